@@ -1,0 +1,48 @@
+# Language level, warnings, sanitizers and the one way to declare a library of the engine.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(CANOPY_CCACHE ccache)
+if(CANOPY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CANOPY_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CANOPY_CCACHE}")
+endif()
+
+add_library(canopy_flags INTERFACE)
+target_include_directories(canopy_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_definitions(canopy_flags INTERFACE "CANOPY_VERSION=\"${PROJECT_VERSION}\"")
+if(MSVC) # untested
+  target_compile_options(canopy_flags INTERFACE /W4 /permissive- /utf-8)
+else()
+  target_compile_options(canopy_flags INTERFACE -Wall -Wextra)
+  if(CANOPY_WERROR)
+    target_compile_options(canopy_flags INTERFACE -Werror)
+  endif()
+  # Reproducible arithmetic in the oracles: no fused multiply-add behind our back.
+  target_compile_options(canopy_flags INTERFACE -ffp-contract=off)
+endif()
+
+if(CANOPY_SANITIZE)
+  add_compile_options(-fsanitize=${CANOPY_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${CANOPY_SANITIZE})
+endif()
+
+# canopy_library(NAME SOURCES a.cpp ... DEPENDS lower ...)
+# A static library of one engine folder. DEPENDS names the folders below it, and nothing else may be used.
+function(canopy_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  add_library(canopy_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(canopy_${name} PUBLIC canopy_flags)
+  foreach(dep IN LISTS ARG_DEPENDS)
+    target_link_libraries(canopy_${name} PUBLIC canopy_${dep})
+  endforeach()
+  target_link_libraries(canopy_${name} PRIVATE ${ARG_LINK})
+endfunction()

@@ -1,0 +1,1 @@
+# Placeholder until shaders land; see shaders/CMakeLists.txt.

@@ -1,0 +1,19 @@
+# canopy_test(NAME LABELS l ... SOURCES a.cpp ... DEPENDS lib ...): one GoogleTest program, registered case by case.
+# LABELS are parts of the suite: unit, gpu, gui, golden, slow.
+set(CANOPY_GOLDEN_DIR "" CACHE PATH "Golden data; empty means tests/golden")
+
+function(canopy_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;SOURCES;DEPENDS;LINK" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE canopy_flags GTest::gtest GTest::gtest_main ${ARG_LINK})
+  foreach(dep IN LISTS ARG_DEPENDS)
+    target_link_libraries(${name} PRIVATE canopy_${dep})
+  endforeach()
+  target_compile_definitions(${name} PRIVATE CANOPY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # One ctest entry a program: process start-up and shader compilation are paid once.
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
