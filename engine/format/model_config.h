@@ -1,0 +1,67 @@
+#pragma once
+// What the engine must know about a model, whichever format it came in. Every value was range-checked when it was read.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace canopy {
+
+/// Which two elements of a head one rotary angle turns.
+enum class RopeLayout {
+  interleaved,  // (2i, 2i+1): llama in GGUF, whose converter permutes the rows of q and k
+  half,         // (i, i + head_dim/2): Hugging Face files, and qwen3 in GGUF
+};
+
+struct RopeScaling {
+  enum class Kind {
+    none,
+    linear,   // every frequency divided by `factor`
+    llama3,   // frequencies divided by 1 ... `factor`, by wavelength
+    factors,  // frequency i divided by `divisors[i]`: how GGUF stores llama3's rule (tensor rope_freqs)
+  };
+  Kind kind = Kind::none;
+  double factor = 1;              // linear, llama3
+  double low_freq_factor = 1;     // llama3
+  double high_freq_factor = 4;    // llama3
+  uint32_t original_context = 0;  // llama3: positions it was trained on before the scaling
+  std::vector<float> divisors;    // factors: [head_dim / 2]
+};
+
+struct ModelConfig {
+  std::string architecture;  // "llama" or "qwen3"
+  std::string name;          // for people; made safe to show
+  uint32_t layers = 0;
+  uint32_t hidden = 0;    // width of the residual stream
+  uint32_t heads = 0;     // query heads; heads * head_dim need not equal hidden
+  uint32_t kv_heads = 0;  // divides heads
+  uint32_t head_dim = 0;  // even
+  uint32_t ffn = 0;
+  uint32_t vocab = 0;        // rows of the embedding; the tokenizer may have fewer entries
+  uint32_t max_context = 0;  // positions
+  float rms_eps = 0;
+  double rope_theta = 0;
+  RopeScaling rope_scaling;
+  RopeLayout rope_layout = RopeLayout::half;
+  bool has_qk_norm = false;  // RMS norm of every query and key head before the rotation
+  bool tied_head = false;    // the output head is token_embd
+  std::optional<uint32_t> bos;
+  std::vector<uint32_t> eos;  // any of these ends a reply; may be empty
+  std::string quantization;   // the type that holds most of the weights' bytes, e.g. "Q4_1"
+  uint64_t parameters = 0;    // elements of all tensors
+
+  uint32_t q_width() const { return heads * head_dim; }      // rows of attn_q, columns of attn_output
+  uint32_t kv_width() const { return kv_heads * head_dim; }  // rows of attn_k and attn_v
+};
+
+/// Radians one position turns pair i by, scaling applied: [head_dim / 2].
+std::vector<double> rope_frequencies(const ModelConfig& config);
+
+/// Throws an Error that names the field when a value is zero, absurd, not a number or does not fit the others.
+void validate_config(const ModelConfig& config);
+
+/// "llama, qwen3": for messages.
+std::string supported_architectures();
+
+}  // namespace canopy

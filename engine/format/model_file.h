@@ -1,0 +1,103 @@
+#pragma once
+// A model on disk as the engine sees it: one validated config, tensors under canonical names, and the raw material of
+// the tokenizer, from a GGUF file or a Hugging Face folder alike. The bytes stay in the mapped file; nothing is copied.
+//
+// Canonical names are GGUF's without ".weight" (H hidden, V vocab, F ffn, D head_dim, Q heads*D, K kv_heads*D):
+//   token_embd [V, H]   output_norm [H]   output [V, H] (absent when the head is tied)   rope_freqs [D/2] (optional)
+//   blk.N.attn_norm [H]   blk.N.attn_q [Q, H]   blk.N.attn_k [K, H]   blk.N.attn_v [K, H]   blk.N.attn_output [H, Q]
+//   blk.N.attn_q_norm [D]   blk.N.attn_k_norm [D] (both where config.has_qk_norm)
+//   blk.N.ffn_norm [H]   blk.N.ffn_gate [F, H]   blk.N.ffn_up [F, H]   blk.N.ffn_down [H, F]
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/format/model_config.h"
+#include "engine/format/tensor_type.h"
+
+namespace canopy {
+
+/// A tensor in a mapped file. Row-major: the last dimension is contiguous (GGUF lists it first; we do not).
+struct TensorView {
+  static constexpr uint32_t max_rank = 4;
+
+  std::string name;
+  TensorType type = TensorType::f32;
+  uint32_t rank = 0;                          // 0 is a scalar
+  std::array<uint64_t, max_rank> shape = {};  // the first `rank` entries, outermost first
+  std::span<const std::byte> bytes;           // valid while its file is open
+
+  /// The last dimension; 1 for a scalar.
+  uint64_t cols() const { return rank == 0 ? 1 : shape[rank - 1]; }
+  /// Product of all dimensions but the last; 1 for a vector. Its overflow was excluded when the file was read.
+  uint64_t rows() const;
+  uint64_t elements() const { return rows() * cols(); }
+  /// "[576, 1536]"
+  std::string shape_text() const;
+};
+
+/// What a tokenizer is built from. Views point into the mapped file. One of the two halves is filled.
+struct TokenizerSource {
+  enum class Kind { none, gguf, hugging_face };
+  Kind kind = Kind::none;
+
+  // GGUF: tokenizer.ggml.*
+  std::string model;                     // "gpt2" (byte-level BPE), "llama" (SentencePiece), ...
+  std::string pre;                       // name of the pre-tokenizer, e.g. "smollm", "qwen2"
+  std::vector<std::string_view> tokens;  // by id
+  std::vector<std::string_view> merges;  // "left right", by rank
+  std::vector<int32_t> types;            // by id: 1 normal, 2 unknown, 3 control, 4 user, 5 unused, 6 byte
+  std::vector<float> scores;             // by id; SentencePiece
+  std::optional<uint32_t> bos, eos, unknown, padding, mask;
+  std::optional<bool> add_bos, add_eos, add_space_prefix;
+
+  // Hugging Face: the files' bytes, empty where a file is absent.
+  std::string tokenizer_json;
+  std::string tokenizer_config_json;
+
+  std::string chat_template;  // Jinja, empty where the model brings none
+};
+
+class ModelFile {
+ public:
+  /// Opens a .gguf file, a folder with config.json and safetensors, or a .safetensors file in such a folder, and
+  /// validates all of it, validate_tensors included. Throws Error(bad_input) with the path in front.
+  static ModelFile open(const std::filesystem::path& path);
+
+  ModelFile(ModelFile&&) noexcept;
+  ModelFile& operator=(ModelFile&&) noexcept;
+  ~ModelFile();
+
+  const std::filesystem::path& path() const;
+  const ModelConfig& config() const;
+  const TokenizerSource& tokenizer() const;
+
+  /// All tensors in file order.
+  std::span<const TensorView> tensors() const;
+  /// Null when there is none of that name.
+  const TensorView* find(std::string_view name) const;
+  /// The tensor of that name and shape; a vector has rows = 1. Throws with expected and actual shape.
+  const TensorView& require(std::string_view name, uint64_t rows, uint64_t cols) const;
+
+  /// Every tensor the architecture needs is there, has its shape and a type we can decode, and no tensor is there that
+  /// the architecture does not know (ignoring it would change the text). open() has called it already.
+  void validate_tensors() const;
+
+  /// Throws when a file was shrunk or rewritten since it was opened: reading lost pages would end the process. Cheap
+  /// (one fstat a file): call it before each large copy.
+  void check_unchanged() const;
+
+ private:
+  struct State;
+  explicit ModelFile(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace canopy
