@@ -1,0 +1,125 @@
+# Builds the third-party GUI sources that tools/fetch_dependencies unpacks. All targets are EXCLUDE_FROM_ALL: only what a
+# program links is compiled. Their headers are SYSTEM includes and their sources carry none of our warning flags.
+#
+#   canopy_imgui          Dear ImGui (docking), GLFW and Vulkan backends, misc/cpp/imgui_stdlib.h
+#   canopy_implot         ImPlot
+#   canopy_md4c           md4c, the Markdown parser (C)
+#   canopy_rich_md        imgui_rich_md: Markdown rendered in ImGui (no network, no Mermaid, no LaTeX)
+#   canopy_file_dialogs   portable_file_dialogs.h
+#   canopy_imgui_test, canopy_implot_test, canopy_rich_md_test
+#                         the same, hooked for Dear ImGui Test Engine; canopy_imgui_test contains the engine itself.
+#                         For test programs only (its licence is not MIT). Never link both flavours into one program.
+#
+# The Vulkan backend links no loader: call ImGui_ImplVulkan_LoadFunctions() before ImGui_ImplVulkan_Init().
+
+set(CANOPY_IMGUI_DIR "" CACHE PATH "Your own Dear ImGui source folder (docking branch, 1.92 or later); empty: the pinned one")
+set(CANOPY_DEPS_DIR "" CACHE PATH "Folder of the unpacked third-party sources; empty: where tools/fetch_dependencies puts them")
+option(CANOPY_OFFLINE "Never use the network while configuring" OFF)
+
+# The cache folder: the rule that tools/fetch_dependencies follows too.
+function(canopy_cache_dir out)
+  if(DEFINED ENV{CANOPY_CACHE_DIR} AND NOT "$ENV{CANOPY_CACHE_DIR}" STREQUAL "")
+    set(dir "$ENV{CANOPY_CACHE_DIR}")
+  elseif(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(dir "$ENV{XDG_CACHE_HOME}/canopy")
+  else()
+    set(dir "$ENV{HOME}/.cache/canopy")
+  endif()
+  set(${out} "${dir}" PARENT_SCOPE)
+endfunction()
+
+# Sets `out` to the folder with the unpacked imgui-bundle, fetching it when it may and must.
+function(canopy_find_gui_sources out)
+  set(pins "${PROJECT_SOURCE_DIR}/tools/dependencies.json")
+  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${pins}")
+  file(READ "${pins}" json)
+  string(JSON folder GET "${json}" imgui-bundle folder)
+  set(deps "${CANOPY_DEPS_DIR}")
+  if(NOT deps)
+    canopy_cache_dir(cache)
+    set(deps "${cache}/extracted")
+  endif()
+  set(dir "${deps}/${folder}")
+  if(NOT EXISTS "${dir}/.complete" AND NOT CANOPY_DEPS_DIR AND NOT CANOPY_OFFLINE)
+    message(STATUS "Fetching the pinned GUI sources")
+    execute_process(COMMAND "${PROJECT_SOURCE_DIR}/tools/fetch_dependencies" --only imgui-bundle RESULT_VARIABLE status)
+    if(NOT status EQUAL 0)
+      message(FATAL_ERROR "tools/fetch_dependencies could not provide the GUI sources (its message is above).")
+    endif()
+  endif()
+  if(NOT EXISTS "${dir}/.complete")
+    message(FATAL_ERROR "The GUI sources are not in ${dir}: run tools/fetch_dependencies once, or configure with "
+                        "-DCANOPY_APP=OFF to build without the application.")
+  endif()
+  set(${out} "${dir}" PARENT_SCOPE)
+endfunction()
+
+# One static library of somebody else's code, compiled without our warnings and with its headers as SYSTEM.
+function(canopy_third_party name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;INCLUDES;LINK;DEFINES" ${ARGN})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  target_include_directories(${name} SYSTEM PUBLIC ${ARG_INCLUDES})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  target_compile_definitions(${name} PUBLIC ${ARG_DEFINES})
+  target_compile_options(${name} PRIVATE -w)
+endfunction()
+
+# canopy_imgui_flavour(SUFFIX DEFINES d ... SOURCES extra ... INCLUDES extra ...): ImGui and what is compiled against it.
+function(canopy_imgui_flavour suffix)
+  cmake_parse_arguments(ARG "" "" "DEFINES;SOURCES;INCLUDES" ${ARGN})
+  set(imgui "${canopy_imgui_source_dir}")
+  set(sources imgui.cpp imgui_draw.cpp imgui_tables.cpp imgui_widgets.cpp imgui_demo.cpp backends/imgui_impl_glfw.cpp
+              backends/imgui_impl_vulkan.cpp misc/cpp/imgui_stdlib.cpp)
+  list(TRANSFORM sources PREPEND "${imgui}/")
+  if(EXISTS "${imgui}/imgui_stacklayout.cpp") # an addition of imgui-bundle that its imgui.h relies on
+    list(APPEND sources "${imgui}/imgui_stacklayout.cpp")
+  endif()
+  canopy_third_party(canopy_imgui${suffix}
+    SOURCES ${sources} ${ARG_SOURCES}
+    INCLUDES "${imgui}" "${imgui}/backends" "${imgui}/misc/cpp" "${PROJECT_SOURCE_DIR}/cmake/imgui_config" ${ARG_INCLUDES}
+    LINK glfw Threads::Threads
+    DEFINES "IMGUI_USER_CONFIG=\"canopy_imconfig.h\"" ${ARG_DEFINES})
+  # The loader is opened at run time, so that the program starts (and explains) on a machine without Vulkan.
+  target_compile_definitions(canopy_imgui${suffix} PRIVATE IMGUI_IMPL_VULKAN_NO_PROTOTYPES GLFW_INCLUDE_NONE)
+
+  set(implot "${canopy_gui_dir}/external/implot/implot")
+  canopy_third_party(canopy_implot${suffix}
+    SOURCES "${implot}/implot.cpp" "${implot}/implot_items.cpp"
+    INCLUDES "${implot}" LINK canopy_imgui${suffix})
+  # ImPlot instantiates its plotters for ten number types; -O1 halves the time and its inner loops are ours to keep short.
+  target_compile_options(canopy_implot${suffix} PRIVATE $<$<CONFIG:Release>:-O1>)
+
+  set(md "${canopy_gui_dir}/external/imgui_rich_md/imgui_rich_md/imgui_rich_md")
+  canopy_third_party(canopy_rich_md${suffix}
+    SOURCES "${md}/rich_md.cpp" "${md}/narrative_programming.cpp" "${md}/internal/rich_md_renderer.cpp"
+            "${md}/internal/rich_md_search.cpp" "${md}/third_party/stb_image_impl.cpp"
+    INCLUDES "${md}" LINK canopy_imgui${suffix} canopy_md4c)
+endfunction()
+
+find_package(Threads REQUIRED)
+find_package(glfw3 3.3 REQUIRED)
+canopy_find_gui_sources(canopy_gui_dir)
+set(canopy_imgui_source_dir "${canopy_gui_dir}/external/imgui/imgui")
+if(CANOPY_IMGUI_DIR)
+  set(canopy_imgui_source_dir "${CANOPY_IMGUI_DIR}")
+  if(NOT EXISTS "${CANOPY_IMGUI_DIR}/imgui.cpp")
+    message(FATAL_ERROR "CANOPY_IMGUI_DIR is ${CANOPY_IMGUI_DIR}, which holds no imgui.cpp: give the root of Dear ImGui's sources.")
+  endif()
+endif()
+message(STATUS "Dear ImGui: ${canopy_imgui_source_dir}")
+
+set(md4c "${canopy_gui_dir}/external/imgui_rich_md/imgui_rich_md/external/md4c/src")
+canopy_third_party(canopy_md4c SOURCES "${md4c}/md4c.c" INCLUDES "${md4c}")
+
+add_library(canopy_file_dialogs INTERFACE)
+target_include_directories(canopy_file_dialogs SYSTEM INTERFACE
+  "${canopy_gui_dir}/external/portable_file_dialogs/portable_file_dialogs")
+
+canopy_imgui_flavour("")
+set(te "${canopy_gui_dir}/external/imgui_test_engine/imgui_test_engine/imgui_test_engine")
+canopy_imgui_flavour(_test
+  DEFINES CANOPY_IMGUI_TEST_ENGINE
+  SOURCES "${te}/imgui_capture_tool.cpp" "${te}/imgui_te_context.cpp" "${te}/imgui_te_coroutine.cpp"
+          "${te}/imgui_te_engine.cpp" "${te}/imgui_te_exporters.cpp" "${te}/imgui_te_perftool.cpp" "${te}/imgui_te_ui.cpp"
+          "${te}/imgui_te_utils.cpp"
+  INCLUDES "${te}")

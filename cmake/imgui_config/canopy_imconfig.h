@@ -1,0 +1,19 @@
+// Compile-time configuration of Dear ImGui, seen by every file that includes imgui.h.
+#pragma once
+
+// Chat text holds emoji and CJK beyond the basic plane.
+#define IMGUI_USE_WCHAR32
+
+// Old names would hide in our code until the next upgrade removes them.
+#define IMGUI_DISABLE_OBSOLETE_FUNCTIONS
+
+// Indices stay 16-bit: the Vulkan backend offsets vertices per command, and half the index traffic matters on a
+// software device.
+
+#ifdef CANOPY_IMGUI_TEST_ENGINE
+#define IMGUI_TEST_ENGINE_ENABLE_COROUTINE_STDTHREAD_IMPL 1
+#define IMGUI_TEST_ENGINE_ENABLE_STD_FUNCTION 1
+#define IMGUI_TEST_ENGINE_ENABLE_CAPTURE 0  // screenshots come from the application's own off-screen path
+#define IMGUI_TEST_ENGINE_ENABLE_IMPLOT 0
+#include "imgui_te_imconfig.h"
+#endif

