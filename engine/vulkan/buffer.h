@@ -1,0 +1,75 @@
+#pragma once
+// A buffer and the memory behind it.
+
+#include <volk.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "engine/vulkan/memory_select.h"
+
+namespace canopy::vk {
+
+class Context;
+
+/// Owns a VkBuffer with its memory; made by Context::create_buffer. Usable as storage, uniform, texel, indirect and
+/// transfer buffer. Move-only. When it goes while the device still uses it, the memory is freed once the device is
+/// done. Must not outlive its Context.
+class Buffer {
+ public:
+  Buffer() = default;
+  ~Buffer() { reset(); }
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+
+  explicit operator bool() const { return handle_ != VK_NULL_HANDLE; }
+  VkBuffer handle() const { return handle_; }
+  /// What was asked for; the allocation may be larger.
+  uint64_t bytes() const { return bytes_; }
+  BufferKind kind() const { return kind_; }
+  /// The bytes as the host sees them, or empty if they are not mapped. Reading after a wait and writing before a submit
+  /// is safe when `coherent()`; otherwise go through Context::upload and download.
+  std::span<std::byte> mapped() const { return {mapped_, mapped_ == nullptr ? 0 : static_cast<size_t>(bytes_)}; }
+  bool coherent() const { return coherent_; }
+
+  void reset();
+
+ private:
+  friend class Context;
+
+  Context* context_ = nullptr;
+  VkBuffer handle_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  uint64_t bytes_ = 0;
+  uint64_t allocated_ = 0;  // bytes taken from the heap
+  std::byte* mapped_ = nullptr;
+  bool coherent_ = false;
+  BufferKind kind_ = BufferKind::device;
+};
+
+/// A typed window on a buffer (`usamplerBuffer` of R32_UINT): texel i is the 32-bit word i from `offset`.
+/// Made by Context::create_view; must not outlive its Context, and the buffer must outlive it.
+class BufferView {
+ public:
+  BufferView() = default;
+  ~BufferView() { reset(); }
+  BufferView(BufferView&& other) noexcept;
+  BufferView& operator=(BufferView&& other) noexcept;
+
+  explicit operator bool() const { return handle_ != VK_NULL_HANDLE; }
+  VkBufferView handle() const { return handle_; }
+  uint64_t bytes() const { return bytes_; }
+
+  void reset();
+
+ private:
+  friend class Context;
+
+  Context* context_ = nullptr;
+  VkBufferView handle_ = VK_NULL_HANDLE;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace canopy::vk

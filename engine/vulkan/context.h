@@ -1,0 +1,192 @@
+#pragma once
+// One opened device: queue, memory, kernels, submission. Everything else in this folder hangs on it.
+//
+// Not thread-safe: one thread (the engine's) owns a Context and all that was made from it.
+
+#include <volk.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/vulkan/buffer.h"
+#include "engine/vulkan/device_report.h"
+#include "engine/vulkan/instance.h"
+#include "engine/vulkan/kernel.h"
+#include "engine/vulkan/pipeline_cache.h"
+
+namespace canopy::vk {
+
+class CommandList;
+class Staging;
+
+struct ContextOptions {
+  /// Where compiled pipelines are kept between runs; empty: nowhere.
+  std::filesystem::path pipeline_cache_file;
+  /// How long wait() waits before it gives the device up.
+  std::chrono::milliseconds timeout{10000};
+  /// Ask the driver for registers, spills … of each kernel, where it can tell.
+  bool pipeline_statistics = false;
+
+  // For tests, and for users whose driver overstates: each lowers a limit, none can raise one. Bytes.
+  std::optional<uint64_t> max_storage_range;
+  std::optional<uint64_t> max_uniform_range;
+  std::optional<uint64_t> max_allocation;
+  std::optional<uint64_t> memory_budget;
+  std::optional<uint32_t> max_group_count;  // workgroups along each axis
+  /// Treat device memory as invisible to the host, so that uploads and downloads go through staging.
+  bool force_staging = false;
+};
+
+/// Optional features that are switched on because the device has them.
+struct DeviceFeatures {
+  bool memory_budget = false;          // VK_EXT_memory_budget
+  bool subgroup_size_control = false;  // a kernel may ask for its subgroup size
+  bool compute_full_subgroups = false;
+  bool pipeline_statistics = false;  // asked for and present
+  bool shader_float16 = false;
+  bool shader_int8 = false;
+  bool storage_16bit = false;
+  bool storage_8bit = false;
+  bool shader_int64 = false;
+  bool shader_int16 = false;
+  bool integer_dot_product = false;
+};
+
+struct MemoryInfo {
+  uint64_t total = 0;   // bytes of the heap that device buffers come from
+  uint64_t budget = 0;  // bytes this process may use there, those it uses included
+  uint64_t used = 0;    // bytes this process uses there
+  uint64_t available() const { return budget > used ? budget - used : 0; }
+};
+
+/// Names a submission, to wait for it; 0 is "nothing".
+using Submission = uint64_t;
+
+class Context {
+ public:
+  /// Opens the device at DeviceReport::index. Throws unavailable if it cannot be used.
+  Context(const Instance& instance, uint32_t device_index, ContextOptions options = {});
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const DeviceReport& report() const { return report_; }
+  const DeviceLimits& limits() const { return report_.limits; }
+  const DeviceFeatures& features() const { return features_; }
+  const ContextOptions& options() const { return options_; }
+  /// Who the device and driver are, for keys of files measured on it.
+  const CacheIdentity& identity() const { return identity_; }
+  /// The device's memory is the host's: device buffers are mapped, copies between host and device are memcpy.
+  bool unified_memory() const { return unified_; }
+  /// What a log should say: a pipeline cache that was ignored, a feature that was refused.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  /// Asked from the driver each time: other processes move the budget. On a software device also bounded by the
+  /// memory the host has left.
+  MemoryInfo memory_info() const;
+
+  /// `bytes` > 0; contents undefined. Throws out_of_memory, before allocating, beyond the largest allocation or the
+  /// budget, with the bytes needed and available.
+  Buffer create_buffer(BufferKind kind, uint64_t bytes, std::string_view name);
+  /// R32_UINT view of `bytes` (a multiple of 4) from `offset`.
+  BufferView create_view(const Buffer& buffer, uint64_t offset, uint64_t bytes);
+
+  /// Copies host bytes to `buffer` at `offset` and back, in any kind of buffer. Waits for everything submitted first,
+  /// so that neither races with the device.
+  void upload(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data);
+  void download(const Buffer& buffer, uint64_t offset, std::span<std::byte> data);
+
+  /// The kernel of that shader and options, made on first use and kept. Throws with the shader's name.
+  const Kernel& kernel(std::string_view shader, const KernelOptions& options = {});
+  const Kernel& kernel(const ShaderCode& shader, const KernelOptions& options = {});
+  size_t kernel_count() const { return kernels_.size(); }
+
+  /// Submits and waits. Throws device_lost if the device fails or takes longer than ContextOptions::timeout.
+  void run(CommandList& list);
+  /// Starts a list; lists run in the order submitted. The same list may not be submitted again before it was waited
+  /// for.
+  Submission submit(CommandList& list);
+  /// Waits for a submission and all before it.
+  void wait(Submission submission);
+  /// Waits for everything submitted.
+  void wait_idle();
+  bool is_complete(Submission submission);
+
+  /// True once the device failed or timed out; then every further submission throws device_lost.
+  bool lost() const { return lost_; }
+
+  /// Writes the pipeline cache now (the destructor does it too). What went wrong becomes a note.
+  void save_pipeline_cache();
+
+  // For the classes of this folder.
+
+  VkDevice device() const { return device_; }
+  VkPhysicalDevice physical_device() const { return physical_; }
+  uint32_t queue_family() const { return queue_family_; }
+  VkPipelineCache pipeline_cache() const { return cache_; }
+  /// check_vk that remembers a lost device.
+  VkResult check(VkResult result, std::string_view doing);
+  void require_alive() const;
+  /// Runs `destroy` once the device has finished all that is submitted by now: at once if it has.
+  void retire(std::function<void()> destroy);
+  void name_object(VkObjectType type, uint64_t handle, std::string_view name) const;
+  void forget_allocation(uint64_t bytes, bool device_heap);
+
+ private:
+  struct Retired {
+    Submission after;
+    std::function<void()> destroy;
+  };
+
+  void open(const Instance& instance);
+  void create_device();
+  void load_pipeline_cache();
+  void apply_limits();
+  void check_room(BufferKind kind, uint64_t bytes, std::string_view name) const;
+  void check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view doing) const;
+  void flush_mapped(const Buffer& buffer, uint64_t offset, uint64_t bytes, bool to_device);
+  void submit_commands(VkCommandBuffer commands, std::string_view name, Submission& submission);
+  void collect(Submission completed);
+  void close();
+
+  ContextOptions options_;
+  DeviceReport report_;
+  DeviceFeatures features_;
+  CacheIdentity identity_;
+  std::vector<std::string> notes_;
+  VkPhysicalDeviceMemoryProperties memory_{};
+  bool unified_ = false;
+  bool debug_names_ = false;
+  bool lost_ = false;
+  bool hung_ = false;  // timed out: the device may still be using what we own
+
+  VkPhysicalDevice physical_ = VK_NULL_HANDLE;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  uint32_t queue_family_ = 0;
+  VkPipelineCache cache_ = VK_NULL_HANDLE;
+  uint64_t saved_cache_hash_ = 0;
+  VkSemaphore timeline_ = VK_NULL_HANDLE;  // counts finished submissions
+
+  Submission submitted_ = 0;
+  Submission completed_ = 0;
+  std::deque<Retired> retired_;  // in order of `after`
+  std::map<std::string, std::unique_ptr<Kernel>, std::less<>> kernels_;
+  std::unique_ptr<Staging> staging_;
+  uint64_t allocated_ = 0;  // bytes of our buffers in the device heap
+  uint32_t allocations_ = 0;
+};
+
+}  // namespace canopy::vk

@@ -1,0 +1,69 @@
+#pragma once
+// A compute pipeline ready to dispatch: one shader, its specialisation constants, its layout by reflection.
+
+#include <volk.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/vulkan/shader_library.h"
+#include "engine/vulkan/spirv_reflect.h"
+
+namespace canopy::vk {
+
+class Context;
+
+struct SpecConstant {
+  uint32_t id = 0;     // constant_id in the shader
+  uint32_t value = 0;  // the 32 bits, whatever its type; bit_cast a float; 0 or 1 for a bool
+};
+
+struct KernelOptions {
+  std::vector<SpecConstant> spec;
+  /// Invocations a subgroup must have, or 0 for the driver's choice. Throws unavailable where the device cannot.
+  uint32_t subgroup_size = 0;
+};
+
+/// Numbers of a driver that reports them (ContextOptions::pipeline_statistics), e.g. "VGPRs", "Spilled SGPRs".
+struct KernelStatistic {
+  std::string name;
+  double value = 0;
+};
+
+/// Made and kept by Context::kernel; lives as long as the Context.
+class Kernel {
+ public:
+  Kernel(Context& context, const ShaderCode& shader, const KernelOptions& options);
+  ~Kernel();
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  /// Shader and constants, e.g. "copy[0=64,1=2]"; also the debug name of its Vulkan objects.
+  const std::string& name() const { return name_; }
+  VkPipeline pipeline() const { return pipeline_; }
+  VkPipelineLayout layout() const { return layout_; }
+  VkDescriptorSetLayout set_layout() const { return set_layout_; }
+  const ShaderReflection& reflection() const { return reflection_; }
+  /// Invocations of a workgroup along x, y, z, the constants applied.
+  std::array<uint32_t, 3> local_size() const { return local_size_; }
+  /// Empty unless asked for and reported.
+  std::vector<KernelStatistic> statistics() const;
+
+ private:
+  void check_options(const KernelOptions& options);
+  void create_layouts();
+  void create_pipeline(const ShaderCode& shader, const KernelOptions& options);
+  void destroy();
+
+  Context& context_;
+  std::string name_;
+  ShaderReflection reflection_;
+  std::array<uint32_t, 3> local_size_ = {1, 1, 1};
+  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkPipeline pipeline_ = VK_NULL_HANDLE;
+};
+
+}  // namespace canopy::vk

@@ -1,0 +1,51 @@
+#pragma once
+// Reads from a compute shader's SPIR-V what the host must agree with: bindings, push constants, specialisation
+// constants.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace canopy::vk {
+
+enum class BindingType { storage_buffer, uniform_buffer, uniform_texel_buffer };
+
+/// "storage buffer" …
+std::string_view to_string(BindingType type);
+
+struct ShaderBinding {
+  uint32_t binding = 0;  // in set 0
+  BindingType type = BindingType::storage_buffer;
+  uint32_t count = 1;         // elements, if the binding is an array
+  bool read_only = false;     // declared `readonly` (NonWritable)
+  uint64_t static_bytes = 0;  // size of the block without a trailing run-time array; a binding must hold at least this
+  std::string name;           // empty if the module carries no names
+};
+
+struct SpecConstantInfo {
+  uint32_t id = 0;             // constant_id
+  uint32_t default_value = 0;  // the bits of a 32-bit constant; 0 or 1 for a bool
+};
+
+struct ShaderReflection {
+  std::string entry_point;
+  std::vector<ShaderBinding> bindings;                      // by binding number
+  uint32_t push_bytes = 0;                                  // size of the push-constant block, 0 without one
+  std::vector<SpecConstantInfo> spec_constants;             // by id
+  std::array<uint32_t, 3> local_size = {1, 1, 1};           // with the defaults of the constants below
+  std::array<std::optional<uint32_t>, 3> local_size_ids{};  // constant_id that sets each, if one does
+  uint64_t shared_bytes = 0;  // workgroup memory, with the default of constants that size arrays; lower bound
+
+  const ShaderBinding* find_binding(uint32_t binding) const;
+  const SpecConstantInfo* find_spec_constant(uint32_t id) const;
+};
+
+/// Throws bad_input if `words` is not a well-formed compute module, uses a set other than 0, or a kind of binding that
+/// BindingType lacks.
+ShaderReflection reflect(std::span<const uint32_t> words);
+
+}  // namespace canopy::vk
