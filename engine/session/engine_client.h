@@ -11,14 +11,9 @@
 
 #include "engine/base/error.h"
 #include "engine/speculation/sampling_settings.h"
+#include "engine/text/chat_turn.h"
 
 namespace canopy {
-
-/// One turn of a conversation. role is "system", "user" or "assistant"; content is UTF-8.
-struct ChatTurn {
-  std::string role;
-  std::string content;
-};
 
 // ---- commands -------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,51 @@
+#pragma once
+// Finds the spellings of added tokens in a text: the leftmost, and of those that start there the longest.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace canopy {
+
+struct AddedToken {
+  uint32_t id = 0;
+  std::string spelling;
+  bool special = true;        // a control token; recognised only where the text may hold structure
+  bool strips_left = false;   // takes the white space in front of it
+  bool strips_right = false;  // takes the white space behind it
+};
+
+class AddedTokens {
+ public:
+  /// Empty spellings are ignored; of equal ones the first counts.
+  explicit AddedTokens(std::vector<AddedToken> tokens);
+
+  struct Match {
+    size_t begin = 0;  // bytes in the text, stripped white space included
+    size_t end = 0;
+    const AddedToken* token = nullptr;
+  };
+
+  /// The first match that begins at `from` or later. Special tokens count only when with_special is true.
+  std::optional<Match> find(std::string_view text, size_t from, bool with_special) const;
+
+  /// Null when no added token is spelled like this.
+  const AddedToken* lookup(std::string_view spelling) const;
+
+ private:
+  // A trie over bytes; node 0 is the root. The first step is an array, for almost every byte of a text stops there.
+  struct Node {
+    std::unordered_map<unsigned char, uint32_t> next;
+    int64_t token = -1;  // index into tokens_
+  };
+
+  std::vector<AddedToken> tokens_;
+  std::vector<Node> nodes_;
+  std::array<uint32_t, 256> first_ = {};  // node after one byte; 0: none
+};
+
+}  // namespace canopy

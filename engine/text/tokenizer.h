@@ -1,0 +1,105 @@
+#pragma once
+// Text to token ids and back. A tokenizer is immutable once built and may be used from several threads.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/text/added_tokens.h"
+#include "engine/text/vocabulary.h"
+
+namespace canopy {
+
+/// Whether the spelling of a control token in a text stands for that token. Text of a user is always as_text: nobody
+/// may write "<|im_end|>" and end a turn by it. Tokens that were added without being control tokens ("<think>") are
+/// recognised in both.
+enum class SpecialTokens { parse, as_text };
+
+/// A stretch of a prompt with its own rule about special tokens.
+struct TextSpan {
+  std::string_view text;
+  SpecialTokens special = SpecialTokens::as_text;
+};
+
+class Tokenizer {
+ public:
+  /// Builds the tokenizer of a GGUF file. Throws Error(bad_input) for an algorithm or a pre-tokenizer that is not
+  /// supported (the message lists those that are), and for a vocabulary that contradicts itself.
+  static std::unique_ptr<Tokenizer> from_vocabulary(const VocabularyData& data);
+
+  /// Builds the tokenizer of a Hugging Face tokenizer.json. tokenizer_config.json, if there is one, says which tokens
+  /// begin and end a text and brings the chat template. Throws Error(bad_input) as above.
+  static std::unique_ptr<Tokenizer> from_tokenizer_json(std::string_view tokenizer_json,
+                                                        std::string_view tokenizer_config_json = {});
+
+  virtual ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  /// Ids of a text, with nothing put in front or behind. Any bytes are accepted: those that are not UTF-8 become the
+  /// tokens of single bytes.
+  std::vector<uint32_t> encode(std::string_view text, SpecialTokens special) const;
+
+  /// Ids of the concatenation of spans. A special token is recognised only where it lies wholly inside one span that
+  /// allows it; all other text is tokenized as if the spans were one string, as the model was trained to see it.
+  std::vector<uint32_t> encode(std::span<const TextSpan> spans) const;
+
+  /// The text of ids as valid UTF-8 (invalid bytes become U+FFFD). skip_special leaves control tokens out. Ids outside
+  /// the vocabulary have no text.
+  std::string decode(std::span<const uint32_t> ids, bool skip_special = true) const;
+
+  /// The bytes a token stands for; not always whole characters. Empty for an id outside the vocabulary.
+  std::string_view token_bytes(uint32_t id) const;
+
+  /// A token for showing alone: its bytes with U+FFFD for a part of a character and \n, \t, ... for controls.
+  std::string piece(uint32_t id) const;
+
+  /// True for control tokens, whose text belongs to the prompt's structure and not to the reply.
+  bool is_special(uint32_t id) const;
+
+  /// Entries of the vocabulary; a model's head may have more rows (padding).
+  uint32_t vocab_size() const { return static_cast<uint32_t>(bytes_.size()); }
+
+  /// The id of a control or added token by its spelling.
+  std::optional<uint32_t> find_special(std::string_view spelling) const;
+
+  std::optional<uint32_t> bos() const { return bos_; }
+  std::optional<uint32_t> eos() const { return eos_; }
+  bool adds_bos() const { return add_bos_; }
+
+  /// Tokens that end a reply: eos and the control tokens known to end a turn ("<|im_end|>", "<|eot_id|>", ...), sorted.
+  std::span<const uint32_t> end_ids() const { return end_ids_; }
+
+  /// The model's chat template in Jinja; empty where it brings none.
+  const std::string& chat_template() const { return chat_template_; }
+
+ protected:
+  /// What every kind of tokenizer knows about its tokens.
+  struct Table {
+    std::vector<std::string> bytes;  // by id
+    std::vector<TokenType> types;    // by id
+    std::vector<AddedToken> added;   // recognised by their spelling
+    std::optional<uint32_t> bos, eos;
+    bool add_bos = false;
+    std::string chat_template;
+  };
+  explicit Tokenizer(Table table);
+
+  /// Appends the ids of a text without special tokens. bytes may be anything.
+  virtual void encode_ordinary(std::string_view bytes, std::vector<uint32_t>& ids) const = 0;
+
+ private:
+  std::vector<std::string> bytes_;
+  std::vector<TokenType> types_;
+  AddedTokens added_;
+  std::optional<uint32_t> bos_, eos_;
+  bool add_bos_ = false;
+  std::vector<uint32_t> end_ids_;
+  std::string chat_template_;
+};
+
+}  // namespace canopy
