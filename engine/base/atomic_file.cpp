@@ -1,0 +1,92 @@
+#include "engine/base/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+
+namespace canopy {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, std::string_view step, int error) {
+  throw bad_input("The file " + shown(path) + " cannot be saved: " + std::string(step) +
+                  " failed: " + std::generic_category().message(error) + ".");
+}
+
+/// Removes its file unless keep() was called: no failure leaves a temporary file behind.
+class TemporaryFile {
+ public:
+  TemporaryFile(fs::path path, const fs::path& target) : path_(std::move(path)) {
+    struct stat old = {};
+    // A saved file keeps its permissions.
+    const mode_t mode = ::stat(target.c_str(), &old) == 0 ? old.st_mode & 07777 : 0666;
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (descriptor_ < 0) fail(target, "creating a temporary file beside it", errno);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!kept_) ::unlink(path_.c_str());
+  }
+
+  const fs::path& path() const { return path_; }
+  int descriptor() const { return descriptor_; }
+  int close() {
+    const int result = ::close(descriptor_);
+    descriptor_ = -1;
+    return result;
+  }
+  void keep() { kept_ = true; }
+
+ private:
+  fs::path path_;
+  int descriptor_ = -1;
+  bool kept_ = false;
+};
+
+void write_all(int descriptor, std::string_view content, const fs::path& target) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(target, "writing", errno);
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+/// Makes the rename itself survive a power cut. Some file systems cannot; that is no reason to fail a save.
+void flush_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+void write_file_atomically(const fs::path& path, std::string_view content) {
+  static std::atomic<unsigned> counter{0};
+  std::error_code ignored;
+  const fs::path resolved = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
+  const fs::path target = resolved.empty() ? path : resolved;
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const std::string unique = "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
+
+  TemporaryFile temporary(folder / ("." + target.filename().string() + unique), target);
+  write_all(temporary.descriptor(), content, target);
+  if (::fsync(temporary.descriptor()) != 0) fail(target, "flushing to the disk", errno);
+  if (temporary.close() != 0) fail(target, "closing", errno);
+  if (::rename(temporary.path().c_str(), target.c_str()) != 0) fail(target, "renaming the new file", errno);
+  temporary.keep();
+  flush_folder(folder);
+}
+
+}  // namespace canopy

@@ -1,0 +1,14 @@
+#pragma once
+// Saving so that a crash, a full disk or a kill leaves either the old file or the new one, never half of each.
+
+#include <filesystem>
+#include <string_view>
+
+namespace canopy {
+
+/// Writes `content` to a new file beside `path`, flushes it to the disk and renames it over `path` (over its target
+/// when `path` is a symbolic link). Throws bad_input, naming the path and the reason, and leaves the old file untouched
+/// and no temporary file behind.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+}  // namespace canopy

@@ -1,0 +1,50 @@
+#pragma once
+// A file mapped read-only into memory. All of the platform is in the .cpp; a Windows version replaces that alone.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace canopy {
+
+class MappedFile {
+ public:
+  /// Maps the whole file. Throws bad_input, naming the path and the reason, when it is missing, a directory, not a
+  /// regular file, empty or unreadable.
+  static MappedFile open(const std::filesystem::path& path);
+
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Throws bad_input when the file was shrunk, grown or rewritten in place since it was opened: touching a page that
+  /// is gone would end the process. One system call; call it before each large read. A file that was replaced by
+  /// renaming another over it is not affected, the mapping keeps the old one.
+  void check_unchanged() const;
+
+ private:
+  void close() noexcept;
+
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  int descriptor_ = -1;
+  int64_t modified_ns_ = 0;
+};
+
+/// All bytes of a small file. Same errors as MappedFile::open, and one when it is larger than `max_bytes`; an empty
+/// file is allowed and gives an empty string.
+std::string read_small_file(const std::filesystem::path& path, uint64_t max_bytes);
+
+/// A path for messages: passed through printable().
+std::string shown(const std::filesystem::path& path);
+
+}  // namespace canopy

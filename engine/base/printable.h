@@ -1,0 +1,18 @@
+#pragma once
+// The one filter between text we did not write and a terminal, a window or a log.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace canopy {
+
+enum class LineBreaks { escape, keep };
+
+/// `text` as valid UTF-8 that cannot act on whoever shows it. Control characters (so every terminal escape), line and
+/// paragraph separators, bidirectional overrides, invisible tag characters and noncharacters appear as "\x1b" or
+/// "\u202e"; invalid UTF-8 becomes U+FFFD. Longer than `max_bytes`, it is cut between characters and ends in "…".
+/// With LineBreaks::keep, newlines and tabs stay.
+std::string printable(std::string_view text, size_t max_bytes = 256, LineBreaks line_breaks = LineBreaks::escape);
+
+}  // namespace canopy
