@@ -2,7 +2,7 @@
 # program links is compiled. Their headers are SYSTEM includes and their sources carry none of our warning flags.
 #
 #   canopy_imgui          Dear ImGui (docking), GLFW and Vulkan backends, misc/cpp/imgui_stdlib.h
-#   canopy_implot         ImPlot
+#   canopy_implot         ImPlot, for float, double, int32 and int64 series
 #   canopy_md4c           md4c, the Markdown parser (C)
 #   canopy_rich_md        imgui_rich_md: Markdown rendered in ImGui (no network, no Mermaid, no LaTeX)
 #   canopy_file_dialogs   portable_file_dialogs.h
@@ -79,6 +79,10 @@ function(canopy_imgui_flavour suffix)
     INCLUDES "${imgui}" "${imgui}/backends" "${imgui}/misc/cpp" "${PROJECT_SOURCE_DIR}/cmake/imgui_config" ${ARG_INCLUDES}
     LINK glfw Threads::Threads
     DEFINES "IMGUI_USER_CONFIG=\"canopy_imconfig.h\"" ${ARG_DEFINES})
+  # Test programs run for seconds and are compiled often.
+  if(suffix STREQUAL "_test")
+    target_compile_options(canopy_imgui${suffix} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   # The loader is opened at run time, so that the program starts (and explains) on a machine without Vulkan.
   target_compile_definitions(canopy_imgui${suffix} PRIVATE IMGUI_IMPL_VULKAN_NO_PROTOTYPES GLFW_INCLUDE_NONE)
 
@@ -86,8 +90,8 @@ function(canopy_imgui_flavour suffix)
   canopy_third_party(canopy_implot${suffix}
     SOURCES "${implot}/implot.cpp" "${implot}/implot_items.cpp"
     INCLUDES "${implot}" LINK canopy_imgui${suffix})
-  # ImPlot instantiates its plotters for ten number types; -O1 halves the time and its inner loops are ours to keep short.
-  target_compile_options(canopy_implot${suffix} PRIVATE $<$<CONFIG:Release>:-O1>)
+  # ImPlot instantiates its plotters for ten number types, minutes of compilation; Canopy plots these.
+  target_compile_definitions(canopy_implot${suffix} PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(float)(double)(ImS32)(ImS64)")
 
   set(md "${canopy_gui_dir}/external/imgui_rich_md/imgui_rich_md/imgui_rich_md")
   canopy_third_party(canopy_rich_md${suffix}

@@ -1,0 +1,61 @@
+# Shared by tools/run and tools/test: what must be installed, fetched and built before anything starts.
+# Sourced by bash with `set -euo pipefail`; expects `root` (repository) to be set.
+
+# Debian packages to build and run; to test, those of packages_test as well.
+packages_build=(build-essential cmake ninja-build python3 python3-pip ccache pkg-config ca-certificates
+  libvulkan-dev libvulkan1 mesa-vulkan-drivers glslang-tools spirv-tools
+  libglfw3-dev libpcre2-dev libutf8proc-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev libstb-dev
+  libgtest-dev libbenchmark-dev)
+packages_test=(xvfb xauth vulkan-validationlayers chromium clang-format file)
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+die() { printf 'canopy: %s\n' "$*" >&2; exit 1; }
+
+# missing_packages NAME...: prints those that dpkg does not list as installed.
+missing_packages() {
+  local installed
+  installed=$(dpkg-query -W -f='${db:Status-Abbrev}${binary:Package}\n' 2>/dev/null | sed -n 's/^ii *\([^: ]*\).*/\1/p')
+  comm -23 <(printf '%s\n' "$@" | sort -u) <(printf '%s\n' "$installed" | sort -u)
+}
+
+# install_packages NAME...: apt-get for those that are missing; touches neither apt nor the network otherwise.
+install_packages() {
+  command -v dpkg-query >/dev/null || {
+    say "No dpkg here: assuming that the packages of README.md, section Requirements, are installed"
+    return 0
+  }
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]})) || return 0
+  [[ ${CANOPY_OFFLINE:-0} == 0 || -z ${CANOPY_OFFLINE:-} ]] ||
+    die "missing Debian packages: ${missing[*]}. CANOPY_OFFLINE forbids installing them."
+  local sudo=()
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || die "missing Debian packages: ${missing[*]}. Install them as root, or install sudo."
+    sudo=(sudo)
+  fi
+  say "Installing Debian packages: ${missing[*]}"
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q ||
+    die "apt-get update failed (its message is above)."
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" ||
+    die "apt-get could not install ${missing[*]} (its message is above)."
+}
+
+# build_preset PRESET TARGET...: configures where needed, then builds; quiet when nothing is to do.
+build_preset() {
+  local preset=$1 dir=$root/build/$1
+  shift
+  # A configuration of another checkout (a copied folder) or an aborted one is worth nothing: start it anew.
+  if [[ -f $dir/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt"; then
+    rm -rf -- "$dir"
+  fi
+  if [[ ! -f $dir/build.ninja ]]; then
+    say "Configuring $dir"
+    (cd "$root" && cmake --preset "$preset" >&2)
+  fi
+  if ninja -C "$dir" -n "$@" | grep -q 'no work to do'; then
+    return 0
+  fi
+  say "Building ($(nproc) jobs)"
+  ninja -C "$dir" "$@" >&2
+}
