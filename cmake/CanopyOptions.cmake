@@ -34,7 +34,8 @@ else()
 endif()
 
 if(CANOPY_SANITIZE)
-  add_compile_options(-fsanitize=${CANOPY_SANITIZE} -fno-omit-frame-pointer)
+  # A finding of UBSan ends the program like one of ASan, or a test would pass over it.
+  add_compile_options(-fsanitize=${CANOPY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${CANOPY_SANITIZE})
 endif()
 
