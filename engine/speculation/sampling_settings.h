@@ -13,15 +13,15 @@ struct SamplingSettings {
   float top_p = 1.0f;        // (0, 1]
   float min_p = 0.0f;        // [0, 1)
   uint64_t seed = 0;
-  float repetition_penalty = 1.0f;  // > 0; 1 = off
-  float presence_penalty = 0.0f;    // [-2, 2]
-  float frequency_penalty = 0.0f;   // [-2, 2]
+  float repetition_penalty = 1.0f;                     // > 0; 1 = off
+  float presence_penalty = 0.0f;                       // [-2, 2]
+  float frequency_penalty = 0.0f;                      // [-2, 2]
   std::vector<std::pair<uint32_t, float>> logit_bias;  // token id, added to its logit
 
   /// Greedy decoding with no bias or penalty: the argmax on the device is the answer.
   bool is_plain_greedy() const {
-    return temperature == 0.0f && repetition_penalty == 1.0f && presence_penalty == 0.0f &&
-           frequency_penalty == 0.0f && logit_bias.empty();
+    return temperature == 0.0f && repetition_penalty == 1.0f && presence_penalty == 0.0f && frequency_penalty == 0.0f &&
+           logit_bias.empty();
   }
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,6 +20,11 @@ struct AddedToken {
   bool strips_right = false;  // takes the white space behind it
 };
 
+struct TextRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
 class AddedTokens {
  public:
   /// Empty spellings are ignored; of equal ones the first counts.
@@ -30,8 +36,9 @@ class AddedTokens {
     const AddedToken* token = nullptr;
   };
 
-  /// The first match that begins at `from` or later. Special tokens count only when with_special is true.
-  std::optional<Match> find(std::string_view text, size_t from, bool with_special) const;
+  /// The first match that begins at `from` or later. A special token counts only where it lies wholly inside one of
+  /// the ranges, which are sorted and do not overlap.
+  std::optional<Match> find(std::string_view text, size_t from, std::span<const TextRange> special_ranges) const;
 
   /// Null when no added token is spelled like this.
   const AddedToken* lookup(std::string_view spelling) const;
@@ -42,6 +49,8 @@ class AddedTokens {
     std::unordered_map<unsigned char, uint32_t> next;
     int64_t token = -1;  // index into tokens_
   };
+
+  const AddedToken* longest_at(std::string_view text, size_t at, std::span<const TextRange> special_ranges) const;
 
   std::vector<AddedToken> tokens_;
   std::vector<Node> nodes_;

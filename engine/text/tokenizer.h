@@ -55,7 +55,7 @@ class Tokenizer {
   /// The bytes a token stands for; not always whole characters. Empty for an id outside the vocabulary.
   std::string_view token_bytes(uint32_t id) const;
 
-  /// A token for showing alone: its bytes with U+FFFD for a part of a character and \n, \t, ... for controls.
+  /// A token for showing alone: its bytes through printable(), so a newline shows as an escape.
   std::string piece(uint32_t id) const;
 
   /// True for control tokens, whose text belongs to the prompt's structure and not to the reply.

@@ -1,0 +1,51 @@
+#pragma once
+// Cuts a text into the pieces inside which byte pairs may merge.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/text/regex.h"
+
+namespace canopy {
+
+class PreTokenizer {
+ public:
+  /// What becomes of the stretches an expression matches; those between matches are always pieces of their own.
+  enum class Behavior { isolated, removed };
+
+  struct Stage {
+    Regex regex;
+    Behavior behavior = Behavior::isolated;
+    bool invert = false;  // matches and the stretches between them change roles
+  };
+
+  /// Each stage cuts the pieces of the one before; with no stage a text is one piece.
+  PreTokenizer() = default;
+  explicit PreTokenizer(std::vector<Stage> stages);
+
+  /// By GGUF's name (tokenizer.ggml.pre), e.g. "smollm". Throws Error(bad_input) listing the names that are supported.
+  static PreTokenizer named(std::string_view name);
+
+  /// The pieces of a text, in order; views into it. The text must be valid UTF-8. Time is linear in its length for the
+  /// expressions in use. Throws Error(bad_input) when an expression explodes.
+  std::vector<std::string_view> split(std::string_view text) const;
+
+ private:
+  std::vector<Stage> stages_;
+};
+
+/// GPT-2's expression, which a ByteLevel pre-tokenizer of Hugging Face applies too.
+extern const char* const gpt2_expression;
+
+/// What goes with a pre-tokenizer's name besides its expression.
+struct PreTokenizerTraits {
+  bool normalizes_nfc = false;
+  bool ignores_merges = false;  // a piece that is a token is not merged from its bytes
+};
+PreTokenizerTraits traits_of_pre_tokenizer(std::string_view name);
+
+/// "gpt-2, llama-bpe, ..."
+std::string supported_pre_tokenizers();
+
+}  // namespace canopy

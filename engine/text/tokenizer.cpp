@@ -1,0 +1,89 @@
+#include "engine/text/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "engine/base/printable.h"
+#include "engine/text/utf8.h"
+
+namespace canopy {
+namespace {
+
+// Control tokens that end a turn or a text in the families in use. A file names one eos, yet chat models often write
+// another one.
+constexpr std::array<std::string_view, 9> end_spellings = {
+    "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
+    "<|end|>",    "<end_of_turn>", "<|return|>", "</s>",
+};
+
+}  // namespace
+
+Tokenizer::Tokenizer(Table table)
+    : bytes_(std::move(table.bytes)),
+      types_(std::move(table.types)),
+      added_(std::move(table.added)),
+      bos_(table.bos),
+      eos_(table.eos),
+      add_bos_(table.add_bos),
+      chat_template_(std::move(table.chat_template)) {
+  if (eos_) end_ids_.push_back(*eos_);
+  for (const std::string_view spelling : end_spellings) {
+    const AddedToken* token = added_.lookup(spelling);
+    if (token != nullptr && token->special) end_ids_.push_back(token->id);
+  }
+  std::sort(end_ids_.begin(), end_ids_.end());
+  end_ids_.erase(std::unique(end_ids_.begin(), end_ids_.end()), end_ids_.end());
+}
+
+std::vector<uint32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
+  const TextSpan span{text, special};
+  return encode(std::span(&span, 1));
+}
+
+std::vector<uint32_t> Tokenizer::encode(std::span<const TextSpan> spans) const {
+  std::string text;
+  std::vector<TextRange> special_ranges;
+  for (const TextSpan& span : spans) {
+    if (span.special == SpecialTokens::parse) special_ranges.push_back({text.size(), text.size() + span.text.size()});
+    text.append(span.text);
+  }
+  std::vector<uint32_t> ids;
+  size_t at = 0;
+  while (at < text.size()) {
+    const auto match = added_.find(text, at, special_ranges);
+    const size_t ordinary_end = match ? match->begin : text.size();
+    if (ordinary_end > at) encode_ordinary(std::string_view(text).substr(at, ordinary_end - at), ids);
+    if (!match) break;
+    ids.push_back(match->token->id);
+    at = match->end;
+  }
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const uint32_t> ids, bool skip_special) const {
+  std::string bytes;
+  for (const uint32_t id : ids) {
+    if (!skip_special || !is_special(id)) bytes.append(token_bytes(id));
+  }
+  return to_valid_utf8(bytes);
+}
+
+std::string_view Tokenizer::token_bytes(uint32_t id) const {
+  return id < bytes_.size() ? std::string_view(bytes_[id]) : std::string_view();
+}
+
+std::string Tokenizer::piece(uint32_t id) const {
+  return printable(token_bytes(id));
+}
+
+bool Tokenizer::is_special(uint32_t id) const {
+  return id < types_.size() && (types_[id] == TokenType::control || types_[id] == TokenType::unknown);
+}
+
+std::optional<uint32_t> Tokenizer::find_special(std::string_view spelling) const {
+  const AddedToken* token = added_.lookup(spelling);
+  return token == nullptr ? std::nullopt : std::optional(token->id);
+}
+
+}  // namespace canopy
