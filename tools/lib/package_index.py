@@ -5,6 +5,7 @@ installing build tools for minutes. We want the bytes only, so we read the index
 URL and certificate, and fall back to pip where that cannot work (credentials in a keyring, an exotic index).
 """
 
+import functools
 import html.parser
 import os
 import ssl
@@ -16,25 +17,28 @@ import urllib.parse
 import urllib.request
 
 TIMEOUT_S = 60
-ATTEMPTS = 3
+RETRIES = 2
 
 
 class IndexError_(Exception):
     """The file could not be had; the text is a sentence."""
 
 
+@functools.lru_cache(maxsize=None)
+def _pip_configuration():
+    """What pip's configuration files say, as {'global.index-url': ...}; empty without pip."""
+    listing = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    pairs = (line.split("=", 1) for line in listing.stdout.splitlines() if "=" in line)
+    return {key: value.strip("'\"") for key, value in pairs}
+
+
 def pip_setting(name, default=None):
-    """pip's own view: environment first, then its configuration files."""
+    """pip's own view of an option: environment first, then its configuration files."""
     value = os.environ.get("PIP_" + name.upper().replace("-", "_"))
     if value:
         return value
-    for section in ("download", "global", "install"):
-        query = subprocess.run(
-            [sys.executable, "-m", "pip", "config", "get", f"{section}.{name}"],
-            capture_output=True, text=True, check=False)
-        if query.returncode == 0 and query.stdout.strip():
-            return query.stdout.strip()
-    return default
+    configured = _pip_configuration()
+    return configured.get(f"download.{name}") or configured.get(f"global.{name}") or default
 
 
 class _Links(html.parser.HTMLParser):
@@ -105,7 +109,8 @@ def _with_pip(package, version, file, target):
 def download(package, version, file, target):
     """Writes `file` of `package` to `target`; raises IndexError_. The caller checks the hash."""
     context = ssl.create_default_context(cafile=pip_setting("cert"))
-    for attempt in range(ATTEMPTS):
+    retries = int(pip_setting("retries", RETRIES))
+    for attempt in range(retries + 1):
         try:
             _copy(_find(package, file, context), target, file, context)
             return
@@ -114,7 +119,7 @@ def download(package, version, file, target):
             refused = isinstance(error, urllib.error.HTTPError) or isinstance(error, IndexError_)
             if refused:
                 break
-            if attempt + 1 < ATTEMPTS:
+            if attempt < retries:
                 print(f"  {reason}; trying again", file=sys.stderr, flush=True)
                 time.sleep(2 * (attempt + 1))
     print(f"  direct download failed ({reason}); asking pip", file=sys.stderr, flush=True)

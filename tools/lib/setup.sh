@@ -6,7 +6,7 @@ packages_build=(build-essential cmake ninja-build python3 python3-pip ccache pkg
   libvulkan-dev libvulkan1 mesa-vulkan-drivers glslang-tools spirv-tools
   libglfw3-dev libpcre2-dev libutf8proc-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev libstb-dev
   libgtest-dev libbenchmark-dev)
-packages_test=(xvfb xauth vulkan-validationlayers chromium clang-format file)
+packages_test=(xvfb xauth vulkan-validationlayers chromium clang-format git)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() { printf 'canopy: %s\n' "$*" >&2; exit 1; }
@@ -27,7 +27,7 @@ install_packages() {
   local missing
   mapfile -t missing < <(missing_packages "$@")
   ((${#missing[@]})) || return 0
-  [[ ${CANOPY_OFFLINE:-0} == 0 || -z ${CANOPY_OFFLINE:-} ]] ||
+  [[ ${CANOPY_OFFLINE:-0} == 0 ]] ||
     die "missing Debian packages: ${missing[*]}. CANOPY_OFFLINE forbids installing them."
   local sudo=()
   if ((EUID != 0)); then

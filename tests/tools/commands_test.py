@@ -1,0 +1,158 @@
+"""tools/run and tools/test in a copy of the tree whose outside commands (apt-get, cmake, ninja, ctest, the app) only take
+notes: which of them are called, with which arguments, and when."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NOTE = '#!/bin/bash\necho "{name} $*" >> "$CANOPY_TEST_NOTES"\n'
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        self.folder = os.path.realpath(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.root = os.path.join(self.folder, "a tree")  # a blank in the path must not matter
+        shutil.copytree(os.path.join(ROOT, "tools"), os.path.join(self.root, "tools"))
+        shutil.copytree(os.path.join(ROOT, ".ci"), os.path.join(self.root, ".ci"))
+        self.notes = os.path.join(self.folder, "notes")
+        self.bin = os.path.join(self.folder, "bin")
+        for name in ("apt-get", "cmake", "ctest"):
+            self.fake(name)
+        self.fake("sudo", body='exec "$@"\n', note=False)
+        self.fake("dpkg-query", body=f'cat "{self.folder}/installed"\n', note=False)
+        # `ninja -n` answers that all is built, unless the test says otherwise.
+        self.fake("ninja", body=f'[[ -e "{self.folder}/stale" ]] || echo "ninja: no work to do."\n')
+        self.fake("fetch_dependencies", folder=os.path.join(self.root, "tools"), body='echo "/the/model.gguf"\n')
+        self.fake("canopy", folder=os.path.join(self.root, "build", "release", "bin"))
+        for name in ("CMakeCache.txt", "build.ninja"):
+            with open(os.path.join(self.root, "build", "release", name), "w", encoding="utf-8") as file:
+                file.write(f"CMAKE_HOME_DIRECTORY:INTERNAL={self.root}\n")
+        self.install(self.packages())
+
+    def fake(self, name, folder=None, body="", note=True):
+        path = os.path.join(folder or self.bin, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(NOTE.format(name=name) if note else "#!/bin/bash\n")
+            file.write(body)
+        os.chmod(path, 0o755)
+
+    def packages(self):
+        listing = 'set -euo pipefail; source tools/lib/setup.sh; echo "${packages_build[@]}" "${packages_test[@]}"'
+        return subprocess.run(["bash", "-c", listing], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+
+    def install(self, names):
+        with open(os.path.join(self.folder, "installed"), "w", encoding="utf-8") as file:
+            for name in names:  # as dpkg-query prints them, some with their architecture
+                file.write(f"ii  {name}:amd64\n" if name.startswith("lib") else f"ii  {name}\n")
+            file.write("rc  removed-package\n")
+
+    def start(self, command, *arguments, **extra):
+        env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "CANOPY_OFFLINE")}
+        env.update(PATH=f"{self.bin}:{env['PATH']}", CANOPY_TEST_NOTES=self.notes, **extra)
+        return subprocess.run([os.path.join(self.root, command), *arguments], env=env, capture_output=True, text=True,
+                              check=False, timeout=60)
+
+    def noted(self):
+        if not os.path.exists(self.notes):
+            return []
+        with open(self.notes, encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    def last(self):
+        return self.noted()[-1]
+
+    def test_without_a_display_the_app_runs_off_screen(self):
+        result = self.start("tools/run")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(self.last(), r"^canopy --offscreen --model /the/model\.gguf --prompt .+ --shot .*/out/canopy\.png$")
+        self.assertTrue(os.path.isdir(os.path.join(self.root, "out")))
+
+    def test_with_a_display_the_window_opens(self):
+        for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
+            self.assertEqual(self.start("tools/run", **{variable: ":7"}).returncode, 0)
+            self.assertEqual(self.last(), "canopy --model /the/model.gguf")
+
+    def test_arguments_go_through(self):
+        self.start("tools/run", "--model", "my model.gguf", "--help")
+        self.assertEqual(self.last(), "canopy --model my model.gguf --help")
+
+    def test_the_status_of_the_app_is_that_of_the_script(self):
+        self.fake("canopy", folder=os.path.join(self.root, "build", "release", "bin"), body="exit 3\n")
+        self.assertEqual(self.start("tools/run").returncode, 3)
+
+    def test_a_second_start_installs_configures_and_builds_nothing(self):
+        self.start("tools/run")
+        called = [line.split()[0] for line in self.noted()]
+        self.assertEqual(called, ["fetch_dependencies", "ninja", "canopy"])
+        self.assertIn(" -n ", self.noted()[1])
+
+    def test_a_stale_build_is_built(self):
+        open(os.path.join(self.folder, "stale"), "w", encoding="utf-8").close()
+        self.start("tools/run")
+        self.assertEqual(sum(line.startswith("ninja") for line in self.noted()), 2)
+
+    def test_a_failed_build_starts_nothing(self):
+        self.fake("ninja", body="exit 1\n")
+        self.assertEqual(self.start("tools/run").returncode, 1)
+        self.assertFalse(any(line.startswith("canopy") for line in self.noted()))
+
+    def test_a_failed_fetch_builds_nothing(self):
+        self.fake("fetch_dependencies", folder=os.path.join(self.root, "tools"), body="exit 1\n")
+        self.assertEqual(self.start("tools/run").returncode, 1)
+        self.assertEqual([line.split()[0] for line in self.noted()], ["fetch_dependencies"])
+
+    def test_a_moved_checkout_is_configured_again(self):
+        cache = os.path.join(self.root, "build", "release", "CMakeCache.txt")
+        with open(cache, "w", encoding="utf-8") as file:
+            file.write("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n")
+        self.start("tools/test")  # the fake cmake builds nothing, and ctest is only noted
+        self.assertIn("cmake --preset release", self.noted())
+
+    def test_only_missing_packages_are_installed(self):
+        self.install(set(self.packages()) - {"ninja-build", "libglfw3-dev", "xvfb"})
+        result = self.start("tools/run")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.noted()[0], "apt-get update -q")
+        self.assertEqual(self.noted()[1], "apt-get install -y -q --no-install-recommends libglfw3-dev ninja-build")
+
+    def test_the_tests_install_their_own_packages_too(self):
+        self.install(set(self.packages()) - {"xvfb"})
+        self.start("tools/test")
+        self.assertTrue(self.noted()[1].endswith(" xvfb"), self.noted())
+
+    def test_offline_names_the_missing_packages(self):
+        self.install(set(self.packages()) - {"ninja-build"})
+        result = self.start("tools/run", CANOPY_OFFLINE="1")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("missing Debian packages: ninja-build", result.stderr)
+        self.assertEqual(self.noted(), [])
+
+    def test_a_failed_installation_stops(self):
+        self.install([])
+        self.fake("apt-get", body="exit 100\n")
+        result = self.start("tools/run")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("apt-get update failed", result.stderr)
+
+    def test_slow_tests_are_left_out_unless_asked_for(self):
+        self.start("tools/test")
+        self.assertRegex(self.last(), r"^ctest .*--output-on-failure .*-LE \^slow\$$")
+        self.start("tools/test", "--all")
+        self.assertNotIn("-LE", self.last())
+        self.start("tools/test", "-L", "slow")
+        self.assertTrue(self.last().endswith(" -L slow"), self.last())
+        self.start("tools/test", "-L", "gpu")
+        self.assertTrue(self.last().endswith("-L gpu -LE ^slow$"), self.last())
+
+    def test_ci_runs_the_same(self):
+        self.start(".ci/run")
+        self.assertRegex(self.last(), r"^ctest .*-LE \^slow\$$")
+
+
+if __name__ == "__main__":
+    unittest.main()
