@@ -15,4 +15,9 @@ enum class LineBreaks { escape, keep };
 /// With LineBreaks::keep, newlines and tabs stay.
 std::string printable(std::string_view text, size_t max_bytes = 256, LineBreaks line_breaks = LineBreaks::escape);
 
+/// A name from a file for a message: printable, in single quotes.
+inline std::string quoted_name(std::string_view name) {
+  return "'" + printable(name) + "'";
+}
+
 }  // namespace canopy

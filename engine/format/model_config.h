@@ -61,7 +61,4 @@ std::vector<double> rope_frequencies(const ModelConfig& config);
 /// Throws an Error that names the field when a value is zero, absurd, not a number or does not fit the others.
 void validate_config(const ModelConfig& config);
 
-/// "llama, qwen3": for messages.
-std::string supported_architectures();
-
 }  // namespace canopy

@@ -8,8 +8,6 @@
 //   blk.N.attn_q_norm [D]   blk.N.attn_k_norm [D] (both where config.has_qk_norm)
 //   blk.N.ffn_norm [H]   blk.N.ffn_gate [F, H]   blk.N.ffn_up [F, H]   blk.N.ffn_down [H, F]
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -20,28 +18,9 @@
 #include <vector>
 
 #include "engine/format/model_config.h"
-#include "engine/format/tensor_type.h"
+#include "engine/format/tensor_view.h"
 
 namespace canopy {
-
-/// A tensor in a mapped file. Row-major: the last dimension is contiguous (GGUF lists it first; we do not).
-struct TensorView {
-  static constexpr uint32_t max_rank = 4;
-
-  std::string name;
-  TensorType type = TensorType::f32;
-  uint32_t rank = 0;                          // 0 is a scalar
-  std::array<uint64_t, max_rank> shape = {};  // the first `rank` entries, outermost first
-  std::span<const std::byte> bytes;           // valid while its file is open
-
-  /// The last dimension; 1 for a scalar.
-  uint64_t cols() const { return rank == 0 ? 1 : shape[rank - 1]; }
-  /// Product of all dimensions but the last; 1 for a vector. Its overflow was excluded when the file was read.
-  uint64_t rows() const;
-  uint64_t elements() const { return rows() * cols(); }
-  /// "[576, 1536]"
-  std::string shape_text() const;
-};
 
 /// What a tokenizer is built from. Views point into the mapped file. One of the two halves is filled.
 struct TokenizerSource {

@@ -1,0 +1,110 @@
+#include "engine/format/architecture.h"
+
+#include <array>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+
+namespace canopy {
+namespace {
+
+constexpr std::array architectures = std::to_array<Architecture>({
+    {"llama", "LlamaForCausalLM", RopeLayout::interleaved, false},
+    {"qwen3", "Qwen3ForCausalLM", RopeLayout::half, true},
+});
+
+template <std::string_view Architecture::*Field>
+const Architecture& find(std::string_view wanted) {
+  std::string supported;
+  for (const Architecture& architecture : architectures) {
+    if (architecture.*Field == wanted) return architecture;
+    supported += (supported.empty() ? "" : ", ") + std::string(architecture.*Field);
+  }
+  throw bad_input("The model's architecture '" + printable(wanted) + "' is not supported; supported are: " + supported +
+                  ".");
+}
+
+using NamePair = std::pair<std::string_view, std::string_view>;
+
+// Hugging Face -> canonical, without ".weight".
+constexpr std::array model_names = std::to_array<NamePair>({
+    {"model.embed_tokens", "token_embd"},
+    {"model.norm", "output_norm"},
+    {"lm_head", "output"},
+});
+
+// The same inside "model.layers.N." and "blk.N.".
+constexpr std::array layer_names = std::to_array<NamePair>({
+    {"input_layernorm", "attn_norm"},
+    {"self_attn.q_proj", "attn_q"},
+    {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"},
+    {"self_attn.o_proj", "attn_output"},
+    {"self_attn.q_norm", "attn_q_norm"},
+    {"self_attn.k_norm", "attn_k_norm"},
+    {"post_attention_layernorm", "ffn_norm"},
+    {"mlp.gate_proj", "ffn_gate"},
+    {"mlp.up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"},
+});
+
+constexpr std::string_view weight_suffix = ".weight";
+
+}  // namespace
+
+const Architecture& architecture_by_name(std::string_view name) {
+  return find<&Architecture::name>(name);
+}
+
+const Architecture& architecture_by_class(std::string_view class_name) {
+  return find<&Architecture::hugging_face>(class_name);
+}
+
+std::vector<RequiredTensor> required_tensors(const ModelConfig& c) {
+  std::vector<RequiredTensor> result = {{"token_embd", c.vocab, c.hidden}, {"output_norm", 1, c.hidden}};
+  if (!c.tied_head) result.push_back({"output", c.vocab, c.hidden});
+  for (uint32_t layer = 0; layer < c.layers; ++layer) {
+    const auto add = [&](std::string_view name, uint64_t rows, uint64_t cols) {
+      result.push_back({"blk." + std::to_string(layer) + "." + std::string(name), rows, cols});
+    };
+    add("attn_norm", 1, c.hidden);
+    add("attn_q", c.q_width(), c.hidden);
+    add("attn_k", c.kv_width(), c.hidden);
+    add("attn_v", c.kv_width(), c.hidden);
+    add("attn_output", c.hidden, c.q_width());
+    if (c.has_qk_norm) {
+      add("attn_q_norm", 1, c.head_dim);
+      add("attn_k_norm", 1, c.head_dim);
+    }
+    add("ffn_norm", 1, c.hidden);
+    add("ffn_gate", c.ffn, c.hidden);
+    add("ffn_up", c.ffn, c.hidden);
+    add("ffn_down", c.hidden, c.ffn);
+  }
+  return result;
+}
+
+std::string canonical_name_from_gguf(std::string_view name) {
+  if (name.size() > weight_suffix.size() && name.ends_with(weight_suffix)) name.remove_suffix(weight_suffix.size());
+  return std::string(name);
+}
+
+std::string canonical_name_from_hugging_face(std::string_view name) {
+  if (!name.ends_with(weight_suffix)) return std::string(name);
+  const std::string_view stem = name.substr(0, name.size() - weight_suffix.size());
+  for (const auto& [theirs, ours] : model_names) {
+    if (stem == theirs) return std::string(ours);
+  }
+  constexpr std::string_view prefix = "model.layers.";
+  if (!stem.starts_with(prefix)) return std::string(name);
+  const std::string_view rest = stem.substr(prefix.size());
+  const size_t dot = rest.find('.');
+  if (dot == std::string_view::npos) return std::string(name);
+  for (const auto& [theirs, ours] : layer_names) {
+    if (rest.substr(dot + 1) == theirs) return "blk." + std::string(rest.substr(0, dot + 1)) + std::string(ours);
+  }
+  return std::string(name);
+}
+
+}  // namespace canopy

@@ -1,0 +1,41 @@
+#pragma once
+// What distinguishes the architectures we run, and the tensors each needs. A new one is a row in architecture.cpp.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/format/model_config.h"
+
+namespace canopy {
+
+struct Architecture {
+  std::string_view name;          // ours and GGUF's general.architecture
+  std::string_view hugging_face;  // config.json's architectures[0]
+  RopeLayout gguf_rope_layout;    // Hugging Face files are always RopeLayout::half
+  bool has_qk_norm;
+};
+
+/// Throws, listing what is supported, when there is none of that name.
+const Architecture& architecture_by_name(std::string_view name);
+/// The same for a class name of config.json.
+const Architecture& architecture_by_class(std::string_view class_name);
+
+/// A tensor that a model of this configuration must have, under its canonical name; a vector has rows = 1.
+struct RequiredTensor {
+  std::string name;
+  uint64_t rows = 0;
+  uint64_t cols = 0;
+};
+
+std::vector<RequiredTensor> required_tensors(const ModelConfig& config);
+
+/// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names stay as they are.
+std::string canonical_name_from_gguf(std::string_view name);
+
+/// "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q"; names we do not know stay as they are.
+std::string canonical_name_from_hugging_face(std::string_view name);
+
+}  // namespace canopy

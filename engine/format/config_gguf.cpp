@@ -1,0 +1,213 @@
+#include "engine/format/config_gguf.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/printable.h"
+#include "engine/format/architecture.h"
+#include "engine/format/dequantize.h"
+
+namespace canopy {
+namespace {
+
+const TensorView* find_tensor(const GgufFile& file, std::string_view name) {
+  for (const TensorView& tensor : file.tensors()) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+/// Keys of the architecture: "llama.block_count".
+class Keys {
+ public:
+  Keys(const GgufFile& file, std::string_view architecture) : file_(file), prefix_(std::string(architecture) + ".") {}
+
+  std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+  uint32_t u32(std::string_view key) const { return file_.u32(full(key)); }
+  uint32_t u32_or(std::string_view key, uint32_t fallback) const { return file_.u32_if(full(key)).value_or(fallback); }
+  double number(std::string_view key) const { return file_.number(full(key)); }
+  double number_or(std::string_view key, double fallback) const {
+    return file_.number_if(full(key)).value_or(fallback);
+  }
+
+ private:
+  const GgufFile& file_;
+  std::string prefix_;
+};
+
+void refuse_split(const GgufFile& file) {
+  const uint32_t parts = file.u32_if("split.count").value_or(1);
+  if (parts > 1) {
+    throw bad_input("This is one part of a model split into " + std::to_string(parts) +
+                    " GGUF files, which cannot be read; join them with gguf-split --merge.");
+  }
+}
+
+void read_heads(const Keys& keys, ModelConfig& config) {
+  config.heads = keys.u32("attention.head_count");
+  config.kv_heads = keys.u32_or("attention.head_count_kv", config.heads);
+  if (config.heads == 0) return;  // validate_config says so
+  const uint32_t key_length = keys.u32_or("attention.key_length", 0);
+  if (key_length == 0 && config.hidden % config.heads != 0) {
+    throw bad_input("The model's hidden size " + std::to_string(config.hidden) + " is no multiple of its head count " +
+                    std::to_string(config.heads) + ", and '" + keys.full("attention.key_length") + "' is missing.");
+  }
+  config.head_dim = key_length != 0 ? key_length : config.hidden / config.heads;
+  for (const char* key : {"attention.value_length", "rope.dimension_count"}) {
+    const uint32_t value = keys.u32_or(key, config.head_dim);
+    if (value == config.head_dim) continue;
+    throw bad_input("The metadata '" + keys.full(key) + "' is " + std::to_string(value) +
+                    "; only the head dimension, " + std::to_string(config.head_dim) + ", is supported.");
+  }
+}
+
+RopeScaling read_scaling(const GgufFile& file, const Keys& keys) {
+  RopeScaling scaling;
+  const std::string_view kind = file.text_if(keys.full("rope.scaling.type")).value_or("none");
+  if (kind != "none" && kind != "linear") {
+    throw bad_input("The metadata '" + keys.full("rope.scaling.type") + "' is '" + printable(kind) +
+                    "'; supported are none, linear and frequency factors (rope_freqs).");
+  }
+  if (kind == "linear") {
+    scaling.kind = RopeScaling::Kind::linear;
+    scaling.factor = keys.number("rope.scaling.factor");
+  }
+  const TensorView* factors = find_tensor(file, "rope_freqs.weight");
+  if (factors == nullptr) return scaling;
+  if (scaling.kind != RopeScaling::Kind::none) {
+    throw bad_input("The model has both linear rope scaling and the tensor 'rope_freqs.weight'; one is supported.");
+  }
+  if (factors->type != TensorType::f32 || factors->rank != 1) {
+    throw bad_input("The tensor 'rope_freqs.weight' must be a vector of F32, but is " + factors->shape_text() + " of " +
+                    std::string(to_string(factors->type)) + ".");
+  }
+  if (factors->elements() > 4096) {
+    throw bad_input("The tensor 'rope_freqs.weight' has " + std::to_string(factors->elements()) +
+                    " elements; half a head is expected.");
+  }
+  scaling.kind = RopeScaling::Kind::factors;
+  scaling.divisors.resize(factors->elements());
+  dequantize(factors->type, factors->bytes, scaling.divisors);
+  return scaling;
+}
+
+uint32_t read_vocab(const GgufFile& file, const Keys& keys) {
+  if (const auto stated = file.u32_if(keys.full("vocab_size"))) return *stated;
+  const TensorView* embedding = find_tensor(file, "token_embd.weight");
+  if (embedding == nullptr) throw bad_input("The tensor 'token_embd.weight' is missing.");
+  return static_cast<uint32_t>(std::min<uint64_t>(embedding->rows(), UINT32_MAX));  // validate_config bounds it
+}
+
+/// Attention beyond a window is not supported, but up to the window there is no difference.
+void cap_to_window(const Keys& keys, ModelConfig& config) {
+  const uint32_t window = keys.u32_or("attention.sliding_window", 0);
+  if (window == 0 || window >= config.max_context) return;
+  log_warning("The context is limited to the sliding window of " + std::to_string(window) + " positions.");
+  config.max_context = window;
+}
+
+/// Ids that end a reply: those stated, and the control tokens that end a turn in common chat formats, which
+/// converters often leave unstated.
+std::vector<uint32_t> read_eos(const GgufFile& file) {
+  std::vector<uint32_t> result;
+  const auto add = [&](uint32_t id) {
+    if (std::ranges::find(result, id) == result.end()) result.push_back(id);
+  };
+  for (const char* key :
+       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+    if (const auto id = file.u32_if(key)) add(*id);
+  }
+  static constexpr std::array<std::string_view, 5> turn_ends = {"<|im_end|>", "<|eot_id|>", "<|eom_id|>",
+                                                                "<|end_of_text|>", "<|endoftext|>"};
+  constexpr int32_t control = 3;
+  const auto types = file.i32s("tokenizer.ggml.token_type");
+  const auto tokens = file.texts("tokenizer.ggml.tokens");
+  for (size_t id = 0; id < std::min(types.size(), tokens.size()); ++id) {
+    if (types[id] == control && std::ranges::find(turn_ends, tokens[id]) != turn_ends.end()) {
+      add(static_cast<uint32_t>(id));
+    }
+  }
+  return result;
+}
+
+void check_length(std::string_view key, size_t actual, size_t expected) {
+  if (actual == 0 || actual == expected) return;
+  throw bad_input("The metadata '" + std::string(key) + "' has " + std::to_string(actual) + " elements; " +
+                  std::to_string(expected) + " are expected, one a token.");
+}
+
+std::optional<uint32_t> token_id(const GgufFile& file, const std::string& key, uint32_t vocab) {
+  const auto id = file.u32_if(key);
+  if (id && *id >= vocab) {
+    throw bad_input("The metadata '" + key + "' is " + std::to_string(*id) + ", outside the vocabulary of " +
+                    std::to_string(vocab) + " tokens.");
+  }
+  return id;
+}
+
+}  // namespace
+
+ModelConfig read_gguf_config(const GgufFile& file) {
+  refuse_split(file);
+  const Architecture& architecture = architecture_by_name(file.text("general.architecture"));
+  const Keys keys(file, architecture.name);
+  ModelConfig config;
+  config.architecture = architecture.name;
+  config.name = printable(file.text_if("general.name").value_or(""));
+  config.layers = keys.u32("block_count");
+  config.hidden = keys.u32("embedding_length");
+  config.ffn = keys.u32("feed_forward_length");
+  config.max_context = keys.u32("context_length");
+  config.vocab = read_vocab(file, keys);
+  read_heads(keys, config);
+  if (const uint32_t experts = keys.u32_or("expert_count", 0); experts > 0) {
+    throw bad_input("The model has " + std::to_string(experts) + " experts; mixtures of experts are not supported.");
+  }
+  config.rms_eps = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
+  config.rope_theta = keys.number_or("rope.freq_base", 10000);
+  config.rope_layout = architecture.gguf_rope_layout;
+  config.rope_scaling = read_scaling(file, keys);
+  config.has_qk_norm = architecture.has_qk_norm;
+  config.tied_head = find_tensor(file, "output.weight") == nullptr;
+  config.bos = file.u32_if("tokenizer.ggml.bos_token_id");
+  config.eos = read_eos(file);
+  cap_to_window(keys, config);
+  validate_config(config);
+  return config;
+}
+
+TokenizerSource read_gguf_tokenizer(const GgufFile& file, uint32_t vocab) {
+  TokenizerSource source;
+  const auto model = file.text_if("tokenizer.ggml.model");
+  if (!model) return source;  // weights without a tokenizer are legal
+  source.kind = TokenizerSource::Kind::gguf;
+  source.model = *model;
+  source.pre = file.text_if("tokenizer.ggml.pre").value_or("");
+  source.tokens = file.texts("tokenizer.ggml.tokens");
+  source.merges = file.texts("tokenizer.ggml.merges");
+  source.types = file.i32s("tokenizer.ggml.token_type");
+  source.scores = file.f32s("tokenizer.ggml.scores");
+  if (source.tokens.size() > vocab) {
+    throw bad_input("The metadata 'tokenizer.ggml.tokens' has " + std::to_string(source.tokens.size()) +
+                    " tokens, more than the " + std::to_string(vocab) + " of the model's vocabulary.");
+  }
+  check_length("tokenizer.ggml.token_type", source.types.size(), source.tokens.size());
+  check_length("tokenizer.ggml.scores", source.scores.size(), source.tokens.size());
+  const auto id = [&](const char* name) {
+    return token_id(file, "tokenizer.ggml." + std::string(name) + "_token_id", vocab);
+  };
+  source.bos = id("bos");
+  source.eos = id("eos");
+  source.unknown = id("unknown");
+  source.padding = id("padding");
+  source.mask = id("mask");
+  source.add_bos = file.boolean_if("tokenizer.ggml.add_bos_token");
+  source.add_eos = file.boolean_if("tokenizer.ggml.add_eos_token");
+  source.add_space_prefix = file.boolean_if("tokenizer.ggml.add_space_prefix");
+  source.chat_template = file.text_if("tokenizer.chat_template").value_or("");
+  return source;
+}
+
+}  // namespace canopy

@@ -1,0 +1,175 @@
+#include "engine/format/config_hf.h"
+
+#include <algorithm>
+
+#include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/printable.h"
+#include "engine/format/architecture.h"
+#include "engine/format/json_text.h"
+
+namespace canopy {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr uint64_t max_tokenizer_bytes = 128ull << 20;
+constexpr uint64_t max_tokenizer_config_bytes = 16ull << 20;
+constexpr uint64_t max_template_bytes = 4ull << 20;
+
+const Architecture& read_architecture(const JsonFields& fields) {
+  const json* classes = fields.find("architectures");
+  if (classes == nullptr) return architecture_by_name(fields.text_or("model_type", ""));
+  if (!classes->is_array() || classes->size() != 1 || !classes->front().is_string()) {
+    throw bad_input("The field 'architectures' of config.json must be a list of one class name.");
+  }
+  return architecture_by_class(classes->front().get_ref<const std::string&>());
+}
+
+/// What would change the arithmetic and is not there in the engine.
+void refuse_unsupported(const JsonFields& fields) {
+  for (const char* flag : {"attention_bias", "mlp_bias"}) {
+    if (fields.boolean_or(flag, false)) {
+      throw bad_input("The field '" + std::string(flag) + "' of config.json is true; biases are not supported.");
+    }
+  }
+  const std::string activation = fields.text_or("hidden_act", "silu");
+  if (activation != "silu" && activation != "swish") {
+    throw bad_input("The field 'hidden_act' of config.json is '" + printable(activation) +
+                    "'; only silu is supported.");
+  }
+  if (const double part = fields.number_or("partial_rotary_factor", 1); part != 1) {
+    throw bad_input("The field 'partial_rotary_factor' of config.json is " + json(part).dump() +
+                    "; only 1 is supported.");
+  }
+  if (fields.has("quantization_config")) {
+    throw bad_input(
+        "config.json has a 'quantization_config'; quantized Hugging Face models are not supported, "
+        "use a GGUF file.");
+  }
+}
+
+uint32_t read_head_dim(const JsonFields& fields, uint32_t hidden, uint32_t heads) {
+  if (fields.has("head_dim")) return fields.u32("head_dim");
+  if (heads == 0) return 0;  // validate_config says what is wrong
+  if (hidden % heads != 0) {
+    throw bad_input("The field 'hidden_size' of config.json is " + std::to_string(hidden) +
+                    ", no multiple of 'num_attention_heads', " + std::to_string(heads) +
+                    ", and 'head_dim' is missing.");
+  }
+  return hidden / heads;
+}
+
+/// Older files keep rope_theta beside a `rope_scaling` object, newer ones put both into `rope_parameters`.
+void read_rope(const JsonFields& fields, ModelConfig& config) {
+  config.rope_layout = RopeLayout::half;
+  config.rope_theta = fields.number_or("rope_theta", 10000);
+  const json* object = fields.object("rope_parameters");
+  if (object == nullptr) object = fields.object("rope_scaling");
+  if (object == nullptr) return;
+  const JsonFields rope(*object, "config.json's rope scaling");
+  config.rope_theta = rope.number_or("rope_theta", config.rope_theta);
+  if (const double part = rope.number_or("partial_rotary_factor", 1); part != 1) {
+    throw bad_input("The field 'partial_rotary_factor' of config.json is " + json(part).dump() +
+                    "; only 1 is supported.");
+  }
+  const std::string kind = rope.text_or("rope_type", rope.text_or("type", "default"));
+  RopeScaling& scaling = config.rope_scaling;
+  if (kind == "default") return;
+  if (kind == "linear") {
+    scaling.kind = RopeScaling::Kind::linear;
+    scaling.factor = rope.number("factor");
+  } else if (kind == "llama3") {
+    scaling.kind = RopeScaling::Kind::llama3;
+    scaling.factor = rope.number("factor");
+    scaling.low_freq_factor = rope.number("low_freq_factor");
+    scaling.high_freq_factor = rope.number("high_freq_factor");
+    scaling.original_context = rope.u32("original_max_position_embeddings");
+  } else {
+    throw bad_input("config.json's rope scaling is of type '" + printable(kind) +
+                    "'; supported are default, linear and llama3.");
+  }
+}
+
+/// Attention beyond a window is not supported, but up to the window there is no difference.
+void cap_to_window(const JsonFields& fields, ModelConfig& config) {
+  if (!fields.boolean_or("use_sliding_window", false)) return;
+  const uint32_t window = fields.u32("sliding_window");
+  if (window >= config.max_context) return;
+  log_warning("The context is limited to the sliding window of " + std::to_string(window) + " positions.");
+  config.max_context = window;
+}
+
+void read_special_tokens(const JsonFields& fields, ModelConfig& config) {
+  if (const auto bos = fields.ids("bos_token_id"); !bos.empty() && !config.bos) config.bos = bos.front();
+  for (const uint32_t id : fields.ids("eos_token_id")) {
+    if (std::ranges::find(config.eos, id) == config.eos.end()) config.eos.push_back(id);
+  }
+}
+
+/// A template is a string, or a list of named ones, of which "default" is for chat.
+std::string template_of(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return {};
+  for (const json& entry : value) {
+    if (entry.is_object() && entry.value("name", json()) == "default" && entry.contains("template") &&
+        entry["template"].is_string()) {
+      return entry["template"].get<std::string>();
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+ModelConfig read_hf_config(std::string_view config_json, std::string_view generation_config_json) {
+  const json root = parse_json(config_json, "config.json");
+  const JsonFields fields(root, "config.json");
+  const Architecture& architecture = read_architecture(fields);
+  refuse_unsupported(fields);
+  ModelConfig config;
+  config.architecture = architecture.name;
+  config.layers = fields.u32("num_hidden_layers");
+  config.hidden = fields.u32("hidden_size");
+  config.heads = fields.u32("num_attention_heads");
+  config.kv_heads = fields.u32_or("num_key_value_heads", config.heads);
+  config.head_dim = read_head_dim(fields, config.hidden, config.heads);
+  config.ffn = fields.u32("intermediate_size");
+  config.vocab = fields.u32("vocab_size");
+  config.max_context = fields.u32("max_position_embeddings");
+  config.rms_eps = static_cast<float>(fields.number("rms_norm_eps"));
+  config.has_qk_norm = architecture.has_qk_norm;
+  config.tied_head = fields.boolean_or("tie_word_embeddings", false);
+  read_rope(fields, config);
+  cap_to_window(fields, config);
+  if (!generation_config_json.empty()) {
+    const json generation = parse_json(generation_config_json, "generation_config.json");
+    read_special_tokens(JsonFields(generation, "generation_config.json"), config);
+  }
+  read_special_tokens(fields, config);
+  validate_config(config);
+  return config;
+}
+
+std::string read_optional_file(const fs::path& path, uint64_t max_bytes) {
+  std::error_code ignored;
+  return fs::exists(path, ignored) ? read_small_file(path, max_bytes) : std::string();
+}
+
+TokenizerSource read_hf_tokenizer(const fs::path& folder) {
+  TokenizerSource source;
+  source.tokenizer_json = read_optional_file(folder / "tokenizer.json", max_tokenizer_bytes);
+  source.tokenizer_config_json = read_optional_file(folder / "tokenizer_config.json", max_tokenizer_config_bytes);
+  source.chat_template = read_optional_file(folder / "chat_template.jinja", max_template_bytes);
+  if (!source.tokenizer_json.empty()) source.kind = TokenizerSource::Kind::hugging_face;
+  if (source.chat_template.empty() && !source.tokenizer_config_json.empty()) {
+    const json root = parse_json(source.tokenizer_config_json, "tokenizer_config.json");
+    const JsonFields fields(root, "tokenizer_config.json");
+    if (const json* value = fields.find("chat_template")) source.chat_template = template_of(*value);
+  }
+  return source;
+}
+
+}  // namespace canopy

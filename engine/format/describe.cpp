@@ -1,0 +1,256 @@
+#include "engine/format/describe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/printable.h"
+#include "engine/base/reader.h"
+#include "engine/format/gguf.h"
+#include "engine/format/model_file.h"
+#include "engine/format/safetensors.h"
+
+namespace canopy {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr uint64_t shown_elements = 8;    // of an array
+constexpr size_t shown_text_bytes = 400;  // of one metadata value
+
+/// A float as JSON, which knows neither NaN nor infinity.
+json number_json(double value) {
+  return std::isfinite(value) ? json(value) : json(std::to_string(value));
+}
+
+json element_json(Reader& reader, GgufType type) {
+  const std::string_view field = "an element";
+  switch (type) {
+    case GgufType::u8:
+    case GgufType::boolean: return reader.read<uint8_t>(field);
+    case GgufType::i8: return reader.read<int8_t>(field);
+    case GgufType::u16: return reader.read<uint16_t>(field);
+    case GgufType::i16: return reader.read<int16_t>(field);
+    case GgufType::u32: return reader.read<uint32_t>(field);
+    case GgufType::i32: return reader.read<int32_t>(field);
+    case GgufType::f32: return number_json(reader.read<float>(field));
+    case GgufType::u64: return reader.read<uint64_t>(field);
+    case GgufType::i64: return reader.read<int64_t>(field);
+    case GgufType::f64: return number_json(reader.read<double>(field));
+    case GgufType::string: return printable(reader.text(reader.read<uint64_t>(field), field));
+    case GgufType::array: break;
+  }
+  return "(array)";
+}
+
+json array_json(const GgufValue& value) {
+  json first = json::array();
+  Reader reader(value.elements);
+  for (uint64_t i = 0; i < std::min(value.count, shown_elements) && value.element_type != GgufType::array; ++i) {
+    first.push_back(element_json(reader, value.element_type));
+  }
+  return {{"array_of", to_string(value.element_type)}, {"count", value.count}, {"first", first}};
+}
+
+json value_json(const GgufValue& value) {
+  switch (value.type) {
+    case GgufType::u8:
+    case GgufType::u16:
+    case GgufType::u32:
+    case GgufType::u64: return value.unsigned_value;
+    case GgufType::i8:
+    case GgufType::i16:
+    case GgufType::i32:
+    case GgufType::i64: return value.signed_value;
+    case GgufType::f32:
+    case GgufType::f64: return number_json(value.float_value);
+    case GgufType::boolean: return value.unsigned_value != 0;
+    case GgufType::string: return printable(value.text, shown_text_bytes);
+    case GgufType::array: return array_json(value);
+  }
+  return nullptr;
+}
+
+json scaling_json(const RopeScaling& scaling) {
+  switch (scaling.kind) {
+    case RopeScaling::Kind::none: return "none";
+    case RopeScaling::Kind::linear: return {{"kind", "linear"}, {"factor", scaling.factor}};
+    case RopeScaling::Kind::llama3:
+      return {{"kind", "llama3"},
+              {"factor", scaling.factor},
+              {"low_freq_factor", scaling.low_freq_factor},
+              {"high_freq_factor", scaling.high_freq_factor},
+              {"original_context", scaling.original_context}};
+    case RopeScaling::Kind::factors: return {{"kind", "factors"}, {"count", scaling.divisors.size()}};
+  }
+  return nullptr;
+}
+
+json config_json(const ModelConfig& c) {
+  return {{"architecture", c.architecture},
+          {"name", c.name},
+          {"layers", c.layers},
+          {"hidden", c.hidden},
+          {"heads", c.heads},
+          {"kv_heads", c.kv_heads},
+          {"head_dim", c.head_dim},
+          {"ffn", c.ffn},
+          {"vocab", c.vocab},
+          {"max_context", c.max_context},
+          {"rms_eps", number_json(c.rms_eps)},
+          {"rope_theta", number_json(c.rope_theta)},
+          {"rope_scaling", scaling_json(c.rope_scaling)},
+          {"rope_layout", c.rope_layout == RopeLayout::half ? "half" : "interleaved"},
+          {"qk_norm", c.has_qk_norm},
+          {"tied_head", c.tied_head},
+          {"bos", c.bos ? json(*c.bos) : json()},
+          {"eos", c.eos},
+          {"quantization", c.quantization},
+          {"parameters", c.parameters}};
+}
+
+void add_tensors(json& result, std::span<const TensorView> tensors) {
+  result["tensors"] = json::array();
+  json& types = result["types"] = json::object();
+  uint64_t elements = 0;
+  uint64_t bytes = 0;
+  for (const TensorView& tensor : tensors) {
+    const std::string type(to_string(tensor.type));
+    const std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.rank);
+    result["tensors"].push_back(
+        {{"name", printable(tensor.name)}, {"type", type}, {"shape", shape}, {"bytes", tensor.bytes.size()}});
+    json& total = types[type];
+    if (total.is_null()) total = {{"tensors", 0u}, {"elements", uint64_t{0}}, {"bytes", uint64_t{0}}};
+    total["tensors"] = total["tensors"].get<uint64_t>() + 1;
+    total["elements"] = total["elements"].get<uint64_t>() + tensor.elements();
+    total["bytes"] = total["bytes"].get<uint64_t>() + tensor.bytes.size();
+    elements += tensor.elements();
+    bytes += tensor.bytes.size();
+  }
+  result["totals"] = {{"tensors", tensors.size()}, {"elements", elements}, {"bytes", bytes}};
+}
+
+void describe_gguf(json& result, const fs::path& path) {
+  const GgufFile file = GgufFile::open(path);
+  result["format"] = "gguf";
+  result["version"] = file.version();
+  result["file_bytes"] = file.file().bytes().size();
+  for (const GgufValue& value : file.metadata()) result["metadata"][printable(value.key)] = value_json(value);
+  add_tensors(result, file.tensors());
+}
+
+void add_metadata(json& result, const SafetensorsFile& file) {
+  for (const auto& [key, value] : file.metadata()) {
+    result["metadata"][printable(key)] = printable(value, shown_text_bytes);
+  }
+}
+
+void describe_safetensors(json& result, const SafetensorsFile& file) {
+  result["format"] = "safetensors";
+  result["file_bytes"] = file.file().bytes().size();
+  add_metadata(result, file);
+  add_tensors(result, file.tensors());
+}
+
+void describe_folder(json& result, const fs::path& path) {
+  const SafetensorsFolder folder = SafetensorsFolder::open(path);
+  result["format"] = "safetensors";
+  uint64_t bytes = 0;
+  result["files"] = json::array();
+  for (const SafetensorsFile& file : folder.files()) {
+    result["files"].push_back(shown(file.file().path().filename()));
+    bytes += file.file().bytes().size();
+    add_metadata(result, file);
+  }
+  result["file_bytes"] = bytes;
+  add_tensors(result, folder.tensors());
+}
+
+void add_config(json& result, const fs::path& path) {
+  try {
+    result["config"] = config_json(ModelFile::open(path).config());
+  } catch (const Error& e) {
+    result["config"] = nullptr;
+    result["config_error"] = printable(e.what(), 2048);
+  }
+}
+
+/// "98.4 MB"
+std::string size_text(uint64_t bytes) {
+  char text[32];
+  const auto value = static_cast<double>(bytes);
+  if (bytes < 1'000'000) {
+    std::snprintf(text, sizeof text, "%.1f kB", value / 1e3);
+  } else if (bytes < 1'000'000'000) {
+    std::snprintf(text, sizeof text, "%.1f MB", value / 1e6);
+  } else {
+    std::snprintf(text, sizeof text, "%.2f GB", value / 1e9);
+  }
+  return text;
+}
+
+std::string padded(std::string text, size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text + " ";
+}
+
+std::string plain(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object() || !value.contains("array_of")) return value.dump();
+  return value["count"].dump() + " of " + value["array_of"].get<std::string>() + ": " + value["first"].dump() +
+         (value["count"] > value["first"].size() ? " …" : "");
+}
+
+void add_section(std::string& text, const char* title, const json& object, size_t width) {
+  text += std::string("\n") + title + "\n";
+  for (const auto& [key, value] : object.items()) text += "  " + padded(key, width) + plain(value) + "\n";
+}
+
+}  // namespace
+
+json describe_json(const fs::path& path) {
+  json result = {{"path", shown(path)}, {"metadata", json::object()}};
+  std::error_code ignored;
+  with_context(shown(path), [&] {
+    if (fs::is_directory(path, ignored)) {
+      describe_folder(result, path);
+    } else if (path.extension() == ".safetensors") {
+      describe_safetensors(result, SafetensorsFile::open(path));
+    } else {
+      describe_gguf(result, path);
+    }
+  });
+  add_config(result, path);
+  return result;
+}
+
+std::string describe_text(const json& d) {
+  std::string text = d["path"].get<std::string>() + "\n" + d["format"].get<std::string>() + ", " +
+                     size_text(d["file_bytes"].get<uint64_t>()) + "\n";
+  if (d["config"].is_null()) {
+    text += "\nCannot be run: " + d["config_error"].get<std::string>() + "\n";
+  } else {
+    add_section(text, "Config", d["config"], 14);
+  }
+  if (!d["metadata"].empty()) add_section(text, "Metadata", d["metadata"], 40);
+  text += "\nTensors\n";
+  for (const json& tensor : d["tensors"]) {
+    text += "  " + padded(tensor["name"].get<std::string>(), 48) + padded(tensor["type"].get<std::string>(), 7) +
+            padded(tensor["shape"].dump(), 16) + size_text(tensor["bytes"].get<uint64_t>()) + "\n";
+  }
+  text += "\nTotals\n";
+  for (const auto& [type, total] : d["types"].items()) {
+    text += "  " + padded(type, 7) + padded(total["tensors"].dump() + " tensors", 14) +
+            padded(total["elements"].dump() + " elements", 24) + size_text(total["bytes"].get<uint64_t>()) + "\n";
+  }
+  const json& totals = d["totals"];
+  return text + "  " + padded("all", 7) + padded(totals["tensors"].dump() + " tensors", 14) +
+         padded(totals["elements"].dump() + " elements", 24) + size_text(totals["bytes"].get<uint64_t>()) + "\n";
+}
+
+}  // namespace canopy

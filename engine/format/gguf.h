@@ -1,0 +1,110 @@
+#pragma once
+// GGUF files, versions 2 and 3, little-endian (specification: ggml/docs/gguf.md). The file stays mapped; strings,
+// arrays and tensors are views into it. Everything is checked when it is opened.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/mapped_file.h"
+#include "engine/format/tensor_view.h"
+
+namespace canopy {
+
+class Reader;
+
+enum class GgufType : uint32_t {
+  u8 = 0,
+  i8,
+  u16,
+  i16,
+  u32,
+  i32,
+  f32,
+  boolean,
+  string,
+  array,
+  u64,
+  i64,
+  f64  // ids of the format
+};
+
+/// "u32", "string", ...
+std::string_view to_string(GgufType type);
+
+/// One metadata entry. Numbers are widened to the member of their kind.
+struct GgufValue {
+  std::string_view key;
+  GgufType type = GgufType::u8;
+  uint64_t unsigned_value = 0;           // u8 ... u64, boolean
+  int64_t signed_value = 0;              // i8 ... i64
+  double float_value = 0;                // f32, f64
+  std::string_view text;                 // string
+  GgufType element_type = GgufType::u8;  // array
+  uint64_t count = 0;                    // array: elements
+  std::span<const std::byte> elements;   // array: as they lie in the file
+};
+
+struct GgufLimits {
+  static constexpr uint64_t entries = 1ull << 18;  // of metadata, and of tensors
+  static constexpr uint64_t string_bytes = 16ull << 20;
+  static constexpr uint64_t key_bytes = 65535;  // of the specification
+  static constexpr uint64_t name_bytes = 256;   // of a tensor; the specification allows 64
+  static constexpr uint64_t max_alignment = 1ull << 20;
+  static constexpr int array_depth = 4;  // arrays of arrays are legal, if unused
+};
+
+class GgufFile {
+ public:
+  /// Maps and checks a file. Throws bad_input (without the path: callers add it).
+  static GgufFile open(const std::filesystem::path& path);
+  /// The same on bytes that the caller keeps alive: for tests and fuzzing.
+  static GgufFile parse(std::span<const std::byte> bytes);
+
+  uint32_t version() const { return version_; }
+  uint64_t alignment() const { return alignment_; }
+  const MappedFile& file() const { return file_; }
+
+  std::span<const GgufValue> metadata() const { return metadata_; }
+  /// Tensors under the names in the file, in file order; shape[0] is the slowest dimension.
+  std::span<const TensorView> tensors() const { return tensors_; }
+
+  /// Null when there is no such key.
+  const GgufValue* find(std::string_view key) const;
+
+  // Typed access. Without a fallback the key is required. A value of another type, or out of range, throws an error
+  // that names the key, its type and the wanted one. Whole numbers may be stored in any integer type.
+  uint32_t u32(std::string_view key) const;
+  std::optional<uint32_t> u32_if(std::string_view key) const;
+  double number(std::string_view key) const;  // f32 or f64
+  std::optional<double> number_if(std::string_view key) const;
+  std::optional<bool> boolean_if(std::string_view key) const;
+  std::string_view text(std::string_view key) const;
+  std::optional<std::string_view> text_if(std::string_view key) const;
+  /// Views of an array of strings; empty when there is no such key.
+  std::vector<std::string_view> texts(std::string_view key) const;
+  /// An array of i32 or u32 values that fit; empty when there is no such key.
+  std::vector<int32_t> i32s(std::string_view key) const;
+  /// An array of f32; empty when there is no such key.
+  std::vector<float> f32s(std::string_view key) const;
+
+ private:
+  void parse_header(Reader& reader, uint64_t& tensor_count, uint64_t& metadata_count);
+  void parse_metadata(Reader& reader, uint64_t count);
+  void parse_tensors(Reader& reader, uint64_t count, std::span<const std::byte> bytes);
+  void parse_all(std::span<const std::byte> bytes);
+
+  MappedFile file_;
+  uint32_t version_ = 0;
+  uint64_t alignment_ = 32;
+  std::vector<GgufValue> metadata_;
+  std::unordered_map<std::string_view, size_t> keys_;
+  std::vector<TensorView> tensors_;
+};
+
+}  // namespace canopy

@@ -1,0 +1,133 @@
+#include "engine/format/json_text.h"
+
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+
+namespace canopy {
+namespace {
+
+using nlohmann::json;
+
+/// Watches the parse: fails before an object that is too deep is built, and on repeated keys.
+class Guard {
+ public:
+  Guard(std::string_view what, DuplicateKeys duplicates) : what_(what), duplicates_(duplicates) {}
+
+  bool operator()(int depth, json::parse_event_t event, json& value) {
+    if (depth >= max_json_depth) {
+      throw bad_input(std::string(what_) + " is nested more than " + std::to_string(max_json_depth) + " levels deep.");
+    }
+    if (duplicates_ == DuplicateKeys::last_wins) return true;
+    if (event == json::parse_event_t::object_start) {
+      keys_.emplace_back();
+    } else if (event == json::parse_event_t::object_end) {
+      keys_.pop_back();
+    } else if (event == json::parse_event_t::key && !keys_.back().insert(value.get_ref<const std::string&>()).second) {
+      throw bad_input(std::string(what_) + " has the key '" + printable(value.get_ref<const std::string&>()) +
+                      "' twice.");
+    }
+    return true;
+  }
+
+ private:
+  std::string_view what_;
+  DuplicateKeys duplicates_;
+  std::vector<std::set<std::string>> keys_;  // one set an open object
+};
+
+/// A short, safe picture of a value for messages.
+std::string picture(const json& value) {
+  if (value.is_object() || value.is_array()) return "an " + std::string(value.type_name());
+  return printable(value.dump(-1, ' ', false, json::error_handler_t::replace), 64);
+}
+
+}  // namespace
+
+json parse_json(std::string_view text, std::string_view what, DuplicateKeys duplicates) {
+  try {
+    return json::parse(text.begin(), text.end(), Guard(what, duplicates));
+  } catch (const json::exception& e) {
+    throw bad_input(std::string(what) + " is not valid JSON: " + printable(e.what()) + ".");
+  }
+}
+
+JsonFields::JsonFields(const json& object, std::string what) : object_(object), what_(std::move(what)) {
+  if (!object.is_object()) throw bad_input(what_ + " must be a JSON object, but is " + picture(object) + ".");
+}
+
+const json* JsonFields::find(const char* field) const {
+  const auto found = object_.find(field);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const json& JsonFields::required(const char* field) const {
+  if (const json* value = find(field)) return *value;
+  throw bad_input(what_ + " lacks the field '" + field + "'.");
+}
+
+void JsonFields::fail_type(const char* field, const json& value, std::string_view wanted) const {
+  throw bad_input("The field '" + std::string(field) + "' of " + what_ + " is " + picture(value) + "; " +
+                  std::string(wanted) + " is expected.");
+}
+
+uint32_t JsonFields::to_u32(const char* field, const json& value) const {
+  constexpr uint64_t limit = std::numeric_limits<uint32_t>::max();
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > limit) {
+    fail_type(field, value, "a whole number from 0 to " + std::to_string(limit));
+  }
+  return value.get<uint32_t>();
+}
+
+uint32_t JsonFields::u32(const char* field) const {
+  return to_u32(field, required(field));
+}
+
+uint32_t JsonFields::u32_or(const char* field, uint32_t fallback) const {
+  const json* value = find(field);
+  return value == nullptr ? fallback : to_u32(field, *value);
+}
+
+double JsonFields::number(const char* field) const {
+  const json& value = required(field);
+  if (!value.is_number()) fail_type(field, value, "a number");
+  return value.get<double>();
+}
+
+double JsonFields::number_or(const char* field, double fallback) const {
+  return has(field) ? number(field) : fallback;
+}
+
+bool JsonFields::boolean_or(const char* field, bool fallback) const {
+  const json* value = find(field);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) fail_type(field, *value, "true or false");
+  return value->get<bool>();
+}
+
+std::string JsonFields::text_or(const char* field, std::string_view fallback) const {
+  const json* value = find(field);
+  if (value == nullptr) return std::string(fallback);
+  if (!value->is_string()) fail_type(field, *value, "a string");
+  return value->get<std::string>();
+}
+
+std::vector<uint32_t> JsonFields::ids(const char* field) const {
+  const json* value = find(field);
+  if (value == nullptr) return {};
+  if (!value->is_array()) return {to_u32(field, *value)};
+  std::vector<uint32_t> result;
+  for (const json& id : *value) result.push_back(to_u32(field, id));
+  return result;
+}
+
+const json* JsonFields::object(const char* field) const {
+  const json* value = find(field);
+  if (value != nullptr && !value->is_object()) fail_type(field, *value, "an object");
+  return value;
+}
+
+}  // namespace canopy

@@ -1,0 +1,119 @@
+#include "engine/format/model_config.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <sstream>
+
+#include "engine/base/error.h"
+
+namespace canopy {
+namespace {
+
+// Far above any published model, low enough that products of two stay below 2^63 and tables stay small.
+constexpr uint64_t max_layers = 512;
+constexpr uint64_t max_hidden = 1 << 17;
+constexpr uint64_t max_heads = 1024;
+constexpr uint64_t max_head_dim = 1024;
+constexpr uint64_t max_ffn = 1 << 20;
+constexpr uint64_t max_vocab = 1 << 22;
+constexpr uint64_t max_positions = 1 << 26;
+
+std::string text_of(double value) {
+  std::ostringstream stream;
+  stream << value;
+  return stream.str();
+}
+
+void check_count(const char* field, uint64_t value, uint64_t limit) {
+  if (value >= 1 && value <= limit) return;
+  throw bad_input("The model's " + std::string(field) + " is " + std::to_string(value) + "; 1 to " +
+                  std::to_string(limit) + " is allowed.");
+}
+
+/// low < value <= high; a NaN fails.
+void check_real(const char* field, double value, double low, double high) {
+  if (value > low && value <= high) return;
+  throw bad_input("The model's " + std::string(field) + " is " + text_of(value) + "; a number above " + text_of(low) +
+                  " and at most " + text_of(high) + " is allowed.");
+}
+
+void check_token(const char* field, uint32_t id, uint32_t vocab) {
+  if (id < vocab) return;
+  throw bad_input("The model's " + std::string(field) + " is " + std::to_string(id) + ", outside its vocabulary of " +
+                  std::to_string(vocab) + " tokens.");
+}
+
+void check_scaling(const ModelConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  using Kind = RopeScaling::Kind;
+  constexpr double most = 1e6;
+  if (scaling.kind == Kind::linear || scaling.kind == Kind::llama3) {
+    check_real("rope scaling factor", scaling.factor, 0, most);
+  }
+  if (scaling.kind == Kind::llama3) {
+    check_real("rope scaling low_freq_factor", scaling.low_freq_factor, 0, most);
+    // Above low: their difference is divided by.
+    check_real("rope scaling high_freq_factor", scaling.high_freq_factor, scaling.low_freq_factor, most);
+    check_count("rope scaling original_max_position_embeddings", scaling.original_context, max_positions);
+  }
+  if (scaling.kind == Kind::factors) {
+    if (scaling.divisors.size() != config.head_dim / 2) {
+      throw bad_input("The model has " + std::to_string(scaling.divisors.size()) + " rope frequency factors; " +
+                      std::to_string(config.head_dim / 2) + " are expected, half a head.");
+    }
+    for (const float divisor : scaling.divisors) check_real("rope frequency factor", divisor, 0, most);
+  }
+}
+
+/// The llama3 rule: long wavelengths are stretched by `factor`, short ones kept, those between interpolated.
+double llama3_frequency(double frequency, const RopeScaling& scaling) {
+  const double turns = scaling.original_context * frequency / (2 * std::numbers::pi);  // in the original context
+  if (turns > scaling.high_freq_factor) return frequency;
+  if (turns < scaling.low_freq_factor) return frequency / scaling.factor;
+  const double smooth = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+  return (1 - smooth) * frequency / scaling.factor + smooth * frequency;
+}
+
+}  // namespace
+
+std::vector<double> rope_frequencies(const ModelConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  std::vector<double> result(config.head_dim / 2);
+  for (size_t i = 0; i < result.size(); ++i) {
+    const double frequency = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / config.head_dim);
+    switch (scaling.kind) {
+      case RopeScaling::Kind::none: result[i] = frequency; break;
+      case RopeScaling::Kind::linear: result[i] = frequency / scaling.factor; break;
+      case RopeScaling::Kind::llama3: result[i] = llama3_frequency(frequency, scaling); break;
+      case RopeScaling::Kind::factors: result[i] = frequency / scaling.divisors[i]; break;
+    }
+  }
+  return result;
+}
+
+void validate_config(const ModelConfig& config) {
+  check_count("layer count", config.layers, max_layers);
+  check_count("hidden size", config.hidden, max_hidden);
+  check_count("head count", config.heads, max_heads);
+  check_count("key/value head count", config.kv_heads, max_heads);
+  if (config.heads % config.kv_heads != 0) {
+    throw bad_input("The model's head count " + std::to_string(config.heads) +
+                    " is no multiple of its key/value head count " + std::to_string(config.kv_heads) + ".");
+  }
+  check_count("head dimension", config.head_dim, max_head_dim);
+  if (config.head_dim % 2 != 0) {
+    throw bad_input("The model's head dimension is " + std::to_string(config.head_dim) +
+                    "; it must be even, rotary embedding turns pairs.");
+  }
+  check_count("feed-forward size", config.ffn, max_ffn);
+  check_count("vocabulary size", config.vocab, max_vocab);
+  check_count("context length", config.max_context, max_positions);
+  check_real("RMS norm epsilon", config.rms_eps, 0, 0.1);
+  check_real("rope theta", config.rope_theta, 1, 1e15);
+  check_scaling(config);
+  if (config.bos) check_token("bos token", *config.bos, config.vocab);
+  for (const uint32_t id : config.eos) check_token("eos token", id, config.vocab);
+}
+
+}  // namespace canopy
