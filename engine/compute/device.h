@@ -1,0 +1,86 @@
+#pragma once
+// The interface a backend implements. The forward passes of engine/model know nothing else.
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/compute/ops.h"
+#include "engine/compute/types.h"
+
+namespace canopy {
+
+/// Ops recorded once for given buffers and widths, replayed any number of times. What changes between replays (tokens,
+/// positions, slots) is read from buffers.
+class Commands {
+ public:
+  virtual ~Commands() = default;
+};
+
+/// Records ops in order; each op sees the results of the ones before it.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  virtual void embed(const EmbedArgs&) = 0;
+  virtual void linear(const LinearArgs&) = 0;
+  virtual void linear_add(const LinearAddArgs&) = 0;
+  virtual void linear_swiglu(const LinearSwigluArgs&) = 0;
+  virtual void rope_store(const RopeStoreArgs&) = 0;
+  virtual void attention(const AttentionArgs&) = 0;
+  virtual void select(const SelectArgs&) = 0;
+  virtual void argmax(const ArgmaxArgs&) = 0;
+  virtual void top_k(const TopKArgs&) = 0;
+  virtual void kv_move(const KvMoveArgs&) = 0;
+
+  /// Ends the recording. The recorder is used up.
+  virtual std::unique_ptr<Commands> finish() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const DeviceInfo& info() const = 0;
+  virtual MemoryInfo memory() const = 0;
+
+  /// Zeroed memory. Throws Error(out_of_memory) with needed and available bytes before anything is allocated.
+  virtual std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) = 0;
+  virtual std::unique_ptr<Panel> allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) = 0;
+  virtual std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) = 0;
+
+  /// Repacks a matrix into the device's layout. Throws Error(bad_input) when the parts do not fit each other.
+  virtual std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
+                                              std::string_view name) = 0;
+
+  /// Device bytes that make_weight would take; reads no data.
+  virtual uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const = 0;
+  virtual uint64_t panel_bytes(uint32_t max_width, uint32_t cols) const = 0;
+
+  /// Blocking copies, in bytes. Offsets and sizes are multiples of 4.
+  virtual void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) = 0;
+  virtual void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) = 0;
+
+  /// Values of the first `width` rows, row-major [width, cols]; for tests and for the drafter's features.
+  virtual std::vector<float> read_panel(const Panel& panel, uint32_t width) = 0;
+  /// Fills a panel and its sums of squares from row-major values [width, cols]; for tests.
+  virtual void write_panel(Panel& panel, uint32_t width, std::span<const float> values) = 0;
+
+  /// Keys (or values) of slots [first, first + count), as f32 [count, kv_heads, head_dim].
+  virtual std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) = 0;
+  virtual void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) = 0;
+
+  virtual std::unique_ptr<Recorder> record() = 0;
+
+  /// Runs commands and waits. keep_going is asked between the parts a long list is submitted in; when it says no, the
+  /// rest is dropped and false comes back.
+  virtual bool run(Commands& commands, const std::function<bool()>& keep_going = {}) = 0;
+};
+
+template <class T>
+std::span<const std::byte> as_bytes_of(const std::vector<T>& v) {
+  return std::as_bytes(std::span<const T>(v));
+}
+
+}  // namespace canopy

@@ -1,0 +1,135 @@
+#pragma once
+// The ops of the engine: one argument struct each. Shapes are [rows, cols], row-major f32 unless said otherwise; W is
+// the width of the op (rows of activations it works on). Formulas are per row; every backend must compute a row's
+// result independently of W and of where the row stands in it, bit for bit (docs/architecture.md, "Numeric contract").
+
+#include <cstdint>
+
+#include "engine/compute/rows.h"
+#include "engine/compute/types.h"
+
+namespace canopy {
+
+/// An RMS norm split in two: the writer of a panel multiplies by `weight` and leaves sums of squares, the reader
+/// multiplies its results by 1 / sqrt(mean of squares + eps).
+struct NormWrite {
+  const Buffer* weight = nullptr;  // [cols]
+};
+
+/// x = table[token], panel = x * norm.weight.
+struct EmbedArgs {
+  uint32_t width = 0;
+  const Weight* table = nullptr;  // [vocab, cols]
+  const Buffer* rows = nullptr;   // Row [W]
+  Buffer* x = nullptr;            // [W, cols], the residual stream
+  NormWrite norm;
+  Panel* out = nullptr;  // [W, cols] with sums of squares
+};
+
+/// out[w, offset + r] = scale(w) * sum_k weight[r, k] * in[w, k]; scale is the norm's when norm_eps > 0, else 1.
+struct LinearArgs {
+  uint32_t width = 0;
+  const Weight* weight = nullptr;  // [rows, cols]
+  const Panel* in = nullptr;       // [W, cols]
+  float norm_eps = 0;
+  Buffer* out = nullptr;  // [W, stride]
+  uint32_t stride = 0;
+  uint32_t offset = 0;
+};
+
+/// x[w, r] += sum_k weight[r, k] * in[w, k]; out = x * norm.weight; tap[w, offset + r] = x[w, r] where a tap is given.
+struct LinearAddArgs {
+  uint32_t width = 0;
+  const Weight* weight = nullptr;  // [rows, cols]
+  const Panel* in = nullptr;       // [W, cols]
+  Buffer* x = nullptr;             // [W, rows]
+  NormWrite norm;
+  Panel* out = nullptr;   // [W, rows] with sums of squares
+  Buffer* tap = nullptr;  // [W, tap_stride] or null
+  uint32_t tap_stride = 0;
+  uint32_t tap_offset = 0;
+};
+
+/// out[w, i] = silu(s * g_i) * (s * u_i), g and u the even and odd rows of a paired weight, s the norm's scale.
+struct LinearSwigluArgs {
+  uint32_t width = 0;
+  const Weight* weight = nullptr;  // paired, [2 * ffn, cols]
+  const Panel* in = nullptr;       // [W, cols]
+  float norm_eps = 0;
+  Panel* out = nullptr;  // [W, ffn], no sums of squares
+};
+
+/// Splits qkv into heads, applies the optional q/k norms and the rotation, writes q, and writes K and V to each row's
+/// slot, rounded to the cache's type. The rotation table holds cos and sin per position and pair, computed in double
+/// precision on the CPU.
+struct RopeStoreArgs {
+  uint32_t width = 0;
+  const Buffer* qkv = nullptr;       // [W, (heads + 2 kv_heads) * head_dim]
+  const Buffer* rows = nullptr;      // Row [W]
+  const Buffer* rotation = nullptr;  // [context, head_dim / 2, 2]: cos, sin
+  const Buffer* q_norm = nullptr;    // [head_dim] or null
+  const Buffer* k_norm = nullptr;    // [head_dim] or null
+  float norm_eps = 0;
+  uint32_t heads = 0;
+  KvShape shape;
+  bool interleaved = false;  // pairs are (2i, 2i+1); otherwise (i, i + head_dim/2)
+  KvLayer* cache = nullptr;
+  Buffer* q = nullptr;  // [W, heads * head_dim]
+};
+
+/// out[w, head] = softmax(scale * q . K) V over the row's virtual sequence (see Row). Positions fall into aligned
+/// chunks of kAttentionChunk; each chunk gives (max, sum, output), and chunks merge in ascending order.
+struct AttentionArgs {
+  uint32_t width = 0;
+  const Buffer* q = nullptr;          // [W, heads * head_dim]
+  const Buffer* rows = nullptr;       // Row [W]
+  const Buffer* ancestors = nullptr;  // uint32 slots
+  uint32_t heads = 0;                 // multiple of shape.kv_heads
+  KvShape shape;
+  float scale = 0;
+  uint32_t max_positions = 0;  // no row has more keys than this
+  const KvLayer* cache = nullptr;
+  Panel* out = nullptr;  // [W, heads * head_dim]
+};
+inline constexpr uint32_t kAttentionChunk = 64;
+
+/// out[i] = in[index[i]] for the values and their sums of squares: keeps the rows a head is wanted for.
+struct SelectArgs {
+  uint32_t width = 0;             // of in
+  uint32_t count = 0;             // of out
+  const Panel* in = nullptr;      // [W, cols]
+  const Buffer* index = nullptr;  // uint32 [count], below W
+  Panel* out = nullptr;           // [count, cols]
+};
+
+/// out[w] = {id, bits of the logit} of the largest logit of row w; ties go to the lowest id, NaN never wins
+/// (a row of nothing but NaN gives id 0xFFFFFFFF).
+struct ArgmaxArgs {
+  uint32_t width = 0;
+  const Buffer* logits = nullptr;  // [W, vocab]
+  uint32_t vocab = 0;
+  Buffer* out = nullptr;  // uint32 [W, 2]
+};
+
+/// The k largest logits of each row, largest first, ties by the lowest id, and log sum exp of the whole row.
+struct TopKArgs {
+  uint32_t width = 0;
+  const Buffer* logits = nullptr;  // [W, vocab]
+  uint32_t vocab = 0;
+  uint32_t k = 0;                 // 1 ... kMaxTopK, at most vocab
+  Buffer* ids = nullptr;          // uint32 [W, k]
+  Buffer* values = nullptr;       // [W, k]
+  Buffer* log_sum_exp = nullptr;  // [W]
+};
+inline constexpr uint32_t kMaxTopK = 64;
+
+/// Moves K and V between slots: slot to[i] gets what slot from[i] held before the op, even where the lists overlap.
+struct KvMoveArgs {
+  const Buffer* moves = nullptr;  // uint32 [count, 2]: from, to
+  uint32_t count = 0;             // at most kMaxKvMoves
+  KvShape shape;
+  KvLayer* cache = nullptr;
+};
+inline constexpr uint32_t kMaxKvMoves = 64;
+
+}  // namespace canopy

@@ -1,0 +1,46 @@
+#pragma once
+// The rows of one pass: what each row is, where its K/V goes and which slots it may see.
+
+#include <cstdint>
+#include <vector>
+
+namespace canopy {
+
+/// One row of a pass, as shaders read it (uint32 x 8; shaders/rows.glsl mirrors it).
+///
+/// A row's keys are a virtual sequence by absolute position: position p < prefix is cache slot p, and position
+/// prefix + i is slot ancestors[first_ancestor + i]. Its last ancestor is the row itself, so
+/// position = prefix + ancestor_count - 1. A row of plain text has prefix = position and itself as only ancestor; a
+/// node of a draft tree has prefix = committed length and its path from the root.
+struct Row {
+  uint32_t token = 0;
+  uint32_t position = 0;
+  uint32_t slot = 0;  // where this row's K/V is written
+  uint32_t prefix = 0;
+  uint32_t first_ancestor = 0;
+  uint32_t ancestor_count = 0;
+  uint32_t unused[2] = {0, 0};
+};
+static_assert(sizeof(Row) == 32);
+
+/// The rows of one pass with the ancestor lists they index.
+struct RowBatch {
+  std::vector<Row> rows;
+  std::vector<uint32_t> ancestors;  // slots
+
+  uint32_t width() const { return static_cast<uint32_t>(rows.size()); }
+
+  /// Appends a row of committed text: position and slot are the same.
+  void add_text(uint32_t token, uint32_t position);
+
+  /// Appends a node of a draft tree, written to `slot`, after `committed` positions. parent is the index of its parent
+  /// among the rows of this batch, or -1 for the root.
+  void add_node(uint32_t token, uint32_t slot, uint32_t committed, int32_t parent);
+
+  void clear();
+};
+
+/// Throws Error when a row's fields contradict each other or point outside `slots`, `context` or `vocab`.
+void validate(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots);
+
+}  // namespace canopy

@@ -1,0 +1,106 @@
+#pragma once
+// What every backend agrees on: element types, what a device says of itself, and the opaque things it owns.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace canopy {
+
+/// How a weight matrix is kept on a device. Files in other types are converted when they are loaded.
+enum class WeightType : uint32_t { f32, f16, bf16, q8_0, q4_1 };
+
+/// Element type of the K/V cache.
+enum class CacheType : uint32_t { f32, f16 };
+
+const char* to_string(WeightType type);
+const char* to_string(CacheType type);
+
+/// Elements that share one scale, and the bytes they take in a file: {32, 20} for q4_1, {1, 2} for f16.
+struct BlockSize {
+  uint32_t elements = 1;
+  uint32_t bytes = 4;
+};
+BlockSize block_size(WeightType type);
+
+struct DeviceInfo {
+  std::string name;
+  std::string type;    // "discrete", "integrated", "virtual", "cpu" or "reference"
+  std::string driver;  // name and version
+  std::string uuid;    // hex; stable across launches, changes with the driver
+  bool is_software = false;
+};
+
+struct MemoryInfo {
+  uint64_t total = 0;      // bytes the device may use at all
+  uint64_t available = 0;  // bytes it may still allocate
+};
+
+/// Device memory with one owner. What is in it depends on the op that fills it; row-major f32 unless an op says more.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual uint64_t bytes() const = 0;
+};
+
+/// A weight matrix [rows, cols] in the backend's own layout: rows are outputs, cols are inputs.
+class Weight {
+ public:
+  Weight(WeightType type, uint32_t rows, uint32_t cols) : type_(type), rows_(rows), cols_(cols) {}
+  virtual ~Weight() = default;
+  WeightType type() const { return type_; }
+  uint32_t rows() const { return rows_; }
+  uint32_t cols() const { return cols_; }
+
+ private:
+  WeightType type_;
+  uint32_t rows_;
+  uint32_t cols_;
+};
+
+/// Activations [width, cols] in the layout a backend's matrix products read, f32. Next to the values it can carry the
+/// partial sums of squares an RMS norm needs: the norm's weight is multiplied in by the op that writes a panel, its
+/// scale by the op that reads it, so that a norm costs no pass of its own.
+class Panel {
+ public:
+  Panel(uint32_t max_width, uint32_t cols) : max_width_(max_width), cols_(cols) {}
+  virtual ~Panel() = default;
+  uint32_t max_width() const { return max_width_; }
+  uint32_t cols() const { return cols_; }
+
+ private:
+  uint32_t max_width_;
+  uint32_t cols_;
+};
+
+/// One layer's keys and values: [slots, kv_heads, head_dim] each, in `type`. Slot p < context holds position p of the
+/// committed text; the slots from `context` on are scratch for the rows of a draft tree.
+class KvLayer {
+ public:
+  virtual ~KvLayer() = default;
+};
+
+struct KvShape {
+  uint32_t slots = 0;
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;  // even
+  CacheType type = CacheType::f16;
+};
+
+/// Rows of a matrix as a file holds them: row-major blocks of `type`. The bytes stay the caller's.
+struct WeightPart {
+  WeightType type = WeightType::f32;
+  uint32_t rows = 0;
+  uint32_t cols = 0;
+  std::span<const std::byte> data;
+};
+
+/// How the parts of one Weight are joined. All parts have the same type and cols.
+enum class WeightLayout {
+  stacked,  // part after part: q, k, v
+  paired,   // row i of part 0, row i of part 1, row i + 1 of part 0, ...: gate and up (same rows)
+};
+
+}  // namespace canopy
