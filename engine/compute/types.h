@@ -38,6 +38,12 @@ struct MemoryInfo {
   uint64_t available = 0;  // bytes it may still allocate
 };
 
+/// Measured, not looked up.
+struct DevicePeak {
+  double read_gb_s = 0;    // 10^9 bytes a second
+  double fma_gflop_s = 0;  // 10^9 operations a second, a multiply-add counting as two
+};
+
 /// Device memory with one owner. What is in it depends on the op that fills it; row-major f32 unless an op says more.
 class Buffer {
  public:
