@@ -1,6 +1,8 @@
 #include "engine/speculation/sampler.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -15,8 +17,22 @@ namespace {
 // Below this, partial sorting (n log k, but almost no swaps) beats selection.
 constexpr size_t few_candidates = 2048;
 
-// One uniform number in (0, 1) for a token: 52 bits, so that both ends are exact doubles and neither 0 nor 1 occurs.
-// The key is the seed; turn and position fill half of the counter, so no two draws of a seed share a block. A block
+// Scores fall into buckets of 1/16 nat, best first; the last one takes all below -64.
+constexpr size_t score_buckets = 64 * 16 + 1;
+
+size_t bucket_of(double score) {
+  return static_cast<size_t>(std::min(-score * 16.0, static_cast<double>(score_buckets - 1)));
+}
+
+// Far above the rounding of a logarithm, so that a shortcut never drops a winner.
+constexpr double slack = 1e-9;
+
+// More probable first; of equal ones the lower id.
+const auto better = [](const auto& a, const auto& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; };
+const auto lower_id = [](const auto& a, const auto& b) { return a.id < b.id; };
+
+// One uniform number in (0, 1) for each token: 52 bits, so that both ends are exact doubles and neither 0 nor 1 occurs.
+// The key is the seed; turn and position fill the rest of the counter, so no two draws of a seed share a block. A block
 // of four words serves two neighbouring tokens.
 class UniformByToken {
  public:
@@ -26,22 +42,25 @@ class UniformByToken {
         turn_low_(static_cast<uint32_t>(turn)),
         turn_high_(static_cast<uint32_t>(turn >> 32)) {}
 
-  double operator()(uint32_t token) {
-    const uint32_t block = token >> 1;
-    if (block != block_) {
-      block_ = block;
-      words_ = philox4x32({block, position_, turn_low_, turn_high_}, key_);
-    }
+  uint64_t bits(uint32_t token) const {
+    const PhiloxCounter words = philox4x32({token >> 1, position_, turn_low_, turn_high_}, key_);
     const size_t half = (token & 1) * 2;
-    const uint64_t bits = uint64_t{words_[half]} << 20 | words_[half + 1] >> 12;
-    return (static_cast<double>(bits) + 0.5) * 0x1p-52;
+    return uint64_t{words[half]} << 20 | words[half + 1] >> 12;
   }
 
+  static double value(uint64_t bits) { return (static_cast<double>(bits) + 0.5) * 0x1p-52; }
+
+  /// A lower bound of log(value(bits)), at most log 2 below it.
+  static double log_at_least(uint64_t bits) { return (static_cast<double>(std::bit_width(bits)) - 53.0) * log_2; }
+
+  /// log_at_least of anything.
+  static constexpr double least_log = -53.0 * 0.6931471805599454;
+
  private:
+  static constexpr double log_2 = 0.6931471805599453;
+
   PhiloxKey key_;
   uint32_t position_, turn_low_, turn_high_;
-  uint32_t block_ = std::numeric_limits<uint32_t>::max();  // no token is that high: its half would need 33 bits
-  PhiloxCounter words_ = {};
 };
 
 }  // namespace
@@ -62,6 +81,10 @@ uint32_t Sampler::sample(std::span<const float> logits, std::span<const uint32_t
                          uint64_t position) {
   adjust(logits, history);
   const auto highest = std::max_element(adjusted_.begin(), adjusted_.end());  // the first of equal ones
+  if (*highest == std::numeric_limits<float>::infinity()) {
+    throw bad_input("The logit of token " + std::to_string(highest - adjusted_.begin()) +
+                    " overflowed under bias and penalties; use a repetition_penalty nearer to 1.");
+  }
   if (*highest == -std::numeric_limits<float>::infinity()) {
     throw bad_input("Every token is banned: all " + std::to_string(vocab_size_) + " logits are -inf.");
   }
@@ -121,12 +144,6 @@ void Sampler::collect(float highest) {
   }
 }
 
-namespace {
-// More probable first; of equal ones the lower id.
-const auto better = [](const auto& a, const auto& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; };
-const auto lower_id = [](const auto& a, const auto& b) { return a.id < b.id; };
-}  // namespace
-
 void Sampler::keep_top_k() {
   const size_t k = settings_.top_k;
   if (k == 0 || k >= candidates_.size()) return;
@@ -140,22 +157,32 @@ void Sampler::keep_top_k() {
   std::sort(candidates_.begin(), candidates_.end(), lower_id);  // sums below must not depend on how k was selected
 }
 
-// Keeps the fewest most probable tokens whose probabilities reach top_p.
+// Keeps the fewest most probable tokens whose probabilities reach top_p. Weights are summed by bucket of score, so only
+// the bucket in which the sum gets there needs sorting.
 void Sampler::keep_top_p() {
   if (settings_.top_p >= 1.0f) return;
+  std::array<double, score_buckets> weights = {};
   double total = 0;
-  for (Candidate& candidate : candidates_) total += candidate.weight = std::exp(candidate.score);
+  for (Candidate& candidate : candidates_) {
+    candidate.weight = std::exp(candidate.score);
+    weights[bucket_of(candidate.score)] += candidate.weight;
+    total += candidate.weight;
+  }
   const double wanted = static_cast<double>(settings_.top_p) * total;
-  // All tokens lighter than this together weigh less than what may be left out, so only the others need sorting. A
-  // little slack keeps the rounding of the sums from mattering.
-  const double light = 0.5 * (total - wanted) / static_cast<double>(candidates_.size());
-  std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.weight < light; });
-  std::sort(candidates_.begin(), candidates_.end(), better);
   double sum = 0;
+  size_t last = 0;
+  while (last + 1 < score_buckets && sum + weights[last] < wanted) sum += weights[last++];
+  std::vector<Candidate> edge;
+  for (const Candidate& candidate : candidates_) {
+    if (bucket_of(candidate.score) == last) edge.push_back(candidate);
+  }
+  std::sort(edge.begin(), edge.end(), better);
   size_t kept = 0;
-  while (kept < candidates_.size() && sum < wanted) sum += candidates_[kept++].weight;
-  candidates_.resize(std::max<size_t>(kept, 1));
-  std::sort(candidates_.begin(), candidates_.end(), lower_id);  // neighbours share a block of random words
+  while (kept < edge.size() && sum < wanted) sum += edge[kept++].weight;
+  std::erase_if(candidates_, [&](const Candidate& candidate) {
+    const size_t bucket = bucket_of(candidate.score);
+    return bucket > last || (bucket == last && (kept == 0 || better(edge[kept - 1], candidate)));
+  });
 }
 
 // Keeps the tokens at least min_p times as probable as the best; its score is 0.
@@ -166,29 +193,30 @@ void Sampler::keep_min_p() {
 }
 
 // argmax(log p + G), G = -log(E) with E = -log(1 - u) exponential, is argmin(E / p): the earliest of exponential
-// clocks that tick at rate p. As E >= u, most tokens lose before a logarithm is taken.
+// clocks that tick at rate p. A token can win only if log E < log p + log(earliest so far); as E >= u, the leading bit
+// of u is enough to see that nearly all of them cannot, before any exp or log is taken.
 uint32_t Sampler::draw(uint64_t turn, uint64_t position) const {
-  UniformByToken uniform(settings_.seed, turn, position);
-  // A start far below the winner only costs time; the most probable token is a good one.
-  const auto time_of = [&](const Candidate& candidate, double u) {
-    return -std::log1p(-u) * std::exp(-candidate.score);
+  const UniformByToken uniform(settings_.seed, turn, position);
+  const auto time_of = [](const Candidate& candidate, uint64_t bits) {
+    return -std::log1p(-UniformByToken::value(bits)) * std::exp(-candidate.score);
   };
+  // The most probable token first, for it sets a hard mark; then all by id, a block of random words at a time.
   const auto top = std::min_element(candidates_.begin(), candidates_.end(), better);
-  uint32_t winner = top->id;
-  double earliest = time_of(*top, uniform(top->id));
-  double lowest_score = std::log(0x1p-53 / earliest);  // no token below can still win: its E is at least 2^-53
+  const Candidate* winner = &*top;
+  double earliest = time_of(*top, uniform.bits(top->id));
+  double mark = std::log(earliest) + slack;
   for (const Candidate& candidate : candidates_) {
-    if (candidate.score < lowest_score) continue;
-    const double u = uniform(candidate.id);
-    if (candidate.id == winner || u > earliest * std::exp(candidate.score)) continue;
-    const double time = time_of(candidate, u);
-    if (time < earliest || (time == earliest && candidate.id < winner)) {
-      winner = candidate.id;
+    if (candidate.score + mark < UniformByToken::least_log) continue;
+    const uint64_t bits = uniform.bits(candidate.id);
+    if (candidate.score + mark < UniformByToken::log_at_least(bits) || &candidate == &*top) continue;
+    const double time = time_of(candidate, bits);
+    if (time < earliest || (time == earliest && candidate.id < winner->id)) {
+      winner = &candidate;
       earliest = time;
-      lowest_score = std::log(0x1p-53 / earliest);
+      mark = std::log(earliest) + slack;
     }
   }
-  return winner;
+  return winner->id;
 }
 
 }  // namespace canopy

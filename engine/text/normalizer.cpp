@@ -11,7 +11,7 @@
 namespace canopy {
 namespace {
 
-constexpr size_t most_marks = 1024;
+constexpr size_t most_marks = 256;
 
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });

@@ -5,7 +5,7 @@
 
 namespace canopy {
 
-/// The text in Unicode normal form C. The text must be valid UTF-8. Runs of more than 1,024 combining marks, which no
+/// The text in Unicode normal form C. The text must be valid UTF-8. Runs of more than 256 combining marks, which no
 /// language writes, are normalised in parts: sorting them takes quadratic time. Throws Error when memory runs out.
 std::string normalize_nfc(std::string_view text);
 

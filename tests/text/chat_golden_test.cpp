@@ -1,0 +1,80 @@
+// The cases of chat.json whose template is ChatML and nothing more.
+
+#include <gtest/gtest.h>
+
+#include "engine/text/chat_template.h"
+#include "tests/text/golden_text.h"
+
+namespace canopy {
+namespace {
+
+using nlohmann::json;
+
+std::vector<ChatTurn> turns_of(const json& conversation) {
+  std::vector<ChatTurn> turns;
+  for (const json& turn : conversation) turns.push_back({turn.at("role"), turn.at("content")});
+  return turns;
+}
+
+std::string text_of(const std::vector<PromptPart>& parts) {
+  std::string text;
+  for (const PromptPart& part : parts) text += part.text;
+  return text;
+}
+
+// Whether plain ChatML says what the template says: Qwen3's also rewrites an assistant's last turn and thoughts.
+bool is_plain(const json& entry) {
+  const auto name = entry.at("template").get<std::string>();
+  if (name == "tiny" || name == "smollm2") return true;
+  const auto conversation = entry.at("conversation").get<std::string>();
+  return name == "qwen3" && entry.value("enable_thinking", true) &&
+         (conversation == "single" || conversation == "system" || conversation == "multi_turn");
+}
+
+// tokenizer: for whose vocabulary the ids of the template `name` are; null compares texts only.
+void expect_template(const std::string& name, const Tokenizer& any_with_tokens, const Tokenizer* tokenizer) {
+  const json golden = golden::read_json("chat.json");
+  const auto form =
+      ChatTemplate::create(golden.at("templates").at(name).at("template").get<std::string>(), any_with_tokens);
+  EXPECT_EQ(form->warning(), "");
+  int compared = 0;
+  for (const json& entry : golden.at("cases")) {
+    if (entry.at("template") != name || !is_plain(entry)) continue;
+    SCOPED_TRACE(entry.dump());
+    const auto turns = turns_of(golden.at("conversations").at(entry.at("conversation").get<std::string>()));
+    const bool open = entry.at("add_generation_prompt");
+    EXPECT_EQ(text_of(form->render(turns, open)), entry.at("text").get<std::string>());
+    if (tokenizer != nullptr) {
+      EXPECT_EQ(form->render_to_ids(turns, *tokenizer, open), entry.at("ids").get<std::vector<uint32_t>>());
+    }
+    ++compared;
+  }
+  EXPECT_GE(compared, 12);
+}
+
+TEST(ChatGolden, Tiny) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  expect_template("tiny", *tokenizer, tokenizer.get());
+}
+
+TEST(ChatGolden, TextOfSmolLm2) {
+  expect_template("smollm2", *golden::tiny_tokenizer(), nullptr);
+}
+
+TEST(ChatGolden, TextOfQwen3) {
+  expect_template("qwen3", *golden::tiny_tokenizer(), nullptr);
+}
+
+#ifdef CANOPY_HAS_FORMAT
+TEST(ChatGolden, IdsOfSmolLm2) {
+  const auto path = golden::default_model();
+  if (path.empty()) GTEST_SKIP() << "the default model is not on this machine";
+  const auto tokenizer = golden::gguf_tokenizer(path);
+  expect_template("smollm2", *tokenizer, tokenizer.get());
+  const json golden = golden::read_json("chat.json");
+  EXPECT_EQ(tokenizer->chat_template(), golden.at("templates").at("smollm2").at("template").get<std::string>());
+}
+#endif
+
+}  // namespace
+}  // namespace canopy

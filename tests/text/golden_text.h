@@ -1,0 +1,51 @@
+#pragma once
+// The golden data of the text layer, and the tokenizers it speaks of.
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "engine/text/tokenizer.h"
+
+namespace canopy::golden {
+
+inline std::filesystem::path folder() {
+  const char* dir = std::getenv("CANOPY_GOLDEN_DIR");
+  return dir != nullptr && *dir != '\0' ? std::filesystem::path(dir)
+                                        : std::filesystem::path(CANOPY_SOURCE_DIR) / "tests" / "golden";
+}
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw std::runtime_error("cannot read " + path.string());
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+inline nlohmann::json read_json(const std::string& name) {
+  return nlohmann::json::parse(read_text(folder() / name));
+}
+
+inline std::unique_ptr<Tokenizer> tiny_tokenizer() {
+  const auto model = folder() / "tiny-qwen3";
+  return Tokenizer::from_tokenizer_json(read_text(model / "tokenizer.json"),
+                                        read_text(model / "tokenizer_config.json"));
+}
+
+/// The default model's file, a download; empty when it is not on this machine.
+inline std::filesystem::path default_model() {
+  if (const char* path = std::getenv("CANOPY_DEFAULT_MODEL"); path != nullptr && *path != '\0') return path;
+  const char* home = std::getenv("HOME");
+  if (home == nullptr) return {};
+  const auto cached = std::filesystem::path(home) / ".cache/canopy/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  return std::filesystem::exists(cached) ? cached : std::filesystem::path();
+}
+
+/// The tokenizer inside a GGUF file (golden_gguf.cpp).
+std::unique_ptr<Tokenizer> gguf_tokenizer(const std::filesystem::path& path);
+
+}  // namespace canopy::golden
