@@ -1,0 +1,42 @@
+#pragma once
+// The real engine behind the seam of engine_client.h: one thread that owns device, model and session.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/compute/device.h"
+#include "engine/session/engine_client.h"
+
+namespace canopy {
+
+/// Where the engine gets its devices from: Vulkan in the programs, the oracle in tests.
+struct EngineBackend {
+  /// Opens the device a selector names (empty: the best). Called on the engine's thread.
+  std::function<std::unique_ptr<Device>(const std::string& selector)> open_device;
+  /// What EngineClient::devices() answers. Called once, by the constructor; must not throw.
+  std::function<std::vector<DeviceChoice>()> list_devices;
+};
+
+class EngineThread final : public EngineClient {
+ public:
+  explicit EngineThread(EngineBackend backend);
+  /// Abandons what is under way and waits for the thread: at most one part of a pass.
+  ~EngineThread() override;
+
+  void post(Command command) override;
+  std::vector<Event> poll() override;
+  void set_wake(std::function<void()> wake) override;
+  std::vector<DeviceChoice> devices() const override;
+
+ private:
+  class Worker;
+  std::unique_ptr<Worker> worker_;
+};
+
+/// The engine on this machine's Vulkan devices. Never throws for want of a driver: then devices() is empty or says why,
+/// and loading a model ends in a Failure.
+std::unique_ptr<EngineClient> make_engine();
+
+}  // namespace canopy
