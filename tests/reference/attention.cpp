@@ -1,0 +1,77 @@
+// Keys of row w: slots 0 ... prefix - 1, then its ancestors. Head h reads kv head h / (heads / kv_heads).
+// s_j = scale * q . K_j        p_j = exp(s_j - max s) / sum_j exp(s_j - max s)        out = sum_j p_j V_j
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "engine/compute/rows.h"
+#include "tests/reference/matrix_product.h"
+#include "tests/reference/memory.h"
+#include "tests/reference/ops.h"
+
+namespace canopy::reference {
+namespace {
+
+/// The slots a row sees, by absolute position.
+std::vector<uint32_t> visible_slots(const AttentionArgs& args, const Row& row) {
+  const uint64_t end = uint64_t{row.first_ancestor} + row.ancestor_count;
+  const auto ancestors = elements<uint32_t>(args.ancestors, end, "attention: ancestors");
+  std::vector<uint32_t> slots;
+  for (uint32_t p = 0; p < row.prefix; ++p) slots.push_back(p);
+  slots.insert(slots.end(), ancestors.begin() + row.first_ancestor, ancestors.end());
+  require(!slots.empty(), "attention: a row has no keys.");
+  require(slots.size() <= args.max_positions, "attention: a row has more keys than max_positions.");
+  for (const uint32_t slot : slots) require(slot < args.shape.slots, "attention: a slot lies outside the cache.");
+  return slots;
+}
+
+/// One head of one row; q and out are [head_dim].
+void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& slots, uint32_t kv_head, float scale,
+            float* out) {
+  const uint32_t dim = cache.shape().head_dim;
+  const size_t offset = size_t{kv_head} * dim;
+  std::vector<double> weights(slots.size());
+  double largest = -std::numeric_limits<double>::infinity();
+  for (size_t j = 0; j < slots.size(); ++j) {
+    weights[j] = double{scale} * dot(q, cache.keys(slots[j]) + offset, dim);
+    largest = std::max(largest, weights[j]);
+  }
+  double sum = 0;
+  for (double& weight : weights) {
+    weight = std::exp(weight - largest);
+    sum += weight;
+  }
+  std::vector<double> result(dim);
+  for (size_t j = 0; j < slots.size(); ++j) {
+    const float* value = cache.values(slots[j]) + offset;
+    for (uint32_t d = 0; d < dim; ++d) result[d] += weights[j] * value[d];
+  }
+  for (uint32_t d = 0; d < dim; ++d) out[d] = static_cast<float>(result[d] / sum);
+}
+
+}  // namespace
+
+void attention(const AttentionArgs& args) {
+  require(args.shape.kv_heads > 0 && args.heads % args.shape.kv_heads == 0,
+          "attention: heads are no multiple of the kv heads.");
+  const uint32_t dim = args.shape.head_dim;
+  const uint32_t group = args.heads / args.shape.kv_heads;
+  const size_t stride = size_t{args.heads} * dim;
+  const auto q = elements<float>(args.q, args.width * stride, "attention: q");
+  const auto rows = elements<Row>(args.rows, args.width, "attention: rows");
+  const HostKv& cache = host_kv(args.cache, args.shape, "attention: cache");
+  HostPanel& out = host_panel(args.out, args.width, args.heads * dim, "attention: out");
+
+  for (uint32_t w = 0; w < args.width; ++w) {
+    const std::vector<uint32_t> slots = visible_slots(args, rows[w]);
+    for (uint32_t h = 0; h < args.heads; ++h) {
+      const size_t at = size_t{h} * dim;
+      attend(q.data() + w * stride + at, cache, slots, h / group, args.scale, out.row(w) + at);
+    }
+    out.sum_of_squares(w) = std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+}  // namespace canopy::reference

@@ -1,0 +1,32 @@
+// g = scale(w) * sum_k weight[2 i, k] * in[w, k]          u = the same with row 2 i + 1
+// out[w, i] = silu(g) * u,   silu(g) = g / (1 + exp(-g))
+
+#include <cmath>
+#include <limits>
+
+#include "tests/reference/matrix_product.h"
+#include "tests/reference/memory.h"
+#include "tests/reference/ops.h"
+
+namespace canopy::reference {
+
+void linear_swiglu(const LinearSwigluArgs& args) {
+  const HostWeight& weight = host_weight(args.weight, "linear_swiglu: weight");
+  require(weight.rows() % 2 == 0, "linear_swiglu: the weight is not paired, it has an odd number of rows.");
+  const uint32_t ffn = weight.rows() / 2;
+  const HostPanel& in = host_panel(args.in, args.width, weight.cols(), "linear_swiglu: in");
+  HostPanel& out = host_panel(args.out, args.width, ffn, "linear_swiglu: out");
+  require(args.out != args.in, "linear_swiglu: in and out are the same panel.");
+
+  for (uint32_t w = 0; w < args.width; ++w) {
+    const double scale = in.norm_scale(w, args.norm_eps);
+    for (uint32_t i = 0; i < ffn; ++i) {
+      const double gate = scale * dot(weight.row(2 * i), in.row(w), weight.cols());
+      const double up = scale * dot(weight.row(2 * i + 1), in.row(w), weight.cols());
+      out.row(w)[i] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * up);
+    }
+    out.sum_of_squares(w) = std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+}  // namespace canopy::reference

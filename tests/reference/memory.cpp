@@ -1,0 +1,113 @@
+#include "tests/reference/memory.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/base/half.h"
+
+namespace canopy::reference {
+
+Reservation::Reservation(std::shared_ptr<Ledger> ledger, uint64_t bytes, std::string_view name)
+    : ledger_(std::move(ledger)), bytes_(bytes) {
+  const uint64_t available = ledger_->total - ledger_->used;
+  if (bytes > available) {
+    throw out_of_memory("Allocating " + std::string(name) + " takes " + std::to_string(bytes) +
+                        " bytes of the reference device, but " + std::to_string(available) + " are available.");
+  }
+  ledger_->used += bytes;
+}
+
+Reservation::~Reservation() {
+  ledger_->used -= bytes_;
+}
+
+uint64_t HostPanel::bytes_of(uint32_t max_width, uint32_t cols) {
+  return uint64_t{max_width} * cols * sizeof(float) + max_width * sizeof(double);
+}
+
+HostPanel::HostPanel(std::shared_ptr<Ledger> ledger, uint32_t max_width, uint32_t cols, std::string_view name)
+    : Panel(max_width, cols),
+      reservation_(std::move(ledger), bytes_of(max_width, cols), name),
+      values_(size_t{max_width} * cols),
+      sums_(max_width, std::numeric_limits<double>::quiet_NaN()) {}
+
+double HostPanel::norm_scale(uint32_t w, float eps) const {
+  return eps > 0 ? 1.0 / std::sqrt(sums_[w] / cols() + eps) : 1.0;
+}
+
+HostWeight::HostWeight(std::shared_ptr<Ledger> ledger, WeightType type, uint32_t rows, uint32_t cols,
+                       std::string_view name)
+    : Weight(type, rows, cols),
+      reservation_(std::move(ledger), uint64_t{rows} * cols * sizeof(float), name),
+      values_(size_t{rows} * cols) {}
+
+HostKv::HostKv(std::shared_ptr<Ledger> ledger, const KvShape& shape, std::string_view name)
+    : reservation_(std::move(ledger), uint64_t{2} * shape.slots * shape.kv_heads * shape.head_dim * sizeof(float),
+                   name),
+      shape_(shape),
+      keys_(shape.slots * slot_size()),
+      values_(shape.slots * slot_size()) {}
+
+float HostKv::rounded(float value) const {
+  return shape_.type == CacheType::f16 ? f16_to_f32(f32_to_f16(value)) : value;
+}
+
+void require(bool holds, std::string_view message) {
+  if (!holds) throw bad_input(std::string(message));
+}
+
+namespace {
+
+/// `object` as the class this device made it as.
+template <class Host, class T>
+Host& own(T* object, std::string_view what) {
+  const std::string name(what);
+  require(object != nullptr, name + " is missing.");
+  auto* host = dynamic_cast<Host*>(object);
+  require(host != nullptr, name + " belongs to another device.");
+  return *host;
+}
+
+}  // namespace
+
+const HostBuffer& host_buffer(const Buffer* buffer, uint64_t bytes, std::string_view what) {
+  const auto& host = own<const HostBuffer>(buffer, what);
+  require(host.bytes() >= bytes, std::string(what) + " holds " + std::to_string(host.bytes()) +
+                                     " bytes; needed: " + std::to_string(bytes) + ".");
+  return host;
+}
+
+const HostPanel& host_panel(const Panel* panel, uint32_t width, uint32_t cols, std::string_view what) {
+  const auto& host = own<const HostPanel>(panel, what);
+  const std::string name(what);
+  require(host.cols() == cols,
+          name + " has " + std::to_string(host.cols()) + " columns; needed: " + std::to_string(cols) + ".");
+  require(width >= 1 && width <= host.max_width(), name + " is used at width " + std::to_string(width) +
+                                                       "; allowed: 1 to " + std::to_string(host.max_width()) + ".");
+  return host;
+}
+
+HostPanel& host_panel(Panel* panel, uint32_t width, uint32_t cols, std::string_view what) {
+  return const_cast<HostPanel&>(host_panel(static_cast<const Panel*>(panel), width, cols, what));
+}
+
+const HostWeight& host_weight(const Weight* weight, std::string_view what) {
+  return own<const HostWeight>(weight, what);
+}
+
+const HostKv& host_kv(const KvLayer* layer, const KvShape& shape, std::string_view what) {
+  const auto& host = own<const HostKv>(layer, what);
+  const KvShape& actual = host.shape();
+  require(actual.slots == shape.slots && actual.kv_heads == shape.kv_heads && actual.head_dim == shape.head_dim &&
+              actual.type == shape.type,
+          std::string(what) + " was allocated with another shape than the op names.");
+  return host;
+}
+
+HostKv& host_kv(KvLayer* layer, const KvShape& shape, std::string_view what) {
+  return const_cast<HostKv&>(host_kv(static_cast<const KvLayer*>(layer), shape, what));
+}
+
+}  // namespace canopy::reference

@@ -1,0 +1,136 @@
+#pragma once
+// What the reference device owns, all of it in host memory, and how an op gets at it.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/compute/types.h"
+
+namespace canopy::reference {
+
+/// Bytes allocated on one device. Shared by everything that was allocated there, which may outlive the device.
+struct Ledger {
+  uint64_t total = 0;
+  uint64_t used = 0;
+};
+
+/// A part of the ledger, given back when its owner goes.
+class Reservation {
+ public:
+  /// Throws out_of_memory with the needed and the available bytes.
+  Reservation(std::shared_ptr<Ledger> ledger, uint64_t bytes, std::string_view name);
+  ~Reservation();
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+
+ private:
+  std::shared_ptr<Ledger> ledger_;
+  uint64_t bytes_;
+};
+
+class HostBuffer : public Buffer {
+ public:
+  HostBuffer(std::shared_ptr<Ledger> ledger, uint64_t bytes, std::string_view name)
+      : reservation_(std::move(ledger), bytes, name), data_(bytes) {}
+  uint64_t bytes() const override { return data_.size(); }
+
+  std::vector<std::byte>& data() { return data_; }
+  const std::vector<std::byte>& data() const { return data_; }
+
+ private:
+  Reservation reservation_;
+  std::vector<std::byte> data_;
+};
+
+class HostPanel : public Panel {
+ public:
+  HostPanel(std::shared_ptr<Ledger> ledger, uint32_t max_width, uint32_t cols, std::string_view name);
+  static uint64_t bytes_of(uint32_t max_width, uint32_t cols);
+
+  float* row(uint32_t w) { return values_.data() + size_t{w} * cols(); }
+  const float* row(uint32_t w) const { return values_.data() + size_t{w} * cols(); }
+
+  /// Sum of squares of the row before the norm's weight. NaN where the writer left none, so that a reader which wants
+  /// a norm all the same shows up.
+  double& sum_of_squares(uint32_t w) { return sums_[w]; }
+  double sum_of_squares(uint32_t w) const { return sums_[w]; }
+
+  /// 1 / sqrt(mean of squares + eps), or 1 where eps is 0: no norm.
+  double norm_scale(uint32_t w, float eps) const;
+
+ private:
+  Reservation reservation_;
+  std::vector<float> values_;  // [max_width, cols]
+  std::vector<double> sums_;   // [max_width]
+};
+
+class HostWeight : public Weight {
+ public:
+  HostWeight(std::shared_ptr<Ledger> ledger, WeightType type, uint32_t rows, uint32_t cols, std::string_view name);
+  float* row(uint32_t r) { return values_.data() + size_t{r} * cols(); }
+  const float* row(uint32_t r) const { return values_.data() + size_t{r} * cols(); }
+
+ private:
+  Reservation reservation_;
+  std::vector<float> values_;  // [rows, cols], decoded
+};
+
+/// K and V of one layer, every element already rounded to the cache's type.
+class HostKv : public KvLayer {
+ public:
+  HostKv(std::shared_ptr<Ledger> ledger, const KvShape& shape, std::string_view name);
+  const KvShape& shape() const { return shape_; }
+
+  /// [kv_heads, head_dim] of one slot.
+  float* keys(uint32_t slot) { return keys_.data() + size_t{slot} * slot_size(); }
+  const float* keys(uint32_t slot) const { return keys_.data() + size_t{slot} * slot_size(); }
+  float* values(uint32_t slot) { return values_.data() + size_t{slot} * slot_size(); }
+  const float* values(uint32_t slot) const { return values_.data() + size_t{slot} * slot_size(); }
+
+  size_t slot_size() const { return size_t{shape_.kv_heads} * shape_.head_dim; }
+  /// The nearest value the cache can hold, ties to even.
+  float rounded(float value) const;
+
+ private:
+  Reservation reservation_;
+  KvShape shape_;
+  std::vector<float> keys_;    // [slots, kv_heads, head_dim]
+  std::vector<float> values_;  // [slots, kv_heads, head_dim]
+};
+
+// Access for ops. Each throws bad_input when what it is given is missing, comes from another device or is too small;
+// `what` is the name of the argument in the message, e.g. "attention: q".
+
+/// The first `count` elements of a buffer. (Storage made by operator new holds whatever trivial type is read from it.)
+template <class T>
+std::span<T> elements(Buffer* buffer, uint64_t count, std::string_view what);
+template <class T>
+std::span<const T> elements(const Buffer* buffer, uint64_t count, std::string_view what);
+
+HostPanel& host_panel(Panel* panel, uint32_t width, uint32_t cols, std::string_view what);
+const HostPanel& host_panel(const Panel* panel, uint32_t width, uint32_t cols, std::string_view what);
+const HostWeight& host_weight(const Weight* weight, std::string_view what);
+HostKv& host_kv(KvLayer* layer, const KvShape& shape, std::string_view what);
+const HostKv& host_kv(const KvLayer* layer, const KvShape& shape, std::string_view what);
+
+/// Throws bad_input with `message` unless `holds`.
+void require(bool holds, std::string_view message);
+
+const HostBuffer& host_buffer(const Buffer* buffer, uint64_t bytes, std::string_view what);
+
+template <class T>
+std::span<const T> elements(const Buffer* buffer, uint64_t count, std::string_view what) {
+  return {reinterpret_cast<const T*>(host_buffer(buffer, count * sizeof(T), what).data().data()), count};
+}
+
+template <class T>
+std::span<T> elements(Buffer* buffer, uint64_t count, std::string_view what) {
+  const auto view = elements<T>(static_cast<const Buffer*>(buffer), count, what);
+  return {const_cast<T*>(view.data()), view.size()};
+}
+
+}  // namespace canopy::reference

@@ -1,0 +1,212 @@
+#include "tests/reference/reference_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/base/checked.h"
+#include "engine/base/error.h"
+#include "engine/format/dequantize.h"
+#include "tests/reference/matrix_product.h"
+#include "tests/reference/memory.h"
+#include "tests/reference/ops.h"
+
+namespace canopy {
+namespace {
+
+using namespace reference;
+
+/// One call per recorded op.
+struct RecordedOps : Commands {
+  std::vector<std::function<void()>> ops;
+};
+
+class ReferenceRecorder : public Recorder {
+ public:
+  void embed(const EmbedArgs& a) override { add(reference::embed, a); }
+  void linear(const LinearArgs& a) override { add(reference::linear, a); }
+  void linear_add(const LinearAddArgs& a) override { add(reference::linear_add, a); }
+  void linear_swiglu(const LinearSwigluArgs& a) override { add(reference::linear_swiglu, a); }
+  void rope_store(const RopeStoreArgs& a) override { add(reference::rope_store, a); }
+  void attention(const AttentionArgs& a) override { add(reference::attention, a); }
+  void select(const SelectArgs& a) override { add(reference::select, a); }
+  void argmax(const ArgmaxArgs& a) override { add(reference::argmax, a); }
+  void top_k(const TopKArgs& a) override { add(reference::top_k, a); }
+  void kv_move(const KvMoveArgs& a) override { add(reference::kv_move, a); }
+
+  std::unique_ptr<Commands> finish() override {
+    require(commands_ != nullptr, "The recorder was already finished.");
+    return std::move(commands_);
+  }
+
+ private:
+  template <class Args>
+  void add(void (*op)(const Args&), const Args& args) {
+    require(commands_ != nullptr, "The recorder was already finished.");
+    commands_->ops.push_back([op, args] { op(args); });
+  }
+
+  std::unique_ptr<RecordedOps> commands_ = std::make_unique<RecordedOps>();
+};
+
+TensorType stored_as(WeightType type) {
+  switch (type) {
+    case WeightType::f32: return TensorType::f32;
+    case WeightType::f16: return TensorType::f16;
+    case WeightType::bf16: return TensorType::bf16;
+    case WeightType::q8_0: return TensorType::q8_0;
+    case WeightType::q4_1: return TensorType::q4_1;
+  }
+  throw bad_input("A weight has no known type.");
+}
+
+/// Rows of the joined matrix. Throws when the parts do not fit each other; reads no data.
+uint32_t joined_rows(std::span<const WeightPart> parts, WeightLayout layout) {
+  require(!parts.empty(), "A weight needs at least one part.");
+  uint32_t rows = 0;
+  for (const WeightPart& part : parts) {
+    require(part.rows > 0 && part.cols > 0, "A part of a weight is empty.");
+    require(part.type == parts[0].type, "The parts of a weight have different types.");
+    require(part.cols == parts[0].cols, "The parts of a weight have different numbers of columns.");
+    require(part.cols % block_size(part.type).elements == 0, "A row of a weight is no whole number of blocks.");
+    rows = checked_add(rows, part.rows, "number of rows of a weight");
+  }
+  if (layout == WeightLayout::paired) {
+    require(parts.size() == 2 && parts[0].rows == parts[1].rows, "A paired weight needs two parts of as many rows.");
+  }
+  return rows;
+}
+
+/// Row of the joined matrix that row r of a part becomes; first is the number of rows in the parts before it.
+uint32_t joined_row(WeightLayout layout, size_t part, uint32_t first, uint32_t r) {
+  return layout == WeightLayout::paired ? 2 * r + static_cast<uint32_t>(part) : first + r;
+}
+
+class ReferenceDevice : public Device {
+ public:
+  explicit ReferenceDevice(uint64_t memory_bytes) { ledger_->total = memory_bytes; }
+
+  const DeviceInfo& info() const override { return info_; }
+  MemoryInfo memory() const override { return {ledger_->total, ledger_->total - ledger_->used}; }
+
+  std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
+    return std::make_unique<HostBuffer>(ledger_, bytes, name);
+  }
+  std::unique_ptr<Panel> allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) override {
+    return std::make_unique<HostPanel>(ledger_, max_width, cols, name);
+  }
+  std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override {
+    require(shape.slots > 0 && shape.kv_heads > 0 && shape.head_dim > 0, "A K/V cache needs slots, heads and columns.");
+    require(shape.head_dim % 2 == 0, "The head dimension of a K/V cache is odd; rotations need pairs.");
+    return std::make_unique<HostKv>(ledger_, shape, name);
+  }
+
+  std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
+                                      std::string_view name) override;
+
+  uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override {
+    return uint64_t{joined_rows(parts, layout)} * parts[0].cols * sizeof(float);
+  }
+  uint64_t panel_bytes(uint32_t max_width, uint32_t cols) const override {
+    return HostPanel::bytes_of(max_width, cols);
+  }
+
+  void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override {
+    std::byte* data = range(to, offset, from.size());
+    std::copy(from.begin(), from.end(), data);
+  }
+  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override {
+    const std::byte* data = range(from, offset, to.size());
+    std::copy_n(data, to.size(), to.begin());
+  }
+
+  std::vector<float> read_panel(const Panel& panel, uint32_t width) override {
+    const HostPanel& host = host_panel(&panel, width, panel.cols(), "read_panel: panel");
+    return {host.row(0), host.row(0) + size_t{width} * panel.cols()};
+  }
+  void write_panel(Panel& panel, uint32_t width, std::span<const float> values) override;
+
+  std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
+  void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
+
+  DevicePeak measure_peak() override {
+    throw Error(ErrorKind::unavailable, "The reference device is an oracle; its speed is not measured.");
+  }
+
+  std::unique_ptr<Recorder> record() override { return std::make_unique<ReferenceRecorder>(); }
+  bool run(Commands& commands, const std::function<bool()>& keep_going) override;
+
+ private:
+  /// The bytes [offset, offset + size) of a buffer, checked.
+  static std::byte* range(const Buffer& buffer, uint64_t offset, uint64_t size) {
+    require(offset % 4 == 0 && size % 4 == 0, "A copy's offset or size is no multiple of 4 bytes.");
+    const HostBuffer& host = host_buffer(&buffer, checked_add(offset, size, "end of a copy"), "A copied buffer");
+    return const_cast<std::byte*>(host.data().data()) + offset;
+  }
+
+  std::shared_ptr<Ledger> ledger_ = std::make_shared<Ledger>();
+  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true};
+};
+
+std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
+                                                     std::string_view name) {
+  const uint32_t rows = joined_rows(parts, layout);
+  const WeightType type = parts[0].type;
+  const uint32_t cols = parts[0].cols;
+  const BlockSize block = block_size(type);
+  const uint64_t row_bytes = uint64_t{cols} / block.elements * block.bytes;
+  for (const WeightPart& part : parts) {
+    require(part.data.size() == part.rows * row_bytes,
+            "The data of a part of " + std::string(name) + " has " + std::to_string(part.data.size()) +
+                " bytes; needed: " + std::to_string(part.rows * row_bytes) + ".");
+  }
+  auto weight = std::make_unique<HostWeight>(ledger_, type, rows, cols, name);
+  uint32_t first = 0;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    for (uint32_t r = 0; r < parts[p].rows; ++r) {
+      float* out = weight->row(joined_row(layout, p, first, r));
+      dequantize(stored_as(type), parts[p].data.subspan(r * row_bytes, row_bytes), {out, cols});
+    }
+    first += parts[p].rows;
+  }
+  return weight;
+}
+
+void ReferenceDevice::write_panel(Panel& panel, uint32_t width, std::span<const float> values) {
+  HostPanel& host = host_panel(&panel, width, panel.cols(), "write_panel: panel");
+  require(values.size() == size_t{width} * panel.cols(), "write_panel: the values are not [width, cols].");
+  std::copy(values.begin(), values.end(), host.row(0));
+  for (uint32_t w = 0; w < width; ++w) host.sum_of_squares(w) = sum_of_squares(host.row(w), panel.cols());
+}
+
+std::vector<float> ReferenceDevice::read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) {
+  const auto& host = dynamic_cast<const HostKv&>(layer);
+  require(uint64_t{first} + count <= host.shape().slots, "read_kv: slots outside the cache.");
+  const float* data = values ? host.values(first) : host.keys(first);
+  return {data, data + count * host.slot_size()};
+}
+
+void ReferenceDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) {
+  auto& host = dynamic_cast<HostKv&>(layer);
+  require(data.size() % host.slot_size() == 0, "write_kv: the data are no whole number of slots.");
+  require(first + data.size() / host.slot_size() <= host.shape().slots, "write_kv: slots outside the cache.");
+  float* to = values ? host.values(first) : host.keys(first);
+  std::transform(data.begin(), data.end(), to, [&](float v) { return host.rounded(v); });
+}
+
+bool ReferenceDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
+  auto& recorded = dynamic_cast<RecordedOps&>(commands);
+  for (size_t i = 0; i < recorded.ops.size(); ++i) {
+    if (i > 0 && keep_going && !keep_going()) return false;
+    recorded.ops[i]();
+  }
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_reference_device(uint64_t memory_bytes) {
+  return std::make_unique<ReferenceDevice>(memory_bytes);
+}
+
+}  // namespace canopy

@@ -1,0 +1,73 @@
+// Per head h of q and k:  y = h * norm / sqrt(mean(h^2) + eps)     (only where a norm is given)
+//                         (y_a, y_b) -> (y_a cos - y_b sin, y_a sin + y_b cos)     for each pair (a, b)
+// (a, b) = (2 i, 2 i + 1) interleaved, (i, i + head_dim / 2) otherwise; cos and sin of rotation[position, i].
+// q goes out, k and v into the row's slot, rounded to the cache's type.
+
+#include <cmath>
+#include <vector>
+
+#include "engine/compute/rows.h"
+#include "tests/reference/matrix_product.h"
+#include "tests/reference/memory.h"
+#include "tests/reference/ops.h"
+
+namespace canopy::reference {
+namespace {
+
+/// One head after norm and rotation. norm is empty where there is none; angles holds (cos, sin) per pair.
+std::vector<float> rotated(const float* head, uint32_t head_dim, std::span<const float> norm, float eps,
+                           const float* angles, bool interleaved) {
+  std::vector<double> y(head, head + head_dim);
+  if (!norm.empty()) {
+    const double scale = 1.0 / std::sqrt(sum_of_squares(head, head_dim) / head_dim + eps);
+    for (uint32_t d = 0; d < head_dim; ++d) y[d] *= scale * norm[d];
+  }
+  std::vector<float> result(head_dim);
+  const uint32_t pairs = head_dim / 2;
+  for (uint32_t i = 0; i < pairs; ++i) {
+    const uint32_t a = interleaved ? 2 * i : i;
+    const uint32_t b = interleaved ? 2 * i + 1 : i + pairs;
+    const double cosine = angles[2 * i];
+    const double sine = angles[2 * i + 1];
+    result[a] = static_cast<float>(y[a] * cosine - y[b] * sine);
+    result[b] = static_cast<float>(y[a] * sine + y[b] * cosine);
+  }
+  return result;
+}
+
+}  // namespace
+
+void rope_store(const RopeStoreArgs& args) {
+  const uint32_t dim = args.shape.head_dim;
+  const uint32_t kv_heads = args.shape.kv_heads;
+  const size_t in_stride = (size_t{args.heads} + 2 * size_t{kv_heads}) * dim;
+  const size_t q_stride = size_t{args.heads} * dim;
+  const auto qkv = elements<float>(args.qkv, args.width * in_stride, "rope_store: qkv");
+  const auto rows = elements<Row>(args.rows, args.width, "rope_store: rows");
+  const auto q = elements<float>(args.q, args.width * q_stride, "rope_store: q");
+  HostKv& cache = host_kv(args.cache, args.shape, "rope_store: cache");
+  std::span<const float> q_norm;
+  std::span<const float> k_norm;
+  if (args.q_norm != nullptr) q_norm = elements<float>(args.q_norm, dim, "rope_store: q norm");
+  if (args.k_norm != nullptr) k_norm = elements<float>(args.k_norm, dim, "rope_store: k norm");
+
+  for (uint32_t w = 0; w < args.width; ++w) {
+    const Row& row = rows[w];
+    require(row.slot < args.shape.slots, "rope_store: a row's slot lies outside the cache.");
+    const auto table = elements<float>(args.rotation, (uint64_t{row.position} + 1) * dim, "rope_store: rotation");
+    const float* angles = table.data() + size_t{row.position} * dim;
+    const float* in = qkv.data() + w * in_stride;
+    for (uint32_t h = 0; h < args.heads; ++h, in += dim) {
+      const auto head = rotated(in, dim, q_norm, args.norm_eps, angles, args.interleaved);
+      std::copy(head.begin(), head.end(), q.data() + w * q_stride + size_t{h} * dim);
+    }
+    float* key = cache.keys(row.slot);
+    for (uint32_t h = 0; h < kv_heads; ++h, in += dim) {
+      for (const float k : rotated(in, dim, k_norm, args.norm_eps, angles, args.interleaved)) *key++ = cache.rounded(k);
+    }
+    float* value = cache.values(row.slot);
+    for (size_t d = 0; d < cache.slot_size(); ++d) value[d] = cache.rounded(in[d]);
+  }
+}
+
+}  // namespace canopy::reference

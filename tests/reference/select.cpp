@@ -1,0 +1,25 @@
+// out[i] = in[index[i]], values and sums of squares
+
+#include <algorithm>
+
+#include "tests/reference/memory.h"
+#include "tests/reference/ops.h"
+
+namespace canopy::reference {
+
+void select(const SelectArgs& args) {
+  require(args.in != nullptr, "select: in is missing.");
+  const uint32_t cols = args.in->cols();
+  const HostPanel& in = host_panel(args.in, args.width, cols, "select: in");
+  HostPanel& out = host_panel(args.out, args.count, cols, "select: out");
+  const auto index = elements<uint32_t>(args.index, args.count, "select: index");
+  require(args.out != args.in, "select: in and out are the same panel.");
+
+  for (uint32_t i = 0; i < args.count; ++i) {
+    require(index[i] < args.width, "select: an index lies outside the rows of in.");
+    std::copy_n(in.row(index[i]), cols, out.row(i));
+    out.sum_of_squares(i) = in.sum_of_squares(index[i]);
+  }
+}
+
+}  // namespace canopy::reference
