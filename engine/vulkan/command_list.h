@@ -17,6 +17,7 @@ namespace canopy::vk {
 
 class Context;
 class Kernel;
+struct ShaderBinding;
 
 /// What a kernel's binding refers to: bytes of a buffer, or a texel view. Never "the rest of the buffer" unsaid: a
 /// range without a size takes the whole buffer from `offset`, and is then checked like any other.
@@ -99,11 +100,27 @@ class CommandList {
   VkCommandBuffer handle() const { return commands_; }
 
  private:
+  friend class Context;
+
+  struct Bound {  // a Binding resolved to handles
+    VkBuffer buffer = VK_NULL_HANDLE;
+    VkBufferView view = VK_NULL_HANDLE;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    bool operator==(const Bound&) const = default;
+  };
+
+  void begin();
   void reset();
   void require_recording(const char* what) const;
-  void emit_pending_barrier();
-  void write_descriptors(const Kernel& kernel, std::span<const Binding> bindings);
+  [[noreturn]] void fail(const Kernel& kernel, const std::string& problem) const;
+  void before_command();
+  void check_bindings(const Kernel& kernel, std::span<const Binding> bindings) const;
+  void check_binding(const Kernel& kernel, const ShaderBinding& declared, const Binding& given) const;
+  void check_buffer_range(const Kernel& kernel, const ShaderBinding& declared, const Binding& given) const;
   VkDescriptorSet allocate_set(const Kernel& kernel);
+  void add_descriptor_pool(const Kernel& kernel);
+  void write_descriptors(const Kernel& kernel, VkDescriptorSet set, std::span<const Bound> bound);
 
   Context* context_ = nullptr;
   std::string name_;
@@ -116,12 +133,12 @@ class CommandList {
 
   // Recording state: what the command buffer has bound already, so that nothing is bound twice.
   const Kernel* kernel_ = nullptr;
-  VkPipeline bound_pipeline_ = VK_NULL_HANDLE;
-  VkPipelineLayout bound_layout_ = VK_NULL_HANDLE;
-  std::vector<Binding> bound_bindings_;
-  std::vector<std::byte> bound_push_;
+  std::vector<Bound> bound_;
+  std::vector<std::byte> push_;
   bool barrier_pending_ = false;
+  bool anything_since_barrier_ = false;
   bool finished_ = false;
+  uint64_t last_submission_ = 0;  // set by Context; 0: never run
   uint32_t dispatches_ = 0;
 };
 

@@ -62,6 +62,8 @@ struct DeviceFeatures {
   bool shader_int64 = false;
   bool shader_int16 = false;
   bool integer_dot_product = false;
+  bool buffer_array_indexing = false;  // arrays of buffer bindings indexed by a value alike in all invocations
+  bool texel_array_indexing = false;   // the same of texel buffers
 };
 
 struct MemoryInfo {
@@ -70,6 +72,9 @@ struct MemoryInfo {
   uint64_t used = 0;    // bytes this process uses there
   uint64_t available() const { return budget > used ? budget - used : 0; }
 };
+
+/// Bytes that the host can still give away without swapping; 2^62 where the system does not tell.
+uint64_t host_memory_available();
 
 /// Names a submission, to wait for it; 0 is "nothing".
 using Submission = uint64_t;
@@ -142,22 +147,33 @@ class Context {
   /// Runs `destroy` once the device has finished all that is submitted by now: at once if it has.
   void retire(std::function<void()> destroy);
   void name_object(VkObjectType type, uint64_t handle, std::string_view name) const;
-  void forget_allocation(uint64_t bytes, bool device_heap);
+  /// memcpy to and from a mapped buffer, with the flush that memory which is not coherent needs; no waiting.
+  void write_mapped(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data);
+  void read_mapped(const Buffer& buffer, uint64_t offset, std::span<std::byte> data);
+  void forget_allocation(BufferKind kind, uint64_t bytes);
 
  private:
+  struct InFlight {
+    Submission id;
+    VkFence fence;
+  };
   struct Retired {
     Submission after;
     std::function<void()> destroy;
   };
 
   void open(const Instance& instance);
+  void find_features();
   void create_device();
   void load_pipeline_cache();
   void apply_limits();
   void check_room(BufferKind kind, uint64_t bytes, std::string_view name) const;
   void check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view doing) const;
-  void flush_mapped(const Buffer& buffer, uint64_t offset, uint64_t bytes, bool to_device);
-  void submit_commands(VkCommandBuffer commands, std::string_view name, Submission& submission);
+  VkMappedMemoryRange mapped_range(const Buffer& buffer, uint64_t offset, uint64_t bytes) const;
+  uint32_t device_heap() const;
+  void allocate(Buffer& buffer, std::string_view name);
+  VkFence take_fence();
+  void note(const std::string& text);
   void collect(Submission completed);
   void close();
 
@@ -178,7 +194,8 @@ class Context {
   uint32_t queue_family_ = 0;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   uint64_t saved_cache_hash_ = 0;
-  VkSemaphore timeline_ = VK_NULL_HANDLE;  // counts finished submissions
+  std::deque<InFlight> in_flight_;  // in order of submission
+  std::vector<VkFence> free_fences_;
 
   Submission submitted_ = 0;
   Submission completed_ = 0;
@@ -187,6 +204,7 @@ class Context {
   std::unique_ptr<Staging> staging_;
   uint64_t allocated_ = 0;  // bytes of our buffers in the device heap
   uint32_t allocations_ = 0;
+  uint64_t host_available_ = 0;  // on a software device: what the host had left when it was opened
 };
 
 }  // namespace canopy::vk

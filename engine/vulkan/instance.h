@@ -32,6 +32,8 @@ struct ValidationMessage {
   std::string text;
 };
 
+struct MessageLog;
+
 /// Owns the VkInstance. Contexts opened on it must be gone before it is.
 class Instance {
  public:
@@ -42,7 +44,7 @@ class Instance {
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  /// Every physical device, the unusable ones with the reason. Empty if no driver is installed.
+  /// Every physical device, the unusable ones with the reason.
   std::vector<DeviceReport> list_devices() const;
 
   VkInstance handle() const { return handle_; }
@@ -57,8 +59,6 @@ class Instance {
   void clear_messages();
 
  private:
-  struct MessageLog;
-
   std::unique_ptr<MessageLog> log_;  // filled by the layer from any thread
   VkInstance handle_ = VK_NULL_HANDLE;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;

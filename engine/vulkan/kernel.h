@@ -15,6 +15,9 @@ namespace canopy::vk {
 
 class Context;
 
+/// The Vulkan word for a kind of binding.
+VkDescriptorType descriptor_type(BindingType type);
+
 struct SpecConstant {
   uint32_t id = 0;     // constant_id in the shader
   uint32_t value = 0;  // the 32 bits, whatever its type; bit_cast a float; 0 or 1 for a bool
@@ -40,6 +43,9 @@ class Kernel {
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
+  /// The name that a kernel of that shader and options has.
+  static std::string describe(const ShaderCode& shader, const KernelOptions& options);
+
   /// Shader and constants, e.g. "copy[0=64,1=2]"; also the debug name of its Vulkan objects.
   const std::string& name() const { return name_; }
   VkPipeline pipeline() const { return pipeline_; }
@@ -52,7 +58,8 @@ class Kernel {
   std::vector<KernelStatistic> statistics() const;
 
  private:
-  void check_options(const KernelOptions& options);
+  void apply_options(const KernelOptions& options);
+  void check_limits() const;
   void create_layouts();
   void create_pipeline(const ShaderCode& shader, const KernelOptions& options);
   void destroy();

@@ -2,8 +2,10 @@
 // The SPIR-V embedded at build time: one entry per variant of each shaders/<name>.comp (cmake/CanopyShaders.cmake).
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace canopy::vk {
 
@@ -14,6 +16,10 @@ struct ShaderCode {
 
 /// All shaders of the engine, sorted by name.
 std::span<const ShaderCode> engine_shaders();
+
+/// The modules of several files as one table, sorted by name: for the sources that cmake/CanopyShaders.cmake generates.
+/// Throws bad_input if two have the same name.
+std::vector<ShaderCode> merge_shaders(std::initializer_list<std::span<const ShaderCode>> files);
 
 /// The one called `name` in a table sorted by name; throws bad_input, with similar names, if there is none.
 const ShaderCode& find_shader(std::span<const ShaderCode> table, std::string_view name);

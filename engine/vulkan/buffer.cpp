@@ -1,0 +1,73 @@
+#include "engine/vulkan/buffer.h"
+
+#include <utility>
+
+#include "engine/vulkan/context.h"
+
+namespace canopy::vk {
+
+Buffer::Buffer(Buffer&& other) noexcept {
+  *this = std::move(other);
+}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this != &other) {
+    reset();
+    context_ = std::exchange(other.context_, nullptr);
+    handle_ = std::exchange(other.handle_, VK_NULL_HANDLE);
+    memory_ = std::exchange(other.memory_, VK_NULL_HANDLE);
+    bytes_ = std::exchange(other.bytes_, 0);
+    allocated_ = std::exchange(other.allocated_, 0);
+    mapped_ = std::exchange(other.mapped_, nullptr);
+    coherent_ = other.coherent_;
+    kind_ = other.kind_;
+  }
+  return *this;
+}
+
+void Buffer::reset() {
+  if (context_ == nullptr) {
+    return;
+  }
+  Context& context = *std::exchange(context_, nullptr);
+  // Freeing unmaps. The memory counts as used until then.
+  context.retire([&context, buffer = handle_, memory = memory_, bytes = allocated_, kind = kind_] {
+    vkDestroyBuffer(context.device(), buffer, nullptr);
+    if (memory != VK_NULL_HANDLE) {
+      vkFreeMemory(context.device(), memory, nullptr);
+      context.forget_allocation(kind, bytes);
+    }
+  });
+  handle_ = VK_NULL_HANDLE;
+  memory_ = VK_NULL_HANDLE;
+  mapped_ = nullptr;
+  bytes_ = 0;
+  allocated_ = 0;
+}
+
+BufferView::BufferView(BufferView&& other) noexcept {
+  *this = std::move(other);
+}
+
+BufferView& BufferView::operator=(BufferView&& other) noexcept {
+  if (this != &other) {
+    reset();
+    context_ = std::exchange(other.context_, nullptr);
+    handle_ = std::exchange(other.handle_, VK_NULL_HANDLE);
+    bytes_ = std::exchange(other.bytes_, 0);
+  }
+  return *this;
+}
+
+void BufferView::reset() {
+  if (context_ == nullptr) {
+    return;
+  }
+  Context& context = *std::exchange(context_, nullptr);
+  context.retire([&context, view = std::exchange(handle_, VK_NULL_HANDLE)] {
+    vkDestroyBufferView(context.device(), view, nullptr);
+  });
+  bytes_ = 0;
+}
+
+}  // namespace canopy::vk

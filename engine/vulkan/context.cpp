@@ -1,0 +1,293 @@
+#include "engine/vulkan/context.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/base/log.h"
+#include "engine/vulkan/check.h"
+#include "engine/vulkan/command_list.h"
+#include "engine/vulkan/kernel.h"
+#include "engine/vulkan/physical_device.h"
+#include "engine/vulkan/staging.h"
+
+namespace canopy::vk {
+namespace {
+
+// The chain of feature structures, to ask with and to enable with.
+struct FeatureChain {
+  VkPhysicalDeviceFeatures2 base{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceVulkan11Features v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+  VkPhysicalDeviceVulkan12Features v12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceVulkan13Features v13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
+
+  explicit FeatureChain(bool with_statistics) {
+    base.pNext = &v11;
+    v11.pNext = &v12;
+    v12.pNext = &v13;
+    v13.pNext = with_statistics ? &statistics : nullptr;
+  }
+};
+
+CacheIdentity identity_of(VkPhysicalDevice device) {
+  VkPhysicalDeviceProperties2 base{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  VkPhysicalDeviceVulkan11Properties v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
+  base.pNext = &v11;
+  vkGetPhysicalDeviceProperties2(device, &base);
+  CacheIdentity identity;
+  identity.vendor_id = base.properties.vendorID;
+  identity.device_id = base.properties.deviceID;
+  identity.driver_version = base.properties.driverVersion;
+  std::memcpy(identity.device_uuid.data(), v11.deviceUUID, VK_UUID_SIZE);
+  std::memcpy(identity.driver_uuid.data(), v11.driverUUID, VK_UUID_SIZE);
+  std::memcpy(identity.cache_uuid.data(), base.properties.pipelineCacheUUID, VK_UUID_SIZE);
+  return identity;
+}
+
+bool has_unified_memory(const VkPhysicalDeviceMemoryProperties& memory, DeviceType type) {
+  if (type != DeviceType::integrated && type != DeviceType::cpu) {
+    return false;
+  }
+  constexpr VkMemoryPropertyFlags wanted = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+  return std::any_of(memory.memoryTypes, memory.memoryTypes + memory.memoryTypeCount,
+                     [](const VkMemoryType& t) { return (t.propertyFlags & wanted) == wanted; });
+}
+
+template <class T>
+void lower(T& limit, const std::optional<T>& to) {
+  limit = to ? std::min(limit, *to) : limit;
+}
+
+}  // namespace
+
+Context::Context(const Instance& instance, uint32_t device_index, ContextOptions options)
+    : options_(std::move(options)) {
+  physical_ = instance.physical_device(device_index);
+  report_ = report_device(physical_, device_index);
+  if (!report_.usable) {
+    throw Error(ErrorKind::unavailable, "The Vulkan device " + std::to_string(device_index) + " (" + report_.name +
+                                            ") cannot be used: " + report_.reason);
+  }
+  try {
+    open(instance);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+Context::~Context() {
+  close();
+}
+
+void Context::open(const Instance& instance) {
+  debug_names_ = instance.has_debug_names() && instance.validating();
+  identity_ = identity_of(physical_);
+  vkGetPhysicalDeviceMemoryProperties(physical_, &memory_);
+  host_available_ = host_memory_available();
+  unified_ = has_unified_memory(memory_, report_.type) && !options_.force_staging;
+  queue_family_ = compute_queue_family(physical_).value();
+  apply_limits();
+  find_features();
+  create_device();
+  load_pipeline_cache();
+  staging_ = std::make_unique<Staging>(*this);
+}
+
+void Context::apply_limits() {
+  DeviceLimits& limits = report_.limits;
+  lower(limits.max_storage_range, options_.max_storage_range);
+  lower(limits.max_uniform_range, options_.max_uniform_range);
+  lower(limits.max_allocation, options_.max_allocation);
+  for (uint32_t& count : limits.max_group_count) {
+    lower(count, options_.max_group_count);
+  }
+}
+
+void Context::find_features() {
+  const bool executable_properties =
+      options_.pipeline_statistics && has_extension(physical_, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  FeatureChain present(executable_properties);
+  vkGetPhysicalDeviceFeatures2(physical_, &present.base);
+  VkPhysicalDeviceVulkan13Properties v13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  properties.pNext = &v13;
+  vkGetPhysicalDeviceProperties2(physical_, &properties);
+
+  features_.memory_budget = has_extension(physical_, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  features_.subgroup_size_control =
+      present.v13.subgroupSizeControl == VK_TRUE && (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  features_.compute_full_subgroups = present.v13.computeFullSubgroups == VK_TRUE;
+  features_.pipeline_statistics = executable_properties && present.statistics.pipelineExecutableInfo == VK_TRUE;
+  features_.shader_float16 = present.v12.shaderFloat16 == VK_TRUE;
+  features_.shader_int8 = present.v12.shaderInt8 == VK_TRUE;
+  features_.storage_16bit = present.v11.storageBuffer16BitAccess == VK_TRUE;
+  features_.storage_8bit = present.v12.storageBuffer8BitAccess == VK_TRUE;
+  features_.shader_int64 = present.base.features.shaderInt64 == VK_TRUE;
+  features_.shader_int16 = present.base.features.shaderInt16 == VK_TRUE;
+  features_.buffer_array_indexing = present.base.features.shaderUniformBufferArrayDynamicIndexing == VK_TRUE &&
+                                    present.base.features.shaderStorageBufferArrayDynamicIndexing == VK_TRUE;
+  features_.texel_array_indexing = present.v12.shaderUniformTexelBufferArrayDynamicIndexing == VK_TRUE;
+  features_.integer_dot_product = present.v13.shaderIntegerDotProduct == VK_TRUE;
+}
+
+void Context::create_device() {
+  FeatureChain enable(features_.pipeline_statistics);
+  enable.base.features.shaderInt64 = features_.shader_int64;
+  enable.base.features.shaderInt16 = features_.shader_int16;
+  enable.base.features.shaderUniformBufferArrayDynamicIndexing = features_.buffer_array_indexing;
+  enable.base.features.shaderStorageBufferArrayDynamicIndexing = features_.buffer_array_indexing;
+  enable.v12.shaderUniformTexelBufferArrayDynamicIndexing = features_.texel_array_indexing;
+  enable.v12.uniformBufferStandardLayout = VK_TRUE;  // every Vulkan 1.2 device has it
+  enable.v11.storageBuffer16BitAccess = features_.storage_16bit;
+  enable.v12.storageBuffer8BitAccess = features_.storage_8bit;
+  enable.v12.shaderFloat16 = features_.shader_float16;
+  enable.v12.shaderInt8 = features_.shader_int8;
+  enable.v13.synchronization2 = VK_TRUE;
+  enable.v13.maintenance4 = VK_TRUE;
+  enable.v13.subgroupSizeControl = features_.subgroup_size_control;
+  enable.v13.computeFullSubgroups = features_.compute_full_subgroups;
+  enable.v13.shaderIntegerDotProduct = features_.integer_dot_product;
+  enable.statistics.pipelineExecutableInfo = features_.pipeline_statistics;
+
+  std::vector<const char*> extensions;
+  if (features_.memory_budget) {
+    extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  }
+  if (features_.pipeline_statistics) {
+    extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  }
+  const float priority = 1.0F;
+  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue.queueFamilyIndex = queue_family_;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
+  info.pNext = &enable.base;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  check(vkCreateDevice(physical_, &info, nullptr, &device_), "Opening the Vulkan device " + report_.name);
+  vkGetDeviceQueue(device_, queue_family_, 0, &queue_);
+}
+
+void Context::note(const std::string& text) {
+  log_warning(text);
+  notes_.push_back(text);
+}
+
+void Context::load_pipeline_cache() {
+  CacheFile file;
+  if (!options_.pipeline_cache_file.empty()) {
+    file = load_cache(options_.pipeline_cache_file, identity_);
+  }
+  if (!file.note.empty()) {
+    note(file.note);
+  }
+  VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  info.initialDataSize = file.data.size();
+  info.pInitialData = file.data.data();
+  if (vkCreatePipelineCache(device_, &info, nullptr, &cache_) == VK_SUCCESS) {
+    saved_cache_hash_ = file.data.empty() ? 0 : cache_hash(file.data);
+    return;
+  }
+  note("The driver refused the pipeline cache; starting with an empty one.");
+  info.initialDataSize = 0;
+  check(vkCreatePipelineCache(device_, &info, nullptr, &cache_), "Creating a pipeline cache");
+}
+
+void Context::save_pipeline_cache() {
+  if (options_.pipeline_cache_file.empty() || cache_ == VK_NULL_HANDLE || lost_) {
+    return;
+  }
+  size_t bytes = 0;
+  if (vkGetPipelineCacheData(device_, cache_, &bytes, nullptr) != VK_SUCCESS || bytes == 0) {
+    return;
+  }
+  std::vector<std::byte> data(bytes);
+  if (vkGetPipelineCacheData(device_, cache_, &bytes, data.data()) != VK_SUCCESS) {
+    return;
+  }
+  data.resize(bytes);
+  const uint64_t hash = cache_hash(data);
+  if (hash == saved_cache_hash_) {
+    return;
+  }
+  const std::string problem = save_cache(options_.pipeline_cache_file, identity_, data);
+  if (problem.empty()) {
+    saved_cache_hash_ = hash;
+  } else {
+    note(problem);
+  }
+}
+
+void Context::close() {
+  if (device_ == VK_NULL_HANDLE || hung_) {
+    // A device that timed out may still run what we submitted; leaking beats freeing under it.
+    for (auto& [key, kernel] : kernels_) {
+      static_cast<void>(kernel.release());
+    }
+    static_cast<void>(staging_.release());
+    return;
+  }
+  vkDeviceWaitIdle(device_);  // a lost device reports so and is idle all the same
+  save_pipeline_cache();
+  staging_.reset();
+  kernels_.clear();
+  collect(submitted_);
+  for (const InFlight& flight : in_flight_) {
+    vkDestroyFence(device_, flight.fence, nullptr);
+  }
+  for (const VkFence fence : free_fences_) {
+    vkDestroyFence(device_, fence, nullptr);
+  }
+  vkDestroyPipelineCache(device_, cache_, nullptr);
+  vkDestroyDevice(device_, nullptr);
+  device_ = VK_NULL_HANDLE;
+}
+
+VkResult Context::check(VkResult result, std::string_view doing) {
+  if (result == VK_ERROR_DEVICE_LOST) {
+    lost_ = true;
+  }
+  return check_vk(result, doing);
+}
+
+void Context::require_alive() const {
+  if (lost_) {
+    throw Error(ErrorKind::device_lost, "The Vulkan device " + report_.name +
+                                            " was lost earlier; it must be opened again before it can be used.");
+  }
+}
+
+void Context::name_object(VkObjectType type, uint64_t handle, std::string_view name) const {
+  if (!debug_names_) {
+    return;
+  }
+  const std::string text(name);
+  VkDebugUtilsObjectNameInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT};
+  info.objectType = type;
+  info.objectHandle = handle;
+  info.pObjectName = text.c_str();
+  vkSetDebugUtilsObjectNameEXT(device_, &info);  // only a label: failing is harmless
+}
+
+const Kernel& Context::kernel(std::string_view shader, const KernelOptions& options) {
+  return kernel(find_shader(shader), options);
+}
+
+const Kernel& Context::kernel(const ShaderCode& shader, const KernelOptions& options) {
+  std::string key = Kernel::describe(shader, options);
+  const auto found = kernels_.find(key);
+  if (found != kernels_.end()) {
+    return *found->second;
+  }
+  require_alive();
+  auto kernel = std::make_unique<Kernel>(*this, shader, options);
+  return *kernels_.emplace(std::move(key), std::move(kernel)).first->second;
+}
+
+}  // namespace canopy::vk

@@ -1,0 +1,233 @@
+// Buffers: room for them, making them, moving bytes in and out.
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "engine/vulkan/check.h"
+#include "engine/vulkan/context.h"
+#include "engine/vulkan/staging.h"
+
+namespace canopy::vk {
+namespace {
+
+constexpr VkBufferUsageFlags all_usages =
+    VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
+    VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+
+std::string mebibytes(uint64_t bytes) {
+  return bytes < (1ull << 20) ? std::to_string(bytes) + " bytes" : std::to_string(bytes >> 20) + " MiB";
+}
+
+}  // namespace
+
+uint64_t host_memory_available() {
+  constexpr uint64_t no_limit = uint64_t{1} << 62;  // far from overflow when added to
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    if (word == "MemAvailable:") {
+      uint64_t kibibytes = 0;
+      return file >> kibibytes ? kibibytes << 10 : no_limit;
+    }
+  }
+  return no_limit;
+}
+
+// The heap that device buffers come from.
+uint32_t Context::device_heap() const {
+  const std::optional<uint32_t> type = select_memory_type(memory_, ~0u, BufferKind::device, 0, unified_);
+  return type ? memory_.memoryTypes[*type].heapIndex : 0;
+}
+
+MemoryInfo Context::memory_info() const {
+  const uint32_t heap = device_heap();
+  MemoryInfo info{
+      .total = memory_.memoryHeaps[heap].size, .budget = memory_.memoryHeaps[heap].size, .used = allocated_};
+  if (features_.memory_budget) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    properties.pNext = &budget;
+    vkGetPhysicalDeviceMemoryProperties2(physical_, &properties);
+    info.budget = std::min(info.budget, budget.heapBudget[heap]);
+    info.used = std::max(info.used, budget.heapUsage[heap]);
+  }
+  if (report_.type == DeviceType::cpu) {
+    // A software driver promises all the host has, or a fixed size; neither means that it is free. Memory that was
+    // allocated and not touched yet still counts as available, hence the figure from before our first allocation.
+    info.used = allocated_;
+    info.budget = std::min({info.total, host_available_, info.used + host_memory_available()});
+  }
+  if (options_.memory_budget) {
+    info.budget = std::min(info.budget, *options_.memory_budget);
+    info.used = allocated_;
+  }
+  return info;
+}
+
+void Context::check_room(BufferKind kind, uint64_t bytes, std::string_view name) const {
+  const DeviceLimits& limits = report_.limits;
+  const std::string what = "The buffer \"" + std::string(name) + "\" of " + mebibytes(bytes);
+  if (bytes > limits.max_allocation) {
+    throw out_of_memory(what + " is larger than the device " + report_.name + " allocates at once: at most " +
+                        mebibytes(limits.max_allocation) + ".");
+  }
+  if (allocations_ >= limits.max_allocations) {
+    throw out_of_memory(what + " cannot be made: all " + std::to_string(limits.max_allocations) +
+                        " allocations that the device " + report_.name + " allows are in use.");
+  }
+  if (kind != BufferKind::device && !unified_) {
+    return;  // host memory: the allocation itself tells
+  }
+  const MemoryInfo memory = memory_info();
+  if (bytes > memory.available()) {
+    throw out_of_memory(what + " does not fit the memory of the device " + report_.name + ": " +
+                        mebibytes(memory.available()) + " are available of " + mebibytes(memory.budget) + ".");
+  }
+}
+
+Buffer Context::create_buffer(BufferKind kind, uint64_t bytes, std::string_view name) {
+  require_alive();
+  if (bytes == 0) {
+    throw bad_input("The buffer \"" + std::string(name) + "\" has no bytes; at least one is needed.");
+  }
+  check_room(kind, bytes, name);
+  Buffer buffer;
+  buffer.bytes_ = bytes;
+  buffer.kind_ = kind;
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  info.size = bytes;
+  info.usage = all_usages;
+  info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  check(vkCreateBuffer(device_, &info, nullptr, &buffer.handle_), "Creating the buffer \"" + std::string(name) + "\"");
+  buffer.context_ = this;  // from here on its destructor cleans up
+  allocate(buffer, name);
+  name_object(VK_OBJECT_TYPE_BUFFER, reinterpret_cast<uint64_t>(buffer.handle_), name);
+  return buffer;
+}
+
+void Context::allocate(Buffer& buffer, std::string_view name) {
+  const std::string doing = "Allocating " + mebibytes(buffer.bytes_) + " for \"" + std::string(name) + "\"";
+  VkMemoryRequirements needs{};
+  vkGetBufferMemoryRequirements(device_, buffer.handle_, &needs);
+  const std::optional<uint32_t> type =
+      select_memory_type(memory_, needs.memoryTypeBits, buffer.kind_, needs.size, unified_);
+  if (!type) {
+    throw out_of_memory(doing + " failed: the device " + report_.name + " has no memory of that kind and size.");
+  }
+  VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
+  info.allocationSize = needs.size;
+  info.memoryTypeIndex = *type;
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  check(vkAllocateMemory(device_, &info, nullptr, &memory), doing);
+  buffer.memory_ = memory;
+  buffer.allocated_ = needs.size;
+  ++allocations_;
+  allocated_ += buffer.kind_ == BufferKind::device || unified_ ? needs.size : 0;
+  check(vkBindBufferMemory(device_, buffer.handle_, memory, 0), doing);
+
+  const VkMemoryPropertyFlags flags = memory_.memoryTypes[*type].propertyFlags;
+  const bool mappable = (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
+  if (mappable && (buffer.kind_ != BufferKind::device || unified_)) {
+    void* mapped = nullptr;
+    check(vkMapMemory(device_, memory, 0, VK_WHOLE_SIZE, 0, &mapped), "Mapping \"" + std::string(name) + "\"");
+    buffer.mapped_ = static_cast<std::byte*>(mapped);
+    buffer.coherent_ = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
+  }
+}
+
+void Context::forget_allocation(BufferKind kind, uint64_t bytes) {
+  --allocations_;
+  allocated_ -= kind == BufferKind::device || unified_ ? bytes : 0;
+}
+
+BufferView Context::create_view(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+  require_alive();
+  check_range(buffer, offset, bytes, "A texel view");
+  const DeviceLimits& limits = report_.limits;
+  if (bytes == 0 || bytes % 4 != 0 || offset % limits.texel_alignment != 0) {
+    throw bad_input("A texel view of " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
+                    " is not possible: the size must be a multiple of 4 above 0, the offset one of " +
+                    std::to_string(limits.texel_alignment) + ".");
+  }
+  if (bytes / 4 > limits.max_texel_elements) {
+    throw out_of_memory("A texel view of " + std::to_string(bytes / 4) + " words is larger than the device " +
+                        report_.name + " allows: " + std::to_string(limits.max_texel_elements) + ".");
+  }
+  VkBufferViewCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
+  info.buffer = buffer.handle();
+  info.format = VK_FORMAT_R32_UINT;
+  info.offset = offset;
+  info.range = bytes;
+  BufferView view;
+  check(vkCreateBufferView(device_, &info, nullptr, &view.handle_), "Creating a texel view");
+  view.context_ = this;
+  view.bytes_ = bytes;
+  return view;
+}
+
+void Context::check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view doing) const {
+  if (!buffer || offset > buffer.bytes() || bytes > buffer.bytes() - offset) {
+    throw bad_input(std::string(doing) + " of " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
+                    " leaves a buffer of " + std::to_string(buffer.bytes()) + " bytes.");
+  }
+}
+
+// Flushes and invalidations work on whole atoms; the allocation starts with the buffer.
+VkMappedMemoryRange Context::mapped_range(const Buffer& buffer, uint64_t offset, uint64_t bytes) const {
+  const uint64_t atom = report_.limits.atom_size;
+  const uint64_t first = offset / atom * atom;
+  const uint64_t end = (offset + bytes + atom - 1) / atom * atom;
+  VkMappedMemoryRange range{VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE};
+  range.memory = buffer.memory_;
+  range.offset = first;
+  range.size = end >= buffer.allocated_ ? VK_WHOLE_SIZE : end - first;
+  return range;
+}
+
+void Context::write_mapped(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) {
+  if (data.empty()) {
+    return;
+  }
+  std::memcpy(buffer.mapped_ + offset, data.data(), data.size());
+  if (!buffer.coherent_) {
+    const VkMappedMemoryRange range = mapped_range(buffer, offset, data.size());
+    check(vkFlushMappedMemoryRanges(device_, 1, &range), "Flushing mapped memory");
+  }
+}
+
+void Context::read_mapped(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) {
+  if (data.empty()) {
+    return;
+  }
+  if (!buffer.coherent_) {
+    const VkMappedMemoryRange range = mapped_range(buffer, offset, data.size());
+    check(vkInvalidateMappedMemoryRanges(device_, 1, &range), "Reading mapped memory");
+  }
+  std::memcpy(data.data(), buffer.mapped_ + offset, data.size());
+}
+
+void Context::upload(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) {
+  require_alive();
+  check_range(buffer, offset, data.size(), "An upload");
+  wait_idle();
+  if (buffer.mapped_ != nullptr) {
+    write_mapped(buffer, offset, data);
+  } else {
+    staging_->upload(buffer, offset, data);
+  }
+}
+
+void Context::download(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) {
+  require_alive();
+  check_range(buffer, offset, data.size(), "A download");
+  wait_idle();
+  if (buffer.mapped_ != nullptr) {
+    read_mapped(buffer, offset, data);
+  } else {
+    staging_->download(buffer, offset, data);
+  }
+}
+
+}  // namespace canopy::vk

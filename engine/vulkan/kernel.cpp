@@ -1,0 +1,241 @@
+#include "engine/vulkan/kernel.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+#include "engine/vulkan/check.h"
+#include "engine/vulkan/context.h"
+
+namespace canopy::vk {
+
+VkDescriptorType descriptor_type(BindingType type) {
+  switch (type) {
+    case BindingType::storage_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    case BindingType::uniform_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    case BindingType::uniform_texel_buffer: break;
+  }
+  return VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+}
+
+namespace {
+
+uint64_t descriptors_of(const ShaderReflection& reflection, BindingType type) {
+  uint64_t count = 0;
+  for (const ShaderBinding& binding : reflection.bindings) {
+    count += binding.type == type ? binding.count : 0;
+  }
+  return count;
+}
+
+// Keeps a shader module only as long as the pipeline is being made.
+class ShaderModule {
+ public:
+  ShaderModule(Context& context, const ShaderCode& shader) : context_(context) {
+    VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+    info.codeSize = shader.words.size_bytes();
+    info.pCode = shader.words.data();
+    context.check(vkCreateShaderModule(context.device(), &info, nullptr, &handle_), "Creating a shader module");
+  }
+  ~ShaderModule() { vkDestroyShaderModule(context_.device(), handle_, nullptr); }
+  ShaderModule(const ShaderModule&) = delete;
+  ShaderModule& operator=(const ShaderModule&) = delete;
+  VkShaderModule handle() const { return handle_; }
+
+ private:
+  Context& context_;
+  VkShaderModule handle_ = VK_NULL_HANDLE;
+};
+
+}  // namespace
+
+std::string Kernel::describe(const ShaderCode& shader, const KernelOptions& options) {
+  std::vector<SpecConstant> spec = options.spec;
+  std::sort(spec.begin(), spec.end(), [](const SpecConstant& a, const SpecConstant& b) { return a.id < b.id; });
+  std::string text(shader.name);
+  for (size_t i = 0; i < spec.size(); ++i) {
+    text += (i == 0 ? "[" : ",") + std::to_string(spec[i].id) + "=" + std::to_string(spec[i].value);
+  }
+  text += spec.empty() ? "" : "]";
+  text += options.subgroup_size == 0 ? "" : "@" + std::to_string(options.subgroup_size);
+  return text;
+}
+
+Kernel::Kernel(Context& context, const ShaderCode& shader, const KernelOptions& options)
+    : context_(context), name_(describe(shader, options)) {
+  try {
+    reflection_ = reflect(shader.words);
+    apply_options(options);
+    check_limits();
+    create_layouts();
+    create_pipeline(shader, options);
+  } catch (const Error& e) {
+    destroy();
+    throw e.within("Making the kernel " + name_);
+  }
+}
+
+Kernel::~Kernel() {
+  destroy();
+}
+
+void Kernel::destroy() {
+  vkDestroyPipeline(context_.device(), pipeline_, nullptr);
+  vkDestroyPipelineLayout(context_.device(), layout_, nullptr);
+  vkDestroyDescriptorSetLayout(context_.device(), set_layout_, nullptr);
+}
+
+void Kernel::apply_options(const KernelOptions& options) {
+  local_size_ = reflection_.local_size;
+  for (size_t i = 0; i < options.spec.size(); ++i) {
+    const SpecConstant& constant = options.spec[i];
+    if (reflection_.find_spec_constant(constant.id) == nullptr) {
+      throw bad_input("The shader has no specialisation constant " + std::to_string(constant.id) + ".");
+    }
+    const auto same_id = [&](const SpecConstant& other) { return other.id == constant.id; };
+    if (std::any_of(options.spec.begin(), options.spec.begin() + static_cast<std::ptrdiff_t>(i), same_id)) {
+      throw bad_input("Specialisation constant " + std::to_string(constant.id) + " is given twice.");
+    }
+    for (size_t axis = 0; axis < 3; ++axis) {
+      if (reflection_.local_size_ids[axis] == constant.id) {
+        local_size_[axis] = constant.value;
+      }
+    }
+  }
+  if (options.subgroup_size == 0) {
+    return;
+  }
+  const DeviceLimits& limits = context_.limits();
+  if (!context_.features().subgroup_size_control || !std::has_single_bit(options.subgroup_size) ||
+      options.subgroup_size < limits.min_subgroup_size || options.subgroup_size > limits.max_subgroup_size) {
+    throw Error(ErrorKind::unavailable, "A subgroup size of " + std::to_string(options.subgroup_size) +
+                                            " cannot be had: the device " + context_.report().name + " offers " +
+                                            std::to_string(limits.min_subgroup_size) + " to " +
+                                            std::to_string(limits.max_subgroup_size) +
+                                            (context_.features().subgroup_size_control ? "." : " and no choice."));
+  }
+}
+
+void Kernel::check_limits() const {
+  const DeviceLimits& limits = context_.limits();
+  const auto require = [&](uint64_t actual, uint64_t allowed, const std::string& what) {
+    if (actual > allowed) {
+      throw Error(ErrorKind::unavailable, "The shader needs " + std::to_string(actual) + " " + what + ", the device " +
+                                              context_.report().name + " allows " + std::to_string(allowed) + ".");
+    }
+  };
+  uint64_t invocations = 1;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const std::string axis_name(1, "xyz"[axis]);
+    if (local_size_[axis] == 0) {
+      throw bad_input("The workgroup has size 0 along " + axis_name + ".");
+    }
+    require(local_size_[axis], limits.max_group_size[axis], "invocations of a workgroup along " + axis_name);
+    invocations *= local_size_[axis];
+  }
+  require(invocations, limits.max_invocations, "invocations in a workgroup");
+  require(reflection_.shared_bytes, limits.max_shared_bytes, "bytes of shared memory");
+  require(reflection_.push_bytes, limits.max_push_bytes, "bytes of push constants");
+  require(descriptors_of(reflection_, BindingType::storage_buffer), limits.max_storage_buffers, "storage buffers");
+  require(descriptors_of(reflection_, BindingType::uniform_buffer), limits.max_uniform_buffers, "uniform buffers");
+  require(descriptors_of(reflection_, BindingType::uniform_texel_buffer), limits.max_sampled_images, "texel buffers");
+}
+
+void Kernel::create_layouts() {
+  std::vector<VkDescriptorSetLayoutBinding> bindings;
+  for (const ShaderBinding& binding : reflection_.bindings) {
+    bindings.push_back({.binding = binding.binding,
+                        .descriptorType = descriptor_type(binding.type),
+                        .descriptorCount = binding.count,
+                        .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+                        .pImmutableSamplers = nullptr});
+  }
+  VkDescriptorSetLayoutCreateInfo set_info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  set_info.bindingCount = static_cast<uint32_t>(bindings.size());
+  set_info.pBindings = bindings.data();
+  context_.check(vkCreateDescriptorSetLayout(context_.device(), &set_info, nullptr, &set_layout_),
+                 "Creating the descriptor set layout");
+
+  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, reflection_.push_bytes};
+  VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  info.setLayoutCount = 1;
+  info.pSetLayouts = &set_layout_;
+  info.pushConstantRangeCount = reflection_.push_bytes == 0 ? 0 : 1;
+  info.pPushConstantRanges = &push;
+  context_.check(vkCreatePipelineLayout(context_.device(), &info, nullptr, &layout_), "Creating the pipeline layout");
+}
+
+void Kernel::create_pipeline(const ShaderCode& shader, const KernelOptions& options) {
+  const ShaderModule module(context_, shader);
+  std::vector<VkSpecializationMapEntry> entries;
+  for (size_t i = 0; i < options.spec.size(); ++i) {
+    entries.push_back({.constantID = options.spec[i].id,
+                       .offset = static_cast<uint32_t>(i * sizeof(SpecConstant) + offsetof(SpecConstant, value)),
+                       .size = sizeof(uint32_t)});
+  }
+  VkSpecializationInfo specialization{};
+  specialization.mapEntryCount = static_cast<uint32_t>(entries.size());
+  specialization.pMapEntries = entries.data();
+  specialization.dataSize = options.spec.size() * sizeof(SpecConstant);
+  specialization.pData = options.spec.data();
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+  subgroup.requiredSubgroupSize = options.subgroup_size;
+
+  VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module.handle();
+  info.stage.pName = reflection_.entry_point.c_str();
+  info.stage.pSpecializationInfo = entries.empty() ? nullptr : &specialization;
+  if (options.subgroup_size != 0) {
+    info.stage.pNext = &subgroup;
+    if (context_.features().compute_full_subgroups && local_size_[0] % options.subgroup_size == 0) {
+      info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    }
+  }
+  info.flags = context_.features().pipeline_statistics ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0;
+  info.layout = layout_;
+  context_.check(vkCreateComputePipelines(context_.device(), context_.pipeline_cache(), 1, &info, nullptr, &pipeline_),
+                 "Compiling the pipeline");
+  context_.name_object(VK_OBJECT_TYPE_PIPELINE, reinterpret_cast<uint64_t>(pipeline_), name_);
+  context_.name_object(VK_OBJECT_TYPE_PIPELINE_LAYOUT, reinterpret_cast<uint64_t>(layout_), name_);
+}
+
+namespace {
+
+double statistic_value(const VkPipelineExecutableStatisticKHR& statistic) {
+  switch (statistic.format) {
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: return statistic.value.b32 == VK_TRUE ? 1 : 0;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR: return static_cast<double>(statistic.value.i64);
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR: return static_cast<double>(statistic.value.u64);
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR: return statistic.value.f64;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+std::vector<KernelStatistic> Kernel::statistics() const {
+  std::vector<KernelStatistic> result;
+  if (!context_.features().pipeline_statistics) {
+    return result;
+  }
+  // A compute pipeline has one executable on every driver seen; were there more, the first is the main one.
+  VkPipelineExecutableInfoKHR info{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR};
+  info.pipeline = pipeline_;
+  uint32_t count = 0;
+  context_.check(vkGetPipelineExecutableStatisticsKHR(context_.device(), &info, &count, nullptr),
+                 "Reading the statistics of " + name_);
+  std::vector<VkPipelineExecutableStatisticKHR> statistics(
+      count, VkPipelineExecutableStatisticKHR{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR});
+  context_.check(vkGetPipelineExecutableStatisticsKHR(context_.device(), &info, &count, statistics.data()),
+                 "Reading the statistics of " + name_);
+  statistics.resize(count);
+  for (const VkPipelineExecutableStatisticKHR& statistic : statistics) {
+    result.push_back({statistic.name, statistic_value(statistic)});
+  }
+  return result;
+}
+
+}  // namespace canopy::vk

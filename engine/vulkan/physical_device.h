@@ -1,0 +1,21 @@
+#pragma once
+// Asking a physical device what it is.
+
+#include <volk.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/vulkan/device_report.h"
+
+namespace canopy::vk {
+
+/// The queue family to compute on, if there is one: the first with compute, as it is the one every driver tests most.
+std::optional<uint32_t> compute_queue_family(VkPhysicalDevice device);
+
+/// Everything in DeviceReport, `usable` and `reason` decided.
+DeviceReport report_device(VkPhysicalDevice device, uint32_t index);
+
+bool has_extension(VkPhysicalDevice device, const char* name);
+
+}  // namespace canopy::vk

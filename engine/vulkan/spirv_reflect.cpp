@@ -1,0 +1,461 @@
+#include "engine/vulkan/spirv_reflect.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "engine/base/error.h"
+
+namespace canopy::vk {
+namespace {
+
+constexpr uint32_t magic = 0x07230203;
+constexpr uint32_t max_ids = 1u << 20;  // far beyond any shader; bounds memory for a damaged module
+constexpr int max_type_depth = 32;
+
+// The few opcodes and enumerants of SPIR-V 1.6 that matter here.
+enum Op : uint32_t {
+  op_name = 5,
+  op_entry_point = 15,
+  op_execution_mode = 16,
+  op_type_bool = 20,
+  op_type_int = 21,
+  op_type_float = 22,
+  op_type_vector = 23,
+  op_type_matrix = 24,
+  op_type_image = 25,
+  op_type_sampled_image = 27,
+  op_type_array = 28,
+  op_type_runtime_array = 29,
+  op_type_struct = 30,
+  op_type_pointer = 32,
+  op_constant_true = 41,
+  op_constant_false = 42,
+  op_constant = 43,
+  op_constant_composite = 44,
+  op_spec_constant_true = 48,
+  op_spec_constant_false = 49,
+  op_spec_constant = 50,
+  op_spec_constant_composite = 51,
+  op_variable = 59,
+  op_decorate = 71,
+  op_member_decorate = 72,
+  op_execution_mode_id = 331,
+};
+enum Decoration : uint32_t {
+  dec_spec_id = 1,
+  dec_block = 2,
+  dec_buffer_block = 3,
+  dec_array_stride = 6,
+  dec_matrix_stride = 7,
+  dec_builtin = 11,
+  dec_non_writable = 24,
+  dec_binding = 33,
+  dec_descriptor_set = 34,
+  dec_offset = 35,
+};
+enum StorageClass : uint32_t {
+  class_uniform_constant = 0,
+  class_uniform = 2,
+  class_workgroup = 4,
+  class_push_constant = 9,
+  class_storage_buffer = 12,
+};
+constexpr uint32_t model_gl_compute = 5;
+constexpr uint32_t mode_local_size = 17;
+constexpr uint32_t mode_local_size_id = 38;
+constexpr uint32_t builtin_workgroup_size = 25;
+constexpr uint32_t dim_buffer = 5;
+constexpr uint32_t image_sampled = 1;
+
+using Words = std::span<const uint32_t>;
+
+// One definition: its opcode and all operands after the instruction word, result type and id included.
+struct Definition {
+  uint32_t op = 0;
+  Words operands;
+};
+
+uint64_t saturating_product(uint64_t a, uint64_t b) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<uint64_t>::max() : product;
+}
+
+uint64_t saturating_sum(uint64_t a, uint64_t b) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<uint64_t>::max() : sum;
+}
+
+class Reflector {
+ public:
+  explicit Reflector(Words words) : words_(words) {}
+
+  ShaderReflection run() {
+    read_header();
+    for (size_t at = 5; at < words_.size();) {
+      const uint32_t length = words_[at] >> 16;
+      if (length == 0 || length > words_.size() - at) {
+        fail("the instruction at word " + std::to_string(at) + " is cut short");
+      }
+      read_instruction(words_[at] & 0xFFFF, words_.subspan(at + 1, length - 1));
+      at += length;
+    }
+    if (result_.entry_point.empty()) {
+      fail("it has no compute entry point");
+    }
+    resolve_spec_constants();
+    resolve_local_size();
+    for (const uint32_t id : variables_) {
+      resolve_variable(id);
+    }
+    std::sort(result_.bindings.begin(), result_.bindings.end(),
+              [](const ShaderBinding& a, const ShaderBinding& b) { return a.binding < b.binding; });
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& why) {
+    throw bad_input("The SPIR-V module is not usable: " + why + ".");
+  }
+
+  void read_header() {
+    if (words_.size() < 5 || words_[0] != magic) {
+      fail("it does not start with the SPIR-V header");
+    }
+    bound_ = words_[3];
+    if (bound_ == 0 || bound_ > max_ids) {
+      fail("its id bound is " + std::to_string(bound_) + ", at most " + std::to_string(max_ids) + " is allowed");
+    }
+    definitions_.resize(bound_);
+  }
+
+  static uint32_t operand(Words operands, size_t i) {
+    if (i >= operands.size()) {
+      fail("an instruction lacks operand " + std::to_string(i));
+    }
+    return operands[i];
+  }
+
+  // A literal string, at most `operands` long.
+  static std::string text(Words operands, size_t first) {
+    std::string result;
+    for (size_t i = first; i < operands.size(); ++i) {
+      for (int shift = 0; shift < 32; shift += 8) {
+        const char c = static_cast<char>(operands[i] >> shift & 0xFF);
+        if (c == '\0') {
+          return result;
+        }
+        result += c;
+      }
+    }
+    fail("a name has no end");
+  }
+
+  void define(uint32_t id, uint32_t op, Words operands) {
+    if (id >= bound_) {
+      fail("id " + std::to_string(id) + " is beyond its bound " + std::to_string(bound_));
+    }
+    definitions_[id] = {op, operands};
+  }
+
+  const Definition& definition(uint32_t id) const {
+    if (id >= bound_ || definitions_[id].op == 0) {
+      fail("id " + std::to_string(id) + " is used but not defined");
+    }
+    return definitions_[id];
+  }
+
+  void read_instruction(uint32_t op, Words operands) {
+    switch (op) {
+      case op_name: names_[operand(operands, 0)] = text(operands, 1); break;
+      case op_entry_point: read_entry_point(operands); break;
+      case op_execution_mode:
+      case op_execution_mode_id: read_execution_mode(operands); break;
+      case op_decorate:
+        decorations_[{operand(operands, 0), operand(operands, 1)}] = operands.size() > 2 ? operands[2] : 0;
+        break;
+      case op_member_decorate:
+        member_decorations_[{operand(operands, 0), operand(operands, 1), operand(operands, 2)}] =
+            operands.size() > 3 ? operands[3] : 0;
+        break;
+      case op_type_bool:
+      case op_type_int:
+      case op_type_float:
+      case op_type_vector:
+      case op_type_matrix:
+      case op_type_image:
+      case op_type_sampled_image:
+      case op_type_array:
+      case op_type_runtime_array:
+      case op_type_struct:
+      case op_type_pointer: define(operand(operands, 0), op, operands); break;
+      case op_constant_true:
+      case op_constant_false:
+      case op_constant:
+      case op_constant_composite:
+      case op_spec_constant_composite: define(operand(operands, 1), op, operands); break;
+      case op_spec_constant_true:
+      case op_spec_constant_false:
+      case op_spec_constant:
+        define(operand(operands, 1), op, operands);
+        spec_constants_.push_back(operands[1]);
+        break;
+      case op_variable:
+        define(operand(operands, 1), op, operands);
+        variables_.push_back(operands[1]);
+        break;
+      default: break;
+    }
+  }
+
+  void read_entry_point(Words operands) {
+    if (operand(operands, 0) == model_gl_compute && result_.entry_point.empty()) {
+      entry_id_ = operand(operands, 1);
+      result_.entry_point = text(operands, 2);
+    }
+  }
+
+  void read_execution_mode(Words operands) {
+    const uint32_t mode = operand(operands, 1);
+    if (operand(operands, 0) != entry_id_ || (mode != mode_local_size && mode != mode_local_size_id)) {
+      return;
+    }
+    for (size_t axis = 0; axis < 3; ++axis) {
+      (mode == mode_local_size ? result_.local_size[axis] : local_size_ids_[axis]) = operand(operands, 2 + axis);
+    }
+  }
+
+  std::optional<uint32_t> decoration(uint32_t id, uint32_t which) const {
+    const auto found = decorations_.find({id, which});
+    return found == decorations_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::optional<uint32_t> member_decoration(uint32_t type, uint32_t member, uint32_t which) const {
+    const auto found = member_decorations_.find({type, member, which});
+    return found == member_decorations_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void resolve_spec_constants() {
+    for (const uint32_t id : spec_constants_) {
+      if (const std::optional<uint32_t> spec_id = decoration(id, dec_spec_id)) {
+        const Definition& constant = definition(id);
+        if (constant.op == op_spec_constant && constant.operands.size() != 3) {
+          fail("specialisation constant " + std::to_string(*spec_id) + " is not 32 bits wide");
+        }
+        result_.spec_constants.push_back({*spec_id, constant_value(id)});
+      }
+    }
+    std::sort(result_.spec_constants.begin(), result_.spec_constants.end(),
+              [](const SpecConstantInfo& a, const SpecConstantInfo& b) { return a.id < b.id; });
+  }
+
+  // The 32 bits of a scalar constant; 1 where its value is computed (OpSpecConstantOp), which sizes arrays only.
+  uint32_t constant_value(uint32_t id) const {
+    const Definition& constant = definition_or_none(id);
+    switch (constant.op) {
+      case op_constant_true:
+      case op_spec_constant_true: return 1;
+      case op_constant_false:
+      case op_spec_constant_false: return 0;
+      case op_constant:
+      case op_spec_constant: return operand(constant.operands, 2);
+      default: return 1;
+    }
+  }
+
+  const Definition& definition_or_none(uint32_t id) const {
+    static const Definition none;
+    return id < bound_ ? definitions_[id] : none;
+  }
+
+  // GLSL's local_size_x_id makes a composite decorated as the workgroup's size, which overrides the execution mode.
+  void resolve_local_size() {
+    for (uint32_t id = 0; id < bound_; ++id) {
+      const Definition& d = definitions_[id];
+      if ((d.op == op_constant_composite || d.op == op_spec_constant_composite) &&
+          decoration(id, dec_builtin) == builtin_workgroup_size) {
+        for (size_t axis = 0; axis < 3; ++axis) {
+          local_size_ids_[axis] = operand(d.operands, 2 + axis);
+        }
+      }
+    }
+    for (size_t axis = 0; axis < 3; ++axis) {
+      if (const uint32_t id = local_size_ids_[axis]; id != 0) {
+        result_.local_size[axis] = constant_value(id);
+        if (definition(id).op == op_spec_constant) {
+          result_.local_size_ids[axis] = decoration(id, dec_spec_id);
+        }
+      }
+    }
+  }
+
+  void resolve_variable(uint32_t id) {
+    const Definition& variable = definition(id);
+    const uint32_t storage = operand(variable.operands, 2);
+    const Definition& pointer = definition(operand(variable.operands, 0));
+    if (pointer.op != op_type_pointer) {
+      fail("variable " + std::to_string(id) + " is not a pointer");
+    }
+    const uint32_t type = operand(pointer.operands, 2);
+    switch (storage) {
+      case class_push_constant: result_.push_bytes = narrow(type_bytes(type, 0)); break;
+      case class_workgroup: result_.shared_bytes = saturating_sum(result_.shared_bytes, type_bytes(type, 0)); break;
+      case class_storage_buffer:
+      case class_uniform:
+      case class_uniform_constant: add_binding(id, storage, type); break;
+      default: break;
+    }
+  }
+
+  static uint32_t narrow(uint64_t bytes) {
+    if (bytes > std::numeric_limits<uint32_t>::max()) {
+      fail("its push-constant block is " + std::to_string(bytes) + " bytes long");
+    }
+    return static_cast<uint32_t>(bytes);
+  }
+
+  void add_binding(uint32_t id, uint32_t storage, uint32_t type) {
+    const std::optional<uint32_t> set = decoration(id, dec_descriptor_set);
+    const std::optional<uint32_t> number = decoration(id, dec_binding);
+    ShaderBinding binding;
+    binding.name = names_.contains(id) ? names_.at(id) : "";
+    if (!set || !number) {
+      fail("variable \"" + binding.name + "\" has no set and binding");
+    }
+    binding.binding = *number;
+    if (*set != 0) {
+      fail("binding " + std::to_string(*number) + " is in set " + std::to_string(*set) + ", only set 0 is used");
+    }
+    if (result_.find_binding(*number) != nullptr) {
+      fail("binding " + std::to_string(*number) + " is declared twice");
+    }
+    if (definition(type).op == op_type_array) {
+      binding.count = constant_value(operand(definition(type).operands, 2));
+      type = operand(definition(type).operands, 1);
+    }
+    if (binding.count == 0) {
+      fail("binding " + std::to_string(*number) + " is an array of no elements");
+    }
+    binding.type = binding_type(*number, storage, type);
+    if (binding.type != BindingType::uniform_texel_buffer) {
+      binding.static_bytes = type_bytes(type, 0);
+      binding.read_only = binding.type == BindingType::uniform_buffer || is_read_only(id, type);
+    } else {
+      binding.read_only = true;
+    }
+    result_.bindings.push_back(binding);
+  }
+
+  BindingType binding_type(uint32_t number, uint32_t storage, uint32_t type) const {
+    const Definition& d = definition(type);
+    if (storage == class_storage_buffer && d.op == op_type_struct) {
+      return BindingType::storage_buffer;
+    }
+    if (storage == class_uniform && d.op == op_type_struct) {  // before SPIR-V 1.3, storage buffers were BufferBlocks
+      return decoration(type, dec_buffer_block) ? BindingType::storage_buffer : BindingType::uniform_buffer;
+    }
+    const Definition& image = d.op == op_type_sampled_image ? definition(operand(d.operands, 1)) : d;
+    if (storage == class_uniform_constant && image.op == op_type_image && operand(image.operands, 2) == dim_buffer &&
+        operand(image.operands, 6) == image_sampled) {
+      return BindingType::uniform_texel_buffer;
+    }
+    fail("binding " + std::to_string(number) +
+         " is neither a storage buffer, a uniform buffer nor a uniform texel buffer");
+  }
+
+  bool is_read_only(uint32_t variable, uint32_t type) const {
+    if (decoration(variable, dec_non_writable)) {
+      return true;
+    }
+    const size_t members = definition(type).operands.size() - 1;
+    for (uint32_t m = 0; m < members; ++m) {
+      if (!member_decoration(type, m, dec_non_writable)) {
+        return false;
+      }
+    }
+    return members > 0;
+  }
+
+  // Bytes of a type by its explicit layout where it has one; a run-time array counts nothing.
+  uint64_t type_bytes(uint32_t id, int depth) const {
+    if (depth > max_type_depth) {
+      fail("its types are nested deeper than " + std::to_string(max_type_depth));
+    }
+    const Definition& type = definition(id);
+    switch (type.op) {
+      case op_type_bool: return 4;
+      case op_type_int:
+      case op_type_float: return operand(type.operands, 1) / 8;
+      case op_type_vector:
+        return saturating_product(operand(type.operands, 2), type_bytes(operand(type.operands, 1), depth + 1));
+      case op_type_matrix:
+        return saturating_product(operand(type.operands, 2), type_bytes(operand(type.operands, 1), depth + 1));
+      case op_type_array: return array_bytes(id, type, depth);
+      case op_type_struct: return struct_bytes(id, type, depth);
+      default: return 0;
+    }
+  }
+
+  uint64_t array_bytes(uint32_t id, const Definition& type, int depth) const {
+    const uint64_t count = constant_value(operand(type.operands, 2));
+    const std::optional<uint32_t> stride = decoration(id, dec_array_stride);
+    return saturating_product(count, stride ? *stride : type_bytes(operand(type.operands, 1), depth + 1));
+  }
+
+  uint64_t struct_bytes(uint32_t id, const Definition& type, int depth) const {
+    uint64_t end = 0;
+    for (uint32_t m = 0; m + 1 < type.operands.size(); ++m) {
+      const uint32_t member = type.operands[m + 1];
+      const std::optional<uint32_t> offset = member_decoration(id, m, dec_offset);
+      uint64_t bytes = type_bytes(member, depth + 1);
+      if (const std::optional<uint32_t> stride = member_decoration(id, m, dec_matrix_stride);
+          stride && definition(member).op == op_type_matrix) {
+        bytes = saturating_product(operand(definition(member).operands, 2), *stride);
+      }
+      end = std::max(end, saturating_sum(offset ? *offset : end, bytes));
+    }
+    return end;
+  }
+
+  Words words_;
+  uint32_t bound_ = 0;
+  uint32_t entry_id_ = 0;
+  std::array<uint32_t, 3> local_size_ids_{};  // ids of constants, 0: none
+  std::vector<Definition> definitions_;       // by id; op 0: not one that matters
+  std::vector<uint32_t> variables_;
+  std::vector<uint32_t> spec_constants_;
+  std::map<uint32_t, std::string> names_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> decorations_;                    // (id, decoration) -> operand
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> member_decorations_;  // (type, member, decoration)
+  ShaderReflection result_;
+};
+
+}  // namespace
+
+std::string_view to_string(BindingType type) {
+  switch (type) {
+    case BindingType::storage_buffer: return "storage buffer";
+    case BindingType::uniform_buffer: return "uniform buffer";
+    case BindingType::uniform_texel_buffer: return "uniform texel buffer";
+  }
+  return "unknown";
+}
+
+const ShaderBinding* ShaderReflection::find_binding(uint32_t binding) const {
+  const auto found =
+      std::find_if(bindings.begin(), bindings.end(), [&](const ShaderBinding& b) { return b.binding == binding; });
+  return found == bindings.end() ? nullptr : &*found;
+}
+
+const SpecConstantInfo* ShaderReflection::find_spec_constant(uint32_t id) const {
+  const auto found =
+      std::find_if(spec_constants.begin(), spec_constants.end(), [&](const SpecConstantInfo& c) { return c.id == id; });
+  return found == spec_constants.end() ? nullptr : &*found;
+}
+
+ShaderReflection reflect(std::span<const uint32_t> words) {
+  return Reflector(words).run();
+}
+
+}  // namespace canopy::vk

@@ -1,0 +1,16 @@
+#version 450
+// variants: words STRIDE=1; pairs STRIDE=2
+// out[i] = texels[i * STRIDE] + 1, from a texel buffer.
+layout(local_size_x = 32) in;
+
+layout(set = 0, binding = 0) uniform usamplerBuffer texels;
+layout(set = 0, binding = 4) buffer Out { uint out_[]; };
+
+layout(push_constant) uniform Push {
+  uint count;
+};
+
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  if (i < count) out_[i] = texelFetch(texels, int(i * STRIDE)).x + 1u;
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Compiles one compute shader, in all its variants, into a C++ source that embeds the SPIR-V.
+
+The comments at the top of the shader (before the first line that is neither a comment nor #version or #extension) may say:
+
+    // variants: q8_0 WEIGHT=3; q4_1 WEIGHT=4      one module each, <shader>_q8_0 with -DWEIGHT=3 and so on;
+                                                   "-" is a variant without a suffix. Several such lines multiply.
+    // inexact: REASON                             the module need not pass check_spirv.py
+
+Every module is validated for Vulkan 1.3. Errors name the shader, the variant and the line, and end the build.
+"""
+
+import argparse
+import itertools
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import check_spirv
+
+TARGET = "vulkan1.3"
+
+
+class ShaderError(Exception):
+    """What is wrong with a shader."""
+
+
+@dataclass
+class Variant:
+    name: str
+    defines: list
+
+
+def directives(source):
+    """(key, text) of the `// key: text` lines in the comment at the top."""
+    found = []
+    for line in source.splitlines():
+        line = line.strip()
+        if line and not re.match(r"//|#\s*(version|extension)\b", line):
+            break
+        match = re.fullmatch(r"//\s*(variants|inexact):\s*(.*)", line)
+        if match:
+            found.append(match.groups())
+    return found
+
+
+def parse_variants(text):
+    variants = []
+    for part in filter(None, (p.strip() for p in text.split(";"))):
+        name, *defines = part.split()
+        bad = [d for d in defines if not re.fullmatch(r"[A-Za-z_]\w*(=[-\w.]+)?", d)]
+        if not re.fullmatch(r"-|[A-Za-z0-9_]+", name) or bad:
+            raise ShaderError(f'the variant "{part}" is not of the form NAME MACRO=VALUE …')
+        variants.append(Variant("" if name == "-" else name, defines))
+    if not variants:
+        raise ShaderError("a `variants:` line names none")
+    return variants
+
+
+def variants_of(stem, source):
+    """All Variants of a shader with their full names: the product of its `variants:` lines."""
+    axes = [parse_variants(text) for key, text in directives(source) if key == "variants"]
+    result = []
+    for choice in itertools.product(*axes):
+        name = "_".join([stem] + [v.name for v in choice if v.name])
+        result.append(Variant(name, [d for v in choice for d in v.defines]))
+    names = [v.name for v in result]
+    for name in names:
+        if names.count(name) > 1:
+            raise ShaderError(f'there are two variants called "{name}"')
+    return result
+
+
+def run(command, what):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ShaderError(f"{what}:\n{done.stdout}{done.stderr}".rstrip())
+
+
+class Compiler:
+    def __init__(self, options, folder):
+        self.options = options
+        self.folder = folder
+        self.inputs = set()
+
+    def glslang(self, variant, debug, what):
+        module, depfile = self.folder / "module.spv", self.folder / "module.d"
+        command = [self.options.glslang, "-V", "--target-env", TARGET, "--quiet", debug, "--depfile", str(depfile)]
+        command += [f"-I{folder}" for folder in self.options.include]
+        command += [f"-D{define}" for define in variant.defines]
+        run(command + ["-o", str(module), str(self.options.source)], what)
+        # "output: input input …"; a blank inside a path is written "\ ".
+        inputs = depfile.read_text().split(":", 1)[1]
+        self.inputs.update(re.sub(r"\\ ", " ", p) for p in re.findall(r"(?:\\ |\S)+", inputs))
+        return check_spirv.words_of(module.read_bytes())
+
+    def compile(self, variant, exact):
+        """The words of one variant."""
+        name = f"{self.options.source} (variant {variant.name})"
+        words = self.glslang(variant, "-g0", f"{name} does not compile")
+        if exact:
+            words = check_spirv.decorate_fma(words)
+            if check_spirv.check(words):
+                self.report_inexact(variant, name)
+        module = self.folder / "checked.spv"
+        module.write_bytes(b"".join(w.to_bytes(4, "little") for w in words))
+        # std430 in uniform buffers is a feature that every Vulkan 1.2 device has.
+        run([self.options.spirv_val, "--target-env", TARGET, "--uniform-buffer-standard-layout", str(module)],
+            f"{name} is not valid SPIR-V")
+        return words
+
+    def report_inexact(self, variant, name):
+        # Once more with source lines, for the message alone.
+        words = check_spirv.decorate_fma(self.glslang(variant, "-g", f"{name} does not compile"))
+        problems = "\n".join(f"  {problem}" for problem in check_spirv.check(words))
+        raise ShaderError(f"{name} is not exact (or say `// inexact: REASON` at its top):\n{problems}")
+
+
+def cpp_source(symbol, modules):
+    lines = ['// Generated by tools/compile_shader.py.', '#include "engine/vulkan/shader_library.h"', '',
+             'namespace canopy::vk::embedded {', 'namespace {', '']
+    for name, words in modules:
+        lines.append(f"constexpr uint32_t words_{name}[] = {{")
+        for at in range(0, len(words), 10):
+            lines.append("    " + " ".join(f"0x{w:08x}," for w in words[at:at + 10]))
+        lines.append("};")
+    lines.append("constexpr ShaderCode modules[] = {")
+    lines += [f'    {{"{name}", words_{name}}},' for name, _ in modules]
+    lines += ["};", "", "}  // namespace", "", f"extern const std::span<const ShaderCode> {symbol};",
+              f"constinit const std::span<const ShaderCode> {symbol}{{modules}};", "",
+              "}  // namespace canopy::vk::embedded", ""]
+    return "\n".join(lines)
+
+
+def escaped(path):
+    return str(path).replace(" ", "\\ ")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compile a compute shader into a C++ source.")
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--include", type=Path, action="append", default=[])
+    parser.add_argument("--symbol", required=True, help="name of the span in the generated source")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--depfile", type=Path, required=True)
+    parser.add_argument("--glslang", default="glslangValidator")
+    parser.add_argument("--spirv-val", default="spirv-val")
+    options = parser.parse_args()
+    try:
+        source = options.source.read_text(encoding="utf-8")
+        exact = not any(key == "inexact" for key, _ in directives(source))
+        with tempfile.TemporaryDirectory() as folder:
+            compiler = Compiler(options, Path(folder))
+            modules = [(v.name, compiler.compile(v, exact)) for v in variants_of(options.source.stem, source)]
+    except (ShaderError, check_spirv.Malformed, OSError) as error:
+        print(f"{options.source}: {error}", file=sys.stderr)
+        return 1
+    options.output.write_text(cpp_source(options.symbol, modules), encoding="utf-8")
+    inputs = " ".join(escaped(Path(p).resolve()) for p in sorted(compiler.inputs))
+    options.depfile.write_text(f"{escaped(options.output)}: {inputs}\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
