@@ -52,15 +52,21 @@ class _Links(html.parser.HTMLParser):
             self.links.append(href)
 
 
-def _open(url, context):
+@functools.lru_cache(maxsize=None)
+def _tls():
+    return ssl.create_default_context(cafile=pip_setting("cert"))
+
+
+def _open(url):
     request = urllib.request.Request(url, headers={"User-Agent": "canopy-fetch", "Accept": "text/html, */*"})
-    return urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context)
+    return urllib.request.urlopen(request, timeout=TIMEOUT_S,
+                                  context=_tls() if url.startswith("https:") else None)
 
 
-def _find(package, file, context):
+def _find(package, file):
     index = pip_setting("index-url", "https://pypi.org/simple").rstrip("/")
     page_url = f"{index}/{package}/"
-    with _open(page_url, context) as page:
+    with _open(page_url) as page:
         parser = _Links()
         parser.feed(page.read(64 << 20).decode("utf-8", "replace"))
         base = page.geturl()
@@ -77,8 +83,8 @@ def _progress(file, done, total):
         print(f"\r  {file}  {done / 1e6:.0f}{share} MB ", end="", file=sys.stderr, flush=True)
 
 
-def _copy(url, target, file, context):
-    with _open(url, context) as source, open(target, "wb") as sink:
+def _copy(url, target, file):
+    with _open(url) as source, open(target, "wb") as sink:
         total = int(source.headers.get("Content-Length") or 0)
         done, shown, tenth = 0, 0.0, 0
         while block := source.read(1 << 18):
@@ -108,11 +114,10 @@ def _with_pip(package, version, file, target):
 
 def download(package, version, file, target):
     """Writes `file` of `package` to `target`; raises IndexError_. The caller checks the hash."""
-    context = ssl.create_default_context(cafile=pip_setting("cert"))
     retries = int(pip_setting("retries", RETRIES))
     for attempt in range(retries + 1):
         try:
-            _copy(_find(package, file, context), target, file, context)
+            _copy(_find(package, file), target, file)
             return
         except (OSError, IndexError_) as error:  # URLError and timeouts are OSErrors
             reason = str(error)
