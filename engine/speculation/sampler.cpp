@@ -42,10 +42,13 @@ class UniformByToken {
         turn_low_(static_cast<uint32_t>(turn)),
         turn_high_(static_cast<uint32_t>(turn >> 32)) {}
 
-  uint64_t bits(uint32_t token) const {
-    const PhiloxCounter words = philox4x32({token >> 1, position_, turn_low_, turn_high_}, key_);
+  uint64_t bits(uint32_t token) {
+    if (const uint32_t block = token >> 1; block != block_) {
+      block_ = block;
+      words_ = philox4x32({block, position_, turn_low_, turn_high_}, key_);
+    }
     const size_t half = (token & 1) * 2;
-    return uint64_t{words[half]} << 20 | words[half + 1] >> 12;
+    return uint64_t{words_[half]} << 20 | words_[half + 1] >> 12;
   }
 
   static double value(uint64_t bits) { return (static_cast<double>(bits) + 0.5) * 0x1p-52; }
@@ -61,6 +64,8 @@ class UniformByToken {
 
   PhiloxKey key_;
   uint32_t position_, turn_low_, turn_high_;
+  uint32_t block_ = std::numeric_limits<uint32_t>::max();  // none: blocks end at 2^31
+  PhiloxCounter words_ = {};
 };
 
 }  // namespace
@@ -140,7 +145,7 @@ void Sampler::collect(float highest) {
   for (uint32_t id = 0; id < vocab_size_; ++id) {
     if (adjusted_[id] == -std::numeric_limits<float>::infinity()) continue;
     const double score = (static_cast<double>(adjusted_[id]) - highest) * scale;
-    candidates_.push_back({score, 0.0, id});
+    candidates_.push_back({score, id});
   }
 }
 
@@ -163,10 +168,10 @@ void Sampler::keep_top_p() {
   if (settings_.top_p >= 1.0f) return;
   std::array<double, score_buckets> weights = {};
   double total = 0;
-  for (Candidate& candidate : candidates_) {
-    candidate.weight = std::exp(candidate.score);
-    weights[bucket_of(candidate.score)] += candidate.weight;
-    total += candidate.weight;
+  for (const Candidate& candidate : candidates_) {
+    const double weight = std::exp(candidate.score);
+    weights[bucket_of(candidate.score)] += weight;
+    total += weight;
   }
   const double wanted = static_cast<double>(settings_.top_p) * total;
   double sum = 0;
@@ -178,7 +183,7 @@ void Sampler::keep_top_p() {
   }
   std::sort(edge.begin(), edge.end(), better);
   size_t kept = 0;
-  while (kept < edge.size() && sum < wanted) sum += edge[kept++].weight;
+  while (kept < edge.size() && sum < wanted) sum += std::exp(edge[kept++].score);
   std::erase_if(candidates_, [&](const Candidate& candidate) {
     const size_t bucket = bucket_of(candidate.score);
     return bucket > last || (bucket == last && (kept == 0 || better(edge[kept - 1], candidate)));
@@ -196,12 +201,12 @@ void Sampler::keep_min_p() {
 // clocks that tick at rate p. A token can win only if log E < log p + log(earliest so far); as E >= u, the leading bit
 // of u is enough to see that nearly all of them cannot, before any exp or log is taken.
 uint32_t Sampler::draw(uint64_t turn, uint64_t position) const {
-  const UniformByToken uniform(settings_.seed, turn, position);
+  UniformByToken uniform(settings_.seed, turn, position);
   const auto time_of = [](const Candidate& candidate, uint64_t bits) {
     return -std::log1p(-UniformByToken::value(bits)) * std::exp(-candidate.score);
   };
   // The most probable token first, for it sets a hard mark; then all by id, a block of random words at a time.
-  const auto top = std::min_element(candidates_.begin(), candidates_.end(), better);
+  const auto top = std::find_if(candidates_.begin(), candidates_.end(), [](const auto& c) { return c.score == 0; });
   const Candidate* winner = &*top;
   double earliest = time_of(*top, uniform.bits(top->id));
   double mark = std::log(earliest) + slack;

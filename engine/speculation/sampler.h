@@ -29,8 +29,7 @@ class Sampler {
 
  private:
   struct Candidate {
-    double score = 0;   // logit / temperature, minus the highest
-    double weight = 0;  // exp(score): unnormalised probability
+    double score = 0;  // (logit - highest) / temperature: log of the unnormalised probability; 0 for the best
     uint32_t id = 0;
   };
 
@@ -46,7 +45,7 @@ class Sampler {
   uint32_t vocab_size_ = 0;
   std::vector<float> adjusted_;        // [vocab_size] logits after bias and penalties
   std::vector<uint32_t> counts_;       // [vocab_size] all zero between calls
-  std::vector<Candidate> candidates_;  // what the filters have left
+  std::vector<Candidate> candidates_;  // what the filters have left, by id; the best is always there
 };
 
 }  // namespace canopy
