@@ -1,0 +1,62 @@
+#pragma once
+// The application behind the windows: folds what the engine says and what the user asks into the view model, and draws
+// it. The same for a window, for a picture without a display, and for tests.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "app/look/fonts.h"
+#include "app/shell.h"
+#include "app/view_model.h"
+
+namespace canopy::app {
+
+struct AppSettings {
+  ThemeKind theme = ThemeKind::dark;
+  float user_scale = 1.0f;
+  float content_scale = 1.0f;  // of the display
+  std::string default_model;   // path; empty when there is none
+  std::string device;
+  uint32_t max_tokens = 512;
+  bool system_fonts = true;
+};
+
+class App {
+ public:
+  /// Needs a current ImGui context, which it configures and keeps for its life. engine must outlive it.
+  App(EngineClient& engine, const AppSettings& settings);
+  ~App();
+  App(const App&) = delete;
+  App& operator=(const App&) = delete;
+
+  /// Takes what the engine published. True when there was something, so the window should be drawn.
+  bool pump();
+
+  /// Call before ImGui::NewFrame(): brings style and scale up to date.
+  void prepare_frame();
+  /// Call between ImGui::NewFrame() and ImGui::Render(): draws, then runs the commands.
+  void draw();
+
+  /// Runs a command as if a panel had posted it.
+  void run(const UiCommand& command);
+
+  const ViewModel& view() const { return view_; }
+  bool engine_busy() const { return view_.busy() || view_.model_state == ModelState::loading; }
+  Colour background() const { return theme(view_.theme).back; }
+  void set_content_scale(float scale) { content_scale_ = scale; }
+  /// How to show the system's file dialog; without it the path box takes over.
+  void set_browse(std::function<void()> browse);
+
+ private:
+  EngineClient& engine_;
+  ViewModel view_;
+  CommandSink sink_;
+  Shell shell_;
+  Look look_;
+  float content_scale_;
+  std::optional<ThemeKind> styled_theme_;
+  std::function<void()> browse_;
+};
+
+}  // namespace canopy::app

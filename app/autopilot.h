@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "app/app.h"
+
+namespace canopy::app {
+
+/// Does what the command line asked for, through the same commands a user's clicks would post: opens the model, sends
+/// the prompt, and notices the end.
+class Autopilot {
+ public:
+  enum class State { loading, waiting_to_send, replying, succeeded, failed };
+
+  /// model empty: waits for the user's. prompt empty: done as soon as the model is there.
+  Autopilot(App& app, const std::string& model, const std::string& prompt);
+
+  /// Call after every App::pump().
+  void step();
+  State state() const { return state_; }
+  bool done() const { return state_ == State::succeeded || state_ == State::failed; }
+  /// What failed, for stderr; empty otherwise.
+  std::string failure() const;
+
+ private:
+  App& app_;
+  std::string prompt_;
+  State state_ = State::loading;
+};
+
+}  // namespace canopy::app

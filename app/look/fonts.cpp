@@ -1,0 +1,123 @@
+#include "app/look/fonts.h"
+
+#include <cfloat>
+#include <cmath>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+
+#include "app/look/embedded_fonts.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kInterRatio = 1.210f;          // (ascent - descent) / em of the font file
+constexpr float kJetBrainsMonoRatio = 1.320f;  // likewise
+
+struct TypeSpec {
+  ImFont* FontSet::*font;
+  float em;
+  bool mono;
+};
+
+TypeSpec spec(Type type) {
+  switch (type) {
+    case Type::base: return {&FontSet::inter, 13, false};
+    case Type::base_medium: return {&FontSet::inter_medium, 13, false};
+    case Type::base_semibold: return {&FontSet::inter_semibold, 13, false};
+    case Type::chat: return {&FontSet::inter, 14, false};
+    case Type::chat_semibold: return {&FontSet::inter_semibold, 14, false};
+    case Type::lead: return {&FontSet::inter, 16, false};
+    case Type::secondary: return {&FontSet::inter, 12, false};
+    case Type::caption: return {&FontSet::inter, 11, false};
+    case Type::title: return {&FontSet::inter_semibold, 15, false};
+    case Type::card_title: return {&FontSet::inter_semibold, 20, false};
+    case Type::headline: return {&FontSet::inter_semibold, 34, false};
+    case Type::mono: return {&FontSet::mono, 12, true};
+    case Type::mono_caption: return {&FontSet::mono, 11, true};
+  }
+  return {&FontSet::inter, 13, false};
+}
+
+ImFont* add_font(std::span<const unsigned char> file, const char* name) {
+  ImFontConfig config;
+  config.FontDataOwnedByAtlas = false;  // it is part of the program
+  std::snprintf(config.Name, sizeof config.Name, "%s", name);
+  return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<unsigned char*>(file.data()),
+                                                    static_cast<int>(file.size()), 0.0f, &config);
+}
+
+/// Glyphs are baked when first shown, so that merging a CJK font costs nothing until it is needed.
+void merge_system_font(const char* path, unsigned face) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  ImFontConfig config;
+  config.MergeMode = true;
+  config.FontNo = face;
+  ImGui::GetIO().Fonts->AddFontFromFileTTF(path, 0.0f, &config);
+}
+
+void merge_other_scripts() {
+  merge_system_font("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", 0);
+  merge_system_font("/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf", 0);
+  merge_system_font("/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc", 0);
+  merge_system_font("/usr/share/fonts/truetype/noto/NotoSansSymbols2-Regular.ttf", 0);
+}
+
+}  // namespace
+
+FontSet load_fonts(bool system_fallback) {
+  FontSet set;
+  set.inter = add_font(embedded_font("Inter-Regular.otf"), "Inter");
+  if (system_fallback) merge_other_scripts();
+  set.inter_medium = add_font(embedded_font("Inter-Medium.otf"), "Inter Medium");
+  set.inter_semibold = add_font(embedded_font("Inter-SemiBold.otf"), "Inter SemiBold");
+  set.mono = add_font(embedded_font("JetBrainsMono-Regular.ttf"), "JetBrains Mono");
+  set.mono_medium = add_font(embedded_font("JetBrainsMono-Medium.ttf"), "JetBrains Mono Medium");
+  set.mono_semibold = add_font(embedded_font("JetBrainsMono-SemiBold.ttf"), "JetBrains Mono SemiBold");
+  return set;
+}
+
+Look& look() { return *static_cast<Look*>(ImGui::GetIO().UserData); }
+
+float px(float length) { return std::round(length * look().scale); }
+
+ImFont* font_of(Type type) { return look().fonts.*spec(type).font; }
+
+float font_size(Type type) {
+  const TypeSpec s = spec(type);
+  return s.em * (s.mono ? kJetBrainsMonoRatio : kInterRatio);
+}
+
+void push_type(Type type) { ImGui::PushFont(font_of(type), font_size(type)); }
+
+float text_height(Type type) { return font_size(type) * look().scale; }
+
+ImVec2 text_size(Type type, std::string_view text) {
+  return font_of(type)->CalcTextSizeA(text_height(type), FLT_MAX, 0, text.data(), text.data() + text.size());
+}
+
+void draw_text(ImDrawList* list, ImVec2 pos, Type type, Colour colour, std::string_view text) {
+  // Whole pixels: fractional positions blur small text. The alpha of a disabled group applies here too.
+  list->AddText(font_of(type), text_height(type), {std::floor(pos.x), std::floor(pos.y)}, ImGui::GetColorU32(colour),
+                text.data(), text.data() + text.size());
+}
+
+void draw_text_middle(ImDrawList* list, float x, float y, Type type, Colour colour, std::string_view text) {
+  draw_text(list, {x, y - text_height(type) * 0.5f}, type, colour, text);
+}
+
+std::string elided(Type type, std::string_view text, float width) {
+  if (text_size(type, text).x <= width) return std::string(text);
+  static constexpr std::string_view kEllipsis = "\u2026";
+  const float room = width - text_size(type, kEllipsis).x;
+  const char* end = text.data();
+  if (room > 0)
+    font_of(type)->CalcTextSizeA(text_height(type), room, 0, text.data(), text.data() + text.size(), &end);
+  std::string_view kept = text.substr(0, static_cast<size_t>(end - text.data()));
+  while (!kept.empty() && kept.back() == ' ') kept.remove_suffix(1);
+  return std::string(kept) + std::string(kEllipsis);
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,136 @@
+#include "app/look/icons.h"
+
+#include <initializer_list>
+#include <numbers>
+
+#include "app/look/fonts.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kQuarterTurn = std::numbers::pi_v<float> * 0.5f;
+
+/// A pen on the 16 px grid of one icon.
+class Pen {
+ public:
+  Pen(ImDrawList* list, ImVec2 centre, float size, Colour colour)
+      : list_(list), unit_(size / 16.0f), colour_(ImGui::GetColorU32(colour)) {
+    origin_ = {centre.x - size * 0.5f, centre.y - size * 0.5f};
+  }
+  void line(std::initializer_list<ImVec2> points, bool closed = false, float width = 1.5f) const {
+    list_->PathClear();
+    for (ImVec2 p : points) list_->PathLineTo(at(p));
+    list_->PathStroke(colour_, width * unit_, closed ? ImDrawFlags_Closed : ImDrawFlags_None);
+  }
+  void curve(ImVec2 a, ImVec2 b, ImVec2 c, ImVec2 d, float width = 1.5f) const {
+    list_->AddBezierCubic(at(a), at(b), at(c), at(d), colour_, width * unit_);
+  }
+  void arc(ImVec2 c, float radius, float from, float to) const {
+    list_->PathClear();
+    list_->PathArcTo(at(c), radius * unit_, from, to);
+    list_->PathStroke(colour_, 1.5f * unit_, ImDrawFlags_None);
+  }
+  void disc(ImVec2 c, float radius) const { list_->AddCircleFilled(at(c), radius * unit_, colour_); }
+  void ring(ImVec2 c, float radius) const { list_->AddCircle(at(c), radius * unit_, colour_, 0, 1.5f * unit_); }
+  void half_disc(ImVec2 c, float radius) const {
+    list_->PathClear();
+    list_->PathArcTo(at(c), radius * unit_, -kQuarterTurn, kQuarterTurn);
+    list_->PathFillConvex(colour_);
+  }
+  void box(ImVec2 a, ImVec2 b, float radius) const { list_->AddRectFilled(at(a), at(b), colour_, radius * unit_); }
+  void frame(ImVec2 a, ImVec2 b, float radius) const {
+    list_->AddRect(at(a), at(b), colour_, radius * unit_, 1.5f * unit_);
+  }
+
+ private:
+  ImVec2 at(ImVec2 p) const { return {origin_.x + p.x * unit_, origin_.y + p.y * unit_}; }
+
+  ImDrawList* list_;
+  ImVec2 origin_;
+  float unit_;
+  ImU32 colour_;
+};
+
+}  // namespace
+
+void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour colour) {
+  const Pen pen(list, centre, size, colour);
+  switch (icon) {
+    case Icon::none: break;
+    case Icon::chevron: pen.line({{4.5f, 6.5f}, {8, 10}, {11.5f, 6.5f}}); break;
+    case Icon::stop: pen.box({4, 4}, {12, 12}, 1.5f); break;
+    case Icon::plus:
+      pen.line({{8, 3}, {8, 13}});
+      pen.line({{3, 8}, {13, 8}});
+      break;
+    case Icon::minus: pen.line({{3, 8}, {13, 8}}); break;
+    case Icon::close:
+      pen.line({{4, 4}, {12, 12}});
+      pen.line({{12, 4}, {4, 12}});
+      break;
+    case Icon::copy:
+      pen.frame({5.5f, 5.5f}, {13.5f, 13.5f}, 1.5f);
+      pen.line({{10.5f, 3}, {4, 3}, {3, 4}, {3, 10.5f}});
+      break;
+    case Icon::theme:
+      pen.ring({8, 8}, 5.5f);
+      pen.half_disc({8, 8}, 5.5f);
+      break;
+    case Icon::folder: pen.line({{2, 12.5f}, {2, 4}, {6.5f, 4}, {8, 5.8f}, {14, 5.8f}, {14, 12.5f}}, true); break;
+    case Icon::check: pen.line({{3.5f, 8.5f}, {6.5f, 11.5f}, {12.5f, 4.5f}}); break;
+    case Icon::branch:
+      pen.line({{4, 4}, {4, 12}});
+      pen.curve({4, 10}, {4, 7.5f}, {12, 9.5f}, {12, 6});
+      pen.disc({4, 4}, 1.8f);
+      pen.disc({4, 12}, 1.8f);
+      pen.disc({12, 6}, 1.8f);
+      break;
+    case Icon::redo:
+      pen.arc({8, 8}, 5, 0.35f, 5.9f);
+      pen.line({{13, 2.8f}, {13, 6.4f}, {9.4f, 6.4f}});
+      break;
+    case Icon::send:
+      pen.line({{8, 13}, {8, 3.5f}});
+      pen.line({{4, 7.5f}, {8, 3.5f}, {12, 7.5f}});
+      break;
+    case Icon::drop:
+      pen.line({{8, 2.5f}, {8, 10}});
+      pen.line({{4.8f, 6.8f}, {8, 10}, {11.2f, 6.8f}});
+      pen.line({{2.5f, 10}, {2.5f, 13.5f}, {13.5f, 13.5f}, {13.5f, 10}});
+      break;
+  }
+}
+
+void draw_logo(ImDrawList* list, ImVec2 centre, float size) {
+  const Colour branch = colours().accent_text, tip = colours().bonus;
+  const float unit = size / 24.0f;
+  auto at = [&](float x, float y) { return ImVec2(centre.x + (x - 12) * unit, centre.y + (y - 12) * unit); };
+  list->AddLine(at(12, 23), at(12, 12), branch, 2.6f * unit);
+  list->AddBezierCubic(at(12, 16), at(12, 11), at(5, 13), at(5, 7), branch, 2 * unit);
+  list->AddBezierCubic(at(12, 16), at(12, 11), at(19, 13), at(19, 7), branch, 2 * unit);
+  list->AddLine(at(12, 13), at(12, 4), branch, 2 * unit);
+  list->AddCircleFilled(at(5, 6), 3 * unit, branch);
+  list->AddCircleFilled(at(19, 6), 3 * unit, branch);
+  list->AddCircleFilled(at(12, 4), 3.4f * unit, tip);
+}
+
+void draw_cross(ImDrawList* list, ImVec2 c, float reach, Colour colour, float width) {
+  list->AddLine({c.x - reach, c.y - reach}, {c.x + reach, c.y + reach}, colour, width);
+  list->AddLine({c.x + reach, c.y - reach}, {c.x - reach, c.y + reach}, colour, width);
+}
+
+void draw_check_disc(ImDrawList* list, ImVec2 c, float r, Colour disc, Colour mark) {
+  list->AddCircleFilled(c, r, disc);
+  const ImVec2 points[] = {
+      {c.x - r * 0.5f, c.y + r * 0.02f}, {c.x - r * 0.12f, c.y + r * 0.4f}, {c.x + r * 0.52f, c.y - r * 0.38f}};
+  list->AddPolyline(points, 3, mark, r * 0.28f);
+}
+
+void draw_triangle_sign(ImDrawList* list, ImVec2 c, float size, Colour fill, Colour mark) {
+  const float u = size / 16.0f;
+  list->AddTriangleFilled({c.x, c.y - 6.5f * u}, {c.x + 7.5f * u, c.y + 6.5f * u}, {c.x - 7.5f * u, c.y + 6.5f * u}, fill);
+  list->AddRectFilled({c.x - 0.8f * u, c.y - 2 * u}, {c.x + 0.8f * u, c.y + 2.5f * u}, mark);
+  list->AddRectFilled({c.x - 0.8f * u, c.y + 3.6f * u}, {c.x + 0.8f * u, c.y + 5.2f * u}, mark);
+}
+
+}  // namespace canopy::app

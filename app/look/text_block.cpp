@@ -1,0 +1,67 @@
+#include "app/look/text_block.h"
+
+#include <algorithm>
+#include <cfloat>
+
+namespace canopy::app {
+
+void TextBlock::layout(std::string_view text, Type type, float width) {
+  const float size = text_height(type);
+  const bool same_shape = width == width_ && size == size_;
+  if (same_shape && text.size() == laid_out_) return;
+  size_t start = 0;
+  if (same_shape && text.size() > laid_out_ && !lines_.empty()) {
+    // Breaking is greedy from left to right, so only the last line can change when text is appended.
+    start = lines_.back().begin;
+    lines_.pop_back();
+  } else {
+    lines_.clear();
+    widest_ = 0;
+  }
+  width_ = width;
+  size_ = size;
+  laid_out_ = text.size();
+  wrap_from(text, start, type);
+}
+
+void TextBlock::wrap_from(std::string_view text, size_t start, Type type) {
+  const char* const base = text.data();
+  const char* const end = base + text.size();
+  const char* at = base + start;
+  ImFont* font = font_of(type);
+  while (at < end) {
+    const char* newline = std::find(at, end, '\n');
+    const char* stop = font->CalcWordWrapPosition(size_, at, newline, width_);
+    if (stop == at && at < newline) {  // not even one character fits: take it whole all the same
+      do ++stop;
+      while (stop < newline && (static_cast<unsigned char>(*stop) & 0xC0) == 0x80);
+    }
+    lines_.push_back({static_cast<uint32_t>(at - base), static_cast<uint32_t>(stop - base)});
+    widest_ = std::max(widest_, font->CalcTextSizeA(size_, FLT_MAX, 0, at, stop).x);
+    if (stop == newline) {
+      at = newline + 1;
+      if (newline < end && at == end) lines_.push_back({static_cast<uint32_t>(at - base), static_cast<uint32_t>(at - base)});
+    } else {
+      at = stop;
+      while (at < newline && *at == ' ') ++at;  // blanks at a soft break are not drawn
+    }
+  }
+  if (lines_.empty()) lines_.push_back({0, 0});
+}
+
+ImVec2 TextBlock::draw(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, Colour colour,
+                       float pitch) const {
+  const ImVec2 clip_min = list->GetClipRectMin(), clip_max = list->GetClipRectMax();
+  const float inset = (pitch - size_) * 0.5f;
+  ImVec2 end = pos;
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    const float y = pos.y + pitch * static_cast<float>(i);
+    const std::string_view line = text.substr(lines_[i].begin, lines_[i].end - lines_[i].begin);
+    if (i + 1 == lines_.size()) end = {pos.x + text_size(type, line).x, y};
+    if (y + pitch < clip_min.y || y > clip_max.y || line.empty()) continue;
+    draw_text(list, {pos.x, y + inset}, type, colour, line);
+  }
+  return end;
+}
+
+}  // namespace canopy::app

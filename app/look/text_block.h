@@ -1,0 +1,38 @@
+#pragma once
+// A wrapped paragraph with a line pitch of its own, laid out once and then only where it grew: a reply that streams
+// for minutes must not cost more per frame the longer it gets.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "app/look/fonts.h"
+
+namespace canopy::app {
+
+class TextBlock {
+ public:
+  /// Wraps text at width pixels. Cheap when only text was appended since the last call, free when nothing changed.
+  void layout(std::string_view text, Type type, float width);
+
+  /// Pixels, for a line pitch in pixels.
+  float height(float pitch) const { return pitch * static_cast<float>(lines_.size()); }
+  size_t line_count() const { return lines_.size(); }
+  float widest() const { return widest_; }
+
+  /// Draws the lines that cross the clip rectangle. Returns where the text ends, at the top of its last line.
+  ImVec2 draw(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, Colour colour, float pitch) const;
+
+ private:
+  struct Line {
+    uint32_t begin, end;  // bytes of the text
+  };
+  void wrap_from(std::string_view text, size_t start, Type type);
+
+  std::vector<Line> lines_;
+  size_t laid_out_ = 0;  // bytes
+  float width_ = -1, size_ = 0, widest_ = 0;
+};
+
+}  // namespace canopy::app

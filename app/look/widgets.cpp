@@ -1,0 +1,155 @@
+#include "app/look/widgets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace canopy::app {
+namespace {
+
+constexpr float kIconSize = 16;
+constexpr float kButtonPadding = 10;
+constexpr float kIconGap = 6;
+constexpr float kPickerPadding = 10;
+constexpr float kPickerGap = 8;
+
+bool has_words(const ButtonSpec& spec) { return spec.show_label && spec.label[0] != '\0'; }
+
+struct Face {
+  Colour fill = 0, border = 0, content = 0;
+};
+
+Face face_of(ButtonKind kind, bool hovered, bool held) {
+  const Theme& t = colours();
+  const float towards_text = held ? kPressMix : hovered ? kHoverMix : 0.0f;
+  switch (kind) {
+    case ButtonKind::primary: return {mix(t.accent, t.text, towards_text), 0, t.on_accent};
+    case ButtonKind::line: return {hovered || held ? mix(t.card, t.text, towards_text) : 0, t.ctl, t.text};
+    case ButtonKind::bare: break;
+  }
+  return {hovered || held ? mix(t.card, t.text, towards_text) : 0, 0, hovered || held ? t.text : t.text2};
+}
+
+void draw_face(ImDrawList* list, ImVec2 a, ImVec2 b, const Face& face) {
+  const float rounding = px(5);
+  if (face.fill) list->AddRectFilled(a, b, ImGui::GetColorU32(face.fill), rounding);
+  if (face.border) list->AddRect(a, b, ImGui::GetColorU32(face.border), rounding, std::max(1.0f, px(1)));
+}
+
+}  // namespace
+
+ImVec2 button_size(const ButtonSpec& spec) {
+  const float height = px(spec.height);
+  if (!has_words(spec)) return {height, height};
+  float width = text_size(spec.type, spec.label).x + px(kButtonPadding) * 2;
+  if (spec.icon != Icon::none) width += px(kIconSize) + px(kIconGap);
+  return {std::ceil(width), height};
+}
+
+bool button(const ButtonSpec& spec) {
+  const ImVec2 size = button_size(spec), a = ImGui::GetCursorScreenPos(), b = {a.x + size.x, a.y + size.y};
+  ImGui::BeginDisabled(!spec.enabled);
+  const bool pressed = ImGui::InvisibleButton(spec.label, size, ImGuiButtonFlags_EnableNav);
+  const bool hovered = ImGui::IsItemHovered() && spec.enabled;
+  const Face face = face_of(spec.kind, hovered, ImGui::IsItemActive());
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  draw_face(list, a, b, face);
+  const float middle = a.y + size.y * 0.5f;
+  if (!has_words(spec)) {
+    draw_icon(list, spec.icon, {a.x + size.x * 0.5f, middle}, px(kIconSize), face.content);
+  } else {
+    float x = a.x + px(kButtonPadding);
+    if (spec.icon != Icon::none) {
+      draw_icon(list, spec.icon, {x + px(kIconSize) * 0.5f, middle}, px(kIconSize), face.content);
+      x += px(kIconSize) + px(kIconGap);
+    }
+    draw_text_middle(list, x, middle, spec.type, face.content, spec.label);
+  }
+  ImGui::EndDisabled();
+  if (spec.tooltip) tooltip(spec.tooltip);
+  return pressed;
+}
+
+float picker_width(std::string_view caption, std::string_view value) {
+  float width = px(kPickerPadding) * 2 + px(kPickerGap) + px(kIconSize) + text_size(Type::base, value).x;
+  if (!caption.empty()) width += text_size(Type::secondary, caption).x + px(kPickerGap);
+  return std::ceil(width) + 1;
+}
+
+bool picker(const char* id, std::string_view caption, std::string_view value, float width, bool has_value) {
+  const Theme& t = colours();
+  const ImVec2 a = ImGui::GetCursorScreenPos(), size = {width, px(32)}, b = {a.x + size.x, a.y + size.y};
+  const bool pressed = ImGui::InvisibleButton(id, size, ImGuiButtonFlags_EnableNav);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float towards_text = ImGui::IsItemActive() ? kPressMix : ImGui::IsItemHovered() ? kHoverMix : 0.0f;
+  draw_face(list, a, b, {mix(t.card, t.text, towards_text), t.line, 0});
+  const float middle = a.y + size.y * 0.5f;
+  float x = a.x + px(kPickerPadding);
+  if (!caption.empty()) {
+    draw_text_middle(list, x, middle, Type::secondary, t.text3, caption);
+    x += text_size(Type::secondary, caption).x + px(kPickerGap);
+  }
+  const float room = b.x - px(kPickerPadding) - px(kIconSize) - px(kPickerGap) - x;
+  draw_text_middle(list, x, middle, Type::base, has_value ? t.text : t.text3, elided(Type::base, value, room));
+  draw_icon(list, Icon::chevron, {b.x - px(kPickerPadding) - px(kIconSize) * 0.5f, middle}, px(kIconSize), t.text3);
+  return pressed;
+}
+
+bool choice(const char* id, std::string_view title, std::string_view detail, bool selected, bool enabled, float width) {
+  const Theme& t = colours();
+  const float height = px(detail.empty() ? 32 : 44), mark = px(24);
+  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + height};
+  ImGui::BeginDisabled(!enabled);
+  const bool pressed = ImGui::InvisibleButton(id, {width, height}, ImGuiButtonFlags_EnableNav);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  Colour fill = selected ? t.accent_bg : 0;
+  if (enabled && ImGui::IsItemHovered()) fill = mix(selected ? t.accent_bg : t.raised, t.text, kHoverMix);
+  if (fill) list->AddRectFilled(a, b, ImGui::GetColorU32(fill), px(4));
+  if (selected) draw_icon(list, Icon::check, {a.x + px(16), a.y + height * 0.5f}, px(14), t.accent_text);
+  const float x = a.x + px(8) + mark, room = b.x - px(8) - x;
+  draw_text_middle(list, x, detail.empty() ? a.y + height * 0.5f : a.y + px(14), Type::base, t.text,
+                   elided(Type::base, title, room));
+  if (!detail.empty())
+    draw_text_middle(list, x, a.y + px(31), Type::caption, t.text2, elided(Type::caption, detail, room));
+  ImGui::EndDisabled();
+  return pressed;
+}
+
+void draw_bar(ImDrawList* list, ImVec2 pos, ImVec2 size, float fraction, Colour fill, Colour track) {
+  const ImVec2 end = {pos.x + size.x, pos.y + size.y};
+  list->AddRectFilled(pos, end, track, px(2));
+  if (fraction <= 0.0f) return;
+  const float width = std::max(px(2), size.x * std::min(fraction, 1.0f));
+  list->AddRectFilled(pos, {pos.x + width, end.y}, fill, px(2));
+}
+
+void tooltip(const char* text) {
+  if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip | ImGuiHoveredFlags_AllowWhenDisabled)) return;
+  ImGui::BeginTooltip();
+  push_type(Type::secondary);
+  ImGui::PushTextWrapPos(px(420));
+  ImGui::TextUnformatted(text);
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
+  ImGui::EndTooltip();
+}
+
+void label(Type type, Colour colour, std::string_view text) {
+  push_type(type);
+  ImGui::PushStyleColor(ImGuiCol_Text, colour);
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopStyleColor();
+  ImGui::PopFont();
+}
+
+void centre_in_row(float y, float row_height, float item_height) {
+  ImGui::SetCursorPosY(std::floor(y + (row_height - item_height) * 0.5f));
+}
+
+std::string grouped(uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), 1, ',');
+  return digits;
+}
+
+}  // namespace canopy::app

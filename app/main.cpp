@@ -1,0 +1,26 @@
+#include <exception>
+#include <iostream>
+
+#include "app/options.h"
+#include "app/run.h"
+#include "engine/base/error.h"
+#include "engine/session/engine_thread.h"
+
+int main(int argc, char** argv) {
+  using namespace canopy;
+  int exit_code = 0;
+  auto options = app::parse_options(argc, argv, std::cout, std::cerr, exit_code);
+  if (!options) return exit_code;
+  try {
+    const std::unique_ptr<EngineClient> engine = make_engine();
+    if (!options->offscreen && !app::display_present()) {
+      std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
+      options->offscreen = true;
+    }
+    if (options->offscreen) return app::run_offscreen(*engine, *options, std::cout, std::cerr);
+    return app::run_window(*engine, *options, std::cerr);
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << "\n";
+    return 1;
+  }
+}

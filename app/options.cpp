@@ -1,0 +1,74 @@
+#include "app/options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <ostream>
+
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+
+namespace canopy::app {
+namespace {
+
+uint32_t parse_side(const std::string& text, const std::string& whole) {
+  uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < kMinSide || value > kMaxSide)
+    throw bad_input("The size is \"" + whole + "\"; it must be WIDTHxHEIGHT, each " + std::to_string(kMinSide) + " to " +
+                    std::to_string(kMaxSide) + " pixels.");
+  return value;
+}
+
+}  // namespace
+
+void parse_size(const std::string& text, uint32_t& width, uint32_t& height) {
+  const size_t cross = text.find('x');
+  const bool split = cross != std::string::npos;
+  width = parse_side(split ? text.substr(0, cross) : "", text);
+  height = parse_side(split ? text.substr(cross + 1) : "", text);
+}
+
+std::string default_model_path() {
+  try {
+    return (cache_dir() / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf").string();
+  } catch (const Error&) {
+    return "";  // a home that cannot be written to: the window offers to open a model
+  }
+}
+
+std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
+                                        int& exit_code) {
+  AppOptions options;
+  std::string size = "1280x800", theme = "dark";
+  CLI::App cli("Canopy: chat with a language model on your own GPU.", "canopy");
+  cli.set_version_flag("--version", "canopy " CANOPY_VERSION);
+  cli.add_option("--model", options.model, "A GGUF file or a Hugging Face folder; default: SmolLM2 from the cache");
+  cli.add_option("--device", options.device, "Index, part of a name, or a type (discrete, integrated, cpu)");
+  cli.add_option("--prompt", options.prompt, "A first message to send");
+  cli.add_flag("--offscreen", options.offscreen, "No window: answer a prompt, print the text, write a picture, exit");
+  cli.add_option("--shot", options.shot, "Write a PNG of the window after the reply (off-screen default: out/canopy.png)");
+  cli.add_option("--size", size, "Window size in pixels, WIDTHxHEIGHT")->capture_default_str();
+  cli.add_option("--scale", options.scale, "Interface scale")->check(CLI::Range(kMinScale, kMaxScale))->capture_default_str();
+  cli.add_option("--theme", theme, "Colours")->check(CLI::IsMember({"dark", "light"}))->capture_default_str();
+  cli.add_option("--max-tokens", options.max_tokens, "Longest reply")->check(CLI::Range(1u, 1u << 20))->capture_default_str();
+  cli.add_flag("--exit-after-reply", options.exit_after_reply, "Close the window when the reply to --prompt is done");
+  cli.add_flag("!--no-system-fonts", options.system_fonts, "Only the built-in fonts: the same picture on every machine");
+  cli.add_flag("--validate", options.validate, "Check the window's drawing with the Vulkan validation layer");
+  try {
+    cli.parse(argc, argv);
+    parse_size(size, options.width, options.height);
+  } catch (const CLI::ParseError& e) {
+    exit_code = cli.exit(e, out, err) == 0 ? 0 : 2;
+    return std::nullopt;
+  } catch (const Error& e) {
+    err << e.what() << "\n";
+    exit_code = 2;
+    return std::nullopt;
+  }
+  options.theme = theme == "light" ? ThemeKind::light : ThemeKind::dark;
+  options.model_given = !options.model.empty();
+  if (!options.model_given) options.model = default_model_path();
+  return options;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+
+#include "app/look/theme_kind.h"
+
+namespace canopy::app {
+
+inline constexpr uint32_t kMinSide = 320;   // pixels of the window
+inline constexpr uint32_t kMaxSide = 8192;  // what every Vulkan device can draw is 4096; beyond it most can do this
+
+struct AppOptions {
+  std::string model;   // as given, or the default model's path
+  bool model_given = false;
+  std::string device;  // index, part of a name, or a type
+  std::string prompt;  // empty: none given
+  bool offscreen = false;
+  std::string shot;  // PNG path; empty: none
+  uint32_t width = 1280, height = 800;
+  float scale = 1.0f;
+  ThemeKind theme = ThemeKind::dark;
+  uint32_t max_tokens = 512;
+  bool exit_after_reply = false;
+  bool system_fonts = true;
+  bool validate = false;
+};
+
+/// Reads the command line. Returns nullopt when the program is done already (help, version, or a wrong argument), with
+/// the exit code in exit_code and everything to say written to the streams.
+std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
+                                        int& exit_code);
+
+/// "WxH" with both sides in kMinSide ... kMaxSide. Throws Error (bad_input).
+void parse_size(const std::string& text, uint32_t& width, uint32_t& height);
+
+/// Where the set-up puts the default model: the cache folder's models/SmolLM2-135M-Instruct.Q4_1.gguf.
+std::string default_model_path();
+
+}  // namespace canopy::app

@@ -1,0 +1,179 @@
+#include "app/panels/chat_panel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "app/look/widgets.h"
+#include "app/panels/error_cards.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kColumn = 760;  // about 95 characters a line
+constexpr float kMargin = 16;
+constexpr float kPitch = 22;
+constexpr float kBubblePadX = 12, kBubblePadY = 8;
+constexpr const char* kExample = "Explain the merge step of merge sort.";
+
+/// What a finished reply says about itself: figures, then why it ended when that is not the usual reason.
+std::string facts(const Message& message) {
+  char text[96];
+  const ReplyFinished& r = *message.result;
+  std::snprintf(text, sizeof text, "%.0f tok/s   %s tokens", r.tokens_per_second, grouped(r.reply_tokens).c_str());
+  std::string out = text;
+  switch (r.reason) {
+    case FinishReason::stop_token: break;
+    case FinishReason::max_tokens: out += "   token limit"; break;
+    case FinishReason::context_full: out += "   context full"; break;
+    case FinishReason::cancelled: out += "   stopped"; break;
+    case FinishReason::failed: out += "   failed"; break;
+  }
+  return out;
+}
+
+std::string prefill_fact(const ReplyFinished& r) {
+  char text[128];
+  std::snprintf(text, sizeof text, "Prompt: %s tokens in %.0f ms, %s of them reused; measured", grouped(r.prompt_tokens).c_str(),
+                r.prefill_ms, grouped(r.reused_tokens).c_str());
+  return text;
+}
+
+/// The caret stands still: nothing blinks, and an idle window draws nothing.
+void draw_caret(ImVec2 at) {
+  ImGui::GetWindowDrawList()->AddRectFilled({at.x + px(2), at.y + px(3)}, {at.x + px(9), at.y + px(19)}, colours().accent);
+}
+
+}  // namespace
+
+bool ChatPanel::wanted(const ViewModel& view) const {
+  return view.model || !view.messages.empty();
+}
+
+void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
+  if (view.messages.size() < shown_) blocks_.clear();
+  const ImVec2 area = ImGui::GetContentRegionAvail();
+  const float width = std::floor(std::min(px(kColumn), area.x - px(kMargin) * 2));
+  const float left = std::floor((area.x - width) * 0.5f);
+  ImGui::SetCursorPosX(left);
+  ImGui::BeginGroup();
+  draw_header(view, sink, width);
+  ImGui::EndGroup();
+  const float composer_height = composer_.height(width);
+  const float messages_height = std::max(px(40), area.y - ImGui::GetCursorPosY() - composer_height - px(kMargin) - px(8));
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  ImGui::SetCursorPosX(0);
+  if (ImGui::BeginChild("Messages", {area.x, messages_height}, ImGuiChildFlags_None, ImGuiWindowFlags_NoNavInputs)) {
+    if (view.messages.empty() && view.cards.empty()) {
+      draw_empty(view, sink, area.x, messages_height);
+    } else {
+      ImGui::SetCursorPosX(left);
+      ImGui::BeginGroup();
+      draw_messages(view, sink, width);
+      ImGui::EndGroup();
+    }
+    const bool grew = view.messages.size() != shown_;
+    if (grew) follow_ = true;
+    if (ImGui::GetIO().MouseWheel > 0 && ImGui::IsWindowHovered()) follow_ = false;
+    if (ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1) follow_ = true;
+    if (follow_) ImGui::SetScrollHereY(1.0f);
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+  shown_ = view.messages.size();
+  ImGui::SetCursorPos({left, ImGui::GetCursorPosY() + px(8)});
+  composer_.draw(view, sink, width);
+}
+
+void ChatPanel::draw_header(const ViewModel& view, CommandSink& sink, float width) {
+  ButtonSpec fresh{"New chat", Icon::plus};
+  fresh.tooltip = "New chat  Ctrl+N";
+  fresh.enabled = !view.messages.empty();
+  const ImVec2 a = ImGui::GetCursorScreenPos(), size = button_size(fresh);
+  const std::string title = elided(Type::base_semibold, conversation_title(view), width - size.x - px(16));
+  draw_text_middle(ImGui::GetWindowDrawList(), a.x, a.y + px(22), Type::base_semibold, colours().text, title);
+  ImGui::SetCursorScreenPos({a.x + width - size.x, a.y + px(8)});
+  if (button(fresh)) {
+    sink.post(NewChat{});
+    composer_.focus();
+  }
+  ImGui::SetCursorScreenPos({a.x, a.y + px(44)});
+  ImGui::Dummy({0, 0});
+}
+
+void ChatPanel::draw_empty(const ViewModel& view, CommandSink& sink, float width, float height) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 origin = ImGui::GetWindowPos();
+  const float x = origin.x + width * 0.5f, y = origin.y + std::max(px(8), height * 0.5f - px(56));
+  const char* sentence = view.model_state == ModelState::loading ? "The model is loading." : "No message yet. Write one, or try an example.";
+  draw_icon(list, Icon::branch, {x, y + px(16)}, px(32), t.text3);
+  draw_text(list, {x - text_size(Type::chat, sentence).x * 0.5f, y + px(44)}, Type::chat, t.text2, sentence);
+  ButtonSpec example{kExample, Icon::none, ButtonKind::line};
+  example.enabled = view.can_send();
+  const ImVec2 size = button_size(example);
+  ImGui::SetCursorScreenPos({std::floor(std::max(origin.x + px(8), x - size.x * 0.5f)), std::floor(y + px(76))});
+  if (button(example)) sink.post(SendMessage{kExample});
+}
+
+void ChatPanel::draw_messages(const ViewModel& view, CommandSink& sink, float width) {
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(10)});
+  for (const Message& message : view.messages) {
+    ImGui::PushID(static_cast<int>(message.id));
+    if (message.role == Role::user)
+      draw_user(message, width);
+    else
+      draw_assistant(view, message, sink, width);
+    ImGui::PopID();
+  }
+  draw_error_cards(view, sink, width);
+  ImGui::PopStyleVar();
+}
+
+void ChatPanel::draw_user(const Message& message, float width) {
+  const Theme& t = colours();
+  TextBlock& block = blocks_[message.id];
+  block.layout(message.text, Type::chat, std::floor(width * 0.8f) - px(kBubblePadX) * 2);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = {std::ceil(block.widest()) + px(kBubblePadX) * 2, block.height(px(20)) + px(kBubblePadY) * 2};
+  const ImVec2 a = {at.x + width - size.x, at.y}, b = {a.x + size.x, a.y + size.y};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(a, b, t.raised, px(8));
+  block.draw(list, {a.x + px(kBubblePadX), a.y + px(kBubblePadY)}, message.text, Type::chat, t.text, px(20));
+  ImGui::Dummy({width, size.y});
+}
+
+void ChatPanel::draw_assistant(const ViewModel& view, const Message& message, CommandSink& sink, float width) {
+  const Theme& t = colours();
+  TextBlock& block = blocks_[message.id];
+  block.layout(message.text, Type::chat, width - px(12));
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 end = block.draw(list, a, message.text, Type::chat, t.text, px(kPitch));
+  const float text_height = message.text.empty() && !message.writing ? 0 : block.height(px(kPitch));
+  if (message.writing) draw_caret(end);
+  ImGui::Dummy({width, text_height});
+  if (message.writing || !message.result) return;
+  const float y = ImGui::GetCursorScreenPos().y - px(6);
+  ButtonSpec copy{"Copy", Icon::copy}, again{"Run again", Icon::redo};
+  copy.show_label = again.show_label = false;
+  copy.tooltip = "Copy the text";
+  again.tooltip = "Run again";
+  const bool last = &message == &view.messages.back();
+  const float buttons = px(28) * (last ? 2 : 1) + (last ? px(4) : 0);
+  draw_text_middle(list, a.x, y + px(14), Type::mono, t.text3, elided(Type::mono, facts(message), width - buttons - px(8)));
+  ImGui::SetCursorScreenPos({a.x, y});
+  ImGui::Dummy({std::max(px(1), width - buttons - px(8)), px(28)});
+  tooltip(prefill_fact(*message.result).c_str());
+  ImGui::SetCursorScreenPos({a.x + width - buttons, y});
+  if (button(copy)) sink.post(CopyText{message.text});
+  if (!last) return;
+  ImGui::SameLine(0, px(4));
+  again.enabled = view.can_send();
+  if (button(again)) sink.post(RunAgain{});
+}
+
+}  // namespace canopy::app

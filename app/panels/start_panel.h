@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include <imgui.h>
+
+#include "app/panels/panel.h"
+
+namespace canopy::app {
+
+/// What the window shows before there is a model: ways to get one, the progress of the first load, and the devices.
+class StartPanel final : public Panel {
+ public:
+  const char* name() const override { return "Start"; }
+  bool wanted(const ViewModel& view) const override;
+  void draw(const ViewModel& view, CommandSink& sink) override;
+
+ private:
+  void draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
+  void draw_default_card(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
+
+  std::string path_;
+};
+
+}  // namespace canopy::app

@@ -1,0 +1,117 @@
+#include "app/panels/status_bar.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "app/look/widgets.h"
+#include "app/panels/progress_text.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kHeight = 28;
+constexpr float kMargin = 14;
+constexpr float kGap = 24;
+
+/// Draws left to right, and leaves out whole pieces that would not fit.
+class Row {
+ public:
+  Row(float left, float right, float middle) : x_(left), right_(right), middle_(middle) {}
+
+  float room() const { return right_ - x_; }
+  float x() const { return x_; }
+  void advance(float width) { x_ += width; }
+
+  void text(Type type, Colour colour, const std::string& words) {
+    draw_text_middle(ImGui::GetWindowDrawList(), x_, middle_, type, colour, words);
+    x_ += text_size(type, words).x;
+  }
+  /// A label and its figures, if both fit.
+  void pair(const std::string& words, const std::string& figures) {
+    const float need = px(kGap) + text_size(Type::secondary, words).x + px(6) + text_size(Type::mono, figures).x;
+    if (need > room()) return;
+    x_ += px(kGap);
+    text(Type::secondary, colours().text3, words);
+    x_ += px(6);
+    text(Type::mono, colours().text2, figures);
+  }
+
+ private:
+  float x_, right_, middle_;
+};
+
+Colour state_colour(const ViewModel& view) {
+  const Theme& t = colours();
+  if (view.busy() || view.model_state == ModelState::ready) return t.accent;
+  return view.model_state == ModelState::loading ? t.bonus : t.unreached;
+}
+
+/// The bar and the Cancel button of a load or of the prompt being read.
+void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 origin) {
+  const bool loading = view.model_state == ModelState::loading;
+  if (!loading && view.reply_state != ReplyState::reading_prompt) return;
+  const Theme& t = colours();
+  const Progress& progress = loading ? view.loading : view.prompt;
+  char percent[16] = "";
+  if (loading && progress.total) std::snprintf(percent, sizeof percent, "%.0f%%", static_cast<double>(progress.fraction() * 100));
+  const std::string figures = loading ? percent
+                              : progress.total ? std::to_string(progress.done) + "/" + std::to_string(progress.total)
+                                               : "";
+  row.advance(px(6));
+  row.text(Type::mono, t.text2, figures);
+  const float bar = px(120);
+  if (row.room() > bar + px(kGap) + px(70)) {
+    row.advance(px(10));
+    draw_bar(ImGui::GetWindowDrawList(), {row.x(), origin.y + px(11)}, {bar, px(6)}, progress.fraction(), t.accent, t.line);
+    row.advance(bar);
+  }
+  ButtonSpec cancel{"Cancel", Icon::none, ButtonKind::bare};
+  cancel.height = 22;
+  cancel.type = Type::secondary;
+  row.advance(px(6));
+  ImGui::SetCursorScreenPos({std::floor(row.x()), origin.y + px(3)});
+  if (button(cancel)) {
+    if (loading)
+      sink.post(CancelLoading{});
+    else
+      sink.post(StopWriting{});
+  }
+  row.advance(button_size(cancel).x);
+}
+
+std::string speed(const ViewModel& view) {
+  const Message* reply = view.last_reply();
+  if (!reply || reply->tokens_per_second <= 0) return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f", reply->tokens_per_second);
+  return text;
+}
+
+}  // namespace
+
+void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
+  const Theme& t = colours();
+  const ImVec2 origin = ImGui::GetWindowPos();
+  const float middle = origin.y + px(kHeight) * 0.5f, width = ImGui::GetWindowWidth();
+  ButtonSpec help{"F1 help", Icon::none, ButtonKind::bare};
+  help.height = 22;
+  help.type = Type::secondary;
+  const float help_width = button_size(help).x;
+  Row row(origin.x + px(kMargin), origin.x + width - px(kMargin) - help_width, middle);
+  ImGui::GetWindowDrawList()->AddCircleFilled({row.x() + px(4), middle}, px(4), state_colour(view));
+  row.advance(px(14));
+  std::string words = state_words(view);
+  if (view.model && view.model_state == ModelState::ready && view.reply_state != ReplyState::reading_prompt)
+    words += " on " + view.model->device;
+  row.text(Type::secondary, t.text2, elided(Type::secondary, words, row.room() - px(90)));
+  draw_progress(view, sink, row, origin);
+  if (view.model) {
+    row.pair("KV " + view.model->kv_type, grouped(view.context_used) + " of " + grouped(view.model->context));
+    const std::string figures = speed(view);
+    if (!figures.empty()) row.pair("tok/s", figures);
+  }
+  ImGui::SetCursorScreenPos({origin.x + width - px(kMargin) - help_width + px(10), origin.y + px(3)});
+  if (button(help)) sink.post(ShowHelp{!view.help_shown});
+}
+
+}  // namespace canopy::app

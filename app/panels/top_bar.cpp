@@ -1,0 +1,206 @@
+#include "app/panels/top_bar.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "app/panels/model_path_box.h"
+#include "app/look/widgets.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kHeight = 48;
+constexpr float kMargin = 12;
+constexpr float kGap = 8;
+constexpr float kContextWidth = 170;
+
+std::string model_value(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return file_name(view.model_path);
+  if (!view.model) return "none";
+  return view.model->name + (view.model->quantization.empty() ? "" : " " + view.model->quantization);
+}
+
+std::string device_value(const ViewModel& view) {
+  if (view.model) return view.model->device;
+  for (const DeviceChoice& d : view.devices)
+    if (d.selector == view.device_selector && !view.device_selector.empty()) return d.name;
+  for (const DeviceChoice& d : view.devices)
+    if (d.usable) return d.name;
+  return "none";
+}
+
+/// What fits decides what is shown: first the captions go, then the context bar, then the word beside the logo; the
+/// pickers shrink last and never below their chevron.
+struct Fit {
+  bool word = true, captions = true, context = true;
+  float model_width = 0, device_width = 0;
+};
+
+Fit fit(float room, const std::string& model, const std::string& device, bool want_context) {
+  Fit f;
+  const float logo = px(24), word = px(kGap) + text_size(Type::title, "Canopy").x;
+  const float context = px(kContextWidth) + px(24);
+  auto needed = [&] {
+    return logo + px(18) + (f.word ? word : 0) + f.model_width + f.device_width + px(kGap) * 2 +
+           (f.context ? context : 0);
+  };
+  auto measure = [&] {
+    f.model_width = picker_width(f.captions ? "Model" : "", model);
+    f.device_width = picker_width(f.captions ? "Device" : "", device);
+  };
+  f.context = want_context;
+  measure();
+  // Long names shrink to a readable length before anything is dropped.
+  auto shrink = [&](float least) {
+    const float over = needed() - room;
+    if (over <= 0) return;
+    const float spare_model = std::max(0.0f, f.model_width - least), spare_device = std::max(0.0f, f.device_width - least);
+    const float spare = spare_model + spare_device;
+    if (spare <= 0) return;
+    const float share = std::min(1.0f, over / spare);
+    f.model_width = std::floor(f.model_width - spare_model * share);
+    f.device_width = std::floor(f.device_width - spare_device * share);
+  };
+  shrink(px(220));
+  if (needed() > room) f.captions = false, measure(), shrink(px(150));
+  if (needed() > room) f.context = false, measure(), shrink(px(130));
+  if (needed() > room) f.word = false, measure(), shrink(px(44));
+  return f;
+}
+
+void draw_context(const ViewModel& view) {
+  const Theme& t = colours();
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const float width = px(kContextWidth);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const uint32_t used = view.context_used, total = view.model->context;
+  const float fraction = total ? static_cast<float>(used) / static_cast<float>(total) : 0;
+  const std::string figures = grouped(used) + " of " + grouped(total);
+  draw_text(list, {a.x, a.y}, Type::caption, t.text3, "Context");
+  draw_text(list, {a.x + width - text_size(Type::mono_caption, figures).x, a.y - px(0.5f)}, Type::mono_caption, t.text2,
+            figures);
+  draw_bar(list, {a.x, a.y + px(19)}, {width, px(8)}, fraction, fraction > 0.9f ? t.bonus : t.accent, t.raised);
+  ImGui::Dummy({width, px(32)});
+  tooltip("Positions of the context that the conversation fills");
+}
+
+/// A number with one step down and one up, in steps people know from browsers.
+float next_scale(float scale, int direction) {
+  static constexpr float kSteps[] = {0.75f, 0.9f, 1.0f, 1.1f, 1.25f, 1.5f, 1.75f, 2.0f, 2.5f, 3.0f};
+  float best = direction > 0 ? kMaxScale : kMinScale;
+  for (float step : kSteps) {
+    if (direction > 0 && step > scale + 0.01f) return step;
+    if (direction < 0 && step < scale - 0.01f) best = step;
+  }
+  return best;
+}
+
+void draw_scale_and_theme(const ViewModel& view, CommandSink& sink) {
+  ButtonSpec smaller{"Smaller", Icon::minus}, larger{"Larger", Icon::plus}, theme{"Theme", Icon::theme};
+  for (ButtonSpec* spec : {&smaller, &larger, &theme}) spec->show_label = false;
+  smaller.tooltip = "Smaller interface  Ctrl+-";
+  larger.tooltip = "Larger interface  Ctrl++";
+  theme.tooltip = "Light or dark  Ctrl+Shift+L";
+  smaller.enabled = view.user_scale > kMinScale;
+  larger.enabled = view.user_scale < kMaxScale;
+  char percent[16];
+  std::snprintf(percent, sizeof percent, "%.0f%%", static_cast<double>(view.user_scale * 100));
+  const float side = px(28), gap = px(4), figure = px(36);
+  const float width = side * 3 + figure + gap * 3;
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(ImGui::GetWindowWidth() - px(kMargin) - width);
+  centre_in_row(0, px(kHeight), side);
+  if (button(smaller)) sink.post(SetScale{next_scale(view.user_scale, -1)});
+  ImGui::SameLine(0, gap);
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  draw_text_middle(ImGui::GetWindowDrawList(), a.x + (figure - text_size(Type::mono, percent).x) * 0.5f, a.y + side * 0.5f,
+                   Type::mono, colours().text2, percent);
+  ImGui::Dummy({figure, side});
+  ImGui::SameLine(0, gap);
+  if (button(larger)) sink.post(SetScale{next_scale(view.user_scale, 1)});
+  ImGui::SameLine(0, gap);
+  if (button(theme)) sink.post(SetTheme{view.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
+}
+
+}  // namespace
+
+void TopBar::draw(const ViewModel& view, CommandSink& sink) {
+  const std::string model = model_value(view), device = device_value(view);
+  const float right = px(28) * 3 + px(36) + px(4) * 3 + px(kMargin) * 2;
+  const Fit f = fit(ImGui::GetWindowWidth() - px(kMargin) - right, model, device, view.model && view.model->context > 0);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 origin = ImGui::GetWindowPos();
+  const float middle = origin.y + px(kHeight) * 0.5f;
+  float x = px(kMargin);
+  draw_logo(list, {origin.x + x + px(12), middle}, px(24));
+  x += px(24);
+  if (f.word) {
+    draw_text_middle(list, origin.x + x + px(kGap), middle, Type::title, colours().text, "Canopy");
+    x += px(kGap) + text_size(Type::title, "Canopy").x;
+  }
+  ImGui::SetCursorPosX(std::floor(x + px(18)));
+  centre_in_row(0, px(kHeight), px(32));
+  if (picker("Model", f.captions ? "Model" : "", model, f.model_width, view.model || view.model_state == ModelState::loading))
+    ImGui::OpenPopup("Model menu");
+  tooltip(view.model ? view.model->file_name.c_str() : "Choose a model");
+  ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)});
+  draw_model_menu(view, sink);
+  ImGui::SameLine(0, px(kGap));
+  if (picker("Device", f.captions ? "Device" : "", device, f.device_width, !view.devices.empty() || view.model))
+    ImGui::OpenPopup("Device menu");
+  if (view.model) tooltip((view.model->device + ", " + view.model->driver).c_str());
+  ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)});
+  draw_device_menu(view, sink);
+  if (f.context) {
+    ImGui::SameLine(0, px(24));
+    draw_context(view);
+  }
+  draw_scale_and_theme(view, sink);
+}
+
+void TopBar::draw_model_menu(const ViewModel& view, CommandSink& sink) {
+  const float width = std::min(px(380), ImGui::GetMainViewport()->Size.x - px(48));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  if (ImGui::BeginPopup("Model menu")) {
+    if (choice("Open model", "Open model\u2026", "A GGUF file or a Hugging Face folder", false, true, width)) {
+      sink.post(BrowseModel{});
+      ImGui::CloseCurrentPopup();
+    }
+    if (!view.default_model.empty()) {
+      const bool selected = view.model && view.model->file_name == file_name(view.default_model);
+      if (choice("Default model", "SmolLM2 135M", file_name(view.default_model), selected, true, width)) {
+        sink.post(OpenModel{view.default_model});
+        ImGui::CloseCurrentPopup();
+      }
+    }
+    if (model_path_box(path_, width)) {
+      sink.post(OpenModel{path_});
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+void TopBar::draw_device_menu(const ViewModel& view, CommandSink& sink) {
+  const float width = std::min(px(380), ImGui::GetMainViewport()->Size.x - px(48));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  if (ImGui::BeginPopup("Device menu")) {
+    if (view.devices.empty()) label(Type::secondary, colours().text2, "No Vulkan device was found");
+    for (const DeviceChoice& device : view.devices) {
+      ImGui::PushID(device.selector.c_str());
+      const bool selected = view.model && view.model->device == device.name;
+      const std::string detail = device.usable ? device.type : device.reason;
+      if (choice("device", device.name, detail, selected, device.usable, width)) {
+        sink.post(ChooseDevice{device.selector});
+        ImGui::CloseCurrentPopup();
+      }
+      ImGui::PopID();
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace canopy::app

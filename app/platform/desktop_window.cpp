@@ -1,0 +1,142 @@
+#include "app/platform/desktop_window.h"
+
+#define GLFW_INCLUDE_NONE
+#include <GLFW/glfw3.h>
+#include <imgui_impl_glfw.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/error.h"
+
+// Declared here because GLFW declares it only when Vulkan's prototypes come first, and we load functions ourselves.
+extern "C" VkResult glfwCreateWindowSurface(VkInstance, GLFWwindow*, const VkAllocationCallbacks*, VkSurfaceKHR*);
+
+namespace canopy::app {
+namespace {
+
+std::string glfw_reason() {
+  const char* text = nullptr;
+  return glfwGetError(&text) != GLFW_NO_ERROR && text ? text : "no reason given";
+}
+
+}  // namespace
+
+DesktopWindow::Library::Library() {
+  if (!glfwInit())
+    throw Error(ErrorKind::unavailable, "No window can be opened here: " + glfw_reason() + ". Run with --offscreen to work without a display.");
+}
+
+DesktopWindow::Library::~Library() { glfwTerminate(); }
+
+DesktopWindow::WindowOwner::~WindowOwner() {
+  if (window) glfwDestroyWindow(window);
+}
+
+DesktopWindow::DesktopWindow(const AppOptions& options) : dialog_([] { DesktopWindow::wake(); }) {
+  if (!glfwVulkanSupported())
+    throw Error(ErrorKind::unavailable, "The window needs a Vulkan driver that can draw on this display, and none is "
+                                        "installed (Debian: mesa-vulkan-drivers; NVIDIA: nvidia-driver).");
+  glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
+  glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+  window_ = glfwCreateWindow(static_cast<int>(options.width), static_cast<int>(options.height), "Canopy", nullptr, nullptr);
+  if (!window_) throw Error(ErrorKind::unavailable, "The window could not be opened: " + glfw_reason() + ".");
+  glfwSetWindowSizeLimits(window_, static_cast<int>(kMinSide), static_cast<int>(kMinSide), GLFW_DONT_CARE, GLFW_DONT_CARE);
+  uint32_t count = 0;
+  const char** extensions = glfwGetRequiredInstanceExtensions(&count);
+  UiDevice::Options device;
+  device.instance_extensions.assign(extensions, extensions + count);
+  device.validation = options.validate;
+  device.make_surface = [this](VkInstance instance) {
+    VkSurfaceKHR surface = VK_NULL_HANDLE;
+    check(glfwCreateWindowSurface(instance, window_, nullptr, &surface), "Creating the window's surface");
+    return surface;
+  };
+  device_ = std::make_unique<UiDevice>(device);
+  has_dialog_ = FileDialog::available();
+  install_callbacks();
+}
+
+void DesktopWindow::start_drawing() {
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(window_, &width, &height);
+  // Chains to the callbacks installed before it.
+  ImGui_ImplGlfw_InitForVulkan(window_, true);
+  platform_ready_ = true;
+  target_ = std::make_unique<WindowTarget>(*device_, VkExtent2D{static_cast<uint32_t>(width), static_cast<uint32_t>(height)});
+}
+
+DesktopWindow::~DesktopWindow() {
+  target_.reset();
+  if (platform_ready_) ImGui_ImplGlfw_Shutdown();
+  device_.reset();  // its surface goes before the window
+}
+
+void DesktopWindow::install_callbacks() {
+  glfwSetWindowUserPointer(window_, this);
+  static constexpr auto self = [](GLFWwindow* w) { return static_cast<DesktopWindow*>(glfwGetWindowUserPointer(w)); };
+  glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double, double) { self(w)->input_ = true; });
+  glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int, int, int) { self(w)->input_ = true; });
+  glfwSetScrollCallback(window_, [](GLFWwindow* w, double, double) { self(w)->input_ = true; });
+  glfwSetKeyCallback(window_, [](GLFWwindow* w, int, int, int, int) { self(w)->input_ = true; });
+  glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned) { self(w)->input_ = true; });
+  glfwSetWindowFocusCallback(window_, [](GLFWwindow* w, int) { self(w)->input_ = true; });
+  glfwSetCursorEnterCallback(window_, [](GLFWwindow* w, int) { self(w)->input_ = true; });
+  glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { self(w)->input_ = true; });
+  glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* w, int, int) { self(w)->input_ = true; });
+  glfwSetWindowContentScaleCallback(window_, [](GLFWwindow* w, float, float) { self(w)->input_ = true; });
+  glfwSetDropCallback(window_, [](GLFWwindow* w, int count, const char** paths) {
+    if (count > 0) self(w)->dropped_ = paths[0];
+  });
+}
+
+bool DesktopWindow::should_close() const { return glfwWindowShouldClose(window_); }
+
+bool DesktopWindow::drawable() const {
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(window_, &width, &height);
+  return width > 0 && height > 0 && !glfwGetWindowAttrib(window_, GLFW_ICONIFIED);
+}
+
+float DesktopWindow::content_scale() const {
+  float x = 1, y = 1;
+  glfwGetWindowContentScale(window_, &x, &y);
+  return std::clamp(x, 0.5f, 4.0f);
+}
+
+double DesktopWindow::seconds() const { return glfwGetTime(); }
+
+void DesktopWindow::wait_events(double seconds) { glfwWaitEventsTimeout(std::max(seconds, 1e-4)); }
+
+bool DesktopWindow::take_input() { return std::exchange(input_, false); }
+
+std::optional<std::string> DesktopWindow::take_path() {
+  if (dropped_) return std::exchange(dropped_, std::nullopt);
+  return dialog_.take();
+}
+
+void DesktopWindow::begin_frame() {
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(window_, &width, &height);
+  target_->resize({static_cast<uint32_t>(width), static_cast<uint32_t>(height)});
+  target_->new_frame();
+  ImGui_ImplGlfw_NewFrame();
+  ImGui::NewFrame();
+}
+
+void DesktopWindow::end_frame(ImU32 clear, const std::string& shot) {
+  ImGui::Render();
+  std::optional<Image> picture;
+  bool shown = target_->render(ImGui::GetDrawData(), clear, shot.empty() ? nullptr : &picture);
+  if (!shown) shown = target_->render(ImGui::GetDrawData(), clear, shot.empty() ? nullptr : &picture);
+  if (!shown) input_ = true;  // still being resized: try again with the next frame
+  // A software device draws on the engine's processor: waiting here tells the pacer what a frame really costs.
+  if (software_device()) target_->wait();
+  if (shot.empty()) return;
+  if (!picture) throw Error(ErrorKind::unavailable, "This display does not let the window's picture be read back; use --offscreen.");
+  write_png(*picture, shot);
+}
+
+void DesktopWindow::wake() { glfwPostEmptyEvent(); }
+
+}  // namespace canopy::app

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <iosfwd>
+
+#include "app/options.h"
+#include "engine/session/engine_client.h"
+
+namespace canopy::app {
+
+/// No display: loads, answers the prompt (a built-in one when there is none), prints the text and the statistics,
+/// writes the picture. Returns the exit code: 0, or 1 with the reason on err and, when drawing works, in the picture.
+int run_offscreen(EngineClient& engine, const AppOptions& options, std::ostream& out, std::ostream& err);
+
+/// Opens the window and runs until it is closed. Returns the exit code; 1 with the reason on err when no window could
+/// be opened or a requested reply failed.
+int run_window(EngineClient& engine, const AppOptions& options, std::ostream& err);
+
+/// Whether a window could be opened at all: a display server is named in the environment.
+bool display_present();
+
+}  // namespace canopy::app

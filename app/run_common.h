@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <system_error>
+
+#include "app/app.h"
+#include "app/options.h"
+
+namespace canopy::app {
+
+inline AppSettings settings_from(const AppOptions& options) {
+  AppSettings settings;
+  settings.theme = options.theme;
+  settings.user_scale = options.scale;
+  settings.device = options.device;
+  settings.max_tokens = options.max_tokens;
+  settings.system_fonts = options.system_fonts;
+  std::error_code ignored;
+  const std::string standard = default_model_path();
+  if (!standard.empty() && std::filesystem::exists(standard, ignored)) settings.default_model = standard;
+  return settings;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <cstdlib>
+#include <ostream>
+
+#include "app/autopilot.h"
+#include "app/frame_pacer.h"
+#include "app/platform/desktop_window.h"
+#include "app/run.h"
+#include "app/run_common.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr double kLongestSleep = 3600;  // an event ends it; this only bounds the argument
+
+/// Sleeps until a frame is due, folding in whatever happens meanwhile. False when the window was closed.
+bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilot& pilot) {
+  while (!window.should_close()) {
+    if (window.take_input()) pacer.on_input();
+    if (app.pump()) pacer.on_engine_event(app.engine_busy());
+    pilot.step();
+    if (auto path = window.take_path()) {
+      app.run(OpenModel{*path});
+      pacer.on_input();
+    }
+    const double wait = window.drawable() ? pacer.wait(window.seconds()) : FramePacer::kNever;
+    if (wait <= 0 && window.drawable()) return true;
+    window.wait_events(std::min(wait, kLongestSleep));
+  }
+  return false;
+}
+
+int run(EngineClient& engine, const AppOptions& options, std::ostream& err) {
+  DesktopWindow window(options);
+  AppSettings settings = settings_from(options);
+  settings.content_scale = window.content_scale();
+  App app(engine, settings);
+  window.start_drawing();
+  struct Unhook {
+    EngineClient& engine;
+    ~Unhook() { engine.set_wake({}); }
+  } unhook{engine};
+  engine.set_wake([] { DesktopWindow::wake(); });
+  if (window.has_file_dialog()) app.set_browse([&] { window.open_file_dialog(); });
+  const bool load = options.model_given || !settings.default_model.empty();
+  Autopilot pilot(app, load ? options.model : "", options.prompt);
+  FramePacer pacer(window.software_device());
+  int frames_after_end = 0;
+  constexpr int kSettle = 4;
+  const bool leaves = options.exit_after_reply;
+  while (wait_for_frame(window, app, pacer, pilot)) {
+    const double start = window.seconds();
+    app.set_content_scale(window.content_scale());
+    app.prepare_frame();
+    window.begin_frame();
+    app.draw();
+    const bool last = leaves && pilot.done() && ++frames_after_end >= kSettle;
+    window.end_frame(app.background(), last && !options.shot.empty() ? options.shot : "");
+    pacer.on_frame(start, window.seconds() - start);
+    if (leaves && pilot.done()) pacer.on_input();
+    if (last) break;
+  }
+  for (const std::string& message : window.validation_messages()) err << message << "\n";
+  if (leaves && pilot.state() == Autopilot::State::failed) err << pilot.failure() << "\n";
+  return leaves && (pilot.state() != Autopilot::State::succeeded || !window.validation_messages().empty()) ? 1 : 0;
+}
+
+}  // namespace
+
+bool display_present() {
+  const char* x11 = std::getenv("DISPLAY");
+  const char* wayland = std::getenv("WAYLAND_DISPLAY");
+  return (x11 && *x11) || (wayland && *wayland);
+}
+
+int run_window(EngineClient& engine, const AppOptions& options, std::ostream& err) {
+  try {
+    return run(engine, options, err);
+  } catch (const Error& e) {
+    err << e.what() << "\n";
+    return 1;
+  }
+}
+
+}  // namespace canopy::app

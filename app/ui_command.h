@@ -1,0 +1,60 @@
+#pragma once
+// What the user can ask for. Panels only emit these; app/view_model.h says what each does to the state.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "app/look/theme_kind.h"
+
+namespace canopy::app {
+
+struct SendMessage {
+  std::string text;
+};
+struct StopWriting {};
+struct NewChat {};
+struct RunAgain {};  // answers the last question once more
+struct OpenModel {
+  std::string path;
+};
+struct BrowseModel {};   // the system's file dialog
+struct CancelLoading {};
+struct ChooseDevice {
+  std::string selector;
+};
+struct DismissCard {
+  uint64_t id = 0;
+};
+struct SetTheme {
+  ThemeKind theme = ThemeKind::dark;
+};
+struct SetScale {
+  float scale = 1.0f;
+};
+struct ShowHelp {
+  bool shown = true;
+};
+struct CopyText {
+  std::string text;
+};
+struct ShowPathBox {  // the path box that stands in where no file dialog exists
+  bool shown = true;
+};
+
+using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, BrowseModel, CancelLoading,
+                               ChooseDevice, DismissCard, SetTheme, SetScale, ShowHelp, CopyText, ShowPathBox>;
+
+/// Collects the commands of one frame; they run after it, so no panel sees the state change while drawing.
+class CommandSink {
+ public:
+  void post(UiCommand command) { commands_.push_back(std::move(command)); }
+  std::vector<UiCommand> take() { return std::exchange(commands_, {}); }
+
+ private:
+  std::vector<UiCommand> commands_;
+};
+
+}  // namespace canopy::app

@@ -1,0 +1,265 @@
+#include "app/view_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <type_traits>
+#include <utility>
+
+namespace canopy::app {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+void add_card(ViewModel& view, Card card) {
+  card.id = ++view.last_id;
+  // The same failure twice is one card: pressing "Load again" must not pile them up.
+  std::erase_if(view.cards, [&](const Card& c) { return c.title == card.title && c.detail == card.detail; });
+  view.cards.push_back(std::move(card));
+}
+
+bool is_current(const ViewModel& view, uint64_t reply_id) { return view.busy() && reply_id == view.reply_id; }
+
+Message& reply(ViewModel& view) { return view.messages.back(); }
+
+void on_load_progress(ViewModel& view, const LoadProgress& e) {
+  if (view.model_state != ModelState::loading) return;
+  view.loading = {e.stage, e.done, e.total};
+}
+
+/// Every load ends in one ModelReady or one Failure. True when this end is that of a load a newer one replaced.
+bool ends_superseded_load(ViewModel& view) {
+  if (view.superseded_loads == 0) return false;
+  --view.superseded_loads;
+  return true;
+}
+
+void on_model_ready(ViewModel& view, const ModelReady& e) {
+  view.model = e;
+  view.context_used = 0;
+  if (ends_superseded_load(view)) return;
+  view.model_state = ModelState::ready;
+  view.loading = {};
+  for (const std::string& warning : e.warnings) add_card(view, {0, true, "The model works with a limit", warning, {}});
+}
+
+void on_text(ViewModel& view, const TextDelta& e) {
+  if (!is_current(view, e.reply_id)) return;
+  if (view.reply_state == ReplyState::reading_prompt) view.reply_state = ReplyState::writing;
+  Message& message = reply(view);
+  message.text += e.text;
+  message.tokens = e.reply_tokens;
+  message.tokens_per_second = e.tokens_per_second;
+  view.context_used = e.context_used;
+}
+
+void on_finished(ViewModel& view, const ReplyFinished& e) {
+  if (!is_current(view, e.reply_id)) return;
+  Message& message = reply(view);
+  message.writing = false;
+  message.tokens = e.reply_tokens;
+  message.tokens_per_second = e.tokens_per_second;
+  message.result = e;
+  view.reply_state = ReplyState::idle;
+  view.context_used = e.context_used;
+}
+
+/// A failed reply keeps the text it had; ReplyFinished may or may not follow.
+void fail_reply(ViewModel& view) {
+  Message& message = reply(view);
+  message.writing = false;
+  ReplyFinished result;
+  result.reply_id = view.reply_id;
+  result.reason = FinishReason::failed;
+  result.reply_tokens = message.tokens;
+  result.context_used = view.context_used;
+  result.tokens_per_second = message.tokens_per_second;
+  message.result = result;
+  view.reply_state = ReplyState::idle;
+}
+
+void on_failure(ViewModel& view, const Failure& e) {
+  const bool of_reply = e.reply_id != 0;
+  if (of_reply && e.reply_id != view.reply_id) return;
+  if (!of_reply && view.model_state == ModelState::loading && ends_superseded_load(view)) return;
+  Card card{0, false, e.title, e.detail, Card::Action::none};
+  if (of_reply) {
+    if (view.busy()) fail_reply(view);
+    card.action = e.kind == ErrorKind::device_lost ? Card::Action::load_again : Card::Action::run_again;
+  } else if (view.model_state == ModelState::loading) {
+    view.model_state = view.model ? ModelState::ready : ModelState::none;
+    view.loading = {};
+    card.action = Card::Action::choose_model;
+  }
+  if (e.kind == ErrorKind::device_lost) {
+    // Nothing of the model survives its device: say so instead of failing at the next question.
+    if (view.busy()) fail_reply(view);
+    view.model_state = ModelState::none;
+    view.model.reset();
+    view.context_used = 0;
+    card.action = Card::Action::load_again;
+  }
+  if (e.kind != ErrorKind::cancelled) add_card(view, std::move(card));
+}
+
+/// The turns a new reply answers: a question whose answer failed before its first word is left out, so that roles
+/// alternate as chat templates expect.
+std::vector<ChatTurn> turns_of(const ViewModel& view) {
+  std::vector<ChatTurn> turns;
+  for (const Message& message : view.messages) {
+    const bool user = message.role == Role::user;
+    if (!user && message.text.empty()) {
+      if (!turns.empty() && turns.back().role == "user") turns.pop_back();
+      continue;
+    }
+    turns.push_back({user ? "user" : "assistant", message.text});
+  }
+  return turns;
+}
+
+Effects begin_reply(ViewModel& view) {
+  Generate command;
+  command.turns = turns_of(view);
+  command.max_tokens = view.max_tokens;
+  Message message;
+  message.id = ++view.last_id;
+  message.role = Role::assistant;
+  message.writing = true;
+  view.reply_id = command.reply_id = message.id;
+  view.messages.push_back(std::move(message));
+  view.reply_state = ReplyState::reading_prompt;
+  view.prompt = {};
+  Effects effects;
+  effects.engine.push_back(std::move(command));
+  return effects;
+}
+
+bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
+
+Effects send(ViewModel& view, const SendMessage& c) {
+  if (!view.can_send() || is_blank(c.text)) return {};
+  view.messages.push_back({++view.last_id, Role::user, c.text, false, 0, 0, {}});
+  return begin_reply(view);
+}
+
+Effects stop(ViewModel& view) {
+  if (!view.busy() || view.reply_state == ReplyState::stopping) return {};
+  view.reply_state = ReplyState::stopping;
+  return {{StopReply{}}, false, {}};
+}
+
+Effects new_chat(ViewModel& view) {
+  Effects effects = stop(view);
+  view.messages.clear();
+  view.reply_state = ReplyState::idle;  // late events of the old reply are no longer current
+  view.context_used = 0;
+  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
+  return effects;
+}
+
+Effects run_again(ViewModel& view) {
+  if (!view.can_send() || view.messages.empty()) return {};
+  if (view.messages.back().role == Role::assistant) view.messages.pop_back();
+  if (view.messages.empty()) return {};
+  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
+  return begin_reply(view);
+}
+
+Effects open_model(ViewModel& view, const std::string& path) {
+  if (path.empty()) return {};
+  Effects effects = stop(view);
+  if (view.model_state == ModelState::loading) {
+    effects.engine.push_back(CancelLoad{});
+    ++view.superseded_loads;
+  }
+  std::erase_if(view.cards, [](const Card& c) { return c.action != Card::Action::run_again; });
+  view.model_path = path;
+  view.model_state = ModelState::loading;
+  view.loading = {"Opening " + file_name(path), 0, 0};
+  view.path_box_shown = false;
+  LoadModel load;
+  load.path = path;
+  load.device = view.device_selector;
+  effects.engine.push_back(std::move(load));
+  return effects;
+}
+
+Effects choose_device(ViewModel& view, const std::string& selector) {
+  view.device_selector = selector;
+  return view.model_path.empty() || view.model_state == ModelState::none ? Effects{} : open_model(view, view.model_path);
+}
+
+}  // namespace
+
+float Progress::fraction() const {
+  if (total == 0) return -1.0f;
+  return std::clamp(static_cast<float>(static_cast<double>(done) / static_cast<double>(total)), 0.0f, 1.0f);
+}
+
+const Message* ViewModel::last_reply() const {
+  return messages.empty() || messages.back().role != Role::assistant ? nullptr : &messages.back();
+}
+
+void apply(ViewModel& view, const Event& event) {
+  std::visit(Overloaded{
+                 [&](const LoadProgress& e) { on_load_progress(view, e); },
+                 [&](const ModelReady& e) { on_model_ready(view, e); },
+                 [&](const PrefillProgress& e) {
+                   if (is_current(view, e.reply_id)) view.prompt = {"Reading prompt", e.done, e.total};
+                 },
+                 [&](const TextDelta& e) { on_text(view, e); },
+                 [&](const ReplyFinished& e) { on_finished(view, e); },
+                 [&](const Failure& e) { on_failure(view, e); },
+             },
+             event);
+}
+
+Effects apply(ViewModel& view, const UiCommand& command) {
+  return std::visit(
+      Overloaded{
+          [&](const SendMessage& c) { return send(view, c); },
+          [&](const StopWriting&) { return stop(view); },
+          [&](const NewChat&) { return new_chat(view); },
+          [&](const RunAgain&) { return run_again(view); },
+          [&](const OpenModel& c) { return open_model(view, c.path); },
+          [&](const BrowseModel&) {
+            view.path_box_shown = !view.file_dialog_available;
+            return Effects{{}, view.file_dialog_available, {}};
+          },
+          [&](const CancelLoading&) {
+            return view.model_state == ModelState::loading ? Effects{{CancelLoad{}}, false, {}} : Effects{};
+          },
+          [&](const ChooseDevice& c) { return choose_device(view, c.selector); },
+          [&](const DismissCard& c) {
+            std::erase_if(view.cards, [&](const Card& card) { return card.id == c.id; });
+            return Effects{};
+          },
+          [&](const SetTheme& c) { return view.theme = c.theme, Effects{}; },
+          [&](const SetScale& c) {
+            if (std::isfinite(c.scale)) view.user_scale = std::clamp(c.scale, kMinScale, kMaxScale);
+            return Effects{};
+          },
+          [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
+          [&](const CopyText& c) { return Effects{{}, false, c.text}; },
+          [&](const ShowPathBox& c) { return view.path_box_shown = c.shown, Effects{}; },
+      },
+      command);
+}
+
+std::string conversation_title(const ViewModel& view) {
+  if (view.messages.empty()) return "New chat";
+  const std::string& text = view.messages.front().text;
+  return text.substr(0, text.find('\n'));
+}
+
+std::string file_name(const std::string& path) {
+  const std::filesystem::path p(path);
+  return p.has_filename() ? p.filename().string() : p.parent_path().filename().string();
+}
+
+}  // namespace canopy::app

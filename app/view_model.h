@@ -1,0 +1,102 @@
+#pragma once
+// The state that the window shows, and the two pure functions that change it: one for events of the engine, one for
+// commands of the user. No ImGui, no engine, no clock: everything here is tested without a window.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/look/theme_kind.h"
+#include "app/ui_command.h"
+#include "engine/session/engine_client.h"
+
+namespace canopy::app {
+
+enum class Role { user, assistant };
+
+struct Message {
+  uint64_t id = 0;  // unique in this process; also the key of cached text layout
+  Role role = Role::user;
+  std::string text;  // UTF-8
+  // Of an assistant's message:
+  bool writing = false;
+  uint32_t tokens = 0;
+  double tokens_per_second = 0;
+  std::optional<ReplyFinished> result;
+};
+
+enum class ModelState { none, loading, ready };
+enum class ReplyState { idle, reading_prompt, writing, stopping };
+
+/// A failure or a warning the user has not dismissed.
+struct Card {
+  enum class Action { none, choose_model, load_again, run_again };
+  uint64_t id = 0;
+  bool warning = false;
+  std::string title;
+  std::string detail;
+  Action action = Action::none;
+};
+
+struct Progress {
+  std::string stage;
+  uint64_t done = 0;
+  uint64_t total = 0;  // 0 = unknown
+
+  /// In [0, 1]; negative when unknown.
+  float fraction() const;
+};
+
+struct ViewModel {
+  ThemeKind theme = ThemeKind::dark;
+  float user_scale = 1.0f;  // kMinScale ... kMaxScale
+  bool help_shown = false;
+  bool path_box_shown = false;
+  bool file_dialog_available = false;
+
+  std::vector<DeviceChoice> devices;
+  std::string device_selector;  // empty = the best one
+  std::string default_model;    // path; empty when the file is not there
+
+  ModelState model_state = ModelState::none;
+  std::string model_path;  // of the last load
+  uint32_t superseded_loads = 0;  // cancelled for a newer one, whose last event has not come yet
+  Progress loading;
+  std::optional<ModelReady> model;  // stays while another one loads
+
+  std::vector<Message> messages;
+  ReplyState reply_state = ReplyState::idle;
+  uint64_t reply_id = 0;  // of the reply under way or the last one
+  Progress prompt;
+  uint32_t context_used = 0;
+  uint32_t max_tokens = 512;
+
+  std::vector<Card> cards;
+  uint64_t last_id = 0;
+
+  bool busy() const { return reply_state != ReplyState::idle; }
+  bool can_send() const { return model_state == ModelState::ready && !busy(); }
+  const Message* last_reply() const;
+};
+
+/// What a command asks of the world outside the state.
+struct Effects {
+  std::vector<Command> engine;
+  bool browse = false;
+  std::optional<std::string> clipboard;
+};
+
+/// Folds an event of the engine in. Events of a reply that is no longer the current one change nothing.
+void apply(ViewModel& view, const Event& event);
+
+/// Folds a command of the user in. A command that makes no sense now (sending without a model) changes nothing.
+Effects apply(ViewModel& view, const UiCommand& command);
+
+/// The title of the conversation: the start of its first question.
+std::string conversation_title(const ViewModel& view);
+
+/// The last component of a path, for messages.
+std::string file_name(const std::string& path);
+
+}  // namespace canopy::app
