@@ -51,10 +51,14 @@ bool is_harmless(std::string_view name) {
          name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn_rot_embd");
 }
 
-/// A model's name when the file gives none: that of its file or folder.
+/// A model's name when the file gives none: that of the file without its extension, or of the folder.
 std::string name_from_path(const fs::path& path) {
-  const fs::path clean = path.lexically_normal();
-  return printable((clean.has_filename() ? clean : clean.parent_path()).stem().string());
+  std::error_code ignored;
+  fs::path full = fs::weakly_canonical(path, ignored);
+  if (full.empty()) full = path;
+  if (fs::is_directory(full, ignored)) return printable(full.filename().string());
+  const bool in_folder = full.extension() == ".safetensors";  // then its own name is just "model"
+  return printable(in_folder ? full.parent_path().filename().string() : full.stem().string());
 }
 
 bool has_gguf_magic(const MappedFile& file) {

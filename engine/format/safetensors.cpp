@@ -170,7 +170,7 @@ void check_shard_name(const std::string& name) {
 /// tensor name -> shard
 std::unordered_map<std::string, std::string> read_weight_map(const std::string& text) {
   const json root = parse_json(text, "The index", DuplicateKeys::refuse);
-  const JsonFields fields(root, "The index");
+  const JsonFields fields(root, "the index");
   const json* map = fields.object("weight_map");
   if (map == nullptr || map->empty()) throw bad_input("The index has no 'weight_map', or an empty one.");
   std::unordered_map<std::string, std::string> result;

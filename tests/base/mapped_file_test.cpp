@@ -1,0 +1,81 @@
+#include "engine/base/mapped_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
+
+namespace canopy {
+namespace {
+
+using test::expect_error;
+using test::TempFolder;
+
+TEST(MappedFile, MapsAllBytesAndSurvivesAMove) {
+  const TempFolder folder;
+  MappedFile first = MappedFile::open(folder.write("a", "hello"));
+  MappedFile second = std::move(first);
+  ASSERT_EQ(second.bytes().size(), 5u);
+  EXPECT_EQ(static_cast<char>(second.bytes()[4]), 'o');
+  EXPECT_NO_THROW(second.check_unchanged());
+}
+
+TEST(MappedFile, RefusesWhatIsNoReadableFile) {
+  const TempFolder folder;
+  expect_error("does not exist", [&] { MappedFile::open(folder.path() / "missing"); });
+  expect_error("is a directory", [&] { MappedFile::open(folder.path()); });
+  expect_error("is empty", [&] { MappedFile::open(folder.write("empty", "")); });
+  expect_error("cannot be opened: Not a directory", [&] { MappedFile::open(folder.write("file", "x") / "below"); });
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_error("is a device or a pipe", [&] { MappedFile::open(pipe); });
+}
+
+TEST(MappedFile, RefusesAnUnreadableFile) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root reads everything";
+  const TempFolder folder;
+  const auto file = folder.write("locked", "x");
+  std::filesystem::permissions(file, std::filesystem::perms::none);
+  expect_error("Permission denied", [&] { MappedFile::open(file); });
+}
+
+TEST(MappedFile, NoticesThatTheFileShrankOrChanged) {
+  const TempFolder folder;
+  const auto path = folder.write("a", "0123456789");
+  const MappedFile shrunk = MappedFile::open(path);
+  std::filesystem::resize_file(path, 4);
+  expect_error("had 10 bytes and now has 4", [&] { shrunk.check_unchanged(); });
+
+  const auto other = folder.write("b", "0123456789");
+  const MappedFile rewritten = MappedFile::open(other);
+  std::filesystem::last_write_time(other, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  expect_error("was written to while it was open", [&] { rewritten.check_unchanged(); });
+}
+
+TEST(MappedFile, AReplacedFileKeepsItsOldContent) {
+  const TempFolder folder;
+  const auto path = folder.write("a", "old");
+  const MappedFile file = MappedFile::open(path);
+  std::filesystem::rename(folder.write("b", "new!"), path);
+  EXPECT_NO_THROW(file.check_unchanged());
+  EXPECT_EQ(static_cast<char>(file.bytes()[0]), 'o');
+}
+
+TEST(ReadSmallFile, ReadsUpToItsLimit) {
+  const TempFolder folder;
+  EXPECT_EQ(read_small_file(folder.write("a", "text"), 4), "text");
+  EXPECT_EQ(read_small_file(folder.write("empty", ""), 4), "");
+  expect_error("has 5 bytes; at most 4 are allowed", [&] { read_small_file(folder.write("b", "12345"), 4); });
+}
+
+TEST(MappedFile, MessagesShowHostileNamesSafely) {
+  const TempFolder folder;
+  const std::string message = test::error_of([&] { MappedFile::open(folder.path() / "\x1b]0;owned\a"); });
+  EXPECT_EQ(message.find('\x1b'), std::string::npos);
+  EXPECT_NE(message.find("\\x1b]0;owned\\x07"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace canopy

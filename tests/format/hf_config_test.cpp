@@ -1,0 +1,120 @@
+#include <gtest/gtest.h>
+
+#include "engine/format/config_hf.h"
+#include "tests/base/expect_error.h"
+#include "tests/format/tiny_model.h"
+
+namespace canopy {
+namespace {
+
+using test::expect_error;
+using test::TempFolder;
+using test::tiny_config;
+
+/// tiny_config with one field's text replaced.
+std::string replaced(const std::string& from, const std::string& to) {
+  std::string text = tiny_config();
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(HfConfig, ReadsAllFields) {
+  const ModelConfig c = read_hf_config(tiny_config(), "");
+  EXPECT_EQ(c.architecture, "llama");
+  EXPECT_EQ(c.layers, 1u);
+  EXPECT_EQ(c.hidden, 8u);
+  EXPECT_EQ(c.heads, 2u);
+  EXPECT_EQ(c.kv_heads, 1u);
+  EXPECT_EQ(c.head_dim, 4u);
+  EXPECT_EQ(c.ffn, 16u);
+  EXPECT_EQ(c.vocab, 10u);
+  EXPECT_EQ(c.max_context, 64u);
+  EXPECT_EQ(c.rms_eps, 1e-5f);
+  EXPECT_EQ(c.rope_theta, 10000);
+  EXPECT_EQ(c.rope_layout, RopeLayout::half);
+  EXPECT_TRUE(c.tied_head);
+  EXPECT_FALSE(c.has_qk_norm);
+  EXPECT_EQ(c.bos, 8u);
+  EXPECT_EQ(c.eos, std::vector<uint32_t>{9});
+}
+
+TEST(HfConfig, GenerationConfigAddsStopTokensAndComesFirst) {
+  EXPECT_EQ(read_hf_config(tiny_config(), R"({"eos_token_id":[7,9]})").eos, (std::vector<uint32_t>{7, 9}));
+  EXPECT_EQ(read_hf_config(tiny_config(), R"({"eos_token_id":3,"bos_token_id":2})").bos, 2u);
+  expect_error("eos token is 10, outside its vocabulary of 10",
+               [] { read_hf_config(tiny_config(), R"({"eos_token_id":[10]})"); });
+  expect_error("generation_config.json is not valid JSON", [] { read_hf_config(tiny_config(), "{"); });
+  expect_error("'eos_token_id' of generation_config.json is \"x\"",
+               [] { read_hf_config(tiny_config(), R"({"eos_token_id":"x"})"); });
+}
+
+TEST(HfConfig, ReadsBothSpellingsOfRopeScaling) {
+  const auto linear = read_hf_config(tiny_config(R"(,"rope_scaling":{"type":"linear","factor":4})"), "");
+  EXPECT_EQ(linear.rope_scaling.kind, RopeScaling::Kind::linear);
+  EXPECT_EQ(linear.rope_scaling.factor, 4);
+  const auto llama3 = read_hf_config(
+      tiny_config(R"(,"rope_parameters":{"rope_type":"llama3","rope_theta":5e5,"factor":8,"low_freq_factor":1,)"
+                  R"("high_freq_factor":4,"original_max_position_embeddings":64})"),
+      "");
+  EXPECT_EQ(llama3.rope_scaling.kind, RopeScaling::Kind::llama3);
+  EXPECT_EQ(llama3.rope_scaling.original_context, 64u);
+  EXPECT_EQ(llama3.rope_theta, 5e5);
+  expect_error("rope scaling is of type 'yarn'; supported are default, linear and llama3",
+               [] { read_hf_config(tiny_config(R"(,"rope_scaling":{"rope_type":"yarn","factor":4})"), ""); });
+  expect_error("config.json's rope scaling lacks the field 'factor'",
+               [] { read_hf_config(tiny_config(R"(,"rope_scaling":{"rope_type":"llama3"})"), ""); });
+  expect_error("'rope_scaling' of config.json is \"linear\"; an object",
+               [] { read_hf_config(tiny_config(R"(,"rope_scaling":"linear")"), ""); });
+}
+
+TEST(HfConfig, ASlidingWindowBoundsTheContext) {
+  EXPECT_EQ(read_hf_config(tiny_config(R"(,"use_sliding_window":true,"sliding_window":32)"), "").max_context, 32u);
+  EXPECT_EQ(read_hf_config(tiny_config(R"(,"use_sliding_window":false,"sliding_window":32)"), "").max_context, 64u);
+}
+
+TEST(HfConfig, RefusesWhatTheEngineCannotCompute) {
+  const auto refused = [](const char* message, const std::string& text) {
+    SCOPED_TRACE(text);
+    expect_error(message, [&] { read_hf_config(text, ""); });
+  };
+  refused("'attention_bias' of config.json is true; biases", tiny_config(R"(,"attention_bias":true)"));
+  refused("'mlp_bias' of config.json is true", tiny_config(R"(,"mlp_bias":true)"));
+  refused("'hidden_act' of config.json is 'gelu'; only silu", tiny_config(R"(,"hidden_act":"gelu")"));
+  refused("'partial_rotary_factor' of config.json is 0.5", tiny_config(R"(,"partial_rotary_factor":0.5)"));
+  refused("has a 'quantization_config'", tiny_config(R"(,"quantization_config":{"bits":4})"));
+  refused("'GPT2LMHeadModel' is not supported; supported are: LlamaForCausalLM, Qwen3ForCausalLM.",
+          replaced("LlamaForCausalLM", "GPT2LMHeadModel"));
+  refused("must be a list of one class name", replaced(R"(["LlamaForCausalLM"])", "[]"));
+  refused("config.json is not valid JSON", "{");
+  refused("config.json must be a JSON object", "[]");
+  refused("config.json lacks the field 'hidden_size'", replaced(R"("hidden_size":8,)", ""));
+  refused("'num_hidden_layers' of config.json is -1",
+          replaced(R"("num_hidden_layers":1)", R"("num_hidden_layers":-1)"));
+  refused("head count is 0", replaced(R"("num_attention_heads":2)", R"("num_attention_heads":0)"));
+  refused("key/value head count is 0", replaced(R"("num_key_value_heads":1)", R"("num_key_value_heads":0)"));
+  refused("no multiple of 'num_attention_heads', 3",
+          replaced(R"("num_attention_heads":2)", R"("num_attention_heads":3)"));
+  refused("'rms_norm_eps' of config.json is \"x\"; a number", replaced("1e-5", "\"x\""));
+  refused("nested more than 64", tiny_config(",\"a\":" + std::string(100, '[') + std::string(100, ']')));
+}
+
+TEST(HfTokenizer, FindsTheChatTemplateWhereverItIs) {
+  const TempFolder folder;
+  EXPECT_EQ(read_hf_tokenizer(folder.path()).kind, TokenizerSource::Kind::none);
+  folder.write("tokenizer.json", "{}");
+  folder.write("tokenizer_config.json", R"({"chat_template":"from config"})");
+  EXPECT_EQ(read_hf_tokenizer(folder.path()).kind, TokenizerSource::Kind::hugging_face);
+  EXPECT_EQ(read_hf_tokenizer(folder.path()).tokenizer_json, "{}");
+  EXPECT_EQ(read_hf_tokenizer(folder.path()).chat_template, "from config");
+  folder.write("tokenizer_config.json",
+               R"({"chat_template":[{"name":"tool","template":"t"},{"name":"default","template":"d"}]})");
+  EXPECT_EQ(read_hf_tokenizer(folder.path()).chat_template, "d");
+  folder.write("chat_template.jinja", "from file");
+  EXPECT_EQ(read_hf_tokenizer(folder.path()).chat_template, "from file");
+  folder.write("chat_template.jinja", std::string((4u << 20) + 1, 'x'));
+  expect_error("at most 4194304 are allowed", [&] { read_hf_tokenizer(folder.path()); });
+}
+
+}  // namespace
+}  // namespace canopy

@@ -1,0 +1,60 @@
+#include "engine/format/json_text.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/base/expect_error.h"
+
+namespace canopy {
+namespace {
+
+using test::expect_error;
+
+std::string nested(int depth) {
+  return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
+}
+
+TEST(JsonText, BoundsTheDepth) {
+  EXPECT_NO_THROW(parse_json(nested(max_json_depth), "f"));
+  expect_error("f is nested more than 64 levels deep.", [] { parse_json(nested(max_json_depth + 1), "f"); });
+  expect_error("nested more than 64", [] { parse_json(nested(1'000'000), "f"); });
+  expect_error("nested more than 64", [] { parse_json(std::string(1'000'000, '['), "f"); });
+  std::string objects;
+  for (int i = 0; i < 3000; ++i) objects += R"({"a":)";
+  expect_error("nested more than 64", [&] { parse_json(objects, "f"); });
+}
+
+TEST(JsonText, RefusesWhatIsNoJson) {
+  expect_error("f is not valid JSON", [] { parse_json("", "f"); });
+  expect_error("f is not valid JSON", [] { parse_json("{\"a\":1,}", "f"); });
+  expect_error("f is not valid JSON", [] { parse_json("{} trailing", "f"); });
+  expect_error("f is not valid JSON", [] { parse_json("[\"\xff\"]", "f"); });
+  expect_error("f is not valid JSON", [] { parse_json("[NaN]", "f"); });
+  expect_error("f is not valid JSON", [] { parse_json("[1e999]", "f"); });
+}
+
+TEST(JsonText, FindsDuplicateKeysPerObject) {
+  EXPECT_EQ(parse_json(R"({"a":1,"a":2})", "f")["a"], 2);
+  expect_error("f has the key 'a' twice.", [] { parse_json(R"({"a":1,"a":2})", "f", DuplicateKeys::refuse); });
+  EXPECT_NO_THROW(parse_json(R"({"a":{"a":1},"b":{"a":[{"a":1},{"a":2}]}})", "f", DuplicateKeys::refuse));
+}
+
+TEST(JsonFields, NameTheFieldAndItsValue) {
+  const auto json = parse_json(R"({"n":-1,"t":"x","f":1.5,"z":null,"big":4294967296,"l":[1,"a"],"o":{}})", "f");
+  const JsonFields fields(json, "config.json");
+  expect_error("The field 'n' of config.json is -1; a whole number from 0 to 4294967295 is expected.",
+               [&] { fields.u32("n"); });
+  expect_error("The field 'f' of config.json is 1.5; a whole number", [&] { fields.u32("f"); });
+  expect_error("'big' of config.json is 4294967296", [&] { fields.u32("big"); });
+  expect_error("'t' of config.json is \"x\"; a number", [&] { fields.number("t"); });
+  expect_error("'n' of config.json is -1; true or false", [&] { fields.boolean_or("n", false); });
+  expect_error("'n' of config.json is -1; a string", [&] { fields.text_or("n", ""); });
+  expect_error("'o' of config.json is an object; a whole number", [&] { fields.u32("o"); });
+  expect_error("'t' of config.json is \"x\"; an object", [&] { fields.object("t"); });
+  expect_error("'l' of config.json is \"a\"; a whole number", [&] { fields.ids("l"); });
+  expect_error("config.json lacks the field 'z'.", [&] { fields.u32("z"); });
+  EXPECT_EQ(fields.u32_or("z", 7), 7u);
+  expect_error("x must be a JSON object, but is an array.", [] { JsonFields(nlohmann::json::array(), "x"); });
+}
+
+}  // namespace
+}  // namespace canopy

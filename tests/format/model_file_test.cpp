@@ -1,0 +1,213 @@
+#include "engine/format/model_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <ostream>
+
+#include "tests/base/expect_error.h"
+#include "tests/format/tiny_model.h"
+
+namespace canopy {
+namespace {
+
+using test::expect_error;
+using test::GgufBuilder;
+using test::TempFolder;
+using test::tiny_config;
+using test::tiny_gguf;
+using test::tiny_safetensors;
+
+TEST(ModelFile, OpensAGguf) {
+  const TempFolder folder;
+  const ModelFile model = ModelFile::open(folder.write("m.gguf", tiny_gguf().build()));
+  const ModelConfig& c = model.config();
+  EXPECT_EQ(c.architecture, "llama");
+  EXPECT_EQ(c.name, "tiny");
+  EXPECT_EQ(c.head_dim, 4u);
+  EXPECT_EQ(c.rope_layout, RopeLayout::interleaved);
+  EXPECT_TRUE(c.tied_head);
+  EXPECT_EQ(c.quantization, "F32");
+  EXPECT_EQ(c.parameters, 80u + 8 + 8 + 64 + 32 + 32 + 64 + 8 + 3 * 128);
+  EXPECT_EQ(c.eos, std::vector<uint32_t>{9});
+  EXPECT_EQ(model.tokenizer().tokens.size(), 10u);
+  EXPECT_EQ(model.tokenizer().pre, "smollm");
+  EXPECT_EQ(model.require("blk.0.ffn_down", 8, 16).bytes.size(), 512u);
+  EXPECT_EQ(model.find("output"), nullptr);
+  EXPECT_NO_THROW(model.check_unchanged());
+}
+
+TEST(ModelFile, OpensAQwen3Gguf) {
+  const TempFolder folder;
+  const ModelFile model = ModelFile::open(folder.write("m.gguf", tiny_gguf("qwen3").build()));
+  EXPECT_TRUE(model.config().has_qk_norm);
+  EXPECT_EQ(model.config().rope_layout, RopeLayout::half);
+  EXPECT_EQ(model.require("blk.0.attn_q_norm", 1, 4).rank, 1u);
+}
+
+TEST(ModelFile, OpensAHuggingFaceFolderUnderTheSameNames) {
+  const TempFolder folder;
+  folder.write("config.json", tiny_config());
+  const auto weights = folder.write("model.safetensors", tiny_safetensors().build());
+  for (const auto& path : {folder.path(), weights, folder.path() / ""}) {
+    const ModelFile model = ModelFile::open(path);
+    EXPECT_EQ(model.config().name, folder.path().filename().string());
+    EXPECT_EQ(model.config().rope_layout, RopeLayout::half);
+    EXPECT_EQ(model.tensors().size(), 11u);
+    EXPECT_NO_THROW(model.require("blk.0.attn_output", 8, 8));
+  }
+}
+
+TEST(ModelFile, ReadsFrequencyFactorsOfLlama3) {
+  const TempFolder folder;
+  GgufBuilder b = tiny_gguf();
+  b.tensor("rope_freqs.weight", {2}, TensorType::f32, test::le(1.0f) + test::le(8.0f));
+  const ModelFile model = ModelFile::open(folder.write("m.gguf", b.build()));
+  EXPECT_EQ(model.config().rope_scaling.kind, RopeScaling::Kind::factors);
+  EXPECT_EQ(model.config().rope_scaling.divisors, (std::vector<float>{1, 8}));
+}
+
+TEST(ModelFile, AControlTokenThatEndsATurnIsAStopToken) {
+  const TempFolder folder;
+  GgufBuilder b = tiny_gguf();
+  b.without("tokenizer.ggml.eos_token_id").value<uint32_t>("tokenizer.ggml.eos_token_id", 8);
+  EXPECT_EQ(ModelFile::open(folder.write("m.gguf", b.build())).config().eos, (std::vector<uint32_t>{8, 9}));
+}
+
+TEST(ModelFile, ATiedHeadIgnoresASpareOneAsTransformersDoes) {
+  const TempFolder folder;
+  folder.write("config.json", tiny_config());
+  folder.write("model.safetensors", tiny_safetensors().zeros("lm_head.weight", {10, 8}).build());
+  EXPECT_TRUE(ModelFile::open(folder.path()).config().tied_head);
+}
+
+TEST(ModelFile, NoticesChangesAfterOpening) {
+  const TempFolder folder;
+  const auto path = folder.write("m.gguf", tiny_gguf().build());
+  const ModelFile model = ModelFile::open(path);
+  std::filesystem::resize_file(path, 100);
+  expect_error("now has 100", [&] { model.check_unchanged(); });
+}
+
+TEST(ModelFile, RefusesPathsThatAreNoModel) {
+  const TempFolder folder;
+  expect_error("does not exist", [&] { ModelFile::open(folder.path() / "missing.gguf"); });
+  expect_error("The folder has no config.json", [&] { ModelFile::open(folder.path()); });
+  expect_error("is empty", [&] { ModelFile::open(folder.write("e.gguf", "")); });
+  expect_error("This is no GGUF file: it begins with 'PK",
+               [&] { ModelFile::open(folder.write("m.bin", "PK\3\4....")); });
+  folder.write("config.json", tiny_config());
+  expect_error("has neither model.safetensors nor", [&] { ModelFile::open(folder.path()); });
+  folder.write("config.json", tiny_config(R"(,"tie_word_embeddings":false)"));
+  folder.write("model.safetensors", tiny_safetensors().build());
+  expect_error("The tensor 'output' is missing; its shape should be [10, 8].", [&] { ModelFile::open(folder.path()); });
+}
+
+struct Case {
+  const char* name;
+  const char* message;
+  std::function<void(GgufBuilder&)> change;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+template <class T>
+std::function<void(GgufBuilder&)> set(const char* key, T value) {
+  return [key, value](GgufBuilder& b) { b.without(key).value<T>(key, value); };
+}
+
+const Case cases[] = {
+    {"ArchitectureUnknown", "The model's architecture 'mamba' is not supported; supported are: llama, qwen3.",
+     [](auto& b) { b.without("general.architecture").text("general.architecture", "mamba"); }},
+    {"ArchitectureMissing", "The metadata 'general.architecture' is missing.",
+     [](auto& b) { b.without("general.architecture"); }},
+    {"ArchitectureNumber", "'general.architecture' is of type u32; string is expected",
+     [](auto& b) { b.without("general.architecture").template value<uint32_t>("general.architecture", 1); }},
+    {"LayersMissing", "The metadata 'llama.block_count' is missing.", [](auto& b) { b.without("llama.block_count"); }},
+    {"LayersZero", "layer count is 0", set<uint32_t>("llama.block_count", 0)},
+    {"LayersMany", "layer count is 513", set<uint32_t>("llama.block_count", 513)},
+    {"LayersNegative", "'llama.block_count' is -1; a whole number", set<int32_t>("llama.block_count", -1)},
+    {"LayersMore", "The tensor 'blk.1.attn_norm' is missing; its shape should be [8].",
+     set<uint32_t>("llama.block_count", 2)},
+    {"LayersArray", "'llama.block_count' is of type an array of u32; a whole number",
+     [](auto& b) { b.without("llama.block_count").template numbers<uint32_t>("llama.block_count", {1}); }},
+    {"HeadsZero", "head count is 0", set<uint32_t>("llama.attention.head_count", 0)},
+    {"HeadsNotDivisible", "no multiple of its head count 3", set<uint32_t>("llama.attention.head_count", 3)},
+    {"KvHeadsZero", "key/value head count is 0", set<uint32_t>("llama.attention.head_count_kv", 0)},
+    {"ValueLength", "'llama.attention.value_length' is 8; only the head dimension, 4",
+     set<uint32_t>("llama.attention.value_length", 8)},
+    {"PartialRope", "'llama.rope.dimension_count' is 2; only the head dimension, 4",
+     set<uint32_t>("llama.rope.dimension_count", 2)},
+    {"EpsNan", "RMS norm epsilon is nan", set<float>("llama.attention.layer_norm_rms_epsilon", NAN)},
+    {"ThetaNan", "rope theta is nan", set<float>("llama.rope.freq_base", NAN)},
+    {"VocabAbsurd", "vocabulary size is 4294967295", set<uint32_t>("llama.vocab_size", UINT32_MAX)},
+    {"VocabTooSmall", "'tokenizer.ggml.tokens' has 10 tokens, more than the 9",
+     [](auto& b) {
+       b.without("tokenizer.ggml.eos_token_id").without("tokenizer.ggml.token_type");
+       b.template value<uint32_t>("llama.vocab_size", 9);
+     }},
+    {"VocabTooLarge", "The tensor 'token_embd' has the shape [10, 8]; [11, 8] is expected.",
+     set<uint32_t>("llama.vocab_size", 11)},
+    {"Experts", "The model has 8 experts; mixtures", set<uint32_t>("llama.expert_count", 8)},
+    {"Split", "one part of a model split into 3 GGUF files", set<uint16_t>("split.count", 3)},
+    {"Yarn", "'llama.rope.scaling.type' is 'yarn'; supported are none, linear",
+     [](auto& b) { b.text("llama.rope.scaling.type", "yarn"); }},
+    {"LinearWithoutFactor", "'llama.rope.scaling.factor' is missing",
+     [](auto& b) { b.text("llama.rope.scaling.type", "linear"); }},
+    {"RopeFactorsShort", "has 1 rope frequency factors; 2 are expected",
+     [](auto& b) { b.tensor("rope_freqs.weight", {1}, TensorType::f32, test::le(1.0f)); }},
+    {"RopeFactorsType", "'rope_freqs.weight' must be a vector of F32",
+     [](auto& b) { b.zeros("rope_freqs.weight", {2}, TensorType::f16); }},
+    {"EosOutside", "eos token is 10, outside its vocabulary", set<uint32_t>("tokenizer.ggml.eos_token_id", 10)},
+    {"MaskOutside", "'tokenizer.ggml.mask_token_id' is 99, outside the vocabulary of 10",
+     set<uint32_t>("tokenizer.ggml.mask_token_id", 99)},
+    {"TokenTypesShort", "'tokenizer.ggml.token_type' has 1 elements; 10 are expected",
+     [](auto& b) {
+       b.without("tokenizer.ggml.token_type").template numbers<int32_t>("tokenizer.ggml.token_type", {1});
+     }},
+    {"TokensWrongType", "'tokenizer.ggml.tokens' is of type an array of i32; an array of string",
+     [](auto& b) { b.without("tokenizer.ggml.tokens").template numbers<int32_t>("tokenizer.ggml.tokens", {1}); }},
+    {"TensorMissing", "The tensor 'blk.0.attn_v' is missing; its shape should be [4, 8].",
+     [](auto& b) { b.without_tensor("blk.0.attn_v.weight"); }},
+    {"TensorTransposed", "The tensor 'blk.0.ffn_down' has the shape [16, 8]; [8, 16] is expected.",
+     [](auto& b) {
+       b.without_tensor("blk.0.ffn_down.weight").zeros("blk.0.ffn_down.weight", {8, 16});
+     }},
+    {"TensorRank", "The tensor 'blk.0.attn_norm' has the shape [1, 8]; [8] is expected.",
+     [](auto& b) {
+       b.without_tensor("blk.0.attn_norm.weight").zeros("blk.0.attn_norm.weight", {8, 1});
+     }},
+    {"EmbeddingMissing", "The tensor 'token_embd.weight' is missing.",
+     [](auto& b) { b.without_tensor("token_embd.weight"); }},
+    {"TensorType", "The tensor 'blk.0.attn_v' is stored as I32; supported types: F32, F16, BF16, Q8_0, Q4_1",
+     [](auto& b) {
+       b.without_tensor("blk.0.attn_v.weight").zeros("blk.0.attn_v.weight", {8, 4}, TensorType::i32);
+     }},
+    {"TensorNameStandsTwice", "There are two tensors that stand for 'output_norm'.",
+     [](auto& b) { b.zeros("output_norm", {8}); }},
+    {"Bias", "The tensor 'blk.0.attn_q.bias' has no place in the architecture llama",
+     [](auto& b) { b.zeros("blk.0.attn_q.bias", {8}); }},
+    {"LayersFewer", "The tensor 'blk.1.attn_norm' has no place in the architecture llama",
+     [](auto& b) { b.zeros("blk.1.attn_norm.weight", {8}); }},
+};
+
+class ModelRefused : public testing::TestWithParam<Case> {};
+
+TEST_P(ModelRefused, SaysWhy) {
+  const TempFolder folder;
+  GgufBuilder builder = tiny_gguf();
+  GetParam().change(builder);
+  const auto path = folder.write("m.gguf", builder.build());
+  const std::string message = test::error_of([&] { ModelFile::open(path); });
+  EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
+  EXPECT_TRUE(message.starts_with(path.string())) << "the path is named: " << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, ModelRefused, testing::ValuesIn(cases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace canopy
