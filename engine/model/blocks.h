@@ -1,0 +1,34 @@
+#pragma once
+// The steps that pre-norm transformers share. Each reads and writes the model's PassBuffers; shapes are at the members.
+//
+// A norm is split: the step that writes x also writes normed = x * norm weight, and the step that reads normed
+// multiplies by 1 / rms(x). So each step names the norm of the step after it.
+
+#include "engine/model/forward.h"
+
+namespace canopy {
+
+/// x = embedding of the rows' tokens; normed = x * first_norm.
+void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape& pass, const Buffer& first_norm);
+
+/// qkv = rms_norm(x) [Wq; Wk; Wv]^T; q and k get their head norms (where the layer has them) and their rotation; K and
+/// V go to the cache.
+void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
+
+/// attended = softmax(q K^T / sqrt(D)) V, each row over the prefix and its own ancestors.
+void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
+
+/// x += attended Wo^T; normed = x * ffn_norm.
+void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
+
+/// x += (silu(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x); normed = x * next_norm. Writes the layer's tap.
+void add_feed_forward(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
+                      const Buffer& next_norm);
+
+/// logits = rms_norm(x) Wout^T of the wanted rows, and their argmax where that is wanted.
+void predict(Recorder& record, const ForwardContext& model, const PassShape& pass);
+
+/// The norm that follows a layer: the next layer's, or the final one.
+const Buffer& norm_after(const Weights& weights, uint32_t layer);
+
+}  // namespace canopy

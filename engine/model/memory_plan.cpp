@@ -1,0 +1,93 @@
+#include "engine/model/memory_plan.h"
+
+#include <algorithm>
+
+#include "engine/base/checked.h"
+#include "engine/base/error.h"
+
+namespace canopy {
+namespace {
+
+std::string mebibytes(uint64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
+uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
+  const uint64_t element = limits.cache_type == CacheType::f16 ? 2 : 4;
+  const uint64_t slot = 2 * element * config.kv_width() * config.layers;  // keys and values of all layers
+  return checked_mul(slot, uint64_t{limits.slots()}, "size of the K/V cache");
+}
+
+uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  const uint64_t width = limits.max_width;
+  const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.taps) + 2 * config.q_width() + 2 * config.kv_width() +
+                           8 + kMaxTreeDepth + 1;  // x and taps, qkv and q, Row, ancestors, index
+  const uint64_t logits = uint64_t{limits.head_rows} * (uint64_t{config.vocab} + 2);
+  const uint64_t rotation = uint64_t{limits.context} * config.head_dim;
+  const uint64_t panels =
+      device.panel_bytes(limits.max_width, config.hidden) + device.panel_bytes(limits.max_width, config.q_width()) +
+      device.panel_bytes(limits.max_width, config.ffn) + device.panel_bytes(limits.head_rows, config.hidden);
+  return (checked_mul(width, per_row, "size of the activations") + logits + rotation) * sizeof(float) + panels;
+}
+
+[[noreturn]] void refuse(const MemoryPlan& plan, const ModelLimits& limits, uint64_t available) {
+  throw out_of_memory("The model needs " + mebibytes(plan.total()) + " on the device (weights " +
+                      mebibytes(plan.weights) + ", K/V cache of " + std::to_string(limits.context) + " positions " +
+                      mebibytes(plan.cache) + ", working memory " + mebibytes(plan.working + plan.reserve) +
+                      "), but only " + mebibytes(available) +
+                      " are available. Choose a shorter context, a smaller model, or another device.");
+}
+
+}  // namespace
+
+KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits) {
+  return {limits.slots(), config.kv_heads, config.head_dim, limits.cache_type};
+}
+
+MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,
+                       const Device& device) {
+  MemoryPlan plan;
+  plan.weights = weight_bytes;
+  plan.cache = cache_bytes(config, limits);
+  plan.working = working_bytes(config, limits, device);
+  // Partial attention results, split-K sums, staging and pipelines are the backend's own; they grow with the panels.
+  plan.reserve = (uint64_t{16} << 20) + plan.working;
+  return plan;
+}
+
+uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width) {
+  constexpr uint64_t storage_range = uint64_t{128} << 20;
+  const uint64_t row = uint64_t{config.vocab} * sizeof(float);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(storage_range / row, 1, max_width));
+}
+
+MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32_t requested, uint64_t weight_bytes,
+                          const Device& device) {
+  const uint64_t available = device.memory().available;
+  if (requested > config.max_context) {
+    throw bad_input("A context of " + std::to_string(requested) +
+                    " positions was asked for; the model was trained for " + "at most " +
+                    std::to_string(config.max_context) + ".");
+  }
+  limits.context = requested != 0 ? requested : config.max_context;
+  MemoryPlan plan = plan_memory(config, limits, weight_bytes, device);
+  if (requested != 0) {
+    if (plan.total() > available) refuse(plan, limits, available);
+    return plan;
+  }
+  const uint32_t minimum = std::min(kMinimumContext, config.max_context);
+  const auto fits = [&] {
+    const uint64_t rest = available > weight_bytes ? available - weight_bytes : 0;
+    return plan.total() <= available && plan.cache <= rest / 2;
+  };
+  while (!fits() && limits.context > minimum) {
+    const uint32_t step = std::max<uint32_t>(256, limits.context / 16);
+    limits.context = limits.context > minimum + step ? (limits.context - step) / 256 * 256 : minimum;
+    limits.context = std::max(limits.context, minimum);
+    plan = plan_memory(config, limits, weight_bytes, device);
+  }
+  if (plan.total() > available) refuse(plan, limits, available);
+  return plan;
+}
+
+}  // namespace canopy

@@ -1,0 +1,52 @@
+#pragma once
+// What a model takes on a device, checked before anything is allocated there.
+
+#include <cstdint>
+#include <string>
+
+#include "engine/compute/device.h"
+#include "engine/format/model_config.h"
+
+namespace canopy {
+
+/// The sizes a model is set up for.
+struct ModelLimits {
+  uint32_t context = 0;     // positions of committed text
+  uint32_t tree_slots = 0;  // K/V slots behind them, for the rows of a draft tree
+  uint32_t max_width = 0;   // rows of one pass
+  uint32_t head_rows = 0;   // rows of one pass whose logits can be asked for
+  uint32_t taps = 0;        // layers whose output is kept
+  CacheType cache_type = CacheType::f16;
+
+  uint32_t slots() const { return context + tree_slots; }
+};
+
+/// Bytes on the device.
+struct MemoryPlan {
+  uint64_t weights = 0;
+  uint64_t cache = 0;    // keys and values, tree slots included
+  uint64_t working = 0;  // activations, logits, rotation table
+  uint64_t reserve = 0;  // left for what the backend allocates itself, and for its pipelines
+  uint64_t total() const { return weights + cache + working + reserve; }
+};
+
+/// A context chosen by itself never gets shorter than this (or than the model's own limit); asking for less is allowed.
+inline constexpr uint32_t kMinimumContext = 512;
+/// Longest ancestor list of a row: the old chunks of attention lie at least this far back (design: D).
+inline constexpr uint32_t kMaxTreeDepth = 64;
+
+KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits);
+
+MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,
+                       const Device& device);
+
+/// Rows whose logits fit one storage buffer on every device (128 MiB), at most max_width.
+uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width);
+
+/// Sets limits.context: `requested`, or, where that is 0, the longest that the model was trained for and that fits the
+/// device's memory (the cache takes at most half of what the weights leave). Throws bad_input when more positions are
+/// asked for than the model has, and out_of_memory, with needed and available bytes, when it does not fit.
+MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32_t requested, uint64_t weight_bytes,
+                          const Device& device);
+
+}  // namespace canopy

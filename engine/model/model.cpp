@@ -1,0 +1,225 @@
+#include "engine/model/model.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "engine/base/error.h"
+
+namespace canopy {
+namespace {
+
+// Recordings are small, but each pins descriptors; a conversation uses a dozen shapes, a benchmark a few more.
+constexpr size_t max_recordings = 96;
+
+template <class T>
+void write_words(Device& device, Buffer& to, const std::vector<T>& values) {
+  device.write(to, 0, as_bytes_of(values));
+}
+
+template <class T>
+std::vector<T> read_words(Device& device, const Buffer& from, uint64_t count) {
+  std::vector<T> values(count);
+  device.read(from, 0, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+/// A recording serves all contexts up to a power of two, so that a growing text is recorded anew a few times only.
+uint32_t rounded_positions(uint32_t positions, uint32_t context) {
+  constexpr uint32_t smallest = 256;
+  return std::min(std::max(smallest, std::bit_ceil(positions)), context);
+}
+
+void check_options(const ModelConfig& config, const ModelOptions& options) {
+  if (options.max_width == 0 || options.max_width > 4096) {
+    throw bad_input("The width of a pass is " + std::to_string(options.max_width) + "; allowed: 1 to 4096.");
+  }
+  if (options.tree_slots > 65536) {
+    throw bad_input("The number of tree slots is " + std::to_string(options.tree_slots) + "; allowed: up to 65536.");
+  }
+  for (size_t i = 0; i < options.taps.size(); ++i) {
+    if (options.taps[i] >= config.layers || (i > 0 && options.taps[i] <= options.taps[i - 1])) {
+      throw bad_input("Tap " + std::to_string(i) + " names layer " + std::to_string(options.taps[i]) +
+                      "; allowed: ascending layers below " + std::to_string(config.layers) + ".");
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const ModelOptions& options) {
+  const ModelConfig& config = file.config();
+  check_options(config, options);
+  const WeightPlan plan = plan_weights(file, device);
+  ModelLimits limits;
+  limits.max_width = options.max_width;
+  limits.tree_slots = options.tree_slots != 0 ? options.tree_slots : options.max_width;
+  limits.head_rows = head_rows_for(config, options.max_width);
+  limits.taps = static_cast<uint32_t>(options.taps.size());
+  limits.cache_type = options.cache_type;
+  const MemoryPlan memory = choose_context(config, limits, options.context, plan.device_bytes, device);
+  return std::unique_ptr<Model>(new Model(device, file, plan, limits, memory, options));
+}
+
+Model::Model(Device& device, const ModelFile& file, const WeightPlan& plan, const ModelLimits& limits,
+             const MemoryPlan& memory, const ModelOptions& options)
+    : device_(device),
+      config_(file.config()),
+      limits_(limits),
+      memory_(memory),
+      tap_layers_(options.taps),
+      warnings_(plan.warnings),
+      weight_elements_(plan.weight_elements),
+      record_forward_(forward_of(config_.architecture)) {
+  // The cache first: if memory runs out after all, it does so before gigabytes were copied.
+  const KvShape shape = kv_shape(config_, limits_);
+  for (uint32_t layer = 0; layer < config_.layers; ++layer) {
+    cache_.push_back(device_.allocate_kv(shape, "K/V " + std::to_string(layer)));
+  }
+  buffers_ = allocate_pass_buffers(device_, config_, limits_);
+  weights_ = load_weights(file, plan, device_, {options.progress, options.keep_going});
+}
+
+Model::~Model() = default;
+
+double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const {
+  const double head = static_cast<double>(config_.vocab) * config_.hidden;
+  const double layers = static_cast<double>(weight_elements_) - head;
+  const double attention = 4.0 * config_.q_width() * positions * config_.layers;
+  return width * (2.0 * layers + attention) + head_rows * 2.0 * head;
+}
+
+PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going) {
+  check(batch, outputs);
+  const PassShape shape = shape_of(batch, outputs);
+  Commands& commands = commands_for(shape);
+  write_inputs(batch, outputs, shape);
+  if (!device_.run(commands, keep_going)) return {};
+  return read_outputs(shape);
+}
+
+void Model::check(const RowBatch& batch, const PassOutputs& outputs) const {
+  validate(batch, config_.vocab, limits_.context, limits_.slots());
+  if (batch.width() > limits_.max_width) {
+    throw bad_input("A pass of " + std::to_string(batch.width()) + " rows was asked for; allowed: at most " +
+                    std::to_string(limits_.max_width) + ".");
+  }
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    if (batch.rows[i].ancestor_count > kMaxTreeDepth + 1) {
+      throw bad_input("Row " + std::to_string(i) + " of the pass has " +
+                      std::to_string(batch.rows[i].ancestor_count - 1) + " ancestors; allowed: at most " +
+                      std::to_string(kMaxTreeDepth) + ".");
+    }
+  }
+  const bool wants_head = outputs.head != HeadOutput::none;
+  if (wants_head == outputs.rows.empty() || outputs.rows.size() > limits_.head_rows) {
+    throw bad_input("The head of " + std::to_string(outputs.rows.size()) + " rows was asked for; allowed: 1 to " +
+                    std::to_string(limits_.head_rows) + ", or none without a head.");
+  }
+  for (const uint32_t row : outputs.rows) {
+    if (row >= batch.width()) {
+      throw bad_input("The head of row " + std::to_string(row) + " was asked for; the pass has " +
+                      std::to_string(batch.width()) + " rows.");
+    }
+  }
+  if (outputs.taps && tap_layers_.empty()) throw bad_input("Taps were asked for; the model was loaded without any.");
+}
+
+PassShape Model::shape_of(const RowBatch& batch, const PassOutputs& outputs) const {
+  uint32_t positions = 1;
+  for (const Row& row : batch.rows) positions = std::max(positions, row.position + 1);
+  PassShape shape;
+  shape.width = batch.width();
+  shape.max_positions = rounded_positions(positions, limits_.context);
+  shape.head = outputs.head;
+  shape.head_rows = static_cast<uint32_t>(outputs.rows.size());
+  shape.all_rows = shape.head_rows == shape.width;
+  for (uint32_t i = 0; i < shape.head_rows && shape.all_rows; ++i) shape.all_rows = outputs.rows[i] == i;
+  shape.taps = outputs.taps;
+  return shape;
+}
+
+void Model::write_inputs(const RowBatch& batch, const PassOutputs& outputs, const PassShape& shape) {
+  write_words(device_, *buffers_.rows, batch.rows);
+  write_words(device_, *buffers_.ancestors, batch.ancestors);
+  if (shape.head != HeadOutput::none && !shape.all_rows) write_words(device_, *buffers_.head_rows, outputs.rows);
+}
+
+Commands& Model::commands_for(const PassShape& shape) {
+  if (const auto found = recordings_by_shape_.find(shape); found != recordings_by_shape_.end()) {
+    uses_.splice(uses_.begin(), uses_, found->second.use);
+    return *found->second.commands;
+  }
+  if (recordings_by_shape_.size() >= max_recordings) {
+    recordings_by_shape_.erase(uses_.back());
+    uses_.pop_back();
+  }
+  const std::unique_ptr<Recorder> recorder = device_.record();
+  record_forward_(*recorder, context(), shape);
+  std::unique_ptr<Commands> commands = recorder->finish();
+  ++recordings_;
+  uses_.push_front(shape);
+  return *recordings_by_shape_.emplace(shape, Recording{std::move(commands), uses_.begin()}).first->second.commands;
+}
+
+PassResult Model::read_outputs(const PassShape& shape) {
+  PassResult result;
+  result.completed = true;
+  if (shape.head == HeadOutput::argmax) {
+    const auto words = read_words<uint32_t>(device_, *buffers_.best, uint64_t{shape.head_rows} * 2);
+    for (size_t i = 0; i < words.size(); i += 2) {
+      result.ids.push_back(words[i]);
+      result.best.push_back(std::bit_cast<float>(words[i + 1]));
+    }
+  }
+  if (shape.head == HeadOutput::logits) {
+    result.logits = read_words<float>(device_, *buffers_.logits, uint64_t{shape.head_rows} * config_.vocab);
+  }
+  if (shape.taps) {
+    result.taps =
+        read_words<float>(device_, *buffers_.taps, uint64_t{shape.width} * tap_layers_.size() * config_.hidden);
+  }
+  return result;
+}
+
+ForwardContext Model::context() const {
+  return {config_, weights_, buffers_, cache_, kv_shape(config_, limits_), tap_layers_};
+}
+
+void Model::move_kv(std::span<const KvMove> moves) {
+  if (moves.empty()) return;
+  if (moves.size() > kMaxKvMoves) {
+    throw bad_input(std::to_string(moves.size()) + " K/V moves were asked for at once; allowed: at most " +
+                    std::to_string(kMaxKvMoves) + ".");
+  }
+  std::vector<uint32_t> words;
+  for (const KvMove& move : moves) {
+    if (std::max(move.from, move.to) >= limits_.slots()) {
+      throw bad_input("A K/V move goes from slot " + std::to_string(move.from) + " to " + std::to_string(move.to) +
+                      "; allowed: slots below " + std::to_string(limits_.slots()) + ".");
+    }
+    words.insert(words.end(), {move.from, move.to});
+  }
+  const auto count = static_cast<uint32_t>(moves.size());
+  std::unique_ptr<Commands>& commands = moves_by_count_[count];
+  if (!commands) {
+    const std::unique_ptr<Recorder> recorder = device_.record();
+    for (const auto& layer : cache_) {
+      recorder->kv_move({buffers_.moves.get(), count, kv_shape(config_, limits_), layer.get()});
+    }
+    commands = recorder->finish();
+  }
+  write_words(device_, *buffers_.moves, words);
+  device_.run(*commands);
+}
+
+std::vector<float> Model::read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const {
+  if (layer >= cache_.size() || uint64_t{first} + count > limits_.slots()) {
+    throw bad_input("K/V of layer " + std::to_string(layer) + ", slots " + std::to_string(first) + " to " +
+                    std::to_string(uint64_t{first} + count) + " were asked for; there are " +
+                    std::to_string(cache_.size()) + " layers of " + std::to_string(limits_.slots()) + " slots.");
+  }
+  return device_.read_kv(*cache_[layer], values, first, count);
+}
+
+}  // namespace canopy

@@ -1,0 +1,125 @@
+#pragma once
+// A model on a device: rows of tokens in, argmax or logits and tap features out, K/V kept in between.
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/compute/device.h"
+#include "engine/compute/rows.h"
+#include "engine/format/model_file.h"
+#include "engine/model/forward.h"
+#include "engine/model/memory_plan.h"
+#include "engine/model/weights.h"
+
+namespace canopy {
+
+struct ModelOptions {
+  CacheType cache_type = CacheType::f16;
+  uint32_t context = 0;        // positions; 0 chooses from the model and from memory
+  uint32_t max_width = 128;    // rows of one pass
+  uint32_t tree_slots = 0;     // K/V slots for rows of a draft tree; 0: as many as max_width
+  std::vector<uint32_t> taps;  // 0-based layers whose outputs a pass can return, ascending
+  std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights
+  std::function<bool()> keep_going;                             // false abandons the loading: cancelled is thrown
+};
+
+/// What is wanted of a pass.
+struct PassOutputs {
+  HeadOutput head = HeadOutput::none;
+  std::vector<uint32_t> rows;  // indices of the rows whose head is wanted; at most limits().head_rows
+  bool taps = false;           // of all rows; only where the model was loaded with taps
+
+  static PassOutputs nothing() { return {}; }
+  static PassOutputs argmax_of(std::vector<uint32_t> rows) { return {HeadOutput::argmax, std::move(rows), false}; }
+  static PassOutputs logits_of(std::vector<uint32_t> rows) { return {HeadOutput::logits, std::move(rows), false}; }
+};
+
+struct PassResult {
+  bool completed = false;     // false: keep_going said no, nothing below is filled
+  std::vector<uint32_t> ids;  // argmax: [rows]; 0xFFFFFFFF where a row held nothing but NaN
+  std::vector<float> best;    // argmax: [rows] the logit of each id
+  std::vector<float> logits;  // logits: [rows, vocab]
+  std::vector<float> taps;    // [W, taps * H]
+};
+
+/// One slot's K/V moves to another.
+struct KvMove {
+  uint32_t from = 0;
+  uint32_t to = 0;
+};
+
+/// Not thread-safe; the device and everything made from it belong to one thread. The device must outlive the model.
+class Model {
+ public:
+  /// Plans, checks the device's memory, then copies. The file is not needed afterwards. Throws bad_input,
+  /// out_of_memory, cancelled or device_lost.
+  static std::unique_ptr<Model> load(Device& device, const ModelFile& file, const ModelOptions& options);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const ModelConfig& config() const { return config_; }
+  const ModelLimits& limits() const { return limits_; }
+  const MemoryPlan& memory() const { return memory_; }
+  std::span<const uint32_t> tap_layers() const { return tap_layers_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  Device& device() const { return device_; }
+
+  /// Weight elements one row is multiplied with; two operations each.
+  uint64_t weight_elements() const { return weight_elements_; }
+  /// Operations of a pass: two per weight element and row (the head's only for head_rows rows), and attention's
+  /// 4 * Q * positions * layers per row, every row seeing `positions` keys.
+  double pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const;
+
+  /// Computes the rows and writes their K/V to their slots. keep_going is asked between the parts of a long pass; once
+  /// it says no, the slots of these rows hold nothing of use. Throws bad_input for rows or outputs that do not fit.
+  PassResult run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going = {});
+
+  /// Moves K/V of all layers between slots, as if all moves happened at once; at most kMaxKvMoves.
+  void move_kv(std::span<const KvMove> moves);
+
+  /// Keys (or values) of a layer's slots, f32 [count, kv_heads, head_dim]: for tests and checks.
+  std::vector<float> read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const;
+
+  /// Recordings made since the start: each is paid for once per shape of pass, not per pass.
+  uint64_t recordings() const { return recordings_; }
+
+ private:
+  struct Recording {
+    std::unique_ptr<Commands> commands;
+    std::list<PassShape>::iterator use;  // its place in uses_
+  };
+
+  Model(Device& device, const ModelFile& file, const WeightPlan& plan, const ModelLimits& limits,
+        const MemoryPlan& memory, const ModelOptions& options);
+  void check(const RowBatch& batch, const PassOutputs& outputs) const;
+  PassShape shape_of(const RowBatch& batch, const PassOutputs& outputs) const;
+  void write_inputs(const RowBatch& batch, const PassOutputs& outputs, const PassShape& shape);
+  Commands& commands_for(const PassShape& shape);
+  PassResult read_outputs(const PassShape& shape);
+  ForwardContext context() const;
+
+  Device& device_;
+  ModelConfig config_;
+  ModelLimits limits_;
+  MemoryPlan memory_;
+  std::vector<uint32_t> tap_layers_;
+  std::vector<std::string> warnings_;
+  uint64_t weight_elements_ = 0;
+  RecordForward record_forward_ = nullptr;
+  Weights weights_;
+  std::vector<std::unique_ptr<KvLayer>> cache_;
+  PassBuffers buffers_;
+  std::map<PassShape, Recording> recordings_by_shape_;
+  std::list<PassShape> uses_;  // most recent first
+  std::map<uint32_t, std::unique_ptr<Commands>> moves_by_count_;
+  uint64_t recordings_ = 0;
+};
+
+}  // namespace canopy

@@ -1,0 +1,36 @@
+#include "engine/model/pass_buffers.h"
+
+#include "engine/compute/rows.h"
+#include "engine/model/rotation.h"
+
+namespace canopy {
+
+PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
+  const uint64_t width = limits.max_width;
+  const uint64_t head_rows = limits.head_rows;
+  const uint64_t word = sizeof(uint32_t);
+  PassBuffers b;
+  b.rows = device.allocate(width * sizeof(Row), "rows");
+  b.ancestors = device.allocate(width * (kMaxTreeDepth + 1) * word, "ancestors");
+  b.head_rows = device.allocate(head_rows * word, "head rows");
+  b.moves = device.allocate(kMaxKvMoves * 2 * word, "K/V moves");
+
+  const std::vector<float> rotation = rotation_table(config, limits.context);
+  b.rotation = device.allocate(rotation.size() * sizeof(float), "rotation");
+  device.write(*b.rotation, 0, as_bytes_of(rotation));
+
+  b.x = device.allocate(width * config.hidden * sizeof(float), "x");
+  b.qkv = device.allocate(width * (config.q_width() + 2 * config.kv_width()) * sizeof(float), "qkv");
+  b.q = device.allocate(width * config.q_width() * sizeof(float), "q");
+  b.normed = device.allocate_panel(limits.max_width, config.hidden, "normed");
+  b.attended = device.allocate_panel(limits.max_width, config.q_width(), "attended");
+  b.gated = device.allocate_panel(limits.max_width, config.ffn, "gated");
+  b.selected = device.allocate_panel(limits.head_rows, config.hidden, "selected");
+
+  if (limits.taps > 0) b.taps = device.allocate(width * limits.taps * config.hidden * sizeof(float), "taps");
+  b.logits = device.allocate(head_rows * config.vocab * sizeof(float), "logits");
+  b.best = device.allocate(head_rows * 2 * word, "best");
+  return b;
+}
+
+}  // namespace canopy

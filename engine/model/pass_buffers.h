@@ -1,0 +1,39 @@
+#pragma once
+// Everything a pass works in besides weights and cache. W is at most limits.max_width, R at most limits.head_rows.
+
+#include <memory>
+
+#include "engine/compute/device.h"
+#include "engine/format/model_config.h"
+#include "engine/model/memory_plan.h"
+
+namespace canopy {
+
+struct PassBuffers {
+  // Inputs, written before each run.
+  std::unique_ptr<Buffer> rows;       // Row [W]
+  std::unique_ptr<Buffer> ancestors;  // uint32 [W * (kMaxTreeDepth + 1)]
+  std::unique_ptr<Buffer> head_rows;  // uint32 [R]: the rows whose logits are wanted
+  std::unique_ptr<Buffer> moves;      // uint32 [kMaxKvMoves, 2]
+
+  // Constant.
+  std::unique_ptr<Buffer> rotation;  // [context, D/2, 2]
+
+  // Activations.
+  std::unique_ptr<Buffer> x;        // [W, H] residual stream
+  std::unique_ptr<Buffer> qkv;      // [W, Q + 2K]
+  std::unique_ptr<Buffer> q;        // [W, Q]
+  std::unique_ptr<Panel> normed;    // [W, H]
+  std::unique_ptr<Panel> attended;  // [W, Q]
+  std::unique_ptr<Panel> gated;     // [W, F]
+  std::unique_ptr<Panel> selected;  // [R, H]
+
+  // Outputs.
+  std::unique_ptr<Buffer> taps;    // [W, taps * H], null without taps
+  std::unique_ptr<Buffer> logits;  // [R, V]
+  std::unique_ptr<Buffer> best;    // uint32 [R, 2]: id and bits of its logit
+};
+
+PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits);
+
+}  // namespace canopy

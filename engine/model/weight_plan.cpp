@@ -1,0 +1,147 @@
+#include "engine/model/weight_plan.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/base/checked.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/format/dequantize.h"
+
+namespace canopy {
+namespace {
+
+/// The device's type for a file's type, where it has one.
+std::optional<WeightType> device_type(TensorType type) {
+  switch (type) {
+    case TensorType::f32: return WeightType::f32;
+    case TensorType::f16: return WeightType::f16;
+    case TensorType::bf16: return WeightType::bf16;
+    case TensorType::q8_0: return WeightType::q8_0;
+    case TensorType::q4_1: return WeightType::q4_1;
+    default: return std::nullopt;
+  }
+}
+
+bool same_type(std::span<const TensorView* const> parts) {
+  return std::all_of(parts.begin(), parts.end(), [&](const TensorView* part) { return part->type == parts[0]->type; });
+}
+
+MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
+  for (const TensorView* part : parts) {
+    if (!can_dequantize(part->type)) {
+      throw bad_input("The tensor " + quoted_name(part->name) + " is stored as " + std::string(to_string(part->type)) +
+                      ", which cannot be decoded; supported: " + dequantizable_types() + ".");
+    }
+  }
+  MatrixPlan plan{std::move(name), std::move(parts), WeightType::f32, layout};
+  // f32 holds every decoded value exactly, whatever the file's type; nothing smaller does.
+  if (same_type(plan.parts)) plan.type = device_type(plan.parts[0]->type).value_or(WeightType::f32);
+  return plan;
+}
+
+/// Sums up while the plan is made.
+class Planner {
+ public:
+  Planner(const ModelFile& file, const Device& device) : file_(file), config_(file.config()), device_(device) {}
+
+  WeightPlan plan() {
+    const uint64_t hidden = config_.hidden;
+    plan_.token_embd = add("token_embd", {&file_.require("token_embd", config_.vocab, hidden)});
+    for (uint32_t n = 0; n < config_.layers; ++n) plan_.layers.push_back(layer(n));
+    if (config_.tied_head) {
+      plan_.weight_elements += hidden * config_.vocab;
+    } else {
+      plan_.output.push_back(add("output", {&file_.require("output", config_.vocab, hidden)}));
+    }
+    plan_.weight_elements -= hidden * config_.vocab;  // the embedding is looked up, not multiplied
+    const uint64_t norms = uint64_t{config_.layers} * (2 * hidden + 2 * config_.head_dim) + hidden;
+    plan_.device_bytes += norms * sizeof(float);
+    if (converted_ > 0) warn_of_conversion();
+    return std::move(plan_);
+  }
+
+ private:
+  LayerPlan layer(uint32_t n) {
+    const std::string prefix = "blk." + std::to_string(n) + ".";
+    const auto tensor = [&](const char* name, uint64_t rows, uint64_t cols) {
+      return &file_.require(prefix + name, rows, cols);
+    };
+    const uint64_t hidden = config_.hidden;
+    const TensorView* q = tensor("attn_q", config_.q_width(), hidden);
+    const TensorView* k = tensor("attn_k", config_.kv_width(), hidden);
+    const TensorView* v = tensor("attn_v", config_.kv_width(), hidden);
+    const TensorView* gate = tensor("ffn_gate", config_.ffn, hidden);
+    const TensorView* up = tensor("ffn_up", config_.ffn, hidden);
+    LayerPlan layer;
+    if (const std::vector<const TensorView*> qkv = {q, k, v}; same_type(qkv)) {
+      layer.qkv.push_back(add(prefix + "attn_qkv", qkv));
+    } else {
+      for (const TensorView* part : qkv) layer.qkv.push_back(add(part->name, {part}));
+    }
+    layer.attn_output = add(prefix + "attn_output", {tensor("attn_output", hidden, config_.q_width())});
+    layer.gate_up = add(prefix + "ffn_gate_up", {gate, up}, WeightLayout::paired);
+    layer.ffn_down = add(prefix + "ffn_down", {tensor("ffn_down", hidden, config_.ffn)});
+    return layer;
+  }
+
+  MatrixPlan add(std::string name, std::vector<const TensorView*> parts, WeightLayout layout = WeightLayout::stacked) {
+    MatrixPlan matrix = plan_matrix(std::move(name), std::move(parts), layout);
+    for (const TensorView* part : matrix.parts) {
+      plan_.weight_elements += part->elements();
+      if (matrix.converts(*part)) {
+        ++converted_;
+        converted_type_ = part->type;
+        converted_bytes_ += part->elements() * sizeof(float);
+      }
+    }
+    plan_.file_bytes = checked_add(plan_.file_bytes, matrix.file_bytes(), "size of the weights");
+    plan_.device_bytes = checked_add(plan_.device_bytes, device_.weight_bytes(matrix.device_parts(), matrix.layout),
+                                     "size of the weights");
+    return matrix;
+  }
+
+  void warn_of_conversion() {
+    plan_.warnings.push_back(std::to_string(converted_) + " tensors, for example of type " +
+                             std::string(to_string(converted_type_)) +
+                             ", have no kernel in the combination the file holds them in; they are kept as F32, which "
+                             "changes no value but takes " +
+                             std::to_string(converted_bytes_ >> 20) + " MiB.");
+  }
+
+  const ModelFile& file_;
+  const ModelConfig& config_;
+  const Device& device_;
+  WeightPlan plan_;
+  uint64_t converted_ = 0;
+  uint64_t converted_bytes_ = 0;
+  TensorType converted_type_ = TensorType::f32;
+};
+
+}  // namespace
+
+bool MatrixPlan::converts(const TensorView& part) const {
+  return device_type(part.type) != type;
+}
+
+uint64_t MatrixPlan::file_bytes() const {
+  uint64_t bytes = 0;
+  for (const TensorView* part : parts) bytes += part->bytes.size();
+  return bytes;
+}
+
+std::vector<WeightPart> MatrixPlan::device_parts() const {
+  std::vector<WeightPart> result;
+  for (const TensorView* part : parts) {
+    result.push_back({type, checked_cast<uint32_t>(part->rows(), "number of rows of " + part->name),
+                      checked_cast<uint32_t>(part->cols(), "number of columns of " + part->name),
+                      converts(*part) ? std::span<const std::byte>() : part->bytes});
+  }
+  return result;
+}
+
+WeightPlan plan_weights(const ModelFile& file, const Device& device) {
+  return Planner(file, device).plan();
+}
+
+}  // namespace canopy

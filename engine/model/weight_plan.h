@@ -1,0 +1,47 @@
+#pragma once
+// Which tensors of a file become which matrix on the device, and in which type: decided before anything is allocated.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/compute/device.h"
+#include "engine/format/model_file.h"
+
+namespace canopy {
+
+/// One matrix on the device. Views point into the ModelFile it was planned from.
+struct MatrixPlan {
+  std::string name;
+  std::vector<const TensorView*> parts;
+  WeightType type = WeightType::f32;
+  WeightLayout layout = WeightLayout::stacked;
+
+  /// A part is stored in another type in the file and is decoded to `type`, which is then f32: nothing is lost.
+  bool converts(const TensorView& part) const;
+  uint64_t file_bytes() const;
+  /// What Device::weight_bytes and make_weight take. Parts that are converted have no data.
+  std::vector<WeightPart> device_parts() const;
+};
+
+struct LayerPlan {
+  std::vector<MatrixPlan> qkv;  // one stacked [Q + 2K, H], or q, k and v where their types differ
+  MatrixPlan attn_output;       // [H, Q]
+  MatrixPlan gate_up;           // paired [2F, H]
+  MatrixPlan ffn_down;          // [H, F]
+};
+
+struct WeightPlan {
+  MatrixPlan token_embd;  // [V, H]
+  std::vector<LayerPlan> layers;
+  std::vector<MatrixPlan> output;  // [V, H]; empty where the head is tied to the embedding
+  uint64_t file_bytes = 0;         // of the matrices
+  uint64_t device_bytes = 0;       // matrices and norms
+  uint64_t weight_elements = 0;  // that one row is multiplied with: all matrices, the head included, not the embedding
+  std::vector<std::string> warnings;
+};
+
+/// Throws bad_input where a tensor cannot be decoded or a dimension exceeds what a device can index.
+WeightPlan plan_weights(const ModelFile& file, const Device& device);
+
+}  // namespace canopy

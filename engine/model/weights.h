@@ -1,0 +1,45 @@
+#pragma once
+// The weights of a model on a device, under the names of the papers (H hidden, Q heads*D, K kv_heads*D, F ffn, V
+// vocab).
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/compute/device.h"
+#include "engine/format/model_file.h"
+#include "engine/model/weight_plan.h"
+
+namespace canopy {
+
+struct LayerWeights {
+  std::unique_ptr<Buffer> attn_norm;         // [H]
+  std::vector<std::unique_ptr<Weight>> qkv;  // one [Q + 2K, H], or [Q, H], [K, H], [K, H]
+  std::unique_ptr<Buffer> q_norm;            // [D], null where the architecture has none
+  std::unique_ptr<Buffer> k_norm;            // [D], likewise
+  std::unique_ptr<Weight> attn_output;       // [H, Q]
+  std::unique_ptr<Buffer> ffn_norm;          // [H]
+  std::unique_ptr<Weight> gate_up;           // [2F, H], rows of gate and up in turn
+  std::unique_ptr<Weight> ffn_down;          // [H, F]
+};
+
+struct Weights {
+  std::unique_ptr<Weight> token_embd;  // [V, H]
+  std::vector<LayerWeights> layers;
+  std::unique_ptr<Buffer> output_norm;  // [H]
+  std::unique_ptr<Weight> output;       // [V, H], null where the head is tied
+
+  const Weight& head() const { return output ? *output : *token_embd; }
+};
+
+struct LoadCallbacks {
+  std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of the file
+  std::function<bool()> keep_going;                             // asked before each tensor
+};
+
+/// Copies the matrices and norms to the device. Throws cancelled when keep_going says no, bad_input when the file
+/// changed under us or a norm holds a value that is not finite.
+Weights load_weights(const ModelFile& file, const WeightPlan& plan, Device& device, const LoadCallbacks& callbacks);
+
+}  // namespace canopy
