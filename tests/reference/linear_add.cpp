@@ -11,10 +11,10 @@ namespace canopy::reference {
 void linear_add(const LinearAddArgs& args) {
   const HostWeight& weight = host_weight(args.weight, "linear_add: weight");
   const uint32_t rows = weight.rows();
-  const HostPanel& in = host_panel(args.in, args.width, weight.cols(), "linear_add: in");
+  const HostPanel& in = read_panel(args.in, args.width, weight.cols(), "linear_add: in");
   const auto x = elements<float>(args.x, uint64_t{args.width} * rows, "linear_add: x");
   const auto norm = elements<float>(args.norm.weight, rows, "linear_add: norm weight");
-  HostPanel& out = host_panel(args.out, args.width, rows, "linear_add: out");
+  HostPanel& out = written_panel(args.out, args.width, rows, "linear_add: out");
   std::span<float> tap;
   if (args.tap != nullptr) {
     tap = elements<float>(args.tap, uint64_t{args.width} * args.tap_stride, "linear_add: tap");

@@ -79,18 +79,26 @@ const HostBuffer& host_buffer(const Buffer* buffer, uint64_t bytes, std::string_
   return host;
 }
 
-const HostPanel& host_panel(const Panel* panel, uint32_t width, uint32_t cols, std::string_view what) {
+const HostPanel& read_panel(const Panel* panel, uint32_t width, uint32_t cols, std::string_view what) {
   const auto& host = own<const HostPanel>(panel, what);
   const std::string name(what);
   require(host.cols() == cols,
           name + " has " + std::to_string(host.cols()) + " columns; needed: " + std::to_string(cols) + ".");
-  require(width >= 1 && width <= host.max_width(), name + " is used at width " + std::to_string(width) +
-                                                       "; allowed: 1 to " + std::to_string(host.max_width()) + ".");
+  require(width == host.written_width, name + " was written at width " + std::to_string(host.written_width) +
+                                           " and is read at width " + std::to_string(width) +
+                                           "; both must be the same.");
   return host;
 }
 
-HostPanel& host_panel(Panel* panel, uint32_t width, uint32_t cols, std::string_view what) {
-  return const_cast<HostPanel&>(host_panel(static_cast<const Panel*>(panel), width, cols, what));
+HostPanel& written_panel(Panel* panel, uint32_t width, uint32_t cols, std::string_view what) {
+  auto& host = own<HostPanel>(panel, what);
+  const std::string name(what);
+  require(host.cols() == cols,
+          name + " has " + std::to_string(host.cols()) + " columns; needed: " + std::to_string(cols) + ".");
+  require(width >= 1 && width <= host.max_width(), name + " is written at width " + std::to_string(width) +
+                                                       "; allowed: 1 to " + std::to_string(host.max_width()) + ".");
+  host.written_width = width;
+  return host;
 }
 
 const HostWeight& host_weight(const Weight* weight, std::string_view what) {

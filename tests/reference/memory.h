@@ -59,6 +59,9 @@ class HostPanel : public Panel {
   double& sum_of_squares(uint32_t w) { return sums_[w]; }
   double sum_of_squares(uint32_t w) const { return sums_[w]; }
 
+  /// The width this panel was last written at, the only one it may be read at: a backend's layout may depend on it.
+  uint32_t written_width = 0;
+
   /// 1 / sqrt(mean of squares + eps), or 1 where eps is 0: no norm.
   double norm_scale(uint32_t w, float eps) const;
 
@@ -111,8 +114,10 @@ std::span<T> elements(Buffer* buffer, uint64_t count, std::string_view what);
 template <class T>
 std::span<const T> elements(const Buffer* buffer, uint64_t count, std::string_view what);
 
-HostPanel& host_panel(Panel* panel, uint32_t width, uint32_t cols, std::string_view what);
-const HostPanel& host_panel(const Panel* panel, uint32_t width, uint32_t cols, std::string_view what);
+/// A panel that the op writes at this width.
+HostPanel& written_panel(Panel* panel, uint32_t width, uint32_t cols, std::string_view what);
+/// A panel that the op reads; the op before must have written it at the same width.
+const HostPanel& read_panel(const Panel* panel, uint32_t width, uint32_t cols, std::string_view what);
 const HostWeight& host_weight(const Weight* weight, std::string_view what);
 HostKv& host_kv(KvLayer* layer, const KvShape& shape, std::string_view what);
 const HostKv& host_kv(const KvLayer* layer, const KvShape& shape, std::string_view what);

@@ -121,7 +121,8 @@ class ReferenceDevice : public Device {
   }
 
   std::vector<float> read_panel(const Panel& panel, uint32_t width) override {
-    const HostPanel& host = host_panel(&panel, width, panel.cols(), "read_panel: panel");
+    require(width <= panel.max_width(), "read_panel: the panel has fewer rows.");
+    const auto& host = dynamic_cast<const HostPanel&>(panel);
     return {host.row(0), host.row(0) + size_t{width} * panel.cols()};
   }
   void write_panel(Panel& panel, uint32_t width, std::span<const float> values) override;
@@ -173,7 +174,7 @@ std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart>
 }
 
 void ReferenceDevice::write_panel(Panel& panel, uint32_t width, std::span<const float> values) {
-  HostPanel& host = host_panel(&panel, width, panel.cols(), "write_panel: panel");
+  HostPanel& host = written_panel(&panel, width, panel.cols(), "write_panel: panel");
   require(values.size() == size_t{width} * panel.cols(), "write_panel: the values are not [width, cols].");
   std::copy(values.begin(), values.end(), host.row(0));
   for (uint32_t w = 0; w < width; ++w) host.sum_of_squares(w) = sum_of_squares(host.row(w), panel.cols());

@@ -10,8 +10,8 @@ namespace canopy::reference {
 void select(const SelectArgs& args) {
   require(args.in != nullptr, "select: in is missing.");
   const uint32_t cols = args.in->cols();
-  const HostPanel& in = host_panel(args.in, args.width, cols, "select: in");
-  HostPanel& out = host_panel(args.out, args.count, cols, "select: out");
+  const HostPanel& in = read_panel(args.in, args.width, cols, "select: in");
+  HostPanel& out = written_panel(args.out, args.count, cols, "select: out");
   const auto index = elements<uint32_t>(args.index, args.count, "select: index");
   require(args.out != args.in, "select: in and out are the same panel.");
 
