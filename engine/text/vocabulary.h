@@ -23,7 +23,6 @@ struct VocabularyData {
   std::vector<int32_t> types;            // TokenType by id; empty: all normal
   std::optional<uint32_t> bos, eos, unknown, padding;
   bool add_bos = false;                     // whether a raw prompt starts with bos
-  bool add_eos = false;                     // whether a raw prompt ends with eos
   std::optional<Normalizer> normalizer;     // absent: what the pre-tokenizer's name implies (NFC for Qwen's)
   std::optional<bool> ignore_merges;        // a piece that is a whole token stays one; absent: by the name as well
   std::optional<uint32_t> token_less_byte;  // stands for a byte without a token of its own; absent: the byte is dropped

@@ -17,7 +17,6 @@ std::unique_ptr<Tokenizer> gguf_tokenizer(const std::filesystem::path& path) {
   data.unknown = source.unknown;
   data.padding = source.padding;
   data.add_bos = source.add_bos.value_or(false);
-  data.add_eos = source.add_eos.value_or(false);
   data.chat_template = source.chat_template;
   return Tokenizer::from_vocabulary(data);
 }
