@@ -72,7 +72,8 @@ class GgufFile {
 
   std::span<const GgufValue> metadata() const { return metadata_; }
   /// Tensors under the names in the file, in file order; shape[0] is the slowest dimension.
-  std::span<const TensorView> tensors() const { return tensors_; }
+  std::span<const TensorView> tensors() const& { return tensors_; }
+  std::span<const TensorView> tensors() && = delete;  // would outlive its file
 
   /// Null when there is no such key.
   const GgufValue* find(std::string_view key) const;

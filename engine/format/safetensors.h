@@ -25,7 +25,8 @@ class SafetensorsFile {
 
   const MappedFile& file() const { return file_; }
   /// In the order of their bytes, under the names in the file.
-  std::span<const TensorView> tensors() const { return tensors_; }
+  std::span<const TensorView> tensors() const& { return tensors_; }
+  std::span<const TensorView> tensors() && = delete;  // would outlive its file
   /// The header's __metadata__.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
@@ -47,7 +48,8 @@ class SafetensorsFolder {
 
   std::span<const SafetensorsFile> files() const { return files_; }
   /// All shards' tensors; no name occurs twice.
-  std::span<const TensorView> tensors() const { return tensors_; }
+  std::span<const TensorView> tensors() const& { return tensors_; }
+  std::span<const TensorView> tensors() && = delete;  // would outlive its file
 
  private:
   void add(const std::filesystem::path& path);
