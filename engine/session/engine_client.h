@@ -76,8 +76,8 @@ struct PrefillProgress {
 struct TextDelta {
   uint64_t reply_id = 0;
   std::string text;
-  uint32_t reply_tokens = 0;  // so far
-  uint32_t context_used = 0;  // positions
+  uint32_t reply_tokens = 0;     // so far
+  uint32_t context_used = 0;     // positions
   double tokens_per_second = 0;  // decoding only
 };
 
@@ -98,8 +98,8 @@ struct ReplyFinished {
 /// Something the user must know. The engine lives on.
 struct Failure {
   ErrorKind kind = ErrorKind::bad_input;
-  std::string title;   // what failed, e.g. "The model could not be opened"
-  std::string detail;  // actual and allowed values, and what to do
+  std::string title;      // what failed, e.g. "The model could not be opened"
+  std::string detail;     // actual and allowed values, and what to do
   uint64_t reply_id = 0;  // 0 when no reply was under way
 };
 

@@ -1,0 +1,31 @@
+#include "engine/session/device_factory.h"
+
+#include "engine/base/error.h"
+#include "engine/vulkan/instance.h"
+#if __has_include("engine/vulkan/vulkan_device.h")
+#include "engine/vulkan/vulkan_device.h"
+#define CANOPY_HAS_VULKAN_DEVICE
+#endif
+
+namespace canopy {
+
+std::unique_ptr<Device> open_device(const std::string& selector) {
+#ifdef CANOPY_HAS_VULKAN_DEVICE
+  VulkanDeviceOptions options;
+  options.selector = selector;
+  return open_vulkan_device(options);
+#else
+  throw Error(ErrorKind::unavailable, "This build has no compute backend for device \"" + selector + "\".");
+#endif
+}
+
+std::vector<DeviceChoice> list_devices() {
+  std::vector<DeviceChoice> choices;
+  for (const vk::DeviceReport& report : vk::Instance().list_devices()) {
+    choices.push_back({std::to_string(report.index), report.name, std::string(vk::to_string(report.type)),
+                       report.usable, report.reason});
+  }
+  return choices;
+}
+
+}  // namespace canopy

@@ -1,0 +1,42 @@
+#include "engine/session/engine_thread.h"
+
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/session/device_factory.h"
+#include "engine/session/engine_worker.h"
+
+namespace canopy {
+
+EngineThread::EngineThread(EngineBackend backend) : worker_(std::make_unique<Worker>(std::move(backend))) {}
+
+EngineThread::~EngineThread() = default;
+
+void EngineThread::post(Command command) {
+  worker_->post(std::move(command));
+}
+
+std::vector<Event> EngineThread::poll() {
+  return worker_->poll();
+}
+
+void EngineThread::set_wake(std::function<void()> wake) {
+  worker_->set_wake(std::move(wake));
+}
+
+std::vector<DeviceChoice> EngineThread::devices() const {
+  return worker_->devices();
+}
+
+std::unique_ptr<EngineClient> make_engine() {
+  const auto list = []() -> std::vector<DeviceChoice> {
+    try {
+      return list_devices();
+    } catch (const Error& e) {
+      return {{"", "No Vulkan device", "none", false, e.what()}};
+    }
+  };
+  return std::make_unique<EngineThread>(EngineBackend{open_device, list});
+}
+
+}  // namespace canopy

@@ -1,0 +1,280 @@
+#include "engine/session/engine_worker.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+
+namespace canopy {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kTextInterval{33};  // a window shows at most 30 new texts a second
+
+/// Whatever left a command, as an Error: the thread must survive all of it.
+Error as_error(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& e) {
+    return e;
+  } catch (const std::bad_alloc&) {
+    return out_of_memory("The computer's main memory is exhausted.");
+  } catch (const std::exception& e) {
+    return bad_input(std::string("Unexpected: ") + e.what());
+  }
+}
+
+const char* load_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::bad_input: return "The model could not be opened";
+    case ErrorKind::out_of_memory: return "The model does not fit into memory";
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::unavailable: return "The device is not available";
+    case ErrorKind::cancelled: return "Loading was cancelled";
+  }
+  return "";
+}
+
+const char* reply_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::unavailable: return "There is no model to answer";
+    case ErrorKind::out_of_memory: return "Memory ran out during the reply";
+    default: return "The reply could not be written";
+  }
+}
+
+Failure failure_of(const Error& error, const char* title, uint64_t reply_id) {
+  return {error.kind(), title, printable(error.what(), 4096, LineBreaks::keep), reply_id};
+}
+
+/// Merges an event into the last waiting one where only the newest state matters, so that a front end which does not
+/// poll for a while does not pile up memory.
+bool merge_into(Event& last, const Event& event) {
+  if (const auto* text = std::get_if<TextDelta>(&event)) {
+    auto* before = std::get_if<TextDelta>(&last);
+    if (before == nullptr || before->reply_id != text->reply_id) return false;
+    std::string joined = std::move(before->text) + text->text;
+    *before = *text;
+    before->text = std::move(joined);
+    return true;
+  }
+  const bool same_load = std::holds_alternative<LoadProgress>(event) && std::holds_alternative<LoadProgress>(last) &&
+                         std::get<LoadProgress>(event).stage == std::get<LoadProgress>(last).stage;
+  const bool same_prefill = std::holds_alternative<PrefillProgress>(event) &&
+                            std::holds_alternative<PrefillProgress>(last) &&
+                            std::get<PrefillProgress>(event).reply_id == std::get<PrefillProgress>(last).reply_id;
+  if (same_load || same_prefill) last = event;
+  return same_load || same_prefill;
+}
+
+}  // namespace
+
+EngineThread::Worker::Worker(EngineBackend backend) : backend_(std::move(backend)) {
+  devices_ = backend_.list_devices();
+  thread_ = std::thread([this] { run(); });
+}
+
+EngineThread::Worker::~Worker() {
+  {
+    const std::lock_guard lock(commands_mutex_);
+    quitting_ = true;
+  }
+  commands_ready_.notify_all();
+  thread_.join();
+}
+
+void EngineThread::Worker::post(Command command) {
+  {
+    const std::lock_guard lock(commands_mutex_);
+    const uint64_t number = posted_++;
+    if (std::holds_alternative<StopReply>(command)) {
+      stopped_before_ = number;
+      return;
+    }
+    if (std::holds_alternative<CancelLoad>(command)) {
+      cancelled_before_ = number;
+      return;
+    }
+    commands_.push_back({number, std::move(command)});
+  }
+  commands_ready_.notify_one();
+}
+
+std::vector<Event> EngineThread::Worker::poll() {
+  const std::lock_guard lock(events_mutex_);
+  return std::exchange(events_, {});
+}
+
+void EngineThread::Worker::set_wake(std::function<void()> wake) {
+  const std::lock_guard lock(wake_mutex_);
+  wake_ = std::move(wake);
+}
+
+void EngineThread::Worker::publish(Event event) {
+  {
+    const std::lock_guard lock(events_mutex_);
+    if (events_.empty() || !merge_into(events_.back(), event)) events_.push_back(std::move(event));
+  }
+  const std::lock_guard lock(wake_mutex_);
+  if (wake_) wake_();
+}
+
+void EngineThread::Worker::run() {
+  while (const std::optional<Numbered> item = next()) handle(*item);
+  current_.reset();
+}
+
+std::optional<EngineThread::Worker::Numbered> EngineThread::Worker::next() {
+  std::unique_lock lock(commands_mutex_);
+  commands_ready_.wait(lock, [this] { return quitting_ || !commands_.empty(); });
+  if (quitting_) return std::nullopt;
+  Numbered item = std::move(commands_.front());
+  commands_.pop_front();
+  return item;
+}
+
+void EngineThread::Worker::handle(const Numbered& item) {
+  if (const auto* command = std::get_if<LoadModel>(&item.command)) load(*command, item.number);
+  if (const auto* command = std::get_if<Generate>(&item.command)) generate(*command, item.number);
+}
+
+// ---- loading --------------------------------------------------------------------------------------------------------
+
+void EngineThread::Worker::load(const LoadModel& command, uint64_t number) {
+  try {
+    std::optional<Current> opened;
+    try {
+      opened = open(command, number);
+    } catch (const Error& e) {
+      // Freeing the old model helps only where it lives.
+      if (e.kind() != ErrorKind::out_of_memory || !current_ || current_->selector != command.device) throw;
+    }
+    if (!opened) opened = open_in_freed_memory(command, number);
+    const ModelReady ready = opened->model->describe();
+    current_ = std::move(opened);
+    publish(ready);
+  } catch (...) {
+    load_failed(as_error(std::current_exception()));
+  }
+}
+
+EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& command, uint64_t number) {
+  Current opened;
+  opened.selector = command.device;
+  opened.request = command;
+  const auto progress = [this](const LoadProgress& step) { publish(step); };
+  const auto keep_going = [this, number] { return !is_cancelled(number); };
+  if (!keep_going()) throw cancelled("Loading was cancelled.");
+  if (current_ && current_->selector == command.device) {
+    opened.device = current_->device;
+  } else {
+    progress({"Opening the device", 0, 0});
+    opened.device = backend_.open_device(command.device);
+  }
+  const CacheType cache = command.f32_kv ? CacheType::f32 : CacheType::f16;
+  OpenRequest request;
+  request.path = command.path;
+  request.cache_type = cache;
+  request.context = command.context;
+  try {
+    opened.model = LoadedModel::open(*opened.device, request, {progress, keep_going});
+  } catch (const Error& e) {
+    device_lost_ = e.kind() == ErrorKind::device_lost && current_ && current_->device == opened.device;
+    throw;
+  }
+  return opened;
+}
+
+/// Both models together do not fit: the old one makes room, and comes back if the new one cannot be had all the same.
+EngineThread::Worker::Current EngineThread::Worker::open_in_freed_memory(const LoadModel& command, uint64_t number) {
+  const LoadModel previous = current_->request;
+  current_->model.reset();
+  try {
+    return open(command, number);
+  } catch (...) {
+    if (!device_lost_ && !quitting_) restore(previous);
+    throw;
+  }
+}
+
+void EngineThread::Worker::restore(const LoadModel& request) {
+  try {
+    constexpr uint64_t never_cancelled = ~uint64_t{0};
+    publish(LoadProgress{"Bringing the previous model back", 0, 0});
+    current_ = open(request, never_cancelled);
+  } catch (...) {
+    current_.reset();  // the next reply says that there is no model
+  }
+}
+
+void EngineThread::Worker::load_failed(const Error& error) {
+  if (device_lost_) {
+    current_.reset();
+    device_lost_ = false;
+  }
+  publish(failure_of(error, load_title(error.kind()), 0));
+}
+
+// ---- replies --------------------------------------------------------------------------------------------------------
+
+void EngineThread::Worker::generate(const Generate& command, uint64_t number) {
+  try {
+    write_reply(command, number);
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
+    // Nothing on a lost device can be used again; the conversation is the front end's, so loading anew goes on with it.
+    if (error.kind() == ErrorKind::device_lost) current_.reset();
+    publish(failure_of(error, reply_title(error.kind()), command.reply_id));
+  }
+}
+
+void EngineThread::Worker::write_reply(const Generate& command, uint64_t number) {
+  if (!current_) throw Error(ErrorKind::unavailable, "No model is loaded: open a model first.");
+  LoadedModel& model = *current_->model;
+  const std::vector<uint32_t> prompt = model.prompt_ids(command.turns, command.raw_prompt);
+
+  ReplySettings settings;
+  settings.sampling = command.sampling;
+  settings.max_tokens = command.max_tokens;
+  settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
+                                                      [](const ChatTurn& t) { return t.role == "assistant"; }));
+
+  TextDelta pending;
+  pending.reply_id = command.reply_id;
+  text_published_ = {};
+  ReplyCallbacks callbacks;
+  callbacks.keep_going = [&] { return !is_stopped(number); };
+  callbacks.prefill = [&](uint32_t done, uint32_t total) { publish(PrefillProgress{command.reply_id, done, total}); };
+  callbacks.token = [&](const ReplyProgress& progress) {
+    pending.text += progress.text;
+    pending.reply_tokens = progress.reply_tokens;
+    pending.context_used = progress.context_used;
+    pending.tokens_per_second = progress.tokens_per_second;
+    publish_text(pending, false);
+  };
+  try {
+    const Reply reply = model.session->reply(prompt, settings, callbacks);
+    if (!reply.ids.empty()) publish_text(pending, true);
+    publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
+                          static_cast<uint32_t>(reply.ids.size()),
+                          static_cast<uint32_t>(model.session->committed().size()), reply.prefill_ms, reply.decode_ms,
+                          reply.tokens_per_second()});
+  } catch (...) {
+    if (!pending.text.empty()) publish_text(pending, true);
+    throw;
+  }
+}
+
+void EngineThread::Worker::publish_text(TextDelta& pending, bool now) {
+  const auto time = Clock::now();
+  if (!now && time - text_published_ < kTextInterval) return;
+  text_published_ = time;
+  publish(pending);
+  pending.text.clear();
+}
+
+}  // namespace canopy

@@ -1,0 +1,87 @@
+#pragma once
+// The inside of EngineThread: the queues on both sides of the thread, and what the thread does with a command.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "engine/session/engine_thread.h"
+#include "engine/session/loaded_model.h"
+
+namespace canopy {
+
+class EngineThread::Worker {
+ public:
+  explicit Worker(EngineBackend backend);
+  ~Worker();
+
+  void post(Command command);
+  std::vector<Event> poll();
+  void set_wake(std::function<void()> wake);
+  const std::vector<DeviceChoice>& devices() const { return devices_; }
+
+ private:
+  /// Commands are numbered in the order they were posted: a StopReply ends the replies posted before it, running or
+  /// waiting, and none posted after it. CancelLoad likewise.
+  struct Numbered {
+    uint64_t number = 0;
+    Command command;
+  };
+
+  /// Model before device: the members are destroyed in reverse.
+  struct Current {
+    std::string selector;
+    std::shared_ptr<Device> device;
+    LoadModel request;
+    std::unique_ptr<LoadedModel> model;
+  };
+
+  void run();
+  std::optional<Numbered> next();
+  void handle(const Numbered& item);
+  bool is_stopped(uint64_t number) const { return quitting_ || number < stopped_before_; }
+  bool is_cancelled(uint64_t number) const { return quitting_ || number < cancelled_before_; }
+
+  void load(const LoadModel& command, uint64_t number);
+  Current open(const LoadModel& command, uint64_t number);
+  Current open_in_freed_memory(const LoadModel& command, uint64_t number);
+  void restore(const LoadModel& request);
+  void load_failed(const Error& error);
+
+  void generate(const Generate& command, uint64_t number);
+  void write_reply(const Generate& command, uint64_t number);
+  void publish_text(TextDelta& pending, bool now);
+
+  void publish(Event event);
+
+  EngineBackend backend_;
+  std::vector<DeviceChoice> devices_;
+
+  std::mutex commands_mutex_;
+  std::condition_variable commands_ready_;
+  std::deque<Numbered> commands_;
+  uint64_t posted_ = 0;
+  std::atomic<uint64_t> stopped_before_{0};
+  std::atomic<uint64_t> cancelled_before_{0};
+  std::atomic<bool> quitting_{false};
+
+  std::mutex events_mutex_;
+  std::vector<Event> events_;
+  std::mutex wake_mutex_;
+  std::function<void()> wake_;
+
+  // Of the thread alone.
+  std::optional<Current> current_;
+  bool device_lost_ = false;
+  std::chrono::steady_clock::time_point text_published_;
+
+  std::thread thread_;
+};
+
+}  // namespace canopy

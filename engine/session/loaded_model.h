@@ -1,0 +1,52 @@
+#pragma once
+// Everything it takes to answer: a model on a device, its tokenizer and a conversation.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/compute/device.h"
+#include "engine/format/model_config.h"
+#include "engine/model/model.h"
+#include "engine/session/engine_client.h"
+#include "engine/session/self_test.h"
+#include "engine/session/text_model.h"
+#include "engine/session/text_session.h"
+
+namespace canopy {
+
+struct OpenRequest {
+  std::string path;  // a GGUF file or a Hugging Face folder
+  CacheType cache_type = CacheType::f16;
+  uint32_t context = 0;   // 0 chooses from the model and from memory
+  bool self_test = true;  // check exactness on this device
+  uint32_t max_width = 128;
+};
+
+struct OpenCallbacks {
+  std::function<void(const LoadProgress&)> progress;
+  std::function<bool()> keep_going;
+};
+
+/// Belongs to one thread. The device must outlive it.
+struct LoadedModel {
+  std::string file_name;  // last component of the path, safe to show
+  TextModel text;
+  std::unique_ptr<Model> model;
+  std::optional<SelfTestReport> self_test;
+  std::unique_ptr<TextSession> session;
+
+  /// Throws bad_input with the path in front, out_of_memory, cancelled or device_lost.
+  static std::unique_ptr<LoadedModel> open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks);
+
+  /// What a front end shows of it.
+  ModelReady describe() const;
+
+  /// The ids of a conversation, or of a raw prompt where there are no turns.
+  std::vector<uint32_t> prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt) const;
+};
+
+}  // namespace canopy

@@ -1,0 +1,144 @@
+#include "engine/session/self_test.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+namespace canopy {
+namespace {
+
+constexpr uint32_t kRows = 5;  // rows compared; they follow `base` positions of text
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+/// What a row leaves behind.
+struct RowResult {
+  std::vector<float> logits;
+  std::vector<float> kv;  // of all layers: keys, then values
+};
+
+class SelfTest {
+ public:
+  explicit SelfTest(Model& model) : model_(model) {
+    // A software device takes a second for 62 rows; elsewhere the rows straddle the first attention chunk's end.
+    const uint32_t wanted = model.device().info().is_software ? 14 : kAttentionChunk - 2;
+    base_ = std::min(wanted, model.limits().context - std::min(model.limits().context, kRows));
+  }
+
+  SelfTestReport run() {
+    const auto start = std::chrono::steady_clock::now();
+    SelfTestReport report;
+    if (!can_run()) {
+      report.sentence = "Exactness was not checked: the context or the width of a pass is too small for the check.";
+      return report;
+    }
+    prefill();
+    for (uint32_t i = 0; i < kRows; ++i) {
+      RowBatch batch;
+      add_text(batch, i);
+      compute(batch);
+      alone_.push_back(result_of(0, base_ + i));
+    }
+    compare_text(3);
+    compare_text(kRows);
+    compare_tree();
+    report.passed = difference_.empty();
+    report.sentence = report.passed ? "Exactness checked on this device: rows gave the same bits alone, in wider "
+                                      "passes and as nodes of a draft tree."
+                                    : "This device rounds differently in wider passes (" + difference_ +
+                                          "): drafted text may differ from plain decoding.";
+    report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return report;
+  }
+
+ private:
+  bool can_run() const {
+    const ModelLimits& limits = model_.limits();
+    return limits.context > kRows && limits.tree_slots >= kRows && limits.max_width >= kRows &&
+           limits.head_rows >= kRows;
+  }
+
+  /// Any text will do; neighbours differ.
+  uint32_t token(uint32_t position) const { return (position * 7919 + 13) % model_.config().vocab; }
+
+  void add_text(RowBatch& batch, uint32_t row) const { batch.add_text(token(base_ + row), base_ + row); }
+
+  void prefill() {
+    for (uint32_t first = 0; first < base_;) {
+      const uint32_t end = std::min(base_, first + model_.limits().max_width);
+      RowBatch batch;
+      for (; first < end; ++first) batch.add_text(token(first), first);
+      model_.run(batch, PassOutputs::nothing());
+    }
+  }
+
+  void compute(const RowBatch& batch) {
+    std::vector<uint32_t> rows;
+    for (uint32_t i = 0; i < batch.width(); ++i) rows.push_back(i);
+    logits_ = model_.run(batch, PassOutputs::logits_of(std::move(rows))).logits;
+  }
+
+  RowResult result_of(uint32_t row, uint32_t slot) const {
+    const uint32_t vocab = model_.config().vocab;
+    RowResult result;
+    const auto first = logits_.begin() + static_cast<std::ptrdiff_t>(row) * vocab;
+    result.logits.assign(first, first + vocab);
+    for (uint32_t layer = 0; layer < model_.config().layers; ++layer) {
+      for (const bool values : {false, true}) {
+        const std::vector<float> part = model_.read_kv(layer, values, slot, 1);
+        result.kv.insert(result.kv.end(), part.begin(), part.end());
+      }
+    }
+    return result;
+  }
+
+  void compare(uint32_t row_in_pass, uint32_t slot, uint32_t row, const std::string& what) {
+    const RowResult result = result_of(row_in_pass, slot);
+    if (!difference_.empty()) return;
+    if (!same_bits(result.logits, alone_[row].logits)) difference_ = "the logits of " + what;
+    if (!same_bits(result.kv, alone_[row].kv)) difference_ = "the keys and values of " + what;
+  }
+
+  void compare_text(uint32_t width) {
+    RowBatch batch;
+    for (uint32_t i = 0; i < width; ++i) add_text(batch, i);
+    compute(batch);
+    for (uint32_t i = 0; i < width; ++i) {
+      compare(i, base_ + i, i, "row " + std::to_string(i + 1) + " of " + std::to_string(width));
+    }
+  }
+
+  /// Root, a wrong child, the right child, a wrong grandchild, the right one: the right path is rows 0, 1, 2 of the
+  /// text.
+  void compare_tree() {
+    const uint32_t slots = model_.limits().context;
+    const auto wrong = [&](uint32_t row) { return (token(base_ + row) + 1) % model_.config().vocab; };
+    RowBatch batch;
+    batch.add_node(token(base_), slots, base_, -1);
+    batch.add_node(wrong(1), slots + 1, base_, 0);
+    batch.add_node(token(base_ + 1), slots + 2, base_, 0);
+    batch.add_node(wrong(2), slots + 3, base_, 1);
+    batch.add_node(token(base_ + 2), slots + 4, base_, 2);
+    compute(batch);
+    compare(0, slots, 0, "a tree's root");
+    compare(2, slots + 2, 1, "a tree's node of depth 1");
+    compare(4, slots + 4, 2, "a tree's node of depth 2");
+  }
+
+  Model& model_;
+  uint32_t base_ = 0;
+  std::vector<RowResult> alone_;
+  std::vector<float> logits_;  // of the pass just computed
+  std::string difference_;     // the first one
+};
+
+}  // namespace
+
+SelfTestReport run_self_test(Model& model) {
+  return SelfTest(model).run();
+}
+
+}  // namespace canopy

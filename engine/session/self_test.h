@@ -1,0 +1,21 @@
+#pragma once
+// Whether this device keeps the numeric contract (docs/architecture.md) with the model that was just loaded: compilers
+// have been seen to round one shader differently at different widths, and only the user's own device can tell.
+
+#include <string>
+
+#include "engine/model/model.h"
+
+namespace canopy {
+
+struct SelfTestReport {
+  bool passed = false;
+  std::string sentence;  // for the user: what was compared, or what differed first
+  double ms = 0;
+};
+
+/// Computes rows alone, in wider passes and as nodes of a draft tree, and compares logits and K/V bit by bit. Takes a
+/// few dozen rows' time and overwrites the start of the K/V cache, so it belongs before the first prompt.
+SelfTestReport run_self_test(Model& model);
+
+}  // namespace canopy

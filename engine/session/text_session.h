@@ -1,0 +1,86 @@
+#pragma once
+// One conversation with a model: what is in its K/V cache, and the loop that writes a reply.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "engine/session/engine_client.h"
+#include "engine/session/round_record.h"
+#include "engine/session/text_model.h"
+#include "engine/speculation/sampler.h"
+
+namespace canopy {
+
+struct ReplySettings {
+  SamplingSettings sampling;
+  uint32_t max_tokens = 512;              // at least 1
+  uint64_t turn = 0;                      // number of this reply in its conversation: part of the random stream
+  std::vector<std::string> stop_strings;  // beside those of the form of prompt
+};
+
+/// After each token of a reply.
+struct ReplyProgress {
+  std::string_view text;  // new text, whole characters; may be empty
+  uint32_t reply_tokens = 0;
+  uint32_t context_used = 0;  // positions in the cache
+  double tokens_per_second = 0;
+};
+
+/// All may be empty. They run on the caller's thread.
+struct ReplyCallbacks {
+  std::function<void(uint32_t done, uint32_t total)> prefill;  // tokens of the prompt
+  std::function<void(const ReplyProgress&)> token;
+  std::function<bool()> keep_going;  // asked between passes and within long ones; false ends the reply
+};
+
+struct Reply {
+  std::vector<uint32_t> ids;  // the stop token included
+  std::string text;           // without control tokens and stop strings
+  FinishReason reason = FinishReason::failed;
+  uint32_t prompt_tokens = 0;
+  uint32_t reused_tokens = 0;  // of the prompt, in the cache already
+  double prefill_ms = 0;       // up to and including the first token
+  double decode_ms = 0;        // all rounds
+  std::vector<RoundRecord> rounds;
+
+  /// Tokens that came out of rounds, per second of rounds; 0 without any. The first token belongs to the prefill.
+  double tokens_per_second() const;
+  /// Mean tokens emitted in a round; 0 without any.
+  double tau() const;
+};
+
+/// Not thread-safe. Model and text must outlive it.
+class TextSession {
+ public:
+  TextSession(Model& model, const TextModel& text);
+
+  /// Writes a reply to a prompt. What the prompt shares with the tokens in the cache is not computed again, and the
+  /// result is the same as if it were. Throws bad_input for an empty prompt, one longer than the context, ids outside
+  /// the vocabulary or wrong settings, and device_lost; the cache stays valid for what committed() says.
+  Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings, const ReplyCallbacks& callbacks = {});
+
+  /// Tokens whose K/V is in the cache: position i holds the i-th.
+  std::span<const uint32_t> committed() const { return committed_; }
+
+  /// Forgets the conversation.
+  void clear() { committed_.clear(); }
+
+  /// Rows of one pass while a prompt is read: less on a software device, where a pass takes long.
+  uint32_t prefill_chunk() const { return prefill_chunk_; }
+
+ private:
+  class Writer;
+
+  Model& model_;
+  const TextModel& text_;
+  uint32_t prefill_chunk_ = 1;
+  std::vector<uint32_t> committed_;
+};
+
+}  // namespace canopy
