@@ -1,0 +1,58 @@
+#pragma once
+// Rows over a cache in which everything they may not see is NaN.
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "engine/compute/rows.h"
+#include "tests/compute/op_test.h"
+
+namespace canopy::test {
+
+/// Keys and values [slots, kv_heads, head_dim].
+struct CacheContents {
+  std::vector<float> keys;
+  std::vector<float> values;
+};
+
+inline CacheContents random_cache(const KvShape& shape, uint32_t seed) {
+  Random random(seed);
+  const size_t count = size_t{shape.slots} * shape.kv_heads * shape.head_dim;
+  return {random.values(count), random.values(count)};
+}
+
+/// Makes NaN of every slot that no row of the batch sees.
+inline void poison_unseen(const KvShape& shape, const RowBatch& batch, CacheContents& contents) {
+  std::vector<bool> seen(shape.slots);
+  for (const Row& row : batch.rows) std::fill_n(seen.begin(), row.prefix, true);
+  for (const uint32_t slot : batch.ancestors) seen[slot] = true;
+  const size_t size = size_t{shape.kv_heads} * shape.head_dim;
+  for (uint32_t slot = 0; slot < shape.slots; ++slot) {
+    if (seen[slot]) continue;
+    std::fill_n(contents.keys.begin() + slot * size, size, std::numeric_limits<float>::quiet_NaN());
+    std::fill_n(contents.values.begin() + slot * size, size, std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+/// q is [W, heads * head_dim].
+inline Results run_attention(Device& device, const KvShape& shape, uint32_t heads, const RowBatch& batch,
+                             const std::vector<float>& q, const CacheContents& contents, uint32_t max_positions) {
+  OpBench bench(device);
+  AttentionArgs args;
+  args.width = batch.width();
+  args.q = bench.buffer(q);
+  args.rows = bench.buffer(batch.rows);
+  args.ancestors = bench.buffer(batch.ancestors);
+  args.heads = heads;
+  args.shape = shape;
+  args.scale = 2.5f / std::sqrt(static_cast<float>(shape.head_dim));  // sharper than a model's, so that keys matter
+  args.max_positions = max_positions;
+  args.cache = bench.kv(shape, contents.keys, contents.values);
+  Panel* out = bench.output_panel(args.width, heads * shape.head_dim);
+  args.out = out;
+  bench.run([&](Recorder& r) { r.attention(args); });
+  return {bench.result("out", out, args.width, f32_exp)};
+}
+
+}  // namespace canopy::test

@@ -1,0 +1,86 @@
+#include "tests/compute/attention_case.h"
+
+namespace canopy::test {
+namespace {
+
+struct AttentionCase {
+  uint32_t heads;
+  KvShape shape;
+  RowBatch batch;
+  uint32_t max_positions;
+
+  Results operator()(Device& device) const {
+    CacheContents contents = random_cache(shape, heads);
+    poison_unseen(shape, batch, contents);
+    Random random(batch.width());
+    return run_attention(device, shape, heads, batch, random.values(size_t{batch.width()} * heads * shape.head_dim),
+                         contents, max_positions);
+  }
+};
+
+/// A tree of `width` nodes behind `committed` positions in slots from 300 on: node i hangs on node (i - 1) / 2, so
+/// that siblings must not see each other.
+RowBatch tree(uint32_t committed, uint32_t width) {
+  RowBatch batch;
+  for (uint32_t i = 0; i < width; ++i)
+    batch.add_node(0, 300 + i, committed, i == 0 ? -1 : static_cast<int32_t>((i - 1) / 2));
+  return batch;
+}
+
+RowBatch text(uint32_t first, uint32_t width) {
+  RowBatch batch;
+  for (uint32_t i = 0; i < width; ++i) batch.add_text(0, first + i);
+  return batch;
+}
+
+constexpr uint32_t slots = 400;
+
+class AttentionTest : public OpTest {};
+
+// One row each, so that every slot beyond its own position is NaN.
+TEST_P(AttentionTest, SeesExactlyItsPositionsOnBothSidesOfAChunk) {
+  for (const CacheType type : {CacheType::f16, CacheType::f32}) {
+    for (const uint32_t context : {1u, 2u, 63u, 64u, 65u, 127u, 128u, 129u, 200u}) {
+      SCOPED_TRACE(std::string(to_string(type)) + ", context " + std::to_string(context));
+      compare(AttentionCase{4, {slots, 2, 32, type}, text(context - 1, 1), context});
+    }
+  }
+}
+
+TEST_P(AttentionTest, SeesItsPathInATreeAndNothingElse) {
+  for (const uint32_t committed : {0u, 1u, 60u, 62u, 63u, 64u, 125u, 128u, 200u}) {
+    SCOPED_TRACE("committed " + std::to_string(committed));
+    compare(AttentionCase{6, {slots, 2, 16, CacheType::f16}, tree(committed, 17), committed + 5});
+  }
+}
+
+TEST_P(AttentionTest, SharesKeysBetweenGroupedHeads) {
+  static constexpr struct {
+    uint32_t kv_heads, group, head_dim;
+  } shapes[] = {{2, 1, 64}, {2, 2, 32}, {3, 3, 64}, {2, 4, 128}, {1, 3, 16}, {1, 8, 64}};
+  uint32_t i = 0;
+  for (const auto& s : shapes) {
+    for (const uint32_t width : {1u, 3u, 33u}) {
+      SCOPED_TRACE("kv heads " + std::to_string(s.kv_heads) + ", group " + std::to_string(s.group) + ", head_dim " +
+                   std::to_string(s.head_dim) + ", width " + std::to_string(width));
+      const CacheType type = i++ % 2 == 0 ? CacheType::f16 : CacheType::f32;
+      compare(AttentionCase{s.kv_heads * s.group, {slots, s.kv_heads, s.head_dim, type}, text(70, width), 70 + width});
+    }
+  }
+}
+
+// Commands are recorded for a bound and replayed for shorter contexts.
+TEST_P(AttentionTest, TakesFewerPositionsThanItsBound) {
+  compare(AttentionCase{4, {slots, 2, 32, CacheType::f16}, text(9, 5), 390});
+}
+
+TEST_P(AttentionTest, MixesTextAndTreesInOnePass) {
+  RowBatch batch = tree(130, 9);
+  for (const uint32_t position : {0u, 5u, 63u, 64u, 129u}) batch.add_text(0, position);
+  compare(AttentionCase{9, {slots, 3, 64, CacheType::f16}, batch, 140});
+}
+
+CANOPY_OP_TESTS(AttentionTest);
+
+}  // namespace
+}  // namespace canopy::test

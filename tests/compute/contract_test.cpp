@@ -1,0 +1,287 @@
+// The numeric contract of single ops: a row's result is bitwise the same whatever the width of the op, wherever the row
+// stands among the others, and wherever its ancestors' K/V lie.
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "tests/compute/attention_case.h"
+
+namespace canopy::test {
+namespace {
+
+/// Runs an op on these rows of a pool. Every result is [rows.size(), n].
+using RunRows = std::function<Results(Device&, const std::vector<uint32_t>& rows)>;
+
+constexpr uint32_t pool = 67;
+
+std::vector<uint32_t> contract_widths() {
+  std::vector<uint32_t> widths(33);
+  std::iota(widths.begin(), widths.end(), 1);
+  widths.insert(widths.end(), {40, 47, 64, 65, 96, 130});
+  return widths;
+}
+
+void expect_rows_independent(Device& device, const RunRows& run) {
+  std::vector<Results> alone;  // per row of the pool
+  for (uint32_t row = 0; row < pool; ++row) alone.push_back(run(device, {row}));
+
+  for (const uint32_t width : contract_widths()) {
+    std::vector<uint32_t> rows(width);
+    for (uint32_t w = 0; w < width; ++w) rows[w] = (5 * w + 11 * width) % pool;  // 5 and 67 share no factor
+    const Results together = run(device, rows);
+    for (size_t i = 0; i < together.size(); ++i) {
+      const size_t size = together[i].words.size() / width;
+      for (uint32_t w = 0; w < width; ++w) {
+        const std::vector<uint32_t>& single = alone[rows[w]][i].words;
+        ASSERT_EQ(single.size(), size);
+        const auto [want, have] = std::mismatch(single.begin(), single.end(), together[i].words.begin() + w * size);
+        ASSERT_TRUE(want == single.end())
+            << together[i].name << ": row " << rows[w] << " of the pool differs at place " << w << " of width " << width
+            << ", element " << (want - single.begin()) << ": alone 0x" << std::hex << *want << ", together 0x" << *have;
+      }
+    }
+  }
+}
+
+/// These rows of values [pool, cols].
+std::vector<float> gather(const std::vector<float>& values, uint32_t cols, const std::vector<uint32_t>& rows) {
+  std::vector<float> result;
+  for (const uint32_t row : rows) {
+    result.insert(result.end(), values.begin() + row * size_t{cols}, values.begin() + (row + 1) * size_t{cols});
+  }
+  return result;
+}
+
+/// Without the guard behind it.
+Result trimmed(Result result, size_t words) {
+  result.words.resize(words);
+  return result;
+}
+
+class ContractTest : public OpTest {};
+
+TEST_P(ContractTest, Linear) {
+  for (const WeightType type : every_weight_type) {
+    SCOPED_TRACE(to_string(type));
+    Random random(1);
+    const uint32_t matrix_rows = 35, cols = 288;
+    const FileMatrix matrix = random.matrix(type, matrix_rows, cols);
+    const std::vector<float> inputs = random.values(size_t{pool} * cols);
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      const Weight* weight = bench.weight(matrix);
+      const Panel* in = bench.panel(width, cols, gather(inputs, cols, rows));
+      Buffer* out = bench.output(uint64_t{width} * matrix_rows);
+      bench.run([&](Recorder& r) { r.linear({width, weight, in, 1e-5f, out, matrix_rows, 0}); });
+      return Results{trimmed(bench.result("out", out, exact), size_t{width} * matrix_rows)};
+    });
+  }
+}
+
+TEST_P(ContractTest, LinearAdd) {
+  for (const WeightType type : every_weight_type) {
+    SCOPED_TRACE(to_string(type));
+    Random random(2);
+    const uint32_t matrix_rows = 100, cols = 160;
+    const FileMatrix matrix = random.matrix(type, matrix_rows, cols);
+    const std::vector<float> inputs = random.values(size_t{pool} * cols);
+    const std::vector<float> residuals = random.values(size_t{pool} * matrix_rows);
+    const std::vector<float> norm = random.values(matrix_rows);
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      const Weight* weight = bench.weight(matrix);
+      const Panel* in = bench.panel(width, cols, gather(inputs, cols, rows));
+      Buffer* x = bench.buffer(gather(residuals, matrix_rows, rows));
+      const Buffer* norm_weight = bench.buffer(norm);
+      Panel* out = bench.output_panel(width, matrix_rows);
+      bench.run([&](Recorder& r) { r.linear_add({width, weight, in, x, {norm_weight}, out, nullptr, 0, 0}); });
+      return Results{trimmed(bench.result("x", x, exact), size_t{width} * matrix_rows),
+                     bench.result("out", out, width, exact), trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
+    });
+  }
+}
+
+TEST_P(ContractTest, LinearSwiglu) {
+  for (const WeightType type : every_weight_type) {
+    SCOPED_TRACE(to_string(type));
+    Random random(3);
+    const uint32_t ffn = 37, cols = 160;
+    const FileMatrix gate = random.matrix(type, ffn, cols);
+    const FileMatrix up = random.matrix(type, ffn, cols);
+    const std::vector<float> inputs = random.values(size_t{pool} * cols);
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      const Weight* weight = bench.paired_weight(gate, up);
+      const Panel* in = bench.panel(width, cols, gather(inputs, cols, rows));
+      Panel* out = bench.output_panel(width, ffn);
+      bench.run([&](Recorder& r) { r.linear_swiglu({width, weight, in, 1e-5f, out}); });
+      return Results{bench.result("out", out, width, exact)};
+    });
+  }
+}
+
+TEST_P(ContractTest, Embed) {
+  Random random(4);
+  const uint32_t cols = 288;
+  const FileMatrix table = random.matrix(WeightType::q4_1, pool, cols);
+  const std::vector<float> norm = random.values(cols);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    RowBatch batch;
+    for (const uint32_t row : rows) batch.add_text(row, row);
+    const Weight* weight = bench.weight(table);
+    Buffer* x = bench.output(uint64_t{width} * cols);
+    Panel* out = bench.output_panel(width, cols);
+    const Buffer* norm_weight = bench.buffer(norm);
+    const Buffer* row_data = bench.buffer(batch.rows);
+    bench.run([&](Recorder& r) { r.embed({width, weight, row_data, x, {norm_weight}, out}); });
+    return Results{trimmed(bench.result("x", x, exact), size_t{width} * cols), bench.result("out", out, width, exact),
+                   trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
+  });
+}
+
+TEST_P(ContractTest, RopeStore) {
+  Random random(5);
+  const KvShape shape{130, 2, 32, CacheType::f32};  // f32: differences that halves would hide
+  const uint32_t heads = 4, in_cols = 8 * 32, slot_size = 64;
+  const std::vector<float> qkv = random.values(size_t{pool} * in_cols);
+  const std::vector<float> rotation = random.values(size_t{pool} * 32);
+  const std::vector<float> norm = random.values(32);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    RowBatch batch;  // position by the row of the pool, slot by the place in the pass: the same row may come twice
+    for (uint32_t w = 0; w < width; ++w) batch.add_node(0, w, rows[w], -1);
+    const std::vector<float> empty(size_t{shape.slots} * slot_size);
+    KvLayer* cache = bench.kv(shape, empty, empty);
+    RopeStoreArgs args;
+    args.width = width;
+    args.qkv = bench.buffer(gather(qkv, in_cols, rows));
+    args.rows = bench.buffer(batch.rows);
+    args.rotation = bench.buffer(rotation);
+    args.q_norm = args.k_norm = bench.buffer(norm);
+    args.norm_eps = 1e-6f;
+    args.heads = heads;
+    args.shape = shape;
+    args.cache = cache;
+    args.q = bench.output(uint64_t{width} * heads * 32);
+    bench.run([&](Recorder& r) { r.rope_store(args); });
+    return Results{trimmed(bench.result("q", args.q, exact), size_t{width} * heads * 32),
+                   trimmed(bench.keys("k", cache, shape, exact), size_t{width} * slot_size),
+                   trimmed(bench.values("v", cache, shape, exact), size_t{width} * slot_size)};
+  });
+}
+
+/// Row i of the pool: text and tree rows in turn, at positions around the edges of chunks.
+void add_pool_row(RowBatch& batch, uint32_t i) {
+  const uint32_t position = (i * 37) % 200;
+  if (i % 2 == 0 || position < 4) {
+    batch.add_text(0, position);
+    return;
+  }
+  Row row;
+  row.position = position;
+  row.prefix = position - 3;
+  row.first_ancestor = static_cast<uint32_t>(batch.ancestors.size());
+  row.ancestor_count = 4;
+  for (uint32_t a = 0; a < 4; ++a) batch.ancestors.push_back(200 + (i * 7 + a * 13) % 50);
+  row.slot = batch.ancestors.back();
+  batch.rows.push_back(row);
+}
+
+TEST_P(ContractTest, Attention) {
+  for (const KvShape& shape : {KvShape{250, 2, 32, CacheType::f16}, KvShape{250, 3, 64, CacheType::f32}}) {
+    SCOPED_TRACE(to_string(shape.type));
+    const uint32_t heads = shape.kv_heads * 3;
+    const uint32_t cols = heads * shape.head_dim;
+    const CacheContents contents = random_cache(shape, 6);
+    Random random(6);
+    const std::vector<float> q = random.values(size_t{pool} * cols);
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      RowBatch batch;
+      for (const uint32_t row : rows) add_pool_row(batch, row);
+      // The bound differs between narrow and wide passes, as it does between decoding and prefill.
+      const uint32_t bound = rows.size() == 1 ? batch.rows[0].position + 1 : 200 + static_cast<uint32_t>(rows.size());
+      return run_attention(device, shape, heads, batch, gather(q, cols, rows), contents, bound);
+    });
+  }
+}
+
+// A path in the slots of a tree, and the same path after it was committed.
+TEST_P(ContractTest, AttentionToAPathEqualsAttentionToCommittedText) {
+  const KvShape shape{250, 2, 32, CacheType::f16};
+  const uint32_t heads = 6, depth = 7, slot_size = 64;
+  CacheContents contents = random_cache(shape, 8);
+  Random random(8);
+  const std::vector<float> q = random.values(size_t{heads} * shape.head_dim);
+  for (const uint32_t position :
+       {6u, 7u, 62u, 63u, 64u, 65u, 69u, 70u, 71u, 127u, 128u, 130u, 133u, 134u, 135u, 199u}) {
+    SCOPED_TRACE("position " + std::to_string(position));
+    const uint32_t committed = position + 1 - depth;
+    RowBatch text, tree;
+    text.add_text(0, position);
+    for (uint32_t d = 0; d < depth; ++d) {
+      const uint32_t slot = 249 - 3 * d;
+      tree.add_node(0, slot, committed, static_cast<int32_t>(d) - 1);
+      std::copy_n(contents.keys.begin() + (committed + d) * slot_size, slot_size,
+                  contents.keys.begin() + slot * slot_size);
+      std::copy_n(contents.values.begin() + (committed + d) * slot_size, slot_size,
+                  contents.values.begin() + slot * slot_size);
+    }
+    std::vector<float> tree_q = random.values(size_t{depth - 1} * heads * shape.head_dim);
+    tree_q.insert(tree_q.end(), q.begin(), q.end());
+    const Results after = run_attention(device(), shape, heads, text, q, contents, position + 1);
+    const Results before = run_attention(device(), shape, heads, tree, tree_q, contents, 230);
+    const auto last = before[0].words.end() - static_cast<ptrdiff_t>(q.size());
+    EXPECT_TRUE(std::equal(after[0].words.begin(), after[0].words.end(), last));
+  }
+}
+
+TEST_P(ContractTest, TopKAndItsLogSumExp) {
+  Random random(9);
+  const uint32_t vocab = 1010, k = 8;
+  const std::vector<float> logits = random.values(size_t{pool} * vocab);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    const Buffer* in = bench.buffer(gather(logits, vocab, rows));
+    Buffer* ids = bench.output(uint64_t{width} * k);
+    Buffer* values = bench.output(uint64_t{width} * k);
+    Buffer* sums = bench.output(width);
+    Buffer* best = bench.output(uint64_t{width} * 2);
+    bench.run([&](Recorder& r) {
+      r.top_k({width, in, vocab, k, ids, values, sums});
+      r.argmax({width, in, vocab, best});
+    });
+    return Results{trimmed(bench.integers("ids", ids), size_t{width} * k),
+                   trimmed(bench.result("values", values, exact), size_t{width} * k),
+                   trimmed(bench.result("log_sum_exp", sums, exact), width),
+                   trimmed(bench.integers("argmax", best), size_t{width} * 2)};
+  });
+}
+
+// Rows picked out of a pass keep their bits, sums of squares included.
+TEST_P(ContractTest, Select) {
+  Random random(10);
+  const uint32_t cols = 100;
+  const std::vector<float> inputs = random.values(size_t{pool} * cols);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto count = static_cast<uint32_t>(rows.size());
+    const Panel* in = bench.panel(pool, cols, inputs);
+    const Buffer* index = bench.buffer(rows);
+    Panel* out = bench.output_panel(count, cols);
+    bench.run([&](Recorder& r) { r.select({pool, count, in, index, out}); });
+    return Results{bench.result("out", out, count, exact), trimmed(bench.norm_probe(out, count), size_t{count} * 4)};
+  });
+}
+
+CANOPY_OP_TESTS(ContractTest);
+
+}  // namespace
+}  // namespace canopy::test

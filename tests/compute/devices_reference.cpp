@@ -1,0 +1,19 @@
+// The reference device under test: the cases must hold where both sides are the oracle.
+
+#include "tests/compute/devices.h"
+#include "tests/reference/reference_device.h"
+
+namespace canopy::test {
+
+Device& oracle() {
+  static const std::unique_ptr<Device> device = make_reference_device();
+  return *device;
+}
+
+const std::vector<NamedDevice>& devices_under_test() {
+  static const std::unique_ptr<Device> device = make_reference_device();
+  static const std::vector<NamedDevice> devices{{"Reference", device.get()}};
+  return devices;
+}
+
+}  // namespace canopy::test

@@ -1,0 +1,48 @@
+#include "engine/compute/rows.h"
+#include "tests/compute/op_test.h"
+
+namespace canopy::test {
+namespace {
+
+struct EmbedCase {
+  WeightType type;
+  uint32_t vocab;
+  uint32_t cols;
+  uint32_t width;
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(vocab + cols + width);
+    const Weight* table = bench.weight(random.matrix(type, vocab, cols));
+    RowBatch batch;
+    for (uint32_t w = 0; w < width; ++w) batch.add_text(w == 0 ? vocab - 1 : random.below(vocab), w);
+    const Buffer* norm = bench.buffer(random.values(cols));
+    const Buffer* rows = bench.buffer(batch.rows);
+    Buffer* x = bench.output(uint64_t{width} * cols);
+    Panel* out = bench.output_panel(width, cols);
+    bench.run([&](Recorder& r) { r.embed({width, table, rows, x, {norm}, out}); });
+    // A quantised element is a product and a sum, each of which may be rounded or not (fma).
+    const bool stored_as_is = block_size(type).elements == 1;
+    const Tolerance tolerance = stored_as_is ? exact : f32_rounding;
+    return {bench.result("x", x, tolerance), bench.result("out", out, width, tolerance), bench.norm_probe(out, width)};
+  }
+};
+
+class EmbedTest : public OpTest {};
+
+TEST_P(EmbedTest, AgreesWithTheOracle) {
+  static constexpr uint32_t widths[] = {1, 3, 8, 17, 65, 130};
+  static constexpr uint32_t cols[] = {96, 32, 576, 160, 96, 64};
+  for (const WeightType type : every_weight_type) {
+    for (size_t i = 0; i < std::size(widths); ++i) {
+      SCOPED_TRACE(std::string(to_string(type)) + " cols " + std::to_string(cols[i]) + ", width " +
+                   std::to_string(widths[i]));
+      compare(EmbedCase{type, 53, cols[i], widths[i]});
+    }
+  }
+}
+
+CANOPY_OP_TESTS(EmbedTest);
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,67 @@
+#include "tests/compute/op_test.h"
+
+namespace canopy::test {
+namespace {
+
+struct KvMoveCase {
+  std::vector<uint32_t> moves;  // from, to, from, to, ...
+  KvShape shape{100, 3, 16, CacheType::f16};
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    std::vector<float> keys;  // the slot number, and the element's place in it
+    for (uint32_t slot = 0; slot < shape.slots; ++slot) {
+      for (uint32_t i = 0; i < shape.kv_heads * shape.head_dim; ++i) {
+        keys.push_back(static_cast<float>(slot) + static_cast<float>(i % 8) / 8);
+      }
+    }
+    std::vector<float> values = keys;
+    for (float& v : values) v = -v;
+    KvLayer* cache = bench.kv(shape, keys, values);
+    const Buffer* list = bench.buffer(moves);
+    const auto count = static_cast<uint32_t>(moves.size() / 2);
+    bench.run([&](Recorder& r) { r.kv_move({list, count, shape, cache}); });
+    return {bench.keys("k", cache, shape, exact), bench.values("v", cache, shape, exact)};
+  }
+};
+
+class KvMoveTest : public OpTest {};
+
+TEST_P(KvMoveTest, ReadsEverySlotBeforeItWrites) {
+  std::vector<uint32_t> down, up, cycle;
+  for (uint32_t i = 0; i < 64; ++i) {
+    down.insert(down.end(), {i + 1, i});
+    up.insert(up.end(), {i, i + 1});
+    cycle.insert(cycle.end(), {i, (i + 1) % 64});
+  }
+  const std::pair<const char*, std::vector<uint32_t>> cases[] = {
+      {"one", {90, 5}},
+      {"to itself", {4, 4}},
+      {"swap", {3, 7, 7, 3}},
+      {"down", down},
+      {"up", up},
+      {"cycle", cycle},
+      {"one source", {1, 50, 1, 51, 1, 52}},
+      {"commit of a path", {80, 40, 83, 41, 99, 42}},
+  };
+  for (const auto& [name, moves] : cases) {
+    SCOPED_TRACE(name);
+    compare(KvMoveCase{moves});
+  }
+}
+
+TEST_P(KvMoveTest, MovesEveryCacheShape) {
+  for (const CacheType type : {CacheType::f16, CacheType::f32}) {
+    for (const uint32_t head_dim : {16u, 32u, 64u, 128u}) {
+      for (const uint32_t kv_heads : {1u, 3u}) {
+        SCOPED_TRACE(std::string(to_string(type)) + ", head_dim " + std::to_string(head_dim));
+        compare(KvMoveCase{{9, 2, 2, 9, 30, 31, 31, 32}, {40, kv_heads, head_dim, type}});
+      }
+    }
+  }
+}
+
+CANOPY_OP_TESTS(KvMoveTest);
+
+}  // namespace
+}  // namespace canopy::test

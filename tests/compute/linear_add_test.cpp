@@ -1,0 +1,70 @@
+#include "tests/compute/op_test.h"
+
+namespace canopy::test {
+namespace {
+
+struct LinearAddCase {
+  WeightType type;
+  uint32_t rows;
+  uint32_t cols;
+  uint32_t width;
+  bool with_tap = false;
+  bool integers = false;
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(rows + 3 * cols + width);
+    const auto data = [&](size_t count) { return integers ? random.integers(count, 4) : random.values(count); };
+    const Weight* weight =
+        bench.weight(integers ? random.integer_matrix(type, rows, cols) : random.matrix(type, rows, cols));
+    const Panel* in = bench.panel(width, cols, data(size_t{width} * cols));
+    Buffer* x = bench.buffer(data(size_t{width} * rows));
+    const Buffer* norm = bench.buffer(data(rows));
+    Panel* out = bench.output_panel(width, rows);
+    const uint32_t tap_offset = 2;
+    const uint32_t tap_stride = rows + 5;
+    Buffer* tap = bench.output(uint64_t{width} * tap_stride);
+
+    LinearAddArgs args;
+    args.width = width;
+    args.weight = weight;
+    args.in = in;
+    args.x = x;
+    args.norm.weight = norm;
+    args.out = out;
+    if (with_tap) {
+      args.tap = tap;
+      args.tap_stride = tap_stride;
+      args.tap_offset = tap_offset;
+    }
+    bench.run([&](Recorder& r) { r.linear_add(args); });
+
+    const Tolerance tolerance = integers ? exact : f32_rounding;
+    return {bench.result("x", x, tolerance), bench.result("out", out, width, tolerance),
+            bench.result("tap", tap, tolerance), bench.norm_probe(out, width)};
+  }
+};
+
+class LinearAddTest : public OpTest {};
+
+TEST_P(LinearAddTest, AgreesWithTheOracle) {
+  struct Shape {
+    uint32_t rows, cols, width;
+  };
+  static constexpr Shape shapes[] = {{96, 256, 1},  {33, 32, 3},   {100, 160, 8},
+                                     {257, 96, 17}, {64, 576, 33}, {20, 800, 65}};
+  uint32_t i = 0;
+  for (const WeightType type : every_weight_type) {
+    for (const Shape& s : shapes) {
+      SCOPED_TRACE(std::string(to_string(type)) + " [" + std::to_string(s.rows) + ", " + std::to_string(s.cols) +
+                   "], width " + std::to_string(s.width) + (i % 2 == 0 ? ", tap" : ""));
+      compare(LinearAddCase{type, s.rows, s.cols, s.width, i % 2 == 0, i % 3 == 0});
+      ++i;
+    }
+  }
+}
+
+CANOPY_OP_TESTS(LinearAddTest);
+
+}  // namespace
+}  // namespace canopy::test

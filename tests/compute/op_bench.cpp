@@ -1,0 +1,192 @@
+#include "tests/compute/op_bench.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+#include "tests/compute/random_data.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint64_t guard_words = 64;
+constexpr uint32_t spare_rows = 3;
+
+std::string describe(const Result& expected, const Result& actual, size_t i) {
+  std::ostringstream text;
+  text << expected.name << ", word " << i << " of " << expected.words.size() << ": expected ";
+  if (expected.words[i] == poison) {
+    text << "untouched memory";
+  } else if (expected.is_float) {
+    text << std::bit_cast<float>(expected.words[i]);
+  } else {
+    text << expected.words[i];
+  }
+  text << ", got ";
+  if (actual.is_float) {
+    text << std::bit_cast<float>(actual.words[i]);
+  } else {
+    text << actual.words[i];
+  }
+  text << std::hex << " (0x" << actual.words[i] << ")";
+  return text.str();
+}
+
+std::string float_difference(const Result& expected, const Result& actual) {
+  double error_squares = 0;
+  double squares = 0;
+  double worst = -1;
+  double largest = 0;
+  size_t worst_at = 0;
+  for (size_t i = 0; i < expected.words.size(); ++i) {
+    const auto want = std::bit_cast<float>(expected.words[i]);
+    const auto have = std::bit_cast<float>(actual.words[i]);
+    if (std::isnan(want) && std::isnan(have) && expected.words[i] != poison) continue;
+    if (want == have || (expected.words[i] == poison && actual.words[i] == poison)) {
+      if (std::isfinite(want)) {
+        squares += double{want} * want;
+        largest = std::max(largest, std::abs(double{want}));
+      }
+      continue;
+    }
+    if (!std::isfinite(want) || !std::isfinite(have)) return describe(expected, actual, i);
+    const double error = std::abs(double{want} - have);
+    error_squares += error * error;
+    squares += double{want} * want;
+    largest = std::max(largest, std::abs(double{want}));
+    if (error > worst) {
+      worst = error;
+      worst_at = i;
+    }
+  }
+  if (worst < 0) return {};
+  const Tolerance& allowed = expected.tolerance;
+  if (error_squares <= allowed.nmse * squares && worst <= allowed.max_error * largest) return {};
+  std::ostringstream text;
+  text << describe(expected, actual, worst_at) << "; NMSE " << error_squares / squares << " (allowed " << allowed.nmse
+       << "), worst error " << worst << " (allowed " << allowed.max_error * largest << ")";
+  return text.str();
+}
+
+}  // namespace
+
+std::string difference(const Result& expected, const Result& actual) {
+  if (expected.words.size() != actual.words.size()) {
+    return expected.name + ": expected " + std::to_string(expected.words.size()) + " words, got " +
+           std::to_string(actual.words.size());
+  }
+  if (expected.is_float) return float_difference(expected, actual);
+  const auto [want, have] = std::mismatch(expected.words.begin(), expected.words.end(), actual.words.begin());
+  if (want == expected.words.end()) return {};
+  return describe(expected, actual, static_cast<size_t>(want - expected.words.begin()));
+}
+
+void expect_same(const Results& expected, const Results& actual) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(difference(expected[i], actual[i]), "");
+}
+
+std::vector<float> floats(const std::vector<uint32_t>& words) {
+  std::vector<float> values(words.size());
+  std::transform(words.begin(), words.end(), values.begin(), [](uint32_t w) { return std::bit_cast<float>(w); });
+  return values;
+}
+
+std::vector<uint32_t> words(std::span<const float> values) {
+  std::vector<uint32_t> words(values.size());
+  std::transform(values.begin(), values.end(), words.begin(), [](float v) { return std::bit_cast<uint32_t>(v); });
+  return words;
+}
+
+Buffer* OpBench::guarded(std::span<const std::byte> contents) {
+  std::vector<uint32_t> data((contents.size() + 3) / 4 + guard_words, poison);
+  if (!contents.empty()) std::memcpy(data.data(), contents.data(), contents.size());
+  buffers_.push_back(device_.allocate(data.size() * sizeof(uint32_t), "test buffer"));
+  device_.write(*buffers_.back(), 0, as_bytes_of(data));
+  return buffers_.back().get();
+}
+
+Panel* OpBench::output_panel(uint32_t width, uint32_t cols) {
+  const uint32_t max_width = width + spare_rows;
+  panels_.push_back(device_.allocate_panel(max_width, cols, "test panel"));
+  const std::vector<float> nothing(size_t{max_width} * cols, std::bit_cast<float>(poison));
+  device_.write_panel(*panels_.back(), max_width, nothing);
+  return panels_.back().get();
+}
+
+Panel* OpBench::panel(uint32_t width, uint32_t cols, const std::vector<float>& values) {
+  Panel* panel = output_panel(width, cols);
+  device_.write_panel(*panel, width, values);
+  return panel;
+}
+
+Weight* OpBench::weight(const FileMatrix& matrix) {
+  const WeightPart part = matrix.part();
+  weights_.push_back(device_.make_weight({&part, 1}, WeightLayout::stacked, "test weight"));
+  return weights_.back().get();
+}
+
+Weight* OpBench::paired_weight(const FileMatrix& even, const FileMatrix& odd) {
+  const WeightPart parts[] = {even.part(), odd.part()};
+  weights_.push_back(device_.make_weight(parts, WeightLayout::paired, "test weight"));
+  return weights_.back().get();
+}
+
+KvLayer* OpBench::kv(const KvShape& shape, const std::vector<float>& keys, const std::vector<float>& values) {
+  layers_.push_back(device_.allocate_kv(shape, "test cache"));
+  device_.write_kv(*layers_.back(), false, 0, keys);
+  device_.write_kv(*layers_.back(), true, 0, values);
+  return layers_.back().get();
+}
+
+void OpBench::run(const std::function<void(Recorder&)>& record) {
+  const auto recorder = device_.record();
+  record(*recorder);
+  const auto commands = recorder->finish();
+  ASSERT_TRUE(device_.run(*commands));
+}
+
+Result OpBench::result(std::string name, const Buffer* buffer, Tolerance tolerance) {
+  std::vector<uint32_t> words(buffer->bytes() / sizeof(uint32_t));
+  device_.read(*buffer, 0, std::as_writable_bytes(std::span(words)));
+  return {std::move(name), std::move(words), true, tolerance};
+}
+
+Result OpBench::integers(std::string name, const Buffer* buffer) {
+  Result result = this->result(std::move(name), buffer, exact);
+  result.is_float = false;
+  return result;
+}
+
+Result OpBench::result(std::string name, const Panel* panel, uint32_t width, Tolerance tolerance) {
+  // Read at another width a panel shows the same memory in another order, so elements can be counted only.
+  const std::vector<float> all = device_.read_panel(*panel, panel->max_width());
+  const auto changed = std::count_if(all.begin(), all.end(), [](float v) { return !std::isnan(v); });
+  EXPECT_LE(static_cast<uint64_t>(changed), uint64_t{width} * panel->cols())
+      << name << ": the op wrote outside the " << width << " rows of its panel";
+  return {std::move(name), words(device_.read_panel(*panel, width)), true, tolerance};
+}
+
+Result OpBench::keys(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance) {
+  return {std::move(name), words(device_.read_kv(*layer, false, 0, shape.slots)), true, tolerance};
+}
+
+Result OpBench::values(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance) {
+  return {std::move(name), words(device_.read_kv(*layer, true, 0, shape.slots)), true, tolerance};
+}
+
+Result OpBench::norm_probe(const Panel* panel, uint32_t width) {
+  constexpr uint32_t rows = 4;
+  Random random(99);
+  const Weight* probe = weight(random.matrix(WeightType::f32, rows, panel->cols()));
+  Buffer* out = output(uint64_t{width} * rows);
+  run([&](Recorder& r) { r.linear({width, probe, panel, 1e-5f, out, rows, 0}); });
+  return result("norm probe", out, f32_rounding);
+}
+
+}  // namespace canopy::test

@@ -1,0 +1,110 @@
+#pragma once
+// Runs one op case on one device. A case allocates its arguments here, records ops, and hands back what they wrote as
+// Results; the same case run on the reference device and on the device under test gives two Results to compare.
+//
+// Every buffer is followed by a guard, and every output starts out as `poison`, a NaN with a payload of its own. The
+// oracle writes exactly what an op documents, so a word that is still poison in its results must be poison in the
+// others' too: that finds writes outside the documented shape. Inputs are followed by poison as well: what is read
+// there turns up as NaN.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/compute/device.h"
+
+namespace canopy::test {
+
+inline constexpr uint32_t poison = 0x7fc5a5a5;
+
+/// What a result may differ by from the oracle's.
+struct Tolerance {
+  double nmse = 0;       // sum of squared differences / sum of squares of the expected values
+  double max_error = 0;  // largest difference / largest magnitude of the expected values
+};
+/// Bit for bit, but for the sign of zero.
+inline constexpr Tolerance exact{0, 0};
+/// f32 arithmetic against double.
+inline constexpr Tolerance f32_rounding{1e-11, 1e-5};
+/// The same after exp, whose precision Vulkan leaves at a few units in the last place.
+inline constexpr Tolerance f32_exp{1e-9, 1e-4};
+/// f32 results rounded to halves: a value next to a rounding boundary may fall on either side of it.
+inline constexpr Tolerance f16_rounding{1e-8, 1.0 / 1024};
+
+struct Result {
+  std::string name;
+  std::vector<uint32_t> words;  // bits of floats, or integers
+  bool is_float = true;
+  Tolerance tolerance;
+};
+using Results = std::vector<Result>;
+
+/// What is wrong with `actual`, naming the worst element; empty when it is within the tolerance of `expected`.
+std::string difference(const Result& expected, const Result& actual);
+
+/// Fails the running test where the results differ.
+void expect_same(const Results& expected, const Results& actual);
+
+std::vector<float> floats(const std::vector<uint32_t>& words);
+std::vector<uint32_t> words(std::span<const float> values);
+
+/// A matrix as a file holds it.
+struct FileMatrix {
+  WeightType type = WeightType::f32;
+  uint32_t rows = 0;
+  uint32_t cols = 0;
+  std::vector<std::byte> data;
+
+  WeightPart part() const { return {type, rows, cols, data}; }
+};
+
+class OpBench {
+ public:
+  explicit OpBench(Device& device) : device_(device) {}
+
+  /// A buffer that holds `contents`, then the guard.
+  template <class T>
+  Buffer* buffer(const std::vector<T>& contents) {
+    return guarded(as_bytes_of(contents));
+  }
+  /// A buffer of `count` poisoned words, then the guard.
+  Buffer* output(uint64_t count) { return buffer(std::vector<uint32_t>(count, poison)); }
+
+  /// A panel that holds values [width, cols] and has room for more rows, which are NaN.
+  Panel* panel(uint32_t width, uint32_t cols, const std::vector<float>& values);
+  /// A panel of NaN.
+  Panel* output_panel(uint32_t width, uint32_t cols);
+
+  Weight* weight(const FileMatrix& matrix);
+  Weight* paired_weight(const FileMatrix& even, const FileMatrix& odd);
+
+  /// A cache with keys and values [slots, kv_heads, head_dim].
+  KvLayer* kv(const KvShape& shape, const std::vector<float>& keys, const std::vector<float>& values);
+
+  void run(const std::function<void(Recorder&)>& record);
+
+  /// The whole buffer with its guard.
+  Result result(std::string name, const Buffer* buffer, Tolerance tolerance);
+  Result integers(std::string name, const Buffer* buffer);
+  /// Rows 0 ... width - 1. Fails the running test when the op changed more than that many rows' worth of elements.
+  Result result(std::string name, const Panel* panel, uint32_t width, Tolerance tolerance);
+  Result keys(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance);
+  Result values(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance);
+
+  /// A product with the norm's scale: the only way to see the sums of squares in a panel.
+  Result norm_probe(const Panel* panel, uint32_t width);
+
+ private:
+  Buffer* guarded(std::span<const std::byte> contents);
+
+  Device& device_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<std::unique_ptr<Panel>> panels_;
+  std::vector<std::unique_ptr<Weight>> weights_;
+  std::vector<std::unique_ptr<KvLayer>> layers_;
+};
+
+}  // namespace canopy::test

@@ -1,0 +1,217 @@
+// The oracle against numbers worked out by hand.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "engine/compute/rows.h"
+#include "tests/compute/devices.h"
+#include "tests/compute/op_bench.h"
+
+namespace canopy::test {
+namespace {
+
+FileMatrix f32_matrix(uint32_t rows, uint32_t cols, const std::vector<float>& values) {
+  const auto bytes = as_bytes_of(values);
+  return {WeightType::f32, rows, cols, {bytes.begin(), bytes.end()}};
+}
+
+/// The first `count` floats of a result.
+std::vector<float> head(const Result& result, size_t count) {
+  std::vector<float> values = floats(result.words);
+  values.resize(count);
+  return values;
+}
+
+class OracleTest : public testing::Test {
+ protected:
+  OpBench bench{oracle()};
+};
+
+TEST_F(OracleTest, EmbedLooksUpAndAppliesTheNormWeight) {
+  const Weight* table = bench.weight(f32_matrix(2, 2, {1, 2, 3, 4}));
+  RowBatch batch;
+  batch.add_text(1, 0);
+  const Buffer* norm = bench.buffer(std::vector<float>{10, 100});
+  const Buffer* rows = bench.buffer(batch.rows);
+  Buffer* x = bench.output(2);
+  Panel* out = bench.output_panel(1, 2);
+  const Weight* sum = bench.weight(f32_matrix(1, 2, {1, 1}));
+  Buffer* y = bench.output(1);
+  bench.run([&](Recorder& r) {
+    r.embed({1, table, rows, x, {norm}, out});
+    r.linear({1, sum, out, 0.5f, y, 1, 0});
+  });
+  EXPECT_EQ(head(bench.result("x", x, exact), 2), (std::vector<float>{3, 4}));
+  EXPECT_EQ(head(bench.result("out", out, 1, exact), 2), (std::vector<float>{30, 400}));
+  // The mean of squares is that of x, 12.5, not of the weighted values.
+  EXPECT_FLOAT_EQ(head(bench.result("y", y, exact), 1)[0], 430.0f / std::sqrt(13.0f));
+}
+
+TEST_F(OracleTest, LinearMultipliesRowsByColumns) {
+  const Weight* weight = bench.weight(f32_matrix(3, 2, {1, 2, 3, 4, 5, 6}));
+  const Panel* in = bench.panel(2, 2, {1, 10, 2, 20});
+  Buffer* out = bench.output(2 * 5);
+  bench.run([&](Recorder& r) { r.linear({2, weight, in, 0, out, 5, 1}); });
+  const Result result = bench.result("out", out, exact);
+  const std::vector<float> values = floats(result.words);
+  EXPECT_EQ(std::vector<float>(values.begin() + 1, values.begin() + 4), (std::vector<float>{21, 43, 65}));
+  EXPECT_EQ(std::vector<float>(values.begin() + 6, values.begin() + 9), (std::vector<float>{42, 86, 130}));
+  for (const size_t gap : {0, 4, 5, 9, 10}) EXPECT_EQ(result.words[gap], poison) << gap;
+}
+
+TEST_F(OracleTest, LinearAddAddsToTheResidualAndTaps) {
+  const Weight* weight = bench.weight(f32_matrix(2, 2, {1, 2, 3, 4}));
+  const Panel* in = bench.panel(1, 2, {1, 1});
+  Buffer* x = bench.buffer(std::vector<float>{100, 200});
+  const Buffer* norm = bench.buffer(std::vector<float>{2, -1});
+  Panel* out = bench.output_panel(1, 2);
+  Buffer* tap = bench.output(4);
+  bench.run([&](Recorder& r) { r.linear_add({1, weight, in, x, {norm}, out, tap, 4, 1}); });
+  EXPECT_EQ(head(bench.result("x", x, exact), 2), (std::vector<float>{103, 207}));
+  EXPECT_EQ(head(bench.result("out", out, 1, exact), 2), (std::vector<float>{206, -207}));
+  const Result taps = bench.result("tap", tap, exact);
+  EXPECT_EQ(taps.words[0], poison);
+  EXPECT_EQ(floats({taps.words[1], taps.words[2]}), (std::vector<float>{103, 207}));
+  EXPECT_EQ(taps.words[3], poison);
+}
+
+TEST_F(OracleTest, LinearSwigluGatesWithItsEvenRows) {
+  const Weight* weight = bench.paired_weight(f32_matrix(2, 1, {2, 0}), f32_matrix(2, 1, {5, 7}));
+  const Panel* in = bench.panel(1, 1, {1});
+  Panel* out = bench.output_panel(1, 2);
+  bench.run([&](Recorder& r) { r.linear_swiglu({1, weight, in, 0, out}); });
+  const std::vector<float> values = head(bench.result("out", out, 1, exact), 2);
+  EXPECT_FLOAT_EQ(values[0], 8.80797078f);  // 2 / (1 + e^-2) * 5
+  EXPECT_EQ(values[1], 0.0f);               // silu(0) = 0
+}
+
+/// One head, one kv head of dimension 4, position 1, a quarter turn for pair 0 and none for pair 1.
+class OracleRopeTest : public OracleTest {
+ protected:
+  std::vector<float> q;
+  std::vector<float> k;
+  std::vector<float> v;
+
+  void run(bool interleaved, const std::vector<float>& norm) {
+    const KvShape shape{3, 1, 4, CacheType::f16};
+    RowBatch batch;
+    batch.add_node(0, 2, 1, -1);  // position 1, slot 2
+    RopeStoreArgs args;
+    args.width = 1;
+    args.qkv = bench.buffer(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1.0f / 3});
+    args.rows = bench.buffer(batch.rows);
+    args.rotation = bench.buffer(std::vector<float>{9, 9, 9, 9, 0, 1, 1, 0});
+    if (!norm.empty()) args.q_norm = bench.buffer(norm);
+    args.heads = 1;
+    args.shape = shape;
+    args.interleaved = interleaved;
+    KvLayer* cache = bench.kv(shape, std::vector<float>(12), std::vector<float>(12));
+    args.cache = cache;
+    args.q = bench.output(4);
+    bench.run([&](Recorder& r) { r.rope_store(args); });
+    q = head(bench.result("q", args.q, exact), 4);
+    k = floats(bench.keys("k", cache, shape, exact).words);
+    v = floats(bench.values("v", cache, shape, exact).words);
+  }
+};
+
+TEST_F(OracleRopeTest, TurnsHalvesAndWritesTheRowsSlot) {
+  run(false, {});
+  EXPECT_EQ(q, (std::vector<float>{-3, 2, 1, 4}));
+  EXPECT_EQ(k, (std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, -7, 6, 5, 8}));
+  EXPECT_EQ(v, (std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 9, 10, 11, 0x1.554p-2f}));  // 1/3 as a half
+}
+
+TEST_F(OracleRopeTest, TurnsNeighbours) {
+  run(true, {});
+  EXPECT_EQ(q, (std::vector<float>{-2, 1, 3, 4}));
+}
+
+TEST_F(OracleRopeTest, NormalisesBeforeItTurns) {
+  run(false, {2, 1, 1, 1});
+  const float scale = 1 / std::sqrt(7.5f);  // mean of 1, 4, 9, 16
+  EXPECT_FLOAT_EQ(q[0], -3 * scale);
+  EXPECT_FLOAT_EQ(q[2], 2 * scale);
+  EXPECT_EQ(k[8], -7);  // k has no norm here
+}
+
+TEST_F(OracleTest, AttentionWeighsValuesByTheSoftmaxOfItsPath) {
+  // Slots 0 and 3 are visible: prefix of one position, then the row itself in slot 3.
+  const KvShape shape{4, 1, 2, CacheType::f32};
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const KvLayer* cache = bench.kv(shape, {0, 0, nan, nan, nan, nan, 1, 0}, {1, 10, nan, nan, nan, nan, 3, 30});
+  RowBatch batch;
+  batch.add_node(0, 3, 1, -1);
+  AttentionArgs args;
+  args.width = 1;
+  args.q = bench.buffer(std::vector<float>{2, 5, 0, 7});  // two heads share the kv head
+  args.rows = bench.buffer(batch.rows);
+  args.ancestors = bench.buffer(batch.ancestors);
+  args.heads = 2;
+  args.shape = shape;
+  args.scale = std::log(3.0f) / 2;  // scores 0 and log 3 for head 0: weights 1/4 and 3/4; 0 and 0 for head 1
+  args.max_positions = 2;
+  args.cache = cache;
+  Panel* out = bench.output_panel(1, 4);
+  args.out = out;
+  bench.run([&](Recorder& r) { r.attention(args); });
+  const std::vector<float> values = head(bench.result("out", out, 1, exact), 4);
+  EXPECT_FLOAT_EQ(values[0], 2.5f);
+  EXPECT_FLOAT_EQ(values[1], 25.0f);
+  EXPECT_FLOAT_EQ(values[2], 2.0f);
+  EXPECT_FLOAT_EQ(values[3], 20.0f);
+}
+
+TEST_F(OracleTest, SelectKeepsTheSumsOfSquares) {
+  const Panel* in = bench.panel(2, 2, {9, 9, 3, 4});
+  const Buffer* index = bench.buffer(std::vector<uint32_t>{1});
+  Panel* out = bench.output_panel(1, 2);
+  const Weight* sum = bench.weight(f32_matrix(1, 2, {1, 1}));
+  Buffer* y = bench.output(1);
+  bench.run([&](Recorder& r) {
+    r.select({2, 1, in, index, out});
+    r.linear({1, sum, out, 0.5f, y, 1, 0});
+  });
+  EXPECT_EQ(head(bench.result("out", out, 1, exact), 2), (std::vector<float>{3, 4}));
+  EXPECT_FLOAT_EQ(head(bench.result("y", y, exact), 1)[0], 7 / std::sqrt(13.0f));
+}
+
+TEST_F(OracleTest, ArgmaxTakesTheFirstOfTheLargest) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Buffer* logits = bench.buffer(std::vector<float>{1, 3, 3, nan, nan, -5, -2, nan, nan, nan, nan, nan});
+  Buffer* out = bench.output(6);
+  bench.run([&](Recorder& r) { r.argmax({3, logits, 4, out}); });
+  const Result result = bench.integers("out", out);
+  EXPECT_EQ(result.words[0], 1u);
+  EXPECT_EQ(result.words[1], std::bit_cast<uint32_t>(3.0f));
+  EXPECT_EQ(result.words[2], 2u);
+  EXPECT_EQ(result.words[3], std::bit_cast<uint32_t>(-2.0f));
+  EXPECT_EQ(result.words[4], 0xFFFFFFFFu);
+}
+
+TEST_F(OracleTest, TopKOrdersAndSums) {
+  const Buffer* logits = bench.buffer(std::vector<float>{0, 1, 1, -1});
+  Buffer* ids = bench.output(3);
+  Buffer* values = bench.output(3);
+  Buffer* sum = bench.output(1);
+  bench.run([&](Recorder& r) { r.top_k({1, logits, 4, 3, ids, values, sum}); });
+  const Result order = bench.integers("ids", ids);
+  EXPECT_EQ(std::vector<uint32_t>(order.words.begin(), order.words.begin() + 3), (std::vector<uint32_t>{1, 2, 0}));
+  EXPECT_EQ(head(bench.result("values", values, exact), 3), (std::vector<float>{1, 1, 0}));
+  EXPECT_FLOAT_EQ(head(bench.result("sum", sum, exact), 1)[0], 1.91757580f);  // log(1 + 2 e + 1 / e)
+}
+
+TEST_F(OracleTest, KvMoveSwaps) {
+  const KvShape shape{3, 1, 2, CacheType::f32};
+  KvLayer* cache = bench.kv(shape, {1, 2, 3, 4, 5, 6}, {-1, -2, -3, -4, -5, -6});
+  const Buffer* moves = bench.buffer(std::vector<uint32_t>{0, 2, 2, 0});
+  bench.run([&](Recorder& r) { r.kv_move({moves, 2, shape, cache}); });
+  EXPECT_EQ(floats(bench.keys("k", cache, shape, exact).words), (std::vector<float>{5, 6, 3, 4, 1, 2}));
+  EXPECT_EQ(floats(bench.values("v", cache, shape, exact).words), (std::vector<float>{-5, -6, -3, -4, -1, -2}));
+}
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,135 @@
+#include <cmath>
+
+#include "engine/compute/rows.h"
+#include "tests/compute/op_test.h"
+
+namespace canopy::test {
+namespace {
+
+struct RopeStoreCase {
+  uint32_t heads;
+  uint32_t kv_heads;
+  uint32_t head_dim;
+  CacheType type;
+  uint32_t width;
+  bool interleaved = false;
+  bool with_q_norm = false;
+  bool with_k_norm = false;
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(heads + head_dim + width);
+    const uint32_t context = 200;
+    const KvShape shape{context, kv_heads, head_dim, type};
+    const size_t slot_size = size_t{kv_heads} * head_dim;
+
+    std::vector<float> rotation;  // [context, head_dim / 2, 2], turning faster than any model's: every angle differs
+    for (uint32_t p = 0; p < context; ++p) {
+      for (uint32_t i = 0; i < head_dim / 2; ++i) {
+        const double angle = p * std::pow(100.0, -2.0 * i / head_dim);
+        rotation.push_back(static_cast<float>(std::cos(angle)));
+        rotation.push_back(static_cast<float>(std::sin(angle)));
+      }
+    }
+    RowBatch batch;  // text rows, and tree nodes whose slot is not their position
+    for (uint32_t w = 0; w < width; ++w) {
+      if (w % 3 == 2) {
+        batch.add_node(0, context - 1 - w, 5 + w, -1);
+      } else {
+        batch.add_text(0, (7 * w + 1) % 100);
+      }
+    }
+
+    RopeStoreArgs args;
+    args.width = width;
+    args.qkv = bench.buffer(random.values(width * (heads + 2 * size_t{kv_heads}) * head_dim));
+    args.rows = bench.buffer(batch.rows);
+    args.rotation = bench.buffer(rotation);
+    args.q_norm = with_q_norm ? bench.buffer(random.values(head_dim)) : nullptr;
+    args.k_norm = with_k_norm ? bench.buffer(random.values(head_dim)) : nullptr;
+    args.norm_eps = 1e-6f;
+    args.heads = heads;
+    args.shape = shape;
+    args.interleaved = interleaved;
+    // Far from any result, so that a slot written by mistake, or not written, stands out.
+    const std::vector<float> before(context * slot_size, 1000.0f);
+    KvLayer* cache = bench.kv(shape, before, before);
+    args.cache = cache;
+    args.q = bench.output(size_t{width} * heads * head_dim);
+    bench.run([&](Recorder& r) { r.rope_store(args); });
+    return {bench.result("q", args.q, f32_rounding),
+            written("k", bench.keys("k", cache, shape, exact), slot_size,
+                    type == CacheType::f16 ? f16_rounding : f32_rounding),
+            bench.values("v", cache, shape, exact)};
+  }
+
+  /// Slots that still hold what they held before become 0: the tolerance is for what the op wrote.
+  static Result written(const char* name, Result all, size_t slot_size, Tolerance tolerance) {
+    std::vector<float> values = floats(all.words);
+    for (size_t i = 0; i < values.size(); i += slot_size) {
+      const auto slot = std::span(values).subspan(i, slot_size);
+      if (std::all_of(slot.begin(), slot.end(), [](float v) { return v == 1000.0f; })) {
+        std::fill(slot.begin(), slot.end(), 0.0f);
+      }
+    }
+    return {name, words(values), true, tolerance};
+  }
+};
+
+class RopeStoreTest : public OpTest {};
+
+TEST_P(RopeStoreTest, AgreesWithTheOracle) {
+  static constexpr RopeStoreCase cases[] = {
+      {9, 3, 64, CacheType::f16, 1},
+      {9, 3, 64, CacheType::f16, 17},
+      {4, 2, 32, CacheType::f16, 8, false, true, true},
+      {4, 2, 32, CacheType::f32, 33, false, true, true},
+      {4, 4, 16, CacheType::f32, 5, true},
+      {8, 2, 128, CacheType::f16, 3, true, true, true},
+      {2, 1, 128, CacheType::f32, 7, false, true, true},
+      {3, 1, 16, CacheType::f16, 4, true},
+      {4, 2, 64, CacheType::f32, 2, true, true, false},
+      {4, 2, 64, CacheType::f16, 2, false, false, true},
+  };
+  for (const RopeStoreCase& c : cases) {
+    SCOPED_TRACE("heads " + std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + ", head_dim " +
+                 std::to_string(c.head_dim) + ", " + to_string(c.type) + ", width " + std::to_string(c.width) +
+                 (c.interleaved ? ", interleaved" : ", half") + (c.with_q_norm ? ", q norm" : "") +
+                 (c.with_k_norm ? ", k norm" : ""));
+    compare(c);
+  }
+}
+
+// Values go into the cache as they are but for the rounding: every kind of half, and ties, to even.
+TEST_P(RopeStoreTest, RoundsValuesToNearestEven) {
+  const auto op_case = [](Device& device) {
+    OpBench bench(device);
+    const KvShape shape{1, 1, 16, CacheType::f16};
+    std::vector<float> qkv(16 * 3, 0.0f);
+    const float values[16] = {1.0f,          1.0f + 0x1p-11f, 1.0f + 0x1.8p-10f, -1.0f - 0x1p-11f,
+                              65504.0f,      -65504.0f,       0x1p-14f,          0x1p-24f,
+                              0x1.8p-24f,    0x1.004p-1f,     0x1.002p-1f,       0x1.006p-1f,
+                              -0x1.ffep-15f, 0.333333343f,    2049.0f,           2051.0f};
+    std::copy(std::begin(values), std::end(values), qkv.begin() + 32);
+    RowBatch batch;
+    batch.add_text(0, 0);
+    RopeStoreArgs args;
+    args.width = 1;
+    args.qkv = bench.buffer(qkv);
+    args.rows = bench.buffer(batch.rows);
+    args.rotation = bench.buffer(std::vector<float>(16, 0.5f));
+    args.heads = 1;
+    args.shape = shape;
+    KvLayer* cache = bench.kv(shape, std::vector<float>(16), std::vector<float>(16));
+    args.cache = cache;
+    args.q = bench.output(16);
+    bench.run([&](Recorder& r) { r.rope_store(args); });
+    return Results{bench.values("v", cache, shape, exact)};
+  };
+  compare(op_case);
+}
+
+CANOPY_OP_TESTS(RopeStoreTest);
+
+}  // namespace
+}  // namespace canopy::test

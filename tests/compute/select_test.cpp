@@ -1,0 +1,39 @@
+#include "tests/compute/op_test.h"
+
+namespace canopy::test {
+namespace {
+
+struct SelectCase {
+  uint32_t width;
+  uint32_t cols;
+  std::vector<uint32_t> index;
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(width + cols);
+    const auto count = static_cast<uint32_t>(index.size());
+    const Panel* in = bench.panel(width, cols, random.values(size_t{width} * cols));
+    const Buffer* rows = bench.buffer(index);
+    Panel* out = bench.output_panel(count, cols);
+    bench.run([&](Recorder& r) { r.select({width, count, in, rows, out}); });
+    return {bench.result("out", out, count, exact), bench.norm_probe(out, count)};
+  }
+};
+
+class SelectTest : public OpTest {};
+
+TEST_P(SelectTest, CopiesRowsAndTheirSumsOfSquares) {
+  std::vector<uint32_t> all(65);
+  for (uint32_t i = 0; i < 65; ++i) all[i] = 64 - i;
+  const SelectCase cases[] = {{1, 96, {0}},       {130, 96, {129}}, {33, 20, {32, 0, 0, 17}},
+                              {17, 576, {16, 3}}, {65, 100, all},   {3, 64, {2, 2, 2, 2, 1, 1, 0, 0, 2}}};
+  for (const SelectCase& c : cases) {
+    SCOPED_TRACE("width " + std::to_string(c.width) + ", count " + std::to_string(c.index.size()));
+    compare(c);
+  }
+}
+
+CANOPY_OP_TESTS(SelectTest);
+
+}  // namespace
+}  // namespace canopy::test
