@@ -22,11 +22,13 @@ App::App(EngineClient& engine, const AppSettings& settings) : engine_(engine), c
   look_.theme = &theme(view_.theme);
 }
 
-App::~App() { ImGui::GetIO().UserData = nullptr; }
+App::~App() {
+  ImGui::GetIO().UserData = nullptr;
+}
 
 bool App::pump() {
   const std::vector<Event> events = engine_.poll();
-  for (const Event& event : events) apply(view_, event);
+  for (const Event& event : events) update(view_, event);
   return !events.empty();
 }
 
@@ -49,7 +51,7 @@ void App::draw() {
 }
 
 void App::run(const UiCommand& command) {
-  Effects effects = apply(view_, command);
+  Effects effects = update(view_, command);
   for (Command& each : effects.engine) engine_.post(std::move(each));
   if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
   if (effects.browse && browse_) browse_();

@@ -30,10 +30,10 @@ class FramePacer {
  private:
   bool software_;
   bool generating_ = false;
-  int owed_ = 3;        // frames still to draw; Dear ImGui settles within three
-  bool input_ = true;   // the next one answers the user
+  int owed_ = 3;       // frames still to draw; Dear ImGui settles within three
+  bool input_ = true;  // the next one answers the user
   double last_ = -kNever;
-  double cost_ = 0;     // running mean, seconds
+  double cost_ = 0;  // running mean, seconds
 };
 
 }  // namespace canopy::app

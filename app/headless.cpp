@@ -9,9 +9,7 @@ constexpr int kSettleFrames = 4;
 }  // namespace
 
 Headless::Headless(EngineClient& engine, const AppSettings& settings, uint32_t width, uint32_t height, bool validate)
-    : device_({{}, validate, {}}),
-      app_(std::make_unique<App>(engine, settings)),
-      target_(device_, {width, height}) {
+    : device_({{}, validate, {}}), app_(std::make_unique<App>(engine, settings)), target_(device_, {width, height}) {
   ImGuiIO& io = ImGui::GetIO();
   io.DisplaySize = {static_cast<float>(width), static_cast<float>(height)};
   io.BackendPlatformName = "off-screen";

@@ -14,8 +14,8 @@ uint32_t parse_side(const std::string& text, const std::string& whole) {
   uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < kMinSide || value > kMaxSide)
-    throw bad_input("The size is \"" + whole + "\"; it must be WIDTHxHEIGHT, each " + std::to_string(kMinSide) + " to " +
-                    std::to_string(kMaxSide) + " pixels.");
+    throw bad_input("The size is \"" + whole + "\"; it must be WIDTHxHEIGHT, each " + std::to_string(kMinSide) +
+                    " to " + std::to_string(kMaxSide) + " pixels.");
   return value;
 }
 
@@ -46,13 +46,19 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   cli.add_option("--device", options.device, "Index, part of a name, or a type (discrete, integrated, cpu)");
   cli.add_option("--prompt", options.prompt, "A first message to send");
   cli.add_flag("--offscreen", options.offscreen, "No window: answer a prompt, print the text, write a picture, exit");
-  cli.add_option("--shot", options.shot, "Write a PNG of the window after the reply (off-screen default: out/canopy.png)");
+  cli.add_option("--shot", options.shot,
+                 "Write a PNG of the window after the reply (off-screen default: out/canopy.png)");
   cli.add_option("--size", size, "Window size in pixels, WIDTHxHEIGHT")->capture_default_str();
-  cli.add_option("--scale", options.scale, "Interface scale")->check(CLI::Range(kMinScale, kMaxScale))->capture_default_str();
+  cli.add_option("--scale", options.scale, "Interface scale")
+      ->check(CLI::Range(kMinScale, kMaxScale))
+      ->capture_default_str();
   cli.add_option("--theme", theme, "Colours")->check(CLI::IsMember({"dark", "light"}))->capture_default_str();
-  cli.add_option("--max-tokens", options.max_tokens, "Longest reply")->check(CLI::Range(1u, 1u << 20))->capture_default_str();
+  cli.add_option("--max-tokens", options.max_tokens, "Longest reply")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str();
   cli.add_flag("--exit-after-reply", options.exit_after_reply, "Close the window when the reply to --prompt is done");
-  cli.add_flag("!--no-system-fonts", options.system_fonts, "Only the built-in fonts: the same picture on every machine");
+  cli.add_flag("!--no-system-fonts", options.system_fonts,
+               "Only the built-in fonts: the same picture on every machine");
   cli.add_flag("--validate", options.validate, "Check the window's drawing with the Vulkan validation layer");
   try {
     cli.parse(argc, argv);

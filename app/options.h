@@ -13,7 +13,7 @@ inline constexpr uint32_t kMinSide = 320;   // pixels of the window
 inline constexpr uint32_t kMaxSide = 8192;  // what every Vulkan device can draw is 4096; beyond it most can do this
 
 struct AppOptions {
-  std::string model;   // as given, or the default model's path
+  std::string model;  // as given, or the default model's path
   bool model_given = false;
   std::string device;  // index, part of a name, or a type
   std::string prompt;  // empty: none given

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 
 #include "app/options.h"
@@ -11,9 +12,15 @@ namespace canopy::app {
 /// writes the picture. Returns the exit code: 0, or 1 with the reason on err and, when drawing works, in the picture.
 int run_offscreen(EngineClient& engine, const AppOptions& options, std::ostream& out, std::ostream& err);
 
+struct WindowStatistics {
+  uint64_t frames = 0;         // drawn
+  double drawing_seconds = 0;  // spent on them, device time included on a software device
+};
+
 /// Opens the window and runs until it is closed. Returns the exit code; 1 with the reason on err when no window could
 /// be opened or a requested reply failed.
-int run_window(EngineClient& engine, const AppOptions& options, std::ostream& err);
+int run_window(EngineClient& engine, const AppOptions& options, std::ostream& err,
+               WindowStatistics* statistics = nullptr);
 
 /// Whether a window could be opened at all: a display server is named in the environment.
 bool display_present();

@@ -38,13 +38,14 @@ class Narrator {
     if (!reply || !reply->result || !view.model) return;
     const ReplyFinished& r = *reply->result;
     char line[256];
-    std::snprintf(line, sizeof line,
-                  "\n%u prompt tokens in %.0f ms (%u reused), %u reply tokens in %.0f ms, %.1f tok/s, context %u of %u\n",
-                  r.prompt_tokens, r.prefill_ms, r.reused_tokens, r.reply_tokens, r.decode_ms, r.tokens_per_second,
-                  r.context_used, view.model->context);
+    std::snprintf(
+        line, sizeof line,
+        "\n%u prompt tokens in %.0f ms (%u reused), %u reply tokens in %.0f ms, %.1f tok/s, context %u of %u\n",
+        r.prompt_tokens, r.prefill_ms, r.reused_tokens, r.reply_tokens, r.decode_ms, r.tokens_per_second,
+        r.context_used, view.model->context);
     out_ << line;
-    out_ << view.model->name << ", " << view.model->quantization << ", on " << view.model->device << " (" << view.model->driver
-         << ")\n";
+    out_ << view.model->name << ", " << view.model->quantization << ", on " << view.model->device << " ("
+         << view.model->driver << ")\n";
   }
 
  private:

@@ -30,7 +30,7 @@ bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilo
   return false;
 }
 
-int run(EngineClient& engine, const AppOptions& options, std::ostream& err) {
+int run(EngineClient& engine, const AppOptions& options, std::ostream& err, WindowStatistics& statistics) {
   DesktopWindow window(options);
   AppSettings settings = settings_from(options);
   settings.content_scale = window.content_scale();
@@ -56,7 +56,10 @@ int run(EngineClient& engine, const AppOptions& options, std::ostream& err) {
     app.draw();
     const bool last = leaves && pilot.done() && ++frames_after_end >= kSettle;
     window.end_frame(app.background(), last && !options.shot.empty() ? options.shot : "");
-    pacer.on_frame(start, window.seconds() - start);
+    const double cost = window.seconds() - start;
+    pacer.on_frame(start, cost);
+    ++statistics.frames;
+    statistics.drawing_seconds += cost;
     if (leaves && pilot.done()) pacer.on_input();
     if (last) break;
   }
@@ -73,9 +76,10 @@ bool display_present() {
   return (x11 && *x11) || (wayland && *wayland);
 }
 
-int run_window(EngineClient& engine, const AppOptions& options, std::ostream& err) {
+int run_window(EngineClient& engine, const AppOptions& options, std::ostream& err, WindowStatistics* statistics) {
+  WindowStatistics unused;
   try {
-    return run(engine, options, err);
+    return run(engine, options, err, statistics ? *statistics : unused);
   } catch (const Error& e) {
     err << e.what() << "\n";
     return 1;

@@ -16,9 +16,10 @@ namespace {
 constexpr float kTopBar = 48;
 constexpr float kStatusBar = 28;
 
-constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
-                                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
-                                    ImGuiWindowFlags_NoScrollWithMouse;
+constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                                    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse |
+                                    ImGuiWindowFlags_NoFocusOnAppearing;
 
 void draw_in(Panel& panel, ImVec2 pos, ImVec2 size, Colour background, const ViewModel& view, CommandSink& sink) {
   ImGui::SetNextWindowPos(pos);

@@ -20,7 +20,7 @@ struct RunAgain {};  // answers the last question once more
 struct OpenModel {
   std::string path;
 };
-struct BrowseModel {};   // the system's file dialog
+struct BrowseModel {};  // the system's file dialog
 struct CancelLoading {};
 struct ChooseDevice {
   std::string selector;

@@ -23,9 +23,13 @@ void add_card(ViewModel& view, Card card) {
   view.cards.push_back(std::move(card));
 }
 
-bool is_current(const ViewModel& view, uint64_t reply_id) { return view.busy() && reply_id == view.reply_id; }
+bool is_current(const ViewModel& view, uint64_t reply_id) {
+  return view.busy() && reply_id == view.reply_id;
+}
 
-Message& reply(ViewModel& view) { return view.messages.back(); }
+Message& reply(ViewModel& view) {
+  return view.messages.back();
+}
 
 void on_load_progress(ViewModel& view, const LoadProgress& e) {
   if (view.model_state != ModelState::loading) return;
@@ -139,7 +143,9 @@ Effects begin_reply(ViewModel& view) {
   return effects;
 }
 
-bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
 
 Effects send(ViewModel& view, const SendMessage& c) {
   if (!view.can_send() || is_blank(c.text)) return {};
@@ -191,7 +197,8 @@ Effects open_model(ViewModel& view, const std::string& path) {
 
 Effects choose_device(ViewModel& view, const std::string& selector) {
   view.device_selector = selector;
-  return view.model_path.empty() || view.model_state == ModelState::none ? Effects{} : open_model(view, view.model_path);
+  return view.model_path.empty() || view.model_state == ModelState::none ? Effects{}
+                                                                         : open_model(view, view.model_path);
 }
 
 }  // namespace
@@ -205,7 +212,7 @@ const Message* ViewModel::last_reply() const {
   return messages.empty() || messages.back().role != Role::assistant ? nullptr : &messages.back();
 }
 
-void apply(ViewModel& view, const Event& event) {
+void update(ViewModel& view, const Event& event) {
   std::visit(Overloaded{
                  [&](const LoadProgress& e) { on_load_progress(view, e); },
                  [&](const ModelReady& e) { on_model_ready(view, e); },
@@ -219,7 +226,7 @@ void apply(ViewModel& view, const Event& event) {
              event);
 }
 
-Effects apply(ViewModel& view, const UiCommand& command) {
+Effects update(ViewModel& view, const UiCommand& command) {
   return std::visit(
       Overloaded{
           [&](const SendMessage& c) { return send(view, c); },
@@ -245,7 +252,9 @@ Effects apply(ViewModel& view, const UiCommand& command) {
             return Effects{};
           },
           [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
-          [&](const CopyText& c) { return Effects{{}, false, c.text}; },
+          [&](const CopyText& c) {
+            return Effects{{}, false, c.text};
+          },
           [&](const ShowPathBox& c) { return view.path_box_shown = c.shown, Effects{}; },
       },
       command);

@@ -60,7 +60,7 @@ struct ViewModel {
   std::string default_model;    // path; empty when the file is not there
 
   ModelState model_state = ModelState::none;
-  std::string model_path;  // of the last load
+  std::string model_path;         // of the last load
   uint32_t superseded_loads = 0;  // cancelled for a newer one, whose last event has not come yet
   Progress loading;
   std::optional<ModelReady> model;  // stays while another one loads
@@ -88,10 +88,10 @@ struct Effects {
 };
 
 /// Folds an event of the engine in. Events of a reply that is no longer the current one change nothing.
-void apply(ViewModel& view, const Event& event);
+void update(ViewModel& view, const Event& event);
 
 /// Folds a command of the user in. A command that makes no sense now (sending without a model) changes nothing.
-Effects apply(ViewModel& view, const UiCommand& command);
+Effects update(ViewModel& view, const UiCommand& command);
 
 /// The title of the conversation: the start of its first question.
 std::string conversation_title(const ViewModel& view);

@@ -1,9 +1,9 @@
 # canopy_test(NAME LABELS l ... SOURCES a.cpp ... DEPENDS lib ...): one GoogleTest program, registered case by case.
-# LABELS are parts of the suite: unit, gpu, gui, golden, slow.
+# RUN_UNDER is a command to start it with, e.g. a virtual display. LABELS are parts of the suite: unit, gpu, gui, golden, slow.
 set(CANOPY_GOLDEN_DIR "" CACHE PATH "Golden data; empty means tests/golden")
 
 function(canopy_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;SOURCES;DEPENDS;LINK;RUN_UNDER" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
@@ -14,6 +14,6 @@ function(canopy_test name)
   endforeach()
   target_compile_definitions(${name} PRIVATE CANOPY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # One ctest entry a program: process start-up and shader compilation are paid once.
-  add_test(NAME ${name} COMMAND ${name})
+  add_test(NAME ${name} COMMAND ${ARG_RUN_UNDER} $<TARGET_FILE:${name}>)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

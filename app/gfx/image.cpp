@@ -29,14 +29,17 @@ void write_png(const Image& image, const fs::path& path) {
   };
   const int width = static_cast<int>(image.width), height = static_cast<int>(image.height);
   if (!stbi_write_png_to_func(append, &file, width, height, 4, image.pixels.data(), width * 4))
-    throw bad_input("The picture of " + std::to_string(width) + " by " + std::to_string(height) + " pixels could not be encoded.");
+    throw bad_input("The picture of " + std::to_string(width) + " by " + std::to_string(height) +
+                    " pixels could not be encoded.");
   std::error_code error;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
   const fs::path partial = path.string() + ".part";
   {
     std::ofstream out(partial, std::ios::binary | std::ios::trunc);
     out.write(file.data(), static_cast<std::streamsize>(file.size()));
-    if (!out.flush()) throw bad_input("The picture could not be written to " + path.string() + ": check the folder and the space left.");
+    if (!out.flush())
+      throw bad_input("The picture could not be written to " + path.string() +
+                      ": check the folder and the space left.");
   }
   fs::rename(partial, path, error);
   if (error) throw bad_input("The picture could not be moved to " + path.string() + ": " + error.message() + ".");

@@ -12,13 +12,16 @@ PFN_vkVoidFunction load(const char* name, void* user) {
   return device->api().GetInstanceProcAddr(device->instance(), name);
 }
 
-void check_backend(VkResult result) { check(result, "Drawing the window"); }
+void check_backend(VkResult result) {
+  check(result, "Drawing the window");
+}
 
 }  // namespace
 
 ImguiRenderer::ImguiRenderer(const UiDevice& device, VkFormat format, uint32_t image_count) : device_(device) {
   if (!ImGui_ImplVulkan_LoadFunctions(VK_API_VERSION_1_3, load, const_cast<UiDevice*>(&device)))
-    throw Error(ErrorKind::unavailable, "The Vulkan driver of " + device.name() + " lacks functions that drawing needs.");
+    throw Error(ErrorKind::unavailable,
+                "The Vulkan driver of " + device.name() + " lacks functions that drawing needs.");
   ImGui_ImplVulkan_InitInfo info{};
   info.ApiVersion = VK_API_VERSION_1_3;
   info.Instance = device.instance();
@@ -43,9 +46,12 @@ ImguiRenderer::~ImguiRenderer() {
   ImGui_ImplVulkan_Shutdown();
 }
 
-void ImguiRenderer::new_frame() { ImGui_ImplVulkan_NewFrame(); }
+void ImguiRenderer::new_frame() {
+  ImGui_ImplVulkan_NewFrame();
+}
 
-void ImguiRenderer::record(VkCommandBuffer commands, VkImageView view, VkExtent2D extent, ImDrawData* data, ImU32 clear) {
+void ImguiRenderer::record(VkCommandBuffer commands, VkImageView view, VkExtent2D extent, ImDrawData* data,
+                           ImU32 clear) {
   const VulkanApi& vk = device_.api();
   const ImVec4 colour = ImGui::ColorConvertU32ToFloat4(clear);
   auto attachment = vk_struct<VkRenderingAttachmentInfo>(VK_STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO);
@@ -73,8 +79,8 @@ void transition(const VulkanApi& vk, VkCommandBuffer commands, VkImage image, Vk
   barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
   barrier.image = image;
   barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-  vk.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0,
-                        nullptr, 1, &barrier);
+  vk.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr,
+                        0, nullptr, 1, &barrier);
 }
 
 }  // namespace canopy::app

@@ -23,7 +23,9 @@ OffscreenTarget::OffscreenTarget(const UiDevice& device, VkExtent2D extent) : de
   }
 }
 
-OffscreenTarget::~OffscreenTarget() { destroy(); }
+OffscreenTarget::~OffscreenTarget() {
+  destroy();
+}
 
 void OffscreenTarget::destroy() {
   const VulkanApi& vk = device_.api();

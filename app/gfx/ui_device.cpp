@@ -51,7 +51,9 @@ UiDevice::UiDevice(const Options& options) {
   }
 }
 
-UiDevice::~UiDevice() { destroy(); }
+UiDevice::~UiDevice() {
+  destroy();
+}
 
 void UiDevice::destroy() {
   if (device_) {
@@ -89,8 +91,9 @@ void UiDevice::create_instance(const Options& options) {
   info.ppEnabledExtensionNames = extensions.data();
   const VkResult result = api_.CreateInstance(&info, nullptr, &instance_);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-    throw Error(ErrorKind::unavailable, "The window needs a Vulkan 1.3 driver and none is installed (Debian: "
-                                        "mesa-vulkan-drivers; NVIDIA: nvidia-driver).");
+    throw Error(ErrorKind::unavailable,
+                "The window needs a Vulkan 1.3 driver and none is installed (Debian: "
+                "mesa-vulkan-drivers; NVIDIA: nvidia-driver).");
   check(result, "Creating a Vulkan instance");
   api_.load_instance(instance_);
   if (validate)
@@ -135,9 +138,9 @@ void UiDevice::choose_physical_device() {
     software_ = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   }
   if (!physical_)
-    throw Error(ErrorKind::unavailable, "None of the " + std::to_string(count) + " Vulkan devices can draw the window: " +
-                                            "it needs Vulkan 1.3 with graphics" +
-                                            (surface_ ? " and presentation to this display." : "."));
+    throw Error(ErrorKind::unavailable,
+                "None of the " + std::to_string(count) + " Vulkan devices can draw the window: " +
+                    "it needs Vulkan 1.3 with graphics" + (surface_ ? " and presentation to this display." : "."));
   api_.GetPhysicalDeviceMemoryProperties(physical_, &memory_);
 }
 
@@ -167,7 +170,8 @@ void UiDevice::create_device() {
 uint32_t UiDevice::memory_type(uint32_t bits, VkMemoryPropertyFlags flags) const {
   for (uint32_t i = 0; i < memory_.memoryTypeCount; ++i)
     if ((bits >> i & 1u) && (memory_.memoryTypes[i].propertyFlags & flags) == flags) return i;
-  throw Error(ErrorKind::unavailable, "The device " + name_ + " has no memory type with the properties a picture needs.");
+  throw Error(ErrorKind::unavailable,
+              "The device " + name_ + " has no memory type with the properties a picture needs.");
 }
 
 }  // namespace canopy::app

@@ -12,8 +12,9 @@ void VulkanApi::load_global() {
   // Kept open until the program ends: drivers do not survive being unloaded.
   static void* const loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!loader)
-    throw Error(ErrorKind::unavailable, "The window needs Vulkan, and libvulkan.so.1 could not be opened; install the "
-                                        "Vulkan loader (Debian: libvulkan1) and a driver (mesa-vulkan-drivers).");
+    throw Error(ErrorKind::unavailable,
+                "The window needs Vulkan, and libvulkan.so.1 could not be opened; install the "
+                "Vulkan loader (Debian: libvulkan1) and a driver (mesa-vulkan-drivers).");
   GetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
   if (!GetInstanceProcAddr) throw Error(ErrorKind::unavailable, "libvulkan.so.1 has no vkGetInstanceProcAddr.");
 #define CANOPY_UI_VK_LOAD(name) name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(nullptr, "vk" #name));
@@ -25,16 +26,18 @@ void VulkanApi::load_instance(VkInstance instance) {
 #define CANOPY_UI_VK_LOAD(name) name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(instance, "vk" #name));
   CANOPY_UI_VK_OPTIONAL(CANOPY_UI_VK_LOAD)
 #undef CANOPY_UI_VK_LOAD
-#define CANOPY_UI_VK_LOAD(name)                                                            \
-  name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(instance, "vk" #name));        \
-  if (!name) throw Error(ErrorKind::unavailable, "The Vulkan loader has no vk" #name "; the window needs Vulkan 1.3.");
+#define CANOPY_UI_VK_LOAD(name)                                                                                   \
+  name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(instance, "vk" #name));                               \
+  if (!name) throw Error(ErrorKind::unavailable, "The Vulkan loader has no vk" #name "; the window needs Vulkan " \
+                                                                                     "1.3.");
   CANOPY_UI_VK_INSTANCE(CANOPY_UI_VK_LOAD)
 #undef CANOPY_UI_VK_LOAD
 }
 
 void check(VkResult result, const char* doing) {
   if (result >= 0) return;
-  const std::string message = std::string(doing) + " failed in the window's graphics device: VkResult " + std::to_string(result) + ".";
+  const std::string message =
+      std::string(doing) + " failed in the window's graphics device: VkResult " + std::to_string(result) + ".";
   switch (result) {
     case VK_ERROR_OUT_OF_HOST_MEMORY:
     case VK_ERROR_OUT_OF_DEVICE_MEMORY: throw Error(ErrorKind::out_of_memory, message);

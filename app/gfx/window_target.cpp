@@ -19,7 +19,9 @@ WindowTarget::WindowTarget(const UiDevice& device, VkExtent2D extent) : device_(
   }
 }
 
-WindowTarget::~WindowTarget() { destroy(); }
+WindowTarget::~WindowTarget() {
+  destroy();
+}
 
 void WindowTarget::destroy() {
   const VulkanApi& vk = device_.api();
@@ -37,7 +39,8 @@ void WindowTarget::destroy() {
 void WindowTarget::choose_format() {
   const VulkanApi& vk = device_.api();
   uint32_t count = 0;
-  check(vk.GetPhysicalDeviceSurfaceFormatsKHR(device_.physical(), device_.surface(), &count, nullptr), "Listing surface formats");
+  check(vk.GetPhysicalDeviceSurfaceFormatsKHR(device_.physical(), device_.surface(), &count, nullptr),
+        "Listing surface formats");
   std::vector<VkSurfaceFormatKHR> formats(count);
   check(vk.GetPhysicalDeviceSurfaceFormatsKHR(device_.physical(), device_.surface(), &count, formats.data()),
         "Listing surface formats");
@@ -48,8 +51,9 @@ void WindowTarget::choose_format() {
       return;
     }
   }
-  throw Error(ErrorKind::unavailable, "The display offers " + std::to_string(count) +
-                                          " surface formats, none of them 8-bit UNORM, which the window's colours need.");
+  throw Error(ErrorKind::unavailable,
+              "The display offers " + std::to_string(count) +
+                  " surface formats, none of them 8-bit UNORM, which the window's colours need.");
 }
 
 void WindowTarget::create_frames() {
@@ -152,7 +156,8 @@ bool WindowTarget::render(ImDrawData* data, ImU32 clear, std::optional<Image>* c
   const Frame& frame = frames_[next_];
   check(vk.WaitForFences(device_.handle(), 1, &frame.done, VK_TRUE, UINT64_MAX), "Waiting for a frame");
   uint32_t index = 0;
-  const VkResult acquired = vk.AcquireNextImageKHR(device_.handle(), swapchain_, UINT64_MAX, frame.acquired, VK_NULL_HANDLE, &index);
+  const VkResult acquired =
+      vk.AcquireNextImageKHR(device_.handle(), swapchain_, UINT64_MAX, frame.acquired, VK_NULL_HANDLE, &index);
   if (acquired == VK_ERROR_OUT_OF_DATE_KHR) {
     stale_ = true;
     return false;
@@ -196,6 +201,8 @@ bool WindowTarget::present(const Target& target, uint32_t index) {
   return true;
 }
 
-void WindowTarget::wait() { device_.api().QueueWaitIdle(device_.queue()); }
+void WindowTarget::wait() {
+  device_.api().QueueWaitIdle(device_.queue());
+}
 
 }  // namespace canopy::app

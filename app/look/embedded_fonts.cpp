@@ -6,18 +6,23 @@
 
 // The assembler copies the files into read-only data. A generated C array of two megabytes would take the compiler
 // seconds and gigabytes for the same bytes.
-#define CANOPY_EMBED(symbol, file)                                   \
-  __asm__(                                                           \
-      ".section .rodata\n"                                           \
-      ".balign 16\n"                                                 \
-      ".global canopy_font_" #symbol "\n"                            \
-      "canopy_font_" #symbol ":\n"                                   \
-      ".incbin \"" CANOPY_FONT_DIR "/" file "\"\n"                   \
-      ".global canopy_font_" #symbol "_end\n"                        \
-      "canopy_font_" #symbol "_end:\n"                               \
-      ".byte 0\n"                                                    \
-      ".previous\n");                                                \
-  extern "C" const unsigned char canopy_font_##symbol[];             \
+#define CANOPY_EMBED(symbol, file)                       \
+  __asm__(                                               \
+      ".section .rodata\n"                               \
+      ".balign 16\n"                                     \
+      ".global canopy_font_" #symbol                     \
+      "\n"                                               \
+      "canopy_font_" #symbol                             \
+      ":\n"                                              \
+      ".incbin \"" CANOPY_FONT_DIR "/" file              \
+      "\"\n"                                             \
+      ".global canopy_font_" #symbol                     \
+      "_end\n"                                           \
+      "canopy_font_" #symbol                             \
+      "_end:\n"                                          \
+      ".byte 0\n"                                        \
+      ".previous\n");                                    \
+  extern "C" const unsigned char canopy_font_##symbol[]; \
   extern "C" const unsigned char canopy_font_##symbol##_end[]
 
 CANOPY_EMBED(inter_regular, "Inter-Regular.otf");

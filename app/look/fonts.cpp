@@ -79,20 +79,30 @@ FontSet load_fonts(bool system_fallback) {
   return set;
 }
 
-Look& look() { return *static_cast<Look*>(ImGui::GetIO().UserData); }
+Look& look() {
+  return *static_cast<Look*>(ImGui::GetIO().UserData);
+}
 
-float px(float length) { return std::round(length * look().scale); }
+float px(float length) {
+  return std::round(length * look().scale);
+}
 
-ImFont* font_of(Type type) { return look().fonts.*spec(type).font; }
+ImFont* font_of(Type type) {
+  return look().fonts.*spec(type).font;
+}
 
 float font_size(Type type) {
   const TypeSpec s = spec(type);
   return s.em * (s.mono ? kJetBrainsMonoRatio : kInterRatio);
 }
 
-void push_type(Type type) { ImGui::PushFont(font_of(type), font_size(type)); }
+void push_type(Type type) {
+  ImGui::PushFont(font_of(type), font_size(type));
+}
 
-float text_height(Type type) { return font_size(type) * look().scale; }
+float text_height(Type type) {
+  return font_size(type) * look().scale;
+}
 
 ImVec2 text_size(Type type, std::string_view text) {
   return font_of(type)->CalcTextSizeA(text_height(type), FLT_MAX, 0, text.data(), text.data() + text.size());
@@ -113,8 +123,7 @@ std::string elided(Type type, std::string_view text, float width) {
   static constexpr std::string_view kEllipsis = "\u2026";
   const float room = width - text_size(type, kEllipsis).x;
   const char* end = text.data();
-  if (room > 0)
-    font_of(type)->CalcTextSizeA(text_height(type), room, 0, text.data(), text.data() + text.size(), &end);
+  if (room > 0) font_of(type)->CalcTextSizeA(text_height(type), room, 0, text.data(), text.data() + text.size(), &end);
   std::string_view kept = text.substr(0, static_cast<size_t>(end - text.data()));
   while (!kept.empty() && kept.back() == ' ') kept.remove_suffix(1);
   return std::string(kept) + std::string(kEllipsis);

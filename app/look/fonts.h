@@ -48,7 +48,9 @@ struct Look {
 };
 
 Look& look();
-inline const Theme& colours() { return *look().theme; }
+inline const Theme& colours() {
+  return *look().theme;
+}
 /// A length of the 100% design in pixels, rounded so that edges stay sharp.
 float px(float length);
 

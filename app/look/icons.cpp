@@ -128,7 +128,8 @@ void draw_check_disc(ImDrawList* list, ImVec2 c, float r, Colour disc, Colour ma
 
 void draw_triangle_sign(ImDrawList* list, ImVec2 c, float size, Colour fill, Colour mark) {
   const float u = size / 16.0f;
-  list->AddTriangleFilled({c.x, c.y - 6.5f * u}, {c.x + 7.5f * u, c.y + 6.5f * u}, {c.x - 7.5f * u, c.y + 6.5f * u}, fill);
+  list->AddTriangleFilled({c.x, c.y - 6.5f * u}, {c.x + 7.5f * u, c.y + 6.5f * u}, {c.x - 7.5f * u, c.y + 6.5f * u},
+                          fill);
   list->AddRectFilled({c.x - 0.8f * u, c.y - 2 * u}, {c.x + 0.8f * u, c.y + 2.5f * u}, mark);
   list->AddRectFilled({c.x - 0.8f * u, c.y + 3.6f * u}, {c.x + 0.8f * u, c.y + 5.2f * u}, mark);
 }

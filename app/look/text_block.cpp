@@ -40,7 +40,8 @@ void TextBlock::wrap_from(std::string_view text, size_t start, Type type) {
     widest_ = std::max(widest_, font->CalcTextSizeA(size_, FLT_MAX, 0, at, stop).x);
     if (stop == newline) {
       at = newline + 1;
-      if (newline < end && at == end) lines_.push_back({static_cast<uint32_t>(at - base), static_cast<uint32_t>(at - base)});
+      if (newline < end && at == end)
+        lines_.push_back({static_cast<uint32_t>(at - base), static_cast<uint32_t>(at - base)});
     } else {
       at = stop;
       while (at < newline && *at == ' ') ++at;  // blanks at a soft break are not drawn

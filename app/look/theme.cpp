@@ -142,7 +142,9 @@ void set_colours(ImVec4* c, const Theme& t) {
 
 }  // namespace
 
-const Theme& theme(ThemeKind kind) { return kind == ThemeKind::dark ? kDark : kLight; }
+const Theme& theme(ThemeKind kind) {
+  return kind == ThemeKind::dark ? kDark : kLight;
+}
 
 Colour mix(Colour a, Colour b, float t) {
   Colour out = a & 0xFF000000u;

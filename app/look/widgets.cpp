@@ -13,7 +13,9 @@ constexpr float kIconGap = 6;
 constexpr float kPickerPadding = 10;
 constexpr float kPickerGap = 8;
 
-bool has_words(const ButtonSpec& spec) { return spec.show_label && spec.label[0] != '\0'; }
+bool has_words(const ButtonSpec& spec) {
+  return spec.show_label && spec.label[0] != '\0';
+}
 
 struct Face {
   Colour fill = 0, border = 0, content = 0;

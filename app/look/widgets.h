@@ -18,7 +18,7 @@ enum class ButtonKind {
 };
 
 struct ButtonSpec {
-  const char* label = "";     // the id, and the words unless show_label is off
+  const char* label = "";  // the id, and the words unless show_label is off
   Icon icon = Icon::none;
   ButtonKind kind = ButtonKind::bare;
   bool enabled = true;

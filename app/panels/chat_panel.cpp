@@ -35,14 +35,15 @@ std::string facts(const Message& message) {
 
 std::string prefill_fact(const ReplyFinished& r) {
   char text[128];
-  std::snprintf(text, sizeof text, "Prompt: %s tokens in %.0f ms, %s of them reused; measured", grouped(r.prompt_tokens).c_str(),
-                r.prefill_ms, grouped(r.reused_tokens).c_str());
+  std::snprintf(text, sizeof text, "Prompt: %s tokens in %.0f ms, %s of them reused; measured",
+                grouped(r.prompt_tokens).c_str(), r.prefill_ms, grouped(r.reused_tokens).c_str());
   return text;
 }
 
 /// The caret stands still: nothing blinks, and an idle window draws nothing.
 void draw_caret(ImVec2 at) {
-  ImGui::GetWindowDrawList()->AddRectFilled({at.x + px(2), at.y + px(3)}, {at.x + px(9), at.y + px(19)}, colours().accent);
+  ImGui::GetWindowDrawList()->AddRectFilled({at.x + px(2), at.y + px(3)}, {at.x + px(9), at.y + px(19)},
+                                            colours().accent);
 }
 
 }  // namespace
@@ -61,7 +62,8 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   draw_header(view, sink, width);
   ImGui::EndGroup();
   const float composer_height = composer_.height(width);
-  const float messages_height = std::max(px(40), area.y - ImGui::GetCursorPosY() - composer_height - px(kMargin) - px(8));
+  const float messages_height =
+      std::max(px(40), area.y - ImGui::GetCursorPosY() - composer_height - px(kMargin) - px(8));
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
   ImGui::SetCursorPosX(0);
@@ -109,7 +111,8 @@ void ChatPanel::draw_empty(const ViewModel& view, CommandSink& sink, float width
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 origin = ImGui::GetWindowPos();
   const float x = origin.x + width * 0.5f, y = origin.y + std::max(px(8), height * 0.5f - px(56));
-  const char* sentence = view.model_state == ModelState::loading ? "The model is loading." : "No message yet. Write one, or try an example.";
+  const char* sentence = view.model_state == ModelState::loading ? "The model is loading."
+                                                                 : "No message yet. Write one, or try an example.";
   draw_icon(list, Icon::branch, {x, y + px(16)}, px(32), t.text3);
   draw_text(list, {x - text_size(Type::chat, sentence).x * 0.5f, y + px(44)}, Type::chat, t.text2, sentence);
   ButtonSpec example{kExample, Icon::none, ButtonKind::line};
@@ -164,7 +167,8 @@ void ChatPanel::draw_assistant(const ViewModel& view, const Message& message, Co
   again.tooltip = "Run again";
   const bool last = &message == &view.messages.back();
   const float buttons = px(28) * (last ? 2 : 1) + (last ? px(4) : 0);
-  draw_text_middle(list, a.x, y + px(14), Type::mono, t.text3, elided(Type::mono, facts(message), width - buttons - px(8)));
+  draw_text_middle(list, a.x, y + px(14), Type::mono, t.text3,
+                   elided(Type::mono, facts(message), width - buttons - px(8)));
   ImGui::SetCursorScreenPos({a.x, y});
   ImGui::Dummy({std::max(px(1), width - buttons - px(8)), px(28)});
   tooltip(prefill_fact(*message.result).c_str());

@@ -13,9 +13,12 @@ namespace {
 
 constexpr float kPadding = 10;
 constexpr size_t kMinLines = 2;
+constexpr float kLowWindow = 320;  // below this, messages need the second line's room more
 constexpr size_t kMaxLines = 8;
 
-float line_height() { return text_height(Type::chat); }
+float line_height() {
+  return text_height(Type::chat);
+}
 
 const char* hint(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return "Write a message while the model loads";
@@ -27,7 +30,8 @@ const char* hint(const ViewModel& view) {
 float Composer::text_height_for(float width) const {
   TextBlock block;
   block.layout(text_, Type::chat, width - px(kPadding) * 2 - px(14));
-  const size_t lines = std::clamp(block.line_count(), kMinLines, kMaxLines);
+  const bool low = ImGui::GetWindowHeight() < px(kLowWindow);
+  const size_t lines = std::clamp(block.line_count(), low ? size_t{1} : kMinLines, low ? kMinLines : kMaxLines);
   return line_height() * static_cast<float>(lines) + px(4);
 }
 

@@ -9,7 +9,8 @@
 
 namespace canopy::app {
 
-/// The box a message is written in. Enter sends, Shift+Enter starts a line; while a reply is written its button stops it.
+/// The box a message is written in. Enter sends, Shift+Enter starts a line; while a reply is written its button stops
+/// it.
 class Composer {
  public:
   /// The height it needs at this width; grows with its text up to a limit.

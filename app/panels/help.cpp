@@ -10,18 +10,21 @@ namespace canopy::app {
 void draw_help(CommandSink& sink) {
   const Theme& t = colours();
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const float pitch = px(26), padding = px(16);
-  const float width = std::min(px(300), viewport->Size.x - px(24));
+  const float pitch = px(26), padding = px(14);
+  const float width = std::min(px(240), viewport->Size.x - px(24));
   const float height = padding * 2 + px(28) + pitch * (static_cast<float>(shortcuts().size()) + 2);
   const ImVec2 size = {width, std::min(height, viewport->Size.y - px(28 + 48 + 16))};
-  ImGui::SetNextWindowPos({viewport->Pos.x + viewport->Size.x - size.x - px(12), viewport->Pos.y + viewport->Size.y - size.y - px(36)});
+  ImGui::SetNextWindowPos(
+      {viewport->Pos.x + viewport->Size.x - size.x - px(12), viewport->Pos.y + viewport->Size.y - size.y - px(36)});
   ImGui::SetNextWindowSize(size);
   ImGui::PushStyleColor(ImGuiCol_WindowBg, t.raised);
   ImGui::PushStyleColor(ImGuiCol_Border, t.ctl);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(6));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {padding, padding});
-  ImGui::Begin("Help", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoDocking);
+  ImGui::Begin("Help", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoDocking);
   ImGui::PopStyleVar(3);
   ImGui::PopStyleColor(2);
   ImDrawList* list = ImGui::GetWindowDrawList();

@@ -16,7 +16,8 @@ std::string progress_figures(const Progress& p) {
   if (p.total < kLikelyBytes) return grouped(p.done) + " of " + grouped(p.total);
   char text[64];
   constexpr double kMiB = 1024.0 * 1024.0;
-  std::snprintf(text, sizeof text, "%.1f of %.1f MiB", static_cast<double>(p.done) / kMiB, static_cast<double>(p.total) / kMiB);
+  std::snprintf(text, sizeof text, "%.1f of %.1f MiB", static_cast<double>(p.done) / kMiB,
+                static_cast<double>(p.total) / kMiB);
   return text;
 }
 

@@ -20,11 +20,15 @@ constexpr Shortcut kShortcuts[] = {
 
 constexpr float kScaleStep = 0.25f;
 
-bool pressed(Index index) { return ImGui::Shortcut(kShortcuts[index].chord, ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_RouteOverFocused); }
+bool pressed(Index index) {
+  return ImGui::Shortcut(kShortcuts[index].chord, ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_RouteOverFocused);
+}
 
 }  // namespace
 
-std::span<const Shortcut> shortcuts() { return kShortcuts; }
+std::span<const Shortcut> shortcuts() {
+  return kShortcuts;
+}
 
 void handle_shortcuts(const ViewModel& view, CommandSink& sink) {
   if (pressed(kNew)) sink.post(NewChat{});

@@ -18,6 +18,7 @@ constexpr float kCardGap = 24;
 constexpr float kPictureHeight = 132;
 constexpr float kCardPadding = 24;
 constexpr float kMinCard = 300;
+constexpr const char* kHeadline = "Chat with a model on your own GPU";
 constexpr float kDevicePitch = 30;
 
 void draw_centred(float x, float y, Type type, Colour colour, std::string_view text) {
@@ -49,7 +50,8 @@ void draw_drop_picture(ImVec2 a, float width) {
     list->AddLine({q.x, y}, {q.x, std::min(y + dash, q.y)}, t.ctl, stroke);
   }
   draw_icon(list, Icon::drop, {(p.x + q.x) * 0.5f, (p.y + q.y) * 0.5f - px(10)}, px(26), t.text3);
-  draw_centred((p.x + q.x) * 0.5f, (p.y + q.y) * 0.5f + px(12), Type::secondary, t.text2, "Drop a file anywhere in this window");
+  draw_centred((p.x + q.x) * 0.5f, (p.y + q.y) * 0.5f + px(12), Type::secondary, t.text2,
+               "Drop a file anywhere in this window");
 }
 
 /// A stack of layers, which is what a model is.
@@ -83,11 +85,14 @@ ImVec2 draw_words(ImVec2 a, float width, const CardWords& words) {
   body.draw(list, {x, y}, words.body, Type::chat, t.text2, px(21));
   y += std::max(px(42), body.height(px(21))) + px(10);
   draw_icon(list, words.note_icon, {x + px(7), y + px(8)}, px(14), t.accent_text);
-  draw_text_middle(list, x + px(22), y + px(8), Type::secondary, t.text2, elided(Type::secondary, words.note, room - px(22)));
+  draw_text_middle(list, x + px(22), y + px(8), Type::secondary, t.text2,
+                   elided(Type::secondary, words.note, room - px(22)));
   return {x, y + px(30)};
 }
 
-float card_height() { return px(kPictureHeight + 18 + 32 + 42 + 10 + 30 + 38 + 24); }
+float card_height() {
+  return px(kPictureHeight + 18 + 32 + 42 + 10 + 30 + 38 + 24);
+}
 
 void draw_load_progress(const ViewModel& view, CommandSink& sink, ImVec2 a, float width) {
   const Theme& t = colours();
@@ -130,7 +135,8 @@ void draw_device_row(const ViewModel& view, const DeviceChoice& device, bool in_
   const float name_room = std::floor((width - px(26)) * 0.45f);
   draw_text_middle(list, name_x, middle, Type::base_medium, device.usable ? t.text : t.text3,
                    elided(Type::base_medium, device.name, name_room - px(12)));
-  const std::string about = device.usable ? (device.type == "cpu" ? "software device, slow" : device.type) : device.reason;
+  const std::string about =
+      device.usable ? (device.type == "cpu" ? "software device, slow" : device.type) : device.reason;
   const float about_room = width - px(26) - name_room - button_width - px(12);
   draw_text_middle(list, name_x + name_room, middle, Type::base, t.text2, elided(Type::base, about, about_room));
   if (in_use || !device.usable) return;
@@ -160,7 +166,8 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
   draw_text(list, {x, a.y + px(16)}, Type::chat_semibold, t.text, "Devices on this computer");
   const std::string_view promise = "Nothing leaves this computer";
   if (room > px(420))
-    draw_text(list, {x + room - text_size(Type::secondary, promise).x, a.y + px(18)}, Type::secondary, t.text3, promise);
+    draw_text(list, {x + room - text_size(Type::secondary, promise).x, a.y + px(18)}, Type::secondary, t.text3,
+              promise);
   float y = a.y + px(16 + 20 + 10);
   if (view.devices.empty())
     draw_text_middle(list, x, y + px(kDevicePitch) * 0.5f, Type::base, t.text2, "No Vulkan device was found");
@@ -176,7 +183,9 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
 
 }  // namespace
 
-bool StartPanel::wanted(const ViewModel& view) const { return !view.model && view.messages.empty(); }
+bool StartPanel::wanted(const ViewModel& view) const {
+  return !view.model && view.messages.empty();
+}
 
 void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   const Theme& t = colours();
@@ -190,11 +199,10 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   const bool side_by_side = !view.default_model.empty() && width >= px(kMinCard) * 2 + px(kCardGap);
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float left = std::floor(origin.x + (room - width) * 0.5f), centre = origin.x + room * 0.5f;
-  const float top = std::max(px(20), (ImGui::GetWindowHeight() - px(620)) * 0.4f);
+  const float top = std::max(px(20), (ImGui::GetWindowHeight() - px(610)) * 0.4f);
   float y = origin.y + top;
-  TextBlock headline, lead;
-  headline.layout("Chat with a model on your own GPU", Type::headline, width);
-  draw_centred(centre, y, Type::headline, t.text, elided(Type::headline, "Chat with a model on your own GPU", width));
+  const Type headline = text_size(Type::headline, kHeadline).x <= width ? Type::headline : Type::card_title;
+  draw_centred(centre, y, headline, t.text, elided(headline, kHeadline, width));
   draw_centred(centre, y + px(52), Type::lead, t.text2,
                elided(Type::lead, "Canopy runs it with its own Vulkan engine.", width));
   ImGui::SetCursorScreenPos({left, y + px(98)});
@@ -230,8 +238,9 @@ void StartPanel::draw_default_card(const ViewModel& view, CommandSink& sink, ImV
   draw_layers_picture(a, size.x);
   const std::string note = file_name(view.default_model);
   ImGui::SetCursorScreenPos(draw_words(a, size.x,
-                                       {"Start with SmolLM2", "A small chat model that came with the set-up. It runs on any "
-                                                              "device, a software one included.",
+                                       {"Start with SmolLM2",
+                                        "A small chat model that came with the set-up. It runs on any "
+                                        "device, a software one included.",
                                         note.c_str(), Icon::check}));
   ButtonSpec use{"Use SmolLM2 135M", Icon::none, ButtonKind::primary};
   use.height = 38;
@@ -242,9 +251,10 @@ void StartPanel::draw_default_card(const ViewModel& view, CommandSink& sink, ImV
 void StartPanel::draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2 a, ImVec2 size) {
   draw_card_back(a, size, colours().line);
   draw_drop_picture(a, size.x);
-  const ImVec2 at = draw_words(a, size.x,
-                               {"Open a model", "Choose a GGUF file or a Hugging Face folder, or drop it on this window.",
-                                "Read from where it is, never copied", Icon::folder});
+  const ImVec2 at =
+      draw_words(a, size.x,
+                 {"Open a model", "Choose a GGUF file or a Hugging Face folder, or drop it on this window.",
+                  "Read from where it is, never copied", Icon::folder});
   ImGui::SetCursorScreenPos(at);
   ButtonSpec open{"Open model", Icon::folder, view.default_model.empty() ? ButtonKind::primary : ButtonKind::line};
   open.height = 38;

@@ -53,8 +53,9 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
   const Theme& t = colours();
   const Progress& progress = loading ? view.loading : view.prompt;
   char percent[16] = "";
-  if (loading && progress.total) std::snprintf(percent, sizeof percent, "%.0f%%", static_cast<double>(progress.fraction() * 100));
-  const std::string figures = loading ? percent
+  if (loading && progress.total)
+    std::snprintf(percent, sizeof percent, "%.0f%%", static_cast<double>(progress.fraction() * 100));
+  const std::string figures = loading          ? percent
                               : progress.total ? std::to_string(progress.done) + "/" + std::to_string(progress.total)
                                                : "";
   row.advance(px(6));
@@ -62,7 +63,8 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
   const float bar = px(120);
   if (row.room() > bar + px(kGap) + px(70)) {
     row.advance(px(10));
-    draw_bar(ImGui::GetWindowDrawList(), {row.x(), origin.y + px(11)}, {bar, px(6)}, progress.fraction(), t.accent, t.line);
+    draw_bar(ImGui::GetWindowDrawList(), {row.x(), origin.y + px(11)}, {bar, px(6)}, progress.fraction(), t.accent,
+             t.line);
     row.advance(bar);
   }
   ButtonSpec cancel{"Cancel", Icon::none, ButtonKind::bare};

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "app/panels/model_path_box.h"
 #include "app/look/widgets.h"
+#include "app/panels/model_path_box.h"
 
 namespace canopy::app {
 namespace {
@@ -31,41 +31,46 @@ std::string device_value(const ViewModel& view) {
 }
 
 /// What fits decides what is shown: first the captions go, then the context bar, then the word beside the logo; the
-/// pickers shrink last and never below their chevron.
+/// pickers share what is left.
 struct Fit {
   bool word = true, captions = true, context = true;
   float model_width = 0, device_width = 0;
 };
 
+/// Two wishes and the room for both: whoever wants less than half gets it, the other gets the rest.
+void share(float& a, float& b, float room) {
+  if (a + b <= room) return;
+  const float half = std::floor(room * 0.5f);
+  if (a <= half)
+    b = room - a;
+  else if (b <= half)
+    a = room - b;
+  else
+    a = b = half;
+}
+
 Fit fit(float room, const std::string& model, const std::string& device, bool want_context) {
   Fit f;
-  const float logo = px(24), word = px(kGap) + text_size(Type::title, "Canopy").x;
-  const float context = px(kContextWidth) + px(24);
-  auto needed = [&] {
-    return logo + px(18) + (f.word ? word : 0) + f.model_width + f.device_width + px(kGap) * 2 +
-           (f.context ? context : 0);
+  f.context = want_context;
+  constexpr float kReadable = 170;  // a picker that shows most names, with its caption more
+  const float word = px(kGap) + text_size(Type::title, "Canopy").x, context = px(kContextWidth) + px(24);
+  auto left_for_pickers = [&] {
+    return room - px(24) - px(18) - px(kGap) * 2 - (f.word ? word : 0) - (f.context ? context : 0);
   };
-  auto measure = [&] {
+  auto measure = [&](float readable) {
     f.model_width = picker_width(f.captions ? "Model" : "", model);
     f.device_width = picker_width(f.captions ? "Device" : "", device);
+    const float wanted = std::min(f.model_width, px(readable)) + std::min(f.device_width, px(readable));
+    share(f.model_width, f.device_width, left_for_pickers());
+    return wanted <= left_for_pickers();
   };
-  f.context = want_context;
-  measure();
-  // Long names shrink to a readable length before anything is dropped.
-  auto shrink = [&](float least) {
-    const float over = needed() - room;
-    if (over <= 0) return;
-    const float spare_model = std::max(0.0f, f.model_width - least), spare_device = std::max(0.0f, f.device_width - least);
-    const float spare = spare_model + spare_device;
-    if (spare <= 0) return;
-    const float share = std::min(1.0f, over / spare);
-    f.model_width = std::floor(f.model_width - spare_model * share);
-    f.device_width = std::floor(f.device_width - spare_device * share);
-  };
-  shrink(px(220));
-  if (needed() > room) f.captions = false, measure(), shrink(px(150));
-  if (needed() > room) f.context = false, measure(), shrink(px(130));
-  if (needed() > room) f.word = false, measure(), shrink(px(44));
+  if (measure(kReadable + 50)) return f;
+  f.captions = false;
+  if (measure(kReadable)) return f;
+  f.context = false;
+  if (measure(kReadable)) return f;
+  f.word = false;
+  measure(kReadable);
   return f;
 }
 
@@ -108,19 +113,20 @@ void draw_scale_and_theme(const ViewModel& view, CommandSink& sink) {
   std::snprintf(percent, sizeof percent, "%.0f%%", static_cast<double>(view.user_scale * 100));
   const float side = px(28), gap = px(4), figure = px(36);
   const float width = side * 3 + figure + gap * 3;
-  ImGui::SameLine();
-  ImGui::SetCursorPosX(ImGui::GetWindowWidth() - px(kMargin) - width);
-  centre_in_row(0, px(kHeight), side);
-  if (button(smaller)) sink.post(SetScale{next_scale(view.user_scale, -1)});
-  ImGui::SameLine(0, gap);
-  const ImVec2 a = ImGui::GetCursorScreenPos();
-  draw_text_middle(ImGui::GetWindowDrawList(), a.x + (figure - text_size(Type::mono, percent).x) * 0.5f, a.y + side * 0.5f,
+  const ImVec2 window = ImGui::GetWindowPos();
+  float x = window.x + ImGui::GetWindowWidth() - px(kMargin) - width;
+  const float y = window.y + std::floor((px(kHeight) - side) * 0.5f);
+  auto next = [&](const ButtonSpec& spec) {
+    ImGui::SetCursorScreenPos({x, y});
+    x += side + gap;
+    return button(spec);
+  };
+  if (next(smaller)) sink.post(SetScale{next_scale(view.user_scale, -1)});
+  draw_text_middle(ImGui::GetWindowDrawList(), x + (figure - text_size(Type::mono, percent).x) * 0.5f, y + side * 0.5f,
                    Type::mono, colours().text2, percent);
-  ImGui::Dummy({figure, side});
-  ImGui::SameLine(0, gap);
-  if (button(larger)) sink.post(SetScale{next_scale(view.user_scale, 1)});
-  ImGui::SameLine(0, gap);
-  if (button(theme)) sink.post(SetTheme{view.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
+  x += figure + gap;
+  if (next(larger)) sink.post(SetScale{next_scale(view.user_scale, 1)});
+  if (next(theme)) sink.post(SetTheme{view.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
 }
 
 }  // namespace
@@ -128,7 +134,8 @@ void draw_scale_and_theme(const ViewModel& view, CommandSink& sink) {
 void TopBar::draw(const ViewModel& view, CommandSink& sink) {
   const std::string model = model_value(view), device = device_value(view);
   const float right = px(28) * 3 + px(36) + px(4) * 3 + px(kMargin) * 2;
-  const Fit f = fit(ImGui::GetWindowWidth() - px(kMargin) - right, model, device, view.model && view.model->context > 0);
+  const Fit f =
+      fit(ImGui::GetWindowWidth() - px(kMargin) - right, model, device, view.model && view.model->context > 0);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 origin = ImGui::GetWindowPos();
   const float middle = origin.y + px(kHeight) * 0.5f;
@@ -141,7 +148,8 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
   }
   ImGui::SetCursorPosX(std::floor(x + px(18)));
   centre_in_row(0, px(kHeight), px(32));
-  if (picker("Model", f.captions ? "Model" : "", model, f.model_width, view.model || view.model_state == ModelState::loading))
+  if (picker("Model", f.captions ? "Model" : "", model, f.model_width,
+             view.model || view.model_state == ModelState::loading))
     ImGui::OpenPopup("Model menu");
   tooltip(view.model ? view.model->file_name.c_str() : "Choose a model");
   ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)});

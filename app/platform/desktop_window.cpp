@@ -24,10 +24,13 @@ std::string glfw_reason() {
 
 DesktopWindow::Library::Library() {
   if (!glfwInit())
-    throw Error(ErrorKind::unavailable, "No window can be opened here: " + glfw_reason() + ". Run with --offscreen to work without a display.");
+    throw Error(ErrorKind::unavailable,
+                "No window can be opened here: " + glfw_reason() + ". Run with --offscreen to work without a display.");
 }
 
-DesktopWindow::Library::~Library() { glfwTerminate(); }
+DesktopWindow::Library::~Library() {
+  glfwTerminate();
+}
 
 DesktopWindow::WindowOwner::~WindowOwner() {
   if (window) glfwDestroyWindow(window);
@@ -35,13 +38,16 @@ DesktopWindow::WindowOwner::~WindowOwner() {
 
 DesktopWindow::DesktopWindow(const AppOptions& options) : dialog_([] { DesktopWindow::wake(); }) {
   if (!glfwVulkanSupported())
-    throw Error(ErrorKind::unavailable, "The window needs a Vulkan driver that can draw on this display, and none is "
-                                        "installed (Debian: mesa-vulkan-drivers; NVIDIA: nvidia-driver).");
+    throw Error(ErrorKind::unavailable,
+                "The window needs a Vulkan driver that can draw on this display, and none is "
+                "installed (Debian: mesa-vulkan-drivers; NVIDIA: nvidia-driver).");
   glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
-  window_ = glfwCreateWindow(static_cast<int>(options.width), static_cast<int>(options.height), "Canopy", nullptr, nullptr);
+  window_ =
+      glfwCreateWindow(static_cast<int>(options.width), static_cast<int>(options.height), "Canopy", nullptr, nullptr);
   if (!window_) throw Error(ErrorKind::unavailable, "The window could not be opened: " + glfw_reason() + ".");
-  glfwSetWindowSizeLimits(window_, static_cast<int>(kMinSide), static_cast<int>(kMinSide), GLFW_DONT_CARE, GLFW_DONT_CARE);
+  glfwSetWindowSizeLimits(window_, static_cast<int>(kMinSide), static_cast<int>(kMinSide), GLFW_DONT_CARE,
+                          GLFW_DONT_CARE);
   uint32_t count = 0;
   const char** extensions = glfwGetRequiredInstanceExtensions(&count);
   UiDevice::Options device;
@@ -63,7 +69,8 @@ void DesktopWindow::start_drawing() {
   // Chains to the callbacks installed before it.
   ImGui_ImplGlfw_InitForVulkan(window_, true);
   platform_ready_ = true;
-  target_ = std::make_unique<WindowTarget>(*device_, VkExtent2D{static_cast<uint32_t>(width), static_cast<uint32_t>(height)});
+  target_ =
+      std::make_unique<WindowTarget>(*device_, VkExtent2D{static_cast<uint32_t>(width), static_cast<uint32_t>(height)});
 }
 
 DesktopWindow::~DesktopWindow() {
@@ -90,7 +97,9 @@ void DesktopWindow::install_callbacks() {
   });
 }
 
-bool DesktopWindow::should_close() const { return glfwWindowShouldClose(window_); }
+bool DesktopWindow::should_close() const {
+  return glfwWindowShouldClose(window_);
+}
 
 bool DesktopWindow::drawable() const {
   int width = 0, height = 0;
@@ -104,11 +113,17 @@ float DesktopWindow::content_scale() const {
   return std::clamp(x, 0.5f, 4.0f);
 }
 
-double DesktopWindow::seconds() const { return glfwGetTime(); }
+double DesktopWindow::seconds() const {
+  return glfwGetTime();
+}
 
-void DesktopWindow::wait_events(double seconds) { glfwWaitEventsTimeout(std::max(seconds, 1e-4)); }
+void DesktopWindow::wait_events(double seconds) {
+  glfwWaitEventsTimeout(std::max(seconds, 1e-4));
+}
 
-bool DesktopWindow::take_input() { return std::exchange(input_, false); }
+bool DesktopWindow::take_input() {
+  return std::exchange(input_, false);
+}
 
 std::optional<std::string> DesktopWindow::take_path() {
   if (dropped_) return std::exchange(dropped_, std::nullopt);
@@ -133,10 +148,14 @@ void DesktopWindow::end_frame(ImU32 clear, const std::string& shot) {
   // A software device draws on the engine's processor: waiting here tells the pacer what a frame really costs.
   if (software_device()) target_->wait();
   if (shot.empty()) return;
-  if (!picture) throw Error(ErrorKind::unavailable, "This display does not let the window's picture be read back; use --offscreen.");
+  if (!picture)
+    throw Error(ErrorKind::unavailable,
+                "This display does not let the window's picture be read back; use --offscreen.");
   write_png(*picture, shot);
 }
 
-void DesktopWindow::wake() { glfwPostEmptyEvent(); }
+void DesktopWindow::wake() {
+  glfwPostEmptyEvent();
+}
 
 }  // namespace canopy::app

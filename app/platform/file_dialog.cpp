@@ -11,7 +11,9 @@ constexpr int kPollMilliseconds = 50;
 
 }  // namespace
 
-bool FileDialog::available() { return pfd::settings::available(); }
+bool FileDialog::available() {
+  return pfd::settings::available();
+}
 
 FileDialog::~FileDialog() {
   closing_ = true;

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+
+#include "app/gfx/image.h"
+
+namespace canopy::test {
+
+/// Decodes a PNG. Throws std::runtime_error when it is not one.
+app::Image read_png(const std::filesystem::path& path);
+
+/// The number of different colours, a cheap sign that something was drawn.
+size_t colour_count(const app::Image& image);
+
+}  // namespace canopy::test

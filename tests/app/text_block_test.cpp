@@ -1,0 +1,49 @@
+#include "app/look/text_block.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/app/ui_harness.h"
+
+namespace canopy::test {
+namespace {
+
+using app::TextBlock;
+using app::Type;
+
+TEST(TextBlock, AppendingGivesTheSameLinesAsLayingOutAtOnce) {
+  const std::string text =
+      "The merge step joins two lists.\n\nIt looks at the first item of each list \u2014 \u4f60\u597d\u4e16\u754c "
+      "averyveryveryverylongwordthatfitsnowhereatallinanarrowcolumn \u2014 and moves the smaller one.\n";
+  UiHarness ui;
+  ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
+    for (float width : {60.0f, 173.0f, 400.0f}) {
+      TextBlock streamed, whole;
+      for (size_t n = 1; n <= text.size(); ++n) {
+        if (n < text.size() && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) continue;  // whole characters only
+        streamed.layout(std::string_view(text).substr(0, n), Type::chat, width);
+      }
+      whole.layout(text, Type::chat, width);
+      EXPECT_EQ(streamed.line_count(), whole.line_count()) << width;
+      EXPECT_GT(whole.line_count(), 4u);
+    }
+  }));
+}
+
+TEST(TextBlock, NoLineIsWiderThanTheColumn) {
+  UiHarness ui;
+  ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
+    TextBlock block;
+    block.layout("one two three four five six seven eight nine ten eleven twelve", Type::chat, 120);
+    EXPECT_LE(block.widest(), 120.5f);
+    EXPECT_GE(block.line_count(), 3u);
+    block.layout("", Type::chat, 120);
+    EXPECT_EQ(block.line_count(), 1u);
+    block.layout("x", Type::chat, 0.5f);  // a column narrower than a character still ends
+    EXPECT_EQ(block.line_count(), 1u);
+  }));
+}
+
+}  // namespace
+}  // namespace canopy::test
