@@ -94,7 +94,7 @@ CommandList& CommandList::operator=(CommandList&& other) noexcept {
     bound_ = std::move(other.bound_);
     push_ = std::move(other.push_);
     barrier_pending_ = other.barrier_pending_;
-    anything_since_barrier_ = other.anything_since_barrier_;
+    anything_recorded_ = other.anything_recorded_;
     finished_ = other.finished_;
     last_submission_ = other.last_submission_;
     dispatches_ = other.dispatches_;
@@ -129,7 +129,7 @@ void CommandList::fail(const Kernel& kernel, const std::string& problem) const {
 
 void CommandList::barrier() {
   require_recording("barrier");
-  barrier_pending_ = anything_since_barrier_;
+  barrier_pending_ = anything_recorded_;
 }
 
 void CommandList::before_command() {
@@ -137,7 +137,7 @@ void CommandList::before_command() {
     device_barrier(commands_);
     barrier_pending_ = false;
   }
-  anything_since_barrier_ = true;
+  anything_recorded_ = true;
 }
 
 void CommandList::dispatch(uint32_t x, uint32_t y, uint32_t z) {

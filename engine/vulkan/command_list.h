@@ -136,7 +136,7 @@ class CommandList {
   std::vector<Bound> bound_;
   std::vector<std::byte> push_;
   bool barrier_pending_ = false;
-  bool anything_since_barrier_ = false;
+  bool anything_recorded_ = false;
   bool finished_ = false;
   uint64_t last_submission_ = 0;  // set by Context; 0: never run
   uint32_t dispatches_ = 0;

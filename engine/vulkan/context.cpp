@@ -225,15 +225,21 @@ void Context::save_pipeline_cache() {
 }
 
 void Context::close() {
-  if (device_ == VK_NULL_HANDLE || hung_) {
-    // A device that timed out may still run what we submitted; leaking beats freeing under it.
+  if (device_ == VK_NULL_HANDLE) {
+    return;
+  }
+  if (hung_ &&
+      vkWaitForFences(device_, 1, &in_flight_.back().fence, VK_TRUE, nanoseconds(options_.timeout)) == VK_TIMEOUT) {
+    // The device may still run what we submitted: leaking everything beats freeing it underneath.
     for (auto& [key, kernel] : kernels_) {
       static_cast<void>(kernel.release());
     }
     static_cast<void>(staging_.release());
     return;
   }
-  vkDeviceWaitIdle(device_);  // a lost device reports so and is idle all the same
+  if (completed_ < submitted_) {  // RADV's null device cannot be asked
+    vkDeviceWaitIdle(device_);    // a lost device reports so and is idle all the same
+  }
   save_pipeline_cache();
   staging_.reset();
   kernels_.clear();

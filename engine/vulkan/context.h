@@ -36,7 +36,7 @@ struct ContextOptions {
   std::filesystem::path pipeline_cache_file;
   /// How long wait() waits before it gives the device up.
   std::chrono::milliseconds timeout{10000};
-  /// Ask the driver for registers, spills … of each kernel, where it can tell.
+  /// Ask the driver for registers, spills, assembly … of each kernel, where it can tell.
   bool pipeline_statistics = false;
 
   // For tests, and for users whose driver overstates: each lowers a limit, none can raise one. Bytes.
@@ -72,6 +72,9 @@ struct MemoryInfo {
   uint64_t used = 0;    // bytes this process uses there
   uint64_t available() const { return budget > used ? budget - used : 0; }
 };
+
+/// For Vulkan's timeouts; negative counts as none.
+uint64_t nanoseconds(std::chrono::milliseconds time);
 
 /// Bytes that the host can still give away without swapping; 2^62 where the system does not tell.
 uint64_t host_memory_available();

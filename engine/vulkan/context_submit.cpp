@@ -9,6 +9,10 @@
 
 namespace canopy::vk {
 
+uint64_t nanoseconds(std::chrono::milliseconds time) {
+  return time.count() <= 0 ? 0 : static_cast<uint64_t>(time.count()) * 1'000'000;
+}
+
 VkFence Context::take_fence() {
   if (!free_fences_.empty()) {
     const VkFence fence = free_fences_.back();
@@ -57,10 +61,8 @@ void Context::wait(Submission submission) {
   // Submissions run and finish in order, so one fence tells of all before it.
   const auto last = std::find_if(in_flight_.begin(), in_flight_.end(),
                                  [&](const InFlight& flight) { return flight.id == submission; });
-  const auto limit = std::chrono::duration_cast<std::chrono::nanoseconds>(options_.timeout);
-  const VkResult result =
-      check(vkWaitForFences(device_, 1, &last->fence, VK_TRUE, static_cast<uint64_t>(limit.count())),
-            "Waiting for the device");
+  const VkResult result = check(vkWaitForFences(device_, 1, &last->fence, VK_TRUE, nanoseconds(options_.timeout)),
+                                "Waiting for the device");
   if (result == VK_TIMEOUT) {
     lost_ = true;
     hung_ = true;
@@ -89,9 +91,6 @@ void Context::run(CommandList& list) {
 }
 
 void Context::retire(std::function<void()> destroy) {
-  if (hung_) {
-    return;  // see close()
-  }
   if (completed_ == submitted_) {
     destroy();
   } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <tuple>
 
 #include "engine/vulkan/check.h"
 #include "engine/vulkan/context.h"
@@ -66,6 +67,7 @@ Kernel::Kernel(Context& context, const ShaderCode& shader, const KernelOptions& 
   try {
     reflection_ = reflect(shader.words);
     apply_options(options);
+    check_capabilities();
     check_limits();
     create_layouts();
     create_pipeline(shader, options);
@@ -102,6 +104,17 @@ void Kernel::apply_options(const KernelOptions& options) {
       }
     }
   }
+  for (const SpecConstantInfo& constant : reflection_.spec_constants) {
+    const auto given = [&](const SpecConstant& other) { return other.id == constant.id; };
+    if (constant.ambiguous && std::none_of(options.spec.begin(), options.spec.end(), given)) {
+      throw bad_input("Specialisation constant " + std::to_string(constant.id) +
+                      " has two different defaults in the shader, so it must be given.");
+    }
+  }
+  check_subgroup_size(options);
+}
+
+void Kernel::check_subgroup_size(const KernelOptions& options) const {
   if (options.subgroup_size == 0) {
     return;
   }
@@ -113,6 +126,30 @@ void Kernel::apply_options(const KernelOptions& options) {
                                             std::to_string(limits.min_subgroup_size) + " to " +
                                             std::to_string(limits.max_subgroup_size) +
                                             (context_.features().subgroup_size_control ? "." : " and no choice."));
+  }
+}
+
+// A shader that declares what the device was not opened with must not reach the driver.
+void Kernel::check_capabilities() const {
+  const DeviceFeatures& has = context_.features();
+  const std::array<std::tuple<uint32_t, bool, const char*>, 9> optional = {{
+      {9, has.shader_float16, "16-bit floats"},
+      {11, has.shader_int64, "64-bit integers"},
+      {22, has.shader_int16, "16-bit integers"},
+      {28, has.buffer_array_indexing, "arrays of uniform buffers"},
+      {30, has.buffer_array_indexing, "arrays of storage buffers"},
+      {39, has.shader_int8, "8-bit integers"},
+      {4433, has.storage_16bit, "16-bit storage"},
+      {4448, has.storage_8bit, "8-bit storage"},
+      {5304, has.texel_array_indexing, "arrays of texel buffers"},
+  }};
+  for (const uint32_t capability : reflection_.capabilities) {
+    for (const auto& [number, present, what] : optional) {
+      if (capability == number && !present) {
+        throw Error(ErrorKind::unavailable, "The shader uses " + std::string(what) + ", which the device " +
+                                                context_.report().name + " lacks.");
+      }
+    }
   }
 }
 
@@ -194,48 +231,15 @@ void Kernel::create_pipeline(const ShaderCode& shader, const KernelOptions& opti
       info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     }
   }
-  info.flags = context_.features().pipeline_statistics ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0;
+  if (context_.features().pipeline_statistics) {
+    info.flags =
+        VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR | VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+  }
   info.layout = layout_;
   context_.check(vkCreateComputePipelines(context_.device(), context_.pipeline_cache(), 1, &info, nullptr, &pipeline_),
                  "Compiling the pipeline");
   context_.name_object(VK_OBJECT_TYPE_PIPELINE, reinterpret_cast<uint64_t>(pipeline_), name_);
   context_.name_object(VK_OBJECT_TYPE_PIPELINE_LAYOUT, reinterpret_cast<uint64_t>(layout_), name_);
-}
-
-namespace {
-
-double statistic_value(const VkPipelineExecutableStatisticKHR& statistic) {
-  switch (statistic.format) {
-    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: return statistic.value.b32 == VK_TRUE ? 1 : 0;
-    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR: return static_cast<double>(statistic.value.i64);
-    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR: return static_cast<double>(statistic.value.u64);
-    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR: return statistic.value.f64;
-    default: return 0;
-  }
-}
-
-}  // namespace
-
-std::vector<KernelStatistic> Kernel::statistics() const {
-  std::vector<KernelStatistic> result;
-  if (!context_.features().pipeline_statistics) {
-    return result;
-  }
-  // A compute pipeline has one executable on every driver seen; were there more, the first is the main one.
-  VkPipelineExecutableInfoKHR info{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR};
-  info.pipeline = pipeline_;
-  uint32_t count = 0;
-  context_.check(vkGetPipelineExecutableStatisticsKHR(context_.device(), &info, &count, nullptr),
-                 "Reading the statistics of " + name_);
-  std::vector<VkPipelineExecutableStatisticKHR> statistics(
-      count, VkPipelineExecutableStatisticKHR{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR});
-  context_.check(vkGetPipelineExecutableStatisticsKHR(context_.device(), &info, &count, statistics.data()),
-                 "Reading the statistics of " + name_);
-  statistics.resize(count);
-  for (const VkPipelineExecutableStatisticKHR& statistic : statistics) {
-    result.push_back({statistic.name, statistic_value(statistic)});
-  }
-  return result;
 }
 
 }  // namespace canopy::vk

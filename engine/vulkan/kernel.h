@@ -35,6 +35,12 @@ struct KernelStatistic {
   double value = 0;
 };
 
+/// What a driver tells of its compiler's stages, e.g. "ACO IR", "Assembly".
+struct KernelText {
+  std::string name;
+  std::string text;
+};
+
 /// Made and kept by Context::kernel; lives as long as the Context.
 class Kernel {
  public:
@@ -56,9 +62,12 @@ class Kernel {
   std::array<uint32_t, 3> local_size() const { return local_size_; }
   /// Empty unless asked for and reported.
   std::vector<KernelStatistic> statistics() const;
+  std::vector<KernelText> internal_texts() const;
 
  private:
   void apply_options(const KernelOptions& options);
+  void check_subgroup_size(const KernelOptions& options) const;
+  void check_capabilities() const;
   void check_limits() const;
   void create_layouts();
   void create_pipeline(const ShaderCode& shader, const KernelOptions& options);

@@ -19,6 +19,7 @@ enum Op : uint32_t {
   op_name = 5,
   op_entry_point = 15,
   op_execution_mode = 16,
+  op_capability = 17,
   op_type_bool = 20,
   op_type_int = 21,
   op_type_float = 22,
@@ -169,6 +170,7 @@ class Reflector {
   void read_instruction(uint32_t op, Words operands) {
     switch (op) {
       case op_name: names_[operand(operands, 0)] = text(operands, 1); break;
+      case op_capability: result_.capabilities.push_back(operand(operands, 0)); break;
       case op_entry_point: read_entry_point(operands); break;
       case op_execution_mode:
       case op_execution_mode_id: read_execution_mode(operands); break;
@@ -243,11 +245,21 @@ class Reflector {
         if (constant.op == op_spec_constant && constant.operands.size() != 3) {
           fail("specialisation constant " + std::to_string(*spec_id) + " is not 32 bits wide");
         }
-        result_.spec_constants.push_back({*spec_id, constant_value(id)});
+        add_spec_constant(*spec_id, constant_value(id));
       }
     }
     std::sort(result_.spec_constants.begin(), result_.spec_constants.end(),
               [](const SpecConstantInfo& a, const SpecConstantInfo& b) { return a.id < b.id; });
+  }
+
+  void add_spec_constant(uint32_t spec_id, uint32_t value) {
+    for (SpecConstantInfo& known : result_.spec_constants) {
+      if (known.id == spec_id) {
+        known.ambiguous = known.ambiguous || known.default_value != value;
+        return;
+      }
+    }
+    result_.spec_constants.push_back({spec_id, value});
   }
 
   // The 32 bits of a scalar constant; 1 where its value is computed (OpSpecConstantOp), which sizes arrays only.

@@ -29,13 +29,17 @@ struct ShaderBinding {
 struct SpecConstantInfo {
   uint32_t id = 0;             // constant_id
   uint32_t default_value = 0;  // the bits of a 32-bit constant; 0 or 1 for a bool
+  /// Declared more than once with different defaults, as glslang does with `local_size_x_id = 0` (default 1) beside
+  /// `layout(constant_id = 0) const uint GROUP = 64`: the host must give it.
+  bool ambiguous = false;
 };
 
 struct ShaderReflection {
   std::string entry_point;
+  std::vector<uint32_t> capabilities;                       // SPIR-V's numbers, in the module's order
   std::vector<ShaderBinding> bindings;                      // by binding number
   uint32_t push_bytes = 0;                                  // size of the push-constant block, 0 without one
-  std::vector<SpecConstantInfo> spec_constants;             // by id
+  std::vector<SpecConstantInfo> spec_constants;             // by id, each once
   std::array<uint32_t, 3> local_size = {1, 1, 1};           // with the defaults of the constants below
   std::array<std::optional<uint32_t>, 3> local_size_ids{};  // constant_id that sets each, if one does
   uint64_t shared_bytes = 0;  // workgroup memory, with the default of constants that size arrays; lower bound

@@ -1,6 +1,6 @@
 #version 450
 // out[i] = in[i] * factor + offset: the smallest kernel with every kind of thing the host must agree on.
-layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(local_size_x = 64, local_size_x_id = 0) in;
 layout(constant_id = 0) const uint GROUP = 64;
 layout(constant_id = 3) const uint ADD = 0;
 

@@ -1,0 +1,198 @@
+#include "engine/vulkan/context.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <vector>
+
+#include "engine/vulkan/check.h"
+#include "engine/vulkan/device_selection.h"
+#include "tests/vulkan/devices.h"
+
+namespace canopy::vk {
+namespace {
+
+using testing::error_of;
+
+std::vector<std::byte> pattern(size_t count, unsigned seed) {
+  std::vector<std::byte> data(count);
+  for (size_t i = 0; i < count; ++i) {
+    data[i] = static_cast<std::byte>((i * 2654435761u + seed) >> 13);
+  }
+  return data;
+}
+
+TEST(Devices, areReportedInFull) {
+  const std::vector<DeviceReport> reports = testing::instance().list_devices();
+  ASSERT_FALSE(reports.empty());
+  for (const DeviceReport& report : reports) {
+    EXPECT_FALSE(report.name.empty());
+    EXPECT_FALSE(report.vendor.empty());
+    EXPECT_FALSE(report.driver_version.empty());
+    EXPECT_FALSE(report.api_version.empty());
+    EXPECT_GT(report.memory_bytes, 0u);
+    EXPECT_EQ(report.usable, report.reason.empty());
+    EXPECT_NE(describe_devices(reports).find(report.name), std::string::npos);
+  }
+}
+
+TEST(Devices, beyondTheLastAreRefused) {
+  EXPECT_NE(error_of([] { testing::instance().physical_device(1000); }).find("no Vulkan device 1000"),
+            std::string::npos);
+}
+
+TEST(Validation, isChosenByTheEnvironment) {
+  const char* before = std::getenv("CANOPY_VALIDATION");
+  const std::string saved = before == nullptr ? "" : before;
+  setenv("CANOPY_VALIDATION", "sync", 1);
+  EXPECT_EQ(validation_from_environment(), Validation::sync);
+  setenv("CANOPY_VALIDATION", "", 1);
+  EXPECT_EQ(validation_from_environment(), Validation::off);
+  setenv("CANOPY_VALIDATION", "everything", 1);
+  EXPECT_NE(error_of([] { validation_from_environment(); }).find("may be off, core or sync"), std::string::npos);
+  if (before == nullptr) {
+    unsetenv("CANOPY_VALIDATION");
+  } else {
+    setenv("CANOPY_VALIDATION", saved.c_str(), 1);
+  }
+}
+
+class ContextTest : public testing::DeviceTest {};
+CANOPY_ON_EVERY_DEVICE(ContextTest);
+
+// The layer is really there and really collects: a test that finds no message proves nothing otherwise.
+TEST_P(ContextTest, aMistakeLeavesAMessage) {
+  const auto context = open();
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};  // no size, no usage
+  VkBuffer buffer = VK_NULL_HANDLE;
+  if (vkCreateBuffer(context->device(), &info, nullptr, &buffer) == VK_SUCCESS) {
+    vkDestroyBuffer(context->device(), buffer, nullptr);
+  }
+  EXPECT_GT(testing::instance().message_count(), 0u);
+  ASSERT_FALSE(testing::instance().messages().empty());
+  EXPECT_TRUE(testing::instance().messages().front().is_error);
+  EXPECT_NE(testing::instance().messages().front().id.find("VUID"), std::string::npos);
+  testing::instance().clear_messages();
+}
+
+TEST_P(ContextTest, bytesComeBackFromEveryKindOfBuffer) {
+  for (const bool staging : {false, true}) {
+    const auto context = open({.force_staging = staging});
+    for (const BufferKind kind : {BufferKind::device, BufferKind::host_read, BufferKind::host_write}) {
+      const Buffer buffer = context->create_buffer(kind, 1003, "odd");
+      EXPECT_EQ(buffer.bytes(), 1003u);
+      EXPECT_EQ(buffer.mapped().empty(), kind == BufferKind::device && !context->unified_memory());
+      const std::vector<std::byte> whole = pattern(1003, 1);
+      context->upload(buffer, 0, whole);
+      const std::vector<std::byte> part = pattern(501, 2);
+      context->upload(buffer, 251, part);
+      std::vector<std::byte> expected = whole;
+      std::copy(part.begin(), part.end(), expected.begin() + 251);
+      std::vector<std::byte> back(1003);
+      context->download(buffer, 0, back);
+      EXPECT_EQ(back, expected);
+      std::vector<std::byte> middle(7);
+      context->download(buffer, 600, middle);
+      EXPECT_TRUE(std::equal(middle.begin(), middle.end(), expected.begin() + 600));
+      context->upload(buffer, 1003, {});  // nothing, at the very end
+    }
+  }
+}
+
+TEST_P(ContextTest, stagingCopiesMoreThanItsOwnSize) {
+  const auto context = open({.force_staging = true});
+  const std::vector<std::byte> data = pattern((20u << 20) + 5, 3);  // staging has two slots of 8 MiB
+  const Buffer buffer = context->create_buffer(BufferKind::device, data.size() + 3, "large");
+  EXPECT_TRUE(buffer.mapped().empty());
+  context->upload(buffer, 3, data);
+  std::vector<std::byte> back(data.size());
+  context->download(buffer, 3, back);
+  EXPECT_TRUE(back == data);
+}
+
+TEST_P(ContextTest, rangesOutsideABufferAreRefused) {
+  const auto context = open();
+  const Buffer buffer = context->create_buffer(BufferKind::device, 100, "small");
+  std::vector<std::byte> data(101);
+  EXPECT_NE(error_of([&] { context->upload(buffer, 0, data); }).find("101 bytes at offset 0 leaves a buffer of 100"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { context->download(buffer, 101, {}); }), "");
+  EXPECT_NE(error_of([&] { context->download(buffer, ~0ull, std::span(data).first(1)); }), "");
+  EXPECT_NE(error_of([&] { context->upload(Buffer(), 0, data); }), "");
+  EXPECT_NE(error_of([&] { context->create_buffer(BufferKind::device, 0, "none"); }).find("at least one"),
+            std::string::npos);
+}
+
+TEST_P(ContextTest, refusesWhatExceedsALimitBeforeAllocating) {
+  const auto context = open({.max_allocation = 1u << 20, .memory_budget = 3u << 20});
+  EXPECT_EQ(context->limits().max_allocation, 1u << 20);
+  const std::string large = error_of([&] { context->create_buffer(BufferKind::device, (1u << 20) + 1, "weights"); });
+  EXPECT_NE(large.find("out of memory: The buffer \"weights\" of 1 MiB is larger than the device"), std::string::npos)
+      << large;
+
+  EXPECT_EQ(context->memory_info().available(), 3u << 20);
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 2; ++i) {
+    buffers.push_back(context->create_buffer(BufferKind::device, 1u << 20, "part"));
+  }
+  const MemoryInfo memory = context->memory_info();
+  EXPECT_GE(memory.used, 2u << 20);
+  EXPECT_EQ(memory.budget, 3u << 20);
+  buffers.push_back(context->create_buffer(BufferKind::device, memory.available() / 2, "half"));
+  const std::string full = error_of([&] { context->create_buffer(BufferKind::device, 1u << 20, "last"); });
+  EXPECT_NE(full.find("The buffer \"last\" of 1 MiB does not fit the memory of the device"), std::string::npos) << full;
+  EXPECT_NE(full.find("available of 3 MiB"), std::string::npos) << full;
+  buffers.clear();
+  EXPECT_EQ(context->memory_info().used, 0u);
+  EXPECT_NO_THROW(context->create_buffer(BufferKind::device, 1u << 20, "again"));
+}
+
+TEST_P(ContextTest, tellsOfItsMemory) {
+  const auto context = open();
+  const MemoryInfo memory = context->memory_info();
+  EXPECT_GT(memory.total, 0u);
+  EXPECT_LE(memory.budget, memory.total);
+  if (context->report().type == DeviceType::cpu) {
+    EXPECT_LE(memory.available(), host_memory_available());
+  }
+}
+
+TEST_P(ContextTest, buffersMoveAndFreeTheirMemory) {
+  const auto context = open({.memory_budget = 64u << 20});
+  Buffer first = context->create_buffer(BufferKind::device, 4096, "first");
+  const VkBuffer handle = first.handle();
+  Buffer second = std::move(first);
+  EXPECT_FALSE(first);  // NOLINT: moved from on purpose
+  EXPECT_EQ(second.handle(), handle);
+  second = context->create_buffer(BufferKind::device, 8192, "second");
+  EXPECT_EQ(second.bytes(), 8192u);
+  second.reset();
+  EXPECT_FALSE(second);
+  EXPECT_EQ(context->memory_info().used, 0u);
+}
+
+TEST_P(ContextTest, refusesTexelViewsThatCannotBe) {
+  const auto context = open();
+  const Buffer buffer = context->create_buffer(BufferKind::device, 4096, "words");
+  EXPECT_TRUE(context->create_view(buffer, 0, 4096));
+  EXPECT_NE(error_of([&] { context->create_view(buffer, 0, 4098); }).find("leaves a buffer"), std::string::npos);
+  EXPECT_NE(error_of([&] { context->create_view(buffer, 0, 10); }).find("multiple of 4"), std::string::npos);
+  EXPECT_NE(error_of([&] { context->create_view(buffer, 4, 8); }).find("the offset one of"), std::string::npos);
+  EXPECT_NE(error_of([&] { context->create_view(buffer, 0, 0); }), "");
+}
+
+TEST_P(ContextTest, twoDevicesCanBeOpenAtOnce) {
+  const auto one = open();
+  const auto other = std::make_unique<Context>(testing::instance(), testing::usable_devices().front());
+  const Buffer a = one->create_buffer(BufferKind::device, 64, "a");
+  const Buffer b = other->create_buffer(BufferKind::device, 64, "b");
+  one->upload(a, 0, pattern(64, 1));
+  other->upload(b, 0, pattern(64, 2));
+  std::vector<std::byte> back(64);
+  one->download(a, 0, back);
+  EXPECT_EQ(back, pattern(64, 1));
+}
+
+}  // namespace
+}  // namespace canopy::vk

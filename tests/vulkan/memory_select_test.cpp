@@ -1,0 +1,88 @@
+#include "engine/vulkan/memory_select.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace canopy::vk {
+namespace {
+
+constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+constexpr VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+constexpr uint64_t gib = 1ull << 30;
+constexpr uint32_t all = ~0u;
+
+struct Type {
+  VkMemoryPropertyFlags flags;
+  uint32_t heap;
+};
+
+VkPhysicalDeviceMemoryProperties memory(std::initializer_list<uint64_t> heaps, std::initializer_list<Type> types) {
+  VkPhysicalDeviceMemoryProperties result{};
+  for (const uint64_t bytes : heaps) {
+    result.memoryHeaps[result.memoryHeapCount++].size = bytes;
+  }
+  for (const Type& type : types) {
+    result.memoryTypes[result.memoryTypeCount++] = {type.flags, type.heap};
+  }
+  return result;
+}
+
+// A discrete card with a 256 MiB window, as AMD's drivers list it.
+const auto discrete = memory({16 * gib, 32 * gib, gib / 4}, {{local, 0},
+                                                             {local, 0},
+                                                             {visible | coherent, 1},
+                                                             {local | visible | coherent, 2},
+                                                             {visible | coherent | cached, 1}});
+// An integrated one: all of it the host's.
+const auto integrated =
+    memory({24 * gib}, {{local, 0}, {local | visible | coherent, 0}, {local | visible | coherent | cached, 0}});
+
+TEST(SelectMemoryType, keepsDeviceBuffersOutOfTheWindowOfADiscreteCard) {
+  EXPECT_EQ(select_memory_type(discrete, all, BufferKind::device, gib, false), 0u);
+  EXPECT_EQ(select_memory_type(discrete, all & ~1u, BufferKind::device, gib, false), 1u);
+}
+
+TEST(SelectMemoryType, readsThroughTheCacheAndWritesAroundIt) {
+  EXPECT_EQ(select_memory_type(discrete, all, BufferKind::host_read, 4096, false), 4u);
+  EXPECT_EQ(select_memory_type(discrete, all, BufferKind::host_write, 4096, false), 2u);
+}
+
+TEST(SelectMemoryType, mapsDeviceBuffersWhereMemoryIsUnified) {
+  EXPECT_EQ(select_memory_type(integrated, all, BufferKind::device, gib, true), 2u);
+  EXPECT_EQ(select_memory_type(integrated, 0b011, BufferKind::device, gib, true), 1u);
+  EXPECT_EQ(select_memory_type(integrated, 0b001, BufferKind::device, gib, true), 0u);
+}
+
+TEST(SelectMemoryType, takesCachedMemoryThatIsNotCoherentForReading) {
+  const auto odd = memory({gib}, {{visible | coherent, 0}, {visible | cached, 0}});
+  EXPECT_EQ(select_memory_type(odd, all, BufferKind::host_read, 1, false), 1u);
+  EXPECT_EQ(select_memory_type(odd, all, BufferKind::host_write, 1, false), 0u);
+}
+
+TEST(SelectMemoryType, respectsTheAllowedTypesAndTheSizeOfTheHeap) {
+  EXPECT_EQ(select_memory_type(discrete, 1u << 3, BufferKind::device, gib / 4, false), 3u);
+  EXPECT_EQ(select_memory_type(discrete, 1u << 3, BufferKind::device, gib / 4 + 1, false), std::nullopt);
+  EXPECT_EQ(select_memory_type(discrete, 0, BufferKind::device, 1, false), std::nullopt);
+  EXPECT_EQ(select_memory_type(discrete, all, BufferKind::host_read, 64 * gib, false), std::nullopt);
+}
+
+TEST(SelectMemoryType, neverMapsWhatTheHostCannotSee) {
+  EXPECT_EQ(select_memory_type(memory({gib}, {{local, 0}}), all, BufferKind::host_read, 1, false), std::nullopt);
+  EXPECT_EQ(select_memory_type(memory({gib}, {{local, 0}}), all, BufferKind::host_write, 1, false), std::nullopt);
+}
+
+TEST(SelectMemoryType, leavesSpecialMemoryAlone) {
+  for (const VkMemoryPropertyFlags special :
+       {VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT, VK_MEMORY_PROPERTY_PROTECTED_BIT,
+        VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD, VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD}) {
+    const auto odd = memory({gib}, {{local | visible | coherent | cached | special, 0}, {visible, 0}});
+    EXPECT_EQ(select_memory_type(odd, all, BufferKind::device, 1, true), 1u) << special;
+    EXPECT_EQ(select_memory_type(odd, all, BufferKind::host_read, 1, true), 1u) << special;
+  }
+}
+
+}  // namespace
+}  // namespace canopy::vk

@@ -1,0 +1,53 @@
+// RADV with its null device: compiles for real AMD targets, reports what came out, runs nothing.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "engine/vulkan/context.h"
+#include "engine/vulkan/instance.h"
+#include "engine/vulkan/kernel.h"
+
+namespace canopy::vk {
+
+std::span<const ShaderCode> test_shaders();
+
+namespace {
+
+constexpr const char* radv = "/usr/share/vulkan/icd.d/radeon_icd.x86_64.json";
+
+class RadvNullDevice : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, RadvNullDevice, ::testing::Values("NAVI21", "GFX1100"));
+
+TEST_P(RadvNullDevice, tellsRegistersAndAssembly) {
+  if (!std::filesystem::exists(radv)) {
+    GTEST_SKIP() << radv << " is not installed";
+  }
+  setenv("VK_DRIVER_FILES", radv, 1);
+  setenv("VK_ICD_FILENAMES", radv, 1);
+  setenv("RADV_FORCE_FAMILY", GetParam(), 1);
+  const Instance instance({.validation = Validation::off});
+  const std::vector<DeviceReport> reports = instance.list_devices();
+  ASSERT_EQ(reports.size(), 1u);
+  ASSERT_TRUE(reports[0].usable) << reports[0].reason;
+  Context context(instance, 0, {.pipeline_statistics = true});
+  ASSERT_TRUE(context.features().pipeline_statistics);
+  const Kernel& kernel = context.kernel(find_shader(test_shaders(), "scale"));
+  bool has_registers = false;
+  for (const KernelStatistic& statistic : kernel.statistics()) {
+    has_registers = has_registers || (statistic.name == "VGPRs" && statistic.value > 0);
+    if (statistic.name == "Spilled VGPRs") {
+      EXPECT_EQ(statistic.value, 0);
+    }
+  }
+  EXPECT_TRUE(has_registers);
+  bool has_multiply = false;
+  for (const KernelText& text : kernel.internal_texts()) {
+    has_multiply = has_multiply || text.text.find("v_mul_f32") != std::string::npos;
+  }
+  EXPECT_TRUE(has_multiply);  // precise: a multiply and an add, not an fma
+}
+
+}  // namespace
+}  // namespace canopy::vk

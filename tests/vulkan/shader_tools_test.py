@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Tests of tools/check_spirv.py and tools/compile_shader.py."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
+import check_spirv  # noqa: E402
+import compile_shader  # noqa: E402
+
+OPTIONS = None
+
+HEAD = """
+OpCapability Shader
+OpCapability GroupNonUniformArithmetic
+OpCapability AtomicFloat32AddEXT
+OpExtension "SPV_EXT_shader_atomic_float_add"
+%glsl = OpExtInstImport "GLSL.std.450"
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main" %shared
+OpExecutionMode %main LocalSize 1 1 1
+"""
+BODY = """
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%float = OpTypeFloat 32
+%uint = OpTypeInt 32 0
+%v2 = OpTypeVector %float 2
+%two = OpConstant %float 2
+%one_u = OpConstant %uint 1
+%zero_u = OpConstant %uint 0
+%subgroup = OpConstant %uint 3
+%pair = OpConstantComposite %v2 %two %two
+%ptr = OpTypePointer Workgroup %float
+%shared = OpVariable %ptr Workgroup
+%main = OpFunction %void None %fn
+%label = OpLabel
+"""
+TAIL = """
+OpReturn
+OpFunctionEnd
+"""
+
+
+def assemble(code, exact=True):
+    """The words of a module with these lines in its body; `%x` carries NoContraction if `exact`."""
+    text = HEAD + ("OpDecorate %x NoContraction\n" if exact else "") + BODY + code + TAIL
+    with tempfile.TemporaryDirectory() as folder:
+        module = Path(folder) / "module.spv"
+        subprocess.run([OPTIONS.spirv_as, "--target-env", "vulkan1.3", "-o", str(module), "-"], input=text.encode(),
+                       check=True)
+        return check_spirv.words_of(module.read_bytes())
+
+
+class CheckSpirv(unittest.TestCase):
+    arithmetic = {
+        "OpFAdd": "%x = OpFAdd %float %two %two",
+        "OpFSub": "%x = OpFSub %float %two %two",
+        "OpFMul": "%x = OpFMul %float %two %two",
+        "OpFDiv": "%x = OpFDiv %float %two %two",
+        "OpVectorTimesScalar": "%x = OpVectorTimesScalar %v2 %pair %two",
+        "Fma": "%x = OpExtInst %float %glsl Fma %two %two %two",
+    }
+    forbidden = {
+        "OpDot": "%x = OpDot %float %pair %pair",
+        "OpGroupNonUniformFAdd": "%x = OpGroupNonUniformFAdd %float %subgroup Reduce %two",
+        "OpGroupNonUniformFMul": "%x = OpGroupNonUniformFMul %float %subgroup Reduce %two",
+        "OpAtomicFAddEXT": "%x = OpAtomicFAddEXT %float %shared %one_u %zero_u %two",
+        "FMix": "%x = OpExtInst %float %glsl FMix %two %two %two",
+        "Length": "%x = OpExtInst %float %glsl Length %pair",
+    }
+    allowed = (
+        "%x = OpIAdd %uint %one_u %one_u",
+        "%x = OpGroupNonUniformFMax %float %subgroup Reduce %two",
+        "%x = OpExtInst %float %glsl Exp %two",
+        "%x = OpFNegate %float %two",
+    )
+
+    def test_decorated_arithmetic_passes(self):
+        for name, code in self.arithmetic.items():
+            with self.subTest(name):
+                self.assertEqual(check_spirv.check(assemble(code)), [])
+
+    def test_undecorated_arithmetic_is_named(self):
+        for name, code in self.arithmetic.items():
+            with self.subTest(name):
+                problems = check_spirv.check(assemble(code, exact=False))
+                self.assertEqual([p.instruction for p in problems], [name])
+                self.assertIn("NoContraction", str(problems[0]))
+                self.assertGreater(problems[0].result, 0)
+
+    def test_other_orders_are_refused_even_when_decorated(self):
+        for name, code in self.forbidden.items():
+            with self.subTest(name):
+                self.assertEqual([p.instruction for p in check_spirv.check(assemble(code))], [name])
+
+    def test_what_rounds_alike_passes(self):
+        for code in self.allowed:
+            with self.subTest(code):
+                self.assertEqual(check_spirv.check(assemble(code, exact=False)), [])
+
+    def test_every_problem_is_found(self):
+        code = "\n".join(["%a = OpFAdd %float %two %two", "%x = OpFMul %float %a %a", "%b = OpFSub %float %x %a"])
+        self.assertEqual([p.instruction for p in check_spirv.check(assemble(code))], ["OpFAdd", "OpFSub"])
+
+    def test_fma_is_decorated_for_the_compiler(self):
+        words = assemble(self.arithmetic["Fma"], exact=False)
+        decorated = check_spirv.decorate_fma(words)
+        self.assertEqual(check_spirv.check(decorated), [])
+        self.assertEqual(len(decorated), len(words) + 3)
+        self.assertEqual(check_spirv.decorate_fma(decorated), decorated)
+        with tempfile.TemporaryDirectory() as folder:
+            module = Path(folder) / "module.spv"
+            module.write_bytes(b"".join(w.to_bytes(4, "little") for w in decorated))
+            subprocess.run([OPTIONS.spirv_val, "--target-env", "vulkan1.3", str(module)], check=True)
+
+    def test_damaged_modules_are_refused(self):
+        words = assemble(self.arithmetic["OpFAdd"])
+        for length in range(5, len(words)):
+            try:
+                check_spirv.check(words[:length])
+            except check_spirv.Malformed:
+                pass
+        for data in (b"", b"\0" * 40, b"\3\2#\7" * 4):
+            with self.assertRaises(check_spirv.Malformed):
+                check_spirv.words_of(data)
+
+
+class CompileShader(unittest.TestCase):
+    exact = "layout(local_size_x = 1) in; layout(binding = 0) buffer B { float b[]; };\n" \
+            "void main() { precise float y = b[0] * b[1] + FACTOR; b[2] = y; }\n"
+
+    def compile(self, top, body, files=()):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name) / "with blank"
+            folder.mkdir()
+            (folder / "probe.comp").write_text(top + body)
+            for path, text in files:
+                (folder / path).write_text(text)
+            command = [sys.executable, str(TOOLS / "compile_shader.py"), "--source", str(folder / "probe.comp"),
+                       "--include", str(folder), "--symbol", "table_probe", "--output", str(folder / "probe.cpp"),
+                       "--depfile", str(folder / "probe.d"), "--glslang", OPTIONS.glslang,
+                       "--spirv-val", OPTIONS.spirv_val]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            output = folder / "probe.cpp"
+            return (done.returncode, done.stderr, output.read_text() if output.exists() else "",
+                    (folder / "probe.d").read_text() if output.exists() else "")
+
+    def test_variants_multiply_and_get_their_macros(self):
+        top = "#version 450\n// variants: - FACTOR=1.0; half FACTOR=0.5\n// variants: a FIRST; c SECOND=2\n"
+        code, error, output, _ = self.compile(top, self.exact)
+        self.assertEqual(code, 0, error)
+        for name in ("probe_a", "probe_c", "probe_half_a", "probe_half_c"):
+            self.assertIn(f'{{"{name}", words_{name}}}', output)
+
+    def test_includes_are_dependencies(self):
+        top = "#version 450\n#extension GL_GOOGLE_include_directive : require\n#include \"factor.glsl\"\n"
+        code, error, _, depfile = self.compile(top, self.exact, [("factor.glsl", "#define FACTOR 3.0\n")])
+        self.assertEqual(code, 0, error)
+        self.assertIn("with\\ blank/factor.glsl", depfile)
+        self.assertIn("with\\ blank/probe.comp", depfile)
+
+    def test_contraction_is_refused_with_the_line(self):
+        body = self.exact.replace("precise ", "")
+        code, error, output, _ = self.compile("#version 450\n// variants: one FACTOR=1.0\n", body)
+        self.assertEqual(code, 1)
+        self.assertEqual(output, "")
+        self.assertIn("variant probe_one", error)
+        self.assertRegex(error, r"OpFMul with result %\d+ at .*probe\.comp:4: it lacks the decoration NoContraction")
+        self.assertIn("OpFAdd", error)
+
+    def test_inexact_shaders_say_so(self):
+        body = self.exact.replace("precise ", "")
+        code, error, _, _ = self.compile("#version 450\n// inexact: a drafter may round as it likes\n#define FACTOR 1.0\n",
+                                         body)
+        self.assertEqual(code, 0, error)
+
+    def test_errors_name_the_variant(self):
+        code, error, _, _ = self.compile("#version 450\n// variants: bad FACTOR=nonsense\n", self.exact)
+        self.assertEqual(code, 1)
+        self.assertIn("variant probe_bad) does not compile", error)
+        self.assertIn("nonsense", error)
+
+    def test_malformed_variants_are_refused(self):
+        for line in ("a/b X=1", "a X=(1)", "", "a X=1; a X=2"):
+            with self.subTest(line):
+                with self.assertRaises(compile_shader.ShaderError):
+                    compile_shader.variants_of("s", f"// variants: {line}\n")
+
+    def test_directives_end_with_the_comments(self):
+        self.assertEqual(compile_shader.directives("// variants: a\nint x;\n// inexact: late\n"), [("variants", "a")])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--spirv-as", default="spirv-as")
+    parser.add_argument("--glslang", default="glslangValidator")
+    parser.add_argument("--spirv-val", default="spirv-val")
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0]] + rest)
