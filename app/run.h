@@ -13,7 +13,8 @@ namespace canopy::app {
 int run_offscreen(EngineClient& engine, const AppOptions& options, std::ostream& out, std::ostream& err);
 
 struct WindowStatistics {
-  uint64_t frames = 0;         // drawn
+  uint64_t frames = 0;  // drawn
+  bool software_device = false;
   double drawing_seconds = 0;  // spent on them, device time included on a software device
 };
 

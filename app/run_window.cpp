@@ -45,6 +45,7 @@ int run(EngineClient& engine, const AppOptions& options, std::ostream& err, Wind
   const bool load = options.model_given || !settings.default_model.empty();
   Autopilot pilot(app, load ? options.model : "", options.prompt);
   FramePacer pacer(window.software_device());
+  statistics.software_device = window.software_device();
   int frames_after_end = 0;
   constexpr int kSettle = 4;
   const bool leaves = options.exit_after_reply;

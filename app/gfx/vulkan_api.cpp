@@ -26,10 +26,12 @@ void VulkanApi::load_instance(VkInstance instance) {
 #define CANOPY_UI_VK_LOAD(name) name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(instance, "vk" #name));
   CANOPY_UI_VK_OPTIONAL(CANOPY_UI_VK_LOAD)
 #undef CANOPY_UI_VK_LOAD
-#define CANOPY_UI_VK_LOAD(name)                                                                                   \
-  name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(instance, "vk" #name));                               \
-  if (!name) throw Error(ErrorKind::unavailable, "The Vulkan loader has no vk" #name "; the window needs Vulkan " \
-                                                                                     "1.3.");
+#define CANOPY_UI_VK_LOAD(name)                                                     \
+  name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(instance, "vk" #name)); \
+  if (!name)                                                                        \
+    throw Error(ErrorKind::unavailable, "The Vulkan loader has no vk" #name         \
+                                        "; the window needs Vulkan "                \
+                                        "1.3.");
   CANOPY_UI_VK_INSTANCE(CANOPY_UI_VK_LOAD)
 #undef CANOPY_UI_VK_LOAD
 }

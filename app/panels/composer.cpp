@@ -32,7 +32,7 @@ float Composer::text_height_for(float width) const {
   block.layout(text_, Type::chat, width - px(kPadding) * 2 - px(14));
   const bool low = ImGui::GetWindowHeight() < px(kLowWindow);
   const size_t lines = std::clamp(block.line_count(), low ? size_t{1} : kMinLines, low ? kMinLines : kMaxLines);
-  return line_height() * static_cast<float>(lines) + px(4);
+  return line_height() * static_cast<float>(lines) + px(6);  // two of padding at each end, two of rounding
 }
 
 float Composer::height(float width) const {
@@ -46,17 +46,17 @@ void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
   list->AddRectFilled(a, b, t.card, px(6));
   const ImVec2 at = {a.x + px(kPadding), a.y + px(kPadding)};
   const float text_height = text_height_for(width);
-  draw_input(true, at, {width - px(kPadding) * 2, text_height});
+  draw_input(at, {width - px(kPadding) * 2, text_height});
   const bool active = ImGui::IsItemActive();
-  list->AddRect(a, b, active ? t.accent : t.ctl, px(6), px(active ? 1.5f : 1));
-  if (text_.empty()) draw_text(list, {at.x, at.y + px(2)}, Type::chat, t.text3, hint(view));
+  list->AddRect(a, b, active ? t.accent : t.ctl, px(6), px(active ? 2 : 1));
+  if (text_.empty()) draw_text(list, {at.x + px(2), at.y + px(2)}, Type::chat, t.text3, hint(view));
   draw_row(view, sink, {at.x, at.y + text_height + px(8)}, width - px(kPadding) * 2);
   if (entered_) send(view, sink);
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy({width, b.y - a.y});
 }
 
-void Composer::draw_input(bool enabled, ImVec2 pos, ImVec2 size) {
+void Composer::draw_input(ImVec2 pos, ImVec2 size) {
   ImGui::SetCursorScreenPos(pos);
   if (focus_next_) {
     ImGui::SetKeyboardFocusHere();
@@ -65,12 +65,12 @@ void Composer::draw_input(bool enabled, ImVec2 pos, ImVec2 size) {
   push_type(Type::chat);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, px(2)});
   ImGui::PushStyleColor(ImGuiCol_FrameBg, with_alpha(colours().card, 0));
-  ImGui::BeginDisabled(!enabled);
+  // The composer's own border turns into the focus ring; a second one inside it would only be noise.
+  ImGui::PushStyleColor(ImGuiCol_NavCursor, with_alpha(colours().accent, 0));
   entered_ = ImGui::InputTextMultiline("##message", &text_, size,
                                        ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CtrlEnterForNewLine |
                                            ImGuiInputTextFlags_WordWrap | ImGuiInputTextFlags_NoHorizontalScroll);
-  ImGui::EndDisabled();
-  ImGui::PopStyleColor();
+  ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
   ImGui::PopFont();
 }

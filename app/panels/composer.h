@@ -21,7 +21,7 @@ class Composer {
 
  private:
   float text_height_for(float width) const;
-  void draw_input(bool enabled, ImVec2 pos, ImVec2 size);
+  void draw_input(ImVec2 pos, ImVec2 size);
   void draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width);
   void send(const ViewModel& view, CommandSink& sink);
 

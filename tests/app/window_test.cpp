@@ -2,7 +2,9 @@
 // happens.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <sstream>
@@ -81,6 +83,57 @@ TEST_F(Window, RestsWhileTheEngineSaysNothing) {
   EXPECT_EQ(exit_code, 0) << err.str();
   // Start, the model, the prompt, the words and the end bring a few frames each; four seconds of silence bring none.
   EXPECT_LE(statistics.frames, 30u);
+}
+
+/// Processor seconds of this process, all threads.
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+TEST_F(Window, DrawingOnASoftwareDeviceLeavesTheProcessorToTheEngine) {
+  ScriptedEngine engine;
+  engine.devices_ = some_devices();
+  std::thread speaker;
+  double spent = 0, wall = 0;
+  engine.script = [&](ScriptedEngine& e, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) e.publish(small_model());
+    const auto* generate = std::get_if<Generate>(&command);
+    if (!generate) return;
+    const uint64_t id = generate->reply_id;
+    speaker = std::thread([&, id] {
+      constexpr auto kToken = std::chrono::milliseconds(20);
+      for (uint32_t n = 1; n <= 250; ++n) {
+        if (n == 50) {  // the first second belongs to starting up
+          spent = -processor_seconds();
+          wall = -std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+        }
+        e.publish(TextDelta{id, n % 12 ? "word " : "word.\n", n, 20 + n, 50});
+        std::this_thread::sleep_for(kToken);
+      }
+      spent += processor_seconds();
+      wall += std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+      ReplyFinished finished;
+      finished.reply_id = id;
+      e.publish(finished);
+    });
+  };
+  std::ostringstream err;
+  app::WindowStatistics statistics;
+  app::AppOptions options = options_for(folder_ / "stream.png");
+  options.validate = false;  // the layer's own work is not ours
+  const int exit_code = app::run_window(engine, options, err, &statistics);
+  speaker.join();
+  ASSERT_EQ(exit_code, 0) << err.str();
+  if (!statistics.software_device) GTEST_SKIP() << "this machine draws on hardware";
+  const double share = spent / (wall * std::max(1u, std::thread::hardware_concurrency()));
+  RecordProperty("share", std::to_string(share));
+  RecordProperty("frames", static_cast<int>(statistics.frames));
+  // A tenth is the rule; the rest is the noise of a busy machine's clock.
+  EXPECT_LE(share, 0.12);
+  EXPECT_GE(statistics.frames, 10u);
 }
 
 }  // namespace
