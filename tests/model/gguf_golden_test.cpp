@@ -1,0 +1,68 @@
+// The GGUF files against huggingface/transformers on weights that gguf-py decoded.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "engine/model/model.h"
+#include "tests/model/device_under_test.h"
+#include "tests/model/golden_data.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr double kLogits = 2e-4;
+
+class GgufGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GgufGolden, LogitsAndGreedyDecisions) {
+  const nlohmann::json json = golden_json("gguf_logits.json");
+  const GoldenTensors tensors("gguf_logits.safetensors");
+  const ModelFile file = ModelFile::open(golden_folder() / ("tiny-qwen3-" + GetParam() + ".gguf"));
+  ModelOptions options;
+  options.cache_type = cache_under_test();
+  options.context = options.max_width = 512;
+  const auto model = Model::load(device_under_test(), file, options);
+
+  RowBatch text;
+  std::vector<uint32_t> rows;
+  for (const auto& id : json.at("prompt_ids")) {
+    rows.push_back(text.width());
+    text.add_text(id.get<uint32_t>(), text.width());
+  }
+  EXPECT_LE(
+      max_difference(model->run(text, PassOutputs::logits_of(rows)).logits, tensors[GetParam() + ".prefill_logits"]),
+      tolerance(kLogits));
+
+  const nlohmann::json prompts = golden_json("generate.json").at("prompts");
+  size_t cases = 0;
+  for (const auto& greedy : json.at("greedy")) {
+    if (greedy.at("weights") != GetParam()) continue;
+    const auto prompt = std::find_if(prompts.begin(), prompts.end(),
+                                     [&](const auto& p) { return p.at("name") == greedy.at("prompt"); });
+    ASSERT_NE(prompt, prompts.end());
+    auto ids = prompt->at("prompt_ids").get<std::vector<uint32_t>>();
+    const size_t prompt_size = ids.size();
+    const auto output = greedy.at("output_ids").get<std::vector<uint32_t>>();
+    const auto gaps = greedy.at("output_top2_gap").get<std::vector<double>>();
+    ids.insert(ids.end(), output.begin(), output.end() - 1);
+    RowBatch batch;
+    std::vector<uint32_t> decisions;
+    for (uint32_t i = 0; i < ids.size(); ++i) {
+      batch.add_text(ids[i], i);
+      if (i + 1 >= prompt_size) decisions.push_back(i);
+    }
+    const PassResult result = model->run(batch, PassOutputs::argmax_of(decisions));
+    for (size_t i = 0; i < output.size(); ++i) {
+      if (gaps[i] < 2 * tolerance(kLogits)) continue;
+      EXPECT_EQ(result.ids[i], output[i]) << greedy.at("prompt") << ", token " << i << ", gap " << gaps[i];
+    }
+    ++cases;
+  }
+  EXPECT_GT(cases, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, GgufGolden, ::testing::Values("f16", "q8_0"));
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,36 @@
+#pragma once
+// The golden files of tests/golden: tensors, lists of ids, checkpoints.
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/format/safetensors.h"
+
+namespace canopy::test {
+
+std::filesystem::path golden_folder();
+
+nlohmann::json golden_json(const std::string& name);
+
+/// The f32 tensors of one golden file, by name.
+class GoldenTensors {
+ public:
+  explicit GoldenTensors(const std::string& name);
+  /// Throws when there is no f32 tensor of that name.
+  std::span<const float> operator[](const std::string& name) const;
+
+ private:
+  SafetensorsFile file_;
+};
+
+/// Largest absolute difference; infinity for NaN or different sizes.
+double max_difference(std::span<const float> actual, std::span<const float> expected);
+
+/// x [count, width] of every row divided by its root mean square and multiplied by weight [width].
+std::vector<float> rms_norm(std::span<const float> x, std::span<const float> weight, float eps);
+
+}  // namespace canopy::test

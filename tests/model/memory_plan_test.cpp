@@ -1,0 +1,93 @@
+#include "engine/model/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/base/error.h"
+#include "tests/reference/reference_device.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+/// About SmolLM2's shape: 46,080 bytes of f16 cache a position.
+ModelConfig config() {
+  ModelConfig c;
+  c.architecture = "llama";
+  c.layers = 30;
+  c.hidden = 576;
+  c.heads = 9;
+  c.kv_heads = 3;
+  c.head_dim = 64;
+  c.ffn = 1536;
+  c.vocab = 49152;
+  c.max_context = 8192;
+  return c;
+}
+
+ModelLimits limits() {
+  ModelLimits l;
+  l.tree_slots = 128;
+  l.max_width = 128;
+  l.head_rows = head_rows_for(config(), 128);
+  return l;
+}
+
+TEST(MemoryPlan, CountsTheCacheInItsOwnType) {
+  const auto device = make_reference_device();
+  ModelLimits l = limits();
+  l.context = 1024;
+  const MemoryPlan half = plan_memory(config(), l, 0, *device);
+  EXPECT_EQ(half.cache, uint64_t{1024 + 128} * 30 * 2 * 3 * 64 * 2);
+  l.cache_type = CacheType::f32;
+  EXPECT_EQ(plan_memory(config(), l, 0, *device).cache, 2 * half.cache);
+}
+
+TEST(MemoryPlan, TakesTheModelsWholeContextWhereItFits) {
+  const auto device = make_reference_device(4096 * kMiB);
+  ModelLimits l = limits();
+  choose_context(config(), l, 0, 100 * kMiB, *device);
+  EXPECT_EQ(l.context, 8192u);
+}
+
+TEST(MemoryPlan, ShortensTheContextToWhatFitsButNotBelowTheMinimum) {
+  const auto device = make_reference_device(400 * kMiB);
+  ModelLimits l = limits();
+  const MemoryPlan plan = choose_context(config(), l, 0, 100 * kMiB, *device);
+  EXPECT_LT(l.context, 8192u);
+  EXPECT_GE(l.context, kMinimumContext);
+  EXPECT_LE(plan.total(), 400 * kMiB);
+
+  const auto small = make_reference_device(120 * kMiB);
+  try {
+    choose_context(config(), l, 0, 100 * kMiB, *small);
+    FAIL() << "a model that does not fit was accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::out_of_memory);
+    EXPECT_NE(std::string(e.what()).find("weights 100 MiB"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("120 MiB are available"), std::string::npos) << e.what();
+  }
+}
+
+TEST(MemoryPlan, RefusesAnExplicitContextThatDoesNotFitInsteadOfShorteningIt) {
+  const auto device = make_reference_device(300 * kMiB);
+  ModelLimits l = limits();
+  EXPECT_THROW(choose_context(config(), l, 8192, 100 * kMiB, *device), Error);
+  try {
+    choose_context(config(), l, 10000, 0, *device);
+    FAIL() << "more positions than the model has were accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::bad_input);
+    EXPECT_NE(std::string(e.what()).find("8192"), std::string::npos) << e.what();
+  }
+}
+
+TEST(MemoryPlan, LimitsHeadRowsToOneStorageBuffer) {
+  ModelConfig wide = config();
+  wide.vocab = 151936;
+  EXPECT_EQ(head_rows_for(wide, 1024), (128u << 20) / (151936u * 4));
+  EXPECT_EQ(head_rows_for(wide, 64), 64u);
+}
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,194 @@
+#include "engine/model/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/base/error.h"
+#include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
+#include "tests/model/random_model.h"
+#include "tests/reference/reference_device.h"
+
+namespace canopy::test {
+namespace {
+
+/// A model on its own device and file.
+struct Loaded {
+  explicit Loaded(const RandomModel& random, ModelOptions options = {})
+      : path(folder.write("model.gguf", random.build())),
+        file(ModelFile::open(path)),
+        device(make_reference_device()),
+        model(Model::load(*device, file, options)) {}
+  TempFolder folder;
+  std::filesystem::path path;
+  ModelFile file;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Model> model;
+};
+
+RowBatch text_rows(uint32_t first, uint32_t count) {
+  RowBatch batch;
+  for (uint32_t i = first; i < first + count; ++i) batch.add_text((i * 31 + 7) % 77, i);
+  return batch;
+}
+
+ErrorKind kind_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.kind();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return ErrorKind::bad_input;
+}
+
+TEST(Model, MixedTypesAreLoadedSeparatelyOrConvertedWithoutLoss) {
+  // The same values in f16 and in f32: q, k, v become three weights, gate and up one of f32, and no logit changes.
+  RandomModel random;
+  random.type = TensorType::f16;
+  random.mixed = true;
+  random.v_type = TensorType::bf16;
+  Loaded mixed(random);
+  ASSERT_EQ(mixed.model->warnings().size(), 1u);
+  EXPECT_NE(mixed.model->warnings()[0].find("F32"), std::string::npos) << mixed.model->warnings()[0];
+  const PassResult result = mixed.model->run(text_rows(0, 3), PassOutputs::logits_of({0, 1, 2}));
+  ASSERT_EQ(result.logits.size(), 3u * 77);
+  for (const float logit : result.logits) EXPECT_TRUE(std::isfinite(logit));
+
+  RandomModel plain = random;
+  plain.mixed = false;
+  EXPECT_TRUE(Loaded(plain).model->warnings().empty());
+}
+
+TEST(Model, UntiedHeadIsUsed) {
+  RandomModel random;
+  random.tied = false;
+  Loaded untied(random);
+  random.tied = true;
+  Loaded tied(random);
+  EXPECT_NE(untied.model->run(text_rows(0, 1), PassOutputs::logits_of({0})).logits,
+            tied.model->run(text_rows(0, 1), PassOutputs::logits_of({0})).logits);
+}
+
+TEST(Model, RecordsOncePerShapeAndReplays) {
+  Loaded l{RandomModel{}};
+  for (uint32_t i = 0; i < 20; ++i) l.model->run(text_rows(i, 1), PassOutputs::argmax_of({0}));
+  EXPECT_EQ(l.model->recordings(), 1u);
+  l.model->run(text_rows(20, 2), PassOutputs::argmax_of({1}));
+  l.model->run(text_rows(22, 2), PassOutputs::argmax_of({0}));
+  EXPECT_EQ(l.model->recordings(), 2u);
+}
+
+TEST(Model, RecordingsAreBounded) {
+  Loaded l{RandomModel{}};
+  for (uint32_t width = 1; width <= 100; ++width) l.model->run(text_rows(0, width), PassOutputs::nothing());
+  for (uint32_t width = 1; width <= 100; ++width) l.model->run(text_rows(0, width), PassOutputs::argmax_of({0}));
+  EXPECT_EQ(l.model->recordings(), 200u);
+  l.model->run(text_rows(0, 1), PassOutputs::nothing());  // long forgotten
+  EXPECT_EQ(l.model->recordings(), 201u);
+  l.model->run(text_rows(0, 100), PassOutputs::argmax_of({0}));  // recent
+  EXPECT_EQ(l.model->recordings(), 201u);
+}
+
+TEST(Model, ReportsProgressUpToTheWholeFileAndCancels) {
+  uint64_t last = 0;
+  uint64_t whole = 0;
+  ModelOptions options;
+  options.progress = [&](uint64_t done, uint64_t total) {
+    EXPECT_GE(done, last);
+    last = done;
+    whole = total;
+  };
+  Loaded l(RandomModel{}, options);
+  EXPECT_EQ(last, whole);
+  EXPECT_GT(whole, 0u);
+
+  int asked = 0;
+  options.progress = {};
+  options.keep_going = [&] { return ++asked < 5; };
+  EXPECT_EQ(kind_of([&] { Model::load(*l.device, l.file, options); }), ErrorKind::cancelled);
+}
+
+TEST(Model, LoadingChecksMemoryBeforeItAllocates) {
+  TempFolder folder;
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", RandomModel{}.build()));
+  const auto device = make_reference_device(100'000);
+  EXPECT_EQ(kind_of([&] { Model::load(*device, file, {}); }), ErrorKind::out_of_memory);
+  EXPECT_EQ(device->memory().available, 100'000u);
+}
+
+TEST(Model, FreesEverythingWithItself) {
+  Loaded l{RandomModel{}};
+  EXPECT_LT(l.device->memory().available, l.device->memory().total);
+  EXPECT_LE(l.device->memory().total - l.device->memory().available, l.model->memory().total());
+  l.model.reset();
+  EXPECT_EQ(l.device->memory().available, l.device->memory().total);
+}
+
+TEST(Model, RefusesAFileThatChangedUnderIt) {
+  TempFolder folder;
+  const std::string bytes = RandomModel{}.build();
+  const auto path = folder.write("model.gguf", bytes);
+  const ModelFile file = ModelFile::open(path);
+  std::filesystem::resize_file(path, bytes.size() / 2);
+  const auto device = make_reference_device();
+  EXPECT_EQ(kind_of([&] { Model::load(*device, file, {}); }), ErrorKind::bad_input);
+}
+
+TEST(Model, RefusesANormThatIsNotANumber) {
+  TempFolder folder;
+  std::string bytes = RandomModel{}.build();
+  const ModelFile whole = ModelFile::open(folder.write("model.gguf", bytes));
+  const auto* norm = whole.find("output_norm");
+  const std::string needle(reinterpret_cast<const char*>(norm->bytes.data()), norm->bytes.size());
+  const size_t at = bytes.find(needle);
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 4, le(std::nanf("")));
+  const ModelFile file = ModelFile::open(folder.write("broken.gguf", bytes));
+  const auto device = make_reference_device();
+  expect_error("output_norm", [&] { Model::load(*device, file, {}); });
+}
+
+TEST(Model, RefusesRowsAndOutputsThatDoNotFit) {
+  ModelOptions options;
+  options.max_width = 8;
+  options.context = 64;
+  Loaded l(RandomModel{}, options);
+  Model& model = *l.model;
+  expect_error("at most 8", [&] { model.run(text_rows(0, 9), PassOutputs::nothing()); });
+  expect_error("below 64", [&] { model.run(text_rows(64, 1), PassOutputs::nothing()); });
+  expect_error("has 2 rows", [&] { model.run(text_rows(0, 2), PassOutputs::argmax_of({2})); });
+  expect_error("without any", [&] {
+    PassOutputs outputs;
+    outputs.taps = true;
+    model.run(text_rows(0, 1), outputs);
+  });
+  const std::vector<KvMove> outside = {{64 + 8, 0}};
+  expect_error("below 72", [&] { model.move_kv(outside); });
+  options.taps = {1, 1};
+  expect_error("ascending", [&] { Model::load(*l.device, l.file, options); });
+}
+
+TEST(Model, StopsBetweenTheParts) {
+  Loaded l{RandomModel{}};
+  int asked = 0;
+  const PassResult result = l.model->run(text_rows(0, 4), PassOutputs::argmax_of({3}), [&] { return ++asked < 3; });
+  EXPECT_FALSE(result.completed);
+  EXPECT_TRUE(result.ids.empty());
+  // The next pass is not disturbed.
+  const auto again = l.model->run(text_rows(0, 4), PassOutputs::argmax_of({3}));
+  EXPECT_EQ(again.ids, Loaded{RandomModel{}}.model->run(text_rows(0, 4), PassOutputs::argmax_of({3})).ids);
+}
+
+TEST(Model, CountsTheOperationsOfAPass) {
+  Loaded l{RandomModel{}};
+  // Two layers: q 64, k 32, v 32, output 64, gate 96, up 96, down 96 rows of 64; the head 77 of 64.
+  constexpr double layers = 2.0 * (64 + 32 + 32 + 64 + 96 + 96 + 96) * 64;
+  constexpr double head = 77.0 * 64;
+  EXPECT_EQ(l.model->weight_elements(), static_cast<uint64_t>(layers + head));
+  EXPECT_DOUBLE_EQ(l.model->pass_flops(3, 1, 10), 3 * (2 * layers + 4.0 * 64 * 10 * 2) + 2 * head);
+}
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,109 @@
+#pragma once
+// Complete models of random weights in every type a device has a kernel for, small enough to run hundreds of passes.
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include "engine/base/half.h"
+#include "engine/compute/types.h"
+#include "engine/format/tensor_type.h"
+#include "tests/format/gguf_builder.h"
+
+namespace canopy::test {
+
+struct RandomModel {
+  std::string architecture = "llama";
+  TensorType type = TensorType::f32;    // of all matrices
+  TensorType v_type = TensorType::f32;  // of attn_v and ffn_up, where mixed
+  bool mixed = false;
+  bool tied = true;
+  uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
+  uint32_t seed = 1;
+
+  /// A GGUF file with byte-level tokens for ASCII; id 1 is <|im_end|>.
+  std::string build() const;
+};
+
+/// The blocks of a [rows, cols] matrix whose values lie around +-1/sqrt(cols).
+inline std::string random_matrix(std::mt19937& random, TensorType type, uint64_t rows, uint64_t cols) {
+  const float scale = 1.7f / std::sqrt(static_cast<float>(cols));
+  std::uniform_real_distribution<float> uniform(-scale, scale);
+  std::uniform_int_distribution<int> byte(0, 255);
+  std::string data;
+  if (type == TensorType::q8_0 || type == TensorType::q4_1) {
+    for (uint64_t block = 0; block < rows * cols / 32; ++block) {
+      const float d = type == TensorType::q8_0 ? scale / 127 : scale / 8;
+      data += le(f32_to_f16(d * (0.5f + 0.002f * static_cast<float>(byte(random)))));
+      if (type == TensorType::q4_1) data += le(f32_to_f16(-scale + uniform(random) * 0.1f));
+      for (int i = 0; i < (type == TensorType::q8_0 ? 32 : 16); ++i) data += static_cast<char>(byte(random));
+    }
+    return data;
+  }
+  for (uint64_t i = 0; i < rows * cols; ++i) {
+    const float value = uniform(random);
+    if (type == TensorType::f32) data += le(value);
+    if (type == TensorType::f16) data += le(f32_to_f16(value));
+    if (type == TensorType::bf16) data += le(f32_to_bf16(value));
+  }
+  return data;
+}
+
+inline std::string RandomModel::build() const {
+  std::mt19937 random(seed);
+  GgufBuilder b;
+  const auto key = [&](const char* name) { return architecture + "." + name; };
+  b.text("general.architecture", architecture).text("general.name", "random");
+  b.value<uint32_t>(key("block_count"), layers).value<uint32_t>(key("context_length"), context);
+  b.value<uint32_t>(key("embedding_length"), hidden).value<uint32_t>(key("feed_forward_length"), ffn);
+  b.value<uint32_t>(key("attention.head_count"), heads).value<uint32_t>(key("attention.head_count_kv"), kv_heads);
+  b.value<uint32_t>(key("attention.key_length"), head_dim).value<uint32_t>(key("attention.value_length"), head_dim);
+  b.value<uint32_t>(key("rope.dimension_count"), head_dim);
+  b.value<float>(key("attention.layer_norm_rms_epsilon"), 1e-5f).value<float>(key("rope.freq_base"), 10000.0f);
+  b.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", "smollm");
+  std::vector<std::string> tokens = {"<|im_start|>", "<|im_end|>"};
+  std::vector<int32_t> types = {3, 3};
+  for (char c = 'A'; tokens.size() < vocab && c <= 'z'; ++c) {
+    tokens.emplace_back(1, c);
+    types.push_back(1);
+  }
+  b.texts("tokenizer.ggml.tokens", tokens).numbers<int32_t>("tokenizer.ggml.token_type", types);
+  b.texts("tokenizer.ggml.merges", {"a b"});
+  b.value<uint32_t>("tokenizer.ggml.bos_token_id", 0).value<uint32_t>("tokenizer.ggml.eos_token_id", 1);
+  b.value<bool>("tokenizer.ggml.add_bos_token", false);
+
+  const auto matrix = [&](const std::string& name, TensorType kind, uint64_t rows, uint64_t cols) {
+    b.tensor(name + ".weight", {cols, rows}, kind, random_matrix(random, kind, rows, cols));
+  };
+  const auto norm = [&](const std::string& name, uint64_t count) {
+    std::uniform_real_distribution<float> around_one(0.5f, 1.5f);
+    std::string data;
+    for (uint64_t i = 0; i < count; ++i) data += le(around_one(random));
+    b.tensor(name + ".weight", {count}, TensorType::f32, data);
+  };
+  const TensorType other = mixed ? v_type : type;
+  matrix("token_embd", type, vocab, hidden);
+  norm("output_norm", hidden);
+  if (!tied) matrix("output", type, vocab, hidden);
+  for (uint32_t n = 0; n < layers; ++n) {
+    const std::string blk = "blk." + std::to_string(n) + ".";
+    norm(blk + "attn_norm", hidden);
+    matrix(blk + "attn_q", type, heads * head_dim, hidden);
+    matrix(blk + "attn_k", type, kv_heads * head_dim, hidden);
+    matrix(blk + "attn_v", other, kv_heads * head_dim, hidden);
+    if (architecture == "qwen3") {
+      norm(blk + "attn_q_norm", head_dim);
+      norm(blk + "attn_k_norm", head_dim);
+    }
+    matrix(blk + "attn_output", type, hidden, heads * head_dim);
+    norm(blk + "ffn_norm", hidden);
+    matrix(blk + "ffn_gate", type, ffn, hidden);
+    matrix(blk + "ffn_up", other, ffn, hidden);
+    matrix(blk + "ffn_down", type, hidden, ffn);
+  }
+  return b.build();
+}
+
+}  // namespace canopy::test
