@@ -1,0 +1,140 @@
+#include "engine/vulkan/top_k.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "engine/vulkan/command_list.h"
+#include "engine/vulkan/context.h"
+#include "engine/vulkan/kernel.h"
+
+namespace canopy::vk {
+namespace {
+
+constexpr uint32_t group = 64;          // blocks that interleave: GROUP in shaders/top_k.glsl
+constexpr uint32_t block_bytes = 16;    // of scratch
+constexpr uint32_t most_blocks = 2560;  // beyond, blocks get larger: step 2 holds them all in the registers of a group
+constexpr uint32_t largest_block = 16;  // quads; step 1 holds a block in registers
+constexpr uint32_t largest_vocab = 1u << 20;
+constexpr uint32_t small_k = 8;  // up to here step 2 looks at fewer candidates
+
+constexpr uint32_t divide_up(uint32_t a, uint32_t b) {
+  return (a + b - 1) / b;
+}
+
+// How a row is cut. Of the vocabulary alone: the order of the sum of exponentials must not depend on anything else.
+struct Blocks {
+  explicit Blocks(uint32_t vocab) : quads(divide_up(vocab, 4)) {
+    while (vecs < largest_block && divide_up(quads, vecs) > most_blocks) vecs *= 2;
+    groups = divide_up(quads, vecs * group);
+    const uint32_t rest = quads - (groups - 1) * vecs * group;
+    filled = (groups - 1) * group + std::min(rest, group);
+  }
+  uint32_t count() const { return groups * group; }
+
+  uint32_t quads;
+  uint32_t vecs = 1;  // quads of a block
+  uint32_t groups = 1;
+  uint32_t filled = 0;  // blocks with at least one logit
+};
+
+struct BlocksPush {
+  uint32_t vocab;
+};
+
+struct SelectPush {
+  uint32_t vocab;
+  uint32_t k;
+  uint32_t first_row;
+  uint32_t block_count;
+  uint32_t filled_blocks;
+};
+
+void require_size(const Buffer* buffer, uint64_t bytes, const char* name) {
+  if (buffer != nullptr && buffer->bytes() >= bytes) return;
+  throw bad_input("The buffer \"" + std::string(name) + "\" of top_k has " +
+                  std::to_string(buffer == nullptr ? 0 : buffer->bytes()) + " bytes, " + std::to_string(bytes) +
+                  " are needed.");
+}
+
+void validate(const TopKBindings& b) {
+  if (b.vocab < 1 || b.vocab > largest_vocab) {
+    throw bad_input("The vocabulary of top_k is " + std::to_string(b.vocab) + ", 1 to " +
+                    std::to_string(largest_vocab) + " is allowed.");
+  }
+  if (b.k < 1 || b.k > std::min(max_top_k, b.vocab)) {
+    throw bad_input("The k of top_k is " + std::to_string(b.k) + ", 1 to " +
+                    std::to_string(std::min(max_top_k, b.vocab)) + " is allowed.");
+  }
+  require_size(b.logits, uint64_t{b.width} * b.vocab * 4, "logits");
+  require_size(b.ids, uint64_t{b.width} * b.k * 4, "ids");
+  require_size(b.values, uint64_t{b.width} * b.k * 4, "values");
+  require_size(b.log_sum_exp, uint64_t{b.width} * 4, "log_sum_exp");
+  require_size(b.scratch, top_k_scratch_bytes(b.width, b.vocab, b.k), "scratch");
+}
+
+// Rows that one dispatch takes: as many as a binding may hold, in steps that keep the next binding aligned.
+uint32_t rows_per_dispatch(const Context& context, const TopKBindings& b, const Blocks& blocks) {
+  const DeviceLimits& limits = context.limits();
+  const uint64_t row = std::max<uint64_t>(uint64_t{b.vocab} * 4, uint64_t{blocks.count()} * block_bytes);
+  const uint64_t most =
+      std::min<uint64_t>({limits.max_storage_range / row, limits.max_group_count[0], limits.max_group_count[1]});
+  if (b.width <= most) return b.width;
+  const uint64_t alignment = std::max<uint64_t>(limits.storage_alignment, 16);  // a quad
+  const uint64_t step = alignment / std::gcd(alignment, uint64_t{b.vocab} * 4);
+  if (most < step) {
+    throw out_of_memory("top_k needs a storage binding of " + std::to_string(step * row) +
+                        " bytes, the device allows " + std::to_string(limits.max_storage_range) + ".");
+  }
+  return static_cast<uint32_t>(most / step * step);
+}
+
+// Few invocations suit a software device, which pays for each one at every barrier; many hide a GPU's latency.
+uint32_t select_lanes(const Context& context) {
+  return context.report().type == DeviceType::cpu ? 64 : 256;
+}
+
+}  // namespace
+
+uint64_t top_k_scratch_bytes(uint32_t width, uint32_t vocab, uint32_t /*k*/) {
+  return uint64_t{width} * Blocks(vocab).count() * block_bytes;
+}
+
+void record_top_k(Context& context, CommandList& list, const TopKBindings& b) {
+  if (b.width == 0) return;
+  validate(b);
+  const Blocks blocks(b.vocab);
+  const std::string variant = b.vocab % 4 == 0 ? "quads" : "words";
+  const uint32_t lanes = select_lanes(context);
+  const uint32_t candidates = std::min(b.k <= small_k ? small_k : max_top_k, blocks.count()) * blocks.vecs;
+  const Kernel& find = context.kernel(find_shader("top_k_blocks_" + variant), {.spec = {{1, blocks.vecs}}});
+  const Kernel& select = context.kernel(
+      find_shader("top_k_select_" + variant),
+      {.spec = {
+           {0, lanes}, {1, blocks.vecs}, {2, divide_up(blocks.count(), lanes)}, {3, divide_up(candidates, lanes)}}});
+
+  const uint64_t row_bytes = uint64_t{b.vocab} * 4;
+  const uint64_t scratch_row = uint64_t{blocks.count()} * block_bytes;
+  const uint32_t step = rows_per_dispatch(context, b, blocks);
+  for (uint32_t row = 0; row < b.width; row += step) {
+    const uint32_t rows = std::min(step, b.width - row);
+    list.bind(find,
+              {{*b.logits, row * row_bytes, rows * row_bytes}, {*b.scratch, row * scratch_row, rows * scratch_row}},
+              BlocksPush{b.vocab});
+    list.dispatch(blocks.groups, rows);
+  }
+  list.barrier();
+  for (uint32_t row = 0; row < b.width; row += step) {
+    const uint32_t rows = std::min(step, b.width - row);
+    list.bind(select,
+              {{*b.logits, row * row_bytes, rows * row_bytes},
+               {*b.scratch, row * scratch_row, rows * scratch_row},
+               *b.ids,
+               *b.values,
+               *b.log_sum_exp},
+              SelectPush{b.vocab, b.k, row, blocks.count(), blocks.filled});
+    list.dispatch(rows);
+  }
+}
+
+}  // namespace canopy::vk

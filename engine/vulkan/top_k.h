@@ -1,0 +1,36 @@
+#pragma once
+// Records the op top_k (engine/compute/ops.h): two dispatches for any width, without a download.
+
+#include <cstdint>
+
+#include "engine/vulkan/buffer.h"
+
+namespace canopy::vk {
+
+class CommandList;
+class Context;
+
+inline constexpr uint32_t max_top_k = 64;
+
+/// Bytes of TopKBindings::scratch.
+uint64_t top_k_scratch_bytes(uint32_t width, uint32_t vocab, uint32_t k);
+
+struct TopKBindings {
+  const Buffer* logits = nullptr;       // f32 [width, vocab]
+  const Buffer* ids = nullptr;          // uint32 [width, k]
+  const Buffer* values = nullptr;       // f32 [width, k]
+  const Buffer* log_sum_exp = nullptr;  // f32 [width]
+  const Buffer* scratch = nullptr;      // top_k_scratch_bytes; nothing need be in it, nothing useful stays in it
+  uint32_t width = 0;
+  uint32_t vocab = 0;
+  uint32_t k = 0;  // 1 ... min(max_top_k, vocab)
+};
+
+/// Per row: the k largest logits, largest first, ties by the lowest id, with their ids; and log sum exp of the row.
+/// A row's results depend on no other row and not on the width, bit for bit. NaN loses to every number (where a row has
+/// fewer than k numbers, NaNs fill the end, lowest id first) and adds nothing to the sum.
+/// Records the barrier between its own dispatches; those before and after are the caller's.
+/// Throws bad_input for a k, a vocabulary or a buffer that does not fit.
+void record_top_k(Context& context, CommandList& list, const TopKBindings& bindings);
+
+}  // namespace canopy::vk
