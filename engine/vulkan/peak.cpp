@@ -1,0 +1,146 @@
+#include "engine/vulkan/peak.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/vulkan/command_list.h"
+#include "engine/vulkan/context.h"
+#include "engine/vulkan/kernel.h"
+
+namespace canopy::vk {
+namespace {
+
+constexpr uint32_t invocations = 256;  // of a workgroup, in both shaders
+constexpr uint32_t fma_steps = 4;
+// Workgroups of peak_fma: half a million invocations are more than any GPU runs at once; a software device has few
+// cores, and some need 100 times as long for a multiply-add.
+constexpr uint32_t fma_groups = 2048;
+constexpr uint32_t software_fma_groups = 64;
+constexpr uint32_t units = 16;  // of 16 bytes that an invocation of peak_read reads
+constexpr uint64_t group_bytes = uint64_t{units} * invocations * 16;
+constexpr double wanted_seconds = 0.03;
+constexpr double enough_seconds = 0.25;  // of runs of one kernel, where one run is longer than wanted
+constexpr int runs = 5;
+
+struct LoopsPush {
+  uint32_t loops;
+};
+
+struct NeverPush {
+  uint32_t never;
+};
+
+// Records the work `times` times; what a list of it takes is what is measured.
+using Record = std::function<void(CommandList& list, uint32_t times)>;
+
+double seconds_of(Context& context, CommandList& list) {
+  using clock = std::chrono::steady_clock;
+  const auto start = clock::now();
+  context.run(list);
+  const double wall = std::chrono::duration<double>(clock::now() - start).count();
+  const std::vector<Timestamp> stamps = list.timestamps();
+  const double device = stamps.size() == 2 ? stamps[1].microseconds * 1e-6 : 0;
+  return device > 0 ? device : wall;
+}
+
+CommandList recorded(Context& context, const Record& record, uint32_t times) {
+  CommandList list(context, {.name = "peak", .max_timestamps = 2});
+  list.timestamp("start");
+  record(list, times);
+  list.timestamp("end");
+  return list;
+}
+
+// Seconds per time, the least of several runs that are long enough to tell.
+double best_seconds(Context& context, const Record& record, uint32_t most_times) {
+  uint32_t times = 1;
+  while (true) {
+    CommandList list = recorded(context, record, times);
+    const double seconds = seconds_of(context, list);
+    if (seconds >= wanted_seconds / 2 || times == most_times) break;
+    // At most sixteenfold: the first run includes what a device does once.
+    const double factor = std::clamp(wanted_seconds / std::max(seconds, 1e-6), 1.5, 16.0);
+    times = static_cast<uint32_t>(std::min<double>(most_times, std::max(times + 1.0, times * factor)));
+  }
+  CommandList list = recorded(context, record, times);
+  double best = seconds_of(context, list);
+  double spent = best;
+  for (int i = 1; i < runs && spent < enough_seconds; ++i) {
+    const double seconds = seconds_of(context, list);
+    best = std::min(best, seconds);
+    spent += seconds;
+  }
+  return best / times;
+}
+
+double fma_gflop_s(Context& context) {
+  const Buffer numbers = context.create_buffer(BufferKind::host_write, 16, "peak numbers");
+  const Buffer out = context.create_buffer(BufferKind::device, 16, "peak result");
+  // 0.5 and 1 keep every chain near 2: no infinities, no subnormal numbers, which some devices are slow at.
+  const std::array<float, 4> values = {0.5F, 1.0F, -1.0F, 0.0F};
+  context.upload(numbers, 0, std::as_bytes(std::span(values)));
+  const bool software = context.report().type == DeviceType::cpu;
+  const uint32_t groups = std::min(software ? software_fma_groups : fma_groups, context.limits().max_group_count[0]);
+  double best = 0;
+  for (const uint32_t chains : {8U, 16U, 32U}) {
+    const Kernel& kernel = context.kernel(find_shader("peak_fma"), {.spec = {{0, chains}, {1, fma_steps}}});
+    const auto record = [&](CommandList& list, uint32_t loops) {
+      list.bind(kernel, {numbers, out}, LoopsPush{loops});
+      list.dispatch(groups);
+    };
+    const double flops = 2.0 * chains * fma_steps * invocations * groups;  // of one loop
+    best = std::max(best, flops / best_seconds(context, record, 1U << 20) * 1e-9);
+  }
+  return best;
+}
+
+// As large as fits, to be larger than the caches; a whole number of workgroups.
+uint64_t read_bytes(const Context& context) {
+  const DeviceLimits& limits = context.limits();
+  const bool software = context.report().type == DeviceType::cpu;
+  const uint64_t most = std::min<uint64_t>(
+      {software ? 64ULL << 20 : 256ULL << 20, limits.max_storage_range, limits.max_allocation,
+       limits.max_texel_elements * 16, context.memory_info().available() / 4, limits.max_group_count[0] * group_bytes});
+  return std::max(most / group_bytes, uint64_t{1}) * group_bytes;
+}
+
+double read_gb_s(Context& context) {
+  const uint64_t bytes = read_bytes(context);
+  const Buffer data = context.create_buffer(BufferKind::device, bytes, "peak data");
+  const Buffer out = context.create_buffer(BufferKind::device, 16, "peak result");
+  {
+    CommandList fill(context);
+    fill.fill(data, 0, bytes, 1);  // pages that were never written may all be one page of zeros
+    context.run(fill);
+  }
+  const BufferView texels = context.create_view(data, 0, bytes, 4);
+  const NeverPush push{0};  // every unit adds 1
+  double best = 0;
+  for (const bool texel : {false, true}) {
+    const Kernel& kernel =
+        context.kernel(find_shader(texel ? "peak_read_texel" : "peak_read_storage"), {.spec = {{0, units}}});
+    const auto record = [&](CommandList& list, uint32_t times) {
+      for (uint32_t i = 0; i < times; ++i) {
+        list.bind(kernel, {texel ? Binding(texels) : Binding(data), out}, push);
+        list.dispatch(static_cast<uint32_t>(bytes / group_bytes));
+      }
+    };
+    best = std::max(best, static_cast<double>(bytes) / best_seconds(context, record, 256) * 1e-9);
+  }
+  return best;
+}
+
+}  // namespace
+
+DevicePeak measure_peak(Context& context) {
+  DevicePeak peak;
+  peak.fma_gflop_s = fma_gflop_s(context);
+  peak.read_gb_s = read_gb_s(context);
+  return peak;
+}
+
+}  // namespace canopy::vk

@@ -1,0 +1,36 @@
+#include "engine/vulkan/peak.h"
+
+#include <chrono>
+
+#include "engine/vulkan/context.h"
+#include "tests/vulkan/devices.h"
+
+namespace canopy::vk {
+namespace {
+
+class PeakTest : public testing::DeviceTest {};
+CANOPY_ON_EVERY_DEVICE(PeakTest);
+
+TEST_P(PeakTest, measuresWhatADeviceCanDo) {
+  const auto context = open();
+  const auto start = std::chrono::steady_clock::now();
+  const DevicePeak peak = measure_peak(*context);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  RecordProperty("fma_gflop_s", std::to_string(peak.fma_gflop_s));
+  RecordProperty("read_gb_s", std::to_string(peak.read_gb_s));
+  // Wide bounds: the machine may be loaded, and the device may be anything. They catch work that a compiler removed and
+  // a unit that is off by a thousand.
+  EXPECT_GT(peak.fma_gflop_s, 0.01);
+  EXPECT_LT(peak.fma_gflop_s, 1e6);
+  EXPECT_GT(peak.read_gb_s, 0.05);
+  EXPECT_LT(peak.read_gb_s, 2e4);
+  EXPECT_LT(took.count(), 20);
+}
+
+TEST_P(PeakTest, makesDoWithLittleMemory) {
+  const auto context = open({.max_storage_range = 8U << 20, .max_allocation = 4U << 20});
+  EXPECT_GT(measure_peak(*context).read_gb_s, 0.05);
+}
+
+}  // namespace
+}  // namespace canopy::vk
