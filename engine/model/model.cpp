@@ -70,6 +70,7 @@ Model::Model(Device& device, const ModelFile& file, const WeightPlan& plan, cons
       tap_layers_(options.taps),
       warnings_(plan.warnings),
       weight_elements_(plan.weight_elements),
+      pass_bytes_(plan.pass_bytes),
       record_forward_(forward_of(config_.architecture)) {
   // The cache first: if memory runs out after all, it does so before gigabytes were copied.
   const KvShape shape = kv_shape(config_, limits_);

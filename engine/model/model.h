@@ -73,6 +73,8 @@ class Model {
 
   /// Weight elements one row is multiplied with; two operations each.
   uint64_t weight_elements() const { return weight_elements_; }
+  /// Bytes of weights one pass reads, at any width.
+  uint64_t pass_bytes() const { return pass_bytes_; }
   /// Operations of a pass: two per weight element and row (the head's only for head_rows rows), and attention's
   /// 4 * Q * positions * layers per row, every row seeing `positions` keys.
   double pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const;
@@ -112,6 +114,7 @@ class Model {
   std::vector<uint32_t> tap_layers_;
   std::vector<std::string> warnings_;
   uint64_t weight_elements_ = 0;
+  uint64_t pass_bytes_ = 0;
   RecordForward record_forward_ = nullptr;
   Weights weights_;
   std::vector<std::unique_ptr<KvLayer>> cache_;

@@ -48,12 +48,14 @@ class Planner {
   WeightPlan plan() {
     const uint64_t hidden = config_.hidden;
     plan_.token_embd = add("token_embd", {&file_.require("token_embd", config_.vocab, hidden)});
+    const uint64_t embedding_bytes = plan_.device_bytes;
     for (uint32_t n = 0; n < config_.layers; ++n) plan_.layers.push_back(layer(n));
     if (config_.tied_head) {
       plan_.weight_elements += hidden * config_.vocab;
     } else {
       plan_.output.push_back(add("output", {&file_.require("output", config_.vocab, hidden)}));
     }
+    plan_.pass_bytes = plan_.device_bytes - (config_.tied_head ? 0 : embedding_bytes);
     plan_.weight_elements -= hidden * config_.vocab;  // the embedding is looked up, not multiplied
     const uint64_t norms = uint64_t{config_.layers} * (2 * hidden + 2 * config_.head_dim) + hidden;
     plan_.device_bytes += norms * sizeof(float);

@@ -37,6 +37,7 @@ struct WeightPlan {
   std::vector<MatrixPlan> output;  // [V, H]; empty where the head is tied to the embedding
   uint64_t file_bytes = 0;         // of the matrices
   uint64_t device_bytes = 0;       // matrices and norms
+  uint64_t pass_bytes = 0;         // of the matrices every pass reads: not an embedding beside an untied head
   uint64_t weight_elements = 0;  // that one row is multiplied with: all matrices, the head included, not the embedding
   std::vector<std::string> warnings;
 };

@@ -1,6 +1,10 @@
 #include "engine/session/device_factory.h"
 
+#include <filesystem>
+
 #include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/paths.h"
 #include "engine/vulkan/instance.h"
 #if __has_include("engine/vulkan/vulkan_device.h")
 #include "engine/vulkan/vulkan_device.h"
@@ -8,11 +12,25 @@
 #endif
 
 namespace canopy {
+namespace {
+
+/// Empty where there is none: compiled pipelines are then made anew each time, which only takes longer.
+[[maybe_unused]] std::filesystem::path writable_cache_folder() {
+  try {
+    return cache_dir();
+  } catch (const Error& e) {
+    log_warning(e.what());
+    return {};
+  }
+}
+
+}  // namespace
 
 std::unique_ptr<Device> open_device(const std::string& selector) {
 #ifdef CANOPY_HAS_VULKAN_DEVICE
   VulkanDeviceOptions options;
   options.selector = selector;
+  options.cache_folder = writable_cache_folder();
   return open_vulkan_device(options);
 #else
   throw Error(ErrorKind::unavailable, "This build has no compute backend for device \"" + selector + "\".");

@@ -18,10 +18,13 @@ constexpr std::string_view to_string(DecodeMode mode) {
 
 /// Wall time by stage, in milliseconds.
 struct RoundTimes {
+  double draft = 0;   // the drafter's pass
+  double build = 0;   // the tree from the drafter's rows
   double verify = 0;  // the target's pass, with its submission and the download of its result
   double walk = 0;    // choosing the tokens: sampler, stop rules
-  double other = 0;   // the rest: text, callbacks
-  double total() const { return verify + walk + other; }
+  double commit = 0;  // moving accepted K/V and features behind the text
+  double other = 0;   // the rest
+  double total() const { return draft + build + verify + walk + commit + other; }
 };
 
 struct RoundRecord {

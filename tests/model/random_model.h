@@ -23,7 +23,7 @@ struct RandomModel {
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
   uint32_t seed = 1;
 
-  /// A GGUF file with byte-level tokens for ASCII; id 1 is <|im_end|>.
+  /// A GGUF file with tokens for ASCII letters; id 1 is <|im_end|>.
   std::string build() const;
 };
 
@@ -69,6 +69,8 @@ inline std::string RandomModel::build() const {
     tokens.emplace_back(1, c);
     types.push_back(1);
   }
+  tokens.emplace_back("ab");
+  types.push_back(1);
   b.texts("tokenizer.ggml.tokens", tokens).numbers<int32_t>("tokenizer.ggml.token_type", types);
   b.texts("tokenizer.ggml.merges", {"a b"});
   b.value<uint32_t>("tokenizer.ggml.bos_token_id", 0).value<uint32_t>("tokenizer.ggml.eos_token_id", 1);

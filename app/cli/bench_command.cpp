@@ -1,0 +1,125 @@
+// canopy-cli bench: how fast a model runs on a device, and how much of what the device can do that is.
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/bench_measure.h"
+#include "app/cli/commands.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/model_options.h"
+#include "app/cli/terminal.h"
+#include "engine/base/error.h"
+
+namespace canopy::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct BenchOptions {
+  ModelChoice model;
+  BenchSettings settings;
+  bool as_json = false;
+};
+
+ordered_json by_width(const std::map<uint32_t, double>& values) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [width, value] : values) object[std::to_string(width)] = value;
+  return object;
+}
+
+void print_json(const BenchResult& result, const LoadedModel& model) {
+  const DeviceInfo& device = model.model->device().info();
+  const ordered_json json = {{"device", device.name},
+                             {"driver", device.driver},
+                             {"model", model.file_name},
+                             {"peak", {{"read_gb_s", result.peak.read_gb_s}, {"fma_gflop_s", result.peak.fma_gflop_s}}},
+                             {"decode_tokens_per_second", result.decode_tokens_per_second},
+                             {"prefill_tokens_per_second", result.prefill_tokens_per_second},
+                             {"pass_ms", by_width(result.pass_ms)},
+                             {"share_of_fma_peak", by_width(result.share_of_fma_peak)},
+                             {"share_of_roofline", by_width(result.share_of_roofline)}};
+  std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+}
+
+void print_table(const BenchResult& result, const BenchSettings& settings, const LoadedModel& model) {
+  const DeviceInfo& device = model.model->device().info();
+  std::cout << "model    " << model.file_name << "\n"
+            << "device   " << device.name << " (" << device.driver << ")\n"
+            << "peak     " << fixed(result.peak.read_gb_s, 1) << " GB/s read, " << fixed(result.peak.fma_gflop_s, 1)
+            << " GFLOP/s multiply-add, measured in this run\n"
+            << "decode   " << fixed(result.decode_tokens_per_second, 1) << " tok/s\n"
+            << "prefill  " << fixed(result.prefill_tokens_per_second, 1) << " tok/s (" << settings.prefill_tokens
+            << " tokens)\n\n"
+            << "passes after " << settings.context << " positions, every row's argmax taken:\n"
+            << "width       ms    ms/row   of FMA peak   of roofline\n";
+  for (const auto& [width, ms] : result.pass_ms) {
+    char line[128];
+    std::snprintf(line, sizeof line, "%5u %8.2f %9.2f %12.1f%% %12.1f%%\n", width, ms, ms / width,
+                  100 * result.share_of_fma_peak.at(width), 100 * result.share_of_roofline.at(width));
+    std::cout << line;
+  }
+}
+
+void fit_to_model(BenchSettings& settings, const LoadedModel& model) {
+  const ModelLimits& limits = model.model->limits();
+  const uint32_t longest = std::max({settings.prefill_tokens, settings.context + settings.decode_tokens,
+                                     settings.context + 16});  // a binary tree of 128 rows is 8 deep
+  if (longest > limits.context) {
+    throw bad_input("The measurement needs a context of " + std::to_string(longest) + " positions; the model has " +
+                    std::to_string(limits.context) + ". Choose a smaller --at, --decode-tokens or --prefill-tokens.");
+  }
+  for (const uint32_t width : settings.widths) {
+    if (width == 0 || width > std::min(limits.max_width, limits.head_rows)) {
+      throw bad_input("A pass of width " + std::to_string(width) + " was asked for; allowed: 1 to " +
+                      std::to_string(std::min(limits.max_width, limits.head_rows)) + ".");
+    }
+  }
+  settings.prefill_chunk = model.session->prefill_chunk();
+}
+
+int run(BenchOptions& options) {
+  catch_interrupts();
+  options.model.self_test = false;
+  const OpenedModel opened = open_model(options.model);
+  if (options.settings.widths.empty()) options.settings.widths = standard_widths();
+  fit_to_model(options.settings, *opened.model);
+  const auto step = [](const char* what) { note(what); };
+  const auto keep_going = [] { return !interrupted(); };
+  const BenchResult result = run_bench(*opened.model->model, options.settings, step, keep_going);
+  if (options.as_json) {
+    print_json(result, *opened.model);
+  } else {
+    print_table(result, options.settings, *opened.model);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("bench", "Measure decoding, prefill and passes against the device's own peak");
+  const auto options = std::make_shared<BenchOptions>();
+  BenchSettings& settings = options->settings;
+  add_model_options(*command, options->model);
+  command->add_option("--widths", settings.widths, "Widths of passes, e.g. 1,2,4,8 (default: 1 to 128)")
+      ->delimiter(',');
+  command->add_option("--at", settings.context, "Positions before each pass")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--repeats", settings.repeats, "Measurements of each width; their median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--decode-tokens", settings.decode_tokens, "Tokens decoded")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--prefill-tokens", settings.prefill_tokens, "Tokens of the prompt")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--json", options->as_json, "Print one JSON object");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace canopy::cli

@@ -1,0 +1,153 @@
+#include "app/cli/bench_measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "engine/base/error.h"
+
+namespace canopy::cli {
+namespace {
+
+class Bench {
+ public:
+  Bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
+        const std::function<bool()>& keep_going)
+      : model_(model), settings_(settings), step_(step), keep_going_(keep_going) {}
+
+  BenchResult run() {
+    measure_peak();
+    step_("warming up");
+    commit(settings_.context);
+    for (const uint32_t width : settings_.widths) pass(width);
+    decode_ms();
+    step_("measuring passes");
+    std::map<uint32_t, std::vector<double>> passes;
+    for (uint32_t repeat = 0; repeat < settings_.repeats; ++repeat) {
+      for (const uint32_t width : settings_.widths) passes[width].push_back(pass(width));
+      if (repeat == settings_.repeats / 2) measure_peak();
+    }
+    for (const auto& [width, times] : passes) result_.pass_ms[width] = median(times);
+    measure_decode();
+    measure_prefill();
+    measure_peak();
+    rate();
+    return result_;
+  }
+
+ private:
+  uint32_t token(uint32_t position) const { return (position * 7919 + 13) % model_.config().vocab; }
+
+  /// Milliseconds of f, which must not be cut off.
+  template <class F>
+  double time(F&& f) {
+    const auto start = std::chrono::steady_clock::now();
+    const PassResult result = f();
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (!result.completed) throw cancelled("The measurement was cancelled.");
+    return ms;
+  }
+
+  void measure_peak() {
+    step_("measuring the device's peak");
+    const DevicePeak peak = model_.device().measure_peak();
+    read_peaks_.push_back(peak.read_gb_s);
+    fma_peaks_.push_back(peak.fma_gflop_s);
+  }
+
+  /// Fills positions 0 ... count - 1. Milliseconds.
+  double commit(uint32_t count) {
+    double total = 0;
+    for (uint32_t first = 0; first < count;) {
+      const uint32_t end = std::min(count, first + settings_.prefill_chunk);
+      RowBatch batch;
+      for (; first < end; ++first) batch.add_text(token(first), first);
+      const auto outputs = end == count ? PassOutputs::argmax_of({batch.width() - 1}) : PassOutputs::nothing();
+      total += time([&] { return model_.run(batch, outputs, keep_going_); });
+    }
+    return total;
+  }
+
+  /// A verification pass: a binary tree of this many rows, the target's choice at each. Milliseconds.
+  double pass(uint32_t width) {
+    RowBatch batch;
+    for (uint32_t i = 0; i < width; ++i) {
+      const int32_t parent = i == 0 ? -1 : static_cast<int32_t>((i - 1) / 2);
+      batch.add_node(token(i), model_.limits().context + i, settings_.context, parent);
+    }
+    std::vector<uint32_t> rows(width);
+    std::iota(rows.begin(), rows.end(), 0u);
+    return time([&] { return model_.run(batch, PassOutputs::argmax_of(rows), keep_going_); });
+  }
+
+  /// Median milliseconds of a decoded token.
+  double decode_ms() {
+    std::vector<double> times;
+    uint32_t next = token(settings_.context);
+    for (uint32_t i = 0; i < settings_.decode_tokens; ++i) {
+      RowBatch batch;
+      batch.add_text(next, settings_.context + i);
+      times.push_back(time([&] {
+        PassResult result = model_.run(batch, PassOutputs::argmax_of({0}), keep_going_);
+        if (result.completed) next = std::min(result.ids[0], model_.config().vocab - 1);
+        return result;
+      }));
+    }
+    return median(times);
+  }
+
+  void measure_decode() {
+    step_("measuring decoding");
+    result_.decode_tokens_per_second = 1000.0 / decode_ms();
+  }
+
+  void measure_prefill() {
+    step_("measuring prefill");
+    commit(settings_.prefill_tokens);  // its widths may be new
+    std::vector<double> times;
+    for (uint32_t i = 0; i < std::min(settings_.repeats, 3u); ++i) times.push_back(commit(settings_.prefill_tokens));
+    result_.prefill_tokens_per_second = 1000.0 * settings_.prefill_tokens / median(times);
+  }
+
+  void rate() {
+    result_.peak = {median(read_peaks_), median(fma_peaks_)};
+    const ModelLimits& limits = model_.limits();
+    const double cached = static_cast<double>(model_.memory().cache) / limits.slots() * settings_.context;
+    const double bytes = static_cast<double>(model_.pass_bytes()) + cached;
+    for (const auto& [width, ms] : result_.pass_ms) {
+      const double fma_ms = model_.pass_flops(width, width, settings_.context + 1) / (result_.peak.fma_gflop_s * 1e6);
+      const double read_ms = bytes / (result_.peak.read_gb_s * 1e6);
+      result_.share_of_fma_peak[width] = fma_ms / ms;
+      result_.share_of_roofline[width] = std::max(fma_ms, read_ms) / ms;
+    }
+  }
+
+  Model& model_;
+  const BenchSettings& settings_;
+  const std::function<void(const char*)>& step_;
+  const std::function<bool()>& keep_going_;
+  BenchResult result_;
+  std::vector<double> read_peaks_, fma_peaks_;
+};
+
+}  // namespace
+
+std::vector<uint32_t> standard_widths() {
+  std::vector<uint32_t> widths(16);
+  std::iota(widths.begin(), widths.end(), 1u);
+  widths.insert(widths.end(), {20, 24, 28, 32, 40, 48, 64, 96, 128});
+  return widths;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+BenchResult run_bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
+                      const std::function<bool()>& keep_going) {
+  return Bench(model, settings, step, keep_going).run();
+}
+
+}  // namespace canopy::cli

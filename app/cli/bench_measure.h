@@ -1,0 +1,41 @@
+#pragma once
+// Timing a model's passes. Wall time, so that submission and download count as they do in use.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "engine/model/model.h"
+
+namespace canopy::cli {
+
+struct BenchSettings {
+  std::vector<uint32_t> widths;
+  uint32_t context = 128;  // committed positions before each pass
+  uint32_t repeats = 5;
+  uint32_t decode_tokens = 32;
+  uint32_t prefill_tokens = 256;
+  uint32_t prefill_chunk = 128;
+};
+
+/// 1 ... 16, then coarser up to 128.
+std::vector<uint32_t> standard_widths();
+
+struct BenchResult {
+  DevicePeak peak;  // medians of measurements before, between and after the rest
+  double decode_tokens_per_second = 0;
+  double prefill_tokens_per_second = 0;
+  std::map<uint32_t, double> pass_ms;            // width -> median
+  std::map<uint32_t, double> share_of_fma_peak;  // width -> 0 ... 1
+  std::map<uint32_t, double> share_of_roofline;  // of the slower of multiply-adds and reading the weights
+};
+
+/// Measures; `step` hears what is under way. Throws cancelled when keep_going says no.
+BenchResult run_bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
+                      const std::function<bool()>& keep_going);
+
+/// The middle value; of an even number the lower of the two in the middle. values must not be empty.
+double median(std::vector<double> values);
+
+}  // namespace canopy::cli

@@ -1,0 +1,200 @@
+// canopy-cli generate: one reply, or a conversation.
+
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/model_options.h"
+#include "app/cli/terminal.h"
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+
+namespace canopy::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr uint64_t kMaxPromptBytes = 16 << 20;
+constexpr int kInterrupted = 130;  // what a shell reports for Ctrl-C
+
+struct GenerateOptions {
+  ModelChoice model;
+  std::string prompt, prompt_file, chat;
+  bool raw = false;
+  bool as_json = false;
+  ReplySettings settings;
+};
+
+std::string json_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop_token: return "stop_token";
+    case FinishReason::max_tokens: return "max_tokens";
+    case FinishReason::context_full: return "context_full";
+    case FinishReason::cancelled: return "cancelled";
+    case FinishReason::failed: return "failed";
+  }
+  return "failed";
+}
+
+ordered_json to_json(const RoundRecord& round) {
+  const RoundTimes& ms = round.ms;
+  return {{"width", round.width},
+          {"accepted", round.accepted},
+          {"emitted", round.emitted.size()},
+          {"ms",
+           {{"draft", ms.draft},
+            {"build", ms.build},
+            {"verify", ms.verify},
+            {"walk", ms.walk},
+            {"commit", ms.commit},
+            {"other", ms.other}}}};
+}
+
+ordered_json to_json(const std::vector<uint32_t>& prompt, const Reply& reply, const Device& device) {
+  ordered_json rounds = ordered_json::array();
+  for (const RoundRecord& round : reply.rounds) rounds.push_back(to_json(round));
+  return {{"prompt_ids", prompt},
+          {"output_ids", reply.ids},
+          {"text", reply.text},
+          {"finish_reason", json_name(reply.reason)},
+          {"mode", to_string(DecodeMode::ar)},
+          {"device", device.info().name},
+          {"tau", reply.tau()},
+          {"rounds", std::move(rounds)},
+          {"prefill_ms", reply.prefill_ms},
+          {"decode_ms", reply.decode_ms},
+          {"tokens_per_second", reply.tokens_per_second()}};
+}
+
+void print_statistics(const Reply& reply, const LoadedModel& model) {
+  const uint32_t computed = reply.prompt_tokens - reply.reused_tokens;
+  std::string line = "prompt: " + std::to_string(reply.prompt_tokens) + " tokens";
+  if (reply.reused_tokens > 0) line += " (" + std::to_string(reply.reused_tokens) + " reused)";
+  line += ", " + fixed(reply.prefill_ms, 0) + " ms";
+  if (reply.prefill_ms > 0) line += ", " + fixed(1000.0 * computed / reply.prefill_ms, 1) + " tok/s";
+  note(line);
+  note("reply: " + std::to_string(reply.ids.size()) + " tokens, " + fixed(reply.decode_ms, 0) + " ms, " +
+       fixed(reply.tokens_per_second(), 1) + " tok/s, ended by " + to_string(reply.reason));
+  const DeviceInfo& device = model.model->device().info();
+  note("context: " + std::to_string(model.session->committed().size()) + " of " +
+       std::to_string(model.model->limits().context) + " positions; device: " + device.name + " (" + device.driver +
+       ")");
+  if (model.self_test) note(model.self_test->sentence);
+}
+
+ReplyCallbacks streaming(bool as_json) {
+  ReplyCallbacks callbacks;
+  callbacks.keep_going = [] { return !interrupted(); };
+  if (!as_json) callbacks.token = [](const ReplyProgress& progress) { write_reply_text(progress.text); };
+  return callbacks;
+}
+
+/// [{"role": "user", "content": "..."}, ...]
+std::vector<ChatTurn> read_turns(const std::string& path) {
+  const std::string text = read_small_file(path, kMaxPromptBytes);
+  std::vector<ChatTurn> turns;
+  try {
+    const auto json = nlohmann::json::parse(text);
+    for (const auto& turn : json) {
+      turns.push_back({turn.at("role").get<std::string>(), turn.at("content").get<std::string>()});
+    }
+  } catch (const nlohmann::json::exception& e) {
+    throw bad_input("The conversation in " + shown(path) +
+                    " is not a JSON array of {\"role\", \"content\"} objects: " + e.what());
+  }
+  if (turns.empty()) throw bad_input("The conversation in " + shown(path) + " has no turns.");
+  return turns;
+}
+
+/// Lines from standard input until its end, each answered in the light of those before.
+int converse(const OpenedModel& opened, ReplySettings settings) {
+  std::vector<ChatTurn> turns;
+  std::string line;
+  note("Write a line and press Enter; Ctrl-C stops a reply, Ctrl-D ends.");
+  while (std::cerr << "> " << std::flush && std::getline(std::cin, line)) {
+    if (line.empty()) continue;
+    forget_interrupt();
+    turns.push_back({"user", line});
+    const std::vector<uint32_t> prompt = opened.model->prompt_ids(turns, "");
+    const Reply reply = opened.model->session->reply(prompt, settings, streaming(false));
+    std::cout << "\n" << std::flush;
+    print_statistics(reply, *opened.model);
+    turns.push_back({"assistant", reply.text});
+    ++settings.turn;
+  }
+  return 0;
+}
+
+uint64_t replies_in(const std::vector<ChatTurn>& turns) {
+  uint64_t count = 0;
+  for (const ChatTurn& turn : turns) count += turn.role == "assistant" ? 1 : 0;
+  return count;
+}
+
+int run_generate(GenerateOptions& options) {
+  const int sources =
+      (options.prompt.empty() ? 0 : 1) + (options.prompt_file.empty() ? 0 : 1) + (options.chat.empty() ? 0 : 1);
+  if (sources != 1) throw UsageError("Give exactly one of --prompt, --prompt-file and --chat.");
+  const bool interactive = options.chat == "-";
+  if (interactive && options.as_json) throw UsageError("--chat - is a conversation on the terminal; it has no --json.");
+  if (options.raw && !options.chat.empty()) throw UsageError("--raw leaves the chat template out; it has no --chat.");
+  validate(options.settings.sampling);
+
+  // Everything that can be wrong with the prompt is found before the model is loaded.
+  std::vector<ChatTurn> turns;
+  std::string prompt = options.prompt;
+  if (!options.prompt_file.empty()) prompt = read_small_file(options.prompt_file, kMaxPromptBytes);
+  if (!options.chat.empty() && !interactive) turns = read_turns(options.chat);
+  if (options.chat.empty() && !options.raw) turns = {{"user", prompt}};
+  options.settings.turn = replies_in(turns);
+
+  catch_interrupts();
+  const OpenedModel opened = open_model(options.model);
+  if (interactive) return converse(opened, options.settings);
+
+  const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt);
+  const Reply reply = opened.model->session->reply(ids, options.settings, streaming(options.as_json));
+  if (options.as_json) {
+    const ordered_json json = to_json(ids, reply, *opened.device);
+    std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  } else {
+    std::cout << "\n" << std::flush;
+    print_statistics(reply, *opened.model);
+  }
+  return reply.reason == FinishReason::cancelled ? kInterrupted : 0;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("generate", "Write a reply to a prompt or a conversation");
+  const auto options = std::make_shared<GenerateOptions>();
+  SamplingSettings& sampling = options->settings.sampling;
+  add_model_options(*command, options->model);
+  command->add_option("-p,--prompt", options->prompt, "The prompt, put through the model's chat template");
+  command->add_option("-f,--prompt-file", options->prompt_file, "The same from a file");
+  command->add_option(
+      "--chat", options->chat,
+      "A JSON array of {\"role\", \"content\"} turns to go on from, or - for a conversation on the terminal");
+  command->add_flag("--raw", options->raw, "Use the prompt as it is, without the chat template");
+  command->add_option("-n,--max-tokens", options->settings.max_tokens, "Longest reply, in tokens")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("-t,--temperature", sampling.temperature, "0 takes the likeliest token")->capture_default_str();
+  command->add_option("--top-k", sampling.top_k, "Draw from the k likeliest tokens; 0 is off")->capture_default_str();
+  command->add_option("--top-p", sampling.top_p, "Draw from the likeliest tokens of this total probability")
+      ->capture_default_str();
+  command->add_option("--min-p", sampling.min_p, "Leave out tokens below this share of the likeliest one")
+      ->capture_default_str();
+  command->add_option("--seed", sampling.seed, "Of the random numbers: the same seed gives the same text")
+      ->capture_default_str();
+  command->add_option("--stop", options->settings.stop_strings, "Text that ends the reply; may be given several times");
+  command->add_flag("!--no-self-test", options->model.self_test, "Do not check exactness on this device first");
+  command->add_flag("--json", options->as_json, "Print one JSON object at the end instead of streaming the text");
+  command->callback([&action, options] { action = [options] { return run_generate(*options); }; });
+}
+
+}  // namespace canopy::cli

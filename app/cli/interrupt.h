@@ -1,0 +1,14 @@
+#pragma once
+// Ctrl-C as a request: the reply under way ends and everything is put in order. Pressed again, it ends the program.
+
+namespace canopy::cli {
+
+/// From now on Ctrl-C is a request. A read that waits for input is interrupted by it.
+void catch_interrupts();
+
+/// Whether Ctrl-C was pressed since the start or the last forget_interrupt().
+bool interrupted();
+
+void forget_interrupt();
+
+}  // namespace canopy::cli

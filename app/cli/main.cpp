@@ -1,0 +1,42 @@
+// canopy-cli: the engine on the command line.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "app/cli/commands.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kUsage = 2;
+
+int fail(const std::string& message, int code) {
+  std::cerr << "canopy-cli: " << canopy::printable(message, 4096, canopy::LineBreaks::keep) << "\n";
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Canopy: text from a language model on Vulkan devices.", "canopy-cli");
+  app.set_version_flag("--version", "canopy-cli " CANOPY_VERSION);
+  app.require_subcommand(1);
+  app.footer("Devices are chosen by index, a part of their name, or a type (discrete, integrated, virtual, cpu).");
+  canopy::cli::Action action;
+  canopy::cli::add_devices(app, action);
+  canopy::cli::add_inspect(app, action);
+  canopy::cli::add_generate(app, action);
+  canopy::cli::add_bench(app, action);
+  try {
+    app.parse(argc, argv);
+    return action();
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e, std::cout, std::cerr) == 0 ? 0 : kUsage;
+  } catch (const canopy::cli::UsageError& e) {
+    return fail(e.what(), kUsage);
+  } catch (const std::exception& e) {
+    return fail(e.what(), kFailure);
+  }
+}

@@ -1,0 +1,60 @@
+#include "app/cli/model_options.h"
+
+#include <filesystem>
+
+#include "app/cli/interrupt.h"
+#include "app/cli/terminal.h"
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/paths.h"
+#include "engine/session/device_factory.h"
+
+namespace canopy::cli {
+namespace {
+
+std::string default_model() {
+  const auto path = cache_dir() / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf";
+  if (std::filesystem::exists(path)) return path;
+  throw bad_input("There is no model at " + shown(path) +
+                  ", the default: run tools/fetch_dependencies, or name a model with --model.");
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelChoice& choice) {
+  command.add_option("-m,--model", choice.model,
+                     "GGUF file or Hugging Face folder (default: the SmolLM2 that the set-up fetches)");
+  command.add_option("-d,--device", choice.device, "Index, part of a name, or type (default: the best)");
+  command.add_option("--kv", choice.kv, "Type of the K/V cache")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  command
+      .add_option("--context", choice.context, "Positions of the K/V cache (default: from the model and from memory)")
+      ->check(CLI::PositiveNumber);
+}
+
+OpenedModel open_model(const ModelChoice& choice) {
+  OpenRequest request;
+  request.path = choice.model.empty() ? default_model() : choice.model;
+  request.cache_type = choice.kv == "f32" ? CacheType::f32 : CacheType::f16;
+  request.context = choice.context;
+  request.self_test = choice.self_test;
+
+  // A wrong path is told at once, not after the device was opened.
+  if (!std::filesystem::exists(request.path)) {
+    throw bad_input("There is no model at " + shown(request.path) + ".");
+  }
+  ProgressLine line;
+  line.show({"Opening the device", 0, 0});
+  OpenedModel opened;
+  opened.device = open_device(choice.device);
+  OpenCallbacks callbacks;
+  callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };
+  callbacks.keep_going = [] { return !interrupted(); };
+  opened.model = LoadedModel::open(*opened.device, request, callbacks);
+  line.clear();
+  for (const std::string& warning : opened.model->describe().warnings) note("warning: " + warning);
+  return opened;
+}
+
+}  // namespace canopy::cli

@@ -1,0 +1,33 @@
+#pragma once
+// Options that every command with a model has, and opening that model.
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/compute/device.h"
+#include "engine/session/loaded_model.h"
+
+namespace canopy::cli {
+
+struct ModelChoice {
+  std::string model;  // empty: the default model in the cache
+  std::string device;
+  std::string kv = "f16";
+  uint32_t context = 0;
+  bool self_test = true;
+};
+
+void add_model_options(CLI::App& command, ModelChoice& choice);
+
+/// Model before device: members are destroyed in reverse.
+struct OpenedModel {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<LoadedModel> model;
+};
+
+/// Shows progress and warnings on standard error. Ctrl-C abandons it.
+OpenedModel open_model(const ModelChoice& choice);
+
+}  // namespace canopy::cli

@@ -1,0 +1,42 @@
+#include "app/cli/terminal.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "engine/base/printable.h"
+
+namespace canopy::cli {
+
+void write_reply_text(std::string_view text) {
+  static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  std::cout << (terminal ? printable(text, text.size() * 10 + 16, LineBreaks::keep) : std::string(text)) << std::flush;
+}
+
+void note(std::string_view message) {
+  std::cerr << printable(message, 4096, LineBreaks::keep) << "\n";
+}
+
+void ProgressLine::show(const LoadProgress& progress) {
+  if (::isatty(STDERR_FILENO) != 1) return;
+  std::string line = progress.stage;
+  if (progress.total > 0) line += " " + std::to_string(progress.done * 100 / progress.total) + "%";
+  const size_t columns = line.size();
+  if (columns < shown_) line.append(shown_ - columns, ' ');
+  std::cerr << "\r" << line << std::flush;
+  shown_ = columns;
+}
+
+void ProgressLine::clear() {
+  if (shown_ > 0) std::cerr << "\r" << std::string(shown_, ' ') << "\r" << std::flush;
+  shown_ = 0;
+}
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+}  // namespace canopy::cli

@@ -1,0 +1,284 @@
+#include "engine/session/engine_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "tests/base/temp_folder.h"
+#include "tests/model/golden_data.h"
+#include "tests/model/random_model.h"
+#include "tests/reference/reference_device.h"
+#include "tests/session/forwarding_device.h"
+
+namespace canopy::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Loses the device at the next run once `lose` is set, and for good.
+class FragileDevice : public ForwardingDevice {
+ public:
+  FragileDevice(std::unique_ptr<Device> inner, std::atomic<bool>& lose)
+      : ForwardingDevice(std::move(inner)), lose_(lose) {}
+  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+    if (lose_.exchange(false)) lost_ = true;
+    if (lost_) throw Error(ErrorKind::device_lost, "The device was lost.");
+    return ForwardingDevice::run(commands, keep_going);
+  }
+
+ private:
+  std::atomic<bool>& lose_;
+  bool lost_ = false;
+};
+
+class EngineThreadTest : public ::testing::Test {
+ protected:
+  void start(uint64_t memory = uint64_t{8} << 30) {
+    EngineBackend backend;
+    backend.open_device = [this, memory](const std::string& selector) -> std::unique_ptr<Device> {
+      if (selector == "none") throw Error(ErrorKind::unavailable, "There is no device \"none\".");
+      ++devices_opened_;
+      return std::make_unique<FragileDevice>(make_reference_device(memory), lose_);
+    };
+    backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };
+    engine_ = std::make_unique<EngineThread>(backend);
+  }
+
+  static LoadModel tiny() {
+    LoadModel load;
+    load.path = golden_folder() / "tiny-qwen3";
+    load.context = 512;
+    return load;
+  }
+
+  static Generate question(uint64_t id, uint32_t max_tokens = 24) {
+    Generate generate;
+    generate.reply_id = id;
+    generate.raw_prompt = "def main():\n";
+    generate.max_tokens = max_tokens;
+    return generate;
+  }
+
+  /// Events up to the first T, which is the last; empty when none comes within a minute.
+  template <class T>
+  std::vector<Event> until() {
+    std::vector<Event> seen;
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (std::chrono::steady_clock::now() < deadline) {
+      for (Event& event : engine_->poll()) waiting_.push_back(std::move(event));
+      while (!waiting_.empty()) {
+        seen.push_back(std::move(waiting_.front()));
+        waiting_.erase(waiting_.begin());
+        if (std::holds_alternative<T>(seen.back())) return seen;
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+    ADD_FAILURE() << "the event did not come";
+    return {};
+  }
+
+  template <class T>
+  T await() {
+    const std::vector<Event> events = until<T>();
+    return events.empty() ? T{} : std::get<T>(events.back());
+  }
+
+  static std::string text_of(const std::vector<Event>& events) {
+    std::string text;
+    for (const Event& event : events) {
+      if (const auto* delta = std::get_if<TextDelta>(&event)) text += delta->text;
+    }
+    return text;
+  }
+
+  std::string answer(uint64_t id) {
+    engine_->post(question(id));
+    return text_of(until<ReplyFinished>());
+  }
+
+  std::atomic<bool> lose_{false};
+  std::atomic<int> devices_opened_{0};
+  std::vector<Event> waiting_;
+  std::unique_ptr<EngineThread> engine_;
+};
+
+TEST_F(EngineThreadTest, LoadsAndAnswers) {
+  start();
+  EXPECT_EQ(engine_->devices().at(0).name, "Reference");
+  std::atomic<int> woken{0};
+  engine_->set_wake([&] { ++woken; });
+  engine_->post(tiny());
+  const std::vector<Event> loading = until<ModelReady>();
+  bool reported_bytes = false;
+  for (const Event& event : loading) {
+    const auto* progress = std::get_if<LoadProgress>(&event);
+    reported_bytes = reported_bytes || (progress != nullptr && progress->total > 0 && progress->done > 0);
+  }
+  EXPECT_TRUE(reported_bytes);
+  const auto ready = std::get<ModelReady>(loading.back());
+  EXPECT_EQ(ready.file_name, "tiny-qwen3");
+  EXPECT_EQ(ready.architecture, "qwen3");
+  EXPECT_EQ(ready.context, 512u);
+  EXPECT_EQ(ready.model_context, 2048u);
+  EXPECT_EQ(ready.device, "Reference");
+  EXPECT_EQ(ready.kv_type, "f16");
+  EXPECT_TRUE(ready.warnings.empty()) << ready.warnings[0];
+
+  engine_->post(question(7));
+  const std::vector<Event> events = until<ReplyFinished>();
+  const auto finished = std::get<ReplyFinished>(events.back());
+  EXPECT_EQ(finished.reply_id, 7u);
+  EXPECT_EQ(finished.reason, FinishReason::max_tokens);
+  EXPECT_EQ(finished.reply_tokens, 24u);
+  EXPECT_EQ(finished.context_used, finished.prompt_tokens + 23);
+  EXPECT_GT(finished.tokens_per_second, 0.0);
+  EXPECT_FALSE(text_of(events).empty());
+  uint32_t prefilled = 0;
+  for (const Event& event : events) {
+    if (const auto* progress = std::get_if<PrefillProgress>(&event)) prefilled = progress->done;
+  }
+  EXPECT_EQ(prefilled, finished.prompt_tokens);
+  EXPECT_GT(woken.load(), 3);
+
+  engine_->post(question(8));  // the same prompt: all but its last token is in the cache
+  const auto second = await<ReplyFinished>();
+  EXPECT_EQ(second.reused_tokens, second.prompt_tokens - 1);
+}
+
+TEST_F(EngineThreadTest, ABrokenFileLeavesTheOldModelAnswering) {
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  const std::string before = answer(1);
+  TempFolder folder;
+  LoadModel broken = tiny();
+  broken.path = folder.write("broken.gguf", "GGUF and then nothing of use");
+  engine_->post(broken);
+  const auto failure = await<Failure>();
+  EXPECT_EQ(failure.kind, ErrorKind::bad_input);
+  EXPECT_NE(failure.detail.find("broken.gguf"), std::string::npos) << failure.detail;
+  EXPECT_EQ(failure.reply_id, 0u);
+  EXPECT_EQ(answer(2), before);
+}
+
+TEST_F(EngineThreadTest, AnUnknownDeviceLeavesTheOldModelAnswering) {
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  LoadModel elsewhere = tiny();
+  elsewhere.device = "none";
+  engine_->post(elsewhere);
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::unavailable);
+  EXPECT_FALSE(answer(1).empty());
+}
+
+TEST_F(EngineThreadTest, WithoutAModelAReplyFails) {
+  start();
+  engine_->post(question(3));
+  const auto failure = await<Failure>();
+  EXPECT_EQ(failure.kind, ErrorKind::unavailable);
+  EXPECT_EQ(failure.reply_id, 3u);
+}
+
+TEST_F(EngineThreadTest, StopEndsTheReplyUnderWayAndTheWaitingOnesButNoLaterOne) {
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  engine_->post(question(1, 450));
+  engine_->post(question(2, 450));
+  until<TextDelta>();
+  engine_->post(StopReply{});
+  engine_->post(question(3, 5));
+  const auto first = await<ReplyFinished>();
+  EXPECT_EQ(first.reply_id, 1u);
+  EXPECT_EQ(first.reason, FinishReason::cancelled);
+  EXPECT_GT(first.reply_tokens, 0u);
+  const auto second = await<ReplyFinished>();
+  EXPECT_EQ(second.reply_id, 2u);
+  EXPECT_EQ(second.reason, FinishReason::cancelled);
+  EXPECT_EQ(second.reply_tokens, 0u);
+  EXPECT_EQ(await<ReplyFinished>().reason, FinishReason::max_tokens);
+}
+
+TEST_F(EngineThreadTest, CancelledLoadKeepsThePreviousModel) {
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  const std::string before = answer(1);
+  engine_->post(tiny());
+  engine_->post(CancelLoad{});
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::cancelled);
+  EXPECT_EQ(answer(2), before);
+}
+
+TEST_F(EngineThreadTest, AModelThatFitsOnlyAloneReplacesTheOldOne) {
+  start(50 << 20);  // either needs about 30 MiB
+  engine_->post(tiny());
+  await<ModelReady>();
+  const std::string before = answer(1);
+  LoadModel longer = tiny();
+  longer.context = 640;
+  engine_->post(longer);
+  EXPECT_EQ(await<ModelReady>().context, 640u);
+  EXPECT_EQ(answer(2), before);
+
+  // One that does not fit even alone brings the old one back.
+  LoadModel huge = tiny();
+  TempFolder folder;
+  RandomModel random;
+  random.hidden = 512;
+  random.ffn = 2048;
+  random.layers = 8;
+  huge.path = folder.write("huge.gguf", random.build());
+  huge.context = 0;
+  engine_->post(huge);
+  const auto failure = await<Failure>();
+  EXPECT_EQ(failure.kind, ErrorKind::out_of_memory) << failure.detail;
+  EXPECT_EQ(answer(3), before);
+  EXPECT_EQ(devices_opened_.load(), 1);
+}
+
+TEST_F(EngineThreadTest, ALostDeviceIsOpenedAnewByTheNextLoad) {
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  const std::string before = answer(1);
+  lose_ = true;
+  engine_->post(question(2));
+  const auto failure = await<Failure>();
+  EXPECT_EQ(failure.kind, ErrorKind::device_lost);
+  EXPECT_EQ(failure.reply_id, 2u);
+  engine_->post(question(3));
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::unavailable);
+  engine_->post(tiny());
+  await<ModelReady>();
+  EXPECT_EQ(devices_opened_.load(), 2);
+  EXPECT_EQ(answer(4), before);
+}
+
+TEST_F(EngineThreadTest, QuittingDoesNotWaitForALongReply) {
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  engine_->post(question(1, 450));
+  until<TextDelta>();
+  const auto start_of_end = std::chrono::steady_clock::now();
+  engine_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start_of_end, 1s);
+}
+
+TEST_F(EngineThreadTest, UnpolledTextDoesNotPileUp) {
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  engine_->post(question(1, 200));
+  std::this_thread::sleep_for(300ms);
+  engine_->post(StopReply{});
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LE(engine_->poll().size(), 3u);  // prefill, text, finished
+}
+
+}  // namespace
+}  // namespace canopy::test

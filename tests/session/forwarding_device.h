@@ -1,0 +1,60 @@
+#pragma once
+// A device that hands everything to another one; tests override what is to go wrong.
+
+#include <memory>
+#include <utility>
+
+#include "engine/compute/device.h"
+
+namespace canopy::test {
+
+class ForwardingDevice : public Device {
+ public:
+  explicit ForwardingDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+
+  const DeviceInfo& info() const override { return inner_->info(); }
+  MemoryInfo memory() const override { return inner_->memory(); }
+  std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
+    return inner_->allocate(bytes, name);
+  }
+  std::unique_ptr<Panel> allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) override {
+    return inner_->allocate_panel(max_width, cols, name);
+  }
+  std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override {
+    return inner_->allocate_kv(shape, name);
+  }
+  std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
+                                      std::string_view name) override {
+    return inner_->make_weight(parts, layout, name);
+  }
+  uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override {
+    return inner_->weight_bytes(parts, layout);
+  }
+  uint64_t panel_bytes(uint32_t max_width, uint32_t cols) const override {
+    return inner_->panel_bytes(max_width, cols);
+  }
+  void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override { inner_->write(to, offset, from); }
+  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override { inner_->read(from, offset, to); }
+  std::vector<float> read_panel(const Panel& panel, uint32_t width) override {
+    return inner_->read_panel(panel, width);
+  }
+  void write_panel(Panel& panel, uint32_t width, std::span<const float> values) override {
+    inner_->write_panel(panel, width, values);
+  }
+  std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override {
+    return inner_->read_kv(layer, values, first, count);
+  }
+  void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override {
+    inner_->write_kv(layer, values, first, data);
+  }
+  DevicePeak measure_peak() override { return inner_->measure_peak(); }
+  std::unique_ptr<Recorder> record() override { return inner_->record(); }
+  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+    return inner_->run(commands, keep_going);
+  }
+
+ private:
+  std::unique_ptr<Device> inner_;
+};
+
+}  // namespace canopy::test

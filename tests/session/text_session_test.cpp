@@ -1,0 +1,196 @@
+#include "engine/session/text_session.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/session/loaded_model.h"
+#include "tests/base/expect_error.h"
+#include "tests/model/golden_data.h"
+#include "tests/reference/reference_device.h"
+
+namespace canopy::test {
+namespace {
+
+class TextSessionTest : public ::testing::Test {
+ protected:
+  void open(uint32_t context = 1024, uint32_t max_width = 128) {
+    OpenRequest request;
+    request.path = golden_folder() / "tiny-qwen3";
+    request.context = context;
+    request.max_width = max_width;
+    request.self_test = false;
+    loaded_ = LoadedModel::open(*device_, request, {});
+  }
+
+  std::vector<uint32_t> encode(const std::string& text) const { return loaded_->text.encode_raw(text); }
+  TextSession& session() { return *loaded_->session; }
+
+  static ReplySettings tokens(uint32_t count) {
+    ReplySettings settings;
+    settings.max_tokens = count;
+    return settings;
+  }
+
+  std::unique_ptr<Device> device_ = make_reference_device();
+  std::unique_ptr<LoadedModel> loaded_;
+};
+
+TEST_F(TextSessionTest, SecondTurnReusesTheFirstAndGivesTheSameText) {
+  open();
+  const std::vector<ChatTurn> first = {{"user", "def add(a, b):"}};
+  const Reply one = session().reply(loaded_->prompt_ids(first, ""), tokens(24));
+  std::vector<ChatTurn> second = first;
+  second.push_back({"assistant", one.text});
+  second.push_back({"user", "and now class Stack:"});
+  const std::vector<uint32_t> prompt = loaded_->prompt_ids(second, "");
+  const Reply continued = session().reply(prompt, tokens(24));
+  EXPECT_GT(continued.reused_tokens, 10u);
+
+  session().clear();
+  const Reply fresh = session().reply(prompt, tokens(24));
+  EXPECT_EQ(fresh.reused_tokens, 0u);
+  EXPECT_EQ(fresh.ids, continued.ids);
+  EXPECT_EQ(fresh.text, continued.text);
+}
+
+TEST_F(TextSessionTest, TheSamePromptAgainComputesOneRowOnly) {
+  open();
+  const auto prompt = encode("import os\nimport sys\n");
+  const Reply first = session().reply(prompt, tokens(12));
+  const Reply again = session().reply(prompt, tokens(12));
+  EXPECT_EQ(again.reused_tokens, prompt.size() - 1);
+  EXPECT_EQ(again.ids, first.ids);
+}
+
+TEST_F(TextSessionTest, ChunksOfAnySizeGiveTheSameReply) {
+  open();
+  const auto prompt = encode("class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y = y\n\n");
+  const Reply expected = session().reply(prompt, tokens(20));
+  for (const uint32_t width : {1u, 3u, 17u}) {
+    open(1024, width);
+    EXPECT_EQ(session().reply(prompt, tokens(20)).ids, expected.ids) << width;
+  }
+}
+
+TEST_F(TextSessionTest, CancelledPrefillLeavesAUsableCache) {
+  open(1024, 8);
+  const auto prompt = encode("def read_file(path):\n    with open(path) as handle:\n        return handle.read()\n\n\ndef main():\n");
+  ASSERT_GT(prompt.size(), 24u);
+  uint32_t done = 0;
+  ReplyCallbacks callbacks;
+  callbacks.prefill = [&](uint32_t d, uint32_t) { done = d; };
+  callbacks.keep_going = [&] { return done < 16; };
+  const Reply cancelled = session().reply(prompt, tokens(16), callbacks);
+  EXPECT_EQ(cancelled.reason, FinishReason::cancelled);
+  EXPECT_TRUE(cancelled.ids.empty());
+  EXPECT_EQ(session().committed().size(), 16u);
+
+  const Reply resumed = session().reply(prompt, tokens(16));
+  EXPECT_EQ(resumed.reused_tokens, 16u);
+  session().clear();
+  EXPECT_EQ(session().reply(prompt, tokens(16)).ids, resumed.ids);
+}
+
+TEST_F(TextSessionTest, CancelledDecodingKeepsWhatWasWritten) {
+  open();
+  const auto prompt = encode("for i in range(10):\n");
+  const Reply whole = session().reply(prompt, tokens(30));
+  session().clear();
+  uint32_t written = 0;
+  ReplyCallbacks callbacks;
+  callbacks.token = [&](const ReplyProgress& p) { written = p.reply_tokens; };
+  int asked = 0;  // also inside a pass: the row under way must not count
+  callbacks.keep_going = [&] { return written < 7 || ++asked < 20; };
+  const Reply cut = session().reply(prompt, tokens(30), callbacks);
+  EXPECT_EQ(cut.reason, FinishReason::cancelled);
+  ASSERT_EQ(cut.ids.size(), 7u);
+  EXPECT_TRUE(std::equal(cut.ids.begin(), cut.ids.end(), whole.ids.begin()));
+  EXPECT_EQ(session().committed().size(), prompt.size() + 6);
+
+  auto longer = prompt;
+  longer.insert(longer.end(), cut.ids.begin(), cut.ids.end());
+  const Reply rest = session().reply(longer, tokens(23));
+  EXPECT_EQ(rest.reused_tokens, prompt.size() + 6);
+  EXPECT_TRUE(std::equal(rest.ids.begin(), rest.ids.end(), whole.ids.begin() + 7));
+}
+
+TEST_F(TextSessionTest, StopsWhenTheContextIsFull) {
+  open(32);
+  auto prompt = encode("x = 1\n");
+  const Reply reply = session().reply(prompt, tokens(500));
+  EXPECT_EQ(reply.reason, FinishReason::context_full);
+  EXPECT_EQ(session().committed().size(), 32u);
+  EXPECT_EQ(reply.ids.size(), 32u - prompt.size() + 1);  // the last token needs no position
+
+  prompt.assign(33, prompt[0]);
+  expect_error("holds only 32", [&] { session().reply(prompt, tokens(4)); });
+}
+
+TEST_F(TextSessionTest, StopStringsEndTheReplyBeforeThemselves) {
+  open();
+  const auto prompt = encode("def main():\n");
+  const Reply whole = session().reply(prompt, tokens(40));
+  ASSERT_GT(whole.text.size(), 12u);
+  ReplySettings settings = tokens(40);
+  settings.stop_strings = {whole.text.substr(6, 5)};
+  const Reply cut = session().reply(prompt, settings);
+  EXPECT_EQ(cut.reason, FinishReason::stop_token);
+  EXPECT_EQ(cut.text, whole.text.substr(0, whole.text.find(settings.stop_strings[0])));
+}
+
+TEST_F(TextSessionTest, SeedsAndTurnsDrawTheirOwnTexts) {
+  open();
+  const auto prompt = encode("import ");
+  ReplySettings settings = tokens(24);
+  settings.sampling.temperature = 1.0f;
+  settings.sampling.seed = 7;
+  const Reply first = session().reply(prompt, settings);
+  EXPECT_EQ(session().reply(prompt, settings).ids, first.ids);
+  ReplySettings other = settings;
+  other.turn = 1;
+  EXPECT_NE(session().reply(prompt, other).ids, first.ids);
+  other = settings;
+  other.sampling.seed = 8;
+  EXPECT_NE(session().reply(prompt, other).ids, first.ids);
+}
+
+TEST_F(TextSessionTest, SamplingOnTheCpuAndArgmaxOnTheDeviceAgree) {
+  open();
+  const auto prompt = encode("while True:\n");
+  ReplySettings biased = tokens(24);
+  biased.sampling.logit_bias = {{5, 0.0f}};  // no effect, but it takes the sampler's way
+  ASSERT_FALSE(biased.sampling.is_plain_greedy());
+  EXPECT_EQ(session().reply(prompt, biased).ids, session().reply(prompt, tokens(24)).ids);
+}
+
+TEST_F(TextSessionTest, RecordsEveryRound) {
+  open();
+  const auto prompt = encode("import json\n");
+  const Reply reply = session().reply(prompt, tokens(9));
+  ASSERT_EQ(reply.rounds.size(), reply.ids.size() - 1);
+  double total = 0;
+  for (size_t i = 0; i < reply.rounds.size(); ++i) {
+    const RoundRecord& round = reply.rounds[i];
+    EXPECT_EQ(round.round, i);
+    EXPECT_EQ(round.context, prompt.size() + i);
+    EXPECT_EQ(round.width, 1u);
+    EXPECT_EQ(round.accepted, 0u);
+    EXPECT_EQ(round.emitted, std::vector<uint32_t>{reply.ids[i + 1]});
+    total += round.ms.total();
+  }
+  EXPECT_DOUBLE_EQ(reply.decode_ms, total);
+  EXPECT_DOUBLE_EQ(reply.tau(), 1.0);
+  EXPECT_GT(reply.prefill_ms, 0.0);
+}
+
+TEST_F(TextSessionTest, RefusesWhatCannotBeAnswered) {
+  open();
+  const std::vector<uint32_t> none;
+  expect_error("empty", [&] { session().reply(none, tokens(1)); });
+  const std::vector<uint32_t> outside = {5000};
+  expect_error("below 1010", [&] { session().reply(outside, tokens(1)); });
+  const auto prompt = encode("x");
+  expect_error("1 or more", [&] { session().reply(prompt, tokens(0)); });
+}
+
+}  // namespace
+}  // namespace canopy::test
