@@ -1,0 +1,119 @@
+"""canopy-cli on a device: the JSON that others read (design: names that others rely on), streaming, Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from cli import CLI, GOLDEN, environment, run
+
+ICD = os.environ.get("CANOPY_TEST_ICD", "")
+MODEL = os.path.join(GOLDEN, "tiny-qwen3")
+FIELDS = ["prompt_ids", "output_ids", "text", "finish_reason", "mode", "device", "tau", "rounds", "prefill_ms",
+          "decode_ms", "tokens_per_second"]
+
+
+def prompts():
+    with open(os.path.join(GOLDEN, "generate.json"), encoding="utf-8") as file:
+        return json.load(file)["prompts"]
+
+
+@unittest.skipUnless(os.path.exists(ICD), "lavapipe is not installed")
+class OnDevice(unittest.TestCase):
+    def succeed(self, *arguments, **options):
+        result = run(*arguments, icd=ICD, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def generate(self, *arguments):
+        return json.loads(self.succeed("generate", "--model", MODEL, "--context", "512", "--json", *arguments).stdout)
+
+    def test_devices(self):
+        devices = json.loads(self.succeed("devices", "--json").stdout)
+        self.assertEqual([d["index"] for d in devices], list(range(len(devices))))
+        self.assertTrue(any(d["usable"] and d["type"] == "cpu" for d in devices))
+        self.assertIn(devices[0]["name"], self.succeed("devices").stdout)
+
+    def test_generate_gives_the_golden_reply_in_exactly_the_agreed_fields(self):
+        golden = next(p for p in prompts() if len(p["prompt_ids"]) < 30)
+        reply = self.generate("--raw", "--kv", "f32", "--prompt", golden["prompt"], "--max-tokens", "20")
+        self.assertEqual(list(reply), FIELDS)
+        self.assertEqual(reply["prompt_ids"], golden["prompt_ids"])
+        self.assertEqual(reply["output_ids"], golden["output_ids"][:20])
+        self.assertTrue(golden["output_text"].startswith(reply["text"]))
+        self.assertEqual((reply["mode"], reply["finish_reason"], reply["tau"]), ("ar", "max_tokens", 1.0))
+        self.assertEqual(len(reply["rounds"]), 19)
+        for entry in reply["rounds"]:
+            self.assertEqual((entry["width"], entry["accepted"], entry["emitted"]), (1, 0, 1))
+            self.assertEqual(list(entry["ms"]), ["draft", "build", "verify", "walk", "commit", "other"])
+            self.assertGreater(entry["ms"]["verify"], 0)
+        total = sum(sum(entry["ms"].values()) for entry in reply["rounds"])
+        self.assertAlmostEqual(reply["decode_ms"], total, places=3)
+        self.assertAlmostEqual(reply["tokens_per_second"], 1000 * 19 / total, places=3)
+
+    def test_a_seed_gives_the_same_text_and_another_seed_another(self):
+        drawn = lambda seed: self.generate("--prompt", "import", "--max-tokens", "16", "--temperature", "1.5",
+                                           "--seed", seed)["output_ids"]
+        first = drawn("1")
+        self.assertEqual(drawn("1"), first)
+        self.assertNotEqual(drawn("2"), first)
+
+    def test_a_conversation_from_a_file(self):
+        turns = [{"role": "user", "content": "def f():"}, {"role": "assistant", "content": "pass"},
+                 {"role": "user", "content": "def g():"}]
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(turns, file)
+            file.flush()
+            reply = self.generate("--chat", file.name, "--max-tokens", "4")
+        self.assertGreater(reply["prompt_ids"].count(1001), 3)  # <|im_start|>: three turns and the one to write
+
+    def test_text_streams_to_stdout_and_statistics_to_stderr(self):
+        result = self.succeed("generate", "--model", MODEL, "--context", "512", "--prompt", "import os",
+                              "--max-tokens", "8")
+        self.assertIn("tok/s", result.stderr)
+        self.assertNotIn("tok/s", result.stdout)
+        self.assertIn("8 tokens", result.stderr)
+
+    def test_a_conversation_on_the_terminal(self):
+        result = self.succeed("generate", "--model", MODEL, "--context", "512", "--chat", "-", "--max-tokens", "4",
+                              input="def f():\ndef g():\n")
+        self.assertEqual(result.stderr.count("reply: 4 tokens"), 2, result.stderr)
+        self.assertIn("reused", result.stderr)
+
+    def test_ctrl_c_ends_the_reply_and_still_reports(self):
+        process = subprocess.Popen([CLI, "generate", "--model", MODEL, "--context", "2048", "--raw", "--prompt",
+                                    "x = [1,", "--temperature", "1", "--max-tokens", "2000"],
+                                   env=environment(ICD), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        first = process.stdout.read(1)  # text has begun
+        self.assertTrue(first)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn(b"ended by cancelled", errors)
+
+    def test_a_context_that_is_too_long_is_refused_with_numbers(self):
+        result = run("generate", "--model", MODEL, "--prompt", "a", "--context", "5000", icd=ICD)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("5000", result.stderr)
+        self.assertIn("2048", result.stderr)
+
+    def test_bench(self):
+        result = self.succeed("bench", "--model", MODEL, "--context", "512", "--widths", "1,2,16", "--repeats", "2",
+                              "--decode-tokens", "4", "--prefill-tokens", "40", "--at", "60", "--json")
+        bench = json.loads(result.stdout)
+        for field in ("device", "driver", "model"):
+            self.assertTrue(bench[field])
+        for value in (bench["peak"]["read_gb_s"], bench["peak"]["fma_gflop_s"], bench["decode_tokens_per_second"],
+                      bench["prefill_tokens_per_second"]):
+            self.assertGreater(value, 0)
+        self.assertEqual(list(bench["pass_ms"]), ["1", "2", "16"])
+        for share in bench["share_of_fma_peak"].values():
+            self.assertTrue(0 < share < 1.2, bench)
+
+
+if __name__ == "__main__":
+    unittest.main()
