@@ -66,6 +66,9 @@ void validate(const TopKBindings& b) {
     throw bad_input("The k of top_k is " + std::to_string(b.k) + ", 1 to " +
                     std::to_string(std::min(max_top_k, b.vocab)) + " is allowed.");
   }
+  if (b.lanes != 0 && b.lanes != 64 && b.lanes != 128 && b.lanes != 256) {
+    throw bad_input("The workgroup of top_k is " + std::to_string(b.lanes) + ", 64, 128 or 256 is allowed.");
+  }
   require_size(b.logits, uint64_t{b.width} * b.vocab * 4, "logits");
   require_size(b.ids, uint64_t{b.width} * b.k * 4, "ids");
   require_size(b.values, uint64_t{b.width} * b.k * 4, "values");
@@ -105,7 +108,7 @@ void record_top_k(Context& context, CommandList& list, const TopKBindings& b) {
   validate(b);
   const Blocks blocks(b.vocab);
   const std::string variant = b.vocab % 4 == 0 ? "quads" : "words";
-  const uint32_t lanes = select_lanes(context);
+  const uint32_t lanes = b.lanes == 0 ? select_lanes(context) : b.lanes;
   const uint32_t candidates = std::min(b.k <= small_k ? small_k : max_top_k, blocks.count()) * blocks.vecs;
   const Kernel& find = context.kernel(find_shader("top_k_blocks_" + variant), {.spec = {{1, blocks.vecs}}});
   const Kernel& select = context.kernel(

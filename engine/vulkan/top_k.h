@@ -23,7 +23,8 @@ struct TopKBindings {
   const Buffer* scratch = nullptr;      // top_k_scratch_bytes; nothing need be in it, nothing useful stays in it
   uint32_t width = 0;
   uint32_t vocab = 0;
-  uint32_t k = 0;  // 1 ... min(max_top_k, vocab)
+  uint32_t k = 0;      // 1 ... min(max_top_k, vocab)
+  uint32_t lanes = 0;  // invocations of the second step's workgroup, 64, 128 or 256; 0: what suits the device
 };
 
 /// Per row: the k largest logits, largest first, ties by the lowest id, with their ids; and log sum exp of the row.

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -69,7 +68,7 @@ class TopKTest : public testing::DeviceTest {
     CommandList list(*context_);
     for (const Buffer* buffer : {&ids, &values, &sums, &scratch}) list.fill(*buffer, 0, buffer->bytes(), poison);
     list.barrier();
-    record_top_k(*context_, list, {&in, &ids, &values, &sums, &scratch, width, vocab, k});
+    record_top_k(*context_, list, {&in, &ids, &values, &sums, &scratch, width, vocab, k, lanes_});
     context_->run(list);
     return {guarded<uint32_t>(ids), guarded<uint32_t>(values), guarded<float>(sums)};
   }
@@ -92,6 +91,7 @@ class TopKTest : public testing::DeviceTest {
 
   static constexpr uint32_t poison = 0x7FC12345;  // a NaN
   std::unique_ptr<Context> context_;
+  uint32_t lanes_ = 0;
 
  private:
   template <class T>
@@ -194,6 +194,17 @@ TEST_P(TopKTest, splitsWhatABindingCannotHold) {
   EXPECT_EQ(run(logits, 2001, 6).log_sum_exp, whole.log_sum_exp);
   context_ = open({.max_group_count = 64});
   check(logits, 2001, 6);
+}
+
+// The workgroups of GPUs, on whatever device this is.
+TEST_P(TopKTest, agreesWithLargerWorkgroups) {
+  for (const uint32_t lanes : {128u, 256u}) {
+    lanes_ = lanes;
+    check(random_logits(2 * 49152, 2), 49152, 64);
+    check(random_logits(2 * 1013, 2), 1013, 8);
+    check(random_logits(5, 2), 5, 5);
+    check(std::vector<float>(20000, 1), 20000, 64);
+  }
 }
 
 TEST_P(TopKTest, refusesWhatDoesNotFit) {
