@@ -6,16 +6,13 @@
 #include "engine/base/log.h"
 #include "engine/base/paths.h"
 #include "engine/vulkan/instance.h"
-#if __has_include("engine/vulkan/vulkan_device.h")
 #include "engine/vulkan/vulkan_device.h"
-#define CANOPY_HAS_VULKAN_DEVICE
-#endif
 
 namespace canopy {
 namespace {
 
 /// Empty where there is none: compiled pipelines are then made anew each time, which only takes longer.
-[[maybe_unused]] std::filesystem::path writable_cache_folder() {
+std::filesystem::path writable_cache_folder() {
   try {
     return cache_dir();
   } catch (const Error& e) {
@@ -27,14 +24,10 @@ namespace {
 }  // namespace
 
 std::unique_ptr<Device> open_device(const std::string& selector) {
-#ifdef CANOPY_HAS_VULKAN_DEVICE
   VulkanDeviceOptions options;
   options.selector = selector;
   options.cache_folder = writable_cache_folder();
   return open_vulkan_device(options);
-#else
-  throw Error(ErrorKind::unavailable, "This build has no compute backend for device \"" + selector + "\".");
-#endif
 }
 
 std::vector<DeviceChoice> list_devices() {

@@ -38,6 +38,10 @@ struct Case {
   RandomModel model;
 };
 
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
 RandomModel with(const char* architecture, TensorType type) {
   RandomModel random;
   random.architecture = architecture;

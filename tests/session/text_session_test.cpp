@@ -73,7 +73,8 @@ TEST_F(TextSessionTest, ChunksOfAnySizeGiveTheSameReply) {
 
 TEST_F(TextSessionTest, CancelledPrefillLeavesAUsableCache) {
   open(1024, 8);
-  const auto prompt = encode("def read_file(path):\n    with open(path) as handle:\n        return handle.read()\n\n\ndef main():\n");
+  const auto prompt =
+      encode("def read_file(path):\n    with open(path) as handle:\n        return handle.read()\n\n\ndef main():\n");
   ASSERT_GT(prompt.size(), 24u);
   uint32_t done = 0;
   ReplyCallbacks callbacks;
