@@ -49,8 +49,8 @@ class Buffer {
   BufferKind kind_ = BufferKind::device;
 };
 
-/// A typed window on a buffer (`usamplerBuffer` of R32_UINT): texel i is the 32-bit word i from `offset`.
-/// Made by Context::create_view; must not outlive its Context, and the buffer must outlive it.
+/// A typed window on a buffer (`usamplerBuffer`): texel i is the 32-bit word i from `offset`, or the four words 4i ...
+/// 4i+3. Made by Context::create_view; must not outlive its Context, and the buffer must outlive it.
 class BufferView {
  public:
   BufferView() = default;

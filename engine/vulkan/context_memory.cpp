@@ -142,22 +142,24 @@ void Context::forget_allocation(BufferKind kind, uint64_t bytes) {
   allocated_ -= kind == BufferKind::device || unified_ ? bytes : 0;
 }
 
-BufferView Context::create_view(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+BufferView Context::create_view(const Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t words_per_texel) {
   require_alive();
   check_range(buffer, offset, bytes, "A texel view");
   const DeviceLimits& limits = report_.limits;
-  if (bytes == 0 || bytes % 4 != 0 || offset % limits.texel_alignment != 0) {
+  const uint64_t texel = uint64_t{words_per_texel} * 4;
+  if ((texel != 4 && texel != 16) || bytes == 0 || bytes % texel != 0 || offset % limits.texel_alignment != 0) {
     throw bad_input("A texel view of " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
-                    " is not possible: the size must be a multiple of 4 above 0, the offset one of " +
-                    std::to_string(limits.texel_alignment) + ".");
+                    " is not possible: the size must be a multiple of the texel size (4 or 16, here " +
+                    std::to_string(texel) + ") above 0, the offset one of " + std::to_string(limits.texel_alignment) +
+                    ".");
   }
-  if (bytes / 4 > limits.max_texel_elements) {
-    throw out_of_memory("A texel view of " + std::to_string(bytes / 4) + " words is larger than the device " +
+  if (bytes / texel > limits.max_texel_elements) {
+    throw out_of_memory("A texel view of " + std::to_string(bytes / texel) + " texels is larger than the device " +
                         report_.name + " allows: " + std::to_string(limits.max_texel_elements) + ".");
   }
   VkBufferViewCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
   info.buffer = buffer.handle();
-  info.format = VK_FORMAT_R32_UINT;
+  info.format = texel == 4 ? VK_FORMAT_R32_UINT : VK_FORMAT_R32G32B32A32_UINT;
   info.offset = offset;
   info.range = bytes;
   BufferView view;

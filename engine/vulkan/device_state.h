@@ -1,0 +1,54 @@
+#pragma once
+// What the device and its recorders share.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/compute/types.h"
+#include "engine/vulkan/context.h"
+#include "engine/vulkan/device_objects.h"
+#include "engine/vulkan/linear_config.h"
+#include "engine/vulkan/panel_layout.h"
+
+namespace canopy::vk {
+
+struct DeviceState {
+  std::unique_ptr<Instance> instance;
+  std::unique_ptr<Context> context;
+  DeviceInfo info;
+  bool software = false;
+  bool texel_fetch = false;  // weights and K/V through texel buffers
+  uint32_t max_tile = 8;     // columns of a matrix product's tile
+  uint32_t attention_lanes = 32;
+  double flops_per_second = 5e11;  // a cautious guess, for splitting submissions
+  std::optional<LinearConfig> forced_linear;
+  std::unique_ptr<LinearChoices> choices;
+  Buffer dummy;  // stands in for optional bindings
+
+  PanelLayout layout(uint32_t width, uint32_t cols) const { return {width, cols, tile_width(width, cols, max_tile)}; }
+};
+
+inline const Buffer& buffer_of(const canopy::Buffer& buffer) {
+  return static_cast<const VulkanBuffer&>(buffer).buffer;
+}
+inline VulkanPanel& panel_of(canopy::Panel& panel) {
+  return static_cast<VulkanPanel&>(panel);
+}
+inline const VulkanPanel& panel_of(const canopy::Panel& panel) {
+  return static_cast<const VulkanPanel&>(panel);
+}
+inline const VulkanWeight& weight_of(const canopy::Weight& weight) {
+  return static_cast<const VulkanWeight&>(weight);
+}
+inline const VulkanKv& kv_of(const canopy::KvLayer& layer) {
+  return static_cast<const VulkanKv&>(layer);
+}
+
+/// Shader variant of a weight type: "linear_q4_1_texel".
+std::string weight_shader(const std::string& op, WeightType type, bool texel);
+
+/// Shader variant of a cache type: "attention_f16_texel".
+std::string cache_shader(const std::string& op, CacheType type, bool texel);
+
+}  // namespace canopy::vk

@@ -1,0 +1,119 @@
+#include "engine/vulkan/linear_config.h"
+
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "engine/base/atomic_file.h"
+#include "engine/base/error.h"
+
+namespace canopy::vk {
+
+namespace {
+
+constexpr int kChoicesVersion = 1;
+constexpr uint32_t kMaxBody = 512;  // unrolled multiply-adds
+
+}  // namespace
+
+uint32_t elements_per_word(WeightType type) {
+  switch (type) {
+    case WeightType::f32: return 1;
+    case WeightType::f16:
+    case WeightType::bf16: return 2;
+    case WeightType::q8_0: return 4;
+    case WeightType::q4_1: return 8;
+  }
+  return 1;
+}
+
+KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32_t n, bool ragged, bool quads) {
+  const uint32_t per_word = elements_per_word(type);
+  uint32_t words = 4;
+  uint32_t elements = per_word;
+  if (words * elements * n * config.rows > kMaxBody) words = 1;
+  while (elements > 1 && words * elements * n * config.rows > kMaxBody) elements /= 2;
+  return {{{0, n},
+           {1, config.rows},
+           {2, config.lanes},
+           {3, config.split},
+           {4, words},
+           {5, elements},
+           {6, ragged ? 1u : 0u},
+           {7, quads ? 1u : 0u}},
+          0};
+}
+
+std::vector<LinearConfig> linear_candidates(bool software, const LinearShapeKey& key) {
+  if (software) {
+    // Measured on llvmpipe: wide tiles want 8 rows (16 spill, 4 reload activations); the rest depends on the shape.
+    if (key.columns > 4) return {{8, 8, 1}};
+    return {{8, 8, 1}, {16, 8, 1}, {4, 8, 1}};
+  }
+  const uint32_t segments = (key.cols + 255) / 256;
+  std::vector<LinearConfig> all = {{4, 32, 1}, {4, 64, 1}};
+  for (uint32_t split = 4; split <= 16 && split <= segments; split *= 2) {
+    // Partial sums of a workgroup are kept in shared memory, of which 16 KiB are certain.
+    if (32 * 4 * key.columns * split * 4 <= 16384) all.push_back({4, 32, split});
+  }
+  return all;
+}
+
+LinearChoices::LinearChoices(std::filesystem::path file, std::string identity)
+    : file_(std::move(file)), identity_(std::move(identity)) {
+  if (!file_.empty()) load();
+}
+
+void LinearChoices::load() {
+  std::ifstream in(file_, std::ios::binary);
+  if (!in) return;
+  std::stringstream text;
+  text << in.rdbuf();
+  const auto json = nlohmann::json::parse(text.str(), nullptr, false);
+  if (!json.is_object() || json.value("version", 0) != kChoicesVersion || json.value("identity", "") != identity_ ||
+      !json.contains("choices") || !json["choices"].is_array()) {
+    return;
+  }
+  for (const auto& entry : json["choices"]) {
+    if (!entry.is_array() || entry.size() != 7) continue;
+    if (!std::ranges::all_of(entry, [](const auto& v) { return v.is_number_unsigned() && v < 0x7FFFFFFFu; })) continue;
+    const LinearConfig config{entry[4], entry[5], entry[6]};
+    const bool sane = (config.rows == 4 || config.rows == 8 || config.rows == 16) && config.lanes >= 1 &&
+                      config.lanes <= 64 && config.split >= 1 && config.lanes * config.split <= 1024;
+    if (!sane || entry[0] > static_cast<uint32_t>(WeightType::q4_1)) continue;
+    choices_[{static_cast<WeightType>(entry[0].get<uint32_t>()), entry[1], entry[2], entry[3]}] = config;
+  }
+}
+
+std::optional<LinearConfig> LinearChoices::find(const LinearShapeKey& key) const {
+  const auto found = choices_.find(key);
+  if (found == choices_.end()) return std::nullopt;
+  return found->second;
+}
+
+void LinearChoices::set(const LinearShapeKey& key, const LinearConfig& config) {
+  choices_[key] = config;
+  changed_ = true;
+}
+
+std::string LinearChoices::save() {
+  if (!changed_ || file_.empty()) return {};
+  changed_ = false;
+  auto list = nlohmann::json::array();
+  for (const auto& [key, config] : choices_) {
+    list.push_back(
+        {static_cast<uint32_t>(key.type), key.rows, key.cols, key.columns, config.rows, config.lanes, config.split});
+  }
+  const nlohmann::json json = {{"version", kChoicesVersion}, {"identity", identity_}, {"choices", list}};
+  try {
+    const std::string text = json.dump();
+    write_file_atomically(file_, text);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+}  // namespace canopy::vk

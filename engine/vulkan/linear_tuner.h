@@ -1,0 +1,12 @@
+#pragma once
+// Chooses the variant of a matrix product by timing the candidates on the device, once per shape.
+
+#include "engine/vulkan/device_state.h"
+
+namespace canopy::vk {
+
+/// The variant for products of `weight` with tiles of `columns`. Small weights take a rule of thumb; for the others the
+/// candidates are timed on the first call for a shape and the choice is kept in DeviceState::choices.
+LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns);
+
+}  // namespace canopy::vk

@@ -1,0 +1,174 @@
+// The matrix products: shaders/linear*.comp, one dispatch per tile of columns and shard of rows.
+
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/vulkan/linear_tuner.h"
+#include "engine/vulkan/recorder.h"
+
+namespace canopy::vk {
+
+namespace {
+
+struct LinearPush {
+  uint32_t rows, stored_rows, cols, first_column, stride, offset;
+  float norm_eps;
+};
+
+struct LinearAddPush {
+  uint32_t rows, stored_rows, cols, first_column, row_offset, total_rows, width, tile, counter, groups, partial_base,
+      tap_stride, tap_offset;
+};
+
+struct LinearSwigluPush {
+  uint32_t rows, stored_rows, cols, first_column, row_offset, total_rows, width, tile;
+  float norm_eps;
+};
+
+uint32_t group_count(const WeightShard& shard, const LinearConfig& config) {
+  const uint32_t rows = config.lanes * config.rows;
+  return (shard.layout.rows + rows - 1) / rows;
+}
+
+double flops_of(const canopy::Weight& weight, uint32_t width) {
+  return 2.0 * weight.rows() * weight.cols() * width;
+}
+
+PanelLayout input_layout(const DeviceState& state, const canopy::Weight& weight, const canopy::Panel& in,
+                         uint32_t width, const char* op) {
+  require_width(width, in, op);
+  if (in.cols() != weight.cols()) {
+    throw bad_input(std::string(op) + " multiplies a weight of " + std::to_string(weight.cols()) +
+                    " columns with a panel of " + std::to_string(in.cols()) + "; they must agree.");
+  }
+  const PanelLayout layout = state.layout(width, weight.cols());
+  if (layout.tile == 0) {
+    throw bad_input(std::string(op) + " has " + std::to_string(weight.cols()) + " columns; at most " +
+                    std::to_string(kUniformBindings * kUniformFloats) + " are possible.");
+  }
+  return layout;
+}
+
+// The kernel of one tile: chosen for the whole weight, so that all shards and tiles use it.
+const Kernel& linear_kernel(DeviceState& state, const std::string& shader, const LinearConfig& config,
+                            const canopy::Weight& weight, uint32_t columns, bool quads) {
+  return state.context->kernel(shader, linear_options(config, weight.type(), columns, weight.cols() % 32 != 0, quads));
+}
+
+}  // namespace
+
+void VulkanRecorder::linear(const LinearArgs& args) {
+  const VulkanWeight& weight = weight_of(*args.weight);
+  const VulkanPanel& in = panel_of(*args.in);
+  const PanelLayout layout = input_layout(state_, weight, in, args.width, "linear");
+  const LinearConfig config = choose_linear(state_, weight, layout.tile);
+  const bool quads = weight.rows() % config.rows == 0 && args.stride % 4 == 0 && args.offset % 4 == 0;
+  CommandList& list = this->list(flops_of(weight, args.width));
+  for (uint32_t t = 0; t < layout.tiles(); ++t) {
+    const Kernel& kernel = linear_kernel(state_, weight_shader("linear", weight.type(), state_.texel_fetch), config,
+                                         weight, layout.columns(t), quads);
+    for (const WeightShard& shard : weight.shards) {
+      std::vector<Binding> bindings;
+      bind_weight(bindings, shard, state_);
+      bind_activations(bindings, in.values, layout, t);
+      bindings.push_back(words(in.squares, args.width, "The sums of squares of linear"));
+      bindings.push_back(words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + weight.rows(),
+                               "The output of linear"));
+      bindings.push_back(bindings.back());
+      const LinearPush push{shard.layout.rows, shard.layout.stored_rows,
+                            weight.cols(),     t * layout.tile,
+                            args.stride,       args.offset + shard.layout.first_row,
+                            args.norm_eps};
+      list.bind(kernel, bindings, bytes_of(push));
+      list.dispatch(group_count(shard, config));
+    }
+  }
+  list.barrier();
+}
+
+void VulkanRecorder::linear_add(const LinearAddArgs& args) {
+  const VulkanWeight& weight = weight_of(*args.weight);
+  const VulkanPanel& in = panel_of(*args.in);
+  const VulkanPanel& out = panel_of(*args.out);
+  require_width(args.width, out, "linear_add");
+  const PanelLayout layout = input_layout(state_, weight, in, args.width, "linear_add");
+  const PanelLayout out_layout = state_.layout(args.width, weight.rows());
+  const LinearConfig config = choose_linear(state_, weight, layout.tile);
+  const bool quads = weight.rows() % config.rows == 0 && args.tap_stride % 4 == 0 && args.tap_offset % 4 == 0;
+  uint32_t groups = 0;
+  for (const WeightShard& shard : weight.shards) groups += group_count(shard, config);
+  CommandList& list = this->list(flops_of(weight, args.width));
+  for (uint32_t t = 0; t < layout.tiles(); ++t) {
+    const Kernel& kernel = linear_kernel(state_, weight_shader("linear_add", weight.type(), state_.texel_fetch), config,
+                                         weight, layout.columns(t), quads);
+    for (const WeightShard& shard : weight.shards) {
+      std::vector<Binding> bindings;
+      bind_weight(bindings, shard, state_);
+      bind_activations(bindings, in.values, layout, t);
+      bindings.push_back(words(*args.x, uint64_t{args.width} * weight.rows(), "The residual stream of linear_add"));
+      bindings.emplace_back(out.values);
+      bindings.emplace_back(out.squares);
+      bindings.emplace_back(out.counters);
+      bindings.push_back(words(*args.norm.weight, weight.rows(), "The norm weight of linear_add"));
+      bindings.push_back(args.tap != nullptr
+                             ? words(*args.tap,
+                                     uint64_t{args.width - 1} * args.tap_stride + args.tap_offset + weight.rows(),
+                                     "The tap of linear_add")
+                             : Binding(state_.dummy));
+      for (size_t i : {size_t{0}, size_t{1}, size_t{4}, size_t{5}}) {  // x, out, norm, tap once more, as quads
+        bindings.push_back(bindings[2 + kUniformBindings + i]);
+      }
+      const LinearAddPush push{shard.layout.rows,
+                               shard.layout.stored_rows,
+                               weight.cols(),
+                               t * layout.tile,
+                               shard.layout.first_row,
+                               weight.rows(),
+                               args.width,
+                               out_layout.tile,
+                               t,
+                               groups,
+                               out.partial_base(),
+                               args.tap != nullptr ? args.tap_stride : 0,
+                               args.tap_offset};
+      list.bind(kernel, bindings, bytes_of(push));
+      list.dispatch(group_count(shard, config));
+    }
+  }
+  list.barrier();
+}
+
+void VulkanRecorder::linear_swiglu(const LinearSwigluArgs& args) {
+  const VulkanWeight& weight = weight_of(*args.weight);
+  const VulkanPanel& in = panel_of(*args.in);
+  const VulkanPanel& out = panel_of(*args.out);
+  require_width(args.width, out, "linear_swiglu");
+  if (weight.rows() % 2 != 0) {
+    throw bad_input("linear_swiglu needs a paired weight; this one has " + std::to_string(weight.rows()) + " rows.");
+  }
+  const PanelLayout layout = input_layout(state_, weight, in, args.width, "linear_swiglu");
+  const PanelLayout out_layout = state_.layout(args.width, weight.rows() / 2);
+  const LinearConfig config = choose_linear(state_, weight, layout.tile);
+  const bool quads = weight.rows() % config.rows == 0;
+  CommandList& list = this->list(flops_of(weight, args.width));
+  for (uint32_t t = 0; t < layout.tiles(); ++t) {
+    const Kernel& kernel = linear_kernel(state_, weight_shader("linear_swiglu", weight.type(), state_.texel_fetch),
+                                         config, weight, layout.columns(t), quads);
+    for (const WeightShard& shard : weight.shards) {
+      std::vector<Binding> bindings;
+      bind_weight(bindings, shard, state_);
+      bind_activations(bindings, in.values, layout, t);
+      bindings.push_back(words(in.squares, args.width, "The sums of squares of linear_swiglu"));
+      bindings.emplace_back(out.values);
+      bindings.push_back(bindings.back());
+      const LinearSwigluPush push{shard.layout.rows, shard.layout.stored_rows, weight.cols(),
+                                  t * layout.tile,   shard.layout.first_row,   weight.rows(),
+                                  args.width,        out_layout.tile,          args.norm_eps};
+      list.bind(kernel, bindings, bytes_of(push));
+      list.dispatch(group_count(shard, config));
+    }
+  }
+  list.barrier();
+}
+
+}  // namespace canopy::vk

@@ -1,0 +1,89 @@
+#include "engine/vulkan/recorder.h"
+
+#include <string>
+
+#include "engine/base/error.h"
+
+namespace canopy::vk {
+
+namespace {
+
+// A submission is cut when it is expected to take longer: watchdogs end a device that is silent for two seconds.
+constexpr double kSecondsPerSubmission = 0.1;
+
+}  // namespace
+
+std::string weight_shader(const std::string& op, WeightType type, bool texel) {
+  static const char* const names[] = {"f32", "f16", "bf16", "q8_0", "q4_1"};
+  return op + "_" + names[static_cast<uint32_t>(type)] + (texel ? "_texel" : "");
+}
+
+std::string cache_shader(const std::string& op, CacheType type, bool texel) {
+  return op + (type == CacheType::f16 ? "_f16" : "_f32") + (texel ? "_texel" : "");
+}
+
+void require_width(uint32_t width, const canopy::Panel& panel, const char* op) {
+  if (width == 0 || width > panel.max_width()) {
+    throw bad_input(std::string(op) + " is asked for width " + std::to_string(width) + "; its panel holds 1 to " +
+                    std::to_string(panel.max_width()) + " rows.");
+  }
+}
+
+Binding words(const Buffer& buffer, uint64_t count, const char* what) {
+  if (count * 4 > buffer.bytes()) {
+    throw bad_input(std::string(what) + " needs " + std::to_string(count * 4) + " bytes; the buffer has " +
+                    std::to_string(buffer.bytes()) + ".");
+  }
+  return Binding(buffer, 0, count * 4);
+}
+
+Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what) {
+  return words(buffer_of(buffer), count, what);
+}
+
+void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const PanelLayout& layout, uint32_t t) {
+  const uint64_t base = t * layout.tile_stride() * 4;
+  const uint32_t per_binding = segments_per_binding(layout.columns(t));
+  const uint32_t segments = (layout.cols + kSegment - 1) / kSegment;
+  for (uint32_t b = 0; b < kUniformBindings; ++b) {
+    // Windows past the last segment are never read; they repeat the first.
+    const uint32_t first = b * per_binding < segments ? b * per_binding : 0;
+    bindings.emplace_back(values, base + uint64_t{first} * kSegment * layout.columns(t) * 4, uint64_t{kUniformBytes});
+  }
+}
+
+void bind_weight(std::vector<Binding>& bindings, const WeightShard& shard, const DeviceState& state) {
+  if (state.texel_fetch) {
+    bindings.emplace_back(shard.unit_texels);
+    bindings.emplace_back(shard.scale_texels ? shard.scale_texels : shard.unit_texels);
+  } else {
+    bindings.emplace_back(shard.units);
+    bindings.emplace_back(shard.scales ? shard.scales : state.dummy);
+  }
+}
+
+VulkanRecorder::VulkanRecorder(DeviceState& state) : state_(state), commands_(std::make_unique<VulkanCommands>()) {}
+
+CommandList& VulkanRecorder::list(double flops) {
+  if (!commands_) throw bad_input("A recorder is used after finish().");
+  const double budget = state_.flops_per_second * kSecondsPerSubmission;
+  if (commands_->lists.empty() || (flops_in_list_ > 0 && flops_in_list_ + flops > budget)) {
+    if (!commands_->lists.empty()) commands_->lists.back().finish();
+    commands_->lists.emplace_back(*state_.context, CommandListOptions{"pass", 0});
+    flops_in_list_ = 0;
+  }
+  flops_in_list_ += flops;
+  return commands_->lists.back();
+}
+
+Buffer& VulkanRecorder::scratch(uint64_t bytes, const char* name) {
+  return commands_->scratch.emplace_back(state_.context->create_buffer(BufferKind::device, bytes, name));
+}
+
+std::unique_ptr<canopy::Commands> VulkanRecorder::finish() {
+  if (!commands_) throw bad_input("A recorder is used after finish().");
+  if (!commands_->lists.empty()) commands_->lists.back().finish();
+  return std::move(commands_);
+}
+
+}  // namespace canopy::vk

@@ -1,0 +1,63 @@
+#pragma once
+// Records ops as dispatches. An op is recorded in full between two barriers; long recordings are cut into several
+// command lists so that no submission comes near a watchdog.
+
+#include <memory>
+#include <vector>
+
+#include "engine/compute/device.h"
+#include "engine/vulkan/command_list.h"
+#include "engine/vulkan/device_state.h"
+
+namespace canopy::vk {
+
+class VulkanCommands : public canopy::Commands {
+ public:
+  std::vector<CommandList> lists;  // run in order
+  std::vector<Buffer> scratch;     // of ops that need some
+};
+
+class VulkanRecorder : public canopy::Recorder {
+ public:
+  explicit VulkanRecorder(DeviceState& state);
+
+  void embed(const EmbedArgs&) override;
+  void linear(const LinearArgs&) override;
+  void linear_add(const LinearAddArgs&) override;
+  void linear_swiglu(const LinearSwigluArgs&) override;
+  void rope_store(const RopeStoreArgs&) override;
+  void attention(const AttentionArgs&) override;
+  void select(const SelectArgs&) override;
+  void argmax(const ArgmaxArgs&) override;
+  void top_k(const TopKArgs&) override;
+  void kv_move(const KvMoveArgs&) override;
+  std::unique_ptr<canopy::Commands> finish() override;
+
+ private:
+  /// The list to record the next op in, after `flops` more.
+  CommandList& list(double flops);
+  Buffer& scratch(uint64_t bytes, const char* name);
+
+  DeviceState& state_;
+  std::unique_ptr<VulkanCommands> commands_;
+  double flops_in_list_ = 0;
+};
+
+// Shared by the files that implement the ops.
+
+/// Throws bad_input when a width is 0 or above what a panel has room for.
+void require_width(uint32_t width, const canopy::Panel& panel, const char* op);
+/// Bytes from the start of a buffer, checked against its size.
+Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what);
+Binding words(const Buffer& buffer, uint64_t count, const char* what);
+/// The uniform bindings of tile t: kUniformBindings windows of 64 KiB.
+void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const PanelLayout& layout, uint32_t t);
+/// The first two bindings of shaders that read a weight.
+void bind_weight(std::vector<Binding>& bindings, const WeightShard& shard, const DeviceState& state);
+
+template <class Push>
+std::span<const std::byte> bytes_of(const Push& push) {
+  return std::as_bytes(std::span(&push, 1));
+}
+
+}  // namespace canopy::vk

@@ -1,0 +1,292 @@
+#include "engine/vulkan/vulkan_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/base/half.h"
+#include "engine/base/log.h"
+#include "engine/vulkan/device_selection.h"
+#include "engine/vulkan/device_state.h"
+#include "engine/vulkan/peak.h"
+#include "engine/vulkan/recorder.h"
+
+namespace canopy {
+
+namespace {
+
+using vk::BufferKind;
+using vk::DeviceState;
+using vk::PanelLayout;
+
+// Raised when a change of the shaders makes old choices meaningless.
+constexpr int kShaderVersion = 1;
+
+std::string hex(std::span<const uint8_t> bytes) {
+  static const char digits[] = "0123456789abcdef";
+  std::string text;
+  for (uint8_t b : bytes) {
+    text += digits[b >> 4];
+    text += digits[b & 15];
+  }
+  return text;
+}
+
+class VulkanDevice : public Device {
+ public:
+  explicit VulkanDevice(const VulkanDeviceOptions& options);
+  ~VulkanDevice() override;
+
+  const DeviceInfo& info() const override { return state_.info; }
+  MemoryInfo memory() const override;
+  std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override;
+  std::unique_ptr<Panel> allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) override;
+  std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override;
+  std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
+                                      std::string_view name) override;
+  uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override;
+  uint64_t panel_bytes(uint32_t max_width, uint32_t cols) const override;
+  void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override;
+  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override;
+  std::vector<float> read_panel(const Panel& panel, uint32_t width) override;
+  void write_panel(Panel& panel, uint32_t width, std::span<const float> values) override;
+  std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
+  void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
+  DevicePeak measure_peak() override { return vk::measure_peak(*state_.context); }
+  std::unique_ptr<Recorder> record() override { return std::make_unique<vk::VulkanRecorder>(state_); }
+  bool run(Commands& commands, const std::function<bool()>& keep_going) override;
+
+  const vk::Instance& instance() const { return *state_.instance; }
+
+ private:
+  vk::Buffer zeroed(uint64_t bytes, std::string_view name);
+  uint64_t shard_limit() const;
+  vk::Context& context() const { return *state_.context; }
+
+  DeviceState state_;
+};
+
+VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
+  state_.instance = std::make_unique<vk::Instance>(options.instance);
+  const auto reports = state_.instance->list_devices();
+  const vk::DeviceReport& report = reports[vk::select_device(reports, options.selector)];
+  vk::ContextOptions context_options = options.context;
+  if (!options.cache_folder.empty()) {
+    context_options.pipeline_cache_file = options.cache_folder / ("pipelines-" + std::to_string(report.index) + ".bin");
+  }
+  state_.context = std::make_unique<vk::Context>(*state_.instance, report.index, context_options);
+  for (const std::string& note : state_.context->notes()) log_info(note);
+
+  const vk::CacheIdentity& identity = state_.context->identity();
+  state_.info.name = report.name;
+  state_.info.type = vk::to_string(report.type);
+  state_.info.driver = report.driver_name + " " + report.driver_version;
+  state_.info.uuid = hex(identity.device_uuid) + "-" + hex(identity.driver_uuid);
+  state_.info.is_software = report.type == vk::DeviceType::cpu;
+  state_.software = state_.info.is_software;
+  state_.attention_lanes = state_.software ? 8 : 32;
+  state_.flops_per_second = state_.software ? 5e9 : 5e11;
+  state_.forced_linear = options.linear;
+  // Texel buffers of a useful size; software rasterisers gather texels several times faster than storage words.
+  const bool texels_fit = report.limits.max_texel_elements >= (1u << 22);
+  state_.texel_fetch = options.texel_fetch.value_or(state_.software && texels_fit);
+  // Wide tiles amortise unpacking; their limit is compile time on software devices, registers on others.
+  state_.max_tile = options.max_tile.value_or(state_.software && state_.texel_fetch ? 32 : 8);
+  const std::filesystem::path choices = options.cache_folder.empty()
+                                            ? std::filesystem::path()
+                                            : options.cache_folder / ("linear-" + state_.info.uuid + ".json");
+  state_.choices = std::make_unique<vk::LinearChoices>(
+      choices, state_.info.uuid + " shaders " + std::to_string(kShaderVersion) + (state_.texel_fetch ? " texel" : ""));
+  state_.dummy = zeroed(256, "dummy");
+}
+
+VulkanDevice::~VulkanDevice() {
+  const std::string problem = state_.choices->save();
+  if (!problem.empty()) log_warning(problem);
+}
+
+MemoryInfo VulkanDevice::memory() const {
+  const vk::MemoryInfo info = state_.context->memory_info();
+  return {info.budget, info.available()};
+}
+
+vk::Buffer VulkanDevice::zeroed(uint64_t bytes, std::string_view name) {
+  const uint64_t size = (std::max<uint64_t>(bytes, 4) + 15) / 16 * 16;
+  vk::Buffer buffer = context().create_buffer(BufferKind::device, size, name);
+  if (!buffer.mapped().empty() && buffer.coherent()) {
+    std::memset(buffer.mapped().data(), 0, buffer.mapped().size());
+  } else {
+    vk::CommandList list(context(), {"clear", 0});
+    list.fill(buffer, 0, size, 0);
+    context().run(list);
+  }
+  return buffer;
+}
+
+std::unique_ptr<Buffer> VulkanDevice::allocate(uint64_t bytes, std::string_view name) {
+  return std::make_unique<vk::VulkanBuffer>(zeroed(bytes, name), bytes);
+}
+
+std::unique_ptr<Panel> VulkanDevice::allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) {
+  auto panel = std::make_unique<vk::VulkanPanel>(max_width, cols);
+  panel->values = zeroed(vk::panel_buffer_bytes(max_width, cols, state_.max_tile), name);
+  panel->squares = zeroed(uint64_t{max_width} * (1 + panel->partials()) * 4, name);
+  panel->counters = zeroed(uint64_t{max_width} * 4, name);
+  return panel;
+}
+
+uint64_t VulkanDevice::panel_bytes(uint32_t max_width, uint32_t cols) const {
+  return vk::panel_buffer_bytes(max_width, cols, state_.max_tile) + uint64_t{max_width} * (2 + (cols + 3) / 4) * 4;
+}
+
+std::unique_ptr<KvLayer> VulkanDevice::allocate_kv(const KvShape& shape, std::string_view name) {
+  const uint32_t unit = shape.type == CacheType::f16 ? 8 : 4;
+  if (shape.head_dim == 0 || shape.head_dim % unit != 0 || shape.head_dim > 256) {
+    throw bad_input("A K/V cache of type " + std::string(to_string(shape.type)) + " has heads of " +
+                    std::to_string(shape.head_dim) + " elements; allowed: multiples of " + std::to_string(unit) +
+                    " up to 256.");
+  }
+  auto layer = std::make_unique<vk::VulkanKv>(shape);
+  const uint64_t elements = uint64_t{shape.slots} * shape.kv_heads * shape.head_dim;
+  const uint64_t bytes = elements * (shape.type == CacheType::f16 ? 2 : 4);
+  if (bytes > context().limits().max_storage_range) {
+    throw out_of_memory("One layer's keys take " + std::to_string(bytes) + " bytes for " + std::to_string(shape.slots) +
+                        " positions; the device allows " + std::to_string(context().limits().max_storage_range) +
+                        " in one buffer. Choose a shorter context.");
+  }
+  layer->keys = zeroed(bytes, name);
+  layer->values = zeroed(bytes, name);
+  if (state_.texel_fetch && bytes / 16 <= context().limits().max_texel_elements) {
+    layer->key_texels = context().create_view(layer->keys, 0, bytes, 4);
+    layer->value_texels = context().create_view(layer->values, 0, bytes, 4);
+  }
+  return layer;
+}
+
+uint64_t VulkanDevice::shard_limit() const {
+  const vk::DeviceLimits& limits = context().limits();
+  uint64_t limit = std::min(limits.max_storage_range, limits.max_allocation);
+  if (state_.texel_fetch) limit = std::min(limit, limits.max_texel_elements * 16);
+  return limit;
+}
+
+std::unique_ptr<Weight> VulkanDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
+                                                  std::string_view name) {
+  const vk::WeightExtent extent = vk::joined_extent(parts, layout);
+  auto weight = std::make_unique<vk::VulkanWeight>(parts[0].type, extent.rows, extent.cols);
+  std::vector<uint32_t> units, scales;
+  for (const vk::WeightShardLayout& shard_layout : vk::shard_rows(parts[0].type, extent, shard_limit())) {
+    vk::WeightShard& shard = weight->shards.emplace_back();
+    shard.layout = shard_layout;
+    units.resize(shard_layout.unit_bytes / 4);
+    scales.resize(shard_layout.scale_bytes / 4);
+    vk::repack(parts, layout, shard_layout, units, scales);
+    shard.units = context().create_buffer(BufferKind::device, shard_layout.unit_bytes, name);
+    context().upload(shard.units, 0, as_bytes_of(units));
+    if (state_.texel_fetch) shard.unit_texels = context().create_view(shard.units, 0, shard_layout.unit_bytes, 4);
+    if (shard_layout.scale_bytes == 0) continue;
+    shard.scales = context().create_buffer(BufferKind::device, shard_layout.scale_bytes, name);
+    context().upload(shard.scales, 0, as_bytes_of(scales));
+    if (state_.texel_fetch) shard.scale_texels = context().create_view(shard.scales, 0, shard_layout.scale_bytes);
+  }
+  return weight;
+}
+
+uint64_t VulkanDevice::weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const {
+  uint64_t bytes = 0;
+  for (const auto& shard : vk::shard_rows(parts[0].type, vk::joined_extent(parts, layout), shard_limit())) {
+    bytes += shard.unit_bytes + shard.scale_bytes;
+  }
+  return bytes;
+}
+
+void VulkanDevice::write(Buffer& to, uint64_t offset, std::span<const std::byte> from) {
+  context().upload(vk::buffer_of(to), offset, from);
+}
+
+void VulkanDevice::read(const Buffer& from, uint64_t offset, std::span<std::byte> to) {
+  context().download(vk::buffer_of(from), offset, to);
+}
+
+std::vector<float> VulkanDevice::read_panel(const Panel& panel, uint32_t width) {
+  vk::require_width(width, panel, "read_panel");
+  const PanelLayout layout = state_.layout(width, panel.cols());
+  std::vector<float> stored(layout.floats());
+  context().download(vk::panel_of(panel).values, 0, std::as_writable_bytes(std::span(stored)));
+  std::vector<float> values(uint64_t{width} * panel.cols());
+  for (uint32_t w = 0; w < width; ++w) {
+    for (uint32_t k = 0; k < panel.cols(); ++k) values[uint64_t{w} * panel.cols() + k] = stored[layout.index(w, k)];
+  }
+  return values;
+}
+
+void VulkanDevice::write_panel(Panel& panel, uint32_t width, std::span<const float> values) {
+  vk::require_width(width, panel, "write_panel");
+  const PanelLayout layout = state_.layout(width, panel.cols());
+  std::vector<float> stored(layout.floats(), 0.0f);
+  std::vector<float> squares(width);
+  for (uint32_t w = 0; w < width; ++w) {
+    double sum = 0;
+    for (uint32_t k = 0; k < panel.cols(); ++k) {
+      const float x = values[uint64_t{w} * panel.cols() + k];
+      stored[layout.index(w, k)] = x;
+      sum += double{x} * x;
+    }
+    squares[w] = static_cast<float>(sum);
+  }
+  vk::VulkanPanel& target = vk::panel_of(panel);
+  context().upload(target.values, 0, as_bytes_of(stored));
+  context().upload(target.squares, 0, as_bytes_of(squares));
+}
+
+std::vector<float> VulkanDevice::read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) {
+  const vk::VulkanKv& kv = vk::kv_of(layer);
+  const uint64_t per_slot = uint64_t{kv.shape.kv_heads} * kv.shape.head_dim;
+  const vk::Buffer& buffer = values ? kv.values : kv.keys;
+  std::vector<float> out(count * per_slot);
+  if (kv.shape.type == CacheType::f32) {
+    context().download(buffer, first * per_slot * 4, std::as_writable_bytes(std::span(out)));
+    return out;
+  }
+  std::vector<uint16_t> halves(out.size());
+  context().download(buffer, first * per_slot * 2, std::as_writable_bytes(std::span(halves)));
+  std::ranges::transform(halves, out.begin(), f16_to_f32);
+  return out;
+}
+
+void VulkanDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) {
+  vk::VulkanKv& kv = static_cast<vk::VulkanKv&>(layer);
+  const uint64_t per_slot = uint64_t{kv.shape.kv_heads} * kv.shape.head_dim;
+  const vk::Buffer& buffer = values ? kv.values : kv.keys;
+  if (kv.shape.type == CacheType::f32) {
+    context().upload(buffer, first * per_slot * 4, std::as_bytes(data));
+    return;
+  }
+  std::vector<uint16_t> halves(data.size());
+  std::ranges::transform(data, halves.begin(), f32_to_f16);
+  context().upload(buffer, first * per_slot * 2, as_bytes_of(halves));
+}
+
+bool VulkanDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
+  bool first = true;
+  for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) {
+    if (!first && keep_going && !keep_going()) return false;
+    context().run(list);
+    first = false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_vulkan_device(const VulkanDeviceOptions& options) {
+  return std::make_unique<VulkanDevice>(options);
+}
+
+std::vector<vk::ValidationMessage> validation_messages(const Device& device) {
+  const auto* vulkan = dynamic_cast<const VulkanDevice*>(&device);
+  return vulkan != nullptr ? vulkan->instance().messages() : std::vector<vk::ValidationMessage>{};
+}
+
+}  // namespace canopy

@@ -1,0 +1,34 @@
+#pragma once
+// The Vulkan backend of the device interface.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/compute/device.h"
+#include "engine/vulkan/context.h"
+#include "engine/vulkan/instance.h"
+#include "engine/vulkan/linear_config.h"
+
+namespace canopy {
+
+struct VulkanDeviceOptions {
+  std::string selector;                // see vk::select_device
+  std::filesystem::path cache_folder;  // pipelines and chosen variants; empty: nothing is kept
+  vk::InstanceOptions instance;
+  vk::ContextOptions context;  // its pipeline cache file is set from cache_folder
+
+  // For tests: a variant instead of the measured choice.
+  std::optional<vk::LinearConfig> linear;
+  std::optional<bool> texel_fetch;
+  std::optional<uint32_t> max_tile;  // columns
+};
+
+/// Opens the device a selector names. Throws unavailable (no driver, no such device, device unusable) or device_lost.
+std::unique_ptr<Device> open_vulkan_device(const VulkanDeviceOptions& options = {});
+
+/// Messages of the validation layers so far; 0 for devices of other backends or without validation.
+std::vector<vk::ValidationMessage> validation_messages(const Device& device);
+
+}  // namespace canopy

@@ -1,0 +1,184 @@
+#include "engine/vulkan/weight_layout.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/base/half.h"
+
+namespace canopy::vk {
+
+namespace {
+
+constexpr uint32_t kBlock = 32;
+
+uint32_t round_up(uint32_t value, uint32_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+bool has_scales(WeightType type) {
+  return type == WeightType::q8_0 || type == WeightType::q4_1;
+}
+
+uint32_t blocks_of(uint32_t cols) {
+  return (cols + kBlock - 1) / kBlock;
+}
+
+uint32_t units_of(WeightType type, uint32_t cols) {
+  return blocks_of(cols) * (kBlock / columns_per_unit(type));
+}
+
+uint64_t row_bytes(const WeightPart& part) {
+  const BlockSize block = block_size(part.type);
+  return uint64_t{part.cols} / block.elements * block.bytes;
+}
+
+// Byte of the file at which a row of the joined matrix starts.
+const std::byte* source_row(std::span<const WeightPart> parts, WeightLayout layout, uint32_t row) {
+  if (layout == WeightLayout::paired) {
+    const WeightPart& part = parts[row % 2];
+    return part.data.data() + row_bytes(part) * (row / 2);
+  }
+  for (const WeightPart& part : parts) {
+    if (row < part.rows) return part.data.data() + row_bytes(part) * row;
+    row -= part.rows;
+  }
+  return nullptr;
+}
+
+// Where a shard's words of one row go: word w of unit u, and the scale word of a block.
+struct RowTarget {
+  std::span<uint32_t> units;
+  std::span<uint32_t> scales;
+  uint32_t stored_rows;
+  uint32_t row;
+
+  uint32_t& word(uint32_t index) const { return units[(uint64_t{index / 4} * stored_rows + row) * 4 + index % 4]; }
+  uint32_t& scale(uint32_t block) const { return scales[uint64_t{block} * stored_rows + row]; }
+};
+
+// f32, f16, bf16: the file's elements in order, words in order.
+void pack_plain(const std::byte* from, uint64_t bytes, const RowTarget& to) {
+  for (uint32_t i = 0; i * 4 < bytes; ++i) {
+    uint32_t word = 0;
+    std::memcpy(&word, from + uint64_t{i} * 4, std::min<uint64_t>(4, bytes - uint64_t{i} * 4));
+    to.word(i) = word;
+  }
+}
+
+// f16 scale, 32 signed bytes.
+void pack_q8_0(const std::byte* from, uint32_t blocks, const RowTarget& to) {
+  for (uint32_t b = 0; b < blocks; ++b, from += 34) {
+    uint16_t d;
+    std::memcpy(&d, from, 2);
+    to.scale(b) = std::bit_cast<uint32_t>(f16_to_f32(d));
+    for (uint32_t i = 0; i < 8; ++i) std::memcpy(&to.word(b * 8 + i), from + 2 + i * 4, 4);
+  }
+}
+
+// f16 scale, f16 minimum, 16 bytes: element j in the low half of byte j, element j + 16 in the high half. Ours: eight
+// consecutive elements to a word, the first lowest.
+void pack_q4_1(const std::byte* from, uint32_t blocks, const RowTarget& to) {
+  for (uint32_t b = 0; b < blocks; ++b, from += 20) {
+    std::memcpy(&to.scale(b), from, 4);
+    for (uint32_t w = 0; w < 4; ++w) {
+      uint32_t word = 0;
+      for (uint32_t i = 0; i < 8; ++i) {
+        const uint32_t element = w * 8 + i;
+        const uint32_t byte = std::to_integer<uint32_t>(from[4 + element % 16]);
+        word |= (element < 16 ? byte & 15u : byte >> 4) << (4 * i);
+      }
+      to.word(b * 4 + w) = word;
+    }
+  }
+}
+
+}  // namespace
+
+uint32_t columns_per_unit(WeightType type) {
+  switch (type) {
+    case WeightType::f32: return 4;
+    case WeightType::f16:
+    case WeightType::bf16: return 8;
+    case WeightType::q8_0: return 16;
+    case WeightType::q4_1: return 32;
+  }
+  return 4;
+}
+
+WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layout) {
+  if (parts.empty()) throw bad_input("A weight needs at least one part.");
+  if (layout == WeightLayout::paired && (parts.size() != 2 || parts[0].rows != parts[1].rows)) {
+    throw bad_input("A paired weight needs two parts of the same number of rows.");
+  }
+  WeightExtent extent{0, parts[0].cols};
+  uint64_t rows = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const WeightPart& part = parts[i];
+    const std::string which = "Part " + std::to_string(i) + " of a weight";
+    if (part.type != parts[0].type || part.cols != parts[0].cols) {
+      throw bad_input(which + " is " + to_string(part.type) + " with " + std::to_string(part.cols) +
+                      " columns; the first is " + to_string(parts[0].type) + " with " + std::to_string(parts[0].cols) +
+                      ": all must agree.");
+    }
+    if (part.rows == 0 || part.cols == 0 || part.cols % block_size(part.type).elements != 0) {
+      throw bad_input(which + " has shape [" + std::to_string(part.rows) + ", " + std::to_string(part.cols) +
+                      "]; rows must be at least 1 and columns a multiple of " +
+                      std::to_string(block_size(part.type).elements) + ".");
+    }
+    if (part.data.size() != row_bytes(part) * part.rows) {
+      throw bad_input(which + " has " + std::to_string(part.data.size()) + " bytes; its shape takes " +
+                      std::to_string(row_bytes(part) * part.rows) + ".");
+    }
+    rows += part.rows;
+  }
+  if (rows > 0x7FFFFFFFu) throw bad_input("A weight has " + std::to_string(rows) + " rows; at most 2147483647 fit.");
+  extent.rows = static_cast<uint32_t>(rows);
+  return extent;
+}
+
+std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes) {
+  const uint64_t unit_row = uint64_t{units_of(type, extent.cols)} * 16;
+  const uint64_t scale_row = has_scales(type) ? uint64_t{blocks_of(extent.cols)} * 4 : 0;
+  const uint64_t fitting = max_bytes / std::max(unit_row, scale_row) / kStoredRowMultiple * kStoredRowMultiple;
+  if (fitting == 0) {
+    throw out_of_memory("Sixteen rows of a weight with " + std::to_string(extent.cols) + " columns take " +
+                        std::to_string(unit_row * kStoredRowMultiple) + " bytes; the device allows " +
+                        std::to_string(max_bytes) + " in one buffer.");
+  }
+  std::vector<WeightShardLayout> shards;
+  for (uint32_t first = 0; first < extent.rows;) {
+    WeightShardLayout shard;
+    shard.first_row = first;
+    shard.rows = static_cast<uint32_t>(std::min<uint64_t>(fitting, extent.rows - first));
+    shard.stored_rows = round_up(shard.rows, kStoredRowMultiple);
+    shard.unit_bytes = unit_row * shard.stored_rows;
+    shard.scale_bytes = scale_row * shard.stored_rows;
+    shards.push_back(shard);
+    first += shard.rows;
+  }
+  return shards;
+}
+
+void repack(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
+            std::span<uint32_t> units, std::span<uint32_t> scales) {
+  std::ranges::fill(units, 0u);
+  std::ranges::fill(scales, 0u);
+  const WeightType type = parts[0].type;
+  const uint32_t blocks = blocks_of(parts[0].cols);
+  for (uint32_t row = 0; row < shard.rows; ++row) {
+    const std::byte* from = source_row(parts, layout, shard.first_row + row);
+    const RowTarget to{units, scales, shard.stored_rows, row};
+    switch (type) {
+      case WeightType::f32:
+      case WeightType::f16:
+      case WeightType::bf16: pack_plain(from, row_bytes(parts[0]), to); break;
+      case WeightType::q8_0: pack_q8_0(from, blocks, to); break;
+      case WeightType::q4_1: pack_q4_1(from, blocks, to); break;
+    }
+  }
+}
+
+}  // namespace canopy::vk

@@ -1,0 +1,45 @@
+#pragma once
+// How a weight matrix lies in device memory (shaders/weights.glsl reads it): units of 16 bytes, unit u of stored row r
+// at index u * stored_rows + r; block types add one word of scale per block of 32 at index block * stored_rows + r
+// (q4_1: scale and minimum as two halves; q8_0: the scale as f32). Rows are padded to a multiple of 16, columns to one
+// of 32, with zeros. Large matrices are cut by rows.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/compute/types.h"
+
+namespace canopy::vk {
+
+inline constexpr uint32_t kStoredRowMultiple = 16;
+
+/// Columns that one 16-byte unit holds.
+uint32_t columns_per_unit(WeightType type);
+
+struct WeightExtent {
+  uint32_t rows = 0;  // of the whole matrix
+  uint32_t cols = 0;
+};
+
+/// Checks that the parts agree in type and columns, have the bytes they claim, and fit the layout; gives the joined
+/// extent. Throws bad_input with the part, the actual and the allowed value.
+WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layout);
+
+/// A run of rows kept in one pair of buffers.
+struct WeightShardLayout {
+  uint32_t first_row = 0;
+  uint32_t rows = 0;
+  uint32_t stored_rows = 0;
+  uint64_t unit_bytes = 0;
+  uint64_t scale_bytes = 0;  // 0 for types without scales
+};
+
+/// Cuts rows so that no buffer exceeds `max_bytes`. Shards start at multiples of 16 rows.
+std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes);
+
+/// Fills a shard's words from the file's bytes.
+void repack(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
+            std::span<uint32_t> units, std::span<uint32_t> scales);
+
+}  // namespace canopy::vk

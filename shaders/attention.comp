@@ -1,0 +1,223 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_scalar_block_layout : require  // std430 in uniform memory: Vulkan 1.2 core
+// variants: f32 CACHE=0 TEXEL=0; f16 CACHE=1 TEXEL=0; f32_texel CACHE=0 TEXEL=1; f16_texel CACHE=1 TEXEL=1
+// softmax(scale q . K) V of one row and one group of GROUP query heads that share a K/V head.
+//
+// A row's keys are a virtual sequence by absolute position (rows.h). Positions fall into aligned chunks of 64. A chunk
+// gives, per head, its largest score m, l = sum of exp(score - m) and o = sum of exp(score - m) v; chunks merge in
+// ascending order. Nothing depends on which keys are committed and which belong to the same pass.
+//
+// In a chunk an invocation first owns positions (POSITIONS of them: scores), then elements of the head (o).
+#include "rows.glsl"
+#include "panel.glsl"
+
+layout(constant_id = 0) const uint LANES = 8;      // divides 64
+layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of UNIT
+layout(constant_id = 2) const uint GROUP = 3;
+layout(local_size_x_id = 0) in;
+
+#if CACHE == 1
+#define UNIT 8u  // elements of 16 bytes
+#else
+#define UNIT 4u
+#endif
+
+const uint CHUNK = 64u;
+const uint POSITIONS = CHUNK / LANES;
+const uint UNITS = HEAD_DIM / UNIT;
+const uint OWNED_UNITS = (UNITS + LANES - 1u) / LANES;  // of the output, per invocation
+const uint UNIFORM_FLOATS = 16384u;
+const uint Q_BINDINGS = 8u;
+
+#if TEXEL
+layout(set = 0, binding = 0) uniform usamplerBuffer k_units;
+layout(set = 0, binding = 1) uniform usamplerBuffer v_units;
+uvec4 fetch_k(uint i) { return texelFetch(k_units, int(i)); }
+uvec4 fetch_v(uint i) { return texelFetch(v_units, int(i)); }
+#else
+layout(set = 0, binding = 0) readonly buffer K { uvec4 k_units[]; };  // [slots, kv_heads, UNITS]
+layout(set = 0, binding = 1) readonly buffer V { uvec4 v_units[]; };
+uvec4 fetch_k(uint i) { return k_units[i]; }
+uvec4 fetch_v(uint i) { return v_units[i]; }
+#endif
+layout(std430, set = 0, binding = 2) uniform Q { float q[UNIFORM_FLOATS]; } queries[Q_BINDINGS];  // rows of a binding whole
+layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
+layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
+layout(set = 0, binding = 5) writeonly buffer OutPanel { vec4 out_panel4[]; };  // panel [width, heads * HEAD_DIM]
+
+layout(push_constant) uniform Push {
+  uint first_row;
+  uint rows_per_binding;
+  uint kv_heads;
+  uint width;
+  uint tile;
+  float scale;
+};
+
+shared float lane_values[GROUP * LANES];
+shared float weights[CHUNK * GROUP];
+shared uint slots[CHUNK];
+
+void decode(uvec4 unit, out float x[UNIT]) {
+#if CACHE == 1
+  [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+    vec2 two = unpackHalf2x16(unit[j]);
+    x[2u * j] = two.x;
+    x[2u * j + 1u] = two.y;
+  }
+#else
+  [[unroll]] for (uint j = 0u; j < 4u; ++j) x[j] = uintBitsToFloat(unit[j]);
+#endif
+}
+
+float score[POSITIONS][GROUP];
+float best[GROUP], sum_[GROUP];                  // running over chunks
+float out_[OWNED_UNITS][UNIT][GROUP];            // running over chunks
+float chunk_out[OWNED_UNITS][UNIT][GROUP];
+
+// score = q . k of the positions this invocation owns: position base + lane * POSITIONS + p.
+void add_scores(Row row, uint head, uint base, uint count, uint binding, uint at) {
+  uint unit[POSITIONS];
+  [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+    uint i = gl_LocalInvocationID.x * POSITIONS + p;
+    uint slot = row.slot;
+    if (i < count) {
+      uint position = base + i;
+      slot = position < row.prefix ? position : ancestors[row.first_ancestor + position - row.prefix];
+    }
+    slots[i] = slot;
+    unit[p] = (slot * kv_heads + head) * UNITS;
+    [[unroll]] for (uint g = 0u; g < GROUP; ++g) score[p][g] = 0.0;
+  }
+  for (uint u = 0u; u < UNITS; ++u) {
+    float k[POSITIONS][UNIT];
+    [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) decode(fetch_k(unit[p] + u), k[p]);
+    [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
+      [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+        float q = queries[binding].q[at + g * HEAD_DIM + u * UNIT + d];
+        [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) score[p][g] = fma(k[p][d], q, score[p][g]);
+      }
+    }
+  }
+  [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+    bool seen = gl_LocalInvocationID.x * POSITIONS + p < count;
+    [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+      precise float scaled = score[p][g] * scale;
+      score[p][g] = seen ? scaled : uintBitsToFloat(0xFF800000u);
+    }
+  }
+}
+
+// m of the chunk, by head. Maxima are exact in any order.
+void chunk_maximum(out float m[GROUP]) {
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    float own = score[0][g];
+    [[unroll]] for (uint p = 1u; p < POSITIONS; ++p) own = max(own, score[p][g]);
+    lane_values[g * LANES + gl_LocalInvocationID.x] = own;
+    m[g] = uintBitsToFloat(0xFF800000u);
+  }
+  barrier();
+  for (uint l = 0u; l < LANES; ++l) {
+    [[unroll]] for (uint g = 0u; g < GROUP; ++g) m[g] = max(m[g], lane_values[g * LANES + l]);
+  }
+  barrier();
+}
+
+// weights = exp(score - m) and, by head, l of the chunk: an invocation's own in order, then the invocations in order.
+void chunk_weights(float m[GROUP], out float l[GROUP]) {
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    precise float own = 0.0;
+    [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+      precise float e = exp(score[p][g] - m[g]);
+      weights[(gl_LocalInvocationID.x * POSITIONS + p) * GROUP + g] = e;
+      own = own + e;
+    }
+    lane_values[g * LANES + gl_LocalInvocationID.x] = own;
+    l[g] = 0.0;
+  }
+  barrier();
+  for (uint i = 0u; i < LANES; ++i) {
+    [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+      precise float sum = l[g] + lane_values[g * LANES + i];
+      l[g] = sum;
+    }
+  }
+}
+
+void chunk_output(uint head, uint count) {
+  [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+    [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
+      [[unroll]] for (uint g = 0u; g < GROUP; ++g) chunk_out[o][d][g] = 0.0;
+    }
+  }
+  for (uint j = 0u; j < count; ++j) {
+    uint base = (slots[j] * kv_heads + head) * UNITS;
+    float w[GROUP];
+    [[unroll]] for (uint g = 0u; g < GROUP; ++g) w[g] = weights[j * GROUP + g];
+    [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+      float v[UNIT];
+      decode(fetch_v(base + min(o * LANES + gl_LocalInvocationID.x, UNITS - 1u)), v);
+      [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
+        [[unroll]] for (uint g = 0u; g < GROUP; ++g) chunk_out[o][d][g] = fma(w[g], v[d], chunk_out[o][d][g]);
+      }
+    }
+  }
+}
+
+void merge(float m[GROUP], float l[GROUP]) {
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    float top = max(best[g], m[g]);
+    precise float old_weight = exp(best[g] - top);
+    precise float new_weight = exp(m[g] - top);
+    precise float kept = sum_[g] * old_weight;
+    sum_[g] = fma(l[g], new_weight, kept);
+    [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+      [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
+        precise float before = out_[o][d][g] * old_weight;
+        out_[o][d][g] = fma(chunk_out[o][d][g], new_weight, before);
+      }
+    }
+    best[g] = top;
+  }
+}
+
+void main() {
+  uint head = gl_WorkGroupID.x;
+  uint w = first_row + gl_WorkGroupID.y;
+  Row row = rows_[w];
+  uint keys = row.position + 1u;
+  uint binding = gl_WorkGroupID.y / rows_per_binding;
+  uint at = ((gl_WorkGroupID.y % rows_per_binding) * kv_heads + head) * GROUP * HEAD_DIM;
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    best[g] = -3.0e38;  // not -inf: exp(best - top) of the first chunk must be 0, not NaN
+    sum_[g] = 0.0;
+    [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+      [[unroll]] for (uint d = 0u; d < UNIT; ++d) out_[o][d][g] = 0.0;
+    }
+  }
+  for (uint base = 0u; base < keys; base += CHUNK) {
+    uint count = min(CHUNK, keys - base);
+    float m[GROUP], l[GROUP];
+    add_scores(row, head, base, count, binding, at);
+    chunk_maximum(m);
+    chunk_weights(m, l);
+    chunk_output(head, count);
+    merge(m, l);
+    barrier();
+  }
+  uvec2 place = panel_column(w, width, tile, kv_heads * GROUP * HEAD_DIM);
+  [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+    uint unit = o * LANES + gl_LocalInvocationID.x;
+    if (unit < UNITS) {
+      [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+        uint k = (head * GROUP + g) * HEAD_DIM + unit * UNIT;
+        [[unroll]] for (uint d = 0u; d < UNIT; d += 4u) {
+          precise vec4 y = vec4(out_[o][d][g], out_[o][d + 1u][g], out_[o][d + 2u][g], out_[o][d + 3u][g]) / sum_[g];
+          out_panel4[panel_element(place, k + d) / 4u] = y;
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,43 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_scalar_block_layout : require  // std430 in uniform memory: Vulkan 1.2 core
+// variants: f32 WEIGHT=0 TEXEL=0; f16 WEIGHT=1 TEXEL=0; bf16 WEIGHT=2 TEXEL=0; q8_0 WEIGHT=3 TEXEL=0; q4_1 WEIGHT=4 TEXEL=0; f32_texel WEIGHT=0 TEXEL=1; f16_texel WEIGHT=1 TEXEL=1; bf16_texel WEIGHT=2 TEXEL=1; q8_0_texel WEIGHT=3 TEXEL=1; q4_1_texel WEIGHT=4 TEXEL=1
+// out[column, offset + row] = scale(column) * sum over k of weight[row, k] * in[column, k]
+#include "linear_core.glsl"
+
+layout(set = 0, binding = 3) readonly buffer Squares { float sum_of_squares[]; };  // [width]
+layout(set = 0, binding = 4) writeonly buffer Out { float out_[]; };               // [width, stride]
+layout(set = 0, binding = 5) writeonly buffer Out4 { vec4 out4[]; };               // the same, for QUADS
+
+layout(push_constant) uniform Push {
+  uint rows;
+  uint stored_rows;
+  uint cols;
+  uint first_column;
+  uint stride;
+  uint offset;
+  float norm_eps;  // 0: no norm
+};
+
+void main() {
+  LinearShape shape = LinearShape(rows, stored_rows, cols);
+  bool owned;
+  uint row = first_row(shape, owned);
+  multiply(shape, row);
+  if (!owned || gl_LocalInvocationID.y != 0u) return;
+  [[unroll]] for (uint c = 0u; c < N; ++c) {
+    float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[first_column + c], cols, norm_eps) : 1.0;
+    uint to = (first_column + c) * stride + offset + row;
+    [[unroll]] for (uint q = 0u; q < R; q += 4u) {
+      precise vec4 y = vec4(total[q][c], total[q + 1u][c], total[q + 2u][c], total[q + 3u][c]) * scale;
+      if (QUADS != 0u) {
+        out4[(to + q) / 4u] = y;
+      } else {
+        [[unroll]] for (uint r = 0u; r < 4u; ++r) {
+          if (row + q + r < rows) out_[to + q + r] = y[r];
+        }
+      }
+    }
+  }
+}

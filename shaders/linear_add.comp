@@ -1,0 +1,87 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_scalar_block_layout : require  // std430 in uniform memory: Vulkan 1.2 core
+// variants: f32 WEIGHT=0 TEXEL=0; f16 WEIGHT=1 TEXEL=0; bf16 WEIGHT=2 TEXEL=0; q8_0 WEIGHT=3 TEXEL=0; q4_1 WEIGHT=4 TEXEL=0; f32_texel WEIGHT=0 TEXEL=1; f16_texel WEIGHT=1 TEXEL=1; bf16_texel WEIGHT=2 TEXEL=1; q8_0_texel WEIGHT=3 TEXEL=1; q4_1_texel WEIGHT=4 TEXEL=1
+// x[column, row] += sum over k of weight[row, k] * in[column, k]; out = x * norm_weight, with sums of squares of x;
+// tap[column, tap_offset + row] = x.
+#include "linear_core.glsl"
+#include "panel.glsl"
+#define SQUARES_BINDING 5
+#define COUNTERS_BINDING 6
+#include "squares.glsl"
+DECLARE_LANE_SUMS(N);
+
+layout(set = 0, binding = 3) buffer X { float x_[]; };                             // [width, total_rows]
+layout(set = 0, binding = 4) writeonly buffer OutPanel { float out_panel[]; };     // panel [width, total_rows]
+layout(set = 0, binding = 7) readonly buffer NormWeight { float norm_weight[]; };  // [total_rows]
+layout(set = 0, binding = 8) writeonly buffer Tap { float tap[]; };                // [width, tap_stride]
+// The same, for QUADS.
+layout(set = 0, binding = 9) buffer X4 { vec4 x4[]; };
+layout(set = 0, binding = 10) writeonly buffer OutPanel4 { vec4 out_panel4[]; };
+layout(set = 0, binding = 11) readonly buffer NormWeight4 { vec4 norm_weight4[]; };
+layout(set = 0, binding = 12) writeonly buffer Tap4 { vec4 tap4[]; };
+
+layout(push_constant) uniform Push {
+  uint rows;
+  uint stored_rows;
+  uint cols;
+  uint first_column;
+  uint row_offset;  // of this shard in the whole weight
+  uint total_rows;
+  uint width;
+  uint tile;
+  uint counter;  // index of this dispatch's columns in `finished`
+  uint groups;   // workgroups that write these columns, all shards
+  uint partial_base;
+  uint tap_stride;  // 0: no tap
+  uint tap_offset;
+};
+
+// Four rows of column c from row k of the whole weight on; those from `end` on do not exist.
+void write_quad(uint column, uvec2 place, uint k, uint end, vec4 product) {
+  uint partials = (total_rows + 3u) / 4u;
+  precise float square = 0.0;
+  if (QUADS != 0u) {
+    uint at = (column * total_rows + k) / 4u;
+    precise vec4 x = x4[at] + product;
+    precise vec4 y = x * norm_weight4[k / 4u];
+    x4[at] = x;
+    out_panel4[panel_element(place, k) / 4u] = y;
+    if (tap_stride != 0u) tap4[(column * tap_stride + tap_offset + k) / 4u] = x;
+    [[unroll]] for (uint r = 0u; r < 4u; ++r) square = fma(x[r], x[r], square);
+  } else {
+    [[unroll]] for (uint r = 0u; r < 4u; ++r) {
+      if (k + r < end) {
+        precise float x = x_[column * total_rows + k + r] + product[r];
+        precise float y = x * norm_weight[k + r];
+        x_[column * total_rows + k + r] = x;
+        out_panel[panel_element(place, k + r)] = y;
+        if (tap_stride != 0u) tap[column * tap_stride + tap_offset + k + r] = x;
+        square = fma(x, x, square);
+      }
+    }
+    if (k >= end) return;
+  }
+  squares[partial_base + column * partials + k / 4u] = square;
+}
+
+void write_column(uint c, uint row) {
+  uint column = first_column + c;
+  uvec2 place = panel_column(column, width, tile, total_rows);
+  [[unroll]] for (uint q = 0u; q < R; q += 4u) {
+    vec4 product = vec4(total[q][c], total[q + 1u][c], total[q + 2u][c], total[q + 3u][c]);
+    write_quad(column, place, row_offset + row + q, row_offset + rows, product);
+  }
+}
+
+void main() {
+  LinearShape shape = LinearShape(rows, stored_rows, cols);
+  bool owned;
+  uint row = first_row(shape, owned);
+  multiply(shape, row);
+  if (owned && gl_LocalInvocationID.y == 0u) {
+    [[unroll]] for (uint c = 0u; c < N; ++c) write_column(c, row);
+  }
+  FINISH_SQUARES(N, first_column, counter, groups, partial_base, (total_rows + 3u) / 4u)
+}

@@ -1,0 +1,55 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_scalar_block_layout : require  // std430 in uniform memory: Vulkan 1.2 core
+// variants: f32 WEIGHT=0 TEXEL=0; f16 WEIGHT=1 TEXEL=0; bf16 WEIGHT=2 TEXEL=0; q8_0 WEIGHT=3 TEXEL=0; q4_1 WEIGHT=4 TEXEL=0; f32_texel WEIGHT=0 TEXEL=1; f16_texel WEIGHT=1 TEXEL=1; bf16_texel WEIGHT=2 TEXEL=1; q8_0_texel WEIGHT=3 TEXEL=1; q4_1_texel WEIGHT=4 TEXEL=1
+// out[column, i] = silu(s g_i) * (s u_i) with g, u the even and odd rows of the weight times in[column], s the norm's scale.
+#include "linear_core.glsl"
+#include "panel.glsl"
+
+layout(set = 0, binding = 3) readonly buffer Squares { float sum_of_squares[]; };  // [width]
+layout(set = 0, binding = 4) writeonly buffer OutPanel { float out_panel[]; };     // panel [width, total_rows / 2]
+layout(set = 0, binding = 5) writeonly buffer OutPanel2 { vec2 out_panel2[]; };    // the same, for QUADS
+
+layout(push_constant) uniform Push {
+  uint rows;
+  uint stored_rows;
+  uint cols;
+  uint first_column;
+  uint row_offset;  // of this shard in the whole weight; even
+  uint total_rows;
+  uint width;
+  uint tile;
+  float norm_eps;  // 0: no norm
+};
+
+float gated(float gate, float up, float scale) {
+  precise float g = gate * scale;
+  precise float u = up * scale;
+  precise float silu = g / (1.0 + exp(-g));
+  precise float y = silu * u;
+  return y;
+}
+
+void main() {
+  LinearShape shape = LinearShape(rows, stored_rows, cols);
+  bool owned;
+  uint row = first_row(shape, owned);
+  multiply(shape, row);
+  if (!owned || gl_LocalInvocationID.y != 0u) return;
+  [[unroll]] for (uint c = 0u; c < N; ++c) {
+    uint column = first_column + c;
+    uvec2 place = panel_column(column, width, tile, total_rows / 2u);
+    float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[column], cols, norm_eps) : 1.0;
+    [[unroll]] for (uint r = 0u; r < R; r += 4u) {
+      uint k = (row_offset + row + r) / 2u;
+      vec2 y = vec2(gated(total[r][c], total[r + 1u][c], scale), gated(total[r + 2u][c], total[r + 3u][c], scale));
+      if (QUADS != 0u) {
+        out_panel2[panel_element(place, k) / 2u] = y;
+      } else {
+        if (row + r < rows) out_panel[panel_element(place, k)] = y.x;
+        if (row + r + 2u < rows) out_panel[panel_element(place, k + 1u)] = y.y;
+      }
+    }
+  }
+}

@@ -1,0 +1,121 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// variants: f32 CACHE=0; f16 CACHE=1
+// One workgroup per (head, row): norm and rotation of a q or k head, plain copy of a v head. An invocation owns quads of
+// elements: 4t ... 4t+3 when pairs are (2i, 2i+1), else 2t, 2t+1 and the two half a head further; either way two pairs,
+// and whole words of an f16 cache.
+#include "rows.glsl"
+#include "cache.glsl"
+
+layout(constant_id = 0) const uint LANES = 8;
+layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of 4
+layout(constant_id = 2) const uint INTERLEAVED = 0;
+layout(constant_id = 3) const uint HAS_Q_NORM = 0;
+layout(constant_id = 4) const uint HAS_K_NORM = 0;
+layout(local_size_x_id = 0) in;
+
+layout(set = 0, binding = 0) readonly buffer Qkv { float qkv[]; };            // [width, (heads + 2 kv_heads) * HEAD_DIM]
+layout(set = 0, binding = 1) readonly buffer Rows { Row rows_[]; };           // [width]
+layout(set = 0, binding = 2) readonly buffer Rotation { vec2 rotation[]; };   // [context, HEAD_DIM / 2]: cos, sin
+layout(set = 0, binding = 3) readonly buffer QNorm { float q_norm[]; };       // [HEAD_DIM]
+layout(set = 0, binding = 4) readonly buffer KNorm { float k_norm[]; };       // [HEAD_DIM]
+layout(set = 0, binding = 5) writeonly buffer Q { float q_[]; };              // [width, heads * HEAD_DIM]
+layout(set = 0, binding = 6) writeonly buffer K { uint k_[]; };               // [slots, kv_heads, HEAD_DIM] of the cache's type
+layout(set = 0, binding = 7) writeonly buffer V { uint v_[]; };
+
+layout(push_constant) uniform Push {
+  uint heads;
+  uint kv_heads;
+  float norm_eps;
+};
+
+const uint QUADS = HEAD_DIM / 4u;
+const uint NORM_LANES = 16u;  // fixed, so that a device's choice of LANES does not change the sum
+shared float lane_sums[NORM_LANES];
+
+// Element indexes of quad t: first pair (x, y), second pair (z, w).
+uvec4 quad(uint t) {
+  if (INTERLEAVED != 0u) return uvec4(4u * t, 4u * t + 1u, 4u * t + 2u, 4u * t + 3u);
+  return uvec4(2u * t, 2u * t + HEAD_DIM / 2u, 2u * t + 1u, 2u * t + 1u + HEAD_DIM / 2u);
+}
+
+void store_pair(bool value, uint element, float a, float b) {  // elements element, element + 1
+#if CACHE == 1
+  uint word = pack_halves(a, b);
+  if (value) v_[element / 2u] = word; else k_[element / 2u] = word;
+#else
+  if (value) {
+    v_[element] = floatBitsToUint(a);
+    v_[element + 1u] = floatBitsToUint(b);
+  } else {
+    k_[element] = floatBitsToUint(a);
+    k_[element + 1u] = floatBitsToUint(b);
+  }
+#endif
+}
+
+void store_quad(bool value, uint base, uint t, vec4 x) {  // x in the order of quad(t)
+  if (INTERLEAVED != 0u) {
+    store_pair(value, base + 4u * t, x.x, x.y);
+    store_pair(value, base + 4u * t + 2u, x.z, x.w);
+  } else {
+    store_pair(value, base + 2u * t, x.x, x.z);
+    store_pair(value, base + 2u * t + HEAD_DIM / 2u, x.y, x.w);
+  }
+}
+
+// 1 / sqrt(mean of squares + eps) of the head at `base`.
+float head_scale(uint base) {
+  for (uint lane = gl_LocalInvocationID.x; lane < NORM_LANES; lane += LANES) {
+    precise float sum = 0.0;
+    for (uint i = lane; i < HEAD_DIM; i += NORM_LANES) sum = fma(qkv[base + i], qkv[base + i], sum);
+    lane_sums[lane] = sum;
+  }
+  barrier();
+  precise float all = 0.0;
+  for (uint l = 0u; l < NORM_LANES; ++l) all = all + lane_sums[l];
+  precise float mean = all / float(HEAD_DIM) + norm_eps;
+  return inversesqrt(mean);
+}
+
+void main() {
+  uint head = gl_WorkGroupID.x;
+  uint w = gl_WorkGroupID.y;
+  Row row = rows_[w];
+  uint base = (w * (heads + 2u * kv_heads) + head) * HEAD_DIM;
+  bool is_q = head < heads;
+  bool is_v = head >= heads + kv_heads;
+  float scale = 1.0;
+  bool has_norm = is_q ? HAS_Q_NORM != 0u : !is_v && HAS_K_NORM != 0u;
+  if (has_norm) scale = head_scale(base);
+  uint slot_base = (row.slot * kv_heads + (is_v ? head - heads - kv_heads : head - heads)) * HEAD_DIM;
+  for (uint t = gl_LocalInvocationID.x; t < QUADS; t += LANES) {
+    uvec4 i = quad(t);
+    vec4 x = vec4(qkv[base + i.x], qkv[base + i.y], qkv[base + i.z], qkv[base + i.w]);
+    if (is_v) {
+      store_quad(true, slot_base, t, x);
+      continue;
+    }
+    if (has_norm) {
+      vec4 n = is_q ? vec4(q_norm[i.x], q_norm[i.y], q_norm[i.z], q_norm[i.w])
+                    : vec4(k_norm[i.x], k_norm[i.y], k_norm[i.z], k_norm[i.w]);
+      precise vec4 scaled = x * scale;
+      precise vec4 normed = scaled * n;
+      x = normed;
+    }
+    vec2 a = rotation[row.position * (HEAD_DIM / 2u) + 2u * t];
+    vec2 b = rotation[row.position * (HEAD_DIM / 2u) + 2u * t + 1u];
+    precise vec4 far = vec4(-x.y * a.y, x.x * a.y, -x.w * b.y, x.z * b.y);
+    precise vec4 turned = vec4(fma(x.x, a.x, far.x), fma(x.y, a.x, far.y), fma(x.z, b.x, far.z), fma(x.w, b.x, far.w));
+    if (is_q) {
+      uint to = (w * heads + head) * HEAD_DIM;
+      q_[to + i.x] = turned.x;
+      q_[to + i.y] = turned.y;
+      q_[to + i.z] = turned.z;
+      q_[to + i.w] = turned.w;
+    } else {
+      store_quad(false, slot_base, t, turned);
+    }
+  }
+}

@@ -1,0 +1,32 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// out[i] = in[index[i]]: values and sums of squares. Grid: (cols / 64, count).
+#include "panel.glsl"
+
+layout(local_size_x = 64) in;
+
+layout(set = 0, binding = 0) readonly buffer In { float in_panel[]; };        // panel [width, cols]
+layout(set = 0, binding = 1) readonly buffer InSquares { float in_squares[]; };
+layout(set = 0, binding = 2) readonly buffer Index { uint index[]; };         // [count]
+layout(set = 0, binding = 3) writeonly buffer Out { float out_panel[]; };     // panel [count, cols]
+layout(set = 0, binding = 4) writeonly buffer OutSquares { float out_squares[]; };
+
+layout(push_constant) uniform Push {
+  uint cols;
+  uint width;
+  uint tile;
+  uint count;
+  uint out_tile;
+};
+
+void main() {
+  uint k = gl_GlobalInvocationID.x;
+  uint i = gl_WorkGroupID.y;
+  uint from = index[i];
+  if (k == 0u) out_squares[i] = in_squares[from];
+  if (k < cols) {
+    uvec2 source = panel_column(from, width, tile, cols);
+    uvec2 target = panel_column(i, count, out_tile, cols);
+    out_panel[panel_element(target, k)] = in_panel[panel_element(source, k)];
+  }
+}

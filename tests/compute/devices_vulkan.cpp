@@ -1,0 +1,48 @@
+// The Vulkan device of the driver that ctest chose. Any message of the validation layers fails the run.
+
+#include <gtest/gtest.h>
+
+#include "engine/vulkan/vulkan_device.h"
+#include "tests/compute/devices.h"
+#include "tests/reference/reference_device.h"
+
+namespace canopy::test {
+
+Device& oracle() {
+  static const std::unique_ptr<Device> device = make_reference_device();
+  return *device;
+}
+
+namespace {
+
+// A software device compiles for seconds for a tile of 32 columns; what differs between widths shows with fewer.
+VulkanDeviceOptions narrow_tiles() {
+  VulkanDeviceOptions options;
+  options.max_tile = 6;
+  return options;
+}
+
+}  // namespace
+
+const std::vector<NamedDevice>& devices_under_test() {
+  static const std::unique_ptr<Device> device = open_vulkan_device(narrow_tiles());
+  static const std::vector<NamedDevice> devices{{"Vulkan", device.get()}};
+  return devices;
+}
+
+namespace {
+
+class NoValidationMessages : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    for (const auto& message : validation_messages(*devices_under_test().front().device)) {
+      ADD_FAILURE() << message.id << ": " << message.text;
+    }
+  }
+};
+
+const auto* const registered = ::testing::AddGlobalTestEnvironment(new NoValidationMessages);
+
+}  // namespace
+
+}  // namespace canopy::test
