@@ -38,11 +38,11 @@ void main() {
 #if HAS_SCALES
     uint scale = fetch_scale((k0 / 32u) * stored_rows + row);
 #endif
-    for (uint j = 0u; j < 4u; ++j) {
-      [[unroll]] for (uint i = 0u; i < PER_WORD; ++i) {
-        uint k = k0 + j * PER_WORD + i;
+    [[unroll]] for (uint q = 0u; q < QUADS_PER_UNIT; ++q) {
+      [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+        uint k = k0 + 4u * q + i;
         if (k < cols) {
-          precise float x = decode(unit.x, i);
+          precise float x = decode(unit, q, i);
 #if WEIGHT == 4
           vec2 d = unpackHalf2x16(scale);
           x = fma(d.x, x, d.y);
@@ -55,7 +55,6 @@ void main() {
           sum = fma(x, x, sum);
         }
       }
-      unit = unit.yzwx;
     }
   }
   lane_sums[lane] = sum;

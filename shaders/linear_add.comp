@@ -1,7 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_scalar_block_layout : require  // std430 in uniform memory: Vulkan 1.2 core
 // variants: f32 WEIGHT=0 TEXEL=0; f16 WEIGHT=1 TEXEL=0; bf16 WEIGHT=2 TEXEL=0; q8_0 WEIGHT=3 TEXEL=0; q4_1 WEIGHT=4 TEXEL=0; f32_texel WEIGHT=0 TEXEL=1; f16_texel WEIGHT=1 TEXEL=1; bf16_texel WEIGHT=2 TEXEL=1; q8_0_texel WEIGHT=3 TEXEL=1; q4_1_texel WEIGHT=4 TEXEL=1
 // x[column, row] += sum over k of weight[row, k] * in[column, k]; out = x * norm_weight, with sums of squares of x;
 // tap[column, tap_offset + row] = x.
@@ -27,6 +26,7 @@ layout(push_constant) uniform Push {
   uint stored_rows;
   uint cols;
   uint first_column;
+  uint first_quad;  // of the tile in a texel buffer of activations
   uint row_offset;  // of this shard in the whole weight
   uint total_rows;
   uint width;
@@ -76,7 +76,7 @@ void write_column(uint c, uint row) {
 }
 
 void main() {
-  LinearShape shape = LinearShape(rows, stored_rows, cols);
+  LinearShape shape = LinearShape(rows, stored_rows, cols, first_quad);
   bool owned;
   uint row = first_row(shape, owned);
   multiply(shape, row);

@@ -9,8 +9,7 @@ layout(constant_id = 0) const uint N = 1;         // columns of this tile, 1 ...
 layout(constant_id = 1) const uint R = 4;         // rows of an invocation, a multiple of 4 that divides 16
 layout(constant_id = 2) const uint LANES = 8;     // invocations along the rows
 layout(constant_id = 3) const uint SPLIT = 1;     // segments worked on at once
-layout(constant_id = 4) const uint WORDS = 4;     // unrolled words of a unit: 1 or 4
-layout(constant_id = 5) const uint ELEMENTS = 1;  // unrolled elements of a word, divides PER_WORD
+layout(constant_id = 4) const uint UNROLL = 1;    // 1: a unit's quads are unrolled; 0: they are a loop
 layout(constant_id = 6) const uint RAGGED = 0;    // 1 when cols is no multiple of 32
 layout(constant_id = 7) const uint QUADS = 0;     // 1: rows, strides and offsets are multiples of 4, rows one of R
 layout(local_size_x_id = 2, local_size_y_id = 3) in;
@@ -18,17 +17,25 @@ layout(local_size_x_id = 2, local_size_y_id = 3) in;
 #include "weights.glsl"
 
 const uint SEGMENT = 256u;
-const uint UNIFORM_FLOATS = 16384u;  // 64 KiB, what Vulkan devices allow in practice
-const uint ACTIVATION_BINDINGS = 8u;
 
-// Reading activations from uniform memory is one scalar load on AMD, a constant-cache broadcast on NVIDIA and the fastest
-// load of software devices.
-layout(std430, set = 0, binding = 2) uniform Activations { float x[UNIFORM_FLOATS]; } activations[ACTIVATION_BINDINGS];
+// Activations are read in quads: element k ... k+3 of one column (panel.glsl), at an index all invocations share.
+#if TEXEL
+// llvmpipe: about 11 instructions an activation, a third of what a uniform buffer costs inside a loop.
+layout(set = 0, binding = 2) uniform usamplerBuffer activations;
+vec4 fetch_activations(uint binding, uint i) { return uintBitsToFloat(texelFetch(activations, int(i))); }
+#else
+// Uniform memory: one scalar load on AMD, a constant-cache broadcast on NVIDIA. 64 KiB a binding.
+const uint UNIFORM_QUADS = 4096u;
+const uint ACTIVATION_BINDINGS = 8u;
+layout(set = 0, binding = 2) uniform Activations { vec4 x[UNIFORM_QUADS]; } activations[ACTIVATION_BINDINGS];
+vec4 fetch_activations(uint binding, uint i) { return activations[binding].x[i]; }
+#endif
 
 struct LinearShape {
   uint rows;         // of the weight (shard)
   uint stored_rows;  // padded
   uint cols;
+  uint first_quad;  // of the tile, where activations are one texel buffer
 };
 
 // Globals may not be `precise` (glslang makes locals of them); fma() cannot be contracted further, and each plain sum goes
@@ -51,74 +58,64 @@ float sum_[N];
 #define INNER part
 #endif
 
-// The shape of the code below is for compilers that keep a loop of one iteration (llvmpipe does, at twice the run time):
-// where a count is 1 there is no loop.
-
-// Float offset of the activations of element k of a block, column 0 (panel.glsl); `k_end` is the number of elements
-// there are. Weights beyond it are 0, but what lies there need not be finite.
-uint activation_offset(uint k, uint k_end) {
-  if (RAGGED != 0u) k = min(k, k_end - 1u);
-  return (k >> 2) * 4u * N + (k & 3u);
-}
-
-// COUNT elements of one word of each row, from element k of a block on; `block`: where the block's activations start.
-void add_elements(uint word[R], const uint COUNT, uint binding, uint block, uint k, uint k_end) {
-  // Words hold 1, 2, 4 or 8 elements and so never straddle a quad but whole: one offset serves up to four.
-  uint at = block + activation_offset(k, k_end);
-  [[unroll]] for (uint i = 0u; i < COUNT; ++i) {
-    uint element = RAGGED != 0u ? block + activation_offset(k + i, k_end) : at + (i / 4u) * 4u * N + i % 4u;
+// Quad q of the unit of each row, times the activations from quad `at` on; `k_end`: columns left from this quad on.
+void add_quad(uvec4 unit[R], const uint q, uint binding, uint at, uint k_end) {
+  vec4 x[N];
+  [[unroll]] for (uint c = 0u; c < N; ++c) {
+    x[c] = fetch_activations(binding, at + c);
+    if (RAGGED != 0u) {  // the weights there are 0, but what lies in the panel need not be finite
+      [[unroll]] for (uint i = 0u; i < 4u; ++i) x[c][i] = i < k_end ? x[c][i] : 0.0;
+    }
+  }
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     [[unroll]] for (uint c = 0u; c < N; ++c) {
-      float a = activations[binding].x[element + 4u * c];
 #if WEIGHT == 4
-      precise float sum = sum_[c] + a;
+      precise float sum = sum_[c] + x[c][i];
       sum_[c] = sum;
 #endif
-      [[unroll]] for (uint r = 0u; r < R; ++r) INNER[r][c] = fma(decode(word[r], i), a, INNER[r][c]);
+      [[unroll]] for (uint r = 0u; r < R; ++r) INNER[r][c] = fma(decode(unit[r], q, i), x[c][i], INNER[r][c]);
     }
   }
 }
 
-void add_word(uint word[R], uint binding, uint block, uint k, uint k_end) {
-  if (ELEMENTS == PER_WORD) {
-    add_elements(word, PER_WORD, binding, block, k, k_end);
+uint left_after(uint k_end, uint k) { return k_end > k ? k_end - k : 0u; }
+
+// One unit of each row. There is no loop where a count is 1: llvmpipe keeps such loops, at twice the run time.
+void add_unit(uint first, uint binding, uint at, uint k_end) {
+  uvec4 unit[R];
+  [[unroll]] for (uint r = 0u; r < R; ++r) unit[r] = fetch_unit(first + r);
+  if (UNROLL != 0u || QUADS_PER_UNIT == 1u) {
+    [[unroll]] for (uint q = 0u; q < QUADS_PER_UNIT; ++q) {
+      add_quad(unit, q, binding, at + q * N, left_after(k_end, 4u * q));
+    }
     return;
   }
-#if WEIGHT != 0
-  for (uint i = 0u; i < PER_WORD; i += ELEMENTS) {
-    add_elements(word, ELEMENTS, binding, block, k, k_end);
-    [[unroll]] for (uint r = 0u; r < R; ++r) word[r] >>= ELEMENTS * (32u / PER_WORD);
-    k += ELEMENTS;
+  // The quad at hand is always quad 0: units are turned under it.
+#if WEIGHT == 4
+  for (uint h = 0u; h < 2u; ++h) {
+#endif
+    for (uint q = 0u; q < min(QUADS_PER_UNIT, 4u); ++q) {
+      add_quad(unit, 0u, binding, at, k_end);
+      [[unroll]] for (uint r = 0u; r < R; ++r) unit[r] = QUADS_PER_UNIT == 2u ? unit[r].zwxy : unit[r].yzwx;
+      at += N;
+      k_end = left_after(k_end, 4u);
+    }
+#if WEIGHT == 4
+    [[unroll]] for (uint r = 0u; r < R; ++r) unit[r] >>= 16;
   }
 #endif
 }
 
-void add_unit(uint unit, uint binding, uint block, uint k, uint k_end) {
-  uvec4 w[R];
-  uint word[R];
-  [[unroll]] for (uint r = 0u; r < R; ++r) w[r] = fetch_unit(unit + r);
-  if (WORDS == 4u) {
-    [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-      [[unroll]] for (uint r = 0u; r < R; ++r) word[r] = w[r][j];
-      add_word(word, binding, block, k + j * PER_WORD, k_end);
-    }
-    return;
-  }
-  for (uint j = 0u; j < 4u; ++j) {
-    [[unroll]] for (uint r = 0u; r < R; ++r) word[r] = w[r].x;
-    add_word(word, binding, block, k, k_end);
-    [[unroll]] for (uint r = 0u; r < R; ++r) w[r] = w[r].yzwx;
-    k += PER_WORD;
-  }
-}
-
-// One block of 32: unit index of row 0, uniform binding and offset of the block's activations, elements it has.
-void add_block(uint unit, uint stored_rows, uint binding, uint block, uint k_end) {
+// One block of 32: unit index of row 0, binding and first quad of the block's activations, columns from here on.
+void add_block(uint unit, uint stored_rows, uint binding, uint at, uint k_end) {
 #if WEIGHT == 4
-  add_unit(unit, binding, block, 0u, k_end);
+  add_unit(unit, binding, at, k_end);
 #else
   for (uint u = 0u; u < UNITS_PER_BLOCK; ++u) {
-    add_unit(unit, binding, block, u * PER_UNIT, k_end);
+    add_unit(unit, binding, at, k_end);
     unit += stored_rows;
+    at += QUADS_PER_UNIT * N;
+    k_end = left_after(k_end, PER_UNIT);
   }
 #endif
 }
@@ -131,9 +128,14 @@ void clear_part() {
 
 // part = segment s of the rows from `row` on.
 void add_segment(LinearShape shape, uint row, uint s) {
-  uint per_binding = UNIFORM_FLOATS / (SEGMENT * N);
+#if TEXEL
+  uint binding = 0u;
+  uint at = shape.first_quad + s * (SEGMENT / 4u) * N;
+#else
+  uint per_binding = UNIFORM_QUADS / (SEGMENT / 4u * N);
   uint binding = s / per_binding;
-  uint at = (s % per_binding) * SEGMENT * N;
+  uint at = (s % per_binding) * (SEGMENT / 4u) * N;
+#endif
   uint block = s * (SEGMENT / 32u);
   uint last = min(block + SEGMENT / 32u, (shape.cols + 31u) / 32u);
   clear_part();
@@ -162,7 +164,7 @@ void add_segment(LinearShape shape, uint row, uint s) {
     add_block(block * UNITS_PER_BLOCK * shape.stored_rows + row, shape.stored_rows, binding, at,
               shape.cols - block * 32u);
 #endif
-    at += 32u * N;
+    at += 8u * N;
     ++block;
   }
 }

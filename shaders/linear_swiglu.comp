@@ -1,7 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_scalar_block_layout : require  // std430 in uniform memory: Vulkan 1.2 core
 // variants: f32 WEIGHT=0 TEXEL=0; f16 WEIGHT=1 TEXEL=0; bf16 WEIGHT=2 TEXEL=0; q8_0 WEIGHT=3 TEXEL=0; q4_1 WEIGHT=4 TEXEL=0; f32_texel WEIGHT=0 TEXEL=1; f16_texel WEIGHT=1 TEXEL=1; bf16_texel WEIGHT=2 TEXEL=1; q8_0_texel WEIGHT=3 TEXEL=1; q4_1_texel WEIGHT=4 TEXEL=1
 // out[column, i] = silu(s g_i) * (s u_i) with g, u the even and odd rows of the weight times in[column], s the norm's scale.
 #include "linear_core.glsl"
@@ -16,6 +15,7 @@ layout(push_constant) uniform Push {
   uint stored_rows;
   uint cols;
   uint first_column;
+  uint first_quad;  // of the tile in a texel buffer of activations
   uint row_offset;  // of this shard in the whole weight; even
   uint total_rows;
   uint width;
@@ -32,7 +32,7 @@ float gated(float gate, float up, float scale) {
 }
 
 void main() {
-  LinearShape shape = LinearShape(rows, stored_rows, cols);
+  LinearShape shape = LinearShape(rows, stored_rows, cols, first_quad);
   bool owned;
   uint row = first_row(shape, owned);
   multiply(shape, row);

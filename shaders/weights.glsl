@@ -5,16 +5,19 @@
 // WEIGHT: 0 f32, 1 f16, 2 bf16, 3 q8_0, 4 q4_1.   TEXEL: fetch through a texel buffer instead of a storage buffer
 // (software devices gather texels far faster; kernels.md section 6 has the figures).
 
+// A unit holds QUADS_PER_UNIT quads of four consecutive columns. Quad q of a q4_1 unit is in word q mod 4, in its low
+// half for q < 4 and its high half otherwise; q8_0 has a quad to a word, f16 and bf16 one to two words, f32 one to four.
+
 #if WEIGHT == 0
-#define PER_WORD 1u
+#define QUADS_PER_UNIT 1u
 #elif WEIGHT == 1 || WEIGHT == 2
-#define PER_WORD 2u
+#define QUADS_PER_UNIT 2u
 #elif WEIGHT == 3
-#define PER_WORD 4u
+#define QUADS_PER_UNIT 4u
 #else
-#define PER_WORD 8u
+#define QUADS_PER_UNIT 8u
 #endif
-#define PER_UNIT (4u * PER_WORD)
+#define PER_UNIT (4u * QUADS_PER_UNIT)
 #define UNITS_PER_BLOCK (32u / PER_UNIT)
 #define HAS_SCALES (WEIGHT >= 3)
 
@@ -30,17 +33,19 @@ uvec4 fetch_unit(uint i) { return weight_units[i]; }
 uint fetch_scale(uint i) { return weight_scales[i]; }
 #endif
 
-// Element i (below PER_WORD) of a word, before its block's scale.
-float decode(uint word, uint i) {
+// Element i (below 4) of quad q of a unit, before its block's scale.
+float decode(uvec4 unit, uint q, uint i) {
 #if WEIGHT == 0
-  return uintBitsToFloat(word);
+  return uintBitsToFloat(unit[i]);
 #elif WEIGHT == 1
-  return i == 0u ? unpackHalf2x16(word).x : unpackHalf2x16(word).y;
+  uint word = unit[2u * q + i / 2u];
+  return i % 2u == 0u ? unpackHalf2x16(word).x : unpackHalf2x16(word).y;
 #elif WEIGHT == 2
-  return uintBitsToFloat(i == 0u ? word << 16 : word & 0xFFFF0000u);
+  uint word = unit[2u * q + i / 2u];
+  return uintBitsToFloat(i % 2u == 0u ? word << 16 : word & 0xFFFF0000u);
 #elif WEIGHT == 3
-  return float(int(word << (24u - 8u * i)) >> 24);
+  return float(int(unit[q] << (24u - 8u * i)) >> 24);
 #else
-  return float((word >> (4u * i)) & 15u);
+  return float((unit[q % 4u] >> (16u * (q / 4u) + 4u * i)) & 15u);
 #endif
 }

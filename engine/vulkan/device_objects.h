@@ -28,9 +28,10 @@ class VulkanPanel : public canopy::Panel {
   uint32_t partials() const { return (cols() + 3) / 4; }
   uint32_t partial_base() const { return max_width(); }
 
-  Buffer values;    // see panel_layout.h
-  Buffer squares;   // [max_width] totals, [max_width, partials] partial sums
-  Buffer counters;  // uint32 [max_width], 0 between uses
+  Buffer values;      // see panel_layout.h
+  BufferView texels;  // of four words; empty where uniform bindings are used
+  Buffer squares;     // [max_width] totals, [max_width, partials] partial sums
+  Buffer counters;    // uint32 [max_width], 0 between uses
 };
 
 class VulkanKv : public canopy::KvLayer {

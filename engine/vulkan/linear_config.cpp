@@ -8,6 +8,7 @@
 
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
+#include "engine/vulkan/weight_layout.h"
 
 namespace canopy::vk {
 
@@ -18,29 +19,13 @@ constexpr uint32_t kMaxBody = 512;  // unrolled multiply-adds
 
 }  // namespace
 
-uint32_t elements_per_word(WeightType type) {
-  switch (type) {
-    case WeightType::f32: return 1;
-    case WeightType::f16:
-    case WeightType::bf16: return 2;
-    case WeightType::q8_0: return 4;
-    case WeightType::q4_1: return 8;
-  }
-  return 1;
-}
-
 KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32_t n, bool ragged, bool quads) {
-  const uint32_t per_word = elements_per_word(type);
-  uint32_t words = 4;
-  uint32_t elements = per_word;
-  if (words * elements * n * config.rows > kMaxBody) words = 1;
-  while (elements > 1 && words * elements * n * config.rows > kMaxBody) elements /= 2;
+  const bool unroll = columns_per_unit(type) * n * config.rows <= kMaxBody;
   return {{{0, n},
            {1, config.rows},
            {2, config.lanes},
            {3, config.split},
-           {4, words},
-           {5, elements},
+           {4, unroll ? 1u : 0u},
            {6, ragged ? 1u : 0u},
            {7, quads ? 1u : 0u}},
           0};

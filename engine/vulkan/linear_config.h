@@ -21,9 +21,6 @@ struct LinearConfig {
   auto operator<=>(const LinearConfig&) const = default;
 };
 
-/// Weight elements of one 32-bit word.
-uint32_t elements_per_word(WeightType type);
-
 /// Specialisation for a tile of n columns. How far loops are unrolled follows from n and the rows: bodies of a few
 /// hundred multiply-adds run fastest on software devices (instruction caches) and keep compile times low.
 /// quads: rows, strides and offsets are multiples of 4, and rows one of config.rows.

@@ -16,13 +16,13 @@ constexpr uint64_t kSmallWeight = 128 * 1024;  // elements: below, compiling can
 constexpr int kRepeats = 5;
 
 struct Push {
-  uint32_t rows, stored_rows, cols, first_column, stride, offset;
+  uint32_t rows, stored_rows, cols, first_column, first_quad, stride, offset;
   float norm_eps;
 };
 
 // Best wall time of one product over the weight's first shard, in seconds.
 double time_candidate(DeviceState& state, const VulkanWeight& weight, uint32_t columns, const LinearConfig& config,
-                      const Buffer& activations, const Buffer& out) {
+                      const Buffer& activations, const BufferView& texels, const Buffer& out) {
   Context& context = *state.context;
   const WeightShard& shard = weight.shards.front();
   const PanelLayout layout{columns, weight.cols(), columns};
@@ -31,11 +31,11 @@ double time_candidate(DeviceState& state, const VulkanWeight& weight, uint32_t c
       linear_options(config, weight.type(), columns, weight.cols() % 32 != 0, shard.layout.rows % config.rows == 0));
   std::vector<Binding> bindings;
   bind_weight(bindings, shard, state);
-  bind_activations(bindings, activations, layout, 0);
+  bind_activations(bindings, activations, texels, layout, 0);
   bindings.emplace_back(state.dummy);
   bindings.emplace_back(out);
   bindings.emplace_back(out);
-  const Push push{shard.layout.rows, shard.layout.stored_rows, weight.cols(), 0, shard.layout.rows, 0, 0.0f};
+  const Push push{shard.layout.rows, shard.layout.stored_rows, weight.cols(), 0, 0, shard.layout.rows, 0, 0.0f};
   CommandList list(context, {"tuning", 0});
   list.bind(kernel, bindings, bytes_of(push));
   list.dispatch((shard.layout.rows + config.lanes * config.rows - 1) / (config.lanes * config.rows));
@@ -55,6 +55,8 @@ LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const Linea
   Context& context = *state.context;
   const Buffer activations =
       context.create_buffer(BufferKind::device, panel_buffer_bytes(columns, weight.cols(), columns), "tuning input");
+  const BufferView texels =
+      state.texel_fetch ? context.create_view(activations, 0, activations.bytes() / 16 * 16, 4) : BufferView();
   const std::vector<std::byte> zeros(activations.bytes());
   context.upload(activations, 0, zeros);
   const Buffer out = context.create_buffer(BufferKind::device,
@@ -63,7 +65,7 @@ LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const Linea
   LinearConfig best = candidates.front();
   double best_time = std::numeric_limits<double>::max();
   for (const LinearConfig& candidate : candidates) {
-    const double time = time_candidate(state, weight, columns, candidate, activations, out);
+    const double time = time_candidate(state, weight, columns, candidate, activations, texels, out);
     if (time < best_time) {
       best_time = time;
       best = candidate;

@@ -11,23 +11,28 @@ namespace canopy::vk {
 namespace {
 
 struct LinearPush {
-  uint32_t rows, stored_rows, cols, first_column, stride, offset;
+  uint32_t rows, stored_rows, cols, first_column, first_quad, stride, offset;
   float norm_eps;
 };
 
 struct LinearAddPush {
-  uint32_t rows, stored_rows, cols, first_column, row_offset, total_rows, width, tile, counter, groups, partial_base,
-      tap_stride, tap_offset;
+  uint32_t rows, stored_rows, cols, first_column, first_quad, row_offset, total_rows, width, tile, counter, groups,
+      partial_base, tap_stride, tap_offset;
 };
 
 struct LinearSwigluPush {
-  uint32_t rows, stored_rows, cols, first_column, row_offset, total_rows, width, tile;
+  uint32_t rows, stored_rows, cols, first_column, first_quad, row_offset, total_rows, width, tile;
   float norm_eps;
 };
 
 uint32_t group_count(const WeightShard& shard, const LinearConfig& config) {
   const uint32_t rows = config.lanes * config.rows;
   return (shard.layout.rows + rows - 1) / rows;
+}
+
+// First quad of tile t in a panel.
+uint32_t first_quad(const PanelLayout& layout, uint32_t t) {
+  return static_cast<uint32_t>(t * layout.tile_stride() / 4);
 }
 
 double flops_of(const canopy::Weight& weight, uint32_t width) {
@@ -70,14 +75,18 @@ void VulkanRecorder::linear(const LinearArgs& args) {
     for (const WeightShard& shard : weight.shards) {
       std::vector<Binding> bindings;
       bind_weight(bindings, shard, state_);
-      bind_activations(bindings, in.values, layout, t);
+      bind_activations(bindings, in.values, in.texels, layout, t);
       bindings.push_back(words(in.squares, args.width, "The sums of squares of linear"));
       bindings.push_back(words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + weight.rows(),
                                "The output of linear"));
       bindings.push_back(bindings.back());
-      const LinearPush push{shard.layout.rows, shard.layout.stored_rows,
-                            weight.cols(),     t * layout.tile,
-                            args.stride,       args.offset + shard.layout.first_row,
+      const LinearPush push{shard.layout.rows,
+                            shard.layout.stored_rows,
+                            weight.cols(),
+                            t * layout.tile,
+                            first_quad(layout, t),
+                            args.stride,
+                            args.offset + shard.layout.first_row,
                             args.norm_eps};
       list.bind(kernel, bindings, bytes_of(push));
       list.dispatch(group_count(shard, config));
@@ -104,7 +113,7 @@ void VulkanRecorder::linear_add(const LinearAddArgs& args) {
     for (const WeightShard& shard : weight.shards) {
       std::vector<Binding> bindings;
       bind_weight(bindings, shard, state_);
-      bind_activations(bindings, in.values, layout, t);
+      bind_activations(bindings, in.values, in.texels, layout, t);
       bindings.push_back(words(*args.x, uint64_t{args.width} * weight.rows(), "The residual stream of linear_add"));
       bindings.emplace_back(out.values);
       bindings.emplace_back(out.squares);
@@ -115,13 +124,13 @@ void VulkanRecorder::linear_add(const LinearAddArgs& args) {
                                      uint64_t{args.width - 1} * args.tap_stride + args.tap_offset + weight.rows(),
                                      "The tap of linear_add")
                              : Binding(state_.dummy));
-      for (size_t i : {size_t{0}, size_t{1}, size_t{4}, size_t{5}}) {  // x, out, norm, tap once more, as quads
-        bindings.push_back(bindings[2 + kUniformBindings + i]);
-      }
+      for (size_t i : {6u, 6u, 4u, 4u})
+        bindings.push_back(bindings[bindings.size() - i]);  // x, out, norm, tap as quads
       const LinearAddPush push{shard.layout.rows,
                                shard.layout.stored_rows,
                                weight.cols(),
                                t * layout.tile,
+                               first_quad(layout, t),
                                shard.layout.first_row,
                                weight.rows(),
                                args.width,
@@ -157,13 +166,15 @@ void VulkanRecorder::linear_swiglu(const LinearSwigluArgs& args) {
     for (const WeightShard& shard : weight.shards) {
       std::vector<Binding> bindings;
       bind_weight(bindings, shard, state_);
-      bind_activations(bindings, in.values, layout, t);
+      bind_activations(bindings, in.values, in.texels, layout, t);
       bindings.push_back(words(in.squares, args.width, "The sums of squares of linear_swiglu"));
       bindings.emplace_back(out.values);
       bindings.push_back(bindings.back());
-      const LinearSwigluPush push{shard.layout.rows, shard.layout.stored_rows, weight.cols(),
-                                  t * layout.tile,   shard.layout.first_row,   weight.rows(),
-                                  args.width,        out_layout.tile,          args.norm_eps};
+      const LinearSwigluPush push{shard.layout.rows,     shard.layout.stored_rows,
+                                  weight.cols(),         t * layout.tile,
+                                  first_quad(layout, t), shard.layout.first_row,
+                                  weight.rows(),         args.width,
+                                  out_layout.tile,       args.norm_eps};
       list.bind(kernel, bindings, bytes_of(push));
       list.dispatch(group_count(shard, config));
     }

@@ -41,7 +41,12 @@ Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what) {
   return words(buffer_of(buffer), count, what);
 }
 
-void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const PanelLayout& layout, uint32_t t) {
+void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,
+                      const PanelLayout& layout, uint32_t t) {
+  if (texels) {
+    bindings.emplace_back(texels);
+    return;
+  }
   const uint64_t base = t * layout.tile_stride() * 4;
   const uint32_t per_binding = segments_per_binding(layout.columns(t));
   const uint32_t segments = (layout.cols + kSegment - 1) / kSegment;

@@ -50,8 +50,9 @@ void require_width(uint32_t width, const canopy::Panel& panel, const char* op);
 /// Bytes from the start of a buffer, checked against its size.
 Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what);
 Binding words(const Buffer& buffer, uint64_t count, const char* what);
-/// The uniform bindings of tile t: kUniformBindings windows of 64 KiB.
-void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const PanelLayout& layout, uint32_t t);
+/// A panel as the third binding of a matrix product: its texel view, or for tile t kUniformBindings windows of 64 KiB.
+void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,
+                      const PanelLayout& layout, uint32_t t);
 /// The first two bindings of shaders that read a weight.
 void bind_weight(std::vector<Binding>& bindings, const WeightShard& shard, const DeviceState& state);
 

@@ -72,6 +72,10 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   const auto reports = state_.instance->list_devices();
   const vk::DeviceReport& report = reports[vk::select_device(reports, options.selector)];
   vk::ContextOptions context_options = options.context;
+  if (report.type == vk::DeviceType::cpu) {
+    // Software devices compile a kernel when it first runs: seconds, on a busy machine many.
+    context_options.timeout = std::max(context_options.timeout, std::chrono::milliseconds(300'000));
+  }
   if (!options.cache_folder.empty()) {
     context_options.pipeline_cache_file = options.cache_folder / ("pipelines-" + std::to_string(report.index) + ".bin");
   }
@@ -131,6 +135,7 @@ std::unique_ptr<Buffer> VulkanDevice::allocate(uint64_t bytes, std::string_view 
 std::unique_ptr<Panel> VulkanDevice::allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) {
   auto panel = std::make_unique<vk::VulkanPanel>(max_width, cols);
   panel->values = zeroed(vk::panel_buffer_bytes(max_width, cols, state_.max_tile), name);
+  if (state_.texel_fetch) panel->texels = context().create_view(panel->values, 0, panel->values.bytes(), 4);
   panel->squares = zeroed(uint64_t{max_width} * (1 + panel->partials()) * 4, name);
   panel->counters = zeroed(uint64_t{max_width} * 4, name);
   return panel;

@@ -78,15 +78,15 @@ void pack_q8_0(const std::byte* from, uint32_t blocks, const RowTarget& to) {
   }
 }
 
-// f16 scale, f16 minimum, 16 bytes: element j in the low half of byte j, element j + 16 in the high half. Ours: eight
-// consecutive elements to a word, the first lowest.
+// f16 scale, f16 minimum, 16 bytes: element j in the low half of byte j, element j + 16 in the high half. Ours: word w
+// holds elements 4w ... 4w+3 in its low half and 16 + 4w ... in its high half, the first lowest.
 void pack_q4_1(const std::byte* from, uint32_t blocks, const RowTarget& to) {
   for (uint32_t b = 0; b < blocks; ++b, from += 20) {
     std::memcpy(&to.scale(b), from, 4);
     for (uint32_t w = 0; w < 4; ++w) {
       uint32_t word = 0;
       for (uint32_t i = 0; i < 8; ++i) {
-        const uint32_t element = w * 8 + i;
+        const uint32_t element = w * 4 + i % 4 + (i / 4) * 16;
         const uint32_t byte = std::to_integer<uint32_t>(from[4 + element % 16]);
         word |= (element < 16 ? byte & 15u : byte >> 4) << (4 * i);
       }
