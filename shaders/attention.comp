@@ -1,7 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_scalar_block_layout : require  // std430 in uniform memory: Vulkan 1.2 core
 // variants: f32 CACHE=0 TEXEL=0; f16 CACHE=1 TEXEL=0; f32_texel CACHE=0 TEXEL=1; f16_texel CACHE=1 TEXEL=1
 // softmax(scale q . K) V of one row and one group of GROUP query heads that share a K/V head.
 //
@@ -28,21 +27,24 @@ const uint CHUNK = 64u;
 const uint POSITIONS = CHUNK / LANES;
 const uint UNITS = HEAD_DIM / UNIT;
 const uint OWNED_UNITS = (UNITS + LANES - 1u) / LANES;  // of the output, per invocation
-const uint UNIFORM_FLOATS = 16384u;
+const uint UNIFORM_QUADS = 4096u;
 const uint Q_BINDINGS = 8u;
 
 #if TEXEL
 layout(set = 0, binding = 0) uniform usamplerBuffer k_units;
 layout(set = 0, binding = 1) uniform usamplerBuffer v_units;
+layout(set = 0, binding = 2) uniform usamplerBuffer queries;
 uvec4 fetch_k(uint i) { return texelFetch(k_units, int(i)); }
 uvec4 fetch_v(uint i) { return texelFetch(v_units, int(i)); }
+vec4 fetch_q(uint binding, uint i) { return uintBitsToFloat(texelFetch(queries, int(i))); }
 #else
 layout(set = 0, binding = 0) readonly buffer K { uvec4 k_units[]; };  // [slots, kv_heads, UNITS]
 layout(set = 0, binding = 1) readonly buffer V { uvec4 v_units[]; };
 uvec4 fetch_k(uint i) { return k_units[i]; }
 uvec4 fetch_v(uint i) { return v_units[i]; }
+layout(set = 0, binding = 2) uniform Q { vec4 q[UNIFORM_QUADS]; } queries[Q_BINDINGS];  // whole rows in each
+vec4 fetch_q(uint binding, uint i) { return queries[binding].q[i]; }
 #endif
-layout(std430, set = 0, binding = 2) uniform Q { float q[UNIFORM_FLOATS]; } queries[Q_BINDINGS];  // rows of a binding whole
 layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
 layout(set = 0, binding = 5) writeonly buffer OutPanel { vec4 out_panel4[]; };  // panel [width, heads * HEAD_DIM]
@@ -57,8 +59,10 @@ layout(push_constant) uniform Push {
 };
 
 shared float lane_values[GROUP * LANES];
-shared float weights[CHUNK * GROUP];
-shared uint slots[CHUNK];
+// By position of the chunk: the slot's first unit, then the bits of a weight per head. Read whole: software devices pay
+// for shared memory by the access.
+const uint ENTRY_VECTORS = (GROUP + 4u) / 4u;
+shared uvec4 entries[CHUNK * ENTRY_VECTORS];
 
 void decode(uvec4 unit, out float x[UNIT]) {
 #if CACHE == 1
@@ -78,8 +82,7 @@ float out_[OWNED_UNITS][UNIT][GROUP];            // running over chunks
 float chunk_out[OWNED_UNITS][UNIT][GROUP];
 
 // score = q . k of the positions this invocation owns: position base + lane * POSITIONS + p.
-void add_scores(Row row, uint head, uint base, uint count, uint binding, uint at) {
-  uint unit[POSITIONS];
+void add_scores(Row row, uint head, uint base, uint count, uint binding, uint at, out uint unit[POSITIONS]) {
   [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
     uint i = gl_LocalInvocationID.x * POSITIONS + p;
     uint slot = row.slot;
@@ -87,17 +90,18 @@ void add_scores(Row row, uint head, uint base, uint count, uint binding, uint at
       uint position = base + i;
       slot = position < row.prefix ? position : ancestors[row.first_ancestor + position - row.prefix];
     }
-    slots[i] = slot;
     unit[p] = (slot * kv_heads + head) * UNITS;
     [[unroll]] for (uint g = 0u; g < GROUP; ++g) score[p][g] = 0.0;
   }
   for (uint u = 0u; u < UNITS; ++u) {
     float k[POSITIONS][UNIT];
     [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) decode(fetch_k(unit[p] + u), k[p]);
-    [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
+    [[unroll]] for (uint d = 0u; d < UNIT; d += 4u) {
       [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
-        float q = queries[binding].q[at + g * HEAD_DIM + u * UNIT + d];
-        [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) score[p][g] = fma(k[p][d], q, score[p][g]);
+        vec4 q = fetch_q(binding, at + (g * HEAD_DIM + u * UNIT + d) / 4u);
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+          [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) score[p][g] = fma(k[p][d + i], q[i], score[p][g]);
+        }
       }
     }
   }
@@ -126,15 +130,25 @@ void chunk_maximum(out float m[GROUP]) {
 }
 
 // weights = exp(score - m) and, by head, l of the chunk: an invocation's own in order, then the invocations in order.
-void chunk_weights(float m[GROUP], out float l[GROUP]) {
-  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
-    precise float own = 0.0;
-    [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+void chunk_weights(float m[GROUP], uint unit[POSITIONS], out float l[GROUP]) {
+  float own[GROUP];
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) own[g] = 0.0;
+  [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+    uint entry[4u * ENTRY_VECTORS];
+    entry[0] = unit[p];
+    [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
       precise float e = exp(score[p][g] - m[g]);
-      weights[(gl_LocalInvocationID.x * POSITIONS + p) * GROUP + g] = e;
-      own = own + e;
+      precise float sum = own[g] + e;
+      own[g] = sum;
+      entry[g + 1u] = floatBitsToUint(e);
     }
-    lane_values[g * LANES + gl_LocalInvocationID.x] = own;
+    [[unroll]] for (uint v = 0u; v < ENTRY_VECTORS; ++v) {
+      entries[(gl_LocalInvocationID.x * POSITIONS + p) * ENTRY_VECTORS + v] =
+          uvec4(entry[4u * v], entry[4u * v + 1u], entry[4u * v + 2u], entry[4u * v + 3u]);
+    }
+  }
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    lane_values[g * LANES + gl_LocalInvocationID.x] = own[g];
     l[g] = 0.0;
   }
   barrier();
@@ -146,16 +160,18 @@ void chunk_weights(float m[GROUP], out float l[GROUP]) {
   }
 }
 
-void chunk_output(uint head, uint count) {
+void chunk_output(uint count) {
   [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
     [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
       [[unroll]] for (uint g = 0u; g < GROUP; ++g) chunk_out[o][d][g] = 0.0;
     }
   }
   for (uint j = 0u; j < count; ++j) {
-    uint base = (slots[j] * kv_heads + head) * UNITS;
+    uvec4 entry[ENTRY_VECTORS];
+    [[unroll]] for (uint v = 0u; v < ENTRY_VECTORS; ++v) entry[v] = entries[j * ENTRY_VECTORS + v];
+    uint base = entry[0].x;
     float w[GROUP];
-    [[unroll]] for (uint g = 0u; g < GROUP; ++g) w[g] = weights[j * GROUP + g];
+    [[unroll]] for (uint g = 0u; g < GROUP; ++g) w[g] = uintBitsToFloat(entry[(g + 1u) / 4u][(g + 1u) % 4u]);
     [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
       float v[UNIT];
       decode(fetch_v(base + min(o * LANES + gl_LocalInvocationID.x, UNITS - 1u)), v);
@@ -188,8 +204,13 @@ void main() {
   uint w = first_row + gl_WorkGroupID.y;
   Row row = rows_[w];
   uint keys = row.position + 1u;
+#if TEXEL
+  uint binding = 0u;
+  uint at = (w * kv_heads + head) * GROUP * HEAD_DIM / 4u;
+#else
   uint binding = gl_WorkGroupID.y / rows_per_binding;
-  uint at = ((gl_WorkGroupID.y % rows_per_binding) * kv_heads + head) * GROUP * HEAD_DIM;
+  uint at = ((gl_WorkGroupID.y % rows_per_binding) * kv_heads + head) * GROUP * HEAD_DIM / 4u;
+#endif
   [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
     best[g] = -3.0e38;  // not -inf: exp(best - top) of the first chunk must be 0, not NaN
     sum_[g] = 0.0;
@@ -200,10 +221,11 @@ void main() {
   for (uint base = 0u; base < keys; base += CHUNK) {
     uint count = min(CHUNK, keys - base);
     float m[GROUP], l[GROUP];
-    add_scores(row, head, base, count, binding, at);
+    uint unit[POSITIONS];
+    add_scores(row, head, base, count, binding, at, unit);
     chunk_maximum(m);
-    chunk_weights(m, l);
-    chunk_output(head, count);
+    chunk_weights(m, unit, l);
+    chunk_output(count);
     merge(m, l);
     barrier();
   }

@@ -15,6 +15,7 @@ class VulkanBuffer : public canopy::Buffer {
   uint64_t bytes() const override { return bytes_; }
 
   vk::Buffer buffer;
+  BufferView texels;  // of four words; empty where storage reads are used
 
  private:
   uint64_t bytes_;

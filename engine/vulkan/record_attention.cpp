@@ -67,15 +67,16 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
     uint32_t first_row, rows_per_binding, kv_heads, width, tile;
     float scale;
   };
-  const bool texel = static_cast<bool>(kv.key_texels);
+  const bool texel = kv.key_texels && static_cast<const VulkanBuffer&>(*args.q).texels;
   const KernelOptions options{
       {{0, state_.attention_lanes}, {1, args.shape.head_dim}, {2, args.heads / args.shape.kv_heads}}, 0};
   const Kernel& kernel = state_.context->kernel(cache_shader("attention", args.shape.type, texel), options);
   CommandList& list = this->list(4.0 * args.width * args.max_positions * q_width);
   const uint64_t q_bytes = uint64_t{args.width} * q_width * 4;
-  const Buffer& q = buffer_of(*args.q);
+  const VulkanBuffer& q_buffer = static_cast<const VulkanBuffer&>(*args.q);
+  const Buffer& q = q_buffer.buffer;
   // Rows whose queries one dispatch can see.
-  const uint32_t rows_per_dispatch = rows_per_binding * kUniformBindings;
+  const uint32_t rows_per_dispatch = texel ? args.width : rows_per_binding * kUniformBindings;
   for (uint32_t first = 0; first < args.width; first += rows_per_dispatch) {
     std::vector<Binding> bindings;
     if (texel) {
@@ -85,10 +86,14 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
       bindings.emplace_back(kv.keys);
       bindings.emplace_back(kv.values);
     }
-    for (uint32_t b = 0; b < kUniformBindings; ++b) {
-      const uint64_t wanted = uint64_t{first + b * rows_per_binding} * q_width * 4;
-      const uint64_t offset = wanted < q_bytes ? wanted : 0;
-      bindings.emplace_back(q, offset, std::min<uint64_t>(kUniformBytes, q.bytes() - offset));
+    if (texel) {
+      bindings.emplace_back(q_buffer.texels);
+    } else {
+      for (uint32_t b = 0; b < kUniformBindings; ++b) {
+        const uint64_t wanted = uint64_t{first + b * rows_per_binding} * q_width * 4;
+        const uint64_t offset = wanted < q_bytes ? wanted : 0;
+        bindings.emplace_back(q, offset, std::min<uint64_t>(kUniformBytes, q.bytes() - offset));
+      }
     }
     bindings.push_back(words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention"));
     bindings.emplace_back(buffer_of(*args.ancestors));

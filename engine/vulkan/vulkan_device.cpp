@@ -129,7 +129,12 @@ vk::Buffer VulkanDevice::zeroed(uint64_t bytes, std::string_view name) {
 }
 
 std::unique_ptr<Buffer> VulkanDevice::allocate(uint64_t bytes, std::string_view name) {
-  return std::make_unique<vk::VulkanBuffer>(zeroed(bytes, name), bytes);
+  auto buffer = std::make_unique<vk::VulkanBuffer>(zeroed(bytes, name), bytes);
+  const uint64_t texels = buffer->buffer.bytes() / 16;
+  if (state_.texel_fetch && texels <= context().limits().max_texel_elements) {
+    buffer->texels = context().create_view(buffer->buffer, 0, texels * 16, 4);
+  }
+  return buffer;
 }
 
 std::unique_ptr<Panel> VulkanDevice::allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) {
