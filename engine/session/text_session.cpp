@@ -1,6 +1,7 @@
 #include "engine/session/text_session.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "engine/base/error.h"
@@ -92,7 +93,8 @@ class TextSession::Writer {
     if (callbacks_.prefill) callbacks_.prefill(reply_.reused_tokens, total);
     while (true) {
       const auto first = static_cast<uint32_t>(committed.size());
-      const uint32_t count = std::min(session_.prefill_chunk_, total - first);
+      // Powers of two: every width has kernels of its own, and a device compiles those of a width when it first meets it.
+      const uint32_t count = std::min(session_.prefill_chunk_, std::bit_floor(total - first));
       const bool last = first + count == total;
       if (!pass({history_.data() + first, count}, last)) return std::nullopt;
       if (callbacks_.prefill) callbacks_.prefill(first + count, total);
@@ -195,7 +197,7 @@ class TextSession::Writer {
 TextSession::TextSession(Model& model, const TextModel& text) : model_(model), text_(text) {
   constexpr uint32_t software_chunk = 32;
   const uint32_t widest = model.limits().max_width;
-  prefill_chunk_ = model.device().info().is_software ? std::min(software_chunk, widest) : widest;
+  prefill_chunk_ = std::bit_floor(model.device().info().is_software ? std::min(software_chunk, widest) : widest);
 }
 
 Reply TextSession::reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
