@@ -57,8 +57,11 @@ void LinearChoices::load() {
   std::stringstream text;
   text << in.rdbuf();
   const auto json = nlohmann::json::parse(text.str(), nullptr, false);
-  if (!json.is_object() || json.value("version", 0) != kChoicesVersion || json.value("identity", "") != identity_ ||
-      !json.contains("choices") || !json["choices"].is_array()) {
+  const auto is = [&](const char* key, const nlohmann::json& value) {
+    return json.contains(key) && json[key] == value;
+  };
+  if (!json.is_object() || !is("version", kChoicesVersion) || !is("identity", identity_) || !json.contains("choices") ||
+      !json["choices"].is_array()) {
     return;
   }
   for (const auto& entry : json["choices"]) {

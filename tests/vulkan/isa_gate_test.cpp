@@ -77,10 +77,10 @@ class IsaGate : public ::testing::TestWithParam<const char*> {
   /// One column against each of `widths`; those beyond `spill_free` columns may spill.
   void compare_widths(const std::string& shader, WeightType type, const LinearConfig& config,
                       std::initializer_list<uint32_t> widths, uint32_t spill_free) {
-    const MultiplyAdds narrow = compile(shader, linear_options(config, type, 1, false));
+    const MultiplyAdds narrow = compile(shader, linear_options(config, type, 1, false, true));
     EXPECT_GT(narrow.fused, 0u) << shader;
     for (const uint32_t n : widths) {
-      const MultiplyAdds wide = compile(shader, linear_options(config, type, n, false),
+      const MultiplyAdds wide = compile(shader, linear_options(config, type, n, false, true),
                                         n <= spill_free ? Spills::forbidden : Spills::reported);
       EXPECT_EQ(rounding_mismatch(narrow, 1, wide, n), "") << shader << " with " << n << " columns";
     }

@@ -1,0 +1,84 @@
+// The variants of the matrix product say who computes what, never the order of a row's sum: all give the same bits.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "engine/vulkan/vulkan_device.h"
+#include "tests/compute/op_bench.h"
+#include "tests/compute/random_data.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint32_t kWidth = 3;
+constexpr uint32_t kRows = 48;
+
+VulkanDeviceOptions variant(vk::LinearConfig config, std::optional<bool> texel = std::nullopt) {
+  VulkanDeviceOptions options;
+  options.linear = config;
+  options.texel_fetch = texel;
+  return options;
+}
+
+// Two products of every weight type, the second added to a residual stream, and the norm that follows.
+std::vector<float> products(const VulkanDeviceOptions& options) {
+  const auto device = open_vulkan_device(options);
+  std::vector<float> all;
+  for (const WeightType type : {WeightType::f32, WeightType::bf16, WeightType::q8_0, WeightType::q4_1}) {
+    OpBench bench(*device);
+    Random random(11);
+    const uint32_t cols = 608;  // two whole segments and a part of one
+    const FileMatrix matrix = random.matrix(type, kRows, cols);
+    const Weight* weight = bench.weight(matrix);
+    const Panel* in = bench.panel(kWidth, cols, random.values(uint64_t{kWidth} * cols));
+    const std::vector<float> stream = random.values(uint64_t{kWidth} * kRows);
+    Buffer* x = bench.buffer(stream);
+    Buffer* out = bench.output(uint64_t{kWidth} * kRows);
+    Panel* panel = bench.output_panel(kWidth, kRows);
+    const Buffer* norm = bench.buffer(random.values(kRows));
+    bench.run([&](Recorder& record) {
+      record.linear({kWidth, weight, in, 1e-5f, out, kRows, 0});
+      LinearAddArgs add;
+      add.width = kWidth;
+      add.weight = weight;
+      add.in = in;
+      add.x = x;
+      add.norm.weight = norm;
+      add.out = panel;
+      record.linear_add(add);
+    });
+    for (const Buffer* buffer : {out, x}) {
+      std::vector<float> values(uint64_t{kWidth} * kRows);
+      device->read(*buffer, 0, std::as_writable_bytes(std::span(values)));
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    const std::vector<float> next = device->read_panel(*panel, kWidth);
+    all.insert(all.end(), next.begin(), next.end());
+  }
+  for (const auto& message : validation_messages(*device)) ADD_FAILURE() << message.id << ": " << message.text;
+  return all;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(LinearVariantsTest, AllGiveTheSameBits) {
+  const std::vector<float> expected = products(variant({4, 8, 1}));
+  for (const vk::LinearConfig config : {vk::LinearConfig{8, 8, 1}, {16, 8, 1}, {4, 32, 1}, {4, 8, 2}, {4, 8, 4}}) {
+    EXPECT_TRUE(same_bits(products(variant(config)), expected))
+        << config.rows << " rows, " << config.lanes << " lanes, split " << config.split;
+  }
+  EXPECT_TRUE(same_bits(products(variant({4, 8, 1}, false)), expected)) << "storage and uniform reads";
+}
+
+TEST(LinearVariantsTest, AWeightCutIntoShardsGivesTheSameBits) {
+  const std::vector<float> expected = products(variant({4, 8, 1}));
+  VulkanDeviceOptions cut = variant({4, 8, 1});
+  cut.context.max_storage_range = 70'000;  // the panels fit; of f32 with 608 columns sixteen rows take 38,912 bytes
+  EXPECT_TRUE(same_bits(products(cut), expected));
+}
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,142 @@
+// Where weights and panels lie in device memory.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <set>
+
+#include "engine/base/half.h"
+#include "engine/format/dequantize.h"
+#include "engine/vulkan/panel_layout.h"
+#include "engine/vulkan/weight_layout.h"
+#include "tests/base/expect_error.h"
+#include "tests/compute/random_data.h"
+
+namespace canopy::vk {
+namespace {
+
+using test::FileMatrix;
+using test::Random;
+
+// What shaders/weights.glsl makes of element k of stored row r.
+float unpacked(const WeightShardLayout& shard, WeightType type, std::span<const uint32_t> units,
+               std::span<const uint32_t> scales, uint32_t r, uint32_t k) {
+  const uint32_t per_unit = columns_per_unit(type);
+  const uint32_t* unit = &units[(uint64_t{k / per_unit} * shard.stored_rows + r) * 4];
+  const uint32_t q = k % per_unit / 4;
+  const uint32_t i = k % 4;
+  switch (type) {
+    case WeightType::f32: return std::bit_cast<float>(unit[i]);
+    case WeightType::f16: return f16_to_f32(static_cast<uint16_t>(unit[2 * q + i / 2] >> (16 * (i % 2))));
+    case WeightType::bf16: return bf16_to_f32(static_cast<uint16_t>(unit[2 * q + i / 2] >> (16 * (i % 2))));
+    case WeightType::q8_0: {
+      const float d = std::bit_cast<float>(scales[uint64_t{k / 32} * shard.stored_rows + r]);
+      return d * static_cast<float>(static_cast<int8_t>(unit[q] >> (8 * i)));
+    }
+    case WeightType::q4_1: {
+      const uint32_t word = scales[uint64_t{k / 32} * shard.stored_rows + r];
+      const float n = static_cast<float>((unit[q % 4] >> (16 * (q / 4) + 4 * i)) & 15u);
+      return f16_to_f32(static_cast<uint16_t>(word)) * n + f16_to_f32(static_cast<uint16_t>(word >> 16));
+    }
+  }
+  return 0;
+}
+
+// Element (row, k) of a file's matrix.
+float filed(const WeightPart& part, uint32_t row, uint32_t k) {
+  const BlockSize block = block_size(part.type);
+  const uint64_t row_bytes = uint64_t{part.cols} / block.elements * block.bytes;
+  std::vector<float> values(part.cols);
+  static const TensorType types[] = {TensorType::f32, TensorType::f16, TensorType::bf16, TensorType::q8_0,
+                                     TensorType::q4_1};
+  dequantize(types[static_cast<uint32_t>(part.type)], part.data.subspan(row * row_bytes, row_bytes), values);
+  return values[k];
+}
+
+class WeightLayoutTest : public ::testing::TestWithParam<WeightType> {};
+
+TEST_P(WeightLayoutTest, KeepsEveryElementOfStackedPartsInEveryShard) {
+  Random random(7);
+  const FileMatrix a = random.matrix(GetParam(), 21, 96), b = random.matrix(GetParam(), 30, 96);
+  const std::vector<WeightPart> parts = {a.part(), b.part()};
+  const WeightExtent extent = joined_extent(parts, WeightLayout::stacked);
+  ASSERT_EQ(extent.rows, 51u);
+  const uint64_t two_shards = uint64_t{96} / columns_per_unit(GetParam()) * 16 * 32;
+  const auto shards = shard_rows(GetParam(), extent, two_shards);
+  ASSERT_EQ(shards.size(), 2u);
+  for (const WeightShardLayout& shard : shards) {
+    std::vector<uint32_t> units(shard.unit_bytes / 4, ~0u), scales(shard.scale_bytes / 4, ~0u);
+    repack(parts, WeightLayout::stacked, shard, units, scales);
+    for (uint32_t r = 0; r < shard.rows; ++r) {
+      const uint32_t row = shard.first_row + r;
+      const WeightPart part = row < 21 ? parts[0] : parts[1];
+      for (uint32_t k = 0; k < 96; ++k) {
+        ASSERT_EQ(unpacked(shard, GetParam(), units, scales, r, k), filed(part, row < 21 ? row : row - 21, k))
+            << "row " << row << ", column " << k;
+      }
+    }
+  }
+}
+
+TEST_P(WeightLayoutTest, AlternatesTheRowsOfAPair) {
+  Random random(8);
+  const FileMatrix even = random.matrix(GetParam(), 5, 64), odd = random.matrix(GetParam(), 5, 64);
+  const std::vector<WeightPart> parts = {even.part(), odd.part()};
+  const WeightExtent extent = joined_extent(parts, WeightLayout::paired);
+  const auto shard = shard_rows(GetParam(), extent, 1 << 20).front();
+  std::vector<uint32_t> units(shard.unit_bytes / 4), scales(shard.scale_bytes / 4);
+  repack(parts, WeightLayout::paired, shard, units, scales);
+  for (uint32_t row = 0; row < 10; ++row) {
+    for (uint32_t k = 0; k < 64; ++k) {
+      ASSERT_EQ(unpacked(shard, GetParam(), units, scales, row, k), filed(parts[row % 2], row / 2, k));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, WeightLayoutTest,
+                         ::testing::Values(WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0,
+                                           WeightType::q4_1),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
+
+TEST(WeightLayoutErrorTest, RefusesPartsThatDoNotFit) {
+  Random random(9);
+  const FileMatrix a = random.matrix(WeightType::q8_0, 4, 64), b = random.matrix(WeightType::q8_0, 4, 96);
+  test::expect_error("96 columns", [&] {
+    joined_extent(std::vector<WeightPart>{a.part(), b.part()}, WeightLayout::stacked);
+  });
+  test::expect_error("two parts", [&] { joined_extent(std::vector<WeightPart>{a.part()}, WeightLayout::paired); });
+  WeightPart cut = a.part();
+  cut.data = cut.data.first(cut.data.size() - 1);
+  test::expect_error("bytes", [&] { joined_extent(std::vector<WeightPart>{cut}, WeightLayout::stacked); });
+  EXPECT_THROW(shard_rows(WeightType::f32, {16, 4096}, 1000), Error);
+}
+
+TEST(PanelLayoutTest, GivesEveryElementAPlaceOfItsOwnInsideTheBuffer) {
+  for (const uint32_t max_tile : {1u, 6u, 8u, 32u}) {
+    for (const uint32_t cols : {4u, 36u, 576u, 1536u}) {
+      for (const uint32_t width : {1u, 2u, 7u, 8u, 9u, 31u, 33u, 65u, 130u}) {
+        const PanelLayout layout{width, cols, tile_width(width, cols, max_tile)};
+        ASSERT_LE(layout.tile, max_tile);
+        std::set<uint64_t> seen;
+        for (uint32_t w = 0; w < width; ++w) {
+          for (uint32_t k = 0; k < cols; ++k) seen.insert(layout.index(w, k));
+        }
+        ASSERT_EQ(seen.size(), uint64_t{width} * cols);
+        // A whole uniform binding is readable from the last tile's start.
+        ASSERT_LE(((layout.tiles() - 1) * layout.tile_stride()) * 4 + kUniformBytes,
+                  panel_buffer_bytes(width, cols, max_tile));
+        ASSERT_LE((*seen.rbegin() + 1) * 4, panel_buffer_bytes(width, cols, max_tile));
+      }
+    }
+  }
+}
+
+TEST(PanelLayoutTest, NarrowsTilesWhoseActivationsWouldNotFitTheBindings) {
+  EXPECT_EQ(tile_width(32, 4096, 32), 32u);
+  EXPECT_LE(tile_width(32, 14336, 32), 9u);
+  EXPECT_GE(tile_width(32, 14336, 32), 1u);
+  EXPECT_EQ(tile_width(1, 200'000, 32), 0u);  // not even one column
+}
+
+}  // namespace
+}  // namespace canopy::vk
