@@ -1,11 +1,15 @@
 #include "tests/model/device_under_test.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
-#include "engine/session/device_factory.h"
+#include "engine/vulkan/vulkan_device.h"
 #include "tests/reference/reference_device.h"
 
 namespace canopy::test {
@@ -16,12 +20,40 @@ std::string environment(const char* name, const char* otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
+std::vector<std::string> list(const char* name) {
+  std::vector<std::string> items;
+  std::istringstream text(environment(name, ""));
+  for (std::string item; std::getline(text, item, ',');) items.push_back(item);
+  return items;
+}
+
+// Keeps nothing in the user's cache folder, so that every run tests the same variants.
+std::unique_ptr<Device> open_vulkan() {
+  VulkanDeviceOptions options;
+  options.selector = environment("CANOPY_TEST_SELECTOR", "");
+  const std::string tile = environment("CANOPY_TEST_MAX_TILE", "");
+  if (!tile.empty()) options.max_tile = static_cast<uint32_t>(std::stoul(tile));
+  return open_vulkan_device(options);
+}
+
 std::unique_ptr<Device> open() {
   const std::string kind = environment("CANOPY_TEST_DEVICE", "reference");
   if (kind == "reference") return make_reference_device();
-  if (kind == "vulkan") return open_device(environment("CANOPY_TEST_SELECTOR", ""));
+  if (kind == "vulkan") return open_vulkan();
   throw std::runtime_error("CANOPY_TEST_DEVICE is " + kind + "; allowed: reference, vulkan");
 }
+
+/// Any message of the validation layers fails the run.
+class NoValidationMessages : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    for (const auto& message : validation_messages(device_under_test())) {
+      ADD_FAILURE() << message.id << ": " << message.text;
+    }
+  }
+};
+
+const auto* const registered = ::testing::AddGlobalTestEnvironment(new NoValidationMessages);
 
 }  // namespace
 
@@ -35,6 +67,17 @@ CacheType cache_under_test() {
   if (type == "f32") return CacheType::f32;
   if (type == "f16") return CacheType::f16;
   throw std::runtime_error("CANOPY_TEST_KV is " + type + "; allowed: f32, f16");
+}
+
+bool prompt_under_test(const std::string& name) {
+  const std::vector<std::string> chosen = list("CANOPY_TEST_PROMPTS");
+  return chosen.empty() || std::find(chosen.begin(), chosen.end(), name) != chosen.end();
+}
+
+std::vector<uint32_t> widths_under_test(const std::vector<uint32_t>& all) {
+  std::vector<uint32_t> chosen;
+  for (const std::string& item : list("CANOPY_TEST_WIDTHS")) chosen.push_back(static_cast<uint32_t>(std::stoul(item)));
+  return chosen.empty() ? all : chosen;
 }
 
 }  // namespace canopy::test

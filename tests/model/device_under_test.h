@@ -2,7 +2,15 @@
 // The device that the tests of passes run on, so that one test body serves the oracle and every backend.
 //   CANOPY_TEST_DEVICE   "reference" (default) or "vulkan"
 //   CANOPY_TEST_SELECTOR which Vulkan device; empty: the best
+//   CANOPY_TEST_MAX_TILE columns of a matrix product's tile; empty: the device's own choice
+//   CANOPY_TEST_PROMPTS  names of generate.json's prompts, with commas between; empty: all. SwiftShader multiplies so
+//                        slowly (20 rows of tiny-qwen3 a second) that the suite gives it two.
+//   CANOPY_TEST_WIDTHS   widths of passes for the numeric contract, with commas between; empty: all it knows
 //   CANOPY_TEST_KV       "f32" (default) or "f16": type of the K/V cache
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "engine/compute/device.h"
 
@@ -12,6 +20,12 @@ namespace canopy::test {
 Device& device_under_test();
 
 CacheType cache_under_test();
+
+/// Whether this run is to answer the prompt of generate.json with this name.
+bool prompt_under_test(const std::string& name);
+
+/// Those the run is restricted to, or `all`.
+std::vector<uint32_t> widths_under_test(const std::vector<uint32_t>& all);
 
 /// What rounding the cache to f16 (11 bits) may move logits, keys and values by, and the residual stream, whose values
 /// are some ten times larger; the oracle with an f16 cache stays below half of either.

@@ -1,17 +1,29 @@
-# canopy_test_on_devices(PROGRAM LABELS l ... ENVIRONMENT e ... SUFFIX s): registers a test program once more per
-# software device. Which devices those are: lavapipe (mesa-vulkan-drivers) and SwiftShader (inside chromium).
+# canopy_test_on_devices(PROGRAM DEVICES d ... LABELS l ... ENVIRONMENT e ... SUFFIX s): registers a test program once
+# more per software device: lavapipe (mesa-vulkan-drivers) and SwiftShader (inside chromium); both without DEVICES. Runs
+# under the validation layer's core checks where it is installed.
 function(canopy_test_on_devices program)
-  cmake_parse_arguments(ARG "" "SUFFIX" "LABELS;ENVIRONMENT" ${ARGN})
-  set(lavapipe /usr/share/vulkan/icd.d/lvp_icd.x86_64.json)
-  set(swiftshader /usr/lib/chromium/vk_swiftshader_icd.json)
-  foreach(device lavapipe swiftshader)
-    if(NOT EXISTS "${${device}}")
-      message(STATUS "${program}: no ${device} here (${${device}}), not registered for it")
+  cmake_parse_arguments(ARG "" "SUFFIX" "DEVICES;LABELS;ENVIRONMENT" ${ARGN})
+  if(NOT ARG_DEVICES)
+    set(ARG_DEVICES lavapipe swiftshader)
+  endif()
+  # A kernel is compiled for each width of a tile, for up to seconds; what differs between widths shows with few.
+  set(tile_lavapipe 6)
+  set(tile_swiftshader 2)
+  set(validation off)
+  if(CANOPY_VALIDATION_LAYER)
+    set(validation core)
+  endif()
+  foreach(device IN LISTS ARG_DEVICES)
+    string(TOUPPER ${device} upper)
+    set(icd "${CANOPY_${upper}_ICD}")
+    if(NOT EXISTS "${icd}")
+      message(STATUS "${program}: no ${device} here (${icd}), not registered for it")
       continue()
     endif()
     set(name "${program}_${device}${ARG_SUFFIX}")
     add_test(NAME ${name} COMMAND ${program})
+    # The older name of the ICD variable too: loaders before 1.3.207 know no other. ARG_ENVIRONMENT overrides the tile.
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600
-      ENVIRONMENT "VK_ICD_FILENAMES=${${device}};CANOPY_TEST_DEVICE=vulkan;${ARG_ENVIRONMENT}")
+      ENVIRONMENT "VK_DRIVER_FILES=${icd};VK_ICD_FILENAMES=${icd};CANOPY_VALIDATION=${validation};CANOPY_TEST_DEVICE=vulkan;CANOPY_TEST_MAX_TILE=${tile_${device}};${ARG_ENVIRONMENT}")
   endforeach()
 endfunction()

@@ -38,6 +38,7 @@ TEST_P(GgufGolden, LogitsAndGreedyDecisions) {
   size_t cases = 0;
   for (const auto& greedy : json.at("greedy")) {
     if (greedy.at("weights") != GetParam()) continue;
+    if (!prompt_under_test(greedy.at("prompt").get<std::string>())) continue;
     const auto prompt = std::find_if(prompts.begin(), prompts.end(),
                                      [&](const auto& p) { return p.at("name") == greedy.at("prompt"); });
     ASSERT_NE(prompt, prompts.end());

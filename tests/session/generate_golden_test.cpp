@@ -9,7 +9,7 @@
 namespace canopy::test {
 namespace {
 
-TEST(GenerateGolden, EveryPromptGivesTheGoldenReply) {
+TEST(GenerateGolden, PromptsGiveTheGoldenReply) {
   const nlohmann::json json = golden_json("generate.json");
   OpenRequest request;
   request.path = golden_folder() / "tiny-qwen3";
@@ -18,8 +18,11 @@ TEST(GenerateGolden, EveryPromptGivesTheGoldenReply) {
   const auto loaded = LoadedModel::open(device_under_test(), request, {});
   ASSERT_TRUE(loaded->self_test->passed) << loaded->self_test->sentence;
 
+  size_t cases = 0;
   for (const auto& test : json.at("prompts")) {
     const auto name = test.at("name").get<std::string>();
+    if (!prompt_under_test(name)) continue;
+    ++cases;
     const auto prompt = test.at("prompt_ids").get<std::vector<uint32_t>>();
     auto stops = test.at("stop_token_ids").get<std::vector<uint32_t>>();
     std::sort(stops.begin(), stops.end());
@@ -43,6 +46,7 @@ TEST(GenerateGolden, EveryPromptGivesTheGoldenReply) {
       break;
     }
   }
+  EXPECT_GT(cases, 0u);
 }
 
 }  // namespace
