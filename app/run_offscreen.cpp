@@ -44,8 +44,7 @@ class Narrator {
         r.prompt_tokens, r.prefill_ms, r.reused_tokens, r.reply_tokens, r.decode_ms, r.tokens_per_second,
         r.context_used, view.model->context);
     out_ << line;
-    out_ << view.model->name << ", " << view.model->quantization << ", on " << view.model->device << " ("
-         << view.model->driver << ")\n";
+    out_ << model_title(*view.model) << " on " << view.model->device << " (" << view.model->driver << ")\n";
   }
 
  private:

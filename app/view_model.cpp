@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -143,6 +144,14 @@ Effects begin_reply(ViewModel& view) {
   return effects;
 }
 
+/// Whether text ends in `end`, ASCII letters alike in either case.
+bool ends_in(std::string_view text, std::string_view end) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return text.size() >= end.size() &&
+         std::equal(end.begin(), end.end(), text.end() - static_cast<ptrdiff_t>(end.size()),
+                    [&](char a, char b) { return lower(a) == lower(b); });
+}
+
 bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \t\r\n") == std::string::npos;
 }
@@ -264,6 +273,20 @@ std::string conversation_title(const ViewModel& view) {
   if (view.messages.empty()) return "New chat";
   const std::string& text = view.messages.front().text;
   return text.substr(0, text.find('\n'));
+}
+
+std::string model_title(const ModelReady& model) {
+  const std::string& quantization = model.quantization;
+  std::string title = model.name;
+  if (ends_in(model.file_name, ".gguf")) {
+    title = model.file_name.substr(0, model.file_name.size() - 5);
+    if (!quantization.empty() && ends_in(title, quantization)) {
+      title.resize(title.size() - quantization.size());
+      while (!title.empty() && std::string_view(".-_ ").find(title.back()) != std::string_view::npos) title.pop_back();
+    }
+    if (title.empty()) title = model.name;
+  }
+  return quantization.empty() ? title : title + " " + quantization;
 }
 
 std::string file_name(const std::string& path) {

@@ -96,6 +96,10 @@ Effects update(ViewModel& view, const UiCommand& command);
 /// The title of the conversation: the start of its first question.
 std::string conversation_title(const ViewModel& view);
 
+/// What people call a model: "SmolLM2-135M-Instruct Q4_1". A GGUF goes by the name of its file, which its user chose;
+/// the name inside is whatever its converter was given ("Smollm2 135M 8k Lc100K Mix1 Ep2").
+std::string model_title(const ModelReady& model);
+
 /// The last component of a path, for messages.
 std::string file_name(const std::string& path);
 

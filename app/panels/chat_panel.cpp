@@ -7,6 +7,7 @@
 
 #include "app/look/widgets.h"
 #include "app/panels/error_cards.h"
+#include "app/panels/progress_text.h"
 
 namespace canopy::app {
 namespace {
@@ -19,10 +20,9 @@ constexpr const char* kExample = "Explain the merge step of merge sort.";
 
 /// What a finished reply says about itself: figures, then why it ended when that is not the usual reason.
 std::string facts(const Message& message) {
-  char text[96];
   const ReplyFinished& r = *message.result;
-  std::snprintf(text, sizeof text, "%.0f tok/s   %s tokens", r.tokens_per_second, grouped(r.reply_tokens).c_str());
-  std::string out = text;
+  std::string out = grouped(r.reply_tokens) + " tokens";
+  if (r.tokens_per_second > 0) out = speed_figures(r.tokens_per_second) + " tok/s   " + out;
   switch (r.reason) {
     case FinishReason::stop_token: break;
     case FinishReason::max_tokens: out += "   token limit"; break;

@@ -21,6 +21,12 @@ std::string progress_figures(const Progress& p) {
   return text;
 }
 
+std::string speed_figures(double tokens_per_second) {
+  char text[32];
+  std::snprintf(text, sizeof text, tokens_per_second < 9.95 ? "%.1f" : "%.0f", tokens_per_second);
+  return text;
+}
+
 std::string state_words(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return "Loading";
   switch (view.reply_state) {

@@ -6,8 +6,11 @@
 
 namespace canopy::app {
 
-/// "43%" for bytes, "120 of 512" for steps, empty when the total is unknown.
+/// "12.5 of 93.8 MiB" for bytes, "120 of 512" for steps, empty when the total is unknown.
 std::string progress_figures(const Progress& progress);
+
+/// "128", or "1.7" where a whole number would hide the difference.
+std::string speed_figures(double tokens_per_second);
 
 /// What the engine is doing, in words for the status bar.
 std::string state_words(const ViewModel& view);

@@ -83,10 +83,7 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
 
 std::string speed(const ViewModel& view) {
   const Message* reply = view.last_reply();
-  if (!reply || reply->tokens_per_second <= 0) return "";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f", reply->tokens_per_second);
-  return text;
+  return reply && reply->tokens_per_second > 0 ? speed_figures(reply->tokens_per_second) : "";
 }
 
 }  // namespace

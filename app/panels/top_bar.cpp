@@ -18,7 +18,7 @@ constexpr float kContextWidth = 170;
 std::string model_value(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return file_name(view.model_path);
   if (!view.model) return "none";
-  return view.model->name + (view.model->quantization.empty() ? "" : " " + view.model->quantization);
+  return model_title(*view.model);
 }
 
 std::string device_value(const ViewModel& view) {

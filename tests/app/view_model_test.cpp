@@ -170,6 +170,25 @@ TEST(ViewModel, ALostDeviceKeepsTheConversationAndOffersToLoadAgain) {
   EXPECT_EQ(view.cards[0].action, Card::Action::load_again);
 }
 
+TEST(ViewModel, AGgufGoesByTheNameOfItsFile) {
+  ModelReady model;
+  model.name = "Smollm2 135M 8k Lc100K Mix1 Ep2";
+  model.quantization = "Q4_1";
+  model.file_name = "SmolLM2-135M-Instruct.Q4_1.gguf";
+  EXPECT_EQ(model_title(model), "SmolLM2-135M-Instruct Q4_1");
+  model.file_name = "qwen3-0.6b-q4_1.GGUF";
+  EXPECT_EQ(model_title(model), "qwen3-0.6b Q4_1");
+  model.file_name = "plain.gguf";
+  EXPECT_EQ(model_title(model), "plain Q4_1");
+  model.file_name = "q4_1.gguf";
+  EXPECT_EQ(model_title(model), "Smollm2 135M 8k Lc100K Mix1 Ep2 Q4_1");
+  model.file_name = "3f2a9c";  // a folder, whose name may be a hash
+  EXPECT_EQ(model_title(model), "Smollm2 135M 8k Lc100K Mix1 Ep2 Q4_1");
+  model.quantization = "";
+  model.file_name = "plain.gguf";
+  EXPECT_EQ(model_title(model), "plain");
+}
+
 TEST(ViewModel, ScaleIsClamped) {
   ViewModel view;
   update(view, UiCommand(SetScale{99}));
