@@ -43,7 +43,7 @@ layout(set = 0, binding = 1) readonly buffer V { uvec4 v_units[]; };
 uvec4 fetch_k(uint i) { return k_units[i]; }
 uvec4 fetch_v(uint i) { return v_units[i]; }
 layout(set = 0, binding = 2) uniform Q { vec4 q[UNIFORM_QUADS]; } queries[Q_BINDINGS];  // whole rows in each
-vec4 fetch_q(uint binding, uint i) { return queries[binding].q[i]; }
+vec4 fetch_q(uint binding, uint i) { return queries[binding & (Q_BINDINGS - 1u)].q[i]; }  // see linear_core.glsl
 #endif
 layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };

@@ -9,7 +9,7 @@ layout(constant_id = 0) const uint N = 1;         // columns of this tile, 1 ...
 layout(constant_id = 1) const uint R = 4;         // rows of an invocation, a multiple of 4 that divides 16
 layout(constant_id = 2) const uint LANES = 8;     // invocations along the rows
 layout(constant_id = 3) const uint SPLIT = 1;     // segments worked on at once
-layout(constant_id = 4) const uint UNROLL = 1;    // 1: a unit's quads are unrolled; 0: they are a loop
+layout(constant_id = 4) const uint UNROLL = 1;    // quads unrolled: a whole unit, four (half a unit of q4_1), or 1
 layout(constant_id = 6) const uint RAGGED = 0;    // 1 when cols is no multiple of 32
 layout(constant_id = 7) const uint QUADS = 0;     // 1: rows, strides and offsets are multiples of 4, rows one of R
 layout(local_size_x_id = 2, local_size_y_id = 3) in;
@@ -28,7 +28,9 @@ vec4 fetch_activations(uint binding, uint i) { return uintBitsToFloat(texelFetch
 const uint UNIFORM_QUADS = 4096u;
 const uint ACTIVATION_BINDINGS = 8u;
 layout(set = 0, binding = 2) uniform Activations { vec4 x[UNIFORM_QUADS]; } activations[ACTIVATION_BINDINGS];
-vec4 fetch_activations(uint binding, uint i) { return activations[binding].x[i]; }
+// The mask changes nothing where this runs; SwiftShader computes the descriptor's address in branches not taken, too, with
+// whatever is in `binding` there.
+vec4 fetch_activations(uint binding, uint i) { return activations[binding & (ACTIVATION_BINDINGS - 1u)].x[i]; }
 #endif
 
 struct LinearShape {
@@ -84,7 +86,7 @@ uint left_after(uint k_end, uint k) { return k_end > k ? k_end - k : 0u; }
 void add_unit(uint first, uint binding, uint at, uint k_end) {
   uvec4 unit[R];
   [[unroll]] for (uint r = 0u; r < R; ++r) unit[r] = fetch_unit(first + r);
-  if (UNROLL != 0u || QUADS_PER_UNIT == 1u) {
+  if (UNROLL == QUADS_PER_UNIT) {
     [[unroll]] for (uint q = 0u; q < QUADS_PER_UNIT; ++q) {
       add_quad(unit, q, binding, at + q * N, left_after(k_end, 4u * q));
     }
@@ -93,6 +95,13 @@ void add_unit(uint first, uint binding, uint at, uint k_end) {
   // The quad at hand is always quad 0: units are turned under it.
 #if WEIGHT == 4
   for (uint h = 0u; h < 2u; ++h) {
+    if (UNROLL == 4u) {
+      [[unroll]] for (uint q = 0u; q < 4u; ++q) add_quad(unit, q, binding, at + q * N, left_after(k_end, 4u * q));
+      [[unroll]] for (uint r = 0u; r < R; ++r) unit[r] >>= 16;
+      at += 4u * N;
+      k_end = left_after(k_end, 16u);
+      continue;
+    }
 #endif
     for (uint q = 0u; q < min(QUADS_PER_UNIT, 4u); ++q) {
       add_quad(unit, 0u, binding, at, k_end);

@@ -20,6 +20,7 @@ struct DeviceState {
   bool software = false;
   bool texel_fetch = false;  // weights and K/V through texel buffers
   uint32_t max_tile = 8;     // columns of a matrix product's tile
+  uint32_t max_body = 512;   // LinearConfig::body
   uint32_t attention_lanes = 32;
   double flops_per_second = 5e11;  // a cautious guess, for splitting submissions
   std::optional<LinearConfig> forced_linear;

@@ -15,17 +15,20 @@ namespace canopy::vk {
 namespace {
 
 constexpr int kChoicesVersion = 1;
-constexpr uint32_t kMaxBody = 512;  // unrolled multiply-adds
 
 }  // namespace
 
 KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32_t n, bool ragged, bool quads) {
-  const bool unroll = columns_per_unit(type) * n * config.rows <= kMaxBody;
+  const uint32_t quads_per_unit = columns_per_unit(type) / 4;
+  uint32_t unroll = 1;
+  for (const uint32_t quads : {quads_per_unit, 4u}) {
+    if (quads <= quads_per_unit && unroll == 1 && 4 * quads * n * config.rows <= config.body) unroll = quads;
+  }
   return {{{0, n},
            {1, config.rows},
            {2, config.lanes},
            {3, config.split},
-           {4, unroll ? 1u : 0u},
+           {4, unroll},
            {6, ragged ? 1u : 0u},
            {7, quads ? 1u : 0u}},
           0};

@@ -15,9 +15,10 @@
 namespace canopy::vk {
 
 struct LinearConfig {
-  uint32_t rows = 4;   // of an invocation: 4, 8 or 16
-  uint32_t lanes = 8;  // invocations along the rows
-  uint32_t split = 1;  // segments worked on at once
+  uint32_t rows = 4;    // of an invocation: 4, 8 or 16
+  uint32_t lanes = 8;   // invocations along the rows
+  uint32_t split = 1;   // segments worked on at once
+  uint32_t body = 512;  // multiply-adds a loop body is unrolled to at most
   auto operator<=>(const LinearConfig&) const = default;
 };
 

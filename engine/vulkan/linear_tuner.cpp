@@ -52,7 +52,8 @@ double run_timed(Context& context, CommandList& list) {
 }
 
 LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const LinearShapeKey& key) {
-  const auto candidates = linear_candidates(state.software, key);
+  auto candidates = linear_candidates(state.software, key);
+  for (LinearConfig& candidate : candidates) candidate.body = state.max_body;
   if (candidates.size() == 1) return candidates.front();
   const uint32_t columns = std::min(key.columns, tile_width(key.columns, weight.cols(), state.max_tile));
   Context& context = *state.context;
@@ -82,18 +83,25 @@ LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const Linea
   return candidates[chosen];
 }
 
-}  // namespace
-
-LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {
+LinearConfig variant_of(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {
   if (state.forced_linear) return *state.forced_linear;
   const LinearShapeKey key{weight.type(), weight.rows(), weight.cols(), std::bit_ceil(columns)};
-  if (uint64_t{weight.rows()} * weight.cols() < kSmallWeight) {
+  // A software device without texel reads (SwiftShader) compiles too slowly to try variants.
+  if (uint64_t{weight.rows()} * weight.cols() < kSmallWeight || (state.software && !state.texel_fetch)) {
     return state.software ? LinearConfig{4, 8, 1} : LinearConfig{4, 32, 1};
   }
   if (const auto known = state.choices->find(key)) return *known;
   const LinearConfig chosen = measure(state, weight, key);
   state.choices->set(key, chosen);
   return chosen;
+}
+
+}  // namespace
+
+LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {
+  LinearConfig config = variant_of(state, weight, columns);
+  config.body = state.max_body;
+  return config;
 }
 
 }  // namespace canopy::vk

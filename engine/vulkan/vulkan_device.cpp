@@ -96,6 +96,8 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   const bool texels_fit = report.limits.max_texel_elements >= (1u << 22);
   state_.texel_fetch = options.texel_fetch.value_or(state_.software && texels_fit);
   // Wide tiles amortise unpacking; their limit is compile time on software devices, registers on others.
+  // SwiftShader compiles slowly: small bodies.
+  if (state_.software && !state_.texel_fetch) state_.max_body = 32;
   state_.max_tile = options.max_tile.value_or(state_.software && state_.texel_fetch ? 32 : 8);
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()
