@@ -27,17 +27,21 @@ class Error : public std::runtime_error {
   ErrorKind kind() const { return kind_; }
 
   /// The same error with "context: " in front of its message.
-  Error within(std::string_view context) const {
-    return Error(kind_, std::string(context) + ": " + what());
-  }
+  Error within(std::string_view context) const { return Error(kind_, std::string(context) + ": " + what()); }
 
  private:
   ErrorKind kind_;
 };
 
-inline Error bad_input(const std::string& message) { return Error(ErrorKind::bad_input, message); }
-inline Error out_of_memory(const std::string& message) { return Error(ErrorKind::out_of_memory, message); }
-inline Error cancelled(const std::string& message) { return Error(ErrorKind::cancelled, message); }
+inline Error bad_input(const std::string& message) {
+  return Error(ErrorKind::bad_input, message);
+}
+inline Error out_of_memory(const std::string& message) {
+  return Error(ErrorKind::out_of_memory, message);
+}
+inline Error cancelled(const std::string& message) {
+  return Error(ErrorKind::cancelled, message);
+}
 
 /// Runs f and adds context to any Error that leaves it.
 template <class F>

@@ -71,7 +71,8 @@ class Device {
   virtual std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) = 0;
   virtual void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) = 0;
 
-  /// What the device itself reaches in two small kernels: reading memory, and fused multiply-adds. Takes about a second.
+  /// What the device itself reaches in two small kernels: reading memory, and fused multiply-adds. Takes about a
+  /// second.
   virtual DevicePeak measure_peak() = 0;
 
   virtual std::unique_ptr<Recorder> record() = 0;

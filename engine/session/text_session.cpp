@@ -93,7 +93,8 @@ class TextSession::Writer {
     if (callbacks_.prefill) callbacks_.prefill(reply_.reused_tokens, total);
     while (true) {
       const auto first = static_cast<uint32_t>(committed.size());
-      // Powers of two: every width has kernels of its own, and a device compiles those of a width when it first meets it.
+      // Powers of two: every width has kernels of its own, and a device compiles those of a width when it first meets
+      // it.
       const uint32_t count = std::min(session_.prefill_chunk_, std::bit_floor(total - first));
       const bool last = first + count == total;
       if (!pass({history_.data() + first, count}, last)) return std::nullopt;
