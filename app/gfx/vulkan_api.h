@@ -12,28 +12,29 @@ namespace canopy::app {
 #define CANOPY_UI_VK_GLOBAL(X) \
   X(CreateInstance) X(EnumerateInstanceLayerProperties) X(EnumerateInstanceExtensionProperties)
 
-#define CANOPY_UI_VK_INSTANCE(X)                                                                                     \
-  X(DestroyInstance)                                                                                                 \
-  X(EnumeratePhysicalDevices)                                                                                        \
-  X(GetPhysicalDeviceProperties)                                                                                     \
-  X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceMemoryProperties)       \
-      X(CreateDevice) X(DestroyDevice) X(EnumerateDeviceExtensionProperties) X(GetDeviceQueue) X(DeviceWaitIdle)     \
-          X(QueueSubmit) X(QueueWaitIdle) X(CreateCommandPool) X(DestroyCommandPool) X(AllocateCommandBuffers)       \
-              X(FreeCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) X(ResetCommandBuffer) X(CreateFence)   \
-                  X(DestroyFence) X(WaitForFences) X(ResetFences) X(CreateSemaphore) X(DestroySemaphore)             \
-                      X(CreateImage) X(DestroyImage) X(GetImageMemoryRequirements) X(AllocateMemory) X(FreeMemory)   \
-                          X(BindImageMemory) X(CreateImageView) X(DestroyImageView) X(CreateBuffer) X(DestroyBuffer) \
-                              X(GetBufferMemoryRequirements) X(BindBufferMemory) X(MapMemory) X(UnmapMemory)         \
-                                  X(CmdPipelineBarrier) X(CmdBeginRendering) X(CmdEndRendering)                      \
-                                      X(CmdCopyImageToBuffer)
+// clang-format off: it does not settle on a layout for this one
+#define CANOPY_UI_VK_INSTANCE(X) \
+  X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceFeatures2) \
+  X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceMemoryProperties) X(CreateDevice) X(DestroyDevice) \
+  X(EnumerateDeviceExtensionProperties) X(GetDeviceQueue) X(DeviceWaitIdle) X(QueueSubmit) \
+  X(QueueWaitIdle) X(CreateCommandPool) X(DestroyCommandPool) X(AllocateCommandBuffers) \
+  X(FreeCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) X(ResetCommandBuffer) \
+  X(CreateFence) X(DestroyFence) X(WaitForFences) X(ResetFences) \
+  X(CreateSemaphore) X(DestroySemaphore) X(CreateImage) X(DestroyImage) \
+  X(GetImageMemoryRequirements) X(AllocateMemory) X(FreeMemory) X(BindImageMemory) \
+  X(CreateImageView) X(DestroyImageView) X(CreateBuffer) X(DestroyBuffer) \
+  X(GetBufferMemoryRequirements) X(BindBufferMemory) X(MapMemory) X(UnmapMemory) \
+  X(CmdPipelineBarrier) X(CmdBeginRendering) X(CmdEndRendering) X(CmdCopyImageToBuffer)
+// clang-format on
 
 // Null where the instance was made without the extension.
-#define CANOPY_UI_VK_OPTIONAL(X)                                                                              \
-  X(DestroySurfaceKHR)                                                                                        \
-  X(GetPhysicalDeviceSurfaceSupportKHR)                                                                       \
-  X(GetPhysicalDeviceSurfaceCapabilitiesKHR)                                                                  \
-  X(GetPhysicalDeviceSurfaceFormatsKHR) X(CreateSwapchainKHR) X(DestroySwapchainKHR) X(GetSwapchainImagesKHR) \
-      X(AcquireNextImageKHR) X(QueuePresentKHR) X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
+#define CANOPY_UI_VK_OPTIONAL(X)                                                                                  \
+  X(DestroySurfaceKHR)                                                                                            \
+  X(GetPhysicalDeviceSurfaceSupportKHR)                                                                           \
+  X(GetPhysicalDeviceSurfaceCapabilitiesKHR)                                                                      \
+  X(GetPhysicalDeviceSurfaceFormatsKHR)                                                                           \
+  X(CreateSwapchainKHR) X(DestroySwapchainKHR) X(GetSwapchainImagesKHR) X(AcquireNextImageKHR) X(QueuePresentKHR) \
+      X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
 
 struct VulkanApi {
   PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr;
