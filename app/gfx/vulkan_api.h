@@ -12,7 +12,7 @@ namespace canopy::app {
 #define CANOPY_UI_VK_GLOBAL(X) \
   X(CreateInstance) X(EnumerateInstanceLayerProperties) X(EnumerateInstanceExtensionProperties)
 
-// clang-format off: it does not settle on a layout for this one
+// clang-format off: it does not settle on a layout for these
 #define CANOPY_UI_VK_INSTANCE(X) \
   X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceFeatures2) \
   X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceMemoryProperties) X(CreateDevice) X(DestroyDevice) \
@@ -25,16 +25,14 @@ namespace canopy::app {
   X(CreateImageView) X(DestroyImageView) X(CreateBuffer) X(DestroyBuffer) \
   X(GetBufferMemoryRequirements) X(BindBufferMemory) X(MapMemory) X(UnmapMemory) \
   X(CmdPipelineBarrier) X(CmdBeginRendering) X(CmdEndRendering) X(CmdCopyImageToBuffer)
-// clang-format on
 
 // Null where the instance was made without the extension.
-#define CANOPY_UI_VK_OPTIONAL(X)                                                                                  \
-  X(DestroySurfaceKHR)                                                                                            \
-  X(GetPhysicalDeviceSurfaceSupportKHR)                                                                           \
-  X(GetPhysicalDeviceSurfaceCapabilitiesKHR)                                                                      \
-  X(GetPhysicalDeviceSurfaceFormatsKHR)                                                                           \
-  X(CreateSwapchainKHR) X(DestroySwapchainKHR) X(GetSwapchainImagesKHR) X(AcquireNextImageKHR) X(QueuePresentKHR) \
-      X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
+#define CANOPY_UI_VK_OPTIONAL(X) \
+  X(DestroySurfaceKHR) X(GetPhysicalDeviceSurfaceSupportKHR) X(GetPhysicalDeviceSurfaceCapabilitiesKHR) \
+  X(GetPhysicalDeviceSurfaceFormatsKHR) X(CreateSwapchainKHR) X(DestroySwapchainKHR) \
+  X(GetSwapchainImagesKHR) X(AcquireNextImageKHR) X(QueuePresentKHR) \
+  X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
+// clang-format on
 
 struct VulkanApi {
   PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr;
