@@ -12,7 +12,8 @@ namespace canopy::app {
 #define CANOPY_UI_VK_GLOBAL(X) \
   X(CreateInstance) X(EnumerateInstanceLayerProperties) X(EnumerateInstanceExtensionProperties)
 
-// clang-format off: it does not settle on a layout for these
+// The formatter does not settle on a layout for these.
+// clang-format off
 #define CANOPY_UI_VK_INSTANCE(X) \
   X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceFeatures2) \
   X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceMemoryProperties) X(CreateDevice) X(DestroyDevice) \
