@@ -18,7 +18,7 @@ namespace {
 // A software device compiles for seconds for a tile of 32 columns; what differs between widths shows with fewer.
 VulkanDeviceOptions narrow_tiles() {
   VulkanDeviceOptions options;
-  options.max_tile = 6;
+  options.max_tile = 4;
   return options;
 }
 
