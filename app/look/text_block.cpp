@@ -4,6 +4,20 @@
 #include <cfloat>
 
 namespace canopy::app {
+namespace {
+
+/// Dear ImGui also breaks a line after a quotation mark or a full stop inside a word, which tears '"word' and '3.14'
+/// apart: such a break goes back to the last blank, if the line has one.
+const char* mend_break(const char* begin, const char* stop, const char* end) {
+  if (stop <= begin + 1 || stop >= end || *stop == ' ' || stop[-1] == ' ') return stop;
+  if (std::string_view(".,;!?\"").find(stop[-1]) == std::string_view::npos) return stop;
+  const char* blank = stop - 1;
+  while (blank > begin && *blank != ' ') --blank;
+  while (blank > begin && blank[-1] == ' ') --blank;
+  return blank > begin ? blank : stop;
+}
+
+}  // namespace
 
 void TextBlock::layout(std::string_view text, Type type, float width) {
   const float size = text_height(type);
@@ -31,7 +45,7 @@ void TextBlock::wrap_from(std::string_view text, size_t start, Type type) {
   ImFont* font = font_of(type);
   while (at < end) {
     const char* newline = std::find(at, end, '\n');
-    const char* stop = font->CalcWordWrapPosition(size_, at, newline, width_);
+    const char* stop = mend_break(at, font->CalcWordWrapPosition(size_, at, newline, width_), newline);
     if (stop == at && at < newline) {  // not even one character fits: take it whole all the same
       do ++stop;
       while (stop < newline && (static_cast<unsigned char>(*stop) & 0xC0) == 0x80);

@@ -16,7 +16,7 @@ constexpr float kColumn = 760;  // about 95 characters a line
 constexpr float kMargin = 16;
 constexpr float kPitch = 22;
 constexpr float kBubblePadX = 12, kBubblePadY = 8;
-constexpr const char* kExample = "Explain the merge step of merge sort.";
+constexpr const char* kExample = "Explain in two sentences why the sky is blue.";
 
 /// What a finished reply says about itself: figures, then why it ended when that is not the usual reason.
 std::string facts(const Message& message) {

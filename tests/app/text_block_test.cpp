@@ -31,6 +31,25 @@ TEST(TextBlock, AppendingGivesTheSameLinesAsLayingOutAtOnce) {
   }));
 }
 
+TEST(TextBlock, BreaksOnlyAtBlanksWhereThereAreSome) {
+  UiHarness ui;
+  ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
+    const std::string head = "It is called \"", word = "Rayleigh\" or 3.14159.";
+    for (const std::string& text : {head + word, std::string("Pi is about 3.1415926")}) {
+      const size_t tail = text.find_last_of(' ') + 1;
+      TextBlock whole;
+      whole.layout(text, Type::chat, 4000);
+      TextBlock block;
+      // Too narrow by a little: the last word moves down as a whole, so the first line ends at a blank.
+      block.layout(text, Type::chat, whole.widest() - 2);
+      ASSERT_EQ(block.line_count(), 2u) << text;
+      TextBlock first;
+      first.layout(text.substr(0, tail - 1), Type::chat, 4000);
+      EXPECT_FLOAT_EQ(block.widest(), first.widest()) << text;
+    }
+  }));
+}
+
 TEST(TextBlock, NoLineIsWiderThanTheColumn) {
   UiHarness ui;
   ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
