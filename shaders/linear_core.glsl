@@ -3,7 +3,7 @@
 //
 // The order of a row's sum is fixed and independent of N, R, LANES, SPLIT and UNROLL, which only say who computes what:
 // K is cut into segments of 256; a segment is summed from zero in order (block types: 32 products, then the block's
-// scale and minimum); segments are added left to right. So every width gives the same bits (design.md, section 4).
+// scale and minimum); segments are added left to right. So every width gives the same bits (docs/architecture.md, "Numeric contract").
 
 layout(constant_id = 0) const uint N = 1;         // columns of this tile, 1 ... 32
 layout(constant_id = 1) const uint R = 4;         // rows of an invocation, a multiple of 4 that divides 16

@@ -3,7 +3,7 @@
 // per block of 32 at index block * stored_rows + r.
 //
 // WEIGHT: 0 f32, 1 f16, 2 bf16, 3 q8_0, 4 q4_1.   TEXEL: fetch through a texel buffer instead of a storage buffer
-// (software devices gather texels far faster; kernels.md section 6 has the figures).
+// (software devices gather texels far faster).
 
 // A unit holds QUADS_PER_UNIT quads of four consecutive columns. Quad q of a q4_1 unit is in word q mod 4, in its low
 // half for q < 4 and its high half otherwise; q8_0 has a quad to a word, f16 and bf16 one to two words, f32 one to four.
