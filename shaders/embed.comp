@@ -17,7 +17,6 @@ layout(set = 0, binding = 6) readonly buffer NormWeight { float norm_weight[]; }
 
 layout(push_constant) uniform Push {
   uint rows;  // of this shard of the table
-  uint stored_rows;
   uint cols;
   uint row_offset;
   uint width;
@@ -34,9 +33,10 @@ void main() {
   uvec2 place = panel_column(w, width, tile, cols);
   precise float sum = 0.0;
   for (uint k0 = lane * PER_UNIT; k0 < cols; k0 += 32u * PER_UNIT) {
-    uvec4 unit = fetch_unit((k0 / PER_UNIT) * stored_rows + row);
+    uvec4 unit = fetch_unit(units_of(row, cols) + (k0 / PER_UNIT) * BAND);
 #if HAS_SCALES
-    uint scale = fetch_scale((k0 / 32u) * stored_rows + row);
+    uint scale_index = scales_of(row, cols) + (k0 / 32u) * BAND;
+    uint scale = fetch_scales(scale_index / 4u)[scale_index % 4u];
 #endif
     [[unroll]] for (uint q = 0u; q < QUADS_PER_UNIT; ++q) {
       [[unroll]] for (uint i = 0u; i < 4u; ++i) {

@@ -11,24 +11,24 @@ layout(set = 0, binding = 5) writeonly buffer Out4 { vec4 out4[]; };            
 
 layout(push_constant) uniform Push {
   uint rows;
-  uint stored_rows;
   uint cols;
-  uint first_column;
-  uint first_quad;  // of the tile in a texel buffer of activations
+  uint first_column;  // of the dispatch
+  uint first_quad;    // of its first tile in a texel buffer of activations
   uint stride;
   uint offset;
   float norm_eps;  // 0: no norm
 };
 
 void main() {
-  LinearShape shape = LinearShape(rows, stored_rows, cols, first_quad);
+  LinearShape shape = LinearShape(rows, cols, tile_quad(first_quad, cols));
   bool owned;
   uint row = first_row(shape, owned);
   multiply(shape, row);
   if (!owned || gl_LocalInvocationID.y != 0u) return;
   [[unroll]] for (uint c = 0u; c < N; ++c) {
-    float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[first_column + c], cols, norm_eps) : 1.0;
-    uint to = (first_column + c) * stride + offset + row;
+    uint column = tile_column(first_column) + c;
+    float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[column], cols, norm_eps) : 1.0;
+    uint to = column * stride + offset + row;
     [[unroll]] for (uint q = 0u; q < R; q += 4u) {
       precise vec4 y = vec4(total[q][c], total[q + 1u][c], total[q + 2u][c], total[q + 3u][c]) * scale;
       if (QUADS != 0u) {

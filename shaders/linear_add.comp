@@ -5,7 +5,6 @@
 // x[column, row] += sum over k of weight[row, k] * in[column, k]; out = x * norm_weight, with sums of squares of x;
 // tap[column, tap_offset + row] = x.
 #include "linear_core.glsl"
-#include "panel.glsl"
 #define SQUARES_BINDING 5
 #define COUNTERS_BINDING 6
 #include "squares.glsl"
@@ -23,16 +22,15 @@ layout(set = 0, binding = 12) writeonly buffer Tap4 { vec4 tap4[]; };
 
 layout(push_constant) uniform Push {
   uint rows;
-  uint stored_rows;
   uint cols;
-  uint first_column;
-  uint first_quad;  // of the tile in a texel buffer of activations
+  uint first_column;  // of the dispatch
+  uint first_quad;    // of its first tile in a texel buffer of activations
   uint row_offset;  // of this shard in the whole weight
   uint total_rows;
   uint width;
   uint tile;
-  uint counter;  // index of this dispatch's columns in `finished`
-  uint groups;   // workgroups that write these columns, all shards
+  uint counter;  // index of the first tile in `finished`
+  uint groups;   // workgroups that write a tile, all shards
   uint partial_base;
   uint tap_stride;  // 0: no tap
   uint tap_offset;
@@ -67,7 +65,7 @@ void write_quad(uint column, uvec2 place, uint k, uint end, vec4 product) {
 }
 
 void write_column(uint c, uint row) {
-  uint column = first_column + c;
+  uint column = tile_column(first_column) + c;
   uvec2 place = panel_column(column, width, tile, total_rows);
   [[unroll]] for (uint q = 0u; q < R; q += 4u) {
     vec4 product = vec4(total[q][c], total[q + 1u][c], total[q + 2u][c], total[q + 3u][c]);
@@ -76,12 +74,12 @@ void write_column(uint c, uint row) {
 }
 
 void main() {
-  LinearShape shape = LinearShape(rows, stored_rows, cols, first_quad);
+  LinearShape shape = LinearShape(rows, cols, tile_quad(first_quad, cols));
   bool owned;
   uint row = first_row(shape, owned);
   multiply(shape, row);
   if (owned && gl_LocalInvocationID.y == 0u) {
     [[unroll]] for (uint c = 0u; c < N; ++c) write_column(c, row);
   }
-  FINISH_SQUARES(N, first_column, counter, groups, partial_base, (total_rows + 3u) / 4u)
+  FINISH_SQUARES(N, tile_column(first_column), counter + gl_WorkGroupID.x, groups, partial_base, (total_rows + 3u) / 4u)
 }

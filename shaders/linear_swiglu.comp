@@ -4,7 +4,6 @@
 // variants: f32 WEIGHT=0 TEXEL=0; f16 WEIGHT=1 TEXEL=0; bf16 WEIGHT=2 TEXEL=0; q8_0 WEIGHT=3 TEXEL=0; q4_1 WEIGHT=4 TEXEL=0; f32_texel WEIGHT=0 TEXEL=1; f16_texel WEIGHT=1 TEXEL=1; bf16_texel WEIGHT=2 TEXEL=1; q8_0_texel WEIGHT=3 TEXEL=1; q4_1_texel WEIGHT=4 TEXEL=1
 // out[column, i] = silu(s g_i) * (s u_i) with g, u the even and odd rows of the weight times in[column], s the norm's scale.
 #include "linear_core.glsl"
-#include "panel.glsl"
 
 layout(set = 0, binding = 3) readonly buffer Squares { float sum_of_squares[]; };  // [width]
 layout(set = 0, binding = 4) writeonly buffer OutPanel { float out_panel[]; };     // panel [width, total_rows / 2]
@@ -12,10 +11,9 @@ layout(set = 0, binding = 5) writeonly buffer OutPanel2 { vec2 out_panel2[]; }; 
 
 layout(push_constant) uniform Push {
   uint rows;
-  uint stored_rows;
   uint cols;
-  uint first_column;
-  uint first_quad;  // of the tile in a texel buffer of activations
+  uint first_column;  // of the dispatch
+  uint first_quad;    // of its first tile in a texel buffer of activations
   uint row_offset;  // of this shard in the whole weight; even
   uint total_rows;
   uint width;
@@ -32,13 +30,13 @@ float gated(float gate, float up, float scale) {
 }
 
 void main() {
-  LinearShape shape = LinearShape(rows, stored_rows, cols, first_quad);
+  LinearShape shape = LinearShape(rows, cols, tile_quad(first_quad, cols));
   bool owned;
   uint row = first_row(shape, owned);
   multiply(shape, row);
   if (!owned || gl_LocalInvocationID.y != 0u) return;
   [[unroll]] for (uint c = 0u; c < N; ++c) {
-    uint column = first_column + c;
+    uint column = tile_column(first_column) + c;
     uvec2 place = panel_column(column, width, tile, total_rows / 2u);
     float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[column], cols, norm_eps) : 1.0;
     [[unroll]] for (uint r = 0u; r < R; r += 4u) {

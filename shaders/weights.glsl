@@ -1,6 +1,6 @@
-// Weights as the device keeps them (engine/vulkan/weight_layout.h): units of 16 bytes, unit u of row r at index
-// u * stored_rows + r, so that neighbouring invocations read neighbouring units; and, for block types, one word of scale
-// per block of 32 at index block * stored_rows + r.
+// Weights as the device keeps them (engine/vulkan/weight_layout.h): bands of 64 rows, in each unit u of row r at index
+// u * 64 + r, so that neighbouring invocations read neighbouring units of 16 bytes and a workgroup reads forward; and,
+// for block types, one word of scale per block of 32 at index block * 64 + r, read for four rows at once.
 //
 // WEIGHT: 0 f32, 1 f16, 2 bf16, 3 q8_0, 4 q4_1.   TEXEL: fetch through a texel buffer instead of a storage buffer
 // (software devices gather texels far faster).
@@ -25,13 +25,24 @@
 layout(set = 0, binding = 0) uniform usamplerBuffer weight_units;
 layout(set = 0, binding = 1) uniform usamplerBuffer weight_scales;
 uvec4 fetch_unit(uint i) { return texelFetch(weight_units, int(i)); }
-uint fetch_scale(uint i) { return texelFetch(weight_scales, int(i)).x; }
+uvec4 fetch_scales(uint i) { return texelFetch(weight_scales, int(i)); }
 #else
 layout(set = 0, binding = 0) readonly buffer WeightUnits { uvec4 weight_units[]; };
-layout(set = 0, binding = 1) readonly buffer WeightScales { uint weight_scales[]; };
+layout(set = 0, binding = 1) readonly buffer WeightScales { uvec4 weight_scales[]; };
 uvec4 fetch_unit(uint i) { return weight_units[i]; }
-uint fetch_scale(uint i) { return weight_scales[i]; }
+uvec4 fetch_scales(uint i) { return weight_scales[i]; }
 #endif
+
+const uint BAND = 64u;
+
+uint blocks_of(uint cols) { return (cols + 31u) / 32u; }
+
+// Index of the first unit of a row; the next are BAND apart.
+uint units_of(uint row, uint cols) { return (row / BAND) * BAND * blocks_of(cols) * UNITS_PER_BLOCK + row % BAND; }
+
+// Index of a row's first word of scale; the next are BAND apart. The words of rows row ... row + 3 lie in quad index / 4
+// where row is a multiple of 4.
+uint scales_of(uint row, uint cols) { return (row / BAND) * BAND * blocks_of(cols) + row % BAND; }
 
 // Element i (below 4) of quad q of a unit, before its block's scale.
 float decode(uvec4 unit, uint q, uint i) {

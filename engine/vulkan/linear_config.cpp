@@ -19,6 +19,7 @@ constexpr int kChoicesVersion = 1;
 }  // namespace
 
 KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32_t n, bool ragged, bool quads) {
+  if (config.whole && config.split != 1) throw bad_input("A row summed in one go cannot be split.");
   const uint32_t quads_per_unit = columns_per_unit(type) / 4;
   uint32_t unroll = 1;
   for (const uint32_t quads : {quads_per_unit, 4u}) {
@@ -30,15 +31,16 @@ KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32
            {3, config.split},
            {4, unroll},
            {6, ragged ? 1u : 0u},
-           {7, quads ? 1u : 0u}},
+           {7, quads ? 1u : 0u},
+           {8, config.whole ? 1u : 0u}},
           0};
 }
 
 std::vector<LinearConfig> linear_candidates(bool software, const LinearShapeKey& key) {
   if (software) {
-    // Measured on llvmpipe: wide tiles want 8 rows (16 spill, 4 reload activations); the rest depends on the shape.
-    if (key.columns > 4) return {{8, 8, 1}};
-    return {{8, 8, 1}, {16, 8, 1}, {4, 8, 1}};
+    // Measured on llvmpipe: more than 16 sums do not stay in its registers and its first 4 KiB of stack.
+    if (key.columns > 2) return {{4, 8, 1}};
+    return {{8, 8, 1}, {4, 8, 1}};
   }
   const uint32_t segments = (key.cols + 255) / 256;
   std::vector<LinearConfig> all = {{4, 32, 1}, {4, 64, 1}};

@@ -18,13 +18,15 @@ struct LinearConfig {
   uint32_t rows = 4;    // of an invocation: 4, 8 or 16
   uint32_t lanes = 8;   // invocations along the rows
   uint32_t split = 1;   // segments worked on at once
-  uint32_t body = 512;  // multiply-adds a loop body is unrolled to at most
+  uint32_t body = 448;  // multiply-adds a loop body is unrolled to at most; at 512 RADV spills a register
+  bool whole = false;   // a row is summed in one go instead of in segments of 256: changes bits, so one for a device
   auto operator<=>(const LinearConfig&) const = default;
 };
 
 /// Specialisation for a tile of n columns. How far loops are unrolled follows from n and the rows: bodies of a few
 /// hundred multiply-adds run fastest on software devices (instruction caches) and keep compile times low.
-/// quads: rows, strides and offsets are multiples of 4, and rows one of config.rows.
+/// quads: rows, strides and offsets are multiples of 4, and rows one of config.rows. Throws bad_input for a split of a
+/// row that is summed in one go.
 KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32_t n, bool ragged, bool quads);
 
 /// What the choice is made for.

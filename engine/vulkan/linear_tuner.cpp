@@ -17,7 +17,7 @@ constexpr int kRounds = 8;
 constexpr double kClearly = 0.93;
 
 struct Push {
-  uint32_t rows, stored_rows, cols, first_column, first_quad, stride, offset;
+  uint32_t rows, cols, first_column, first_quad, stride, offset;
   float norm_eps;
 };
 
@@ -37,10 +37,10 @@ CommandList record_candidate(DeviceState& state, const VulkanWeight& weight, uin
   bindings.emplace_back(state.dummy);
   bindings.emplace_back(out);
   bindings.emplace_back(out);
-  const Push push{shard.layout.rows, shard.layout.stored_rows, weight.cols(), 0, 0, shard.layout.rows, 0, 0.0f};
+  const Push push{shard.layout.rows, weight.cols(), 0, 0, shard.layout.rows, 0, 0.0f};
   CommandList list(context, {"tuning", 0});
   list.bind(kernel, bindings, bytes_of(push));
-  list.dispatch((shard.layout.rows + config.lanes * config.rows - 1) / (config.lanes * config.rows));
+  list.dispatch(1, (shard.layout.rows + config.lanes * config.rows - 1) / (config.lanes * config.rows));
   list.finish();
   return list;
 }
@@ -53,7 +53,10 @@ double run_timed(Context& context, CommandList& list) {
 
 LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const LinearShapeKey& key) {
   auto candidates = linear_candidates(state.software, key);
-  for (LinearConfig& candidate : candidates) candidate.body = state.max_body;
+  for (LinearConfig& candidate : candidates) {
+    candidate.body = state.max_body;
+    candidate.whole = state.whole_rows;
+  }
   if (candidates.size() == 1) return candidates.front();
   const uint32_t columns = std::min(key.columns, tile_width(key.columns, weight.cols(), state.max_tile));
   Context& context = *state.context;
@@ -101,6 +104,7 @@ LinearConfig variant_of(DeviceState& state, const VulkanWeight& weight, uint32_t
 LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {
   LinearConfig config = variant_of(state, weight, columns);
   config.body = state.max_body;
+  config.whole = state.whole_rows;
   return config;
 }
 

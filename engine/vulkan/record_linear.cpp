@@ -1,4 +1,4 @@
-// The matrix products: shaders/linear*.comp, one dispatch per tile of columns and shard of rows.
+// The matrix products: shaders/linear*.comp, a dispatch per shard of rows and run of tiles.
 
 #include <string>
 
@@ -11,17 +11,17 @@ namespace canopy::vk {
 namespace {
 
 struct LinearPush {
-  uint32_t rows, stored_rows, cols, first_column, first_quad, stride, offset;
+  uint32_t rows, cols, first_column, first_quad, stride, offset;
   float norm_eps;
 };
 
 struct LinearAddPush {
-  uint32_t rows, stored_rows, cols, first_column, first_quad, row_offset, total_rows, width, tile, counter, groups,
-      partial_base, tap_stride, tap_offset;
+  uint32_t rows, cols, first_column, first_quad, row_offset, total_rows, width, tile, counter, groups, partial_base,
+      tap_stride, tap_offset;
 };
 
 struct LinearSwigluPush {
-  uint32_t rows, stored_rows, cols, first_column, first_quad, row_offset, total_rows, width, tile;
+  uint32_t rows, cols, first_column, first_quad, row_offset, total_rows, width, tile;
   float norm_eps;
 };
 
@@ -33,6 +33,24 @@ uint32_t group_count(const WeightShard& shard, const LinearConfig& config) {
 // First quad of tile t in a panel.
 uint32_t first_quad(const PanelLayout& layout, uint32_t t) {
   return static_cast<uint32_t>(t * layout.tile_stride() / 4);
+}
+
+// Tiles that one dispatch computes. All equal ones, where activations are one texel buffer; else tiles have bindings of
+// their own.
+struct TileRun {
+  uint32_t first;
+  uint32_t count;
+};
+
+std::vector<TileRun> tile_runs(const PanelLayout& layout, bool together) {
+  std::vector<TileRun> runs;
+  for (uint32_t t = 0; t < layout.tiles();) {
+    const uint32_t full = layout.width / layout.tile;
+    const uint32_t count = together && t < full ? full - t : 1;
+    runs.push_back({t, count});
+    t += count;
+  }
+  return runs;
 }
 
 double flops_of(const canopy::Weight& weight, uint32_t width) {
@@ -69,7 +87,7 @@ void VulkanRecorder::linear(const LinearArgs& args) {
   const LinearConfig config = choose_linear(state_, weight, layout.tile);
   const bool quads = weight.rows() % config.rows == 0 && args.stride % 4 == 0 && args.offset % 4 == 0;
   CommandList& list = this->list(flops_of(weight, args.width));
-  for (uint32_t t = 0; t < layout.tiles(); ++t) {
+  for (const auto& [t, tiles] : tile_runs(layout, state_.texel_fetch)) {
     const Kernel& kernel = linear_kernel(state_, weight_shader("linear", weight.type(), state_.texel_fetch), config,
                                          weight, layout.columns(t), quads);
     for (const WeightShard& shard : weight.shards) {
@@ -80,16 +98,11 @@ void VulkanRecorder::linear(const LinearArgs& args) {
       bindings.push_back(words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + weight.rows(),
                                "The output of linear"));
       bindings.push_back(bindings.back());
-      const LinearPush push{shard.layout.rows,
-                            shard.layout.stored_rows,
-                            weight.cols(),
-                            t * layout.tile,
-                            first_quad(layout, t),
-                            args.stride,
-                            args.offset + shard.layout.first_row,
+      const LinearPush push{shard.layout.rows,     weight.cols(), t * layout.tile,
+                            first_quad(layout, t), args.stride,   args.offset + shard.layout.first_row,
                             args.norm_eps};
       list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(group_count(shard, config));
+      list.dispatch(tiles, group_count(shard, config));
     }
   }
   list.barrier();
@@ -107,7 +120,7 @@ void VulkanRecorder::linear_add(const LinearAddArgs& args) {
   uint32_t groups = 0;
   for (const WeightShard& shard : weight.shards) groups += group_count(shard, config);
   CommandList& list = this->list(flops_of(weight, args.width));
-  for (uint32_t t = 0; t < layout.tiles(); ++t) {
+  for (const auto& [t, tiles] : tile_runs(layout, state_.texel_fetch)) {
     const Kernel& kernel = linear_kernel(state_, weight_shader("linear_add", weight.type(), state_.texel_fetch), config,
                                          weight, layout.columns(t), quads);
     for (const WeightShard& shard : weight.shards) {
@@ -127,7 +140,6 @@ void VulkanRecorder::linear_add(const LinearAddArgs& args) {
       for (size_t i : {6u, 6u, 4u, 4u})
         bindings.push_back(bindings[bindings.size() - i]);  // x, out, norm, tap as quads
       const LinearAddPush push{shard.layout.rows,
-                               shard.layout.stored_rows,
                                weight.cols(),
                                t * layout.tile,
                                first_quad(layout, t),
@@ -141,7 +153,7 @@ void VulkanRecorder::linear_add(const LinearAddArgs& args) {
                                args.tap != nullptr ? args.tap_stride : 0,
                                args.tap_offset};
       list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(group_count(shard, config));
+      list.dispatch(tiles, group_count(shard, config));
     }
   }
   list.barrier();
@@ -160,7 +172,7 @@ void VulkanRecorder::linear_swiglu(const LinearSwigluArgs& args) {
   const LinearConfig config = choose_linear(state_, weight, layout.tile);
   const bool quads = weight.rows() % config.rows == 0;
   CommandList& list = this->list(flops_of(weight, args.width));
-  for (uint32_t t = 0; t < layout.tiles(); ++t) {
+  for (const auto& [t, tiles] : tile_runs(layout, state_.texel_fetch)) {
     const Kernel& kernel = linear_kernel(state_, weight_shader("linear_swiglu", weight.type(), state_.texel_fetch),
                                          config, weight, layout.columns(t), quads);
     for (const WeightShard& shard : weight.shards) {
@@ -170,13 +182,11 @@ void VulkanRecorder::linear_swiglu(const LinearSwigluArgs& args) {
       bindings.push_back(words(in.squares, args.width, "The sums of squares of linear_swiglu"));
       bindings.emplace_back(out.values);
       bindings.push_back(bindings.back());
-      const LinearSwigluPush push{shard.layout.rows,     shard.layout.stored_rows,
-                                  weight.cols(),         t * layout.tile,
-                                  first_quad(layout, t), shard.layout.first_row,
-                                  weight.rows(),         args.width,
-                                  out_layout.tile,       args.norm_eps};
+      const LinearSwigluPush push{shard.layout.rows,      weight.cols(), t * layout.tile, first_quad(layout, t),
+                                  shard.layout.first_row, weight.rows(), args.width,      out_layout.tile,
+                                  args.norm_eps};
       list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(group_count(shard, config));
+      list.dispatch(tiles, group_count(shard, config));
     }
   }
   list.barrier();

@@ -95,10 +95,11 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   // Texel buffers of a useful size; software rasterisers gather texels several times faster than storage words.
   const bool texels_fit = report.limits.max_texel_elements >= (1u << 22);
   state_.texel_fetch = options.texel_fetch.value_or(state_.software && texels_fit);
-  // Wide tiles amortise unpacking; their limit is compile time on software devices, registers on others.
-  // SwiftShader compiles slowly: small bodies.
-  if (state_.software && !state_.texel_fetch) state_.max_body = 32;
-  state_.max_tile = options.max_tile.value_or(state_.software && state_.texel_fetch ? 32 : 8);
+  state_.whole_rows = state_.texel_fetch && options.whole_rows.value_or(true);
+  // Wide tiles amortise unpacking until their sums no longer stay in registers: 16 vectors on llvmpipe, with 4 rows
+  // each. SwiftShader compiles slowly: small bodies.
+  if (state_.software) state_.max_body = state_.texel_fetch ? 512 : 32;
+  state_.max_tile = options.max_tile.value_or(state_.software && state_.texel_fetch ? 4 : 8);
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()
                                             : options.cache_folder / ("linear-" + state_.info.uuid + ".json");
@@ -200,7 +201,7 @@ std::unique_ptr<Weight> VulkanDevice::make_weight(std::span<const WeightPart> pa
     if (shard_layout.scale_bytes == 0) continue;
     shard.scales = context().create_buffer(BufferKind::device, shard_layout.scale_bytes, name);
     context().upload(shard.scales, 0, as_bytes_of(scales));
-    if (state_.texel_fetch) shard.scale_texels = context().create_view(shard.scales, 0, shard_layout.scale_bytes);
+    if (state_.texel_fetch) shard.scale_texels = context().create_view(shard.scales, 0, shard_layout.scale_bytes, 4);
   }
   return weight;
 }

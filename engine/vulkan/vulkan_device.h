@@ -23,6 +23,7 @@ struct VulkanDeviceOptions {
   std::optional<vk::LinearConfig> linear;
   std::optional<bool> texel_fetch;
   std::optional<uint32_t> max_tile;  // columns
+  std::optional<bool> whole_rows;    // LinearConfig::whole; only with texel_fetch
 };
 
 /// Opens the device a selector names. Throws unavailable (no driver, no such device, device unusable) or device_lost.

@@ -49,14 +49,22 @@ const std::byte* source_row(std::span<const WeightPart> parts, WeightLayout layo
 }
 
 // Where a shard's words of one row go: word w of unit u, and the scale word of a block.
-struct RowTarget {
-  std::span<uint32_t> units;
-  std::span<uint32_t> scales;
-  uint32_t stored_rows;
-  uint32_t row;
+class RowTarget {
+ public:
+  RowTarget(std::span<uint32_t> units, std::span<uint32_t> scales, uint32_t stored_rows, uint32_t row)
+      : units_(band(units, stored_rows, row)), scales_(band(scales, stored_rows, row)), row_(row % kBandRows) {}
 
-  uint32_t& word(uint32_t index) const { return units[(uint64_t{index / 4} * stored_rows + row) * 4 + index % 4]; }
-  uint32_t& scale(uint32_t block) const { return scales[uint64_t{block} * stored_rows + row]; }
+  uint32_t& word(uint32_t index) const { return units_[(uint64_t{index / 4} * kBandRows + row_) * 4 + index % 4]; }
+  uint32_t& scale(uint32_t block) const { return scales_[uint64_t{block} * kBandRows + row_]; }
+
+ private:
+  static std::span<uint32_t> band(std::span<uint32_t> all, uint32_t stored_rows, uint32_t row) {
+    const size_t words = all.size() / (stored_rows / kBandRows);
+    return all.subspan(row / kBandRows * words, words);
+  }
+
+  std::span<uint32_t> units_, scales_;
+  uint32_t row_;
 };
 
 // f32, f16, bf16: the file's elements in order, words in order.
@@ -142,10 +150,10 @@ WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layou
 std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes) {
   const uint64_t unit_row = uint64_t{units_of(type, extent.cols)} * 16;
   const uint64_t scale_row = has_scales(type) ? uint64_t{blocks_of(extent.cols)} * 4 : 0;
-  const uint64_t fitting = max_bytes / std::max(unit_row, scale_row) / kStoredRowMultiple * kStoredRowMultiple;
+  const uint64_t fitting = max_bytes / std::max(unit_row, scale_row) / kBandRows * kBandRows;
   if (fitting == 0) {
-    throw out_of_memory("Sixteen rows of a weight with " + std::to_string(extent.cols) + " columns take " +
-                        std::to_string(unit_row * kStoredRowMultiple) + " bytes; the device allows " +
+    throw out_of_memory(std::to_string(kBandRows) + " rows of a weight with " + std::to_string(extent.cols) +
+                        " columns take " + std::to_string(unit_row * kBandRows) + " bytes; the device allows " +
                         std::to_string(max_bytes) + " in one buffer.");
   }
   std::vector<WeightShardLayout> shards;
@@ -153,7 +161,7 @@ std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, 
     WeightShardLayout shard;
     shard.first_row = first;
     shard.rows = static_cast<uint32_t>(std::min<uint64_t>(fitting, extent.rows - first));
-    shard.stored_rows = round_up(shard.rows, kStoredRowMultiple);
+    shard.stored_rows = round_up(shard.rows, kBandRows);
     shard.unit_bytes = unit_row * shard.stored_rows;
     shard.scale_bytes = scale_row * shard.stored_rows;
     shards.push_back(shard);
@@ -170,7 +178,7 @@ void repack(std::span<const WeightPart> parts, WeightLayout layout, const Weight
   const uint32_t blocks = blocks_of(parts[0].cols);
   for (uint32_t row = 0; row < shard.rows; ++row) {
     const std::byte* from = source_row(parts, layout, shard.first_row + row);
-    const RowTarget to{units, scales, shard.stored_rows, row};
+    const RowTarget to(units, scales, shard.stored_rows, row);
     switch (type) {
       case WeightType::f32:
       case WeightType::f16:

@@ -1,8 +1,9 @@
 #pragma once
-// How a weight matrix lies in device memory (shaders/weights.glsl reads it): units of 16 bytes, unit u of stored row r
-// at index u * stored_rows + r; block types add one word of scale per block of 32 at index block * stored_rows + r
-// (q4_1: scale and minimum as two halves; q8_0: the scale as f32). Rows are padded to a multiple of 16, columns to one
-// of 32, with zeros. Large matrices are cut by rows.
+// How a weight matrix lies in device memory (shaders/weights.glsl reads it). Rows are cut into bands of 64, so that a
+// workgroup reads its rows' weights in one forward run. In a band, units of 16 bytes: unit u of row r at index
+// u * 64 + r; block types add one word of scale per block of 32 at index block * 64 + r (q4_1: scale and minimum as two
+// halves; q8_0: the scale as f32). Rows are padded to whole bands, columns to a multiple of 32, with zeros. Large
+// matrices are cut by rows.
 
 #include <cstdint>
 #include <span>
@@ -12,7 +13,7 @@
 
 namespace canopy::vk {
 
-inline constexpr uint32_t kStoredRowMultiple = 16;
+inline constexpr uint32_t kBandRows = 64;
 
 /// Columns that one 16-byte unit holds.
 uint32_t columns_per_unit(WeightType type);
@@ -35,7 +36,7 @@ struct WeightShardLayout {
   uint64_t scale_bytes = 0;  // 0 for types without scales
 };
 
-/// Cuts rows so that no buffer exceeds `max_bytes`. Shards start at multiples of 16 rows.
+/// Cuts rows so that no buffer exceeds `max_bytes`. Shards start at whole bands.
 std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes);
 
 /// Fills a shard's words from the file's bytes.

@@ -15,7 +15,7 @@ Device& oracle() {
 
 namespace {
 
-// A software device compiles for seconds for a tile of 32 columns; what differs between widths shows with fewer.
+// SwiftShader compiles for seconds for a tile of 8 columns; what differs between widths shows with fewer.
 VulkanDeviceOptions narrow_tiles() {
   VulkanDeviceOptions options;
   options.max_tile = 4;

@@ -12,12 +12,14 @@ namespace canopy::test {
 namespace {
 
 constexpr uint32_t kWidth = 3;
-constexpr uint32_t kRows = 48;
+constexpr uint32_t kRows = 80;
 
-VulkanDeviceOptions variant(vk::LinearConfig config, std::optional<bool> texel = std::nullopt) {
+VulkanDeviceOptions variant(vk::LinearConfig config, std::optional<bool> texel = std::nullopt,
+                            std::optional<bool> whole = false) {
   VulkanDeviceOptions options;
   options.linear = config;
   options.texel_fetch = texel;
+  options.whole_rows = whole;
   return options;
 }
 
@@ -73,10 +75,21 @@ TEST(LinearVariantsTest, AllGiveTheSameBits) {
   EXPECT_TRUE(same_bits(products(variant({4, 8, 1}, false)), expected)) << "storage and uniform reads";
 }
 
+TEST(LinearVariantsTest, RowsSummedInOneGoGiveTheSameBits) {
+  if (open_vulkan_device()->info().name.find("SwiftShader") != std::string::npos) {
+    GTEST_SKIP() << "rows are summed in one go only where activations are texels";
+  }
+  const std::vector<float> expected = products(variant({4, 8, 1}, std::nullopt, true));
+  for (const vk::LinearConfig config : {vk::LinearConfig{8, 8, 1}, {16, 8, 1}, {4, 32, 1}}) {
+    EXPECT_TRUE(same_bits(products(variant(config, std::nullopt, true)), expected))
+        << config.rows << " rows, " << config.lanes << " lanes";
+  }
+}
+
 TEST(LinearVariantsTest, AWeightCutIntoShardsGivesTheSameBits) {
   const std::vector<float> expected = products(variant({4, 8, 1}));
   VulkanDeviceOptions cut = variant({4, 8, 1});
-  cut.context.max_storage_range = 70'000;  // the panels fit; of f32 with 608 columns sixteen rows take 38,912 bytes
+  cut.context.max_storage_range = 200'000;  // the panels fit; of f32 with 608 columns 64 rows take 155,648 bytes
   EXPECT_TRUE(same_bits(products(cut), expected));
 }
 

@@ -22,7 +22,11 @@ using test::Random;
 float unpacked(const WeightShardLayout& shard, WeightType type, std::span<const uint32_t> units,
                std::span<const uint32_t> scales, uint32_t r, uint32_t k) {
   const uint32_t per_unit = columns_per_unit(type);
-  const uint32_t* unit = &units[(uint64_t{k / per_unit} * shard.stored_rows + r) * 4];
+  const uint64_t band = r / kBandRows * kBandRows;
+  const uint64_t blocks = units.size() / 4 / shard.stored_rows * per_unit / 32;
+  const uint32_t* unit =
+      &units[(band * blocks * (32 / per_unit) + uint64_t{k / per_unit} * kBandRows + r % kBandRows) * 4];
+  const uint64_t scale = band * blocks + uint64_t{k / 32} * kBandRows + r % kBandRows;
   const uint32_t q = k % per_unit / 4;
   const uint32_t i = k % 4;
   switch (type) {
@@ -30,11 +34,11 @@ float unpacked(const WeightShardLayout& shard, WeightType type, std::span<const 
     case WeightType::f16: return f16_to_f32(static_cast<uint16_t>(unit[2 * q + i / 2] >> (16 * (i % 2))));
     case WeightType::bf16: return bf16_to_f32(static_cast<uint16_t>(unit[2 * q + i / 2] >> (16 * (i % 2))));
     case WeightType::q8_0: {
-      const float d = std::bit_cast<float>(scales[uint64_t{k / 32} * shard.stored_rows + r]);
+      const float d = std::bit_cast<float>(scales[scale]);
       return d * static_cast<float>(static_cast<int8_t>(unit[q] >> (8 * i)));
     }
     case WeightType::q4_1: {
-      const uint32_t word = scales[uint64_t{k / 32} * shard.stored_rows + r];
+      const uint32_t word = scales[scale];
       const float n = static_cast<float>((unit[q % 4] >> (16 * (q / 4) + 4 * i)) & 15u);
       return f16_to_f32(static_cast<uint16_t>(word)) * n + f16_to_f32(static_cast<uint16_t>(word >> 16));
     }
@@ -57,11 +61,11 @@ class WeightLayoutTest : public ::testing::TestWithParam<WeightType> {};
 
 TEST_P(WeightLayoutTest, KeepsEveryElementOfStackedPartsInEveryShard) {
   Random random(7);
-  const FileMatrix a = random.matrix(GetParam(), 21, 96), b = random.matrix(GetParam(), 30, 96);
+  const FileMatrix a = random.matrix(GetParam(), 90, 96), b = random.matrix(GetParam(), 61, 96);
   const std::vector<WeightPart> parts = {a.part(), b.part()};
   const WeightExtent extent = joined_extent(parts, WeightLayout::stacked);
-  ASSERT_EQ(extent.rows, 51u);
-  const uint64_t two_shards = uint64_t{96} / columns_per_unit(GetParam()) * 16 * 32;
+  ASSERT_EQ(extent.rows, 151u);
+  const uint64_t two_shards = uint64_t{96} / columns_per_unit(GetParam()) * 16 * 128;
   const auto shards = shard_rows(GetParam(), extent, two_shards);
   ASSERT_EQ(shards.size(), 2u);
   for (const WeightShardLayout& shard : shards) {
@@ -69,9 +73,9 @@ TEST_P(WeightLayoutTest, KeepsEveryElementOfStackedPartsInEveryShard) {
     repack(parts, WeightLayout::stacked, shard, units, scales);
     for (uint32_t r = 0; r < shard.rows; ++r) {
       const uint32_t row = shard.first_row + r;
-      const WeightPart part = row < 21 ? parts[0] : parts[1];
+      const WeightPart part = row < 90 ? parts[0] : parts[1];
       for (uint32_t k = 0; k < 96; ++k) {
-        ASSERT_EQ(unpacked(shard, GetParam(), units, scales, r, k), filed(part, row < 21 ? row : row - 21, k))
+        ASSERT_EQ(unpacked(shard, GetParam(), units, scales, r, k), filed(part, row < 90 ? row : row - 90, k))
             << "row " << row << ", column " << k;
       }
     }
@@ -80,13 +84,13 @@ TEST_P(WeightLayoutTest, KeepsEveryElementOfStackedPartsInEveryShard) {
 
 TEST_P(WeightLayoutTest, AlternatesTheRowsOfAPair) {
   Random random(8);
-  const FileMatrix even = random.matrix(GetParam(), 5, 64), odd = random.matrix(GetParam(), 5, 64);
+  const FileMatrix even = random.matrix(GetParam(), 35, 64), odd = random.matrix(GetParam(), 35, 64);
   const std::vector<WeightPart> parts = {even.part(), odd.part()};
   const WeightExtent extent = joined_extent(parts, WeightLayout::paired);
   const auto shard = shard_rows(GetParam(), extent, 1 << 20).front();
   std::vector<uint32_t> units(shard.unit_bytes / 4), scales(shard.scale_bytes / 4);
   repack(parts, WeightLayout::paired, shard, units, scales);
-  for (uint32_t row = 0; row < 10; ++row) {
+  for (uint32_t row = 0; row < 70; ++row) {
     for (uint32_t k = 0; k < 64; ++k) {
       ASSERT_EQ(unpacked(shard, GetParam(), units, scales, row, k), filed(parts[row % 2], row / 2, k));
     }
