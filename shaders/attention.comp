@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// variants: f32 CACHE=0 TEXEL=0; f16 CACHE=1 TEXEL=0; f32_texel CACHE=0 TEXEL=1; f16_texel CACHE=1 TEXEL=1
+// variants: f32 CACHE=0; f16 CACHE=1
 // softmax(scale q . K) V of one row and one group of GROUP query heads that share a K/V head.
 //
 // A row's keys are a virtual sequence by absolute position (rows.h). Positions fall into aligned chunks of 64. A chunk
@@ -30,21 +30,12 @@ const uint OWNED_UNITS = (UNITS + LANES - 1u) / LANES;  // of the output, per in
 const uint UNIFORM_QUADS = 4096u;
 const uint Q_BINDINGS = 8u;
 
-#if TEXEL
-layout(set = 0, binding = 0) uniform usamplerBuffer k_units;
-layout(set = 0, binding = 1) uniform usamplerBuffer v_units;
-layout(set = 0, binding = 2) uniform usamplerBuffer queries;
-uvec4 fetch_k(uint i) { return texelFetch(k_units, int(i)); }
-uvec4 fetch_v(uint i) { return texelFetch(v_units, int(i)); }
-vec4 fetch_q(uint binding, uint i) { return uintBitsToFloat(texelFetch(queries, int(i))); }
-#else
 layout(set = 0, binding = 0) readonly buffer K { uvec4 k_units[]; };  // [slots, kv_heads, UNITS]
 layout(set = 0, binding = 1) readonly buffer V { uvec4 v_units[]; };
 uvec4 fetch_k(uint i) { return k_units[i]; }
 uvec4 fetch_v(uint i) { return v_units[i]; }
 layout(set = 0, binding = 2) uniform Q { vec4 q[UNIFORM_QUADS]; } queries[Q_BINDINGS];  // whole rows in each
-vec4 fetch_q(uint binding, uint i) { return queries[binding & (Q_BINDINGS - 1u)].q[i]; }  // see linear_core.glsl
-#endif
+vec4 fetch_q(uint binding, uint i) { return queries[binding & (Q_BINDINGS - 1u)].q[i]; }  // see linear_uniform.glsl
 layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
 layout(set = 0, binding = 5) writeonly buffer OutPanel { vec4 out_panel4[]; };  // panel [width, heads * HEAD_DIM]
@@ -204,13 +195,8 @@ void main() {
   uint w = first_row + gl_WorkGroupID.y;
   Row row = rows_[w];
   uint keys = row.position + 1u;
-#if TEXEL
-  uint binding = 0u;
-  uint at = (w * kv_heads + head) * GROUP * HEAD_DIM / 4u;
-#else
   uint binding = gl_WorkGroupID.y / rows_per_binding;
   uint at = ((gl_WorkGroupID.y % rows_per_binding) * kv_heads + head) * GROUP * HEAD_DIM / 4u;
-#endif
   [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
     best[g] = -3.0e38;  // not -inf: exp(best - top) of the first chunk must be 0, not NaN
     sum_[g] = 0.0;

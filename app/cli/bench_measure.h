@@ -22,13 +22,16 @@ struct BenchSettings {
 /// 1 ... 16, then coarser up to 128.
 std::vector<uint32_t> standard_widths();
 
+/// Medians. The rate of multiply-adds is measured beside every pass, so that a share compares two moments of the same
+/// load; the peak is the best of all measurements.
 struct BenchResult {
-  DevicePeak peak;  // medians of measurements before, between and after the rest
+  DevicePeak peak;
   double decode_tokens_per_second = 0;
   double prefill_tokens_per_second = 0;
   std::map<uint32_t, double> pass_ms;            // width -> median
   std::map<uint32_t, double> share_of_fma_peak;  // width -> 0 ... 1
-  std::map<uint32_t, double> share_of_roofline;  // of the slower of multiply-adds and reading the weights
+  std::map<uint32_t, double>
+      share_of_roofline;  // of the slower of multiply-adds and reading the weights at their peaks
 };
 
 /// Measures; `step` hears what is under way. Throws cancelled when keep_going says no.

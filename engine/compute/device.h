@@ -74,6 +74,9 @@ class Device {
   /// What the device itself reaches in two small kernels: reading memory, and fused multiply-adds. Takes about a
   /// second.
   virtual DevicePeak measure_peak() = 0;
+  /// GFLOP/s of multiply-adds in one short run (some 30 ms; the first call prepares it): what the device reaches at
+  /// this moment, with whatever else it does.
+  virtual double sample_fma_rate() = 0;
 
   virtual std::unique_ptr<Recorder> record() = 0;
 

@@ -1,11 +1,33 @@
 #pragma once
 // What a device can do at most: the yardstick for its kernels, measured instead of looked up.
 
+#include <memory>
+
 #include "engine/compute/types.h"
+#include "engine/vulkan/context.h"
 
 namespace canopy::vk {
 
-class Context;
+class CommandList;
+
+/// The fastest of several multiply-add kernels, prepared. Takes half a second to make; the context must outlive it.
+class FmaProbe {
+ public:
+  explicit FmaProbe(Context& context);
+  ~FmaProbe();
+
+  /// GFLOP/s of the best run while choosing the kernel.
+  double best() const { return best_; }
+  /// GFLOP/s of one more run of some 30 ms: what the device reaches at this moment.
+  double run();
+
+ private:
+  Context& context_;
+  Buffer numbers_, out_;
+  std::unique_ptr<CommandList> list_;
+  double flops_ = 0;
+  double best_ = 0;
+};
 
 /// Multiply-add and read rate, each the best of several kernels and runs. Takes about a second and, for that long, up
 /// to 256 MiB of device memory (64 MiB on a software device, a quarter of what is free at most). Device timestamps

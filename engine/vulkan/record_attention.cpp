@@ -42,12 +42,20 @@ void VulkanRecorder::rope_store(const RopeStoreArgs& args) {
   const auto norm = [&](const canopy::Buffer* weight) {
     return weight != nullptr ? words(*weight, dim, "The head norm of rope_store") : Binding(state_.dummy);
   };
-  list.bind(state_.context->kernel(cache_shader("rope_store", args.shape.type, false), options),
-            {words(*args.qkv, uint64_t{args.width} * all_heads * dim, "The input of rope_store"),
-             words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of rope_store"),
-             Binding(buffer_of(*args.rotation)), norm(args.q_norm), norm(args.k_norm),
-             words(*args.q, uint64_t{args.width} * args.heads * dim, "The queries of rope_store"), kv.keys, kv.values},
-            Push{args.heads, args.shape.kv_heads, args.norm_eps});
+  std::vector<Binding> bindings = {words(*args.qkv, uint64_t{args.width} * all_heads * dim, "The input of rope_store"),
+                                   words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of rope_store"),
+                                   Binding(buffer_of(*args.rotation)),
+                                   norm(args.q_norm),
+                                   norm(args.k_norm),
+                                   words(*args.q, uint64_t{args.width} * args.heads * dim, "The queries of rope_store"),
+                                   kv.keys,
+                                   kv.values};
+  const BufferView& qkv = static_cast<const VulkanBuffer&>(*args.qkv).texels;
+  const BufferView& rotation = static_cast<const VulkanBuffer&>(*args.rotation).texels;
+  const bool texel = qkv && rotation && args.interleaved && dim % 4 == 0;
+  if (texel) bindings.insert(bindings.end(), {Binding(qkv), Binding(rotation), bindings[5], bindings[6], bindings[7]});
+  list.bind(state_.context->kernel(cache_shader("rope_store", args.shape.type, texel), options), bindings,
+            bytes_of(Push{args.heads, args.shape.kv_heads, args.norm_eps}));
   list.dispatch(all_heads, args.width);
   list.barrier();
 }
@@ -70,7 +78,8 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
   const bool texel = kv.key_texels && static_cast<const VulkanBuffer&>(*args.q).texels;
   const KernelOptions options{
       {{0, state_.attention_lanes}, {1, args.shape.head_dim}, {2, args.heads / args.shape.kv_heads}}, 0};
-  const Kernel& kernel = state_.context->kernel(cache_shader("attention", args.shape.type, texel), options);
+  const Kernel& kernel =
+      state_.context->kernel(cache_shader(texel ? "attention_shared" : "attention", args.shape.type, false), options);
   CommandList& list = this->list(4.0 * args.width * args.max_positions * q_width);
   const uint64_t q_bytes = uint64_t{args.width} * q_width * 4;
   const VulkanBuffer& q_buffer = static_cast<const VulkanBuffer&>(*args.q);

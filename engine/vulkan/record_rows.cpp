@@ -71,9 +71,11 @@ void VulkanRecorder::argmax(const ArgmaxArgs& args) {
     uint32_t count, blocks;
   };
   CommandList& list = this->list(0);
-  list.bind(state_.context->kernel("argmax_part", options),
-            {words(*args.logits, uint64_t{args.width} * args.vocab, "The logits of argmax"), candidates},
-            Push{args.vocab, blocks});
+  const Binding logits = words(*args.logits, uint64_t{args.width} * args.vocab, "The logits of argmax");
+  const BufferView& texels = static_cast<const VulkanBuffer&>(*args.logits).texels;
+  const bool texel = texels && args.vocab % 4 == 0;
+  list.bind(state_.context->kernel(texel ? "argmax_part_texel" : "argmax_part", options),
+            {texel ? Binding(texels) : logits, candidates}, Push{args.vocab, blocks});
   list.dispatch(blocks, args.width);
   list.barrier();
   list.bind(state_.context->kernel("argmax_final", options),

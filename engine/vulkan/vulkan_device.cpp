@@ -54,6 +54,10 @@ class VulkanDevice : public Device {
   std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
   void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
   DevicePeak measure_peak() override { return vk::measure_peak(*state_.context); }
+  double sample_fma_rate() override {
+    if (!fma_probe_) fma_probe_.emplace(*state_.context);
+    return fma_probe_->run();
+  }
   std::unique_ptr<Recorder> record() override { return std::make_unique<vk::VulkanRecorder>(state_); }
   bool run(Commands& commands, const std::function<bool()>& keep_going) override;
 
@@ -65,6 +69,7 @@ class VulkanDevice : public Device {
   vk::Context& context() const { return *state_.context; }
 
   DeviceState state_;
+  std::optional<vk::FmaProbe> fma_probe_;
 };
 
 VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {

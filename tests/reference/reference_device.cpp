@@ -133,6 +133,7 @@ class ReferenceDevice : public Device {
   DevicePeak measure_peak() override {
     throw Error(ErrorKind::unavailable, "The reference device is an oracle; its speed is not measured.");
   }
+  double sample_fma_rate() override { return measure_peak().fma_gflop_s; }
 
   std::unique_ptr<Recorder> record() override { return std::make_unique<ReferenceRecorder>(); }
   bool run(Commands& commands, const std::function<bool()>& keep_going) override;

@@ -48,6 +48,7 @@ class ForwardingDevice : public Device {
     inner_->write_kv(layer, values, first, data);
   }
   DevicePeak measure_peak() override { return inner_->measure_peak(); }
+  double sample_fma_rate() override { return inner_->sample_fma_rate(); }
   std::unique_ptr<Recorder> record() override { return inner_->record(); }
   bool run(Commands& commands, const std::function<bool()>& keep_going) override {
     return inner_->run(commands, keep_going);

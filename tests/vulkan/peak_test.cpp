@@ -27,6 +27,17 @@ TEST_P(PeakTest, measuresWhatADeviceCanDo) {
   EXPECT_LT(took.count(), 20);
 }
 
+TEST_P(PeakTest, aProbeTellsTheRateOfTheMoment) {
+  const auto context = open();
+  FmaProbe probe(*context);
+  EXPECT_GT(probe.best(), 0.01);
+  for (int i = 0; i < 3; ++i) {
+    const double rate = probe.run();
+    EXPECT_GT(rate, 0.001);
+    EXPECT_LT(rate, 1e6);
+  }
+}
+
 TEST_P(PeakTest, makesDoWithLittleMemory) {
   const auto context = open({.max_storage_range = 8U << 20, .max_allocation = 4U << 20});
   EXPECT_GT(measure_peak(*context).read_gb_s, 0.05);

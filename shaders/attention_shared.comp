@@ -1,0 +1,229 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+// variants: f32 CACHE=0; f16 CACHE=1
+// softmax(scale q . K) V of one row and one group of GROUP query heads that share a K/V head, for llvmpipe: one subgroup,
+// no shared memory (llvmpipe pays some 80 instructions for each word of it), queries and weights handed round by shuffles.
+//
+// A row's keys are a virtual sequence by absolute position (rows.h). Positions fall into aligned chunks of 64. A chunk
+// gives, per head, its largest score m, l = sum of exp(score - m) and o = sum of exp(score - m) v; chunks merge in
+// ascending order. Nothing depends on which keys are committed and which belong to the same pass.
+//
+// In a chunk an invocation first owns positions (POSITIONS of them: scores), then elements of the head (o).
+#include "rows.glsl"
+#include "panel.glsl"
+
+layout(constant_id = 0) const uint LANES = 8;      // of a subgroup: 4 or 8
+layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of UNIT
+layout(constant_id = 2) const uint GROUP = 3;
+layout(local_size_x_id = 0) in;
+
+#if CACHE == 1
+#define UNIT 8u  // elements of 16 bytes
+#else
+#define UNIT 4u
+#endif
+
+const uint CHUNK = 64u;
+const uint POSITIONS = CHUNK / LANES;
+const uint UNITS = HEAD_DIM / UNIT;
+const uint OWNED_UNITS = (UNITS + LANES - 1u) / LANES;  // of the output, per invocation
+const uint HEAD_QUADS = HEAD_DIM / 4u;
+const uint HELD_QUADS = (HEAD_QUADS + LANES - 1u) / LANES;  // of a query, per invocation
+
+layout(set = 0, binding = 0) uniform usamplerBuffer k_units;  // [slots, kv_heads, UNITS]
+layout(set = 0, binding = 1) uniform usamplerBuffer v_units;
+layout(set = 0, binding = 2) uniform usamplerBuffer queries;  // [width, heads, HEAD_QUADS]
+layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
+layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
+layout(set = 0, binding = 5) writeonly buffer OutPanel { vec4 out_panel4[]; };  // panel [width, heads * HEAD_DIM]
+
+layout(push_constant) uniform Push {
+  uint first_row;
+  uint rows_per_binding;  // unused here
+  uint kv_heads;
+  uint width;
+  uint tile;
+  float scale;
+};
+
+const float LOWEST = -3.0e38;  // not -inf: exp(best - top) of the first chunk must be 0, not NaN
+
+void decode(uvec4 unit, out float x[UNIT]) {
+#if CACHE == 1
+  [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+    vec2 two = unpackHalf2x16(unit[j]);
+    x[2u * j] = two.x;
+    x[2u * j + 1u] = two.y;
+  }
+#else
+  [[unroll]] for (uint j = 0u; j < 4u; ++j) x[j] = uintBitsToFloat(unit[j]);
+#endif
+}
+
+vec4 query[GROUP][HELD_QUADS];                   // quad h * LANES + own index of each head
+float score[POSITIONS][GROUP];                   // of position base + lane * POSITIONS + p; later its weight
+uint first_unit[POSITIONS];                      // of the position's slot
+float best[GROUP], sum_[GROUP];                  // running over chunks
+float out_[OWNED_UNITS][UNIT][GROUP];            // running over chunks
+float chunk_out[OWNED_UNITS][UNIT][GROUP];
+
+void hold_queries(uint first_quad) {
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    [[unroll]] for (uint h = 0u; h < HELD_QUADS; ++h) {
+      uint quad = min(h * LANES + gl_LocalInvocationID.x, HEAD_QUADS - 1u);
+      query[g][h] = uintBitsToFloat(texelFetch(queries, int(first_quad + g * HEAD_QUADS + quad)));
+    }
+  }
+}
+
+void find_slots(Row row, uint head, uint base, uint count) {
+  [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+    uint i = gl_LocalInvocationID.x * POSITIONS + p;
+    uint slot = row.slot;
+    if (i < count) {
+      uint position = base + i;
+      slot = position < row.prefix ? position : ancestors[row.first_ancestor + position - row.prefix];
+    }
+    first_unit[p] = (slot * kv_heads + head) * UNITS;
+  }
+}
+
+// score = q . k
+void add_scores(uint count) {
+  [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+    [[unroll]] for (uint g = 0u; g < GROUP; ++g) score[p][g] = 0.0;
+  }
+  [[unroll]] for (uint h = 0u; h < HELD_QUADS; ++h) {
+    const uint units = min(LANES * 4u / UNIT, UNITS - h * (LANES * 4u / UNIT));  // covered by the quads held as h
+    for (uint u = 0u; u < units; ++u) {
+      float q[GROUP][UNIT];
+      [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+        [[unroll]] for (uint d = 0u; d < UNIT; ++d) q[g][d] = subgroupShuffle(query[g][h][d % 4u], (u * UNIT + d) / 4u);
+      }
+      [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+        float k[UNIT];
+        decode(texelFetch(k_units, int(first_unit[p] + h * (LANES * 4u / UNIT) + u)), k);
+        [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+          [[unroll]] for (uint d = 0u; d < UNIT; ++d) score[p][g] = fma(k[d], q[g][d], score[p][g]);
+        }
+      }
+    }
+  }
+  [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+    bool seen = gl_LocalInvocationID.x * POSITIONS + p < count;
+    [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+      precise float scaled = score[p][g] * scale;
+      score[p][g] = seen ? scaled : uintBitsToFloat(0xFF800000u);
+    }
+  }
+}
+
+// m of the chunk, by head. Maxima are exact in any order.
+void chunk_maximum(out float m[GROUP]) {
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    float own = score[0][g];
+    [[unroll]] for (uint p = 1u; p < POSITIONS; ++p) own = max(own, score[p][g]);
+    m[g] = own;
+    [[unroll]] for (uint l = 0u; l < LANES; ++l) m[g] = max(m[g], subgroupShuffle(own, l));
+  }
+}
+
+// score becomes exp(score - m); l of the chunk, by head: an invocation's own in order, then the invocations in order.
+void chunk_weights(float m[GROUP], out float l[GROUP]) {
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    precise float own = 0.0;
+    [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+      precise float e = exp(score[p][g] - m[g]);
+      own = own + e;
+      score[p][g] = e;
+    }
+    precise float all = 0.0;
+    [[unroll]] for (uint i = 0u; i < LANES; ++i) all = all + subgroupShuffle(own, i);
+    l[g] = all;
+  }
+}
+
+void chunk_output(uint count) {
+  [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+    [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
+      [[unroll]] for (uint g = 0u; g < GROUP; ++g) chunk_out[o][d][g] = 0.0;
+    }
+  }
+  // Positions past `count` have weight 0 and the row's own slot: finite, so they add nothing.
+  for (uint l = 0u; l * POSITIONS < count; ++l) {
+    [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+      uint base = subgroupShuffle(first_unit[p], l);
+      float w[GROUP];
+      [[unroll]] for (uint g = 0u; g < GROUP; ++g) w[g] = subgroupShuffle(score[p][g], l);
+      [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+        float v[UNIT];
+        decode(texelFetch(v_units, int(base + min(o * LANES + gl_LocalInvocationID.x, UNITS - 1u))), v);
+        [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
+          [[unroll]] for (uint g = 0u; g < GROUP; ++g) chunk_out[o][d][g] = fma(w[g], v[d], chunk_out[o][d][g]);
+        }
+      }
+    }
+  }
+}
+
+void merge(float m[GROUP], float l[GROUP]) {
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    float top = max(best[g], m[g]);
+    precise float old_weight = exp(best[g] - top);
+    precise float new_weight = exp(m[g] - top);
+    precise float kept = sum_[g] * old_weight;
+    sum_[g] = fma(l[g], new_weight, kept);
+    [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+      [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
+        precise float before = out_[o][d][g] * old_weight;
+        out_[o][d][g] = fma(chunk_out[o][d][g], new_weight, before);
+      }
+    }
+    best[g] = top;
+  }
+}
+
+void write_output(uint w, uint head) {
+  uvec2 place = panel_column(w, width, tile, kv_heads * GROUP * HEAD_DIM);
+  [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+    uint unit = o * LANES + gl_LocalInvocationID.x;
+    if (unit < UNITS) {
+      [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+        uint k = (head * GROUP + g) * HEAD_DIM + unit * UNIT;
+        [[unroll]] for (uint d = 0u; d < UNIT; d += 4u) {
+          precise vec4 y = vec4(out_[o][d][g], out_[o][d + 1u][g], out_[o][d + 2u][g], out_[o][d + 3u][g]) / sum_[g];
+          out_panel4[panel_element(place, k + d) / 4u] = y;
+        }
+      }
+    }
+  }
+}
+
+void main() {
+  uint head = gl_WorkGroupID.x;
+  uint w = first_row + gl_WorkGroupID.y;
+  Row row = rows_[w];
+  uint keys = row.position + 1u;
+  hold_queries((w * kv_heads + head) * GROUP * HEAD_QUADS);
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    best[g] = LOWEST;
+    sum_[g] = 0.0;
+    [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+      [[unroll]] for (uint d = 0u; d < UNIT; ++d) out_[o][d][g] = 0.0;
+    }
+  }
+  for (uint base = 0u; base < keys; base += CHUNK) {
+    uint count = min(CHUNK, keys - base);
+    float m[GROUP], l[GROUP];
+    find_slots(row, head, base, count);
+    add_scores(count);
+    chunk_maximum(m);
+    chunk_weights(m, l);
+    chunk_output(count);
+    merge(m, l);
+  }
+  write_output(w, head);
+}
