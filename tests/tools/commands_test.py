@@ -88,13 +88,14 @@ class Commands(unittest.TestCase):
     def test_a_second_start_installs_configures_and_builds_nothing(self):
         self.start("tools/run")
         called = [line.split()[0] for line in self.noted()]
-        self.assertEqual(called, ["fetch_dependencies", "ninja", "canopy"])
-        self.assertIn(" -n ", self.noted()[1])
+        self.assertEqual(called, ["fetch_dependencies", "ninja", "ninja", "canopy"])
+        self.assertTrue(self.noted()[1].endswith(" build.ninja"), self.noted())
+        self.assertIn(" -n ", self.noted()[2])
 
     def test_a_stale_build_is_built(self):
         open(os.path.join(self.folder, "stale"), "w", encoding="utf-8").close()
         self.start("tools/run")
-        self.assertEqual(sum(line.startswith("ninja") for line in self.noted()), 2)
+        self.assertEqual(sum(line.startswith("ninja") for line in self.noted()), 3)
 
     def test_a_failed_build_starts_nothing(self):
         self.fake("ninja", body="exit 1\n")
@@ -118,7 +119,7 @@ class Commands(unittest.TestCase):
         result = self.start("tools/run")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.noted()[0], "apt-get update -q")
-        self.assertEqual(self.noted()[1], "apt-get install -y -q --no-install-recommends libglfw3-dev ninja-build")
+        self.assertRegex(self.noted()[1], r"^apt-get .*install -y -q --no-install-recommends libglfw3-dev ninja-build$")
 
     def test_the_tests_install_their_own_packages_too(self):
         self.install(set(self.packages()) - {"xvfb"})

@@ -21,7 +21,7 @@ missing_packages() {
 # install_packages NAME...: apt-get for those that are missing; touches neither apt nor the network otherwise.
 install_packages() {
   command -v dpkg-query >/dev/null || {
-    say "No dpkg here: assuming that the packages of README.md, section Requirements, are installed"
+    say "No dpkg here: assuming that what tools/lib/setup.sh lists is installed"
     return 0
   }
   local missing
@@ -37,7 +37,9 @@ install_packages() {
   say "Installing Debian packages: ${missing[*]}"
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q ||
     die "apt-get update failed (its message is above)."
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" ||
+  # A fresh machine may be installing its security updates just now: wait for them.
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q \
+    --no-install-recommends "${missing[@]}" ||
     die "apt-get could not install ${missing[*]} (its message is above)."
 }
 
@@ -53,7 +55,10 @@ build_preset() {
     say "Configuring $dir"
     (cd "$root" && cmake --preset "$preset" >&2)
   fi
-  if ninja -C "$dir" -n "$@" | grep -q 'no work to do'; then
+  # First the build files themselves (a new shader, a changed CMakeLists.txt): a dry run ends with them. Under its full
+  # path build.ninja is no target, so that the second one goes on to ours.
+  ninja -C "$dir" --quiet build.ninja | sed '/no work to do/d' >&2
+  if ninja -C "$dir" -f "$dir/build.ninja" -n "$@" | grep 'no work to do' >/dev/null; then
     return 0
   fi
   say "Building ($(nproc) jobs)"
