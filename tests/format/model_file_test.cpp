@@ -182,7 +182,7 @@ const Case cases[] = {
      }},
     {"EmbeddingMissing", "The tensor 'token_embd.weight' is missing.",
      [](auto& b) { b.without_tensor("token_embd.weight"); }},
-    {"TensorType", "The tensor 'blk.0.attn_v' is stored as I32; supported types: F32, F16, BF16, Q8_0, Q4_1",
+    {"TensorType", "The tensor 'blk.0.attn_v' is stored as I32; supported types: F32, F16, BF16, Q4_0",
      [](auto& b) {
        b.without_tensor("blk.0.attn_v.weight").zeros("blk.0.attn_v.weight", {8, 4}, TensorType::i32);
      }},
