@@ -1,7 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// variants: f32 WEIGHT=0 TEXEL=0; f16 WEIGHT=1 TEXEL=0; bf16 WEIGHT=2 TEXEL=0; q8_0 WEIGHT=3 TEXEL=0; q4_1 WEIGHT=4 TEXEL=0; f32_texel WEIGHT=0 TEXEL=1; f16_texel WEIGHT=1 TEXEL=1; bf16_texel WEIGHT=2 TEXEL=1; q8_0_texel WEIGHT=3 TEXEL=1; q4_1_texel WEIGHT=4 TEXEL=1
+// variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
+// variants: - TEXEL=0; texel TEXEL=1
 // x[w] = table[token of row w]; out = x * norm_weight; sums of squares: 32 lanes, each over its units in order.
 #include "weights.glsl"
 #include "rows.glsl"
@@ -25,6 +26,27 @@ layout(push_constant) uniform Push {
 
 shared float lane_sums[32];
 
+// Writes element k of row w; gives the sum of squares with it.
+float add_element(uint w, uvec2 place, uint k, float x, float sum) {
+  precise float y = x * norm_weight[k];
+  x_[w * cols + k] = x;
+  out_panel[panel_element(place, k)] = y;
+  return fma(x, x, sum);
+}
+
+#if IS_WORDS
+uint fetch_word(uint i) { return fetch_unit(i / 4u)[i % 4u]; }
+
+BlockBits fetch_block(uint first, uint b) {
+  BlockBits bits;
+  [[unroll]] for (uint j = 0u; j < uint(MAIN); ++j) bits.main_[j] = fetch_word(first + (block_word(b) + j) * BAND);
+  [[unroll]] for (uint j = 0u; j < uint(HIGH); ++j) {
+    bits.high[j] = fetch_word(first + (block_word(b) + uint(MAIN) + j) * BAND);
+  }
+  return bits;
+}
+#endif
+
 void main() {
   uint w = gl_WorkGroupID.x;
   uint row = rows_[w].token - row_offset;
@@ -32,6 +54,27 @@ void main() {
   uint lane = gl_LocalInvocationID.x;
   uvec2 place = panel_column(w, width, tile, cols);
   precise float sum = 0.0;
+#if IS_WORDS
+  uint first = words_of(row, cols);
+  for (uint b = lane; b < blocks_of(cols); b += 32u) {
+    BlockBits bits = fetch_block(first, b);
+    [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+#if HAS_FACTOR
+      uint factor = fetch_word(first + factor_word(b) * BAND);
+#else
+      uint factor = 0u;
+#endif
+      vec2 d = block_scale(fetch_word(first + scale_word(b) * BAND), b, factor, HALVES == 2 ? h : 0u);
+      for (uint q = 0u; q < 4u; ++q) {
+        uint k = b * 32u + h * 16u + 4u * q;
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+          if (k + i < cols) sum = add_element(w, place, k + i, fma(d.x, element(bits, i), d.y), sum);
+        }
+        turn(bits);
+      }
+    }
+  }
+#else
   for (uint k0 = lane * PER_UNIT; k0 < cols; k0 += 32u * PER_UNIT) {
     uvec4 unit = fetch_unit(units_of(row, cols) + (k0 / PER_UNIT) * BAND);
 #if HAS_SCALES
@@ -49,14 +92,12 @@ void main() {
 #elif WEIGHT == 3
           x = uintBitsToFloat(scale) * x;
 #endif
-          precise float y = x * norm_weight[k];
-          x_[w * cols + k] = x;
-          out_panel[panel_element(place, k)] = y;
-          sum = fma(x, x, sum);
+          sum = add_element(w, place, k, x, sum);
         }
       }
     }
   }
+#endif
   lane_sums[lane] = sum;
   barrier();
   if (lane == 0u) {

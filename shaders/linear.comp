@@ -1,7 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// variants: f32 WEIGHT=0 TEXEL=0; f16 WEIGHT=1 TEXEL=0; bf16 WEIGHT=2 TEXEL=0; q8_0 WEIGHT=3 TEXEL=0; q4_1 WEIGHT=4 TEXEL=0; f32_texel WEIGHT=0 TEXEL=1; f16_texel WEIGHT=1 TEXEL=1; bf16_texel WEIGHT=2 TEXEL=1; q8_0_texel WEIGHT=3 TEXEL=1; q4_1_texel WEIGHT=4 TEXEL=1
+// variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
+// variants: - TEXEL=0; texel TEXEL=1
 // out[column, offset + row] = scale(column) * sum over k of weight[row, k] * in[column, k]
 #include "linear_core.glsl"
 

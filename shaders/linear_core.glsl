@@ -45,18 +45,38 @@ uint first_row(LinearShape s, out bool owned) {
 }
 
 float part[R][N];  // the segment under way
-#if HAS_SCALES
-float dot_[R][N];  // the block under way
-float sum_[N];     // of its activations, a quad at a time
+#if HAS_SCALES || IS_WORDS
+float dot_[R][N];  // the block under way, or half of it
 #define INNER dot_
 #else
 #define INNER part
+#endif
+
+// Sums of the block's activations, a quad at a time, for types with a minimum: of both halves where each has its own.
+#if IS_WORDS
+#define HAS_MINIMUM MINIMUM
+#define SUMS HALVES
+#else
+#define HAS_MINIMUM (WEIGHT == 4)
+#define SUMS 1
+#endif
+#if HAS_MINIMUM
+float sum_[SUMS][N];
+
+void clear_sums() {
+  [[unroll]] for (uint h = 0u; h < uint(SUMS); ++h) {
+    [[unroll]] for (uint c = 0u; c < N; ++c) sum_[h][c] = 0.0;
+  }
+}
 #endif
 
 #if TEXEL
 #include "linear_shared.glsl"
 #else
 #include "linear_uniform.glsl"
+#endif
+#if IS_WORDS
+#include "linear_words.glsl"
 #endif
 
 void clear_part() {
@@ -70,12 +90,16 @@ void add_segment(LinearShape shape, uint row, uint s) {
   Activations from = segment_activations(shape, s);
   uint block = s * (SEGMENT / 32u);
   uint last = WHOLE != 0u ? blocks_of(shape.cols) : min(block + SEGMENT / 32u, blocks_of(shape.cols));
-  uint unit = units_of(row, shape.cols) + block * UNITS_PER_BLOCK * BAND;
   clear_part();
+#if IS_WORDS
+  uint first = words_of(row, shape.cols);
+  while (block < last) {
+    add_block(first, block, from, shape.cols - block * 32u);
+#else
+  uint unit = units_of(row, shape.cols) + block * UNITS_PER_BLOCK * BAND;
   while (block < last) {
 #if HAS_SCALES
     [[unroll]] for (uint c = 0u; c < N; ++c) {
-      sum_[c] = 0.0;
       [[unroll]] for (uint r = 0u; r < R; ++r) dot_[r][c] = 0.0;
     }
 #endif
@@ -89,7 +113,7 @@ void add_segment(LinearShape shape, uint row, uint s) {
         vec2 d = unpackHalf2x16(words[r]);
         [[unroll]] for (uint c = 0u; c < N; ++c) {
           part[4u * q + r][c] = fma(d.x, dot_[4u * q + r][c], part[4u * q + r][c]);
-          part[4u * q + r][c] = fma(d.y, sum_[c], part[4u * q + r][c]);
+          part[4u * q + r][c] = fma(d.y, sum_[0][c], part[4u * q + r][c]);
         }
 #else
         precise float d = uintBitsToFloat(words[r]) * DOT_SCALE;
@@ -99,6 +123,7 @@ void add_segment(LinearShape shape, uint row, uint s) {
     }
 #endif
     unit += UNITS_PER_BLOCK * BAND;
+#endif
     from.at += 8u * N;
     ++block;
   }

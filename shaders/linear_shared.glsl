@@ -26,6 +26,7 @@ const float DOT_SCALE = 1.0;
 const vec4 HELD_SCALE = vec4(1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / 4096.0);
 #endif
 
+#if !IS_WORDS
 // Element i of the quad in word p (f16, bf16: the words 2p and 2p + 1; q4_1: the word's low half).
 float decode_scaled(uvec4 unit, const uint p, const uint i) {
 #if WEIGHT == 3
@@ -37,6 +38,7 @@ float decode_scaled(uvec4 unit, const uint p, const uint i) {
   return decode(unit, p, i);
 #endif
 }
+#endif
 
 const uint HELD = 8u / SUBGROUP;
 vec4 held[HELD * N];  // quad h * SUBGROUP + own index of each column
@@ -46,7 +48,10 @@ float handed(uint q, uint c, uint i) {
   return q < SUBGROUP ? subgroupShuffle(held[c][i], q) : subgroupShuffle(held[(HELD - 1u) * N + c][i], q - SUBGROUP);
 }
 
-void hold_block(Activations from, uint k_end) {
+void begin_block(Activations from, uint k_end) {
+#if HAS_MINIMUM
+  clear_sums();
+#endif
   [[unroll]] for (uint h = 0u; h < HELD; ++h) {
     uint q = h * SUBGROUP + gl_SubgroupInvocationID % SUBGROUP;
     [[unroll]] for (uint c = 0u; c < N; ++c) {
@@ -54,14 +59,17 @@ void hold_block(Activations from, uint k_end) {
       if (RAGGED != 0u) {  // the weights there are 0, but what lies in the panel need not be finite
         [[unroll]] for (uint i = 0u; i < 4u; ++i) x[i] = 4u * q + i < k_end ? x[i] : 0.0;
       }
-#if WEIGHT == 4
+#if HAS_MINIMUM
       precise float quad = x.x + x.y;
       quad = quad + x.z;
       quad = quad + x.w;
       [[unroll]] for (uint l = 0u; l < SUBGROUP; ++l) {
-        precise float sum = sum_[c] + subgroupShuffle(quad, l);
-        sum_[c] = sum;
+        uint part_of = SUMS == 2 ? (h * SUBGROUP + l) / 4u : 0u;
+        precise float sum = sum_[part_of][c] + subgroupShuffle(quad, l);
+        sum_[part_of][c] = sum;
       }
+#endif
+#if WEIGHT == 4
       x *= HELD_SCALE;
 #endif
       held[h * N + c] = x;
@@ -69,6 +77,18 @@ void hold_block(Activations from, uint k_end) {
   }
 }
 
+#if IS_WORDS
+void load_quad(Activations from, uint q, uint k_end, out vec4 x[N]) {
+  [[unroll]] for (uint c = 0u; c < N; ++c) {
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) x[c][i] = handed(q, c, i);
+  }
+}
+
+#if HAS_MINIMUM
+float half_sum(uint h, uint c) { return sum_[h][c]; }
+#endif
+
+#else
 // The quad in word p of the unit of each row, times quad q of the block's activations. A sum's four products follow each
 // other, so that it stays in a register meanwhile.
 void add_quad(uvec4 unit[R], const uint p, uint q) {
@@ -102,7 +122,7 @@ void add_quads(inout uvec4 unit[R], uint q) {
 
 // One block of 32: index of row 0's first unit, the block's activations, columns from here on.
 void add_block(uint first, Activations from, uint k_end) {
-  hold_block(from, k_end);
+  begin_block(from, k_end);
   uvec4 unit[R];
 #if WEIGHT == 4
   [[unroll]] for (uint r = 0u; r < R; ++r) unit[r] = fetch_unit(first + r);
@@ -123,3 +143,4 @@ void add_block(uint first, Activations from, uint k_end) {
   }
 #endif
 }
+#endif

@@ -23,30 +23,52 @@ vec4 fetch_activations(Activations from, uint c) {
   return activations[from.binding & (ACTIVATION_BINDINGS - 1u)].x[from.at + c];
 }
 
-// Quad q of the unit of each row, times the activations; `k_end`: columns left from this quad on.
-void add_quad(uvec4 unit[R], const uint q, Activations from, uint k_end) {
-  vec4 x[N];
+// The activations of quad `half` of a block's halves; `k_end`: columns left from it on.
+void fetch_quad(Activations from, uint half_, uint k_end, out vec4 x[N]) {
   [[unroll]] for (uint c = 0u; c < N; ++c) {
     x[c] = fetch_activations(from, c);
     if (RAGGED != 0u) {  // the weights there are 0, but what lies in the panel need not be finite
       [[unroll]] for (uint i = 0u; i < 4u; ++i) x[c][i] = i < k_end ? x[c][i] : 0.0;
     }
-#if WEIGHT == 4
+#if HAS_MINIMUM
     precise float quad = x[c].x + x[c].y;
     quad = quad + x[c].z;
     quad = quad + x[c].w;
-    precise float sum = sum_[c] + quad;
-    sum_[c] = sum;
+    precise float sum = sum_[half_][c] + quad;
+    sum_[half_][c] = sum;
 #endif
   }
+}
+
+uint left_after(uint k_end, uint k) { return k_end > k ? k_end - k : 0u; }
+
+void begin_block(Activations from, uint k_end) {
+#if HAS_MINIMUM
+  clear_sums();
+#endif
+}
+
+#if IS_WORDS
+// Quad q of the block.
+void load_quad(Activations from, uint q, uint k_end, out vec4 x[N]) {
+  fetch_quad(Activations(from.binding, from.at + q * N), SUMS == 2 ? q / 4u : 0u, left_after(k_end, 4u * q), x);
+}
+
+#if HAS_MINIMUM
+float half_sum(uint h, uint c) { return sum_[h][c]; }
+#endif
+
+#else
+// Quad q of the unit of each row, times the activations; `k_end`: columns left from this quad on.
+void add_quad(uvec4 unit[R], const uint q, Activations from, uint k_end) {
+  vec4 x[N];
+  fetch_quad(from, 0u, k_end, x);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     [[unroll]] for (uint c = 0u; c < N; ++c) {
       [[unroll]] for (uint r = 0u; r < R; ++r) INNER[r][c] = fma(decode(unit[r], q, i), x[c][i], INNER[r][c]);
     }
   }
 }
-
-uint left_after(uint k_end, uint k) { return k_end > k ? k_end - k : 0u; }
 
 // One unit of each row.
 void add_unit(uint first, Activations from, uint k_end) {
@@ -85,6 +107,7 @@ void add_unit(uint first, Activations from, uint k_end) {
 
 // One block of 32: index of row 0's first unit, the block's activations, columns from here on.
 void add_block(uint unit, Activations from, uint k_end) {
+  begin_block(from, k_end);
   for (uint u = 0u; u < UNITS_PER_BLOCK; ++u) {
     add_unit(unit, from, k_end);
     unit += BAND;
@@ -92,3 +115,4 @@ void add_block(uint unit, Activations from, uint k_end) {
     k_end = left_after(k_end, PER_UNIT);
   }
 }
+#endif

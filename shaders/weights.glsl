@@ -2,7 +2,7 @@
 // u * 64 + r, so that neighbouring invocations read neighbouring units of 16 bytes and a workgroup reads forward; and,
 // for block types, one word of scale per block of 32 at index block * 64 + r, read for four rows at once.
 //
-// WEIGHT: 0 f32, 1 f16, 2 bf16, 3 q8_0, 4 q4_1.   TEXEL: fetch through a texel buffer instead of a storage buffer
+// WEIGHT: 0 f32, 1 f16, 2 bf16, 3 q8_0, 4 q4_1; from 5 on words.glsl.   TEXEL: fetch through a texel buffer instead of a storage buffer
 // (software devices gather texels far faster).
 
 // A unit holds QUADS_PER_UNIT quads of four consecutive columns. Quad q of a q4_1 unit is in word q mod 4, in its low
@@ -19,7 +19,8 @@
 #endif
 #define PER_UNIT (4u * QUADS_PER_UNIT)
 #define UNITS_PER_BLOCK (32u / PER_UNIT)
-#define HAS_SCALES (WEIGHT >= 3)
+#define HAS_SCALES (WEIGHT == 3 || WEIGHT == 4)
+#define IS_WORDS (WEIGHT >= 5)
 
 #if TEXEL
 layout(set = 0, binding = 0) uniform usamplerBuffer weight_units;
@@ -44,6 +45,9 @@ uint units_of(uint row, uint cols) { return (row / BAND) * BAND * blocks_of(cols
 // where row is a multiple of 4.
 uint scales_of(uint row, uint cols) { return (row / BAND) * BAND * blocks_of(cols) + row % BAND; }
 
+#if IS_WORDS
+#include "words.glsl"
+#else
 // Element i (below 4) of quad q of a unit, before its block's scale.
 float decode(uvec4 unit, uint q, uint i) {
 #if WEIGHT == 0
@@ -60,3 +64,4 @@ float decode(uvec4 unit, uint q, uint i) {
   return float((unit[q % 4u] >> (16u * (q / 4u) + 4u * i)) & 15u);
 #endif
 }
+#endif

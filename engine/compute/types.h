@@ -10,7 +10,13 @@
 namespace canopy {
 
 /// How a weight matrix is kept on a device. Files in other types are converted when they are loaded.
-enum class WeightType : uint32_t { f32, f16, bf16, q8_0, q4_1 };
+enum class WeightType : uint32_t {
+  // clang-format off
+  f32, f16, bf16, q8_0, q4_1,
+  q4_0, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4,
+  // clang-format on
+};
+inline constexpr uint32_t kWeightTypes = 16;
 
 /// Element type of the K/V cache.
 enum class CacheType : uint32_t { f32, f16 };

@@ -19,6 +19,17 @@ std::optional<WeightType> device_type(TensorType type) {
     case TensorType::bf16: return WeightType::bf16;
     case TensorType::q8_0: return WeightType::q8_0;
     case TensorType::q4_1: return WeightType::q4_1;
+    case TensorType::q4_0: return WeightType::q4_0;
+    case TensorType::q5_0: return WeightType::q5_0;
+    case TensorType::q5_1: return WeightType::q5_1;
+    case TensorType::q2_k: return WeightType::q2_k;
+    case TensorType::q3_k: return WeightType::q3_k;
+    case TensorType::q4_k: return WeightType::q4_k;
+    case TensorType::q5_k: return WeightType::q5_k;
+    case TensorType::q6_k: return WeightType::q6_k;
+    case TensorType::iq4_nl: return WeightType::iq4_nl;
+    case TensorType::iq4_xs: return WeightType::iq4_xs;
+    case TensorType::mxfp4: return WeightType::mxfp4;
     default: return std::nullopt;
   }
 }

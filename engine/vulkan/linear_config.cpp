@@ -9,6 +9,7 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/vulkan/weight_layout.h"
+#include "engine/vulkan/word_layout.h"
 
 namespace canopy::vk {
 
@@ -20,8 +21,9 @@ constexpr int kChoicesVersion = 1;
 
 KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32_t n, bool ragged, bool quads) {
   if (config.whole && config.split != 1) throw bad_input("A row summed in one go cannot be split.");
-  const uint32_t quads_per_unit = columns_per_unit(type) / 4;
   uint32_t unroll = 1;
+  const uint32_t quads_per_unit = word_format(type) != nullptr ? 1 : columns_per_unit(type) / 4;
+  if (word_format(type) != nullptr && 32 * n * config.rows <= config.body) unroll = 4;  // quads of both halves
   for (const uint32_t quads : {quads_per_unit, 4u}) {
     if (quads <= quads_per_unit && unroll == 1 && 4 * quads * n * config.rows <= config.body) unroll = quads;
   }
@@ -75,7 +77,7 @@ void LinearChoices::load() {
     const LinearConfig config{entry[4], entry[5], entry[6]};
     const bool sane = (config.rows == 4 || config.rows == 8 || config.rows == 16) && config.lanes >= 1 &&
                       config.lanes <= 64 && config.split >= 1 && config.lanes * config.split <= 1024;
-    if (!sane || entry[0] > static_cast<uint32_t>(WeightType::q4_1)) continue;
+    if (!sane || entry[0] > kWeightTypes - 1) continue;
     choices_[{static_cast<WeightType>(entry[0].get<uint32_t>()), entry[1], entry[2], entry[3]}] = config;
   }
 }

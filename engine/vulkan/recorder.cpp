@@ -14,7 +14,9 @@ constexpr double kSecondsPerSubmission = 0.1;
 }  // namespace
 
 std::string weight_shader(const std::string& op, WeightType type, bool texel) {
-  static const char* const names[] = {"f32", "f16", "bf16", "q8_0", "q4_1"};
+  // Q4_0 and Q5_0 are kept as Q4_1 and Q5_1 whose minimum is a multiple of the scale.
+  static const char* const names[kWeightTypes] = {"f32",  "f16",  "bf16", "q8_0", "q4_1", "q4_1",   "q5_1",   "q5_1",
+                                                  "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4"};
   return op + "_" + names[static_cast<uint32_t>(type)] + (texel ? "_texel" : "");
 }
 

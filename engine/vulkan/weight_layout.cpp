@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/half.h"
+#include "engine/vulkan/word_layout.h"
 
 namespace canopy::vk {
 
@@ -19,7 +20,7 @@ uint32_t round_up(uint32_t value, uint32_t multiple) {
 }
 
 bool has_scales(WeightType type) {
-  return type == WeightType::q8_0 || type == WeightType::q4_1;
+  return type == WeightType::q8_0 || type == WeightType::q4_1 || type == WeightType::q4_0;
 }
 
 uint32_t blocks_of(uint32_t cols) {
@@ -48,13 +49,15 @@ const std::byte* source_row(std::span<const WeightPart> parts, WeightLayout layo
   return nullptr;
 }
 
-// Where a shard's words of one row go: word w of unit u, and the scale word of a block.
+// Where a shard's words of one row go: word w of unit u, and the scale word of a block; or, of types kept as words,
+// word i.
 class RowTarget {
  public:
   RowTarget(std::span<uint32_t> units, std::span<uint32_t> scales, uint32_t stored_rows, uint32_t row)
       : units_(band(units, stored_rows, row)), scales_(band(scales, stored_rows, row)), row_(row % kBandRows) {}
 
   uint32_t& word(uint32_t index) const { return units_[(uint64_t{index / 4} * kBandRows + row_) * 4 + index % 4]; }
+  uint32_t& plain_word(uint32_t index) const { return units_[uint64_t{index} * kBandRows + row_]; }
   uint32_t& scale(uint32_t block) const { return scales_[uint64_t{block} * kBandRows + row_]; }
 
  private:
@@ -86,16 +89,21 @@ void pack_q8_0(const std::byte* from, uint32_t blocks, const RowTarget& to) {
   }
 }
 
-// f16 scale, f16 minimum, 16 bytes: element j in the low half of byte j, element j + 16 in the high half. Ours: word w
-// holds elements 4w ... 4w+3 in its low half and 16 + 4w ... in its high half, the first lowest.
-void pack_q4_1(const std::byte* from, uint32_t blocks, const RowTarget& to) {
-  for (uint32_t b = 0; b < blocks; ++b, from += 20) {
-    std::memcpy(&to.scale(b), from, 4);
+// f16 scale, f16 minimum (Q4_0: none, it is -8 scales), 16 bytes: element j in the low half of byte j, element j + 16
+// in the high half. Ours: word w holds elements 4w ... 4w+3 in its low half and 16 + 4w ... in its high half, the first
+// lowest.
+void pack_q4(const std::byte* from, bool has_minimum, uint32_t blocks, const RowTarget& to) {
+  for (uint32_t b = 0; b < blocks; ++b, from += 16) {
+    uint16_t halves[2];
+    std::memcpy(halves, from, 4);
+    if (!has_minimum) halves[1] = f32_to_f16(-8.0f * f16_to_f32(halves[0]));
+    to.scale(b) = halves[0] | uint32_t{halves[1]} << 16;
+    from += has_minimum ? 4 : 2;
     for (uint32_t w = 0; w < 4; ++w) {
       uint32_t word = 0;
       for (uint32_t i = 0; i < 8; ++i) {
         const uint32_t element = w * 4 + i % 4 + (i / 4) * 16;
-        const uint32_t byte = std::to_integer<uint32_t>(from[4 + element % 16]);
+        const uint32_t byte = std::to_integer<uint32_t>(from[element % 16]);
         word |= (element < 16 ? byte & 15u : byte >> 4) << (4 * i);
       }
       to.word(b * 4 + w) = word;
@@ -111,9 +119,10 @@ uint32_t columns_per_unit(WeightType type) {
     case WeightType::f16:
     case WeightType::bf16: return 8;
     case WeightType::q8_0: return 16;
+    case WeightType::q4_0:
     case WeightType::q4_1: return 32;
+    default: return 0;
   }
-  return 4;
 }
 
 WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layout) {
@@ -148,7 +157,9 @@ WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layou
 }
 
 std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes) {
-  const uint64_t unit_row = uint64_t{units_of(type, extent.cols)} * 16;
+  const WordFormat* words = word_format(type);
+  const uint64_t unit_row =
+      words != nullptr ? uint64_t{words_per_row(*words, extent.cols)} * 4 : uint64_t{units_of(type, extent.cols)} * 16;
   const uint64_t scale_row = has_scales(type) ? uint64_t{blocks_of(extent.cols)} * 4 : 0;
   const uint64_t fitting = max_bytes / std::max(unit_row, scale_row) / kBandRows * kBandRows;
   if (fitting == 0) {
@@ -184,7 +195,9 @@ void repack(std::span<const WeightPart> parts, WeightLayout layout, const Weight
       case WeightType::f16:
       case WeightType::bf16: pack_plain(from, row_bytes(parts[0]), to); break;
       case WeightType::q8_0: pack_q8_0(from, blocks, to); break;
-      case WeightType::q4_1: pack_q4_1(from, blocks, to); break;
+      case WeightType::q4_0: pack_q4(from, false, blocks, to); break;
+      case WeightType::q4_1: pack_q4(from, true, blocks, to); break;
+      default: pack_words(type, from, parts[0].cols, [&](uint32_t i, uint32_t word) { to.plain_word(i) = word; });
     }
   }
 }

@@ -62,10 +62,10 @@ Result trimmed(Result result, size_t words) {
 class ContractTest : public OpTest {};
 
 TEST_P(ContractTest, Linear) {
-  for (const WeightType type : every_weight_type) {
+  for (const WeightType type : weight_types_under_test()) {
     SCOPED_TRACE(to_string(type));
     Random random(1);
-    const uint32_t matrix_rows = 35, cols = 288;
+    const uint32_t matrix_rows = 35, cols = columns_for(type, {288})[0];
     const FileMatrix matrix = random.matrix(type, matrix_rows, cols);
     const std::vector<float> inputs = random.values(size_t{pool} * cols);
     expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
@@ -81,10 +81,10 @@ TEST_P(ContractTest, Linear) {
 }
 
 TEST_P(ContractTest, LinearAdd) {
-  for (const WeightType type : every_weight_type) {
+  for (const WeightType type : weight_types_under_test()) {
     SCOPED_TRACE(to_string(type));
     Random random(2);
-    const uint32_t matrix_rows = 100, cols = 160;
+    const uint32_t matrix_rows = 100, cols = columns_for(type, {160})[0];
     const FileMatrix matrix = random.matrix(type, matrix_rows, cols);
     const std::vector<float> inputs = random.values(size_t{pool} * cols);
     const std::vector<float> residuals = random.values(size_t{pool} * matrix_rows);
@@ -105,10 +105,10 @@ TEST_P(ContractTest, LinearAdd) {
 }
 
 TEST_P(ContractTest, LinearSwiglu) {
-  for (const WeightType type : every_weight_type) {
+  for (const WeightType type : weight_types_under_test()) {
     SCOPED_TRACE(to_string(type));
     Random random(3);
-    const uint32_t ffn = 37, cols = 160;
+    const uint32_t ffn = 37, cols = columns_for(type, {160})[0];
     const FileMatrix gate = random.matrix(type, ffn, cols);
     const FileMatrix up = random.matrix(type, ffn, cols);
     const std::vector<float> inputs = random.values(size_t{pool} * cols);

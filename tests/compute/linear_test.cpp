@@ -39,9 +39,7 @@ std::string describe(const LinearCase& c) {
 std::vector<LinearCase> covering_cases(WeightType type) {
   static constexpr uint32_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 130};
   static constexpr uint32_t rows[] = {1, 3, 8, 33, 64, 100, 200, 257};
-  const std::vector<uint32_t> cols = block_size(type).elements == 1
-                                         ? std::vector<uint32_t>{20, 32, 36, 96, 100, 160, 576, 800}
-                                         : std::vector<uint32_t>{32, 96, 160, 576, 800};
+  const std::vector<uint32_t> cols = columns_for(type, {20, 32, 36, 96, 100, 160, 576, 800});
   std::vector<LinearCase> cases;
   for (size_t i = 0; i < std::size(widths); ++i) {
     for (size_t j = 0; j < 2; ++j) {
@@ -56,7 +54,7 @@ std::vector<LinearCase> covering_cases(WeightType type) {
 class LinearTest : public OpTest {};
 
 TEST_P(LinearTest, AgreesWithTheOracleOnOddShapes) {
-  for (const WeightType type : every_weight_type) {
+  for (const WeightType type : weight_types_under_test()) {
     for (const LinearCase& c : covering_cases(type)) {
       SCOPED_TRACE(describe(c));
       compare(c);
@@ -73,9 +71,9 @@ TEST_P(LinearTest, AppliesTheNormOfItsInput) {
 }
 
 TEST_P(LinearTest, KeepsSubnormalHalves) {
-  for (const WeightType type : {WeightType::f16, WeightType::q8_0, WeightType::q4_1}) {
+  for (const WeightType type : weight_types_under_test()) {
     for (const uint32_t width : {1u, 4u, 17u}) {
-      const LinearCase c{type, 33, 96, width, LinearCase::subnormal};
+      const LinearCase c{type, 33, columns_for(type, {96})[0], width, LinearCase::subnormal};
       SCOPED_TRACE(describe(c));
       compare(c);
     }

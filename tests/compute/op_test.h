@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
+#include <vector>
+
 #include "tests/compute/devices.h"
 #include "tests/compute/op_bench.h"
 #include "tests/compute/random_data.h"
@@ -24,8 +28,25 @@ inline std::string device_name(const testing::TestParamInfo<NamedDevice>& info) 
   return info.param.name;
 }
 
-inline constexpr WeightType every_weight_type[] = {WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0,
-                                                   WeightType::q4_1};
+/// The types a weight may have: all, or those that CANOPY_TEST_WEIGHT_TYPES names ("F32,Q4_K"), for slow devices.
+inline std::vector<WeightType> weight_types_under_test() {
+  const char* chosen = std::getenv("CANOPY_TEST_WEIGHT_TYPES");
+  const std::string names = chosen == nullptr ? "" : "," + std::string(chosen) + ",";
+  std::vector<WeightType> types;
+  for (uint32_t i = 0; i < kWeightTypes; ++i) {
+    const auto type = static_cast<WeightType>(i);
+    if (names.empty() || names.find("," + std::string(to_string(type)) + ",") != std::string::npos)
+      types.push_back(type);
+  }
+  return types;
+}
+
+/// Of these numbers of columns those that rows of the type can have, or two that they can.
+inline std::vector<uint32_t> columns_for(WeightType type, std::vector<uint32_t> wanted) {
+  const uint32_t block = block_size(type).elements;
+  std::erase_if(wanted, [&](uint32_t cols) { return cols % block != 0; });
+  return wanted.empty() ? std::vector<uint32_t>{256, 768} : wanted;
+}
 
 }  // namespace canopy::test
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "engine/base/half.h"
 
@@ -13,6 +14,53 @@ template <class T>
 void append(std::vector<std::byte>& bytes, T value) {
   const auto raw = std::bit_cast<std::array<std::byte, sizeof(T)>>(value);
   bytes.insert(bytes.end(), raw.begin(), raw.end());
+}
+
+/// Where the halves of a quantised block are; all its other bytes may be anything (MXFP4: but the exponent).
+struct Halves {
+  std::optional<uint32_t> scale, minimum;
+};
+
+Halves halves_of(WeightType type) {
+  switch (type) {
+    case WeightType::q8_0:
+    case WeightType::q4_0:
+    case WeightType::q5_0:
+    case WeightType::iq4_nl:
+    case WeightType::iq4_xs: return {0, {}};
+    case WeightType::q4_1:
+    case WeightType::q5_1:
+    case WeightType::q4_k:
+    case WeightType::q5_k: return {0, 2};
+    case WeightType::q2_k: return {80, 82};
+    case WeightType::q3_k: return {108, {}};
+    case WeightType::q6_k: return {208, {}};
+    default: return {};
+  }
+}
+
+/// About one over the largest number that a block's scale is multiplied by.
+float unit_of(WeightType type) {
+  switch (type) {
+    case WeightType::q8_0:
+    case WeightType::q3_k:
+    case WeightType::iq4_nl: return 0x1p-7f;
+    case WeightType::q4_k: return 0x1p-10f;
+    case WeightType::q5_k: return 0x1p-11f;
+    case WeightType::q6_k:
+    case WeightType::iq4_xs: return 0x1p-12f;
+    case WeightType::q2_k: return 0x1p-5f;
+    default: return 0x1p-3f;
+  }
+}
+
+/// 2^-4 ... 2^3 of the number, and 1 exactly for the half that is 1.
+uint8_t mxfp4_exponent(uint16_t half) {
+  return half == f32_to_f16(1.0f) ? 128 : static_cast<uint8_t>(124 + half % 8);
+}
+
+void put(std::vector<std::byte>& bytes, size_t at, uint16_t half) {
+  std::memcpy(bytes.data() + at, &half, 2);
 }
 
 }  // namespace
@@ -39,30 +87,31 @@ FileMatrix Random::blocks(WeightType type, uint32_t rows, uint32_t cols, Half ha
       case WeightType::f32: append(matrix.data, value()); break;
       case WeightType::f16: append(matrix.data, f32_to_f16(value())); break;
       case WeightType::bf16: append(matrix.data, f32_to_bf16(value())); break;
-      case WeightType::q8_0:
-        append(matrix.data, half(false));
-        for (int q = 0; q < 32; ++q) append(matrix.data, static_cast<uint8_t>(below(256)));
-        break;
-      case WeightType::q4_1:
-        append(matrix.data, half(false));
-        append(matrix.data, half(true));
-        for (int q = 0; q < 16; ++q) append(matrix.data, static_cast<uint8_t>(below(256)));
-        break;
+      default: {
+        const size_t first = matrix.data.size();
+        for (uint32_t q = 0; q < block_size(type).bytes; ++q) append(matrix.data, static_cast<uint8_t>(below(256)));
+        const Halves at = halves_of(type);
+        if (at.scale) put(matrix.data, first + *at.scale, half(false));
+        if (at.minimum) put(matrix.data, first + *at.minimum, half(true));
+        if (type == WeightType::mxfp4) matrix.data[first] = static_cast<std::byte>(mxfp4_exponent(half(false)));
+      }
     }
   }
   return matrix;
 }
 
 FileMatrix Random::matrix(WeightType type, uint32_t rows, uint32_t cols) {
-  const float unit = type == WeightType::q8_0 ? 0x1p-7f : 0x1p-3f;
+  const float unit = unit_of(type);
+  const float minimum = type == WeightType::q4_1 || type == WeightType::q5_1 ? 1.0f : 0x1p-6f;
   return blocks(
-      type, rows, cols, [&](bool is_minimum) { return f32_to_f16(value() * (is_minimum ? 1.0f : unit)); },
+      type, rows, cols, [&](bool is_minimum) { return f32_to_f16(value() * (is_minimum ? minimum : unit)); },
       [&] { return value(); });
 }
 
 FileMatrix Random::integer_matrix(WeightType type, uint32_t rows, uint32_t cols) {
+  const bool centred = type == WeightType::q4_1 || type == WeightType::q5_1;
   FileMatrix matrix = blocks(
-      type, rows, cols, [&](bool is_minimum) { return f32_to_f16(is_minimum ? -8.0f : 1.0f); },
+      type, rows, cols, [&](bool is_minimum) { return f32_to_f16(is_minimum && centred ? -8.0f : 1.0f); },
       [&] { return static_cast<float>(below(17)) - 8.0f; });
   if (type != WeightType::q8_0) return matrix;
   // Quants of 8 bits are folded into -8 ... 7; the two bytes in front of each 32 are the scale.

@@ -23,9 +23,10 @@ class Random {
 
   /// Arbitrary finite blocks of the type.
   FileMatrix matrix(WeightType type, uint32_t rows, uint32_t cols);
-  /// Blocks that decode to integers of magnitude at most 8.
+  /// Blocks that decode to integers: of magnitude at most 16, or, for K-quants and IQ4, at most 4096.
   FileMatrix integer_matrix(WeightType type, uint32_t rows, uint32_t cols);
-  /// As matrix(), but every half is subnormal: f16 elements and the scales and minima of quantised blocks.
+  /// As matrix(), but every half is subnormal: f16 elements and the scales and minima of quantised blocks (MXFP4 has
+  /// none).
   FileMatrix subnormal_matrix(WeightType type, uint32_t rows, uint32_t cols);
 
  private:

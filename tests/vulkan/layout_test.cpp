@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <limits>
 #include <set>
 
 #include "engine/base/half.h"
@@ -37,13 +38,14 @@ float unpacked(const WeightShardLayout& shard, WeightType type, std::span<const 
       const float d = std::bit_cast<float>(scales[scale]);
       return d * static_cast<float>(static_cast<int8_t>(unit[q] >> (8 * i)));
     }
+    case WeightType::q4_0:
     case WeightType::q4_1: {
       const uint32_t word = scales[scale];
       const float n = static_cast<float>((unit[q % 4] >> (16 * (q / 4) + 4 * i)) & 15u);
       return f16_to_f32(static_cast<uint16_t>(word)) * n + f16_to_f32(static_cast<uint16_t>(word >> 16));
     }
+    default: return std::numeric_limits<float>::quiet_NaN();  // kept as words
   }
-  return 0;
 }
 
 // Element (row, k) of a file's matrix.
@@ -51,8 +53,8 @@ float filed(const WeightPart& part, uint32_t row, uint32_t k) {
   const BlockSize block = block_size(part.type);
   const uint64_t row_bytes = uint64_t{part.cols} / block.elements * block.bytes;
   std::vector<float> values(part.cols);
-  static const TensorType types[] = {TensorType::f32, TensorType::f16, TensorType::bf16, TensorType::q8_0,
-                                     TensorType::q4_1};
+  static const TensorType types[] = {TensorType::f32,  TensorType::f16,  TensorType::bf16,
+                                     TensorType::q8_0, TensorType::q4_1, TensorType::q4_0};
   dequantize(types[static_cast<uint32_t>(part.type)], part.data.subspan(row * row_bytes, row_bytes), values);
   return values[k];
 }
@@ -99,7 +101,7 @@ TEST_P(WeightLayoutTest, AlternatesTheRowsOfAPair) {
 
 INSTANTIATE_TEST_SUITE_P(, WeightLayoutTest,
                          ::testing::Values(WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0,
-                                           WeightType::q4_1),
+                                           WeightType::q4_1, WeightType::q4_0),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 TEST(WeightLayoutErrorTest, RefusesPartsThatDoNotFit) {
