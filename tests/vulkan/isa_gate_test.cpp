@@ -106,7 +106,10 @@ constexpr struct {
                     {WeightType::f16, "f16"},
                     {WeightType::bf16, "bf16"},
                     {WeightType::q8_0, "q8_0"},
-                    {WeightType::q4_1, "q4_1"}};
+                    {WeightType::q4_1, "q4_1"}},
+  word_types[] = {{WeightType::q5_1, "q5_1"},     {WeightType::q2_k, "q2_k"},     {WeightType::q3_k, "q3_k"},
+                  {WeightType::q4_k, "q4_k"},     {WeightType::q5_k, "q5_k"},     {WeightType::q6_k, "q6_k"},
+                  {WeightType::iq4_nl, "iq4_nl"}, {WeightType::iq4_xs, "iq4_xs"}, {WeightType::mxfp4, "mxfp4"}};
 
 // Tiles of GPUs have at most 8 columns; wider ones round alike too, but need more registers than a GFX11 kernel gets.
 constexpr uint32_t widest_tile = 8;
@@ -118,6 +121,15 @@ TEST_P(IsaGate, matrixProductsRoundAlikeAtEveryWidth) {
     compare_widths("linear_" + type, weight.type, config, {2, 3, 4, 5, 6, 7, 8, 16}, widest_tile);
     compare_widths("linear_add_" + type, weight.type, config, {2, 4, 8}, widest_tile);
     compare_widths("linear_swiglu_" + type, weight.type, config, {2, 4, 8}, widest_tile);
+  }
+}
+
+// Types kept as words hold more of a block at once and spill from seven columns on, where Mesa 22.3 stops at 132
+// registers (GFX11).
+TEST_P(IsaGate, productsOfWordsRoundAlikeAtEveryWidth) {
+  const LinearConfig config{.rows = 4, .lanes = 32, .split = 1};
+  for (const auto& weight : word_types) {
+    compare_widths(std::string("linear_") + weight.name, weight.type, config, {2, 4, 6, 8}, 6);
   }
 }
 
