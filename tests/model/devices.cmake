@@ -22,9 +22,13 @@ function(canopy_test_on_devices program)
       continue()
     endif()
     set(name "${program}_${device}${ARG_SUFFIX}")
+    set(timeout 600)
+    if(slow IN_LIST ARG_LABELS)
+      set(timeout 1800) # minutes on a machine of their own; two run at a time
+    endif()
     add_test(NAME ${name} COMMAND ${program})
     # The older name of the ICD variable too: loaders before 1.3.207 know no other. ARG_ENVIRONMENT overrides the tile.
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${timeout}
       ENVIRONMENT "VK_DRIVER_FILES=${icd};VK_ICD_FILENAMES=${icd};CANOPY_VALIDATION=${validation};CANOPY_TEST_DEVICE=vulkan;CANOPY_TEST_MAX_TILE=${tile_${device}};${ARG_ENVIRONMENT}")
   endforeach()
 endfunction()
