@@ -1,0 +1,147 @@
+// Q4_K: sub-blocks of 32 elements x = scale q - minimum with q from 0 to 15, scale and minimum themselves six-bit
+// multiples of two halves per 256 elements (dequantize_k.cpp has the layout).
+
+#include <algorithm>
+
+#include "engine/format/packed_scales.h"
+#include "engine/format/quantize_block.h"
+
+namespace canopy {
+namespace {
+
+using T = TensorType;
+using SubBlock = std::span<const float, 32>;
+using Quants = std::array<float, 32>;  // whole numbers 0 to 15, as floats for the sums below
+
+constexpr float max_quant = 15;
+constexpr float max_six_bits = 63;
+
+/// A range too small, beside magnitudes of 1 in the same block, for six bits to tell it from zero; squares of it are
+/// still normal floats.
+constexpr float negligible = 1e-12f;
+
+/// x = scale q - minimum; neither is negative, as the six bits cannot be.
+struct Fit {
+  float scale = 0;
+  float minimum = 0;
+};
+
+/// Sums term(0) to term(31) in eight lanes, a fixed order that compilers can vectorize.
+template <class Term>
+float sum_of(Term term) {
+  std::array<float, 8> lanes = {};
+  for (size_t i = 0; i < SubBlock::extent; i += lanes.size()) {
+    for (size_t lane = 0; lane < lanes.size(); ++lane) lanes[lane] += term(i + lane);
+  }
+  float sum = 0;
+  for (const float lane : lanes) sum += lane;
+  return sum;
+}
+
+Quants nearest_quants(SubBlock values, Fit fit) {
+  Quants quants = {};
+  if (fit.scale <= 0) return quants;
+  const float inverse = 1 / fit.scale;
+  for (size_t i = 0; i < values.size(); ++i) {
+    // Clamped before it becomes an integer, and in an order that makes 0 of what is not a number.
+    const float steps = std::min(max_quant, std::max(0.0f, (values[i] + fit.minimum) * inverse));
+    quants[i] = static_cast<float>(static_cast<int>(steps + 0.5f));
+  }
+  return quants;
+}
+
+float squared_error(SubBlock values, const Quants& quants, Fit fit) {
+  return sum_of([&](size_t i) {
+    const float off = fit.scale * quants[i] - fit.minimum - values[i];
+    return off * off;
+  });
+}
+
+/// The scale and minimum of least squared error for given quants.
+Fit least_squares(SubBlock values, const Quants& quants) {
+  constexpr auto n = static_cast<float>(SubBlock::extent);
+  const float q = sum_of([&](size_t i) { return quants[i]; });
+  const float qq = sum_of([&](size_t i) { return quants[i] * quants[i]; });
+  const float x = sum_of([&](size_t i) { return values[i]; });
+  const float qx = sum_of([&](size_t i) { return quants[i] * values[i]; });
+  const float determinant = n * qq - q * q;
+  if (determinant > 0) {
+    const Fit fit{(n * qx - q * x) / determinant, (q * qx - qq * x) / determinant};
+    if (fit.scale > 0 && fit.minimum >= 0) return fit;
+  }
+  // Without a minimum: where the best one would lie above zero, or where all quants are equal.
+  return {qq > 0 ? std::max(qx / qq, 0.0f) : 0, 0};
+}
+
+/// Tries ranges a little narrower and wider than the values': clipping the outermost often pays for finer steps.
+/// `values` are scaled so that the largest of the block is 1 or -1: no sum overflows.
+Fit search(SubBlock values) {
+  const auto [lowest, highest] = std::ranges::minmax(values);
+  const float minimum = std::max(-lowest, 0.0f);
+  const float range = highest + minimum;
+  // Where a minimum alone does best: constants up to zero, and zeros.
+  const float mean = sum_of([&](size_t i) { return values[i]; }) / static_cast<float>(values.size());
+  Fit best{0, std::max(-mean, 0.0f)};
+  if (range < negligible) return best;
+  float best_error = squared_error(values, {}, best);
+  for (int steps = 28; steps <= 34; ++steps) {  // the range in half steps; 30 is the values' own
+    const Fit start{2 * range / static_cast<float>(steps), minimum};
+    const Fit fit = least_squares(values, nearest_quants(values, start));
+    const float error = squared_error(values, nearest_quants(values, fit), fit);
+    if (error >= best_error) continue;
+    best_error = error;
+    best = fit;
+  }
+  return best;
+}
+
+/// `part` in units of `unit`, rounded into six bits.
+uint8_t six_bits(float part, float unit) {
+  return unit > 0 ? static_cast<uint8_t>(std::min(part / unit + 0.5f, max_six_bits)) : uint8_t{0};
+}
+
+float largest_magnitude(std::span<const float> values) {
+  float largest = 0;
+  for (const float value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+}  // namespace
+
+void write_q4_k(ValuesOf<T::q4_k> values, BlockOf<T::q4_k>& block) {
+  require_finite(values, T::q4_k);
+  block.fill(0);
+  const float largest = largest_magnitude(values);
+  if (largest == 0) return;
+
+  std::array<float, 256> unit_values;
+  std::ranges::transform(values, unit_values.begin(), [&](float value) { return value / largest; });
+  const auto sub_block = [](std::span<const float> all, size_t sub) { return SubBlock(all.subspan(32 * sub, 32)); };
+  std::array<Fit, 8> fits;
+  Fit most;
+  for (size_t sub = 0; sub < 8; ++sub) {
+    fits[sub] = search(sub_block(unit_values, sub));
+    fits[sub].scale *= largest;
+    fits[sub].minimum *= largest;
+    most.scale = std::max(most.scale, fits[sub].scale);
+    most.minimum = std::max(most.minimum, fits[sub].minimum);
+  }
+
+  const uint16_t d = scale_to_f16(most.scale / max_six_bits, largest, T::q4_k);
+  const uint16_t dmin = scale_to_f16(most.minimum / max_six_bits, largest, T::q4_k);
+  put_u16(block, 0, d);
+  put_u16(block, 2, dmin);
+  ScalesAndMinimums packed;
+  for (size_t sub = 0; sub < 8; ++sub) {
+    packed.scales[sub] = six_bits(fits[sub].scale, f16_to_f32(d));
+    packed.minimums[sub] = six_bits(fits[sub].minimum, f16_to_f32(dmin));
+    const Fit stored{f16_to_f32(d) * packed.scales[sub], f16_to_f32(dmin) * packed.minimums[sub]};
+    const Quants quants = nearest_quants(sub_block(values, sub), stored);
+    for (size_t j = 0; j < 32; ++j) {
+      block[16 + sub / 2 * 32 + j] |= static_cast<uint8_t>(static_cast<int>(quants[j]) << (sub % 2 * 4));
+    }
+  }
+  std::ranges::copy(pack_scales(packed), block.begin() + 4);
+}
+
+}  // namespace canopy
