@@ -3,39 +3,9 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/text/model_tokenizer.h"
 
 namespace canopy {
-namespace {
-
-VocabularyData vocabulary_of(const TokenizerSource& source) {
-  VocabularyData data;
-  data.model = source.model;
-  data.pre_tokenizer = source.pre;
-  data.tokens = source.tokens;
-  data.merges = source.merges;
-  data.types = source.types;
-  data.bos = source.bos;
-  data.eos = source.eos;
-  data.unknown = source.unknown;
-  data.padding = source.padding;
-  data.add_bos = source.add_bos.value_or(false);
-  data.chat_template = source.chat_template;
-  return data;
-}
-
-std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerSource& source) {
-  switch (source.kind) {
-    case TokenizerSource::Kind::gguf: return Tokenizer::from_vocabulary(vocabulary_of(source));
-    case TokenizerSource::Kind::hugging_face:
-      return Tokenizer::from_tokenizer_json(source.tokenizer_json, source.tokenizer_config_json);
-    case TokenizerSource::Kind::none: break;
-  }
-  throw bad_input(
-      "The model brings no tokenizer: a Hugging Face folder needs tokenizer.json, a GGUF file "
-      "tokenizer.ggml.model.");
-}
-
-}  // namespace
 
 std::vector<uint32_t> TextModel::encode_raw(std::string_view text) const {
   std::vector<uint32_t> ids = tokenizer->encode(text, SpecialTokens::parse);

@@ -6,8 +6,34 @@
 namespace canopy {
 namespace {
 
-bool is_white_space(char c) {
+// Unicode's White_Space beyond ASCII, as UTF-8.
+constexpr std::string_view wide_spaces[] = {
+    "\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x81", "\xE2\x80\x82", "\xE2\x80\x83",
+    "\xE2\x80\x84", "\xE2\x80\x85", "\xE2\x80\x86", "\xE2\x80\x87", "\xE2\x80\x88", "\xE2\x80\x89", "\xE2\x80\x8A",
+    "\xE2\x80\xA8", "\xE2\x80\xA9", "\xE2\x80\xAF", "\xE2\x81\x9F", "\xE3\x80\x80",
+};
+
+bool is_ascii_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+// Bytes of the white space at the front of a text; 0: there is none.
+size_t space_in_front(std::string_view text) {
+  if (text.empty()) return 0;
+  if (is_ascii_space(text.front())) return 1;
+  for (const std::string_view space : wide_spaces) {
+    if (text.starts_with(space)) return space.size();
+  }
+  return 0;
+}
+
+size_t space_at_end(std::string_view text) {
+  if (text.empty()) return 0;
+  if (is_ascii_space(text.back())) return 1;
+  for (const std::string_view space : wide_spaces) {
+    if (text.ends_with(space)) return space.size();
+  }
+  return 0;
 }
 
 bool inside_one(std::span<const TextRange> ranges, size_t begin, size_t end) {
@@ -55,8 +81,12 @@ std::optional<AddedTokens::Match> AddedTokens::find(std::string_view text, size_
     const AddedToken* token = longest_at(text, at, special_ranges);
     if (token == nullptr) continue;
     Match match{at, at + token->spelling.size(), token};
-    while (token->strips_left && match.begin > from && is_white_space(text[match.begin - 1])) --match.begin;
-    while (token->strips_right && match.end < text.size() && is_white_space(text[match.end])) ++match.end;
+    if (token->strips_left) {
+      while (const size_t space = space_at_end(text.substr(from, match.begin - from))) match.begin -= space;
+    }
+    if (token->strips_right) {
+      while (const size_t space = space_in_front(text.substr(match.end))) match.end += space;
+    }
     return match;
   }
   return std::nullopt;

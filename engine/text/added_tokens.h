@@ -15,9 +15,10 @@ namespace canopy {
 struct AddedToken {
   uint32_t id = 0;
   std::string spelling;
-  bool special = true;        // a control token; recognised only where the text may hold structure
-  bool strips_left = false;   // takes the white space in front of it
-  bool strips_right = false;  // takes the white space behind it
+  bool special = true;              // a control token; recognised only where the text may hold structure
+  bool strips_left = false;         // takes the white space in front of it
+  bool strips_right = false;        // takes the white space behind it
+  bool in_normalized_text = false;  // looked for after normalization; otherwise in the text as it was written
 };
 
 struct TextRange {

@@ -1,5 +1,4 @@
-// Reads Hugging Face's tokenizer.json. Only what is understood is accepted: a part that is skipped would silently give
-// other ids than the model was trained on.
+// Reads Hugging Face's tokenizer.json: the vocabulary here, what surrounds it in hugging_face_pipeline.cpp.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -7,8 +6,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "engine/text/byte_level_bpe.h"
-#include "engine/text/pre_tokenizer.h"
+#include "engine/text/bpe_tokenizer.h"
+#include "engine/text/hugging_face_pipeline.h"
 #include "engine/text/tokenizer.h"
 #include "engine/text/utf8.h"
 
@@ -34,84 +33,6 @@ Json parse_json(std::string_view text, const char* what) {
 
 bool is_absent(const Json& object, const char* key) {
   return !object.contains(key) || object.at(key).is_null();
-}
-
-// The "type" of a part of the file.
-std::string type_of(const Json& part) {
-  return part.at("type").get<std::string>();
-}
-
-[[noreturn]] void unsupported(const char* what, const std::string& actual, const char* allowed) {
-  throw bad_input(std::string("The ") + what + " \"" + printable(actual) +
-                  "\" of tokenizer.json is not supported; supported: " + allowed + ".");
-}
-
-// The parts of a Sequence, or the one part itself.
-std::vector<Json> parts_of(const Json& part, const char* list) {
-  if (part.is_null()) return {};
-  if (type_of(part) != "Sequence") return {part};
-  std::vector<Json> parts;
-  for (const Json& inner : part.at(list)) {
-    for (Json& flat : parts_of(inner, list)) parts.push_back(std::move(flat));
-  }
-  return parts;
-}
-
-Normalizer read_normalizer(const Json& root) {
-  Normalizer normalizer = Normalizer::none;
-  for (const Json& part : parts_of(root.value("normalizer", Json()), "normalizers")) {
-    if (type_of(part) != "NFC") unsupported("normalizer", type_of(part), "NFC, or none");
-    normalizer = Normalizer::nfc;
-  }
-  return normalizer;
-}
-
-// A literal as a regular expression. \Q...\E ends at the first \E, so each is written apart.
-std::string quoted(const std::string& literal) {
-  std::string out = "\\Q";
-  size_t from = 0;
-  for (size_t at = literal.find("\\E"); at != std::string::npos; at = literal.find("\\E", from)) {
-    out += literal.substr(from, at - from) + "\\E\\\\E\\Q";
-    from = at + 2;
-  }
-  return out + literal.substr(from) + "\\E";
-}
-
-PreTokenizer::Stage read_split(const Json& part) {
-  const Json& pattern = part.at("pattern");
-  std::string expression = pattern.contains("Regex") ? pattern.at("Regex").get<std::string>()
-                                                     : quoted(pattern.at("String").get<std::string>());
-  PreTokenizer::Stage stage{Regex(std::move(expression))};
-  const auto behavior = part.at("behavior").get<std::string>();
-  if (behavior == "Removed") {
-    stage.behavior = PreTokenizer::Behavior::removed;
-  } else if (behavior != "Isolated") {
-    unsupported("Split behavior", behavior, "Isolated, Removed");
-  }
-  stage.invert = part.value("invert", false);
-  return stage;
-}
-
-PreTokenizer read_pre_tokenizer(const Json& root) {
-  std::vector<PreTokenizer::Stage> stages;
-  bool is_byte_level = false;
-  for (const Json& part : parts_of(root.value("pre_tokenizer", Json()), "pretokenizers")) {
-    const std::string type = type_of(part);
-    if (is_byte_level) unsupported("pre-tokenizer", type, "nothing after ByteLevel");
-    if (type == "Split") {
-      stages.push_back(read_split(part));
-    } else if (type == "Digits") {
-      stages.push_back({Regex(part.value("individual_digits", false) ? "\\p{N}" : "\\p{N}+")});
-    } else if (type == "ByteLevel") {
-      is_byte_level = true;
-      if (part.value("add_prefix_space", true)) unsupported("ByteLevel option", "add_prefix_space: true", "false");
-      if (part.value("use_regex", true)) stages.push_back({Regex(gpt2_expression)});
-    } else {
-      unsupported("pre-tokenizer", type, "Sequence, Split, Digits, ByteLevel");
-    }
-  }
-  if (!is_byte_level) unsupported("pre-tokenizer", "without ByteLevel", "byte-level BPE");
-  return PreTokenizer(std::move(stages));
 }
 
 // The strings that VocabularyData's views point into.
@@ -150,9 +71,11 @@ uint64_t read_id(const Json& id, const std::string& token) {
   return id.get<uint64_t>();
 }
 
-void read_model(const Json& model, Vocabulary& vocabulary) {
+void read_model(const Json& model, bool is_byte_level, Vocabulary& vocabulary) {
+  const bool has_byte_tokens = !is_byte_level && model.value("byte_fallback", false);
   for (const auto& [token, id] : model.at("vocab").items()) {
-    vocabulary.put(read_id(id, token), token, TokenType::normal);
+    const bool is_byte = has_byte_tokens && token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
+    vocabulary.put(read_id(id, token), token, is_byte ? TokenType::byte : TokenType::normal);
   }
   for (const Json& merge : model.at("merges")) {
     vocabulary.merges.push_back(merge.is_array() ? merge.at(0).get<std::string>() + " " + merge.at(1).get<std::string>()
@@ -168,21 +91,24 @@ void read_added_tokens(const Json& root, Vocabulary& vocabulary) {
     token.special = entry.value("special", false);
     token.strips_left = entry.value("lstrip", false);
     token.strips_right = entry.value("rstrip", false);
-    if (entry.value("single_word", false)) unsupported("added token with single_word", token.spelling, "false");
+    // A control token is always looked for in the text as it stands: normalizing would move the borders between what
+    // may hold one and what a user wrote.
+    token.in_normalized_text = !token.special && entry.value("normalized", false);
+    if (entry.value("single_word", false))
+      refuse_tokenizer_part("added token with single_word", token.spelling, "false");
     vocabulary.put(id, token.spelling, token.special ? TokenType::control : TokenType::user_defined);
     token.id = static_cast<uint32_t>(id);
     vocabulary.added.push_back(std::move(token));
   }
 }
 
-void check_model(const Json& root) {
-  const Json& model = root.at("model");
-  const bool is_bpe = model.contains("type") ? type_of(model) == "BPE" : model.contains("merges");
-  if (!is_bpe) unsupported("model", model.value("type", std::string("unnamed")), "BPE (byte-level)");
-  if (model.value("byte_fallback", false)) unsupported("model", "BPE with byte_fallback", "BPE (byte-level)");
+void check_model(const Json& model) {
+  const auto type = model.value("type", std::string(model.contains("merges") ? "BPE" : "unnamed"));
+  if (type != "BPE") refuse_tokenizer_part("model", type, "BPE");
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (!is_absent(model, affix) && !model.at(affix).get<std::string>().empty())
-      unsupported("model option", affix, "none");
+    if (!is_absent(model, affix) && !model.at(affix).get<std::string>().empty()) {
+      refuse_tokenizer_part("model option", affix, "none");
+    }
   }
   // Dropout randomises training; a file that was saved with it is read as if it were off, as its own library does.
 }
@@ -205,25 +131,14 @@ std::string configured_template(const Json& config) {
   return {};
 }
 
-// The token that the post-processor puts in front of every text, if any.
-std::string leading_token(const Json& root) {
-  for (const Json& part : parts_of(root.value("post_processor", Json()), "processors")) {
-    if (type_of(part) != "TemplateProcessing") continue;
-    const Json& single = part.at("single");
-    if (!single.empty() && single.at(0).contains("SpecialToken")) {
-      return single.at(0).at("SpecialToken").at("id").get<std::string>();
-    }
-  }
-  return {};
-}
-
-void read_config(const Json& root, std::string_view config_text, const Vocabulary& vocabulary, VocabularyData& data) {
+void read_config(std::string_view config_text, const std::string& leading_token, const Vocabulary& vocabulary,
+                 VocabularyData& data) {
   const Json config = config_text.empty() ? Json::object() : parse_json(config_text, "tokenizer_config.json");
   data.bos = vocabulary.find(configured_token(config, "bos_token"));
   data.eos = vocabulary.find(configured_token(config, "eos_token"));
   data.padding = vocabulary.find(configured_token(config, "pad_token"));
   data.chat_template = configured_template(config);
-  if (const auto leading = vocabulary.find(leading_token(root))) {
+  if (const auto leading = vocabulary.find(leading_token)) {
     data.bos = leading;
     data.add_bos = true;
   }
@@ -231,24 +146,30 @@ void read_config(const Json& root, std::string_view config_text, const Vocabular
 
 std::unique_ptr<Tokenizer> read_tokenizer(std::string_view tokenizer_json, std::string_view config_json) {
   const Json root = parse_json(tokenizer_json, "tokenizer.json");
-  check_model(root);
   const Json& model = root.at("model");
+  HuggingFacePipeline pipeline = read_hugging_face_pipeline(root);
+  check_model(model);
   Vocabulary vocabulary;
-  read_model(model, vocabulary);
+  read_model(model, pipeline.is_byte_level, vocabulary);
   read_added_tokens(root, vocabulary);
 
   VocabularyData data;
   data.tokens.assign(vocabulary.tokens.begin(), vocabulary.tokens.end());
   data.merges.assign(vocabulary.merges.begin(), vocabulary.merges.end());
   data.types = vocabulary.types;
-  read_config(root, config_json, vocabulary, data);
-  if (!is_absent(model, "unk_token")) {
-    data.unknown = data.token_less_byte = vocabulary.find(model.at("unk_token").get<std::string>());
-  }
-  ByteLevelBpe::Options options;
-  options.normalizer = read_normalizer(root);
+  read_config(config_json, pipeline.leading_token, vocabulary, data);
+  if (!is_absent(model, "unk_token")) data.unknown = vocabulary.find(model.at("unk_token").get<std::string>());
+
+  using Alphabet = BpeTokenizer::Alphabet;
+  BpeTokenizer::Options options;
+  options.alphabet = pipeline.is_byte_level ? Alphabet::bytes : Alphabet::characters;
+  options.normalizer = std::move(pipeline.normalizer);
+  options.pre_tokenizer = std::move(pipeline.pre_tokenizer);
   options.ignore_merges = model.value("ignore_merges", false);
-  return std::make_unique<ByteLevelBpe>(data, std::move(vocabulary.added), read_pre_tokenizer(root), options);
+  options.unknown = data.unknown;
+  options.fuses_unknown = model.value("fuse_unk", false);
+  options.drops_leading_space = pipeline.drops_leading_space;
+  return std::make_unique<BpeTokenizer>(data, std::move(vocabulary.added), std::move(options));
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 #include "engine/base/error.h"
@@ -12,10 +14,6 @@ namespace canopy {
 namespace {
 
 constexpr size_t most_marks = 256;
-
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
 
 // End of the next part that can be normalised alone: before an ASCII character, which never composes with what stands
 // in front of it, or inside an endless run of marks.
@@ -35,22 +33,37 @@ size_t part_end(std::string_view text, size_t from) {
   return at;
 }
 
-void append_normalized(std::string_view part, std::string& out) {
+utf8proc_option_t options_of(UnicodeForm form) {
+  const bool composes = form == UnicodeForm::nfc || form == UnicodeForm::nfkc;
+  const bool is_compatible = form == UnicodeForm::nfkc || form == UnicodeForm::nfkd;
+  return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | (composes ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+                                        (is_compatible ? UTF8PROC_COMPAT : 0));
+}
+
+void append_normalized(std::string_view part, UnicodeForm form, std::string& out) {
   utf8proc_uint8_t* mapped = nullptr;
-  const utf8proc_ssize_t length =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(part.data()), static_cast<utf8proc_ssize_t>(part.size()),
-                   &mapped, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const utf8proc_ssize_t length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(part.data()),
+                                               static_cast<utf8proc_ssize_t>(part.size()), &mapped, options_of(form));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
   if (length < 0) {
     throw out_of_memory("A text of " + std::to_string(part.size()) +
-                        " bytes could not be brought to Unicode normal form C: " + utf8proc_errmsg(length) + ".");
+                        " bytes could not be brought to a Unicode normal form: " + utf8proc_errmsg(length) + ".");
   }
   out.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(length));
 }
 
 }  // namespace
 
-std::string normalize_nfc(std::string_view text) {
+bool is_ascii(std::string_view text) {
+  uint64_t bits = 0;
+  for (; text.size() >= sizeof bits; text.remove_prefix(sizeof bits)) {
+    std::memcpy(&bits, text.data(), sizeof bits);
+    if ((bits & 0x8080808080808080u) != 0) return false;
+  }
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+std::string to_unicode_form(std::string_view text, UnicodeForm form) {
   if (is_ascii(text)) return std::string(text);
   std::string out;
   out.reserve(text.size());
@@ -64,7 +77,7 @@ std::string normalize_nfc(std::string_view text) {
     out.append(text.substr(at, begin - at));
     if (begin == text.size()) break;
     at = part_end(text, begin);
-    append_normalized(text.substr(begin, at - begin), out);
+    append_normalized(text.substr(begin, at - begin), form, out);
   }
   return out;
 }

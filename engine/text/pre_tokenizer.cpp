@@ -1,47 +1,11 @@
 #include "engine/text/pre_tokenizer.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
-#include "engine/base/error.h"
 #include "engine/text/utf8.h"
 
 namespace canopy {
-
-const char* const gpt2_expression = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 namespace {
-
-constexpr const char* single_number = R"(\p{N})";
-constexpr const char* llama3_expression =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr const char* qwen2_expression =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
-struct Known {
-  std::string_view name;
-  std::array<const char*, 2> expressions;  // one stage each; null where there is none
-  PreTokenizerTraits traits;
-};
-
-// A new family is one line here.
-const std::array<Known, 7> known = {{
-    {"gpt-2", {gpt2_expression, nullptr}, {}},
-    {"smollm", {single_number, gpt2_expression}, {}},
-    {"qwen2", {qwen2_expression, nullptr}, {.normalizes_nfc = true}},
-    {"deepseek-r1-qwen", {qwen2_expression, nullptr}, {.normalizes_nfc = true}},
-    {"llama-bpe", {llama3_expression, nullptr}, {.ignores_merges = true}},
-    {"llama-v3", {llama3_expression, nullptr}, {.ignores_merges = true}},
-    {"llama3", {llama3_expression, nullptr}, {.ignores_merges = true}},
-}};
-
-const Known& known_by(std::string_view name) {
-  const auto found = std::find_if(known.begin(), known.end(), [&](const Known& entry) { return entry.name == name; });
-  if (found != known.end()) return *found;
-  throw bad_input("The pre-tokenizer \"" + std::string(name) +
-                  "\" (tokenizer.ggml.pre) is not supported; supported are " + supported_pre_tokenizers() + ".");
-}
 
 // Calls piece(stretch, is_match) for every stretch of a text, in order; together they are the whole text.
 template <class F>
@@ -63,44 +27,68 @@ void for_each_stretch(const Regex& regex, std::string_view text, Regex::Matcher&
   if (done < text.size()) piece(text.substr(done), false);
 }
 
+// Puts stretches together as a behavior asks. A matching stretch that joined the one in front does not draw in the next
+// match, as Hugging Face has it.
+class PieceJoiner {
+ public:
+  PieceJoiner(PreTokenizer::Behavior behavior, std::vector<std::string_view>& pieces)
+      : behavior_(behavior), pieces_(pieces), first_(pieces.size()) {}
+
+  void add(std::string_view stretch, bool is_match) {
+    using enum PreTokenizer::Behavior;
+    const bool is_first = pieces_.size() == first_;
+    switch (behavior_) {
+      case isolated: pieces_.push_back(stretch); break;
+      case removed:
+        if (!is_match) pieces_.push_back(stretch);
+        break;
+      case with_previous: put(stretch, is_match && !after_match_ && !is_first); break;
+      case with_next: put(stretch, after_match_ && !is_match && !is_first); break;
+      case contiguous: put(stretch, is_match == after_match_ && !is_first); break;
+    }
+    after_match_ = is_match;
+  }
+
+ private:
+  void put(std::string_view stretch, bool joins) {
+    if (joins) {
+      pieces_.back() = {pieces_.back().data(), pieces_.back().size() + stretch.size()};
+    } else {
+      pieces_.push_back(stretch);
+    }
+  }
+
+  PreTokenizer::Behavior behavior_;
+  std::vector<std::string_view>& pieces_;
+  size_t first_;
+  bool after_match_ = false;
+};
+
 }  // namespace
 
 PreTokenizer::PreTokenizer(std::vector<Stage> stages) : stages_(std::move(stages)) {}
 
-PreTokenizer PreTokenizer::named(std::string_view name) {
-  std::vector<Stage> stages;
-  for (const char* expression : known_by(name).expressions) {
-    if (expression != nullptr) stages.push_back({Regex(expression)});
+void PreTokenizer::split(std::string_view text, std::vector<std::string_view>& pieces) const {
+  pieces.clear();
+  if (text.empty()) return;
+  pieces.push_back(text);
+  Regex::Matcher matcher;
+  std::vector<std::string_view> coarser;
+  for (const Stage& stage : stages_) {
+    std::swap(coarser, pieces);
+    pieces.clear();
+    for (const std::string_view piece : coarser) {
+      PieceJoiner joiner(stage.behavior, pieces);
+      for_each_stretch(stage.regex, piece, matcher,
+                       [&](std::string_view stretch, bool is_match) { joiner.add(stretch, is_match != stage.invert); });
+    }
   }
-  return PreTokenizer(std::move(stages));
 }
 
 std::vector<std::string_view> PreTokenizer::split(std::string_view text) const {
   std::vector<std::string_view> pieces;
-  if (text.empty()) return pieces;
-  pieces.push_back(text);
-  Regex::Matcher matcher;
-  for (const Stage& stage : stages_) {
-    std::vector<std::string_view> finer;
-    for (const std::string_view piece : pieces) {
-      for_each_stretch(stage.regex, piece, matcher, [&](std::string_view stretch, bool is_match) {
-        const bool removed = stage.behavior == Behavior::removed && is_match != stage.invert;
-        if (!removed) finer.push_back(stretch);
-      });
-    }
-    pieces = std::move(finer);
-  }
+  split(text, pieces);
   return pieces;
-}
-
-PreTokenizerTraits traits_of_pre_tokenizer(std::string_view name) {
-  return known_by(name).traits;
-}
-
-std::string supported_pre_tokenizers() {
-  std::string names;
-  for (const Known& entry : known) names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  return names;
 }
 
 }  // namespace canopy

@@ -11,8 +11,14 @@ namespace canopy {
 
 class PreTokenizer {
  public:
-  /// What becomes of the stretches an expression matches; those between matches are always pieces of their own.
-  enum class Behavior { isolated, removed };
+  /// What becomes of the stretches that an expression matches; those between matches are pieces of their own.
+  enum class Behavior {
+    isolated,       // a piece each
+    removed,        // nothing
+    with_previous,  // the end of the piece in front; of several matches in a row only the first
+    with_next,      // the front of the piece behind; of several matches in a row only the last
+    contiguous,     // one piece for as many as follow each other
+  };
 
   struct Stage {
     Regex regex;
@@ -31,6 +37,9 @@ class PreTokenizer {
   /// expressions in use. Throws Error(bad_input) when an expression explodes.
   std::vector<std::string_view> split(std::string_view text) const;
 
+  /// The same into a vector that is kept from call to call; what it held is forgotten.
+  void split(std::string_view text, std::vector<std::string_view>& pieces) const;
+
  private:
   std::vector<Stage> stages_;
 };
@@ -42,6 +51,7 @@ extern const char* const gpt2_expression;
 struct PreTokenizerTraits {
   bool normalizes_nfc = false;
   bool ignores_merges = false;  // a piece that is a token is not merged from its bytes
+  bool adds_bos = false;        // where the file does not say
 };
 PreTokenizerTraits traits_of_pre_tokenizer(std::string_view name);
 

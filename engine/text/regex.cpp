@@ -32,7 +32,7 @@ std::string shortened(const std::string& pattern) {
 struct Regex::Matcher::State {
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);  // the whole match; groups do not matter
-  pcre2_jit_stack* stack = pcre2_jit_stack_create(jit_stack_start, jit_stack_most, nullptr);
+  pcre2_jit_stack* stack = nullptr;  // made when the 32 KiB that PCRE2 takes by itself are not enough
 
   State() = default;
   State(const State&) = delete;
@@ -50,7 +50,6 @@ Regex::Matcher::Matcher() : state_(std::make_unique<State>()) {
   }
   pcre2_set_match_limit(state_->context, match_limit);
   pcre2_set_heap_limit(state_->context, heap_limit_kib);
-  if (state_->stack != nullptr) pcre2_jit_stack_assign(state_->context, nullptr, state_->stack);
 }
 
 Regex::Matcher::~Matcher() = default;
@@ -69,7 +68,7 @@ Regex::Regex(std::string pattern) : pattern_(std::move(pattern)) {
                     std::to_string(offset) + ": " + explain(error) + ".");
   }
   code_.reset(code);
-  has_jit_ = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;  // without JIT the interpreter does the same, slower
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where it fails, the interpreter does the same, slower
 }
 
 std::optional<Regex::Match> Regex::find(std::string_view text, size_t from, Matcher& matcher) const {
@@ -80,7 +79,12 @@ std::optional<Regex::Match> Regex::find(std::string_view text, size_t from, Matc
                        state.data, state.context);
   };
   int result = match(0);
-  if (result == PCRE2_ERROR_JIT_STACKLIMIT && has_jit_) result = match(PCRE2_NO_JIT);
+  if (result == PCRE2_ERROR_JIT_STACKLIMIT && state.stack == nullptr) {
+    state.stack = pcre2_jit_stack_create(jit_stack_start, jit_stack_most, nullptr);
+    pcre2_jit_stack_assign(state.context, nullptr, state.stack);
+    result = match(0);
+  }
+  if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NO_JIT);
   if (result == PCRE2_ERROR_NOMATCH) return std::nullopt;
   if (result < 0) {
     throw bad_input("The regular expression \"" + shortened(pattern_) + "\" failed on a text of " +

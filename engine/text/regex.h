@@ -44,7 +44,6 @@ class Regex {
   };
   std::string pattern_;
   std::unique_ptr<void, CodeDeleter> code_;
-  bool has_jit_ = false;
 };
 
 }  // namespace canopy

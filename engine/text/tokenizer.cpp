@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "engine/base/printable.h"
@@ -17,19 +18,28 @@ constexpr std::array<std::string_view, 9> end_spellings = {
     "<|end|>",    "<end_of_turn>", "<|return|>", "</s>",
 };
 
+std::vector<AddedToken> as_written(const std::vector<AddedToken>& tokens) {
+  std::vector<AddedToken> found;
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(found),
+               [](const AddedToken& token) { return !token.in_normalized_text; });
+  return found;
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(Table table)
     : bytes_(std::move(table.bytes)),
       types_(std::move(table.types)),
-      added_(std::move(table.added)),
+      added_(as_written(table.added)),
+      all_added_(std::move(table.added)),
       bos_(table.bos),
       eos_(table.eos),
       add_bos_(table.add_bos),
+      drops_leading_space_(table.drops_leading_space),
       chat_template_(std::move(table.chat_template)) {
   if (eos_) end_ids_.push_back(*eos_);
   for (const std::string_view spelling : end_spellings) {
-    const AddedToken* token = added_.lookup(spelling);
+    const AddedToken* token = all_added_.lookup(spelling);
     if (token != nullptr && token->special) end_ids_.push_back(token->id);
   }
   std::sort(end_ids_.begin(), end_ids_.end());
@@ -53,7 +63,7 @@ std::vector<uint32_t> Tokenizer::encode(std::span<const TextSpan> spans) const {
   while (at < text.size()) {
     const auto match = added_.find(text, at, special_ranges);
     const size_t ordinary_end = match ? match->begin : text.size();
-    if (ordinary_end > at) encode_ordinary(std::string_view(text).substr(at, ordinary_end - at), ids);
+    if (ordinary_end > at) encode_ordinary(std::string_view(text).substr(at, ordinary_end - at), at == 0, ids);
     if (!match) break;
     ids.push_back(match->token->id);
     at = match->end;
@@ -66,6 +76,7 @@ std::string Tokenizer::decode(std::span<const uint32_t> ids, bool skip_special) 
   for (const uint32_t id : ids) {
     if (!skip_special || !is_special(id)) bytes.append(token_bytes(id));
   }
+  if (drops_leading_space_ && bytes.starts_with(' ')) bytes.erase(0, 1);
   return to_valid_utf8(bytes);
 }
 
@@ -82,7 +93,7 @@ bool Tokenizer::is_special(uint32_t id) const {
 }
 
 std::optional<uint32_t> Tokenizer::find_special(std::string_view spelling) const {
-  const AddedToken* token = added_.lookup(spelling);
+  const AddedToken* token = all_added_.lookup(spelling);
   return token == nullptr ? std::nullopt : std::optional(token->id);
 }
 

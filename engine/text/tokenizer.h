@@ -49,11 +49,14 @@ class Tokenizer {
   std::vector<uint32_t> encode(std::span<const TextSpan> spans) const;
 
   /// The text of ids as valid UTF-8 (invalid bytes become U+FFFD). skip_special leaves control tokens out. Ids outside
-  /// the vocabulary have no text.
+  /// the vocabulary have no text. Where drops_leading_space(), the space that a text begins with is left out.
   std::string decode(std::span<const uint32_t> ids, bool skip_special = true) const;
 
   /// The bytes a token stands for; not always whole characters. Empty for an id outside the vocabulary.
   std::string_view token_bytes(uint32_t id) const;
+
+  /// True where every text is encoded with a space of its own in front (Llama 2): decode() takes it away again.
+  bool drops_leading_space() const { return drops_leading_space_; }
 
   /// A token for showing alone: its bytes through printable(), so a newline shows as an escape.
   std::string piece(uint32_t id) const;
@@ -85,19 +88,23 @@ class Tokenizer {
     std::vector<AddedToken> added;   // recognised by their spelling
     std::optional<uint32_t> bos, eos;
     bool add_bos = false;
+    bool drops_leading_space = false;
     std::string chat_template;
   };
   explicit Tokenizer(Table table);
 
-  /// Appends the ids of a text without special tokens. bytes may be anything.
-  virtual void encode_ordinary(std::string_view bytes, std::vector<uint32_t>& ids) const = 0;
+  /// Appends the ids of a text without special tokens. bytes may be anything; they begin at the start of the whole
+  /// text, or behind an added token.
+  virtual void encode_ordinary(std::string_view bytes, bool at_text_start, std::vector<uint32_t>& ids) const = 0;
 
  private:
   std::vector<std::string> bytes_;
   std::vector<TokenType> types_;
-  AddedTokens added_;
+  AddedTokens added_;      // recognised in the text as it was written
+  AddedTokens all_added_;  // and those that are looked for in normalized text
   std::optional<uint32_t> bos_, eos_;
   bool add_bos_ = false;
+  bool drops_leading_space_ = false;
   std::vector<uint32_t> end_ids_;
   std::string chat_template_;
 };

@@ -65,7 +65,6 @@ TEST(ChatGolden, TextOfQwen3) {
   expect_template("qwen3", *golden::tiny_tokenizer(), nullptr);
 }
 
-#ifdef CANOPY_HAS_FORMAT
 TEST(ChatGolden, IdsOfSmolLm2) {
   const auto path = golden::default_model();
   if (path.empty()) GTEST_SKIP() << "the default model is not on this machine";
@@ -74,7 +73,6 @@ TEST(ChatGolden, IdsOfSmolLm2) {
   const json golden = golden::read_json("chat.json");
   EXPECT_EQ(tokenizer->chat_template(), golden.at("templates").at("smollm2").at("template").get<std::string>());
 }
-#endif
 
 }  // namespace
 }  // namespace canopy

@@ -45,6 +45,20 @@ inline std::filesystem::path default_model() {
   return std::filesystem::exists(cached) ? cached : std::filesystem::path();
 }
 
+/// Where published tokenizers lie that are not part of the repository: CANOPY_TOKENIZERS_DIR, or beside the repository.
+inline std::filesystem::path published_folder() {
+  const char* dir = std::getenv("CANOPY_TOKENIZERS_DIR");
+  return dir != nullptr && *dir != '\0'
+             ? std::filesystem::path(dir)
+             : std::filesystem::path(CANOPY_SOURCE_DIR).parent_path() / "shared/reference/tokenizers";
+}
+
+/// The tokenizer.json of a published tokenizer, e.g. "qwen3", unpacked; empty where it is not on this machine.
+std::string published_tokenizer_json(const std::string& name);
+
+/// Null where it is not on this machine.
+std::unique_ptr<Tokenizer> published_tokenizer(const std::string& name);
+
 /// The tokenizer inside a GGUF file (golden_gguf.cpp).
 std::unique_ptr<Tokenizer> gguf_tokenizer(const std::filesystem::path& path);
 

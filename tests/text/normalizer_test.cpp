@@ -10,6 +10,10 @@
 namespace canopy {
 namespace {
 
+std::string normalize_nfc(std::string_view text) {
+  return to_unicode_form(text, UnicodeForm::nfc);
+}
+
 TEST(NormalizeNfc, ComposesAcrossTheBoundaryOfAscii) {
   EXPECT_EQ(normalize_nfc("cafe\xCC\x81 x"), "caf\xC3\xA9 x");
   EXPECT_EQ(normalize_nfc("\xCC\x81"), "\xCC\x81");

@@ -54,7 +54,6 @@ TEST(TokenizeGolden, TinyFromTokenizerJson) {
   expect_all(*tokenizer, "tiny");
 }
 
-#ifdef CANOPY_HAS_FORMAT
 TEST(TokenizeGolden, TinyFromGguf) {
   const auto tokenizer = golden::gguf_tokenizer(golden::folder() / "tiny-qwen3-f16.gguf");
   EXPECT_EQ(tokenizer->vocab_size(), 1010u);  // with the padding rows
@@ -68,7 +67,19 @@ TEST(TokenizeGolden, SmolLm2FromGguf) {
   EXPECT_EQ(tokenizer->vocab_size(), 49152u);
   expect_all(*tokenizer, "smollm2");
 }
-#endif
+
+// Published tokenizers whose licences keep them out of the repository.
+class PublishedTokenizer : public testing::TestWithParam<const char*> {};
+
+TEST_P(PublishedTokenizer, FromTokenizerJson) {
+  const std::string name = GetParam();
+  const auto tokenizer = golden::published_tokenizer(name);
+  if (tokenizer == nullptr) GTEST_SKIP() << golden::published_folder() << " has no " << name << ".tokenizer.json.xz";
+  expect_all(*tokenizer, name);
+}
+
+INSTANTIATE_TEST_SUITE_P(TokenizeGolden, PublishedTokenizer, testing::Values("qwen3", "llama3_1", "llama2"),
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace canopy

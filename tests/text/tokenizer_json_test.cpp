@@ -88,7 +88,6 @@ TEST(TokenizerJsonErrors, EachNamesWhatIsWrong) {
     expect_refused(root.dump(), part);
   };
   refused("\"Unigram\"", [](json& r) { r["model"]["type"] = "Unigram"; });
-  refused("byte_fallback", [](json& r) { r["model"]["byte_fallback"] = true; });
   refused("end_of_word_suffix", [](json& r) { r["model"]["end_of_word_suffix"] = "</w>"; });
   refused("model", [](json& r) { r.erase("model"); });
   refused("vocab", [](json& r) { r["model"].erase("vocab"); });
@@ -99,9 +98,10 @@ TEST(TokenizerJsonErrors, EachNamesWhatIsWrong) {
   refused("Merge 0", [](json& r) { r["model"]["merges"][0] = {"no such", "token"}; });
   refused("not as expected", [](json& r) { r["model"]["merges"][0] = 7; });
   refused("\"Lowercase\"", [](json& r) { r["normalizer"]["type"] = "Lowercase"; });
-  refused("\"Metaspace\"", [](json& r) { r["pre_tokenizer"] = {{"type", "Metaspace"}}; });
-  refused("without ByteLevel", [](json& r) { r["pre_tokenizer"] = nullptr; });
-  refused("\"Contiguous\"", [](json& r) { r["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Contiguous"; });
+  refused("\"Whitespace\"", [](json& r) { r["pre_tokenizer"] = {{"type", "Whitespace"}}; });
+  refused("decoder \"ByteLevel\"", [](json& r) { r["pre_tokenizer"] = nullptr; });
+  refused("decoder \"none\"", [](json& r) { r["pre_tokenizer"] = r["decoder"] = nullptr; });
+  refused("\"Sideways\"", [](json& r) { r["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Sideways"; });
   refused("regular expression", [](json& r) { r["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(("; });
   refused("add_prefix_space", [](json& r) { r["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = true; });
   refused("single_word", [](json& r) { r["added_tokens"][0]["single_word"] = true; });

@@ -144,7 +144,7 @@ TEST(ByteLevelBpe, ABytesWithoutATokenIsDroppedOrReplaced) {
   vocabulary.tokens['z'] = "unused z";
   EXPECT_EQ(vocabulary.build()->encode("azb", SpecialTokens::parse), (Ids{ab})) << "as if it were not there";
   const uint32_t unknown = vocabulary.add("<unk>", TokenType::unknown);
-  vocabulary.data.token_less_byte = unknown;
+  vocabulary.data.unknown = unknown;
   EXPECT_EQ(vocabulary.build()->encode("azb", SpecialTokens::parse), (Ids{'a', unknown, 'b'}));
 }
 
@@ -212,8 +212,8 @@ TEST(TokenizerErrors, EachNamesWhatIsWrong) {
     damage(vocabulary);
     expect_refused([&] { vocabulary.build(); }, part);
   };
-  refused("\"llama\"", [](Small& v) { v.data.model = "llama"; });
-  refused("supported is \"gpt2\"", [](Small& v) { v.data.model = ""; });
+  refused("\"t5\"", [](Small& v) { v.data.model = "t5"; });
+  refused("supported are \"gpt2\"", [](Small& v) { v.data.model = ""; });
   refused("supported are gpt-2", [](Small& v) { v.data.pre_tokenizer = "nobody"; });
   refused("no tokens", [](Small& v) { v.tokens.clear(), v.data.types.clear(); });
   refused("261 tokens but 260", [](Small& v) { v.data.types.pop_back(); });

@@ -1,0 +1,218 @@
+#include "engine/text/bpe_tokenizer.h"
+
+#include <limits>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/text/byte_alphabet.h"
+#include "engine/text/utf8.h"
+#include "engine/text/vocabulary_merges.h"
+
+namespace canopy {
+namespace {
+
+using Alphabet = BpeTokenizer::Alphabet;
+
+std::string with_spaces(std::string_view token) {
+  std::string text;
+  for (size_t at = 0; at < token.size();) {
+    const size_t mark = std::min(token.find(word_mark, at), token.size());
+    text.append(token.substr(at, mark - at));
+    if (mark < token.size()) text += ' ';
+    at = mark + word_mark.size();
+  }
+  return text;
+}
+
+// "<0x0A>" -> 10.
+std::optional<uint32_t> byte_of_token(std::string_view token) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  const size_t high = digits.find(token[3]);
+  const size_t low = digits.find(token[4]);
+  if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+  return static_cast<uint32_t>(high << 4 | low);
+}
+
+uint32_t checked_byte_of_token(const VocabularyData& data, size_t id) {
+  if (const auto byte = byte_of_token(data.tokens[id])) return *byte;
+  throw bad_input("Token " + std::to_string(id) + " is of the type byte, but its text is not of the form <0x0A>.");
+}
+
+bool is_ordinary(TokenType type) {
+  return type == TokenType::normal || type == TokenType::user_defined;
+}
+
+// The bytes that a token stands for.
+std::string bytes_of(const VocabularyData& data, size_t id, Alphabet alphabet) {
+  const std::string_view token = data.tokens[id];
+  const TokenType type = type_of_token(data, id);
+  if (alphabet == Alphabet::bytes) return type == TokenType::normal ? bytes_of_token(token) : std::string(token);
+  if (type == TokenType::byte) return std::string(1, static_cast<char>(checked_byte_of_token(data, id)));
+  return is_ordinary(type) ? with_spaces(token) : std::string(token);
+}
+
+// Tokens by their spelling in the file, as merges name them. A normal token wins over another one of the same spelling.
+TokenIndex index_spellings(const VocabularyData& data) {
+  TokenIndex index;
+  for (const bool normal : {true, false}) {
+    for (size_t id = 0; id < data.tokens.size(); ++id) {
+      const TokenType type = type_of_token(data, id);
+      if (type != TokenType::unused && (type == TokenType::normal) == normal) {
+        index.add(data.tokens[id], static_cast<uint32_t>(id));
+      }
+    }
+  }
+  return index;
+}
+
+// Tokens by their text in a piece; only those that text may become.
+TokenIndex index_pieces(const VocabularyData& data, Alphabet alphabet) {
+  TokenIndex index;
+  for (const TokenType wanted : {TokenType::normal, TokenType::user_defined}) {
+    for (size_t id = 0; id < data.tokens.size(); ++id) {
+      if (type_of_token(data, id) != wanted) continue;
+      if (alphabet == Alphabet::bytes) {
+        index.add(bytes_of(data, id, alphabet), static_cast<uint32_t>(id));
+      } else {
+        index.add(data.tokens[id], static_cast<uint32_t>(id));
+      }
+    }
+  }
+  return index;
+}
+
+BaseSymbols base_symbols(const VocabularyData& data, const TokenIndex& spellings, const TokenIndex& pieces,
+                         const BpeTokenizer::Options& options) {
+  if (options.alphabet == Alphabet::bytes) return BaseSymbols::of_bytes(spellings, options.unknown);
+  BaseSymbols::Fallback fallback{{}, options.unknown, options.fuses_unknown};
+  for (size_t id = 0; id < data.tokens.size(); ++id) {
+    if (type_of_token(data, id) != TokenType::byte) continue;
+    fallback.byte_tokens[checked_byte_of_token(data, id)] = static_cast<uint32_t>(id);
+  }
+  return BaseSymbols::of_characters(pieces, fallback);
+}
+
+// The tokens that are looked for in normalized text, spelled as they look there.
+std::vector<AddedToken> normalized_tokens(const std::vector<AddedToken>& added, const TextNormalizer& normalizer) {
+  std::vector<AddedToken> found;
+  std::string buffer;
+  for (const AddedToken& token : added) {
+    if (!token.in_normalized_text || valid_utf8_prefix(token.spelling) < token.spelling.size()) continue;
+    found.push_back(token);
+    found.back().spelling = std::string(normalizer.apply(token.spelling, TextPlace::text_start, buffer));
+  }
+  return found;
+}
+
+}  // namespace
+
+Tokenizer::Table BpeTokenizer::table_of(const VocabularyData& data, std::vector<AddedToken> added,
+                                        const Options& options) {
+  validate_vocabulary(data);
+  Table table;
+  table.bytes.reserve(data.tokens.size());
+  table.types.reserve(data.tokens.size());
+  for (size_t id = 0; id < data.tokens.size(); ++id) {
+    table.types.push_back(type_of_token(data, id));
+    table.bytes.push_back(bytes_of(data, id, options.alphabet));
+  }
+  table.added = std::move(added);
+  table.bos = data.bos;
+  table.eos = data.eos;
+  table.add_bos = data.add_bos.value_or(false) && data.bos.has_value();
+  table.drops_leading_space = options.drops_leading_space;
+  table.chat_template = data.chat_template;
+  return table;
+}
+
+BpeTokenizer::BpeTokenizer(const VocabularyData& data, std::vector<AddedToken> added, Options options)
+    : Tokenizer(table_of(data, added, options)),
+      options_(std::move(options)),
+      normalized_added_(normalized_tokens(added, options_.normalizer)),
+      reproduced_(data.tokens.size()) {
+  const TokenIndex spellings = index_spellings(data);
+  whole_ = index_pieces(data, options_.alphabet);
+  base_ = base_symbols(data, spellings, whole_, options_);
+  VocabularyMerges merges = options_.ranks_by_score ? scored_merges(data, whole_) : listed_merges(data, spellings);
+  merges_ = std::move(merges.table);
+  cuts_words_ = options_.alphabet == Alphabet::characters && !merges.joins_words && !options_.ignore_merges &&
+                whole_.find(word_mark).has_value();
+}
+
+void BpeTokenizer::encode_ordinary(std::string_view bytes, bool at_text_start, std::vector<uint32_t>& ids) const {
+  Scratch scratch;
+  TextPlace place = at_text_start ? TextPlace::text_start : TextPlace::segment_start;
+  while (!bytes.empty()) {
+    const size_t valid = valid_utf8_prefix(bytes);
+    if (valid > 0) encode_valid(bytes.substr(0, valid), place, scratch, ids);
+    place = TextPlace::inside;
+    bytes.remove_prefix(valid);
+    if (bytes.empty()) break;
+    const size_t damaged = next_utf8(bytes).length;
+    encode_piece(bytes.substr(0, damaged), scratch, ids);
+    bytes.remove_prefix(damaged);
+  }
+}
+
+void BpeTokenizer::encode_valid(std::string_view text, TextPlace place, Scratch& scratch,
+                                std::vector<uint32_t>& ids) const {
+  text = options_.normalizer.apply(text, place, scratch.normalized);
+  size_t at = 0;
+  while (at < text.size()) {
+    const auto match = normalized_added_.find(text, at, {});
+    const size_t ordinary_end = match ? match->begin : text.size();
+    if (ordinary_end > at) encode_normalized(text.substr(at, ordinary_end - at), scratch, ids);
+    if (!match) break;
+    ids.push_back(match->token->id);
+    at = match->end;
+  }
+}
+
+void BpeTokenizer::encode_normalized(std::string_view text, Scratch& scratch, std::vector<uint32_t>& ids) const {
+  options_.pre_tokenizer.split(text, scratch.pieces);
+  for (const std::string_view piece : scratch.pieces) {
+    if (cuts_words_) {
+      encode_words(piece, scratch, ids);
+    } else {
+      encode_piece(piece, scratch, ids);
+    }
+  }
+}
+
+// Without pre-tokenizer a whole text is one piece. Where no merge can join the end of a word to the mark in front of
+// the next, the words merge as if each stood alone.
+void BpeTokenizer::encode_words(std::string_view text, Scratch& scratch, std::vector<uint32_t>& ids) const {
+  size_t begin = 0;
+  size_t mark = text.find(word_mark, 1);
+  for (; mark != std::string_view::npos; mark = text.find(word_mark, mark + word_mark.size())) {
+    if (text.substr(0, mark).ends_with(word_mark)) continue;
+    encode_piece(text.substr(begin, mark - begin), scratch, ids);
+    begin = mark;
+  }
+  encode_piece(text.substr(begin), scratch, ids);
+}
+
+void BpeTokenizer::encode_piece(std::string_view piece, Scratch& scratch, std::vector<uint32_t>& ids) const {
+  const auto whole = whole_.find(piece);
+  const bool counts_at_once =
+      whole && (options_.ignore_merges || reproduced_[*whole].load(std::memory_order_relaxed) == Whole::yes);
+  if (counts_at_once) {
+    ids.push_back(*whole);
+    return;
+  }
+  auto& symbols = scratch.symbols;
+  symbols.clear();
+  base_.append(piece, symbols);
+  if (symbols.size() >= std::numeric_limits<uint32_t>::max()) {
+    throw bad_input("A text of more than 4 GiB cannot be tokenized.");
+  }
+  merges_.apply(symbols, scratch.merging);
+  if (whole) {
+    const bool reproduced = symbols.size() == 1 && symbols[0] == *whole;
+    reproduced_[*whole].store(reproduced ? Whole::yes : Whole::no, std::memory_order_relaxed);
+  }
+  ids.insert(ids.end(), symbols.begin(), symbols.end());
+}
+
+}  // namespace canopy

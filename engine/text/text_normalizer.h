@@ -1,0 +1,51 @@
+#pragma once
+// What is done to a text before it is cut into pieces: a chain of steps, as the tokenizer's file lists them.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/text/normalizer.h"
+#include "engine/text/regex.h"
+
+namespace canopy {
+
+/// Where a stretch of text stands. Segments are what lies between two added tokens.
+enum class TextPlace { text_start, segment_start, inside };
+
+class TextNormalizer {
+ public:
+  struct Unicode {
+    UnicodeForm form = UnicodeForm::nfc;
+  };
+  /// Puts a text in front of a segment.
+  struct Prepend {
+    std::string text;
+    bool only_at_text_start = false;
+    bool unless_there = false;  // not in front of a segment that begins with it
+  };
+  /// Replaces every occurrence of a literal.
+  struct Replace {
+    std::string from;
+    std::string to;
+  };
+  /// Replaces every match of an expression by a literal.
+  struct ReplaceMatches {
+    Regex regex;
+    std::string to;
+  };
+  using Step = std::variant<Unicode, Prepend, Replace, ReplaceMatches>;
+
+  TextNormalizer() = default;
+  explicit TextNormalizer(std::vector<Step> steps) : steps_(std::move(steps)) {}
+
+  /// The result is the text itself where nothing changes, or a view into `buffer`. The text must be valid UTF-8.
+  std::string_view apply(std::string_view text, TextPlace place, std::string& buffer) const;
+
+ private:
+  std::vector<Step> steps_;
+};
+
+}  // namespace canopy
