@@ -12,7 +12,7 @@
 #
 # The Vulkan backend links no loader: call ImGui_ImplVulkan_LoadFunctions() before ImGui_ImplVulkan_Init().
 
-set(CANOPY_IMGUI_DIR "" CACHE PATH "Your own Dear ImGui source folder (docking branch, 1.92 or later); empty: the pinned one")
+set(CANOPY_IMGUI_DIR "" CACHE PATH "Your own Dear ImGui source folder (docking branch, 1.93 or later); empty: the pinned one")
 set(CANOPY_DEPS_DIR "" CACHE PATH "Folder of the unpacked third-party sources; empty: where tools/fetch_dependencies puts them")
 option(CANOPY_OFFLINE "Never use the network while configuring" OFF)
 
@@ -108,6 +108,12 @@ if(CANOPY_IMGUI_DIR)
   set(canopy_imgui_source_dir "${CANOPY_IMGUI_DIR}")
   if(NOT EXISTS "${CANOPY_IMGUI_DIR}/imgui.cpp")
     message(FATAL_ERROR "CANOPY_IMGUI_DIR is ${CANOPY_IMGUI_DIR}, which holds no imgui.cpp: give the root of Dear ImGui's sources.")
+  endif()
+  file(STRINGS "${CANOPY_IMGUI_DIR}/imgui.h" defines REGEX "^#define IMGUI_(VERSION_NUM|HAS_DOCK)")
+  string(REGEX REPLACE ".*IMGUI_VERSION_NUM +([0-9]+).*" "\\1" version "${defines}")
+  if(NOT "${version}" GREATER_EQUAL 19293 OR NOT "${defines}" MATCHES "IMGUI_HAS_DOCK")
+    message(FATAL_ERROR "CANOPY_IMGUI_DIR is ${CANOPY_IMGUI_DIR}, whose Dear ImGui (IMGUI_VERSION_NUM ${version}) is "
+                        "too old or not of the docking branch: give 1.93 (19293) or later, docking.")
   endif()
 endif()
 message(STATUS "Dear ImGui: ${canopy_imgui_source_dir}")
