@@ -125,6 +125,13 @@ void MappedFile::check_unchanged() const {
   }
 }
 
+void MappedFile::forget(std::span<const std::byte> part) noexcept {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(part.data()) + part.size()) / page * page;
+  if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 std::string read_small_file(const std::filesystem::path& path, uint64_t max_bytes) {
   struct stat status = {};
   const Descriptor descriptor(open_regular(path, status));

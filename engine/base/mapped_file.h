@@ -30,6 +30,10 @@ class MappedFile {
   /// renaming another over it is not affected, the mapping keeps the old one.
   void check_unchanged() const;
 
+  /// Gives the memory of the whole pages inside `part` of a mapped file back to the system: whoever touches them again
+  /// reads them from the file. For what has been copied elsewhere.
+  static void forget(std::span<const std::byte> part) noexcept;
+
  private:
   void close() noexcept;
 

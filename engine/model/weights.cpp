@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
 
@@ -60,6 +61,7 @@ class Loader {
       parts[i].data = as_bytes_of(converted[i]);
     }
     auto weight = device_.make_weight(parts, plan.layout, plan.name);
+    for (const TensorView* part : plan.parts) MappedFile::forget(part->bytes);  // or both copies count against memory
     done_ += plan.file_bytes();
     if (callbacks_.progress) callbacks_.progress(done_, plan_.file_bytes);
     return weight;

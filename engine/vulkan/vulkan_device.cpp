@@ -66,6 +66,8 @@ class VulkanDevice : public Device {
  private:
   vk::Buffer zeroed(uint64_t bytes, std::string_view name);
   uint64_t shard_limit() const;
+  std::span<uint32_t> words_to_fill(const vk::Buffer& buffer, std::vector<uint32_t>& copy) const;
+  void upload_filled(const vk::Buffer& buffer, const std::vector<uint32_t>& copy) const;
   vk::Context& context() const { return *state_.context; }
 
   DeviceState state_;
@@ -189,23 +191,40 @@ uint64_t VulkanDevice::shard_limit() const {
   return limit;
 }
 
+// A new buffer's own memory where that is the host's, so that no second copy is needed; else `copy`, of its size.
+std::span<uint32_t> VulkanDevice::words_to_fill(const vk::Buffer& buffer, std::vector<uint32_t>& copy) const {
+  const vk::DeviceType type = context().report().type;
+  const bool unified = type == vk::DeviceType::cpu || type == vk::DeviceType::integrated;
+  if (unified && !buffer.mapped().empty() && buffer.coherent()) {
+    copy.clear();
+    return {reinterpret_cast<uint32_t*>(buffer.mapped().data()), buffer.bytes() / 4};
+  }
+  copy.resize(buffer.bytes() / 4);
+  return copy;
+}
+
+void VulkanDevice::upload_filled(const vk::Buffer& buffer, const std::vector<uint32_t>& copy) const {
+  if (!copy.empty()) context().upload(buffer, 0, as_bytes_of(copy));
+}
+
 std::unique_ptr<Weight> VulkanDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                                   std::string_view name) {
   const vk::WeightExtent extent = vk::joined_extent(parts, layout);
   auto weight = std::make_unique<vk::VulkanWeight>(parts[0].type, extent.rows, extent.cols);
-  std::vector<uint32_t> units, scales;
+  std::vector<uint32_t> copies[2];
   for (const vk::WeightShardLayout& shard_layout : vk::shard_rows(parts[0].type, extent, shard_limit())) {
     vk::WeightShard& shard = weight->shards.emplace_back();
     shard.layout = shard_layout;
-    units.resize(shard_layout.unit_bytes / 4);
-    scales.resize(shard_layout.scale_bytes / 4);
-    vk::repack(parts, layout, shard_layout, units, scales);
     shard.units = context().create_buffer(BufferKind::device, shard_layout.unit_bytes, name);
-    context().upload(shard.units, 0, as_bytes_of(units));
+    if (shard_layout.scale_bytes > 0) {
+      shard.scales = context().create_buffer(BufferKind::device, shard_layout.scale_bytes, name);
+    }
+    vk::repack(parts, layout, shard_layout, words_to_fill(shard.units, copies[0]),
+               words_to_fill(shard.scales, copies[1]));
+    upload_filled(shard.units, copies[0]);
+    upload_filled(shard.scales, copies[1]);
     if (state_.texel_fetch) shard.unit_texels = context().create_view(shard.units, 0, shard_layout.unit_bytes, 4);
     if (shard_layout.scale_bytes == 0) continue;
-    shard.scales = context().create_buffer(BufferKind::device, shard_layout.scale_bytes, name);
-    context().upload(shard.scales, 0, as_bytes_of(scales));
     if (state_.texel_fetch) shard.scale_texels = context().create_view(shard.scales, 0, shard_layout.scale_bytes, 4);
   }
   return weight;

@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/half.h"
+#include "engine/base/parallel.h"
 #include "engine/vulkan/word_layout.h"
 
 namespace canopy::vk {
@@ -14,6 +15,7 @@ namespace canopy::vk {
 namespace {
 
 constexpr uint32_t kBlock = 32;
+constexpr uint64_t kLeastWords = 1 << 16;  // of a thread's part: less costs more to hand out than to do
 
 uint32_t round_up(uint32_t value, uint32_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -111,6 +113,26 @@ void pack_q4(const std::byte* from, bool has_minimum, uint32_t blocks, const Row
   }
 }
 
+// Rows [begin, end) of a shard.
+void repack_rows(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
+                 std::span<uint32_t> units, std::span<uint32_t> scales, uint32_t begin, uint32_t end) {
+  const WeightType type = parts[0].type;
+  const uint32_t blocks = blocks_of(parts[0].cols);
+  for (uint32_t row = begin; row < end; ++row) {
+    const std::byte* from = source_row(parts, layout, shard.first_row + row);
+    const RowTarget to(units, scales, shard.stored_rows, row);
+    switch (type) {
+      case WeightType::f32:
+      case WeightType::f16:
+      case WeightType::bf16: pack_plain(from, row_bytes(parts[0]), to); break;
+      case WeightType::q8_0: pack_q8_0(from, blocks, to); break;
+      case WeightType::q4_0: pack_q4(from, false, blocks, to); break;
+      case WeightType::q4_1: pack_q4(from, true, blocks, to); break;
+      default: pack_words(type, from, parts[0].cols, [&](uint32_t i, uint32_t word) { to.plain_word(i) = word; });
+    }
+  }
+}
+
 }  // namespace
 
 uint32_t columns_per_unit(WeightType type) {
@@ -183,23 +205,16 @@ std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, 
 
 void repack(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
             std::span<uint32_t> units, std::span<uint32_t> scales) {
-  std::ranges::fill(units, 0u);
-  std::ranges::fill(scales, 0u);
-  const WeightType type = parts[0].type;
-  const uint32_t blocks = blocks_of(parts[0].cols);
-  for (uint32_t row = 0; row < shard.rows; ++row) {
-    const std::byte* from = source_row(parts, layout, shard.first_row + row);
-    const RowTarget to(units, scales, shard.stored_rows, row);
-    switch (type) {
-      case WeightType::f32:
-      case WeightType::f16:
-      case WeightType::bf16: pack_plain(from, row_bytes(parts[0]), to); break;
-      case WeightType::q8_0: pack_q8_0(from, blocks, to); break;
-      case WeightType::q4_0: pack_q4(from, false, blocks, to); break;
-      case WeightType::q4_1: pack_q4(from, true, blocks, to); break;
-      default: pack_words(type, from, parts[0].cols, [&](uint32_t i, uint32_t word) { to.plain_word(i) = word; });
-    }
-  }
+  // A band is its own run of words, so that no two threads write to one place.
+  const uint32_t bands = shard.stored_rows / kBandRows;
+  const uint64_t unit_words = units.size() / bands, scale_words = scales.size() / bands;
+  parallel_for(bands, std::max<uint64_t>(1, kLeastWords / unit_words), [&](uint64_t begin, uint64_t end) {
+    std::ranges::fill(units.subspan(begin * unit_words, (end - begin) * unit_words), 0u);
+    std::ranges::fill(scales.subspan(begin * scale_words, (end - begin) * scale_words), 0u);
+    const uint64_t last = std::min<uint64_t>(end * kBandRows, shard.rows);
+    repack_rows(parts, layout, shard, units, scales, static_cast<uint32_t>(begin * kBandRows),
+                static_cast<uint32_t>(last));
+  });
 }
 
 }  // namespace canopy::vk

@@ -39,7 +39,7 @@ struct WeightShardLayout {
 /// Cuts rows so that no buffer exceeds `max_bytes`. Shards start at whole bands.
 std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes);
 
-/// Fills a shard's words from the file's bytes.
+/// Fills a shard's words from the file's bytes, on all cores.
 void repack(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
             std::span<uint32_t> units, std::span<uint32_t> scales);
 
