@@ -1,0 +1,31 @@
+#pragma once
+// Values as text, in the forms that Python gives them. What a message brought stays marked as content inside.
+
+#include <string>
+
+#include "engine/text/jinja/context.h"
+
+namespace canopy::jinja {
+
+/// str(): what {{ value }} prints. Objects cannot be printed.
+void print(TextBuilder& out, const Value& value);
+Text to_text(Context& context, const Value& value);
+
+/// repr(): strings in quotes.
+void print_literal(TextBuilder& out, const Value& value);
+
+/// The shortest decimal that reads back as the same double, e.g. "1.0", "1e-07", "inf".
+std::string format_float(double value);
+
+struct JsonStyle {
+  bool ascii = false;                 // \u escapes for everything else
+  std::optional<std::string> indent;  // a line for each item, indented by this for each level
+  std::string item_separator = ", ", key_separator = ": ";
+  bool sort_keys = false;
+};
+void print_json(TextBuilder& out, const Value& value, const JsonStyle& style, size_t level = 0);
+
+/// format % values, with %s %r %d %i %f %x %c and %%, flags, width and precision. Values: one, or a tuple of them.
+Value format_printf(Context& context, const Text& format, const Value& values);
+
+}  // namespace canopy::jinja

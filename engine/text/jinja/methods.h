@@ -1,0 +1,13 @@
+#pragma once
+
+#include <optional>
+
+#include "engine/text/jinja/context.h"
+
+namespace canopy::jinja {
+
+/// value.name as something to call, where the value has a method of that name. Methods that would change their value
+/// exist, and fail when called.
+std::optional<Value> find_method(const Value& value, std::string_view name);
+
+}  // namespace canopy::jinja
