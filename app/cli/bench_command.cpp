@@ -35,7 +35,10 @@ void print_json(const BenchResult& result, const LoadedModel& model) {
   const ordered_json json = {{"device", device.name},
                              {"driver", device.driver},
                              {"model", model.file_name},
-                             {"peak", {{"read_gb_s", result.peak.read_gb_s}, {"fma_gflop_s", result.peak.fma_gflop_s}}},
+                             {"peak",
+                              {{"read_gb_s", result.peak.read_gb_s},
+                               {"fma_gflop_s", result.peak.fma_gflop_s},
+                               {"plain_fma_gflop_s", result.peak.plain_fma_gflop_s}}},
                              {"decode_tokens_per_second", result.decode_tokens_per_second},
                              {"prefill_tokens_per_second", result.prefill_tokens_per_second},
                              {"pass_ms", by_width(result.pass_ms)},
@@ -49,7 +52,8 @@ void print_table(const BenchResult& result, const BenchSettings& settings, const
   std::cout << "model    " << model.file_name << "\n"
             << "device   " << device.name << " (" << device.driver << ")\n"
             << "peak     " << fixed(result.peak.read_gb_s, 1) << " GB/s read, " << fixed(result.peak.fma_gflop_s, 1)
-            << " GFLOP/s multiply-add, measured in this run\n"
+            << " GFLOP/s multiply-add (" << fixed(result.peak.plain_fma_gflop_s, 1)
+            << " in a plain loop), measured in this run\n"
             << "decode   " << fixed(result.decode_tokens_per_second, 1) << " tok/s\n"
             << "prefill  " << fixed(result.prefill_tokens_per_second, 1) << " tok/s (" << settings.prefill_tokens
             << " tokens)\n\n"

@@ -48,6 +48,8 @@ struct MemoryInfo {
 struct DevicePeak {
   double read_gb_s = 0;    // 10^9 bytes a second
   double fma_gflop_s = 0;  // 10^9 operations a second, a multiply-add counting as two
+  double plain_fma_gflop_s =
+      0;  // the same in a plain loop over 32 sums, not unrolled: what a simple kernel could reach
 };
 
 /// Device memory with one owner. What is in it depends on the op that fills it; row-major f32 unless an op says more.

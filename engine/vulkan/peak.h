@@ -18,15 +18,20 @@ class FmaProbe {
 
   /// GFLOP/s of the best run while choosing the kernel.
   double best() const { return best_; }
+  /// GFLOP/s of a plain loop over 32 sums, not unrolled.
+  double plain() const { return plain_; }
   /// GFLOP/s of one more run of some 30 ms: what the device reaches at this moment.
   double run();
 
  private:
+  void try_kernel(uint32_t chains, uint32_t steps);
+
   Context& context_;
   Buffer numbers_, out_;
   std::unique_ptr<CommandList> list_;
   double flops_ = 0;
   double best_ = 0;
+  double plain_ = 0;
 };
 
 /// Multiply-add and read rate, each the best of several kernels and runs. Takes about a second and, for that long, up

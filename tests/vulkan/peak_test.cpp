@@ -22,6 +22,8 @@ TEST_P(PeakTest, measuresWhatADeviceCanDo) {
   // a unit that is off by a thousand.
   EXPECT_GT(peak.fma_gflop_s, 0.01);
   EXPECT_LT(peak.fma_gflop_s, 1e6);
+  EXPECT_GT(peak.plain_fma_gflop_s, 0.001);
+  EXPECT_LT(peak.plain_fma_gflop_s, 1e6);
   EXPECT_GT(peak.read_gb_s, 0.05);
   EXPECT_LT(peak.read_gb_s, 2e4);
   EXPECT_LT(took.count(), 20);
