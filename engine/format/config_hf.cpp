@@ -163,7 +163,11 @@ TokenizerSource read_hf_tokenizer(const fs::path& folder) {
   source.tokenizer_json = read_optional_file(folder / "tokenizer.json", max_tokenizer_bytes);
   source.tokenizer_config_json = read_optional_file(folder / "tokenizer_config.json", max_tokenizer_config_bytes);
   source.chat_template = read_optional_file(folder / "chat_template.jinja", max_template_bytes);
-  if (!source.tokenizer_json.empty()) source.kind = TokenizerSource::Kind::hugging_face;
+  if (source.tokenizer_json.empty()) {
+    source.tokenizer_model = read_optional_file(folder / "tokenizer.model", max_tokenizer_bytes);
+  }
+  const bool has_tokenizer = !source.tokenizer_json.empty() || !source.tokenizer_model.empty();
+  if (has_tokenizer) source.kind = TokenizerSource::Kind::hugging_face;
   if (source.chat_template.empty() && !source.tokenizer_config_json.empty()) {
     const json root = parse_json(source.tokenizer_config_json, "tokenizer_config.json");
     const JsonFields fields(root, "tokenizer_config.json");

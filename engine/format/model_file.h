@@ -39,6 +39,7 @@ struct TokenizerSource {
 
   // Hugging Face: the files' bytes, empty where a file is absent.
   std::string tokenizer_json;
+  std::string tokenizer_model;  // SentencePiece; read only where there is no tokenizer.json
   std::string tokenizer_config_json;
 
   std::string chat_template;  // Jinja, empty where the model brings none

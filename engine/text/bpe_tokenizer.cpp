@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/text/byte_alphabet.h"
+#include "engine/text/byte_token.h"
 #include "engine/text/utf8.h"
 #include "engine/text/vocabulary_merges.h"
 
@@ -12,27 +13,6 @@ namespace canopy {
 namespace {
 
 using Alphabet = BpeTokenizer::Alphabet;
-
-std::string with_spaces(std::string_view token) {
-  std::string text;
-  for (size_t at = 0; at < token.size();) {
-    const size_t mark = std::min(token.find(word_mark, at), token.size());
-    text.append(token.substr(at, mark - at));
-    if (mark < token.size()) text += ' ';
-    at = mark + word_mark.size();
-  }
-  return text;
-}
-
-// "<0x0A>" -> 10.
-std::optional<uint32_t> byte_of_token(std::string_view token) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
-  const size_t high = digits.find(token[3]);
-  const size_t low = digits.find(token[4]);
-  if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-  return static_cast<uint32_t>(high << 4 | low);
-}
 
 uint32_t checked_byte_of_token(const VocabularyData& data, size_t id) {
   if (const auto byte = byte_of_token(data.tokens[id])) return *byte;
@@ -49,7 +29,7 @@ std::string bytes_of(const VocabularyData& data, size_t id, Alphabet alphabet) {
   const TokenType type = type_of_token(data, id);
   if (alphabet == Alphabet::bytes) return type == TokenType::normal ? bytes_of_token(token) : std::string(token);
   if (type == TokenType::byte) return std::string(1, static_cast<char>(checked_byte_of_token(data, id)));
-  return is_ordinary(type) ? with_spaces(token) : std::string(token);
+  return is_ordinary(type) ? text_of_marked(token) : std::string(token);
 }
 
 // Tokens by their spelling in the file, as merges name them. A normal token wins over another one of the same spelling.

@@ -4,7 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "engine/text/vocabulary_merges.h"
+#include "engine/text/byte_token.h"
 
 namespace canopy {
 namespace {

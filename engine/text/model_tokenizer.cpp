@@ -29,11 +29,14 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerSource& source) {
   switch (source.kind) {
     case TokenizerSource::Kind::gguf: return Tokenizer::from_vocabulary(vocabulary_of(source));
     case TokenizerSource::Kind::hugging_face:
+      if (source.tokenizer_json.empty()) {
+        return Tokenizer::from_sentencepiece_model(source.tokenizer_model, source.tokenizer_config_json);
+      }
       return Tokenizer::from_tokenizer_json(source.tokenizer_json, source.tokenizer_config_json);
     case TokenizerSource::Kind::none: break;
   }
   throw bad_input(
-      "The model brings no tokenizer: a Hugging Face folder needs tokenizer.json, a GGUF file "
+      "The model brings no tokenizer: a Hugging Face folder needs tokenizer.json or tokenizer.model, a GGUF file "
       "tokenizer.ggml.model.");
 }
 

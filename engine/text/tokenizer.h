@@ -36,6 +36,12 @@ class Tokenizer {
   static std::unique_ptr<Tokenizer> from_tokenizer_json(std::string_view tokenizer_json,
                                                         std::string_view tokenizer_config_json = {});
 
+  /// Builds the tokenizer of a SentencePiece model ("tokenizer.model"), with the tokens and the chat template that
+  /// tokenizer_config.json adds. Throws Error(bad_input) as above, and Error(unavailable) in a build without the
+  /// sentencepiece library.
+  static std::unique_ptr<Tokenizer> from_sentencepiece_model(std::string_view model,
+                                                             std::string_view tokenizer_config_json = {});
+
   virtual ~Tokenizer() = default;
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;

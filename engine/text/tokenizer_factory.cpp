@@ -6,9 +6,9 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/text/bpe_tokenizer.h"
+#include "engine/text/byte_token.h"
 #include "engine/text/pre_tokenizer.h"
 #include "engine/text/tokenizer.h"
-#include "engine/text/vocabulary_merges.h"
 
 namespace canopy {
 namespace {

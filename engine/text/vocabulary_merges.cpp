@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/text/byte_token.h"
 #include "engine/text/utf8.h"
 
 namespace canopy {

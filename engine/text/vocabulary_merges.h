@@ -7,9 +7,6 @@
 
 namespace canopy {
 
-/// U+2581, which stands for a space in vocabularies of characters.
-inline constexpr std::string_view word_mark = "\xE2\x96\x81";
-
 struct VocabularyMerges {
   MergeTable table;
   bool joins_words = false;  // some merge has a word mark inside that does not follow another one

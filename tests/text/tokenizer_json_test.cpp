@@ -94,7 +94,7 @@ TEST(TokenizerJsonErrors, EachNamesWhatIsWrong) {
   refused("-1", [](json& r) { r["model"]["vocab"]["a"] = -1; });
   refused("1.5", [](json& r) { r["model"]["vocab"]["a"] = 1.5; });
   refused("4000000000", [](json& r) { r["model"]["vocab"]["a"] = 4000000000u; });
-  refused("below 16777216", [](json& r) { r["added_tokens"][0]["id"] = 1ull << 40; });
+  refused("below 1048576", [](json& r) { r["added_tokens"][0]["id"] = 1ull << 40; });
   refused("Merge 0", [](json& r) { r["model"]["merges"][0] = {"no such", "token"}; });
   refused("not as expected", [](json& r) { r["model"]["merges"][0] = 7; });
   refused("\"Lowercase\"", [](json& r) { r["normalizer"]["type"] = "Lowercase"; });
@@ -108,10 +108,10 @@ TEST(TokenizerJsonErrors, EachNamesWhatIsWrong) {
 }
 
 TEST(TokenizerJsonErrors, DamagedText) {
-  expect_refused("", "not as expected");
-  expect_refused("{", "not as expected");
+  expect_refused("", "not valid JSON");
+  expect_refused("{", "not valid JSON");
   expect_refused("[]", "JSON object");
-  expect_refused("{\"model\": \"\xFF\"}", "not as expected");
+  expect_refused("{\"model\": \"\xFF\"}", "not valid JSON");
   expect_refused(std::string(3000, '[') + std::string(3000, ']'), "64 levels");
   expect_refused(tiny_json().dump(), "not as expected", "{\"eos_token\": 7}");
 }

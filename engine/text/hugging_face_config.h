@@ -1,0 +1,41 @@
+#pragma once
+// What tokenizer_config.json adds to a tokenizer, and the form in which both Hugging Face files write added tokens.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/text/added_tokens.h"
+
+namespace canopy {
+
+/// Ids are positions in a table; real vocabularies end below 2^18.
+inline constexpr uint32_t most_token_ids = 1u << 20;
+
+struct HuggingFaceConfig {
+  std::string bos, eos, padding;  // spellings; empty: none
+  std::optional<bool> add_bos;    // whether a raw prompt starts with bos
+  std::vector<AddedToken> added;  // added_tokens_decoder, by id
+  std::string chat_template;      // Jinja; empty: none
+};
+
+/// Reads tokenizer_config.json; an empty text gives an empty config. Throws Error(bad_input) where it is damaged, and
+/// nlohmann::json::exception where a field is of another type than expected.
+HuggingFaceConfig read_hugging_face_config(std::string_view text);
+
+/// True where a field is missing or null, which mean the same.
+bool is_absent(const nlohmann::json& object, const char* key);
+
+/// Reads an entry of added_tokens, or of added_tokens_decoder. Throws like read_hugging_face_config.
+AddedToken read_added_token(const nlohmann::json& entry, uint64_t id);
+
+/// An id as JSON. Throws Error(bad_input) for anything but a whole number from 0 on; the token is named in the message.
+uint64_t read_token_id(const nlohmann::json& id, const std::string& token);
+
+/// Throws Error(bad_input) when an id is not below most_token_ids.
+uint32_t checked_token_id(uint64_t id, std::string_view token);
+
+}  // namespace canopy

@@ -1,0 +1,136 @@
+// SentencePiece models, through the sentencepiece library.
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/text/byte_token.h"
+#include "engine/text/hugging_face_config.h"
+#include "engine/text/tokenizer.h"
+#include "engine/text/utf8.h"
+
+namespace canopy {
+namespace {
+
+using Processor = sentencepiece::SentencePieceProcessor;
+
+std::unique_ptr<Processor> load(std::string_view model) {
+  auto processor = std::make_unique<Processor>();
+  const auto status = processor->LoadFromSerializedProto(model);
+  if (!status.ok()) {
+    throw bad_input("tokenizer.model is not a SentencePiece model: " + printable(status.ToString()) + ".");
+  }
+  const int pieces = processor->GetPieceSize();
+  if (pieces < 1 || static_cast<uint32_t>(pieces) > most_token_ids) {
+    throw bad_input("tokenizer.model has " + std::to_string(pieces) + " pieces; 1 to " +
+                    std::to_string(most_token_ids) + " are allowed.");
+  }
+  return processor;
+}
+
+TokenType type_of(const Processor& processor, int id) {
+  if (processor.IsControl(id)) return TokenType::control;
+  if (processor.IsUnknown(id)) return TokenType::unknown;
+  if (processor.IsByte(id)) return TokenType::byte;
+  return processor.IsUnused(id) ? TokenType::unused : TokenType::normal;
+}
+
+std::string bytes_of(const Processor& processor, int id, TokenType type) {
+  const std::string& piece = processor.IdToPiece(id);
+  if (type == TokenType::control || type == TokenType::unknown) return piece;
+  if (type != TokenType::byte) return text_of_marked(piece);
+  if (const auto byte = byte_of_token(piece)) return std::string(1, static_cast<char>(*byte));
+  throw bad_input("Piece " + std::to_string(id) +
+                  " of tokenizer.model is a byte, but its text is not of the form <0x0A>.");
+}
+
+std::optional<uint32_t> valid_id(int id) {
+  return id < 0 ? std::nullopt : std::optional(static_cast<uint32_t>(id));
+}
+
+// The model says itself which of its pieces are which; the config knows tokens that came later.
+void add_configured_tokens(const HuggingFaceConfig& config, std::vector<std::string>& bytes,
+                           std::vector<TokenType>& types, std::vector<AddedToken>& added) {
+  for (const AddedToken& token : config.added) {
+    if (token.id >= bytes.size()) {
+      bytes.resize(token.id + 1);
+      types.resize(token.id + 1, TokenType::unused);
+    }
+    const auto known = std::find_if(added.begin(), added.end(), [&](const AddedToken& a) { return a.id == token.id; });
+    if (known != added.end()) {
+      *known = token;
+    } else {
+      added.push_back(token);
+    }
+    bytes[token.id] = token.spelling;
+    types[token.id] = token.special ? TokenType::control : TokenType::user_defined;
+  }
+}
+
+}  // namespace
+
+class SentencePieceTokenizer final : public Tokenizer {
+ public:
+  SentencePieceTokenizer(std::unique_ptr<Processor> processor, const HuggingFaceConfig& config)
+      : Tokenizer(table_of(*processor, config)), processor_(std::move(processor)) {}
+
+ private:
+  static Table table_of(const Processor& processor, const HuggingFaceConfig& config) {
+    Table table;
+    for (int id = 0; id < processor.GetPieceSize(); ++id) {
+      const TokenType type = type_of(processor, id);
+      table.types.push_back(type);
+      table.bytes.push_back(bytes_of(processor, id, type));
+      if (type != TokenType::control && type != TokenType::unknown) continue;
+      AddedToken token;
+      token.id = static_cast<uint32_t>(id);
+      token.spelling = processor.IdToPiece(id);
+      table.added.push_back(std::move(token));
+    }
+    add_configured_tokens(config, table.bytes, table.types, table.added);
+    const auto named = [&](const std::string& spelling, int otherwise) {
+      const auto found = std::find(table.bytes.begin(), table.bytes.end(), spelling);
+      if (spelling.empty() || found == table.bytes.end()) return valid_id(otherwise);
+      return std::optional(static_cast<uint32_t>(found - table.bytes.begin()));
+    };
+    table.bos = named(config.bos, processor.bos_id());
+    table.eos = named(config.eos, processor.eos_id());
+    table.add_bos = config.add_bos.value_or(true) && table.bos.has_value();
+    table.chat_template = config.chat_template;
+    std::vector<std::string> pieces;
+    const bool encoded = processor.Encode("a", &pieces).ok() && !pieces.empty();
+    table.drops_leading_space = encoded && pieces.front().starts_with(word_mark);
+    return table;
+  }
+
+  // The library takes valid UTF-8 only; what is damaged becomes U+FFFD.
+  void encode_ordinary(std::string_view bytes, bool, std::vector<uint32_t>& ids) const override {
+    if (bytes.size() > std::numeric_limits<int>::max() / 8) {
+      throw bad_input("A text of " + std::to_string(bytes.size()) + " bytes is too long for a SentencePiece model.");
+    }
+    const std::string text = to_valid_utf8(bytes);
+    std::vector<int> found;
+    const auto status = processor_->Encode(text, &found);
+    if (!status.ok()) throw bad_input("The text cannot be tokenized: " + printable(status.ToString()) + ".");
+    for (const int id : found) ids.push_back(static_cast<uint32_t>(id));
+  }
+
+  std::unique_ptr<const Processor> processor_;
+};
+
+std::unique_ptr<Tokenizer> Tokenizer::from_sentencepiece_model(std::string_view model,
+                                                               std::string_view tokenizer_config_json) {
+  try {
+    return std::make_unique<SentencePieceTokenizer>(load(model), read_hugging_face_config(tokenizer_config_json));
+  } catch (const nlohmann::json::exception& e) {
+    throw bad_input(std::string("tokenizer_config.json is not as expected: ") + printable(to_valid_utf8(e.what())) +
+                    ".");
+  }
+}
+
+}  // namespace canopy

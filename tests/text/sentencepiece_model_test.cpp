@@ -1,0 +1,135 @@
+// SentencePiece models: the library's own trainer makes one, and our encoder for GGUF vocabularies must agree with it.
+
+#include <gtest/gtest.h>
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <unordered_map>
+
+#include "engine/base/error.h"
+#include "engine/text/tokenizer.h"
+
+namespace canopy {
+namespace {
+
+using Ids = std::vector<uint32_t>;
+using Settings = std::unordered_map<std::string, std::string>;
+
+class Sentences final : public sentencepiece::SentenceIterator {
+ public:
+  bool done() const override { return next_ >= lines_.size(); }
+  void Next() override { ++next_; }
+  const std::string& value() const override { return lines_[next_]; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  std::vector<std::string> lines_ = {
+      "A tree of drafts is checked in one pass.",
+      "The draft is short, the check is wide, and the text is the same.",
+      "for (int i = 0; i < n; ++i) sum += values[i];",
+      "return the same text    for the same tree",
+      "caf\xC3\xA9 na\xC3\xAFve \xE4\xBD\xA0\xE5\xA5\xBD",
+  };
+  size_t next_ = 0;
+};
+
+std::string trained(const std::string& type) {
+  const Settings settings = {{"model_type", type},
+                             {"vocab_size", "340"},
+                             {"byte_fallback", "true"},
+                             {"normalization_rule_name", "identity"},
+                             {"remove_extra_whitespaces", "false"},
+                             {"allow_whitespace_only_pieces", "true"},
+                             {"minloglevel", "3"},
+                             {"hard_vocab_limit", "false"}};
+  Sentences sentences;
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return model;
+}
+
+TEST(SentencePieceModel, TextComesBack) {
+  for (const char* type : {"bpe", "unigram"}) {
+    const auto tokenizer = Tokenizer::from_sentencepiece_model(trained(type));
+    for (const std::string text : {"the same tree", "  two  spaces ", "caf\xC3\xA9 \xF0\x9F\x98\x80\n\n", ""}) {
+      EXPECT_EQ(tokenizer->decode(tokenizer->encode(text, SpecialTokens::parse)), text) << type;
+    }
+    EXPECT_TRUE(tokenizer->adds_bos());
+    EXPECT_EQ(tokenizer->bos(), 1u);
+    EXPECT_EQ(tokenizer->eos(), 2u);
+  }
+}
+
+TEST(SentencePieceModel, ControlTokensAreParsedOnlyWhereAllowed) {
+  const auto tokenizer = Tokenizer::from_sentencepiece_model(trained("bpe"));
+  EXPECT_EQ(tokenizer->encode("</s>", SpecialTokens::parse), (Ids{2}));
+  const Ids as_text = tokenizer->encode("</s>", SpecialTokens::as_text);
+  EXPECT_EQ(std::count(as_text.begin(), as_text.end(), 2u), 0);
+  EXPECT_EQ(tokenizer->decode(as_text), "</s>");
+}
+
+TEST(SentencePieceModel, TheConfigAddsTokens) {
+  const auto tokenizer = Tokenizer::from_sentencepiece_model(
+      trained("bpe"), R"({"eos_token": "<|im_end|>", "add_bos_token": false, "chat_template": "T",
+                          "added_tokens_decoder": {"400": {"content": "<|im_end|>", "special": true}}})");
+  EXPECT_EQ(tokenizer->vocab_size(), 401u);
+  EXPECT_EQ(tokenizer->eos(), 400u);
+  EXPECT_FALSE(tokenizer->adds_bos());
+  EXPECT_EQ(tokenizer->chat_template(), "T");
+  EXPECT_EQ(tokenizer->encode("<|im_end|>", SpecialTokens::parse), (Ids{400}));
+}
+
+// The same vocabulary as a GGUF file holds it.
+TEST(SentencePieceModel, OurEncoderAgreesWithTheLibrary) {
+  const std::string model = trained("bpe");
+  sentencepiece::SentencePieceProcessor processor;
+  ASSERT_TRUE(processor.LoadFromSerializedProto(model).ok());
+  VocabularyData data;
+  data.model = "llama";
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    data.tokens.push_back(processor.IdToPiece(id));
+    data.scores.push_back(processor.GetScore(id));
+    data.types.push_back(processor.IsUnknown(id) ? 2 : processor.IsControl(id) ? 3 : processor.IsByte(id) ? 6 : 1);
+  }
+  const auto ours = Tokenizer::from_vocabulary(data);
+  const auto theirs = Tokenizer::from_sentencepiece_model(model);
+  const char* words[] = {"the",    "tree", " ", "  ", "same", "\n", "caf\xC3\xA9", "x", "\xF0\x9F\x98\x80",
+                         "checks", "(i)",  "0"};
+  std::mt19937 random(5);
+  for (int round = 0; round < 500; ++round) {
+    std::string text;
+    for (size_t n = random() % 30; n > 0; --n) text += words[random() % std::size(words)];
+    ASSERT_EQ(ours->encode(text, SpecialTokens::parse), theirs->encode(text, SpecialTokens::parse)) << text;
+  }
+}
+
+TEST(SentencePieceModel, RepeatedCharactersTakeLinearTime) {
+  const auto tokenizer = Tokenizer::from_sentencepiece_model(trained("bpe"));
+  for (const char* unit : {"a", " ", "\xFF"}) {
+    std::string text;
+    for (int i = 0; i < 200'000; ++i) text += unit;
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(tokenizer->encode(text, SpecialTokens::parse).empty());
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(seconds.count(), 30.0) << unit;  // a quadratic algorithm needs hours
+  }
+}
+
+TEST(SentencePieceModelErrors, DamagedModelsAreRefused) {
+  const std::string model = trained("bpe");
+  for (const std::string& damaged : {std::string(), std::string("no model"), model.substr(0, model.size() / 2)}) {
+    try {
+      Tokenizer::from_sentencepiece_model(damaged);
+      ADD_FAILURE() << "accepted " << damaged.size() << " bytes";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("tokenizer.model"), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace canopy
