@@ -64,6 +64,12 @@ std::vector<Case> cases() {
   q4.model.hidden = 96;
   q4.model.ffn = 160;
   result.push_back(q4);
+  Case mixed{"llama_q4_k_m", with("llama", TensorType::q4_k)};
+  mixed.model.finer = TensorType::q6_k;
+  mixed.model.hidden = 256;
+  mixed.model.head_dim = 64;
+  mixed.model.ffn = 256;
+  result.push_back(mixed);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -19,6 +20,7 @@ struct RandomModel {
   TensorType type = TensorType::f32;    // of all matrices
   TensorType v_type = TensorType::f32;  // of attn_v and ffn_up, where mixed
   bool mixed = false;
+  std::optional<TensorType> finer;  // of attn_v and ffn_down, as in files called Q4_K_M
   bool tied = true;
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
   uint32_t seed = 1;
@@ -39,6 +41,15 @@ inline std::string random_matrix(std::mt19937& random, TensorType type, uint64_t
       data += le(f32_to_f16(d * (0.5f + 0.002f * static_cast<float>(byte(random)))));
       if (type == TensorType::q4_1) data += le(f32_to_f16(-scale + uniform(random) * 0.1f));
       for (int i = 0; i < (type == TensorType::q8_0 ? 32 : 16); ++i) data += static_cast<char>(byte(random));
+    }
+    return data;
+  }
+  if (type == TensorType::q4_k || type == TensorType::q6_k) {
+    for (uint64_t block = 0; block < rows * cols / 256; ++block) {
+      const float vary = 0.5f + 0.002f * static_cast<float>(byte(random));
+      if (type == TensorType::q4_k) data += le(f32_to_f16(2 * scale / 945 * vary)) + le(f32_to_f16(scale / 31 * vary));
+      for (int i = 0; i < (type == TensorType::q4_k ? 140 : 208); ++i) data += static_cast<char>(byte(random));
+      if (type == TensorType::q6_k) data += le(f32_to_f16(scale / 4064 * vary));
     }
     return data;
   }
@@ -94,7 +105,7 @@ inline std::string RandomModel::build() const {
     norm(blk + "attn_norm", hidden);
     matrix(blk + "attn_q", type, heads * head_dim, hidden);
     matrix(blk + "attn_k", type, kv_heads * head_dim, hidden);
-    matrix(blk + "attn_v", other, kv_heads * head_dim, hidden);
+    matrix(blk + "attn_v", finer.value_or(other), kv_heads * head_dim, hidden);
     if (architecture == "qwen3") {
       norm(blk + "attn_q_norm", head_dim);
       norm(blk + "attn_k_norm", head_dim);
@@ -103,7 +114,7 @@ inline std::string RandomModel::build() const {
     norm(blk + "ffn_norm", hidden);
     matrix(blk + "ffn_gate", type, ffn, hidden);
     matrix(blk + "ffn_up", other, ffn, hidden);
-    matrix(blk + "ffn_down", type, hidden, ffn);
+    matrix(blk + "ffn_down", finer.value_or(type), hidden, ffn);
   }
   return b.build();
 }
