@@ -11,6 +11,7 @@
 #include "engine/base/printable.h"
 #include "engine/text/byte_token.h"
 #include "engine/text/hugging_face_config.h"
+#include "engine/text/sentencepiece_check.h"
 #include "engine/text/tokenizer.h"
 #include "engine/text/utf8.h"
 
@@ -20,6 +21,7 @@ namespace {
 using Processor = sentencepiece::SentencePieceProcessor;
 
 std::unique_ptr<Processor> load(std::string_view model) {
+  refuse_compiled_normalizer(model);
   auto processor = std::make_unique<Processor>();
   const auto status = processor->LoadFromSerializedProto(model);
   if (!status.ok()) {

@@ -36,11 +36,11 @@ class Sentences final : public sentencepiece::SentenceIterator {
   size_t next_ = 0;
 };
 
-std::string trained(const std::string& type) {
+std::string trained(const std::string& type, const std::string& normalization = "identity") {
   const Settings settings = {{"model_type", type},
                              {"vocab_size", "340"},
                              {"byte_fallback", "true"},
-                             {"normalization_rule_name", "identity"},
+                             {"normalization_rule_name", normalization},
                              {"remove_extra_whitespaces", "false"},
                              {"allow_whitespace_only_pieces", "true"},
                              {"minloglevel", "3"},
@@ -127,6 +127,29 @@ TEST(SentencePieceModelErrors, DamagedModelsAreRefused) {
       ADD_FAILURE() << "accepted " << damaged.size() << " bytes";
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("tokenizer.model"), std::string::npos) << error.what();
+    }
+  }
+}
+
+// The library follows the table's offsets blindly: one flipped bit ended the process.
+TEST(SentencePieceModelErrors, ACompiledTableIsRefusedBeforeTheLibrarySeesIt) {
+  try {
+    Tokenizer::from_sentencepiece_model(trained("bpe", "nmt_nfkc"));
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("compiled table"), std::string::npos) << error.what();
+  }
+}
+
+TEST(SentencePieceModelErrors, AFlippedBitIsRefusedOrHarmless) {
+  const std::string model = trained("bpe");
+  for (size_t bit = 0; bit < model.size() * 8; bit += 61) {
+    std::string damaged = model;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    try {
+      (void)Tokenizer::from_sentencepiece_model(damaged)->encode("the same\ntree", SpecialTokens::parse);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
     }
   }
 }
