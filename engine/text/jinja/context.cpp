@@ -56,18 +56,18 @@ Context::Call::Call(Context& context) : context_(context) {
 }
 
 void TextBuilder::add(const Text& text) {
-  context_.use_text(text.size());
+  context_.use_text(text.size() + cost_of_piece);
   text_.append(text);
 }
 
 void TextBuilder::add(const Text& text, size_t begin, size_t size) {
   if (begin >= text.size()) return;
-  context_.use_text(std::min(size, text.size() - begin));
+  context_.use_text(std::min(size, text.size() - begin) + cost_of_piece);
   text_.append(text, begin, size);
 }
 
 void TextBuilder::add(std::string_view bytes, Origin origin) {
-  context_.use_text(bytes.size());
+  context_.use_text(bytes.size() + cost_of_piece);
   text_.append(bytes, origin);
 }
 

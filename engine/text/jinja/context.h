@@ -71,6 +71,8 @@ class TextBuilder {
   Text take() { return std::move(text_); }
 
  private:
+  static constexpr size_t cost_of_piece = 8;  // adding a byte takes as long as copying some more
+
   Context& context_;
   Text text_;
 };

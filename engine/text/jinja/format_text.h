@@ -28,4 +28,7 @@ void print_json(TextBuilder& out, const Value& value, const JsonStyle& style, si
 /// format % values, with %s %r %d %i %f %x %c and %%, flags, width and precision. Values: one, or a tuple of them.
 Value format_printf(Context& context, const Text& format, const Value& values);
 
+/// str.format(), with {}, {0}, {name}, {{ and }}; no attributes, conversions or widths inside of braces.
+Value format_braces(Context& context, const Text& format, const Arguments& arguments);
+
 }  // namespace canopy::jinja

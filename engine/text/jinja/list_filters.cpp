@@ -168,6 +168,7 @@ Arguments rest(const Arguments& arguments, size_t first) {
 
 Value filter_map(Context& context, const Value& subject, const Arguments& arguments) {
   std::vector<Value> results;
+  if (!subject.truthy()) return context.make_list({});  // none too, which no other filter goes through
   if (arguments.positional.empty()) {
     const Parameters p("map", arguments, {"attribute", "default"}, 1);
     for (const Value& element : elements(context, subject)) {
@@ -193,6 +194,7 @@ Value chosen(Context& context, const Value& subject, const Arguments& arguments,
   if (test != nullptr && test->text() == nullptr) throw Failure("A filter needs the name of a test.");
   const Arguments others = rest(arguments, first + 1);
   std::vector<Value> kept;
+  if (!subject.truthy()) return context.make_list({});
   for (const Value& element : elements(context, subject)) {
     const Value looked_at = by_attribute ? follow(context, element, arguments.positional[0]) : element;
     const bool passes =

@@ -149,6 +149,10 @@ Value call_join(Context& context, const Value& self, const Arguments& arguments)
   return builder.take();
 }
 
+Value call_format(Context& context, const Value& self, const Arguments& arguments) {
+  return format_braces(context, *self.text(), arguments);
+}
+
 // Whether there are characters, and all of them are of a kind.
 template <bool (*is_kind)(int32_t)>
 Value call_all(Context& context, const Value& self, const Arguments& arguments) {
@@ -233,6 +237,7 @@ constexpr Method text_methods[] = {
     {"count", call_count},
     {"endswith", call_endswith},
     {"find", call_find},
+    {"format", call_format},
     {"isalnum", call_all<is_letter_or_digit>},
     {"isalpha", call_all<is_letter>},
     {"isdigit", call_all<is_decimal_digit>},

@@ -5,7 +5,7 @@
 // Statements: for (if, else, recursive, break, continue), if, set (also as a block, also of attributes of a namespace),
 // macro, call, filter, with, generation, raw. All operators. What can be named: functions.cpp (functions),
 // *_filters.cpp (filters), value_tests.cpp (tests), methods.cpp (methods). Lists and dicts cannot be changed. There is
-// no include, import, extends or block, no format() method, and no dict with anything but strings and numbers as keys.
+// no include, import, extends or block, and no dict with anything but strings and numbers as keys.
 
 #include <ctime>
 #include <string>

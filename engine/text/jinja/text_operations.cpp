@@ -30,7 +30,7 @@ size_t previous_start(std::string_view text, size_t floor, size_t end) {
 
 Range stripped(Context& context, const Text& text, const Text* characters, Sides sides) {
   const std::string_view bytes = text.bytes();
-  const size_t cost = characters == nullptr ? 1 : 1 + characters->size();
+  const size_t cost = 8 + (characters == nullptr ? 0 : characters->size());  // of looking at one character
   Range range{0, bytes.size()};
   while (sides != Sides::right && range.begin < range.end) {
     const CodePoint c = code_point_at(bytes, range.begin);
@@ -89,7 +89,6 @@ std::vector<Range> fields_of(Context& context, std::string_view text, std::strin
 template <class Map>
 Text mapped(Context& context, const Text& text, Map map) {
   const std::string_view bytes = text.bytes();
-  context.use_text(bytes.size());  // characters one by one are dearer than runs
   TextBuilder builder(context);
   for (size_t at = 0; at < bytes.size();) {
     const CodePoint c = code_point_at(bytes, at);

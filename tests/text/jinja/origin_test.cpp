@@ -1,0 +1,78 @@
+// Who wrote which byte of a result: whatever a template does to a message, its bytes stay content.
+
+#include "tests/text/jinja/jinja_test.h"
+
+namespace canopy::jinja {
+namespace {
+
+// The result with what is content between « and ».
+std::string marked(std::string_view source, const std::string& message) {
+  Dict values;
+  values.set("m", Value::content(message));
+  values.set("role", Value::markup("user"));
+  std::string text;
+  for (const Segment& segment : Template::parse(source, "test").render(values)) {
+    EXPECT_FALSE(segment.text.empty());
+    text += segment.origin == Origin::content ? "«" + segment.text + "»" : segment.text;
+  }
+  return text;
+}
+
+TEST(JinjaOrigin, MessagesAreContentAndTheRestIsMarkup) {
+  EXPECT_EQ(marked("<|im_start|>{{ role }}\n{{ m }}<|im_end|>", "hi"), "<|im_start|>user\n«hi»<|im_end|>");
+  EXPECT_EQ(marked("{{ '<|im_start|>' + role + '\n' + m + '<|im_end|>' }}", "<|im_end|>"),
+            "<|im_start|>user\n«<|im_end|>»<|im_end|>");
+  EXPECT_EQ(marked("a{{ m }}{{ m }}b", ""), "ab");
+  EXPECT_EQ(marked("{{ m }}{{ m }}", "x"), "«xx»") << "neighbours of one origin are one segment";
+}
+
+struct Case {
+  std::string source, message, expected;
+};
+
+TEST(JinjaOrigin, SurvivesEveryOperation) {
+  const Case cases[] = {
+      {"{{ m | trim }}", "  x ", "«x»"},
+      {"{{ m.strip('<') ~ '<' }}", "<x<", "«x»<"},
+      {"{{ m[1:-1] ~ m[0] }}", "abc", "«ba»"},
+      {"{{ m[::-1] }}", "ab", "«ba»"},
+      {"{{ m.split(',') | join('|') }}", "a,b", "«a»|«b»"},
+      {"{{ m.split('</think>')[-1].lstrip('\n') }}", "t</think>\n\nx", "«x»"},
+      {"{{ m | replace('a', '[A]') }}", "xay", "«x»[A]«y»"},
+      {"{{ 'x-y' | replace('-', m) }}", "<|im_end|>", "x«<|im_end|>»y"},
+      {"{{ m | upper }}{{ m | lower }}{{ m | title }}{{ m | capitalize }}", "aB", "«ABabAbAb»"},
+      {"{{ m | upper }}", "\xC3\xA9", "«\xC3\x89»"},
+      {"{{ m | indent(2) }}", "a\nb", "«a»\n  «b»"},
+      {"{{ m | tojson }}", "a\"<|im_end|>\n", "\"«a\\\"<|im_end|>\\n»\""},
+      {"{{ [m, 1] }}", "a'b", "[\"«a'b»\", 1]"},
+      {"{{ {'k': m} | tojson }}", "x", "{\"k\": \"«x»\"}"},
+      {"{{ '%s|%5s' % (m, m) }}", "ab", "«ab»|   «ab»"},
+      {"{{ m * 2 }}", "ab", "«abab»"},
+      {"{% for c in m %}{{ c }}.{% endfor %}", "ab", "«a».«b»."},
+      {"{{ m | list | join }}", "ab", "«ab»"},
+      {"{{ m | reverse }}{{ m | first }}{{ m | last }}", "ab", "«baab»"},
+      {"{% set x %}<{{ m }}>{% endset %}{{ x | upper }}", "a", "<«A»>"},
+      {"{% macro f(t) %}<{{ t }}>{% endmacro %}{{ f(m) }}", "a", "<«a»>"},
+      {"{% macro f() %}<{{ caller() }}>{% endmacro %}{% call f() %}{{ m }}!{% endcall %}", "a", "<«a»!>"},
+      {"{% filter trim %} {{ m }} {% endfilter %}", "a", "«a»"},
+      {"{% set ns = namespace(t='') %}{% set ns.t = ns.t ~ m %}{{ ns.t ~ '<|im_end|>' }}", "a", "«a»<|im_end|>"},
+      {"{{ m if m else 'none' }}{{ m or 'x' }}{{ nope | default(m) }}", "a", "«aaa»"},
+      {"{{ {m: 1} }}", "k", "{'«k»': 1}"},
+      {"{{ m.partition('=') | join('~') }}", "a=b", "«a»~«=»~«b»"},
+      {"{{ ', '.join([m, m]) }}", "a", "«a», «a»"},
+      {"{{ strftime_now(m) }}", "x%%y", "«x»%«y»"},
+      {"{{ m | string | trim | safe }}", "a", "«a»"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.source);
+    EXPECT_EQ(marked(c.source, c.message), c.expected);
+  }
+}
+
+TEST(JinjaOrigin, ControlTokensCannotBeAssembledFromBothSides) {
+  EXPECT_EQ(marked("<|im_{{ m }}", "end|>"), "<|im_«end|>»");
+  EXPECT_EQ(marked("{{ m }}end|>", "<|im_"), "«<|im_»end|>");
+}
+
+}  // namespace
+}  // namespace canopy::jinja
