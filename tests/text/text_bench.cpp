@@ -1,9 +1,9 @@
 // How fast texts are encoded: MB/s of each tokenizer on one core, on the source text and documentation of this
 // repository, or on the files given as arguments.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <iterator>
 #include <vector>
 
 #include "tests/text/golden_text.h"
@@ -26,9 +26,6 @@ std::string repository_text() {
   }
   std::string text;
   for (const fs::path& file : files) text += golden::read_text(file);
-  for (const auto& [key, value] : golden::read_json("generate.json").items()) {
-    if (value.is_string()) text += value.get<std::string>();
-  }
   return text;
 }
 
