@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,10 +20,16 @@ struct PromptPart {
   bool is_structure = false;
 };
 
+struct PromptOptions {
+  bool add_generation_prompt = true;         // open the assistant's turn at the end
+  std::optional<bool> enable_thinking = {};  // for templates that ask; not passed where it is not set
+};
+
 class ChatTemplate {
  public:
-  /// Chooses the form of prompt for a model: ChatML when its template or, with no usable template, its vocabulary has
-  /// it; otherwise plain "User: ... Assistant:" lines. Never fails; warning() says when the choice is a guess.
+  /// The form of prompt for a model: its own template where that can be used, else ChatML where the vocabulary has its
+  /// tokens, else plain "User: ... Assistant:" lines. Whether a template can be used is tried on short conversations.
+  /// Never fails; warning() says when the choice is a guess, and why, naming the line of the template.
   static std::unique_ptr<ChatTemplate> create(std::string_view template_text, const Tokenizer& tokenizer);
   static std::unique_ptr<ChatTemplate> create(const Tokenizer& tokenizer) {
     return create(tokenizer.chat_template(), tokenizer);
@@ -30,13 +37,15 @@ class ChatTemplate {
 
   virtual ~ChatTemplate() = default;
 
-  /// The prompt in parts. add_generation_prompt opens the assistant's turn at the end. Throws Error(bad_input) when
-  /// there is no turn or a role is not "system", "user" or "assistant".
-  virtual std::vector<PromptPart> render(std::span<const ChatTurn> turns, bool add_generation_prompt) const = 0;
+  /// The prompt in parts. Throws Error(bad_input) when there is no turn, a role is not "system", "user" or "assistant",
+  /// or the model's template refuses this conversation or passes a limit on it. Where a template knows no system turn,
+  /// a system message is put in front of the first user's.
+  std::vector<PromptPart> render(std::span<const ChatTurn> turns, const PromptOptions& options = {}) const;
 
-  /// The prompt as ids, bos in front where the model wants it. No content can become a special token.
+  /// The prompt as ids, with bos in front where the model wants it and its template does not write it. No content can
+  /// become a special token.
   std::vector<uint32_t> render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
-                                      bool add_generation_prompt = true) const;
+                                      const PromptOptions& options = {}) const;
 
   /// Texts that end a reply, for forms of prompt without an end token; see StopStrings.
   virtual std::vector<std::string> stop_strings() const { return {}; }
@@ -45,6 +54,10 @@ class ChatTemplate {
   const std::string& warning() const { return warning_; }
 
  protected:
+  virtual std::vector<PromptPart> render_checked(std::span<const ChatTurn> turns,
+                                                 const PromptOptions& options) const = 0;
+
+ private:
   std::string warning_;
 };
 

@@ -1,4 +1,4 @@
-// The cases of chat.json whose template is ChatML and nothing more.
+// The cases of chat.json through ChatTemplate; tests/text/jinja has all of them without a tokenizer.
 
 #include <gtest/gtest.h>
 
@@ -22,30 +22,21 @@ std::string text_of(const std::vector<PromptPart>& parts) {
   return text;
 }
 
-// Whether plain ChatML says what the template says: Qwen3's also rewrites an assistant's last turn and thoughts.
-bool is_plain(const json& entry) {
-  const auto name = entry.at("template").get<std::string>();
-  if (name == "tiny" || name == "smollm2") return true;
-  const auto conversation = entry.at("conversation").get<std::string>();
-  return name == "qwen3" && entry.value("enable_thinking", true) &&
-         (conversation == "single" || conversation == "system" || conversation == "multi_turn");
-}
-
 // tokenizer: for whose vocabulary the ids of the template `name` are; null compares texts only.
-void expect_template(const std::string& name, const Tokenizer& any_with_tokens, const Tokenizer* tokenizer) {
+void expect_template(const std::string& name, const Tokenizer& any, const Tokenizer* tokenizer) {
   const json golden = golden::read_json("chat.json");
-  const auto form =
-      ChatTemplate::create(golden.at("templates").at(name).at("template").get<std::string>(), any_with_tokens);
+  const auto form = ChatTemplate::create(golden.at("templates").at(name).at("template").get<std::string>(), any);
   EXPECT_EQ(form->warning(), "");
   int compared = 0;
   for (const json& entry : golden.at("cases")) {
-    if (entry.at("template") != name || !is_plain(entry)) continue;
+    if (entry.at("template") != name) continue;
     SCOPED_TRACE(entry.dump());
     const auto turns = turns_of(golden.at("conversations").at(entry.at("conversation").get<std::string>()));
-    const bool open = entry.at("add_generation_prompt");
-    EXPECT_EQ(text_of(form->render(turns, open)), entry.at("text").get<std::string>());
+    PromptOptions options{.add_generation_prompt = entry.at("add_generation_prompt")};
+    if (entry.contains("enable_thinking")) options.enable_thinking = entry.at("enable_thinking").get<bool>();
+    EXPECT_EQ(text_of(form->render(turns, options)), entry.at("text").get<std::string>());
     if (tokenizer != nullptr) {
-      EXPECT_EQ(form->render_to_ids(turns, *tokenizer, open), entry.at("ids").get<std::vector<uint32_t>>());
+      EXPECT_EQ(form->render_to_ids(turns, *tokenizer, options), entry.at("ids").get<std::vector<uint32_t>>());
     }
     ++compared;
   }
@@ -64,6 +55,17 @@ TEST(ChatGolden, TextOfSmolLm2) {
 TEST(ChatGolden, TextOfQwen3) {
   expect_template("qwen3", *golden::tiny_tokenizer(), nullptr);
 }
+
+// Published tokenizers are not part of this repository.
+class PublishedChatGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(PublishedChatGolden, Ids) {
+  const auto tokenizer = golden::published_tokenizer(GetParam());
+  if (tokenizer == nullptr) GTEST_SKIP() << "the tokenizer of " << GetParam() << " is not on this machine";
+  expect_template(GetParam(), *tokenizer, tokenizer.get());
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PublishedChatGolden, testing::Values("qwen3", "llama3_1", "llama2"));
 
 TEST(ChatGolden, IdsOfSmolLm2) {
   const auto path = golden::default_model();

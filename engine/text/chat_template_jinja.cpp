@@ -1,0 +1,156 @@
+#include "engine/text/chat_template_jinja.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "engine/base/error.h"
+#include "engine/text/jinja/template.h"
+
+namespace canopy {
+namespace {
+
+using jinja::Dict;
+using jinja::List;
+using jinja::Value;
+
+// How a template wants the content of a message.
+enum class ContentForm { string, parts };
+
+// What tells the messages of a trial apart from the rest of the prompt.
+constexpr std::string_view trial_system = "canopy trial system", trial_user = "canopy trial user",
+                           trial_reply = "canopy trial reply", trial_question = "canopy trial question";
+
+Value message_of(const ChatTurn& turn, ContentForm form) {
+  Value content = Value::content(turn.content);
+  if (form == ContentForm::parts) {
+    Dict part;
+    part.set("type", Value::markup("text"));
+    part.set("text", std::move(content));
+    content = List{{Value(std::move(part))}};
+  }
+  Dict message;
+  message.set("role", Value::markup(turn.role));
+  message.set("content", std::move(content));
+  return message;
+}
+
+// The conversation without system turns: their messages go in front of the first user's.
+std::vector<ChatTurn> with_folded_system(std::span<const ChatTurn> turns) {
+  std::string system;
+  std::vector<ChatTurn> folded;
+  for (const ChatTurn& turn : turns) {
+    if (turn.role == "system") {
+      system += turn.content + "\n\n";
+    } else {
+      folded.push_back(turn);
+    }
+  }
+  const auto first = std::find_if(folded.begin(), folded.end(), [](const auto& turn) { return turn.role == "user"; });
+  if (first != folded.end()) {
+    first->content.insert(0, system);
+  } else if (!system.empty()) {
+    folded.insert(folded.begin(), {"user", system.substr(0, system.size() - 2)});
+  }
+  return folded;
+}
+
+std::tm local_time() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm now{};
+  localtime_r(&seconds, &now);
+  return now;
+}
+
+class JinjaChat final : public ChatTemplate {
+ public:
+  JinjaChat(std::string_view text, const Tokenizer& tokenizer)
+      : template_(jinja::Template::parse(text, "the chat template")),
+        bos_(spelling(tokenizer, tokenizer.bos())),
+        eos_(spelling(tokenizer, tokenizer.eos())) {
+    choose_form();
+  }
+
+ protected:
+  std::vector<PromptPart> render_checked(std::span<const ChatTurn> turns, const PromptOptions& options) const override {
+    const bool has_system = std::any_of(turns.begin(), turns.end(), [](const auto& t) { return t.role == "system"; });
+    if (has_system && !knows_system_) return fill(with_folded_system(turns), options, form_);
+    return fill(turns, options, form_);
+  }
+
+ private:
+  static std::string spelling(const Tokenizer& tokenizer, std::optional<uint32_t> id) {
+    return id ? std::string(tokenizer.token_bytes(*id)) : std::string();
+  }
+
+  std::vector<PromptPart> fill(std::span<const ChatTurn> turns, const PromptOptions& options, ContentForm form) const {
+    List messages;
+    for (const ChatTurn& turn : turns) messages.items.push_back(message_of(turn, form));
+    Dict values;
+    values.set("messages", std::move(messages));
+    values.set("add_generation_prompt", options.add_generation_prompt);
+    values.set("bos_token", Value::markup(bos_));
+    values.set("eos_token", Value::markup(eos_));
+    values.set("tools", jinja::None{});  // defined but none, as Hugging Face passes them
+    values.set("documents", jinja::None{});
+    if (options.enable_thinking) values.set("enable_thinking", *options.enable_thinking);
+    std::vector<PromptPart> parts;
+    for (jinja::Segment& segment : template_.render(values, local_time())) {
+      parts.push_back({std::move(segment.text), segment.origin == jinja::Origin::markup});
+    }
+    return parts;
+  }
+
+  // Whether the prompt for these turns holds a text of theirs.
+  bool brings(std::span<const ChatTurn> turns, std::string_view sought, ContentForm form) const {
+    const auto parts = fill(turns, {}, form);
+    return std::any_of(parts.begin(), parts.end(), [&](const PromptPart& part) {
+      return !part.is_structure && part.text.find(sought) != std::string::npos;
+    });
+  }
+
+  void choose_form() {
+    const ChatTurn system{"system", std::string(trial_system)}, user{"user", std::string(trial_user)};
+    const ChatTurn alone[] = {user};
+    const ChatTurn both[] = {system, user};
+    const ChatTurn talk[] = {user, {"assistant", std::string(trial_reply)}, {"user", std::string(trial_question)}};
+    if (!brings_either_way(alone)) {
+      throw bad_input("the chat template does not bring the user's message into the prompt.");
+    }
+    if (!brings(talk, trial_question, form_)) {
+      throw bad_input("the chat template does not bring the second message of a user into the prompt.");
+    }
+    try {
+      knows_system_ = brings(both, trial_system, form_) && brings(both, trial_user, form_);
+    } catch (const Error&) {
+      knows_system_ = false;  // many templates refuse system turns by raise_exception()
+    }
+  }
+
+  // Sets form_. Throws what the template said of plain strings where neither form works.
+  bool brings_either_way(std::span<const ChatTurn> turns) {
+    std::optional<Error> refusal;
+    for (const ContentForm form : {ContentForm::string, ContentForm::parts}) {
+      try {
+        form_ = form;
+        if (brings(turns, trial_user, form)) return true;
+      } catch (const Error& error) {
+        if (!refusal) refusal = error;
+      }
+    }
+    if (refusal) throw Error(*refusal);
+    return false;
+  }
+
+  jinja::Template template_;
+  std::string bos_, eos_;
+  ContentForm form_ = ContentForm::string;
+  bool knows_system_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<ChatTemplate> make_jinja_chat(std::string_view template_text, const Tokenizer& tokenizer) {
+  return std::make_unique<JinjaChat>(template_text, tokenizer);
+}
+
+}  // namespace canopy
