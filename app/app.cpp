@@ -1,15 +1,26 @@
 #include "app/app.h"
 
+#include <imgui_internal.h>
+
+#include <algorithm>
 #include <utility>
+
+#include "app/options.h"
 
 namespace canopy::app {
 
-App::App(EngineClient& engine, const AppSettings& settings) : engine_(engine), content_scale_(settings.content_scale) {
+App::App(EngineClient& engine, const AppSettings& settings)
+    : engine_(engine),
+      content_scale_(settings.content_scale),
+      keeper_(settings.settings_file, settings.saved),
+      remembered_(settings.saved) {
   view_.theme = settings.theme;
   view_.user_scale = settings.user_scale;
   view_.default_model = settings.default_model;
   view_.device_selector = settings.device;
   view_.max_tokens = settings.max_tokens;
+  view_.sampling = settings.sampling;
+  if (!settings.settings_note.empty()) warn(view_, "The settings were not read", settings.settings_note);
   view_.devices = engine.devices();
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;
@@ -48,6 +59,30 @@ void App::prepare_frame() {
 void App::draw() {
   shell_.draw(view_, sink_);
   for (const UiCommand& command : sink_.take()) run(command);
+  keep_settings(false);
+}
+
+bool App::input_waits() const {
+  return ImGui::GetCurrentContext()->InputEventsQueue.Size > 0;
+}
+
+void App::set_window_size(uint32_t width, uint32_t height) {
+  remembered_.width = std::clamp(width, kMinSide, kMaxSide);
+  remembered_.height = std::clamp(height, kMinSide, kMaxSide);
+}
+
+void App::remember() {
+  keep_settings(true);
+}
+
+void App::keep_settings(bool now) {
+  remembered_.theme = view_.theme;
+  remembered_.scale = view_.user_scale;
+  remembered_.sampling = view_.sampling;
+  // A slider that is being dragged changes with every frame; one write at its end is enough.
+  if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
+  const std::string failure = keeper_.keep(remembered_);
+  if (!failure.empty()) warn(view_, "The settings cannot be saved", failure);
 }
 
 void App::run(const UiCommand& command) {

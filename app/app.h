@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/look/fonts.h"
+#include "app/saved_settings.h"
 #include "app/shell.h"
 #include "app/view_model.h"
 
@@ -19,7 +20,11 @@ struct AppSettings {
   std::string default_model;   // path; empty when there is none
   std::string device;
   uint32_t max_tokens = 512;
+  SamplingSettings sampling = chat_sampling();
   bool system_fonts = true;
+  std::string settings_file;  // where changes are remembered; empty: nowhere
+  SavedSettings saved;        // what that file says
+  std::string settings_note;  // what was wrong with it, for the user
 };
 
 class App {
@@ -35,6 +40,10 @@ class App {
 
   /// Call before ImGui::NewFrame(): brings style and scale up to date.
   void prepare_frame();
+  /// Whether input waits that the last frame did not take: Dear ImGui takes a key's press and its release in one frame
+  /// each, so that somebody who types fast is frames ahead of a slow device.
+  bool input_waits() const;
+
   /// Call between ImGui::NewFrame() and ImGui::Render(): draws, then runs the commands.
   void draw();
 
@@ -45,10 +54,16 @@ class App {
   bool engine_busy() const { return view_.busy() || view_.model_state == ModelState::loading; }
   Colour background() const { return theme(view_.theme).back; }
   void set_content_scale(float scale) { content_scale_ = scale; }
+  /// The size of the window at 100%, to be remembered.
+  void set_window_size(uint32_t width, uint32_t height);
+  /// Saves what is to be remembered, the size included. Call when the window closes.
+  void remember();
   /// How to show the system's file dialog; without it the path box takes over.
   void set_browse(std::function<void()> browse);
 
  private:
+  void keep_settings(bool now);
+
   EngineClient& engine_;
   ViewModel view_;
   CommandSink sink_;
@@ -57,6 +72,8 @@ class App {
   float content_scale_;
   std::optional<ThemeKind> styled_theme_;
   std::function<void()> browse_;
+  SettingsKeeper keeper_;
+  SavedSettings remembered_;
 };
 
 }  // namespace canopy::app

@@ -3,6 +3,7 @@
 
 #include "app/options.h"
 #include "app/run.h"
+#include "app/saved_settings.h"
 #include "engine/base/error.h"
 #include "engine/session/engine_thread.h"
 
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
       std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
       options->offscreen = true;
     }
+    if (!options->offscreen) options->settings_file = app::user_settings_path();
     if (options->offscreen) return app::run_offscreen(*engine, *options, std::cout, std::cerr);
     return app::run_window(*engine, *options, std::cerr);
   } catch (const std::exception& e) {

@@ -1,8 +1,12 @@
 #include "app/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <ostream>
+#include <vector>
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -17,6 +21,35 @@ uint32_t parse_side(const std::string& text, const std::string& whole) {
     throw bad_input("The size is \"" + whole + "\"; it must be WIDTHxHEIGHT, each " + std::to_string(kMinSide) +
                     " to " + std::to_string(kMaxSide) + " pixels.");
   return value;
+}
+
+/// The options of SamplingSettings. Returns those that are remembered from one start to the next.
+std::vector<const CLI::Option*> add_sampling(CLI::App& cli, SamplingSettings& sampling) {
+  const CLI::Validator finite(
+      [](std::string& text) {
+        return std::isfinite(std::strtod(text.c_str(), nullptr)) ? std::string() : "not a number: " + text;
+      },
+      "");
+  cli.add_option("--seed", sampling.seed, "Of the first reply; each reply after it takes the next one")
+      ->check(CLI::Range(0u, kMaxSeed))
+      ->capture_default_str();
+  return {cli.add_option("--temperature", sampling.temperature, "0 takes the likeliest token")
+              ->check(finite)
+              ->check(CLI::Range(0.0f, kMaxTemperature))
+              ->capture_default_str(),
+          cli.add_option("--top-p", sampling.top_p, "Draw from the likeliest tokens of this total probability")
+              ->check(finite)
+              ->check(CLI::Range(kMinTopP, 1.0f))
+              ->capture_default_str(),
+          cli.add_option("--min-p", sampling.min_p, "Leave out tokens below this share of the likeliest one")
+              ->check(finite)
+              ->check(CLI::Range(0.0f, kMaxMinP))
+              ->capture_default_str(),
+          cli.add_option("--repetition-penalty", sampling.repetition_penalty,
+                         "Makes what was written less likely; 1 is off")
+              ->check(finite)
+              ->check(CLI::Range(kMinPenalty, kMaxPenalty))
+              ->capture_default_str()};
 }
 
 }  // namespace
@@ -48,14 +81,19 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   cli.add_flag("--offscreen", options.offscreen, "No window: answer a prompt, print the text, write a picture, exit");
   cli.add_option("--shot", options.shot,
                  "Write a PNG of the window after the reply (off-screen default: out/canopy.png)");
-  cli.add_option("--size", size, "Window size in pixels, WIDTHxHEIGHT")->capture_default_str();
-  cli.add_option("--scale", options.scale, "Interface scale")
-      ->check(CLI::Range(kMinScale, kMaxScale))
-      ->capture_default_str();
-  cli.add_option("--theme", theme, "Colours")->check(CLI::IsMember({"dark", "light"}))->capture_default_str();
+  const CLI::Option* size_option =
+      cli.add_option("--size", size, "Window size in pixels, WIDTHxHEIGHT; default: as it was left")
+          ->capture_default_str();
+  const CLI::Option* scale_option = cli.add_option("--scale", options.scale, "Interface scale; default: as it was left")
+                                        ->check(CLI::Range(kMinScale, kMaxScale))
+                                        ->capture_default_str();
+  const CLI::Option* theme_option = cli.add_option("--theme", theme, "Colours; default: as they were left")
+                                        ->check(CLI::IsMember({"dark", "light"}))
+                                        ->capture_default_str();
   cli.add_option("--max-tokens", options.max_tokens, "Longest reply")
       ->check(CLI::Range(1u, 1u << 20))
       ->capture_default_str();
+  const std::vector<const CLI::Option*> sampling = add_sampling(cli, options.sampling);
   cli.add_flag("--exit-after-reply", options.exit_after_reply, "Close the window when the reply to --prompt is done");
   cli.add_flag("!--no-system-fonts", options.system_fonts,
                "Only the built-in fonts: the same picture on every machine");
@@ -72,6 +110,10 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
     return std::nullopt;
   }
   options.theme = theme == "light" ? ThemeKind::light : ThemeKind::dark;
+  options.size_given = size_option->count() > 0;
+  options.scale_given = scale_option->count() > 0;
+  options.theme_given = theme_option->count() > 0;
+  options.sampling_given = std::any_of(sampling.begin(), sampling.end(), [](auto* o) { return o->count() > 0; });
   options.model_given = !options.model.empty();
   if (!options.model_given) options.model = default_model_path();
   return options;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "app/chat_sampling.h"
 #include "app/look/theme_kind.h"
 
 namespace canopy::app {
@@ -22,10 +23,14 @@ struct AppOptions {
   uint32_t width = 1280, height = 800;
   float scale = 1.0f;
   ThemeKind theme = ThemeKind::dark;
+  SamplingSettings sampling = chat_sampling();
   uint32_t max_tokens = 512;
   bool exit_after_reply = false;
   bool system_fonts = true;
   bool validate = false;
+  // Which of the remembered values the command line overrules, and where they are; empty: nothing is remembered.
+  bool size_given = false, scale_given = false, theme_given = false, sampling_given = false;
+  std::string settings_file;
 };
 
 /// Reads the command line. Returns nullopt when the program is done already (help, version, or a wrong argument), with

@@ -14,6 +14,7 @@ inline AppSettings settings_from(const AppOptions& options) {
   settings.user_scale = options.scale;
   settings.device = options.device;
   settings.max_tokens = options.max_tokens;
+  settings.sampling = options.sampling;
   settings.system_fonts = options.system_fonts;
   std::error_code ignored;
   const std::string standard = default_model_path();

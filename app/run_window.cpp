@@ -7,6 +7,7 @@
 #include "app/platform/desktop_window.h"
 #include "app/run.h"
 #include "app/run_common.h"
+#include "app/saved_settings.h"
 
 namespace canopy::app {
 namespace {
@@ -30,9 +31,48 @@ bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilo
   return false;
 }
 
-int run(EngineClient& engine, const AppOptions& options, std::ostream& err, WindowStatistics& statistics) {
+/// What the command line says, and what was remembered where it says nothing.
+AppOptions with_saved(AppOptions options, const SavedSettings& saved) {
+  if (!options.theme_given) options.theme = saved.theme;
+  if (!options.scale_given) options.scale = saved.scale;
+  if (!options.size_given) {
+    options.width = saved.width;
+    options.height = saved.height;
+  }
+  if (!options.sampling_given) {
+    const uint64_t seed = options.sampling.seed;
+    options.sampling = saved.sampling;
+    options.sampling.seed = seed;
+  }
+  return options;
+}
+
+/// Draws one frame. What was typed meanwhile is taken first, in frames that are laid out but not drawn: on a slow
+/// device letters would appear one by one, long after they were typed.
+void draw_frame(DesktopWindow& window, App& app, const std::string& shot) {
+  constexpr int kMostCatchUp = 200;  // about a hundred letters; the rest waits for the next frame
+  app.set_content_scale(window.content_scale());
+  app.set_window_size(window.width_at_100(), window.height_at_100());
+  app.prepare_frame();
+  window.begin_frame();
+  app.draw();
+  for (int i = 0; i < kMostCatchUp && app.input_waits(); ++i) {
+    ImGui::EndFrame();
+    app.prepare_frame();
+    window.begin_frame();
+    app.draw();
+  }
+  window.end_frame(app.background(), shot);
+}
+
+int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, WindowStatistics& statistics) {
+  const SettingsRead saved = read_settings(asked.settings_file);
+  const AppOptions options = asked.settings_file.empty() ? asked : with_saved(asked, saved.settings);
   DesktopWindow window(options);
   AppSettings settings = settings_from(options);
+  settings.settings_file = options.settings_file;
+  settings.saved = saved.settings;
+  settings.settings_note = saved.note;
   settings.content_scale = window.content_scale();
   App app(engine, settings);
   window.start_drawing();
@@ -51,12 +91,9 @@ int run(EngineClient& engine, const AppOptions& options, std::ostream& err, Wind
   const bool leaves = options.exit_after_reply;
   while (wait_for_frame(window, app, pacer, pilot)) {
     const double start = window.seconds();
-    app.set_content_scale(window.content_scale());
-    app.prepare_frame();
-    window.begin_frame();
-    app.draw();
     const bool last = leaves && pilot.done() && ++frames_after_end >= kSettle;
-    window.end_frame(app.background(), last && !options.shot.empty() ? options.shot : "");
+    draw_frame(window, app, last && !options.shot.empty() ? options.shot : "");
+    if (app.input_waits()) pacer.on_input();
     const double cost = window.seconds() - start;
     pacer.on_frame(start, cost);
     ++statistics.frames;
@@ -64,6 +101,7 @@ int run(EngineClient& engine, const AppOptions& options, std::ostream& err, Wind
     if (leaves && pilot.done()) pacer.on_input();
     if (last) break;
   }
+  app.remember();
   for (const std::string& message : window.validation_messages()) err << message << "\n";
   if (leaves && pilot.state() == Autopilot::State::failed) err << pilot.failure() << "\n";
   return leaves && (pilot.state() != Autopilot::State::succeeded || !window.validation_messages().empty()) ? 1 : 0;

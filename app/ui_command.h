@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/look/theme_kind.h"
+#include "engine/speculation/sampling_settings.h"
 
 namespace canopy::app {
 
@@ -34,6 +35,10 @@ struct SetTheme {
 struct SetScale {
   float scale = 1.0f;
 };
+struct SetSampling {  // of the replies to come
+  SamplingSettings sampling;
+  bool restart = false;  // the next reply takes the seed itself, whatever came before
+};
 struct ShowHelp {
   bool shown = true;
 };
@@ -44,8 +49,9 @@ struct ShowPathBox {  // the path box that stands in where no file dialog exists
   bool shown = true;
 };
 
-using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, BrowseModel, CancelLoading,
-                               ChooseDevice, DismissCard, SetTheme, SetScale, ShowHelp, CopyText, ShowPathBox>;
+using UiCommand =
+    std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, BrowseModel, CancelLoading, ChooseDevice,
+                 DismissCard, SetTheme, SetScale, SetSampling, ShowHelp, CopyText, ShowPathBox>;
 
 /// Collects the commands of one frame; they run after it, so no panel sees the state change while drawing.
 class CommandSink {

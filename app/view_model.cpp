@@ -131,10 +131,16 @@ Effects begin_reply(ViewModel& view) {
   Generate command;
   command.turns = turns_of(view);
   command.max_tokens = view.max_tokens;
+  command.sampling = view.sampling;
+  command.sampling.seed += view.replies_drawn;
   Message message;
   message.id = ++view.last_id;
   message.role = Role::assistant;
   message.writing = true;
+  if (view.sampling.temperature > 0) {
+    message.seed = command.sampling.seed;
+    ++view.replies_drawn;
+  }
   view.reply_id = command.reply_id = message.id;
   view.messages.push_back(std::move(message));
   view.reply_state = ReplyState::reading_prompt;
@@ -158,7 +164,7 @@ bool is_blank(const std::string& text) {
 
 Effects send(ViewModel& view, const SendMessage& c) {
   if (!view.can_send() || is_blank(c.text)) return {};
-  view.messages.push_back({++view.last_id, Role::user, c.text, false, 0, 0, {}});
+  view.messages.push_back({++view.last_id, Role::user, c.text, false, 0, 0, {}, {}});
   return begin_reply(view);
 }
 
@@ -171,6 +177,7 @@ Effects stop(ViewModel& view) {
 Effects new_chat(ViewModel& view) {
   Effects effects = stop(view);
   view.messages.clear();
+  view.replies_drawn = 0;
   view.reply_state = ReplyState::idle;  // late events of the old reply are no longer current
   view.context_used = 0;
   std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
@@ -185,6 +192,21 @@ Effects run_again(ViewModel& view) {
   return begin_reply(view);
 }
 
+void set_sampling(ViewModel& view, const SamplingSettings& wanted, bool restart) {
+  auto within = [](float value, float low, float high, float otherwise) {
+    return std::isfinite(value) ? std::clamp(value, low, high) : otherwise;
+  };
+  const SamplingSettings usual = chat_sampling();
+  if (restart) view.replies_drawn = 0;
+  view.sampling = wanted;
+  SamplingSettings& s = view.sampling;
+  s.temperature = within(s.temperature, 0, kMaxTemperature, usual.temperature);
+  s.top_p = within(s.top_p, kMinTopP, 1, usual.top_p);
+  s.min_p = within(s.min_p, 0, kMaxMinP, usual.min_p);
+  s.repetition_penalty = within(s.repetition_penalty, kMinPenalty, kMaxPenalty, usual.repetition_penalty);
+  s.seed = std::min<uint64_t>(s.seed, kMaxSeed);
+}
+
 Effects open_model(ViewModel& view, const std::string& path) {
   if (path.empty()) return {};
   Effects effects = stop(view);
@@ -192,7 +214,7 @@ Effects open_model(ViewModel& view, const std::string& path) {
     effects.engine.push_back(CancelLoad{});
     ++view.superseded_loads;
   }
-  std::erase_if(view.cards, [](const Card& c) { return c.action != Card::Action::run_again; });
+  std::erase_if(view.cards, [](const Card& c) { return c.about_model && c.action != Card::Action::run_again; });
   view.model_path = path;
   view.model_state = ModelState::loading;
   view.loading = {"Opening " + file_name(path), 0, 0};
@@ -260,6 +282,7 @@ Effects update(ViewModel& view, const UiCommand& command) {
             if (std::isfinite(c.scale)) view.user_scale = std::clamp(c.scale, kMinScale, kMaxScale);
             return Effects{};
           },
+          [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
           [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
           [&](const CopyText& c) {
             return Effects{{}, false, c.text};
@@ -267,6 +290,10 @@ Effects update(ViewModel& view, const UiCommand& command) {
           [&](const ShowPathBox& c) { return view.path_box_shown = c.shown, Effects{}; },
       },
       command);
+}
+
+void warn(ViewModel& view, const std::string& title, const std::string& detail) {
+  add_card(view, {0, true, title, detail, Card::Action::none, false});
 }
 
 std::string conversation_title(const ViewModel& view) {

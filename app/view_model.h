@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/chat_sampling.h"
 #include "app/look/theme_kind.h"
 #include "app/ui_command.h"
 #include "engine/session/engine_client.h"
@@ -23,6 +24,7 @@ struct Message {
   bool writing = false;
   uint32_t tokens = 0;
   double tokens_per_second = 0;
+  std::optional<uint64_t> seed;  // of its random numbers; none when it was greedy
   std::optional<ReplyFinished> result;
 };
 
@@ -37,6 +39,7 @@ struct Card {
   std::string title;
   std::string detail;
   Action action = Action::none;
+  bool about_model = true;  // opening another model settles it
 };
 
 struct Progress {
@@ -71,6 +74,8 @@ struct ViewModel {
   Progress prompt;
   uint32_t context_used = 0;
   uint32_t max_tokens = 512;
+  SamplingSettings sampling = chat_sampling();
+  uint64_t replies_drawn = 0;  // since the chat or the seed began: reply n draws with seed + n
 
   std::vector<Card> cards;
   uint64_t last_id = 0;
@@ -92,6 +97,9 @@ void update(ViewModel& view, const Event& event);
 
 /// Folds a command of the user in. A command that makes no sense now (sending without a model) changes nothing.
 Effects update(ViewModel& view, const UiCommand& command);
+
+/// Shows a warning that did not come from the engine.
+void warn(ViewModel& view, const std::string& title, const std::string& detail);
 
 /// The title of the conversation: the start of its first question.
 std::string conversation_title(const ViewModel& view);

@@ -93,6 +93,12 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
       pen.line({{8, 13}, {8, 3.5f}});
       pen.line({{4, 7.5f}, {8, 3.5f}, {12, 7.5f}});
       break;
+    case Icon::sliders:
+      pen.line({{2, 5}, {14, 5}});
+      pen.line({{2, 11}, {14, 11}});
+      pen.disc({10.5f, 5}, 2.2f);
+      pen.disc({5.5f, 11}, 2.2f);
+      break;
     case Icon::drop:
       pen.line({{8, 2.5f}, {8, 10}});
       pen.line({{4.8f, 6.8f}, {8, 10}, {11.2f, 6.8f}});

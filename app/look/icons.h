@@ -7,7 +7,23 @@
 
 namespace canopy::app {
 
-enum class Icon { none, chevron, stop, plus, minus, close, copy, theme, folder, check, branch, redo, send, drop };
+enum class Icon {
+  none,
+  chevron,
+  stop,
+  plus,
+  minus,
+  close,
+  copy,
+  theme,
+  folder,
+  check,
+  branch,
+  redo,
+  send,
+  drop,
+  sliders
+};
 
 /// Draws an icon with its middle at centre, size pixels wide. The alpha of a disabled group applies.
 void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour colour);

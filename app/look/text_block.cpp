@@ -64,6 +64,37 @@ void TextBlock::wrap_from(std::string_view text, size_t start, Type type) {
   if (lines_.empty()) lines_.push_back({0, 0});
 }
 
+size_t TextBlock::byte_at(ImVec2 point, ImVec2 pos, std::string_view text, Type type, float pitch) const {
+  if (lines_.empty() || point.y < pos.y) return 0;
+  const size_t row = static_cast<size_t>((point.y - pos.y) / pitch);
+  if (row >= lines_.size()) return lines_.back().end;
+  const Line& line = lines_[row];
+  float x = pos.x;
+  for (size_t at = line.begin; at < line.end;) {
+    size_t next = at + 1;
+    while (next < line.end && (static_cast<unsigned char>(text[next]) & 0xC0) == 0x80) ++next;
+    const float width = text_size(type, text.substr(at, next - at)).x;
+    if (point.x < x + width * 0.5f) return at;
+    x += width;
+    at = next;
+  }
+  return line.end;
+}
+
+void TextBlock::draw_behind(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, size_t begin, size_t end,
+                            Colour colour, float pitch) const {
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    const size_t a = std::max<size_t>(begin, lines_[i].begin), b = std::min<size_t>(end, lines_[i].end);
+    // A line that the selection only passes through shows a stub, so that empty lines are seen to belong to it.
+    const bool passes = begin <= lines_[i].end && end > lines_[i].end;
+    if (a > b || (a == b && !passes)) continue;
+    const float y = pos.y + pitch * static_cast<float>(i);
+    const float left = pos.x + text_size(type, text.substr(lines_[i].begin, a - lines_[i].begin)).x;
+    const float right = left + text_size(type, text.substr(a, b - a)).x + (passes ? px(4) : 0);
+    list->AddRectFilled({left, y}, {right, y + pitch}, colour);
+  }
+}
+
 ImVec2 TextBlock::draw(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, Colour colour,
                        float pitch) const {
   const ImVec2 clip_min = list->GetClipRectMin(), clip_max = list->GetClipRectMax();

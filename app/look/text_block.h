@@ -21,6 +21,13 @@ class TextBlock {
   size_t line_count() const { return lines_.size(); }
   float widest() const { return widest_; }
 
+  /// The byte of the text nearest to a point, at a character's boundary. pos is where the block was drawn.
+  size_t byte_at(ImVec2 point, ImVec2 pos, std::string_view text, Type type, float pitch) const;
+
+  /// Fills what is behind the bytes [begin, end); draw the text over it.
+  void draw_behind(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, size_t begin, size_t end,
+                   Colour colour, float pitch) const;
+
   /// Draws the lines that cross the clip rectangle. Returns where the text ends, at the top of its last line.
   ImVec2 draw(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, Colour colour, float pitch) const;
 

@@ -117,7 +117,8 @@ void set_colours(ImVec4* c, const Theme& t) {
     set(slot, t.back);
   for (int slot : {ImGuiCol_ChildBg, ImGuiCol_FrameBg}) set(slot, t.card);
   for (int slot : {ImGuiCol_PopupBg, ImGuiCol_Button}) set(slot, t.raised);
-  for (int slot : {ImGuiCol_Header, ImGuiCol_TextSelectedBg}) set(slot, t.accent_bg);
+  set(ImGuiCol_Header, t.accent_bg);
+  set(ImGuiCol_TextSelectedBg, selection_behind(t));
   for (int slot : {ImGuiCol_CheckMark, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive, ImGuiCol_TabSelectedOverline,
                    ImGuiCol_NavCursor, ImGuiCol_InputTextCursor})
     set(slot, t.accent);
@@ -157,6 +158,11 @@ Colour mix(Colour a, Colour b, float t) {
 
 Colour with_alpha(Colour colour, float alpha) {
   return (colour & 0x00FFFFFFu) | static_cast<Colour>(std::lround(alpha * 255.0f)) << 24;
+}
+
+Colour selection_behind(const Theme& t) {
+  constexpr float kStronger = 0.25f;  // the tint alone is lost on a raised surface
+  return mix(t.accent_bg, t.accent, kStronger);
 }
 
 void apply_style(ImGuiStyle& style, const Theme& t, float scale) {

@@ -33,6 +33,9 @@ const Theme& theme(ThemeKind kind);
 Colour mix(Colour a, Colour b, float t);
 Colour with_alpha(Colour colour, float alpha);
 
+/// What lies behind selected text.
+Colour selection_behind(const Theme& theme);
+
 /// How much a surface moves towards the text colour under the pointer and while pressed.
 inline constexpr float kHoverMix = 0.08f;
 inline constexpr float kPressMix = 0.14f;

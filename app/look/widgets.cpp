@@ -17,6 +17,10 @@ bool has_words(const ButtonSpec& spec) {
   return spec.show_label && spec.label[0] != '\0';
 }
 
+const char* words_of(const ButtonSpec& spec) {
+  return spec.words ? spec.words : spec.label;
+}
+
 struct Face {
   Colour fill = 0, border = 0, content = 0;
 };
@@ -43,7 +47,7 @@ void draw_face(ImDrawList* list, ImVec2 a, ImVec2 b, const Face& face) {
 ImVec2 button_size(const ButtonSpec& spec) {
   const float height = px(spec.height);
   if (!has_words(spec)) return {height, height};
-  float width = text_size(spec.type, spec.label).x + px(kButtonPadding) * 2;
+  float width = text_size(spec.type, words_of(spec)).x + px(kButtonPadding) * 2;
   if (spec.icon != Icon::none) width += px(kIconSize) + px(kIconGap);
   return {std::ceil(width), height};
 }
@@ -65,7 +69,7 @@ bool button(const ButtonSpec& spec) {
       draw_icon(list, spec.icon, {x + px(kIconSize) * 0.5f, middle}, px(kIconSize), face.content);
       x += px(kIconSize) + px(kIconGap);
     }
-    draw_text_middle(list, x, middle, spec.type, face.content, spec.label);
+    draw_text_middle(list, x, middle, spec.type, face.content, words_of(spec));
   }
   ImGui::EndDisabled();
   if (spec.tooltip) tooltip(spec.tooltip);

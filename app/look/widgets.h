@@ -23,6 +23,7 @@ struct ButtonSpec {
   ButtonKind kind = ButtonKind::bare;
   bool enabled = true;
   bool show_label = true;
+  const char* words = nullptr;    // shown instead of the label: words that change keep one id
   const char* tooltip = nullptr;  // may name the shortcut
   float height = 28;              // at 100%
   Type type = Type::base;

@@ -21,7 +21,8 @@ constexpr const char* kExample = "Explain in two sentences why the sky is blue."
 /// What a finished reply says about itself: figures, then why it ended when that is not the usual reason.
 std::string facts(const Message& message) {
   const ReplyFinished& r = *message.result;
-  std::string out = grouped(r.reply_tokens) + " tokens";
+  std::string out = grouped(r.reply_tokens) + (r.reply_tokens == 1 ? " token" : " tokens");
+  if (message.seed) out += "   seed " + std::to_string(*message.seed);
   if (r.tokens_per_second > 0) out = speed_figures(r.tokens_per_second) + " tok/s   " + out;
   switch (r.reason) {
     case FinishReason::stop_token: break;
@@ -53,7 +54,10 @@ bool ChatPanel::wanted(const ViewModel& view) const {
 }
 
 void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
-  if (view.messages.size() < shown_) blocks_.clear();
+  if (view.messages.size() < shown_) {
+    blocks_.clear();
+    selection_.clear();
+  }
   const ImVec2 area = ImGui::GetContentRegionAvail();
   const float width = std::floor(std::min(px(kColumn), area.x - px(kMargin) * 2));
   const float left = std::floor((area.x - width) * 0.5f);
@@ -76,25 +80,79 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
       draw_messages(view, sink, width);
       ImGui::EndGroup();
     }
-    const bool grew = view.messages.size() != shown_;
-    if (grew) follow_ = true;
-    if (ImGui::GetIO().MouseWheel > 0 && ImGui::IsWindowHovered()) follow_ = false;
-    if (ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1) follow_ = true;
-    if (follow_) ImGui::SetScrollHereY(1.0f);
+    follow_end(view);
   }
   ImGui::EndChild();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
   shown_ = view.messages.size();
-  ImGui::SetCursorPos({left, ImGui::GetCursorPosY() + px(8)});
+  const float below = ImGui::GetCursorPosY();
+  if (!follow_) draw_to_end({ImGui::GetWindowPos().x + area.x * 0.5f, ImGui::GetWindowPos().y + below - px(22)});
+  ImGui::SetCursorPos({left, below + px(8)});
   composer_.draw(view, sink, width);
+  copy_selection(view, sink);
+  keep_keyboard_in_composer();
+}
+
+/// The end stays in view until the reader scrolls away from it, and again once they come back or a message is sent.
+void ChatPanel::follow_end(const ViewModel& view) {
+  const float now = ImGui::GetScrollY(), most = ImGui::GetScrollMaxY();
+  const float page = ImGui::GetWindowHeight() - px(kPitch) * 2;
+  const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  float jump = 0;
+  if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageUp)) jump = -page;
+  if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageDown)) jump = page;
+  if (now < scroll_ - 1 || jump < 0) follow_ = false;
+  if (now >= most - 1 && jump >= 0) follow_ = true;
+  if (view.messages.size() != shown_) follow_ = true;
+  scroll_ = now;
+  if (jump != 0)
+    ImGui::SetScrollY(std::clamp(now + jump, 0.0f, most));
+  else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left))  // text must not run away under the mouse
+    ImGui::SetScrollHereY(1.0f);
+}
+
+void ChatPanel::draw_to_end(ImVec2 centre) {
+  ButtonSpec spec{"To the end", Icon::chevron, ButtonKind::line};
+  spec.type = Type::secondary;
+  const ImVec2 size = button_size(spec),
+               a = {std::floor(centre.x - size.x * 0.5f), std::floor(centre.y - size.y * 0.5f)};
+  ImGui::SetCursorScreenPos(a);
+  // A child of its own, so that it lies over the messages, for the eye and for the mouse.
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().raised);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  if (ImGui::BeginChild("Over", size, ImGuiChildFlags_None, ImGuiWindowFlags_NoScrollbar)) {
+    if (button(spec)) follow_ = true;
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor();
+}
+
+void ChatPanel::copy_selection(const ViewModel& view, CommandSink& sink) {
+  if (composer_.has_selection()) selection_.clear();
+  if (selection_.empty() || !ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_C)) return;
+  for (const Message& message : view.messages)
+    if (message.id == selection_.id()) sink.post(CopyText{selection_.of(message.text)});
+}
+
+/// Whatever was clicked, what is typed next belongs into the composer; only the keyboard itself leads elsewhere (Tab),
+/// and a menu keeps what it needs while it is open.
+void ChatPanel::keep_keyboard_in_composer() {
+  const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  if (popup || composer_.active() || ImGui::IsAnyItemActive() || ImGui::IsAnyMouseDown()) return;
+  if (!ImGui::GetIO().NavVisible) composer_.focus();
 }
 
 void ChatPanel::draw_header(const ViewModel& view, CommandSink& sink, float width) {
   ButtonSpec fresh{"New chat", Icon::plus};
   fresh.tooltip = "New chat  Ctrl+N";
-  fresh.enabled = !view.messages.empty();
   const ImVec2 a = ImGui::GetCursorScreenPos(), size = button_size(fresh);
+  if (view.messages.empty()) {  // nothing to name, and the chat is new already
+    ImGui::Dummy({0, px(44)});
+    return;
+  }
   const std::string title = elided(Type::base_semibold, conversation_title(view), width - size.x - px(16));
   draw_text_middle(ImGui::GetWindowDrawList(), a.x, a.y + px(22), Type::base_semibold, colours().text, title);
   ImGui::SetCursorScreenPos({a.x + width - size.x, a.y + px(8)});
@@ -145,7 +203,10 @@ void ChatPanel::draw_user(const Message& message, float width) {
   const ImVec2 a = {at.x + width - size.x, at.y}, b = {a.x + size.x, a.y + size.y};
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, b, t.raised, px(8));
-  block.draw(list, {a.x + px(kBubblePadX), a.y + px(kBubblePadY)}, message.text, Type::chat, t.text, px(20));
+  const ImVec2 text_at = {a.x + px(kBubblePadX), a.y + px(kBubblePadY)};
+  selection_.item(message.id, block, a, b, text_at, message.text, Type::chat, px(20));
+  block.draw(list, text_at, message.text, Type::chat, t.text, px(20));
+  ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({width, size.y});
 }
 
@@ -155,8 +216,10 @@ void ChatPanel::draw_assistant(const ViewModel& view, const Message& message, Co
   block.layout(message.text, Type::chat, width - px(12));
   const ImVec2 a = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 end = block.draw(list, a, message.text, Type::chat, t.text, px(kPitch));
   const float text_height = message.text.empty() && !message.writing ? 0 : block.height(px(kPitch));
+  selection_.item(message.id, block, a, {a.x + width, a.y + text_height}, a, message.text, Type::chat, px(kPitch));
+  const ImVec2 end = block.draw(list, a, message.text, Type::chat, t.text, px(kPitch));
+  ImGui::SetCursorScreenPos(a);
   if (message.writing) draw_caret(end);
   ImGui::Dummy({width, text_height});
   if (message.writing || !message.result) return;

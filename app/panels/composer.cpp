@@ -1,12 +1,15 @@
 #include "app/panels/composer.h"
 
 #include <imgui.h>
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "app/look/text_block.h"
 #include "app/look/widgets.h"
+#include "app/panels/sampling_menu.h"
 
 namespace canopy::app {
 namespace {
@@ -47,8 +50,7 @@ void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
   const ImVec2 at = {a.x + px(kPadding), a.y + px(kPadding)};
   const float text_height = text_height_for(width);
   draw_input(at, {width - px(kPadding) * 2, text_height});
-  const bool active = ImGui::IsItemActive();
-  list->AddRect(a, b, active ? t.accent : t.ctl, px(6), px(active ? 2 : 1));
+  list->AddRect(a, b, active_ ? t.accent : t.ctl, px(6), px(active_ ? 2 : 1));
   if (text_.empty()) draw_text(list, {at.x + px(2), at.y + px(2)}, Type::chat, t.text3, hint(view));
   draw_row(view, sink, {at.x, at.y + text_height + px(8)}, width - px(kPadding) * 2);
   if (entered_) send(view, sink);
@@ -67,12 +69,39 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
   ImGui::PushStyleColor(ImGuiCol_FrameBg, with_alpha(colours().card, 0));
   // The composer's own border turns into the focus ring; a second one inside it would only be noise.
   ImGui::PushStyleColor(ImGuiCol_NavCursor, with_alpha(colours().accent, 0));
+  const bool escaped = active_ && ImGui::IsKeyPressed(ImGuiKey_Escape, false);
+  const std::string before = escaped ? text_ : "";
   entered_ = ImGui::InputTextMultiline("##message", &text_, size,
                                        ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CtrlEnterForNewLine |
                                            ImGuiInputTextFlags_WordWrap | ImGuiInputTextFlags_NoHorizontalScroll);
+  active_ = ImGui::IsItemActive();
+  ImGuiInputTextState* state = ImGui::GetInputTextState(ImGui::GetItemID());
+  has_selection_ = active_ && state && state->HasSelection();
+  // Esc means "stop" here. To Dear ImGui it means: give up what was typed, and the keyboard with it.
+  if (escaped) {
+    text_ = before;
+    focus_next_ = true;
+  }
+  // Whoever did not click into the text goes on writing where it ends.
+  if (ImGui::IsItemActivated() && state && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
+    state->ReloadUserBufAndMoveToEnd();
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
   ImGui::PopFont();
+}
+
+float Composer::draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room) {
+  const std::string words = sampling_words(view);
+  ButtonSpec settings{"Sampling", Icon::sliders};
+  settings.type = Type::secondary;
+  settings.words = words.c_str();
+  settings.tooltip = "How tokens are drawn";
+  if (button_size(settings).x > room) settings.show_label = false;
+  // The icon, not the invisible edge of its button, lines up with the text above.
+  ImGui::SetCursorScreenPos({pos.x - px(settings.show_label ? 12 : 8), pos.y});
+  if (button(settings)) ImGui::OpenPopup(kSamplingMenu);
+  draw_sampling_menu(view, sink, {pos.x - px(kPadding), pos.y - px(8)});
+  return button_size(settings).x - px(12);
 }
 
 void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width) {
@@ -84,8 +113,10 @@ void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, fl
   stop.tooltip = "Stop and keep the text  Esc";
   const ButtonSpec& shown = view.busy() ? stop : go;
   const ImVec2 size = button_size(shown);
-  const std::string keys = elided(Type::secondary, "Enter sends, Shift+Enter starts a line", width - size.x - px(16));
-  draw_text_middle(ImGui::GetWindowDrawList(), pos.x, pos.y + px(14), Type::secondary, colours().text3, keys);
+  const float keys_x = pos.x + draw_sampling(view, sink, pos, width - size.x - px(8)) + px(12);
+  const char* keys = "Enter sends, Shift+Enter starts a line";
+  if (keys_x + text_size(Type::secondary, keys).x + px(12) <= pos.x + width - size.x)
+    draw_text_middle(ImGui::GetWindowDrawList(), keys_x, pos.y + px(14), Type::secondary, colours().text3, keys);
   ImGui::SetCursorScreenPos({pos.x + width - size.x, pos.y});
   if (!button(shown)) return;
   if (view.busy())

@@ -11,8 +11,8 @@ void draw_help(CommandSink& sink) {
   const Theme& t = colours();
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float pitch = px(26), padding = px(14);
-  const float width = std::min(px(240), viewport->Size.x - px(24));
-  const float height = padding * 2 + px(28) + pitch * (static_cast<float>(shortcuts().size()) + 2);
+  const float width = std::min(px(264), viewport->Size.x - px(24));
+  const float height = padding * 2 + px(28) + pitch * (static_cast<float>(shortcuts().size()) + 4);
   const ImVec2 size = {width, std::min(height, viewport->Size.y - px(28 + 48 + 16))};
   ImGui::SetNextWindowPos(
       {viewport->Pos.x + viewport->Size.x - size.x - px(12), viewport->Pos.y + viewport->Size.y - size.y - px(36)});
@@ -24,7 +24,7 @@ void draw_help(CommandSink& sink) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {padding, padding});
   ImGui::Begin("Help", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                   ImGuiWindowFlags_NoDocking);
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoFocusOnAppearing);
   ImGui::PopStyleVar(3);
   ImGui::PopStyleColor(2);
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -39,6 +39,8 @@ void draw_help(CommandSink& sink) {
   };
   row("Send", "Enter");
   row("New line", "Shift+Enter");
+  row("Scroll", "PgUp, PgDn");
+  row("Copy what is selected", "Ctrl+C");
   for (const Shortcut& shortcut : shortcuts()) row(shortcut.what, shortcut.keys);
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy({inner, y - a.y});

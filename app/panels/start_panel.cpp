@@ -110,7 +110,8 @@ void draw_load_progress(const ViewModel& view, CommandSink& sink, ImVec2 a, floa
   draw_text(list, {x + room - figures_width, a.y + px(44)}, Type::mono, t.text2, figures);
   ButtonSpec cancel{"Cancel", Icon::none, ButtonKind::line};
   const ImVec2 size = button_size(cancel);
-  draw_bar(list, {x, a.y + px(80)}, {room - size.x - px(16), px(8)}, view.loading.fraction(), t.accent, t.raised);
+  if (view.loading.total)  // an empty bar would look like a load that is stuck
+    draw_bar(list, {x, a.y + px(80)}, {room - size.x - px(16), px(8)}, view.loading.fraction(), t.accent, t.raised);
   ImGui::SetCursorScreenPos({x + room - size.x, a.y + px(70)});
   if (button(cancel)) sink.post(CancelLoading{});
   ImGui::SetCursorScreenPos(a);

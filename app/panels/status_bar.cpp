@@ -1,7 +1,10 @@
 #include "app/panels/status_bar.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "app/look/widgets.h"
 #include "app/panels/progress_text.h"
@@ -26,14 +29,21 @@ class Row {
     draw_text_middle(ImGui::GetWindowDrawList(), x_, middle_, type, colour, words);
     x_ += text_size(type, words).x;
   }
-  /// A label and its figures, if both fit.
-  void pair(const std::string& words, const std::string& figures) {
-    const float need = px(kGap) + text_size(Type::secondary, words).x + px(6) + text_size(Type::mono, figures).x;
+  /// Pieces of one statement, if all of them fit.
+  struct Piece {
+    Type type;
+    Colour colour;
+    std::string words;
+  };
+  void statement(const std::vector<Piece>& pieces) {
+    float need = px(kGap) - px(6);
+    for (const Piece& piece : pieces) need += text_size(piece.type, piece.words).x + px(6);
     if (need > room()) return;
-    x_ += px(kGap);
-    text(Type::secondary, colours().text3, words);
-    x_ += px(6);
-    text(Type::mono, colours().text2, figures);
+    x_ += px(kGap) - px(6);
+    for (const Piece& piece : pieces) {
+      x_ += px(6);
+      text(piece.type, piece.colour, piece.words);
+    }
   }
 
  private:
@@ -61,7 +71,7 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
   row.advance(px(6));
   row.text(Type::mono, t.text2, figures);
   const float bar = px(120);
-  if (row.room() > bar + px(kGap) + px(70)) {
+  if (progress.total && row.room() > bar + px(kGap) + px(70)) {
     row.advance(px(10));
     draw_bar(ImGui::GetWindowDrawList(), {row.x(), origin.y + px(11)}, {bar, px(6)}, progress.fraction(), t.accent,
              t.line);
@@ -79,6 +89,14 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
       sink.post(StopWriting{});
   }
   row.advance(button_size(cancel).x);
+}
+
+void context_tooltip(const ModelReady& model, float x, float y, float width) {
+  ImGui::SetCursorScreenPos({x, y});
+  ImGui::Dummy({std::max(px(1), width), px(kHeight)});
+  tooltip(("Positions that the conversation fills. The cache keeps them as " + model.kv_type +
+           "; the model was trained for " + grouped(model.model_context))
+              .c_str());
 }
 
 std::string speed(const ViewModel& view) {
@@ -105,9 +123,14 @@ void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
   row.text(Type::secondary, t.text2, elided(Type::secondary, words, row.room() - px(90)));
   draw_progress(view, sink, row, origin);
   if (view.model) {
-    row.pair("KV " + view.model->kv_type, grouped(view.context_used) + " of " + grouped(view.model->context));
+    const float context_x = row.x();
+    const bool nearly_full = view.context_used > view.model->context / 10 * 9;
+    row.statement(
+        {{Type::secondary, nearly_full ? t.bonus_text : t.text3, nearly_full ? "Context nearly full" : "Context"},
+         {Type::mono, t.text2, grouped(view.context_used) + " of " + grouped(view.model->context)}});
+    if (row.x() > context_x) context_tooltip(*view.model, context_x, origin.y, row.x() - context_x);
     const std::string figures = speed(view);
-    if (!figures.empty()) row.pair("tok/s", figures);
+    if (!figures.empty()) row.statement({{Type::mono, t.text2, figures}, {Type::secondary, t.text3, "tok/s"}});
   }
   ImGui::SetCursorScreenPos({origin.x + width - px(kMargin) - help_width + px(10), origin.y + px(3)});
   if (button(help)) sink.post(ShowHelp{!view.help_shown});

@@ -13,7 +13,6 @@ namespace {
 constexpr float kHeight = 48;
 constexpr float kMargin = 12;
 constexpr float kGap = 8;
-constexpr float kContextWidth = 170;
 
 std::string model_value(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return file_name(view.model_path);
@@ -30,10 +29,10 @@ std::string device_value(const ViewModel& view) {
   return "none";
 }
 
-/// What fits decides what is shown: first the captions go, then the context bar, then the word beside the logo; the
-/// pickers share what is left.
+/// What fits decides what is shown: first the captions go, then the word beside the logo; the pickers share what is
+/// left.
 struct Fit {
-  bool word = true, captions = true, context = true;
+  bool word = true, captions = true;
   float model_width = 0, device_width = 0;
 };
 
@@ -49,14 +48,11 @@ void share(float& a, float& b, float room) {
     a = b = half;
 }
 
-Fit fit(float room, const std::string& model, const std::string& device, bool want_context) {
+Fit fit(float room, const std::string& model, const std::string& device) {
   Fit f;
-  f.context = want_context;
   constexpr float kReadable = 170;  // a picker that shows most names, with its caption more
-  const float word = px(kGap) + text_size(Type::title, "Canopy").x, context = px(kContextWidth) + px(24);
-  auto left_for_pickers = [&] {
-    return room - px(24) - px(18) - px(kGap) * 2 - (f.word ? word : 0) - (f.context ? context : 0);
-  };
+  const float word = px(kGap) + text_size(Type::title, "Canopy").x;
+  auto left_for_pickers = [&] { return room - px(24) - px(18) - px(kGap) * 2 - (f.word ? word : 0); };
   auto measure = [&](float readable) {
     f.model_width = picker_width(f.captions ? "Model" : "", model);
     f.device_width = picker_width(f.captions ? "Device" : "", device);
@@ -67,27 +63,9 @@ Fit fit(float room, const std::string& model, const std::string& device, bool wa
   if (measure(kReadable + 50)) return f;
   f.captions = false;
   if (measure(kReadable)) return f;
-  f.context = false;
-  if (measure(kReadable)) return f;
   f.word = false;
   measure(kReadable);
   return f;
-}
-
-void draw_context(const ViewModel& view) {
-  const Theme& t = colours();
-  const ImVec2 a = ImGui::GetCursorScreenPos();
-  const float width = px(kContextWidth);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const uint32_t used = view.context_used, total = view.model->context;
-  const float fraction = total ? static_cast<float>(used) / static_cast<float>(total) : 0;
-  const std::string figures = grouped(used) + " of " + grouped(total);
-  draw_text(list, {a.x, a.y}, Type::caption, t.text3, "Context");
-  draw_text(list, {a.x + width - text_size(Type::mono_caption, figures).x, a.y - px(0.5f)}, Type::mono_caption, t.text2,
-            figures);
-  draw_bar(list, {a.x, a.y + px(19)}, {width, px(8)}, fraction, fraction > 0.9f ? t.bonus : t.accent, t.raised);
-  ImGui::Dummy({width, px(32)});
-  tooltip("Positions of the context that the conversation fills");
 }
 
 /// A number with one step down and one up, in steps people know from browsers.
@@ -134,8 +112,7 @@ void draw_scale_and_theme(const ViewModel& view, CommandSink& sink) {
 void TopBar::draw(const ViewModel& view, CommandSink& sink) {
   const std::string model = model_value(view), device = device_value(view);
   const float right = px(28) * 3 + px(36) + px(4) * 3 + px(kMargin) * 2;
-  const Fit f =
-      fit(ImGui::GetWindowWidth() - px(kMargin) - right, model, device, view.model && view.model->context > 0);
+  const Fit f = fit(ImGui::GetWindowWidth() - px(kMargin) - right, model, device);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 origin = ImGui::GetWindowPos();
   const float middle = origin.y + px(kHeight) * 0.5f;
@@ -160,10 +137,6 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
   if (view.model) tooltip((view.model->device + ", " + view.model->driver).c_str());
   ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)});
   draw_device_menu(view, sink);
-  if (f.context) {
-    ImGui::SameLine(0, px(24));
-    draw_context(view);
-  }
   draw_scale_and_theme(view, sink);
 }
 

@@ -6,7 +6,7 @@
 
 namespace canopy::app {
 
-/// Model, device and context at the left, scale and theme at the right. 48 px high.
+/// Model and device at the left, scale and theme at the right. 48 px high.
 class TopBar final : public Panel {
  public:
   const char* name() const override { return "Top bar"; }

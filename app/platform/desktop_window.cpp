@@ -5,6 +5,7 @@
 #include <imgui_impl_glfw.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -18,6 +19,16 @@ namespace {
 std::string glfw_reason() {
   const char* text = nullptr;
   return glfwGetError(&text) != GLFW_NO_ERROR && text ? text : "no reason given";
+}
+
+/// A remembered size may be that of a larger screen than this one.
+void fit_to_screen(int& width, int& height) {
+  GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+  if (!monitor) return;
+  int x = 0, y = 0, most_width = 0, most_height = 0;
+  glfwGetMonitorWorkarea(monitor, &x, &y, &most_width, &most_height);
+  if (most_width >= static_cast<int>(kMinSide)) width = std::min(width, most_width);
+  if (most_height >= static_cast<int>(kMinSide)) height = std::min(height, most_height);
 }
 
 }  // namespace
@@ -43,8 +54,9 @@ DesktopWindow::DesktopWindow(const AppOptions& options) : dialog_([] { DesktopWi
                 "installed (Debian: mesa-vulkan-drivers; NVIDIA: nvidia-driver).");
   glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
-  window_ =
-      glfwCreateWindow(static_cast<int>(options.width), static_cast<int>(options.height), "Canopy", nullptr, nullptr);
+  int width = static_cast<int>(options.width), height = static_cast<int>(options.height);
+  if (!options.size_given) fit_to_screen(width, height);
+  window_ = glfwCreateWindow(width, height, "Canopy", nullptr, nullptr);
   if (!window_) throw Error(ErrorKind::unavailable, "The window could not be opened: " + glfw_reason() + ".");
   glfwSetWindowSizeLimits(window_, static_cast<int>(kMinSide), static_cast<int>(kMinSide), GLFW_DONT_CARE,
                           GLFW_DONT_CARE);
@@ -111,6 +123,18 @@ float DesktopWindow::content_scale() const {
   float x = 1, y = 1;
   glfwGetWindowContentScale(window_, &x, &y);
   return std::clamp(x, 0.5f, 4.0f);
+}
+
+uint32_t DesktopWindow::width_at_100() const {
+  int width = 0;
+  glfwGetFramebufferSize(window_, &width, nullptr);
+  return static_cast<uint32_t>(std::lround(static_cast<float>(width) / content_scale()));
+}
+
+uint32_t DesktopWindow::height_at_100() const {
+  int height = 0;
+  glfwGetFramebufferSize(window_, nullptr, &height);
+  return static_cast<uint32_t>(std::lround(static_cast<float>(height) / content_scale()));
 }
 
 double DesktopWindow::seconds() const {

@@ -31,6 +31,9 @@ class DesktopWindow {
   /// Neither minimised nor of no size.
   bool drawable() const;
   float content_scale() const;
+  /// Pixels of the design, whatever the display's density.
+  uint32_t width_at_100() const;
+  uint32_t height_at_100() const;
   bool software_device() const { return device_->is_software(); }
   const std::vector<std::string>& validation_messages() const { return device_->validation_messages(); }
   double seconds() const;

@@ -51,6 +51,17 @@ TEST(Options, ReadsEveryOption) {
   EXPECT_TRUE(p.options->offscreen && p.options->exit_after_reply && p.options->model_given);
 }
 
+TEST(Options, ChatsAreSampledUnlessToldOtherwise) {
+  const Parsed usual = parse({}), greedy = parse({"--temperature", "0", "--seed", "7"});
+  ASSERT_TRUE(usual.options && greedy.options) << usual.err << greedy.err;
+  EXPECT_GT(usual.options->sampling.temperature, 0.0f);
+  EXPECT_FALSE(usual.options->sampling_given || usual.options->theme_given || usual.options->size_given);
+  EXPECT_EQ(greedy.options->sampling.temperature, 0.0f);
+  EXPECT_EQ(greedy.options->sampling.seed, 7u);
+  EXPECT_TRUE(greedy.options->sampling_given);
+  EXPECT_TRUE(parse({"--theme", "dark", "--size", "900x600", "--scale", "2"}).options->theme_given);
+}
+
 TEST(Options, TheDefaultModelIsTheOneInTheCache) {
   setenv("CANOPY_CACHE_DIR", testing::TempDir().c_str(), 1);
   const Parsed p = parse({});
@@ -64,7 +75,8 @@ TEST(Options, TheDefaultModelIsTheOneInTheCache) {
 TEST(Options, RefusesWrongValuesWithAMessage) {
   const std::vector<std::vector<const char*>> wrong = {
       {"--size", "10x10"}, {"--size", "1280"},  {"--size", "1280x"},   {"--size", "99999x800"}, {"--size", "12a0x800"},
-      {"--scale", "9"},    {"--theme", "pink"}, {"--max-tokens", "0"}, {"--unknown"},
+      {"--scale", "9"},    {"--theme", "pink"}, {"--max-tokens", "0"}, {"--temperature", "-1"}, {"--top-p", "0"},
+      {"--min-p", "nan"},  {"--seed", "-4"},    {"--unknown"},
   };
   for (const auto& arguments : wrong) {
     const Parsed p = parse(arguments);

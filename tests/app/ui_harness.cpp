@@ -73,6 +73,11 @@ void UiHarness::frame() {
   last_end_ = end;
 }
 
+void UiHarness::resize(float width, float height) {
+  ImGui::GetIO().DisplaySize = {width, height};
+  app_->set_window_size(static_cast<uint32_t>(width), static_cast<uint32_t>(height));
+}
+
 void UiHarness::reset_gap() {
   last_end_ = longest_gap_ = 0;
 }

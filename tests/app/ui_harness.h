@@ -22,6 +22,7 @@ class UiHarness {
 
   ScriptedEngine& engine() { return engine_; }
   app::App& app() { return *app_; }
+  void resize(float width, float height);
   const app::ViewModel& view() const { return app_->view(); }
   size_t frames() const { return frames_; }
   double longest_gap() const { return longest_gap_; }  // seconds between the ends of two frames
@@ -29,10 +30,10 @@ class UiHarness {
 
   /// Runs actions as a user's; true when every check in it held.
   bool run(std::function<void(ImGuiTestContext*)> actions);
-
- private:
+  /// One frame of the application. Between frames, input can be put straight into ImGuiIO.
   void frame();
 
+ private:
   ScriptedEngine engine_;
   std::unique_ptr<app::ImguiContext> context_;
   std::unique_ptr<app::App> app_;

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <imgui.h>
+
+#include <string>
+
+#include "app/ui_command.h"
+#include "app/view_model.h"
+
+namespace canopy::app {
+
+/// How the next reply is drawn, in a few words: "Temperature 0.5, seed 0", or "Greedy".
+std::string sampling_words(const ViewModel& view);
+
+/// The popup that changes it. Open it with ImGui::OpenPopup(kSamplingMenu); its lower left corner goes to `corner`.
+inline constexpr const char* kSamplingMenu = "Sampling menu";
+void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);
+
+}  // namespace canopy::app

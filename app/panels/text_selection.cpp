@@ -1,0 +1,53 @@
+#include "app/panels/text_selection.h"
+
+#include <algorithm>
+
+#include "app/look/fonts.h"
+
+namespace canopy::app {
+namespace {
+
+bool in_word(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x80 || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+}  // namespace
+
+void TextSelection::item(uint64_t id, const TextBlock& block, ImVec2 a, ImVec2 b, ImVec2 pos, std::string_view text,
+                         Type type, float pitch) {
+  if (b.x <= a.x || b.y <= a.y) return;
+  ImGui::SetCursorScreenPos(a);
+  ImGui::InvisibleButton("text", {b.x - a.x, b.y - a.y});
+  if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  if (ImGui::IsItemActivated()) {
+    press(id, block.byte_at(mouse, pos, text, type, pitch), text, ImGui::GetMouseClickedCount(ImGuiMouseButton_Left));
+  } else if (ImGui::IsItemActive() && dragging_ && id_ == id) {
+    caret_ = block.byte_at(mouse, pos, text, type, pitch);
+  }
+  if (id_ == id && !empty())
+    block.draw_behind(ImGui::GetWindowDrawList(), pos, text, type, begin(), end(), selection_behind(colours()), pitch);
+}
+
+void TextSelection::press(uint64_t id, size_t byte, std::string_view text, int clicks) {
+  const bool extend = ImGui::GetIO().KeyShift && id == id_;
+  id_ = id;
+  caret_ = byte;
+  if (!extend) anchor_ = byte;
+  dragging_ = clicks <= 1;
+  if (dragging_) return;
+  size_t from = std::min(byte, text.size()), to = from;
+  auto belongs = [&](char c) { return clicks == 2 ? in_word(c) : c != '\n'; };
+  while (from > 0 && belongs(text[from - 1])) --from;
+  while (to < text.size() && belongs(text[to])) ++to;
+  anchor_ = from;
+  caret_ = to;
+}
+
+std::string TextSelection::of(std::string_view text) const {
+  const size_t from = std::min(begin(), text.size());
+  return std::string(text.substr(from, std::min(end(), text.size()) - from));
+}
+
+}  // namespace canopy::app

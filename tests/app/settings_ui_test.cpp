@@ -1,0 +1,120 @@
+// What the window remembers, and how it draws tokens, under Dear ImGui's Test Engine.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/app/ui_harness.h"
+
+namespace canopy::test {
+namespace {
+
+namespace fs = std::filesystem;
+using app::AppSettings;
+using app::read_settings;
+using app::ThemeKind;
+
+class SettingsUi : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+  /// As run_window does at a start.
+  AppSettings at_start() const {
+    const app::SettingsRead read = read_settings(file());
+    AppSettings settings;
+    settings.settings_file = file();
+    settings.saved = read.settings;
+    settings.settings_note = read.note;
+    settings.theme = read.settings.theme;
+    settings.user_scale = read.settings.scale;
+    settings.sampling = read.settings.sampling;
+    return settings;
+  }
+  std::string file() const { return (folder_ / "settings.json").string(); }
+
+  fs::path folder_ = fs::path(testing::TempDir()) / ("canopy_settings_ui_" + std::to_string(::getpid()));
+};
+
+TEST_F(SettingsUi, ThemeScaleAndSizeOutliveTheWindow) {
+  {
+    UiHarness ui(at_start());
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      IM_CHECK(ui.view().theme == ThemeKind::dark);
+      ctx->ItemClick("//Top bar/Theme");
+      ctx->Yield(2);
+      IM_CHECK(read_settings(file()).settings.theme == ThemeKind::light);  // at once: a kill must not lose it
+      ctx->ItemClick("//Top bar/Larger");
+      ctx->Yield(2);
+      ui.resize(1000, 700);
+      ctx->Yield(2);
+      ui.app().remember();
+    }));
+  }
+  UiHarness ui(at_start());
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield();
+    IM_CHECK(ui.view().theme == ThemeKind::light);
+    IM_CHECK_EQ(ui.view().user_scale, 1.1f);
+  }));
+  EXPECT_EQ(read_settings(file()).settings.width, 1000u);
+  EXPECT_EQ(read_settings(file()).settings.height, 700u);
+}
+
+TEST_F(SettingsUi, ABrokenFileIsIgnoredWithANoteAndReplaced) {
+  std::ofstream(file()) << "{\"theme\": \"pi";
+  UiHarness ui(at_start());
+  ui.engine().script = answers_with({"Yes."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui.view().cards.size(), 1u);
+    IM_CHECK(ui.view().cards[0].warning);
+    IM_CHECK(ui.view().theme == ThemeKind::dark);
+    ui.app().run(app::OpenModel{"/models/a.gguf"});  // the note stays until it is read
+    ctx->Yield(2);
+    ctx->ItemClick("//Chat/**/Dismiss");
+    ctx->Yield(2);
+    IM_CHECK(ui.view().cards.empty());
+    ctx->ItemClick("//Top bar/Theme");
+    ctx->Yield(2);
+  }));
+  EXPECT_EQ(read_settings(file()).note, "");
+  EXPECT_EQ(read_settings(file()).settings.theme, ThemeKind::light);
+}
+
+TEST_F(SettingsUi, SamplingReachesTheEngineAndEachReplyShowsItsSeed) {
+  UiHarness ui(at_start());
+  ui.engine().script = answers_with({"Yes."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(3);
+    ctx->KeyChars("One");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK_GT(ui.engine().last<Generate>().sampling.temperature, 0.0f);  // a chat is not greedy
+    IM_CHECK_EQ(ui.engine().last<Generate>().sampling.seed, 0u);
+    IM_CHECK(ui.view().messages[1].seed == 0u);
+    ctx->ItemClick("//Chat/**/Run again");
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.engine().last<Generate>().sampling.seed, 1u);  // another answer, not the same once more
+    IM_CHECK(ui.view().messages[1].seed == 1u);
+    ctx->ItemClick("//Chat/Sampling");
+    ctx->ItemInputValue("//$FOCUSED/Temperature/##value", 1.25f);
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui.view().sampling.temperature, 1.25f);
+    IM_CHECK_EQ(read_settings(file()).settings.sampling.temperature, 1.25f);
+    ctx->ItemClick("//$FOCUSED/Greedy");
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(3);
+    ctx->KeyChars("Two");  // the keyboard is back in the composer
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.engine().last<Generate>().sampling.temperature, 0.0f);
+    IM_CHECK(ui.engine().last<Generate>().sampling.is_plain_greedy());
+    IM_CHECK(!ui.view().messages.back().seed.has_value());
+  }));
+}
+
+}  // namespace
+}  // namespace canopy::test
