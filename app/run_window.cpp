@@ -47,21 +47,27 @@ AppOptions with_saved(AppOptions options, const SavedSettings& saved) {
   return options;
 }
 
-/// Draws one frame. What was typed meanwhile is taken first, in frames that are laid out but not drawn: on a slow
-/// device letters would appear one by one, long after they were typed.
-void draw_frame(DesktopWindow& window, App& app, const std::string& shot) {
-  constexpr int kMostCatchUp = 200;  // about a hundred letters; the rest waits for the next frame
+void begin_frame(DesktopWindow& window, App& app) {
   app.set_content_scale(window.content_scale());
   app.set_window_size(window.width_at_100(), window.height_at_100());
   app.prepare_frame();
   window.begin_frame();
   app.draw();
-  for (int i = 0; i < kMostCatchUp && app.input_waits(); ++i) {
+}
+
+/// Takes what was typed, in frames that are laid out but not drawn: on a slow device letters would appear one by one,
+/// long after they were typed. Call between frames.
+void take_input(DesktopWindow& window, App& app) {
+  constexpr int kMostFrames = 200;  // about a hundred letters; the rest waits for the next frame
+  for (int i = 0; i < kMostFrames && app.input_waits(); ++i) {
+    begin_frame(window, app);
     ImGui::EndFrame();
-    app.prepare_frame();
-    window.begin_frame();
-    app.draw();
   }
+}
+
+void draw_frame(DesktopWindow& window, App& app, const std::string& shot) {
+  take_input(window, app);
+  begin_frame(window, app);
   window.end_frame(app.background(), shot);
 }
 
@@ -81,6 +87,9 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
     ~Unhook() { engine.set_wake({}); }
   } unhook{engine};
   engine.set_wake([] { DesktopWindow::wake(); });
+  window.set_before_modifier_release([&] {
+    if (window.drawable()) take_input(window, app);
+  });
   if (window.has_file_dialog()) app.set_browse([&] { window.open_file_dialog(); });
   const bool load = options.model_given || !settings.default_model.empty();
   Autopilot pilot(app, load ? options.model : "", options.prompt);

@@ -45,6 +45,7 @@ float Composer::height(float width) const {
 void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
   const Theme& t = colours();
   const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + height(width)};
+  top_ = a.y;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, b, t.card, px(6));
   const ImVec2 at = {a.x + px(kPadding), a.y + px(kPadding)};
@@ -76,7 +77,6 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
                                            ImGuiInputTextFlags_WordWrap | ImGuiInputTextFlags_NoHorizontalScroll);
   active_ = ImGui::IsItemActive();
   ImGuiInputTextState* state = ImGui::GetInputTextState(ImGui::GetItemID());
-  has_selection_ = active_ && state && state->HasSelection();
   // Esc means "stop" here. To Dear ImGui it means: give up what was typed, and the keyboard with it.
   if (escaped) {
     text_ = before;
@@ -85,6 +85,8 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
   // Whoever did not click into the text goes on writing where it ends.
   if (ImGui::IsItemActivated() && state && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
     state->ReloadUserBufAndMoveToEnd();
+  // Dear ImGui selects all for the one frame until the cursor is at the end.
+  has_selection_ = active_ && state && state->HasSelection() && !state->WantReloadUserBuf;
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
   ImGui::PopFont();
@@ -100,7 +102,7 @@ float Composer::draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 p
   // The icon, not the invisible edge of its button, lines up with the text above.
   ImGui::SetCursorScreenPos({pos.x - px(settings.show_label ? 12 : 8), pos.y});
   if (button(settings)) ImGui::OpenPopup(kSamplingMenu);
-  draw_sampling_menu(view, sink, {pos.x - px(kPadding), pos.y - px(8)});
+  draw_sampling_menu(view, sink, {pos.x - px(kPadding), top_ - px(8)});
   return button_size(settings).x - px(12);
 }
 

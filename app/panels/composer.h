@@ -31,6 +31,7 @@ class Composer {
   void send(const ViewModel& view, CommandSink& sink);
 
   std::string text_;
+  float top_ = 0;  // of the box, on the screen
   bool active_ = false, has_selection_ = false;
   bool entered_ = false;  // Enter was pressed in the input this frame
   bool focus_next_ = true;

@@ -194,7 +194,7 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0);
   ImGui::SetCursorPos({0, 0});
-  ImGui::BeginChild("Start page", ImGui::GetWindowSize(), ImGuiChildFlags_None);
+  ImGui::BeginChild("Start page", ImGui::GetWindowSize(), ImGuiChildFlags_NavFlattened);
   const float room = ImGui::GetContentRegionAvail().x;
   const float width = std::floor(std::min(px(kColumn), room - px(32)));
   const bool side_by_side = !view.default_model.empty() && width >= px(kMinCard) * 2 + px(kCardGap);

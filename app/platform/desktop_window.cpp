@@ -97,7 +97,12 @@ void DesktopWindow::install_callbacks() {
   glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double, double) { self(w)->input_ = true; });
   glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int, int, int) { self(w)->input_ = true; });
   glfwSetScrollCallback(window_, [](GLFWwindow* w, double, double) { self(w)->input_ = true; });
-  glfwSetKeyCallback(window_, [](GLFWwindow* w, int, int, int, int) { self(w)->input_ = true; });
+  // Runs before Dear ImGui's own callback, which chains to it.
+  glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int) {
+    self(w)->input_ = true;
+    const bool modifier = key >= GLFW_KEY_LEFT_SHIFT && key <= GLFW_KEY_RIGHT_SUPER;
+    if (modifier && action == GLFW_RELEASE && self(w)->before_release_) self(w)->before_release_();
+  });
   glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned) { self(w)->input_ = true; });
   glfwSetWindowFocusCallback(window_, [](GLFWwindow* w, int) { self(w)->input_ = true; });
   glfwSetCursorEnterCallback(window_, [](GLFWwindow* w, int) { self(w)->input_ = true; });

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/gfx/ui_device.h"
@@ -45,6 +47,10 @@ class DesktopWindow {
   /// A file dropped on the window or chosen in the dialog since the last call.
   std::optional<std::string> take_path();
 
+  /// Called before the release of Ctrl, Shift, Alt or Super is passed on. Dear ImGui takes as many events into one
+  /// frame as it can; a shortcut typed within one slow frame would be seen with its modifier up already.
+  void set_before_modifier_release(std::function<void()> take_input) { before_release_ = std::move(take_input); }
+
   bool has_file_dialog() const { return has_dialog_; }
   void open_file_dialog() { dialog_.open(); }
 
@@ -72,6 +78,7 @@ class DesktopWindow {
   std::unique_ptr<WindowTarget> target_;
   bool platform_ready_ = false;
   bool input_ = true;
+  std::function<void()> before_release_;
   std::optional<std::string> dropped_;
   bool has_dialog_ = false;
   FileDialog dialog_;

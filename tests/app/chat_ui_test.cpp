@@ -43,6 +43,7 @@ TEST(ChatUi, SelectedTextIsCopiedByteForByte) {
     const ImRect text = last_text(ctx);
     IM_CHECK_GT(text.GetHeight(), 10.0f);
     const float y = text.Min.y + 8;
+    ctx->KeyChars("A draft stays out of it");
     // Twice on a word takes the word, whatever its letters.
     ctx->MouseMoveToPos({text.Min.x + 6, y});
     ctx->MouseDoubleClick();
@@ -58,6 +59,7 @@ TEST(ChatUi, SelectedTextIsCopiedByteForByte) {
     ctx->Yield(2);
     IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "na\u00efve \u4f60\u597d words here");
     // Afterwards typing goes into the composer again, and a selection there takes over.
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
     ctx->KeyChars("abc");
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
