@@ -18,7 +18,6 @@ inline SamplingSettings chat_sampling() {
   settings.temperature = 0.5f;
   settings.top_p = 0.9f;
   settings.min_p = 0.05f;
-  settings.repetition_penalty = 1.1f;
   return settings;
 }
 

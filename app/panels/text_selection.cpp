@@ -23,7 +23,7 @@ void TextSelection::item(uint64_t id, const TextBlock& block, ImVec2 a, ImVec2 b
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (ImGui::IsItemActivated()) {
     press(id, block.byte_at(mouse, pos, text, type, pitch), text, ImGui::GetMouseClickedCount(ImGuiMouseButton_Left));
-  } else if (ImGui::IsItemActive() && dragging_ && id_ == id) {
+  } else if ((ImGui::IsItemActive() || ImGui::IsItemDeactivated()) && dragging_ && id_ == id) {
     caret_ = block.byte_at(mouse, pos, text, type, pitch);
   }
   if (id_ == id && !empty())
