@@ -4,7 +4,10 @@ namespace canopy {
 
 std::string ReplyText::push(uint32_t id) {
   if (tokenizer_.is_special(id)) return {};
-  std::string shown = stops_.push(characters_.push(tokenizer_.token_bytes(id)));
+  std::string_view bytes = tokenizer_.token_bytes(id);
+  if (at_start_ && tokenizer_.drops_leading_space() && bytes.starts_with(' ')) bytes.remove_prefix(1);
+  at_start_ = false;
+  std::string shown = stops_.push(characters_.push(bytes));
   text_ += shown;
   return shown;
 }

@@ -34,6 +34,7 @@ class ReplyText {
   Utf8Stream characters_;
   StopStrings stops_;
   std::string text_;
+  bool at_start_ = true;  // where some vocabularies have a space that belongs to no text
 };
 
 }  // namespace canopy

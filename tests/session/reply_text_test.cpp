@@ -45,6 +45,25 @@ TEST_F(ReplyTextTest, ControlTokensHaveNoText) {
   EXPECT_EQ(reply.finish(), "");
 }
 
+// Vocabularies like Llama 2's spell a word with the space before it, and the first word of a reply has none.
+TEST(ReplyTextStart, TheSpaceOfTheVocabularyIsNotShownAtTheStart) {
+  const std::vector<std::string> tokens = {"<unk>", "<s>", "</s>",
+                                           "\xE2\x96\x81"
+                                           "a",
+                                           "b"};
+  VocabularyData data;
+  data.model = "llama";
+  data.types = {2, 3, 3, 1, 1};
+  data.scores = {0, 0, 0, -1, -2};
+  data.tokens.assign(tokens.begin(), tokens.end());
+  const auto tokenizer = Tokenizer::from_vocabulary(data);
+  ReplyText reply(*tokenizer, {});
+  std::string shown = reply.push(3);
+  shown += reply.push(4);
+  shown += reply.push(3);
+  EXPECT_EQ(shown + reply.finish(), "ab a");
+}
+
 TEST(TextModel, AFolderWithoutTokenizerIsRefused) {
   const ModelFile file = ModelFile::open(golden_folder() / "tiny-llama3");
   expect_error("tokenizer.json", [&] { make_text_model(file); });
