@@ -55,35 +55,22 @@ void decode_q3_k(const BlockOf<T::q3_k>& block, ElementsOf<T::q3_k> out) {
   }
 }
 
-// 0: d. 2: dmin. 4: eight s and m in 12 bytes (packed_scales.h). 16: q in 128 bytes; byte 32 p + j holds element
-// 64 p + j in its low and 64 p + 32 + j in its high four bits.   x = (d s) q - dmin m, sub-blocks of 32
-void decode_q4_k(const BlockOf<T::q4_k>& block, ElementsOf<T::q4_k> out) {
+// 0: d. 2: dmin. 4: eight s and m in 12 bytes (packed_scales.h). Then, in Q5_K, 32 bytes of fifth bits: bit k of byte j
+// is bit 4 of element 32 k + j. Then the low four bits in 128 bytes; byte 32 p + j holds element 64 p + j in its low
+// and 64 p + 32 + j in its high half.   x = (d s) q - dmin m, sub-blocks of 32
+template <TensorType type>
+void decode_with_minimums(const BlockOf<type>& block, ElementsOf<type> out) {
+  constexpr bool has_fifth_bits = type == T::q5_k;
   const float d = f16_at(block, 0);
   const float dmin = f16_at(block, 2);
-  const ScalesAndMinimums packed = unpack_scales(std::span(block).subspan<4, 12>());
+  const ScalesAndMinimums packed = unpack_scales(std::span(block).template subspan<4, 12>());
   for (size_t sub = 0; sub < 8; ++sub) {
     const float scale = d * static_cast<float>(packed.scales[sub]);
     const float minimum = dmin * static_cast<float>(packed.minimums[sub]);
-    const size_t quants = 16 + sub / 2 * 32;
-    const size_t shift = sub % 2 * 4;
+    const size_t quants = (has_fifth_bits ? 48 : 16) + sub / 2 * 32;
     for (size_t j = 0; j < 32; ++j) {
-      out[32 * sub + j] = scale * static_cast<float>(bits_at(block[quants + j], shift, 4)) - minimum;
-    }
-  }
-}
-
-// As Q4_K, with 32 bytes at 16 for the fifth bits: bit k of byte j is bit 4 of element 32 k + j. 48: the low four bits.
-void decode_q5_k(const BlockOf<T::q5_k>& block, ElementsOf<T::q5_k> out) {
-  const float d = f16_at(block, 0);
-  const float dmin = f16_at(block, 2);
-  const ScalesAndMinimums packed = unpack_scales(std::span(block).subspan<4, 12>());
-  for (size_t sub = 0; sub < 8; ++sub) {
-    const float scale = d * static_cast<float>(packed.scales[sub]);
-    const float minimum = dmin * static_cast<float>(packed.minimums[sub]);
-    const size_t quants = 48 + sub / 2 * 32;
-    const size_t shift = sub % 2 * 4;
-    for (size_t j = 0; j < 32; ++j) {
-      const int q = bits_at(block[quants + j], shift, 4) | bits_at(block[16 + j], sub, 1) << 4;
+      int q = bits_at(block[quants + j], sub % 2 * 4, 4);
+      if constexpr (has_fifth_bits) q |= bits_at(block[16 + j], sub, 1) << 4;
       out[32 * sub + j] = scale * static_cast<float>(q) - minimum;
     }
   }
@@ -110,8 +97,11 @@ void decode_q6_k(const BlockOf<T::q6_k>& block, ElementsOf<T::q6_k> out) {
 }
 
 constexpr std::array decoders = {
-    blockwise<T::q2_k, decode_q2_k>(), blockwise<T::q3_k, decode_q3_k>(), blockwise<T::q4_k, decode_q4_k>(),
-    blockwise<T::q5_k, decode_q5_k>(), blockwise<T::q6_k, decode_q6_k>(),
+    blockwise<T::q2_k, decode_q2_k>(),
+    blockwise<T::q3_k, decode_q3_k>(),
+    blockwise<T::q4_k, decode_with_minimums<T::q4_k>>(),
+    blockwise<T::q5_k, decode_with_minimums<T::q5_k>>(),
+    blockwise<T::q6_k, decode_q6_k>(),
 };
 
 }  // namespace
