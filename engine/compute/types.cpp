@@ -1,27 +1,40 @@
 #include "engine/compute/types.h"
 
+#include "engine/base/error.h"
+
 namespace canopy {
 
-const char* to_string(WeightType type) {
+TensorType stored_as(WeightType type) {
   switch (type) {
-    case WeightType::f32: return "F32";
-    case WeightType::f16: return "F16";
-    case WeightType::bf16: return "BF16";
-    case WeightType::q8_0: return "Q8_0";
-    case WeightType::q4_1: return "Q4_1";
-    case WeightType::q4_0: return "Q4_0";
-    case WeightType::q5_0: return "Q5_0";
-    case WeightType::q5_1: return "Q5_1";
-    case WeightType::q2_k: return "Q2_K";
-    case WeightType::q3_k: return "Q3_K";
-    case WeightType::q4_k: return "Q4_K";
-    case WeightType::q5_k: return "Q5_K";
-    case WeightType::q6_k: return "Q6_K";
-    case WeightType::iq4_nl: return "IQ4_NL";
-    case WeightType::iq4_xs: return "IQ4_XS";
-    case WeightType::mxfp4: return "MXFP4";
+    case WeightType::f32: return TensorType::f32;
+    case WeightType::f16: return TensorType::f16;
+    case WeightType::bf16: return TensorType::bf16;
+    case WeightType::q8_0: return TensorType::q8_0;
+    case WeightType::q4_1: return TensorType::q4_1;
+    case WeightType::q4_0: return TensorType::q4_0;
+    case WeightType::q5_0: return TensorType::q5_0;
+    case WeightType::q5_1: return TensorType::q5_1;
+    case WeightType::q2_k: return TensorType::q2_k;
+    case WeightType::q3_k: return TensorType::q3_k;
+    case WeightType::q4_k: return TensorType::q4_k;
+    case WeightType::q5_k: return TensorType::q5_k;
+    case WeightType::q6_k: return TensorType::q6_k;
+    case WeightType::iq4_nl: return TensorType::iq4_nl;
+    case WeightType::iq4_xs: return TensorType::iq4_xs;
+    case WeightType::mxfp4: return TensorType::mxfp4;
   }
-  return "?";
+  throw bad_input("A weight has no known type.");
+}
+
+std::optional<WeightType> weight_type_of(TensorType type) {
+  for (uint32_t i = 0; i < kWeightTypes; ++i) {
+    if (stored_as(static_cast<WeightType>(i)) == type) return static_cast<WeightType>(i);
+  }
+  return std::nullopt;
+}
+
+std::string to_string(WeightType type) {
+  return std::string(to_string(stored_as(type)));
 }
 
 const char* to_string(CacheType type) {
@@ -29,25 +42,8 @@ const char* to_string(CacheType type) {
 }
 
 BlockSize block_size(WeightType type) {
-  switch (type) {
-    case WeightType::f32: return {1, 4};
-    case WeightType::f16: return {1, 2};
-    case WeightType::bf16: return {1, 2};
-    case WeightType::q8_0: return {32, 34};
-    case WeightType::q4_1: return {32, 20};
-    case WeightType::q4_0: return {32, 18};
-    case WeightType::q5_0: return {32, 22};
-    case WeightType::q5_1: return {32, 24};
-    case WeightType::q2_k: return {256, 84};
-    case WeightType::q3_k: return {256, 110};
-    case WeightType::q4_k: return {256, 144};
-    case WeightType::q5_k: return {256, 176};
-    case WeightType::q6_k: return {256, 210};
-    case WeightType::iq4_nl: return {32, 18};
-    case WeightType::iq4_xs: return {256, 136};
-    case WeightType::mxfp4: return {32, 17};
-  }
-  return {};
+  const TensorTypeInfo& info = tensor_type_info(stored_as(type));
+  return {info.block_elements, info.block_bytes};
 }
 
 }  // namespace canopy

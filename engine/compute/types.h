@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "engine/format/tensor_type.h"
 
 namespace canopy {
 
@@ -21,7 +24,11 @@ inline constexpr uint32_t kWeightTypes = 16;
 /// Element type of the K/V cache.
 enum class CacheType : uint32_t { f32, f16 };
 
-const char* to_string(WeightType type);
+/// What a file calls it, and what it calls what; nothing for types that no device keeps.
+TensorType stored_as(WeightType type);
+std::optional<WeightType> weight_type_of(TensorType type);
+
+std::string to_string(WeightType type);
 const char* to_string(CacheType type);
 
 /// Elements that share one scale, and the bytes they take in a file: {32, 20} for q4_1, {1, 2} for f16.

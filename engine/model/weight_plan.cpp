@@ -1,7 +1,6 @@
 #include "engine/model/weight_plan.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
@@ -10,29 +9,6 @@
 
 namespace canopy {
 namespace {
-
-/// The device's type for a file's type, where it has one.
-std::optional<WeightType> device_type(TensorType type) {
-  switch (type) {
-    case TensorType::f32: return WeightType::f32;
-    case TensorType::f16: return WeightType::f16;
-    case TensorType::bf16: return WeightType::bf16;
-    case TensorType::q8_0: return WeightType::q8_0;
-    case TensorType::q4_1: return WeightType::q4_1;
-    case TensorType::q4_0: return WeightType::q4_0;
-    case TensorType::q5_0: return WeightType::q5_0;
-    case TensorType::q5_1: return WeightType::q5_1;
-    case TensorType::q2_k: return WeightType::q2_k;
-    case TensorType::q3_k: return WeightType::q3_k;
-    case TensorType::q4_k: return WeightType::q4_k;
-    case TensorType::q5_k: return WeightType::q5_k;
-    case TensorType::q6_k: return WeightType::q6_k;
-    case TensorType::iq4_nl: return WeightType::iq4_nl;
-    case TensorType::iq4_xs: return WeightType::iq4_xs;
-    case TensorType::mxfp4: return WeightType::mxfp4;
-    default: return std::nullopt;
-  }
-}
 
 bool same_type(std::span<const TensorView* const> parts) {
   return std::all_of(parts.begin(), parts.end(), [&](const TensorView* part) { return part->type == parts[0]->type; });
@@ -47,7 +23,7 @@ MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, W
   }
   MatrixPlan plan{std::move(name), std::move(parts), WeightType::f32, layout};
   // f32 holds every decoded value exactly, whatever the file's type; nothing smaller does.
-  if (same_type(plan.parts)) plan.type = device_type(plan.parts[0]->type).value_or(WeightType::f32);
+  if (same_type(plan.parts)) plan.type = weight_type_of(plan.parts[0]->type).value_or(WeightType::f32);
   return plan;
 }
 
@@ -134,7 +110,7 @@ class Planner {
 }  // namespace
 
 bool MatrixPlan::converts(const TensorView& part) const {
-  return device_type(part.type) != type;
+  return weight_type_of(part.type) != type;
 }
 
 uint64_t MatrixPlan::file_bytes() const {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine/base/half.h"
+#include "engine/format/packed_scales.h"
 
 namespace canopy::vk {
 
@@ -76,24 +77,14 @@ void read_q3_k(const std::byte* from, BlockCodes& out) {
   out.factor = half_at(from + 108);
 }
 
-// Twelve bytes hold eight pairs of 6 bits: pairs 0 ... 3 in the low bits of bytes 0 ... 3 (scale) and 4 ... 7
-// (minimum); of pairs 4 ... 7 the lower four bits in bytes 8 ... 11 (scale low, minimum high), the upper two above
-// pairs 0 ... 3.
 void read_scale_pairs(const std::byte* from, BlockCodes& out) {
-  for (uint32_t b = 0; b < 8; ++b) {
-    uint32_t scale, minimum;
-    if (b < 4) {
-      scale = byte_at(from, b) & 63;
-      minimum = byte_at(from, b + 4) & 63;
-    } else {
-      scale = (byte_at(from, b + 4) & 15) | byte_at(from, b - 4) >> 6 << 4;
-      minimum = byte_at(from, b + 4) >> 4 | byte_at(from, b) >> 6 << 4;
-    }
-    out.scales[b] = scale | minimum << 8;
-  }
+  std::array<uint8_t, 12> bytes;
+  std::memcpy(bytes.data(), from, bytes.size());
+  const ScalesAndMinimums pairs = unpack_scales(bytes);
+  for (uint32_t b = 0; b < 8; ++b) out.scales[b] = pairs.scales[b] | uint32_t{pairs.minimums[b]} << 8;
 }
 
-// Two f16, 12 bytes of scale pairs, 128 bytes of nibbles.
+// Two f16, 12 bytes of scale pairs (engine/format/packed_scales.h), 128 bytes of nibbles.
 void read_q4_k(const std::byte* from, BlockCodes& out) {
   out.factor = word_at(from);
   read_scale_pairs(from + 4, out);

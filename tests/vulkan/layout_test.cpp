@@ -53,9 +53,7 @@ float filed(const WeightPart& part, uint32_t row, uint32_t k) {
   const BlockSize block = block_size(part.type);
   const uint64_t row_bytes = uint64_t{part.cols} / block.elements * block.bytes;
   std::vector<float> values(part.cols);
-  static const TensorType types[] = {TensorType::f32,  TensorType::f16,  TensorType::bf16,
-                                     TensorType::q8_0, TensorType::q4_1, TensorType::q4_0};
-  dequantize(types[static_cast<uint32_t>(part.type)], part.data.subspan(row * row_bytes, row_bytes), values);
+  dequantize(stored_as(part.type), part.data.subspan(row * row_bytes, row_bytes), values);
   return values[k];
 }
 
