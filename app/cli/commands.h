@@ -21,5 +21,6 @@ void add_devices(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_logits(CLI::App& app, Action& action);  // hidden: for tools/bench_llamacpp
 
 }  // namespace canopy::cli

@@ -141,6 +141,13 @@ class FetchDependencies(unittest.TestCase):
         self.assertEqual(self.names("extracted", "toy-1.0-x", "keep", "deep"), ["b.cpp"])
         self.assertFalse(os.path.exists(self.path("extracted", "evil")))
 
+    def test_what_is_on_demand_is_fetched_only_by_name(self):
+        self.pins["toy"]["on_demand"] = True
+        self.assertEqual(self.fetch().returncode, 0)
+        self.assertEqual(self.names("extracted"), [])
+        self.assertEqual(self.fetch("--only", "toy").returncode, 0)
+        self.assertEqual(self.names("extracted"), ["toy-1.0-x"])
+
     def test_never_downloads_twice(self):
         self.assertEqual(self.fetch().returncode, 0)
         asked = len(self.index.requests)

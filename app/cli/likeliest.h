@@ -1,0 +1,27 @@
+#pragma once
+// The likeliest tokens of a row of logits as JSON. Header-only and without the engine, because the measuring program of
+// tools/llamacpp, which links another engine, prints the same.
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace canopy::cli {
+
+/// The k largest (all, where there are fewer), largest first, ties by the lowest id: [[id, logit], ...].
+inline nlohmann::ordered_json likeliest(std::span<const float> logits, uint32_t k) {
+  std::vector<uint32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0u);
+  const auto end = ids.begin() + std::min<std::ptrdiff_t>(k, std::ssize(ids));
+  std::partial_sort(ids.begin(), end, ids.end(),
+                    [&](uint32_t a, uint32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  nlohmann::ordered_json top = nlohmann::ordered_json::array();
+  for (auto id = ids.begin(); id != end; ++id) top.push_back({*id, logits[*id]});
+  return top;
+}
+
+}  // namespace canopy::cli

@@ -1,0 +1,112 @@
+// canopy-cli logits: the likeliest tokens after every position of a text, for comparing with other programs. Not in the
+// main help: tools/bench_llamacpp is what it is for.
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
+
+#include "app/cli/commands.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/likeliest.h"
+#include "app/cli/model_options.h"
+#include "app/cli/terminal.h"
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+
+namespace canopy::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kMaxTextBytes = size_t{16} << 20;
+
+struct LogitsOptions {
+  ModelChoice model;
+  std::string text_file;
+  uint32_t positions = 2000;
+  uint32_t window = 500;  // positions that share a context
+  uint32_t top = 20;
+};
+
+/// Runs one window from an empty cache and appends each position's likeliest tokens to `tops`.
+void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uint32_t k, ordered_json& tops) {
+  const uint32_t vocab = model.config().vocab;
+  const uint32_t length = static_cast<uint32_t>(ids.size());
+  for (uint32_t first = 0; first < length;) {
+    const uint32_t end = std::min(length, first + chunk);
+    RowBatch batch;
+    for (; first < end; ++first) batch.add_text(ids[first], first);
+    std::vector<uint32_t> rows(batch.width());
+    std::iota(rows.begin(), rows.end(), 0u);
+    const PassResult result = model.run(batch, PassOutputs::logits_of(rows), [] { return !interrupted(); });
+    if (!result.completed) throw cancelled("The pass was cancelled.");
+    for (const uint32_t row : rows) {
+      tops.push_back(likeliest(std::span(result.logits).subspan(size_t{row} * vocab, vocab), k));
+    }
+  }
+}
+
+std::vector<uint32_t> first_ids(const LogitsOptions& options, const LoadedModel& model, const std::string& text) {
+  std::vector<uint32_t> ids = model.text.encode_raw(text);
+  if (ids.size() < options.positions) {
+    throw bad_input(options.text_file + " has " + std::to_string(ids.size()) + " tokens; " +
+                    std::to_string(options.positions) + " positions were asked for. Choose a longer text.");
+  }
+  ids.resize(options.positions);
+  return ids;
+}
+
+int run(const LogitsOptions& options) {
+  catch_interrupts();
+  const std::string text = read_small_file(options.text_file, kMaxTextBytes);
+  const OpenedModel opened = open_model(options.model);
+  Model& model = *opened.model->model;
+  const std::vector<uint32_t> ids = first_ids(options, *opened.model, text);
+  const ModelLimits& limits = model.limits();
+  if (options.window > limits.context) {
+    throw bad_input("A window of " + std::to_string(options.window) +
+                    " positions was asked for; the model's context is " + std::to_string(limits.context) + ".");
+  }
+  ordered_json tops = ordered_json::array();
+  const uint32_t chunk = std::min(limits.head_rows, opened.model->session->prefill_chunk());
+  for (size_t first = 0; first < ids.size(); first += options.window) {
+    const size_t count = std::min<size_t>(options.window, ids.size() - first);
+    run_window(model, std::span(ids).subspan(first, count), chunk, options.top, tops);
+  }
+  const DeviceInfo& device = model.device().info();
+  const ordered_json json = {{"device", device.name},
+                             {"driver", device.driver},
+                             {"model", opened.model->file_name},
+                             {"kv", options.model.kv},
+                             {"window", options.window},
+                             {"ids", ids},
+                             {"top", tops}};
+  std::cout << json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_logits(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("logits", "Print the likeliest tokens after every position of a text as JSON");
+  command->group("");  // hidden
+  const auto options = std::make_shared<LogitsOptions>();
+  options->model.self_test = false;
+  add_model_options(*command, options->model);
+  command->add_option("-f,--text-file", options->text_file, "The text, taken as it is")->required();
+  command->add_option("--positions", options->positions, "Tokens of the text that are looked at")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--window", options->window, "Positions that share a context; the next one starts anew")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--top", options->top, "Tokens printed for each position")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace canopy::cli

@@ -1,0 +1,61 @@
+// llamacpp_probe: times llama.cpp, or prints its likeliest tokens, for tools/bench_llamacpp.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "probe.h"
+
+namespace {
+
+using canopy::peer::Backend;
+
+void add_peer_options(CLI::App& command, canopy::peer::PeerOptions& options) {
+  command.add_option("--model", options.model, "GGUF file")->required();
+  static const std::map<std::string, Backend> backends = {{"cpu", Backend::cpu}, {"vulkan", Backend::vulkan}};
+  command.add_option("--backend", options.backend, "cpu or vulkan")
+      ->required()
+      ->transform(CLI::CheckedTransformer(backends));
+  command.add_option("--threads", options.threads, "Threads of the CPU backend (default: one per hardware thread)");
+}
+
+void bench(canopy::peer::BenchOptions& options) {
+  const uint32_t widest = *std::ranges::max_element(options.widths);
+  options.peer.context = std::max(options.prefill_tokens, options.at + std::max(widest, options.decode_tokens));
+  run_bench(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures llama.cpp.", "llamacpp_probe");
+  app.require_subcommand(1);
+
+  canopy::peer::BenchOptions bench_options;
+  CLI::App* bench_command = app.add_subcommand("bench", "Time prefill, passes and decoding once per line of input");
+  add_peer_options(*bench_command, bench_options.peer);
+  bench_command->add_option("--widths", bench_options.widths)->delimiter(',')->check(CLI::PositiveNumber);
+  bench_command->add_option("--at", bench_options.at)->check(CLI::PositiveNumber);
+  bench_command->add_option("--decode-tokens", bench_options.decode_tokens)->check(CLI::PositiveNumber);
+  bench_command->add_option("--prefill-tokens", bench_options.prefill_tokens)->check(CLI::PositiveNumber);
+
+  canopy::peer::LogitsOptions logits_options;
+  CLI::App* logits_command = app.add_subcommand("logits", "Print the likeliest tokens after every position");
+  add_peer_options(*logits_command, logits_options.peer);
+  logits_command->add_option("--ids", logits_options.ids_file)->required();
+  logits_command->add_option("--top", logits_options.top)->check(CLI::PositiveNumber);
+
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (bench_command->parsed()) {
+      bench(bench_options);
+    } else {
+      run_logits(logits_options);
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "llamacpp_probe: " << error.what() << "\n";
+    return 1;
+  }
+}

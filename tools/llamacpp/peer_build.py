@@ -1,0 +1,134 @@
+"""llama.cpp from its pinned source archive: unpacked, patched and built once, and kept in the cache.
+
+  <cache>/llamacpp/<id>/source     the archive's llama.cpp with source_patch applied
+  <cache>/llamacpp/<id>/build      its libraries, CPU and Vulkan backends
+  <cache>/llamacpp/<id>/probe      our own measuring program, built against them (tools/llamacpp/CMakeLists.txt)
+
+The id names archive, patch and options, so that a changed recipe is never mixed with an older build.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+import source_patch
+from dependency_cache import Cache, FetchError, say
+
+NAME = "llama-cpp-python"
+INNER = os.path.join("vendor", "llama.cpp")
+LIBRARIES = ("llama", "ggml", "ggml-base", "ggml-cpu", "ggml-vulkan")
+OPTIONS = {
+    "CMAKE_BUILD_TYPE": "Release",
+    "BUILD_SHARED_LIBS": "ON",
+    "GGML_VULKAN": "ON",
+    "GGML_NATIVE": "ON",  # this machine's instructions, as somebody who builds it for himself would have
+    "LLAMA_BUILD_COMMON": "OFF",
+    "LLAMA_BUILD_TESTS": "OFF",
+    "LLAMA_BUILD_TOOLS": "OFF",
+    "LLAMA_BUILD_EXAMPLES": "OFF",
+    "LLAMA_BUILD_SERVER": "OFF",
+    "LLAMA_BUILD_APP": "OFF",
+}
+PARTIAL = ".partial-"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class BuildError(Exception):
+    """A message for the user; what the failing command printed is in the named log."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """What a build of llama.cpp offers."""
+
+    version: str  # of the archive
+    probe: str  # path of the measuring program
+
+
+def recipe_id(pin):
+    recipe = json.dumps([pin["sha256"], [repr(edit) for edit in source_patch.EDITS], OPTIONS], sort_keys=True)
+    return f"{pin['version']}-{hashlib.sha256(recipe.encode()).hexdigest()[:8]}"
+
+
+def provide(pin, offline):
+    """Builds what is missing; with everything there it costs one call of ninja. Raises FetchError or BuildError."""
+    cache = Cache(offline=offline)
+    cache.provide(NAME, pin)
+    folder = os.path.join(cache.root, "llamacpp", recipe_id(pin))
+    with _locked(folder):
+        _prepare_source(os.path.join(cache.root, "extracted", pin["folder"], INNER), os.path.join(folder, "source"))
+        _build_libraries(folder)
+        _build_probe(folder)
+    return Peer(pin["version"], os.path.join(folder, "probe", "llamacpp_probe"))
+
+
+@contextlib.contextmanager
+def _locked(folder):
+    try:
+        os.makedirs(folder, exist_ok=True)
+        lock = open(os.path.join(folder, ".lock"), "w", encoding="ascii")
+    except OSError as error:
+        raise FetchError(f"the cache folder {folder} cannot be written ({error.strerror}); set CANOPY_CACHE_DIR.") from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for entry in os.listdir(folder):
+            if entry.startswith(PARTIAL):  # of a killed run
+                shutil.rmtree(os.path.join(folder, entry), ignore_errors=True)
+        yield
+
+
+def _prepare_source(published, target):
+    """A patched copy; it appears under its name only when it is whole."""
+    if os.path.isdir(target):
+        return
+    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=os.path.dirname(target)) as folder:
+        copy = os.path.join(folder, "source")
+        shutil.copytree(published, copy)
+        path = os.path.join(copy, source_patch.FILE)
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = source_patch.patched(file.read())
+        except (OSError, source_patch.PatchError) as error:
+            raise BuildError(f"llama.cpp's source cannot be patched: {error} tools/llamacpp/source_patch.py must be adapted "
+                             "to the pinned archive.") from None
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(copy, target)
+
+
+def _build_libraries(folder):
+    """Leaves a marker: asked again, ninja would compile every shader anew (its generator is always out of date)."""
+    marker = os.path.join(folder, "build", ".complete")
+    if os.path.exists(marker):
+        return
+    build = os.path.join(folder, "build")
+    say("Building llama.cpp's CPU and Vulkan backends (once; about 10 minutes on two cores)")
+    options = [f"-D{name}={value}" for name, value in OPTIONS.items()]
+    log = os.path.join(folder, "build.log")
+    _logged(log, ["cmake", "-G", "Ninja", "-S", os.path.join(folder, "source"), "-B", build, *options])
+    _logged(log, ["ninja", "-C", build, "-j", str(os.cpu_count() or 1), *LIBRARIES], append=True)
+    with open(marker, "w", encoding="ascii"):
+        pass
+
+
+def _build_probe(folder):
+    build = os.path.join(folder, "probe")
+    log = os.path.join(folder, "probe.log")
+    _logged(log, ["cmake", "-G", "Ninja", "-S", HERE, "-B", build, "-DCMAKE_BUILD_TYPE=Release",
+                  f"-DLLAMACPP_SOURCE={os.path.join(folder, 'source')}", f"-DLLAMACPP_BUILD={os.path.join(folder, 'build')}"])
+    _logged(log, ["ninja", "-C", build], append=True)
+
+
+def _logged(log, command, append=False):
+    with open(log, "a" if append else "w", encoding="utf-8") as file:
+        result = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False)
+    if result.returncode != 0:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            tail = "".join(file.readlines()[-20:])
+        raise BuildError(f"{command[0]} ended with status {result.returncode}; the end of {log}:\n{tail}")

@@ -1,0 +1,35 @@
+#pragma once
+// What llamacpp_probe can be asked; each prints JSON on standard output.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "peer_context.h"
+
+namespace canopy::peer {
+
+struct BenchOptions {
+  PeerOptions peer;
+  std::vector<uint32_t> widths = {1, 2, 4, 8, 16};
+  uint32_t at = 128;  // committed positions before a pass and before decoding
+  uint32_t decode_tokens = 8;
+  uint32_t prefill_tokens = 128;
+};
+
+/// Warms up and prints a line {backend, device, threads}; then, for each line read from standard input, measures once
+/// and prints {prefill_ms, pass_ms: {width: ms}, decode_ms: [ms of each token]}. So a caller can alternate this with
+/// something else without paying for a start each time.
+void run_bench(const BenchOptions& options);
+
+struct LogitsOptions {
+  PeerOptions peer;
+  std::string ids_file;  // what `canopy-cli logits` printed: its "ids" and "window" are used
+  uint32_t top = 20;
+  uint32_t chunk = 128;  // rows of one call
+};
+
+/// Prints {backend, device, threads, top: [[[id, logit], ...] of each position]}.
+void run_logits(const LogitsOptions& options);
+
+}  // namespace canopy::peer

@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "probe.h"
+
+namespace canopy::peer {
+namespace {
+
+using nlohmann::ordered_json;
+
+class Bench {
+ public:
+  explicit Bench(const BenchOptions& options) : options_(options), peer_(options.peer) {}
+
+  ordered_json header() const {
+    return {{"backend", options_.peer.backend == Backend::cpu ? "cpu" : "vulkan"},
+            {"device", peer_.device()},
+            {"threads", peer_.threads()}};
+  }
+
+  ordered_json round(uint32_t decode_tokens) {
+    ordered_json result;
+    result["prefill_ms"] = fill(options_.prefill_tokens);
+    if (options_.at != options_.prefill_tokens) fill(options_.at);
+    ordered_json& passes = result["pass_ms"] = ordered_json::object();
+    for (const uint32_t width : options_.widths) passes[std::to_string(width)] = pass(width);
+    result["decode_ms"] = decode(decode_tokens);
+    return result;
+  }
+
+ private:
+  /// Any token but a special one does: the time of a pass does not depend on which.
+  int32_t token(uint32_t position) const {
+    return static_cast<int32_t>((uint64_t{position} * 7919 + 13) % peer_.vocab());
+  }
+
+  /// Rows at positions first ... first + count - 1 in one call. Milliseconds.
+  double append(uint32_t first, uint32_t count, Outputs outputs) {
+    std::vector<int32_t> ids;
+    for (uint32_t i = 0; i < count; ++i) ids.push_back(token(first + i));
+    return timed(ids, first, outputs);
+  }
+
+  double timed(const std::vector<int32_t>& ids, uint32_t first, Outputs outputs) {
+    const auto start = std::chrono::steady_clock::now();
+    peer_.append(ids, first, outputs);
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  /// A prompt from an empty cache, the last row's logits at the end. Milliseconds.
+  double fill(uint32_t count) {
+    peer_.truncate(0);
+    return append(0, count, Outputs::last);
+  }
+
+  /// Rows after `at` positions, the logits of all of them. Milliseconds.
+  double pass(uint32_t width) {
+    const double ms = append(options_.at, width, Outputs::all);
+    peer_.truncate(options_.at);
+    return ms;
+  }
+
+  /// Greedy decoding after `at` positions: milliseconds of each token. The argmax is not counted.
+  std::vector<double> decode(uint32_t count) {
+    std::vector<double> times;
+    int32_t next = token(options_.at);
+    for (uint32_t i = 0; i < count; ++i) {
+      times.push_back(timed({next}, options_.at + i, Outputs::last));
+      next = peer_.best(0);
+    }
+    peer_.truncate(options_.at);
+    return times;
+  }
+
+  const BenchOptions& options_;
+  PeerContext peer_;
+};
+
+}  // namespace
+
+void run_bench(const BenchOptions& options) {
+  Bench bench(options);
+  bench.round(1);  // every shape of pass once: llama.cpp compiles shaders when they are first needed
+  std::cout << bench.header().dump() << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::cout << bench.round(options.decode_tokens).dump() << std::endl;
+  }
+}
+
+}  // namespace canopy::peer
