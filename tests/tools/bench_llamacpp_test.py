@@ -142,6 +142,11 @@ class PreparedSource(unittest.TestCase):
         with mock.patch.dict(peer_build.OPTIONS, GGML_NATIVE="OFF"):
             self.assertNotEqual(peer_build.recipe_id(pin), first)
 
+    def test_what_the_shader_compiler_lacks_is_read_from_the_log(self):
+        with open(os.path.join(self.folder, "build.log"), "w", encoding="utf-8") as file:
+            file.write("-- GL_KHR_a not supported by glslc\n-- GL_EXT_b supported by glslc\n[1/2] Building\n")
+        self.assertEqual(peer_build._missing_extensions(self.folder), ["GL_KHR_a"])
+
     def test_a_failing_command_is_told_with_its_last_words(self):
         log = os.path.join(self.folder, "log")
         with self.assertRaisesRegex(peer_build.BuildError, "(?s)status 3.*the reason"):
@@ -219,7 +224,7 @@ class WholeScript(unittest.TestCase):
         self.model = self.write("m.gguf", "")
 
     def use_probe(self, text):
-        self.programs = (self.programs[0], peer_build.Peer("0.0", self.write("probe", text)))
+        self.programs = (self.programs[0], peer_build.Peer("0.0", self.write("probe", text), ["GL_NEW_thing"]))
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -262,6 +267,7 @@ class WholeScript(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertRegex(out, r"decode, tok/s +50\.00 +5\.00 +50\.00 +10\.00x +1\.00x")
         self.assertRegex(out, r"width 16, ms +100\.00 +1600\.00 +160\.00 +16\.00x +1\.60x")
+        self.assertIn("built without GL_NEW_thing", out)
         self.assertIn("likeliest token the same at 1 of 2 positions (50.00%)", out)
 
     def test_another_device_on_their_side_is_refused(self):

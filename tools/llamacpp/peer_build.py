@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -49,6 +50,7 @@ class Peer:
 
     version: str  # of the archive
     probe: str  # path of the measuring program
+    without: list  # shader extensions that this machine's glslc does not know: GPUs that have them would gain by them
 
 
 def recipe_id(pin):
@@ -65,7 +67,7 @@ def provide(pin, offline):
         _prepare_source(os.path.join(cache.root, "extracted", pin["folder"], INNER), os.path.join(folder, "source"))
         _build_libraries(folder)
         _build_probe(folder)
-    return Peer(pin["version"], os.path.join(folder, "probe", "llamacpp_probe"))
+    return Peer(pin["version"], os.path.join(folder, "probe", "llamacpp_probe"), _missing_extensions(folder))
 
 
 @contextlib.contextmanager
@@ -115,6 +117,11 @@ def _build_libraries(folder):
     _logged(log, ["ninja", "-C", build, "-j", str(os.cpu_count() or 1), *LIBRARIES], append=True)
     with open(marker, "w", encoding="ascii"):
         pass
+
+
+def _missing_extensions(folder):
+    with open(os.path.join(folder, "build.log"), encoding="utf-8", errors="replace") as file:
+        return re.findall(r"^-- (GL_\w+) not supported by glslc$", file.read(), re.MULTILINE)
 
 
 def _build_probe(folder):
