@@ -287,6 +287,12 @@ class WholeScript(unittest.TestCase):
         self.assertEqual((status, out), (1, ""))
         self.assertIn("llamacpp_probe ended with status 5", err)
 
+    def test_a_probe_that_dies_between_rounds_too(self):
+        self.use_probe("#!/bin/bash\nprintf '%s\\n' '{\"device\": \"Toy\"}'\nexit 6\n")
+        status, out, err = self.start()
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("llamacpp_probe ended with status 6", err)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,6 +4,7 @@ A machine's speed drifts from minute to minute, so the programs alternate: a rou
 a round is another each time, and medians over the rounds are compared.
 """
 
+import contextlib
 import json
 import os
 import statistics
@@ -56,15 +57,14 @@ class Peer:
         self.about = self._answer()
 
     def round(self):
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it has died: that it does not answer says so
             self._process.stdin.write("\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has died: what it answers says so
         return peer_figures(self._answer())
 
     def close(self):
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
 
