@@ -81,6 +81,7 @@ MappedFile MappedFile::open(const std::filesystem::path& path) {
   }
   file.data_ = static_cast<const std::byte*>(data);
   file.size_ = size;
+  file.watch_ = LostPagesWatch(file.bytes());
   file.modified_ns_ = modified_ns(status);
   return file;
 }
@@ -97,6 +98,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   size_ = std::exchange(other.size_, 0);
   descriptor_ = std::exchange(other.descriptor_, -1);
   modified_ns_ = other.modified_ns_;
+  watch_ = std::move(other.watch_);
   return *this;
 }
 
@@ -105,6 +107,7 @@ MappedFile::~MappedFile() {
 }
 
 void MappedFile::close() noexcept {
+  watch_ = LostPagesWatch();
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
   if (descriptor_ >= 0) ::close(descriptor_);
   data_ = nullptr;
@@ -122,6 +125,10 @@ void MappedFile::check_unchanged() const {
   }
   if (modified_ns(status) != modified_ns_) {
     throw bad_input("The file " + shown(path_) + " was written to while it was open; open it again.");
+  }
+  if (watch_.lost()) {
+    throw bad_input("A part of the file " + shown(path_) +
+                    " could not be read: its disk or network drive failed, or the file was shrunk for a while.");
   }
 }
 

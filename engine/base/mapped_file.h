@@ -7,6 +7,9 @@
 #include <span>
 #include <string>
 
+#include "engine/base/error.h"
+#include "engine/base/lost_pages.h"
+
 namespace canopy {
 
 class MappedFile {
@@ -25,10 +28,24 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
-  /// Throws bad_input when the file was shrunk, grown or rewritten in place since it was opened: touching a page that
-  /// is gone would end the process. One system call; call it before each large read. A file that was replaced by
-  /// renaming another over it is not affected, the mapping keeps the old one.
+  /// Throws bad_input when the file was shrunk, grown or rewritten in place since it was opened, or when a part of it
+  /// could not be read: such a part reads as zeros. One system call; call it before each large read, to stop early, and
+  /// after the last, to know that what was read is what the file held. A file that was replaced by renaming another
+  /// over it is not affected, the mapping keeps the old one.
   void check_unchanged() const;
+
+  /// Runs f, which reads the file, and check_unchanged(). Where that throws, it wins over an Error of f: what was read
+  /// of a file that was being changed says nothing.
+  template <class F>
+  void read_checked(F&& f) const {
+    try {
+      f(bytes());
+    } catch (const Error&) {
+      check_unchanged();
+      throw;
+    }
+    check_unchanged();
+  }
 
   /// Gives the memory of the whole pages inside `part` of a mapped file back to the system: whoever touches them again
   /// reads them from the file. For what has been copied elsewhere.
@@ -42,6 +59,7 @@ class MappedFile {
   size_t size_ = 0;
   int descriptor_ = -1;
   int64_t modified_ns_ = 0;
+  LostPagesWatch watch_;
 };
 
 /// All bytes of a small file. Same errors as MappedFile::open, and one when it is larger than `max_bytes`; an empty

@@ -192,7 +192,7 @@ std::string_view to_string(GgufType type) {
 GgufFile GgufFile::open(const std::filesystem::path& path) {
   GgufFile result;
   result.file_ = MappedFile::open(path);
-  result.parse_all(result.file_.bytes());
+  result.file_.read_checked([&](std::span<const std::byte> bytes) { result.parse_all(bytes); });
   return result;
 }
 

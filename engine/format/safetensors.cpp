@@ -112,7 +112,7 @@ void require_contiguous(const std::vector<std::pair<Extent, TensorView>>& tensor
 SafetensorsFile SafetensorsFile::open(const fs::path& path) {
   SafetensorsFile result;
   result.file_ = MappedFile::open(path);
-  result.parse_all(result.file_.bytes());
+  result.file_.read_checked([&](std::span<const std::byte> bytes) { result.parse_all(bytes); });
   return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
+#include "tests/base/unprivileged.h"
 
 namespace canopy {
 namespace {
@@ -34,11 +35,13 @@ TEST(MappedFile, RefusesWhatIsNoReadableFile) {
 }
 
 TEST(MappedFile, RefusesAnUnreadableFile) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root reads everything";
   const TempFolder folder;
   const auto file = folder.write("locked", "x");
   std::filesystem::permissions(file, std::filesystem::perms::none);
-  expect_error("Permission denied", [&] { MappedFile::open(file); });
+  const test::Unprivileged user;
+  if (!user) GTEST_SKIP() << "root reads everything";
+  expect_error("cannot be opened: Permission denied", [&] { MappedFile::open(file); });
+  expect_error("cannot be opened: Permission denied", [&] { read_small_file(file, 10); });
 }
 
 TEST(MappedFile, NoticesThatTheFileShrankOrChanged) {
@@ -68,6 +71,15 @@ TEST(ReadSmallFile, ReadsUpToItsLimit) {
   EXPECT_EQ(read_small_file(folder.write("a", "text"), 4), "text");
   EXPECT_EQ(read_small_file(folder.write("empty", ""), 4), "");
   expect_error("has 5 bytes; at most 4 are allowed", [&] { read_small_file(folder.write("b", "12345"), 4); });
+}
+
+// A file of sysfs is regular and has a size, and yet cannot be mapped, and this one cannot be read: as on a bad disk.
+TEST(ReadSmallFile, AnErrorOfTheDiskIsReported) {
+  const std::filesystem::path file = "/sys/class/net/lo/speed";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no such file here";
+  expect_error("The file /sys/class/net/lo/speed cannot be read: Invalid argument.",
+               [&] { read_small_file(file, 1 << 20); });
+  expect_error("The file /sys/class/net/lo/speed of ", [&] { MappedFile::open(file); });
 }
 
 TEST(MappedFile, MessagesShowHostileNamesSafely) {
