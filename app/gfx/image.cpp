@@ -12,10 +12,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <system_error>
 
+#include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 
 namespace canopy::app {
@@ -33,16 +33,11 @@ void write_png(const Image& image, const fs::path& path) {
                     " pixels could not be encoded.");
   std::error_code error;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-  const fs::path partial = path.string() + ".part";
-  {
-    std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-    out.write(file.data(), static_cast<std::streamsize>(file.size()));
-    if (!out.flush())
-      throw bad_input("The picture could not be written to " + path.string() +
-                      ": check the folder and the space left.");
+  if (error) {
+    throw bad_input("The folder of the picture " + path.string() + " cannot be created: " + error.message() +
+                    ". Choose one that you may write to.");
   }
-  fs::rename(partial, path, error);
-  if (error) throw bad_input("The picture could not be moved to " + path.string() + ": " + error.message() + ".");
+  write_file_atomically(path, {file.data(), file.size()});
 }
 
 double differing_share(const Image& a, const Image& b, int tolerance) {

@@ -16,9 +16,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What the user can do about it; empty where nobody can say.
+std::string_view advice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT: return " Make room on the disk, or choose another folder.";
+    case EFBIG:
+      return " Files of this size are not allowed there: choose another folder, or raise the limit (ulimit -f).";
+    case EACCES:
+    case EPERM:
+    case EROFS: return " Choose a folder that you may write to.";
+    default: return "";
+  }
+}
+
 [[noreturn]] void fail(const fs::path& path, std::string_view step, int error) {
   throw bad_input("The file " + shown(path) + " cannot be saved: " + std::string(step) +
-                  " failed: " + std::generic_category().message(error) + ".");
+                  " failed: " + std::generic_category().message(error) + "." + std::string(advice(error)));
 }
 
 /// Removes its file unless keep() was called: no failure leaves a temporary file behind.

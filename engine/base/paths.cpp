@@ -32,14 +32,18 @@ fs::path home() {
   throw bad_input("No home folder is known: set the environment variable HOME to an absolute path.");
 }
 
-fs::path created(const fs::path& folder) {
+/// `variable` is what moves the folder elsewhere.
+fs::path created(const fs::path& folder, const std::string& variable) {
   std::error_code error;
   if (fs::create_directories(folder, error)) {
     std::error_code ignored;  // a file system without permissions is fine
     fs::permissions(folder, fs::perms::owner_all, ignored);
   }
-  if (error) throw bad_input("The folder " + shown(folder) + " cannot be created: " + error.message() + ".");
-  if (!fs::is_directory(folder, error)) throw bad_input("A folder is expected, but " + shown(folder) + " is a file.");
+  const std::string advice = " Set the environment variable " + variable + " to a folder that you may write to.";
+  if (error) throw bad_input("The folder " + shown(folder) + " cannot be created: " + error.message() + "." + advice);
+  if (!fs::is_directory(folder, error)) {
+    throw bad_input("A folder is expected, but " + shown(folder) + " is a file." + advice);
+  }
   return folder;
 }
 
@@ -52,16 +56,17 @@ fs::path xdg(const char* variable, const char* below_home) {
 }  // namespace
 
 fs::path cache_dir() {
-  if (fs::path chosen = from_environment("CANOPY_CACHE_DIR"); !chosen.empty()) return created(fs::absolute(chosen));
-  return created(xdg("XDG_CACHE_HOME", ".cache"));
+  if (fs::path chosen = from_environment("CANOPY_CACHE_DIR"); !chosen.empty())
+    return created(fs::absolute(chosen), "CANOPY_CACHE_DIR");
+  return created(xdg("XDG_CACHE_HOME", ".cache"), "CANOPY_CACHE_DIR");
 }
 
 fs::path config_dir() {
-  return created(xdg("XDG_CONFIG_HOME", ".config"));
+  return created(xdg("XDG_CONFIG_HOME", ".config"), "XDG_CONFIG_HOME");
 }
 
 fs::path data_dir() {
-  return created(xdg("XDG_DATA_HOME", ".local/share"));
+  return created(xdg("XDG_DATA_HOME", ".local/share"), "XDG_DATA_HOME");
 }
 
 }  // namespace canopy
