@@ -80,7 +80,12 @@ void MergeTable::apply_short(std::vector<uint32_t>& symbols, Scratch& scratch) c
 }
 
 void MergeTable::apply_long(std::vector<uint32_t>& symbols, Scratch& scratch) const {
-  auto& [rank, id, next, previous, queue] = scratch;
+  // No structured binding: clang 14 cannot capture those in lambdas.
+  auto& rank = scratch.rank;
+  auto& id = scratch.id;
+  auto& next = scratch.next;
+  auto& previous = scratch.previous;
+  auto& queue = scratch.queue;
   const auto count = static_cast<uint32_t>(symbols.size());
   rank.assign(count, none);
   id.resize(count);

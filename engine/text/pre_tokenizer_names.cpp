@@ -10,10 +10,9 @@
 
 namespace canopy {
 
-const char* const gpt2_expression = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 namespace {
 
+constexpr const char* gpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr const char* single_number = R"(\p{N})";
 constexpr const char* three_numbers = R"(\p{N}{1,3})";
 constexpr const char* three_digits = "[0-9][0-9][0-9]";
@@ -34,9 +33,9 @@ constexpr const char* deepseek3 =
 
 // Stages; null where there is none.
 using Expressions = std::array<const char*, 3>;
-constexpr Expressions gpt2_stages = {gpt2_expression};
-constexpr Expressions digits_gpt2_stages = {single_number, gpt2_expression};
-constexpr Expressions falcon_stages = {falcon_punctuation, gpt2_expression, three_digits};
+constexpr Expressions gpt2_stages = {gpt2};
+constexpr Expressions digits_gpt2_stages = {single_number, gpt2};
+constexpr Expressions falcon_stages = {falcon_punctuation, gpt2, three_digits};
 constexpr Expressions deepseek3_stages = {three_numbers, deepseek3_script, deepseek3};
 
 struct Known {
@@ -98,6 +97,8 @@ const Known& known_by(std::string_view name) {
 }
 
 }  // namespace
+
+const char* const gpt2_expression = gpt2;
 
 PreTokenizer PreTokenizer::named(std::string_view name) {
   std::vector<Stage> stages;

@@ -15,10 +15,10 @@ bool equal_lists(Context& context, const List& left, const List& right) {
 
 bool equal_dicts(Context& context, const Dict& left, const Dict& right) {
   if (left.items.size() != right.items.size()) return false;
-  for (const auto& [key, value] : left.items) {
+  for (const auto& item : left.items) {
     const auto match = std::find_if(right.items.begin(), right.items.end(),
-                                    [&](const auto& other) { return equal(context, key, other.first); });
-    if (match == right.items.end() || !equal(context, value, match->second)) return false;
+                                    [&](const auto& other) { return equal(context, item.first, other.first); });
+    if (match == right.items.end() || !equal(context, item.second, match->second)) return false;
   }
   return true;
 }
