@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -22,9 +23,9 @@ std::string explain(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-std::string shortened(const std::string& pattern) {
-  constexpr size_t most = 200;
-  return pattern.size() <= most ? pattern : pattern.substr(0, most) + "...";
+// A pattern comes from a file: for messages it must be safe to show.
+std::string shown(const std::string& pattern) {
+  return "\"" + printable(pattern, 200) + "\"";
 }
 
 }  // namespace
@@ -64,8 +65,8 @@ Regex::Regex(std::string pattern) : pattern_(std::move(pattern)) {
   pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern_.data()), pattern_.size(),
                                    PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr);
   if (code == nullptr) {
-    throw bad_input("The regular expression \"" + shortened(pattern_) + "\" is not valid at byte " +
-                    std::to_string(offset) + ": " + explain(error) + ".");
+    throw bad_input("The regular expression " + shown(pattern_) + " is not valid at byte " + std::to_string(offset) +
+                    ": " + explain(error) + ".");
   }
   code_.reset(code);
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where it fails, the interpreter does the same, slower
@@ -87,7 +88,7 @@ std::optional<Regex::Match> Regex::find(std::string_view text, size_t from, Matc
   if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NO_JIT);
   if (result == PCRE2_ERROR_NOMATCH) return std::nullopt;
   if (result < 0) {
-    throw bad_input("The regular expression \"" + shortened(pattern_) + "\" failed on a text of " +
+    throw bad_input("The regular expression " + shown(pattern_) + " failed on a text of " +
                     std::to_string(text.size()) + " bytes at byte " + std::to_string(from) + ": " + explain(result) +
                     ".");
   }

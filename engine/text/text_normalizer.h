@@ -42,6 +42,7 @@ class TextNormalizer {
   explicit TextNormalizer(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
   /// The result is the text itself where nothing changes, or a view into `buffer`. The text must be valid UTF-8.
+  /// Throws Error(bad_input) when steps make far more of a text than any language's normal form would.
   std::string_view apply(std::string_view text, TextPlace place, std::string& buffer) const;
 
  private:
