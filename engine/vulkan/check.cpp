@@ -32,9 +32,16 @@ std::string result_name(VkResult result) {
 Error vk_error(VkResult result, std::string_view doing) {
   const std::string message = std::string(doing) + " failed: " + result_name(result);
   switch (result) {
-    case VK_ERROR_OUT_OF_HOST_MEMORY: return Error(ErrorKind::out_of_memory, message + " (the host's memory is full).");
+    case VK_ERROR_OUT_OF_HOST_MEMORY:
+      return Error(ErrorKind::out_of_memory,
+                   message +
+                       " (the host's memory is full). Close other programs, or choose a shorter context "
+                       "or a smaller model.");
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-      return Error(ErrorKind::out_of_memory, message + " (the device's memory is full).");
+      return Error(ErrorKind::out_of_memory,
+                   message +
+                       " (the device's memory is full). Close other programs that use it, or choose a shorter "
+                       "context, a smaller model, or another device.");
     case VK_ERROR_OUT_OF_POOL_MEMORY:
     case VK_ERROR_FRAGMENTED_POOL:
     case VK_ERROR_FRAGMENTATION:

@@ -50,10 +50,12 @@ std::optional<DeviceType> parse_type(std::string_view word) {
 
 Error no_device(const std::string& problem, std::span<const DeviceReport> reports) {
   return Error(ErrorKind::unavailable,
-               reports.empty() ? problem +
-                                     " No Vulkan device was found: a driver for the graphics card is missing, or, "
-                                     "without one, the software device of the package mesa-vulkan-drivers."
-                               : problem + " Devices found:\n" + describe_devices(reports));
+               reports.empty()
+                   ? problem +
+                         " No Vulkan device was found: install the driver of the graphics card, or, "
+                         "without one, the software device of the package mesa-vulkan-drivers."
+                   : problem + " Choose one of these that can be used, or update its driver. Devices found:\n" +
+                         describe_devices(reports));
 }
 
 // The best usable device among those that `fits` accepts.

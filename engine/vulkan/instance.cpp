@@ -67,7 +67,14 @@ bool has_layer(const char* name) {
 
 bool has_instance_extension(const char* name) {
   uint32_t count = 0;
-  check_vk(vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr), "listing Vulkan extensions");
+  // The first call that makes the loader read the drivers' files.
+  const VkResult result = vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
+  if (result != VK_SUCCESS) {
+    throw Error(
+        ErrorKind::unavailable,
+        "The Vulkan loader cannot read the list of its drivers (" + result_name(result) +
+            "). Install the driver of your graphics card again, or correct the file that VK_DRIVER_FILES names.");
+  }
   std::vector<VkExtensionProperties> extensions(count);
   check_vk(vkEnumerateInstanceExtensionProperties(nullptr, &count, extensions.data()), "listing Vulkan extensions");
   extensions.resize(count);
