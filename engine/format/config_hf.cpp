@@ -149,7 +149,7 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
     read_special_tokens(JsonFields(generation, "generation_config.json"), config);
   }
   read_special_tokens(fields, config);
-  validate_config(config);
+  with_context("config.json", [&] { validate_config(config); });
   return config;
 }
 

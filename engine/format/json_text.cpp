@@ -39,6 +39,12 @@ class Guard {
   std::vector<std::set<std::string>> keys_;  // one set an open object
 };
 
+/// `what` at the beginning of a sentence; names of files keep their letters.
+std::string opening(const std::string& what) {
+  if (what.starts_with("the ")) return "T" + what.substr(1);
+  return what.starts_with("an ") ? "A" + what.substr(1) : what;
+}
+
 /// A short, safe picture of a value for messages.
 std::string picture(const json& value) {
   if (value.is_object() || value.is_array()) return "an " + std::string(value.type_name());
@@ -56,7 +62,7 @@ json parse_json(std::string_view text, std::string_view what, DuplicateKeys dupl
 }
 
 JsonFields::JsonFields(const json& object, std::string what) : object_(object), what_(std::move(what)) {
-  if (!object.is_object()) throw bad_input(what_ + " must be a JSON object, but is " + picture(object) + ".");
+  if (!object.is_object()) throw bad_input(opening(what_) + " must be a JSON object, but is " + picture(object) + ".");
 }
 
 const json* JsonFields::find(const char* field) const {
@@ -64,9 +70,9 @@ const json* JsonFields::find(const char* field) const {
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
-const json& JsonFields::required(const char* field) const {
+const json& JsonFields::at(const char* field) const {
   if (const json* value = find(field)) return *value;
-  throw bad_input(what_ + " lacks the field '" + field + "'.");
+  throw bad_input(opening(what_) + " lacks the field '" + field + "'.");
 }
 
 void JsonFields::fail_type(const char* field, const json& value, std::string_view wanted) const {
@@ -83,7 +89,7 @@ uint32_t JsonFields::to_u32(const char* field, const json& value) const {
 }
 
 uint32_t JsonFields::u32(const char* field) const {
-  return to_u32(field, required(field));
+  return to_u32(field, at(field));
 }
 
 uint32_t JsonFields::u32_or(const char* field, uint32_t fallback) const {
@@ -92,7 +98,7 @@ uint32_t JsonFields::u32_or(const char* field, uint32_t fallback) const {
 }
 
 double JsonFields::number(const char* field) const {
-  const json& value = required(field);
+  const json& value = at(field);
   if (!value.is_number()) fail_type(field, value, "a number");
   return value.get<double>();
 }
@@ -108,11 +114,22 @@ bool JsonFields::boolean_or(const char* field, bool fallback) const {
   return value->get<bool>();
 }
 
+std::string JsonFields::text(const char* field) const {
+  at(field);
+  return text_or(field, "");
+}
+
 std::string JsonFields::text_or(const char* field, std::string_view fallback) const {
   const json* value = find(field);
   if (value == nullptr) return std::string(fallback);
   if (!value->is_string()) fail_type(field, *value, "a string");
   return value->get<std::string>();
+}
+
+const json& JsonFields::list(const char* field) const {
+  const json& value = at(field);
+  if (!value.is_array()) fail_type(field, value, "a list");
+  return value;
 }
 
 std::vector<uint32_t> JsonFields::ids(const char* field) const {

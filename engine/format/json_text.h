@@ -28,13 +28,17 @@ class JsonFields {
   bool has(const char* field) const { return find(field) != nullptr; }
   /// Null when absent.
   const nlohmann::json* find(const char* field) const;
+  /// Required.
+  const nlohmann::json& at(const char* field) const;
 
   uint32_t u32(const char* field) const;  // required
   uint32_t u32_or(const char* field, uint32_t fallback) const;
   double number(const char* field) const;  // required
   double number_or(const char* field, double fallback) const;
   bool boolean_or(const char* field, bool fallback) const;
+  std::string text(const char* field) const;  // required
   std::string text_or(const char* field, std::string_view fallback) const;
+  const nlohmann::json& list(const char* field) const;  // required
   /// One id or a list of ids; empty when absent.
   std::vector<uint32_t> ids(const char* field) const;
   /// The object in `field`; null when absent.
@@ -43,7 +47,6 @@ class JsonFields {
   const std::string& what() const { return what_; }
 
  private:
-  const nlohmann::json& required(const char* field) const;
   [[noreturn]] void fail_type(const char* field, const nlohmann::json& value, std::string_view wanted) const;
   uint32_t to_u32(const char* field, const nlohmann::json& value) const;
 
