@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   canopy::cli::add_inspect(app, action);
   canopy::cli::add_generate(app, action);
   canopy::cli::add_bench(app, action);
+  canopy::cli::add_logits(app, action);
   try {
     app.parse(argc, argv);
     return action();

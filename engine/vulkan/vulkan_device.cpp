@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "engine/base/awake_cores.h"
 #include "engine/base/error.h"
 #include "engine/base/half.h"
 #include "engine/base/log.h"
@@ -53,9 +54,13 @@ class VulkanDevice : public Device {
   void write_panel(Panel& panel, uint32_t width, std::span<const float> values) override;
   std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
   void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
-  DevicePeak measure_peak() override { return vk::measure_peak(*state_.context); }
+  DevicePeak measure_peak() override {
+    const auto hold = keep_awake();
+    return vk::measure_peak(*state_.context);
+  }
   double sample_fma_rate() override {
     if (!fma_probe_) fma_probe_.emplace(*state_.context);
+    const auto hold = keep_awake();
     return fma_probe_->run();
   }
   std::unique_ptr<Recorder> record() override { return std::make_unique<vk::VulkanRecorder>(state_); }
@@ -69,9 +74,15 @@ class VulkanDevice : public Device {
   std::span<uint32_t> words_to_fill(const vk::Buffer& buffer, std::vector<uint32_t>& copy) const;
   void upload_filled(const vk::Buffer& buffer, const std::vector<uint32_t>& copy) const;
   vk::Context& context() const { return *state_.context; }
+  /// Held while the device computes.
+  std::optional<AwakeCores::Hold> keep_awake() {
+    if (!cores_) return std::nullopt;
+    return std::optional<AwakeCores::Hold>(std::in_place, *cores_);
+  }
 
   DeviceState state_;
   std::optional<vk::FmaProbe> fma_probe_;
+  std::optional<AwakeCores> cores_;  // on software devices
 };
 
 VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
@@ -96,6 +107,7 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.info.uuid = hex(identity.device_uuid) + "-" + hex(identity.driver_uuid);
   state_.info.is_software = report.type == vk::DeviceType::cpu;
   state_.software = state_.info.is_software;
+  if (state_.software) cores_.emplace();
   state_.attention_lanes = state_.software ? 8 : 32;
   state_.flops_per_second = state_.software ? 5e9 : 5e11;
   state_.forced_linear = options.linear;
@@ -306,6 +318,7 @@ void VulkanDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::sp
 }
 
 bool VulkanDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
+  const auto hold = keep_awake();
   bool first = true;
   for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) {
     if (!first && keep_going && !keep_going()) return false;

@@ -37,6 +37,19 @@ class OnDevice(unittest.TestCase):
         self.assertTrue(any(d["usable"] and d["type"] == "cpu" for d in devices))
         self.assertIn(devices[0]["name"], self.succeed("devices").stdout)
 
+    def test_messages_of_the_validation_layer_reach_stderr(self):
+        # Nothing the program does breaks a rule; the layer's advice on best practice always has something to say.
+        talkative = dict(environment(ICD), CANOPY_VALIDATION="core",
+                         VK_LAYER_ENABLES="VK_VALIDATION_FEATURE_ENABLE_BEST_PRACTICES_EXT")
+        result = subprocess.run([CLI, "devices"], env=talkative, capture_output=True, text=True, timeout=300,
+                                check=False)
+        if "vulkan-validationlayers" in result.stderr:
+            self.skipTest("the validation layer is not installed")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("canopy-cli: warning: Validation Warning", result.stderr)
+        self.assertNotIn("Validation", result.stdout)
+        self.assertEqual(self.succeed("devices").stderr, "")
+
     def test_generate_gives_the_golden_reply_in_exactly_the_agreed_fields(self):
         golden = next(p for p in prompts() if len(p["prompt_ids"]) < 30)
         reply = self.generate("--raw", "--kv", "f32", "--prompt", golden["prompt"], "--max-tokens", "20")
@@ -69,6 +82,38 @@ class OnDevice(unittest.TestCase):
             file.flush()
             reply = self.generate("--chat", file.name, "--max-tokens", "4")
         self.assertGreater(reply["prompt_ids"].count(1001), 3)  # <|im_start|>: three turns and the one to write
+
+    def logits(self, text, *arguments):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(text)
+            file.flush()
+            return json.loads(self.succeed("logits", "--model", MODEL, "--context", "512", "--kv", "f32", "--text-file",
+                                           file.name, *arguments).stdout)
+
+    def test_logits_lists_what_greedy_decoding_would_write_next(self):
+        golden = next(p for p in prompts() if 8 <= len(p["prompt_ids"]) < 30)
+        count = len(golden["prompt_ids"])
+        got = self.logits(golden["prompt"], "--positions", str(count), "--top", "3")
+        self.assertEqual(got["ids"], golden["prompt_ids"])
+        self.assertEqual([len(top) for top in got["top"]], [3] * count)
+        self.assertEqual(got["top"][-1][0][0], golden["output_ids"][0])
+        for top in got["top"]:
+            self.assertEqual(top, sorted(top, key=lambda entry: (-entry[1], entry[0])))
+
+    def test_logits_start_anew_with_each_window(self):
+        text = "def f(x):\n    return x + 1\n\n\ndef g(x):\n    return x\n"
+        whole = self.logits(text, "--positions", "8", "--window", "8")
+        halves = self.logits(text, "--positions", "8", "--window", "4")
+        self.assertEqual(halves["top"][:4], whole["top"][:4])
+        self.assertNotEqual(halves["top"][4:], whole["top"][4:])
+
+    def test_logits_of_a_text_that_is_too_short(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write("short")
+            file.flush()
+            result = run("logits", "--model", MODEL, "--context", "512", "--text-file", file.name, icd=ICD)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"has \d+ tokens; 2000 positions were asked for")
 
     def test_text_streams_to_stdout_and_statistics_to_stderr(self):
         result = self.succeed("generate", "--model", MODEL, "--context", "512", "--prompt", "import os",

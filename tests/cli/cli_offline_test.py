@@ -20,6 +20,7 @@ class Help(unittest.TestCase):
             of_command = run(command, "--help")
             self.assertEqual(of_command.returncode, 0, of_command.stderr)
             self.assertIn("--json", of_command.stdout)
+        self.assertNotIn("logits", result.stdout)  # for tools/bench_llamacpp, not for users
         version = run("--version")
         self.assertEqual(version.returncode, 0)
         self.assertRegex(version.stdout, r"^canopy-cli \d+\.\d+\.\d+\n$")
