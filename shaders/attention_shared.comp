@@ -44,7 +44,6 @@ layout(push_constant) uniform Push {
   uint first_row;
   uint rows_per_binding;  // unused here
   uint kv_heads;
-  uint width;
   uint tile;
   float scale;
 };
@@ -187,7 +186,7 @@ void merge(float m[GROUP], float l[GROUP]) {
 }
 
 void write_output(uint w, uint head) {
-  uvec2 place = panel_column(w, width, tile, kv_heads * GROUP * HEAD_DIM);
+  uvec2 place = panel_column(w, tile, kv_heads * GROUP * HEAD_DIM);
   [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
     uint unit = o * LANES + gl_LocalInvocationID.x;
     if (unit < UNITS) {

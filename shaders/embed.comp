@@ -20,7 +20,6 @@ layout(push_constant) uniform Push {
   uint rows;  // of this shard of the table
   uint cols;
   uint row_offset;
-  uint width;
   uint tile;
 };
 
@@ -52,7 +51,7 @@ void main() {
   uint row = rows_[w].token - row_offset;
   if (row >= rows) return;  // another shard's
   uint lane = gl_LocalInvocationID.x;
-  uvec2 place = panel_column(w, width, tile, cols);
+  uvec2 place = panel_column(w, tile, cols);
   precise float sum = 0.0;
 #if IS_WORDS
   uint first = words_of(row, cols);

@@ -15,10 +15,28 @@ layout(push_constant) uniform Push {
   uint cols;
   uint first_column;  // of the dispatch
   uint first_quad;    // of its first tile in a texel buffer of activations
+  uint width;
   uint stride;
   uint offset;
   float norm_eps;  // 0: no norm
 };
+
+void write_column(uint c, uint row) {
+  uint column = tile_column(first_column) + c;
+  if (column >= width) return;
+  float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[column], cols, norm_eps) : 1.0;
+  uint to = column * stride + offset + row;
+  [[unroll]] for (uint q = 0u; q < R; q += 4u) {
+    precise vec4 y = vec4(total[q][c], total[q + 1u][c], total[q + 2u][c], total[q + 3u][c]) * scale;
+    if (QUADS != 0u) {
+      out4[(to + q) / 4u] = y;
+    } else {
+      [[unroll]] for (uint r = 0u; r < 4u; ++r) {
+        if (row + q + r < rows) out_[to + q + r] = y[r];
+      }
+    }
+  }
+}
 
 void main() {
   LinearShape shape = LinearShape(rows, cols, tile_quad(first_quad, cols));
@@ -26,19 +44,5 @@ void main() {
   uint row = first_row(shape, owned);
   multiply(shape, row);
   if (!owned || gl_LocalInvocationID.y != 0u) return;
-  [[unroll]] for (uint c = 0u; c < N; ++c) {
-    uint column = tile_column(first_column) + c;
-    float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[column], cols, norm_eps) : 1.0;
-    uint to = column * stride + offset + row;
-    [[unroll]] for (uint q = 0u; q < R; q += 4u) {
-      precise vec4 y = vec4(total[q][c], total[q + 1u][c], total[q + 2u][c], total[q + 3u][c]) * scale;
-      if (QUADS != 0u) {
-        out4[(to + q) / 4u] = y;
-      } else {
-        [[unroll]] for (uint r = 0u; r < 4u; ++r) {
-          if (row + q + r < rows) out_[to + q + r] = y[r];
-        }
-      }
-    }
-  }
+  [[unroll]] for (uint c = 0u; c < N; ++c) write_column(c, row);
 }

@@ -67,7 +67,8 @@ void write_quad(uint column, uvec2 place, uint k, uint end, vec4 product) {
 
 void write_column(uint c, uint row) {
   uint column = tile_column(first_column) + c;
-  uvec2 place = panel_column(column, width, tile, total_rows);
+  if (column >= width) return;
+  uvec2 place = panel_column(column, tile, total_rows);
   [[unroll]] for (uint q = 0u; q < R; q += 4u) {
     vec4 product = vec4(total[q][c], total[q + 1u][c], total[q + 2u][c], total[q + 3u][c]);
     write_quad(column, place, row_offset + row + q, row_offset + rows, product);
@@ -82,5 +83,6 @@ void main() {
   if (owned && gl_LocalInvocationID.y == 0u) {
     [[unroll]] for (uint c = 0u; c < N; ++c) write_column(c, row);
   }
-  FINISH_SQUARES(N, tile_column(first_column), counter + gl_WorkGroupID.x, groups, partial_base, (total_rows + 3u) / 4u)
+  uint columns = min(N, width - tile_column(first_column));
+  FINISH_SQUARES(columns, tile_column(first_column), counter + gl_WorkGroupID.x, groups, partial_base, (total_rows + 3u) / 4u)
 }

@@ -30,25 +30,28 @@ float gated(float gate, float up, float scale) {
   return y;
 }
 
+void write_column(uint c, uint row) {
+  uint column = tile_column(first_column) + c;
+  if (column >= width) return;
+  uvec2 place = panel_column(column, tile, total_rows / 2u);
+  float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[column], cols, norm_eps) : 1.0;
+  [[unroll]] for (uint r = 0u; r < R; r += 4u) {
+    uint k = (row_offset + row + r) / 2u;
+    vec2 y = vec2(gated(total[r][c], total[r + 1u][c], scale), gated(total[r + 2u][c], total[r + 3u][c], scale));
+    if (QUADS != 0u) {
+      out_panel2[panel_element(place, k) / 2u] = y;
+    } else {
+      if (row + r < rows) out_panel[panel_element(place, k)] = y.x;
+      if (row + r + 2u < rows) out_panel[panel_element(place, k + 1u)] = y.y;
+    }
+  }
+}
+
 void main() {
   LinearShape shape = LinearShape(rows, cols, tile_quad(first_quad, cols));
   bool owned;
   uint row = first_row(shape, owned);
   multiply(shape, row);
   if (!owned || gl_LocalInvocationID.y != 0u) return;
-  [[unroll]] for (uint c = 0u; c < N; ++c) {
-    uint column = tile_column(first_column) + c;
-    uvec2 place = panel_column(column, width, tile, total_rows / 2u);
-    float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[column], cols, norm_eps) : 1.0;
-    [[unroll]] for (uint r = 0u; r < R; r += 4u) {
-      uint k = (row_offset + row + r) / 2u;
-      vec2 y = vec2(gated(total[r][c], total[r + 1u][c], scale), gated(total[r + 2u][c], total[r + 3u][c], scale));
-      if (QUADS != 0u) {
-        out_panel2[panel_element(place, k) / 2u] = y;
-      } else {
-        if (row + r < rows) out_panel[panel_element(place, k)] = y.x;
-        if (row + r + 2u < rows) out_panel[panel_element(place, k + 1u)] = y.y;
-      }
-    }
-  }
+  [[unroll]] for (uint c = 0u; c < N; ++c) write_column(c, row);
 }

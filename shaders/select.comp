@@ -13,7 +13,6 @@ layout(set = 0, binding = 4) writeonly buffer OutSquares { float out_squares[]; 
 
 layout(push_constant) uniform Push {
   uint cols;
-  uint width;
   uint tile;
   uint count;
   uint out_tile;
@@ -25,8 +24,8 @@ void main() {
   uint from = index[i];
   if (k == 0u) out_squares[i] = in_squares[from];
   if (k < cols) {
-    uvec2 source = panel_column(from, width, tile, cols);
-    uvec2 target = panel_column(i, count, out_tile, cols);
+    uvec2 source = panel_column(from, tile, cols);
+    uvec2 target = panel_column(i, out_tile, cols);
     out_panel[panel_element(target, k)] = in_panel[panel_element(source, k)];
   }
 }

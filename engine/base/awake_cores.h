@@ -8,10 +8,11 @@
 
 namespace canopy {
 
-/// A software device hands each dispatch to its threads and sleeps until they are done, some hundred times a pass. Waking
-/// a core that has nothing else to do takes 20 to 50 us in a virtual machine: as long as the dispatch itself. While a Hold
-/// exists, threads of the lowest class (SCHED_IDLE: they run where nobody else wants to, and give way at once) keep the
-/// cores awake; 1 ms after the last one they sleep. Systems without that class get no threads and no effect.
+/// A software device hands each dispatch to its threads and sleeps until they are done, some hundred times a pass.
+/// Waking a core that has nothing else to do takes 20 to 50 us in a virtual machine: as long as the dispatch itself.
+/// While a Hold exists, threads of the lowest class (SCHED_IDLE: they run where nobody else wants to, and give way at
+/// once) keep the cores awake; 1 ms after the last one they sleep. Systems without that class get no threads and no
+/// effect.
 class AwakeCores {
  public:
   AwakeCores();

@@ -16,11 +16,6 @@ constexpr uint64_t kSmallWeight = 128 * 1024;  // elements: below, compiling can
 constexpr int kRounds = 8;
 constexpr double kClearly = 0.93;
 
-struct Push {
-  uint32_t rows, cols, first_column, first_quad, stride, offset;
-  float norm_eps;
-};
-
 // One product over the weight's first shard.
 CommandList record_candidate(DeviceState& state, const VulkanWeight& weight, uint32_t columns,
                              const LinearConfig& config, const Buffer& activations, const BufferView& texels,
@@ -37,7 +32,7 @@ CommandList record_candidate(DeviceState& state, const VulkanWeight& weight, uin
   bindings.emplace_back(state.dummy);
   bindings.emplace_back(out);
   bindings.emplace_back(out);
-  const Push push{shard.layout.rows, weight.cols(), 0, 0, shard.layout.rows, 0, 0.0f};
+  const LinearPush push{shard.layout.rows, weight.cols(), 0, 0, columns, shard.layout.rows, 0, 0.0f};
   CommandList list(context, {"tuning", 0});
   list.bind(kernel, bindings, bytes_of(push));
   list.dispatch(1, (shard.layout.rows + config.lanes * config.rows - 1) / (config.lanes * config.rows));

@@ -5,6 +5,12 @@
 
 namespace canopy::vk {
 
+/// Push constants of shaders/linear.comp.
+struct LinearPush {
+  uint32_t rows, cols, first_column, first_quad, width, stride, offset;
+  float norm_eps;
+};
+
 /// The variant for products of `weight` with tiles of `columns`. Small weights take a rule of thumb; for the others the
 /// candidates are timed on the first call for a shape and the choice is kept in DeviceState::choices.
 LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns);

@@ -29,6 +29,8 @@ inline uint32_t tile_width(uint32_t width, uint32_t cols, uint32_t max_tile) {
   return (width + tiles - 1) / tiles;
 }
 
+/// All tiles are equally wide, so that one kernel, and where it can one dispatch, computes them; the last may have
+/// columns that nobody asked for.
 struct PanelLayout {
   uint32_t width = 0;
   uint32_t cols = 0;
@@ -37,11 +39,9 @@ struct PanelLayout {
   uint32_t tiles() const { return (width + tile - 1) / tile; }
   /// Floats from one tile to the next; a multiple of 64.
   uint64_t tile_stride() const { return (uint64_t{tile} * ((cols + 3) / 4 * 4) + 63) / 64 * 64; }
-  /// Columns of tile t.
-  uint32_t columns(uint32_t t) const { return std::min(tile, width - t * tile); }
   uint64_t index(uint32_t row, uint32_t k) const {
     const uint32_t t = row / tile;
-    return t * tile_stride() + uint64_t{k / 4} * 4 * columns(t) + (row - t * tile) * 4 + k % 4;
+    return t * tile_stride() + uint64_t{k / 4} * 4 * tile + (row - t * tile) * 4 + k % 4;
   }
   uint64_t floats() const { return tiles() * tile_stride(); }
 };

@@ -72,7 +72,7 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
                     std::to_string(kUniformFloats) + " elements in all, and heads a multiple of the K/V heads.");
   }
   struct Push {
-    uint32_t first_row, rows_per_binding, kv_heads, width, tile;
+    uint32_t first_row, rows_per_binding, kv_heads, tile;
     float scale;
   };
   const bool texel = kv.key_texels && static_cast<const VulkanBuffer&>(*args.q).texels;
@@ -107,8 +107,7 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
     bindings.push_back(words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention"));
     bindings.emplace_back(buffer_of(*args.ancestors));
     bindings.emplace_back(out.values);
-    const Push push{
-        first, rows_per_binding, args.shape.kv_heads, args.width, state_.layout(args.width, q_width).tile, args.scale};
+    const Push push{first, rows_per_binding, args.shape.kv_heads, state_.layout(args.width, q_width).tile, args.scale};
     list.bind(kernel, bindings, bytes_of(push));
     list.dispatch(args.shape.kv_heads, std::min(rows_per_dispatch, args.width - first));
   }

@@ -10,11 +10,6 @@ namespace canopy::vk {
 
 namespace {
 
-struct LinearPush {
-  uint32_t rows, cols, first_column, first_quad, stride, offset;
-  float norm_eps;
-};
-
 struct LinearAddPush {
   uint32_t rows, cols, first_column, first_quad, row_offset, total_rows, width, tile, counter, groups, partial_base,
       tap_stride, tap_offset;
@@ -35,22 +30,9 @@ uint32_t first_quad(const PanelLayout& layout, uint32_t t) {
   return static_cast<uint32_t>(t * layout.tile_stride() / 4);
 }
 
-// Tiles that one dispatch computes. All equal ones, where activations are one texel buffer; else tiles have bindings of
-// their own.
-struct TileRun {
-  uint32_t first;
-  uint32_t count;
-};
-
-std::vector<TileRun> tile_runs(const PanelLayout& layout, bool together) {
-  std::vector<TileRun> runs;
-  for (uint32_t t = 0; t < layout.tiles();) {
-    const uint32_t full = layout.width / layout.tile;
-    const uint32_t count = together && t < full ? full - t : 1;
-    runs.push_back({t, count});
-    t += count;
-  }
-  return runs;
+// Tiles that one dispatch computes: all, where activations are one texel buffer; else tiles have bindings of their own.
+uint32_t tiles_together(const DeviceState& state, const PanelLayout& layout) {
+  return state.texel_fetch ? layout.tiles() : 1;
 }
 
 double flops_of(const canopy::Weight& weight, uint32_t width) {
@@ -87,9 +69,10 @@ void VulkanRecorder::linear(const LinearArgs& args) {
   const LinearConfig config = choose_linear(state_, weight, layout.tile);
   const bool quads = weight.rows() % config.rows == 0 && args.stride % 4 == 0 && args.offset % 4 == 0;
   CommandList& list = this->list(flops_of(weight, args.width));
-  for (const auto& [t, tiles] : tile_runs(layout, state_.texel_fetch)) {
-    const Kernel& kernel = linear_kernel(state_, weight_shader("linear", weight.type(), state_.texel_fetch), config,
-                                         weight, layout.columns(t), quads);
+  const Kernel& kernel = linear_kernel(state_, weight_shader("linear", weight.type(), state_.texel_fetch), config,
+                                       weight, layout.tile, quads);
+  const uint32_t together = tiles_together(state_, layout);
+  for (uint32_t t = 0; t < layout.tiles(); t += together) {
     for (const WeightShard& shard : weight.shards) {
       std::vector<Binding> bindings;
       bind_weight(bindings, shard, state_);
@@ -98,11 +81,16 @@ void VulkanRecorder::linear(const LinearArgs& args) {
       bindings.push_back(words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + weight.rows(),
                                "The output of linear"));
       bindings.push_back(bindings.back());
-      const LinearPush push{shard.layout.rows,     weight.cols(), t * layout.tile,
-                            first_quad(layout, t), args.stride,   args.offset + shard.layout.first_row,
+      const LinearPush push{shard.layout.rows,
+                            weight.cols(),
+                            t * layout.tile,
+                            first_quad(layout, t),
+                            args.width,
+                            args.stride,
+                            args.offset + shard.layout.first_row,
                             args.norm_eps};
       list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(tiles, group_count(shard, config));
+      list.dispatch(together, group_count(shard, config));
     }
   }
   list.barrier();
@@ -120,9 +108,10 @@ void VulkanRecorder::linear_add(const LinearAddArgs& args) {
   uint32_t groups = 0;
   for (const WeightShard& shard : weight.shards) groups += group_count(shard, config);
   CommandList& list = this->list(flops_of(weight, args.width));
-  for (const auto& [t, tiles] : tile_runs(layout, state_.texel_fetch)) {
-    const Kernel& kernel = linear_kernel(state_, weight_shader("linear_add", weight.type(), state_.texel_fetch), config,
-                                         weight, layout.columns(t), quads);
+  const Kernel& kernel = linear_kernel(state_, weight_shader("linear_add", weight.type(), state_.texel_fetch), config,
+                                       weight, layout.tile, quads);
+  const uint32_t together = tiles_together(state_, layout);
+  for (uint32_t t = 0; t < layout.tiles(); t += together) {
     for (const WeightShard& shard : weight.shards) {
       std::vector<Binding> bindings;
       bind_weight(bindings, shard, state_);
@@ -153,7 +142,7 @@ void VulkanRecorder::linear_add(const LinearAddArgs& args) {
                                args.tap != nullptr ? args.tap_stride : 0,
                                args.tap_offset};
       list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(tiles, group_count(shard, config));
+      list.dispatch(together, group_count(shard, config));
     }
   }
   list.barrier();
@@ -172,9 +161,10 @@ void VulkanRecorder::linear_swiglu(const LinearSwigluArgs& args) {
   const LinearConfig config = choose_linear(state_, weight, layout.tile);
   const bool quads = weight.rows() % config.rows == 0;
   CommandList& list = this->list(flops_of(weight, args.width));
-  for (const auto& [t, tiles] : tile_runs(layout, state_.texel_fetch)) {
-    const Kernel& kernel = linear_kernel(state_, weight_shader("linear_swiglu", weight.type(), state_.texel_fetch),
-                                         config, weight, layout.columns(t), quads);
+  const Kernel& kernel = linear_kernel(state_, weight_shader("linear_swiglu", weight.type(), state_.texel_fetch),
+                                       config, weight, layout.tile, quads);
+  const uint32_t together = tiles_together(state_, layout);
+  for (uint32_t t = 0; t < layout.tiles(); t += together) {
     for (const WeightShard& shard : weight.shards) {
       std::vector<Binding> bindings;
       bind_weight(bindings, shard, state_);
@@ -186,7 +176,7 @@ void VulkanRecorder::linear_swiglu(const LinearSwigluArgs& args) {
                                   shard.layout.first_row, weight.rows(), args.width,      out_layout.tile,
                                   args.norm_eps};
       list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(tiles, group_count(shard, config));
+      list.dispatch(together, group_count(shard, config));
     }
   }
   list.barrier();

@@ -26,7 +26,7 @@ void VulkanRecorder::embed(const EmbedArgs& args) {
   CommandList& list = this->list(0);
   const Kernel& kernel = state_.context->kernel(weight_shader("embed", table.type(), state_.texel_fetch));
   struct Push {
-    uint32_t rows, cols, row_offset, width, tile;
+    uint32_t rows, cols, row_offset, tile;
   };
   for (const WeightShard& shard : table.shards) {
     std::vector<Binding> bindings;
@@ -36,7 +36,7 @@ void VulkanRecorder::embed(const EmbedArgs& args) {
     bindings.emplace_back(out.values);
     bindings.push_back(words(out.squares, args.width, "The sums of squares of embed"));
     bindings.push_back(words(*args.norm.weight, table.cols(), "The norm weight of embed"));
-    const Push push{shard.layout.rows, table.cols(), shard.layout.first_row, args.width, layout.tile};
+    const Push push{shard.layout.rows, table.cols(), shard.layout.first_row, layout.tile};
     list.bind(kernel, bindings, bytes_of(push));
     list.dispatch(args.width);
   }
@@ -49,9 +49,9 @@ void VulkanRecorder::select(const SelectArgs& args) {
   require_width(args.width, in, "select");
   require_width(args.count, out, "select");
   struct Push {
-    uint32_t cols, width, tile, count, out_tile;
+    uint32_t cols, tile, count, out_tile;
   };
-  const Push push{in.cols(), args.width, state_.layout(args.width, in.cols()).tile, args.count,
+  const Push push{in.cols(), state_.layout(args.width, in.cols()).tile, args.count,
                   state_.layout(args.count, in.cols()).tile};
   CommandList& list = this->list(0);
   list.bind(state_.context->kernel("select"),

@@ -50,12 +50,12 @@ void bind_activations(std::vector<Binding>& bindings, const Buffer& values, cons
     return;
   }
   const uint64_t base = t * layout.tile_stride() * 4;
-  const uint32_t per_binding = segments_per_binding(layout.columns(t));
+  const uint32_t per_binding = segments_per_binding(layout.tile);
   const uint32_t segments = (layout.cols + kSegment - 1) / kSegment;
   for (uint32_t b = 0; b < kUniformBindings; ++b) {
     // Windows past the last segment are never read; they repeat the first.
     const uint32_t first = b * per_binding < segments ? b * per_binding : 0;
-    bindings.emplace_back(values, base + uint64_t{first} * kSegment * layout.columns(t) * 4, uint64_t{kUniformBytes});
+    bindings.emplace_back(values, base + uint64_t{first} * kSegment * layout.tile * 4, uint64_t{kUniformBytes});
   }
 }
 

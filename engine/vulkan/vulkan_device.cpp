@@ -22,7 +22,7 @@ using vk::DeviceState;
 using vk::PanelLayout;
 
 // Raised when a change of the shaders makes old choices meaningless.
-constexpr int kShaderVersion = 2;
+constexpr int kShaderVersion = 3;
 
 std::string hex(std::span<const uint8_t> bytes) {
   static const char digits[] = "0123456789abcdef";
