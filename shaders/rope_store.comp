@@ -9,6 +9,7 @@
 // TEXEL: pairs are (2i, 2i+1), and quads are read as texels and written at once, which is cheaper on llvmpipe.
 #include "rows.glsl"
 #include "cache.glsl"
+#include "rotate.glsl"
 
 layout(constant_id = 0) const uint LANES = 8;
 layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of 4
@@ -132,14 +133,12 @@ void main() {
       x = normed;
     }
 #if TEXEL
-    vec4 both = uintBitsToFloat(texelFetch(rotation_pairs, int(row.position * QUADS + t)));
-    vec2 a = both.xy, b = both.zw;
+    vec4 turn = uintBitsToFloat(texelFetch(rotation_pairs, int(row.position * QUADS + t)));
 #else
-    vec2 a = rotation[row.position * (HEAD_DIM / 2u) + 2u * t];
-    vec2 b = rotation[row.position * (HEAD_DIM / 2u) + 2u * t + 1u];
+    uint pair = row.position * (HEAD_DIM / 2u) + 2u * t;
+    vec4 turn = vec4(rotation[pair], rotation[pair + 1u]);
 #endif
-    precise vec4 far = vec4(-x.y * a.y, x.x * a.y, -x.w * b.y, x.z * b.y);
-    precise vec4 turned = vec4(fma(x.x, a.x, far.x), fma(x.y, a.x, far.y), fma(x.z, b.x, far.z), fma(x.w, b.x, far.w));
+    vec4 turned = rotated(x, turn);
     if (is_q) {
       uint to = (w * heads + head) * HEAD_DIM;
 #if TEXEL

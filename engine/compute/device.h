@@ -28,6 +28,8 @@ class Recorder {
   virtual void linear_add(const LinearAddArgs&) = 0;
   virtual void linear_swiglu(const LinearSwigluArgs&) = 0;
   virtual void rope_store(const RopeStoreArgs&) = 0;
+  /// Unless a device knows better: linear of each weight, then rope_store.
+  virtual void project_heads(const ProjectHeadsArgs&);
   virtual void attention(const AttentionArgs&) = 0;
   virtual void select(const SelectArgs&) = 0;
   virtual void argmax(const ArgmaxArgs&) = 0;

@@ -4,6 +4,7 @@
 // result independently of W and of where the row stands in it, bit for bit (docs/architecture.md, "Numeric contract").
 
 #include <cstdint>
+#include <span>
 
 #include "engine/compute/rows.h"
 #include "engine/compute/types.h"
@@ -76,6 +77,19 @@ struct RopeStoreArgs {
   KvLayer* cache = nullptr;
   Buffer* q = nullptr;  // [W, heads * head_dim]
 };
+
+/// The rows of `weights`, one after the other, times `in` are qkv; rope_store makes heads of it. A device may do both
+/// at once, with the same bits, and leave heads.qkv as it was.
+struct ProjectHeadsArgs {
+  std::span<const Weight* const> weights;  // together [(heads + 2 kv_heads) * head_dim, cols]
+  const Panel* in = nullptr;               // [W, cols]
+  float in_norm_eps = 0;                   // 0: no norm
+  Buffer* qkv = nullptr;                   // the buffer that heads.qkv names
+  RopeStoreArgs heads;
+};
+
+/// Throws bad_input when the weights do not have the rows of the heads.
+void check_heads(const ProjectHeadsArgs& args);
 
 /// out[w, head] = softmax(scale * q . K) V over the row's virtual sequence (see Row). Positions fall into aligned
 /// chunks of kAttentionChunk; each chunk gives (max, sum, output), and chunks merge in ascending order.

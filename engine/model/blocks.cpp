@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace canopy {
 
@@ -19,29 +20,24 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
   const ModelConfig& config = model.config;
-  uint32_t offset = 0;
-  for (const auto& weight : weights.qkv) {
-    record.linear({.width = pass.width,
-                   .weight = weight.get(),
-                   .in = b.normed.get(),
-                   .norm_eps = config.rms_eps,
-                   .out = b.qkv.get(),
-                   .stride = config.q_width() + 2 * config.kv_width(),
-                   .offset = offset});
-    offset += weight->rows();
-  }
-  record.rope_store({.width = pass.width,
-                     .qkv = b.qkv.get(),
-                     .rows = b.rows.get(),
-                     .rotation = b.rotation.get(),
-                     .q_norm = weights.q_norm.get(),
-                     .k_norm = weights.k_norm.get(),
-                     .norm_eps = config.rms_eps,
-                     .heads = config.heads,
-                     .shape = model.kv,
-                     .interleaved = config.rope_layout == RopeLayout::interleaved,
-                     .cache = model.cache[layer].get(),
-                     .q = b.q.get()});
+  std::vector<const Weight*> stacked;
+  for (const auto& weight : weights.qkv) stacked.push_back(weight.get());
+  record.project_heads({.weights = stacked,
+                        .in = b.normed.get(),
+                        .in_norm_eps = config.rms_eps,
+                        .qkv = b.qkv.get(),
+                        .heads = {.width = pass.width,
+                                  .qkv = b.qkv.get(),
+                                  .rows = b.rows.get(),
+                                  .rotation = b.rotation.get(),
+                                  .q_norm = weights.q_norm.get(),
+                                  .k_norm = weights.k_norm.get(),
+                                  .norm_eps = config.rms_eps,
+                                  .heads = config.heads,
+                                  .shape = model.kv,
+                                  .interleaved = config.rope_layout == RopeLayout::interleaved,
+                                  .cache = model.cache[layer].get(),
+                                  .q = b.q.get()}});
 }
 
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {

@@ -7,8 +7,6 @@
 
 namespace canopy::vk {
 
-namespace {
-
 const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const char* op) {
   const VulkanKv& kv = kv_of(layer);
   if (kv.shape.slots != shape.slots || kv.shape.kv_heads != shape.kv_heads || kv.shape.head_dim != shape.head_dim ||
@@ -17,6 +15,8 @@ const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const cha
   }
   return kv;
 }
+
+namespace {
 
 uint32_t slot_words(const KvShape& shape) {
   return shape.kv_heads * shape.head_dim / (shape.type == CacheType::f16 ? 2 : 1);

@@ -1,5 +1,6 @@
 // The matrix products: shaders/linear*.comp, a dispatch per shard of rows and run of tiles.
 
+#include <algorithm>
 #include <string>
 
 #include "engine/base/error.h"
@@ -13,6 +14,11 @@ namespace {
 struct LinearAddPush {
   uint32_t rows, cols, first_column, first_quad, row_offset, total_rows, width, tile, counter, groups, partial_base,
       tap_stride, tap_offset;
+};
+
+struct LinearHeadsPush {
+  uint32_t rows, cols, first_column, first_quad, width, first_element, heads, kv_heads;
+  float norm_eps;
 };
 
 struct LinearSwigluPush {
@@ -60,7 +66,67 @@ const Kernel& linear_kernel(DeviceState& state, const std::string& shader, const
   return state.context->kernel(shader, linear_options(config, weight.type(), columns, weight.cols() % 32 != 0, quads));
 }
 
+const BufferView& texels_of(const canopy::Buffer& buffer) {
+  return static_cast<const VulkanBuffer&>(buffer).texels;
+}
+
+// Whether linear_heads.comp can do it: each invocation has whole pairs of one head.
+bool fuses(DeviceState& state, const ProjectHeadsArgs& args) {
+  const RopeStoreArgs& heads = args.heads;
+  const bool in_place = heads.interleaved && heads.q_norm == nullptr && heads.k_norm == nullptr &&
+                        heads.shape.head_dim % 4 == 0 && (!state.texel_fetch || texels_of(*heads.rotation));
+  return in_place && std::ranges::all_of(args.weights, [&](const canopy::Weight* weight) {
+           const uint32_t columns = state.layout(heads.width, weight->cols()).tile;
+           return columns != 0 && weight->rows() % choose_linear(state, weight_of(*weight), columns).rows == 0;
+         });
+}
+
 }  // namespace
+
+void VulkanRecorder::project_heads(const ProjectHeadsArgs& args) {
+  check_heads(args);
+  if (!fuses(state_, args)) return Recorder::project_heads(args);
+  uint32_t first_element = 0;
+  for (const canopy::Weight* weight : args.weights) {
+    linear_heads(args, *weight, first_element);
+    first_element += weight->rows();
+  }
+}
+
+void VulkanRecorder::linear_heads(const ProjectHeadsArgs& args, const canopy::Weight& rows, uint32_t first_element) {
+  const RopeStoreArgs& heads = args.heads;
+  const uint32_t dim = heads.shape.head_dim;
+  const VulkanWeight& weight = weight_of(rows);
+  const VulkanPanel& in = panel_of(*args.in);
+  const VulkanKv& kv = checked_kv(*heads.cache, heads.shape, "project_heads");
+  const PanelLayout layout = input_layout(state_, weight, in, heads.width, "project_heads");
+  const LinearConfig config = choose_linear(state_, weight, layout.tile);
+  KernelOptions options = linear_options(config, weight.type(), layout.tile, weight.cols() % 32 != 0, true);
+  options.spec.insert(options.spec.end(), {{9, dim}, {10, heads.shape.type == CacheType::f16 ? 1u : 0u}});
+  CommandList& list = this->list(flops_of(weight, heads.width));
+  const Kernel& kernel =
+      state_.context->kernel(weight_shader("linear_heads", weight.type(), state_.texel_fetch), options);
+  const uint32_t together = tiles_together(state_, layout);
+  for (uint32_t t = 0; t < layout.tiles(); t += together) {
+    for (const WeightShard& shard : weight.shards) {
+      std::vector<Binding> bindings;
+      bind_weight(bindings, shard, state_);
+      bind_activations(bindings, in.values, in.texels, layout, t);
+      bindings.push_back(words(in.squares, heads.width, "The sums of squares of project_heads"));
+      bindings.push_back(words(*heads.rows, uint64_t{heads.width} * sizeof(Row) / 4, "The rows of project_heads"));
+      bindings.push_back(state_.texel_fetch ? Binding(texels_of(*heads.rotation))
+                                            : Binding(buffer_of(*heads.rotation)));
+      bindings.push_back(words(*heads.q, uint64_t{heads.width} * heads.heads * dim, "The queries of project_heads"));
+      for (int as = 0; as < 2; ++as) bindings.insert(bindings.end(), {Binding(kv.keys), Binding(kv.values)});
+      const LinearHeadsPush push{shard.layout.rows,     weight.cols(),        t * layout.tile,
+                                 first_quad(layout, t), heads.width,          first_element + shard.layout.first_row,
+                                 heads.heads,           heads.shape.kv_heads, args.in_norm_eps};
+      list.bind(kernel, bindings, bytes_of(push));
+      list.dispatch(together, group_count(shard, config));
+    }
+  }
+  list.barrier();
+}
 
 void VulkanRecorder::linear(const LinearArgs& args) {
   const VulkanWeight& weight = weight_of(*args.weight);

@@ -26,6 +26,7 @@ class VulkanRecorder : public canopy::Recorder {
   void linear_add(const LinearAddArgs&) override;
   void linear_swiglu(const LinearSwigluArgs&) override;
   void rope_store(const RopeStoreArgs&) override;
+  void project_heads(const ProjectHeadsArgs&) override;
   void attention(const AttentionArgs&) override;
   void select(const SelectArgs&) override;
   void argmax(const ArgmaxArgs&) override;
@@ -37,6 +38,7 @@ class VulkanRecorder : public canopy::Recorder {
   /// The list to record the next op in, after `flops` more.
   CommandList& list(double flops);
   Buffer& scratch(uint64_t bytes, const char* name);
+  void linear_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);
 
   DeviceState& state_;
   std::unique_ptr<VulkanCommands> commands_;
@@ -50,6 +52,8 @@ void require_width(uint32_t width, const canopy::Panel& panel, const char* op);
 /// Bytes from the start of a buffer, checked against its size.
 Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what);
 Binding words(const Buffer& buffer, uint64_t count, const char* what);
+/// The layer on the device. Throws bad_input when its shape is another.
+const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const char* op);
 /// A panel as the third binding of a matrix product: its texel view, or for tile t kUniformBindings windows of 64 KiB.
 void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,
                       const PanelLayout& layout, uint32_t t);

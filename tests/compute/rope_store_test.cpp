@@ -1,7 +1,7 @@
-#include <cmath>
+#include <algorithm>
 
-#include "engine/compute/rows.h"
 #include "tests/compute/op_test.h"
+#include "tests/compute/rope_data.h"
 
 namespace canopy::test {
 namespace {
@@ -23,28 +23,11 @@ struct RopeStoreCase {
     const KvShape shape{context, kv_heads, head_dim, type};
     const size_t slot_size = size_t{kv_heads} * head_dim;
 
-    std::vector<float> rotation;  // [context, head_dim / 2, 2], turning faster than any model's: every angle differs
-    for (uint32_t p = 0; p < context; ++p) {
-      for (uint32_t i = 0; i < head_dim / 2; ++i) {
-        const double angle = p * std::pow(100.0, -2.0 * i / head_dim);
-        rotation.push_back(static_cast<float>(std::cos(angle)));
-        rotation.push_back(static_cast<float>(std::sin(angle)));
-      }
-    }
-    RowBatch batch;  // text rows, and tree nodes whose slot is not their position
-    for (uint32_t w = 0; w < width; ++w) {
-      if (w % 3 == 2) {
-        batch.add_node(0, context - 1 - w, 5 + w, -1);
-      } else {
-        batch.add_text(0, (7 * w + 1) % 100);
-      }
-    }
-
     RopeStoreArgs args;
     args.width = width;
     args.qkv = bench.buffer(random.values(width * (heads + 2 * size_t{kv_heads}) * head_dim));
-    args.rows = bench.buffer(batch.rows);
-    args.rotation = bench.buffer(rotation);
+    args.rows = bench.buffer(text_and_tree_rows(width, context).rows);
+    args.rotation = bench.buffer(rotation_table(context, head_dim));
     args.q_norm = with_q_norm ? bench.buffer(random.values(head_dim)) : nullptr;
     args.k_norm = with_k_norm ? bench.buffer(random.values(head_dim)) : nullptr;
     args.norm_eps = 1e-6f;

@@ -121,6 +121,7 @@ TEST_P(IsaGate, matrixProductsRoundAlikeAtEveryWidth) {
     compare_widths("linear_" + type, weight.type, config, {2, 3, 4, 5, 6, 7, 8, 16}, widest_tile);
     compare_widths("linear_add_" + type, weight.type, config, {2, 4, 8}, widest_tile);
     compare_widths("linear_swiglu_" + type, weight.type, config, {2, 4, 8}, widest_tile);
+    compare_widths("linear_heads_" + type, weight.type, config, {2, 4, 8}, widest_tile);
   }
 }
 

@@ -1,0 +1,108 @@
+#include "engine/base/error.h"
+#include "tests/compute/op_test.h"
+#include "tests/compute/rope_data.h"
+
+namespace canopy::test {
+namespace {
+
+struct ProjectHeadsCase {
+  WeightType type;      // of the rows of q and k
+  WeightType v_type;    // of those of v: many files keep them better
+  uint32_t cols;
+  uint32_t heads;
+  uint32_t kv_heads;
+  uint32_t head_dim;
+  CacheType cache;
+  uint32_t width;
+  bool interleaved = true;
+  bool with_norms = false;
+  bool separately = false;  // linear, then rope_store, whatever the device would do
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(heads + head_dim + width);
+    const uint32_t context = 200;
+    const uint32_t kv_width = kv_heads * head_dim;
+    const Weight* weights[] = {bench.weight(random.matrix(type, heads * head_dim + kv_width, cols)),
+                               bench.weight(random.matrix(v_type, kv_width, cols))};
+    ProjectHeadsArgs args;
+    args.weights = weights;
+    args.in = bench.panel(width, cols, random.values(size_t{width} * cols));
+    args.in_norm_eps = 1e-5f;
+    args.qkv = bench.output(uint64_t{width} * (heads * head_dim + 2 * kv_width));
+    args.heads.width = width;
+    args.heads.qkv = args.qkv;
+    args.heads.rows = bench.buffer(text_and_tree_rows(width, context).rows);
+    args.heads.rotation = bench.buffer(rotation_table(context, head_dim));
+    args.heads.q_norm = args.heads.k_norm = with_norms ? bench.buffer(random.values(head_dim)) : nullptr;
+    args.heads.norm_eps = 1e-6f;
+    args.heads.heads = heads;
+    args.heads.shape = {context, kv_heads, head_dim, cache};
+    args.heads.interleaved = interleaved;
+    const std::vector<float> before(size_t{context} * kv_width, 0.0f);
+    KvLayer* layer = bench.kv(args.heads.shape, before, before);
+    args.heads.cache = layer;
+    args.heads.q = bench.output(uint64_t{width} * heads * head_dim);
+    bench.run([&](Recorder& r) { separately ? r.Recorder::project_heads(args) : r.project_heads(args); });
+    const Tolerance stored = cache == CacheType::f16 ? f16_rounding : f32_rounding;
+    return {bench.result("q", args.heads.q, f32_rounding), bench.keys("k", layer, args.heads.shape, stored),
+            bench.values("v", layer, args.heads.shape, stored)};
+  }
+};
+
+constexpr ProjectHeadsCase cases[] = {
+    {WeightType::q4_1, WeightType::q4_1, 96, 9, 3, 64, CacheType::f16, 1},
+    {WeightType::q4_1, WeightType::q8_0, 160, 4, 2, 32, CacheType::f16, 5},
+    {WeightType::f32, WeightType::f16, 36, 3, 1, 16, CacheType::f32, 7},
+    {WeightType::q4_k, WeightType::q6_k, 256, 2, 1, 64, CacheType::f32, 9},
+    {WeightType::bf16, WeightType::bf16, 100, 5, 5, 24, CacheType::f16, 17},
+    {WeightType::q8_0, WeightType::q8_0, 64, 4, 4, 8, CacheType::f32, 33},
+    {WeightType::q4_1, WeightType::q4_1, 96, 4, 2, 32, CacheType::f16, 4, false},
+    {WeightType::q4_1, WeightType::q4_1, 96, 4, 2, 32, CacheType::f32, 6, true, true},
+};
+
+class ProjectHeadsTest : public OpTest {};
+
+TEST_P(ProjectHeadsTest, AgreesWithTheOracle) {
+  for (const ProjectHeadsCase& c : cases) {
+    SCOPED_TRACE("case " + std::to_string(&c - cases));
+    compare(c);
+  }
+}
+
+// Whether a device fuses must not be seen: rows of one pass may be computed this way and of another that way.
+TEST_P(ProjectHeadsTest, HasTheBitsOfItsTwoHalves) {
+  for (const ProjectHeadsCase& c : cases) {
+    SCOPED_TRACE("case " + std::to_string(&c - cases));
+    ProjectHeadsCase apart = c;
+    apart.separately = true;
+    Results expected = apart(device());
+    for (Result& result : expected) result.tolerance = exact;
+    expect_same(expected, c(device()));
+  }
+}
+
+TEST_P(ProjectHeadsTest, RefusesWeightsThatAreNotTheHeads) {
+  OpBench bench(device());
+  Random random(1);
+  const Weight* weights[] = {bench.weight(random.matrix(WeightType::f32, 64, 32))};
+  ProjectHeadsArgs args;
+  args.weights = weights;
+  args.in = bench.panel(1, 32, random.values(32));
+  args.qkv = bench.output(96);
+  args.heads.width = 1;
+  args.heads.qkv = args.qkv;
+  args.heads.rows = bench.buffer(text_and_tree_rows(1, 10).rows);
+  args.heads.rotation = bench.buffer(rotation_table(10, 16));
+  args.heads.heads = 4;
+  args.heads.shape = {10, 1, 16, CacheType::f32};
+  args.heads.interleaved = true;
+  args.heads.cache = bench.kv(args.heads.shape, std::vector<float>(160), std::vector<float>(160));
+  args.heads.q = bench.output(64);
+  EXPECT_THROW(bench.run([&](Recorder& r) { r.project_heads(args); }), Error);  // 64 rows, but 4 + 2 heads of 16
+}
+
+CANOPY_OP_TESTS(ProjectHeadsTest);
+
+}  // namespace
+}  // namespace canopy::test
