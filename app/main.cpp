@@ -4,6 +4,7 @@
 #include "app/options.h"
 #include "app/run.h"
 #include "app/saved_settings.h"
+#include "app/stderr_log.h"
 #include "engine/base/error.h"
 #include "engine/session/engine_thread.h"
 
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   auto options = app::parse_options(argc, argv, std::cout, std::cerr, exit_code);
   if (!options) return exit_code;
+  app::log_to_stderr("canopy");
   try {
     const std::unique_ptr<EngineClient> engine = make_engine();
     if (!options->offscreen && !app::display_present()) {

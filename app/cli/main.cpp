@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "app/cli/commands.h"
+#include "app/stderr_log.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -20,6 +21,7 @@ int fail(const std::string& message, int code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  canopy::app::log_to_stderr("canopy-cli");
   CLI::App app("Canopy: text from a language model on Vulkan devices.", "canopy-cli");
   app.set_version_flag("--version", "canopy-cli " CANOPY_VERSION);
   app.require_subcommand(1);

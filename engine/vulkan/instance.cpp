@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
+#include "engine/base/log.h"
 #include "engine/vulkan/check.h"
 #include "engine/vulkan/physical_device.h"
 
@@ -25,14 +27,14 @@ constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                           VkDebugUtilsMessageTypeFlagsEXT /*types*/,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
-  auto& log = *static_cast<MessageLog*>(user);
-  const std::lock_guard lock(log.mutex);
-  ++log.count;
-  if (log.messages.size() < max_kept_messages) {
-    log.messages.push_back({.is_error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT) != 0,
+  ValidationMessage message{.is_error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT) != 0,
                             .id = data->pMessageIdName == nullptr ? "" : data->pMessageIdName,
-                            .text = data->pMessage == nullptr ? "" : data->pMessage});
-  }
+                            .text = data->pMessage == nullptr ? "" : data->pMessage};
+  log(message.is_error ? LogLevel::error : LogLevel::warning, message.text);
+  auto& kept = *static_cast<MessageLog*>(user);
+  const std::lock_guard lock(kept.mutex);
+  ++kept.count;
+  if (kept.messages.size() < max_kept_messages) kept.messages.push_back(std::move(message));
   return VK_FALSE;  // the call goes on
 }
 
