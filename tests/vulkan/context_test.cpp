@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/base/log.h"
 #include "engine/vulkan/check.h"
 #include "engine/vulkan/device_selection.h"
 #include "tests/vulkan/devices.h"
@@ -56,6 +57,33 @@ TEST(Validation, isChosenByTheEnvironment) {
   } else {
     setenv("CANOPY_VALIDATION", saved.c_str(), 1);
   }
+}
+
+TEST(Validation, messagesAreKeptAndLogged) {
+  Instance& instance = testing::instance();
+  if (!instance.validating()) GTEST_SKIP() << "CANOPY_VALIDATION is off";
+  instance.clear_messages();
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel level, std::string_view text) {
+    lines.push_back(std::string(to_string(level)) + ": " + std::string(text));
+  });
+  const auto tell = [&](VkDebugUtilsMessageSeverityFlagBitsEXT severity, const char* text) {
+    VkDebugUtilsMessengerCallbackDataEXT data{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT};
+    data.pMessageIdName = "VUID-of-a-test";
+    data.pMessage = text;
+    vkSubmitDebugUtilsMessageEXT(instance.handle(), severity, VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT, &data);
+  };
+  tell(VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT, "a forbidden call");
+  tell(VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT, "a doubtful call");
+  set_log_sink({});
+  EXPECT_EQ(lines, (std::vector<std::string>{"error: a forbidden call", "warning: a doubtful call"}));
+  const std::vector<ValidationMessage> kept = instance.messages();
+  instance.clear_messages();
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_TRUE(kept[0].is_error);
+  EXPECT_FALSE(kept[1].is_error);
+  EXPECT_EQ(kept[0].id, "VUID-of-a-test");
+  EXPECT_EQ(kept[1].text, "a doubtful call");
 }
 
 class ContextTest : public testing::DeviceTest {};
