@@ -42,7 +42,9 @@ void print_json(const BenchResult& result, const LoadedModel& model) {
                              {"decode_tokens_per_second", result.decode_tokens_per_second},
                              {"prefill_tokens_per_second", result.prefill_tokens_per_second},
                              {"pass_ms", by_width(result.pass_ms)},
+                             {"best_pass_ms", by_width(result.best_pass_ms)},
                              {"share_of_fma_peak", by_width(result.share_of_fma_peak)},
+                             {"share_of_plain_fma", by_width(result.share_of_plain_fma)},
                              {"share_of_roofline", by_width(result.share_of_roofline)}};
   std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
 }
@@ -58,11 +60,12 @@ void print_table(const BenchResult& result, const BenchSettings& settings, const
             << "prefill  " << fixed(result.prefill_tokens_per_second, 1) << " tok/s (" << settings.prefill_tokens
             << " tokens)\n\n"
             << "passes after " << settings.context << " positions, every row's argmax taken:\n"
-            << "width       ms    ms/row   of FMA peak   of roofline\n";
+            << "width       ms    ms/row      best   of FMA peak   of plain loop   of roofline\n";
   for (const auto& [width, ms] : result.pass_ms) {
     char line[128];
-    std::snprintf(line, sizeof line, "%5u %8.2f %9.2f %12.1f%% %12.1f%%\n", width, ms, ms / width,
-                  100 * result.share_of_fma_peak.at(width), 100 * result.share_of_roofline.at(width));
+    std::snprintf(line, sizeof line, "%5u %8.2f %9.2f %9.2f %12.1f%% %14.1f%% %12.1f%%\n", width, ms, ms / width,
+                  result.best_pass_ms.at(width), 100 * result.share_of_fma_peak.at(width),
+                  100 * result.share_of_plain_fma.at(width), 100 * result.share_of_roofline.at(width));
     std::cout << line;
   }
 }

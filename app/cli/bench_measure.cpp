@@ -33,7 +33,10 @@ class Bench {
         before = after;
       }
     }
-    for (const auto& [width, times] : passes) result_.pass_ms[width] = median(times);
+    for (const auto& [width, times] : passes) {
+      result_.pass_ms[width] = median(times);
+      result_.best_pass_ms[width] = *std::ranges::min_element(times);
+    }
     for (const auto& [width, values] : shares) result_.share_of_fma_peak[width] = median(values);
     measure_decode();
     measure_prefill();
@@ -131,6 +134,8 @@ class Bench {
     for (const auto& [width, ms] : result_.pass_ms) {
       const double fma_ms = model_.pass_flops(width, width, settings_.context + 1) / (result_.peak.fma_gflop_s * 1e6);
       const double read_ms = bytes / (result_.peak.read_gb_s * 1e6);
+      result_.share_of_plain_fma[width] =
+          result_.share_of_fma_peak[width] * result_.peak.fma_gflop_s / result_.peak.plain_fma_gflop_s;
       result_.share_of_roofline[width] = std::max(fma_ms, read_ms) / ms;
     }
   }

@@ -67,6 +67,18 @@ class OnDevice(unittest.TestCase):
         self.assertAlmostEqual(reply["decode_ms"], total, places=3)
         self.assertAlmostEqual(reply["tokens_per_second"], 1000 * 19 / total, places=3)
 
+    def test_weights_are_quantized_on_load_and_that_is_said(self):
+        golden = next(p for p in prompts() if len(p["prompt_ids"]) < 30)
+        model = os.path.join(GOLDEN, "tiny-qwen3-f16.gguf")
+        ids = {}
+        for quantize in ("none", "q8_0", "auto"):
+            result = self.succeed("generate", "--model", model, "--context", "512", "--raw", "--kv", "f32", "--prompt",
+                                  golden["prompt"], "--max-tokens", "8", "--quantize", quantize, "--json")
+            ids[quantize] = json.loads(result.stdout)["output_ids"]
+            self.assertEqual("Quantized while loading: " in result.stderr, quantize == "q8_0", result.stderr)
+        self.assertEqual(ids["auto"], ids["none"])  # it fits as it is
+        self.assertEqual(len(ids["q8_0"]), 8)
+
     def test_a_seed_gives_the_same_text_and_another_seed_another(self):
         drawn = lambda seed: self.generate("--prompt", "import", "--max-tokens", "16", "--temperature", "1.5",
                                            "--seed", seed)["output_ids"]
@@ -158,6 +170,10 @@ class OnDevice(unittest.TestCase):
         self.assertEqual(list(bench["pass_ms"]), ["1", "2", "16"])
         for share in bench["share_of_fma_peak"].values():
             self.assertTrue(0 < share < 1.2, bench)
+        peak = bench["peak"]["fma_gflop_s"] / bench["peak"]["plain_fma_gflop_s"]
+        for width, median in bench["pass_ms"].items():
+            self.assertLessEqual(bench["best_pass_ms"][width], median)
+            self.assertAlmostEqual(bench["share_of_plain_fma"][width], bench["share_of_fma_peak"][width] * peak)
 
 
 if __name__ == "__main__":
