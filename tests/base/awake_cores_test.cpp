@@ -9,8 +9,8 @@
 namespace canopy {
 namespace {
 
-// What can go wrong here is a thread that never ends, or one that uses what is gone: the first hangs a test, the second is
-// for the sanitizers.
+// What can go wrong here is a thread that never ends, or one that uses what is gone: the first hangs a test, the second
+// is for the sanitizers.
 
 TEST(AwakeCores, EndsWhetherOrNotItWasEverHeld) {
   for (int i = 0; i < 20; ++i) {

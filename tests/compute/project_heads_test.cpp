@@ -6,8 +6,8 @@ namespace canopy::test {
 namespace {
 
 struct ProjectHeadsCase {
-  WeightType type;      // of the rows of q and k
-  WeightType v_type;    // of those of v: many files keep them better
+  WeightType type;    // of the rows of q and k
+  WeightType v_type;  // of those of v: many files keep them better
   uint32_t cols;
   uint32_t heads;
   uint32_t kv_heads;

@@ -22,7 +22,8 @@ inline std::vector<float> rotation_table(uint32_t context, uint32_t head_dim) {
   return table;
 }
 
-/// Text rows at positions below 100, and tree nodes whose slot, counted from the end of the context, is not their position.
+/// Text rows at positions below 100, and tree nodes whose slot, counted from the end of the context, is not their
+/// position.
 inline RowBatch text_and_tree_rows(uint32_t width, uint32_t context) {
   RowBatch batch;
   for (uint32_t w = 0; w < width; ++w) {
