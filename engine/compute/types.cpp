@@ -37,6 +37,24 @@ std::string to_string(WeightType type) {
   return std::string(to_string(stored_as(type)));
 }
 
+std::span<const std::byte> read_rows(const WeightPart& part, uint32_t first, uint32_t count,
+                                     std::vector<std::byte>& scratch) {
+  const uint64_t row = row_bytes(part);
+  const uint64_t begin = part.read ? 0 : row * first;
+  const std::span<const std::byte> bytes = part.read ? part.read(first, count, scratch) : part.data;
+  if (begin > bytes.size() || row * count > bytes.size() - begin) {
+    throw bad_input("A weight's rows " + std::to_string(first) + " to " + std::to_string(uint64_t{first} + count) +
+                    " take " + std::to_string(row * count) + " bytes, but its part has only " +
+                    std::to_string(bytes.size()) + ".");
+  }
+  return bytes.subspan(begin, row * count);
+}
+
+uint64_t row_bytes(const WeightPart& part) {
+  const BlockSize block = block_size(part.type);
+  return uint64_t{part.cols} / block.elements * block.bytes;
+}
+
 const char* to_string(CacheType type) {
   return type == CacheType::f16 ? "f16" : "f32";
 }

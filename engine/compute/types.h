@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/format/tensor_type.h"
 
@@ -110,13 +112,27 @@ struct KvShape {
   CacheType type = CacheType::f16;
 };
 
+/// Makes the blocks of rows [first, first + count) of a matrix. They may lie in `scratch`, which the caller keeps until
+/// they were used. Several threads read at once, each with a scratch of its own. What it throws ends the use of the
+/// matrix.
+using RowReader =
+    std::function<std::span<const std::byte>(uint32_t first, uint32_t count, std::vector<std::byte>& scratch)>;
+
 /// Rows of a matrix as a file holds them: row-major blocks of `type`. The bytes stay the caller's.
 struct WeightPart {
   WeightType type = WeightType::f32;
   uint32_t rows = 0;
   uint32_t cols = 0;
-  std::span<const std::byte> data;
+  std::span<const std::byte> data = {};  // all rows
+  RowReader read = {};                   // instead of data: the rows do not exist until they are asked for
 };
+
+/// Rows [first, first + count) of a part, from its reader or its data. Throws bad_input when there are too few bytes.
+std::span<const std::byte> read_rows(const WeightPart& part, uint32_t first, uint32_t count,
+                                     std::vector<std::byte>& scratch);
+
+/// Bytes of one row.
+uint64_t row_bytes(const WeightPart& part);
 
 /// How the parts of one Weight are joined. All parts have the same type and cols.
 enum class WeightLayout {

@@ -33,23 +33,53 @@ uint32_t units_of(WeightType type, uint32_t cols) {
   return blocks_of(cols) * (kBlock / columns_per_unit(type));
 }
 
-uint64_t row_bytes(const WeightPart& part) {
-  const BlockSize block = block_size(part.type);
-  return uint64_t{part.cols} / block.elements * block.bytes;
-}
+// The rows of a joined matrix, fetched a few at a time: parts need not have all of theirs at once.
+class RowFetcher {
+ public:
+  RowFetcher(std::span<const WeightPart> parts, WeightLayout layout)
+      : parts_(parts),
+        paired_(layout == WeightLayout::paired),
+        row_bytes_(row_bytes(parts[0])),
+        pieces_(parts.size()) {}
 
-// Byte of the file at which a row of the joined matrix starts.
-const std::byte* source_row(std::span<const WeightPart> parts, WeightLayout layout, uint32_t row) {
-  if (layout == WeightLayout::paired) {
-    const WeightPart& part = parts[row % 2];
-    return part.data.data() + row_bytes(part) * (row / 2);
+  // Fetches rows [begin, end) of the joined matrix.
+  void fetch(uint32_t begin, uint32_t end) {
+    uint32_t start = 0;  // of the part, where parts are stacked
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+      const uint32_t rows = parts_[p].rows;
+      Piece& piece = pieces_[p];
+      piece.first = paired_ ? (begin + 1 - p) / 2 : std::clamp(begin, start, start + rows) - start;
+      piece.end = paired_ ? (end + 1 - p) / 2 : std::clamp(end, start, start + rows) - start;
+      if (piece.end > piece.first) {
+        piece.data = read_rows(parts_[p], piece.first, piece.end - piece.first, piece.scratch).data();
+      }
+      start += rows;
+    }
   }
-  for (const WeightPart& part : parts) {
-    if (row < part.rows) return part.data.data() + row_bytes(part) * row;
-    row -= part.rows;
+
+  // Where a fetched row starts. Valid until the next fetch.
+  const std::byte* row(uint32_t row) const {
+    if (paired_) return pieces_[row % 2].at(row / 2, row_bytes_);
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+      if (row < parts_[p].rows) return pieces_[p].at(row, row_bytes_);
+      row -= parts_[p].rows;
+    }
+    return nullptr;
   }
-  return nullptr;
-}
+
+ private:
+  struct Piece {
+    uint32_t first = 0, end = 0;  // rows of its part
+    const std::byte* data = nullptr;
+    std::vector<std::byte> scratch;
+    const std::byte* at(uint32_t row, uint64_t row_bytes) const { return data + (row - first) * row_bytes; }
+  };
+
+  std::span<const WeightPart> parts_;
+  bool paired_;
+  uint64_t row_bytes_;
+  std::vector<Piece> pieces_;
+};
 
 // Where a shard's words of one row go: word w of unit u, and the scale word of a block; or, of types kept as words,
 // word i.
@@ -114,12 +144,13 @@ void pack_q4(const std::byte* from, bool has_minimum, uint32_t blocks, const Row
 }
 
 // Rows [begin, end) of a shard.
-void repack_rows(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
+void repack_rows(std::span<const WeightPart> parts, RowFetcher& rows, const WeightShardLayout& shard,
                  std::span<uint32_t> units, std::span<uint32_t> scales, uint32_t begin, uint32_t end) {
   const WeightType type = parts[0].type;
   const uint32_t blocks = blocks_of(parts[0].cols);
+  rows.fetch(shard.first_row + begin, shard.first_row + end);
   for (uint32_t row = begin; row < end; ++row) {
-    const std::byte* from = source_row(parts, layout, shard.first_row + row);
+    const std::byte* from = rows.row(shard.first_row + row);
     const RowTarget to(units, scales, shard.stored_rows, row);
     switch (type) {
       case WeightType::f32:
@@ -167,7 +198,7 @@ WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layou
                       "]; rows must be at least 1 and columns a multiple of " +
                       std::to_string(block_size(part.type).elements) + ".");
     }
-    if (part.data.size() != row_bytes(part) * part.rows) {
+    if (!part.data.empty() && part.data.size() != row_bytes(part) * part.rows) {
       throw bad_input(which + " has " + std::to_string(part.data.size()) + " bytes; its shape takes " +
                       std::to_string(row_bytes(part) * part.rows) + ".");
     }
@@ -211,9 +242,12 @@ void repack(std::span<const WeightPart> parts, WeightLayout layout, const Weight
   parallel_for(bands, std::max<uint64_t>(1, kLeastWords / unit_words), [&](uint64_t begin, uint64_t end) {
     std::ranges::fill(units.subspan(begin * unit_words, (end - begin) * unit_words), 0u);
     std::ranges::fill(scales.subspan(begin * scale_words, (end - begin) * scale_words), 0u);
-    const uint64_t last = std::min<uint64_t>(end * kBandRows, shard.rows);
-    repack_rows(parts, layout, shard, units, scales, static_cast<uint32_t>(begin * kBandRows),
-                static_cast<uint32_t>(last));
+    RowFetcher rows(parts, layout);
+    for (uint64_t band = begin; band < end; ++band) {
+      const uint64_t last = std::min<uint64_t>((band + 1) * kBandRows, shard.rows);
+      repack_rows(parts, rows, shard, units, scales, static_cast<uint32_t>(band * kBandRows),
+                  static_cast<uint32_t>(last));
+    }
   });
 }
 

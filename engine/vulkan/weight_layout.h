@@ -23,8 +23,8 @@ struct WeightExtent {
   uint32_t cols = 0;
 };
 
-/// Checks that the parts agree in type and columns, have the bytes they claim, and fit the layout; gives the joined
-/// extent. Throws bad_input with the part, the actual and the allowed value.
+/// Checks that the parts agree in type and columns, have the bytes they claim where they have any yet, and fit the
+/// layout; gives the joined extent. Throws bad_input with the part, the actual and the allowed value.
 WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layout);
 
 /// A run of rows kept in one pair of buffers.
@@ -39,7 +39,8 @@ struct WeightShardLayout {
 /// Cuts rows so that no buffer exceeds `max_bytes`. Shards start at whole bands.
 std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes);
 
-/// Fills a shard's words from the file's bytes, on all cores.
+/// Fills a shard's words from the file's bytes, on all cores, asking the parts for 64 rows at a time. Throws what their
+/// readers throw.
 void repack(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
             std::span<uint32_t> units, std::span<uint32_t> scales);
 

@@ -144,19 +144,18 @@ std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart>
   const uint32_t rows = joined_rows(parts, layout);
   const WeightType type = parts[0].type;
   const uint32_t cols = parts[0].cols;
-  const BlockSize block = block_size(type);
-  const uint64_t row_bytes = uint64_t{cols} / block.elements * block.bytes;
   for (const WeightPart& part : parts) {
-    require(part.data.size() == part.rows * row_bytes,
+    require(part.read || part.data.size() == part.rows * row_bytes(part),
             "The data of a part of " + std::string(name) + " has " + std::to_string(part.data.size()) +
-                " bytes; needed: " + std::to_string(part.rows * row_bytes) + ".");
+                " bytes; needed: " + std::to_string(part.rows * row_bytes(part)) + ".");
   }
   auto weight = std::make_unique<HostWeight>(ledger_, type, rows, cols, name);
   uint32_t first = 0;
+  std::vector<std::byte> scratch;
   for (size_t p = 0; p < parts.size(); ++p) {
     for (uint32_t r = 0; r < parts[p].rows; ++r) {
       float* out = weight->row(joined_row(layout, p, first, r));
-      dequantize(stored_as(type), parts[p].data.subspan(r * row_bytes, row_bytes), {out, cols});
+      dequantize(stored_as(type), read_rows(parts[p], r, 1, scratch), {out, cols});
     }
     first += parts[p].rows;
   }
