@@ -1,0 +1,19 @@
+#pragma once
+// Sizes, times and progress as people read them.
+
+#include <cstdint>
+#include <string>
+
+namespace canopy {
+
+/// "98.4 MB": kB, MB and GB of powers of ten, as file managers count.
+std::string byte_figures(uint64_t bytes);
+
+/// "2 s", "3 min 20 s", "1 h 5 min"; rounded up, so that it never says 0 s of something that goes on.
+std::string duration_figures(double seconds);
+
+/// "62 / 98 MB, 2 s left"; "3 of 9" where `done` and `total` are no bytes; empty where the total is unknown (0). A
+/// negative time is unknown and left out.
+std::string progress_figures(uint64_t done, uint64_t total, bool in_bytes, double seconds_left);
+
+}  // namespace canopy
