@@ -18,6 +18,7 @@ App::App(EngineClient& engine, const AppSettings& settings)
   view_.user_scale = settings.user_scale;
   view_.default_model = settings.default_model;
   view_.device_selector = settings.device;
+  view_.quantize = settings.quantize;
   view_.max_tokens = settings.max_tokens;
   view_.sampling = settings.sampling;
   if (!settings.settings_note.empty()) warn(view_, "The settings were not read", settings.settings_note);

@@ -19,6 +19,7 @@ struct AppSettings {
   float content_scale = 1.0f;  // of the display
   std::string default_model;   // path; empty when there is none
   std::string device;
+  QuantizeOnLoad quantize = QuantizeOnLoad::none;
   uint32_t max_tokens = 512;
   SamplingSettings sampling = chat_sampling();
   bool system_fonts = true;

@@ -2,15 +2,17 @@
 
 namespace canopy::app {
 
-Autopilot::Autopilot(App& app, const std::string& model, const std::string& prompt) : app_(app), prompt_(prompt) {
-  if (!model.empty()) app_.run(OpenModel{model});
+Autopilot::Autopilot(App& app, const std::string& model, const std::string& prompt)
+    : app_(app), prompt_(prompt), loads_(!model.empty()) {
+  if (loads_) app_.run(OpenModel{model});
 }
 
 void Autopilot::step() {
   const ViewModel& view = app_.view();
   if (state_ == State::loading) {
     if (view.model_state == ModelState::ready) state_ = prompt_.empty() ? State::succeeded : State::waiting_to_send;
-    if (view.model_state == ModelState::none && !view.cards.empty()) state_ = State::failed;
+    const bool cancelled = loads_ && view.cards.empty();
+    if (view.model_state == ModelState::none && (cancelled || !view.cards.empty())) state_ = State::failed;
   }
   if (state_ == State::waiting_to_send && view.can_send()) {
     app_.run(SendMessage{prompt_});
@@ -27,7 +29,7 @@ std::string Autopilot::failure() const {
   if (state_ != State::failed) return "";
   for (auto card = app_.view().cards.rbegin(); card != app_.view().cards.rend(); ++card)
     if (!card->warning) return card->title + ". " + card->detail;
-  return "The reply ended early.";
+  return app_.view().model_state == ModelState::none ? "Loading was cancelled." : "The reply ended early.";
 }
 
 }  // namespace canopy::app

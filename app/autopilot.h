@@ -25,6 +25,7 @@ class Autopilot {
  private:
   App& app_;
   std::string prompt_;
+  bool loads_;  // whether it was given a model
   State state_ = State::loading;
 };
 

@@ -72,11 +72,16 @@ std::string default_model_path() {
 std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
                                         int& exit_code) {
   AppOptions options;
-  std::string size = "1280x800", theme = "dark";
+  std::string size = "1280x800", theme = "dark", quantize = "none";
   CLI::App cli("Canopy: chat with a language model on your own GPU.", "canopy");
   cli.set_version_flag("--version", "canopy " CANOPY_VERSION);
   cli.add_option("--model", options.model, "A GGUF file or a Hugging Face folder; default: SmolLM2 from the cache");
   cli.add_option("--device", options.device, "Index, part of a name, or a type (discrete, integrated, cpu)");
+  cli.add_option("--quantize", quantize,
+                 "Weights stored as F32, F16 or BF16 while loading: none keeps them, q8_0 and q4_k quantize them (8.5 "
+                 "and 4.5 bits each), auto does so only where the model would not fit")
+      ->check(CLI::IsMember({"none", "auto", "q8_0", "q4_k"}))
+      ->capture_default_str();
   cli.add_option("--prompt", options.prompt, "A first message to send");
   cli.add_flag("--offscreen", options.offscreen, "No window: answer a prompt, print the text, write a picture, exit");
   cli.add_option("--shot", options.shot,
@@ -109,6 +114,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
     exit_code = 2;
     return std::nullopt;
   }
+  options.quantize = quantize_on_load_from(quantize).value_or(QuantizeOnLoad::none);
   options.theme = theme == "light" ? ThemeKind::light : ThemeKind::dark;
   options.size_given = size_option->count() > 0;
   options.scale_given = scale_option->count() > 0;

@@ -7,6 +7,7 @@
 
 #include "app/chat_sampling.h"
 #include "app/look/theme_kind.h"
+#include "engine/format/quantize_on_load.h"
 
 namespace canopy::app {
 
@@ -17,6 +18,7 @@ struct AppOptions {
   std::string model;  // as given, or the default model's path
   bool model_given = false;
   std::string device;  // index, part of a name, or a type
+  QuantizeOnLoad quantize = QuantizeOnLoad::none;
   std::string prompt;  // empty: none given
   bool offscreen = false;
   std::string shot;  // PNG path; empty: none

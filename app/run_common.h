@@ -13,6 +13,7 @@ inline AppSettings settings_from(const AppOptions& options) {
   settings.theme = options.theme;
   settings.user_scale = options.scale;
   settings.device = options.device;
+  settings.quantize = options.quantize;
   settings.max_tokens = options.max_tokens;
   settings.sampling = options.sampling;
   settings.system_fonts = options.system_fonts;

@@ -21,7 +21,8 @@ struct RunAgain {};  // answers the last question once more
 struct OpenModel {
   std::string path;
 };
-struct BrowseModel {};  // the system's file dialog
+struct LoadQuantized {};  // the model that was too large, and from now on every one that is
+struct BrowseModel {};    // the system's file dialog
 struct CancelLoading {};
 struct ChooseDevice {
   std::string selector;
@@ -50,8 +51,8 @@ struct ShowPathBox {  // the path box that stands in where no file dialog exists
 };
 
 using UiCommand =
-    std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, BrowseModel, CancelLoading, ChooseDevice,
-                 DismissCard, SetTheme, SetScale, SetSampling, ShowHelp, CopyText, ShowPathBox>;
+    std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
+                 ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, ShowHelp, CopyText, ShowPathBox>;
 
 /// Collects the commands of one frame; they run after it, so no panel sees the state change while drawing.
 class CommandSink {

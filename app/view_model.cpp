@@ -34,7 +34,7 @@ Message& reply(ViewModel& view) {
 
 void on_load_progress(ViewModel& view, const LoadProgress& e) {
   if (view.model_state != ModelState::loading) return;
-  view.loading = {e.stage, e.done, e.total};
+  view.loading = {e.stage, e.done, e.total, e.in_bytes, e.seconds_left};
 }
 
 /// Every load ends in one ModelReady or one Failure. True when this end is that of a load a newer one replaced.
@@ -99,7 +99,7 @@ void on_failure(ViewModel& view, const Failure& e) {
   } else if (view.model_state == ModelState::loading) {
     view.model_state = view.model ? ModelState::ready : ModelState::none;
     view.loading = {};
-    card.action = Card::Action::choose_model;
+    card.action = e.would_fit_quantized ? Card::Action::load_quantized : Card::Action::choose_model;
   }
   if (e.kind == ErrorKind::device_lost) {
     // Nothing of the model survives its device: say so instead of failing at the next question.
@@ -222,6 +222,7 @@ Effects open_model(ViewModel& view, const std::string& path) {
   LoadModel load;
   load.path = path;
   load.device = view.device_selector;
+  load.quantize = view.quantize;
   effects.engine.push_back(std::move(load));
   return effects;
 }
@@ -265,6 +266,10 @@ Effects update(ViewModel& view, const UiCommand& command) {
           [&](const NewChat&) { return new_chat(view); },
           [&](const RunAgain&) { return run_again(view); },
           [&](const OpenModel& c) { return open_model(view, c.path); },
+          [&](const LoadQuantized&) {
+            view.quantize = QuantizeOnLoad::automatic;  // also when the model moves to another device
+            return open_model(view, view.model_path);
+          },
           [&](const BrowseModel&) {
             view.path_box_shown = !view.file_dialog_available;
             return Effects{{}, view.file_dialog_available, {}};
@@ -313,7 +318,8 @@ std::string model_title(const ModelReady& model) {
     }
     if (title.empty()) title = model.name;
   }
-  return quantization.empty() ? title : title + " " + quantization;
+  if (!quantization.empty()) title += " " + quantization;
+  return model.quantized_to.empty() ? title : title + " as " + model.quantized_to;
 }
 
 std::string file_name(const std::string& path) {

@@ -33,7 +33,7 @@ enum class ReplyState { idle, reading_prompt, writing, stopping };
 
 /// A failure or a warning the user has not dismissed.
 struct Card {
-  enum class Action { none, choose_model, load_again, run_again };
+  enum class Action { none, choose_model, load_again, run_again, load_quantized };
   uint64_t id = 0;
   bool warning = false;
   std::string title;
@@ -46,6 +46,8 @@ struct Progress {
   std::string stage;
   uint64_t done = 0;
   uint64_t total = 0;  // 0 = unknown
+  bool in_bytes = false;
+  double seconds_left = -1;  // negative when unknown
 
   /// In [0, 1]; negative when unknown.
   float fraction() const;
@@ -61,6 +63,7 @@ struct ViewModel {
   std::vector<DeviceChoice> devices;
   std::string device_selector;  // empty = the best one
   std::string default_model;    // path; empty when the file is not there
+  QuantizeOnLoad quantize = QuantizeOnLoad::none;
 
   ModelState model_state = ModelState::none;
   std::string model_path;         // of the last load
@@ -105,7 +108,8 @@ void warn(ViewModel& view, const std::string& title, const std::string& detail);
 std::string conversation_title(const ViewModel& view);
 
 /// What people call a model: "SmolLM2-135M-Instruct Q4_1". A GGUF goes by the name of its file, which its user chose;
-/// the name inside is whatever its converter was given ("Smollm2 135M 8k Lc100K Mix1 Ep2").
+/// the name inside is whatever its converter was given ("Smollm2 135M 8k Lc100K Mix1 Ep2"). One that was quantized
+/// while loading says so: "SmolLM2-135M-Instruct F16 as Q8_0".
 std::string model_title(const ModelReady& model);
 
 /// The last component of a path, for messages.

@@ -31,6 +31,12 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
   command
       .add_option("--context", choice.context, "Positions of the K/V cache (default: from the model and from memory)")
       ->check(CLI::PositiveNumber);
+  command
+      .add_option("--quantize", choice.quantize,
+                  "Weights stored as F32, F16 or BF16 while loading: none keeps them, q8_0 and q4_k quantize them (8.5 "
+                  "and 4.5 bits each), auto does so only where the model would not fit")
+      ->check(CLI::IsMember({"none", "auto", "q8_0", "q4_k"}))
+      ->capture_default_str();
 }
 
 OpenedModel open_model(const ModelChoice& choice) {
@@ -39,13 +45,14 @@ OpenedModel open_model(const ModelChoice& choice) {
   request.cache_type = choice.kv == "f32" ? CacheType::f32 : CacheType::f16;
   request.context = choice.context;
   request.self_test = choice.self_test;
+  request.quantize = quantize_on_load_from(choice.quantize).value_or(QuantizeOnLoad::none);
 
   // A wrong path is told at once, not after the device was opened.
   if (!std::filesystem::exists(request.path)) {
     throw bad_input("There is no model at " + shown(request.path) + ".");
   }
   ProgressLine line;
-  line.show({"Opening the device", 0, 0});
+  line.show({"Opening the device"});
   OpenedModel opened;
   opened.device = open_device(choice.device);
   OpenCallbacks callbacks;
@@ -53,6 +60,8 @@ OpenedModel open_model(const ModelChoice& choice) {
   callbacks.keep_going = [] { return !interrupted(); };
   opened.model = LoadedModel::open(*opened.device, request, callbacks);
   line.clear();
+  const std::string& quantization = opened.model->model->quantization();
+  if (!quantization.empty()) note(quantization);
   for (const std::string& warning : opened.model->describe().warnings) note("warning: " + warning);
   return opened;
 }

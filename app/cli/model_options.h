@@ -16,6 +16,7 @@ struct ModelChoice {
   std::string device;
   std::string kv = "f16";
   uint32_t context = 0;
+  std::string quantize = "none";
   bool self_test = true;
 };
 

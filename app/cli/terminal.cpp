@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "engine/base/figures.h"
 #include "engine/base/printable.h"
 
 namespace canopy::cli {
@@ -21,7 +22,9 @@ void note(std::string_view message) {
 void ProgressLine::show(const LoadProgress& progress) {
   if (::isatty(STDERR_FILENO) != 1) return;
   std::string line = progress.stage;
-  if (progress.total > 0) line += " " + std::to_string(progress.done * 100 / progress.total) + "%";
+  if (progress.total > 0) {
+    line += " " + progress_figures(progress.done, progress.total, progress.in_bytes, progress.seconds_left);
+  }
   const size_t columns = line.size();
   if (columns < shown_) line.append(shown_ - columns, ' ');
   std::cerr << "\r" << line << std::flush;

@@ -20,6 +20,7 @@ const char* action_label(Card::Action action) {
     case Card::Action::choose_model: return "Choose model";
     case Card::Action::load_again: return "Load again";
     case Card::Action::run_again: return "Run again";
+    case Card::Action::load_quantized: return "Quantize and load";
   }
   return nullptr;
 }
@@ -28,13 +29,15 @@ UiCommand action_command(const ViewModel& view, Card::Action action) {
   switch (action) {
     case Card::Action::load_again: return OpenModel{view.model_path};
     case Card::Action::run_again: return RunAgain{};
+    case Card::Action::load_quantized: return LoadQuantized{};
     default: return BrowseModel{};
   }
 }
 
 bool action_possible(const ViewModel& view, Card::Action action) {
   if (action == Card::Action::run_again) return view.can_send();
-  if (action == Card::Action::load_again) return !view.model_path.empty() && view.model_state != ModelState::loading;
+  const bool loads = action == Card::Action::load_again || action == Card::Action::load_quantized;
+  if (loads) return !view.model_path.empty() && view.model_state != ModelState::loading;
   return true;
 }
 

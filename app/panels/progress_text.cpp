@@ -3,22 +3,12 @@
 #include <cstdio>
 
 #include "app/look/widgets.h"
+#include "engine/base/figures.h"
 
 namespace canopy::app {
-namespace {
-
-constexpr uint64_t kLikelyBytes = 1u << 20;  // no load has a million steps
-
-}  // namespace
 
 std::string progress_figures(const Progress& p) {
-  if (p.total == 0) return "";
-  if (p.total < kLikelyBytes) return grouped(p.done) + " of " + grouped(p.total);
-  char text[64];
-  constexpr double kMiB = 1024.0 * 1024.0;
-  std::snprintf(text, sizeof text, "%.1f of %.1f MiB", static_cast<double>(p.done) / kMiB,
-                static_cast<double>(p.total) / kMiB);
-  return text;
+  return canopy::progress_figures(p.done, p.total, p.in_bytes, p.seconds_left);
 }
 
 std::string speed_figures(double tokens_per_second) {

@@ -6,7 +6,7 @@
 
 namespace canopy::app {
 
-/// "12.5 of 93.8 MiB" for bytes, "120 of 512" for steps, empty when the total is unknown.
+/// "62 / 98 MB, 2 s left" for bytes, "3 of 9" for steps, empty when the total is unknown.
 std::string progress_figures(const Progress& progress);
 
 /// "128", or "1.7" where a whole number would hide the difference.

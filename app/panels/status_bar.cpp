@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -62,19 +61,13 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
   if (!loading && view.reply_state != ReplyState::reading_prompt) return;
   const Theme& t = colours();
   const Progress& progress = loading ? view.loading : view.prompt;
-  char percent[16] = "";
-  if (loading && progress.total)
-    std::snprintf(percent, sizeof percent, "%.0f%%", static_cast<double>(progress.fraction() * 100));
-  const std::string figures = loading          ? percent
-                              : progress.total ? std::to_string(progress.done) + "/" + std::to_string(progress.total)
-                                               : "";
-  row.advance(px(6));
-  row.text(Type::mono, t.text2, figures);
+  // What changes its width comes last: a button that moves cannot be hit.
   const float bar = px(120);
-  if (progress.total && row.room() > bar + px(kGap) + px(70)) {
-    row.advance(px(10));
-    draw_bar(ImGui::GetWindowDrawList(), {row.x(), origin.y + px(11)}, {bar, px(6)}, progress.fraction(), t.accent,
-             t.line);
+  if (row.room() > bar + px(kGap) + px(70)) {
+    row.advance(px(16));
+    if (progress.total)  // an empty bar would look like a load that is stuck
+      draw_bar(ImGui::GetWindowDrawList(), {row.x(), origin.y + px(11)}, {bar, px(6)}, progress.fraction(), t.accent,
+               t.line);
     row.advance(bar);
   }
   ButtonSpec cancel{"Cancel", Icon::none, ButtonKind::bare};
@@ -89,6 +82,10 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
       sink.post(StopWriting{});
   }
   row.advance(button_size(cancel).x);
+  std::vector<Row::Piece> pieces;
+  if (loading) pieces.push_back({Type::secondary, t.text3, progress.stage});
+  if (progress.total) pieces.push_back({Type::mono, t.text2, progress_figures(progress)});
+  if (!pieces.empty()) row.statement(pieces);
 }
 
 void context_tooltip(const ModelReady& model, float x, float y, float width) {

@@ -107,6 +107,12 @@ void draw_scale_and_theme(const ViewModel& view, CommandSink& sink) {
   if (next(theme)) sink.post(SetTheme{view.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
 }
 
+std::string model_tooltip(const ViewModel& view) {
+  if (!view.model) return "Choose a model";
+  const ModelReady& model = *view.model;
+  return model.weights_note.empty() ? model.file_name : model.file_name + "\n" + model.weights_note;
+}
+
 }  // namespace
 
 void TopBar::draw(const ViewModel& view, CommandSink& sink) {
@@ -128,7 +134,7 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
   if (picker("Model", f.captions ? "Model" : "", model, f.model_width,
              view.model || view.model_state == ModelState::loading))
     ImGui::OpenPopup("Model menu");
-  tooltip(view.model ? view.model->file_name.c_str() : "Choose a model");
+  tooltip(model_tooltip(view).c_str());
   ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)});
   draw_model_menu(view, sink);
   ImGui::SameLine(0, px(kGap));

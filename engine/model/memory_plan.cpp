@@ -8,10 +8,6 @@
 namespace canopy {
 namespace {
 
-std::string mebibytes(uint64_t bytes) {
-  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
-}
-
 uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
   const uint64_t element = limits.cache_type == CacheType::f16 ? 2 : 4;
   const uint64_t slot = 2 * element * config.kv_width() * config.layers;  // keys and values of all layers
@@ -39,6 +35,10 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
 }
 
 }  // namespace
+
+std::string mebibytes(uint64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
 
 KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits) {
   return {limits.slots(), config.kv_heads, config.head_dim, limits.cache_type};

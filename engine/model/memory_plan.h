@@ -35,6 +35,9 @@ inline constexpr uint32_t kMinimumContext = 512;
 /// Longest ancestor list of a row: the old chunks of attention lie at least this far back (design: D).
 inline constexpr uint32_t kMaxTreeDepth = 64;
 
+/// "93 MiB", rounded up: how messages about memory count.
+std::string mebibytes(uint64_t bytes);
+
 KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits);
 
 MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/model/stoppable_recorder.h"
 
 namespace canopy {
 namespace {
@@ -50,35 +51,38 @@ void check_options(const ModelConfig& config, const ModelOptions& options) {
 std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const ModelOptions& options) {
   const ModelConfig& config = file.config();
   check_options(config, options);
-  const WeightPlan plan = plan_weights(file, device);
   ModelLimits limits;
   limits.max_width = options.max_width;
   limits.tree_slots = options.tree_slots != 0 ? options.tree_slots : options.max_width;
   limits.head_rows = head_rows_for(config, options.max_width);
   limits.taps = static_cast<uint32_t>(options.taps.size());
   limits.cache_type = options.cache_type;
-  const MemoryPlan memory = choose_context(config, limits, options.context, plan.device_bytes, device);
-  return std::unique_ptr<Model>(new Model(device, file, plan, limits, memory, options));
+  const LoadPlan plan = plan_load(file, device, limits, options.context, options.quantize, options.would_fit);
+  if (options.planned) options.planned(plan);
+  return std::unique_ptr<Model>(new Model(device, file, plan, limits, options));
 }
 
-Model::Model(Device& device, const ModelFile& file, const WeightPlan& plan, const ModelLimits& limits,
-             const MemoryPlan& memory, const ModelOptions& options)
+Model::Model(Device& device, const ModelFile& file, const LoadPlan& plan, const ModelLimits& limits,
+             const ModelOptions& options)
     : device_(device),
       config_(file.config()),
       limits_(limits),
-      memory_(memory),
+      memory_(plan.memory),
       tap_layers_(options.taps),
-      warnings_(plan.warnings),
-      weight_elements_(plan.weight_elements),
-      pass_bytes_(plan.pass_bytes),
+      warnings_(plan.weights.warnings),
+      quantization_(plan.weights.quantized.sentence()),
+      quantized_(plan.quantized),
+      weight_elements_(plan.weights.weight_elements),
+      pass_bytes_(plan.weights.pass_bytes),
       record_forward_(forward_of(config_.architecture)) {
   // The cache first: if memory runs out after all, it does so before gigabytes were copied.
   const KvShape shape = kv_shape(config_, limits_);
   for (uint32_t layer = 0; layer < config_.layers; ++layer) {
+    require_going(options.callbacks);
     cache_.push_back(device_.allocate_kv(shape, "K/V " + std::to_string(layer)));
   }
   buffers_ = allocate_pass_buffers(device_, config_, limits_);
-  weights_ = load_weights(file, plan, device_, {options.progress, options.keep_going});
+  weights_ = load_weights(file, plan.weights, device_, options.callbacks);
 }
 
 Model::~Model() = default;
@@ -93,9 +97,10 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
 PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going) {
   check(batch, outputs);
   const PassShape shape = shape_of(batch, outputs);
-  Commands& commands = commands_for(shape);
+  Commands* commands = commands_for(shape, keep_going);
+  if (commands == nullptr) return {};
   write_inputs(batch, outputs, shape);
-  if (!device_.run(commands, keep_going)) return {};
+  if (!device_.run(*commands, keep_going)) return {};
   return read_outputs(shape);
 }
 
@@ -146,21 +151,24 @@ void Model::write_inputs(const RowBatch& batch, const PassOutputs& outputs, cons
   if (shape.head != HeadOutput::none && !shape.all_rows) write_words(device_, *buffers_.head_rows, outputs.rows);
 }
 
-Commands& Model::commands_for(const PassShape& shape) {
+Commands* Model::commands_for(const PassShape& shape, const std::function<bool()>& keep_going) {
   if (const auto found = recordings_by_shape_.find(shape); found != recordings_by_shape_.end()) {
     uses_.splice(uses_.begin(), uses_, found->second.use);
-    return *found->second.commands;
+    return found->second.commands.get();
   }
   if (recordings_by_shape_.size() >= max_recordings) {
     recordings_by_shape_.erase(uses_.back());
     uses_.pop_back();
   }
   const std::unique_ptr<Recorder> recorder = device_.record();
-  record_forward_(*recorder, context(), shape);
-  std::unique_ptr<Commands> commands = recorder->finish();
+  StoppableRecorder stoppable(*recorder, keep_going);
+  record_forward_(stoppable, context(), shape);
+  std::unique_ptr<Commands> commands = stoppable.finish();
+  if (commands == nullptr) return nullptr;
   ++recordings_;
   uses_.push_front(shape);
-  return *recordings_by_shape_.emplace(shape, Recording{std::move(commands), uses_.begin()}).first->second.commands;
+  const auto recorded = recordings_by_shape_.emplace(shape, Recording{std::move(commands), uses_.begin()}).first;
+  return recorded->second.commands.get();
 }
 
 PassResult Model::read_outputs(const PassShape& shape) {

@@ -13,7 +13,9 @@
 #include "engine/compute/device.h"
 #include "engine/compute/rows.h"
 #include "engine/format/model_file.h"
+#include "engine/format/quantize_on_load.h"
 #include "engine/model/forward.h"
+#include "engine/model/load_plan.h"
 #include "engine/model/memory_plan.h"
 #include "engine/model/weights.h"
 
@@ -25,8 +27,10 @@ struct ModelOptions {
   uint32_t max_width = 128;    // rows of one pass
   uint32_t tree_slots = 0;     // K/V slots for rows of a draft tree; 0: as many as max_width
   std::vector<uint32_t> taps;  // 0-based layers whose outputs a pass can return, ascending
-  std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights
-  std::function<bool()> keep_going;                             // false abandons the loading: cancelled is thrown
+  QuantizeOnLoad quantize = QuantizeOnLoad::none;
+  LoadCallbacks callbacks;
+  std::function<void(const LoadPlan&)> planned;   // told once, before anything is allocated
+  std::function<void(QuantizeOnLoad)> would_fit;  // told before a refusal that this choice would have spared
 };
 
 /// What is wanted of a pass.
@@ -69,6 +73,9 @@ class Model {
   const MemoryPlan& memory() const { return memory_; }
   std::span<const uint32_t> tap_layers() const { return tap_layers_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  /// What was quantized while loading, and to which size, as a sentence; empty where nothing was.
+  const std::string& quantization() const { return quantization_; }
+  QuantizeOnLoad quantized() const { return quantized_; }
   Device& device() const { return device_; }
 
   /// Weight elements one row is multiplied with; two operations each.
@@ -79,8 +86,9 @@ class Model {
   /// 4 * Q * positions * layers per row, every row seeing `positions` keys.
   double pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const;
 
-  /// Computes the rows and writes their K/V to their slots. keep_going is asked between the parts of a long pass; once
-  /// it says no, the slots of these rows hold nothing of use. Throws bad_input for rows or outputs that do not fit.
+  /// Computes the rows and writes their K/V to their slots. keep_going is asked between the ops of a pass that is
+  /// recorded for the first time, and between the parts of a long one; once it says no, the slots of these rows hold
+  /// nothing of use. Throws bad_input for rows or outputs that do not fit.
   PassResult run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going = {});
 
   /// Moves K/V of all layers between slots, as if all moves happened at once; at most kMaxKvMoves.
@@ -98,12 +106,13 @@ class Model {
     std::list<PassShape>::iterator use;  // its place in uses_
   };
 
-  Model(Device& device, const ModelFile& file, const WeightPlan& plan, const ModelLimits& limits,
-        const MemoryPlan& memory, const ModelOptions& options);
+  Model(Device& device, const ModelFile& file, const LoadPlan& plan, const ModelLimits& limits,
+        const ModelOptions& options);
   void check(const RowBatch& batch, const PassOutputs& outputs) const;
   PassShape shape_of(const RowBatch& batch, const PassOutputs& outputs) const;
   void write_inputs(const RowBatch& batch, const PassOutputs& outputs, const PassShape& shape);
-  Commands& commands_for(const PassShape& shape);
+  /// The recording of a pass, made where there is none yet; null where keep_going ended that.
+  Commands* commands_for(const PassShape& shape, const std::function<bool()>& keep_going);
   PassResult read_outputs(const PassShape& shape);
   ForwardContext context() const;
 
@@ -113,6 +122,8 @@ class Model {
   MemoryPlan memory_;
   std::vector<uint32_t> tap_layers_;
   std::vector<std::string> warnings_;
+  std::string quantization_;
+  QuantizeOnLoad quantized_ = QuantizeOnLoad::none;
   uint64_t weight_elements_ = 0;
   uint64_t pass_bytes_ = 0;
   RecordForward record_forward_ = nullptr;

@@ -4,14 +4,28 @@
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
+#include "engine/model/row_conversion.h"
 
 namespace canopy {
 namespace {
 
 bool same_type(std::span<const TensorView* const> parts) {
   return std::all_of(parts.begin(), parts.end(), [&](const TensorView* part) { return part->type == parts[0]->type; });
+}
+
+bool is_wide(WeightType type) {
+  return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
+}
+
+/// The first of the types that the choice names, best fit first, that rows of `cols` elements can have; `type` where
+/// none can. The head decides between tokens that are close to each other: it is never cut to four bits.
+WeightType quantized_type(WeightType type, uint64_t cols, bool is_head, QuantizeOnLoad quantize) {
+  if (quantize == QuantizeOnLoad::none || !is_wide(type)) return type;
+  if (quantize == QuantizeOnLoad::q4_k && !is_head && can_convert_rows(cols, WeightType::q4_k)) return WeightType::q4_k;
+  return can_convert_rows(cols, WeightType::q8_0) ? WeightType::q8_0 : type;
 }
 
 MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
@@ -30,7 +44,8 @@ MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, W
 /// Sums up while the plan is made.
 class Planner {
  public:
-  Planner(const ModelFile& file, const Device& device) : file_(file), config_(file.config()), device_(device) {}
+  Planner(const ModelFile& file, const Device& device, QuantizeOnLoad quantize)
+      : file_(file), config_(file.config()), device_(device), quantize_(quantize) {}
 
   WeightPlan plan() {
     const uint64_t hidden = config_.hidden;
@@ -76,18 +91,31 @@ class Planner {
 
   MatrixPlan add(std::string name, std::vector<const TensorView*> parts, WeightLayout layout = WeightLayout::stacked) {
     MatrixPlan matrix = plan_matrix(std::move(name), std::move(parts), layout);
+    const bool is_head = matrix.name == "output" || (matrix.name == "token_embd" && config_.tied_head);
+    matrix.type = quantized_type(matrix.type, matrix.parts[0]->cols(), is_head, quantize_);
     for (const TensorView* part : matrix.parts) {
       plan_.weight_elements += part->elements();
-      if (matrix.converts(*part)) {
-        ++converted_;
-        converted_type_ = part->type;
-        converted_bytes_ += part->elements() * sizeof(float);
-      }
+      count(matrix, *part);
     }
     plan_.file_bytes = checked_add(plan_.file_bytes, matrix.file_bytes(), "size of the weights");
     plan_.device_bytes = checked_add(plan_.device_bytes, device_.weight_bytes(matrix.device_parts(), matrix.layout),
                                      "size of the weights");
     return matrix;
+  }
+
+  void count(const MatrixPlan& matrix, const TensorView& part) {
+    QuantizedTensors& quantized = plan_.quantized;
+    if (quantize_ != QuantizeOnLoad::none && is_wide(matrix.type)) ++quantized.kept[part.type];
+    if (!matrix.converts(part)) return;
+    if (matrix.type != WeightType::f32) {
+      ++quantized.to[matrix.type];
+      quantized.file_bytes += part.bytes.size();
+      quantized.bytes += tensor_bytes(stored_as(matrix.type), part.elements(), part.name);
+      return;
+    }
+    ++converted_;
+    converted_type_ = part.type;
+    converted_bytes_ += part.elements() * sizeof(float);
   }
 
   void warn_of_conversion() {
@@ -101,6 +129,7 @@ class Planner {
   const ModelFile& file_;
   const ModelConfig& config_;
   const Device& device_;
+  const QuantizeOnLoad quantize_;
   WeightPlan plan_;
   uint64_t converted_ = 0;
   uint64_t converted_bytes_ = 0;
@@ -123,14 +152,29 @@ std::vector<WeightPart> MatrixPlan::device_parts() const {
   std::vector<WeightPart> result;
   for (const TensorView* part : parts) {
     result.push_back({type, checked_cast<uint32_t>(part->rows(), "number of rows of " + part->name),
-                      checked_cast<uint32_t>(part->cols(), "number of columns of " + part->name),
-                      converts(*part) ? std::span<const std::byte>() : part->bytes});
+                      checked_cast<uint32_t>(part->cols(), "number of columns of " + part->name)});
   }
   return result;
 }
 
-WeightPlan plan_weights(const ModelFile& file, const Device& device) {
-  return Planner(file, device).plan();
+std::string QuantizedTensors::sentence() const {
+  if (to.empty()) return "";
+  std::string text = "Quantized while loading:";
+  const char* separator = " ";
+  for (const auto& [type, tensors] : to) {
+    text += separator + std::to_string(tensors) + " tensors to " + to_string(type);
+    separator = ", ";
+  }
+  text += ", " + byte_figures(file_bytes) + " of the file to " + byte_figures(bytes) + ".";
+  for (const auto& [type, tensors] : kept) {
+    text += " " + std::to_string(tensors) + " of type " + std::string(to_string(type)) +
+            " stay as they are: their rows are no multiple of 32.";
+  }
+  return text;
+}
+
+WeightPlan plan_weights(const ModelFile& file, const Device& device, QuantizeOnLoad quantize) {
+  return Planner(file, device, quantize).plan();
 }
 
 }  // namespace canopy

@@ -2,11 +2,13 @@
 // Which tensors of a file become which matrix on the device, and in which type: decided before anything is allocated.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "engine/compute/device.h"
 #include "engine/format/model_file.h"
+#include "engine/format/quantize_on_load.h"
 
 namespace canopy {
 
@@ -17,11 +19,23 @@ struct MatrixPlan {
   WeightType type = WeightType::f32;
   WeightLayout layout = WeightLayout::stacked;
 
-  /// A part is stored in another type in the file and is decoded to `type`, which is then f32: nothing is lost.
+  /// A part is stored in another type in the file: `type` is then f32, by which nothing is lost, or what it is
+  /// quantized to.
   bool converts(const TensorView& part) const;
   uint64_t file_bytes() const;
-  /// What Device::weight_bytes and make_weight take. Parts that are converted have no data.
+  /// What Device::weight_bytes takes; make_weight needs data or a reader besides.
   std::vector<WeightPart> device_parts() const;
+};
+
+/// What is quantized on load.
+struct QuantizedTensors {
+  std::map<WeightType, uint64_t> to;    // tensors by the type they get
+  std::map<TensorType, uint64_t> kept;  // tensors that stay wide: by the type of the file
+  uint64_t file_bytes = 0;              // of those that are quantized
+  uint64_t bytes = 0;                   // of their blocks
+
+  /// "Quantized while loading: 211 tensors to Q8_0, 269.0 MB of the file to 142.9 MB.", empty where nothing is.
+  std::string sentence() const;
 };
 
 struct LayerPlan {
@@ -39,10 +53,12 @@ struct WeightPlan {
   uint64_t device_bytes = 0;       // matrices and norms
   uint64_t pass_bytes = 0;         // of the matrices every pass reads: not an embedding beside an untied head
   uint64_t weight_elements = 0;  // that one row is multiplied with: all matrices, the head included, not the embedding
+  QuantizedTensors quantized;
   std::vector<std::string> warnings;
 };
 
-/// Throws bad_input where a tensor cannot be decoded or a dimension exceeds what a device can index.
-WeightPlan plan_weights(const ModelFile& file, const Device& device);
+/// `quantize` is no automatic here: load_plan.h chooses. Throws bad_input where a tensor cannot be decoded or a
+/// dimension exceeds what a device can index.
+WeightPlan plan_weights(const ModelFile& file, const Device& device, QuantizeOnLoad quantize = QuantizeOnLoad::none);
 
 }  // namespace canopy

@@ -1,12 +1,17 @@
 #include "engine/model/weights.h"
 
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/finite.h"
+#include "engine/model/row_conversion.h"
 
 namespace canopy {
 namespace {
@@ -17,10 +22,59 @@ std::vector<float> decoded(const TensorView& tensor) {
   return values;
 }
 
+/// Hands out rows of a matrix where they lie in the file, or converted. Its pages of the file leave memory as it goes:
+/// they would count twice, beside the device's copy.
+class MatrixReader {
+ public:
+  MatrixReader(const MatrixPlan& plan, LoadMonitor& monitor) : plan_(plan), monitor_(monitor) {}
+  MatrixReader(const MatrixReader&) = delete;
+  MatrixReader& operator=(const MatrixReader&) = delete;
+  ~MatrixReader() {
+    for (const TensorView* part : plan_.parts) MappedFile::forget(part->bytes);
+  }
+
+  std::vector<WeightPart> parts() {
+    std::vector<WeightPart> parts = plan_.device_parts();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].read = [this, tensor = plan_.parts[i]](uint32_t first, uint32_t count, std::vector<std::byte>& scratch) {
+        return read(*tensor, first, count, scratch);
+      };
+    }
+    return parts;
+  }
+
+ private:
+  std::span<const std::byte> read(const TensorView& tensor, uint32_t first, uint32_t count,
+                                  std::vector<std::byte>& scratch) {
+    const uint64_t row = tensor.bytes.size() / tensor.rows();
+    const std::span<const std::byte> rows = tensor.bytes.subspan(row * first, row * count);
+    monitor_.advance(rows.size());
+    require_finite(tensor, first, count);
+    if (plan_.converts(tensor)) {
+      convert_rows(tensor, first, count, plan_.type, scratch);
+      MappedFile::forget(rows);
+      return scratch;
+    }
+    // Who asks again with the same scratch is done with what it got before.
+    MappedFile::forget(std::exchange(last_of(scratch), rows));
+    return rows;
+  }
+
+  std::span<const std::byte>& last_of(const std::vector<std::byte>& scratch) {
+    const std::lock_guard lock(mutex_);
+    return last_[&scratch];
+  }
+
+  const MatrixPlan& plan_;
+  LoadMonitor& monitor_;
+  std::mutex mutex_;
+  std::map<const void*, std::span<const std::byte>> last_;  // by scratch; each entry is one thread's
+};
+
 class Loader {
  public:
   Loader(const ModelFile& file, const WeightPlan& plan, Device& device, const LoadCallbacks& callbacks)
-      : file_(file), plan_(plan), device_(device), callbacks_(callbacks) {}
+      : file_(file), plan_(plan), device_(device), monitor_(callbacks, plan.file_bytes) {}
 
   Weights load() {
     const ModelConfig& config = file_.config();
@@ -29,6 +83,8 @@ class Loader {
     for (uint32_t n = 0; n < config.layers; ++n) weights.layers.push_back(layer(n));
     weights.output_norm = norm("output_norm", config.hidden);
     if (!plan_.output.empty()) weights.output = matrix(plan_.output[0]);
+    monitor_.report();
+    file_.check_unchanged();  // what is wrong with the file was wrong when it was read
     return weights;
   }
 
@@ -53,18 +109,8 @@ class Loader {
 
   std::unique_ptr<Weight> matrix(const MatrixPlan& plan) {
     before_reading();
-    std::vector<WeightPart> parts = plan.device_parts();
-    std::vector<std::vector<float>> converted(parts.size());
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (!plan.converts(*plan.parts[i])) continue;
-      converted[i] = decoded(*plan.parts[i]);
-      parts[i].data = as_bytes_of(converted[i]);
-    }
-    auto weight = device_.make_weight(parts, plan.layout, plan.name);
-    for (const TensorView* part : plan.parts) MappedFile::forget(part->bytes);  // or both copies count against memory
-    done_ += plan.file_bytes();
-    if (callbacks_.progress) callbacks_.progress(done_, plan_.file_bytes);
-    return weight;
+    MatrixReader reader(plan, monitor_);
+    return device_.make_weight(reader.parts(), plan.layout, plan.name);
   }
 
   std::unique_ptr<Buffer> norm(const std::string& name, uint32_t count) {
@@ -81,15 +127,14 @@ class Loader {
   }
 
   void before_reading() {
-    if (callbacks_.keep_going && !callbacks_.keep_going()) throw cancelled("Loading was cancelled.");
+    monitor_.advance(0);
     file_.check_unchanged();
   }
 
   const ModelFile& file_;
   const WeightPlan& plan_;
   Device& device_;
-  const LoadCallbacks& callbacks_;
-  uint64_t done_ = 0;
+  LoadMonitor monitor_;
 };
 
 }  // namespace

@@ -2,13 +2,12 @@
 // The weights of a model on a device, under the names of the papers (H hidden, Q heads*D, K kv_heads*D, F ffn, V
 // vocab).
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "engine/compute/device.h"
 #include "engine/format/model_file.h"
+#include "engine/model/load_monitor.h"
 #include "engine/model/weight_plan.h"
 
 namespace canopy {
@@ -33,13 +32,9 @@ struct Weights {
   const Weight& head() const { return output ? *output : *token_embd; }
 };
 
-struct LoadCallbacks {
-  std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of the file
-  std::function<bool()> keep_going;                             // asked before each tensor
-};
-
-/// Copies the matrices and norms to the device. Throws cancelled when keep_going says no, bad_input when the file
-/// changed under us or a norm holds a value that is not finite.
+/// Copies the matrices and norms to the device, in the types of the plan. Beside the device's copy only the rows at
+/// hand are in memory, of the file and converted. Throws cancelled when keep_going says no, bad_input when the file
+/// changed under us, a norm holds a value that is not finite or a weight one that cannot be quantized.
 Weights load_weights(const ModelFile& file, const WeightPlan& plan, Device& device, const LoadCallbacks& callbacks);
 
 }  // namespace canopy

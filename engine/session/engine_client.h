@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/format/quantize_on_load.h"
 #include "engine/speculation/sampling_settings.h"
 #include "engine/text/chat_turn.h"
 
@@ -23,6 +24,7 @@ struct LoadModel {
   std::string device;  // index, part of a name, or a type; empty chooses the best
   bool f32_kv = false;
   uint32_t context = 0;  // positions of the K/V cache; 0 chooses from the model and from memory
+  QuantizeOnLoad quantize = QuantizeOnLoad::none;
 };
 
 /// Answers a conversation. reply_id comes back in every event of this reply.
@@ -45,16 +47,20 @@ using Command = std::variant<LoadModel, Generate, StopReply, CancelLoad>;
 // ---- events ---------------------------------------------------------------------------------------------------------
 
 struct LoadProgress {
-  std::string stage;  // e.g. "Reading weights"
+  std::string stage;  // e.g. "Loading weights"
   uint64_t done = 0;
-  uint64_t total = 0;  // bytes or steps; 0 when unknown
+  uint64_t total = 0;        // bytes or steps; 0 when unknown
+  bool in_bytes = false;     // what done and total count
+  double seconds_left = -1;  // negative when unknown
 };
 
 struct ModelReady {
   std::string name;          // e.g. "Smollm2 135M 8k Lc100K Mix1 Ep2"
   std::string file_name;     // last component only
   std::string architecture;  // e.g. "llama"
-  std::string quantization;  // e.g. "Q4_1"
+  std::string quantization;  // of the file, e.g. "Q4_1"
+  std::string quantized_to;  // on load, e.g. "Q8_0"; empty where the file's types were kept
+  std::string weights_note;  // what was quantized, as a sentence; likewise
   uint64_t parameters = 0;
   uint64_t weight_bytes = 0;
   uint32_t context = 0;        // positions of the K/V cache
@@ -98,9 +104,10 @@ struct ReplyFinished {
 /// Something the user must know. The engine lives on.
 struct Failure {
   ErrorKind kind = ErrorKind::bad_input;
-  std::string title;      // what failed, e.g. "The model could not be opened"
-  std::string detail;     // actual and allowed values, and what to do
-  uint64_t reply_id = 0;  // 0 when no reply was under way
+  std::string title;                 // what failed, e.g. "The model could not be opened"
+  std::string detail;                // actual and allowed values, and what to do
+  uint64_t reply_id = 0;             // 0 when no reply was under way
+  bool would_fit_quantized = false;  // of a load: LoadModel::quantize = automatic would go through
 };
 
 using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, TextDelta, ReplyFinished, Failure>;

@@ -145,6 +145,7 @@ void EngineThread::Worker::handle(const Numbered& item) {
 // ---- loading --------------------------------------------------------------------------------------------------------
 
 void EngineThread::Worker::load(const LoadModel& command, uint64_t number) {
+  would_fit_quantized_ = false;
   try {
     std::optional<Current> opened;
     try {
@@ -180,8 +181,10 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   request.path = command.path;
   request.cache_type = cache;
   request.context = command.context;
+  request.quantize = command.quantize;
   try {
-    opened.model = LoadedModel::open(*opened.device, request, {progress, keep_going});
+    const auto would_fit = [this](QuantizeOnLoad) { would_fit_quantized_ = true; };
+    opened.model = LoadedModel::open(*opened.device, request, {progress, keep_going, would_fit});
   } catch (const Error& e) {
     device_lost_ = e.kind() == ErrorKind::device_lost && current_ && current_->device == opened.device;
     throw;
@@ -193,6 +196,7 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
 EngineThread::Worker::Current EngineThread::Worker::open_in_freed_memory(const LoadModel& command, uint64_t number) {
   const LoadModel previous = current_->request;
   current_->model.reset();
+  would_fit_quantized_ = false;
   try {
     return open(command, number);
   } catch (...) {
@@ -216,7 +220,9 @@ void EngineThread::Worker::load_failed(const Error& error) {
     current_.reset();
     device_lost_ = false;
   }
-  publish(failure_of(error, load_title(error.kind()), 0));
+  Failure failure = failure_of(error, load_title(error.kind()), 0);
+  failure.would_fit_quantized = would_fit_quantized_;
+  publish(failure);
 }
 
 // ---- replies --------------------------------------------------------------------------------------------------------

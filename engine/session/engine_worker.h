@@ -79,6 +79,7 @@ class EngineThread::Worker {
   // Of the thread alone.
   std::optional<Current> current_;
   bool device_lost_ = false;
+  bool would_fit_quantized_ = false;  // the model that was refused last
   std::chrono::steady_clock::time_point text_published_;
 
   std::thread thread_;

@@ -1,16 +1,58 @@
 #include "engine/session/loaded_model.h"
 
+#include <chrono>
 #include <filesystem>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/base/printable.h"
+#include "engine/session/remaining_time.h"
 
 namespace canopy {
 namespace {
 
-void announce(const OpenCallbacks& callbacks, const char* stage, uint64_t done = 0, uint64_t total = 0) {
+void announce(const OpenCallbacks& callbacks, const LoadProgress& progress) {
   if (callbacks.keep_going && !callbacks.keep_going()) throw cancelled("Loading was cancelled.");
-  if (callbacks.progress) callbacks.progress({stage, done, total});
+  if (callbacks.progress) callbacks.progress(progress);
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// "Loading weights", "Quantizing weights to Q8_0"
+std::string weights_stage(QuantizeOnLoad quantized) {
+  switch (quantized) {
+    case QuantizeOnLoad::q8_0: return "Quantizing weights to Q8_0";
+    case QuantizeOnLoad::q4_k: return "Quantizing weights to Q4_K";
+    default: return "Loading weights";
+  }
+}
+
+std::unique_ptr<Model> load_model(Device& device, const ModelFile& file, const OpenRequest& request,
+                                  const OpenCallbacks& callbacks) {
+  ModelOptions options;
+  options.cache_type = request.cache_type;
+  options.context = request.context;
+  options.max_width = request.max_width;
+  options.quantize = request.quantize;
+  std::string stage = weights_stage(QuantizeOnLoad::none);
+  options.planned = [&](const LoadPlan& plan) { stage = weights_stage(plan.quantized); };
+  options.would_fit = callbacks.would_fit;
+  options.callbacks.keep_going = callbacks.keep_going;
+  RemainingTime remaining;
+  options.callbacks.progress = [&](uint64_t done, uint64_t total) {
+    const double left = remaining.update(seconds_now(), done, total).value_or(-1);
+    announce(callbacks, {stage, done, total, true, left});
+  };
+  return Model::load(device, file, options);
+}
+
+SelfTestReport check_exactness(Model& model, const OpenCallbacks& callbacks) {
+  SelfTestCallbacks test;
+  test.keep_going = callbacks.keep_going;
+  test.progress = [&](uint32_t done, uint32_t total) { announce(callbacks, {"Checking exactness", done, total}); };
+  return run_self_test(model, test);
 }
 
 std::string last_component(const std::filesystem::path& path) {
@@ -23,26 +65,18 @@ std::string last_component(const std::filesystem::path& path) {
 std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest& request,
                                                const OpenCallbacks& callbacks) {
   auto loaded = std::make_unique<LoadedModel>();
-  announce(callbacks, "Opening the file");
+  announce(callbacks, {"Opening the file"});
   const ModelFile file = ModelFile::open(request.path);
   loaded->file_name = last_component(request.path);
 
   with_context(loaded->file_name, [&] {
-    announce(callbacks, "Building the tokenizer");
+    announce(callbacks, {"Building the tokenizer"});
     loaded->text = make_text_model(file);
-    ModelOptions options;
-    options.cache_type = request.cache_type;
-    options.context = request.context;
-    options.max_width = request.max_width;
-    options.keep_going = callbacks.keep_going;
-    options.progress = [&](uint64_t done, uint64_t total) { announce(callbacks, "Reading weights", done, total); };
-    announce(callbacks, "Reading weights");
-    loaded->model = Model::load(device, file, options);
-    if (request.self_test) {
-      announce(callbacks, "Checking exactness");
-      loaded->self_test = run_self_test(*loaded->model);
-    }
-    announce(callbacks, "Ready");
+    announce(callbacks, {"Loading weights"});
+    loaded->model = load_model(device, file, request, callbacks);
+    if (!loaded->model->quantization().empty()) log_info(loaded->file_name + ": " + loaded->model->quantization());
+    if (request.self_test) loaded->self_test = check_exactness(*loaded->model, callbacks);
+    announce(callbacks, {"Ready"});
   });
   loaded->session = std::make_unique<TextSession>(*loaded->model, loaded->text);
   return loaded;
@@ -56,6 +90,8 @@ ModelReady LoadedModel::describe() const {
   ready.file_name = file_name;
   ready.architecture = config.architecture;
   ready.quantization = config.quantization;
+  ready.weights_note = model->quantization();
+  if (!ready.weights_note.empty()) ready.quantized_to = model->quantized() == QuantizeOnLoad::q4_k ? "Q4_K" : "Q8_0";
   ready.parameters = config.parameters;
   ready.weight_bytes = model->memory().weights;
   ready.context = model->limits().context;

@@ -21,14 +21,17 @@ namespace canopy {
 struct OpenRequest {
   std::string path;  // a GGUF file or a Hugging Face folder
   CacheType cache_type = CacheType::f16;
-  uint32_t context = 0;   // 0 chooses from the model and from memory
+  uint32_t context = 0;  // 0 chooses from the model and from memory
+  QuantizeOnLoad quantize = QuantizeOnLoad::none;
   bool self_test = true;  // check exactness on this device
   uint32_t max_width = 128;
 };
 
+/// Called by whichever thread of the load is at hand, one at a time.
 struct OpenCallbacks {
   std::function<void(const LoadProgress&)> progress;
   std::function<bool()> keep_going;
+  std::function<void(QuantizeOnLoad)> would_fit;  // before a refusal that quantizing like this would have spared
 };
 
 /// Belongs to one thread. The device must outlive it.

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/base/error.h"
+
 namespace canopy {
 namespace {
 
@@ -22,7 +24,7 @@ struct RowResult {
 
 class SelfTest {
  public:
-  explicit SelfTest(Model& model) : model_(model) {
+  SelfTest(Model& model, const SelfTestCallbacks& callbacks) : model_(model), callbacks_(callbacks) {
     // A software device takes a second for 62 rows; elsewhere the rows straddle the first attention chunk's end.
     const uint32_t wanted = model.device().info().is_software ? 14 : kAttentionChunk - 2;
     base_ = std::min(wanted, model.limits().context - std::min(model.limits().context, kRows));
@@ -71,14 +73,29 @@ class SelfTest {
       const uint32_t end = std::min(base_, first + model_.limits().max_width);
       RowBatch batch;
       for (; first < end; ++first) batch.add_text(token(first), first);
-      model_.run(batch, PassOutputs::nothing());
+      pass(batch, PassOutputs::nothing());
     }
+  }
+
+  uint32_t passes() const {
+    const uint32_t widest = model_.limits().max_width;
+    return (base_ + widest - 1) / widest + kRows + 3;  // the prompt's, the rows alone, two of text and a tree
+  }
+
+  PassResult pass(const RowBatch& batch, const PassOutputs& outputs) {
+    if (callbacks_.progress) callbacks_.progress(done_, passes());
+    PassResult result = model_.run(batch, outputs, callbacks_.keep_going);
+    if (!result.completed || (callbacks_.keep_going && !callbacks_.keep_going())) {
+      throw cancelled("Loading was cancelled.");
+    }
+    ++done_;
+    return result;
   }
 
   void compute(const RowBatch& batch) {
     std::vector<uint32_t> rows;
     for (uint32_t i = 0; i < batch.width(); ++i) rows.push_back(i);
-    logits_ = model_.run(batch, PassOutputs::logits_of(std::move(rows))).logits;
+    logits_ = pass(batch, PassOutputs::logits_of(std::move(rows))).logits;
   }
 
   RowResult result_of(uint32_t row, uint32_t slot) const {
@@ -129,7 +146,9 @@ class SelfTest {
   }
 
   Model& model_;
+  const SelfTestCallbacks& callbacks_;
   uint32_t base_ = 0;
+  uint32_t done_ = 0;  // passes
   std::vector<RowResult> alone_;
   std::vector<float> logits_;  // of the pass just computed
   std::string difference_;     // the first one
@@ -137,8 +156,8 @@ class SelfTest {
 
 }  // namespace
 
-SelfTestReport run_self_test(Model& model) {
-  return SelfTest(model).run();
+SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks) {
+  return SelfTest(model, callbacks).run();
 }
 
 }  // namespace canopy

@@ -2,6 +2,8 @@
 // Whether this device keeps the numeric contract (docs/architecture.md) with the model that was just loaded: compilers
 // have been seen to round one shader differently at different widths, and only the user's own device can tell.
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "engine/model/model.h"
@@ -14,8 +16,14 @@ struct SelfTestReport {
   double ms = 0;
 };
 
+struct SelfTestCallbacks {
+  std::function<void(uint32_t done, uint32_t total)> progress;  // passes
+  std::function<bool()> keep_going;                             // asked between the parts of a pass
+};
+
 /// Computes rows alone, in wider passes and as nodes of a draft tree, and compares logits and K/V bit by bit. Takes a
-/// few dozen rows' time and overwrites the start of the K/V cache, so it belongs before the first prompt.
-SelfTestReport run_self_test(Model& model);
+/// few dozen rows' time and overwrites the start of the K/V cache, so it belongs before the first prompt. Throws
+/// cancelled when keep_going says no.
+SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks = {});
 
 }  // namespace canopy

@@ -95,7 +95,7 @@ TEST(Model, ReportsProgressUpToTheWholeFileAndCancels) {
   uint64_t last = 0;
   uint64_t whole = 0;
   ModelOptions options;
-  options.progress = [&](uint64_t done, uint64_t total) {
+  options.callbacks.progress = [&](uint64_t done, uint64_t total) {
     EXPECT_GE(done, last);
     last = done;
     whole = total;
@@ -105,8 +105,8 @@ TEST(Model, ReportsProgressUpToTheWholeFileAndCancels) {
   EXPECT_GT(whole, 0u);
 
   int asked = 0;
-  options.progress = {};
-  options.keep_going = [&] { return ++asked < 5; };
+  options.callbacks.progress = {};
+  options.callbacks.keep_going = [&] { return ++asked < 5; };
   EXPECT_EQ(kind_of([&] { Model::load(*l.device, l.file, options); }), ErrorKind::cancelled);
 }
 

@@ -4,12 +4,15 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
 
 #include "engine/base/half.h"
 #include "engine/compute/types.h"
+#include "engine/format/dequantize.h"
+#include "engine/format/quantize.h"
 #include "engine/format/tensor_type.h"
 #include "tests/format/gguf_builder.h"
 
@@ -24,6 +27,9 @@ struct RandomModel {
   bool tied = true;
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
   uint32_t seed = 1;
+  uint32_t version = 3;  // of GGUF
+  /// What the values of a matrix are converted to before they are written, given its name and columns.
+  std::function<std::optional<TensorType>(const std::string& name, uint64_t cols)> requantize;
 
   /// A GGUF file with tokens for ASCII letters; id 1 is <|im_end|>.
   std::string build() const;
@@ -41,6 +47,13 @@ inline std::string random_matrix(std::mt19937& random, TensorType type, uint64_t
       data += le(f32_to_f16(d * (0.5f + 0.002f * static_cast<float>(byte(random)))));
       if (type == TensorType::q4_1) data += le(f32_to_f16(-scale + uniform(random) * 0.1f));
       for (int i = 0; i < (type == TensorType::q8_0 ? 32 : 16); ++i) data += static_cast<char>(byte(random));
+    }
+    return data;
+  }
+  if (type == TensorType::tq2_0) {
+    for (uint64_t block = 0; block < rows * cols / 256; ++block) {
+      for (int i = 0; i < 64; ++i) data += static_cast<char>(byte(random));
+      data += le(f32_to_f16(scale * (0.5f + 0.002f * static_cast<float>(byte(random)))));
     }
     return data;
   }
@@ -62,9 +75,20 @@ inline std::string random_matrix(std::mt19937& random, TensorType type, uint64_t
   return data;
 }
 
+/// The same values as blocks of another type.
+inline std::string requantized(const std::string& data, TensorType from, TensorType to, uint64_t elements) {
+  std::vector<float> values(elements);
+  dequantize(from, as_bytes(data), values);
+  if (to == TensorType::f32) return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+  std::string blocks(tensor_bytes(to, elements, "test"), '\0');
+  quantize(to, values, std::as_writable_bytes(std::span(blocks)));
+  return blocks;
+}
+
 inline std::string RandomModel::build() const {
   std::mt19937 random(seed);
   GgufBuilder b;
+  b.version = version;
   const auto key = [&](const char* name) { return architecture + "." + name; };
   b.text("general.architecture", architecture).text("general.name", "random");
   b.value<uint32_t>(key("block_count"), layers).value<uint32_t>(key("context_length"), context);
@@ -88,7 +112,10 @@ inline std::string RandomModel::build() const {
   b.value<bool>("tokenizer.ggml.add_bos_token", false);
 
   const auto matrix = [&](const std::string& name, TensorType kind, uint64_t rows, uint64_t cols) {
-    b.tensor(name + ".weight", {cols, rows}, kind, random_matrix(random, kind, rows, cols));
+    std::string data = random_matrix(random, kind, rows, cols);
+    const std::optional<TensorType> to = requantize ? requantize(name, cols) : std::nullopt;
+    if (to) data = requantized(data, kind, *to, rows * cols);
+    b.tensor(name + ".weight", {cols, rows}, to.value_or(kind), std::move(data));
   };
   const auto norm = [&](const std::string& name, uint64_t count) {
     std::uniform_real_distribution<float> around_one(0.5f, 1.5f);

@@ -27,12 +27,12 @@ class ContractingDevice : public ForwardingDevice {
   bool wide_ = false;
 };
 
-SelfTestReport test_on(Device& device, uint32_t max_width = 8) {
+SelfTestReport test_on(Device& device, uint32_t max_width = 8, const SelfTestCallbacks& callbacks = {}) {
   TempFolder folder;
   const ModelFile file = ModelFile::open(folder.write("model.gguf", RandomModel{}.build()));
   ModelOptions options;
   options.max_width = max_width;
-  return run_self_test(*Model::load(device, file, options));
+  return run_self_test(*Model::load(device, file, options), callbacks);
 }
 
 TEST(SelfTest, PassesOnADeviceThatKeepsTheContract) {
@@ -40,6 +40,35 @@ TEST(SelfTest, PassesOnADeviceThatKeepsTheContract) {
   const SelfTestReport report = test_on(*device);
   EXPECT_TRUE(report.passed) << report.sentence;
   EXPECT_NE(report.sentence.find("same bits"), std::string::npos);
+}
+
+TEST(SelfTest, TellsItsProgressAndCanBeCancelledAtAnyMoment) {
+  const auto device = make_reference_device();
+  std::vector<uint32_t> seen;
+  uint32_t of = 0;
+  uint32_t asked = 0;
+  SelfTestCallbacks callbacks;
+  callbacks.progress = [&](uint32_t done, uint32_t total) {
+    seen.push_back(done);
+    of = total;
+  };
+  callbacks.keep_going = [&] { return ++asked > 0; };
+  EXPECT_TRUE(test_on(*device, 8, callbacks).passed);
+  ASSERT_EQ(seen.size(), of);
+  for (uint32_t i = 0; i < of; ++i) EXPECT_EQ(seen[i], i);
+  EXPECT_GT(asked, 10 * of);  // within passes too
+  const uint32_t whole = asked;
+  for (const uint32_t last : {1u, 2u, whole / 3, whole / 2, whole - 1, whole}) {
+    asked = 0;
+    callbacks.keep_going = [&] { return ++asked < last; };
+    try {
+      test_on(*device, 8, callbacks);
+      ADD_FAILURE() << "not cancelled at question " << last;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::cancelled);
+      EXPECT_EQ(asked, last);
+    }
+  }
 }
 
 TEST(SelfTest, NamesTheFirstDifferenceOfOneBit) {
