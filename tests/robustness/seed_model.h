@@ -1,0 +1,37 @@
+#pragma once
+// One small whole model, as a GGUF file and as the files of a Hugging Face folder: a byte-level vocabulary with merges
+// and control tokens, a chat template, one layer whose matrices are of many types. A few KB, so that every bit of every
+// file can be tried.
+
+#include <string>
+#include <vector>
+
+#include "tests/format/gguf_builder.h"
+
+namespace canopy::test {
+
+struct SeedFile {
+  std::string name;
+  std::string bytes;
+};
+
+/// Texts that the tests encode and render.
+inline constexpr const char* seed_sample = "abcd ab<|im_end|>\nhg \xC3\xA9";
+
+/// 32 wide, 2 heads of 16 over 1 key/value head, 24 tokens; Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4, BF16 and F32.
+GgufBuilder seed_gguf();
+
+/// A llama-2 vocabulary (characters, scores, byte tokens) in place of the byte-level one.
+GgufBuilder seed_gguf_with_scores();
+
+/// config.json, generation_config.json, tokenizer.json, tokenizer_config.json, model.safetensors: 8 wide, 2 heads of 4
+/// over 1 key/value head, 24 tokens; F32, F16 and BF16.
+std::vector<SeedFile> seed_folder();
+
+/// The same with the weights in two shards, an index, and tokenizer.model in place of tokenizer.json.
+std::vector<SeedFile> seed_folder_with_shards();
+
+/// A SentencePiece model (protocol buffer) of 20 pieces.
+std::string seed_sentencepiece_model();
+
+}  // namespace canopy::test
