@@ -155,7 +155,10 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
 
 std::string read_optional_file(const fs::path& path, uint64_t max_bytes) {
   std::error_code ignored;
-  return fs::exists(path, ignored) ? read_small_file(path, max_bytes) : std::string();
+  if (!fs::exists(path, ignored)) return {};
+  std::string text = read_small_file(path, max_bytes);
+  if (text.empty()) throw bad_input("The file " + shown(path) + " is empty.");  // not the same as absent
+  return text;
 }
 
 TokenizerSource read_hf_tokenizer(const fs::path& folder) {

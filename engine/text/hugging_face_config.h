@@ -2,12 +2,13 @@
 // What tokenizer_config.json adds to a tokenizer, and the form in which both Hugging Face files write added tokens.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/format/json_text.h"
 #include "engine/text/added_tokens.h"
 
 namespace canopy {
@@ -22,15 +23,12 @@ struct HuggingFaceConfig {
   std::string chat_template;      // Jinja; empty: none
 };
 
-/// Reads tokenizer_config.json; an empty text gives an empty config. Throws Error(bad_input) where it is damaged, and
-/// nlohmann::json::exception where a field is of another type than expected.
+/// Reads tokenizer_config.json; an empty text gives an empty config. Throws Error(bad_input) where it is damaged or a
+/// field is of another type than expected.
 HuggingFaceConfig read_hugging_face_config(std::string_view text);
 
-/// True where a field is missing or null, which mean the same.
-bool is_absent(const nlohmann::json& object, const char* key);
-
 /// Reads an entry of added_tokens, or of added_tokens_decoder. Throws like read_hugging_face_config.
-AddedToken read_added_token(const nlohmann::json& entry, uint64_t id);
+AddedToken read_added_token(const JsonFields& entry, uint64_t id);
 
 /// An id as JSON. Throws Error(bad_input) for anything but a whole number from 0 on; the token is named in the message.
 uint64_t read_token_id(const nlohmann::json& id, const std::string& token);

@@ -13,35 +13,43 @@ using Json = nlohmann::json;
 using Stages = std::vector<PreTokenizer::Stage>;
 using Steps = std::vector<TextNormalizer::Step>;
 
-// The "type" of a part of the file.
-std::string type_of(const Json& part) {
-  return part.at("type").get<std::string>();
+// The part itself, or the parts of a Sequence.
+void append_parts(const Json& part, const char* list, const std::string& what, std::vector<JsonFields>& parts) {
+  const JsonFields fields(part, what);
+  if (fields.text("type") != "Sequence") {
+    parts.push_back(fields);
+    return;
+  }
+  for (const Json& inner : fields.list(list)) append_parts(inner, list, what, parts);
 }
 
-// The parts of a Sequence, or the one part itself.
-std::vector<Json> parts_of(const Json& part, const char* list) {
-  if (part.is_null()) return {};
-  if (type_of(part) != "Sequence") return {part};
-  std::vector<Json> parts;
-  for (const Json& inner : part.at(list)) {
-    for (Json& flat : parts_of(inner, list)) parts.push_back(std::move(flat));
-  }
+// The parts of a stage of the tokenizer, in order; `list` is what the stage calls the parts of its Sequence.
+std::vector<JsonFields> parts_of(const JsonFields& root, const char* stage, const char* list) {
+  std::vector<JsonFields> parts;
+  const Json* part = root.find(stage);
+  if (part != nullptr) append_parts(*part, list, "the " + std::string(stage) + " of " + root.what(), parts);
   return parts;
 }
 
-TextNormalizer::Step read_replace(const Json& part) {
-  const Json& pattern = part.at("pattern");
-  auto to = part.at("content").get<std::string>();
-  if (pattern.contains("Regex")) {
-    return TextNormalizer::ReplaceMatches{Regex(pattern.at("Regex").get<std::string>()), std::move(to)};
-  }
-  return TextNormalizer::Replace{pattern.at("String").get<std::string>(), std::move(to)};
+JsonFields pattern_of(const JsonFields& part) {
+  return {part.at("pattern"), "the pattern in " + part.what()};
 }
 
-Steps read_normalizer(const Json& root) {
+Regex read_regex(const JsonFields& pattern) {
+  return with_context(pattern.what(), [&] { return Regex(pattern.text("Regex")); });
+}
+
+TextNormalizer::Step read_replace(const JsonFields& part) {
+  const JsonFields pattern = pattern_of(part);
+  std::string to = part.text("content");
+  if (pattern.has("Regex")) return TextNormalizer::ReplaceMatches{read_regex(pattern), std::move(to)};
+  return TextNormalizer::Replace{pattern.text("String"), std::move(to)};
+}
+
+Steps read_normalizer(const JsonFields& root) {
   Steps steps;
-  for (const Json& part : parts_of(root.value("normalizer", Json()), "normalizers")) {
-    const std::string type = type_of(part);
+  for (const JsonFields& part : parts_of(root, "normalizer", "normalizers")) {
+    const std::string type = part.text("type");
     if (type == "NFC") {
       steps.push_back(TextNormalizer::Unicode{UnicodeForm::nfc});
     } else if (type == "NFD") {
@@ -51,7 +59,7 @@ Steps read_normalizer(const Json& root) {
     } else if (type == "NFKD") {
       steps.push_back(TextNormalizer::Unicode{UnicodeForm::nfkd});
     } else if (type == "Prepend") {
-      steps.push_back(TextNormalizer::Prepend{.text = part.at("prepend").get<std::string>()});
+      steps.push_back(TextNormalizer::Prepend{.text = part.text("prepend")});
     } else if (type == "Replace") {
       steps.push_back(read_replace(part));
     } else {
@@ -82,24 +90,22 @@ PreTokenizer::Behavior read_behavior(const std::string& name) {
   refuse_tokenizer_part("Split behavior", name, "Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous");
 }
 
-PreTokenizer::Stage read_split(const Json& part) {
-  const Json& pattern = part.at("pattern");
-  std::string expression = pattern.contains("Regex") ? pattern.at("Regex").get<std::string>()
-                                                     : quoted(pattern.at("String").get<std::string>());
-  return {Regex(std::move(expression)), read_behavior(part.at("behavior").get<std::string>()),
-          part.value("invert", false)};
+PreTokenizer::Stage read_split(const JsonFields& part) {
+  const JsonFields pattern = pattern_of(part);
+  Regex expression = pattern.has("Regex") ? read_regex(pattern) : Regex(quoted(pattern.text("String")));
+  return {std::move(expression), read_behavior(part.text("behavior")), part.boolean_or("invert", false)};
 }
 
-PreTokenizer::Stage read_punctuation(const Json& part) {
-  return {Regex(R"([\p{P}$+<=>^`|~])"), read_behavior(part.value("behavior", std::string("Isolated")))};
+PreTokenizer::Stage read_punctuation(const JsonFields& part) {
+  return {Regex(R"([\p{P}$+<=>^`|~])"), read_behavior(part.text_or("behavior", "Isolated"))};
 }
 
 // Metaspace writes spaces as marks, puts one in front, and may cut in front of each.
-void read_metaspace(const Json& part, HuggingFacePipeline& pipeline, Steps& steps, Stages& stages) {
-  const auto mark = part.at("replacement").get<std::string>();
+void read_metaspace(const JsonFields& part, HuggingFacePipeline& pipeline, Steps& steps, Stages& stages) {
+  const std::string mark = part.text("replacement");
   if (mark != word_mark) refuse_tokenizer_part("Metaspace replacement", mark, "U+2581");
-  const bool prepends = part.value("add_prefix_space", true);  // how older files say it
-  const auto scheme = part.value("prepend_scheme", std::string(prepends ? "always" : "never"));
+  const bool prepends = part.boolean_or("add_prefix_space", true);  // how older files say it
+  const std::string scheme = part.text_or("prepend_scheme", prepends ? "always" : "never");
   steps.push_back(TextNormalizer::Replace{" ", mark});
   if (scheme == "always" || scheme == "first") {
     steps.push_back(TextNormalizer::Prepend{mark, scheme == "first", true});
@@ -107,29 +113,30 @@ void read_metaspace(const Json& part, HuggingFacePipeline& pipeline, Steps& step
   } else if (scheme != "never") {
     refuse_tokenizer_part("Metaspace prepend_scheme", scheme, "always, first, never");
   }
-  if (part.value("split", true)) stages.push_back({Regex(quoted(mark)), PreTokenizer::Behavior::with_next});
+  if (part.boolean_or("split", true)) stages.push_back({Regex(quoted(mark)), PreTokenizer::Behavior::with_next});
 }
 
-void read_byte_level(const Json& part, bool is_first, HuggingFacePipeline& pipeline, Steps& steps, Stages& stages) {
+void read_byte_level(const JsonFields& part, bool is_first, HuggingFacePipeline& pipeline, Steps& steps,
+                     Stages& stages) {
   pipeline.is_byte_level = true;
-  if (part.value("add_prefix_space", true)) {
+  if (part.boolean_or("add_prefix_space", true)) {
     // Behind other stages every piece would get a space of its own; no model in use wants that.
     if (!is_first) refuse_tokenizer_part("ByteLevel option", "add_prefix_space: true", "false behind other stages");
     steps.push_back(TextNormalizer::Prepend{" ", false, true});
   }
-  if (part.value("use_regex", true)) stages.push_back({Regex(gpt2_expression)});
+  if (part.boolean_or("use_regex", true)) stages.push_back({Regex(gpt2_expression)});
 }
 
-void read_pre_tokenizer(const Json& root, HuggingFacePipeline& pipeline, Steps& steps) {
+void read_pre_tokenizer(const JsonFields& root, HuggingFacePipeline& pipeline, Steps& steps) {
   Stages stages;
   bool is_first = true;
-  for (const Json& part : parts_of(root.value("pre_tokenizer", Json()), "pretokenizers")) {
-    const std::string type = type_of(part);
+  for (const JsonFields& part : parts_of(root, "pre_tokenizer", "pretokenizers")) {
+    const std::string type = part.text("type");
     if (pipeline.is_byte_level) refuse_tokenizer_part("pre-tokenizer", type, "nothing after ByteLevel");
     if (type == "Split") {
       stages.push_back(read_split(part));
     } else if (type == "Digits") {
-      stages.push_back({Regex(part.value("individual_digits", false) ? "\\p{N}" : "\\p{N}+")});
+      stages.push_back({Regex(part.boolean_or("individual_digits", false) ? "\\p{N}" : "\\p{N}+")});
     } else if (type == "Punctuation") {
       stages.push_back(read_punctuation(part));
     } else if (type == "ByteLevel") {
@@ -146,21 +153,21 @@ void read_pre_tokenizer(const Json& root, HuggingFacePipeline& pipeline, Steps& 
 }
 
 // How characters become text again: marks become spaces, byte tokens bytes, and a space in front may go.
-void read_character_decoder(const Json& root, HuggingFacePipeline& pipeline) {
-  const auto parts = parts_of(root.value("decoder", Json()), "decoders");
+void read_character_decoder(const JsonFields& root, HuggingFacePipeline& pipeline) {
+  const auto parts = parts_of(root, "decoder", "decoders");
   if (parts.empty()) refuse_tokenizer_part("decoder", "none", "one that writes U+2581 as a space");
   bool writes_spaces = false;
-  for (const Json& part : parts) {
-    const std::string type = type_of(part);
+  for (const JsonFields& part : parts) {
+    const std::string type = part.text("type");
     if (type == "Replace") {
-      const Json& pattern = part.at("pattern");
-      writes_spaces = pattern.value("String", std::string()) == word_mark && part.at("content") == " ";
-      if (!writes_spaces) refuse_tokenizer_part("decoder", "Replace " + pattern.dump(), "U+2581 by a space");
+      const std::string replaced = pattern_of(part).text_or("String", "an expression");
+      writes_spaces = replaced == word_mark && part.text("content") == " ";
+      if (!writes_spaces) refuse_tokenizer_part("decoder", "Replace " + replaced, "U+2581 by a space");
     } else if (type == "Metaspace") {
       writes_spaces = true;
     } else if (type == "Strip") {
-      const bool drops_one = part.at("content") == " " && part.at("start") == 1 && part.at("stop") == 0;
-      if (!drops_one) refuse_tokenizer_part("decoder", part.dump(), "Strip of one space in front");
+      const bool drops_one = part.text("content") == " " && part.u32("start") == 1 && part.u32("stop") == 0;
+      if (!drops_one) refuse_tokenizer_part("decoder", "Strip", "Strip of one space in front");
       pipeline.drops_leading_space = true;
     } else if (type != "ByteFallback" && type != "Fuse") {
       refuse_tokenizer_part("decoder", type, "Replace, Metaspace, Strip, ByteFallback, Fuse, Sequence");
@@ -170,20 +177,21 @@ void read_character_decoder(const Json& root, HuggingFacePipeline& pipeline) {
 }
 
 // The token that the post-processor puts in front of every text, if any.
-std::string read_leading_token(const Json& root) {
-  for (const Json& part : parts_of(root.value("post_processor", Json()), "processors")) {
-    if (type_of(part) != "TemplateProcessing") continue;
-    const Json& single = part.at("single");
-    if (!single.empty() && single.at(0).contains("SpecialToken")) {
-      return single.at(0).at("SpecialToken").at("id").get<std::string>();
-    }
+std::string read_leading_token(const JsonFields& root) {
+  for (const JsonFields& part : parts_of(root, "post_processor", "processors")) {
+    if (part.text("type") != "TemplateProcessing") continue;
+    const Json& single = part.list("single");
+    if (single.empty()) continue;
+    const std::string what = "the first piece of " + part.what();
+    const Json* token = JsonFields(single.front(), what).object("SpecialToken");
+    if (token != nullptr) return JsonFields(*token, what).text("id");
   }
   return {};
 }
 
 }  // namespace
 
-HuggingFacePipeline read_hugging_face_pipeline(const Json& root) {
+HuggingFacePipeline read_hugging_face_pipeline(const JsonFields& root) {
   HuggingFacePipeline pipeline;
   Steps steps = read_normalizer(root);
   read_pre_tokenizer(root, pipeline, steps);

@@ -2,10 +2,10 @@
 // The parts of a Hugging Face tokenizer.json around its model: normalizer, pre-tokenizer, decoder, post-processor. Only
 // what is understood is accepted: a part that is skipped would silently give other ids than the model was trained on.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "engine/format/json_text.h"
 #include "engine/text/pre_tokenizer.h"
 #include "engine/text/text_normalizer.h"
 
@@ -19,9 +19,9 @@ struct HuggingFacePipeline {
   std::string leading_token;         // what the post-processor puts in front of every text; empty: nothing
 };
 
-/// Reads the parts from the root of tokenizer.json. Throws Error(bad_input) naming the part that is not supported, and
-/// nlohmann::json::exception where a field is missing or of another type.
-HuggingFacePipeline read_hugging_face_pipeline(const nlohmann::json& root);
+/// Reads the parts from the root of tokenizer.json. Throws Error(bad_input) naming the part that is not supported, or
+/// the field that is missing or of another type.
+HuggingFacePipeline read_hugging_face_pipeline(const JsonFields& root);
 
 /// Throws Error(bad_input): the `what` of this name is not supported.
 [[noreturn]] void refuse_tokenizer_part(const char* what, const std::string& actual, const char* supported);

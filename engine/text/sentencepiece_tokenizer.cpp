@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -127,12 +126,7 @@ class SentencePieceTokenizer final : public Tokenizer {
 
 std::unique_ptr<Tokenizer> Tokenizer::from_sentencepiece_model(std::string_view model,
                                                                std::string_view tokenizer_config_json) {
-  try {
-    return std::make_unique<SentencePieceTokenizer>(load(model), read_hugging_face_config(tokenizer_config_json));
-  } catch (const nlohmann::json::exception& e) {
-    throw bad_input(std::string("tokenizer_config.json is not as expected: ") + printable(to_valid_utf8(e.what())) +
-                    ".");
-  }
+  return std::make_unique<SentencePieceTokenizer>(load(model), read_hugging_face_config(tokenizer_config_json));
 }
 
 }  // namespace canopy

@@ -71,11 +71,17 @@ TEST(FileFaults, AnUnreadableFile) {
 }
 
 TEST(FileFaults, AnEmptyFileOfAFolder) {
-  for (const char* name : {"config.json", "model.safetensors"}) {
-    const Folder folder;
+  const Folder folder;
+  for (const char* name :
+       {"generation_config.json", "tokenizer_config.json", "tokenizer.json", "chat_template.jinja"}) {
     folder.write(name, "");
-    folder.expect_refused(name);
+    folder.expect_refused("The file " + (folder.path() / name).string() + " is empty.");
+    fs::remove(folder.path() / name);
   }
+  folder.write("model.safetensors", "");
+  folder.expect_refused("model.safetensors is empty.");
+  folder.write("config.json", "");
+  folder.expect_refused("config.json is not valid JSON");
 }
 
 TEST(FileFaults, FilesThatAreTooLargeAreNotRead) {
