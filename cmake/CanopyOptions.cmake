@@ -42,6 +42,19 @@ if(CANOPY_SANITIZE)
   add_compile_options(-fsanitize=${CANOPY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${CANOPY_SANITIZE})
 endif()
+if(CANOPY_SANITIZE MATCHES "address|leak")
+  add_library(canopy_keep_modules STATIC "${PROJECT_SOURCE_DIR}/cmake/keep_modules.c") # says why
+  link_libraries(canopy_keep_modules)
+  add_link_options(LINKER:-u,dlclose LINKER:--export-dynamic-symbol=dlclose)
+endif()
+
+if(CANOPY_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "CANOPY_FUZZ needs clang, whose libFuzzer it uses; the compiler is ${CMAKE_CXX_COMPILER_ID}.")
+  endif()
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  add_compile_options(-fsanitize=fuzzer-no-link) # coverage of everything; the programs add the fuzzer itself
+endif()
 
 # canopy_library(NAME SOURCES a.cpp ... DEPENDS lower ...)
 # A static library of one engine folder. DEPENDS names the folders below it, and nothing else may be used.

@@ -126,6 +126,12 @@ class Commands(unittest.TestCase):
         self.start("tools/test")
         self.assertTrue(self.noted()[1].endswith(" xvfb"), self.noted())
 
+    def test_only_slow_tests_install_what_fuzzing_needs(self):
+        self.start("tools/test")
+        self.assertEqual([line for line in self.noted() if "clang-14" in line], [])
+        self.start("tools/test", "-L", "slow")
+        self.assertEqual(len([line for line in self.noted() if line.endswith("clang-14 libclang-rt-14-dev")]), 1)
+
     def test_offline_names_the_missing_packages(self):
         self.install(set(self.packages()) - {"ninja-build"})
         result = self.start("tools/run", CANOPY_OFFLINE="1")

@@ -1,12 +1,13 @@
 # Shared by tools/run and tools/test: what must be installed, fetched and built before anything starts.
 # Sourced by bash with `set -euo pipefail`; expects `root` (repository) to be set.
 
-# Debian packages to build and run; to test, those of packages_test as well.
+# Debian packages to build and run; to test, those of packages_test as well; to fuzz, those of packages_fuzz.
 packages_build=(build-essential cmake ninja-build python3 python3-pip ccache pkg-config ca-certificates
   libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers glslang-tools spirv-tools
   libglfw3-dev libpcre2-dev libutf8proc-dev libsentencepiece-dev nlohmann-json3-dev libcli11-dev libstb-dev
   libgtest-dev)
 packages_test=(xvfb xauth vulkan-validationlayers chromium clang-format git)
+packages_fuzz=(clang-14 libclang-rt-14-dev)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() { printf 'canopy: %s\n' "$*" >&2; exit 1; }

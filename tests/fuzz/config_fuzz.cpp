@@ -1,0 +1,28 @@
+// config.json and generation_config.json: JSON, its typed access, the validated config. The input is an archive of the
+// two; what stands in front is config.json.
+
+#include <cmath>
+
+#include "engine/format/architecture.h"
+#include "engine/format/config_hf.h"
+#include "tests/fuzz/archive.h"
+#include "tests/fuzz/harness.h"
+
+namespace canopy::fuzz {
+
+void run(std::string_view input) {
+  const auto files = split_archive(input);
+  accepted([&] {
+    const ModelConfig config = read_hf_config(find_file(files, ""), find_file(files, "generation_config.json"));
+    validate_config(config);
+    require(config.heads % config.kv_heads == 0 && config.head_dim % 2 == 0, "heads can be shared and turned");
+    for (const double frequency : rope_frequencies(config)) {
+      require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
+    }
+    for (const RequiredTensor& tensor : required_tensors(config)) {
+      require(tensor.rows > 0 && tensor.cols > 0, "every tensor has a shape");
+    }
+  });
+}
+
+}  // namespace canopy::fuzz

@@ -1,0 +1,48 @@
+#include "tests/fuzz/tensor_checks.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/format/dequantize.h"
+#include "engine/format/model_config.h"
+#include "tests/fuzz/harness.h"
+
+namespace canopy::fuzz {
+namespace {
+
+// Decoding costs more than all the rest: large tensors are not decoded.
+constexpr uint64_t most_decoded = 1024;
+
+void check_tensor(const TensorView& tensor, std::span<const std::byte> file) {
+  touch(tensor.bytes);
+  if (!file.empty() && !tensor.bytes.empty()) {
+    require(tensor.bytes.data() >= file.data() && &tensor.bytes.back() <= &file.back(), "a tensor lies in its file");
+  }
+  require(tensor.bytes.size() == tensor_bytes(tensor.type, tensor.elements(), "tensor"), "a tensor has its bytes");
+  require(tensor.rank <= TensorView::max_rank, "a tensor has at most four dimensions");
+  require(!tensor.name.empty() && !tensor.shape_text().empty(), "a tensor has a name and a shape");
+  if (can_dequantize(tensor.type) && tensor.elements() <= most_decoded) {
+    std::vector<float> values(tensor.elements());
+    dequantize(tensor.type, tensor.bytes, values);
+  }
+}
+
+}  // namespace
+
+void check_tensors(std::span<const TensorView> tensors, std::span<const std::byte> file) {
+  for (const TensorView& tensor : tensors) check_tensor(tensor, file);
+}
+
+void check_model(const ModelFile& model) {
+  check_tensors(model.tensors());
+  model.check_unchanged();
+  for (const TensorView& tensor : model.tensors()) {
+    require(model.find(tensor.name) == &tensor, "a tensor is found by its name");
+  }
+  for (const double frequency : rope_frequencies(model.config())) {
+    require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
+  }
+}
+
+}  // namespace canopy::fuzz
