@@ -1,10 +1,10 @@
 // The templates of real models: every case of chat.json, tools, and every way to cut a template short.
 
-#include <chrono>
 #include <random>
 
 #include "tests/text/golden_text.h"
 #include "tests/text/jinja/jinja_test.h"
+#include "tests/text/jinja/work.h"
 
 namespace canopy::jinja {
 namespace {
@@ -99,14 +99,13 @@ TEST(JinjaGolden, Qwen3WithTools) {
 
 // Whatever becomes of a template, it ends in an error or a result, and soon.
 void expect_survives(const std::string& source) {
-  const auto start = std::chrono::steady_clock::now();
+  const Work work;
   try {
     rendered(source, values_of(golden_chat().at("cases").front()));
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("test, line "), std::string::npos) << error.what();
   }
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(elapsed.count(), 1.0) << source;
+  EXPECT_LT(work.of_all_steps(), most_work) << source;
 }
 
 TEST(JinjaMalformed, EveryTruncation) {
