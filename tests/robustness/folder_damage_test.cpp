@@ -187,7 +187,8 @@ TEST_F(FolderDamage, EveryBitOfASentencePieceModel) {
   load_all(
       seed_folder_with_shards(), "tokenizer.model",
       [&](const std::string&, const WholeLoad& loaded) {
-        if (loaded.tokens.size() > whole().tokens.size()) return std::string("there are more pieces than before");
+        // The tag of another field may become that of a piece.
+        if (loaded.tokens.size() > whole().tokens.size() + 1) return std::string("there are more pieces than before");
         const std::string found = difference_of_configs(whole().config, loaded.config);
         return found.empty() ? difference_of_values(whole(), loaded) : found;
       },
