@@ -43,9 +43,9 @@ if(CANOPY_SANITIZE)
   add_link_options(-fsanitize=${CANOPY_SANITIZE})
 endif()
 if(CANOPY_SANITIZE MATCHES "address|leak")
-  add_library(canopy_keep_modules STATIC "${PROJECT_SOURCE_DIR}/cmake/keep_modules.c") # says why
+  add_library(canopy_keep_modules OBJECT "${PROJECT_SOURCE_DIR}/cmake/keep_modules.c") # says why
   link_libraries(canopy_keep_modules)
-  add_link_options(LINKER:-u,dlclose LINKER:--export-dynamic-symbol=dlclose)
+  add_link_options(LINKER:--export-dynamic-symbol=dlclose)
 endif()
 
 if(CANOPY_FUZZ)
