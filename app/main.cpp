@@ -13,8 +13,8 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   auto options = app::parse_options(argc, argv, std::cout, std::cerr, exit_code);
   if (!options) return exit_code;
-  app::log_to_stderr("canopy");
   try {
+    app::log_to_stderr("canopy");
     const std::unique_ptr<EngineClient> engine = make_engine();
     if (!options->offscreen && !app::display_present()) {
       std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";

@@ -18,9 +18,7 @@ int fail(const std::string& message, int code) {
   return code;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   canopy::app::log_to_stderr("canopy-cli");
   CLI::App app("Canopy: text from a language model on Vulkan devices.", "canopy-cli");
   app.set_version_flag("--version", "canopy-cli " CANOPY_VERSION);
@@ -37,6 +35,14 @@ int main(int argc, char** argv) {
     return action();
   } catch (const CLI::ParseError& e) {
     return app.exit(e, std::cout, std::cerr) == 0 ? 0 : kUsage;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
   } catch (const canopy::cli::UsageError& e) {
     return fail(e.what(), kUsage);
   } catch (const std::exception& e) {
