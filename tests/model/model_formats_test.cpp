@@ -1,0 +1,148 @@
+// The same model in every form a file can have gives the same bits; types of several kinds in one file, among them some
+// that no device has a kernel for.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "engine/format/safetensors.h"
+#include "engine/model/model.h"
+#include "tests/base/temp_folder.h"
+#include "tests/format/safetensors_builder.h"
+#include "tests/model/device_under_test.h"
+#include "tests/model/golden_data.h"
+#include "tests/model/random_model.h"
+
+namespace canopy::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Loaded {
+  std::vector<float> logits;
+  std::vector<std::string> warnings;
+};
+
+Loaded load(const fs::path& path) {
+  ModelOptions options;
+  options.cache_type = cache_under_test();
+  options.context = 64;
+  options.max_width = 8;
+  const auto model = Model::load(device_under_test(), ModelFile::open(path), options);
+  RowBatch batch;
+  for (uint32_t i = 0; i < 5; ++i) batch.add_text((i * 31 + 7) % 77, i);
+  return {model->run(batch, PassOutputs::logits_of({0, 1, 2, 3, 4})).logits, model->warnings()};
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+bool all_finite(const std::vector<float>& values) {
+  return !values.empty() && std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+}
+
+TEST(ModelFormats, GgufOfVersion2IsReadAsVersion3) {
+  const TempFolder folder;
+  RandomModel random;
+  random.type = TensorType::q8_0;
+  const Loaded three = load(folder.write("v3.gguf", random.build()));
+  random.version = 2;
+  EXPECT_TRUE(same_bits(load(folder.write("v2.gguf", random.build())).logits, three.logits));
+  random.seed = 2;
+  EXPECT_FALSE(same_bits(load(folder.write("other.gguf", random.build())).logits, three.logits));
+}
+
+/// The golden checkpoint cut into three files with an index.
+fs::path write_shards(const TempFolder& folder) {
+  const fs::path from = golden_folder() / "tiny-qwen3";
+  const SafetensorsFile whole = SafetensorsFile::open(from / "model.safetensors");
+  SafetensorsBuilder shards[3];
+  nlohmann::json index = {{"metadata", {{"total_size", 0}}}, {"weight_map", nlohmann::json::object()}};
+  const auto name_of = [](size_t shard) { return "model-0000" + std::to_string(shard + 1) + "-of-00003.safetensors"; };
+  size_t next = 0;
+  for (const TensorView& tensor : whole.tensors()) {
+    const size_t shard = next++ % 3;
+    const std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.rank);
+    const std::string_view data(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+    shards[shard].tensor(tensor.name, to_string(tensor.type), shape, data);
+    index["weight_map"][tensor.name] = name_of(shard);
+  }
+  for (size_t shard = 0; shard < 3; ++shard) folder.write(name_of(shard), shards[shard].build());
+  folder.write("model.safetensors.index.json", index.dump());
+  for (const char* name : {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    fs::copy_file(from / name, folder.path() / name);
+  }
+  return folder.path();
+}
+
+TEST(ModelFormats, ACheckpointInSeveralFilesIsTheOneInOne) {
+  const TempFolder folder;
+  EXPECT_TRUE(same_bits(load(write_shards(folder)).logits, load(golden_folder() / "tiny-qwen3").logits));
+}
+
+TEST(ModelFormats, TypesMayDifferFromTensorToTensor) {
+  // As in files called Q4_K_M, with a head and an embedding of their own types besides.
+  const TempFolder folder;
+  RandomModel random;
+  random.type = TensorType::q4_k;
+  random.finer = TensorType::q6_k;
+  random.hidden = 256;
+  random.head_dim = 64;
+  random.ffn = 256;
+  random.tied = false;
+  const Loaded mixed = load(folder.write("mixed.gguf", random.build()));
+  EXPECT_TRUE(mixed.warnings.empty());
+  EXPECT_TRUE(all_finite(mixed.logits));
+  RandomModel plain;
+  plain.tied = false;
+  plain.requantize = [](const std::string& name, uint64_t) -> std::optional<TensorType> {
+    if (name == "output" || name == "blk.1.attn_v") return TensorType::q8_0;
+    return std::nullopt;
+  };
+  EXPECT_TRUE(all_finite(load(folder.write("head.gguf", plain.build())).logits));
+}
+
+TEST(ModelFormats, PartsOfOneMatrixInTwoTypesAreWidenedWithoutLoss) {
+  // Gate in f16 and up in bf16 become one matrix of f32.
+  const TempFolder folder;
+  RandomModel random;
+  random.type = TensorType::f16;
+  random.mixed = true;
+  random.v_type = TensorType::bf16;
+  const Loaded mixed = load(folder.write("mixed.gguf", random.build()));
+  ASSERT_EQ(mixed.warnings.size(), 1u);
+  EXPECT_NE(mixed.warnings[0].find("kept as F32"), std::string::npos) << mixed.warnings[0];
+  random.requantize = [](const std::string& name, uint64_t) -> std::optional<TensorType> {
+    if (name.ends_with("ffn_gate") || name.ends_with("ffn_up")) return TensorType::f32;
+    return std::nullopt;
+  };
+  const Loaded widened = load(folder.write("widened.gguf", random.build()));
+  EXPECT_TRUE(widened.warnings.empty());
+  EXPECT_TRUE(all_finite(widened.logits));
+  EXPECT_TRUE(same_bits(mixed.logits, widened.logits));
+}
+
+TEST(ModelFormats, TypesWithoutAKernelAreWidenedWithoutLoss) {
+  const TempFolder folder;
+  RandomModel random;
+  random.type = TensorType::tq2_0;
+  random.hidden = 256;
+  random.head_dim = 64;
+  random.ffn = 256;
+  const Loaded ternary = load(folder.write("ternary.gguf", random.build()));
+  ASSERT_EQ(ternary.warnings.size(), 1u);
+  EXPECT_NE(ternary.warnings[0].find("TQ2_0"), std::string::npos) << ternary.warnings[0];
+  random.requantize = [](const std::string&, uint64_t) { return TensorType::f32; };
+  const Loaded widened = load(folder.write("f32.gguf", random.build()));
+  EXPECT_TRUE(widened.warnings.empty());
+  EXPECT_TRUE(all_finite(widened.logits));
+  EXPECT_TRUE(same_bits(ternary.logits, widened.logits));
+}
+
+}  // namespace
+}  // namespace canopy::test
