@@ -20,6 +20,8 @@ class Help(unittest.TestCase):
             of_command = run(command, "--help")
             self.assertEqual(of_command.returncode, 0, of_command.stderr)
             self.assertIn("--json", of_command.stdout)
+            if command in ("generate", "bench"):
+                self.assertRegex(of_command.stdout, r"--quantize [\s\S]*none[\s\S]*q8_0[\s\S]*q4_k[\s\S]*auto")
         self.assertNotIn("logits", result.stdout)  # for tools/bench_llamacpp, not for users
         version = run("--version")
         self.assertEqual(version.returncode, 0)
@@ -41,6 +43,7 @@ class Errors(unittest.TestCase):
         self.refused(2, "--raw", "generate", "--chat", "-", "--raw")
         self.refused(2, "--max-tokens", "generate", "--prompt", "a", "--max-tokens", "0")
         self.refused(2, "--kv", "generate", "--prompt", "a", "--kv", "q2")
+        self.refused(2, "--quantize", "generate", "--prompt", "a", "--quantize", "q2_k")
         self.refused(2, "--temperature", "generate", "--prompt", "a", "--temperature", "warm")
         self.refused(2, "", "frobnicate")
 
