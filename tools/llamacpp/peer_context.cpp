@@ -49,6 +49,7 @@ PeerContext::PeerContext(const PeerOptions& options)
   params.n_batch = options.context;
   params.n_threads = static_cast<int32_t>(threads_);
   params.n_threads_batch = static_cast<int32_t>(threads_);
+  params.flash_attn_type = static_cast<llama_flash_attn_type>(options.flash_attention);
   context_.reset(llama_init_from_model(model_.get(), params));
   if (!context_) throw std::runtime_error("llama.cpp could not make a context for " + options.model + ".");
 }

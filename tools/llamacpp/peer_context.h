@@ -17,6 +17,7 @@ struct PeerOptions {
   Backend backend = Backend::vulkan;
   uint32_t context = 512;  // positions of the K/V cache, and the most rows of one call
   uint32_t threads = 0;    // 0: one per hardware thread
+  int flash_attention = LLAMA_FLASH_ATTN_TYPE_AUTO;
 };
 
 /// Which rows of a call produce logits.
