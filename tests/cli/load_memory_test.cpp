@@ -1,0 +1,138 @@
+// What a load takes at its peak on a device whose memory is the host's: at most 1.15 times the file. Counted as the
+// system counts it for canopy-cli, the mapped pages of the file and the device's memory included.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/base/temp_folder.h"
+#include "tests/model/random_model.h"
+
+extern char** environ;
+
+namespace canopy::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Runs f in a process of its own. A program that is started counts the peak of its starter's memory as its own: this
+/// one has to stay small.
+template <class F>
+void run_aside(F&& f) {
+  const pid_t child = fork();
+  if (child == 0) {
+    f();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/// Largest resident set, in bytes, of canopy-cli while it loads a model and writes one token; 0 when it failed.
+uint64_t peak_of_load(const fs::path& model, const std::string& quantize) {
+  std::vector<std::string> words = {std::getenv("CANOPY_CLI"),
+                                    "generate",
+                                    "--model",
+                                    model.string(),
+                                    "--context",
+                                    "64",
+                                    "--raw",
+                                    "--prompt",
+                                    "A",
+                                    "--max-tokens",
+                                    "1",
+                                    "--no-self-test",
+                                    "--json",
+                                    "--quantize",
+                                    quantize};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  posix_spawn_file_actions_t quiet;
+  posix_spawn_file_actions_init(&quiet);
+  posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  const int failed = posix_spawn(&child, arguments[0], &quiet, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&quiet);
+  if (failed != 0) return 0;
+  int status = 0;
+  rusage usage{};
+  if (wait4(child, &status, 0, &usage) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return 0;
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Layers of the shapes of a model of some hundred millions of weights.
+RandomModel model_of(TensorType type, uint32_t layers) {
+  RandomModel random;
+  random.type = type;
+  random.layers = layers;
+  random.hidden = 1024;
+  random.heads = 16;
+  random.kv_heads = 4;
+  random.head_dim = 64;
+  random.ffn = 3072;
+  random.vocab = 2000;
+  random.tied = false;
+  return random;
+}
+
+struct Case {
+  std::string name;
+  TensorType type;
+  std::string quantize;
+  uint32_t layers;
+  double most;  // times the file
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+class LoadMemory : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (std::getenv("CANOPY_CLI") == nullptr) GTEST_SKIP() << "CANOPY_CLI does not name the program";
+  }
+};
+
+TEST_P(LoadMemory, PeaksNearTheSizeOfTheFile) {
+  const auto& [name, type, quantize, layers, most] = GetParam();
+  const TempFolder folder;
+  const auto load = [&](uint32_t count, uint64_t& bytes) {
+    const fs::path path = folder.path() / "model.gguf";
+    run_aside([&, type = type] { folder.write("model.gguf", model_of(type, count).build()); });
+    bytes = fs::file_size(path);
+    return peak_of_load(path, quantize);
+  };
+  // Program, driver and kernels take the same for both; what the second takes more is the weights' doing.
+  uint64_t small_file = 0, large_file = 0;
+  const uint64_t small = load(1, small_file), large = load(layers, large_file);
+  ASSERT_GT(small, 0u) << "canopy-cli failed";
+  ASSERT_GT(large, small);
+  ASSERT_GT(large_file - small_file, 64u << 20);
+  const double share = static_cast<double>(large - small) / static_cast<double>(large_file - small_file);
+  RecordProperty("share", std::to_string(share));
+  std::printf("%s: a file of %.0f MB more takes %.3f times as much\n", name.c_str(),
+              static_cast<double>(large_file - small_file) / 1e6, share);
+  EXPECT_LE(share, most);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, LoadMemory,
+                         ::testing::Values(Case{"q8_0", TensorType::q8_0, "none", 8, 1.15},
+                                           Case{"q4_1", TensorType::q4_1, "none", 12, 1.15},
+                                           // Half of the file's bytes, and no more of them than that at any time.
+                                           Case{"bf16_as_q8_0", TensorType::bf16, "q8_0", 5, 0.65}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace canopy::test
