@@ -27,6 +27,7 @@ class LoadPlanner {
     Planned planned{{plan_weights(file_, device_, quantize), {}, quantize}, limits_};
     planned.plan.memory =
         choose_context(file_.config(), planned.limits, requested_, planned.plan.weights.device_bytes, device_);
+    if (planned.plan.weights.quantized.to.empty()) planned.plan.quantized = QuantizeOnLoad::none;
     return planned;
   }
 

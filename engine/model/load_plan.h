@@ -14,7 +14,7 @@ namespace canopy {
 struct LoadPlan {
   WeightPlan weights;
   MemoryPlan memory;
-  QuantizeOnLoad quantized = QuantizeOnLoad::none;  // never automatic: what was decided
+  QuantizeOnLoad quantized = QuantizeOnLoad::none;  // what will be done: never automatic, and none where none is wide
 };
 
 /// A model whose context would be shortened below this (or below its own limit) counts as one that does not fit as it
