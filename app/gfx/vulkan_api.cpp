@@ -28,7 +28,7 @@ void VulkanApi::load_instance(VkInstance instance) {
 #undef CANOPY_UI_VK_LOAD
 #define CANOPY_UI_VK_LOAD(name)                                                     \
   name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(instance, "vk" #name)); \
-  if (!name)                                                                        \
+  if (!(name))                                                                      \
     throw Error(ErrorKind::unavailable, "The Vulkan loader has no vk" #name         \
                                         "; the window needs Vulkan "                \
                                         "1.3.");
