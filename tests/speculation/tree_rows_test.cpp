@@ -1,0 +1,73 @@
+#include "engine/session/tree_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/base/expect_error.h"
+
+namespace canopy {
+namespace {
+
+// Every shape of tree occurs: a parent is any node before.
+DraftTree random_tree(uint32_t width, unsigned seed) {
+  std::mt19937 random(seed);
+  DraftTree tree(1000);
+  while (tree.width() < width) tree.add(random() % tree.width(), 1000 + tree.width(), 0, 0, 0);
+  return tree;
+}
+
+// Slots of the path from the root to a node, found from the node upwards.
+std::vector<uint32_t> slots_to(const DraftTree& tree, uint32_t node, uint32_t first_slot) {
+  std::vector<uint32_t> slots;
+  for (; node != TreeNode::none; node = tree[node].parent) slots.insert(slots.begin(), first_slot + node);
+  return slots;
+}
+
+TEST(TreeRows, ARowANodeWithItsPathAndItsPositionByDepth) {
+  constexpr uint32_t committed = 37, first_slot = 500;
+  RowBatch batch;
+  for (const uint32_t width : {1u, 2u, 3u, 17u, 65u, 513u, 1025u}) {
+    SCOPED_TRACE(width);
+    const DraftTree tree = random_tree(width, width);
+    batch.clear();
+    add_tree(tree, committed, first_slot, batch);
+    ASSERT_EQ(batch.width(), width);
+    for (uint32_t i = 0; i < width; ++i) {
+      const Row& row = batch.rows[i];
+      EXPECT_EQ(row.token, 1000 + i);
+      EXPECT_EQ(row.position, committed + tree[i].depth);
+      EXPECT_EQ(row.prefix, committed);
+      EXPECT_EQ(row.slot, first_slot + i);
+      const auto first = batch.ancestors.begin() + row.first_ancestor;
+      ASSERT_EQ(std::vector<uint32_t>(first, first + row.ancestor_count), slots_to(tree, i, first_slot)) << i;
+    }
+    EXPECT_NO_THROW(validate(batch, 1000 + width, committed + width, first_slot + width));
+  }
+}
+
+TEST(TreeRows, CanFollowOtherRowsOfThePass) {
+  const DraftTree tree = random_tree(9, 1);
+  RowBatch batch;
+  batch.add_text(5, 0);
+  batch.add_text(6, 1);
+  add_tree(tree, 2, 100, batch);
+  ASSERT_EQ(batch.width(), 11u);
+  for (uint32_t i = 0; i < tree.width(); ++i) {
+    const Row& row = batch.rows[2 + i];
+    const auto first = batch.ancestors.begin() + row.first_ancestor;
+    EXPECT_EQ(std::vector<uint32_t>(first, first + row.ancestor_count), slots_to(tree, i, 100)) << i;
+  }
+  EXPECT_NO_THROW(validate(batch, 1009, 11, 109));
+}
+
+TEST(TreeRows, RefusesSlotsAndPositionsBeyond32Bits) {
+  const DraftTree tree = random_tree(4, 1);
+  RowBatch batch;
+  test::expect_error("last slot", [&] { add_tree(tree, 0, 0xFFFFFFFC, batch); });
+  test::expect_error("last position", [&] { add_tree(tree, 0xFFFFFFFC, 0, batch); });
+  EXPECT_EQ(batch.width(), 0u);
+}
+
+}  // namespace
+}  // namespace canopy
