@@ -198,18 +198,18 @@ bool TreeBuilder::after(const Prospect& a, const Prospect& b) const {
   return lower_ranks(b, a);
 }
 
-/// Whether a's tuple of ranks is the lower one: their ranks where the two paths part, or the shorter path.
+/// Whether a's tuple of ranks is the lower one: their ranks where the two paths part. They do part: a path waits in the
+/// frontier only after the paths it continues have left it.
 bool TreeBuilder::lower_ranks(Prospect a, Prospect b) const {
   const auto depth = [this](const Prospect& p) { return tree_[p.parent].depth; };
   const auto climb = [this](Prospect& p) { p = {0, tree_[p.parent].parent, tree_[p.parent].rank}; };
-  const bool shorter = depth(a) < depth(b);
   while (depth(a) > depth(b)) climb(a);
   while (depth(b) > depth(a)) climb(b);
   while (a.parent != b.parent) {
     climb(a);
     climb(b);
   }
-  return a.rank != b.rank ? a.rank < b.rank : shorter;
+  return a.rank < b.rank;
 }
 
 }  // namespace canopy

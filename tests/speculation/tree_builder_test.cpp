@@ -322,6 +322,7 @@ TEST(TreeBuilder, ALogSumExpRoundedBelowTheLargestLogitIsTakenForCertainty) {
   builder.begin(0, std::vector(3, depth), 2);
   EXPECT_EQ(builder.build(3), TreeStep::added);
   EXPECT_EQ(builder.tree().nodes().back().score, 0.0);
+  EXPECT_EQ(builder.tree().nodes().back().log_q, 0.0);
   EXPECT_EQ(builder.tree().nodes().back().depth, 3u);
 }
 
