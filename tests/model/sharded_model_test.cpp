@@ -1,0 +1,86 @@
+// A device whose storage buffers end at 1 MiB: weights are cut into shards of rows, and nothing else changes.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "engine/model/model.h"
+#include "engine/vulkan/vulkan_device.h"
+#include "tests/base/temp_folder.h"
+#include "tests/model/random_model.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint64_t kLimit = 1 << 20;
+
+/// Embedding and head are beyond the limit in every type, most other matrices in the wide ones.
+RandomModel large(TensorType type) {
+  RandomModel random;
+  random.type = type;
+  random.tied = false;
+  random.hidden = 512;
+  random.heads = 8;
+  random.head_dim = 64;
+  random.ffn = 1280;
+  random.vocab = 5000;
+  return random;
+}
+
+std::unique_ptr<Device> open(std::optional<uint64_t> storage_range) {
+  VulkanDeviceOptions options;
+  options.context.max_storage_range = storage_range;
+  options.linear = vk::LinearConfig{4, 8, 1};  // one variant: nothing is measured, and both devices take the same
+  return open_vulkan_device(options);
+}
+
+struct Results {
+  std::vector<float> prompt, decoded, keys;
+};
+
+Results results_on(Device& device, const ModelFile& file) {
+  ModelOptions options;
+  options.context = 64;
+  options.max_width = 8;
+  const auto model = Model::load(device, file, options);
+  Results results;
+  RowBatch prompt, next;
+  for (uint32_t i = 0; i < 7; ++i) prompt.add_text((i * 1931 + 7) % 5000, i);
+  results.prompt = model->run(prompt, PassOutputs::logits_of({0, 3, 6})).logits;
+  next.add_text(4999, 7);
+  results.decoded = model->run(next, PassOutputs::logits_of({0})).logits;
+  results.keys = model->read_kv(1, false, 0, 8);
+  return results;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+class ShardedModel : public ::testing::TestWithParam<TensorType> {};
+
+TEST_P(ShardedModel, GivesTheBitsOfAWholeOne) {
+  const TempFolder folder;
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", large(GetParam()).build()));
+  ASSERT_GT(file.require("token_embd", 5000, 512).bytes.size(), kLimit);
+  ASSERT_GT(file.require("output", 5000, 512).bytes.size(), kLimit);
+  const auto whole = open(std::nullopt), cut = open(kLimit);
+  // The limit is in force: what is no weight is refused beyond it.
+  EXPECT_THROW(cut->allocate_kv({64, 64, 256, CacheType::f32}, "too long"), Error);
+  EXPECT_NO_THROW(whole->allocate_kv({64, 64, 256, CacheType::f32}, "long"));
+  const Results a = results_on(*whole, file), b = results_on(*cut, file);
+  EXPECT_TRUE(same_bits(a.prompt, b.prompt));
+  EXPECT_TRUE(same_bits(a.decoded, b.decoded));
+  EXPECT_TRUE(same_bits(a.keys, b.keys));
+  for (const Device* device : {whole.get(), cut.get()}) {
+    for (const auto& message : validation_messages(*device)) ADD_FAILURE() << message.id << ": " << message.text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, ShardedModel,
+                         ::testing::Values(TensorType::f32, TensorType::bf16, TensorType::q8_0, TensorType::q4_1,
+                                           TensorType::q4_k),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
+
+}  // namespace
+}  // namespace canopy::test
