@@ -159,6 +159,83 @@ TEST(App, NothingCanBeSentWhileTheModelLoads) {
   EXPECT_EQ(ui.engine().count<Generate>(), 0u);
 }
 
+/// An engine whose load goes on until it is cancelled.
+std::function<void(ScriptedEngine&, const Command&)> loads_until_cancelled(const LoadProgress& progress) {
+  return [progress](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(progress);
+    if (!std::holds_alternative<CancelLoad>(command)) return;
+    engine.publish(Failure{ErrorKind::cancelled, "Loading was cancelled", "", 0});
+  };
+}
+
+TEST(App, EveryStageOfALoadCanBeCancelledFromTheStartPanel) {
+  for (const LoadProgress& progress :
+       {LoadProgress{"Opening the device"}, LoadProgress{"Loading weights", 62'000'000, 98'362'432, true, 2},
+        LoadProgress{"Quantizing weights to Q8_0", 1, 2'000'000'000, true, -1},
+        LoadProgress{"Checking exactness", 3, 9}}) {
+    UiHarness ui;
+    ui.engine().script = loads_until_cancelled(progress);
+    open_model(ui);
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      ctx->Yield(2);
+      IM_CHECK(ui.view().model_state == ModelState::loading);
+      IM_CHECK_STR_EQ(ui.view().loading.stage.c_str(), progress.stage.c_str());
+      ctx->ItemClick("//Start/**/Cancel");
+      ctx->Yield(2);
+      IM_CHECK(ui.view().model_state == ModelState::none);
+      IM_CHECK(ui.view().cards.empty());
+    })) << progress.stage;
+    EXPECT_EQ(ui.engine().count<CancelLoad>(), 1u);
+  }
+}
+
+TEST(App, TheCancelButtonOfTheStatusBarStaysWhereItIs) {
+  UiHarness ui;
+  ui.engine().script = answers_with({});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    ui.engine().script = loads_until_cancelled({"Opening the file"});
+    open_model(ui);
+    ctx->Yield(2);
+    const ImRect first = ctx->ItemInfo("//Status bar/Cancel").RectFull;
+    for (const LoadProgress& progress :
+         {LoadProgress{"Loading weights", 9'000'000, 98'362'432, true, -1},
+          LoadProgress{"Loading weights", 62'000'000, 98'362'432, true, 2}, LoadProgress{"Checking exactness", 3, 9}}) {
+      ui.engine().publish(progress);
+      ctx->Yield(2);
+      IM_CHECK_EQ(ctx->ItemInfo("//Status bar/Cancel").RectFull.Min.x, first.Min.x);
+    }
+    ctx->ItemClick("//Status bar/Cancel");
+    ctx->Yield(2);
+    IM_CHECK(ui.view().model_state == ModelState::ready);  // the model that was there
+  }));
+}
+
+TEST(App, AModelThatIsTooLargeIsQuantizedOnAClick) {
+  UiHarness ui;
+  ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+    const auto* load = std::get_if<LoadModel>(&command);
+    if (load == nullptr) return;
+    if (load->quantize == QuantizeOnLoad::automatic) {
+      engine.publish(small_model());
+      return;
+    }
+    Failure failure{ErrorKind::out_of_memory, "The model does not fit into memory", "16,000 MiB are needed.", 0};
+    failure.would_fit_quantized = true;
+    engine.publish(failure);
+  };
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui.view().cards.size(), 1u);
+    ctx->ItemClick("**/Quantize and load");
+    ctx->Yield(2);
+    IM_CHECK(ui.view().model_state == ModelState::ready);
+    IM_CHECK(ui.view().cards.empty());
+  }));
+}
+
 TEST(App, ChoosingADeviceLoadsTheModelThere) {
   UiHarness ui;
   ui.engine().script = answers_with({});

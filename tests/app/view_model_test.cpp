@@ -39,8 +39,11 @@ TEST(ViewModel, OpeningAModelLoadsItOnTheChosenDevice) {
   EXPECT_EQ(load.path, "/models/a.gguf");
   EXPECT_EQ(load.device, "1");
   EXPECT_EQ(view.model_state, ModelState::loading);
-  update(view, Event(LoadProgress{"Reading weights", 43, 100}));
+  EXPECT_EQ(load.quantize, QuantizeOnLoad::none);
+  update(view, Event(LoadProgress{"Loading weights", 43, 100, true, 2.5}));
   EXPECT_FLOAT_EQ(view.loading.fraction(), 0.43f);
+  EXPECT_TRUE(view.loading.in_bytes);
+  EXPECT_EQ(view.loading.seconds_left, 2.5);
   update(view, Event(small_model()));
   EXPECT_EQ(view.model_state, ModelState::ready);
   EXPECT_TRUE(view.can_send());
@@ -137,6 +140,26 @@ TEST(ViewModel, AFailedLoadKeepsThePreviousModel) {
   EXPECT_EQ(view.cards[0].action, Card::Action::choose_model);
   update(view, UiCommand(DismissCard{view.cards[0].id}));
   EXPECT_TRUE(view.cards.empty());
+}
+
+TEST(ViewModel, AModelThatWouldFitQuantizedIsOfferedSo) {
+  ViewModel view;
+  update(view, UiCommand(OpenModel{"/models/a.gguf"}));
+  Failure failure{ErrorKind::out_of_memory, "The model does not fit into memory", "16,000 MiB are needed.", 0};
+  failure.would_fit_quantized = true;
+  update(view, Event(failure));
+  ASSERT_EQ(view.cards.size(), 1u);
+  EXPECT_EQ(view.cards[0].action, Card::Action::load_quantized);
+  const Effects effects = update(view, UiCommand(LoadQuantized{}));
+  EXPECT_EQ(only<LoadModel>(effects).path, "/models/a.gguf");
+  EXPECT_EQ(only<LoadModel>(effects).quantize, QuantizeOnLoad::automatic);
+  EXPECT_TRUE(view.cards.empty());
+  ModelReady model = small_model();
+  model.file_name = "Large-BF16.gguf";
+  model.quantization = "BF16";
+  model.quantized_to = "Q8_0";
+  update(view, Event(model));
+  EXPECT_EQ(model_title(*view.model), "Large BF16 as Q8_0");
 }
 
 TEST(ViewModel, ACancelledLoadLeavesNoCard) {

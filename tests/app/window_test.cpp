@@ -5,7 +5,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <thread>
@@ -57,6 +59,47 @@ TEST_F(Window, PresentsWhatTheOffscreenPathDraws) {
   EXPECT_EQ(window.width, 1280u);
   EXPECT_EQ(window.height, 800u);
   EXPECT_LE(app::differing_share(window, offscreen), 0.005);
+}
+
+/// Clicks along the status bar, as somebody who aims at Cancel, until the engine was told.
+void click_until_cancelled(const ScriptedEngine& engine) {
+  const std::string window = "$(xdotool search --sync --onlyvisible --name '^Canopy$' | head -1)";
+  for (int round = 0; round < 3; ++round) {
+    for (int x = 60; x < 640 && engine.count<CancelLoad>() == 0; x += 24) {
+      const std::string click = "w=" + window + "; xdotool mousemove --window $w " + std::to_string(x) +
+                                " 786 sleep 0.1 mousedown 1 sleep 0.1 mouseup 1 sleep 0.1";
+      ASSERT_EQ(std::system(click.c_str()), 0);
+    }
+  }
+}
+
+TEST_F(Window, AClickOnCancelEndsTheLoad) {
+  if (std::system("command -v xdotool > /dev/null") != 0) GTEST_SKIP() << "xdotool is not installed";
+  ScriptedEngine engine;
+  engine.devices_ = some_devices();
+  std::atomic<bool> loading{false};
+  std::thread loader, user;
+  engine.script = [&](ScriptedEngine& e, const Command& command) {
+    if (std::holds_alternative<CancelLoad>(command)) loading = false;
+    if (!std::holds_alternative<LoadModel>(command)) return;
+    loading = true;
+    loader = std::thread([&] {
+      for (uint64_t done = 0; loading && done < 1200; ++done) {  // a minute
+        e.publish(LoadProgress{"Loading weights", done * 1'000'000, 1'200'000'000, true, 60.0 - 0.05 * double(done)});
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      e.publish(Failure{ErrorKind::cancelled, "Loading was cancelled", "", 0});
+    });
+    user = std::thread([&] { click_until_cancelled(engine); });
+  };
+  std::ostringstream err;
+  const int exit_code = app::run_window(engine, options_for(folder_ / "cancel.png"), err);
+  user.join();
+  loader.join();
+  EXPECT_EQ(exit_code, 1);
+  EXPECT_NE(err.str().find("Loading was cancelled."), std::string::npos) << err.str();
+  EXPECT_EQ(engine.count<CancelLoad>(), 1u);
+  EXPECT_EQ(engine.count<Generate>(), 0u);
 }
 
 TEST_F(Window, RestsWhileTheEngineSaysNothing) {
