@@ -61,9 +61,9 @@ class Candidates {
 
 inline std::vector<float> random_rows(size_t count, unsigned seed, float spread) {
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.0f, spread);
+  std::normal_distribution<float> normal(0.0f, 1.0f);
   std::vector<float> logits(count);
-  for (float& logit : logits) logit = normal(random);
+  for (float& logit : logits) logit = spread * normal(random);
   return logits;
 }
 
