@@ -111,8 +111,9 @@ class Context {
   /// View of `bytes` from `offset` as texels of `words_per_texel` 32-bit words (R32_UINT or R32G32B32A32_UINT).
   BufferView create_view(const Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t words_per_texel = 1);
 
-  /// Copies host bytes to `buffer` at `offset` and back, in any kind of buffer. Waits for everything submitted first,
-  /// so that neither races with the device.
+  /// Copies host bytes to `buffer` at `offset` and back, in any kind of buffer, after everything submitted before and
+  /// before everything submitted later. An upload to memory that the host cannot see returns when it has taken the
+  /// bytes; the device may still be copying.
   void upload(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data);
   void download(const Buffer& buffer, uint64_t offset, std::span<std::byte> data);
 

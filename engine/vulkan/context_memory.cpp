@@ -213,8 +213,8 @@ void Context::read_mapped(const Buffer& buffer, uint64_t offset, std::span<std::
 void Context::upload(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) {
   require_alive();
   check_range(buffer, offset, data.size(), "An upload");
-  wait_idle();
   if (buffer.mapped_ != nullptr) {
+    wait_idle();
     write_mapped(buffer, offset, data);
   } else {
     staging_->upload(buffer, offset, data);

@@ -36,15 +36,12 @@ void Staging::finish(Slot& slot) {
 }
 
 void Staging::upload(const Buffer& to, uint64_t offset, std::span<const std::byte> data) {
-  for (size_t turn = 0, done = 0; done < data.size(); ++turn) {
-    Slot& slot = prepare(up_, turn, BufferKind::host_write);
+  for (size_t done = 0; done < data.size(); ++next_up_) {
+    Slot& slot = prepare(up_, next_up_, BufferKind::host_write);
     const size_t bytes = std::min<size_t>(data.size() - done, slot.buffer.bytes());
     context_.write_mapped(slot.buffer, 0, data.subspan(done, bytes));
     start(slot, slot.buffer, 0, to, offset + done, bytes);
     done += bytes;
-  }
-  for (Slot& slot : up_) {
-    finish(slot);
   }
 }
 

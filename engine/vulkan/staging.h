@@ -16,8 +16,10 @@ class Staging {
  public:
   explicit Staging(Context& context) : context_(context) {}
 
-  /// Returns when the bytes are there.
+  /// Takes the bytes; what is submitted later sees them in place. The last of them may still be on their way, so that
+  /// the host can prepare the next ones meanwhile.
   void upload(const Buffer& to, uint64_t offset, std::span<const std::byte> data);
+  /// Returns when the bytes are there.
   void download(const Buffer& from, uint64_t offset, std::span<std::byte> data);
 
  private:
@@ -37,6 +39,7 @@ class Staging {
 
   Context& context_;
   std::array<Slot, 2> up_;
+  size_t next_up_ = 0;
   std::array<Slot, 2> down_;
 };
 

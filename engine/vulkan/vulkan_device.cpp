@@ -23,6 +23,7 @@ using vk::PanelLayout;
 
 // Raised when a change of the shaders makes old choices meaningless.
 constexpr int kShaderVersion = 3;
+constexpr uint64_t kUploadPiece = 8ull << 20;  // bytes repacked while as many are on their way
 
 std::string hex(std::span<const uint8_t> bytes) {
   static const char digits[] = "0123456789abcdef";
@@ -71,8 +72,8 @@ class VulkanDevice : public Device {
  private:
   vk::Buffer zeroed(uint64_t bytes, std::string_view name);
   uint64_t shard_limit() const;
-  std::span<uint32_t> words_to_fill(const vk::Buffer& buffer, std::vector<uint32_t>& copy) const;
-  void upload_filled(const vk::Buffer& buffer, const std::vector<uint32_t>& copy) const;
+  std::span<uint32_t> words_in_place(const vk::Buffer& buffer) const;
+  void fill(const vk::WeightShard& shard, std::span<const WeightPart> parts, WeightLayout layout) const;
   vk::Context& context() const { return *state_.context; }
   /// Held while the device computes.
   std::optional<AwakeCores::Hold> keep_awake() {
@@ -203,27 +204,40 @@ uint64_t VulkanDevice::shard_limit() const {
   return limit;
 }
 
-// A new buffer's own memory where that is the host's, so that no second copy is needed; else `copy`, of its size.
-std::span<uint32_t> VulkanDevice::words_to_fill(const vk::Buffer& buffer, std::vector<uint32_t>& copy) const {
+// A new buffer's own words where its memory is the host's, so that no second copy is needed; else nothing.
+std::span<uint32_t> VulkanDevice::words_in_place(const vk::Buffer& buffer) const {
   const vk::DeviceType type = context().report().type;
   const bool unified = type == vk::DeviceType::cpu || type == vk::DeviceType::integrated;
-  if (unified && !buffer.mapped().empty() && buffer.coherent()) {
-    copy.clear();
-    return {reinterpret_cast<uint32_t*>(buffer.mapped().data()), buffer.bytes() / 4};
-  }
-  copy.resize(buffer.bytes() / 4);
-  return copy;
+  if (!unified || buffer.mapped().empty() || !buffer.coherent()) return {};
+  return {reinterpret_cast<uint32_t*>(buffer.mapped().data()), buffer.bytes() / 4};
 }
 
-void VulkanDevice::upload_filled(const vk::Buffer& buffer, const std::vector<uint32_t>& copy) const {
-  if (!copy.empty()) context().upload(buffer, 0, as_bytes_of(copy));
+// In place, or piece by piece: the device copies one while all cores repack the next.
+void VulkanDevice::fill(const vk::WeightShard& shard, std::span<const WeightPart> parts, WeightLayout layout) const {
+  if (const std::span<uint32_t> units = words_in_place(shard.units); !units.empty()) {
+    return vk::repack(parts, layout, shard.layout, units, words_in_place(shard.scales));
+  }
+  const vk::WeightShardLayout& whole = shard.layout;
+  const uint64_t band_bytes = whole.unit_bytes / (whole.stored_rows / vk::kBandRows);
+  std::vector<uint32_t> units, scales;
+  uint64_t units_done = 0, scales_done = 0;
+  for (vk::WeightShardLayout piece :
+       vk::shard_rows(parts[0].type, {whole.rows, parts[0].cols}, std::max(kUploadPiece, band_bytes))) {
+    piece.first_row += whole.first_row;
+    units.resize(piece.unit_bytes / 4);
+    scales.resize(piece.scale_bytes / 4);
+    vk::repack(parts, layout, piece, units, scales);
+    context().upload(shard.units, units_done, as_bytes_of(units));
+    if (!scales.empty()) context().upload(shard.scales, scales_done, as_bytes_of(scales));
+    units_done += piece.unit_bytes;
+    scales_done += piece.scale_bytes;
+  }
 }
 
 std::unique_ptr<Weight> VulkanDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                                   std::string_view name) {
   const vk::WeightExtent extent = vk::joined_extent(parts, layout);
   auto weight = std::make_unique<vk::VulkanWeight>(parts[0].type, extent.rows, extent.cols);
-  std::vector<uint32_t> copies[2];
   for (const vk::WeightShardLayout& shard_layout : vk::shard_rows(parts[0].type, extent, shard_limit())) {
     vk::WeightShard& shard = weight->shards.emplace_back();
     shard.layout = shard_layout;
@@ -231,10 +245,7 @@ std::unique_ptr<Weight> VulkanDevice::make_weight(std::span<const WeightPart> pa
     if (shard_layout.scale_bytes > 0) {
       shard.scales = context().create_buffer(BufferKind::device, shard_layout.scale_bytes, name);
     }
-    vk::repack(parts, layout, shard_layout, words_to_fill(shard.units, copies[0]),
-               words_to_fill(shard.scales, copies[1]));
-    upload_filled(shard.units, copies[0]);
-    upload_filled(shard.scales, copies[1]);
+    fill(shard, parts, layout);
     if (state_.texel_fetch) shard.unit_texels = context().create_view(shard.units, 0, shard_layout.unit_bytes, 4);
     if (shard_layout.scale_bytes == 0) continue;
     if (state_.texel_fetch) shard.scale_texels = context().create_view(shard.scales, 0, shard_layout.scale_bytes, 4);

@@ -66,6 +66,32 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+// One row through weights of more than 8 MiB, so that they are uploaded in several pieces where the host cannot see
+// them.
+std::vector<float> large_product(WeightType type, bool staging) {
+  VulkanDeviceOptions options;
+  options.linear = vk::LinearConfig{4, 8, 1};
+  options.context.force_staging = staging;
+  const auto device = open_vulkan_device(options);
+  OpBench bench(*device);
+  Random random(12);
+  const uint32_t rows = 4500, cols = 2048;
+  const Weight* weight = bench.weight(random.matrix(type, rows, cols));
+  const Panel* in = bench.panel(1, cols, random.values(cols));
+  Buffer* out = bench.output(rows);
+  bench.run([&](Recorder& record) { record.linear({1, weight, in, 0, out, rows, 0}); });
+  std::vector<float> values(rows);
+  device->read(*out, 0, std::as_writable_bytes(std::span(values)));
+  for (const auto& message : validation_messages(*device)) ADD_FAILURE() << message.id << ": " << message.text;
+  return values;
+}
+
+TEST(LinearVariantsTest, WeightsUploadedInPiecesAreTheSame) {
+  for (const WeightType type : {WeightType::f16, WeightType::q8_0}) {
+    EXPECT_TRUE(same_bits(large_product(type, false), large_product(type, true))) << to_string(type);
+  }
+}
+
 TEST(LinearVariantsTest, AllGiveTheSameBits) {
   const std::vector<float> expected = products(variant({4, 8, 1}));
   for (const vk::LinearConfig config : {vk::LinearConfig{8, 8, 1}, {16, 8, 1}, {4, 32, 1}, {4, 8, 2}, {4, 8, 4}}) {
