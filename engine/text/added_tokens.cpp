@@ -55,7 +55,10 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
       if (node == 0) first_[byte] = child;
       node = child;
     }
-    if (node != 0 && nodes_[node].token < 0) nodes_[node].token = static_cast<int64_t>(i);
+    if (node == 0) continue;
+    Node& end = nodes_[node];
+    if (end.token < 0) end.token = static_cast<int64_t>(i);
+    if (end.ordinary < 0 && !tokens_[i].special) end.ordinary = static_cast<int64_t>(i);
   }
 }
 
@@ -64,10 +67,9 @@ const AddedToken* AddedTokens::longest_at(std::string_view text, size_t at,
   const AddedToken* best = nullptr;
   uint32_t node = first_[static_cast<unsigned char>(text[at])];
   for (size_t end = at + 1; node != 0; ++end) {
-    if (const int64_t index = nodes_[node].token; index >= 0) {
-      const AddedToken& token = tokens_[static_cast<size_t>(index)];
-      if (!token.special || inside_one(special_ranges, at, end)) best = &token;
-    }
+    int64_t index = nodes_[node].token;
+    if (index != nodes_[node].ordinary && !inside_one(special_ranges, at, end)) index = nodes_[node].ordinary;
+    if (index >= 0) best = &tokens_[static_cast<size_t>(index)];
     if (end == text.size()) break;
     const auto step = nodes_[node].next.find(static_cast<unsigned char>(text[end]));
     node = step == nodes_[node].next.end() ? 0 : step->second;

@@ -28,7 +28,7 @@ struct TextRange {
 
 class AddedTokens {
  public:
-  /// Empty spellings are ignored; of equal ones the first counts.
+  /// Empty spellings are ignored; of equal ones the first that may be recognised counts.
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
   struct Match {
@@ -48,7 +48,8 @@ class AddedTokens {
   // A trie over bytes; node 0 is the root. The first step is an array, for almost every byte of a text stops there.
   struct Node {
     std::unordered_map<unsigned char, uint32_t> next;
-    int64_t token = -1;  // index into tokens_
+    int64_t token = -1;     // index into tokens_
+    int64_t ordinary = -1;  // of the first that is no special token
   };
 
   const AddedToken* longest_at(std::string_view text, size_t at, std::span<const TextRange> special_ranges) const;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/base/error.h"
+#include "engine/text/added_tokens.h"
 #include "engine/text/pre_tokenizer.h"
 #include "engine/text/tokenizer.h"
 #include "tests/base/processor_time.h"
@@ -89,6 +90,16 @@ TEST(TokenizerPipeline, AWholeTokenMayWinOverItsMerges) {
   EXPECT_EQ(file.encode("aab"), (Ids{2, 5})) << "ab merges before aa";
   file.model_options += R"(, "ignore_merges": true)";
   EXPECT_EQ(file.encode("aa"), (Ids{6}));
+}
+
+// Where a control token may not be recognised, it does not hide a user-defined one of the same spelling.
+TEST(TokenizerPipeline, OfAddedTokensSpelledAlikeTheFirstThatMayBeRecognisedCounts) {
+  std::vector<AddedToken> tokens(3);
+  for (uint32_t i = 0; i < 3; ++i) tokens[i] = {.id = i, .spelling = "ab", .special = i == 0};
+  const AddedTokens added(tokens);
+  const TextRange structure[] = {{0, 2}};
+  EXPECT_EQ(added.find("abab", 0, structure)->token->id, 0u);
+  EXPECT_EQ(added.find("abab", 2, structure)->token->id, 1u);
 }
 
 TEST(TokenizerPipeline, AddedTokensAreFoundInNormalizedTextWhereTheFileSaysSo) {
