@@ -124,9 +124,21 @@ def _missing_extensions(folder):
         return re.findall(r"^-- (GL_\w+) not supported by glslc$", file.read(), re.MULTILINE)
 
 
+def _forget_other_sources(build):
+    """The cache is shared by checkouts; CMake refuses a build folder that another one configured."""
+    try:
+        with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as file:
+            if f"CMAKE_HOME_DIRECTORY:INTERNAL={HERE}\n" in file.readlines():
+                return
+    except OSError:
+        return
+    shutil.rmtree(build)
+
+
 def _build_probe(folder):
     build = os.path.join(folder, "probe")
     log = os.path.join(folder, "probe.log")
+    _forget_other_sources(build)
     _logged(log, ["cmake", "-G", "Ninja", "-S", HERE, "-B", build, "-DCMAKE_BUILD_TYPE=Release",
                   f"-DLLAMACPP_SOURCE={os.path.join(folder, 'source')}", f"-DLLAMACPP_BUILD={os.path.join(folder, 'build')}"])
     _logged(log, ["ninja", "-C", build], append=True)
