@@ -158,6 +158,18 @@ def figures(decode, prefill, passes):
             "pass_ms": dict(zip(("1", "2", "4", "8", "16"), passes))}
 
 
+class ProbeFolder(unittest.TestCase):
+    def test_a_folder_configured_by_another_checkout_is_emptied(self):
+        for source, stays in ((peer_build.HERE, True), ("/elsewhere/tools/llamacpp", False)):
+            with tempfile.TemporaryDirectory() as folder:
+                build = os.path.join(folder, "probe")
+                os.mkdir(build)
+                with open(os.path.join(build, "CMakeCache.txt"), "w", encoding="utf-8") as file:
+                    file.write(f"X:BOOL=ON\nCMAKE_HOME_DIRECTORY:INTERNAL={source}\n")
+                peer_build._forget_other_sources(build)
+                self.assertEqual(os.path.exists(build), stays)
+
+
 class Ratios(unittest.TestCase):
     def test_above_one_is_faster_in_rates_and_in_times(self):
         ours, theirs = figures(30, 90, (40, 50, 80, 140, 250)), figures(3, 12, (440, 500, 800, 1400, 3000))
