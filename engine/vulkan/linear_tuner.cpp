@@ -32,7 +32,7 @@ CommandList record_candidate(DeviceState& state, const VulkanWeight& weight, uin
   bindings.emplace_back(state.dummy);
   bindings.emplace_back(out);
   bindings.emplace_back(out);
-  const LinearPush push{shard.layout.rows, weight.cols(), 0, 0, columns, shard.layout.rows, 0, 0.0f};
+  const LinearPush push{{shard.layout.rows, weight.cols(), 0, 0}, columns, shard.layout.rows, 0, 0.0f};
   CommandList list(context, {"tuning", 0});
   list.bind(kernel, bindings, bytes_of(push));
   list.dispatch(1, (shard.layout.rows + config.lanes * config.rows - 1) / (config.lanes * config.rows));

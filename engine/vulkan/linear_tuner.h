@@ -5,9 +5,15 @@
 
 namespace canopy::vk {
 
-/// Push constants of shaders/linear.comp.
+/// The first push constants of every shaders/linear*.comp: what is multiplied, and where the dispatch begins.
+struct ProductPush {
+  uint32_t rows, cols, first_column, first_quad;
+};
+
+/// Those of shaders/linear.comp.
 struct LinearPush {
-  uint32_t rows, cols, first_column, first_quad, width, stride, offset;
+  ProductPush product;
+  uint32_t width, stride, offset;
   float norm_eps;
 };
 

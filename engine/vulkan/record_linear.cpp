@@ -12,17 +12,19 @@ namespace canopy::vk {
 namespace {
 
 struct LinearAddPush {
-  uint32_t rows, cols, first_column, first_quad, row_offset, total_rows, width, tile, counter, groups, partial_base,
-      tap_stride, tap_offset;
+  ProductPush product;
+  uint32_t row_offset, total_rows, width, tile, counter, groups, partial_base, tap_stride, tap_offset;
 };
 
 struct LinearHeadsPush {
-  uint32_t rows, cols, first_column, first_quad, width, first_element, heads, kv_heads;
+  ProductPush product;
+  uint32_t width, first_element, heads, kv_heads;
   float norm_eps;
 };
 
 struct LinearSwigluPush {
-  uint32_t rows, cols, first_column, first_quad, row_offset, total_rows, width, tile;
+  ProductPush product;
+  uint32_t row_offset, total_rows, width, tile;
   float norm_eps;
 };
 
@@ -41,12 +43,21 @@ uint32_t tiles_together(const DeviceState& state, const PanelLayout& layout) {
   return state.texel_fetch ? layout.tiles() : 1;
 }
 
-double flops_of(const canopy::Weight& weight, uint32_t width) {
-  return 2.0 * weight.rows() * weight.cols() * width;
-}
+// What every product is: a weight, the panel it is multiplied with, and how both are cut.
+struct Product {
+  const VulkanWeight& weight;
+  const VulkanPanel& in;
+  uint32_t width;
+  PanelLayout layout;
+  LinearConfig config;
 
-PanelLayout input_layout(const DeviceState& state, const canopy::Weight& weight, const canopy::Panel& in,
-                         uint32_t width, const char* op) {
+  double flops() const { return 2.0 * weight.rows() * weight.cols() * width; }
+  bool has_whole_quads() const { return weight.rows() % config.rows == 0; }
+};
+
+Product product_of(DeviceState& state, const canopy::Weight& weight, const canopy::Panel& panel, uint32_t width,
+                   const char* op) {
+  const VulkanPanel& in = panel_of(panel);
   require_width(width, in, op);
   if (in.cols() != weight.cols()) {
     throw bad_input(std::string(op) + " multiplies a weight of " + std::to_string(weight.cols()) +
@@ -57,13 +68,41 @@ PanelLayout input_layout(const DeviceState& state, const canopy::Weight& weight,
     throw bad_input(std::string(op) + " has " + std::to_string(weight.cols()) + " columns; at most " +
                     std::to_string(kUniformBindings * kUniformFloats) + " are possible.");
   }
-  return layout;
+  const VulkanWeight& matrix = weight_of(weight);
+  return {matrix, in, width, layout, choose_linear(state, matrix, layout.tile)};
 }
 
-// The kernel of one tile: chosen for the whole weight, so that all shards and tiles use it.
-const Kernel& linear_kernel(DeviceState& state, const std::string& shader, const LinearConfig& config,
-                            const canopy::Weight& weight, uint32_t columns, bool quads) {
-  return state.context->kernel(shader, linear_options(config, weight.type(), columns, weight.cols() % 32 != 0, quads));
+KernelOptions options_of(const Product& product, bool quads) {
+  const VulkanWeight& weight = product.weight;
+  return linear_options(product.config, weight.type(), product.layout.tile, weight.cols() % 32 != 0, quads);
+}
+
+Binding squares_of(const Product& product) {
+  return words(product.in.squares, product.width, "The sums of squares of a product");
+}
+
+// Records the dispatches of a product and the barrier behind them. The kernel is chosen for the whole weight, so that
+// all shards and tiles use it. `outputs` are the bindings behind weight and activations; push(product, shard, t)
+// completes the push constants of tile t.
+template <class MakePush>
+void dispatch(DeviceState& state, CommandList& list, const std::string& shader, const KernelOptions& options,
+              const Product& product, const std::vector<Binding>& outputs, const MakePush& push) {
+  const VulkanWeight& weight = product.weight;
+  const PanelLayout& layout = product.layout;
+  const Kernel& kernel = state.context->kernel(weight_shader(shader, weight.type(), state.texel_fetch), options);
+  const uint32_t together = tiles_together(state, layout);
+  for (uint32_t t = 0; t < layout.tiles(); t += together) {
+    for (const WeightShard& shard : weight.shards) {
+      std::vector<Binding> bindings;
+      bind_weight(bindings, shard, state);
+      bind_activations(bindings, product.in.values, product.in.texels, layout, t);
+      bindings.insert(bindings.end(), outputs.begin(), outputs.end());
+      const ProductPush common{shard.layout.rows, weight.cols(), t * layout.tile, first_quad(layout, t)};
+      list.bind(kernel, bindings, bytes_of(push(common, shard, t)));
+      list.dispatch(together, group_count(shard, product.config));
+    }
+  }
+  list.barrier();
 }
 
 const BufferView& texels_of(const canopy::Buffer& buffer) {
@@ -93,159 +132,85 @@ void VulkanRecorder::project_heads(const ProjectHeadsArgs& args) {
   }
 }
 
-void VulkanRecorder::linear_heads(const ProjectHeadsArgs& args, const canopy::Weight& rows, uint32_t first_element) {
+void VulkanRecorder::linear_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element) {
   const RopeStoreArgs& heads = args.heads;
   const uint32_t dim = heads.shape.head_dim;
-  const VulkanWeight& weight = weight_of(rows);
-  const VulkanPanel& in = panel_of(*args.in);
   const VulkanKv& kv = checked_kv(*heads.cache, heads.shape, "project_heads");
-  const PanelLayout layout = input_layout(state_, weight, in, heads.width, "project_heads");
-  const LinearConfig config = choose_linear(state_, weight, layout.tile);
-  KernelOptions options = linear_options(config, weight.type(), layout.tile, weight.cols() % 32 != 0, true);
+  const Product product = product_of(state_, weight, *args.in, heads.width, "project_heads");
+  KernelOptions options = options_of(product, true);
   options.spec.insert(options.spec.end(), {{9, dim}, {10, heads.shape.type == CacheType::f16 ? 1u : 0u}});
-  CommandList& list = this->list(flops_of(weight, heads.width));
-  const Kernel& kernel =
-      state_.context->kernel(weight_shader("linear_heads", weight.type(), state_.texel_fetch), options);
-  const uint32_t together = tiles_together(state_, layout);
-  for (uint32_t t = 0; t < layout.tiles(); t += together) {
-    for (const WeightShard& shard : weight.shards) {
-      std::vector<Binding> bindings;
-      bind_weight(bindings, shard, state_);
-      bind_activations(bindings, in.values, in.texels, layout, t);
-      bindings.push_back(words(in.squares, heads.width, "The sums of squares of project_heads"));
-      bindings.push_back(words(*heads.rows, uint64_t{heads.width} * sizeof(Row) / 4, "The rows of project_heads"));
-      bindings.push_back(state_.texel_fetch ? Binding(texels_of(*heads.rotation))
-                                            : Binding(buffer_of(*heads.rotation)));
-      bindings.push_back(words(*heads.q, uint64_t{heads.width} * heads.heads * dim, "The queries of project_heads"));
-      for (int as = 0; as < 2; ++as) bindings.insert(bindings.end(), {Binding(kv.keys), Binding(kv.values)});
-      const LinearHeadsPush push{shard.layout.rows,     weight.cols(),        t * layout.tile,
-                                 first_quad(layout, t), heads.width,          first_element + shard.layout.first_row,
-                                 heads.heads,           heads.shape.kv_heads, args.in_norm_eps};
-      list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(together, group_count(shard, config));
-    }
-  }
-  list.barrier();
+  const std::vector<Binding> outputs = {
+      squares_of(product),
+      words(*heads.rows, uint64_t{heads.width} * sizeof(Row) / 4, "The rows of project_heads"),
+      state_.texel_fetch ? Binding(texels_of(*heads.rotation)) : Binding(buffer_of(*heads.rotation)),
+      words(*heads.q, uint64_t{heads.width} * heads.heads * dim, "The queries of project_heads"),
+      kv.keys,
+      kv.values,
+      kv.keys,
+      kv.values};
+  dispatch(state_, list(product.flops()), "linear_heads", options, product, outputs,
+           [&](const ProductPush& common, const WeightShard& shard, uint32_t) {
+             return LinearHeadsPush{common,      heads.width,          first_element + shard.layout.first_row,
+                                    heads.heads, heads.shape.kv_heads, args.in_norm_eps};
+           });
 }
 
 void VulkanRecorder::linear(const LinearArgs& args) {
-  const VulkanWeight& weight = weight_of(*args.weight);
-  const VulkanPanel& in = panel_of(*args.in);
-  const PanelLayout layout = input_layout(state_, weight, in, args.width, "linear");
-  const LinearConfig config = choose_linear(state_, weight, layout.tile);
-  const bool quads = weight.rows() % config.rows == 0 && args.stride % 4 == 0 && args.offset % 4 == 0;
-  CommandList& list = this->list(flops_of(weight, args.width));
-  const Kernel& kernel = linear_kernel(state_, weight_shader("linear", weight.type(), state_.texel_fetch), config,
-                                       weight, layout.tile, quads);
-  const uint32_t together = tiles_together(state_, layout);
-  for (uint32_t t = 0; t < layout.tiles(); t += together) {
-    for (const WeightShard& shard : weight.shards) {
-      std::vector<Binding> bindings;
-      bind_weight(bindings, shard, state_);
-      bind_activations(bindings, in.values, in.texels, layout, t);
-      bindings.push_back(words(in.squares, args.width, "The sums of squares of linear"));
-      bindings.push_back(words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + weight.rows(),
-                               "The output of linear"));
-      bindings.push_back(bindings.back());
-      const LinearPush push{shard.layout.rows,
-                            weight.cols(),
-                            t * layout.tile,
-                            first_quad(layout, t),
-                            args.width,
-                            args.stride,
-                            args.offset + shard.layout.first_row,
-                            args.norm_eps};
-      list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(together, group_count(shard, config));
-    }
-  }
-  list.barrier();
+  const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear");
+  const bool quads = product.has_whole_quads() && args.stride % 4 == 0 && args.offset % 4 == 0;
+  const Binding out = words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + args.weight->rows(),
+                            "The output of linear");
+  dispatch(state_, list(product.flops()), "linear", options_of(product, quads), product,
+           {squares_of(product), out, out}, [&](const ProductPush& common, const WeightShard& shard, uint32_t) {
+             return LinearPush{common, args.width, args.stride, args.offset + shard.layout.first_row, args.norm_eps};
+           });
 }
 
 void VulkanRecorder::linear_add(const LinearAddArgs& args) {
-  const VulkanWeight& weight = weight_of(*args.weight);
-  const VulkanPanel& in = panel_of(*args.in);
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "linear_add");
-  const PanelLayout layout = input_layout(state_, weight, in, args.width, "linear_add");
-  const PanelLayout out_layout = state_.layout(args.width, weight.rows());
-  const LinearConfig config = choose_linear(state_, weight, layout.tile);
-  const bool quads = weight.rows() % config.rows == 0 && args.tap_stride % 4 == 0 && args.tap_offset % 4 == 0;
+  const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear_add");
+  const uint32_t rows = args.weight->rows();
+  const bool quads = product.has_whole_quads() && args.tap_stride % 4 == 0 && args.tap_offset % 4 == 0;
+  const Binding x = words(*args.x, uint64_t{args.width} * rows, "The residual stream of linear_add");
+  const Binding norm = words(*args.norm.weight, rows, "The norm weight of linear_add");
+  const Binding tap = args.tap != nullptr
+                          ? words(*args.tap, uint64_t{args.width - 1} * args.tap_stride + args.tap_offset + rows,
+                                  "The tap of linear_add")
+                          : Binding(state_.dummy);
   uint32_t groups = 0;
-  for (const WeightShard& shard : weight.shards) groups += group_count(shard, config);
-  CommandList& list = this->list(flops_of(weight, args.width));
-  const Kernel& kernel = linear_kernel(state_, weight_shader("linear_add", weight.type(), state_.texel_fetch), config,
-                                       weight, layout.tile, quads);
-  const uint32_t together = tiles_together(state_, layout);
-  for (uint32_t t = 0; t < layout.tiles(); t += together) {
-    for (const WeightShard& shard : weight.shards) {
-      std::vector<Binding> bindings;
-      bind_weight(bindings, shard, state_);
-      bind_activations(bindings, in.values, in.texels, layout, t);
-      bindings.push_back(words(*args.x, uint64_t{args.width} * weight.rows(), "The residual stream of linear_add"));
-      bindings.emplace_back(out.values);
-      bindings.emplace_back(out.squares);
-      bindings.emplace_back(out.counters);
-      bindings.push_back(words(*args.norm.weight, weight.rows(), "The norm weight of linear_add"));
-      bindings.push_back(args.tap != nullptr
-                             ? words(*args.tap,
-                                     uint64_t{args.width - 1} * args.tap_stride + args.tap_offset + weight.rows(),
-                                     "The tap of linear_add")
-                             : Binding(state_.dummy));
-      for (size_t i : {6u, 6u, 4u, 4u})
-        bindings.push_back(bindings[bindings.size() - i]);  // x, out, norm, tap as quads
-      const LinearAddPush push{shard.layout.rows,
-                               weight.cols(),
-                               t * layout.tile,
-                               first_quad(layout, t),
-                               shard.layout.first_row,
-                               weight.rows(),
-                               args.width,
-                               out_layout.tile,
-                               t,
-                               groups,
-                               out.partial_base(),
-                               args.tap != nullptr ? args.tap_stride : 0,
-                               args.tap_offset};
-      list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(together, group_count(shard, config));
-    }
-  }
-  list.barrier();
+  for (const WeightShard& shard : product.weight.shards) groups += group_count(shard, product.config);
+  const uint32_t out_tile = state_.layout(args.width, rows).tile;
+  dispatch(state_, list(product.flops()), "linear_add", options_of(product, quads), product,
+           {x, out.values, out.squares, out.counters, norm, tap, x, out.values, norm, tap},  // the last four as quads
+           [&](const ProductPush& common, const WeightShard& shard, uint32_t t) {
+             return LinearAddPush{common,
+                                  shard.layout.first_row,
+                                  rows,
+                                  args.width,
+                                  out_tile,
+                                  t,
+                                  groups,
+                                  out.partial_base(),
+                                  args.tap != nullptr ? args.tap_stride : 0,
+                                  args.tap_offset};
+           });
 }
 
 void VulkanRecorder::linear_swiglu(const LinearSwigluArgs& args) {
-  const VulkanWeight& weight = weight_of(*args.weight);
-  const VulkanPanel& in = panel_of(*args.in);
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "linear_swiglu");
-  if (weight.rows() % 2 != 0) {
-    throw bad_input("linear_swiglu needs a paired weight; this one has " + std::to_string(weight.rows()) + " rows.");
+  const uint32_t rows = args.weight->rows();
+  if (rows % 2 != 0) {
+    throw bad_input("linear_swiglu needs a paired weight; this one has " + std::to_string(rows) + " rows.");
   }
-  const PanelLayout layout = input_layout(state_, weight, in, args.width, "linear_swiglu");
-  const PanelLayout out_layout = state_.layout(args.width, weight.rows() / 2);
-  const LinearConfig config = choose_linear(state_, weight, layout.tile);
-  const bool quads = weight.rows() % config.rows == 0;
-  CommandList& list = this->list(flops_of(weight, args.width));
-  const Kernel& kernel = linear_kernel(state_, weight_shader("linear_swiglu", weight.type(), state_.texel_fetch),
-                                       config, weight, layout.tile, quads);
-  const uint32_t together = tiles_together(state_, layout);
-  for (uint32_t t = 0; t < layout.tiles(); t += together) {
-    for (const WeightShard& shard : weight.shards) {
-      std::vector<Binding> bindings;
-      bind_weight(bindings, shard, state_);
-      bind_activations(bindings, in.values, in.texels, layout, t);
-      bindings.push_back(words(in.squares, args.width, "The sums of squares of linear_swiglu"));
-      bindings.emplace_back(out.values);
-      bindings.push_back(bindings.back());
-      const LinearSwigluPush push{shard.layout.rows,      weight.cols(), t * layout.tile, first_quad(layout, t),
-                                  shard.layout.first_row, weight.rows(), args.width,      out_layout.tile,
-                                  args.norm_eps};
-      list.bind(kernel, bindings, bytes_of(push));
-      list.dispatch(together, group_count(shard, config));
-    }
-  }
-  list.barrier();
+  const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear_swiglu");
+  const uint32_t out_tile = state_.layout(args.width, rows / 2).tile;
+  dispatch(state_, list(product.flops()), "linear_swiglu", options_of(product, product.has_whole_quads()), product,
+           {squares_of(product), out.values, out.values},
+           [&](const ProductPush& common, const WeightShard& shard, uint32_t) {
+             return LinearSwigluPush{common, shard.layout.first_row, rows, args.width, out_tile, args.norm_eps};
+           });
 }
 
 }  // namespace canopy::vk
