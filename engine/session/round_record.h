@@ -1,25 +1,27 @@
 #pragma once
-// What happened in one round of decoding. Immutable once published; design.md section 5 lists what it grows into.
+// What happened in one round of decoding (design.md, section 5). Immutable once published; one line of a trace.
 
 #include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/speculation/draft_tree.h"
+
 namespace canopy {
 
-enum class DecodeMode { ar };
+/// How a reply is written, and what one round of it did: a round itself is never `adaptive`.
+enum class DecodeMode : uint8_t { ar, chain, tree, adaptive };
 
-constexpr std::string_view to_string(DecodeMode mode) {
-  switch (mode) {
-    case DecodeMode::ar: return "ar";
-  }
-  return "?";
-}
+std::string_view to_string(DecodeMode mode);
+std::optional<DecodeMode> decode_mode_of(std::string_view name);
 
 /// Wall time by stage, in milliseconds.
 struct RoundTimes {
-  double draft = 0;   // the drafter's pass
-  double build = 0;   // the tree from the drafter's rows
+  double draft = 0;   // features injected, the drafter's pass, its candidates on the host
+  double build = 0;   // the tree from the drafter's candidates
   double verify = 0;  // the target's pass, with its submission and the download of its result
   double walk = 0;    // choosing the tokens: sampler, stop rules
   double commit = 0;  // moving accepted K/V and features behind the text
@@ -27,14 +29,50 @@ struct RoundTimes {
   double total() const { return draft + build + verify + walk + commit + other; }
 };
 
+enum class NodeState : uint8_t {
+  accepted,     // on the path the target wrote; the root always is
+  rejected,     // its parent is accepted, the target went on differently
+  not_reached,  // below a rejected node
+};
+
+/// A verified row: a node of the draft tree and what the target said there.
+struct RoundNode {
+  static constexpr uint32_t unknown = std::numeric_limits<uint32_t>::max();
+
+  TreeNode node;
+  NodeState state = NodeState::not_reached;
+  uint32_t target_token = unknown;                        // the target's own next token after this node
+  float log_p = std::numeric_limits<float>::quiet_NaN();  // log of the target's probability of the node's token
+};
+
+/// What one width promised when the round was planned.
+struct WidthCandidate {
+  uint32_t width = 0;   // rows, root included
+  double expected = 0;  // tokens emitted, the paper's A(W)
+  double ms = 0;        // predicted for the whole round
+  double tokens_per_second() const { return ms > 0 ? 1000.0 * expected / ms : 0; }
+};
+
+/// Why the round had its width.
+struct RoundChoice {
+  std::vector<WidthCandidate> candidates;  // ascending widths; empty where nothing was chosen
+  double ar_tokens_per_second = 0;         // what plain decoding promised; 0 where it was not asked
+  std::string reason;                      // one sentence
+};
+
 struct RoundRecord {
-  uint32_t round = 0;    // from 0
-  uint32_t context = 0;  // committed positions before the round
-  DecodeMode mode = DecodeMode::ar;
-  uint32_t width = 1;     // rows of the target's pass, root included
-  uint32_t accepted = 0;  // drafted tokens
+  uint32_t round = 0;                 // from 0
+  uint32_t context = 0;               // committed positions before the round
+  DecodeMode mode = DecodeMode::ar;   // of the reply
+  DecodeMode shape = DecodeMode::ar;  // of this round
+  uint32_t width = 1;                 // rows of the target's pass, root included
+  uint32_t accepted = 0;              // drafted tokens of the path
   std::vector<uint32_t> emitted;
-  RoundTimes ms;
+  std::vector<RoundNode> nodes;  // [width] in the order of the tree, the root first; empty for a plain round
+  RoundTimes ms;                 // by the wall clock
+  RoundTimes device_ms;          // by the device's own clock; 0 where the device has none, or has no part
+  RoundTimes predicted;          // 0 where nothing was predicted
+  RoundChoice choice;
 };
 
 }  // namespace canopy
