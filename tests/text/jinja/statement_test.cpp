@@ -85,18 +85,6 @@ TEST(JinjaStatement, RecursiveLoops) {
   });
 }
 
-TEST(JinjaStatement, Functions) {
-  expect_all({
-      {R"j({{ dict(a=1)|tojson }})j", "{\"a\": 1}"},
-      {R"j({{ {'a': 1, 'b': {'c': [1]}}|tojson }})j", "{\"a\": 1, \"b\": {\"c\": [1]}}"},
-      {R"j({{ {1: 2} }})j", "{1: 2}"},
-      {R"j({{ 'a' 'b' }})j", "ab"},
-      {R"j({{ '\x41\u00e9\n\q\101' }})j", "Aé\n\\qA"},
-      {R"j({{ 1_000 }})j", "1000"},
-      {R"j({{ 0x1f }})j", "31"},
-  });
-}
-
 TEST(JinjaStatement, Joiner) {
   expect_all({
       {R"j({% set j = joiner(',') %}{% for i in l %}{{ j() }}{{ i }}{% endfor %})j", "3,1,2"},
