@@ -28,19 +28,6 @@ WeightType quantized_type(WeightType type, uint64_t cols, bool is_head, Quantize
   return can_convert_rows(cols, WeightType::q8_0) ? WeightType::q8_0 : type;
 }
 
-MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
-  for (const TensorView* part : parts) {
-    if (!can_dequantize(part->type)) {
-      throw bad_input("The tensor " + quoted_name(part->name) + " is stored as " + std::string(to_string(part->type)) +
-                      ", which cannot be decoded; supported: " + dequantizable_types() + ".");
-    }
-  }
-  MatrixPlan plan{std::move(name), std::move(parts), WeightType::f32, layout};
-  // f32 holds every decoded value exactly, whatever the file's type; nothing smaller does.
-  if (same_type(plan.parts)) plan.type = weight_type_of(plan.parts[0]->type).value_or(WeightType::f32);
-  return plan;
-}
-
 /// Sums up while the plan is made.
 class Planner {
  public:
@@ -137,6 +124,19 @@ class Planner {
 };
 
 }  // namespace
+
+MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
+  for (const TensorView* part : parts) {
+    if (!can_dequantize(part->type)) {
+      throw bad_input("The tensor " + quoted_name(part->name) + " is stored as " + std::string(to_string(part->type)) +
+                      ", which cannot be decoded; supported: " + dequantizable_types() + ".");
+    }
+  }
+  MatrixPlan plan{std::move(name), std::move(parts), WeightType::f32, layout};
+  // f32 holds every decoded value exactly, whatever the file's type; nothing smaller does.
+  if (same_type(plan.parts)) plan.type = weight_type_of(plan.parts[0]->type).value_or(WeightType::f32);
+  return plan;
+}
 
 bool MatrixPlan::converts(const TensorView& part) const {
   return weight_type_of(part.type) != type;

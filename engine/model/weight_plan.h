@@ -27,6 +27,11 @@ struct MatrixPlan {
   std::vector<WeightPart> device_parts() const;
 };
 
+/// The parts as one matrix, in the file's type where all parts have one that the device keeps, else f32, which holds
+/// every decoded value exactly. Throws bad_input where a part cannot be decoded.
+MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts,
+                       WeightLayout layout = WeightLayout::stacked);
+
 /// What is quantized on load.
 struct QuantizedTensors {
   std::map<WeightType, uint64_t> to;    // tensors by the type they get

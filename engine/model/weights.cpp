@@ -1,80 +1,19 @@
 #include "engine/model/weights.h"
 
-#include <cmath>
-#include <map>
-#include <mutex>
 #include <string>
-#include <utility>
 
-#include "engine/base/error.h"
-#include "engine/base/mapped_file.h"
-#include "engine/base/printable.h"
-#include "engine/format/dequantize.h"
-#include "engine/format/finite.h"
-#include "engine/model/row_conversion.h"
+#include "engine/model/tensor_loader.h"
 
 namespace canopy {
 namespace {
 
-std::vector<float> decoded(const TensorView& tensor) {
-  std::vector<float> values(tensor.elements());
-  dequantize(tensor.type, tensor.bytes, values);
-  return values;
-}
-
-/// Hands out rows of a matrix where they lie in the file, or converted. Its pages of the file leave memory as it goes:
-/// they would count twice, beside the device's copy.
-class MatrixReader {
- public:
-  MatrixReader(const MatrixPlan& plan, LoadMonitor& monitor) : plan_(plan), monitor_(monitor) {}
-  MatrixReader(const MatrixReader&) = delete;
-  MatrixReader& operator=(const MatrixReader&) = delete;
-  ~MatrixReader() {
-    for (const TensorView* part : plan_.parts) MappedFile::forget(part->bytes);
-  }
-
-  std::vector<WeightPart> parts() {
-    std::vector<WeightPart> parts = plan_.device_parts();
-    for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i].read = [this, tensor = plan_.parts[i]](uint32_t first, uint32_t count, std::vector<std::byte>& scratch) {
-        return read(*tensor, first, count, scratch);
-      };
-    }
-    return parts;
-  }
-
- private:
-  std::span<const std::byte> read(const TensorView& tensor, uint32_t first, uint32_t count,
-                                  std::vector<std::byte>& scratch) {
-    const uint64_t row = tensor.bytes.size() / tensor.rows();
-    const std::span<const std::byte> rows = tensor.bytes.subspan(row * first, row * count);
-    monitor_.advance(rows.size());
-    require_finite(tensor, first, count);
-    if (plan_.converts(tensor)) {
-      convert_rows(tensor, first, count, plan_.type, scratch);
-      MappedFile::forget(rows);
-      return scratch;
-    }
-    // Who asks again with the same scratch is done with what it got before.
-    MappedFile::forget(std::exchange(last_of(scratch), rows));
-    return rows;
-  }
-
-  std::span<const std::byte>& last_of(const std::vector<std::byte>& scratch) {
-    const std::lock_guard lock(mutex_);
-    return last_[&scratch];
-  }
-
-  const MatrixPlan& plan_;
-  LoadMonitor& monitor_;
-  std::mutex mutex_;
-  std::map<const void*, std::span<const std::byte>> last_;  // by scratch; each entry is one thread's
-};
-
 class Loader {
  public:
   Loader(const ModelFile& file, const WeightPlan& plan, Device& device, const LoadCallbacks& callbacks)
-      : file_(file), plan_(plan), device_(device), monitor_(callbacks, plan.file_bytes) {}
+      : file_(file),
+        plan_(plan),
+        monitor_(callbacks, plan.file_bytes),
+        tensors_(device, monitor_, [&file] { file.check_unchanged(); }) {}
 
   Weights load() {
     const ModelConfig& config = file_.config();
@@ -107,34 +46,16 @@ class Loader {
     return layer;
   }
 
-  std::unique_ptr<Weight> matrix(const MatrixPlan& plan) {
-    before_reading();
-    MatrixReader reader(plan, monitor_);
-    return device_.make_weight(reader.parts(), plan.layout, plan.name);
-  }
+  std::unique_ptr<Weight> matrix(const MatrixPlan& plan) { return tensors_.matrix(plan); }
 
   std::unique_ptr<Buffer> norm(const std::string& name, uint32_t count) {
-    before_reading();
-    const std::vector<float> values = decoded(file_.require(name, 1, count));
-    for (const float value : values) {
-      if (!std::isfinite(value)) {
-        throw bad_input("The norm " + quoted_name(name) + " holds a value that is not finite: the file is damaged.");
-      }
-    }
-    auto buffer = device_.allocate(values.size() * sizeof(float), name);
-    device_.write(*buffer, 0, as_bytes_of(values));
-    return buffer;
-  }
-
-  void before_reading() {
-    monitor_.advance(0);
-    file_.check_unchanged();
+    return tensors_.norm(file_.require(name, 1, count));
   }
 
   const ModelFile& file_;
   const WeightPlan& plan_;
-  Device& device_;
   LoadMonitor monitor_;
+  TensorLoader tensors_;
 };
 
 }  // namespace

@@ -1,0 +1,100 @@
+#include "engine/model/tensor_loader.h"
+
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/printable.h"
+#include "engine/format/dequantize.h"
+#include "engine/format/finite.h"
+#include "engine/model/row_conversion.h"
+
+namespace canopy {
+namespace {
+
+std::vector<float> decoded(const TensorView& tensor) {
+  std::vector<float> values(tensor.elements());
+  dequantize(tensor.type, tensor.bytes, values);
+  return values;
+}
+
+/// Hands out rows of a matrix where they lie in the file, or converted. Its pages of the file leave memory as it goes:
+/// they would count twice, beside the device's copy.
+class MatrixReader {
+ public:
+  MatrixReader(const MatrixPlan& plan, LoadMonitor& monitor) : plan_(plan), monitor_(monitor) {}
+  MatrixReader(const MatrixReader&) = delete;
+  MatrixReader& operator=(const MatrixReader&) = delete;
+  ~MatrixReader() {
+    for (const TensorView* part : plan_.parts) MappedFile::forget(part->bytes);
+  }
+
+  std::vector<WeightPart> parts() {
+    std::vector<WeightPart> parts = plan_.device_parts();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].read = [this, tensor = plan_.parts[i]](uint32_t first, uint32_t count, std::vector<std::byte>& scratch) {
+        return read(*tensor, first, count, scratch);
+      };
+    }
+    return parts;
+  }
+
+ private:
+  std::span<const std::byte> read(const TensorView& tensor, uint32_t first, uint32_t count,
+                                  std::vector<std::byte>& scratch) {
+    const uint64_t row = tensor.bytes.size() / tensor.rows();
+    const std::span<const std::byte> rows = tensor.bytes.subspan(row * first, row * count);
+    monitor_.advance(rows.size());
+    require_finite(tensor, first, count);
+    if (plan_.converts(tensor)) {
+      convert_rows(tensor, first, count, plan_.type, scratch);
+      MappedFile::forget(rows);
+      return scratch;
+    }
+    // Who asks again with the same scratch is done with what it got before.
+    MappedFile::forget(std::exchange(last_of(scratch), rows));
+    return rows;
+  }
+
+  std::span<const std::byte>& last_of(const std::vector<std::byte>& scratch) {
+    const std::lock_guard lock(mutex_);
+    return last_[&scratch];
+  }
+
+  const MatrixPlan& plan_;
+  LoadMonitor& monitor_;
+  std::mutex mutex_;
+  std::map<const void*, std::span<const std::byte>> last_;  // by scratch; each entry is one thread's
+};
+
+}  // namespace
+
+std::unique_ptr<Weight> TensorLoader::matrix(const MatrixPlan& plan) {
+  before_reading();
+  MatrixReader reader(plan, monitor_);
+  return device_.make_weight(reader.parts(), plan.layout, plan.name);
+}
+
+std::unique_ptr<Buffer> TensorLoader::norm(const TensorView& tensor) {
+  before_reading();
+  const std::vector<float> values = decoded(tensor);
+  for (const float value : values) {
+    if (!std::isfinite(value)) {
+      throw bad_input("The norm " + quoted_name(tensor.name) +
+                      " holds a value that is not finite: the file is damaged.");
+    }
+  }
+  auto buffer = device_.allocate(values.size() * sizeof(float), tensor.name);
+  device_.write(*buffer, 0, as_bytes_of(values));
+  return buffer;
+}
+
+void TensorLoader::before_reading() {
+  monitor_.advance(0);
+  check_unchanged_();
+}
+
+}  // namespace canopy

@@ -1,0 +1,37 @@
+#pragma once
+// Tensors of a file onto a device: what the weights of a target and of a drafter have in common.
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "engine/compute/device.h"
+#include "engine/format/tensor_view.h"
+#include "engine/model/load_monitor.h"
+#include "engine/model/weight_plan.h"
+
+namespace canopy {
+
+class TensorLoader {
+ public:
+  /// check_unchanged throws when the file is no longer what was opened; it is asked before each tensor. All references
+  /// must outlive the loader.
+  TensorLoader(Device& device, LoadMonitor& monitor, std::function<void()> check_unchanged)
+      : device_(device), monitor_(monitor), check_unchanged_(std::move(check_unchanged)) {}
+
+  /// Beside the device's copy only the rows at hand are in memory, of the file and converted. Throws cancelled when the
+  /// monitor's caller wants no more, bad_input for a weight that is not finite or cannot be quantized.
+  std::unique_ptr<Weight> matrix(const MatrixPlan& plan);
+
+  /// The decoded values of a vector. Throws bad_input where one is not finite.
+  std::unique_ptr<Buffer> norm(const TensorView& tensor);
+
+ private:
+  void before_reading();
+
+  Device& device_;
+  LoadMonitor& monitor_;
+  std::function<void()> check_unchanged_;
+};
+
+}  // namespace canopy
