@@ -54,26 +54,14 @@ class Planner {
 
  private:
   LayerPlan layer(uint32_t n) {
-    const std::string prefix = "blk." + std::to_string(n) + ".";
-    const auto tensor = [&](const char* name, uint64_t rows, uint64_t cols) {
-      return &file_.require(prefix + name, rows, cols);
-    };
-    const uint64_t hidden = config_.hidden;
-    const TensorView* q = tensor("attn_q", config_.q_width(), hidden);
-    const TensorView* k = tensor("attn_k", config_.kv_width(), hidden);
-    const TensorView* v = tensor("attn_v", config_.kv_width(), hidden);
-    const TensorView* gate = tensor("ffn_gate", config_.ffn, hidden);
-    const TensorView* up = tensor("ffn_up", config_.ffn, hidden);
-    LayerPlan layer;
-    if (const std::vector<const TensorView*> qkv = {q, k, v}; same_type(qkv)) {
-      layer.qkv.push_back(add(prefix + "attn_qkv", qkv));
-    } else {
-      for (const TensorView* part : qkv) layer.qkv.push_back(add(part->name, {part}));
-    }
-    layer.attn_output = add(prefix + "attn_output", {tensor("attn_output", hidden, config_.q_width())});
-    layer.gate_up = add(prefix + "ffn_gate_up", {gate, up}, WeightLayout::paired);
-    layer.ffn_down = add(prefix + "ffn_down", {tensor("ffn_down", hidden, config_.ffn)});
-    return layer;
+    return plan_layer(
+        config_, n, QkvJoin::all,
+        [&](const std::string& name, uint64_t rows, uint64_t cols) -> const TensorView& {
+          return file_.require(name, rows, cols);
+        },
+        [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
+          return add(std::move(name), std::move(parts), layout);
+        });
   }
 
   MatrixPlan add(std::string name, std::vector<const TensorView*> parts, WeightLayout layout = WeightLayout::stacked) {
@@ -136,6 +124,39 @@ MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, W
   // f32 holds every decoded value exactly, whatever the file's type; nothing smaller does.
   if (same_type(plan.parts)) plan.type = weight_type_of(plan.parts[0]->type).value_or(WeightType::f32);
   return plan;
+}
+
+LayerPlan plan_layer(const ModelConfig& config, uint32_t n, QkvJoin join, const RequireTensor& require,
+                     const AddMatrix& add) {
+  const std::string prefix = "blk." + std::to_string(n) + ".";
+  const auto tensor = [&](const char* name, uint64_t rows, uint64_t cols) {
+    return &require(prefix + name, rows, cols);
+  };
+  const uint64_t hidden = config.hidden;
+  const TensorView* q = tensor("attn_q", config.q_width(), hidden);
+  const TensorView* k = tensor("attn_k", config.kv_width(), hidden);
+  const TensorView* v = tensor("attn_v", config.kv_width(), hidden);
+  std::vector<const TensorView*> joined = {k, v};
+  std::string joined_name = "attn_kv";
+  LayerPlan layer;
+  if (join == QkvJoin::all) {
+    joined = {q, k, v};
+    joined_name = "attn_qkv";
+  } else {
+    layer.qkv.push_back(add(q->name, {q}, WeightLayout::stacked));
+  }
+  if (same_type(joined)) {
+    layer.qkv.push_back(add(prefix + joined_name, joined, WeightLayout::stacked));
+  } else {
+    for (const TensorView* part : joined) layer.qkv.push_back(add(part->name, {part}, WeightLayout::stacked));
+  }
+  const TensorView* gate = tensor("ffn_gate", config.ffn, hidden);
+  const TensorView* up = tensor("ffn_up", config.ffn, hidden);
+  layer.attn_output =
+      add(prefix + "attn_output", {tensor("attn_output", hidden, config.q_width())}, WeightLayout::stacked);
+  layer.gate_up = add(prefix + "ffn_gate_up", {gate, up}, WeightLayout::paired);
+  layer.ffn_down = add(prefix + "ffn_down", {tensor("ffn_down", hidden, config.ffn)}, WeightLayout::stacked);
+  return layer;
 }
 
 bool MatrixPlan::converts(const TensorView& part) const {

@@ -2,6 +2,7 @@
 // Which tensors of a file become which matrix on the device, and in which type: decided before anything is allocated.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -44,11 +45,26 @@ struct QuantizedTensors {
 };
 
 struct LayerPlan {
-  std::vector<MatrixPlan> qkv;  // one stacked [Q + 2K, H], or q, k and v where their types differ
+  std::vector<MatrixPlan> qkv;  // one stacked [Q + 2K, H], or q, k and v where their types differ; see QkvJoin
   MatrixPlan attn_output;       // [H, Q]
   MatrixPlan gate_up;           // paired [2F, H]
   MatrixPlan ffn_down;          // [H, F]
 };
+
+/// The tensor of that canonical name and shape, ModelFile::require or its like.
+using RequireTensor = std::function<const TensorView&(const std::string& name, uint64_t rows, uint64_t cols)>;
+using AddMatrix =
+    std::function<MatrixPlan(std::string name, std::vector<const TensorView*> parts, WeightLayout layout)>;
+
+/// What becomes one matrix, where types allow.
+enum class QkvJoin {
+  all,          // q, k and v
+  keys_values,  // k and v: a drafter makes them of features, where there is no q
+};
+
+/// The matrices of layer n, each made by `add`. Throws what the two functions throw.
+LayerPlan plan_layer(const ModelConfig& config, uint32_t n, QkvJoin join, const RequireTensor& require,
+                     const AddMatrix& add);
 
 struct WeightPlan {
   MatrixPlan token_embd;  // [V, H]

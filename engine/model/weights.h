@@ -8,13 +8,14 @@
 #include "engine/compute/device.h"
 #include "engine/format/model_file.h"
 #include "engine/model/load_monitor.h"
+#include "engine/model/tensor_loader.h"
 #include "engine/model/weight_plan.h"
 
 namespace canopy {
 
 struct LayerWeights {
   std::unique_ptr<Buffer> attn_norm;         // [H]
-  std::vector<std::unique_ptr<Weight>> qkv;  // one [Q + 2K, H], or [Q, H], [K, H], [K, H]
+  std::vector<std::unique_ptr<Weight>> qkv;  // together [Q + 2K, H]: see LayerPlan
   std::unique_ptr<Buffer> q_norm;            // [D], null where the architecture has none
   std::unique_ptr<Buffer> k_norm;            // [D], likewise
   std::unique_ptr<Weight> attn_output;       // [H, Q]
@@ -22,6 +23,10 @@ struct LayerWeights {
   std::unique_ptr<Weight> gate_up;           // [2F, H], rows of gate and up in turn
   std::unique_ptr<Weight> ffn_down;          // [H, F]
 };
+
+/// The weights of layer n. `plan` comes from plan_layer().
+LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config,
+                        const LayerPlan& plan, uint32_t n);
 
 struct Weights {
   std::unique_ptr<Weight> token_embd;  // [V, H]
