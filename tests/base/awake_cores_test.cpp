@@ -1,15 +1,113 @@
 #include "engine/base/awake_cores.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/base/processor_time.h"
 
 namespace canopy {
 namespace {
 
-// What can go wrong here is a thread that never ends, or one that uses what is gone: the first hangs a test, the second
+using test::ProcessorClock;
+using test::ProcessorTimeOf;
+
+/// Where threads may not enter the lowest class, AwakeCores has no effect.
+bool has_lowest_class() {
+  bool entered = false;
+  std::jthread([&] {
+    const sched_param none{};
+    entered = pthread_setschedparam(pthread_self(), SCHED_IDLE, &none) == 0;
+  }).join();
+  return entered;
+}
+
+/// Processor time that the other threads of this process take: here those that keep cores awake.
+class OtherThreads {
+ public:
+  double seconds() const { return all_.seconds() - mine_.seconds(); }
+
+ private:
+  ProcessorClock all_{ProcessorTimeOf::all_threads};
+  ProcessorClock mine_{ProcessorTimeOf::this_thread};
+};
+
+/// How many of them run or wait for a turn. Those of the lowest class take no time on a busy machine: that does not say
+/// that they sleep.
+int awake_threads() {
+  const std::string mine = std::to_string(::gettid());
+  int awake = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(thread.path() / "stat");
+    std::string stat;
+    std::getline(file, stat);
+    const size_t name_end = stat.rfind(')');  // "id (name) state ..."; a thread that has ended has no line
+    if (name_end != std::string::npos && thread.path().filename() != mine) awake += stat.at(name_end + 2) == 'R';
+  }
+  return awake;
+}
+
+/// Such threads may have to wait long for a turn, so that only what never happens is a failure.
+bool eventually(const std::function<bool()>& happens) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!happens()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+/// Whether they compute for longer than in the millisecond that follows a hold.
+bool compute() {
+  const double enough = 5e-3 * std::max(1u, std::thread::hardware_concurrency());
+  const OtherThreads others;
+  return eventually([&] { return others.seconds() > enough; });
+}
+
+/// Whether they come to sleep, and sleep on.
+bool rest() {
+  int asleep = 0;
+  return eventually([&] {
+    asleep = awake_threads() == 0 ? asleep + 1 : 0;
+    return asleep == 20;
+  });
+}
+
+TEST(AwakeCores, ComputesWhileItIsHeldAndRestsOtherwise) {
+  if (!has_lowest_class()) GTEST_SKIP() << "no thread may enter the class SCHED_IDLE here";
+  AwakeCores cores;
+  EXPECT_TRUE(rest()) << "before it was ever held";
+  for (int i = 0; i < 2; ++i) {
+    {
+      const AwakeCores::Hold hold(cores);
+      ASSERT_TRUE(compute()) << "hold " << i;
+    }
+    ASSERT_TRUE(rest()) << "after hold " << i;
+  }
+}
+
+TEST(AwakeCores, StaysAwakeUntilTheLastOfSeveralHoldsEnds) {
+  if (!has_lowest_class()) GTEST_SKIP() << "no thread may enter the class SCHED_IDLE here";
+  AwakeCores cores;
+  std::optional<AwakeCores::Hold> outer(std::in_place, cores);
+  { const AwakeCores::Hold inner(cores); }
+  EXPECT_TRUE(compute());
+  outer.reset();
+  EXPECT_TRUE(rest());
+}
+
+// What else can go wrong is a thread that never ends, or one that uses what is gone: the first hangs a test, the second
 // is for the sanitizers.
 
 TEST(AwakeCores, EndsWhetherOrNotItWasEverHeld) {

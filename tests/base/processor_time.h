@@ -5,19 +5,24 @@
 
 namespace canopy::test {
 
-/// Seconds of processor time of this thread since the clock was made.
+enum class ProcessorTimeOf { this_thread, all_threads };
+
+/// Seconds of processor time since the clock was made: of this thread, or of all threads of the process together.
 class ProcessorClock {
  public:
-  ProcessorClock() : begin_(now()) {}
+  explicit ProcessorClock(ProcessorTimeOf whose = ProcessorTimeOf::this_thread)
+      : clock_(whose == ProcessorTimeOf::this_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID),
+        begin_(now()) {}
   double seconds() const { return now() - begin_; }
 
  private:
-  static double now() {
+  double now() const {
     timespec time = {};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    ::clock_gettime(clock_, &time);
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
   }
 
+  clockid_t clock_;
   double begin_;
 };
 
