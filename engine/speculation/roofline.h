@@ -1,0 +1,114 @@
+#pragma once
+// What a pass costs by counting: the roofline of the BASTION paper (appendix G), with quantized weights, any K/V and
+// activation type and mixtures of experts.
+
+#include <cstdint>
+
+namespace canopy {
+
+/// What decides how much a pass of a transformer computes and moves.
+struct ModelShape {
+  uint32_t layers = 0;
+  uint32_t hidden = 0;
+  uint32_t query_heads = 0;
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t ffn = 0;  // inner width of a dense feed-forward layer (gate, up and down)
+  uint32_t vocab = 0;
+
+  // Bytes of one element. Of weights it is the average over the model as stored: 2 for BF16, 0.625 for Q4_1.
+  double weight_bytes = 2;
+  double kv_bytes = 2;
+  double activation_bytes = 2;
+
+  // Layers whose feed-forward part is a mixture of experts; the other layers are dense.
+  uint32_t moe_layers = 0;
+  uint32_t experts = 0;          // in such a layer
+  uint32_t experts_per_row = 0;  // that a row runs through
+  uint32_t expert_ffn = 0;       // inner width of one expert
+};
+
+/// Counts of one pass over `width` rows behind `context` committed positions. A row attends to context + width
+/// positions, as the paper counts a tree (ours attend to their ancestors only, which a fit cannot tell apart).
+class PassWork {
+ public:
+  struct Bytes {
+    uint64_t weights = 0;
+    uint64_t kv = 0;
+    uint64_t activations = 0;
+    uint64_t total() const { return weights + kv + activations; }
+  };
+
+  /// Throws Error(bad_input) naming the field for a count or a size out of range.
+  explicit PassWork(const ModelShape& shape);
+
+  /// Multiplications and additions of the matrix products and of attention. Throws Error(bad_input) when the number
+  /// does not fit 64 bits, as bytes() does.
+  uint64_t flops(uint32_t width, uint32_t context) const;
+
+  /// Weights are read once a pass, embedding and head both in full; of a mixture, the experts that `width` rows are
+  /// expected to touch when each picks its own at random. Every product reads its input and writes its output.
+  Bytes bytes(uint32_t width, uint32_t context) const;
+
+ private:
+  uint64_t weight_elements(uint32_t width) const;
+
+  ModelShape shape_;
+  // Each count is a sum of these times width, times width * (context + width), or times context + width.
+  uint64_t flops_per_row_ = 0;
+  uint64_t flops_per_pair_ = 0;
+  uint64_t activations_per_row_ = 0;
+  uint64_t activations_per_pair_ = 0;
+  uint64_t kv_per_position_ = 0;
+  uint64_t dense_weights_ = 0;
+  uint64_t expert_weights_ = 0;  // one expert of every mixture layer
+};
+
+/// What a device could do at best.
+struct DevicePeaks {
+  double flops_per_second = 0;
+  double bytes_per_second = 0;
+};
+
+/// Turns the two bare times into times that a device really takes; all at least 0, betas in seconds.
+struct RooflineCalibration {
+  double alpha_m = 1;
+  double beta_m = 0;
+  double alpha_c = 1;
+  double beta_c = 0;
+
+  double seconds(double memory_s, double compute_s) const {
+    const double memory = alpha_m * memory_s + beta_m;
+    const double compute = alpha_c * compute_s + beta_c;
+    return memory > compute ? memory : compute;
+  }
+};
+
+/// Seconds of a pass: max(alpha_m * bytes / bandwidth + beta_m, alpha_c * flops / peak + beta_c).
+class Roofline {
+ public:
+  /// Throws Error(bad_input) for a shape that PassWork refuses, peaks that are not positive and finite, negative or
+  /// infinite calibration, or one that is zero throughout.
+  Roofline(const ModelShape& shape, const DevicePeaks& peaks, const RooflineCalibration& calibration = {});
+
+  /// The same model on the same device, calibrated otherwise.
+  Roofline calibrated(const RooflineCalibration& calibration) const;
+  Roofline bare() const { return calibrated({}); }
+
+  double memory_seconds(uint32_t width, uint32_t context) const;   // bare
+  double compute_seconds(uint32_t width, uint32_t context) const;  // bare
+  double seconds(uint32_t width, uint32_t context) const {
+    return calibration_.seconds(memory_seconds(width, context), compute_seconds(width, context));
+  }
+
+  const PassWork& work() const { return work_; }
+  const DevicePeaks& peaks() const { return peaks_; }
+  const RooflineCalibration& calibration() const { return calibration_; }
+
+ private:
+  PassWork work_;
+  DevicePeaks peaks_;
+  RooflineCalibration calibration_;
+};
+
+}  // namespace canopy

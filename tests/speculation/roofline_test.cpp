@@ -1,0 +1,154 @@
+// Counts and times of the roofline, against bastion_cost.json and against counting by hand.
+
+#include "engine/speculation/roofline.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/base/expect_error.h"
+#include "tests/speculation/roofline_data.h"
+
+namespace canopy {
+namespace {
+
+using nlohmann::json;
+
+TEST(Roofline, CountsOfTheGoldenGrid) {
+  const json file = test::golden_json("bastion_cost.json");
+  ASSERT_FALSE(file.at("grid").empty());
+  for (const json& row : file.at("grid")) {
+    const PassWork work(test::golden_shape(file.at("models").at(row[0].get<std::string>())));
+    SCOPED_TRACE(row.dump());
+    const auto width = row[1].get<uint32_t>();
+    const auto context = row[2].get<uint32_t>();
+    EXPECT_EQ(work.flops(width, context), row[3].get<uint64_t>());
+    const PassWork::Bytes bytes = work.bytes(width, context);
+    EXPECT_EQ(bytes.weights, row[4].get<uint64_t>());
+    EXPECT_EQ(bytes.kv, row[5].get<uint64_t>());
+    EXPECT_EQ(bytes.activations, row[6].get<uint64_t>());
+    EXPECT_EQ(bytes.total(), row[7].get<uint64_t>());
+  }
+}
+
+void expect_close(double actual, double expected) {
+  EXPECT_LE(std::abs(actual - expected), 1e-9 * std::abs(expected)) << actual << " instead of " << expected;
+}
+
+TEST(Roofline, TimesOfTheGoldenEstimates) {
+  const json file = test::golden_json("bastion_cost.json");
+  ASSERT_FALSE(file.at("estimates").empty());
+  for (const json& golden : file.at("estimates")) {
+    const Roofline roofline(test::golden_shape(file.at("models").at(golden.at("model").get<std::string>())),
+                            test::golden_peaks(file.at("gpus").at(golden.at("gpu").get<std::string>())),
+                            test::golden_calibration(golden.at("calibration")));
+    SCOPED_TRACE(golden.dump());
+    const auto width = golden.at("s").get<uint32_t>();
+    const auto context = golden.at("c").get<uint32_t>();
+    expect_close(roofline.compute_seconds(width, context), golden.at("raw_compute_s"));
+    expect_close(roofline.memory_seconds(width, context), golden.at("raw_memory_s"));
+    expect_close(roofline.seconds(width, context), golden.at("estimate_s"));
+    EXPECT_NEAR(roofline.seconds(width + 1, context) - roofline.seconds(width, context),
+                golden.at("next_delta_s").get<double>(), 1e-12);
+  }
+}
+
+ModelShape small_shape() {
+  ModelShape shape;
+  shape.layers = 4;
+  shape.hidden = 8;
+  shape.query_heads = 4;
+  shape.kv_heads = 2;
+  shape.head_dim = 4;
+  shape.ffn = 32;
+  shape.vocab = 100;
+  return shape;
+}
+
+TEST(Roofline, BytesFollowTheTypesOfTheirElements) {
+  ModelShape shape = small_shape();
+  const PassWork::Bytes plain = PassWork(shape).bytes(3, 5);
+  shape.weight_bytes = 0.625;
+  shape.kv_bytes = 4;
+  shape.activation_bytes = 4;
+  const PassWork::Bytes mixed = PassWork(shape).bytes(3, 5);
+  EXPECT_DOUBLE_EQ(static_cast<double>(mixed.weights), static_cast<double>(plain.weights) / 2 * 0.625);
+  EXPECT_EQ(mixed.kv, 2 * plain.kv);
+  EXPECT_EQ(mixed.activations, 2 * plain.activations);
+  EXPECT_EQ(PassWork(shape).flops(3, 5), PassWork(small_shape()).flops(3, 5));
+}
+
+ModelShape mixture_shape() {
+  ModelShape shape = small_shape();
+  shape.moe_layers = 3;
+  shape.experts = 8;
+  shape.experts_per_row = 2;
+  shape.expert_ffn = 16;
+  return shape;
+}
+
+TEST(Roofline, AMixtureReadsTheExpertsThatItsRowsTouch) {
+  const ModelShape shape = mixture_shape();
+  const PassWork work(shape);
+  const uint64_t expert = uint64_t{3} * 3 * 8 * 16 * 2;  // bytes of one expert in each of the three layers
+  EXPECT_EQ(work.bytes(1, 0).weights - work.bytes(0, 0).weights, 2 * expert);
+  // Two rows: 8 (1 - (3/4)^2) = 3.5 experts; many rows: all of them and no more.
+  EXPECT_EQ(work.bytes(2, 0).weights - work.bytes(0, 0).weights, 7 * expert / 2);
+  EXPECT_EQ(work.bytes(1000, 0).weights - work.bytes(0, 0).weights, 8 * expert);
+}
+
+TEST(Roofline, AMixtureComputesTheExpertsThatEachRowUses) {
+  // With as wide an expert as the dense layer it replaces, one of them used, only the router is more.
+  ModelShape shape = small_shape();
+  const uint64_t dense = PassWork(shape).flops(5, 7);
+  shape.moe_layers = shape.layers;
+  shape.experts = 8;
+  shape.experts_per_row = 1;
+  shape.expert_ffn = shape.ffn;
+  EXPECT_EQ(PassWork(shape).flops(5, 7), dense + uint64_t{5} * 4 * 2 * 8 * 8);
+}
+
+TEST(Roofline, RefusesShapesThatCannotBe) {
+  const auto expect_refused = [](const char* message, auto change) {
+    ModelShape shape = mixture_shape();
+    change(shape);
+    test::expect_error(message, [&] { PassWork{shape}; });
+  };
+  expect_refused("number of layers is 0", [](ModelShape& s) { s.layers = 0, s.moe_layers = 0; });
+  expect_refused("hidden size is 0", [](ModelShape& s) { s.hidden = 0; });
+  expect_refused("hidden size is 4294967295", [](ModelShape& s) { s.hidden = UINT32_MAX; });
+  expect_refused("query heads is 0", [](ModelShape& s) { s.query_heads = 0; });
+  expect_refused("K/V heads is 0", [](ModelShape& s) { s.kv_heads = 0; });
+  expect_refused("head size is 0", [](ModelShape& s) { s.head_dim = 0; });
+  expect_refused("feed-forward size is 0", [](ModelShape& s) { s.ffn = 0; });
+  expect_refused("vocabulary size is 0", [](ModelShape& s) { s.vocab = 0; });
+  expect_refused("5 layers with experts among 4", [](ModelShape& s) { s.moe_layers = 5; });
+  expect_refused("number of experts a row uses is 9", [](ModelShape& s) { s.experts_per_row = 9; });
+  expect_refused("one weight element", [](ModelShape& s) { s.weight_bytes = 0; });
+  expect_refused("one K/V element", [](ModelShape& s) { s.kv_bytes = -1; });
+  expect_refused("one activation element", [](ModelShape& s) { s.activation_bytes = std::nan(""); });
+  expect_refused("overflows",
+                 [](ModelShape& s) { s.layers = s.hidden = s.ffn = s.query_heads = s.head_dim = 1 << 24; });
+}
+
+TEST(Roofline, RefusesAPassTooLargeToCount) {
+  const PassWork work(small_shape());
+  test::expect_error("overflows", [&] { work.flops(UINT32_MAX, UINT32_MAX); });
+}
+
+TEST(Roofline, RefusesPeaksAndCalibrationsThatCannotBe) {
+  const double nan = std::nan("");
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const double bad : {0.0, -1.0, nan, infinite}) {
+    test::expect_error("operations per second", [&] { Roofline(small_shape(), {bad, 1e9}); });
+    test::expect_error("bandwidth", [&] { Roofline(small_shape(), {1e9, bad}); });
+  }
+  for (const double bad : {-1e-9, nan, infinite}) {
+    test::expect_error("at least 0 and finite", [&] { Roofline(small_shape(), {1e9, 1e9}, {1, bad, 1, 0}); });
+  }
+  test::expect_error("zero throughout", [&] { Roofline(small_shape(), {1e9, 1e9}, {0, 0, 0, 0}); });
+}
+
+}  // namespace
+}  // namespace canopy
