@@ -34,6 +34,9 @@ class Recorder {
   virtual void select(const SelectArgs&) = 0;
   virtual void argmax(const ArgmaxArgs&) = 0;
   virtual void top_k(const TopKArgs&) = 0;
+  virtual void pick(const PickArgs&) = 0;
+  virtual void copy_rows(const CopyRowsArgs&) = 0;
+  virtual void norm_rows(const NormRowsArgs&) = 0;
   virtual void kv_move(const KvMoveArgs&) = 0;
 
   /// Ends the recording. The recorder is used up.
@@ -85,6 +88,8 @@ class Device {
   /// Runs commands and waits. keep_going is asked between the parts a long list is submitted in; when it says no, the
   /// rest is dropped and false comes back.
   virtual bool run(Commands& commands, const std::function<bool()>& keep_going = {}) = 0;
+  /// Milliseconds the device itself spent on what the last run() submitted, by its own clock; 0 where it has none.
+  virtual double last_run_ms() const { return 0; }
 };
 
 template <class T>

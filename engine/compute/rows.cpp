@@ -23,6 +23,15 @@ void RowBatch::add_node(uint32_t token, uint32_t slot, uint32_t committed, int32
   rows.push_back({token, committed + count, slot, committed, first, count + 1, {0, 0}});
 }
 
+void RowBatch::add_block(std::span<const uint32_t> tokens, uint32_t first_slot, uint32_t committed) {
+  const auto first = static_cast<uint32_t>(ancestors.size());
+  const auto count = static_cast<uint32_t>(tokens.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    ancestors.push_back(first_slot + i);
+    rows.push_back({tokens[i], committed + i, first_slot + i, committed, first, count, {0, 0}});
+  }
+}
+
 void RowBatch::clear() {
   rows.clear();
   ancestors.clear();
@@ -35,31 +44,58 @@ namespace {
                   "; allowed: " + allowed + ".");
 }
 
+// What holds for every row, whatever it sees behind itself.
+void check_row(const RowBatch& batch, size_t i, uint32_t vocab, uint32_t context, uint32_t slots) {
+  const Row& row = batch.rows[i];
+  if (row.token >= vocab) refuse(i, "token", row.token, "below " + std::to_string(vocab));
+  if (row.position >= context) refuse(i, "position", row.position, "below " + std::to_string(context));
+  if (row.slot >= slots) refuse(i, "slot", row.slot, "below " + std::to_string(slots));
+  if (row.ancestor_count == 0) refuse(i, "ancestor count", 0, "at least 1, the row itself");
+  if (uint64_t{row.first_ancestor} + row.ancestor_count > batch.ancestors.size()) {
+    refuse(i, "last ancestor index", uint64_t{row.first_ancestor} + row.ancestor_count,
+           "at most " + std::to_string(batch.ancestors.size()));
+  }
+  for (uint32_t a = 0; a < row.ancestor_count; ++a) {
+    const uint32_t slot = batch.ancestors[row.first_ancestor + a];
+    if (slot >= slots) refuse(i, "ancestor slot", slot, "below " + std::to_string(slots));
+  }
+}
+
+void require_rows(const RowBatch& batch) {
+  if (batch.rows.empty()) throw bad_input("A pass needs at least one row.");
+}
+
 }  // namespace
 
 void validate(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots) {
-  if (batch.rows.empty()) throw bad_input("A pass needs at least one row.");
+  require_rows(batch);
   for (size_t i = 0; i < batch.rows.size(); ++i) {
+    check_row(batch, i, vocab, context, slots);
     const Row& row = batch.rows[i];
-    if (row.token >= vocab) refuse(i, "token", row.token, "below " + std::to_string(vocab));
-    if (row.position >= context) refuse(i, "position", row.position, "below " + std::to_string(context));
-    if (row.slot >= slots) refuse(i, "slot", row.slot, "below " + std::to_string(slots));
-    if (row.ancestor_count == 0) refuse(i, "ancestor count", 0, "at least 1, the row itself");
-    if (uint64_t{row.first_ancestor} + row.ancestor_count > batch.ancestors.size()) {
-      refuse(i, "last ancestor index", uint64_t{row.first_ancestor} + row.ancestor_count,
-             "at most " + std::to_string(batch.ancestors.size()));
-    }
     if (uint64_t{row.prefix} + row.ancestor_count != uint64_t{row.position} + 1) {
       refuse(i, "prefix + ancestors", uint64_t{row.prefix} + row.ancestor_count,
              "position + 1 = " + std::to_string(uint64_t{row.position} + 1));
     }
-    for (uint32_t a = 0; a < row.ancestor_count; ++a) {
-      const uint32_t slot = batch.ancestors[row.first_ancestor + a];
-      if (slot >= slots) refuse(i, "ancestor slot", slot, "below " + std::to_string(slots));
-    }
     if (batch.ancestors[row.first_ancestor + row.ancestor_count - 1] != row.slot) {
       refuse(i, "last ancestor slot", batch.ancestors[row.first_ancestor + row.ancestor_count - 1],
              "the row's own slot " + std::to_string(row.slot));
+    }
+  }
+}
+
+void validate_block(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots) {
+  require_rows(batch);
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    check_row(batch, i, vocab, context, slots);
+    const Row& row = batch.rows[i];
+    const uint64_t end = uint64_t{row.prefix} + row.ancestor_count;
+    if (end > context) refuse(i, "prefix + ancestors", end, "at most " + std::to_string(context));
+    if (row.position < row.prefix || row.position >= end) {
+      refuse(i, "position", row.position, std::to_string(row.prefix) + " to " + std::to_string(end - 1));
+    }
+    const uint32_t own = batch.ancestors[row.first_ancestor + (row.position - row.prefix)];
+    if (own != row.slot) {
+      refuse(i, "ancestor slot at its position", own, "the row's own slot " + std::to_string(row.slot));
     }
   }
 }

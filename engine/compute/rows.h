@@ -2,6 +2,7 @@
 // The rows of one pass: what each row is, where its K/V goes and which slots it may see.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace canopy {
@@ -12,6 +13,10 @@ namespace canopy {
 /// prefix + i is slot ancestors[first_ancestor + i]. Its last ancestor is the row itself, so
 /// position = prefix + ancestor_count - 1. A row of plain text has prefix = position and itself as only ancestor; a
 /// node of a draft tree has prefix = committed length and its path from the root.
+///
+/// The rows of a drafter's block differ: they share one ancestor list, the slots of the whole block in order, and each
+/// stands somewhere in it: position = prefix + own index, slot = ancestors[first_ancestor + own index]. Under a causal
+/// mask such a row sees the block up to itself, as if its list ended there; under a block mask all of it.
 struct Row {
   uint32_t token = 0;
   uint32_t position = 0;
@@ -37,10 +42,18 @@ struct RowBatch {
   /// among the rows of this batch, or -1 for the root.
   void add_node(uint32_t token, uint32_t slot, uint32_t committed, int32_t parent);
 
+  /// Appends a drafter's block after `committed` positions: row i has tokens[i], position committed + i and slot
+  /// first_slot + i, and all rows share the ancestor list first_slot ... first_slot + tokens.size() - 1.
+  void add_block(std::span<const uint32_t> tokens, uint32_t first_slot, uint32_t committed);
+
   void clear();
 };
 
 /// Throws Error when a row's fields contradict each other or point outside `slots`, `context` or `vocab`.
+/// Each row must be the last of its own ancestors.
 void validate(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots);
+/// The same for rows that may see others behind them (add_block): each must be one of its own ancestors, at its
+/// position.
+void validate_block(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots);
 
 }  // namespace canopy

@@ -28,6 +28,9 @@ class StoppableRecorder final : public Recorder {
   void select(const SelectArgs& args) override { forward(&Recorder::select, args); }
   void argmax(const ArgmaxArgs& args) override { forward(&Recorder::argmax, args); }
   void top_k(const TopKArgs& args) override { forward(&Recorder::top_k, args); }
+  void pick(const PickArgs& args) override { forward(&Recorder::pick, args); }
+  void copy_rows(const CopyRowsArgs& args) override { forward(&Recorder::copy_rows, args); }
+  void norm_rows(const NormRowsArgs& args) override { forward(&Recorder::norm_rows, args); }
   void kv_move(const KvMoveArgs& args) override { forward(&Recorder::kv_move, args); }
 
   /// Null once stopped.

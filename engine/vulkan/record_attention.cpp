@@ -24,6 +24,11 @@ uint32_t slot_words(const KvShape& shape) {
 
 }  // namespace
 
+Binding queries_of(const RopeStoreArgs& args, const Buffer& none) {
+  if (args.heads == 0) return Binding(none);
+  return words(*args.q, uint64_t{args.width} * args.heads * args.shape.head_dim, "The queries of a pass");
+}
+
 void VulkanRecorder::rope_store(const RopeStoreArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "rope_store");
   const uint32_t dim = args.shape.head_dim;
@@ -47,7 +52,7 @@ void VulkanRecorder::rope_store(const RopeStoreArgs& args) {
                                    Binding(buffer_of(*args.rotation)),
                                    norm(args.q_norm),
                                    norm(args.k_norm),
-                                   words(*args.q, uint64_t{args.width} * args.heads * dim, "The queries of rope_store"),
+                                   queries_of(args, state_.dummy),
                                    kv.keys,
                                    kv.values};
   const BufferView& qkv = static_cast<const VulkanBuffer&>(*args.qkv).texels;
@@ -64,6 +69,9 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "attention");
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "attention");
+  if (args.mask != AttentionMask::causal || args.window != 0) {
+    throw bad_input("Masks and windows of attention are not there on Vulkan devices yet.");
+  }
   const uint32_t q_width = args.heads * args.shape.head_dim;
   const uint32_t rows_per_binding = kUniformFloats / q_width;
   if (rows_per_binding == 0 || args.heads % args.shape.kv_heads != 0) {

@@ -143,7 +143,7 @@ void VulkanRecorder::linear_heads(const ProjectHeadsArgs& args, const canopy::We
       squares_of(product),
       words(*heads.rows, uint64_t{heads.width} * sizeof(Row) / 4, "The rows of project_heads"),
       state_.texel_fetch ? Binding(texels_of(*heads.rotation)) : Binding(buffer_of(*heads.rotation)),
-      words(*heads.q, uint64_t{heads.width} * heads.heads * dim, "The queries of project_heads"),
+      queries_of(heads, state_.dummy),
       kv.keys,
       kv.values,
       kv.keys,

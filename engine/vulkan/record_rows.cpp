@@ -16,9 +16,27 @@ uint32_t groups(uint32_t count, uint32_t size) {
   return (count + size - 1) / size;
 }
 
+// For the hours between an op's declaration and its shader.
+void require_ready(bool ready, const char* what) {
+  if (!ready) throw bad_input(std::string(what) + " is not there on Vulkan devices yet.");
+}
+
 }  // namespace
 
+void VulkanRecorder::pick(const PickArgs&) {
+  require_ready(false, "pick");
+}
+
+void VulkanRecorder::copy_rows(const CopyRowsArgs&) {
+  require_ready(false, "copy_rows");
+}
+
+void VulkanRecorder::norm_rows(const NormRowsArgs&) {
+  require_ready(false, "norm_rows");
+}
+
 void VulkanRecorder::embed(const EmbedArgs& args) {
+  require_ready(args.scale == 1, "A scale of embed");
   const VulkanWeight& table = weight_of(*args.table);
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "embed");
@@ -44,6 +62,7 @@ void VulkanRecorder::embed(const EmbedArgs& args) {
 }
 
 void VulkanRecorder::select(const SelectArgs& args) {
+  require_ready(args.first == 0, "A first index of select");
   const VulkanPanel& in = panel_of(*args.in);
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, in, "select");
@@ -64,6 +83,7 @@ void VulkanRecorder::select(const SelectArgs& args) {
 }
 
 void VulkanRecorder::argmax(const ArgmaxArgs& args) {
+  require_ready(args.first_out == 0, "A first output row of argmax");
   const uint32_t blocks = groups(args.vocab, kArgmaxBlock);
   Buffer& candidates = scratch(uint64_t{args.width} * blocks * 8, "argmax candidates");
   const KernelOptions options{{{0, state_.attention_lanes}}, 0};
@@ -85,6 +105,7 @@ void VulkanRecorder::argmax(const ArgmaxArgs& args) {
 }
 
 void VulkanRecorder::top_k(const TopKArgs& args) {
+  require_ready(args.first_out == 0 && args.multiplier == 1 && args.softcap == 0, "A first output row or cap of top_k");
   if (args.k == 0 || args.k > kMaxTopK || args.k > args.vocab) {
     throw bad_input("top_k is asked for " + std::to_string(args.k) + " of " + std::to_string(args.vocab) +
                     " logits; allowed: 1 to " + std::to_string(std::min(kMaxTopK, args.vocab)) + ".");

@@ -31,6 +31,9 @@ class VulkanRecorder : public canopy::Recorder {
   void select(const SelectArgs&) override;
   void argmax(const ArgmaxArgs&) override;
   void top_k(const TopKArgs&) override;
+  void pick(const PickArgs&) override;
+  void copy_rows(const CopyRowsArgs&) override;
+  void norm_rows(const NormRowsArgs&) override;
   void kv_move(const KvMoveArgs&) override;
   std::unique_ptr<canopy::Commands> finish() override;
 
@@ -54,6 +57,8 @@ Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what);
 Binding words(const Buffer& buffer, uint64_t count, const char* what);
 /// The layer on the device. Throws bad_input when its shape is another.
 const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const char* op);
+/// Where the queries go; `none` where there are none.
+Binding queries_of(const RopeStoreArgs& args, const Buffer& none);
 /// A panel as the third binding of a matrix product: its texel view, or for tile t kUniformBindings windows of 64 KiB.
 void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,
                       const PanelLayout& layout, uint32_t t);

@@ -1,4 +1,4 @@
-// out[w] = {id, bits of logits[w, id]} of the largest logit, ties to the lowest id; NaN never wins
+// out[first_out + w] = {id, bits of logits[w, id]} of the largest logit, ties to the lowest id; NaN never wins
 
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace canopy::reference {
 
 void argmax(const ArgmaxArgs& args) {
   const auto logits = elements<float>(args.logits, uint64_t{args.width} * args.vocab, "argmax: logits");
-  const auto out = elements<uint32_t>(args.out, uint64_t{args.width} * 2, "argmax: out");
+  const auto out = elements<uint32_t>(args.out, (uint64_t{args.first_out} + args.width) * 2, "argmax: out");
 
   for (uint32_t w = 0; w < args.width; ++w) {
     uint32_t best = 0xFFFFFFFF;
@@ -22,8 +22,9 @@ void argmax(const ArgmaxArgs& args) {
       best = id;
       largest = logit;
     }
-    out[2 * w] = best;
-    out[2 * w + 1] = std::bit_cast<uint32_t>(largest);
+    const size_t at = 2 * (size_t{args.first_out} + w);
+    out[at] = best;
+    out[at + 1] = std::bit_cast<uint32_t>(largest);
   }
 }
 

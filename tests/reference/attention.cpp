@@ -1,4 +1,5 @@
-// Keys of row w: slots 0 ... prefix - 1, then its ancestors. Head h reads kv head h / (heads / kv_heads).
+// Positions of row w: slots 0 ... prefix - 1, then its ancestors. Its keys: up to its own position (causal) or all
+// (block), and with a window only those from position + 1 - window on. Head h reads kv head h / (heads / kv_heads).
 // s_j = scale * q . K_j        p_j = exp(s_j - max s) / sum_j exp(s_j - max s)        out = sum_j p_j V_j
 
 #include <algorithm>
@@ -21,7 +22,12 @@ std::vector<uint32_t> visible_slots(const AttentionArgs& args, const Row& row) {
   std::vector<uint32_t> slots;
   for (uint32_t p = 0; p < row.prefix; ++p) slots.push_back(p);
   slots.insert(slots.end(), ancestors.begin() + row.first_ancestor, ancestors.end());
-  require(!slots.empty(), "attention: a row has no keys.");
+  const uint64_t last = uint64_t{row.position} + 1;
+  require(slots.size() >= last, "attention: a row's position lies beyond its ancestors.");
+  if (args.mask == AttentionMask::causal) slots.resize(last);
+  if (args.window > 0 && last > args.window) {
+    slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(last - args.window));
+  }
   require(slots.size() <= args.max_positions, "attention: a row has more keys than max_positions.");
   for (const uint32_t slot : slots) require(slot < args.shape.slots, "attention: a slot lies outside the cache.");
   return slots;

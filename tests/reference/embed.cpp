@@ -1,4 +1,4 @@
-// x[w] = table[rows[w].token]
+// x[w] = scale * table[rows[w].token]
 // out[w] = x[w] * norm.weight, with the sum of squares of x[w]
 
 #include "engine/compute/rows.h"
@@ -21,8 +21,8 @@ void embed(const EmbedArgs& args) {
     const float* from = table.row(rows[w].token);
     float* residual = x.data() + size_t{w} * cols;
     for (uint32_t c = 0; c < cols; ++c) {
-      residual[c] = from[c];
-      out.row(w)[c] = from[c] * norm[c];
+      residual[c] = args.scale * from[c];
+      out.row(w)[c] = residual[c] * norm[c];
     }
     out.sum_of_squares(w) = sum_of_squares(residual, cols);
   }

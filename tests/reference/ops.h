@@ -15,6 +15,9 @@ void attention(const AttentionArgs& args);
 void select(const SelectArgs& args);
 void argmax(const ArgmaxArgs& args);
 void top_k(const TopKArgs& args);
+void pick(const PickArgs& args);
+void copy_rows(const CopyRowsArgs& args);
+void norm_rows(const NormRowsArgs& args);
 void kv_move(const KvMoveArgs& args);
 
 }  // namespace canopy::reference

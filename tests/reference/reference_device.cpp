@@ -32,6 +32,9 @@ class ReferenceRecorder : public Recorder {
   void select(const SelectArgs& a) override { add(reference::select, a); }
   void argmax(const ArgmaxArgs& a) override { add(reference::argmax, a); }
   void top_k(const TopKArgs& a) override { add(reference::top_k, a); }
+  void pick(const PickArgs& a) override { add(reference::pick, a); }
+  void copy_rows(const CopyRowsArgs& a) override { add(reference::copy_rows, a); }
+  void norm_rows(const NormRowsArgs& a) override { add(reference::norm_rows, a); }
   void kv_move(const KvMoveArgs& a) override { add(reference::kv_move, a); }
 
   std::unique_ptr<Commands> finish() override {

@@ -44,8 +44,9 @@ void rope_store(const RopeStoreArgs& args) {
   const size_t q_stride = size_t{args.heads} * dim;
   const auto qkv = elements<float>(args.qkv, args.width * in_stride, "rope_store: qkv");
   const auto rows = elements<Row>(args.rows, args.width, "rope_store: rows");
-  const auto q = elements<float>(args.q, args.width * q_stride, "rope_store: q");
   HostKv& cache = host_kv(args.cache, args.shape, "rope_store: cache");
+  std::span<float> q;
+  if (args.heads > 0) q = elements<float>(args.q, args.width * q_stride, "rope_store: q");
   std::span<const float> q_norm;
   std::span<const float> k_norm;
   if (args.q_norm != nullptr) q_norm = elements<float>(args.q_norm, dim, "rope_store: q norm");

@@ -1,4 +1,4 @@
-// out[i] = in[index[i]], values and sums of squares
+// out[i] = in[index[first + i]], values and sums of squares
 
 #include <algorithm>
 
@@ -12,7 +12,8 @@ void select(const SelectArgs& args) {
   const uint32_t cols = args.in->cols();
   const HostPanel& in = read_panel(args.in, args.width, cols, "select: in");
   HostPanel& out = written_panel(args.out, args.count, cols, "select: out");
-  const auto index = elements<uint32_t>(args.index, args.count, "select: index");
+  const auto index =
+      elements<uint32_t>(args.index, uint64_t{args.first} + args.count, "select: index").subspan(args.first);
   require(args.out != args.in, "select: in and out are the same panel.");
 
   for (uint32_t i = 0; i < args.count; ++i) {

@@ -53,6 +53,7 @@ class ForwardingDevice : public Device {
   bool run(Commands& commands, const std::function<bool()>& keep_going) override {
     return inner_->run(commands, keep_going);
   }
+  double last_run_ms() const override { return inner_->last_run_ms(); }
 
  private:
   std::unique_ptr<Device> inner_;
