@@ -33,7 +33,8 @@ SOURCE = f"before;\n    {CUT.first}\n    middle;\n    {CUT.last}\n    create(fla
 # A canopy-cli and a probe that answer at once: {0} is the file they take notes in.
 FAKE_CANOPY = """#!/usr/bin/env python3
 import json, sys
-open({0!r}, "a").write("canopy " + sys.argv[1] + "\\n")
+model = " " + sys.argv[sys.argv.index("--model") + 1] if sys.argv[1] == "logits" else ""
+open({0!r}, "a").write("canopy " + sys.argv[1] + model + "\\n")
 if sys.argv[1] == "devices":
     print(json.dumps([{{"index": 0, "name": "Toy", "type": "cpu", "driver": "toydrv", "driver_version": "7", "usable": True}}]))
 elif sys.argv[1] == "bench":
@@ -43,10 +44,15 @@ else:
     print(json.dumps({{"ids": [5, 6], "window": 500, "top": [[[1, 3.0], [2, 2.0]], [[4, 1.0], [3, 0.5]]]}}))
 """
 FAKE_PROBE = """#!/usr/bin/env python3
-import json, os, sys
+import json, os, shutil, sys
+if sys.argv[1] == "widen":
+    open({0!r}, "a").write("widen\\n")
+    shutil.copy(sys.argv[2], sys.argv[3])
+    sys.exit(0)
 backend = sys.argv[sys.argv.index("--backend") + 1]
 open({0!r}, "a").write(backend + " devices=" + os.environ["GGML_VK_VISIBLE_DEVICES"] + "\\n")
 if sys.argv[1] == "logits":
+    open({0!r}, "a").write("logits of " + sys.argv[sys.argv.index("--model") + 1] + "\\n")
     print(json.dumps({{"top": [[[1, 3.5], [2, 2.0]], [[3, 0.75], [4, 0.5]]]}}))
     sys.exit(0)
 slow = 10 if backend == "vulkan" else 1
@@ -71,6 +77,7 @@ class Arguments(unittest.TestCase):
         self.assertIn("'vulkan,metal' is not vulkan, cpu", self.refuse("--backends", "vulkan,metal"))
         self.assertIn("--model: there is no file /no/such.gguf", self.refuse("--model", "/no/such.gguf"))
         self.assertIn("--canopy-cli: there is no file", self.refuse("--canopy-cli", "/no/such"))
+        self.assertIn("--as-f32 is for the agreement, which --only speed", self.refuse("--as-f32", "--only", "speed"))
         self.assertIn("invalid choice: 'everything'", self.refuse("--only", "everything"))
 
 
@@ -281,6 +288,29 @@ class WholeScript(unittest.TestCase):
         self.assertRegex(out, r"width 16, ms +100\.00 +1600\.00 +160\.00 +16\.00x +1\.60x")
         self.assertIn("built without GL_NEW_thing", out)
         self.assertIn("likeliest token the same at 1 of 2 positions (50.00%)", out)
+
+    def test_llamacpp_reads_the_copy_as_f32_and_canopy_the_model(self):
+        status, out, err = self.start("--only", "agreement", "--as-f32")
+        self.assertEqual(status, 0, err)
+        ours, widen, *theirs = self.noted()[1:]
+        self.assertEqual((ours, widen), ("canopy logits " + self.model, "widen"))
+        read = {line.removeprefix("logits of ") for line in theirs if line.startswith("logits of ")}
+        self.assertEqual(len(read), 1, theirs)
+        self.assertNotEqual(read, {self.model})
+        self.assertFalse(os.path.exists(read.pop()), "the copy is removed")
+        self.assertIn("llama.cpp vulkan with the weights as F32: likeliest token the same at 1 of 2", out)
+
+    def test_without_it_both_read_the_model(self):
+        status, out, _ = self.start("--only", "agreement", "--backends", "cpu")
+        self.assertEqual(status, 0)
+        self.assertEqual(self.noted()[1:], ["canopy logits " + self.model, "cpu devices=", "logits of " + self.model])
+        self.assertNotIn("F32", out)
+
+    def test_a_copy_that_cannot_be_written_ends_the_comparison(self):
+        self.use_probe("#!/bin/bash\nexit 7\n")
+        status, out, err = self.start("--only", "agreement", "--as-f32")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("llamacpp_probe widen ended with status 7", err)
 
     def test_another_device_on_their_side_is_refused(self):
         self.use_probe(FAKE_PROBE.format(self.notes, "Other"))

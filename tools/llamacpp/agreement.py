@@ -1,6 +1,7 @@
 """Do both programs predict the same? The likeliest tokens after every position of a text, side by side."""
 
 import json
+import os
 import subprocess
 
 import speed
@@ -19,6 +20,15 @@ def our_logits(program, model, device, text, positions, target):
         raise speed.RunError(f"canopy-cli logits ended with status {result.returncode} (its message is above).")
     with open(target, encoding="utf-8") as file:
         return json.load(file)
+
+
+def widened(program, model, folder):
+    """The path of a copy in `folder` with all matrices as F32: the same values, which llama.cpp multiplies in f32."""
+    target = os.path.join(folder, "f32.gguf")
+    result = subprocess.run([program, "widen", model, target], check=False)
+    if result.returncode != 0:
+        raise speed.RunError(f"llamacpp_probe widen ended with status {result.returncode} (its message is above).")
+    return target
 
 
 def peer_logits(program, model, backend, device, ids_file):

@@ -1,4 +1,5 @@
-// llamacpp_probe: times llama.cpp, or prints its likeliest tokens, for tools/bench_llamacpp.
+// llamacpp_probe: times llama.cpp, prints its likeliest tokens or has it write a model as F32, for
+// tools/bench_llamacpp.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -48,12 +49,19 @@ int main(int argc, char** argv) {
   logits_command->add_option("--ids", logits_options.ids_file)->required();
   logits_command->add_option("--top", logits_options.top)->check(CLI::PositiveNumber);
 
+  std::string source, target;
+  CLI::App* widen_command = app.add_subcommand("widen", "Write a model with its weights as F32");
+  widen_command->add_option("source", source, "GGUF file")->required();
+  widen_command->add_option("target", target, "The file to write")->required();
+
   CLI11_PARSE(app, argc, argv);
   try {
     if (bench_command->parsed()) {
       bench(bench_options);
-    } else {
+    } else if (logits_command->parsed()) {
       run_logits(logits_options);
+    } else if (widen_command->parsed()) {
+      canopy::peer::run_widen(source, target);
     }
     return 0;
   } catch (const std::exception& error) {

@@ -11,7 +11,6 @@
 namespace canopy::peer {
 namespace {
 
-/// Their warnings and errors go to standard error; the rest, and the dots of loading, are left out.
 void log_problems(ggml_log_level level, const char* text, void*) {
   if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr);
 }
@@ -28,10 +27,14 @@ ggml_backend_dev_t find_device(Backend backend) {
 
 }  // namespace
 
-PeerContext::PeerContext(const PeerOptions& options)
-    : threads_(options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency())) {
+void start_llama() {
   llama_log_set(log_problems, nullptr);
   llama_backend_init();
+}
+
+PeerContext::PeerContext(const PeerOptions& options)
+    : threads_(options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency())) {
+  start_llama();
   const ggml_backend_dev_t device = find_device(options.backend);
   device_ = ggml_backend_dev_description(device);
 

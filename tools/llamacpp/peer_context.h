@@ -20,6 +20,9 @@ struct PeerOptions {
   int flash_attention = LLAMA_FLASH_ATTN_TYPE_AUTO;
 };
 
+/// Starts the library. Its warnings and errors go to standard error, the rest nowhere.
+void start_llama();
+
 /// Which rows of a call produce logits.
 enum class Outputs { last, all };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What llamacpp_probe can be asked; each prints JSON on standard output.
+// What llamacpp_probe can be asked. What measures prints JSON on standard output.
 
 #include <cstdint>
 #include <string>
@@ -31,5 +31,9 @@ struct LogitsOptions {
 
 /// Prints {backend, device, threads, top: [[[id, logit], ...] of each position]}.
 void run_logits(const LogitsOptions& options);
+
+/// Writes the GGUF file `source` to `target` with all its matrices as F32. The values are the same, but llama.cpp does
+/// not round the activations that it multiplies them with.
+void run_widen(const std::string& source, const std::string& target);
 
 }  // namespace canopy::peer

@@ -34,8 +34,9 @@ def spread(report):
 
 def agreement_lines(agreement):
     lines = []
+    weights = " with the weights as F32" if agreement["as_f32"] else ""
     for backend, result in agreement["backends"].items():
-        lines.append(f"llama.cpp {backend}: likeliest token the same at {result['same_top1']} of {result['positions']} "
+        lines.append(f"llama.cpp {backend}{weights}: likeliest token the same at {result['same_top1']} of {result['positions']} "
                      f"positions ({100 * result['share']:.2f}%); logits differ by {result['mean_difference']:.4f} on average, "
                      f"{result['largest_difference']:.3f} at most")
         gaps = sorted(entry["our_gap"] for entry in result["differing"])
