@@ -16,6 +16,10 @@ constexpr std::array architectures = std::to_array<Architecture>({
 
 template <std::string_view Architecture::*Field>
 const Architecture& find(std::string_view wanted) {
+  if (is_drafter_architecture(wanted) || is_drafter_class(wanted)) {
+    throw bad_input("This is a drafter ('" + printable(wanted) +
+                    "'), which cannot write text by itself; open it as the drafter of the model it was made for.");
+  }
   std::string supported;
   for (const Architecture& architecture : architectures) {
     if (architecture.*Field == wanted) return architecture;
@@ -64,6 +68,11 @@ const Architecture& architecture_by_class(std::string_view class_name) {
 std::vector<RequiredTensor> required_tensors(const ModelConfig& c) {
   std::vector<RequiredTensor> result = {{"token_embd", c.vocab, c.hidden}, {"output_norm", 1, c.hidden}};
   if (!c.tied_head) result.push_back({"output", c.vocab, c.hidden});
+  append_layer_tensors(c, result);
+  return result;
+}
+
+void append_layer_tensors(const ModelConfig& c, std::vector<RequiredTensor>& result) {
   for (uint32_t layer = 0; layer < c.layers; ++layer) {
     const auto add = [&](std::string_view name, uint64_t rows, uint64_t cols) {
       result.push_back({"blk." + std::to_string(layer) + "." + std::string(name), rows, cols});
@@ -82,7 +91,14 @@ std::vector<RequiredTensor> required_tensors(const ModelConfig& c) {
     add("ffn_up", c.ffn, c.hidden);
     add("ffn_down", c.hidden, c.ffn);
   }
-  return result;
+}
+
+bool is_drafter_architecture(std::string_view name) {
+  return name == "dflash" || name.ends_with("dflash-draft");
+}
+
+bool is_drafter_class(std::string_view class_name) {
+  return class_name.ends_with("DraftModel");
 }
 
 std::string canonical_name_from_gguf(std::string_view name) {

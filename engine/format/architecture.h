@@ -31,6 +31,13 @@ struct RequiredTensor {
 };
 
 std::vector<RequiredTensor> required_tensors(const ModelConfig& config);
+/// Those of the layers alone, "blk.N....".
+void append_layer_tensors(const ModelConfig& config, std::vector<RequiredTensor>& result);
+
+/// Whether a GGUF file with this general.architecture, or a folder with this class in config.json, is a drafter of some
+/// kind; not necessarily one that can be run.
+bool is_drafter_architecture(std::string_view name);
+bool is_drafter_class(std::string_view class_name);
 
 /// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names stay as they are.
 std::string canonical_name_from_gguf(std::string_view name);

@@ -149,26 +149,31 @@ std::optional<uint32_t> token_id(const GgufFile& file, const std::string& key, u
 
 }  // namespace
 
-ModelConfig read_gguf_config(const GgufFile& file) {
+void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config) {
   refuse_split(file);
-  const Architecture& architecture = architecture_by_name(file.text("general.architecture"));
-  const Keys keys(file, architecture.name);
-  ModelConfig config;
-  config.architecture = architecture.name;
+  const Keys keys(file, prefix);
   config.name = printable(file.text_if("general.name").value_or(""));
   config.layers = keys.u32("block_count");
   config.hidden = keys.u32("embedding_length");
   config.ffn = keys.u32("feed_forward_length");
   config.max_context = keys.u32("context_length");
-  config.vocab = read_vocab(file, keys);
   read_heads(keys, config);
   if (const uint32_t experts = keys.u32_or("expert_count", 0); experts > 0) {
     throw bad_input("The model has " + std::to_string(experts) + " experts; mixtures of experts are not supported.");
   }
   config.rms_eps = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
   config.rope_theta = keys.number_or("rope.freq_base", 10000);
-  config.rope_layout = architecture.gguf_rope_layout;
   config.rope_scaling = read_scaling(file, keys);
+}
+
+ModelConfig read_gguf_config(const GgufFile& file) {
+  const Architecture& architecture = architecture_by_name(file.text("general.architecture"));
+  const Keys keys(file, architecture.name);
+  ModelConfig config;
+  config.architecture = architecture.name;
+  read_gguf_transformer(file, architecture.name, config);
+  config.vocab = read_vocab(file, keys);
+  config.rope_layout = architecture.gguf_rope_layout;
   config.has_qk_norm = architecture.has_qk_norm;
   config.tied_head = find_tensor(file, "output.weight") == nullptr;
   config.bos = file.u32_if("tokenizer.ggml.bos_token_id");

@@ -1,6 +1,8 @@
 #pragma once
 // The engine's view of a GGUF file's metadata.
 
+#include <string_view>
+
 #include "engine/format/gguf.h"
 #include "engine/format/model_config.h"
 #include "engine/format/model_file.h"
@@ -9,6 +11,10 @@ namespace canopy {
 
 /// Config without what depends on tensors alone (quantization, parameters). Validated.
 ModelConfig read_gguf_config(const GgufFile& file);
+
+/// What a transformer of any kind has, from the keys "<prefix>.block_count" ...: name, sizes, norm epsilon and rotary
+/// embedding, but neither its layout nor anything of the vocabulary. Not validated.
+void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config);
 
 /// Checks that ids lie inside a vocabulary of `vocab` rows and that parallel lists are equally long.
 TokenizerSource read_gguf_tokenizer(const GgufFile& file, uint32_t vocab);

@@ -124,25 +124,29 @@ std::string template_of(const json& value) {
 
 }  // namespace
 
-ModelConfig read_hf_config(std::string_view config_json, std::string_view generation_config_json) {
-  const json root = parse_json(config_json, "config.json");
-  const JsonFields fields(root, "config.json");
-  const Architecture& architecture = read_architecture(fields);
+void read_hf_transformer(const JsonFields& fields, ModelConfig& config) {
   refuse_unsupported(fields);
-  ModelConfig config;
-  config.architecture = architecture.name;
   config.layers = fields.u32("num_hidden_layers");
   config.hidden = fields.u32("hidden_size");
   config.heads = fields.u32("num_attention_heads");
   config.kv_heads = fields.u32_or("num_key_value_heads", config.heads);
   config.head_dim = read_head_dim(fields, config.hidden, config.heads);
   config.ffn = fields.u32("intermediate_size");
-  config.vocab = fields.u32("vocab_size");
   config.max_context = fields.u32("max_position_embeddings");
   config.rms_eps = static_cast<float>(fields.number("rms_norm_eps"));
-  config.has_qk_norm = architecture.has_qk_norm;
-  config.tied_head = fields.boolean_or("tie_word_embeddings", false);
   read_rope(fields, config);
+}
+
+ModelConfig read_hf_config(std::string_view config_json, std::string_view generation_config_json) {
+  const json root = parse_json(config_json, "config.json");
+  const JsonFields fields(root, "config.json");
+  const Architecture& architecture = read_architecture(fields);
+  ModelConfig config;
+  config.architecture = architecture.name;
+  config.has_qk_norm = architecture.has_qk_norm;
+  read_hf_transformer(fields, config);
+  config.vocab = fields.u32("vocab_size");
+  config.tied_head = fields.boolean_or("tie_word_embeddings", false);
   cap_to_window(fields, config);
   if (!generation_config_json.empty()) {
     const json generation = parse_json(generation_config_json, "generation_config.json");

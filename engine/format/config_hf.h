@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/format/json_text.h"
 #include "engine/format/model_config.h"
 #include "engine/format/model_file.h"
 
@@ -13,6 +14,10 @@ namespace canopy {
 /// Config from the texts of config.json and generation_config.json (empty: there is none), without what depends on
 /// tensors alone (quantization, parameters, an untied head that is missing). Validated.
 ModelConfig read_hf_config(std::string_view config_json, std::string_view generation_config_json);
+
+/// What a transformer of any kind has: sizes, norm epsilon and rotary embedding, but nothing of the vocabulary. Not
+/// validated.
+void read_hf_transformer(const JsonFields& config_json, ModelConfig& config);
 
 /// Reads tokenizer.json, tokenizer_config.json and the chat template where they are there.
 TokenizerSource read_hf_tokenizer(const std::filesystem::path& folder);

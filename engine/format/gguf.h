@@ -91,6 +91,8 @@ class GgufFile {
   std::vector<std::string_view> texts(std::string_view key) const;
   /// An array of i32 or u32 values that fit; empty when there is no such key.
   std::vector<int32_t> i32s(std::string_view key) const;
+  /// An array of booleans; empty when there is no such key.
+  std::vector<bool> booleans(std::string_view key) const;
   /// An array of f32; empty when there is no such key.
   std::vector<float> f32s(std::string_view key) const;
 

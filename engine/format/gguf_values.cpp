@@ -140,6 +140,23 @@ std::vector<int32_t> GgufFile::i32s(std::string_view key) const {
   return result;
 }
 
+std::vector<bool> GgufFile::booleans(std::string_view key) const {
+  const GgufValue* value = find_array(*this, key, "an array of boolean", {Type::boolean});
+  if (value == nullptr) return {};
+  std::vector<bool> result;
+  result.reserve(value->count);
+  Reader reader(value->elements);
+  for (uint64_t i = 0; i < value->count; ++i) {
+    const auto element = reader.read<uint8_t>("an element");
+    if (element > 1) {
+      throw bad_input("Element " + std::to_string(i) + " of the metadata " + quoted_name(key) + " is " +
+                      std::to_string(element) + "; only 0 and 1 are allowed.");
+    }
+    result.push_back(element != 0);
+  }
+  return result;
+}
+
 std::vector<float> GgufFile::f32s(std::string_view key) const {
   const GgufValue* value = find_array(*this, key, "an array of f32", {Type::f32});
   if (value == nullptr) return {};

@@ -92,7 +92,7 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
   return result;
 }
 
-void validate_config(const ModelConfig& config) {
+void validate_transformer(const ModelConfig& config) {
   check_count("layer count", config.layers, max_layers);
   check_count("hidden size", config.hidden, max_hidden);
   check_count("head count", config.heads, max_heads);
@@ -107,11 +107,15 @@ void validate_config(const ModelConfig& config) {
                     "; it must be even, rotary embedding turns pairs.");
   }
   check_count("feed-forward size", config.ffn, max_ffn);
-  check_count("vocabulary size", config.vocab, max_vocab);
   check_count("context length", config.max_context, max_positions);
   check_real("RMS norm epsilon", config.rms_eps, 0, 0.1);
   check_real("rope theta", config.rope_theta, 1, 1e15);
   check_scaling(config);
+}
+
+void validate_config(const ModelConfig& config) {
+  validate_transformer(config);
+  check_count("vocabulary size", config.vocab, max_vocab);
   if (config.bos) check_token("bos token", *config.bos, config.vocab);
   for (const uint32_t id : config.eos) check_token("eos token", id, config.vocab);
 }

@@ -58,6 +58,9 @@ struct ModelConfig {
 /// Radians one position turns pair i by, scaling applied: [head_dim / 2].
 std::vector<double> rope_frequencies(const ModelConfig& config);
 
+/// validate_config() without the vocabulary: for a model that borrows another's.
+void validate_transformer(const ModelConfig& config);
+
 /// Throws an Error that names the field when a value is zero, absurd, not a number or does not fit the others.
 void validate_config(const ModelConfig& config);
 

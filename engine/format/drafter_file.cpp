@@ -1,0 +1,142 @@
+#include "engine/format/drafter_file.h"
+
+#include <array>
+#include <unordered_set>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/printable.h"
+#include "engine/format/config_gguf.h"
+#include "engine/format/config_hf.h"
+#include "engine/format/drafter_config_gguf.h"
+#include "engine/format/drafter_config_hf.h"
+
+namespace canopy {
+
+namespace fs = std::filesystem;
+
+struct DrafterFile::State {
+  fs::path path;
+  TensorFile file;
+  DrafterConfig config;
+  TokenizerSource tokenizer;
+
+  void open_gguf();
+  void open_folder(const fs::path& folder);
+};
+
+namespace {
+
+/// What the target has, too: the target's is used.
+bool is_vocabulary(std::string_view name) {
+  return name == "token_embd" || name == "output";
+}
+
+bool is_harmless(std::string_view name) {
+  return is_vocabulary(name) || name == "rope_freqs" ||  // read into the config
+         name.ends_with(".rotary_emb.inv_freq") || name == "rotary_emb.inv_freq";
+}
+
+/// The kind of drafter that a tensor gives away; empty where it says nothing.
+std::string_view kind_of_drafter_with(std::string_view name) {
+  static constexpr auto marks = std::to_array<std::pair<std::string_view, std::string_view>>({
+      {"candidate_selector", "DFlash2"},
+      {"selector_", "DFlash2"},
+      {"attention_conv", "DFlash2"},
+      {"mlp_conv", "DFlash2"},
+      {"_conv_base", "DFlash2"},
+      {"_conv_proj", "DFlash2"},
+      {"markov", "DSpark"},
+      {"confidence", "DSpark"},
+      {"conf_proj", "DSpark"},
+      {"d2t", "reduced-vocabulary"},
+      {"t2d", "reduced-vocabulary"},
+  });
+  for (const auto& [mark, kind] : marks) {
+    if (name.find(mark) != std::string_view::npos) return kind;
+  }
+  return {};
+}
+
+[[noreturn]] void refuse_tensor(std::string_view name) {
+  const std::string_view kind = kind_of_drafter_with(name);
+  if (!kind.empty()) {
+    throw bad_input("The tensor " + quoted_name(name) + " belongs to a " + std::string(kind) +
+                    " drafter, which is not supported; DFlash drafters are.");
+  }
+  throw bad_input("The tensor " + quoted_name(name) +
+                  " has no place in a DFlash drafter; leaving it out would change what it drafts.");
+}
+
+}  // namespace
+
+void DrafterFile::State::open_gguf() {
+  GgufFile gguf = GgufFile::open(path);
+  config = read_gguf_drafter_config(gguf);
+  tokenizer = read_gguf_tokenizer(gguf, config.vocab != 0 ? config.vocab : UINT32_MAX);
+  const auto names = has_upstream_drafter_names(gguf) ? drafter_name_from_gguf : drafter_name_from_fork;
+  file = TensorFile(std::move(gguf), names);
+}
+
+void DrafterFile::State::open_folder(const fs::path& folder) {
+  config = read_hf_drafter_config(read_config_json(folder));
+  tokenizer = read_hf_tokenizer(folder);
+  file = TensorFile(SafetensorsFolder::open(folder), drafter_name_from_hugging_face);
+}
+
+DrafterFile::DrafterFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DrafterFile::DrafterFile(DrafterFile&&) noexcept = default;
+DrafterFile& DrafterFile::operator=(DrafterFile&&) noexcept = default;
+DrafterFile::~DrafterFile() = default;
+
+DrafterFile DrafterFile::open(const fs::path& path) {
+  return with_context(shown(path), [&] {
+    DrafterFile drafter(std::make_unique<State>());
+    State& state = *drafter.state_;
+    state.path = path;
+    if (const auto folder = hugging_face_folder(path)) {
+      state.open_folder(*folder);
+    } else {
+      state.open_gguf();
+    }
+    DrafterConfig& config = state.config;
+    config.transformer.has_qk_norm = drafter.find("blk.0.attn_q_norm") || drafter.find("blk.0.attn_k_norm");
+    config.transformer.quantization = state.file.main_type();
+    config.transformer.parameters = state.file.elements();
+    if (config.transformer.name.empty()) config.transformer.name = name_from_path(path);
+    config.brings_vocabulary = drafter.find("token_embd") || drafter.find("output");
+    validate_drafter_config(config);
+    drafter.validate_tensors();
+    return drafter;
+  });
+}
+
+const fs::path& DrafterFile::path() const {
+  return state_->path;
+}
+const DrafterConfig& DrafterFile::config() const {
+  return state_->config;
+}
+const TokenizerSource& DrafterFile::tokenizer() const {
+  return state_->tokenizer;
+}
+const TensorFile& DrafterFile::file() const {
+  return state_->file;
+}
+
+void DrafterFile::validate_tensors() const {
+  const std::vector<RequiredTensor> wanted = required_drafter_tensors(config());
+  std::unordered_set<std::string_view> known;
+  for (const RequiredTensor& tensor : wanted) known.insert(tensor.name);
+  for (const TensorView& tensor : tensors()) {
+    // First, because a relative of DFlash is best told by what it has besides.
+    if (!known.contains(tensor.name) && !kind_of_drafter_with(tensor.name).empty()) refuse_tensor(tensor.name);
+  }
+  file().require_all(wanted);
+  for (const TensorView& tensor : tensors()) {
+    if (!known.contains(tensor.name) && !is_harmless(tensor.name)) refuse_tensor(tensor.name);
+  }
+}
+
+}  // namespace canopy

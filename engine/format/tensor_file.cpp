@@ -1,0 +1,130 @@
+#include "engine/format/tensor_file.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "engine/base/checked.h"
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/printable.h"
+#include "engine/format/dequantize.h"
+
+namespace canopy {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t max_config_bytes = 16ull << 20;
+
+std::string shape_text(uint64_t rows, uint64_t cols) {
+  return rows == 1 ? "[" + std::to_string(cols) + "]" : "[" + std::to_string(rows) + ", " + std::to_string(cols) + "]";
+}
+
+bool has_gguf_magic(const MappedFile& file) {
+  const auto bytes = file.bytes();
+  return bytes.size() >= 4 && bytes[0] == std::byte{'G'} && bytes[1] == std::byte{'G'} && bytes[2] == std::byte{'U'} &&
+         bytes[3] == std::byte{'F'};
+}
+
+}  // namespace
+
+TensorFile::TensorFile(GgufFile file, Rename canonical) : source_(std::move(file)) {
+  take(std::get<GgufFile>(source_).tensors(), canonical);
+}
+
+TensorFile::TensorFile(SafetensorsFolder folder, Rename canonical) : source_(std::move(folder)) {
+  take(std::get<SafetensorsFolder>(source_).tensors(), canonical);
+}
+
+void TensorFile::take(std::span<const TensorView> found, Rename canonical) {
+  tensors_.assign(found.begin(), found.end());
+  for (TensorView& tensor : tensors_) tensor.name = canonical(tensor.name);
+  by_name_.reserve(tensors_.size());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (!by_name_.emplace(tensors_[i].name, i).second) {
+      throw bad_input("There are two tensors that stand for " + quoted_name(tensors_[i].name) + ".");
+    }
+  }
+}
+
+const TensorView* TensorFile::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &tensors_[found->second];
+}
+
+const TensorView& TensorFile::require(std::string_view name, uint64_t rows, uint64_t cols) const {
+  const TensorView* tensor = find(name);
+  if (tensor == nullptr) {
+    throw bad_input("The tensor " + quoted_name(name) + " is missing; its shape should be " + shape_text(rows, cols) +
+                    ".");
+  }
+  const uint32_t rank = rows == 1 ? 1 : 2;
+  if (tensor->rank != rank || tensor->rows() != rows || tensor->cols() != cols) {
+    throw bad_input("The tensor " + quoted_name(name) + " has the shape " + tensor->shape_text() + "; " +
+                    shape_text(rows, cols) + " is expected.");
+  }
+  return *tensor;
+}
+
+void TensorFile::require_all(std::span<const RequiredTensor> wanted) const {
+  for (const RequiredTensor& one : wanted) {
+    const TensorView& tensor = require(one.name, one.rows, one.cols);
+    if (!can_dequantize(tensor.type)) {
+      throw bad_input("The tensor " + quoted_name(tensor.name) + " is stored as " +
+                      std::string(to_string(tensor.type)) + "; supported types: " + dequantizable_types() + ".");
+    }
+    if (one.rows == 1 && tensor_type_info(tensor.type).block_elements != 1) {
+      throw bad_input("The norm " + quoted_name(tensor.name) + " is stored as " + std::string(to_string(tensor.type)) +
+                      "; a norm must be F32, F16 or BF16.");
+    }
+  }
+}
+
+std::string TensorFile::main_type() const {
+  std::map<TensorType, uint64_t> bytes;
+  for (const TensorView& tensor : tensors_) bytes[tensor.type] += tensor.bytes.size();  // at most the files' size
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+  return most == bytes.end() ? std::string() : std::string(to_string(most->first));
+}
+
+uint64_t TensorFile::elements() const {
+  uint64_t sum = 0;
+  for (const TensorView& tensor : tensors_) sum = checked_add(sum, tensor.elements(), "parameter count");
+  return sum;
+}
+
+void TensorFile::check_unchanged() const {
+  if (const GgufFile* file = gguf()) file->file().check_unchanged();
+  if (const auto* folder = std::get_if<SafetensorsFolder>(&source_)) {
+    for (const SafetensorsFile& file : folder->files()) file.file().check_unchanged();
+  }
+}
+
+std::optional<fs::path> hugging_face_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return path;
+  if (path.extension() != ".safetensors" || has_gguf_magic(MappedFile::open(path))) return std::nullopt;
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+std::string read_config_json(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    throw bad_input("The folder has no config.json; a GGUF file or a Hugging Face folder is expected.");
+  }
+  return read_small_file(path, max_config_bytes);
+}
+
+std::string name_from_path(const fs::path& path) {
+  std::error_code ignored;
+  fs::path full = fs::weakly_canonical(path, ignored);
+  if (full.empty()) full = path;
+  if (fs::is_directory(full, ignored)) return printable(full.filename().string());
+  const bool in_folder = full.extension() == ".safetensors";  // then its own name is just "model"
+  return printable(in_folder ? full.parent_path().filename().string() : full.stem().string());
+}
+
+}  // namespace canopy

@@ -1,0 +1,72 @@
+#pragma once
+// The tensors of a GGUF file or of a Hugging Face folder under canonical names, and the mapping they lie in: what the
+// files of a model and of a drafter have in common.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "engine/format/architecture.h"
+#include "engine/format/gguf.h"
+#include "engine/format/safetensors.h"
+
+namespace canopy {
+
+class TensorFile {
+ public:
+  /// Gives the canonical name of a tensor; names it does not know come back as they are.
+  using Rename = std::string (*)(std::string_view);
+
+  TensorFile() = default;
+  /// Throws bad_input where two tensors stand for one name.
+  TensorFile(GgufFile file, Rename canonical);
+  TensorFile(SafetensorsFolder folder, Rename canonical);
+  TensorFile(TensorFile&&) noexcept = default;
+  TensorFile& operator=(TensorFile&&) noexcept = default;
+  TensorFile(const TensorFile&) = delete;  // by_name_ points into tensors_
+  TensorFile& operator=(const TensorFile&) = delete;
+
+  /// Null for a Hugging Face folder.
+  const GgufFile* gguf() const { return std::get_if<GgufFile>(&source_); }
+
+  /// All tensors in file order.
+  std::span<const TensorView> tensors() const { return tensors_; }
+  /// Null when there is none of that name.
+  const TensorView* find(std::string_view name) const;
+  /// The tensor of that name and shape; a vector has rows = 1. Throws with expected and actual shape.
+  const TensorView& require(std::string_view name, uint64_t rows, uint64_t cols) const;
+  /// require() for each, and a type that can be decoded; vectors, which are norms, must be stored as floats.
+  void require_all(std::span<const RequiredTensor> wanted) const;
+
+  /// The type that holds most of the bytes ("" where there are no tensors), and the elements of all tensors.
+  std::string main_type() const;
+  uint64_t elements() const;
+
+  /// Throws when a file was shrunk or rewritten since it was opened.
+  void check_unchanged() const;
+
+ private:
+  void take(std::span<const TensorView> found, Rename canonical);
+
+  std::variant<std::monostate, GgufFile, SafetensorsFolder> source_;  // owns the mapping
+  std::vector<TensorView> tensors_;
+  std::unordered_map<std::string_view, size_t> by_name_;  // views of tensors_[i].name
+};
+
+/// The Hugging Face folder that `path` names: a folder, or the one around a .safetensors file. Nothing where it is to
+/// be read as a GGUF file.
+std::optional<std::filesystem::path> hugging_face_folder(const std::filesystem::path& path);
+
+/// The text of the folder's config.json; throws where there is none.
+std::string read_config_json(const std::filesystem::path& folder);
+
+/// A name for people when the file gives none: that of the file without its extension, or of the folder.
+std::string name_from_path(const std::filesystem::path& path);
+
+}  // namespace canopy

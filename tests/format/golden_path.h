@@ -1,0 +1,18 @@
+#pragma once
+// Where the golden files are.
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace canopy::test {
+
+/// tests/golden/NAME, or NAME in the folder that CANOPY_GOLDEN_DIR names.
+inline std::filesystem::path golden(const std::string& name) {
+  const char* chosen = std::getenv("CANOPY_GOLDEN_DIR");
+  const std::filesystem::path folder =
+      chosen != nullptr ? chosen : std::filesystem::path(CANOPY_SOURCE_DIR) / "tests" / "golden";
+  return folder / name;
+}
+
+}  // namespace canopy::test
