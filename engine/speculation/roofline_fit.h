@@ -1,6 +1,7 @@
 #pragma once
 // Calibrates a roofline to measured passes: the paper's weighted least squares, solved so that it does not stall.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>

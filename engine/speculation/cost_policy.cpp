@@ -1,0 +1,152 @@
+#include "engine/speculation/cost_policy.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/speculation/cost_residual.h"
+
+namespace canopy {
+namespace {
+
+constexpr std::array<std::pair<CostPolicy, std::string_view>, 5> policy_names = {{
+    {CostPolicy::static_roofline, "static"},
+    {CostPolicy::ema, "ema"},
+    {CostPolicy::ema_calib, "ema+calib"},
+    {CostPolicy::measured, "measured"},
+    {CostPolicy::paper, "paper"},
+}};
+
+/// What all policies share: the drafter and the rest of a round, which the paper has no model of.
+class RoundCost : public ObservedCost {
+ public:
+  explicit RoundCost(CostTable table) : table_(std::move(table)) {
+    for (const OtherCost& known : table_.other_points()) other_.emplace(known.width, known.ms);
+  }
+
+  double draft_ms(uint32_t backlog, uint32_t context) const override {
+    return table_.draft_ms(backlog, context) * draft_.value();
+  }
+  double other_ms(uint32_t width) const override { return table_.other_ms(width); }
+
+  void observe_draft(uint32_t backlog, uint32_t context, double ms) override {
+    const bool measured = table_.has_draft();
+    if (!measured && ms > 0 && ms <= CostSurface::max_ms) table_.set_draft(backlog, context, ms);
+    if (measured) draft_.add(table_.draft_ms(backlog, context), ms);
+  }
+
+  // Nothing was measured of it beforehand, so that the table itself learns, at the widest pass of each range.
+  void observe_other(uint32_t width, double ms) override {
+    if (!std::isfinite(ms) || ms < 0 || width == 0 || width > max_width) return;
+    uint32_t place = 1;
+    while (place < width) place *= 2;
+    auto [mean, first] = other_.try_emplace(place, std::min(ms, CostSurface::max_ms));
+    // A pause of the whole program is no cost of a round, so one observation changes little.
+    if (!first) mean->second += 0.1 * (std::min(ms, 3 * mean->second + 0.1) - mean->second);
+    table_.set_other(place, mean->second);
+  }
+
+ protected:
+  const CostTable& table() const { return table_; }
+  double draft_factor() const { return draft_.value(); }
+
+ private:
+  static constexpr uint32_t max_width = 1u << 16;
+
+  CostTable table_;
+  RatioMean draft_;
+  std::map<uint32_t, double> other_;  // running means by place
+};
+
+/// Static, and with a bias the two EMA policies.
+class RooflineCost final : public RoundCost {
+ public:
+  RooflineCost(const Roofline& roofline, CostTable table, double alpha)
+      : RoundCost(std::move(table)), roofline_(roofline), alpha_(alpha) {}
+
+  double verify_ms(uint32_t width, uint32_t context) const override {
+    return bias_ * 1e3 * roofline_.seconds(width, context);
+  }
+
+  void observe_verify(uint32_t width, uint32_t context, double ms) override {
+    if (width == 0 || !std::isfinite(ms) || ms <= 0) return;
+    bias_ = (1 - alpha_) * bias_ + alpha_ * ms / (1e3 * roofline_.seconds(width, context));
+  }
+
+ private:
+  Roofline roofline_;
+  double alpha_;  // 0: static
+  double bias_ = 1;
+};
+
+class MeasuredCost final : public RoundCost {
+ public:
+  explicit MeasuredCost(CostTable table) : RoundCost(std::move(table)) {}
+
+  double verify_ms(uint32_t width, uint32_t context) const override {
+    return table().verify_ms(width, context) * residuals_.factor(width);
+  }
+
+  void observe_verify(uint32_t width, uint32_t context, double ms) override {
+    if (width == 0) return;
+    observed_ |= residuals_.observe(width, table().verify_ms(width, context), ms);
+  }
+
+  std::optional<CostTable> refreshed_table() const override {
+    if (!observed_ || table().verify_points().empty()) return std::nullopt;
+    CostTable result = table();  // with the rest of a round as observed
+    const auto bounded = [](double ms) { return std::min(ms, CostSurface::max_ms); };
+    for (const CostPoint& p : table().verify_points()) {
+      result.set_verify(p.rows, p.context, bounded(p.ms * residuals_.factor(p.rows)));
+    }
+    for (const CostPoint& p : table().draft_points()) {
+      result.set_draft(p.rows, p.context, bounded(p.ms * draft_factor()));
+    }
+    return result;
+  }
+
+ private:
+  WidthResiduals residuals_;
+  bool observed_ = false;
+};
+
+}  // namespace
+
+std::string_view to_string(CostPolicy policy) {
+  for (const auto& [known, name] : policy_names) {
+    if (known == policy) return name;
+  }
+  throw bad_input("There is no cost policy number " + std::to_string(static_cast<int>(policy)) + ".");
+}
+
+std::optional<CostPolicy> cost_policy_of(std::string_view name) {
+  for (const auto& [policy, known] : policy_names) {
+    if (known == name) return policy;
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<ObservedCost> make_cost(CostPolicy policy, const Roofline& bare, const CostTable& table,
+                                        const CostPolicySettings& settings) {
+  if (!(settings.alpha > 0) || settings.alpha > 1) {
+    throw bad_input("The weight alpha of the newest observation is " + std::to_string(settings.alpha) +
+                    "; more than 0 and at most 1 is allowed.");
+  }
+  const Roofline calibrated = calibrated_roofline(bare, table);
+  CostTable whole = table;
+  whole.set_roofline(calibrated);
+  switch (policy) {
+    case CostPolicy::static_roofline:
+    case CostPolicy::paper: return std::make_unique<RooflineCost>(calibrated, std::move(whole), 0.0);
+    case CostPolicy::ema: return std::make_unique<RooflineCost>(bare.bare(), std::move(whole), settings.alpha);
+    case CostPolicy::ema_calib: return std::make_unique<RooflineCost>(calibrated, std::move(whole), settings.alpha);
+    case CostPolicy::measured: return std::make_unique<MeasuredCost>(std::move(whole));
+  }
+  throw bad_input("There is no cost policy number " + std::to_string(static_cast<int>(policy)) + ".");
+}
+
+}  // namespace canopy

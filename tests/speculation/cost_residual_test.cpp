@@ -1,0 +1,112 @@
+// Learning what a device takes now: fast enough to follow it, and not fooled by single passes or a bad clock.
+
+#include "engine/speculation/cost_residual.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace canopy {
+namespace {
+
+TEST(RatioMean, FollowsADeviceThatChanges) {
+  RatioMean mean;
+  EXPECT_DOUBLE_EQ(mean.value(), 1);
+  for (int i = 0; i < 40; ++i) mean.add(10, 15);
+  EXPECT_NEAR(mean.value(), 1.5, 0.02);
+  for (int i = 0; i < 40; ++i) mean.add(10, 30);  // far from the mean: believed from the second time on
+  EXPECT_NEAR(mean.value(), 3, 0.05);
+  for (int i = 0; i < 40; ++i) mean.add(10, 8);
+  EXPECT_NEAR(mean.value(), 0.8, 0.05);
+}
+
+TEST(RatioMean, BelievesAJumpThatLastsWithinAFewPasses) {
+  RatioMean mean;
+  for (int i = 0; i < 30; ++i) mean.add(10, 10);
+  for (int i = 0; i < 6; ++i) mean.add(10, 20);
+  EXPECT_GT(mean.value(), 1.6);
+}
+
+TEST(RatioMean, ASinglePassFarFromTheOthersDoesNotCount) {
+  RatioMean mean;
+  for (int i = 0; i < 30; ++i) mean.add(10, 11);
+  const double before = mean.value();
+  for (int i = 0; i < 50; ++i) {
+    mean.add(10, i % 2 == 0 ? 500 : 0.01);  // now slow, now fast, and never twice
+    mean.add(10, 11);
+  }
+  EXPECT_NEAR(mean.value(), before, 0.01);
+}
+
+TEST(RatioMean, PassesOverWhatIsNoTime) {
+  RatioMean mean;
+  for (int i = 0; i < 10; ++i) mean.add(10, 12);
+  const double before = mean.value();
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const double bad : {0.0, -5.0, std::nan(""), infinite, -infinite}) {
+    EXPECT_FALSE(mean.add(10, bad));
+    EXPECT_FALSE(mean.add(bad, 10));
+  }
+  EXPECT_DOUBLE_EQ(mean.value(), before);
+}
+
+TEST(RatioMean, StaysWithinItsBounds) {
+  RatioMean slow, fast;
+  for (int i = 0; i < 1000; ++i) {
+    slow.add(1e-6, 1e9);
+    fast.add(1e9, 1e-6);
+  }
+  EXPECT_LE(slow.value(), RatioMean::bound);
+  EXPECT_GE(fast.value(), 1 / RatioMean::bound);
+}
+
+TEST(RatioMean, FindsTheMeanOfNoise) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> noise(0.8, 1.4);
+  RatioMean mean;
+  double sum = 0;
+  for (int i = 0; i < 400; ++i) {
+    mean.add(1, noise(random));
+    if (i >= 100) sum += mean.value();
+  }
+  EXPECT_NEAR(sum / 300, 1.1, 0.03);
+}
+
+TEST(WidthResiduals, KeepsRangesApart) {
+  WidthResiduals residuals;
+  for (int i = 0; i < 30; ++i) {
+    residuals.observe(1, 10, 10);
+    residuals.observe(40, 10, 14);
+  }
+  EXPECT_NEAR(residuals.factor(1), 1, 0.02);
+  for (const uint32_t width : {33u, 40u, 64u}) EXPECT_NEAR(residuals.factor(width), 1.4, 0.03) << width;
+}
+
+TEST(WidthResiduals, ARangeNotMetFollowsTheOthers) {
+  WidthResiduals residuals;
+  EXPECT_DOUBLE_EQ(residuals.factor(200), 1);
+  for (int i = 0; i < 30; ++i) residuals.observe(16, 10, 15);
+  EXPECT_NEAR(residuals.factor(200), 1.5, 0.05);
+  EXPECT_NEAR(residuals.factor(1), 1.5, 0.05);
+
+  // Met once, long ago: the others know better.
+  WidthResiduals later;
+  for (int i = 0; i < 30; ++i) later.observe(1, 10, 10);
+  for (int i = 0; i < 300; ++i) later.observe(16, 10, 15);
+  EXPECT_NEAR(later.factor(1), 1.5, 0.06);
+}
+
+TEST(WidthResiduals, TakesAnyWidthAndNoBadTime) {
+  WidthResiduals residuals;
+  for (const uint32_t width : {0u, 1u, 65536u, UINT32_MAX}) {
+    EXPECT_FALSE(residuals.observe(width, 10, std::nan("")));
+    EXPECT_FALSE(residuals.observe(width, 10, -1));
+    EXPECT_DOUBLE_EQ(residuals.factor(width), 1);
+    EXPECT_TRUE(residuals.observe(width, 10, 10));
+  }
+}
+
+}  // namespace
+}  // namespace canopy
