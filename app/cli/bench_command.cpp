@@ -79,9 +79,9 @@ void fit_to_model(BenchSettings& settings, const LoadedModel& model) {
                     std::to_string(limits.context) + ". Choose a smaller --at, --decode-tokens or --prefill-tokens.");
   }
   for (const uint32_t width : settings.widths) {
-    if (width == 0 || width > std::min(limits.max_width, limits.head_rows)) {
+    if (width == 0 || width > limits.max_width) {
       throw bad_input("A pass of width " + std::to_string(width) + " was asked for; allowed: 1 to " +
-                      std::to_string(std::min(limits.max_width, limits.head_rows)) + ".");
+                      std::to_string(limits.max_width) + ".");
     }
   }
   settings.prefill_chunk = model.session->prefill_chunk();

@@ -9,11 +9,12 @@ namespace canopy {
 void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape& pass, const Buffer& first_norm) {
   const PassBuffers& b = model.buffers;
   record.embed({.width = pass.width,
-                .table = model.weights.token_embd.get(),
+                .table = &model.embedding,
                 .rows = b.rows.get(),
                 .x = b.x.get(),
                 .norm = {&first_norm},
-                .out = b.normed.get()});
+                .out = b.normed.get(),
+                .scale = model.embedding_scale});
 }
 
 void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
@@ -42,6 +43,7 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
 
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
+  const LayerAttention kind = model.attention.empty() ? LayerAttention() : model.attention[layer];
   record.attention({.width = pass.width,
                     .q = b.q.get(),
                     .rows = b.rows.get(),
@@ -51,7 +53,9 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
                     .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim))),
                     .max_positions = pass.max_positions,
                     .cache = model.cache[layer].get(),
-                    .out = b.attended.get()});
+                    .out = b.attended.get(),
+                    .mask = kind.mask,
+                    .window = kind.window});
 }
 
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
@@ -89,26 +93,74 @@ void add_feed_forward(Recorder& record, const ForwardContext& model, const PassS
                      .tap_offset = tapped ? static_cast<uint32_t>(tap - taps.begin()) * hidden : 0});
 }
 
-void predict(Recorder& record, const ForwardContext& model, const PassShape& pass) {
-  if (pass.head == HeadOutput::none) return;
+namespace {
+
+/// Wanted rows that the head is computed for at a time.
+struct HeadChunk {
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+
+void compute_logits(Recorder& record, const ForwardContext& model, const PassShape& pass, HeadChunk chunk) {
   const PassBuffers& b = model.buffers;
-  if (!pass.all_rows) {
+  const bool whole_pass = pass.all_rows && chunk.count == pass.width;  // nothing to select
+  if (!whole_pass) {
     record.select({.width = pass.width,
-                   .count = pass.head_rows,
+                   .count = chunk.count,
                    .in = b.normed.get(),
                    .index = b.head_rows.get(),
-                   .out = b.selected.get()});
+                   .out = b.selected.get(),
+                   .first = chunk.first});
   }
-  record.linear({.width = pass.head_rows,
-                 .weight = &model.weights.head(),
-                 .in = pass.all_rows ? b.normed.get() : b.selected.get(),
+  record.linear({.width = chunk.count,
+                 .weight = &model.head,
+                 .in = whole_pass ? b.normed.get() : b.selected.get(),
                  .norm_eps = model.config.rms_eps,
                  .out = b.logits.get(),
-                 .stride = model.config.vocab,
+                 .stride = model.head.rows(),
                  .offset = 0});
+}
+
+void read_logits(Recorder& record, const ForwardContext& model, const PassShape& pass, HeadChunk chunk) {
+  const PassBuffers& b = model.buffers;
+  const uint32_t vocab = model.head.rows();
   if (pass.head == HeadOutput::argmax) {
-    record.argmax(
-        {.width = pass.head_rows, .logits = b.logits.get(), .vocab = model.config.vocab, .out = b.best.get()});
+    record.argmax({.width = chunk.count,
+                   .logits = b.logits.get(),
+                   .vocab = vocab,
+                   .out = b.best.get(),
+                   .first_out = chunk.first});
+  }
+  if (pass.probabilities) {
+    record.top_k({.width = chunk.count,
+                  .logits = b.logits.get(),
+                  .vocab = vocab,
+                  .k = 1,
+                  .ids = b.likeliest.get(),
+                  .values = b.likeliest_logits.get(),
+                  .log_sum_exp = b.log_sum_exp.get(),
+                  .first_out = chunk.first});
+  }
+  if (pass.picks > 0) {
+    record.pick({.count = pass.picks,
+                 .first_row = chunk.first,
+                 .rows = chunk.count,
+                 .logits = b.logits.get(),
+                 .vocab = vocab,
+                 .pairs = b.picks.get(),
+                 .out = b.picked.get()});
+  }
+}
+
+}  // namespace
+
+void predict(Recorder& record, const ForwardContext& model, const PassShape& pass) {
+  if (pass.head == HeadOutput::none) return;
+  const uint32_t most = model.buffers.selected->max_width();
+  for (uint32_t first = 0; first < pass.head_rows; first += most) {
+    const HeadChunk chunk{first, std::min(most, pass.head_rows - first)};
+    compute_logits(record, model, pass, chunk);
+    read_logits(record, model, pass, chunk);
   }
 }
 

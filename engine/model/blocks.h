@@ -8,14 +8,14 @@
 
 namespace canopy {
 
-/// x = embedding of the rows' tokens; normed = x * first_norm.
+/// x = embedding of the rows' tokens, times embedding_scale; normed = x * first_norm.
 void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape& pass, const Buffer& first_norm);
 
 /// qkv = rms_norm(x) [Wq; Wk; Wv]^T; q and k get their head norms (where the layer has them) and their rotation; K and
 /// V go to the cache.
 void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
-/// attended = softmax(q K^T / sqrt(D)) V, each row over the prefix and its own ancestors.
+/// attended = softmax(q K^T / sqrt(D)) V, each row over what the layer's attention shows it of prefix and ancestors.
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
 /// x += attended Wo^T; normed = x * ffn_norm.
@@ -25,7 +25,8 @@ void add_attention(Recorder& record, const ForwardContext& model, const PassShap
 void add_feed_forward(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                       const Buffer& next_norm);
 
-/// logits = rms_norm(x) Wout^T of the wanted rows, and their argmax where that is wanted.
+/// logits = rms_norm(x) Wout^T of the wanted rows, and what is wanted of them: argmax, log sum exp, single logits. Goes
+/// through the rows in chunks of what `selected` and `logits` hold; the logits of the last chunk stay.
 void predict(Recorder& record, const ForwardContext& model, const PassShape& pass);
 
 /// The norm that follows a layer: the next layer's, or the final one.

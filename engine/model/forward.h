@@ -27,20 +27,33 @@ struct PassShape {
   uint32_t width = 0;
   uint32_t max_positions = 0;  // no row has more keys
   HeadOutput head = HeadOutput::none;
-  uint32_t head_rows = 0;  // rows the head is computed for
-  bool all_rows = false;   // these are all rows, in order: nothing to select
+  uint32_t head_rows = 0;      // rows the head is computed for
+  bool all_rows = false;       // these are all rows, in order
+  bool probabilities = false;  // log_sum_exp of these rows
+  uint32_t picks = 0;          // tokens whose logits are picked, rounded up
   bool taps = false;
+  bool head_only = false;  // of rows whose pass was before: width is that pass's
   auto operator<=>(const PassShape&) const = default;
+};
+
+/// What the rows of a layer see of their sequence (AttentionArgs).
+struct LayerAttention {
+  AttentionMask mask = AttentionMask::causal;
+  uint32_t window = 0;  // positions; 0: no limit
 };
 
 /// What a pass is recorded over. References must outlive the recording's commands.
 struct ForwardContext {
   const ModelConfig& config;
-  const Weights& weights;
+  const Weights& weights;   // of the layers and the norms
+  const Weight& embedding;  // [V, H], not always the weights' own: a drafter borrows its target's
+  const Weight& head;       // [V, H], likewise
   const PassBuffers& buffers;
   std::span<const std::unique_ptr<KvLayer>> cache;  // by layer
   KvShape kv;
   std::span<const uint32_t> tap_layers;
+  float embedding_scale = 1;
+  std::span<const LayerAttention> attention = {};  // by layer; empty: causal and without a window, all of them
 };
 
 using RecordForward = void (*)(Recorder& record, const ForwardContext& model, const PassShape& pass);

@@ -1,6 +1,7 @@
 #include "engine/model/memory_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
@@ -17,13 +18,17 @@ uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
 uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
   const uint64_t width = limits.max_width;
   const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.taps) + 2 * config.q_width() + 2 * config.kv_width() +
-                           8 + kMaxTreeDepth + 1;  // x and taps, qkv and q, Row, ancestors, index
-  const uint64_t logits = uint64_t{limits.head_rows} * (uint64_t{config.vocab} + 2);
+                           8 + kMaxTreeDepth + 1 +  // Row, ancestors
+                           1 + 2 + 3;               // index, best, likeliest and log_sum_exp
+  const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
+  const uint64_t picks = uint64_t{limits.picks()} * 3;
+  const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
   const uint64_t rotation = uint64_t{limits.context} * config.head_dim;
   const uint64_t panels =
       device.panel_bytes(limits.max_width, config.hidden) + device.panel_bytes(limits.max_width, config.q_width()) +
       device.panel_bytes(limits.max_width, config.ffn) + device.panel_bytes(limits.head_rows, config.hidden);
-  return (checked_mul(width, per_row, "size of the activations") + logits + rotation) * sizeof(float) + panels;
+  const uint64_t words = checked_mul(width, per_row, "size of the activations") + logits + picks + moves + rotation;
+  return words * sizeof(float) + panels;
 }
 
 [[noreturn]] void refuse(const MemoryPlan& plan, const ModelLimits& limits, uint64_t available) {
@@ -56,9 +61,16 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
 }
 
 uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width) {
-  constexpr uint64_t storage_range = uint64_t{128} << 20;
+  constexpr uint64_t most_rows = 32, fewest_rows = 8;  // whole tiles on every device
+  constexpr uint64_t wanted_bytes = uint64_t{32} << 20;
+  constexpr uint64_t storage_range = uint64_t{128} << 20;  // that every device has
   const uint64_t row = uint64_t{config.vocab} * sizeof(float);
-  return static_cast<uint32_t>(std::clamp<uint64_t>(storage_range / row, 1, max_width));
+  const uint64_t rows = std::clamp(wanted_bytes / row / fewest_rows * fewest_rows, fewest_rows, most_rows);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(rows, storage_range / row), 1, max_width));
+}
+
+uint32_t ModelLimits::picks() const {
+  return std::bit_ceil(std::max(kFewestPicks, 2 * max_width));
 }
 
 MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32_t requested, uint64_t weight_bytes,

@@ -14,11 +14,13 @@ struct ModelLimits {
   uint32_t context = 0;     // positions of committed text
   uint32_t tree_slots = 0;  // K/V slots behind them, for the rows of a draft tree
   uint32_t max_width = 0;   // rows of one pass
-  uint32_t head_rows = 0;   // rows of one pass whose logits can be asked for
+  uint32_t head_rows = 0;   // rows whose logits are in memory at a time
   uint32_t taps = 0;        // layers whose output is kept
   CacheType cache_type = CacheType::f16;
 
   uint32_t slots() const { return context + tree_slots; }
+  /// Tokens of one pass whose logits can be picked: more than a tree of max_width rows has. A power of two.
+  uint32_t picks() const;
 };
 
 /// Bytes on the device.
@@ -34,6 +36,8 @@ struct MemoryPlan {
 inline constexpr uint32_t kMinimumContext = 512;
 /// Longest ancestor list of a row: the old chunks of attention lie at least this far back (design: D).
 inline constexpr uint32_t kMaxTreeDepth = 64;
+/// A pass that picks tokens is recorded for a power of two of them, no smaller than this.
+inline constexpr uint32_t kFewestPicks = 16;
 
 /// "93 MiB", rounded up: how messages about memory count.
 std::string mebibytes(uint64_t bytes);
@@ -43,7 +47,8 @@ KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits);
 MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,
                        const Device& device);
 
-/// Rows whose logits fit one storage buffer on every device (128 MiB), at most max_width.
+/// Rows that the head is computed for at a time: few enough that their logits are no burden beside the weights (about
+/// 32 MiB), enough for whole tiles of the products. At most max_width.
 uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width);
 
 /// Sets limits.context: `requested`, or, where that is 0, the longest that the model was trained for and that fits the

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/model/blocks.h"
+#include "engine/model/rounded_positions.h"
 #include "engine/model/stoppable_recorder.h"
 
 namespace canopy {
@@ -25,10 +27,29 @@ std::vector<T> read_words(Device& device, const Buffer& from, uint64_t count) {
   return values;
 }
 
-/// A recording serves all contexts up to a power of two, so that a growing text is recorded anew a few times only.
-uint32_t rounded_positions(uint32_t positions, uint32_t context) {
-  constexpr uint32_t smallest = 256;
-  return std::min(std::max(smallest, std::bit_ceil(positions)), context);
+// Stands where a recording has room for more picks than were asked for.
+constexpr uint32_t no_row = 0xFFFFFFFF;
+
+/// Keys of the row that has most.
+uint32_t longest(const RowBatch& batch) {
+  uint32_t positions = 1;
+  for (const Row& row : batch.rows) positions = std::max(positions, row.position + 1);
+  return positions;
+}
+
+/// What a recording of the head depends on.
+PassShape head_shape(const PassOutputs& outputs, uint32_t width) {
+  PassShape shape;
+  shape.width = width;
+  shape.head = outputs.head;
+  shape.head_rows = static_cast<uint32_t>(outputs.rows.size());
+  shape.all_rows = shape.head_rows == width;
+  for (uint32_t i = 0; i < shape.head_rows && shape.all_rows; ++i) shape.all_rows = outputs.rows[i] == i;
+  shape.probabilities = outputs.probabilities;
+  // Trees of all sizes share a few recordings.
+  const auto picks = static_cast<uint32_t>(outputs.picks.size());
+  if (picks > 0) shape.picks = std::bit_ceil(std::max(kFewestPicks, picks));
+  return shape;
 }
 
 void check_options(const ModelConfig& config, const ModelOptions& options) {
@@ -95,16 +116,43 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
 }
 
 PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going) {
-  check(batch, outputs);
-  const PassShape shape = shape_of(batch, outputs);
+  check(batch);
+  check_outputs(outputs, batch.width());
+  if ((outputs.taps || outputs.keep_taps) && tap_layers_.empty()) {
+    throw bad_input("Taps were asked for; the model was loaded without any.");
+  }
+  PassShape shape = head_shape(outputs, batch.width());
+  shape.max_positions = rounded_positions(longest(batch), limits_.context);
+  shape.taps = outputs.taps || outputs.keep_taps;
   Commands* commands = commands_for(shape, keep_going);
   if (commands == nullptr) return {};
-  write_inputs(batch, outputs, shape);
+  last_width_ = 0;  // until the pass is done
+  write_words(device_, *buffers_.rows, batch.rows);
+  write_words(device_, *buffers_.ancestors, batch.ancestors);
+  write_head_inputs(outputs, shape);
   if (!device_.run(*commands, keep_going)) return {};
-  return read_outputs(shape);
+  last_width_ = shape.width;
+  return read_outputs(outputs, shape);
 }
 
-void Model::check(const RowBatch& batch, const PassOutputs& outputs) const {
+PassResult Model::more(const PassOutputs& outputs, const std::function<bool()>& keep_going) {
+  if (last_width_ == 0) {
+    throw bad_input("The head of more rows was asked for; no pass was completed whose rows these could be.");
+  }
+  check_outputs(outputs, last_width_);
+  if (outputs.head == HeadOutput::none || outputs.taps || outputs.keep_taps) {
+    throw bad_input("More of a pass was asked for, but not of the head; allowed: argmax or logits, and no taps.");
+  }
+  PassShape shape = head_shape(outputs, last_width_);
+  shape.head_only = true;
+  Commands* commands = commands_for(shape, keep_going);
+  if (commands == nullptr) return {};
+  write_head_inputs(outputs, shape);
+  if (!device_.run(*commands, keep_going)) return {};
+  return read_outputs(outputs, shape);
+}
+
+void Model::check(const RowBatch& batch) const {
   validate(batch, config_.vocab, limits_.context, limits_.slots());
   if (batch.width() > limits_.max_width) {
     throw bad_input("A pass of " + std::to_string(batch.width()) + " rows was asked for; allowed: at most " +
@@ -117,38 +165,45 @@ void Model::check(const RowBatch& batch, const PassOutputs& outputs) const {
                       std::to_string(kMaxTreeDepth) + ".");
     }
   }
+}
+
+void Model::check_outputs(const PassOutputs& outputs, uint32_t width) const {
+  const uint32_t most = outputs.head == HeadOutput::logits ? limits_.head_rows : limits_.max_width;
   const bool wants_head = outputs.head != HeadOutput::none;
-  if (wants_head == outputs.rows.empty() || outputs.rows.size() > limits_.head_rows) {
-    throw bad_input("The head of " + std::to_string(outputs.rows.size()) + " rows was asked for; allowed: 1 to " +
-                    std::to_string(limits_.head_rows) + ", or none without a head.");
+  if (wants_head == outputs.rows.empty() || outputs.rows.size() > most) {
+    throw bad_input("The " + std::string(outputs.head == HeadOutput::logits ? "logits" : "head") + " of " +
+                    std::to_string(outputs.rows.size()) + " rows were asked for; allowed: 1 to " +
+                    std::to_string(most) + ", or none without a head.");
   }
   for (const uint32_t row : outputs.rows) {
-    if (row >= batch.width()) {
+    if (row >= width) {
       throw bad_input("The head of row " + std::to_string(row) + " was asked for; the pass has " +
-                      std::to_string(batch.width()) + " rows.");
+                      std::to_string(width) + " rows.");
     }
   }
-  if (outputs.taps && tap_layers_.empty()) throw bad_input("Taps were asked for; the model was loaded without any.");
+  if (!wants_head && outputs.probabilities) {
+    throw bad_input("Probabilities were asked for; they come with argmax or logits only.");
+  }
+  if (outputs.picks.size() > limits_.picks()) {
+    throw bad_input(std::to_string(outputs.picks.size()) + " picked logits were asked for; allowed: at most " +
+                    std::to_string(limits_.picks()) + ".");
+  }
+  for (const auto& [row, token] : outputs.picks) {
+    if (row >= outputs.rows.size() || token >= config_.vocab) {
+      throw bad_input("The logit of token " + std::to_string(token) + " of wanted row " + std::to_string(row) +
+                      " was asked for; there are " + std::to_string(outputs.rows.size()) + " wanted rows and " +
+                      std::to_string(config_.vocab) + " tokens.");
+    }
+  }
 }
 
-PassShape Model::shape_of(const RowBatch& batch, const PassOutputs& outputs) const {
-  uint32_t positions = 1;
-  for (const Row& row : batch.rows) positions = std::max(positions, row.position + 1);
-  PassShape shape;
-  shape.width = batch.width();
-  shape.max_positions = rounded_positions(positions, limits_.context);
-  shape.head = outputs.head;
-  shape.head_rows = static_cast<uint32_t>(outputs.rows.size());
-  shape.all_rows = shape.head_rows == shape.width;
-  for (uint32_t i = 0; i < shape.head_rows && shape.all_rows; ++i) shape.all_rows = outputs.rows[i] == i;
-  shape.taps = outputs.taps;
-  return shape;
-}
-
-void Model::write_inputs(const RowBatch& batch, const PassOutputs& outputs, const PassShape& shape) {
-  write_words(device_, *buffers_.rows, batch.rows);
-  write_words(device_, *buffers_.ancestors, batch.ancestors);
-  if (shape.head != HeadOutput::none && !shape.all_rows) write_words(device_, *buffers_.head_rows, outputs.rows);
+void Model::write_head_inputs(const PassOutputs& outputs, const PassShape& shape) {
+  if (shape.head_rows > 0) write_words(device_, *buffers_.head_rows, outputs.rows);
+  if (shape.picks == 0) return;
+  std::vector<uint32_t> pairs;
+  for (const auto& [row, token] : outputs.picks) pairs.insert(pairs.end(), {row, token});
+  while (pairs.size() < size_t{shape.picks} * 2) pairs.insert(pairs.end(), {no_row, 0});
+  write_words(device_, *buffers_.picks, pairs);
 }
 
 Commands* Model::commands_for(const PassShape& shape, const std::function<bool()>& keep_going) {
@@ -162,7 +217,11 @@ Commands* Model::commands_for(const PassShape& shape, const std::function<bool()
   }
   const std::unique_ptr<Recorder> recorder = device_.record();
   StoppableRecorder stoppable(*recorder, keep_going);
-  record_forward_(stoppable, context(), shape);
+  if (shape.head_only) {
+    predict(stoppable, context(), shape);
+  } else {
+    record_forward_(stoppable, context(), shape);
+  }
   std::unique_ptr<Commands> commands = stoppable.finish();
   if (commands == nullptr) return nullptr;
   ++recordings_;
@@ -171,7 +230,7 @@ Commands* Model::commands_for(const PassShape& shape, const std::function<bool()
   return recorded->second.commands.get();
 }
 
-PassResult Model::read_outputs(const PassShape& shape) {
+PassResult Model::read_outputs(const PassOutputs& outputs, const PassShape& shape) {
   PassResult result;
   result.completed = true;
   if (shape.head == HeadOutput::argmax) {
@@ -184,7 +243,9 @@ PassResult Model::read_outputs(const PassShape& shape) {
   if (shape.head == HeadOutput::logits) {
     result.logits = read_words<float>(device_, *buffers_.logits, uint64_t{shape.head_rows} * config_.vocab);
   }
-  if (shape.taps) {
+  if (shape.probabilities) result.log_sum_exp = read_words<float>(device_, *buffers_.log_sum_exp, shape.head_rows);
+  if (shape.picks > 0) result.picked = read_words<float>(device_, *buffers_.picked, outputs.picks.size());
+  if (outputs.taps) {
     result.taps =
         read_words<float>(device_, *buffers_.taps, uint64_t{shape.width} * tap_layers_.size() * config_.hidden);
   }
@@ -192,7 +253,14 @@ PassResult Model::read_outputs(const PassShape& shape) {
 }
 
 ForwardContext Model::context() const {
-  return {config_, weights_, buffers_, cache_, kv_shape(config_, limits_), tap_layers_};
+  return {.config = config_,
+          .weights = weights_,
+          .embedding = embedding(),
+          .head = head(),
+          .buffers = buffers_,
+          .cache = cache_,
+          .kv = kv_shape(config_, limits_),
+          .tap_layers = tap_layers_};
 }
 
 void Model::move_kv(std::span<const KvMove> moves) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/compute/device.h"
@@ -33,23 +34,28 @@ struct ModelOptions {
   std::function<void(QuantizeOnLoad)> would_fit;  // told before a refusal that this choice would have spared
 };
 
-/// What is wanted of a pass.
+/// What is wanted of a pass. What is not asked for is not computed.
 struct PassOutputs {
   HeadOutput head = HeadOutput::none;
-  std::vector<uint32_t> rows;  // indices of the rows whose head is wanted; at most limits().head_rows
+  std::vector<uint32_t> rows;  // indices of the rows whose head is wanted; of logits at most limits().head_rows
   bool taps = false;           // of all rows; only where the model was loaded with taps
+  bool keep_taps = false;      // the same, but they stay on the device: Model::taps_buffer
+  bool probabilities = false;  // log_sum_exp of `rows`: a token's log probability is its logit less that
+  std::vector<std::pair<uint32_t, uint32_t>> picks = {};  // {index into `rows`, token}; at most limits().picks()
 
   static PassOutputs nothing() { return {}; }
-  static PassOutputs argmax_of(std::vector<uint32_t> rows) { return {HeadOutput::argmax, std::move(rows), false}; }
-  static PassOutputs logits_of(std::vector<uint32_t> rows) { return {HeadOutput::logits, std::move(rows), false}; }
+  static PassOutputs argmax_of(std::vector<uint32_t> rows) { return {HeadOutput::argmax, std::move(rows)}; }
+  static PassOutputs logits_of(std::vector<uint32_t> rows) { return {HeadOutput::logits, std::move(rows)}; }
 };
 
 struct PassResult {
-  bool completed = false;     // false: keep_going said no, nothing below is filled
-  std::vector<uint32_t> ids;  // argmax: [rows]; 0xFFFFFFFF where a row held nothing but NaN
-  std::vector<float> best;    // argmax: [rows] the logit of each id
-  std::vector<float> logits;  // logits: [rows, vocab]
-  std::vector<float> taps;    // [W, taps * H]
+  bool completed = false;          // false: keep_going said no, nothing below is filled
+  std::vector<uint32_t> ids;       // argmax: [rows]; 0xFFFFFFFF where a row held nothing but NaN
+  std::vector<float> best;         // argmax: [rows] the logit of each id
+  std::vector<float> logits;       // logits: [rows, vocab]
+  std::vector<float> log_sum_exp;  // probabilities: [rows], natural, over the whole vocabulary
+  std::vector<float> picked;       // picks: [picks] their logits
+  std::vector<float> taps;         // taps: [W, taps * H]
 };
 
 /// One slot's K/V moves to another.
@@ -72,6 +78,11 @@ class Model {
   const ModelLimits& limits() const { return limits_; }
   const MemoryPlan& memory() const { return memory_; }
   std::span<const uint32_t> tap_layers() const { return tap_layers_; }
+  /// What a drafter reads of its target: taps of the last pass that kept them, [W, taps * H], null where the model was
+  /// loaded without taps; the table of embeddings and the output head, [V, H] both.
+  const Buffer* taps_buffer() const { return buffers_.taps.get(); }
+  const Weight& embedding() const { return *weights_.token_embd; }
+  const Weight& head() const { return weights_.head(); }
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// What was quantized while loading, and to which size, as a sentence; empty where nothing was.
   const std::string& quantization() const { return quantization_; }
@@ -91,6 +102,11 @@ class Model {
   /// nothing of use. Throws bad_input for rows or outputs that do not fit.
   PassResult run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going = {});
 
+  /// The head of other rows of the last pass that run() completed, with the bits it would have had there: what a walk
+  /// finds it needs, without another pass. Moving K/V does not end it. Throws bad_input when there is no such pass,
+  /// when the rows are not its own, or for taps, which come with the pass only.
+  PassResult more(const PassOutputs& outputs, const std::function<bool()>& keep_going = {});
+
   /// Moves K/V of all layers between slots, as if all moves happened at once; at most kMaxKvMoves.
   void move_kv(std::span<const KvMove> moves);
 
@@ -108,12 +124,12 @@ class Model {
 
   Model(Device& device, const ModelFile& file, const LoadPlan& plan, const ModelLimits& limits,
         const ModelOptions& options);
-  void check(const RowBatch& batch, const PassOutputs& outputs) const;
-  PassShape shape_of(const RowBatch& batch, const PassOutputs& outputs) const;
-  void write_inputs(const RowBatch& batch, const PassOutputs& outputs, const PassShape& shape);
+  void check(const RowBatch& batch) const;
+  void check_outputs(const PassOutputs& outputs, uint32_t width) const;
+  void write_head_inputs(const PassOutputs& outputs, const PassShape& shape);
   /// The recording of a pass, made where there is none yet; null where keep_going ended that.
   Commands* commands_for(const PassShape& shape, const std::function<bool()>& keep_going);
-  PassResult read_outputs(const PassShape& shape);
+  PassResult read_outputs(const PassOutputs& outputs, const PassShape& shape);
   ForwardContext context() const;
 
   Device& device_;
@@ -134,6 +150,7 @@ class Model {
   std::list<PassShape> uses_;  // most recent first
   std::map<uint32_t, std::unique_ptr<Commands>> moves_by_count_;
   uint64_t recordings_ = 0;
+  uint32_t last_width_ = 0;  // of the pass whose rows buffers_.normed holds; 0: of none
 };
 
 }  // namespace canopy

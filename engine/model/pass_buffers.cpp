@@ -7,12 +7,13 @@ namespace canopy {
 
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
   const uint64_t width = limits.max_width;
-  const uint64_t head_rows = limits.head_rows;
+  const uint64_t picks = limits.picks();
   const uint64_t word = sizeof(uint32_t);
   PassBuffers b;
   b.rows = device.allocate(width * sizeof(Row), "rows");
   b.ancestors = device.allocate(width * (kMaxTreeDepth + 1) * word, "ancestors");
-  b.head_rows = device.allocate(head_rows * word, "head rows");
+  b.head_rows = device.allocate(width * word, "head rows");
+  b.picks = device.allocate(picks * 2 * word, "picks");
   b.moves = device.allocate(kMaxKvMoves * 2 * word, "K/V moves");
 
   const std::vector<float> rotation = rotation_table(config, limits.context);
@@ -28,8 +29,12 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   b.selected = device.allocate_panel(limits.head_rows, config.hidden, "selected");
 
   if (limits.taps > 0) b.taps = device.allocate(width * limits.taps * config.hidden * sizeof(float), "taps");
-  b.logits = device.allocate(head_rows * config.vocab * sizeof(float), "logits");
-  b.best = device.allocate(head_rows * 2 * word, "best");
+  b.logits = device.allocate(uint64_t{limits.head_rows} * config.vocab * sizeof(float), "logits");
+  b.best = device.allocate(width * 2 * word, "best");
+  b.picked = device.allocate(picks * sizeof(float), "picked");
+  b.likeliest = device.allocate(width * word, "likeliest");
+  b.likeliest_logits = device.allocate(width * sizeof(float), "likeliest logits");
+  b.log_sum_exp = device.allocate(width * sizeof(float), "log sum exp");
   return b;
 }
 

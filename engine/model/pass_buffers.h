@@ -13,7 +13,8 @@ struct PassBuffers {
   // Inputs, written before each run.
   std::unique_ptr<Buffer> rows;       // Row [W]
   std::unique_ptr<Buffer> ancestors;  // uint32 [W * (kMaxTreeDepth + 1)]
-  std::unique_ptr<Buffer> head_rows;  // uint32 [R]: the rows whose logits are wanted
+  std::unique_ptr<Buffer> head_rows;  // uint32 [W]: the rows whose head is wanted
+  std::unique_ptr<Buffer> picks;      // uint32 [P, 2]: index into head_rows, token; P is limits.picks()
   std::unique_ptr<Buffer> moves;      // uint32 [kMaxKvMoves, 2]
 
   // Constant.
@@ -26,12 +27,17 @@ struct PassBuffers {
   std::unique_ptr<Panel> normed;    // [W, H]
   std::unique_ptr<Panel> attended;  // [W, Q]
   std::unique_ptr<Panel> gated;     // [W, F]
-  std::unique_ptr<Panel> selected;  // [R, H]
+  std::unique_ptr<Panel> selected;  // [R, H] the rows that the logits are at
 
   // Outputs.
   std::unique_ptr<Buffer> taps;    // [W, taps * H], null without taps
-  std::unique_ptr<Buffer> logits;  // [R, V]
-  std::unique_ptr<Buffer> best;    // uint32 [R, 2]: id and bits of its logit
+  std::unique_ptr<Buffer> logits;  // [R, V] of the rows that the head was computed for last
+  std::unique_ptr<Buffer> best;    // uint32 [W, 2]: id and bits of its logit
+  std::unique_ptr<Buffer> picked;  // [P] logits of the picked tokens
+  // What top_k gives with one candidate a row; only the sums are of use.
+  std::unique_ptr<Buffer> likeliest;         // uint32 [W]
+  std::unique_ptr<Buffer> likeliest_logits;  // [W]
+  std::unique_ptr<Buffer> log_sum_exp;       // [W]
 };
 
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/model/model.h"
+#include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 
@@ -25,14 +26,9 @@ TEST_P(GgufGolden, LogitsAndGreedyDecisions) {
   const auto model = Model::load(device_under_test(), file, options);
 
   RowBatch text;
-  std::vector<uint32_t> rows;
-  for (const auto& id : json.at("prompt_ids")) {
-    rows.push_back(text.width());
-    text.add_text(id.get<uint32_t>(), text.width());
-  }
-  EXPECT_LE(
-      max_difference(model->run(text, PassOutputs::logits_of(rows)).logits, tensors[GetParam() + ".prefill_logits"]),
-      tolerance(kLogits));
+  for (const auto& id : json.at("prompt_ids")) text.add_text(id.get<uint32_t>(), text.width());
+  EXPECT_LE(max_difference(run_for_all_logits(*model, text).logits, tensors[GetParam() + ".prefill_logits"]),
+            tolerance(kLogits));
 
   const nlohmann::json prompts = golden_json("generate.json").at("prompts");
   size_t cases = 0;

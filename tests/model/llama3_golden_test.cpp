@@ -6,6 +6,7 @@
 
 #include "engine/format/dequantize.h"
 #include "engine/model/model.h"
+#include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 
@@ -13,12 +14,6 @@ namespace canopy::test {
 namespace {
 
 constexpr double kLogits = 2e-4;
-
-std::vector<uint32_t> all_rows(const RowBatch& batch) {
-  std::vector<uint32_t> rows(batch.width());
-  for (uint32_t i = 0; i < batch.width(); ++i) rows[i] = i;
-  return rows;
-}
 
 std::vector<uint32_t> argmax_rows(std::span<const float> logits, size_t vocab) {
   std::vector<uint32_t> ids;
@@ -52,9 +47,7 @@ TEST(Llama3Golden, SequencesAndTrees) {
     const auto ids = sequence.at("ids").get<std::vector<uint32_t>>();
     RowBatch text;
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
-    PassOutputs outputs = PassOutputs::logits_of(all_rows(text));
-    outputs.taps = true;
-    const PassResult plain = model->run(text, outputs);
+    const PassResult plain = run_for_all_logits(*model, text, true);
     EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]), tolerance(kLogits)) << name;
     EXPECT_LE(max_difference(rms_norm(plain.taps, norm_weight, config.rms_eps), tensors[name + ".final_hidden"]),
               tolerance(kLogits))
@@ -69,7 +62,7 @@ TEST(Llama3Golden, SequencesAndTrees) {
       tree.add_node(tokens[i], model->limits().context + i, start, parents[i]);
       ASSERT_EQ(tree.rows[i].position, start + depths[i]);
     }
-    const PassResult nodes = model->run(tree, PassOutputs::logits_of(all_rows(tree)));
+    const PassResult nodes = run_for_all_logits(*model, tree);
     EXPECT_LE(max_difference(nodes.logits, tensors[name + ".tree_logits"]), tolerance(kLogits)) << name;
 
     if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kLogits)) continue;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/model/pass_buffers.h"
 #include "tests/reference/reference_device.h"
 
 namespace canopy::test {
@@ -82,11 +83,34 @@ TEST(MemoryPlan, RefusesAnExplicitContextThatDoesNotFitInsteadOfShorteningIt) {
   }
 }
 
-TEST(MemoryPlan, LimitsHeadRowsToOneStorageBuffer) {
-  ModelConfig wide = config();
-  wide.vocab = 151936;
-  EXPECT_EQ(head_rows_for(wide, 1024), (128u << 20) / (151936u * 4));
-  EXPECT_EQ(head_rows_for(wide, 64), 64u);
+TEST(MemoryPlan, KeepsTheLogitsOfFewRows) {
+  const auto rows = [](uint32_t vocab, uint32_t max_width) {
+    ModelConfig c = config();
+    c.vocab = vocab;
+    return head_rows_for(c, max_width);
+  };
+  EXPECT_EQ(rows(77, 1025), 32u);
+  EXPECT_EQ(rows(262144, 1025), 32u);  // 32 MiB
+  EXPECT_EQ(rows(262145, 1025), 24u);  // whole tiles
+  EXPECT_EQ(rows(1'000'000, 1025), 8u);
+  EXPECT_EQ(rows(4'000'000, 1025), 8u);   // 122 MiB
+  EXPECT_EQ(rows(10'000'000, 1025), 3u);  // what one storage buffer holds on every device
+  EXPECT_EQ(rows(77, 5), 5u);
+}
+
+TEST(MemoryPlan, CountsWhatIsAllocated) {
+  const auto device = make_reference_device();
+  for (const uint32_t width : {1u, 128u, 1025u}) {
+    ModelLimits l = limits();
+    l.context = 1024;
+    l.max_width = width;
+    l.head_rows = head_rows_for(config(), width);
+    l.taps = 5;
+    const MemoryPlan plan = plan_memory(config(), l, 0, *device);
+    const uint64_t before = device->memory().available;
+    const PassBuffers buffers = allocate_pass_buffers(*device, config(), l);
+    EXPECT_EQ(plan.working, before - device->memory().available) << "width " << width;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "engine/format/dequantize.h"
 #include "engine/model/model.h"
+#include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 
@@ -36,19 +37,11 @@ class Qwen3Golden : public ::testing::Test {
 
   static std::vector<uint32_t> prompt() { return json_->at("prompt_ids").get<std::vector<uint32_t>>(); }
 
-  static std::vector<uint32_t> first(uint32_t count) {
-    std::vector<uint32_t> rows(count);
-    for (uint32_t i = 0; i < count; ++i) rows[i] = i;
-    return rows;
-  }
-
   static PassResult prefill() {
     RowBatch batch;
     uint32_t position = 0;
     for (const uint32_t id : prompt()) batch.add_text(id, position++);
-    PassOutputs outputs = PassOutputs::logits_of(first(batch.width()));
-    outputs.taps = true;
-    return model_->run(batch, outputs);
+    return run_for_all_logits(*model_, batch, true);
   }
 
   /// Row-major [rows, hidden] of one tapped layer.
@@ -145,9 +138,7 @@ TEST_F(Qwen3Golden, TreeRowsGiveTheGoldenLogitsTapsAndCommittedCache) {
     for (uint32_t i = 0; i < tokens.size(); ++i) batch.add_node(tokens[i], tree + i, start, parents[i]);
     for (size_t i = 0; i < positions.size(); ++i) ASSERT_EQ(batch.rows[i].position, positions[i]);
 
-    PassOutputs outputs = PassOutputs::logits_of(first(batch.width()));
-    outputs.taps = true;
-    const PassResult result = model_->run(batch, outputs);
+    const PassResult result = run_for_all_logits(*model_, batch, true);
     EXPECT_LE(max_difference(result.logits, (*tensors_)[name + ".verify_logits"]), tolerance(kLogits)) << name;
 
     const size_t hidden = model_->config().hidden;

@@ -1,0 +1,148 @@
+// Passes of up to 1,025 rows, a draft tree of 1,024 nodes and its root: the numeric contract holds there too, and the
+// head, which goes through the rows in chunks, gives every row what it gets alone.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "engine/model/model.h"
+#include "tests/model/all_logits.h"
+#include "tests/model/contract_rig.h"
+#include "tests/model/random_model.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint32_t kWidest = 1025;
+constexpr RigSizes kSizes{.text = kWidest + 3, .context = 1152, .widest = kWidest, .tree_slots = kWidest};
+
+std::vector<ContractCase> cases() {
+  std::vector<ContractCase> result(2);
+  result[0].name = "llama_f32_wide";
+  result[1].name = "qwen3_q4_1_wide";
+  RandomModel& q4 = result[1].model;
+  q4.architecture = "qwen3";
+  q4.type = TensorType::q4_1;
+  q4.heads = 9;
+  q4.kv_heads = 3;
+  q4.head_dim = 32;
+  q4.hidden = 96;
+  q4.ffn = 160;
+  for (ContractCase& c : result) c.model.context = kSizes.context;
+  return result;
+}
+
+class WidePass : public ::testing::TestWithParam<ContractCase> {
+ protected:
+  static ContractRig& rig() {
+    std::unique_ptr<ContractRig>& rig = rigs_[GetParam().name];
+    if (!rig) rig = std::make_unique<ContractRig>(GetParam().model, kSizes);
+    return *rig;
+  }
+  static void TearDownTestSuite() { rigs_.clear(); }  // before the device goes
+
+  static RowBatch text(uint32_t first, uint32_t width) {
+    RowBatch batch;
+    for (uint32_t i = first; i < first + width; ++i) batch.add_text(text_token(i), i);
+    return batch;
+  }
+
+  static inline std::map<std::string, std::unique_ptr<ContractRig>> rigs_;
+};
+
+TEST_P(WidePass, RowsOfTextEqualThemselvesAlone) {
+  for (const uint32_t width : {1025u, 1024u, 1000u, 513u}) {
+    const uint32_t first = kSizes.text - width;
+    const std::vector<RowResult> rows = rig().compute(text(first, width));
+    for (uint32_t i = 0; i < width; ++i) {
+      ASSERT_TRUE(same(rows[i], rig().alone(first + i))) << "width " << width << ", row " << i;
+    }
+  }
+}
+
+TEST_P(WidePass, EveryNodeOfAWideTreeEqualsItselfAlone) {
+  for (const uint32_t committed : {0u, 63u, 100u}) {
+    const BushyTree tree = rig().bushy_tree(committed, kWidest);
+    const std::vector<RowResult> rows = rig().compute(tree.batch);
+    for (uint32_t depth = 0; depth < tree.on_text.size(); ++depth) {
+      ASSERT_TRUE(same(rows[tree.on_text[depth]], rig().alone(committed + depth)))
+          << "context " << committed << ", depth " << depth;
+    }
+    uint32_t deepest = 0;
+    for (uint32_t i = 0; i < kWidest; ++i) {
+      // The row by itself, after its ancestors' K/V.
+      const Row& row = tree.batch.rows[i];
+      RowBatch single;
+      single.rows = {row};
+      single.rows[0].first_ancestor = 0;
+      const auto ancestors = tree.batch.ancestors.begin() + row.first_ancestor;
+      single.ancestors.assign(ancestors, ancestors + row.ancestor_count);
+      ASSERT_TRUE(same(rows[i], rig().compute(single)[0])) << "context " << committed << ", node " << i;
+      deepest = std::max(deepest, row.ancestor_count);
+    }
+    EXPECT_GE(deepest, 12u);
+  }
+}
+
+TEST_P(WidePass, TheHeadOfAllRowsComesInOnePass) {
+  const RowBatch batch = text(0, kWidest);
+  PassOutputs outputs = PassOutputs::argmax_of(all_rows(batch));
+  outputs.probabilities = true;
+  for (uint32_t row = 0; row < kWidest; ++row) outputs.picks.emplace_back((row * 7) % kWidest, row % 77);
+  const PassResult result = rig().model().run(batch, outputs);
+  ASSERT_EQ(result.ids.size(), kWidest);
+  ASSERT_EQ(result.log_sum_exp.size(), kWidest);
+  ASSERT_EQ(result.picked.size(), kWidest);
+  for (uint32_t row = 0; row < kWidest; ++row) {
+    const std::vector<float>& logits = rig().alone(row).logits;
+    const auto largest = std::max_element(logits.begin(), logits.end());
+    ASSERT_EQ(result.ids[row], largest - logits.begin()) << "row " << row;
+    ASSERT_TRUE(same_bits({&result.best[row], 1}, {&*largest, 1})) << "row " << row;
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *largest);
+    ASSERT_NEAR(result.log_sum_exp[row], *largest + std::log(sum), 1e-4) << "row " << row;
+  }
+  for (size_t i = 0; i < outputs.picks.size(); ++i) {
+    const auto [row, token] = outputs.picks[i];
+    ASSERT_TRUE(same_bits({&result.picked[i], 1}, {&rig().alone(row).logits[token], 1})) << "pick " << i;
+  }
+}
+
+TEST_P(WidePass, ChosenRowsInAnyOrderAndMoreOfThemLater) {
+  const RowBatch batch = text(2, kWidest);
+  std::vector<uint32_t> chosen(700);
+  for (uint32_t i = 0; i < chosen.size(); ++i) chosen[i] = (i * 601 + 5) % kWidest;
+  PassOutputs outputs = PassOutputs::argmax_of(chosen);
+  outputs.probabilities = true;
+  const PassResult first = rig().model().run(batch, outputs);
+  // The others, and some of the first ones again.
+  std::vector<uint32_t> rest = all_rows(batch);
+  std::erase_if(rest, [&](uint32_t row) { return row % 3 != 0 && std::ranges::count(chosen, row) > 0; });
+  outputs.rows = rest;
+  const PassResult later = rig().model().more(outputs);
+  std::map<uint32_t, float> sums;
+  const auto compare = [&](const std::vector<uint32_t>& rows, const PassResult& result) {
+    ASSERT_EQ(result.ids.size(), rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::vector<float>& logits = rig().alone(2 + rows[i]).logits;
+      const auto largest = std::max_element(logits.begin(), logits.end());
+      ASSERT_EQ(result.ids[i], largest - logits.begin()) << "row " << rows[i];
+      ASSERT_TRUE(same_bits({&result.best[i], 1}, {&*largest, 1})) << "row " << rows[i];
+      const float& sum = sums.try_emplace(rows[i], result.log_sum_exp[i]).first->second;
+      ASSERT_TRUE(same_bits({&sum, 1}, {&result.log_sum_exp[i], 1})) << "row " << rows[i];
+    }
+  };
+  compare(chosen, first);
+  compare(rest, later);
+  EXPECT_EQ(sums.size(), kWidest);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, WidePass, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace canopy::test
