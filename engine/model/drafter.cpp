@@ -1,0 +1,305 @@
+#include "engine/model/drafter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "engine/base/checked.h"
+#include "engine/base/error.h"
+#include "engine/model/blocks.h"
+#include "engine/model/rounded_positions.h"
+
+namespace canopy {
+namespace {
+
+/// Features that may wait, and rows that are injected at once.
+constexpr uint32_t kMostWaiting = 128;
+
+uint32_t tap_count(const DrafterConfig& config) {
+  return static_cast<uint32_t>(config.taps.size());
+}
+
+/// Counts of one block have recordings of their own, larger ones share them in steps of a tile: a prompt's lengths are
+/// many.
+uint32_t padded_count(uint32_t count, uint32_t block) {
+  constexpr uint32_t step = 16;
+  return count <= block ? count : std::min(kMostWaiting, (count + step - 1) / step * step);
+}
+
+ModelLimits limits_of(const DrafterConfig& config, const Model& target, CacheType cache_type) {
+  ModelLimits limits;
+  // A block behind the last position stands beyond the context; it needs positions, though nothing of it is kept.
+  limits.context = checked_add(target.limits().context, config.block_size, "context of the drafter");
+  limits.tree_slots = config.block_size;
+  limits.max_width = std::max(config.block_size, kMostWaiting);
+  limits.head_rows = config.block_size - 1;
+  limits.cache_type = cache_type;
+  return limits;
+}
+
+void require_taps(const DrafterConfig& config, const Model& target) {
+  std::vector<uint32_t> taps(target.tap_layers().begin(), target.tap_layers().end());
+  if (taps != config.taps) {
+    throw bad_input("The target was loaded with " + std::to_string(taps.size()) +
+                    " taps that are not the drafter's; it must keep the outputs of the drafter's own tap layers.");
+  }
+}
+
+uint64_t feature_bytes(const DrafterConfig& config, const Device& device) {
+  const uint32_t hidden = config.transformer.hidden;
+  const uint32_t width = hidden * tap_count(config);
+  const uint64_t rows = uint64_t{kMostWaiting} * (width + hidden + sizeof(Row) / 4 + 2) * sizeof(float);
+  return rows + device.panel_bytes(kMostWaiting, width) + device.panel_bytes(kMostWaiting, hidden);
+}
+
+}  // namespace
+
+std::unique_ptr<Drafter> Drafter::load(const DrafterFile& file, Model& target, const DrafterOptions& options) {
+  const DrafterConfig& config = file.config();
+  require_taps(config, target);
+  const DrafterPlan plan = plan_drafter(file, target.device());
+  return std::unique_ptr<Drafter>(new Drafter(file, plan, target, options));
+}
+
+Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target, const DrafterOptions& options)
+    : device_(target.device()),
+      target_(target),
+      config_(file.config()),
+      limits_(limits_of(config_, target, options.cache_type)),
+      candidates_(std::min(kMaxTopK, target.config().vocab)) {
+  config_.transformer.vocab = target.config().vocab;  // rows of the head it borrows
+  for (const DrafterAttention& layer : config_.attention) {
+    attention_.push_back({layer.causal ? AttentionMask::causal : AttentionMask::block, layer.window});
+  }
+  const ModelConfig& transformer = config_.transformer;
+  const MemoryPlan memory = plan_memory(transformer, limits_, plan.device_bytes, device_);
+  device_bytes_ = memory.weights + memory.cache + memory.working + feature_bytes(config_, device_);
+  if (const uint64_t available = device_.memory().available; device_bytes_ > available) {
+    throw out_of_memory("The drafter needs " + mebibytes(device_bytes_) + " on the device, but only " +
+                        mebibytes(available) +
+                        " are available beside the model. Choose a shorter context, or go on "
+                        "without a drafter.");
+  }
+  for (uint32_t layer = 0; layer < transformer.layers; ++layer) {
+    cache_.push_back(device_.allocate_kv(kv_shape(transformer, limits_), "drafter K/V " + std::to_string(layer)));
+  }
+  buffers_ = allocate_pass_buffers(device_, transformer, limits_);
+  const uint64_t word = sizeof(float);
+  const uint32_t width = transformer.hidden * tap_count(config_);
+  features_ = device_.allocate(kMostWaiting * width * word, "features");
+  feature_moves_ = device_.allocate(kMostWaiting * 2 * word, "feature moves");
+  injected_rows_ = device_.allocate(kMostWaiting * sizeof(Row), "rows of features");
+  projected_ = device_.allocate(kMostWaiting * transformer.hidden * word, "projected features");
+  feature_panel_ = device_.allocate_panel(kMostWaiting, width, "feature panel");
+  context_panel_ = device_.allocate_panel(kMostWaiting, transformer.hidden, "context panel");
+  const uint64_t depths = config_.block_size - 1;
+  tokens_ = device_.allocate(depths * candidates_ * word, "drafted tokens");
+  values_ = device_.allocate(depths * candidates_ * word, "drafted logits");
+  log_sum_exp_ = device_.allocate(depths * word, "drafted sums");
+  std::vector<uint32_t> block_rows(depths);
+  std::iota(block_rows.begin(), block_rows.end(), 1u);  // row 0 is the root, which predicts nothing
+  device_.write(*buffers_.head_rows, 0, as_bytes_of(block_rows));
+  weights_ = load_drafter_weights(file, plan, device_, options.callbacks);
+}
+
+Drafter::~Drafter() = default;
+
+void Drafter::truncate(uint32_t positions) {
+  injected_ = std::min(injected_, positions);
+  waiting_ = std::min(waiting_, positions - injected_);
+}
+
+bool Drafter::keep(std::span<const uint32_t> rows, const std::function<bool()>& keep_going) {
+  while (!rows.empty()) {
+    if (waiting_ == kMostWaiting && !inject(keep_going)) return false;
+    const auto count = std::min<size_t>(rows.size(), kMostWaiting - waiting_);
+    if (!copy_features(rows.first(count), keep_going)) return false;
+    rows = rows.subspan(count);
+  }
+  return true;
+}
+
+bool Drafter::copy_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going) {
+  const auto count = static_cast<uint32_t>(rows.size());
+  if (known() + count > target_.limits().context) {
+    throw bad_input("Features of position " + std::to_string(known() + count - 1) + " were kept; the context has " +
+                    std::to_string(target_.limits().context) + " positions.");
+  }
+  std::vector<uint32_t> moves;
+  for (uint32_t i = 0; i < count; ++i) moves.insert(moves.end(), {rows[i], waiting_ + i});
+  device_.write(*feature_moves_, 0, as_bytes_of(moves));
+  std::unique_ptr<Commands>& commands = copies_by_count_[count];
+  if (commands == nullptr) {
+    const std::unique_ptr<Recorder> record = device_.record();
+    record->copy_rows({.count = count,
+                       .cols = config_.transformer.hidden * tap_count(config_),
+                       .in = target_.taps_buffer(),
+                       .moves = feature_moves_.get(),
+                       .out = features_.get()});
+    commands = record->finish();
+  }
+  if (!device_.run(*commands, keep_going)) return false;
+  waiting_ += count;
+  return true;
+}
+
+bool Drafter::inject(const std::function<bool()>& keep_going) {
+  const Shape shape{padded_count(waiting_, config_.block_size), 0, 0};
+  write_injected_rows(shape.injected);
+  if (!device_.run(commands_for(shape), keep_going)) return false;
+  injected_ += std::exchange(waiting_, 0);
+  return true;
+}
+
+std::optional<Draft> Drafter::draft(uint32_t root, uint32_t depths, const std::function<bool()>& keep_going) {
+  if (depths == 0 || depths > max_depth()) {
+    throw bad_input("A draft of " + std::to_string(depths) + " tokens was asked for; allowed: 1 to " +
+                    std::to_string(max_depth()) + ".");
+  }
+  if (keep_going && !keep_going()) return std::nullopt;  // a short pass is not asked in between
+  const uint32_t positions = rounded_positions(known() + config_.block_size, limits_.context);
+  const Shape shape{waiting_ > 0 ? padded_count(waiting_, config_.block_size) : 0, depths, positions};
+  if (waiting_ > 0) write_injected_rows(shape.injected);
+  write_block(root);
+  if (!device_.run(commands_for(shape), keep_going)) return std::nullopt;
+  injected_ += std::exchange(waiting_, 0);
+  drafted_ = depths;
+  device_ms_ = device_.last_run_ms();
+  Draft draft{depths, candidates_, {}, {}, {}};
+  draft.tokens.resize(size_t{depths} * candidates_);
+  draft.logits.resize(size_t{depths} * candidates_);
+  draft.log_sum_exp.resize(depths);
+  device_.read(*tokens_, 0, std::as_writable_bytes(std::span(draft.tokens)));
+  device_.read(*values_, 0, std::as_writable_bytes(std::span(draft.logits)));
+  device_.read(*log_sum_exp_, 0, std::as_writable_bytes(std::span(draft.log_sum_exp)));
+  return draft;
+}
+
+std::vector<float> Drafter::logits_at(uint32_t depth) {
+  if (depth == 0 || depth > drafted_) {
+    throw bad_input("Logits of depth " + std::to_string(depth) + " were asked for; the last draft has depths 1 to " +
+                    std::to_string(drafted_) + ".");
+  }
+  std::vector<float> logits(config_.transformer.vocab);
+  device_.read(*buffers_.logits, uint64_t{depth - 1} * logits.size() * sizeof(float),
+               std::as_writable_bytes(std::span(logits)));
+  const float cap = config_.final_logit_softcapping;
+  for (float& logit : logits) {
+    logit *= config_.output_multiplier;
+    if (cap > 0) logit = cap * std::tanh(logit / cap);
+  }
+  return logits;
+}
+
+std::vector<float> Drafter::hidden_states() {
+  std::vector<float> x(size_t{config_.block_size} * config_.transformer.hidden);
+  device_.read(*buffers_.x, 0, std::as_writable_bytes(std::span(x)));
+  return x;
+}
+
+// Padded rows are features too, stale ones, but their keys go to a slot of the block, which is written after them.
+void Drafter::write_injected_rows(uint32_t padded) {
+  std::vector<Row> rows(padded);
+  for (uint32_t i = 0; i < padded; ++i) {
+    const bool real = i < waiting_;
+    rows[i].position = real ? injected_ + i : 0;
+    rows[i].slot = real ? injected_ + i : limits_.context;
+  }
+  device_.write(*injected_rows_, 0, as_bytes_of(rows));
+}
+
+void Drafter::write_block(uint32_t root) {
+  std::vector<uint32_t> tokens(config_.block_size, config_.mask_token);
+  tokens[0] = root;
+  RowBatch block;
+  block.add_block(tokens, limits_.context, known());
+  validate_block(block, config_.transformer.vocab, limits_.context, limits_.slots());
+  device_.write(*buffers_.rows, 0, as_bytes_of(block.rows));
+  device_.write(*buffers_.ancestors, 0, as_bytes_of(block.ancestors));
+}
+
+Commands& Drafter::commands_for(const Shape& shape) {
+  std::unique_ptr<Commands>& commands = recordings_[shape];
+  if (commands == nullptr) {
+    const std::unique_ptr<Recorder> record = device_.record();
+    if (shape.injected > 0) record_injection(*record, shape.injected);
+    if (shape.depths > 0) record_block(*record, shape);
+    commands = record->finish();
+  }
+  return *commands;
+}
+
+// g = hidden_norm(fc(features)); K = rope(k_norm(Wk g)), V = Wv g in every layer, with no input norm on this side.
+void Drafter::record_injection(Recorder& record, uint32_t count) {
+  const ModelConfig& config = config_.transformer;
+  record.norm_rows({.width = count, .in = features_.get(), .norm = {}, .out = feature_panel_.get()});
+  record.linear({.width = count,
+                 .weight = weights_.fc.get(),
+                 .in = feature_panel_.get(),
+                 .out = projected_.get(),
+                 .stride = config.hidden,
+                 .offset = 0});
+  record.norm_rows(
+      {.width = count, .in = projected_.get(), .norm = {weights_.hidden_norm.get()}, .out = context_panel_.get()});
+  for (uint32_t layer = 0; layer < config.layers; ++layer) {
+    const LayerWeights& weights = weights_.body.layers[layer];
+    std::vector<const Weight*> keys_values;
+    for (size_t i = 1; i < weights.qkv.size(); ++i) keys_values.push_back(weights.qkv[i].get());
+    record.project_heads({.weights = keys_values,
+                          .in = context_panel_.get(),
+                          .in_norm_eps = config.rms_eps,
+                          .qkv = buffers_.qkv.get(),
+                          .heads = {.width = count,
+                                    .qkv = buffers_.qkv.get(),
+                                    .rows = injected_rows_.get(),
+                                    .rotation = buffers_.rotation.get(),
+                                    .k_norm = weights.k_norm.get(),
+                                    .norm_eps = config.rms_eps,
+                                    .heads = 0,
+                                    .shape = kv_shape(config, limits_),
+                                    .interleaved = config.rope_layout == RopeLayout::interleaved,
+                                    .cache = cache_[layer].get()}});
+  }
+}
+
+void Drafter::record_block(Recorder& record, const Shape& shape) {
+  const ForwardContext model = context();
+  PassShape pass;
+  pass.width = config_.block_size;
+  pass.max_positions = shape.max_positions;
+  pass.head = HeadOutput::logits;
+  pass.head_rows = shape.depths;
+  embed_tokens(record, model, pass, *weights_.body.layers[0].attn_norm);
+  for (uint32_t layer = 0; layer < config_.transformer.layers; ++layer) {
+    project_qkv(record, model, pass, layer);
+    attend(record, model, pass, layer);
+    add_attention(record, model, pass, layer);
+    add_feed_forward(record, model, pass, layer, norm_after(weights_.body, layer));
+  }
+  predict(record, model, pass);
+  record.top_k({.width = shape.depths,
+                .logits = buffers_.logits.get(),
+                .vocab = config_.transformer.vocab,
+                .k = candidates_,
+                .ids = tokens_.get(),
+                .values = values_.get(),
+                .log_sum_exp = log_sum_exp_.get(),
+                .multiplier = config_.output_multiplier,
+                .softcap = config_.final_logit_softcapping});
+}
+
+ForwardContext Drafter::context() const {
+  return {.config = config_.transformer,
+          .weights = weights_.body,
+          .embedding = target_.embedding(),
+          .head = target_.head(),
+          .buffers = buffers_,
+          .cache = cache_,
+          .kv = kv_shape(config_.transformer, limits_),
+          .tap_layers = {},
+          .embedding_scale = config_.input_embedding_scale,
+          .attention = attention_};
+}
+
+}  // namespace canopy

@@ -1,0 +1,119 @@
+#pragma once
+// A DFlash drafter on a device (design.md, section 2, step 1): one pass drafts a whole block behind the root, from the
+// features that taps of the target left of the committed text.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "engine/compute/device.h"
+#include "engine/format/drafter_file.h"
+#include "engine/model/drafter_weights.h"
+#include "engine/model/forward.h"
+#include "engine/model/model.h"
+#include "engine/model/pass_buffers.h"
+
+namespace canopy {
+
+struct DrafterOptions {
+  CacheType cache_type = CacheType::f16;
+  LoadCallbacks callbacks;
+};
+
+/// What one pass drafted: the most probable tokens of each depth, 1 ... depths.
+struct Draft {
+  uint32_t depths = 0;
+  uint32_t candidates = 0;         // of each depth
+  std::vector<uint32_t> tokens;    // [depths, candidates]
+  std::vector<float> logits;       // [depths, candidates] largest first, ties by the lowest token
+  std::vector<float> log_sum_exp;  // [depths] over the whole vocabulary
+};
+
+/// Knows features of a text's first known() positions: the first of them as keys and values in its cache, the others
+/// waiting to be injected, which the next draft does on its way. Not thread-safe; device and target must outlive it.
+class Drafter {
+ public:
+  /// The target must have been loaded with the drafter's taps; check_pair() has passed. Throws bad_input,
+  /// out_of_memory, cancelled or device_lost.
+  static std::unique_ptr<Drafter> load(const DrafterFile& file, Model& target, const DrafterOptions& options);
+  ~Drafter();
+
+  const DrafterConfig& config() const { return config_; }
+  uint32_t max_depth() const { return config_.block_size - 1; }
+  uint64_t device_bytes() const { return device_bytes_; }
+
+  uint32_t known() const { return injected_ + waiting_; }
+  uint32_t backlog() const { return waiting_; }
+
+  /// Forgets all positions from `positions` on.
+  void truncate(uint32_t positions);
+
+  /// Keeps the features of rows of the target's last pass, which had taps: of positions known() ... in this order.
+  /// False when keep_going said no; what is known is then less than asked for, but right.
+  bool keep(std::span<const uint32_t> rows, const std::function<bool()>& keep_going = {});
+
+  /// Drafts behind `root`, which stands at position known(). depths is 1 ... max_depth(); nothing when keep_going said
+  /// no. The block's keys and values are gone afterwards.
+  std::optional<Draft> draft(uint32_t root, uint32_t depths, const std::function<bool()>& keep_going = {});
+
+  /// The logits of a depth of the last draft, [vocab]: for a tree that wants more candidates than a draft has.
+  std::vector<float> logits_at(uint32_t depth);
+
+  /// The last draft by the device's clock, 0 where it has none.
+  double device_ms() const { return device_ms_; }
+
+  /// Output of the drafter's last norm before the head for the rows of the last draft, [block, H]: for tests.
+  std::vector<float> hidden_states();
+
+ private:
+  /// What one recording depends on.
+  struct Shape {
+    uint32_t injected = 0;  // features, rounded up
+    uint32_t depths = 0;    // 0: only inject
+    uint32_t max_positions = 0;
+    auto operator<=>(const Shape&) const = default;
+  };
+
+  Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target, const DrafterOptions& options);
+  bool copy_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going);
+  bool inject(const std::function<bool()>& keep_going);
+  void write_injected_rows(uint32_t padded);
+  void write_block(uint32_t root);
+  Commands& commands_for(const Shape& shape);
+  void record_injection(Recorder& record, uint32_t count);
+  void record_block(Recorder& record, const Shape& shape);
+  ForwardContext context() const;
+
+  Device& device_;
+  Model& target_;
+  DrafterConfig config_;
+  ModelLimits limits_;
+  uint64_t device_bytes_ = 0;
+  uint32_t candidates_ = 0;
+  std::vector<LayerAttention> attention_;  // by layer
+  DrafterWeights weights_;
+  std::vector<std::unique_ptr<KvLayer>> cache_;
+  PassBuffers buffers_;
+  // Features and their way into the cache. I is the most that wait.
+  std::unique_ptr<Buffer> features_;       // [I, taps * H]
+  std::unique_ptr<Buffer> feature_moves_;  // uint32 [I, 2]: row of the target's taps, row of features_
+  std::unique_ptr<Buffer> injected_rows_;  // Row [I]
+  std::unique_ptr<Buffer> projected_;      // [I, H]
+  std::unique_ptr<Panel> feature_panel_;   // [I, taps * H]
+  std::unique_ptr<Panel> context_panel_;   // [I, H]: hidden_norm(fc(features))
+  // Candidates.
+  std::unique_ptr<Buffer> tokens_, values_, log_sum_exp_;
+  std::map<Shape, std::unique_ptr<Commands>> recordings_;
+  std::map<uint32_t, std::unique_ptr<Commands>> copies_by_count_;
+  uint32_t injected_ = 0;
+  uint32_t waiting_ = 0;
+  uint32_t drafted_ = 0;  // depths of the last draft
+  double device_ms_ = 0;
+};
+
+}  // namespace canopy

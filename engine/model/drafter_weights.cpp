@@ -1,0 +1,60 @@
+#include "engine/model/drafter_weights.h"
+
+#include <utility>
+
+#include "engine/base/checked.h"
+
+namespace canopy {
+namespace {
+
+RequireTensor require_from(const DrafterFile& file) {
+  return [&file](const std::string& name, uint64_t rows, uint64_t cols) -> const TensorView& {
+    return file.require(name, rows, cols);
+  };
+}
+
+uint64_t features_width(const DrafterConfig& config) {
+  return uint64_t{config.transformer.hidden} * config.taps.size();
+}
+
+}  // namespace
+
+DrafterPlan plan_drafter(const DrafterFile& file, const Device& device) {
+  const ModelConfig& config = file.config().transformer;
+  const RequireTensor require = require_from(file);
+  DrafterPlan plan;
+  const auto add = [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
+    MatrixPlan matrix = plan_matrix(std::move(name), std::move(parts), layout);
+    plan.file_bytes = checked_add(plan.file_bytes, matrix.file_bytes(), "size of the drafter's weights");
+    plan.device_bytes = checked_add(plan.device_bytes, device.weight_bytes(matrix.device_parts(), matrix.layout),
+                                    "size of the drafter's weights");
+    return matrix;
+  };
+  plan.fc = add("fc", {&require("fc", config.hidden, features_width(file.config()))}, WeightLayout::stacked);
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    plan.layers.push_back(plan_layer(config, n, QkvJoin::keys_values, require, add));
+  }
+  const uint64_t norms = uint64_t{config.layers} * (2 * config.hidden + 2 * config.head_dim) + 2 * config.hidden;
+  plan.device_bytes += norms * sizeof(float);
+  return plan;
+}
+
+DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& plan, Device& device,
+                                    const LoadCallbacks& callbacks) {
+  const ModelConfig& config = file.config().transformer;
+  const RequireTensor require = require_from(file);
+  LoadMonitor monitor(callbacks, plan.file_bytes);
+  TensorLoader tensors(device, monitor, [&file] { file.check_unchanged(); });
+  DrafterWeights weights;
+  weights.fc = tensors.matrix(plan.fc);
+  weights.hidden_norm = tensors.norm(require("hidden_norm", 1, config.hidden));
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    weights.body.layers.push_back(load_layer(tensors, require, config, plan.layers[n], n));
+  }
+  weights.body.output_norm = tensors.norm(require("output_norm", 1, config.hidden));
+  monitor.report();
+  file.check_unchanged();  // what is wrong with the file was wrong when it was read
+  return weights;
+}
+
+}  // namespace canopy
