@@ -69,4 +69,15 @@ fs::path data_dir() {
   return created(xdg("XDG_DATA_HOME", ".local/share"), "XDG_DATA_HOME");
 }
 
+std::optional<std::filesystem::path> find_asset(std::string_view name) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) return std::nullopt;
+  for (const char* folder : {"assets", "share/canopy"}) {
+    const fs::path path = program.parent_path().parent_path() / folder / name;
+    if (fs::exists(path, error)) return path;
+  }
+  return std::nullopt;
+}
+
 }  // namespace canopy

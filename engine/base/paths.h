@@ -3,6 +3,8 @@
 // the user alone) when it is not there, and throws bad_input naming folder and reason when it cannot.
 
 #include <filesystem>
+#include <optional>
+#include <string_view>
 
 namespace canopy {
 
@@ -15,5 +17,9 @@ std::filesystem::path config_dir();
 
 /// Conversations and traces: $XDG_DATA_HOME/canopy or ~/.local/share/canopy.
 std::filesystem::path data_dir();
+
+/// A file of the repository's assets folder: beside the program as it was built (../assets) or installed
+/// (../share/canopy). Nothing when it is in neither place.
+std::optional<std::filesystem::path> find_asset(std::string_view name);
 
 }  // namespace canopy
