@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/printable.h"
+#include "engine/format/drafter_pair.h"
 #include "engine/session/remaining_time.h"
 
 namespace canopy {
@@ -29,9 +31,21 @@ std::string weights_stage(QuantizeOnLoad quantized) {
   }
 }
 
+/// Tells the bytes of a load under the name that `stage` has at the time.
+LoadCallbacks load_callbacks(const OpenCallbacks& callbacks, const std::string& stage) {
+  LoadCallbacks result;
+  result.keep_going = callbacks.keep_going;
+  result.progress = [&callbacks, &stage, remaining = RemainingTime()](uint64_t done, uint64_t total) mutable {
+    const double left = remaining.update(seconds_now(), done, total).value_or(-1);
+    announce(callbacks, {stage, done, total, true, left});
+  };
+  return result;
+}
+
 std::unique_ptr<Model> load_model(Device& device, const ModelFile& file, const OpenRequest& request,
-                                  const OpenCallbacks& callbacks) {
+                                  std::vector<uint32_t> taps, const OpenCallbacks& callbacks) {
   ModelOptions options;
+  options.taps = std::move(taps);
   options.cache_type = request.cache_type;
   options.context = request.context;
   options.max_width = request.max_width;
@@ -39,12 +53,7 @@ std::unique_ptr<Model> load_model(Device& device, const ModelFile& file, const O
   std::string stage = weights_stage(QuantizeOnLoad::none);
   options.planned = [&](const LoadPlan& plan) { stage = weights_stage(plan.quantized); };
   options.would_fit = callbacks.would_fit;
-  options.callbacks.keep_going = callbacks.keep_going;
-  RemainingTime remaining;
-  options.callbacks.progress = [&](uint64_t done, uint64_t total) {
-    const double left = remaining.update(seconds_now(), done, total).value_or(-1);
-    announce(callbacks, {stage, done, total, true, left});
-  };
+  options.callbacks = load_callbacks(callbacks, stage);
   return Model::load(device, file, options);
 }
 
@@ -60,6 +69,33 @@ std::string last_component(const std::filesystem::path& path) {
   return printable(clean.filename().string());
 }
 
+/// The drafter of the request, checked against its target; nothing where none is wanted, or an optional one does not
+/// fit.
+std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelFile& target, LoadedModel& loaded) {
+  if (request.drafter.empty()) return std::nullopt;
+  const std::string name = last_component(request.drafter);
+  try {
+    DrafterFile drafter = DrafterFile::open(request.drafter);
+    loaded.drafter_warnings = with_context(name, [&] { return check_pair(target, drafter); });
+    loaded.drafter_name = name;
+    return drafter;
+  } catch (const Error& e) {
+    if (!request.drafter_is_optional || e.kind() != ErrorKind::bad_input) throw;
+    log_info("No drafter: " + std::string(e.what()));
+    return std::nullopt;
+  }
+}
+
+/// A device that cannot be measured gets the numbers of a small CPU: what rounds really take corrects them.
+DevicePeak peak_of(Device& device) {
+  try {
+    return device.measure_peak();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::unavailable) throw;
+    return {.read_gb_s = 10, .fma_gflop_s = 50, .plain_fma_gflop_s = 50};
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest& request,
@@ -68,17 +104,33 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
   announce(callbacks, {"Opening the file"});
   const ModelFile file = ModelFile::open(request.path);
   loaded->file_name = last_component(request.path);
+  // Before the weights are copied, which takes longest: what does not fit should say so at once.
+  std::optional<DrafterFile> drafter = open_drafter(request, file, *loaded);
 
   with_context(loaded->file_name, [&] {
     announce(callbacks, {"Building the tokenizer"});
     loaded->text = make_text_model(file);
     announce(callbacks, {"Loading weights"});
-    loaded->model = load_model(device, file, request, callbacks);
+    std::vector<uint32_t> taps;
+    if (drafter) taps = drafter->config().taps;
+    loaded->model = load_model(device, file, request, std::move(taps), callbacks);
     if (!loaded->model->quantization().empty()) log_info(loaded->file_name + ": " + loaded->model->quantization());
     if (request.self_test) loaded->self_test = check_exactness(*loaded->model, callbacks);
-    announce(callbacks, {"Ready"});
   });
-  loaded->session = std::make_unique<TextSession>(*loaded->model, loaded->text);
+  if (drafter) {
+    with_context(loaded->drafter_name, [&] {
+      const std::string stage = "Loading the drafter";
+      loaded->drafter = Drafter::load(*drafter, *loaded->model, {request.cache_type, load_callbacks(callbacks, stage)});
+    });
+  }
+  if (loaded->drafter != nullptr) {
+    announce(callbacks, {"Measuring the device"});
+    loaded->speculation =
+        std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter, peak_of(device), CostTable());
+  }
+  announce(callbacks, {"Ready"});
+  loaded->session =
+      std::make_unique<TextSession>(*loaded->model, loaded->text, loaded->drafter.get(), loaded->speculation.get());
   return loaded;
 }
 
@@ -102,6 +154,7 @@ ModelReady LoadedModel::describe() const {
   ready.kv_type = to_string(model->limits().cache_type);
   ready.warnings = text.warnings;
   ready.warnings.insert(ready.warnings.end(), model->warnings().begin(), model->warnings().end());
+  ready.warnings.insert(ready.warnings.end(), drafter_warnings.begin(), drafter_warnings.end());
   if (self_test && !self_test->passed) ready.warnings.push_back(self_test->sentence);
   return ready;
 }

@@ -10,6 +10,7 @@
 
 #include "engine/compute/device.h"
 #include "engine/format/model_config.h"
+#include "engine/model/drafter.h"
 #include "engine/model/model.h"
 #include "engine/session/engine_client.h"
 #include "engine/session/self_test.h"
@@ -19,12 +20,14 @@
 namespace canopy {
 
 struct OpenRequest {
-  std::string path;  // a GGUF file or a Hugging Face folder
+  std::string path;                  // a GGUF file or a Hugging Face folder
+  std::string drafter;               // likewise, of a DFlash drafter for that model; empty: plain decoding only
+  bool drafter_is_optional = false;  // one that does not fit the model is left out instead of refused
   CacheType cache_type = CacheType::f16;
   uint32_t context = 0;  // 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
-  bool self_test = true;  // check exactness on this device
-  uint32_t max_width = 128;
+  bool self_test = true;     // check exactness on this device
+  uint32_t max_width = 128;  // rows of one pass: one more than the largest draft tree
 };
 
 /// Called by whichever thread of the load is at hand, one at a time.
@@ -39,10 +42,15 @@ struct LoadedModel {
   std::string file_name;  // last component of the path, safe to show
   TextModel text;
   std::unique_ptr<Model> model;
+  std::string drafter_name;                       // last component of its path; empty without one
+  std::vector<std::string> drafter_warnings;      // what is unusual about the pair
+  std::unique_ptr<Drafter> drafter;               // null without one
+  std::unique_ptr<SpeculationState> speculation;  // likewise
   std::optional<SelfTestReport> self_test;
   std::unique_ptr<TextSession> session;
 
-  /// Throws bad_input with the path in front, out_of_memory, cancelled or device_lost.
+  /// Throws bad_input with the path in front, also for a drafter that does not fit the model, out_of_memory, cancelled
+  /// or device_lost.
   static std::unique_ptr<LoadedModel> open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks);
 
   /// What a front end shows of it.

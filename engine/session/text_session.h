@@ -9,15 +9,23 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/model/drafter.h"
 #include "engine/model/model.h"
 #include "engine/session/engine_client.h"
 #include "engine/session/round_record.h"
+#include "engine/session/speculation_state.h"
 #include "engine/session/text_model.h"
 #include "engine/speculation/sampler.h"
 
 namespace canopy {
 
 struct ReplySettings {
+  DecodeMode mode = DecodeMode::ar;
+  uint32_t budget = 16;  // of mode tree: drafted nodes, at least 1; more than fits the pass counts as what fits
+  CostPolicy policy = CostPolicy::measured;  // of mode adaptive
+  /// For measurements: the reply takes these tokens whatever the target says, one after the other, and ends with them
+  /// at the latest. Empty: the target's own.
+  std::vector<uint32_t> forced;
   SamplingSettings sampling;
   uint32_t max_tokens = 512;              // at least 1
   uint64_t turn = 0;                      // number of this reply in its conversation: part of the random stream
@@ -55,14 +63,17 @@ struct Reply {
   double tau() const;
 };
 
-/// Not thread-safe. Model and text must outlive it.
+/// Not thread-safe. Model, text, drafter and state must outlive it.
 class TextSession {
  public:
-  TextSession(Model& model, const TextModel& text);
+  /// Without a drafter only plain decoding is possible, without a state no mode that chooses. The model must have been
+  /// loaded with the drafter's taps.
+  TextSession(Model& model, const TextModel& text, Drafter* drafter = nullptr, SpeculationState* state = nullptr);
 
-  /// Writes a reply to a prompt. What the prompt shares with the tokens in the cache is not computed again, and the
-  /// result is the same as if it were. Throws bad_input for an empty prompt, one longer than the context, ids outside
-  /// the vocabulary or wrong settings, and device_lost; the cache stays valid for what committed() says.
+  /// Writes a reply to a prompt: the same tokens in every mode. What the prompt shares with the tokens in the cache is
+  /// not computed again, and the result is the same as if it were. Throws bad_input for an empty prompt, one longer
+  /// than the context, ids outside the vocabulary, wrong settings or a mode that needs a drafter where there is none,
+  /// and device_lost; the cache stays valid for what committed() says.
   Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings, const ReplyCallbacks& callbacks = {});
 
   /// Tokens whose K/V is in the cache: position i holds the i-th.
@@ -75,10 +86,10 @@ class TextSession {
   uint32_t prefill_chunk() const { return prefill_chunk_; }
 
  private:
-  class Writer;
-
   Model& model_;
   const TextModel& text_;
+  Drafter* drafter_;
+  SpeculationState* state_;
   uint32_t prefill_chunk_ = 1;
   std::vector<uint32_t> committed_;
 };

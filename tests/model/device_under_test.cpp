@@ -80,4 +80,15 @@ std::vector<uint32_t> widths_under_test(const std::vector<uint32_t>& all) {
   return chosen.empty() ? all : chosen;
 }
 
+std::vector<uint32_t> budgets_under_test(const std::vector<uint32_t>& all) {
+  const std::vector<std::string> chosen = list("CANOPY_TEST_BUDGETS");
+  std::vector<uint32_t> result;
+  for (const uint32_t budget : all) {
+    if (chosen.empty() || std::find(chosen.begin(), chosen.end(), std::to_string(budget)) != chosen.end()) {
+      result.push_back(budget);
+    }
+  }
+  return result;
+}
+
 }  // namespace canopy::test

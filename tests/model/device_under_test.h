@@ -6,6 +6,7 @@
 //   CANOPY_TEST_PROMPTS  names of generate.json's prompts, with commas between; empty: all. SwiftShader multiplies so
 //                        slowly (20 rows of tiny-qwen3 a second) that the suite gives it two.
 //   CANOPY_TEST_WIDTHS   widths of passes for the numeric contract, with commas between; empty: all it knows
+//   CANOPY_TEST_BUDGETS  budgets of draft trees, with commas between; empty: all that a test knows
 //   CANOPY_TEST_KV       "f32" (default) or "f16": type of the K/V cache
 
 #include <cstdint>
@@ -26,6 +27,9 @@ bool prompt_under_test(const std::string& name);
 
 /// Those the run is restricted to, or `all`.
 std::vector<uint32_t> widths_under_test(const std::vector<uint32_t>& all);
+
+/// Those of `all` that the run is restricted to.
+std::vector<uint32_t> budgets_under_test(const std::vector<uint32_t>& all);
 
 /// What rounding the cache to f16 (11 bits) may move logits, keys and values by, and the residual stream, whose values
 /// are some ten times larger; the oracle with an f16 cache stays below half of either.

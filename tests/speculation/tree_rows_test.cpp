@@ -18,9 +18,10 @@ DraftTree random_tree(uint32_t width, unsigned seed) {
 }
 
 // Slots of the path from the root to a node, found from the node upwards.
-std::vector<uint32_t> slots_to(const DraftTree& tree, uint32_t node, uint32_t first_slot) {
+std::vector<uint32_t> slots_to(const DraftTree& tree, uint32_t node, uint32_t committed, uint32_t first_slot) {
   std::vector<uint32_t> slots;
-  for (; node != TreeNode::none; node = tree[node].parent) slots.insert(slots.begin(), first_slot + node);
+  for (; node != 0; node = tree[node].parent) slots.insert(slots.begin(), first_slot + node - 1);
+  slots.insert(slots.begin(), committed);  // the root stands where it will stay
   return slots;
 }
 
@@ -38,11 +39,11 @@ TEST(TreeRows, ARowANodeWithItsPathAndItsPositionByDepth) {
       EXPECT_EQ(row.token, 1000 + i);
       EXPECT_EQ(row.position, committed + tree[i].depth);
       EXPECT_EQ(row.prefix, committed);
-      EXPECT_EQ(row.slot, first_slot + i);
+      EXPECT_EQ(row.slot, i == 0 ? committed : first_slot + i - 1);
       const auto first = batch.ancestors.begin() + row.first_ancestor;
-      ASSERT_EQ(std::vector<uint32_t>(first, first + row.ancestor_count), slots_to(tree, i, first_slot)) << i;
+      ASSERT_EQ(std::vector<uint32_t>(first, first + row.ancestor_count), slots_to(tree, i, committed, first_slot)) << i;
     }
-    EXPECT_NO_THROW(validate(batch, 1000 + width, committed + width, first_slot + width));
+    EXPECT_NO_THROW(validate(batch, 1000 + width, committed + width, first_slot + width - 1));
   }
 }
 
@@ -56,9 +57,9 @@ TEST(TreeRows, CanFollowOtherRowsOfThePass) {
   for (uint32_t i = 0; i < tree.width(); ++i) {
     const Row& row = batch.rows[2 + i];
     const auto first = batch.ancestors.begin() + row.first_ancestor;
-    EXPECT_EQ(std::vector<uint32_t>(first, first + row.ancestor_count), slots_to(tree, i, 100)) << i;
+    EXPECT_EQ(std::vector<uint32_t>(first, first + row.ancestor_count), slots_to(tree, i, 2, 100)) << i;
   }
-  EXPECT_NO_THROW(validate(batch, 1009, 11, 109));
+  EXPECT_NO_THROW(validate(batch, 1009, 11, 108));
 }
 
 TEST(TreeRows, RefusesSlotsAndPositionsBeyond32Bits) {

@@ -1,0 +1,48 @@
+#pragma once
+// The mode adaptive: each round the width that promises the most tokens a second, plain decoding among them
+// (design.md, section 3).
+
+#include "engine/session/round_planner.h"
+#include "engine/session/speculation_state.h"
+#include "engine/speculation/paper_rule.h"
+
+namespace canopy {
+
+class AdaptivePlanner final : public RoundPlanner {
+ public:
+  /// Starts a reply in a cache of `context` positions. Drafter and state must outlive the planner.
+  AdaptivePlanner(uint32_t context, Drafter& drafter, SpeculationState& state);
+
+  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>& keep_going) override;
+  void observe(const RoundRecord& record) override;
+
+ private:
+  WidthLimits limits(const RoundStart& start) const;
+  const DraftTree* build(const RoundStart& start, uint32_t depths, RoundRecord& record);
+
+  uint32_t context_;  // positions of the cache
+  Drafter& drafter_;
+  SpeculationState& state_;
+  TreeDrafter trees_;
+  PlainPlanner plain_;
+  uint32_t backlog_ = 0;  // of the round under way
+};
+
+/// The published rule (CostPolicy::paper): drafts every round and stops the tree at the first node that does not pay.
+class PaperPlanner final : public RoundPlanner {
+ public:
+  /// Drafter and state must outlive the planner.
+  PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, SpeculationState& state)
+      : settings_(settings), drafter_(drafter), state_(state), trees_(drafter) {}
+
+  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>& keep_going) override;
+
+ private:
+  PaperRuleSettings settings_;
+  Drafter& drafter_;
+  SpeculationState& state_;
+  TreeDrafter trees_;
+  PlainPlanner plain_;
+};
+
+}  // namespace canopy

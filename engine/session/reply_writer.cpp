@@ -1,0 +1,267 @@
+#include "engine/session/reply_writer.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/session/adaptive_planner.h"
+#include "engine/session/stage_timer.h"
+
+namespace canopy {
+namespace {
+
+std::vector<std::string> all_stops(const ChatTemplate& chat, const ReplySettings& settings) {
+  std::vector<std::string> stops = chat.stop_strings();
+  stops.insert(stops.end(), settings.stop_strings.begin(), settings.stop_strings.end());
+  return stops;
+}
+
+}  // namespace
+
+ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prompt, const ReplySettings& settings,
+                         const ReplyCallbacks& callbacks)
+    : parts_(parts),
+      settings_(settings),
+      callbacks_(callbacks),
+      sampler_(settings.sampling, parts.model.config().vocab),
+      text_(*parts.text.tokenizer, all_stops(*parts.text.chat, settings)),
+      history_(prompt.begin(), prompt.end()),
+      verifier_(parts.model) {
+  check(prompt);
+  if (settings.mode != DecodeMode::ar) drafter_ = parts.drafter;
+  planner_ = make_planner();
+  longest_ = settings.max_tokens;
+  if (!settings.forced.empty()) longest_ = std::min(longest_, static_cast<uint32_t>(settings.forced.size()));
+  reply_.prompt_tokens = static_cast<uint32_t>(prompt.size());
+}
+
+std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
+  switch (settings_.mode) {
+    case DecodeMode::ar: return std::make_unique<PlainPlanner>();
+    case DecodeMode::chain:
+    case DecodeMode::tree: return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafter_);
+    case DecodeMode::adaptive: break;
+  }
+  SpeculationState& state = *parts_.state;
+  state.use(settings_.policy);
+  if (settings_.policy == CostPolicy::paper) {
+    return std::make_unique<PaperPlanner>(PaperRuleSettings{}, *drafter_, state);
+  }
+  return std::make_unique<AdaptivePlanner>(parts_.model.limits().context, *drafter_, state);
+}
+
+Reply ReplyWriter::write() {
+  const auto start = std::chrono::steady_clock::now();
+  bool going = prefill();
+  if (going) going = !accept(choose(0));  // the last pass answered for its last row alone
+  reply_.prefill_ms = milliseconds_since(start);
+  while (going) going = round();
+  const std::string rest = text_.finish();
+  if (!rest.empty()) report(rest);
+  reply_.text = text_.text();
+  return std::move(reply_);
+}
+
+void ReplyWriter::check(std::span<const uint32_t> prompt) const {
+  const uint32_t context = parts_.model.limits().context;
+  if (prompt.empty()) throw bad_input("The prompt is empty; it needs at least one token.");
+  if (settings_.max_tokens == 0) throw bad_input("The token limit of a reply is 0; allowed: 1 or more.");
+  if (settings_.mode != DecodeMode::ar && parts_.drafter == nullptr) {
+    throw bad_input("The mode " + std::string(to_string(settings_.mode)) +
+                    " needs a drafter, and none is loaded; without one only ar is possible.");
+  }
+  if (settings_.mode == DecodeMode::adaptive && parts_.state == nullptr) {
+    throw bad_input("The mode adaptive needs to know what passes cost on this device; this session was not told.");
+  }
+  if (settings_.mode == DecodeMode::tree && settings_.budget == 0) {
+    throw bad_input("The budget of the draft tree is 0; allowed: 1 or more drafted nodes.");
+  }
+  if (prompt.size() > context) {
+    throw bad_input("The conversation has " + std::to_string(prompt.size()) + " tokens, but the context holds only " +
+                    std::to_string(context) + ". Start a new conversation, or load the model with a longer context.");
+  }
+  for (const uint32_t id : settings_.forced) require_token(id, "The forced reply");
+  for (const uint32_t id : prompt) require_token(id, "The prompt");
+}
+
+void ReplyWriter::require_token(uint32_t id, const char* where) const {
+  const uint32_t vocab = parts_.model.config().vocab;
+  if (id < vocab) return;
+  throw bad_input(std::string(where) + " holds token " + std::to_string(id) + "; allowed: below " +
+                  std::to_string(vocab) + ".");
+}
+
+bool ReplyWriter::cancelled() {
+  reply_.reason = FinishReason::cancelled;
+  return false;
+}
+
+/// Reads the part of the prompt that is not in the cache. False when cancelled.
+bool ReplyWriter::prefill() {
+  reuse_cache();
+  const auto total = static_cast<uint32_t>(history_.size());
+  reply_.reused_tokens = committed();
+  if (callbacks_.prefill) callbacks_.prefill(reply_.reused_tokens, total);
+  while (committed() < total) {
+    // Powers of two: every width has kernels of its own, and a device compiles those of a width when it first meets it.
+    const uint32_t first = committed();
+    const uint32_t count = std::min(parts_.prefill_chunk, std::bit_floor(total - first));
+    if (!read_prompt({history_.data() + first, count}, first + count == total)) return cancelled();
+    if (callbacks_.prefill) callbacks_.prefill(first + count, total);
+  }
+  return true;
+}
+
+/// Cuts the caches back to what they share with the prompt. The prompt's last token is always computed: its row gives
+/// the first token of the reply.
+void ReplyWriter::reuse_cache() {
+  std::vector<uint32_t>& committed = parts_.committed;
+  const auto end = history_.begin() + static_cast<std::ptrdiff_t>(std::min(committed.size(), history_.size() - 1));
+  auto shared = static_cast<uint32_t>(std::mismatch(history_.begin(), end, committed.begin()).first - history_.begin());
+  // Features come from the target's passes alone: where the drafter missed some, they are computed again.
+  if (drafter_ != nullptr) shared = std::min(shared, drafter_->known());
+  committed.resize(shared);
+  if (parts_.drafter != nullptr) parts_.drafter->truncate(shared);
+}
+
+/// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
+bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
+  if (!keep_going()) return false;
+  if (!verifier_.read(tokens, committed(), last ? std::optional(walk_by()) : std::nullopt, drafter_ != nullptr,
+                      callbacks_.keep_going)) {
+    return false;
+  }
+  parts_.committed.insert(parts_.committed.end(), tokens.begin(), tokens.end());
+  if (drafter_ == nullptr) return true;
+  std::vector<uint32_t> rows(tokens.size());
+  std::iota(rows.begin(), rows.end(), 0u);
+  return drafter_->keep(rows, callbacks_.keep_going);
+}
+
+/// Writes the tokens of one round. False when the reply has ended.
+bool ReplyWriter::round() {
+  if (committed() >= parts_.model.limits().context) {
+    reply_.reason = FinishReason::context_full;
+    return false;
+  }
+  if (!keep_going()) return cancelled();
+  const auto start = std::chrono::steady_clock::now();
+  RoundRecord record;
+  record.round = static_cast<uint32_t>(reply_.rounds.size());
+  record.context = committed();
+  record.mode = settings_.mode;
+  tree_ = planner_->plan(this->start(), record, callbacks_.keep_going);
+  if (tree_ == nullptr) return cancelled();
+  record.width = tree_->width();
+  {
+    const StageTimer timer(record.ms.verify);
+    if (!verifier_.verify(*tree_, committed(), walk_by(), drafter_ != nullptr, callbacks_.keep_going)) {
+      return cancelled();
+    }
+    record.device_ms.verify = verifier_.device_ms();
+  }
+  const bool ended = walk(record);
+  commit(record);
+  if (tree_->drafted() > 0) describe_nodes(record);
+  const double total = milliseconds_since(start);
+  record.ms.other = std::max(0.0, total - record.ms.total());
+  reply_.decode_ms += total;
+  planner_->observe(record);
+  reply_.rounds.push_back(std::move(record));
+  return !ended;
+}
+
+RoundStart ReplyWriter::start() const {
+  const ModelLimits& limits = parts_.model.limits();
+  RoundStart start;
+  start.root = history_.back();
+  start.context = committed();
+  start.remaining = longest_ - static_cast<uint32_t>(reply_.ids.size());
+  start.depths = std::min(start.remaining - 1, limits.context - 1 - start.context);
+  start.budget = std::min(limits.tree_slots, limits.max_width - 1);
+  return start;
+}
+
+/// Follows the target's own tokens along the tree. True when one of them ended the reply: it is not followed then, as
+/// plain decoding would not have computed its row.
+bool ReplyWriter::walk(RoundRecord& record) {
+  path_.nodes.assign(1, 0);
+  for (;;) {
+    const uint32_t node = path_.nodes.back();
+    bool ended = false;
+    {
+      const StageTimer timer(record.ms.walk);
+      path_.bonus = choose(node);
+      record.emitted.push_back(path_.bonus);
+      ended = accept(path_.bonus);
+    }
+    const uint32_t child = ended ? TreeNode::none : tree_->child(node, path_.bonus);
+    if (child == TreeNode::none) {
+      record.accepted = path_.accepted();
+      return ended;
+    }
+    path_.nodes.push_back(child);
+  }
+}
+
+void ReplyWriter::describe_nodes(RoundRecord& record) const {
+  const std::span<const uint32_t> choices = verifier_.choices();
+  record.nodes.resize(tree_->width());
+  for (uint32_t i = 0; i < tree_->width(); ++i) {
+    record.nodes[i].node = (*tree_)[i];
+    if (i < choices.size()) record.nodes[i].target_token = choices[i];
+  }
+  for (uint32_t depth = 0; depth < path_.nodes.size(); ++depth) {
+    record.nodes[path_.nodes[depth]].state = NodeState::accepted;
+    record.nodes[path_.nodes[depth]].target_token = record.emitted[depth];
+  }
+  for (RoundNode& node : record.nodes) {
+    if (node.state == NodeState::accepted) continue;
+    const bool at_frontier = record.nodes[node.node.parent].state == NodeState::accepted;
+    node.state = at_frontier ? NodeState::rejected : NodeState::not_reached;
+  }
+}
+
+/// The target's own next token after a node, whose path is the end of history_.
+uint32_t ReplyWriter::choose(uint32_t node) {
+  if (!settings_.forced.empty()) return settings_.forced[reply_.ids.size()];
+  if (walk_by() == WalkBy::argmax) return verifier_.best(node);
+  return sampler_.sample(verifier_.logits(node), history_, settings_.turn, reply_.ids.size());
+}
+
+/// Not cancelled half way: text, cache and features stay in step.
+void ReplyWriter::commit(RoundRecord& record) {
+  const StageTimer timer(record.ms.commit);
+  verifier_.commit(path_);
+  record.device_ms.commit = path_.accepted() > 0 ? parts_.model.device().last_run_ms() : 0;
+  for (const uint32_t node : path_.nodes) parts_.committed.push_back((*tree_)[node].token);
+  if (drafter_ == nullptr) return;
+  drafter_->keep(path_.nodes);
+  record.device_ms.commit += parts_.model.device().last_run_ms();
+}
+
+/// Adds a token to the reply. True when it ends it.
+bool ReplyWriter::accept(uint32_t token) {
+  reply_.ids.push_back(token);
+  history_.push_back(token);
+  const std::vector<uint32_t>& stops = parts_.text.stop_ids;
+  const bool is_stop = std::binary_search(stops.begin(), stops.end(), token);
+  const std::string shown = is_stop ? std::string() : text_.push(token);
+  const bool stops_here = is_stop || text_.stopped();
+  const bool ended = stops_here || reply_.ids.size() >= longest_;
+  if (ended) reply_.reason = stops_here ? FinishReason::stop_token : FinishReason::max_tokens;
+  report(shown);
+  return ended;
+}
+
+void ReplyWriter::report(std::string_view shown) const {
+  if (!callbacks_.token) return;
+  // Everything but the root is or will be in the cache.
+  const auto used = static_cast<uint32_t>(history_.size()) - 1;
+  callbacks_.token({shown, static_cast<uint32_t>(reply_.ids.size()), used, reply_.tokens_per_second()});
+}
+
+}  // namespace canopy

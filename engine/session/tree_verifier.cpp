@@ -1,0 +1,83 @@
+#include "engine/session/tree_verifier.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/session/tree_rows.h"
+
+namespace canopy {
+namespace {
+
+std::vector<uint32_t> first_rows(uint32_t count) {
+  std::vector<uint32_t> rows(count);
+  std::iota(rows.begin(), rows.end(), 0u);
+  return rows;
+}
+
+}  // namespace
+
+bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, WalkBy by, bool taps,
+                          const std::function<bool()>& keep_going) {
+  batch_.clear();
+  add_tree(tree, committed, model_.limits().context, batch_);
+  committed_ = committed;
+  first_answer_ = 0;
+  // A walk visits few rows, most of them early ones: the logits of others are computed when it does.
+  rows_with_logits_ = by == WalkBy::logits ? std::min(tree.width(), model_.limits().head_rows) : 0;
+  PassOutputs outputs = by == WalkBy::argmax ? PassOutputs::argmax_of(first_rows(tree.width()))
+                                             : PassOutputs::logits_of(first_rows(rows_with_logits_));
+  return run(std::move(outputs), taps, keep_going);
+}
+
+bool TreeVerifier::read(std::span<const uint32_t> tokens, uint32_t committed, std::optional<WalkBy> answer, bool taps,
+                        const std::function<bool()>& keep_going) {
+  batch_.clear();
+  for (uint32_t i = 0; i < tokens.size(); ++i) batch_.add_text(tokens[i], committed + i);
+  committed_ = committed;
+  first_answer_ = batch_.width() - 1;
+  rows_with_logits_ = answer == WalkBy::logits ? 1 : 0;
+  PassOutputs outputs;
+  if (answer) {
+    outputs.head = *answer == WalkBy::argmax ? HeadOutput::argmax : HeadOutput::logits;
+    outputs.rows = {first_answer_};
+  }
+  return run(std::move(outputs), taps, keep_going);
+}
+
+bool TreeVerifier::run(PassOutputs outputs, bool taps, const std::function<bool()>& keep_going) {
+  outputs.keep_taps = taps;
+  result_ = model_.run(batch_, outputs, keep_going);
+  device_ms_ = model_.device().last_run_ms();
+  return result_.completed;
+}
+
+uint32_t TreeVerifier::best(uint32_t node) const {
+  const uint32_t token = result_.ids.at(node);
+  if (token >= model_.config().vocab) {
+    throw bad_input("The model's logits are not numbers at position " +
+                    std::to_string(batch_.rows.at(first_answer_ + node).position + 1) +
+                    ": its weights are damaged, or the device computes wrongly.");
+  }
+  return token;
+}
+
+std::span<const float> TreeVerifier::logits(uint32_t node) {
+  const uint32_t vocab = model_.config().vocab;
+  if (node < rows_with_logits_) return std::span(result_.logits).subspan(size_t{node} * vocab, vocab);
+  row_logits_ = model_.more(PassOutputs::logits_of({node})).logits;
+  return row_logits_;
+}
+
+void TreeVerifier::commit(const AcceptedPath& path) {
+  std::vector<KvMove> moves;
+  for (uint32_t depth = 1; depth < path.nodes.size(); ++depth) {
+    const uint32_t from = slot_of(path.nodes[depth], committed_, model_.limits().context);
+    moves.push_back({from, committed_ + depth});
+  }
+  model_.move_kv(moves);
+}
+
+}  // namespace canopy

@@ -1,0 +1,65 @@
+#pragma once
+// The target's side of a round: a draft tree in one pass, what the target says at each node, and the accepted path
+// behind the text (design.md, section 2, steps 3 to 5).
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "engine/speculation/draft_tree.h"
+#include "engine/speculation/tree_walk.h"
+
+namespace canopy {
+
+/// What the walk wants to know of the rows.
+enum class WalkBy {
+  argmax,  // greedy: the device chooses
+  logits,  // everything else
+};
+
+class TreeVerifier {
+ public:
+  /// The model must outlive it.
+  explicit TreeVerifier(Model& model) : model_(model) {}
+
+  /// Runs a tree behind `committed` positions. A tree of the root alone is a plain decoding pass. False when keep_going
+  /// said no; then the cache still holds `committed` positions.
+  bool verify(const DraftTree& tree, uint32_t committed, WalkBy by, bool taps, const std::function<bool()>& keep_going);
+
+  /// Runs text behind `committed` positions, to which its K/V then belongs. Where an answer is wanted, it is that of
+  /// the last token, as node 0.
+  bool read(std::span<const uint32_t> tokens, uint32_t committed, std::optional<WalkBy> answer, bool taps,
+            const std::function<bool()>& keep_going);
+
+  /// The target's most probable token after a node; by argmax only. Throws bad_input where the logits are no numbers.
+  uint32_t best(uint32_t node) const;
+
+  /// The same of every node, where the pass was by argmax; empty otherwise.
+  std::span<const uint32_t> choices() const { return result_.ids; }
+
+  /// The target's logits after a node, [vocab]; by logits only. Valid until the next call.
+  std::span<const float> logits(uint32_t node);
+
+  /// Moves the K/V of the path's nodes behind the committed text.
+  void commit(const AcceptedPath& path);
+
+  /// The last verified pass, by the device's clock and in whole; commit() is not part of it.
+  double device_ms() const { return device_ms_; }
+
+ private:
+  bool run(PassOutputs outputs, bool taps, const std::function<bool()>& keep_going);
+
+  Model& model_;
+  RowBatch batch_;
+  PassResult result_;
+  std::vector<float> row_logits_;  // of one node beyond those of the pass
+  uint32_t committed_ = 0;
+  uint32_t first_answer_ = 0;  // row of node 0
+  uint32_t rows_with_logits_ = 0;
+  double device_ms_ = 0;
+};
+
+}  // namespace canopy

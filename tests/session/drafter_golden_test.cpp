@@ -1,0 +1,224 @@
+// The drafter of tiny-qwen3 against liranringel/ddtree, round by round: forward.json and forward.safetensors.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+#include "engine/format/dequantize.h"
+#include "engine/model/drafter.h"
+#include "engine/session/tree_drafter.h"
+#include "engine/session/tree_verifier.h"
+#include "tests/base/expect_error.h"
+#include "tests/model/device_under_test.h"
+#include "tests/model/golden_data.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr double kDraftLogits = 3e-4;  // tests/golden/README.md
+constexpr double kLogits = 2e-4;
+constexpr double kKv = 1e-4;
+constexpr uint32_t kContext = 256;
+
+class DrafterGolden : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const ModelFile file = ModelFile::open(golden_folder() / "tiny-qwen3");
+    drafter_file_ = std::make_unique<DrafterFile>(DrafterFile::open(golden_folder() / GetParam()));
+    ModelOptions options;
+    options.cache_type = cache_under_test();
+    options.context = kContext;
+    options.taps = drafter_file_->config().taps;
+    model_ = Model::load(device_under_test(), file, options);
+    drafter_ = Drafter::load(*drafter_file_, *model_, {cache_under_test(), {}});
+    verifier_ = std::make_unique<TreeVerifier>(*model_);
+  }
+
+  static std::vector<uint32_t> first_rows(size_t count) {
+    std::vector<uint32_t> rows(count);
+    std::iota(rows.begin(), rows.end(), 0u);
+    return rows;
+  }
+
+  void read_prompt(std::span<const uint32_t> prompt, Drafter& drafter) {
+    ASSERT_TRUE(verifier_->read(prompt, 0, WalkBy::argmax, true, {}));
+    ASSERT_TRUE(drafter.keep(first_rows(prompt.size())));
+  }
+
+  static DraftTree tree_of(const nlohmann::json& round) {
+    DraftTree tree(round.at("root_token").get<uint32_t>());
+    const auto tokens = round.at("node_token_ids").get<std::vector<uint32_t>>();
+    const auto parents = round.at("parents").get<std::vector<int64_t>>();
+    for (size_t i = 0; i < tokens.size(); ++i) tree.add(static_cast<uint32_t>(parents[i + 1]), tokens[i], 0, 0, 0);
+    return tree;
+  }
+
+  std::vector<float> draft_logits(uint32_t depths) {
+    std::vector<float> all;
+    for (uint32_t depth = 1; depth <= depths; ++depth) {
+      const std::vector<float> row = drafter_->logits_at(depth);
+      all.insert(all.end(), row.begin(), row.end());
+    }
+    return all;
+  }
+
+  std::vector<float> drafter_hidden() {
+    const ModelConfig& config = drafter_->config().transformer;
+    const TensorView& norm = drafter_file_->require("output_norm", 1, config.hidden);
+    std::vector<float> weight(norm.elements());
+    dequantize(norm.type, norm.bytes, weight);
+    return rms_norm(drafter_->hidden_states(), weight, config.rms_eps);
+  }
+
+  void expect_draft(const Draft& draft, std::span<const float> logits) const {
+    const size_t vocab = model_->config().vocab;
+    for (uint32_t depth = 1; depth <= draft.depths; ++depth) {
+      const auto row = logits.subspan((depth - 1) * vocab, vocab);
+      double sum = 0;
+      for (const float logit : row) sum += std::exp(static_cast<double>(logit));
+      EXPECT_NEAR(draft.log_sum_exp[depth - 1], std::log(sum), tolerance(kDraftLogits));
+      const auto best = static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+      EXPECT_NEAR(draft.logits[size_t{depth - 1} * draft.candidates], row[best], tolerance(kDraftLogits));
+    }
+  }
+
+  void expect_cache(const std::string& round, uint32_t count) const {
+    const GoldenTensors tensors("forward.safetensors");
+    const uint32_t heads = model_->config().kv_heads, dim = model_->config().head_dim;
+    for (const uint32_t layer : {0u, 7u}) {
+      for (const bool values : {false, true}) {
+        const std::vector<float> slots = model_->read_kv(layer, values, 0, count);
+        std::vector<float> by_head;  // the golden file's order
+        for (uint32_t head = 0; head < heads; ++head) {
+          for (uint32_t slot = 0; slot < count; ++slot) {
+            const float* from = slots.data() + (size_t{slot} * heads + head) * dim;
+            by_head.insert(by_head.end(), from, from + dim);
+          }
+        }
+        const std::string name = round + ".layer" + std::to_string(layer) + (values ? ".v" : ".k");
+        EXPECT_LE(max_difference(by_head, tensors[name]), tolerance(kKv)) << name;
+      }
+    }
+  }
+
+  std::unique_ptr<DrafterFile> drafter_file_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Drafter> drafter_;
+  std::unique_ptr<TreeVerifier> verifier_;
+};
+
+TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
+  const nlohmann::json json = golden_json("forward.json");
+  const GoldenTensors tensors("forward.safetensors");
+  const auto prompt = json.at("prompt_ids").get<std::vector<uint32_t>>();
+  read_prompt(prompt, *drafter_);
+  auto committed = static_cast<uint32_t>(prompt.size());
+  EXPECT_EQ(verifier_->best(0), json.at("rounds").at(0).at("root_token").get<uint32_t>());
+  TreeDrafter trees(*drafter_);
+  for (size_t i = 0; i < json.at("rounds").size(); ++i) {
+    const auto& round = json.at("rounds").at(i);
+    const std::string name = "round" + std::to_string(i);
+    SCOPED_TRACE(name);
+    ASSERT_EQ(drafter_->known(), committed);
+    const auto root = round.at("root_token").get<uint32_t>();
+    ASSERT_TRUE(trees.draft(root, drafter_->max_depth(), {}));
+    EXPECT_EQ(drafter_->backlog(), 0u);
+    EXPECT_LE(max_difference(drafter_hidden(), tensors[name + ".drafter_hidden"]),
+              tolerance(kDraftLogits, kHalfCacheHiddenTolerance));
+    EXPECT_LE(max_difference(draft_logits(drafter_->max_depth()), tensors[name + ".draft_logits"]),
+              tolerance(kDraftLogits));
+    expect_draft(trees.last(), tensors[name + ".draft_logits"]);
+    if (!json.at("tensors").contains(name + ".verify_logits")) continue;  // the last round was drafted only
+
+    trees.begin();
+    trees.build(json.at("budget").get<uint32_t>());
+    const DraftTree golden = tree_of(round);
+    if (cache_under_test() == CacheType::f32) {
+      for (uint32_t n = 0; n < golden.width(); ++n) EXPECT_EQ(trees.tree()[n].token, golden[n].token) << n;
+    }
+    ASSERT_TRUE(verifier_->verify(golden, committed, WalkBy::logits, true, {}));
+    std::vector<float> logits;
+    for (uint32_t n = 0; n < golden.width(); ++n) {
+      const auto row = verifier_->logits(n);
+      logits.insert(logits.end(), row.begin(), row.end());
+    }
+    EXPECT_LE(max_difference(logits, tensors[name + ".verify_logits"]), tolerance(kLogits));
+
+    AcceptedPath path;
+    path.nodes = round.at("accepted_indices").get<std::vector<uint32_t>>();
+    verifier_->commit(path);
+    ASSERT_TRUE(drafter_->keep(path.nodes));
+    committed += path.emitted();
+    expect_cache(name, committed);
+  }
+}
+
+/// Candidates of a draft behind a text, its features kept in pieces and injected when they come.
+TEST_P(DrafterGolden, PiecesOfFeaturesAndTruncationGiveTheDraftOfAFreshText) {
+  const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
+  read_prompt(prompt, *drafter_);
+  const std::optional<Draft> whole = drafter_->draft(262, 7);
+  ASSERT_TRUE(whole.has_value());
+
+  // Again from the middle: first two drafts behind a shorter text, whose rows must leave no trace.
+  drafter_->truncate(20);
+  EXPECT_EQ(drafter_->known(), 20u);
+  ASSERT_TRUE(drafter_->draft(5, 3).has_value());
+  uint32_t at = 20;
+  for (const uint32_t count : {1u, 9u, 2u, static_cast<uint32_t>(prompt.size()) - 32}) {
+    ASSERT_TRUE(verifier_->read(std::span(prompt).subspan(at, count), at, std::nullopt, true, {}));
+    ASSERT_TRUE(drafter_->keep(first_rows(count)));
+    at += count;
+    if (count == 9) {
+      ASSERT_TRUE(drafter_->draft(7, 7).has_value());
+    }
+  }
+  ASSERT_EQ(drafter_->known(), prompt.size());
+  const std::optional<Draft> again = drafter_->draft(262, 7);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->tokens, whole->tokens);
+  ASSERT_EQ(again->logits.size(), whole->logits.size());
+  EXPECT_EQ(std::memcmp(again->logits.data(), whole->logits.data(), whole->logits.size() * sizeof(float)), 0);
+}
+
+TEST_P(DrafterGolden, TreesWiderThanTheCandidatesOfADraftFetchMore) {
+  const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
+  read_prompt(prompt, *drafter_);
+  TreeDrafter trees(*drafter_);
+  ASSERT_TRUE(trees.draft(262, 1, {}));  // one depth: the tree is its best tokens in order
+  trees.begin();
+  trees.build(500);
+  ASSERT_EQ(trees.tree().drafted(), 500u);
+  const std::vector<float> logits = drafter_->logits_at(1);
+  std::vector<uint32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+  for (uint32_t n = 1; n <= 500; ++n) ASSERT_EQ(trees.tree()[n].token, order[n - 1]) << n;
+}
+
+TEST_P(DrafterGolden, RefusesWhatItCannotDo) {
+  expect_error("allowed: 1 to 7", [&] { drafter_->draft(0, 0); });
+  expect_error("allowed: 1 to 7", [&] { drafter_->draft(0, 8); });
+  expect_error("depths 1 to 0", [&] { drafter_->logits_at(1); });
+  expect_error("below 1010", [&] { drafter_->draft(1010, 7); });
+}
+
+TEST_P(DrafterGolden, ADraftThatIsStoppedLeavesItsFeaturesWaiting) {
+  const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
+  read_prompt(prompt, *drafter_);
+  const uint32_t known = drafter_->known();
+  EXPECT_FALSE(drafter_->draft(262, 7, [] { return false; }).has_value());
+  EXPECT_EQ(drafter_->known(), known);
+  EXPECT_TRUE(drafter_->draft(262, 7).has_value());
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, DrafterGolden,
+                         ::testing::Values("tiny-qwen3-dflash-b8", "tiny-qwen3-dflash-b8-f16.gguf"),
+                         [](const auto& test) { return test.index == 0 ? "folder" : "gguf"; });
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,270 @@
+// Every mode writes what plain decoding writes, and leaves the cache it would leave: at any temperature, wherever a
+// reply ends, however it is interrupted.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "engine/session/loaded_model.h"
+#include "tests/base/expect_error.h"
+#include "tests/model/device_under_test.h"
+#include "tests/model/golden_data.h"
+
+namespace canopy::test {
+namespace {
+
+struct Way {
+  const char* name;
+  DecodeMode mode;
+  uint32_t budget;
+  CostPolicy policy = CostPolicy::measured;
+};
+
+constexpr Way kDrafted[] = {
+    {"chain", DecodeMode::chain, 1},
+    {"tree of 1", DecodeMode::tree, 1},
+    {"tree of 16", DecodeMode::tree, 16},
+    {"tree of 100", DecodeMode::tree, 100},
+    {"adaptive", DecodeMode::adaptive, 1},
+    {"adaptive, ema", DecodeMode::adaptive, 1, CostPolicy::ema},
+    {"adaptive, paper", DecodeMode::adaptive, 1, CostPolicy::paper},
+};
+constexpr Way kPlain = {"ar", DecodeMode::ar, 1};
+constexpr Way kTree = {"tree of 16", DecodeMode::tree, 16};
+
+class ModesTest : public ::testing::Test {
+ protected:
+  void open(uint32_t context = 512) {
+    OpenRequest request;
+    request.path = golden_folder() / "tiny-qwen3";
+    request.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+    request.cache_type = cache_under_test();
+    request.context = context;
+    request.self_test = false;
+    loaded_ = LoadedModel::open(device_under_test(), request, {});
+  }
+  void SetUp() override { open(); }
+
+  TextSession& session() { return *loaded_->session; }
+  std::vector<uint32_t> encode(const std::string& text) const { return loaded_->text.encode_raw(text); }
+
+  static ReplySettings in(const Way& way, ReplySettings settings) {
+    settings.mode = way.mode;
+    settings.budget = way.budget;
+    settings.policy = way.policy;
+    return settings;
+  }
+  static ReplySettings tokens(uint32_t count) {
+    ReplySettings settings;
+    settings.max_tokens = count;
+    return settings;
+  }
+
+  Reply fresh(const Way& way, std::span<const uint32_t> prompt, const ReplySettings& settings) {
+    session().clear();
+    return session().reply(prompt, in(way, settings));
+  }
+
+  /// Keys and values of everything committed, in two layers.
+  std::vector<float> cache() {
+    const auto count = static_cast<uint32_t>(session().committed().size());
+    std::vector<float> all;
+    for (const uint32_t layer : {0u, loaded_->model->config().layers - 1}) {
+      for (const bool values : {false, true}) {
+        const std::vector<float> part = loaded_->model->read_kv(layer, values, 0, count);
+        all.insert(all.end(), part.begin(), part.end());
+      }
+    }
+    return all;
+  }
+
+  /// Writes the reply plainly and in every other way; all of it must agree, bit by bit.
+  void expect_same(std::span<const uint32_t> prompt, const ReplySettings& settings) {
+    const Reply plain = fresh(kPlain, prompt, settings);
+    const std::vector<uint32_t> committed(session().committed().begin(), session().committed().end());
+    const std::vector<float> kv = cache();
+    for (const Way& way : kDrafted) {
+      SCOPED_TRACE(way.name);
+      const Reply reply = fresh(way, prompt, settings);
+      EXPECT_EQ(reply.ids, plain.ids);
+      EXPECT_EQ(reply.text, plain.text);
+      EXPECT_EQ(reply.reason, plain.reason);
+      ASSERT_EQ(std::vector<uint32_t>(session().committed().begin(), session().committed().end()), committed);
+      const std::vector<float> drafted = cache();
+      EXPECT_EQ(std::memcmp(drafted.data(), kv.data(), kv.size() * sizeof(float)), 0);
+      EXPECT_EQ(loaded_->drafter->known(), committed.size());
+    }
+  }
+
+  std::unique_ptr<LoadedModel> loaded_;
+};
+
+const char* const kCode = "def read_file(path, mode='r', encoding=None):\n    \"\"\"Return the contents";
+
+TEST_F(ModesTest, GreedyTextAndCacheAreThoseOfPlainDecoding) {
+  expect_same(encode(kCode), tokens(48));
+}
+
+TEST_F(ModesTest, SeededTextIsThatOfPlainDecoding) {
+  for (const uint64_t seed : {1u, 2u, 3u}) {
+    SCOPED_TRACE(seed);
+    ReplySettings settings = tokens(32);
+    settings.sampling.temperature = 0.9f;
+    settings.sampling.seed = seed;
+    settings.turn = seed;
+    if (seed == 2) settings.sampling.top_p = 0.9f;
+    if (seed == 3) {
+      settings.sampling.repetition_penalty = 1.2f;
+      settings.sampling.top_k = 40;
+    }
+    expect_same(encode(kCode), settings);
+  }
+}
+
+TEST_F(ModesTest, PenaltiesSeeThePathOfTheTree) {
+  ReplySettings settings = tokens(32);
+  settings.sampling.frequency_penalty = 0.7f;
+  settings.sampling.presence_penalty = 0.3f;
+  expect_same(encode("x = 1\ny = 1\nz = 1\n"), settings);
+}
+
+TEST_F(ModesTest, AnyTokenLimitEndsWherePlainDecodingEnds) {
+  const auto prompt = encode(kCode);
+  for (uint32_t limit = 1; limit <= 12; ++limit) {
+    SCOPED_TRACE(limit);
+    expect_same(prompt, tokens(limit));
+  }
+}
+
+TEST_F(ModesTest, StopStringsInsideAnAcceptedPathEndTheTextThere) {
+  const auto prompt = encode(kCode);
+  const Reply whole = fresh(kPlain, prompt, tokens(40));
+  for (size_t at = 2; at + 3 < whole.text.size() && at < 60; at += 9) {
+    ReplySettings settings = tokens(40);
+    settings.stop_strings = {whole.text.substr(at, 3)};
+    SCOPED_TRACE(settings.stop_strings[0]);
+    expect_same(prompt, settings);
+  }
+}
+
+TEST_F(ModesTest, AFullContextEndsTheReplyAtTheSameToken) {
+  const auto prompt = encode(kCode);
+  for (uint32_t room = 1; room <= 10; room += 3) {
+    SCOPED_TRACE(room);
+    open(static_cast<uint32_t>(prompt.size()) + room);
+    expect_same(prompt, tokens(200));
+    EXPECT_EQ(fresh(kTree, prompt, tokens(200)).reason, FinishReason::context_full);
+  }
+}
+
+TEST_F(ModesTest, CancelledAnywhereItLeavesWhatPlainDecodingCanGoOnFrom) {
+  const auto prompt = encode(kCode);
+  const Reply whole = fresh(kPlain, prompt, tokens(24));
+  for (const Way& way : {kTree, kDrafted[0], kDrafted[4]}) {
+    SCOPED_TRACE(way.name);
+    bool was_cancelled = true;
+    for (int stop_at = 0; was_cancelled; stop_at += 1 + stop_at / 5) {
+      SCOPED_TRACE(stop_at);
+      ReplyCallbacks callbacks;
+      int asked = 0;
+      callbacks.keep_going = [&] { return asked++ < stop_at; };
+      session().clear();
+      const Reply cut = session().reply(prompt, in(way, tokens(24)), callbacks);
+      was_cancelled = cut.reason == FinishReason::cancelled;
+      ASSERT_LE(cut.ids.size(), whole.ids.size());
+      EXPECT_TRUE(std::equal(cut.ids.begin(), cut.ids.end(), whole.ids.begin()));
+      if (!was_cancelled) break;
+      auto longer = prompt;
+      longer.insert(longer.end(), cut.ids.begin(), cut.ids.end());
+      const auto left = static_cast<uint32_t>(whole.ids.size() - cut.ids.size());
+      if (left == 0) continue;
+      const Reply rest = session().reply(longer, in(way, tokens(left)));
+      EXPECT_TRUE(std::equal(rest.ids.begin(), rest.ids.end(), whole.ids.begin() + cut.ids.size()));
+    }
+  }
+}
+
+TEST_F(ModesTest, ASecondTurnReusesTextAndFeatures) {
+  const std::vector<ChatTurn> first = {{"user", "def add(a, b):"}};
+  const auto opening = loaded_->prompt_ids(first, "");
+  const Reply one = session().reply(opening, in(kTree, tokens(16)));
+  auto turns = first;
+  turns.push_back({"assistant", one.text});
+  turns.push_back({"user", "and now class Stack:"});
+  const auto prompt = loaded_->prompt_ids(turns, "");
+  const Reply continued = session().reply(prompt, in(kTree, tokens(16)));
+  EXPECT_GE(continued.reused_tokens, opening.size());
+  EXPECT_EQ(continued.ids, fresh(kPlain, prompt, tokens(16)).ids);
+  EXPECT_EQ(continued.rounds.size(), fresh(kTree, prompt, tokens(16)).rounds.size());
+}
+
+TEST_F(ModesTest, FeaturesThatPlainDecodingDidNotKeepAreComputedAgain) {
+  const auto prompt = encode(kCode);
+  const Reply plain = session().reply(prompt, in(kPlain, tokens(20)));
+  auto longer = prompt;
+  longer.insert(longer.end(), plain.ids.begin(), plain.ids.end());
+  const Reply drafted = session().reply(longer, in(kTree, tokens(16)));
+  EXPECT_EQ(drafted.reused_tokens, 0u);
+  const Reply from_scratch = fresh(kTree, longer, tokens(16));
+  EXPECT_EQ(drafted.ids, from_scratch.ids);
+  ASSERT_EQ(drafted.rounds.size(), from_scratch.rounds.size());
+  for (size_t i = 0; i < drafted.rounds.size(); ++i) {
+    EXPECT_EQ(drafted.rounds[i].accepted, from_scratch.rounds[i].accepted) << i;
+  }
+}
+
+TEST_F(ModesTest, AForcedReplyTakesTheTokensItWasGiven) {
+  const auto prompt = encode(kCode);
+  const auto text = encode("return open(path).read()\n\n\nclass Reader:\n");
+  for (const Way& way : {kPlain, kTree, kDrafted[0]}) {
+    SCOPED_TRACE(way.name);
+    ReplySettings settings = tokens(500);
+    settings.forced = text;
+    const Reply reply = fresh(way, prompt, settings);
+    EXPECT_EQ(reply.ids, text);
+    uint32_t emitted = 1;
+    for (const RoundRecord& round : reply.rounds) emitted += static_cast<uint32_t>(round.emitted.size());
+    EXPECT_EQ(emitted, text.size());
+  }
+}
+
+TEST_F(ModesTest, RecordsSayWhatBecameOfEveryNode) {
+  const Reply reply = fresh(kTree, encode(kCode), tokens(32));
+  uint32_t position = static_cast<uint32_t>(encode(kCode).size());
+  for (const RoundRecord& round : reply.rounds) {
+    EXPECT_EQ(round.context, position);
+    EXPECT_EQ(round.mode, DecodeMode::tree);
+    ASSERT_EQ(round.nodes.size(), round.width == 1 ? 0 : round.width);
+    uint32_t accepted = 0;
+    for (size_t i = 1; i < round.nodes.size(); ++i) {
+      const RoundNode& node = round.nodes[i];
+      const RoundNode& parent = round.nodes[node.node.parent];
+      const bool follows = parent.state == NodeState::accepted && parent.target_token == node.node.token;
+      if (node.state == NodeState::accepted) {
+        EXPECT_TRUE(follows);
+        ++accepted;
+      } else {
+        EXPECT_EQ(node.state == NodeState::rejected, parent.state == NodeState::accepted);
+      }
+    }
+    EXPECT_EQ(accepted, round.accepted);
+    position += static_cast<uint32_t>(round.emitted.size());
+  }
+}
+
+TEST_F(ModesTest, RefusesWhatItCannotDo) {
+  const auto prompt = encode(kCode);
+  ReplySettings none = in({"", DecodeMode::tree, 0}, tokens(4));
+  expect_error("budget of the draft tree is 0", [&] { session().reply(prompt, none); });
+  ReplySettings forced = tokens(4);
+  forced.forced = {1u << 30};
+  expect_error("The forced reply holds token 1073741824", [&] { session().reply(prompt, forced); });
+  TextSession without(*loaded_->model, loaded_->text);
+  expect_error("needs a drafter", [&] { without.reply(prompt, in(kTree, tokens(4))); });
+  TextSession untold(*loaded_->model, loaded_->text, loaded_->drafter.get());
+  expect_error("what passes cost", [&] { untold.reply(prompt, in(kDrafted[4], tokens(4))); });
+  EXPECT_EQ(session().reply(prompt, in(kTree, tokens(4))).ids.size(), 4u);  // and goes on
+}
+
+}  // namespace
+}  // namespace canopy::test
