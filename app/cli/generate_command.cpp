@@ -1,5 +1,6 @@
 // canopy-cli generate: one reply, or a conversation.
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -25,6 +26,7 @@ struct GenerateOptions {
   std::string prompt, prompt_file, chat;
   bool raw = false;
   bool as_json = false;
+  std::string mode;
   ReplySettings settings;
 };
 
@@ -53,14 +55,14 @@ ordered_json to_json(const RoundRecord& round) {
             {"other", ms.other}}}};
 }
 
-ordered_json to_json(const std::vector<uint32_t>& prompt, const Reply& reply, const Device& device) {
+ordered_json to_json(const std::vector<uint32_t>& prompt, const Reply& reply, DecodeMode mode, const Device& device) {
   ordered_json rounds = ordered_json::array();
   for (const RoundRecord& round : reply.rounds) rounds.push_back(to_json(round));
   return {{"prompt_ids", prompt},
           {"output_ids", reply.ids},
           {"text", reply.text},
           {"finish_reason", json_name(reply.reason)},
-          {"mode", to_string(DecodeMode::ar)},
+          {"mode", to_string(mode)},
           {"device", device.info().name},
           {"tau", reply.tau()},
           {"rounds", std::move(rounds)},
@@ -82,6 +84,9 @@ void print_statistics(const Reply& reply, const LoadedModel& model) {
   note("context: " + std::to_string(model.session->committed().size()) + " of " +
        std::to_string(model.model->limits().context) + " positions; device: " + device.name + " (" + device.driver +
        ")");
+  if (model.drafter != nullptr) {
+    note("drafting: " + fixed(reply.tau(), 2) + " tokens a round; drafter: " + model.drafter_name);
+  }
   if (model.self_test) note(model.self_test->sentence);
 }
 
@@ -128,6 +133,12 @@ int converse(const OpenedModel& opened, ReplySettings settings) {
   return 0;
 }
 
+/// Where nothing was asked for: what is fastest here.
+DecodeMode mode_of(const std::string& name, const LoadedModel& model) {
+  if (const auto mode = decode_mode_of(name)) return *mode;
+  return model.drafter != nullptr ? DecodeMode::adaptive : DecodeMode::ar;
+}
+
 uint64_t replies_in(const std::vector<ChatTurn>& turns) {
   uint64_t count = 0;
   for (const ChatTurn& turn : turns) count += turn.role == "assistant" ? 1 : 0;
@@ -152,13 +163,16 @@ int run_generate(GenerateOptions& options) {
   options.settings.turn = replies_in(turns);
 
   catch_interrupts();
+  options.model.max_width = std::max(options.model.max_width, options.settings.budget + 1);
+  if (options.mode == "ar" && options.model.drafter.empty()) options.model.drafter = "none";
   const OpenedModel opened = open_model(options.model);
+  options.settings.mode = mode_of(options.mode, *opened.model);
   if (interactive) return converse(opened, options.settings);
 
   const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt);
   const Reply reply = opened.model->session->reply(ids, options.settings, streaming(options.as_json));
   if (options.as_json) {
-    const ordered_json json = to_json(ids, reply, *opened.device);
+    const ordered_json json = to_json(ids, reply, options.settings.mode, *opened.device);
     std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
   } else {
     std::cout << "\n" << std::flush;
@@ -182,6 +196,14 @@ void add_generate(CLI::App& app, Action& action) {
   command->add_flag("--raw", options->raw, "Use the prompt as it is, without the chat template");
   command->add_option("-n,--max-tokens", options->settings.max_tokens, "Longest reply, in tokens")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--mode", options->mode,
+                   "ar decodes plainly; chain and tree draft every round; adaptive chooses each round what is fastest. "
+                   "The text is the same in all (default: adaptive with a drafter, else ar)")
+      ->check(CLI::IsMember({"ar", "chain", "tree", "adaptive"}));
+  command->add_option("--budget", options->settings.budget, "Drafted nodes of each tree")
+      ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   command->add_option("-t,--temperature", sampling.temperature, "0 takes the likeliest token")->capture_default_str();
   command->add_option("--top-k", sampling.top_k, "Draw from the k likeliest tokens; 0 is off")->capture_default_str();

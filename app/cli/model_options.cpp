@@ -19,11 +19,26 @@ std::string default_model() {
                   ", the default: run tools/fetch_dependencies, or name a model with --model.");
 }
 
+void choose_drafter(const std::string& choice, OpenRequest& request) {
+  if (choice == "none") return;
+  if (!choice.empty()) {
+    request.drafter = choice;
+    return;
+  }
+  const auto shipped = find_asset("smollm2-135m-dflash.gguf");
+  if (!shipped) return;
+  request.drafter = *shipped;
+  request.drafter_is_optional = true;
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelChoice& choice) {
   command.add_option("-m,--model", choice.model,
                      "GGUF file or Hugging Face folder (default: the SmolLM2 that the set-up fetches)");
+  command.add_option("--drafter", choice.drafter,
+                     "GGUF file or Hugging Face folder of a DFlash drafter, or none (default: the one that comes with "
+                     "Canopy, for the default model)");
   command.add_option("-d,--device", choice.device, "Index, part of a name, or type (default: the best)");
   command.add_option("--kv", choice.kv, "Type of the K/V cache")
       ->check(CLI::IsMember({"f16", "f32"}))
@@ -46,6 +61,9 @@ OpenedModel open_model(const ModelChoice& choice) {
   request.context = choice.context;
   request.self_test = choice.self_test;
   request.quantize = quantize_on_load_from(choice.quantize).value_or(QuantizeOnLoad::none);
+
+  request.max_width = choice.max_width;
+  choose_drafter(choice.drafter, request);
 
   // A wrong path is told at once, not after the device was opened.
   if (!std::filesystem::exists(request.path)) {

@@ -13,11 +13,13 @@ namespace canopy::cli {
 
 struct ModelChoice {
   std::string model;  // empty: the default model in the cache
+  std::string drafter;  // empty: the shipped one, where it fits; "none": none
   std::string device;
   std::string kv = "f16";
   uint32_t context = 0;
   std::string quantize = "none";
   bool self_test = true;
+  uint32_t max_width = 128;  // rows of one pass
 };
 
 void add_model_options(CLI::App& command, ModelChoice& choice);
