@@ -18,9 +18,6 @@ void add_peer_options(CLI::App& command, canopy::peer::PeerOptions& options) {
   command.add_option("--backend", options.backend, "cpu or vulkan")
       ->required()
       ->transform(CLI::CheckedTransformer(backends));
-  command.add_option("--flash-attention", options.flash_attention, "-1 as llama.cpp decides, 0 off, 1 on")
-      ->check(CLI::Range(-1, 1));
-  command.add_option("--threads", options.threads, "Threads of the CPU backend (default: one per hardware thread)");
 }
 
 void bench(canopy::peer::BenchOptions& options) {

@@ -32,8 +32,7 @@ void start_llama() {
   llama_backend_init();
 }
 
-PeerContext::PeerContext(const PeerOptions& options)
-    : threads_(options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency())) {
+PeerContext::PeerContext(const PeerOptions& options) : threads_(std::max(1u, std::thread::hardware_concurrency())) {
   start_llama();
   const ggml_backend_dev_t device = find_device(options.backend);
   device_ = ggml_backend_dev_description(device);
@@ -52,7 +51,6 @@ PeerContext::PeerContext(const PeerOptions& options)
   params.n_batch = options.context;
   params.n_threads = static_cast<int32_t>(threads_);
   params.n_threads_batch = static_cast<int32_t>(threads_);
-  params.flash_attn_type = static_cast<llama_flash_attn_type>(options.flash_attention);
   context_.reset(llama_init_from_model(model_.get(), params));
   if (!context_) throw std::runtime_error("llama.cpp could not make a context for " + options.model + ".");
 }

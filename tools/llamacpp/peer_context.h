@@ -16,8 +16,6 @@ struct PeerOptions {
   std::string model;  // path of a GGUF file
   Backend backend = Backend::vulkan;
   uint32_t context = 512;  // positions of the K/V cache, and the most rows of one call
-  uint32_t threads = 0;    // 0: one per hardware thread
-  int flash_attention = LLAMA_FLASH_ATTN_TYPE_AUTO;
 };
 
 /// Starts the library. Its warnings and errors go to standard error, the rest nowhere.
@@ -26,8 +24,8 @@ void start_llama();
 /// Which rows of a call produce logits.
 enum class Outputs { last, all };
 
-/// One sequence of text. Everything but backend, context and threads is as llama.cpp's defaults have it. Errors are
-/// std::runtime_error.
+/// One sequence of text. Everything but backend, context and threads, one per hardware thread, is as llama.cpp's
+/// defaults have it. Errors are std::runtime_error.
 class PeerContext {
  public:
   /// Takes the first Vulkan device that llama.cpp sees; GGML_VK_VISIBLE_DEVICES chooses which that is.
