@@ -1,0 +1,206 @@
+#include "engine/format/drafter_gguf.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/half.h"
+#include "engine/base/parallel.h"
+#include "engine/base/printable.h"
+#include "engine/format/dequantize.h"
+#include "engine/format/finite.h"
+#include "engine/format/gguf_writer.h"
+#include "engine/format/quantize.h"
+
+namespace canopy {
+namespace {
+
+constexpr uint64_t least_rows = 16;  // of one part of a tensor
+
+/// general.file_type, as llama.cpp numbers them.
+uint32_t file_type(TensorType type) {
+  switch (type) {
+    case TensorType::q8_0: return 7;
+    case TensorType::f16: return 1;
+    case TensorType::bf16: return 32;
+    default: break;
+  }
+  throw bad_input("A drafter cannot be written as " + std::string(to_string(type)) +
+                  "; Q8_0, F16 and BF16 are possible.");
+}
+
+/// What the matrix is stored as: rows that are no whole blocks stay floats, by which nothing is lost.
+TensorType stored_type(const TensorView& tensor, TensorType wanted) {
+  if (tensor.rank == 1) return TensorType::f32;
+  return tensor.cols() % tensor_type_info(wanted).block_elements == 0 ? wanted : TensorType::f32;
+}
+
+template <class T, class Convert>
+void put_each(std::span<const float> values, std::span<std::byte> out, const Convert& convert) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const T stored = convert(values[i]);
+    std::memcpy(out.data() + i * sizeof(T), &stored, sizeof(T));
+  }
+}
+
+uint16_t to_half(float value) {
+  const uint16_t half = f32_to_f16(value);
+  if ((half & 0x7fff) < 0x7c00) return half;
+  throw bad_input("The value " + std::to_string(value) + " is too large for F16, which ends at 65504; BF16 holds it.");
+}
+
+void put_row(std::span<const float> values, TensorType type, std::span<std::byte> out) {
+  switch (type) {
+    case TensorType::f32: return put_each<float>(values, out, [](float value) { return value; });
+    case TensorType::f16: return put_each<uint16_t>(values, out, to_half);
+    case TensorType::bf16: return put_each<uint16_t>(values, out, f32_to_bf16);
+    default: return quantize(type, values, out);
+  }
+}
+
+/// Writes the whole tensor as `type`. Rows are converted on all cores.
+void put_tensor(const TensorView& tensor, TensorType type, std::span<std::byte> out) {
+  const uint64_t rows = tensor.rows();
+  const uint64_t from_bytes = tensor.bytes.size() / rows;
+  const uint64_t to_bytes = out.size() / rows;
+  parallel_for(rows, least_rows, [&](uint64_t begin, uint64_t end) {
+    require_finite(tensor, begin, end - begin);
+    std::vector<float> row(tensor.cols());
+    for (uint64_t r = begin; r < end; ++r) {
+      const auto target = out.subspan(r * to_bytes, to_bytes);
+      const auto source = tensor.bytes.subspan(r * from_bytes, from_bytes);
+      if (type == tensor.type) {
+        std::ranges::copy(source, target.begin());
+        continue;
+      }
+      dequantize(tensor.type, source, row);
+      with_context("Writing row " + std::to_string(r) + " of the tensor " + quoted_name(tensor.name),
+                   [&] { put_row(row, type, target); });
+    }
+  });
+}
+
+/// Our names to llama.cpp's.
+std::string upstream_name(const std::string& canonical) {
+  return (canonical == "hidden_norm" ? std::string("enc.output_norm") : canonical) + ".weight";
+}
+
+void add_tensors(const DrafterFile& drafter, TensorType type, GgufWriter& writer) {
+  for (const RequiredTensor& wanted : required_drafter_tensors(drafter.config())) {
+    const TensorView& tensor = drafter.require(wanted.name, wanted.rows, wanted.cols);
+    const TensorType stored = stored_type(tensor, type);
+    writer.tensor(upstream_name(wanted.name), std::span(tensor.shape).first(tensor.rank), stored,
+                  [&drafter, &tensor, stored](std::span<std::byte> out) {
+                    put_tensor(tensor, stored, out);
+                    drafter.check_unchanged();
+                  });
+  }
+}
+
+/// GGUF stores llama3's rule as what it comes to: a divisor for every frequency.
+std::vector<float> rope_divisors(const ModelConfig& transformer) {
+  if (transformer.rope_scaling.kind == RopeScaling::Kind::factors) return transformer.rope_scaling.divisors;
+  ModelConfig plain = transformer;
+  plain.rope_scaling = {};
+  const std::vector<double> unscaled = rope_frequencies(plain);
+  const std::vector<double> scaled = rope_frequencies(transformer);
+  std::vector<float> result;
+  for (size_t i = 0; i < scaled.size(); ++i) result.push_back(static_cast<float>(unscaled[i] / scaled[i]));
+  return result;
+}
+
+void add_rope(const ModelConfig& transformer, GgufWriter& writer) {
+  writer.f32("dflash.rope.freq_base", static_cast<float>(transformer.rope_theta));
+  writer.u32("dflash.rope.dimension_count", transformer.head_dim);
+  using Kind = RopeScaling::Kind;
+  const Kind kind = transformer.rope_scaling.kind;
+  if (kind == Kind::linear) {
+    writer.text("dflash.rope.scaling.type", "linear");
+    writer.f32("dflash.rope.scaling.factor", static_cast<float>(transformer.rope_scaling.factor));
+  } else if (kind != Kind::none) {
+    const std::vector<float> divisors = rope_divisors(transformer);
+    const std::array<uint64_t, 1> shape = {divisors.size()};
+    writer.tensor("rope_freqs.weight", shape, TensorType::f32,
+                  [divisors](std::span<std::byte> out) { put_row(divisors, TensorType::f32, out); });
+  }
+}
+
+void add_attention(const DrafterConfig& config, GgufWriter& writer) {
+  uint32_t window = 0;
+  std::vector<bool> sliding;
+  bool usual = true;
+  for (const DrafterAttention& layer : config.attention) {
+    sliding.push_back(layer.window != 0);
+    usual &= layer == drafter_attention(layer.window);
+    if (layer.window == 0) continue;
+    if (window != 0 && window != layer.window) throw bad_input("GGUF holds one sliding window for all layers.");
+    window = layer.window;
+  }
+  if (window != 0) {
+    writer.u32("dflash.attention.sliding_window", window);
+    writer.booleans("dflash.attention.sliding_window_pattern", sliding);
+  }
+  if (!usual) writer.boolean("dflash.attention.causal", config.attention.front().causal);
+}
+
+void add_config(const DrafterConfig& config, GgufWriter& writer) {
+  const ModelConfig& transformer = config.transformer;
+  writer.u32("dflash.block_count", transformer.layers);
+  writer.u32("dflash.context_length", transformer.max_context);
+  writer.u32("dflash.embedding_length", transformer.hidden);
+  writer.u32("dflash.feed_forward_length", transformer.ffn);
+  writer.u32("dflash.attention.head_count", transformer.heads);
+  writer.u32("dflash.attention.head_count_kv", transformer.kv_heads);
+  writer.u32("dflash.attention.key_length", transformer.head_dim);
+  writer.u32("dflash.attention.value_length", transformer.head_dim);
+  writer.f32("dflash.attention.layer_norm_rms_epsilon", transformer.rms_eps);
+  add_rope(transformer, writer);
+  add_attention(config, writer);
+  writer.u32("dflash.block_size", config.block_size);
+  std::vector<int32_t> layers;  // counted from 1, as llama.cpp reads a layer's output where the next one begins
+  for (const uint32_t tap : config.taps) layers.push_back(static_cast<int32_t>(tap + 1));
+  writer.i32s("dflash.target_layers", layers);
+  if (config.target_layers != 0) writer.u32("dflash.num_target_layers", config.target_layers);
+  if (config.vocab != 0) writer.u32("dflash.vocab_size", config.vocab);
+  if (config.input_embedding_scale != 1) writer.f32("dflash.embedding_scale", config.input_embedding_scale);
+  if (config.output_multiplier != 1) writer.f32("dflash.logit_scale", config.output_multiplier);
+  if (config.final_logit_softcapping != 0) {
+    writer.f32("dflash.final_logit_softcapping", config.final_logit_softcapping);
+  }
+}
+
+void add_general(const DrafterConfig& config, const DrafterGgufOptions& options, GgufWriter& writer) {
+  writer.text("general.architecture", "dflash");
+  writer.text("general.type", "model");
+  writer.text("general.name", options.name.empty() ? config.transformer.name : options.name);
+  if (!options.license.empty()) writer.text("general.license", options.license);
+  if (!options.source.empty()) writer.text("general.description", options.source);
+  writer.u32("general.file_type", file_type(options.type));
+  writer.u32("general.quantization_version", 2);
+}
+
+void add_tokenizer(const DrafterFile& drafter, const DrafterGgufOptions& options, GgufWriter& writer) {
+  constexpr std::string_view mask = "tokenizer.ggml.mask_token_id";
+  const GgufFile* source = options.tokenizer != nullptr ? options.tokenizer : drafter.file().gguf();
+  for (const GgufValue& value : source != nullptr ? source->metadata() : std::span<const GgufValue>()) {
+    if (value.key.starts_with("tokenizer.") && value.key != mask) writer.copy(value);
+  }
+  writer.u32(mask, drafter.config().mask_token);
+}
+
+}  // namespace
+
+std::string drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options) {
+  GgufWriter writer;
+  add_general(drafter.config(), options, writer);
+  add_config(drafter.config(), writer);
+  add_tokenizer(drafter, options, writer);
+  add_tensors(drafter, options.type, writer);
+  return writer.build();
+}
+
+}  // namespace canopy

@@ -1,0 +1,26 @@
+#pragma once
+// A drafter as one GGUF file in llama.cpp's dialect, whatever it was opened from.
+
+#include <string>
+
+#include "engine/format/drafter_file.h"
+#include "engine/format/gguf.h"
+
+namespace canopy {
+
+struct DrafterGgufOptions {
+  /// Of the matrices: q8_0, f16 or bf16. Norms are F32, and so is a matrix that no block fits into.
+  TensorType type = TensorType::q8_0;
+  std::string name;     // general.name; empty: that of the drafter
+  std::string license;  // general.license, e.g. "apache-2.0"; empty: none is stated
+  std::string source;   // general.description: where the weights come from; empty: nothing is stated
+  /// Whose tokenizer.* entries are copied: the target's file. Null: those of the drafter's own GGUF file, if it is one.
+  const GgufFile* tokenizer = nullptr;
+};
+
+/// The bytes of the file: read back, it gives the same config (but for the form of a llama3 rope scaling, which GGUF
+/// stores as factors) and the weights in the type asked for. An embedding or head that the drafter brings is left out.
+/// Throws bad_input where a value is not finite or too large for the type, or the type is another one.
+std::string drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options);
+
+}  // namespace canopy

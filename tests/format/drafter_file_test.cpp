@@ -1,0 +1,213 @@
+// Every dialect of a drafter gives the same config and the same tensors.
+
+#include "engine/format/drafter_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
+#include "tests/format/tiny_drafter.h"
+
+namespace canopy {
+namespace {
+
+using test::GgufBuilder;
+using test::TempFolder;
+using test::tiny_drafter_config;
+using test::tiny_drafter_gguf;
+using test::tiny_drafter_safetensors;
+using test::tiny_fork_drafter;
+
+DrafterConfig config_of(const GgufBuilder& builder) {
+  const TempFolder folder;
+  return DrafterFile::open(folder.write("d.gguf", builder.build())).config();
+}
+
+DrafterConfig config_of_folder(const std::string& config_json) {
+  const TempFolder folder;
+  folder.write("config.json", config_json);
+  folder.write("model.safetensors", tiny_drafter_safetensors().build());
+  return DrafterFile::open(folder.path()).config();
+}
+
+/// What is the same in all files of the tiny drafter.
+void expect_tiny(const DrafterFile& drafter) {
+  const DrafterConfig& c = drafter.config();
+  EXPECT_EQ(c.transformer.layers, 2u);
+  EXPECT_EQ(c.transformer.head_dim, 4u);
+  EXPECT_EQ(c.transformer.rope_layout, RopeLayout::half);
+  EXPECT_EQ(c.transformer.rope_theta, 10000);
+  EXPECT_TRUE(c.transformer.has_qk_norm);
+  EXPECT_EQ(c.block_size, 4u);
+  EXPECT_EQ(c.mask_token, 9u);
+  EXPECT_EQ(c.taps, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(c.feature_width(), 16u);
+  EXPECT_EQ(c.vocab, 10u);
+  EXPECT_EQ(c.attention, std::vector<DrafterAttention>(2));
+  EXPECT_EQ(drafter.require("fc", 8, 16).bytes.size(), 512u);
+  EXPECT_EQ(drafter.require("hidden_norm", 1, 8).rank, 1u);
+  EXPECT_EQ(drafter.require("output_norm", 1, 8).rank, 1u);
+  EXPECT_EQ(drafter.require("blk.1.ffn_norm", 1, 8).rank, 1u);
+  EXPECT_EQ(drafter.tensors().size(), 25u);
+  EXPECT_EQ(drafter.find("token_embd"), nullptr);
+  EXPECT_NO_THROW(drafter.check_unchanged());
+}
+
+void expect_tiny_gguf(const GgufBuilder& builder, const std::string& dialect) {
+  SCOPED_TRACE(dialect);
+  const TempFolder folder;
+  const DrafterFile drafter = DrafterFile::open(folder.write("d.gguf", builder.build()));
+  expect_tiny(drafter);
+  EXPECT_EQ(drafter.config().dialect, dialect);
+  EXPECT_EQ(drafter.config().transformer.name, "tiny-drafter");
+}
+
+TEST(DrafterFile, ReadsHuggingFaceFolders) {
+  const TempFolder folder;
+  folder.write("config.json", tiny_drafter_config());
+  folder.write("model.safetensors", tiny_drafter_safetensors().build());
+  for (const auto& path : {folder.path(), folder.path() / "model.safetensors"}) {
+    const DrafterFile drafter = DrafterFile::open(path);
+    expect_tiny(drafter);
+    EXPECT_EQ(drafter.config().dialect, "Hugging Face");
+    EXPECT_EQ(drafter.config().target_layers, 4u);
+  }
+}
+
+TEST(DrafterFile, ReadsShards) {
+  const TempFolder folder;
+  folder.write("config.json", tiny_drafter_config());
+  test::SafetensorsBuilder first;
+  first.zeros("fc.weight", {8, 16});
+  folder.write("a.safetensors", first.build());
+  const std::string whole = tiny_drafter_safetensors().build();
+  folder.write("b.safetensors", whole);
+  folder.write("model.safetensors.index.json",
+               R"({"weight_map":{"fc.weight":"a.safetensors","norm.weight":"b.safetensors"}})");
+  test::expect_error("The tensor 'fc.weight' is in two shards.", [&] { DrafterFile::open(folder.path()); });
+  folder.write("model.safetensors.index.json", R"({"weight_map":{"norm.weight":"b.safetensors"}})");
+  expect_tiny(DrafterFile::open(folder.path()));
+}
+
+TEST(DrafterFile, ReadsLlamaCppsDialect) {
+  expect_tiny_gguf(tiny_drafter_gguf(), "dflash (llama.cpp)");
+}
+
+TEST(DrafterFile, ReadsItsUnshiftedRelative) {
+  GgufBuilder own_mask = tiny_drafter_gguf();
+  own_mask.without("tokenizer.ggml.mask_token_id").value<uint32_t>("dflash.mask_token_id", 9);
+  own_mask.without("dflash.target_layers").numbers<int32_t>("dflash.target_layers", {0, 2});
+  expect_tiny_gguf(own_mask, "dflash (unshifted)");
+
+  GgufBuilder own_taps = tiny_drafter_gguf();
+  own_taps.without("dflash.target_layers").numbers<uint32_t>("dflash.dflash.target_layer_ids", {0, 2});
+  own_taps.without("dflash.block_size").value<uint32_t>("dflash.dflash.block_size", 4);
+  expect_tiny_gguf(own_taps, "dflash (unshifted)");
+}
+
+TEST(DrafterFile, ReadsTheForksDialects) {
+  for (const char* name : {"dflash-draft", "qwen35-dflash-draft", "gemma4-dflash-draft"}) {
+    expect_tiny_gguf(tiny_fork_drafter(name), name);
+  }
+  GgufBuilder other_names = test::drafter_keys("dflash-draft");
+  other_names.value<uint32_t>("dflash-draft.block_size", 4).value<uint32_t>("dflash-draft.mask_token_id", 9);
+  other_names.numbers<int32_t>("dflash-draft.target_layer_ids", {0, 2});
+  test::add_drafter_tensors(other_names, "dflash_fc.weight", "dflash_hidden_norm.weight", "post_attention_norm.weight");
+  expect_tiny_gguf(other_names, "dflash-draft");
+}
+
+TEST(DrafterFile, KeepsTheOrderOfTheTaps) {
+  GgufBuilder b = tiny_drafter_gguf();
+  b.without("dflash.target_layers").numbers<int32_t>("dflash.target_layers", {4, 2});
+  EXPECT_EQ(config_of(b).taps, (std::vector<uint32_t>{3, 1}));
+}
+
+TEST(DrafterFile, ReadsSlidingLayersAsCausal) {
+  const std::vector<DrafterAttention> expected = {{16, true}, {0, false}};
+  const std::string types = R"(,"layer_types":["sliding_attention","full_attention"],"sliding_window":16)";
+  EXPECT_EQ(config_of_folder(tiny_drafter_config(types)).attention, expected);
+  GgufBuilder b = tiny_drafter_gguf();
+  b.value<uint32_t>("dflash.attention.sliding_window", 16);
+  b.numbers<bool>("dflash.attention.sliding_window_pattern", {true, false});
+  EXPECT_EQ(config_of(b).attention, expected);
+}
+
+TEST(DrafterFile, IsCausalOverridesWhatTheKindOfLayerMeans) {
+  const std::string types = R"(,"layer_types":["sliding_attention","full_attention"],"sliding_window":16)";
+  using Layers = std::vector<DrafterAttention>;
+  EXPECT_EQ(config_of_folder(tiny_drafter_config(types + R"(,"is_causal":false)")).attention,
+            (Layers{{16, false}, {0, false}}));
+  EXPECT_EQ(config_of_folder(tiny_drafter_config(types, R"(,"is_causal":true)")).attention,
+            (Layers{{16, true}, {0, true}}));
+  EXPECT_EQ(config_of_folder(tiny_drafter_config(types + R"(,"is_causal":null)")).attention,
+            (Layers{{16, true}, {0, false}}));
+}
+
+TEST(DrafterFile, TheForksFlagOfCausalAttentionMeansNothingWhereItIsFalse) {
+  GgufBuilder b = tiny_fork_drafter();
+  b.value<uint32_t>("dflash-draft.attention.sliding_window", 16);
+  b.numbers<bool>("dflash-draft.attention.sliding_window_pattern", {true, false});
+  b.value<bool>("dflash-draft.attention.causal", false);
+  EXPECT_EQ(config_of(b).attention, (std::vector<DrafterAttention>{{16, true}, {0, false}}));
+  b.without("dflash-draft.attention.causal").value<bool>("dflash-draft.attention.causal", true);
+  EXPECT_EQ(config_of(b).attention, (std::vector<DrafterAttention>{{16, true}, {0, true}}));
+}
+
+TEST(DrafterFile, FindsFieldsAtTheTopLevelAndInDflashConfig) {
+  const std::string head =
+      R"({"architectures":["DFlashDraftModel"],"hidden_size":8,"num_hidden_layers":2,"num_attention_heads":2,)"
+      R"("num_key_value_heads":1,"head_dim":4,"intermediate_size":16,"max_position_embeddings":64,"rms_norm_eps":1e-5,)";
+  const DrafterConfig inner = config_of_folder(
+      head + R"("rope_parameters":{"rope_theta":1e7,"rope_type":"default"},)"
+             R"("dflash_config":{"block_size":4,"mask_token_id":9,"target_layer_ids":[0,2],"num_target_layers":4}})");
+  EXPECT_EQ(inner.block_size, 4u);
+  EXPECT_EQ(inner.target_layers, 4u);
+  EXPECT_EQ(inner.transformer.rope_theta, 1e7);
+  EXPECT_EQ(inner.vocab, 0u);
+  const DrafterConfig top = config_of_folder(
+      head + R"("rope_theta":1e6,"block_size":4,"mask_token_id":9,"target_layer_ids":[0,2],"dflash_config":null})");
+  EXPECT_EQ(top.taps, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(top.mask_token, 9u);
+}
+
+TEST(DrafterFile, ReadsScales) {
+  const DrafterConfig folder = config_of_folder(tiny_drafter_config(
+      R"(,"input_embedding_scale":2.5,"final_logit_softcapping":30)", R"(,"output_multiplier":0.5)"));
+  EXPECT_EQ(folder.input_embedding_scale, 2.5f);
+  EXPECT_EQ(folder.output_multiplier, 0.5f);
+  EXPECT_EQ(folder.final_logit_softcapping, 30.0f);
+  GgufBuilder b = tiny_drafter_gguf();
+  b.value<float>("dflash.embedding_scale", 2.5f).value<float>("dflash.logit_scale", 0.0f);
+  b.value<float>("dflash.final_logit_softcapping", 30.0f);
+  EXPECT_EQ(config_of(b).input_embedding_scale, 2.5f);
+  EXPECT_EQ(config_of(b).output_multiplier, 1.0f) << "converters write 0 for none";
+  EXPECT_EQ(config_of(b).final_logit_softcapping, 30.0f);
+}
+
+TEST(DrafterFile, LeavesOutAVocabularyOfItsOwn) {
+  GgufBuilder b = tiny_drafter_gguf();
+  b.zeros("token_embd.weight", {8, 10}).zeros("output.weight", {8, 10});
+  EXPECT_TRUE(config_of(b).brings_vocabulary);
+  EXPECT_FALSE(config_of(tiny_drafter_gguf()).brings_vocabulary);
+}
+
+TEST(DrafterFile, NormsOfQueriesAndKeysMayBeAbsent) {
+  GgufBuilder b = tiny_drafter_gguf();
+  for (const char* name : {"blk.0.attn_q_norm", "blk.0.attn_k_norm", "blk.1.attn_q_norm", "blk.1.attn_k_norm"}) {
+    b.without_tensor(name + std::string(".weight"));
+  }
+  EXPECT_FALSE(config_of(b).transformer.has_qk_norm);
+}
+
+TEST(DrafterFile, BringsItsTokenizerAlong) {
+  GgufBuilder b = tiny_drafter_gguf();
+  b.without("dflash.vocab_size").text("tokenizer.ggml.model", "gpt2");
+  b.texts("tokenizer.ggml.tokens", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "<mask>"});
+  const TempFolder folder;
+  const DrafterFile drafter = DrafterFile::open(folder.write("d.gguf", b.build()));
+  EXPECT_EQ(drafter.tokenizer().tokens.back(), "<mask>");
+  EXPECT_EQ(drafter.config().vocab, 10u);
+}
+
+}  // namespace
+}  // namespace canopy
