@@ -27,6 +27,7 @@ struct RoundTimes {
   double commit = 0;  // moving accepted K/V and features behind the text
   double other = 0;   // the rest
   double total() const { return draft + build + verify + walk + commit + other; }
+  bool operator==(const RoundTimes&) const = default;
 };
 
 enum class NodeState : uint8_t {
@@ -53,17 +54,30 @@ struct WidthCandidate {
   double tokens_per_second() const { return ms > 0 ? 1000.0 * expected / ms : 0; }
 };
 
+/// What bounded the width when it was chosen.
+struct RoundLimits {
+  static constexpr uint32_t none = std::numeric_limits<uint32_t>::max();  // no such limit, or not known
+
+  uint32_t budget = none;        // drafted nodes that the user allows
+  uint32_t depth = none;         // of the drafter's block: B - 1
+  uint32_t tokens_left = none;   // of the reply
+  uint32_t context_left = none;  // free positions of the K/V cache
+  uint32_t rows = none;          // of a pass, by its scratch memory
+  bool operator==(const RoundLimits&) const = default;
+};
+
 /// Why the round had its width.
 struct RoundChoice {
   std::vector<WidthCandidate> candidates;  // ascending widths; empty where nothing was chosen
-  double ar_tokens_per_second = 0;         // what plain decoding promised; 0 where it was not asked
-  std::string reason;                      // one sentence
+  RoundLimits limits;
+  double ar_tokens_per_second = 0;  // what plain decoding promised; 0 where it was not asked
+  std::string reason;               // one sentence
 };
 
 struct RoundRecord {
-  uint32_t round = 0;                 // from 0
-  uint32_t context = 0;               // committed positions before the round
-  DecodeMode mode = DecodeMode::ar;   // of the reply
+  uint32_t round = 0;                // from 0
+  uint32_t context = 0;              // committed positions before the round; its pass uses context + width of the cache
+  DecodeMode mode = DecodeMode::ar;  // of the reply
   DecodeMode shape = DecodeMode::ar;  // of this round
   uint32_t width = 1;                 // rows of the target's pass, root included
   uint32_t accepted = 0;              // drafted tokens of the path
@@ -74,5 +88,16 @@ struct RoundRecord {
   RoundTimes predicted;          // 0 where nothing was predicted
   RoundChoice choice;
 };
+
+constexpr uint32_t max_round_width = 1u << 16;
+constexpr uint32_t max_round_depth = 1024;
+constexpr size_t max_reason_bytes = 4096;
+
+/// Throws bad_input naming the field, its value and what is allowed for a record that contradicts itself or that
+/// nothing could draw: a wrong number of nodes, a parent behind its child, times that are no numbers.
+void validate(const RoundRecord& record);
+
+/// The promise made for the width the round had; null where there was none.
+const WidthCandidate* chosen_candidate(const RoundRecord& record);
 
 }  // namespace canopy
