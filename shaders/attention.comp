@@ -10,6 +10,7 @@
 //
 // In a chunk an invocation first owns positions (POSITIONS of them: scores), then elements of the head (o).
 #include "rows.glsl"
+#include "keys.glsl"
 #include "panel.glsl"
 
 layout(constant_id = 0) const uint LANES = 8;      // divides 64
@@ -71,12 +72,13 @@ float best[GROUP], sum_[GROUP];                  // running over chunks
 float out_[OWNED_UNITS][UNIT][GROUP];            // running over chunks
 float chunk_out[OWNED_UNITS][UNIT][GROUP];
 
-// score = q . k of the positions this invocation owns: position base + lane * POSITIONS + p.
-void add_scores(Row row, uint head, uint base, uint count, uint binding, uint at, out uint unit[POSITIONS]) {
+// score = q . k of the positions this invocation owns: position base + lane * POSITIONS + p. Those below base + hidden
+// and from base + count on are not seen: -inf, and the row's own slot, which is finite.
+void add_scores(Row row, uint head, uint base, uint hidden, uint count, uint binding, uint at, out uint unit[POSITIONS]) {
   [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
     uint i = gl_LocalInvocationID.x * POSITIONS + p;
     uint slot = row.slot;
-    if (i < count) {
+    if (i >= hidden && i < count) {
       uint position = base + i;
       slot = position < row.prefix ? position : ancestors[row.first_ancestor + position - row.prefix];
     }
@@ -96,7 +98,8 @@ void add_scores(Row row, uint head, uint base, uint count, uint binding, uint at
     }
   }
   [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
-    bool seen = gl_LocalInvocationID.x * POSITIONS + p < count;
+    uint place = gl_LocalInvocationID.x * POSITIONS + p;
+    bool seen = place >= hidden && place < count;
     [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
       precise float scaled = score[p][g] * scale;
       score[p][g] = seen ? scaled : uintBitsToFloat(0xFF800000u);
@@ -150,13 +153,13 @@ void chunk_weights(float m[GROUP], uint unit[POSITIONS], out float l[GROUP]) {
   }
 }
 
-void chunk_output(uint count) {
+void chunk_output(uint hidden, uint count) {
   [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
     [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
       [[unroll]] for (uint g = 0u; g < GROUP; ++g) chunk_out[o][d][g] = 0.0;
     }
   }
-  for (uint j = 0u; j < count; ++j) {
+  for (uint j = hidden; j < count; ++j) {
     uvec4 entry[ENTRY_VECTORS];
     [[unroll]] for (uint v = 0u; v < ENTRY_VECTORS; ++v) entry[v] = entries[j * ENTRY_VECTORS + v];
     uint base = entry[0].x;
@@ -193,7 +196,8 @@ void main() {
   uint head = gl_WorkGroupID.x;
   uint w = first_row + gl_WorkGroupID.y;
   Row row = rows_[w];
-  uint keys = row.position + 1u;
+  uint first = first_key(row);
+  uint keys = keys_end(row);
   uint binding = gl_WorkGroupID.y / rows_per_binding;
   uint at = ((gl_WorkGroupID.y % rows_per_binding) * kv_heads + head) * GROUP * HEAD_DIM / 4u;
   [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
@@ -203,14 +207,15 @@ void main() {
       [[unroll]] for (uint d = 0u; d < UNIT; ++d) out_[o][d][g] = 0.0;
     }
   }
-  for (uint base = 0u; base < keys; base += CHUNK) {
+  for (uint base = first / CHUNK * CHUNK; base < keys; base += CHUNK) {
+    uint hidden = max(first, base) - base;
     uint count = min(CHUNK, keys - base);
     float m[GROUP], l[GROUP];
     uint unit[POSITIONS];
-    add_scores(row, head, base, count, binding, at, unit);
+    add_scores(row, head, base, hidden, count, binding, at, unit);
     chunk_maximum(m);
     chunk_weights(m, unit, l);
-    chunk_output(count);
+    chunk_output(hidden, count);
     merge(m, l);
     barrier();
   }

@@ -13,6 +13,7 @@
 //
 // In a chunk an invocation first owns positions (POSITIONS of them: scores), then elements of the head (o).
 #include "rows.glsl"
+#include "keys.glsl"
 #include "panel.glsl"
 
 layout(constant_id = 0) const uint LANES = 8;      // of a subgroup: 4 or 8
@@ -78,11 +79,12 @@ void hold_queries(uint first_quad) {
   }
 }
 
-void find_slots(Row row, uint head, uint base, uint count) {
+// Positions below base + hidden and from base + count on are not seen; they have the row's own slot.
+void find_slots(Row row, uint head, uint base, uint hidden, uint count) {
   [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
     uint i = gl_LocalInvocationID.x * POSITIONS + p;
     uint slot = row.slot;
-    if (i < count) {
+    if (i >= hidden && i < count) {
       uint position = base + i;
       slot = position < row.prefix ? position : ancestors[row.first_ancestor + position - row.prefix];
     }
@@ -91,7 +93,7 @@ void find_slots(Row row, uint head, uint base, uint count) {
 }
 
 // score = q . k
-void add_scores(uint count) {
+void add_scores(uint hidden, uint count) {
   [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
     [[unroll]] for (uint g = 0u; g < GROUP; ++g) score[p][g] = 0.0;
   }
@@ -112,7 +114,8 @@ void add_scores(uint count) {
     }
   }
   [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
-    bool seen = gl_LocalInvocationID.x * POSITIONS + p < count;
+    uint place = gl_LocalInvocationID.x * POSITIONS + p;
+    bool seen = place >= hidden && place < count;
     [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
       precise float scaled = score[p][g] * scale;
       score[p][g] = seen ? scaled : uintBitsToFloat(0xFF800000u);
@@ -145,14 +148,14 @@ void chunk_weights(float m[GROUP], out float l[GROUP]) {
   }
 }
 
-void chunk_output(uint count) {
+void chunk_output(uint hidden, uint count) {
   [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
     [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
       [[unroll]] for (uint g = 0u; g < GROUP; ++g) chunk_out[o][d][g] = 0.0;
     }
   }
-  // Positions past `count` have weight 0 and the row's own slot: finite, so they add nothing.
-  for (uint l = 0u; l * POSITIONS < count; ++l) {
+  // Positions that are not seen have weight 0 and the row's own slot: finite, so they add nothing.
+  for (uint l = hidden / POSITIONS; l * POSITIONS < count; ++l) {
     [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
       uint base = subgroupShuffle(first_unit[p], l);
       float w[GROUP];
@@ -205,7 +208,8 @@ void main() {
   uint head = gl_WorkGroupID.x;
   uint w = first_row + gl_WorkGroupID.y;
   Row row = rows_[w];
-  uint keys = row.position + 1u;
+  uint first = first_key(row);
+  uint keys = keys_end(row);
   hold_queries((w * kv_heads + head) * GROUP * HEAD_QUADS);
   [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
     best[g] = LOWEST;
@@ -214,14 +218,15 @@ void main() {
       [[unroll]] for (uint d = 0u; d < UNIT; ++d) out_[o][d][g] = 0.0;
     }
   }
-  for (uint base = 0u; base < keys; base += CHUNK) {
+  for (uint base = first / CHUNK * CHUNK; base < keys; base += CHUNK) {
+    uint hidden = max(first, base) - base;
     uint count = min(CHUNK, keys - base);
     float m[GROUP], l[GROUP];
-    find_slots(row, head, base, count);
-    add_scores(count);
+    find_slots(row, head, base, hidden, count);
+    add_scores(hidden, count);
     chunk_maximum(m);
     chunk_weights(m, l);
-    chunk_output(count);
+    chunk_output(hidden, count);
     merge(m, l);
   }
   write_output(w, head);

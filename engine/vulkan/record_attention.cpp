@@ -69,9 +69,6 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "attention");
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "attention");
-  if (args.mask != AttentionMask::causal || args.window != 0) {
-    throw bad_input("Masks and windows of attention are not there on Vulkan devices yet.");
-  }
   const uint32_t q_width = args.heads * args.shape.head_dim;
   const uint32_t rows_per_binding = kUniformFloats / q_width;
   if (rows_per_binding == 0 || args.heads % args.shape.kv_heads != 0) {
@@ -84,11 +81,17 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
     float scale;
   };
   const bool texel = kv.key_texels && static_cast<const VulkanBuffer&>(*args.q).texels;
-  const KernelOptions options{
-      {{0, state_.attention_lanes}, {1, args.shape.head_dim}, {2, args.heads / args.shape.kv_heads}}, 0};
+  const KernelOptions options{{{0, state_.attention_lanes},
+                               {1, args.shape.head_dim},
+                               {2, args.heads / args.shape.kv_heads},
+                               {3, args.mask == AttentionMask::block ? 1u : 0u},
+                               {4, args.window}},
+                              0};
   const Kernel& kernel =
       state_.context->kernel(cache_shader(texel ? "attention_shared" : "attention", args.shape.type, false), options);
-  CommandList& list = this->list(4.0 * args.width * args.max_positions * q_width);
+  const uint64_t windowed = args.window > 0 ? uint64_t{args.window} + kAttentionChunk : args.max_positions;
+  const auto positions = static_cast<double>(std::min<uint64_t>(windowed, args.max_positions));
+  CommandList& list = this->list(4.0 * args.width * positions * q_width);
   const uint64_t q_bytes = uint64_t{args.width} * q_width * 4;
   const VulkanBuffer& q_buffer = static_cast<const VulkanBuffer&>(*args.q);
   const Buffer& q = q_buffer.buffer;

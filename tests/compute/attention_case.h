@@ -22,11 +22,23 @@ inline CacheContents random_cache(const KvShape& shape, uint32_t seed) {
   return {random.values(count), random.values(count)};
 }
 
+/// What a row may see beside what its batch says.
+struct View {
+  AttentionMask mask = AttentionMask::causal;
+  uint32_t window = 0;
+};
+
 /// Makes NaN of every slot that no row of the batch sees.
-inline void poison_unseen(const KvShape& shape, const RowBatch& batch, CacheContents& contents) {
+inline void poison_unseen(const KvShape& shape, const RowBatch& batch, const View& view, CacheContents& contents) {
   std::vector<bool> seen(shape.slots);
-  for (const Row& row : batch.rows) std::fill_n(seen.begin(), row.prefix, true);
-  for (const uint32_t slot : batch.ancestors) seen[slot] = true;
+  for (const Row& row : batch.rows) {
+    const uint32_t own_end = row.position + 1;
+    const uint32_t end = view.mask == AttentionMask::causal ? own_end : row.prefix + row.ancestor_count;
+    const uint32_t first = view.window > 0 && own_end > view.window ? own_end - view.window : 0;
+    for (uint32_t p = first; p < end; ++p) {
+      seen[p < row.prefix ? p : batch.ancestors[row.first_ancestor + p - row.prefix]] = true;
+    }
+  }
   const size_t size = size_t{shape.kv_heads} * shape.head_dim;
   for (uint32_t slot = 0; slot < shape.slots; ++slot) {
     if (seen[slot]) continue;
@@ -37,7 +49,8 @@ inline void poison_unseen(const KvShape& shape, const RowBatch& batch, CacheCont
 
 /// q is [W, heads * head_dim].
 inline Results run_attention(Device& device, const KvShape& shape, uint32_t heads, const RowBatch& batch,
-                             const std::vector<float>& q, const CacheContents& contents, uint32_t max_positions) {
+                             const std::vector<float>& q, const CacheContents& contents, uint32_t max_positions,
+                             const View& view = {}) {
   OpBench bench(device);
   AttentionArgs args;
   args.width = batch.width();
@@ -48,6 +61,8 @@ inline Results run_attention(Device& device, const KvShape& shape, uint32_t head
   args.shape = shape;
   args.scale = 2.5f / std::sqrt(static_cast<float>(shape.head_dim));  // sharper than a model's, so that keys matter
   args.max_positions = max_positions;
+  args.mask = view.mask;
+  args.window = view.window;
   args.cache = bench.kv(shape, contents.keys, contents.values);
   Panel* out = bench.output_panel(args.width, heads * shape.head_dim);
   args.out = out;

@@ -8,13 +8,14 @@ struct AttentionCase {
   KvShape shape;
   RowBatch batch;
   uint32_t max_positions;
+  View view = {};
 
   Results operator()(Device& device) const {
     CacheContents contents = random_cache(shape, heads);
-    poison_unseen(shape, batch, contents);
+    poison_unseen(shape, batch, view, contents);
     Random random(batch.width());
     return run_attention(device, shape, heads, batch, random.values(size_t{batch.width()} * heads * shape.head_dim),
-                         contents, max_positions);
+                         contents, max_positions, view);
   }
 };
 
@@ -78,6 +79,61 @@ TEST_P(AttentionTest, MixesTextAndTreesInOnePass) {
   RowBatch batch = tree(130, 9);
   for (const uint32_t position : {0u, 5u, 63u, 64u, 129u}) batch.add_text(0, position);
   compare(AttentionCase{9, {slots, 3, 64, CacheType::f16}, batch, 140});
+}
+
+/// Row `row` of a block of `size` rows behind `committed` positions, in slots from 320 on; alone, so that every slot it
+/// must not see is NaN.
+RowBatch block_row(uint32_t committed, uint32_t size, uint32_t row) {
+  RowBatch batch;
+  batch.add_block(std::vector<uint32_t>(size), 320, committed);
+  batch.rows = {batch.rows[row]};
+  return batch;
+}
+
+// A window's first position before, at and behind the edge of a chunk, in committed text and in a tree.
+TEST_P(AttentionTest, SeesNothingBeforeItsWindow) {
+  for (const CacheType type : {CacheType::f16, CacheType::f32}) {
+    for (const uint32_t window : {1u, 70u}) {
+      SCOPED_TRACE(std::string(to_string(type)) + ", window " + std::to_string(window));
+      const View view{AttentionMask::causal, window};
+      const KvShape shape{slots, 2, 32, type};
+      for (const uint32_t context : {1u, 64u, 65u, 70u, 71u, 133u, 134u, 135u, 200u}) {
+        SCOPED_TRACE("context " + std::to_string(context));
+        compare(AttentionCase{4, shape, text(context - 1, 1), context, view});
+      }
+      compare(AttentionCase{4, shape, tree(126, 17), 140, view});
+    }
+  }
+}
+
+TEST_P(AttentionTest, SeesItsWholeBlockOrTheBlockUpToItself) {
+  for (const CacheType type : {CacheType::f16, CacheType::f32}) {
+    for (const AttentionMask mask : {AttentionMask::causal, AttentionMask::block}) {
+      for (const uint32_t committed : {0u, 1u, 55u, 63u, 64u, 130u}) {
+        for (const uint32_t row : {0u, 3u, 8u}) {
+          SCOPED_TRACE(std::string(to_string(type)) + (mask == AttentionMask::block ? ", block" : ", causal") +
+                       ", committed " + std::to_string(committed) + ", row " + std::to_string(row));
+          compare(AttentionCase{6, {slots, 3, 16, type}, block_row(committed, 9, row), committed + 9, {mask, 0}});
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AttentionTest, LimitsABlockByAWindow) {
+  for (const AttentionMask mask : {AttentionMask::causal, AttentionMask::block}) {
+    for (const uint32_t committed : {0u, 3u, 66u, 125u}) {
+      for (const uint32_t row : {0u, 6u, 15u}) {
+        SCOPED_TRACE(std::string(mask == AttentionMask::block ? "block" : "causal") + ", committed " +
+                     std::to_string(committed) + ", row " + std::to_string(row));
+        compare(
+            AttentionCase{4, {slots, 2, 64, CacheType::f16}, block_row(committed, 16, row), committed + 16, {mask, 5}});
+      }
+    }
+  }
+  RowBatch whole;
+  whole.add_block(std::vector<uint32_t>(16), 320, 60);
+  compare(AttentionCase{9, {slots, 3, 64, CacheType::f16}, whole, 76, {AttentionMask::block, 0}});
 }
 
 CANOPY_OP_TESTS(AttentionTest);
