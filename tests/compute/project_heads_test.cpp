@@ -34,7 +34,8 @@ struct ProjectHeadsCase {
     args.heads.qkv = args.qkv;
     args.heads.rows = bench.buffer(text_and_tree_rows(width, context).rows);
     args.heads.rotation = bench.buffer(rotation_table(context, head_dim));
-    args.heads.q_norm = args.heads.k_norm = with_norms ? bench.buffer(random.values(head_dim)) : nullptr;
+    args.heads.k_norm = with_norms ? bench.buffer(random.values(head_dim)) : nullptr;
+    args.heads.q_norm = heads > 0 ? args.heads.k_norm : nullptr;
     args.heads.norm_eps = 1e-6f;
     args.heads.heads = heads;
     args.heads.shape = {context, kv_heads, head_dim, cache};
@@ -42,11 +43,13 @@ struct ProjectHeadsCase {
     const std::vector<float> before(size_t{context} * kv_width, 0.0f);
     KvLayer* layer = bench.kv(args.heads.shape, before, before);
     args.heads.cache = layer;
-    args.heads.q = bench.output(uint64_t{width} * heads * head_dim);
+    args.heads.q = heads > 0 ? bench.output(uint64_t{width} * heads * head_dim) : nullptr;
     bench.run([&](Recorder& r) { separately ? r.Recorder::project_heads(args) : r.project_heads(args); });
     const Tolerance stored = cache == CacheType::f16 ? f16_rounding : f32_rounding;
-    return {bench.result("q", args.heads.q, f32_rounding), bench.keys("k", layer, args.heads.shape, stored),
-            bench.values("v", layer, args.heads.shape, stored)};
+    Results results = {bench.keys("k", layer, args.heads.shape, stored),
+                       bench.values("v", layer, args.heads.shape, stored)};
+    if (heads > 0) results.push_back(bench.result("q", args.heads.q, f32_rounding));
+    return results;
   }
 };
 
@@ -59,6 +62,8 @@ constexpr ProjectHeadsCase cases[] = {
     {WeightType::q8_0, WeightType::q8_0, 64, 4, 4, 8, CacheType::f32, 33},
     {WeightType::q4_1, WeightType::q4_1, 96, 4, 2, 32, CacheType::f16, 4, false},
     {WeightType::q4_1, WeightType::q4_1, 96, 4, 2, 32, CacheType::f32, 6, true, true},
+    {WeightType::q4_1, WeightType::q8_0, 96, 0, 3, 64, CacheType::f16, 5},  // K and V only
+    {WeightType::f32, WeightType::f32, 36, 0, 2, 16, CacheType::f32, 9, false, true},
 };
 
 class ProjectHeadsTest : public OpTest {};
