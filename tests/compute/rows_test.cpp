@@ -57,5 +57,50 @@ TEST(RowBatch, ValidateRefusesWhatContradictsItselfOrLiesOutside) {
   refused([](RowBatch& b) { b.ancestors[1] = 102; });
 }
 
+RowBatch block_of_three() {
+  RowBatch batch;
+  batch.add_text(9, 4);  // whatever else is in the pass
+  const std::vector<uint32_t> tokens{7, 8, 8};
+  batch.add_block(tokens, 100, 10);
+  return batch;
+}
+
+TEST(RowBatch, ABlockSharesOneListOfAllItsSlots) {
+  const RowBatch batch = block_of_three();
+  ASSERT_EQ(batch.width(), 4u);
+  for (uint32_t i = 0; i < 3; ++i) {
+    const Row& row = batch.rows[1 + i];
+    EXPECT_EQ(row.token, i == 0 ? 7u : 8u);
+    EXPECT_EQ(row.position, 10 + i);
+    EXPECT_EQ(row.slot, 100 + i);
+    EXPECT_EQ(row.prefix, 10u);
+    EXPECT_EQ(row.ancestor_count, 3u);
+    const auto first = batch.ancestors.begin() + row.first_ancestor;
+    EXPECT_EQ(std::vector<uint32_t>(first, first + 3), (std::vector<uint32_t>{100, 101, 102}));
+  }
+  EXPECT_EQ(batch.ancestors.size(), 4u);
+}
+
+TEST(RowBatch, OnlyABlockMaySeeWhatIsBehindItself) {
+  const RowBatch block = block_of_three();
+  EXPECT_NO_THROW(validate_block(block, 10, 13, 103));
+  EXPECT_THROW(validate(block, 10, 13, 103), Error);
+  EXPECT_THROW(validate_block(block, 9, 13, 103), Error);
+  EXPECT_THROW(validate_block(block, 10, 12, 103), Error);
+  EXPECT_THROW(validate_block(block, 10, 13, 102), Error);
+  EXPECT_THROW(validate_block(RowBatch{}, 10, 13, 103), Error);
+
+  const auto refused = [&](auto change) {
+    RowBatch batch = block;
+    change(batch);
+    EXPECT_THROW(validate_block(batch, 10, 13, 103), Error);
+  };
+  refused([](RowBatch& b) { b.rows[2].slot = 100; });
+  refused([](RowBatch& b) { b.rows[2].position = 12; });
+  refused([](RowBatch& b) { b.rows[1].position = 9; });
+  refused([](RowBatch& b) { b.rows[3].ancestor_count = 2; });
+  refused([](RowBatch& b) { b.rows[1].prefix = 11; });
+}
+
 }  // namespace
 }  // namespace canopy
