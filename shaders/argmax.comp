@@ -22,6 +22,7 @@ layout(set = 0, binding = 1) writeonly buffer Out { uvec2 out_[]; };            
 layout(push_constant) uniform Push {
   uint count;  // per row
   uint blocks;  // per row
+  uint first_row;  // of the output
 };
 
 shared uvec2 lane_best[LANES];
@@ -67,6 +68,6 @@ void main() {
     for (uint l = 1u; l < LANES; ++l) {
       if (beats(lane_best[l], best)) best = lane_best[l];
     }
-    out_[row * blocks + gl_WorkGroupID.x] = best;
+    out_[(first_row + row) * blocks + gl_WorkGroupID.x] = best;
   }
 }

@@ -3,11 +3,12 @@
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
 // variants: - TEXEL=0; texel TEXEL=1
-// x[w] = table[token of row w]; out = x * norm_weight; sums of squares: 32 lanes, each over its units in order.
+// x[w] = scale * table[token of row w]; out = x * norm_weight; sums of squares: 32 lanes, each over its units in order.
 #include "weights.glsl"
 #include "rows.glsl"
 #include "panel.glsl"
 
+layout(constant_id = 0) const uint SCALED = 0;  // 0: the scale is 1 and nothing is multiplied
 layout(local_size_x = 32) in;
 
 layout(set = 0, binding = 2) readonly buffer Rows { Row rows_[]; };
@@ -21,12 +22,17 @@ layout(push_constant) uniform Push {
   uint cols;
   uint row_offset;
   uint tile;
+  float scale;
 };
 
 shared float lane_sums[32];
 
 // Writes element k of row w; gives the sum of squares with it.
 float add_element(uint w, uvec2 place, uint k, float x, float sum) {
+  if (SCALED != 0u) {
+    precise float scaled = x * scale;
+    x = scaled;
+  }
   precise float y = x * norm_weight[k];
   x_[w * cols + k] = x;
   out_panel[panel_element(place, k)] = y;

@@ -1,27 +1,27 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// out[i] = in[index[i]]: values and sums of squares. Grid: (cols / 64, count).
+// out[i] = in[index[first + i]]: values and sums of squares. Grid: (cols / 64, count).
 #include "panel.glsl"
 
 layout(local_size_x = 64) in;
 
 layout(set = 0, binding = 0) readonly buffer In { float in_panel[]; };        // panel [width, cols]
 layout(set = 0, binding = 1) readonly buffer InSquares { float in_squares[]; };
-layout(set = 0, binding = 2) readonly buffer Index { uint index[]; };         // [count]
+layout(set = 0, binding = 2) readonly buffer Index { uint index[]; };         // [first + count]
 layout(set = 0, binding = 3) writeonly buffer Out { float out_panel[]; };     // panel [count, cols]
 layout(set = 0, binding = 4) writeonly buffer OutSquares { float out_squares[]; };
 
 layout(push_constant) uniform Push {
   uint cols;
   uint tile;
-  uint count;
+  uint first;  // of the index
   uint out_tile;
 };
 
 void main() {
   uint k = gl_GlobalInvocationID.x;
   uint i = gl_WorkGroupID.y;
-  uint from = index[i];
+  uint from = index[first + i];
   if (k == 0u) out_squares[i] = in_squares[from];
   if (k < cols) {
     uvec2 source = panel_column(from, tile, cols);

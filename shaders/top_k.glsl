@@ -9,9 +9,41 @@
 const uint GROUP = 64u;
 layout(constant_id = 1) const uint VECS = 8;
 
+// What a logit x counts as: 0 x itself, 1 OUTER * x, 2 OUTER * tanh(INNER * x).
+layout(constant_id = 4) const uint CAP = 0;
+layout(constant_id = 5) const float INNER = 1.0;
+layout(constant_id = 6) const float OUTER = 1.0;
+
 // Integers in the order of the logits: 0 no logit at all, 1 a NaN, else a number. -0 counts as 0.
 const uint KEY_NONE = 0u;
 const uint KEY_NAN = 1u;
+const uint KEY_INFINITY = 0xFF800000u;  // the largest of all
+
+// tanh to some units in the last place everywhere; GLSL's own loses its digits near 0. Below 1/2 an odd polynomial (its
+// coefficients interpolate (tanh z - z) / z^3 at Chebyshev nodes), beyond by the exponential.
+float tanh_of(float z) {
+  float a = min(abs(z), 10.0);  // where f32 has reached 1
+  precise float twice = a + a;
+  precise float denominator = exp(twice) + 1.0;
+  precise float far = 1.0 - 2.0 / denominator;
+  precise float s = a * a;
+  precise float cubed = s * a;
+  float p = fma(fma(fma(fma(-0.0068779234, s, 0.021441568), s, -0.053929474), s, 0.13333209), s, -0.33333331);
+  float result = a < 0.5 ? fma(cubed, p, a) : far;
+  return z < 0.0 ? -result : result;
+}
+
+// Bits of what a logit counts as; a NaN stays one.
+uint capped(uint bits) {
+  if (CAP == 0u || (bits & 0x7FFFFFFFu) > 0x7F800000u) return bits;
+  float x = uintBitsToFloat(bits);
+  if (CAP == 2u) {
+    precise float inner = INNER * x;
+    x = tanh_of(inner);
+  }
+  precise float y = OUTER * x;
+  return floatBitsToUint(y);
+}
 
 uint key_of(uint bits) {
   uint magnitude = bits & 0x7FFFFFFFu;
@@ -46,6 +78,6 @@ uvec4 load_quad(uint row, uint quad, uint vocab) {
 // Keys of a loaded quad; elements beyond the vocabulary get KEY_NONE.
 uvec4 quad_keys(uvec4 bits, uint quad, uint vocab) {
   uvec4 keys;
-  [[unroll]] for (uint e = 0u; e < 4u; ++e) keys[e] = 4u * quad + e < vocab ? key_of(bits[e]) : KEY_NONE;
+  [[unroll]] for (uint e = 0u; e < 4u; ++e) keys[e] = 4u * quad + e < vocab ? key_of(capped(bits[e])) : KEY_NONE;
   return keys;
 }

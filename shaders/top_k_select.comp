@@ -159,7 +159,9 @@ uint choose_blocks() {
 void choose_ids(uint lower_bound) {
   hold_candidates();
   uint count;
-  uint bound = bisect(k, lower_bound, largest, count);
+  // Step 1 may have rounded a capped logit otherwise than this kernel does: its keys bound nothing here.
+  if (CAP != 0u) lower_bound = KEY_NAN;
+  uint bound = bisect(k, lower_bound, CAP != 0u ? KEY_INFINITY : largest, count);
   if (count != k) {
     break_candidate_ties(bound);
     bound = bisect_ties(k);
@@ -191,6 +193,7 @@ void write_in_order() {
 #else
     bits = logits[gl_WorkGroupID.x * vocab + id];
 #endif
+    bits = capped(bits);
     winners[lane] = uvec2(key_of(bits), id);
   }
   barrier();

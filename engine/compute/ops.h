@@ -167,7 +167,7 @@ struct PickArgs {
   Buffer* out = nullptr;          // [count]
 };
 
-/// out[to] = in[from] for each move; no two moves have the same `to`.
+/// out[to] = in[from] for each move. Moves to the same row must be the same move: a list may be filled up with one.
 struct CopyRowsArgs {
   uint32_t count = 0;
   uint32_t cols = 0;

@@ -16,35 +16,19 @@ uint32_t groups(uint32_t count, uint32_t size) {
   return (count + size - 1) / size;
 }
 
-// For the hours between an op's declaration and its shader.
-void require_ready(bool ready, const char* what) {
-  if (!ready) throw bad_input(std::string(what) + " is not there on Vulkan devices yet.");
-}
-
 }  // namespace
 
-void VulkanRecorder::pick(const PickArgs&) {
-  require_ready(false, "pick");
-}
-
-void VulkanRecorder::copy_rows(const CopyRowsArgs&) {
-  require_ready(false, "copy_rows");
-}
-
-void VulkanRecorder::norm_rows(const NormRowsArgs&) {
-  require_ready(false, "norm_rows");
-}
-
 void VulkanRecorder::embed(const EmbedArgs& args) {
-  require_ready(args.scale == 1, "A scale of embed");
   const VulkanWeight& table = weight_of(*args.table);
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "embed");
   const PanelLayout layout = state_.layout(args.width, table.cols());
   CommandList& list = this->list(0);
-  const Kernel& kernel = state_.context->kernel(weight_shader("embed", table.type(), state_.texel_fetch));
+  const Kernel& kernel = state_.context->kernel(weight_shader("embed", table.type(), state_.texel_fetch),
+                                                {{{0, args.scale != 1 ? 1u : 0u}}, 0});
   struct Push {
     uint32_t rows, cols, row_offset, tile;
+    float scale;
   };
   for (const WeightShard& shard : table.shards) {
     std::vector<Binding> bindings;
@@ -54,28 +38,78 @@ void VulkanRecorder::embed(const EmbedArgs& args) {
     bindings.emplace_back(out.values);
     bindings.push_back(words(out.squares, args.width, "The sums of squares of embed"));
     bindings.push_back(words(*args.norm.weight, table.cols(), "The norm weight of embed"));
-    const Push push{shard.layout.rows, table.cols(), shard.layout.first_row, layout.tile};
+    const Push push{shard.layout.rows, table.cols(), shard.layout.first_row, layout.tile, args.scale};
     list.bind(kernel, bindings, bytes_of(push));
     list.dispatch(args.width);
   }
   list.barrier();
 }
 
+void VulkanRecorder::norm_rows(const NormRowsArgs& args) {
+  const VulkanPanel& out = panel_of(*args.out);
+  require_width(args.width, out, "norm_rows");
+  const uint32_t cols = out.cols();
+  const bool has_norm = args.norm.weight != nullptr;
+  struct Push {
+    uint32_t cols, tile;
+  };
+  CommandList& list = this->list(0);
+  list.bind(
+      state_.context->kernel(cols % 4 == 0 ? "norm_rows_quads" : "norm_rows_words", {{{0, has_norm ? 1u : 0u}}, 0}),
+      {words(out.squares, args.width, "The sums of squares of norm_rows"),
+       words(*args.in, uint64_t{args.width} * cols, "The input of norm_rows"),
+       has_norm ? words(*args.norm.weight, cols, "The norm weight of norm_rows") : Binding(state_.dummy), out.values},
+      Push{cols, state_.layout(args.width, cols).tile});
+  list.dispatch(args.width);
+  list.barrier();
+}
+
+void VulkanRecorder::copy_rows(const CopyRowsArgs& args) {
+  if (args.in == args.out) throw bad_input("copy_rows has one buffer as input and output; they must be two.");
+  if (args.count == 0 || args.cols == 0) return;
+  const bool quads = args.cols % 4 == 0;
+  struct Push {
+    uint32_t row_elements;
+  };
+  const Push push{quads ? args.cols / 4 : args.cols};
+  CommandList& list = this->list(0);
+  list.bind(state_.context->kernel(quads ? "copy_rows_quads" : "copy_rows_words"),
+            {buffer_of(*args.in), words(*args.moves, uint64_t{args.count} * 2, "The moves of copy_rows"),
+             buffer_of(*args.out)},
+            push);
+  list.dispatch(groups(push.row_elements, 64), args.count);
+  list.barrier();
+}
+
+void VulkanRecorder::pick(const PickArgs& args) {
+  if (args.count == 0 || args.rows == 0) return;
+  struct Push {
+    uint32_t count, first_row, rows, vocab;
+  };
+  CommandList& list = this->list(0);
+  list.bind(state_.context->kernel("pick"),
+            {words(*args.logits, uint64_t{args.rows} * args.vocab, "The logits of pick"),
+             words(*args.pairs, uint64_t{args.count} * 2, "The pairs of pick"),
+             words(*args.out, args.count, "The output of pick")},
+            Push{args.count, args.first_row, args.rows, args.vocab});
+  list.dispatch(groups(args.count, 64));
+  list.barrier();
+}
+
 void VulkanRecorder::select(const SelectArgs& args) {
-  require_ready(args.first == 0, "A first index of select");
   const VulkanPanel& in = panel_of(*args.in);
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, in, "select");
   require_width(args.count, out, "select");
   struct Push {
-    uint32_t cols, tile, count, out_tile;
+    uint32_t cols, tile, first, out_tile;
   };
-  const Push push{in.cols(), state_.layout(args.width, in.cols()).tile, args.count,
+  const Push push{in.cols(), state_.layout(args.width, in.cols()).tile, args.first,
                   state_.layout(args.count, in.cols()).tile};
   CommandList& list = this->list(0);
   list.bind(state_.context->kernel("select"),
             {in.values, words(in.squares, args.width, "The sums of squares of select"),
-             words(*args.index, args.count, "The index of select"), out.values,
+             words(*args.index, uint64_t{args.first} + args.count, "The index of select"), out.values,
              words(out.squares, args.count, "The sums of squares of select")},
             push);
   list.dispatch(groups(in.cols(), 64), args.count);
@@ -83,29 +117,28 @@ void VulkanRecorder::select(const SelectArgs& args) {
 }
 
 void VulkanRecorder::argmax(const ArgmaxArgs& args) {
-  require_ready(args.first_out == 0, "A first output row of argmax");
   const uint32_t blocks = groups(args.vocab, kArgmaxBlock);
   Buffer& candidates = scratch(uint64_t{args.width} * blocks * 8, "argmax candidates");
   const KernelOptions options{{{0, state_.attention_lanes}}, 0};
   struct Push {
-    uint32_t count, blocks;
+    uint32_t count, blocks, first_row;
   };
   CommandList& list = this->list(0);
   const Binding logits = words(*args.logits, uint64_t{args.width} * args.vocab, "The logits of argmax");
   const BufferView& texels = static_cast<const VulkanBuffer&>(*args.logits).texels;
   const bool texel = texels && args.vocab % 4 == 0;
   list.bind(state_.context->kernel(texel ? "argmax_part_texel" : "argmax_part", options),
-            {texel ? Binding(texels) : logits, candidates}, Push{args.vocab, blocks});
+            {texel ? Binding(texels) : logits, candidates}, Push{args.vocab, blocks, 0});
   list.dispatch(blocks, args.width);
   list.barrier();
   list.bind(state_.context->kernel("argmax_final", options),
-            {candidates, words(*args.out, uint64_t{args.width} * 2, "The output of argmax")}, Push{blocks, 1});
+            {candidates, words(*args.out, (uint64_t{args.first_out} + args.width) * 2, "The output of argmax")},
+            Push{blocks, 1, args.first_out});
   list.dispatch(1, args.width);
   list.barrier();
 }
 
 void VulkanRecorder::top_k(const TopKArgs& args) {
-  require_ready(args.first_out == 0 && args.multiplier == 1 && args.softcap == 0, "A first output row or cap of top_k");
   if (args.k == 0 || args.k > kMaxTopK || args.k > args.vocab) {
     throw bad_input("top_k is asked for " + std::to_string(args.k) + " of " + std::to_string(args.vocab) +
                     " logits; allowed: 1 to " + std::to_string(std::min(kMaxTopK, args.vocab)) + ".");
@@ -120,6 +153,9 @@ void VulkanRecorder::top_k(const TopKArgs& args) {
   bindings.width = args.width;
   bindings.vocab = args.vocab;
   bindings.k = args.k;
+  bindings.first_out = args.first_out;
+  bindings.multiplier = args.multiplier;
+  bindings.softcap = args.softcap;
   CommandList& list = this->list(0);
   record_top_k(*state_.context, list, bindings);
   list.barrier();

@@ -1,6 +1,8 @@
 #include "engine/vulkan/top_k.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -69,10 +71,19 @@ void validate(const TopKBindings& b) {
   if (b.lanes != 0 && b.lanes != 64 && b.lanes != 128 && b.lanes != 256) {
     throw bad_input("The workgroup of top_k is " + std::to_string(b.lanes) + ", 64, 128 or 256 is allowed.");
   }
+  if (!std::isfinite(b.multiplier) || b.multiplier == 0) {
+    throw bad_input("The multiplier of top_k is " + std::to_string(b.multiplier) +
+                    ", a number other than 0 is allowed.");
+  }
+  if (!std::isfinite(b.softcap) || b.softcap < 0) {
+    throw bad_input("The softcap of top_k is " + std::to_string(b.softcap) +
+                    ", 0 for none or a positive number is allowed.");
+  }
+  const uint64_t end = uint64_t{b.first_out} + b.width;
   require_size(b.logits, uint64_t{b.width} * b.vocab * 4, "logits");
-  require_size(b.ids, uint64_t{b.width} * b.k * 4, "ids");
-  require_size(b.values, uint64_t{b.width} * b.k * 4, "values");
-  require_size(b.log_sum_exp, uint64_t{b.width} * 4, "log_sum_exp");
+  require_size(b.ids, end * b.k * 4, "ids");
+  require_size(b.values, end * b.k * 4, "values");
+  require_size(b.log_sum_exp, end * 4, "log_sum_exp");
   require_size(b.scratch, top_k_scratch_bytes(b.width, b.vocab, b.k), "scratch");
 }
 
@@ -90,6 +101,17 @@ uint32_t rows_per_dispatch(const Context& context, const TopKBindings& b, const 
                         " bytes, the device allows " + std::to_string(limits.max_storage_range) + ".");
   }
   return static_cast<uint32_t>(most / step * step);
+}
+
+// y = outer * x, or outer * tanh(inner * x), as CAP, INNER and OUTER of shaders/top_k.glsl.
+void add_cap(KernelOptions& options, const TopKBindings& b) {
+  const bool capped = b.softcap > 0;
+  if (!capped && b.multiplier == 1) return;
+  const float inner = capped ? b.multiplier / b.softcap : 0;
+  const float outer = capped ? b.softcap : b.multiplier;
+  options.spec.insert(
+      options.spec.end(),
+      {{4, capped ? 2u : 1u}, {5, std::bit_cast<uint32_t>(inner)}, {6, std::bit_cast<uint32_t>(outer)}});
 }
 
 // Few invocations suit a software device, which pays for each one at every barrier; many hide a GPU's latency.
@@ -110,11 +132,13 @@ void record_top_k(Context& context, CommandList& list, const TopKBindings& b) {
   const std::string variant = b.vocab % 4 == 0 ? "quads" : "words";
   const uint32_t lanes = b.lanes == 0 ? select_lanes(context) : b.lanes;
   const uint32_t candidates = std::min(b.k <= small_k ? small_k : max_top_k, blocks.count()) * blocks.vecs;
-  const Kernel& find = context.kernel(find_shader("top_k_blocks_" + variant), {.spec = {{1, blocks.vecs}}});
-  const Kernel& select = context.kernel(
-      find_shader("top_k_select_" + variant),
-      {.spec = {
-           {0, lanes}, {1, blocks.vecs}, {2, divide_up(blocks.count(), lanes)}, {3, divide_up(candidates, lanes)}}});
+  KernelOptions find_options{.spec = {{1, blocks.vecs}}};
+  add_cap(find_options, b);
+  const Kernel& find = context.kernel(find_shader("top_k_blocks_" + variant), find_options);
+  KernelOptions select_options{
+      .spec = {{0, lanes}, {1, blocks.vecs}, {2, divide_up(blocks.count(), lanes)}, {3, divide_up(candidates, lanes)}}};
+  add_cap(select_options, b);
+  const Kernel& select = context.kernel(find_shader("top_k_select_" + variant), select_options);
 
   const uint64_t row_bytes = uint64_t{b.vocab} * 4;
   const uint64_t scratch_row = uint64_t{blocks.count()} * block_bytes;
@@ -135,7 +159,7 @@ void record_top_k(Context& context, CommandList& list, const TopKBindings& b) {
                *b.ids,
                *b.values,
                *b.log_sum_exp},
-              SelectPush{b.vocab, b.k, row, blocks.count(), blocks.filled});
+              SelectPush{b.vocab, b.k, b.first_out + row, blocks.count(), blocks.filled});
     list.dispatch(rows);
   }
 }

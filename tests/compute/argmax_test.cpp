@@ -12,15 +12,16 @@ constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 struct ArgmaxCase {
   uint32_t vocab;
   std::vector<float> logits;  // [W, vocab]
+  uint32_t first_out = 0;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
     const auto width = static_cast<uint32_t>(logits.size() / vocab);
     const Buffer* in = bench.buffer(logits);
-    Buffer* out = bench.output(uint64_t{width} * 2);
-    bench.run([&](Recorder& r) { r.argmax({width, in, vocab, out}); });
+    Buffer* out = bench.output((uint64_t{first_out} + width) * 2);
+    bench.run([&](Recorder& r) { r.argmax({width, in, vocab, out, first_out}); });
     Result result = bench.integers("out", out);
-    for (uint32_t w = 0; w < width; ++w) {
+    for (uint32_t w = first_out; w < first_out + width; ++w) {
       if (result.words[2 * w] == 0xFFFFFFFF) result.words[2 * w + 1] = 0;  // no winner: its logit means nothing
     }
     return {result};
@@ -49,6 +50,15 @@ TEST_P(ArgmaxTest, GivesTiesToTheLowestId) {
     std::vector<float> two(vocab, -1.0f);
     two[vocab - 1] = two[vocab / 2] = 2.0f;
     compare(ArgmaxCase{vocab, two});
+  }
+}
+
+// The chunks of one head leave the answers of the chunks before them alone.
+TEST_P(ArgmaxTest, WritesFromItsFirstOutputRowOn) {
+  Random random(8);
+  for (const uint32_t first_out : {1u, 7u, 64u}) {
+    compare(ArgmaxCase{500, random.values(size_t{500} * 5), first_out});
+    compare(ArgmaxCase{1025, random.values(size_t{1025} * 3), first_out});
   }
 }
 

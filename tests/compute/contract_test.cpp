@@ -212,6 +212,34 @@ TEST_P(ContractTest, Attention) {
   }
 }
 
+/// Row i of a pool of block rows: five slots behind its prefix, one of the first three its own.
+void add_pool_block_row(RowBatch& batch, uint32_t i) {
+  const uint32_t own = i % 3;
+  Row row;
+  row.prefix = (i * 37) % 190;
+  row.position = row.prefix + own;
+  row.first_ancestor = static_cast<uint32_t>(batch.ancestors.size());
+  row.ancestor_count = 5;
+  for (uint32_t a = 0; a < 5; ++a) batch.ancestors.push_back(200 + (i * 7 + a * 11) % 50);
+  row.slot = batch.ancestors[row.first_ancestor + own];
+  batch.rows.push_back(row);
+}
+
+TEST_P(ContractTest, AttentionInABlockAndAWindow) {
+  const KvShape shape{250, 2, 32, CacheType::f16};
+  const uint32_t heads = 6, cols = heads * 32;
+  const CacheContents contents = random_cache(shape, 7);
+  Random random(7);
+  const std::vector<float> q = random.values(size_t{pool} * cols);
+  for (const View& view : {View{AttentionMask::block, 0}, View{AttentionMask::causal, 70}}) {
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      RowBatch batch;
+      for (const uint32_t row : rows) add_pool_block_row(batch, row);
+      return run_attention(device, shape, heads, batch, gather(q, cols, rows), contents, 200, view);
+    });
+  }
+}
+
 // A path in the slots of a tree, and the same path after it was committed.
 TEST_P(ContractTest, AttentionToAPathEqualsAttentionToCommittedText) {
   const KvShape shape{250, 2, 32, CacheType::f16};
@@ -246,23 +274,31 @@ TEST_P(ContractTest, TopKAndItsLogSumExp) {
   Random random(9);
   const uint32_t vocab = 1010, k = 8;
   const std::vector<float> logits = random.values(size_t{pool} * vocab);
-  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
-    OpBench bench(device);
-    const auto width = static_cast<uint32_t>(rows.size());
-    const Buffer* in = bench.buffer(gather(logits, vocab, rows));
-    Buffer* ids = bench.output(uint64_t{width} * k);
-    Buffer* values = bench.output(uint64_t{width} * k);
-    Buffer* sums = bench.output(width);
-    Buffer* best = bench.output(uint64_t{width} * 2);
-    bench.run([&](Recorder& r) {
-      r.top_k({width, in, vocab, k, ids, values, sums});
-      r.argmax({width, in, vocab, best});
+  for (const float softcap : {0.0f, 0.75f})
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      const Buffer* in = bench.buffer(gather(logits, vocab, rows));
+      Buffer* ids = bench.output(uint64_t{width} * k);
+      Buffer* values = bench.output(uint64_t{width} * k);
+      Buffer* sums = bench.output(width);
+      Buffer* best = bench.output(uint64_t{width} * 2);
+      bench.run([&](Recorder& r) {
+        r.top_k({.width = width,
+                 .logits = in,
+                 .vocab = vocab,
+                 .k = k,
+                 .ids = ids,
+                 .values = values,
+                 .log_sum_exp = sums,
+                 .softcap = softcap});
+        r.argmax({width, in, vocab, best});
+      });
+      return Results{trimmed(bench.integers("ids", ids), size_t{width} * k),
+                     trimmed(bench.result("values", values, exact), size_t{width} * k),
+                     trimmed(bench.result("log_sum_exp", sums, exact), width),
+                     trimmed(bench.integers("argmax", best), size_t{width} * 2)};
     });
-    return Results{trimmed(bench.integers("ids", ids), size_t{width} * k),
-                   trimmed(bench.result("values", values, exact), size_t{width} * k),
-                   trimmed(bench.result("log_sum_exp", sums, exact), width),
-                   trimmed(bench.integers("argmax", best), size_t{width} * 2)};
-  });
 }
 
 // Rows picked out of a pass keep their bits, sums of squares included.
@@ -278,6 +314,22 @@ TEST_P(ContractTest, Select) {
     Panel* out = bench.output_panel(count, cols);
     bench.run([&](Recorder& r) { r.select({pool, count, in, index, out}); });
     return Results{bench.result("out", out, count, exact), trimmed(bench.norm_probe(out, count), size_t{count} * 4)};
+  });
+}
+
+TEST_P(ContractTest, NormRows) {
+  Random random(11);
+  const uint32_t cols = 290;
+  const std::vector<float> inputs = random.values(size_t{pool} * cols);
+  const std::vector<float> norm = random.values(cols);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    const Buffer* in = bench.buffer(gather(inputs, cols, rows));
+    const Buffer* norm_weight = bench.buffer(norm);
+    Panel* out = bench.output_panel(width, cols);
+    bench.run([&](Recorder& r) { r.norm_rows({width, in, {norm_weight}, out}); });
+    return Results{bench.result("out", out, width, exact), trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
   });
 }
 

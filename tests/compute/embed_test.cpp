@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/compute/rows.h"
 #include "tests/compute/op_test.h"
 
@@ -9,6 +11,7 @@ struct EmbedCase {
   uint32_t vocab;
   uint32_t cols;
   uint32_t width;
+  float scale = 1;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -20,7 +23,7 @@ struct EmbedCase {
     const Buffer* rows = bench.buffer(batch.rows);
     Buffer* x = bench.output(uint64_t{width} * cols);
     Panel* out = bench.output_panel(width, cols);
-    bench.run([&](Recorder& r) { r.embed({width, table, rows, x, {norm}, out}); });
+    bench.run([&](Recorder& r) { r.embed({width, table, rows, x, {norm}, out, scale}); });
     // A quantised element is a product and a sum, each of which may be rounded or not (fma).
     const bool stored_as_is = block_size(type).elements == 1;
     const Tolerance tolerance = stored_as_is ? exact : f32_rounding;
@@ -39,6 +42,17 @@ TEST_P(EmbedTest, AgreesWithTheOracle) {
       SCOPED_TRACE(std::string(to_string(type)) + " cols " + std::to_string(fitting) + ", width " +
                    std::to_string(widths[i]));
       compare(EmbedCase{type, 53, fitting, widths[i]});
+    }
+  }
+}
+
+TEST_P(EmbedTest, ScalesWhatItReads) {
+  const std::vector<WeightType> types = weight_types_under_test();
+  for (const WeightType type : {WeightType::f32, WeightType::q8_0, WeightType::q4_1, WeightType::q6_k}) {
+    if (std::find(types.begin(), types.end(), type) == types.end()) continue;
+    for (const float scale : {24.0f, 0.1f}) {
+      SCOPED_TRACE(std::string(to_string(type)) + ", scale " + std::to_string(scale));
+      compare(EmbedCase{type, 29, columns_for(type, {96})[0], 9, scale});
     }
   }
 }

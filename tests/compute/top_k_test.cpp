@@ -1,5 +1,7 @@
+#include <cmath>
 #include <limits>
 
+#include "engine/base/error.h"
 #include "tests/compute/op_test.h"
 
 namespace canopy::test {
@@ -9,16 +11,20 @@ struct TopKCase {
   uint32_t vocab;
   uint32_t k;
   std::vector<float> logits;  // [W, vocab]
+  float multiplier = 1;
+  float softcap = 0;
+  uint32_t first_out = 0;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
     const auto width = static_cast<uint32_t>(logits.size() / vocab);
     const Buffer* in = bench.buffer(logits);
-    Buffer* ids = bench.output(uint64_t{width} * k);
-    Buffer* values = bench.output(uint64_t{width} * k);
-    Buffer* sums = bench.output(width);
-    bench.run([&](Recorder& r) { r.top_k({width, in, vocab, k, ids, values, sums}); });
-    return {bench.integers("ids", ids), bench.result("values", values, exact),
+    const uint64_t rows = uint64_t{first_out} + width;
+    Buffer* ids = bench.output(rows * k);
+    Buffer* values = bench.output(rows * k);
+    Buffer* sums = bench.output(rows);
+    bench.run([&](Recorder& r) { r.top_k({width, in, vocab, k, ids, values, sums, first_out, multiplier, softcap}); });
+    return {bench.integers("ids", ids), bench.result("values", values, softcap > 0 ? f32_rounding : exact),
             bench.result("log_sum_exp", sums, f32_exp)};
   }
 };
@@ -71,6 +77,67 @@ TEST_P(TopKTest, TakesMinusInfinity) {
 TEST_P(TopKTest, SumsLogitsFarFromZero) {
   compare(TopKCase{1010, 5, std::vector<float>(1010, 300.0f)});
   compare(TopKCase{1010, 5, std::vector<float>(1010, -300.0f)});
+}
+
+// Integers, so that logits are equal or far apart: how a device rounds tanh must not decide a rank.
+TEST_P(TopKTest, RanksAndSumsCappedLogits) {
+  static constexpr struct { float multiplier, softcap; } caps[] = {{0.5f, 15}, {-0.25f, 0}};
+  Random random(12);
+  for (const auto& cap : caps) {
+    static constexpr struct { uint32_t vocab, k; } shapes[] = {{7, 5}, {1010, 64}, {49152, 64}};
+    for (const auto& [vocab, k] : shapes) {
+      SCOPED_TRACE("multiplier " + std::to_string(cap.multiplier) + ", softcap " + std::to_string(cap.softcap) +
+                   ", vocab " + std::to_string(vocab) + ", k " + std::to_string(k));
+      compare(TopKCase{vocab, k, random.integers(size_t{vocab} * 3, 40), cap.multiplier, cap.softcap});
+    }
+  }
+}
+
+// tanh reaches 1: logits that differ count the same, and the lowest id wins.
+TEST_P(TopKTest, HoldsSaturatedLogitsEqual) {
+  Random random(13);
+  std::vector<float> logits = random.integers(1010 * 2, 5);
+  for (float& v : logits) v *= 4;
+  compare(TopKCase{1010, 64, logits, 1, 1});
+  logits[17] = -std::numeric_limits<float>::infinity();
+  compare(TopKCase{1010, 64, logits, 1, 1});
+  compare(TopKCase{500, 5, std::vector<float>(500, -std::numeric_limits<float>::infinity()), 0.5f, 15});
+}
+
+// Near 0 the cap is close to the identity, and keeps the digits of what it caps.
+TEST_P(TopKTest, CapsSmallLogitsWithTheirDigits) {
+  std::vector<float> logits(64);
+  for (uint32_t i = 0; i < 64; ++i) logits[i] = 30.0f * std::pow(1.5f, static_cast<float>(i) - 55.0f);
+  OpBench bench(device());
+  Buffer* ids = bench.output(64);
+  Buffer* values = bench.output(64);
+  Buffer* sums = bench.output(1);
+  const Buffer* in = bench.buffer(logits);
+  bench.run([&](Recorder& r) { r.top_k({1, in, 64, 64, ids, values, sums, 0, 1, 30}); });
+  const std::vector<float> y = floats(bench.result("values", values, exact).words);
+  for (uint32_t i = 0; i < 64; ++i) {
+    const double want = 30 * std::tanh(double{logits[63 - i]} / 30);
+    EXPECT_NEAR(y[i] / want, 1, 1e-6) << "rank " << i;
+  }
+}
+
+TEST_P(TopKTest, WritesFromItsFirstOutputRowOn) {
+  Random random(14);
+  for (const uint32_t first_out : {1u, 9u}) {
+    compare(TopKCase{500, 5, random.values(size_t{500} * 4), 1, 0, first_out});
+  }
+}
+
+TEST_P(TopKTest, RefusesCapsThatAreNone) {
+  const auto refused = [&](float multiplier, float softcap) {
+    EXPECT_THROW((TopKCase{64, 5, std::vector<float>(64), multiplier, softcap}(device())), Error);
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  refused(0, 0);
+  refused(nan, 0);
+  refused(1, -1);
+  refused(1, nan);
+  refused(1, std::numeric_limits<float>::infinity());
 }
 
 CANOPY_OP_TESTS(TopKTest);

@@ -1,0 +1,58 @@
+#include "tests/compute/op_test.h"
+
+namespace canopy::test {
+namespace {
+
+struct NormRowsCase {
+  uint32_t width;
+  uint32_t cols;
+  bool with_norm;
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(width + cols);
+    const Buffer* in = bench.buffer(random.values(size_t{width} * cols));
+    const Buffer* norm = with_norm ? bench.buffer(random.values(cols)) : nullptr;
+    Panel* out = bench.output_panel(width, cols);
+    bench.run([&](Recorder& r) { r.norm_rows({width, in, {norm}, out}); });
+    return {bench.result("out", out, width, exact), bench.norm_probe(out, width)};
+  }
+};
+
+class NormRowsTest : public OpTest {};
+
+TEST_P(NormRowsTest, MakesAPanelOfRows) {
+  for (const uint32_t cols : {1u, 3u, 30u, 128u, 129u, 576u}) {
+    for (const uint32_t width : {1u, 3u, 66u}) {
+      for (const bool with_norm : {false, true}) {
+        SCOPED_TRACE("width " + std::to_string(width) + ", cols " + std::to_string(cols) +
+                     (with_norm ? ", norm" : ", no norm"));
+        compare(NormRowsCase{width, cols, with_norm});
+      }
+    }
+  }
+}
+
+// A product reads it as it reads the panel of any other op.
+TEST_P(NormRowsTest, FeedsAProduct) {
+  const auto op_case = [](Device& device) {
+    OpBench bench(device);
+    Random random(5);
+    const uint32_t width = 13, cols = 96, rows = 20;
+    const Buffer* in = bench.buffer(random.values(size_t{width} * cols));
+    const Weight* weight = bench.weight(random.matrix(WeightType::f32, rows, cols));
+    Panel* panel = bench.output_panel(width, cols);
+    Buffer* out = bench.output(uint64_t{width} * rows);
+    bench.run([&](Recorder& r) {
+      r.norm_rows({width, in, {nullptr}, panel});
+      r.linear({width, weight, panel, 0, out, rows, 0});
+    });
+    return Results{bench.result("out", out, f32_rounding)};
+  };
+  compare(op_case);
+}
+
+CANOPY_OP_TESTS(NormRowsTest);
+
+}  // namespace
+}  // namespace canopy::test
