@@ -75,8 +75,9 @@ CommandList& VulkanRecorder::list(double flops) {
   if (!commands_) throw bad_input("A recorder is used after finish().");
   const double budget = state_.flops_per_second * kSecondsPerSubmission;
   if (commands_->lists.empty() || (flops_in_list_ > 0 && flops_in_list_ + flops > budget)) {
-    if (!commands_->lists.empty()) commands_->lists.back().finish();
-    commands_->lists.emplace_back(*state_.context, CommandListOptions{"pass", 0});
+    finish_list();
+    commands_->lists.emplace_back(*state_.context, CommandListOptions{"pass", 2});
+    commands_->lists.back().timestamp("start");
     flops_in_list_ = 0;
   }
   flops_in_list_ += flops;
@@ -87,9 +88,15 @@ Buffer& VulkanRecorder::scratch(uint64_t bytes, const char* name) {
   return commands_->scratch.emplace_back(state_.context->create_buffer(BufferKind::device, bytes, name));
 }
 
+void VulkanRecorder::finish_list() {
+  if (commands_->lists.empty()) return;
+  commands_->lists.back().timestamp("end");
+  commands_->lists.back().finish();
+}
+
 std::unique_ptr<canopy::Commands> VulkanRecorder::finish() {
   if (!commands_) throw bad_input("A recorder is used after finish().");
-  if (!commands_->lists.empty()) commands_->lists.back().finish();
+  finish_list();
   return std::move(commands_);
 }
 

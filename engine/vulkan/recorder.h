@@ -13,7 +13,7 @@ namespace canopy::vk {
 
 class VulkanCommands : public canopy::Commands {
  public:
-  std::vector<CommandList> lists;  // run in order
+  std::vector<CommandList> lists;  // run in order; each with a timestamp at its start and one at its end
   std::vector<Buffer> scratch;     // of ops that need some
 };
 
@@ -40,6 +40,8 @@ class VulkanRecorder : public canopy::Recorder {
  private:
   /// The list to record the next op in, after `flops` more.
   CommandList& list(double flops);
+  /// Ends the list that is recorded, if there is one.
+  void finish_list();
   Buffer& scratch(uint64_t bytes, const char* name);
   void linear_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);
 

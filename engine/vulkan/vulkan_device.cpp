@@ -66,6 +66,7 @@ class VulkanDevice : public Device {
   }
   std::unique_ptr<Recorder> record() override { return std::make_unique<vk::VulkanRecorder>(state_); }
   bool run(Commands& commands, const std::function<bool()>& keep_going) override;
+  double last_run_ms() const override { return last_run_ms_; }
 
   const vk::Instance& instance() const { return *state_.instance; }
 
@@ -84,6 +85,7 @@ class VulkanDevice : public Device {
   DeviceState state_;
   std::optional<vk::FmaProbe> fma_probe_;
   std::optional<AwakeCores> cores_;  // on software devices
+  double last_run_ms_ = 0;
 };
 
 VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
@@ -123,8 +125,8 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()
                                             : options.cache_folder / ("linear-" + state_.info.uuid + ".json");
-  state_.choices = std::make_unique<vk::LinearChoices>(
-      choices, state_.info.uuid + " shaders " + std::to_string(kShaderVersion) + (state_.texel_fetch ? " texel" : ""));
+  state_.info.kernels = "shaders " + std::to_string(kShaderVersion) + (state_.texel_fetch ? " texel" : "");
+  state_.choices = std::make_unique<vk::LinearChoices>(choices, state_.info.uuid + " " + state_.info.kernels);
   state_.dummy = zeroed(256, "dummy");
 }
 
@@ -331,9 +333,12 @@ void VulkanDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::sp
 bool VulkanDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
   const auto hold = keep_awake();
   bool first = true;
+  last_run_ms_ = 0;
   for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) {
     if (!first && keep_going && !keep_going()) return false;
     context().run(list);
+    const std::vector<vk::Timestamp> times = list.timestamps();  // none where the queue has no clock
+    if (!times.empty()) last_run_ms_ += times.back().microseconds / 1000;
     first = false;
   }
   return true;
