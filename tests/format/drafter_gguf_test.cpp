@@ -1,0 +1,202 @@
+// A drafter written as GGUF and read back is the same drafter; the golden one comes out as llama.cpp's converter wrote
+// it.
+
+#include "engine/format/drafter_gguf.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/format/dequantize.h"
+#include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
+#include "tests/format/golden_path.h"
+#include "tests/format/tiny_drafter.h"
+
+namespace canopy {
+namespace {
+
+using test::golden;
+using test::TempFolder;
+
+DrafterFile reread(const TempFolder& folder, const DrafterFile& drafter, const DrafterGgufOptions& options) {
+  return DrafterFile::open(folder.write("out.gguf", drafter_gguf(drafter, options)));
+}
+
+std::vector<float> floats(const TensorView& tensor) {
+  std::vector<float> out(tensor.elements());
+  dequantize(tensor.type, tensor.bytes, out);
+  return out;
+}
+
+/// Everything but the name, the dialect and what depends on the type of the weights.
+void expect_same_config(const DrafterConfig& a, const DrafterConfig& b) {
+  EXPECT_EQ(a.transformer.layers, b.transformer.layers);
+  EXPECT_EQ(a.transformer.hidden, b.transformer.hidden);
+  EXPECT_EQ(a.transformer.heads, b.transformer.heads);
+  EXPECT_EQ(a.transformer.kv_heads, b.transformer.kv_heads);
+  EXPECT_EQ(a.transformer.head_dim, b.transformer.head_dim);
+  EXPECT_EQ(a.transformer.ffn, b.transformer.ffn);
+  EXPECT_EQ(a.transformer.max_context, b.transformer.max_context);
+  EXPECT_EQ(a.transformer.rms_eps, b.transformer.rms_eps);
+  EXPECT_EQ(a.transformer.rope_theta, b.transformer.rope_theta);
+  EXPECT_EQ(a.transformer.rope_layout, b.transformer.rope_layout);
+  EXPECT_EQ(a.transformer.has_qk_norm, b.transformer.has_qk_norm);
+  EXPECT_EQ(a.transformer.parameters, b.transformer.parameters);
+  EXPECT_EQ(a.attention, b.attention);
+  EXPECT_EQ(a.block_size, b.block_size);
+  EXPECT_EQ(a.mask_token, b.mask_token);
+  EXPECT_EQ(a.taps, b.taps);
+  EXPECT_EQ(a.target_layers, b.target_layers);
+  EXPECT_EQ(a.vocab, b.vocab);
+  EXPECT_EQ(a.input_embedding_scale, b.input_embedding_scale);
+  EXPECT_EQ(a.output_multiplier, b.output_multiplier);
+  EXPECT_EQ(a.final_logit_softcapping, b.final_logit_softcapping);
+}
+
+TEST(DrafterGguf, Bf16AndNormsKeepEveryBit) {
+  const TempFolder folder;
+  const DrafterFile original = DrafterFile::open(golden("tiny-qwen3-dflash-b8"));
+  const DrafterFile copy = reread(folder, original, {.type = TensorType::bf16});
+  expect_same_config(copy.config(), original.config());
+  EXPECT_EQ(copy.config().dialect, "dflash (llama.cpp)");
+  ASSERT_EQ(copy.tensors().size(), original.tensors().size());
+  for (const TensorView& tensor : original.tensors()) {
+    const TensorView& written = copy.require(tensor.name, tensor.rows(), tensor.cols());
+    EXPECT_EQ(written.type, tensor.rank == 1 ? TensorType::f32 : TensorType::bf16) << tensor.name;
+    EXPECT_EQ(floats(written), floats(tensor)) << tensor.name;
+  }
+}
+
+TEST(DrafterGguf, Q8IsWithinHalfAStep) {
+  const TempFolder folder;
+  const DrafterFile original = DrafterFile::open(golden("tiny-qwen3-dflash-b8"));
+  const DrafterFile copy = reread(folder, original, {});
+  expect_same_config(copy.config(), original.config());
+  EXPECT_EQ(copy.config().transformer.quantization, "Q8_0");
+  for (const TensorView& tensor : original.tensors()) {
+    const std::vector<float> want = floats(tensor);
+    const std::vector<float> got = floats(copy.require(tensor.name, tensor.rows(), tensor.cols()));
+    if (tensor.rank == 1) {
+      EXPECT_EQ(got, want) << tensor.name;
+      continue;
+    }
+    for (size_t block = 0; block < want.size(); block += 32) {
+      float largest = 0;
+      for (size_t i = block; i < block + 32; ++i) largest = std::max(largest, std::abs(want[i]));
+      // Half a step, and a little for the scale's rounding to a half.
+      for (size_t i = block; i < block + 32; ++i) {
+        ASSERT_NEAR(got[i], want[i], largest / 127 * 0.5f * 1.01f) << tensor.name << " " << i;
+      }
+    }
+  }
+}
+
+TEST(DrafterGguf, F16IsWhatLlamaCppWrites) {
+  const TempFolder folder;
+  const DrafterFile theirs = DrafterFile::open(golden("tiny-qwen3-dflash-b8-f16.gguf"));
+  const GgufFile target = GgufFile::open(golden("tiny-qwen3-f16.gguf"));
+  const DrafterFile ours = reread(folder, DrafterFile::open(golden("tiny-qwen3-dflash-b8")),
+                                  {.type = TensorType::f16, .name = "tiny-qwen3-dflash-b8", .tokenizer = &target});
+  for (const TensorView& tensor : theirs.tensors()) {
+    const TensorView& written = ours.require(tensor.name, tensor.rows(), tensor.cols());
+    EXPECT_EQ(written.type, tensor.type) << tensor.name;
+    EXPECT_TRUE(std::ranges::equal(written.bytes, tensor.bytes)) << tensor.name;
+  }
+  // Every entry of theirs is in ours with the same bytes, but for the sizes that only people read.
+  for (const GgufValue& value : theirs.file().gguf()->metadata()) {
+    if (value.key == "general.size_label") continue;
+    const GgufValue* written = ours.file().gguf()->find(value.key);
+    ASSERT_NE(written, nullptr) << value.key;
+    EXPECT_EQ(written->type, value.type) << value.key;
+    EXPECT_EQ(written->unsigned_value, value.unsigned_value) << value.key;
+    EXPECT_EQ(written->float_value, value.float_value) << value.key;
+    EXPECT_EQ(written->text, value.text) << value.key;
+    EXPECT_TRUE(std::ranges::equal(written->elements, value.elements)) << value.key;
+  }
+}
+
+TEST(DrafterGguf, StatesOriginAndLicence) {
+  const DrafterFile original = DrafterFile::open(golden("tiny-qwen3-dflash-b8"));
+  const std::string bytes = drafter_gguf(original, {.name = "N", .license = "apache-2.0", .source = "From here."});
+  const GgufFile file = GgufFile::parse(test::as_bytes(bytes));
+  EXPECT_EQ(file.text("general.name"), "N");
+  EXPECT_EQ(file.text("general.license"), "apache-2.0");
+  EXPECT_EQ(file.text("general.description"), "From here.");
+  EXPECT_EQ(file.find("tokenizer.ggml.tokens"), nullptr);
+}
+
+/// A file of the tiny drafter with everything that a config can say.
+test::GgufBuilder elaborate_drafter() {
+  test::GgufBuilder b = test::tiny_drafter_gguf();
+  b.value<uint32_t>("dflash.attention.sliding_window", 16);
+  b.numbers<bool>("dflash.attention.sliding_window_pattern", {true, false});
+  b.value<bool>("dflash.attention.causal", false);
+  b.value<float>("dflash.embedding_scale", 2.5f).value<float>("dflash.logit_scale", 0.5f);
+  b.value<float>("dflash.final_logit_softcapping", 30.0f).value<uint32_t>("dflash.num_target_layers", 4);
+  b.text("dflash.rope.scaling.type", "linear").value<float>("dflash.rope.scaling.factor", 2.0f);
+  return b;
+}
+
+TEST(DrafterGguf, KeepsEveryFieldOfTheConfig) {
+  const TempFolder folder;
+  const DrafterFile original = DrafterFile::open(folder.write("in.gguf", elaborate_drafter().build()));
+  const DrafterFile copy = reread(folder, original, {});
+  expect_same_config(copy.config(), original.config());
+  EXPECT_EQ(copy.config().attention, (std::vector<DrafterAttention>{{16, false}, {0, false}}));
+  EXPECT_EQ(copy.config().transformer.rope_scaling.factor, 2);
+  EXPECT_EQ(copy.config().transformer.name, "tiny-drafter");
+  EXPECT_EQ(copy.require("fc", 8, 16).type, TensorType::f32) << "rows of 16 are no whole blocks of 32";
+}
+
+TEST(DrafterGguf, StoresTheScalingOfLlama3AsFactors) {
+  const TempFolder folder;
+  folder.write("config.json",
+               test::tiny_drafter_config(R"(,"rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,)"
+                                         R"("high_freq_factor":4,"original_max_position_embeddings":16})"));
+  folder.write("model.safetensors", test::tiny_drafter_safetensors().build());
+  const DrafterFile original = DrafterFile::open(folder.path());
+  const DrafterFile copy = reread(folder, original, {});
+  EXPECT_EQ(copy.config().transformer.rope_scaling.kind, RopeScaling::Kind::factors);
+  const std::vector<double> want = rope_frequencies(original.config().transformer);
+  const std::vector<double> got = rope_frequencies(copy.config().transformer);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6 * want[i]);
+}
+
+TEST(DrafterGguf, ShiftsTheTapsOfTheForksAndDropsTheirVocabulary) {
+  const TempFolder folder;
+  test::GgufBuilder b = test::tiny_fork_drafter("qwen35-dflash-draft");
+  b.zeros("token_embd.weight", {8, 10});
+  const DrafterFile original = DrafterFile::open(folder.write("in.gguf", b.build()));
+  const DrafterFile copy = reread(folder, original, {.type = TensorType::f16});
+  EXPECT_EQ(copy.config().taps, original.config().taps);
+  EXPECT_EQ(copy.file().gguf()->i32s("dflash.target_layers"), (std::vector<int32_t>{1, 3}));
+  EXPECT_EQ(copy.find("token_embd"), nullptr);
+  EXPECT_EQ(copy.tensors().size(), 25u);
+}
+
+/// The tiny drafter with one value in fc.
+DrafterFile with_value(const TempFolder& folder, float value) {
+  test::GgufBuilder b = test::tiny_drafter_gguf();
+  std::string data(16 * 8 * 4, '\0');
+  data.replace(4, 4, test::le(value));
+  b.without_tensor("fc.weight").tensor("fc.weight", {16, 8}, TensorType::f32, data);
+  return DrafterFile::open(folder.write("in.gguf", b.build()));
+}
+
+TEST(DrafterGguf, RefusesValuesThatTheTypeCannotHold) {
+  const TempFolder folder;
+  test::expect_error("Row 0 of the tensor 'fc' of type F32 holds an element that is infinite or not a number",
+                     [&] { drafter_gguf(with_value(folder, std::numeric_limits<float>::quiet_NaN()), {}); });
+  test::expect_error("Writing row 0 of the tensor 'fc': The value 70000.000000 is too large for F16",
+                     [&] { drafter_gguf(with_value(folder, 70000.0f), {.type = TensorType::f16}); });
+  EXPECT_NO_THROW(drafter_gguf(with_value(folder, 70000.0f), {.type = TensorType::bf16}));
+  test::expect_error("A drafter cannot be written as Q4_K; Q8_0, F16 and BF16 are possible.",
+                     [&] { drafter_gguf(with_value(folder, 1.0f), {.type = TensorType::q4_k}); });
+}
+
+}  // namespace
+}  // namespace canopy
