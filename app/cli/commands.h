@@ -21,6 +21,9 @@ void add_devices(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_calibrate(CLI::App& app, Action& action);
+void add_convert(CLI::App& app, Action& action);
+void add_trace(CLI::App& app, Action& action);
 void add_logits(CLI::App& app, Action& action);  // hidden: for tools/bench_llamacpp
 
 }  // namespace canopy::cli

@@ -130,13 +130,8 @@ int converse(const OpenedModel& opened, ReplySettings settings) {
     turns.push_back({"assistant", reply.text});
     ++settings.turn;
   }
+  opened.model->keep_what_was_learnt();
   return 0;
-}
-
-/// Where nothing was asked for: what is fastest here.
-DecodeMode mode_of(const std::string& name, const LoadedModel& model) {
-  if (const auto mode = decode_mode_of(name)) return *mode;
-  return model.drafter != nullptr ? DecodeMode::adaptive : DecodeMode::ar;
 }
 
 uint64_t replies_in(const std::vector<ChatTurn>& turns) {
@@ -165,8 +160,9 @@ int run_generate(GenerateOptions& options) {
   catch_interrupts();
   options.model.max_width = std::max(options.model.max_width, options.settings.budget + 1);
   if (options.mode == "ar" && options.model.drafter.empty()) options.model.drafter = "none";
+  if (options.mode.empty() || options.mode == "adaptive") options.model.calibration_s = kFirstCalibration;
   const OpenedModel opened = open_model(options.model);
-  options.settings.mode = mode_of(options.mode, *opened.model);
+  options.settings.mode = decode_mode_of(options.mode).value_or(opened.model->default_mode());
   if (interactive) return converse(opened, options.settings);
 
   const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt);
@@ -178,6 +174,7 @@ int run_generate(GenerateOptions& options) {
     std::cout << "\n" << std::flush;
     print_statistics(reply, *opened.model);
   }
+  opened.model->keep_what_was_learnt();
   return reply.reason == FinishReason::cancelled ? kInterrupted : 0;
 }
 

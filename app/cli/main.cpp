@@ -29,6 +29,9 @@ int run(int argc, char** argv) {
   canopy::cli::add_inspect(app, action);
   canopy::cli::add_generate(app, action);
   canopy::cli::add_bench(app, action);
+  canopy::cli::add_calibrate(app, action);
+  canopy::cli::add_convert(app, action);
+  canopy::cli::add_trace(app, action);
   canopy::cli::add_logits(app, action);
   try {
     app.parse(argc, argv);

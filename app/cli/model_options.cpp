@@ -19,18 +19,6 @@ std::string default_model() {
                   ", the default: run tools/fetch_dependencies, or name a model with --model.");
 }
 
-void choose_drafter(const std::string& choice, OpenRequest& request) {
-  if (choice == "none") return;
-  if (!choice.empty()) {
-    request.drafter = choice;
-    return;
-  }
-  const auto shipped = find_asset("smollm2-135m-dflash.gguf");
-  if (!shipped) return;
-  request.drafter = *shipped;
-  request.drafter_is_optional = true;
-}
-
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelChoice& choice) {
@@ -63,7 +51,8 @@ OpenedModel open_model(const ModelChoice& choice) {
   request.quantize = quantize_on_load_from(choice.quantize).value_or(QuantizeOnLoad::none);
 
   request.max_width = choice.max_width;
-  choose_drafter(choice.drafter, request);
+  request.calibration_s = choice.calibration_s;
+  if (choice.drafter != "none") choose_drafter(choice.drafter, request);
 
   // A wrong path is told at once, not after the device was opened.
   if (!std::filesystem::exists(request.path)) {

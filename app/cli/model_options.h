@@ -20,6 +20,7 @@ struct ModelChoice {
   std::string quantize = "none";
   bool self_test = true;
   uint32_t max_width = 128;  // rows of one pass
+  double calibration_s = 0;  // see OpenRequest
 };
 
 void add_model_options(CLI::App& command, ModelChoice& choice);

@@ -110,6 +110,16 @@ void Drafter::truncate(uint32_t positions) {
   waiting_ = std::min(waiting_, positions - injected_);
 }
 
+void Drafter::pretend(uint32_t injected, uint32_t waiting) {
+  if (waiting > kMostWaiting || uint64_t{injected} + waiting > target_.limits().context) {
+    throw bad_input(std::to_string(injected) + " injected and " + std::to_string(waiting) +
+                    " waiting features were pretended; allowed: at most " + std::to_string(kMostWaiting) +
+                    " waiting, in all " + std::to_string(target_.limits().context) + ".");
+  }
+  injected_ = injected;
+  waiting_ = waiting;
+}
+
 bool Drafter::keep(std::span<const uint32_t> rows, const std::function<bool()>& keep_going) {
   while (!rows.empty()) {
     if (waiting_ == kMostWaiting && !inject(keep_going)) return false;

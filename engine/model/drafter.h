@@ -53,6 +53,10 @@ class Drafter {
   /// Forgets all positions from `positions` on.
   void truncate(uint32_t positions);
 
+  /// For measurements: so many positions count as injected and waiting from now on, whatever the cache holds of them.
+  /// Throws bad_input beyond the context or for more than can wait.
+  void pretend(uint32_t injected, uint32_t waiting);
+
   /// Keeps the features of rows of the target's last pass, which had taps: of positions known() ... in this order.
   /// False when keep_going said no; what is known is then less than asked for, but right.
   bool keep(std::span<const uint32_t> rows, const std::function<bool()>& keep_going = {});

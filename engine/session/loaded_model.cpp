@@ -6,8 +6,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
+#include "engine/base/paths.h"
 #include "engine/base/printable.h"
 #include "engine/format/drafter_pair.h"
+#include "engine/session/model_timer.h"
 #include "engine/session/remaining_time.h"
 
 namespace canopy {
@@ -86,17 +88,25 @@ std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelF
   }
 }
 
-/// A device that cannot be measured gets the numbers of a small CPU: what rounds really take corrects them.
-DevicePeak peak_of(Device& device) {
-  try {
-    return device.measure_peak();
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::unavailable) throw;
-    return {.read_gb_s = 10, .fma_gflop_s = 50, .plain_fma_gflop_s = 50};
-  }
+/// What passes cost here: from the file of an earlier calibration, or measured now and saved.
+CostTable cost_table(LoadedModel& loaded, double seconds, const OpenCallbacks& callbacks) {
+  if (seconds <= 0) return CostTable();
+  LoadedCalibration known = load_calibration(calibration_folder(), loaded.calibration_key());
+  if (!known.note.empty()) log_warning(known.note);
+  if (known.table) return std::move(*known.table);
+  return loaded.calibrate(seconds, callbacks);
 }
 
 }  // namespace
+
+void choose_drafter(const std::string& choice, OpenRequest& request) {
+  request.drafter = choice;
+  if (!choice.empty()) return;
+  if (const auto shipped = find_asset("smollm2-135m-dflash.gguf")) {
+    request.drafter = *shipped;
+    request.drafter_is_optional = true;
+  }
+}
 
 std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest& request,
                                                const OpenCallbacks& callbacks) {
@@ -124,14 +134,49 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
     });
   }
   if (loaded->drafter != nullptr) {
-    announce(callbacks, {"Measuring the device"});
-    loaded->speculation =
-        std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter, peak_of(device), CostTable());
+    loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
+                                                             cost_table(*loaded, request.calibration_s, callbacks));
   }
   announce(callbacks, {"Ready"});
   loaded->session =
       std::make_unique<TextSession>(*loaded->model, loaded->text, loaded->drafter.get(), loaded->speculation.get());
   return loaded;
+}
+
+CalibrationKey LoadedModel::calibration_key() const {
+  const DeviceInfo& device = model->device().info();
+  CalibrationKey key;
+  key.device = device.uuid;
+  key.driver = device.driver;
+  key.model = file_name + ", " + std::to_string(model->config().parameters) + " parameters, " +
+              std::to_string(model->memory().weights) + " bytes";
+  key.drafter = drafter_name + ", " + std::to_string(drafter->device_bytes()) + " bytes, block " +
+                std::to_string(drafter->config().block_size);
+  key.quantization = model->config().quantization + " " + model->quantization();
+  key.kv_type = to_string(model->limits().cache_type);
+  key.variants = device.kernels;
+  return key;
+}
+
+CostTable LoadedModel::calibrate(double seconds, const OpenCallbacks& callbacks) {
+  const CalibrationPlan plan = calibration_plan(*model, *drafter, seconds);
+  const auto progress = [&](const CalibrationProgress& now) {
+    announce(callbacks, {"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
+  };
+  ModelTimer timer(*model, *drafter, callbacks.keep_going);
+  const CostTable table = canopy::calibrate(timer, plan, progress);
+  if (session) session->clear();
+  const std::string problem = save_calibration(calibration_folder(), calibration_key(), table);
+  if (!problem.empty()) log_warning(problem);
+  return table;
+}
+
+void LoadedModel::keep_what_was_learnt() {
+  if (speculation == nullptr || !speculation->is_started()) return;
+  const std::optional<CostTable> table = speculation->cost().refreshed_table();
+  if (!table) return;
+  const std::string problem = save_calibration(calibration_folder(), calibration_key(), *table);
+  if (!problem.empty()) log_warning(problem);
 }
 
 ModelReady LoadedModel::describe() const {
@@ -151,6 +196,8 @@ ModelReady LoadedModel::describe() const {
   ready.device = device.name;
   ready.device_type = device.type;
   ready.driver = device.driver;
+  ready.drafter = drafter_name;
+  ready.is_software = device.is_software;
   ready.kv_type = to_string(model->limits().cache_type);
   ready.warnings = text.warnings;
   ready.warnings.insert(ready.warnings.end(), model->warnings().begin(), model->warnings().end());

@@ -12,6 +12,7 @@
 #include "engine/format/model_config.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
+#include "engine/session/calibration_file.h"
 #include "engine/session/engine_client.h"
 #include "engine/session/self_test.h"
 #include "engine/session/text_model.h"
@@ -26,9 +27,18 @@ struct OpenRequest {
   CacheType cache_type = CacheType::f16;
   uint32_t context = 0;  // 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
-  bool self_test = true;     // check exactness on this device
+  bool self_test = true;  // check exactness on this device
+  /// Seconds to measure what passes cost in, where a drafter is there and no file of an earlier calibration fits; 0: no
+  /// file is read or written, costs are guessed and learnt.
+  double calibration_s = 0;
   uint32_t max_width = 128;  // rows of one pass: one more than the largest draft tree
 };
+
+/// Seconds that a user is made to wait for measurements when a pair is first used; `canopy-cli calibrate` takes longer.
+inline constexpr double kFirstCalibration = 4;
+
+/// Names the drafter of a request: `choice`, or where that is empty the one that comes with Canopy, which may not fit.
+void choose_drafter(const std::string& choice, OpenRequest& request);
 
 /// Called by whichever thread of the load is at hand, one at a time.
 struct OpenCallbacks {
@@ -52,6 +62,19 @@ struct LoadedModel {
   /// Throws bad_input with the path in front, also for a drafter that does not fit the model, out_of_memory, cancelled
   /// or device_lost.
   static std::unique_ptr<LoadedModel> open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks);
+
+  /// What writes a reply fastest here when nothing else was asked for.
+  DecodeMode default_mode() const { return drafter != nullptr ? DecodeMode::adaptive : DecodeMode::ar; }
+
+  /// What a calibration of this pair on this device holds for. There must be a drafter.
+  CalibrationKey calibration_key() const;
+
+  /// Measures what passes cost, within so many seconds, and saves it. The session is cleared. Throws cancelled.
+  CostTable calibrate(double seconds, const OpenCallbacks& callbacks);
+
+  /// Saves what real rounds taught about the costs, where that says something new. For models opened with a
+  /// calibration.
+  void keep_what_was_learnt();
 
   /// What a front end shows of it.
   ModelReady describe() const;

@@ -2,17 +2,24 @@
 
 #include <utility>
 
+#include "engine/base/error.h"
+
 namespace canopy {
 namespace {
 
-Roofline bare_roofline(const Model& target, const DevicePeak& peak) {
-  return {model_shape(target), {peak.fma_gflop_s * 1e9, peak.read_gb_s * 1e9}};
+/// A device that cannot be measured gets the numbers of a small CPU: what rounds really take corrects them.
+DevicePeak peak_of(Device& device) {
+  try {
+    return device.measure_peak();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::unavailable) throw;
+    return {.read_gb_s = 10, .fma_gflop_s = 50, .plain_fma_gflop_s = 50};
+  }
 }
 
-/// The paper's policies choose by their own objective and correct nothing but what the paper corrects.
+/// The policies of the paper choose by its objective and know no calibration.
 ControllerOptions controller_options(CostPolicy policy) {
   ControllerOptions options;
-  options.correct = false;  // an ObservedCost corrects itself
   if (policy != CostPolicy::measured) {
     options.objective = WidthObjective::per_round;
     options.calibrate = false;
@@ -38,27 +45,32 @@ ModelShape model_shape(const Model& model) {
   return shape;
 }
 
-SpeculationState::SpeculationState(const Model& target, const Drafter& drafter, const DevicePeak& peak, CostTable table)
-    : roofline_(bare_roofline(target, peak)), table_(std::move(table)), block_size_(drafter.config().block_size) {
-  table_.set_roofline(roofline_);
-  start();
+SpeculationState::SpeculationState(const Model& target, const Drafter& drafter, CostTable table)
+    : target_(target), drafter_(drafter), table_(std::move(table)) {}
+
+const Roofline& SpeculationState::roofline() {
+  if (!roofline_) {
+    const DevicePeak peak = peak_of(target_.device());
+    roofline_.emplace(model_shape(target_), DevicePeaks{peak.fma_gflop_s * 1e9, peak.read_gb_s * 1e9});
+  }
+  return *roofline_;
 }
 
 void SpeculationState::use(CostPolicy policy) {
-  if (policy == policy_) return;
+  if (policy == policy_ && controller_ != nullptr) return;
   policy_ = policy;
   start();
 }
 
 void SpeculationState::set_table(CostTable table) {
   table_ = std::move(table);
-  table_.set_roofline(roofline_);
   start();
 }
 
 void SpeculationState::start() {
-  cost_ = make_cost(policy_, roofline_, table_);
-  controller_ = std::make_unique<Controller>(controller_options(policy_), block_size_);
+  table_.set_roofline(roofline());
+  cost_ = make_cost(policy_, roofline(), table_);
+  controller_ = std::make_unique<Controller>(controller_options(policy_), drafter_.config().block_size);
 }
 
 }  // namespace canopy

@@ -2,6 +2,7 @@
 // What speculation has learnt about a pair on a device: costs, acceptance, calibration. It outlives replies.
 
 #include <memory>
+#include <optional>
 
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
@@ -12,18 +13,21 @@ namespace canopy {
 
 class SpeculationState {
  public:
-  /// `table` as it was measured, possibly empty; where it is silent the roofline of the target on `peak` stands in.
-  SpeculationState(const Model& target, const Drafter& drafter, const DevicePeak& peak, CostTable table);
+  /// `table` as it was measured, possibly empty; where it is silent the roofline of the target stands in, for which the
+  /// device is measured (a second) as soon as it is needed. Model and drafter must outlive the state.
+  SpeculationState(const Model& target, const Drafter& drafter, CostTable table);
 
   /// Predicts by this policy from now on. What was learnt under another one is forgotten; the table stays.
   void use(CostPolicy policy);
   CostPolicy policy() const { return policy_; }
+  /// Whether use() was called: only then there are controller and cost.
+  bool is_started() const { return controller_ != nullptr; }
 
   Controller& controller() { return *controller_; }
-  const Controller& controller() const { return *controller_; }
   ObservedCost& cost() { return *cost_; }
   const CostTable& table() const { return table_; }
-  const Roofline& roofline() const { return roofline_; }  // bare
+  /// Of the target on this device, bare.
+  const Roofline& roofline();
 
   /// Another calibration, from now on.
   void set_table(CostTable table);
@@ -31,9 +35,10 @@ class SpeculationState {
  private:
   void start();
 
-  Roofline roofline_;
+  const Model& target_;
+  const Drafter& drafter_;
+  std::optional<Roofline> roofline_;
   CostTable table_;
-  uint32_t block_size_;
   CostPolicy policy_ = CostPolicy::measured;
   std::unique_ptr<ObservedCost> cost_;
   std::unique_ptr<Controller> controller_;

@@ -1,0 +1,59 @@
+#include "engine/session/model_timer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/session/stage_timer.h"
+
+namespace canopy {
+namespace {
+
+/// Children of a node in the trees that are timed: as bushy as real ones, and no deeper.
+constexpr uint32_t kChildren = 3;
+
+void grow(DraftTree& tree, uint32_t width) {
+  tree.reset(0);
+  while (tree.width() < width) tree.add((tree.width() - 1) / kChildren, tree.width() % kChildren, 0, 0, 0);
+}
+
+}  // namespace
+
+ModelTimer::ModelTimer(Model& model, Drafter& drafter, std::function<bool()> keep_going)
+    : drafter_(drafter), keep_going_(std::move(keep_going)), verifier_(model) {}
+
+ModelTimer::~ModelTimer() {
+  drafter_.pretend(0, 0);
+}
+
+double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
+  grow(tree_, width);
+  double ms = 0;
+  {
+    const StageTimer timer(ms);
+    verifier_.verify(tree_, context, WalkBy::argmax, true, {});
+  }
+  return ms;
+}
+
+double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {
+  const uint32_t waiting = std::min(backlog, context);
+  drafter_.pretend(context - waiting, waiting);
+  double ms = 0;
+  {
+    const StageTimer timer(ms);
+    drafter_.draft(0, drafter_.max_depth());
+  }
+  return ms;
+}
+
+CalibrationPlan calibration_plan(const Model& model, const Drafter& drafter, double budget_s) {
+  constexpr uint32_t deepest = 16;  // of the trees that are timed, with room to spare
+  CalibrationPlan plan;
+  plan.block = drafter.config().block_size;
+  plan.max_width = std::min(model.limits().max_width, model.limits().tree_slots + 1);
+  plan.max_context = std::max(16u, model.limits().context - std::min(model.limits().context, deepest));
+  plan.budget_s = budget_s;
+  return plan;
+}
+
+}  // namespace canopy

@@ -1,0 +1,32 @@
+#pragma once
+// Times passes of a loaded pair for calibrate(). What the caches hold is lost: clear the session afterwards.
+
+#include <functional>
+
+#include "engine/model/drafter.h"
+#include "engine/session/calibration.h"
+#include "engine/session/tree_verifier.h"
+
+namespace canopy {
+
+class ModelTimer final : public PassTimer {
+ public:
+  /// Both must outlive the timer. keep_going may be empty.
+  ModelTimer(Model& model, Drafter& drafter, std::function<bool()> keep_going);
+  ~ModelTimer() override;
+
+  double verify_ms(uint32_t width, uint32_t context) override;
+  double draft_ms(uint32_t backlog, uint32_t context) override;
+  bool keep_going() override { return !keep_going_ || keep_going_(); }
+
+ private:
+  Drafter& drafter_;
+  std::function<bool()> keep_going_;
+  TreeVerifier verifier_;
+  DraftTree tree_;
+};
+
+/// What can be measured of a pair, in so many seconds.
+CalibrationPlan calibration_plan(const Model& model, const Drafter& drafter, double budget_s);
+
+}  // namespace canopy
