@@ -252,6 +252,7 @@ void update(ViewModel& view, const Event& event) {
                    if (is_current(view, e.reply_id)) view.prompt = {"Reading prompt", e.done, e.total};
                  },
                  [&](const TextDelta& e) { on_text(view, e); },
+                 [&](const RoundFinished&) {},
                  [&](const ReplyFinished& e) { on_finished(view, e); },
                  [&](const Failure& e) { on_failure(view, e); },
              },

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "engine/base/error.h"
 #include "engine/format/quantize_on_load.h"
+#include "engine/session/round_record.h"
 #include "engine/speculation/sampling_settings.h"
 #include "engine/text/chat_turn.h"
 
@@ -20,8 +22,10 @@ namespace canopy {
 
 /// Opens a model on a device; replaces the current one only when everything succeeded.
 struct LoadModel {
-  std::string path;    // a GGUF file or a Hugging Face folder
-  std::string device;  // index, part of a name, or a type; empty chooses the best
+  std::string path;     // a GGUF file or a Hugging Face folder
+  std::string device;   // index, part of a name, or a type; empty chooses the best
+  std::string drafter;  // a DFlash drafter for it; empty: the one that comes with Canopy, where it fits the model
+  bool draft = true;    // false: none at all
   bool f32_kv = false;
   uint32_t context = 0;  // positions of the K/V cache; 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
@@ -34,6 +38,9 @@ struct Generate {
   std::string raw_prompt;  // used as it is, without a chat template, when turns is empty
   SamplingSettings sampling;
   uint32_t max_tokens = 512;
+  std::optional<DecodeMode> mode;  // none: adaptive where there is a drafter; without one always plain decoding
+  uint32_t budget = 16;            // of mode tree
+  bool rounds = false;             // publish a RoundFinished for each; who asks for them must poll
 };
 
 /// Ends the reply under way; its text so far stays.
@@ -68,7 +75,9 @@ struct ModelReady {
   std::string device;
   std::string device_type;  // "discrete", "integrated", "cpu", ...
   std::string driver;
-  std::string kv_type;  // "f16" or "f32"
+  std::string kv_type;       // "f16" or "f32"
+  std::string drafter;       // last component of its path; empty without one
+  bool is_software = false;  // a device that computes on the CPU: there plain decoding is usually fastest
   std::vector<std::string> warnings;
 };
 
@@ -87,6 +96,12 @@ struct TextDelta {
   double tokens_per_second = 0;  // decoding only
 };
 
+/// A round of a reply, when it was committed: after the text that it wrote.
+struct RoundFinished {
+  uint64_t reply_id = 0;
+  std::shared_ptr<const RoundRecord> round;
+};
+
 enum class FinishReason { stop_token, max_tokens, context_full, cancelled, failed };
 
 struct ReplyFinished {
@@ -99,6 +114,8 @@ struct ReplyFinished {
   double prefill_ms = 0;
   double decode_ms = 0;
   double tokens_per_second = 0;
+  DecodeMode mode = DecodeMode::ar;
+  double tau = 0;  // tokens a round
 };
 
 /// Something the user must know. The engine lives on.
@@ -110,7 +127,7 @@ struct Failure {
   bool would_fit_quantized = false;  // of a load: LoadModel::quantize = automatic would go through
 };
 
-using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, TextDelta, ReplyFinished, Failure>;
+using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, TextDelta, RoundFinished, ReplyFinished, Failure>;
 
 /// What the device picker of a front end lists.
 struct DeviceChoice {

@@ -182,6 +182,8 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   request.cache_type = cache;
   request.context = command.context;
   request.quantize = command.quantize;
+  if (command.draft) choose_drafter(command.drafter, request);
+  request.calibration_s = kFirstCalibration;
   try {
     const auto would_fit = [this](QuantizeOnLoad) { would_fit_quantized_ = true; };
     opened.model = LoadedModel::open(*opened.device, request, {progress, keep_going, would_fit});
@@ -246,6 +248,8 @@ void EngineThread::Worker::write_reply(const Generate& command, uint64_t number)
   ReplySettings settings;
   settings.sampling = command.sampling;
   settings.max_tokens = command.max_tokens;
+  settings.mode = model.drafter == nullptr ? DecodeMode::ar : command.mode.value_or(model.default_mode());
+  settings.budget = command.budget;
   settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
                                                       [](const ChatTurn& t) { return t.role == "assistant"; }));
 
@@ -262,13 +266,18 @@ void EngineThread::Worker::write_reply(const Generate& command, uint64_t number)
     pending.tokens_per_second = progress.tokens_per_second;
     publish_text(pending, false);
   };
+  if (command.rounds) {
+    callbacks.round = [&](const RoundRecord& round) {
+      publish(RoundFinished{command.reply_id, std::make_shared<const RoundRecord>(round)});
+    };
+  }
   try {
     const Reply reply = model.session->reply(prompt, settings, callbacks);
     if (!reply.ids.empty()) publish_text(pending, true);
     publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
                           static_cast<uint32_t>(reply.ids.size()),
                           static_cast<uint32_t>(model.session->committed().size()), reply.prefill_ms, reply.decode_ms,
-                          reply.tokens_per_second()});
+                          reply.tokens_per_second(), settings.mode, reply.tau()});
   } catch (...) {
     if (!pending.text.empty()) publish_text(pending, true);
     throw;

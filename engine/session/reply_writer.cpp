@@ -170,6 +170,7 @@ bool ReplyWriter::round() {
   record.ms.other = std::max(0.0, total - record.ms.total());
   reply_.decode_ms += total;
   planner_->observe(record);
+  if (callbacks_.round) callbacks_.round(record);
   reply_.rounds.push_back(std::move(record));
   return !ended;
 }

@@ -44,7 +44,8 @@ struct ReplyProgress {
 struct ReplyCallbacks {
   std::function<void(uint32_t done, uint32_t total)> prefill;  // tokens of the prompt
   std::function<void(const ReplyProgress&)> token;
-  std::function<bool()> keep_going;  // asked between passes and within long ones; false ends the reply
+  std::function<void(const RoundRecord&)> round;  // when it was committed
+  std::function<bool()> keep_going;               // asked between passes and within long ones; false ends the reply
 };
 
 struct Reply {
