@@ -1,0 +1,83 @@
+#include "app/cli/prompt_file.h"
+
+#include <set>
+#include <string_view>
+
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/printable.h"
+#include "engine/format/json_text.h"
+
+namespace canopy::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
+
+std::string read_id(const JsonFields& fields) {
+  const char* field = fields.has("question_id") && !fields.has("id") ? "question_id" : "id";
+  const json& value = fields.at(field);
+  if (value.is_number_integer()) return value.dump();
+  const std::string id = fields.text(field);
+  if (id.empty()) throw bad_input("The field '" + std::string(field) + "' is empty.");
+  return id;
+}
+
+/// The content of the first message whose role is "user".
+std::string first_of_user(const json& messages) {
+  for (const json& message : messages) {
+    const JsonFields fields(message, "a message");
+    if (fields.text("role") == "user") return fields.text("content");
+  }
+  throw bad_input("The field 'messages' has no message of the role 'user'.");
+}
+
+std::string read_text(const JsonFields& fields) {
+  if (fields.has("messages")) return first_of_user(fields.list("messages"));
+  if (fields.has("prompt")) return fields.text("prompt");
+  if (!fields.has("turns")) throw bad_input("The line has none of the fields 'messages', 'turns' and 'prompt'.");
+  const json& turns = fields.list("turns");
+  if (turns.empty() || !turns.front().is_string()) {
+    throw bad_input("The field 'turns' must be a list that begins with a string.");
+  }
+  return turns.front().get<std::string>();
+}
+
+Prompt read_prompt(std::string_view line, const std::string& fallback_category) {
+  const json root = parse_json(line, "The line");
+  const JsonFields fields(root, "the line");
+  Prompt prompt;
+  prompt.id = read_id(fields);
+  prompt.category = fields.text_or("category", fields.text_or("suite", fallback_category));
+  prompt.text = read_text(fields);
+  if (prompt.text.empty()) throw bad_input("The prompt " + quoted_name(prompt.id) + " is empty.");
+  return prompt;
+}
+
+}  // namespace
+
+std::vector<Prompt> read_prompts(const fs::path& path) {
+  const std::string content = read_small_file(path, kMaxBytes);
+  std::vector<Prompt> prompts;
+  std::set<std::string> ids;
+  size_t number = 0;
+  for (size_t begin = 0; begin < content.size();) {
+    const size_t end = std::min(content.find('\n', begin), content.size());
+    const std::string_view line = std::string_view(content).substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    with_context(shown(path) + ", line " + std::to_string(number), [&] {
+      prompts.push_back(read_prompt(line, printable(path.stem().string())));
+      if (!ids.insert(prompts.back().id).second) {
+        throw bad_input("The id " + quoted_name(prompts.back().id) + " is there twice.");
+      }
+    });
+  }
+  if (prompts.empty()) throw bad_input("The file " + shown(path) + " has no prompts.");
+  return prompts;
+}
+
+}  // namespace canopy::cli
