@@ -1,0 +1,88 @@
+// canopy-cli convert: a drafter as one GGUF file, in the dialect that llama.cpp reads too.
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "app/cli/commands.h"
+#include "app/cli/terminal.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/error.h"
+#include "engine/base/figures.h"
+#include "engine/base/mapped_file.h"
+#include "engine/format/drafter_gguf.h"
+#include "engine/format/drafter_pair.h"
+
+namespace canopy::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ConvertOptions {
+  std::string drafter;
+  std::string out;
+  std::string type = "q8_0";
+  std::string target;
+  bool overwrite = false;
+  DrafterGgufOptions gguf;
+};
+
+TensorType tensor_type_from(const std::string& name) {
+  if (name == "f16") return TensorType::f16;
+  return name == "bf16" ? TensorType::bf16 : TensorType::q8_0;
+}
+
+void refuse_to_overwrite(const ConvertOptions& options) {
+  std::error_code ignored;
+  if (options.overwrite || !fs::exists(fs::symlink_status(options.out, ignored))) return;
+  throw bad_input("The file " + shown(options.out) + " exists already; --overwrite replaces it.");
+}
+
+/// Whose tokenizer is copied, after the pair was checked; nothing where no target was named.
+std::optional<GgufFile> open_target(const ConvertOptions& options, const DrafterFile& drafter) {
+  if (options.target.empty()) return std::nullopt;
+  const ModelFile target = ModelFile::open(options.target);
+  for (const std::string& warning : check_pair(target, drafter)) note("warning: " + warning);
+  if (target.tokenizer().kind != TokenizerSource::Kind::gguf) {
+    throw bad_input("The target " + shown(options.target) +
+                    " is no GGUF file with a tokenizer; its tokenizer cannot be copied.");
+  }
+  return GgufFile::open(options.target);
+}
+
+int run(const ConvertOptions& options) {
+  refuse_to_overwrite(options);
+  const DrafterFile drafter = DrafterFile::open(options.drafter);
+  const std::optional<GgufFile> target = open_target(options, drafter);
+  DrafterGgufOptions gguf = options.gguf;
+  gguf.type = tensor_type_from(options.type);
+  gguf.tokenizer = target ? &*target : nullptr;
+  const std::string content = with_context(options.drafter, [&] { return drafter_gguf(drafter, gguf); });
+  write_file_atomically(options.out, content);
+  std::cout << "Wrote " << shown(options.out) << ": " << byte_figures(content.size()) << ", "
+            << drafter.config().transformer.layers << " layers, block of " << drafter.config().block_size << ".\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("convert", "Write a DFlash drafter as one GGUF file");
+  const auto options = std::make_shared<ConvertOptions>();
+  command->add_option("drafter", options->drafter, "Hugging Face folder or GGUF file of any dialect")->required();
+  command->add_option("out", options->out, "The file to write")->required();
+  command->add_option("--type", options->type, "Type of the matrices; norms are F32")
+      ->check(CLI::IsMember({"q8_0", "f16", "bf16"}))
+      ->capture_default_str();
+  command->add_option("--target", options->target,
+                      "GGUF file of the model it drafts for: the pair is checked, and the file gets its tokenizer, "
+                      "without which some programs do not read it");
+  command->add_option("--name", options->gguf.name, "Name stated in the file (default: the drafter's)");
+  command->add_option("--license", options->gguf.license, "Licence stated in the file, e.g. apache-2.0");
+  command->add_option("--source", options->gguf.source, "Where the weights come from, stated in the file");
+  command->add_flag("--overwrite", options->overwrite, "Replace the file if it exists");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace canopy::cli
