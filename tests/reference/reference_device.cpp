@@ -139,7 +139,7 @@ class ReferenceDevice : public Device {
   }
 
   std::shared_ptr<Ledger> ledger_ = std::make_shared<Ledger>();
-  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true};
+  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true, "formulas"};
 };
 
 std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
