@@ -1,0 +1,16 @@
+#pragma once
+// A whole trace and its statistics as text.
+
+#include <ostream>
+
+#include "engine/session/round_statistics.h"
+#include "engine/session/trace_reader.h"
+
+namespace canopy::cli {
+
+/// Where it was recorded, its replies, and a line for each round. Throws what TraceReader::round() throws.
+void show_trace(const TraceReader& trace, std::ostream& out);
+
+void show_statistics(const RoundStatistics& statistics, std::ostream& out);
+
+}  // namespace canopy::cli
