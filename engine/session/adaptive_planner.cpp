@@ -17,18 +17,18 @@ void note_decision(const RoundDecision& decision, RoundChoice& choice) {
 
 }  // namespace
 
-AdaptivePlanner::AdaptivePlanner(uint32_t context, Drafter& drafter, SpeculationState& state)
-    : context_(context), drafter_(drafter), state_(state), trees_(drafter) {
+AdaptivePlanner::AdaptivePlanner(Drafter& drafter, SpeculationState& state)
+    : drafter_(drafter), state_(state), trees_(drafter) {
   state_.controller().begin_reply();
 }
 
 WidthLimits AdaptivePlanner::limits(const RoundStart& start) const {
   WidthLimits limits;
-  limits.budget = start.budget;
+  limits.budget = start.budget();
   limits.depth = drafter_.max_depth();
   limits.tokens_left = start.remaining;
-  limits.context_left = context_ - start.context;
-  limits.rows = start.budget + 1;
+  limits.context_left = start.context_left;
+  limits.rows = start.rows;
   return limits;
 }
 
@@ -36,14 +36,15 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
                                        const std::function<bool()>& keep_going) {
   backlog_ = drafter_.backlog();
   const RoundPlan plan = state_.controller().plan(start.context, backlog_, limits(start), state_.cost());
+  record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
   record.choice.reason = plan.reason;
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
   record.predicted.verify = plan.ar_ms;
-  if (!plan.draft || start.depths == 0) return plain_.plan(start, record, keep_going);
+  if (!plan.draft || start.depths() == 0) return plain_.plan(start, record, keep_going);
   record.predicted.draft = plan.draft_ms;
   {
     const StageTimer timer(record.ms.draft);
-    if (!trees_.draft(start.root, std::min(plan.depth, start.depths), keep_going)) return nullptr;
+    if (!trees_.draft(start.root, std::min(plan.depth, start.depths()), keep_going)) return nullptr;
   }
   record.device_ms.draft = drafter_.device_ms();
   const StageTimer timer(record.ms.build);
@@ -87,16 +88,17 @@ void AdaptivePlanner::observe(const RoundRecord& record) {
 
 const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record,
                                     const std::function<bool()>& keep_going) {
-  if (start.depths == 0 || start.budget == 0) return plain_.plan(start, record, keep_going);
+  if (start.depths() == 0 || start.budget() == 0) return plain_.plan(start, record, keep_going);
   const uint32_t backlog = drafter_.backlog();
+  record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
   {
     const StageTimer timer(record.ms.draft);
-    if (!trees_.draft(start.root, std::min(start.depths, drafter_.max_depth()), keep_going)) return nullptr;
+    if (!trees_.draft(start.root, std::min(start.depths(), drafter_.max_depth()), keep_going)) return nullptr;
   }
   record.device_ms.draft = drafter_.device_ms();
   const StageTimer timer(record.ms.build);
   PaperRuleSettings settings = settings_;
-  settings.max_width = std::min(settings.max_width, start.budget + 1);
+  settings.max_width = std::min(settings.max_width, start.rows);
   settings.min_width = std::min(settings.min_width, settings.max_width);
   PaperRule rule(settings, state_.cost(), backlog, start.context);
   trees_.begin({}, paper_candidates);

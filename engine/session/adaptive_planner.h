@@ -10,8 +10,8 @@ namespace canopy {
 
 class AdaptivePlanner final : public RoundPlanner {
  public:
-  /// Starts a reply in a cache of `context` positions. Drafter and state must outlive the planner.
-  AdaptivePlanner(uint32_t context, Drafter& drafter, SpeculationState& state);
+  /// Starts a reply. Drafter and state must outlive the planner.
+  AdaptivePlanner(Drafter& drafter, SpeculationState& state);
 
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>& keep_going) override;
   void observe(const RoundRecord& record) override;
@@ -20,7 +20,6 @@ class AdaptivePlanner final : public RoundPlanner {
   WidthLimits limits(const RoundStart& start) const;
   const DraftTree* build(const RoundStart& start, uint32_t depths, RoundRecord& record);
 
-  uint32_t context_;  // positions of the cache
   Drafter& drafter_;
   SpeculationState& state_;
   TreeDrafter trees_;

@@ -30,7 +30,7 @@ double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
   double ms = 0;
   {
     const StageTimer timer(ms);
-    verifier_.verify(tree_, context, WalkBy::argmax, true, {});
+    verifier_.verify(tree_, context, WalkBy::argmax, true, false, {});
   }
   return ms;
 }

@@ -50,7 +50,7 @@ std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
   if (settings_.policy == CostPolicy::paper) {
     return std::make_unique<PaperPlanner>(PaperRuleSettings{}, *drafter_, state);
   }
-  return std::make_unique<AdaptivePlanner>(parts_.model.limits().context, *drafter_, state);
+  return std::make_unique<AdaptivePlanner>(*drafter_, state);
 }
 
 Reply ReplyWriter::write() {
@@ -158,7 +158,8 @@ bool ReplyWriter::round() {
   record.width = tree_->width();
   {
     const StageTimer timer(record.ms.verify);
-    if (!verifier_.verify(*tree_, committed(), walk_by(), drafter_ != nullptr, callbacks_.keep_going)) {
+    if (!verifier_.verify(*tree_, committed(), walk_by(), drafter_ != nullptr, settings_.probabilities,
+                          callbacks_.keep_going)) {
       return cancelled();
     }
     record.device_ms.verify = verifier_.device_ms();
@@ -181,8 +182,8 @@ RoundStart ReplyWriter::start() const {
   start.root = history_.back();
   start.context = committed();
   start.remaining = longest_ - static_cast<uint32_t>(reply_.ids.size());
-  start.depths = std::min(start.remaining - 1, limits.context - 1 - start.context);
-  start.budget = std::min(limits.tree_slots, limits.max_width - 1);
+  start.context_left = limits.context - start.context;
+  start.rows = std::min(limits.tree_slots + 1, limits.max_width);
   return start;
 }
 
@@ -213,6 +214,7 @@ void ReplyWriter::describe_nodes(RoundRecord& record) const {
   record.nodes.resize(tree_->width());
   for (uint32_t i = 0; i < tree_->width(); ++i) {
     record.nodes[i].node = (*tree_)[i];
+    record.nodes[i].log_p = verifier_.log_p(i);
     if (i < choices.size()) record.nodes[i].target_token = choices[i];
   }
   for (uint32_t depth = 0; depth < path_.nodes.size(); ++depth) {

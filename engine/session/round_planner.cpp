@@ -6,6 +6,16 @@
 
 namespace canopy {
 
+RoundLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget) {
+  RoundLimits limits;
+  limits.budget = budget;
+  limits.depth = block_depth;
+  limits.tokens_left = start.remaining;
+  limits.context_left = start.context_left;
+  limits.rows = start.rows;
+  return limits;
+}
+
 const DraftTree* PlainPlanner::plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>&) {
   record.shape = DecodeMode::ar;
   tree_.reset(start.root);
@@ -14,8 +24,9 @@ const DraftTree* PlainPlanner::plan(const RoundStart& start, RoundRecord& record
 
 const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record,
                                     const std::function<bool()>& keep_going) {
-  const uint32_t budget = mode_ == DecodeMode::chain ? start.budget : std::min(start.budget, budget_);
-  const uint32_t depths = std::min({start.depths, budget, drafter_.max_depth()});
+  const uint32_t budget = mode_ == DecodeMode::chain ? start.budget() : std::min(start.budget(), budget_);
+  const uint32_t depths = std::min({start.depths(), budget, drafter_.max_depth()});
+  record.choice.limits = limits_of(start, drafter_.max_depth(), budget);
   if (depths == 0) {
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
     return plain_.plan(start, record, keep_going);

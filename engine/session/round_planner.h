@@ -1,6 +1,7 @@
 #pragma once
 // What a round verifies: the root alone, a chain or a tree. One planner a mode; ReplyWriter does the rest alike.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,10 +16,14 @@ namespace canopy {
 /// verified.
 struct RoundStart {
   uint32_t root = 0;
-  uint32_t context = 0;    // committed positions
-  uint32_t remaining = 0;  // tokens that the reply may still get, at least 1
-  uint32_t depths = 0;     // 0: nothing can be drafted
-  uint32_t budget = 0;     // drafted nodes
+  uint32_t context = 0;       // committed positions
+  uint32_t remaining = 0;     // tokens that the reply may still get, at least 1
+  uint32_t context_left = 0;  // free positions of the cache, the root's included
+  uint32_t rows = 0;          // of a pass, and of its tree's slots
+
+  /// Tokens of the longest path that could be emitted and committed.
+  uint32_t depths() const { return std::min(remaining, context_left) - 1; }
+  uint32_t budget() const { return rows - 1; }
 };
 
 class RoundPlanner {
@@ -33,6 +38,9 @@ class RoundPlanner {
   /// The round as it went; not called for one that was cancelled.
   virtual void observe(const RoundRecord& record) { (void)record; }
 };
+
+/// What bounds a tree, as a record tells it.
+RoundLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget);
 
 /// The root alone.
 class PlainPlanner final : public RoundPlanner {

@@ -1,6 +1,7 @@
 #include "engine/session/tree_verifier.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -19,7 +20,7 @@ std::vector<uint32_t> first_rows(uint32_t count) {
 
 }  // namespace
 
-bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, WalkBy by, bool taps,
+bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, WalkBy by, bool taps, bool probabilities,
                           const std::function<bool()>& keep_going) {
   batch_.clear();
   add_tree(tree, committed, model_.limits().context, batch_);
@@ -29,6 +30,14 @@ bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, WalkBy by, 
   rows_with_logits_ = by == WalkBy::logits ? std::min(tree.width(), model_.limits().head_rows) : 0;
   PassOutputs outputs = by == WalkBy::argmax ? PassOutputs::argmax_of(first_rows(tree.width()))
                                              : PassOutputs::logits_of(first_rows(rows_with_logits_));
+  parents_.clear();
+  if (probabilities && by == WalkBy::argmax && tree.drafted() > 0) {
+    outputs.probabilities = true;
+    for (const TreeNode& node : tree.nodes().subspan(1)) {
+      parents_.push_back(node.parent);
+      outputs.picks.emplace_back(node.parent, node.token);
+    }
+  }
   return run(std::move(outputs), taps, keep_going);
 }
 
@@ -36,6 +45,7 @@ bool TreeVerifier::read(std::span<const uint32_t> tokens, uint32_t committed, st
                         const std::function<bool()>& keep_going) {
   batch_.clear();
   for (uint32_t i = 0; i < tokens.size(); ++i) batch_.add_text(tokens[i], committed + i);
+  parents_.clear();
   committed_ = committed;
   first_answer_ = batch_.width() - 1;
   rows_with_logits_ = answer == WalkBy::logits ? 1 : 0;
@@ -69,6 +79,12 @@ std::span<const float> TreeVerifier::logits(uint32_t node) {
   if (node < rows_with_logits_) return std::span(result_.logits).subspan(size_t{node} * vocab, vocab);
   row_logits_ = model_.more(PassOutputs::logits_of({node})).logits;
   return row_logits_;
+}
+
+float TreeVerifier::log_p(uint32_t node) const {
+  if (node == 0 || node > parents_.size()) return std::numeric_limits<float>::quiet_NaN();
+  // Rounding may take it a hair above 0 where the token is as good as certain.
+  return std::min(0.0f, result_.picked[node - 1] - result_.log_sum_exp[parents_[node - 1]]);
 }
 
 void TreeVerifier::commit(const AcceptedPath& path) {

@@ -27,7 +27,9 @@ class TreeVerifier {
 
   /// Runs a tree behind `committed` positions. A tree of the root alone is a plain decoding pass. False when keep_going
   /// said no; then the cache still holds `committed` positions.
-  bool verify(const DraftTree& tree, uint32_t committed, WalkBy by, bool taps, const std::function<bool()>& keep_going);
+  /// `probabilities` makes log_p() known, for the price of a pass over the logits.
+  bool verify(const DraftTree& tree, uint32_t committed, WalkBy by, bool taps, bool probabilities,
+              const std::function<bool()>& keep_going);
 
   /// Runs text behind `committed` positions, to which its K/V then belongs. Where an answer is wanted, it is that of
   /// the last token, as node 0.
@@ -43,6 +45,9 @@ class TreeVerifier {
   /// The target's logits after a node, [vocab]; by logits only. Valid until the next call.
   std::span<const float> logits(uint32_t node);
 
+  /// Log of the target's probability of a node's token, at temperature 1 and with no filter; NaN where it is not known.
+  float log_p(uint32_t node) const;
+
   /// Moves the K/V of the path's nodes behind the committed text.
   void commit(const AcceptedPath& path);
 
@@ -55,6 +60,7 @@ class TreeVerifier {
   Model& model_;
   RowBatch batch_;
   PassResult result_;
+  std::vector<uint32_t> parents_;  // of nodes 1 ..., where probabilities were asked for
   std::vector<float> row_logits_;  // of one node beyond those of the pass
   uint32_t committed_ = 0;
   uint32_t first_answer_ = 0;  // row of node 0

@@ -140,7 +140,7 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
     if (cache_under_test() == CacheType::f32) {
       for (uint32_t n = 0; n < golden.width(); ++n) EXPECT_EQ(trees.tree()[n].token, golden[n].token) << n;
     }
-    ASSERT_TRUE(verifier_->verify(golden, committed, WalkBy::logits, true, {}));
+    ASSERT_TRUE(verifier_->verify(golden, committed, WalkBy::logits, true, false, {}));
     std::vector<float> logits;
     for (uint32_t n = 0; n < golden.width(); ++n) {
       const auto row = verifier_->logits(n);

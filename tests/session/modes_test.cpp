@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "engine/session/loaded_model.h"
@@ -228,6 +229,42 @@ TEST_F(ModesTest, AForcedReplyTakesTheTokensItWasGiven) {
   }
 }
 
+/// Log probabilities of the tokens behind a text, from the target's own logits.
+std::vector<double> log_probabilities(Model& model, std::span<const uint32_t> text) {
+  RowBatch batch;
+  for (uint32_t i = 0; i < text.size(); ++i) batch.add_text(text[i], i);
+  const std::vector<float> logits = model.run(batch, PassOutputs::logits_of({batch.width() - 1})).logits;
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+  std::vector<double> result;
+  for (const float logit : logits) result.push_back(logit - std::log(sum));
+  return result;
+}
+
+TEST_F(ModesTest, RecordsKnowTheTargetsProbabilityOfEveryNode) {
+  const auto prompt = encode(kCode);
+  ReplySettings settings = tokens(16);
+  settings.probabilities = true;
+  const Reply reply = fresh(kTree, prompt, settings);
+  EXPECT_EQ(reply.ids, fresh(kPlain, prompt, tokens(16)).ids);
+  auto text = prompt;
+  text.insert(text.end(), reply.ids.begin(), reply.ids.end());
+  for (size_t r = 0; r < 2; ++r) {
+    const RoundRecord& round = reply.rounds.at(r);
+    ASSERT_GT(round.nodes.size(), 1u);
+    for (size_t i = 1; i < round.nodes.size(); i += 3) {
+      std::vector<uint32_t> path;
+      for (uint32_t at = round.nodes[i].node.parent; at != 0; at = round.nodes[at].node.parent) {
+        path.insert(path.begin(), round.nodes[at].node.token);
+      }
+      std::vector<uint32_t> before(text.begin(), text.begin() + round.context + 1);  // the root included
+      before.insert(before.end(), path.begin(), path.end());
+      const double expected = log_probabilities(*loaded_->model, before)[round.nodes[i].node.token];
+      EXPECT_NEAR(round.nodes[i].log_p, std::min(0.0, expected), tolerance(1e-3)) << "round " << r << ", node " << i;
+    }
+  }
+}
+
 TEST_F(ModesTest, RecordsSayWhatBecameOfEveryNode) {
   const Reply reply = fresh(kTree, encode(kCode), tokens(32));
   uint32_t position = static_cast<uint32_t>(encode(kCode).size());
@@ -248,6 +285,7 @@ TEST_F(ModesTest, RecordsSayWhatBecameOfEveryNode) {
       }
     }
     EXPECT_EQ(accepted, round.accepted);
+    EXPECT_NO_THROW(validate(round));
     position += static_cast<uint32_t>(round.emitted.size());
   }
 }
