@@ -1,0 +1,259 @@
+#include "engine/speculation/controller.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/speculation/controller_reason.h"
+
+namespace canopy {
+namespace {
+
+// Trees are built at least this wide, so that hindsight sees more than was chosen; it costs some 20 microseconds.
+constexpr uint32_t width_to_learn = 64;
+// Rounds with drafts after which a plain one is measured again: everything is compared with it.
+// The further ahead drafting is, the longer: the square of its speed-up times as many.
+constexpr double rounds_between_plain = 128;
+// The width at which promises are judged: usual, and narrow enough to be built always.
+constexpr uint32_t judged_width = 16;
+
+constexpr double lines_memory = 500;
+
+double checked_ms(double ms, const char* what) {
+  if (std::isfinite(ms) && ms >= 0) return ms;
+  throw bad_input("The predicted time of " + std::string(what) + " is " + std::to_string(ms) +
+                  " ms; it must be finite and not negative.");
+}
+
+double measured_or(double measured, double predicted) {
+  return std::isfinite(measured) && measured >= 0 ? measured : predicted;
+}
+
+}  // namespace
+
+Controller::Controller(const ControllerOptions& options, uint32_t block_size)
+    : options_(options), depths_(block_size - 1), bound_(options.bound), calibrator_(block_size < 2 ? 0 : depths_) {
+  if (block_size < 2) {
+    throw bad_input("The drafter's block size is " + std::to_string(block_size) + "; it must be at least 2.");
+  }
+}
+
+void Controller::begin_reply() {
+  bound_.begin_reply();
+  ledger_.clear();
+  hindsight_.clear();
+  round_.planned = false;
+}
+
+RoundPlan Controller::plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost) {
+  round_.plan = decide(context, backlog, limits, cost);
+  round_.planned = true;
+  round_.width = 1;
+  round_.promised.assign(1, 0);
+  round_.tree.assign(1, 1);
+  return round_.plan;
+}
+
+RoundPlan Controller::plain(RoundPlan plan, std::string reason) const {
+  plan.draft = false;
+  plan.depth = 0;
+  plan.width = 1;
+  plan.reason = std::move(reason);
+  return plan;
+}
+
+RoundPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost) {
+  RoundPlan plan;
+  plan.draft = true;
+  plan.depth = std::min(depths_, limits.deepest());
+  plan.width = std::max(1u, std::min(limits.widest(), 1u << 16));
+  if (plan.width < 2 || plan.depth < 1) plan.width = 1;
+  const Stages one = stages(1, context, backlog, cost);
+  round_.predicted.assign(1, one);
+  plan.draft_ms = one.draft;
+  plan.ar_ms = one.verify + one.other;
+  plan.speed_up = speed_.mean();
+  if (plan.width < 2) return plain(plan, reason::no_room(limits));
+
+  // What needs no more than this comes first: most plain rounds end here.
+  const bool hopeful = speed_.hopeful() >= 1;
+  if (!hopeful && !bound_.may_try(plan.draft_ms)) {
+    return plain(plan, bound_.wait() > 0 ? reason::waiting(plan.speed_up, bound_.wait())
+                                         : reason::saving(plan.speed_up, plan.draft_ms));
+  }
+  predict(plan.width, context, backlog, cost);
+  if (const double most = most_possible(plan); most <= 1) {
+    return plain(plan, reason::cannot_pay(most, plan.draft_ms, plan.ar_ms));
+  }
+  if (!bound_.allows(round_.cheapest_ms, plan.ar_ms, usual_round_ms())) {
+    return plain(plan, reason::bound_reached(usual_round_ms(), bound_.balance_ms(), options_.bound.rounds));
+  }
+  if (hopeful && drafted_in_a_row_ >= rounds_between_plain * plan.speed_up * plan.speed_up) {
+    return plain(plan, reason::measuring_plain(drafted_in_a_row_));
+  }
+  plan.trial = !hopeful;
+  plan.reason = hopeful ? reason::drafting(plan.speed_up, speed_.rounds()) : reason::trial(plan.speed_up);
+  return plan;
+}
+
+Controller::Stages Controller::stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost) {
+  return {checked_ms(cost.draft_ms(backlog, context), "the draft"),
+          checked_ms(cost.verify_ms(width, context), "the target's pass"),
+          checked_ms(cost.other_ms(width), "the rest of a round")};
+}
+
+/// What rounds of all widths take.
+void Controller::predict(uint32_t widest, uint32_t context, uint32_t backlog, const PassCost& cost) {
+  round_.predicted.resize(widest);
+  round_.ms.resize(widest);
+  round_.cheapest_ms = INFINITY;
+  for (uint32_t width = 1; width <= widest; ++width) {
+    Stages& here = round_.predicted[width - 1];
+    if (width > 1) here = stages(width, context, backlog, cost);
+    round_.ms[width - 1] = here.sum();
+    if (width > 1) round_.cheapest_ms = std::min(round_.cheapest_ms, here.sum());
+  }
+}
+
+/// The speed-up if every draft were accepted as far as it goes.
+double Controller::most_possible(const RoundPlan& plan) const {
+  double most = 0;
+  for (uint32_t width = 2; width <= plan.width; ++width) {
+    most = std::max(most, std::min(width, plan.depth + 1) * plan.ar_ms / round_.ms[width - 1]);
+  }
+  return most;
+}
+
+std::span<const DepthCalibration> Controller::calibration(uint32_t depths) const {
+  if (!options_.calibrate) return {};
+  return calibrator_.calibration(std::min(depths, depths_));
+}
+
+double Controller::tree_emitted(uint32_t width, double promised) const {
+  const uint32_t most = std::min(width - 1, round_.plan.depth);
+  return 1 + std::min<double>(most, tree_lines_.expected(width - 1, promised));
+}
+
+WidthQuestion Controller::question() const {
+  const RoundPlan& plan = round_.plan;
+  WidthQuestion question;
+  question.tree = round_.tree;
+  question.chain = round_.chain;
+  question.ms = round_.ms;
+  question.tokens_per_ms = std::max(1.0, plan.speed_up) / plan.ar_ms;
+  question.objective = options_.objective;
+  question.longest_ms = bound_.longest_allowed(plan.ar_ms, usual_round_ms());
+  return question;
+}
+
+/// Takes note of the nodes that the tree has got since the last call.
+void Controller::follow(const DraftTree& tree) {
+  const auto nodes = tree.nodes();
+  while (round_.promised.size() < std::min<size_t>(nodes.size(), round_.plan.width)) {
+    const size_t i = round_.promised.size();
+    round_.promised.push_back(round_.promised.back() + std::exp(nodes[i].score));
+    round_.tree.push_back(tree_emitted(static_cast<uint32_t>(i + 1), round_.promised.back()));
+  }
+}
+
+bool Controller::wants_more(const DraftTree& tree) {
+  const RoundPlan& plan = round_.plan;
+  if (!round_.planned || !plan.draft) return false;
+  if (tree.width() >= plan.width) return false;
+  if (tree.width() < width_to_learn) return true;
+  // Nodes to come are no more probable than the last one. Looked at only now and then, since it looks at all widths.
+  if ((tree.width() & (tree.width() - 1)) != 0) return true;
+  follow(tree);
+  const WidthQuestion asked = question();
+  double best = -INFINITY;
+  for (uint32_t width = 1; width <= tree.width(); ++width) {
+    best = std::max(best, worth(asked, round_.tree[width - 1], round_.ms[width - 1]));
+  }
+  const double most_each = std::exp(tree.nodes().back().score);
+  for (uint32_t width = tree.width() + 1; width <= plan.width; ++width) {
+    const double promised = round_.promised.back() + (width - tree.width()) * most_each;
+    if (worth(asked, tree_emitted(width, promised), round_.ms[width - 1]) > best) return true;
+  }
+  return false;
+}
+
+RoundDecision Controller::choose(const DraftTree& tree, std::span<const DepthCandidates> candidates) {
+  if (!round_.planned || !round_.plan.draft) {
+    throw bad_input("A width was to be chosen in a round that plan() left without a draft.");
+  }
+  const RoundPlan& plan = round_.plan;
+  follow(tree);
+  watch(tree, candidates, calibration(static_cast<uint32_t>(candidates.size())));
+  const std::vector<double>& promised = ledger_.newest().chain_predicted;
+  round_.chain.assign(1, 1);
+  for (uint32_t length = 1; length <= std::min<size_t>(promised.size(), plan.width - 1); ++length) {
+    const double accepted = chain_lines_.expected(length - 1, promised[length - 1]);
+    round_.chain.push_back(1 + std::min<double>(length, accepted));
+  }
+
+  const WidthQuestion asked = question();
+  const WidthAnswer answer = choose_width(asked);
+  round_.width = answer.best.width;
+  const Stages& now = round_.predicted[round_.width - 1];
+  RoundDecision decision;
+  decision.shape = answer.shape;
+  decision.width = round_.width;
+  decision.expected = answer.best.expected;
+  decision.draft_ms = now.draft;
+  decision.verify_ms = now.verify;
+  decision.other_ms = now.other;
+  decision.ar_tokens_per_second = 1000 / plan.ar_ms;
+  decision.candidates = forecasts(asked, round_.width);
+  const auto built = static_cast<uint32_t>(round_.tree.size());
+  decision.reason = answer.shape == RoundShape::plain
+                        ? reason::not_worth_verifying(answer.best, round_.tree.back(), built)
+                        : reason::chosen(answer.shape, answer.best, decision.ar_tokens_per_second);
+  return decision;
+}
+
+void Controller::watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
+                       std::span<const DepthCalibration> calibration) {
+  ledger_.add(tree, candidates, calibration);
+}
+
+void Controller::observe(const RoundOutcome& outcome) {
+  const auto emitted = static_cast<uint32_t>(outcome.emitted.size());
+  tokens_since_draft_ += emitted;
+  if (round_.planned) {
+    const RoundPlan& plan = round_.plan;
+    const Stages& expected = round_.predicted[round_.width - 1];
+    const double verify = measured_or(outcome.verify_ms, expected.verify);
+    const double other = measured_or(outcome.other_ms, expected.other);
+    if (plan.draft) {
+      const double ms = measured_or(outcome.draft_ms, expected.draft) + verify + other;
+      bound_.speculated(ms, emitted, plan.ar_ms, plan.trial);
+      longest_run_ms_ = std::max(longest_run_ms_, round_.ms[round_.width - 1]);
+      speed_.learn(emitted, ms / plan.ar_ms, tokens_since_draft_);
+      tokens_since_draft_ = 0;
+      ++drafted_in_a_row_;
+    } else {
+      bound_.plain(verify + other);
+      drafted_in_a_row_ = 0;
+    }
+    round_.planned = false;
+  }
+  tokens_since_settled_ += emitted;
+  ledger_.follow(outcome.emitted, [this](const DraftOutcome& settled) { settle(settled); });
+}
+
+void Controller::settle(const DraftOutcome& outcome) {
+  const uint32_t width = std::min(judged_width, outcome.built());
+  promises_.learn(outcome.raw[width - 1], outcome.predicted[width - 1], outcome.accepted(width));
+  calibrator_.learn(outcome);
+  hindsight_.learn(outcome);
+  const double kept = fading_over(tokens_since_settled_, lines_memory);
+  tokens_since_settled_ = 0;
+  tree_lines_.fade(kept);
+  chain_lines_.fade(kept);
+  tree_lines_.learn(outcome.predicted, [&](size_t i) { return outcome.accepted(static_cast<uint32_t>(i + 1)); });
+  chain_lines_.learn(outcome.chain_predicted,
+                     [&](size_t i) { return outcome.chain_accepted(static_cast<uint32_t>(i + 1)); });
+}
+
+}  // namespace canopy

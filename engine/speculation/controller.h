@@ -1,0 +1,151 @@
+#pragma once
+// Chooses for each round whether to draft and how wide a tree to verify (design.md, section 3). Pure arithmetic: it has
+// no clock and no device, and does the same whenever it is told the same.
+//
+//   controller.begin_reply();
+//   while (...) {
+//     RoundPlan plan = controller.plan(context, backlog, limits, cost);
+//     if (plan.draft) {
+//       // draft plan.depth tokens, begin the tree with controller.calibration(plan.depth)
+//       while (controller.wants_more(builder.tree()) && builder.next() == TreeStep::added) {}
+//       RoundDecision decision = controller.choose(builder.tree(), candidates);
+//       // cut the tree to decision.width, or make it a chain of decision.width - 1
+//     }
+//     // verify, walk, commit
+//     controller.observe({emitted, draft_ms, verify_ms, other_ms});
+//   }
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/speculation/acceptance_estimate.h"
+#include "engine/speculation/acceptance_ledger.h"
+#include "engine/speculation/controller_choice.h"
+#include "engine/speculation/controller_speed.h"
+#include "engine/speculation/depth_calibration.h"
+#include "engine/speculation/pass_cost.h"
+#include "engine/speculation/speculation_bound.h"
+
+namespace canopy {
+
+struct ControllerOptions {
+  WidthObjective objective = WidthObjective::long_run;
+  bool calibrate = true;  // the drafter's log q by depth
+  BoundSettings bound;
+};
+
+/// What is decided before a draft is paid for.
+struct RoundPlan {
+  bool draft = false;
+  bool trial = false;  // drafted to see whether it would pay by now, though it did not lately
+  uint32_t depth = 0;  // tokens to draft, at most B - 1
+  uint32_t width = 1;  // of the widest tree that may come of it
+  double ar_ms = 0;    // of a plain round
+  double draft_ms = 0;
+  double speed_up = 1;  // of rounds with a draft over plain ones, lately
+  std::string reason;   // one sentence
+};
+
+/// What is decided once the draft is there.
+struct RoundDecision {
+  RoundShape shape = RoundShape::plain;              // plain: the draft is not worth verifying, decode one row
+  uint32_t width = 1;                                // rows to verify; a chain has width - 1 drafted tokens
+  double expected = 1;                               // tokens emitted
+  double draft_ms = 0, verify_ms = 0, other_ms = 0;  // predicted
+  double ar_tokens_per_second = 0;
+  std::vector<WidthForecast> candidates;  // trees, ascending widths, at most 64
+  std::string reason;                     // one sentence
+};
+
+/// What a round did; times in milliseconds. Times that are no times (negative, NaN) are replaced by the prediction.
+struct RoundOutcome {
+  std::span<const uint32_t> emitted;  // at least one token
+  double draft_ms = 0;                // 0 where nothing was drafted
+  double verify_ms = 0;
+  double other_ms = 0;
+};
+
+class Controller {
+ public:
+  /// Throws Error(bad_input) for a block size below 2 and bad bounds.
+  Controller(const ControllerOptions& options, uint32_t block_size);
+
+  /// A new text: drafts that wait for their tokens are dropped, what was learnt stays.
+  void begin_reply();
+
+  /// Decides whether to draft. `context` committed positions, `backlog` features that a draft has to inject first. What
+  /// the rounds took has to be worked into `cost` by whoever owns it. Throws Error(bad_input) for a cost that is no
+  /// number.
+  RoundPlan plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
+
+  /// For TreeBuilder::begin() in a round that was planned; empty where calibration is off.
+  std::span<const DepthCalibration> calibration(uint32_t depths) const;
+
+  /// Whether a wider tree might still be chosen, or is wanted to learn from. Trees grow a node from call to call.
+  bool wants_more(const DraftTree& tree);
+
+  /// Decides the width. `tree` is the best-first tree as far as it was built, `candidates` those it was built from.
+  RoundDecision choose(const DraftTree& tree, std::span<const DepthCandidates> candidates);
+
+  /// A draft of a round that was not planned here (a fixed mode): learnt from all the same.
+  void watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
+             std::span<const DepthCalibration> calibration = {});
+
+  /// After every round, planned or not.
+  void observe(const RoundOutcome& outcome);
+
+  // What was learnt, for the application.
+  const DepthCalibrator& calibrator() const { return calibrator_; }
+  const HindsightCurve& hindsight() const { return hindsight_; }  // of this reply
+  const PromiseRecord& promises() const { return promises_; }
+  const DraftingSpeed& speed() const { return speed_; }
+  const SpeculationBound& bound() const { return bound_; }
+
+ private:
+  struct Stages {
+    double draft = 0, verify = 0, other = 0;
+    double sum() const { return draft + verify + other; }
+  };
+  /// The round between plan() and observe().
+  struct Round {
+    bool planned = false;
+    RoundPlan plan;
+    uint32_t width = 1;
+    std::vector<Stages> predicted;    // [plan.width]
+    std::vector<double> ms;           // [plan.width] of the whole round
+    double cheapest_ms = 0;           // of the rounds that verify a draft
+    std::vector<double> promised;     // [tree so far] accepted tokens by score
+    std::vector<double> tree, chain;  // expected emitted, by width
+  };
+
+  RoundPlan decide(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
+  RoundPlan plain(RoundPlan plan, std::string reason) const;
+  double usual_round_ms() const { return std::max(round_.cheapest_ms, longest_run_ms_); }
+  static Stages stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost);
+  void predict(uint32_t widest, uint32_t context, uint32_t backlog, const PassCost& cost);
+  double most_possible(const RoundPlan& plan) const;
+  double tree_emitted(uint32_t width, double promised) const;
+  WidthQuestion question() const;
+  void follow(const DraftTree& tree);
+  void settle(const DraftOutcome& outcome);
+
+  ControllerOptions options_;
+  uint32_t depths_;  // B - 1
+  SpeculationBound bound_;
+  DraftingSpeed speed_;
+  AcceptanceLedger ledger_;
+  PromiseLines tree_lines_, chain_lines_;
+  DepthCalibrator calibrator_;
+  HindsightCurve hindsight_;
+  PromiseRecord promises_;
+  Round round_;
+  double longest_run_ms_ = 0;      // predicted time of the longest round with a draft so far
+  uint32_t drafted_in_a_row_ = 0;  // rounds without a plain one
+  uint32_t tokens_since_draft_ = 0;
+  uint32_t tokens_since_settled_ = 0;
+};
+
+}  // namespace canopy

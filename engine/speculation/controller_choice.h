@@ -1,0 +1,67 @@
+#pragma once
+// The choice among all widths of a draft: a global maximum, since what passes cost is not convex (design.md, section
+// 3).
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace canopy {
+
+/// What bounds the width of a round.
+struct WidthLimits {
+  static constexpr uint32_t none = UINT32_MAX;
+
+  uint32_t budget = 64;          // drafted nodes that the user allows
+  uint32_t depth = none;         // of the tree; the drafter's B - 1 holds besides
+  uint32_t tokens_left = none;   // of the reply
+  uint32_t context_left = none;  // positions of the cache behind the committed ones
+  uint32_t rows = none;          // of a pass, by its scratch memory
+
+  uint32_t widest() const;   // rows of the widest tree, root included
+  uint32_t deepest() const;  // drafted tokens of the longest path; the round emits one more and commits the root
+};
+
+/// What one width promises.
+struct WidthForecast {
+  uint32_t width = 0;   // rows, root included
+  double expected = 0;  // tokens emitted
+  double ms = 0;        // of the whole round
+  double tokens_per_second() const { return ms > 0 ? 1000 * expected / ms : 0; }
+};
+
+enum class WidthObjective : uint8_t {
+  per_round,  // the most tokens per time in this round: S(W), as the BASTION paper has it
+  long_run,   // the most tokens above what the round's time would bring at the usual speed: E(W) - rate * ms(W)
+};
+
+enum class RoundShape : uint8_t { plain, chain, tree };
+
+/// All spans start at width 1, the root alone.
+struct WidthQuestion {
+  std::span<const double> tree;   // [built] tokens emitted by the first W nodes of the tree
+  std::span<const double> chain;  // [deepest + 1] by a chain of W - 1 drafted tokens
+  std::span<const double> ms;     // [>= both] of a round of that width
+  double longest_ms = 0;          // wider rounds may not take longer; width 1 always may
+  double tokens_per_ms = 0;       // the usual speed
+  WidthObjective objective = WidthObjective::long_run;
+};
+
+struct WidthAnswer {
+  RoundShape shape = RoundShape::plain;
+  WidthForecast best;
+};
+
+/// What a forecast is worth to the objective; the best is the largest.
+double worth(const WidthQuestion& question, double expected, double ms);
+
+/// The best of all widths. A chain must be worth clearly more than the best tree. Above 64 rows only multiples of 16
+/// count, and the whole tree: every width that occurs is recorded for the device, and tiles are no finer there.
+WidthAnswer choose_width(const WidthQuestion& question);
+bool may_occur(uint32_t width, uint32_t built);
+
+/// The trees of the question for a record or a plot, at most 64 of them, ascending: all narrow ones, fewer wide ones,
+/// the chosen width and the widest always.
+std::vector<WidthForecast> forecasts(const WidthQuestion& question, uint32_t chosen);
+
+}  // namespace canopy

@@ -1,0 +1,61 @@
+#pragma once
+// The bound that keeps speculation from ever costing a user much (design.md, section 3).
+
+#include <cstdint>
+
+namespace canopy {
+
+struct BoundSettings {
+  double slack = 0.02;         // share of plain decoding's time that may be lost
+  double rounds = 2;           // and as many rounds
+  double trial_share = 0.01;   // share of the time that trial drafts may lose, within the slack
+  uint32_t shortest_wait = 8;  // tokens between trial drafts, at first
+  uint32_t longest_wait = 256;
+};
+
+/// Throws Error(bad_input) naming the field unless all are finite, not negative and in order.
+void validate(const BoundSettings& settings);
+
+/// Keeps account of a reply: elapsed <= (1 + slack) * (what its tokens would have taken plainly) + `rounds` rounds, the
+/// worst case of the next round included. A plain round takes what plain decoding takes, by definition, so that only
+/// speculated tokens rest on an estimate.
+class SpeculationBound {
+ public:
+  explicit SpeculationBound(const BoundSettings& settings);
+
+  /// Gains of the reply before are not there to be lost in this one; what it overdrew stays overdrawn.
+  void begin_reply();
+
+  /// A plain round took `ms`.
+  void plain(double ms);
+  /// A round with a draft took `ms` and emitted `tokens`, which take `ar_ms` each plainly. trial: it was allowed by
+  /// may_try().
+  void speculated(double ms, uint32_t tokens, double ar_ms, bool trial);
+
+  /// Whether a round that may take `worst_ms` and emits one token keeps the bound. `round_ms`: what a round is in "two
+  /// rounds"; a caller that gives the cheapest one errs on the safe side.
+  bool allows(double worst_ms, double ar_ms, double round_ms) const {
+    return worst_ms <= longest_allowed(ar_ms, round_ms);
+  }
+  double longest_allowed(double ar_ms, double round_ms) const;
+
+  /// While drafting does not pay: whether a trial that may lose `cost_ms` is due and within its share.
+  bool may_try(double cost_ms) const;
+  /// Tokens until the next trial is due by its interval alone.
+  uint32_t wait() const { return since_draft_ < interval_ ? interval_ - since_draft_ : 0; }
+
+  /// Milliseconds that may be lost before only the `rounds` rounds are left; negative when those are in use.
+  double balance_ms() const { return balance_; }
+
+ private:
+  void adapt_interval(double gain_ms);
+
+  BoundSettings settings_;
+  double balance_ = 0;
+  double elapsed_ = 0;      // of all replies
+  double trials_lost_ = 0;  // in those that lost, less what others gained; not below 0
+  uint32_t interval_;
+  uint32_t since_draft_ = 0;  // tokens emitted since the last draft
+};
+
+}  // namespace canopy
