@@ -5,6 +5,8 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 
 #include "app/cli/commands.h"
 #include "app/cli/interrupt.h"
@@ -12,6 +14,7 @@
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/session/reply_trace.h"
 
 namespace canopy::cli {
 namespace {
@@ -19,14 +22,15 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr uint64_t kMaxPromptBytes = 16 << 20;
-constexpr int kInterrupted = 130;  // what a shell reports for Ctrl-C
 
 struct GenerateOptions {
   ModelChoice model;
   std::string prompt, prompt_file, chat;
   bool raw = false;
   bool as_json = false;
-  std::string mode;
+  std::string mode, policy = "measured";
+  std::string trace;
+  bool redact = false;
   ReplySettings settings;
 };
 
@@ -114,8 +118,16 @@ std::vector<ChatTurn> read_turns(const std::string& path) {
   return turns;
 }
 
+Reply reply_to(const OpenedModel& opened, ReplyTrace* trace, std::span<const uint32_t> prompt,
+               const ReplySettings& settings, const ReplyCallbacks& callbacks) {
+  if (trace == nullptr) return opened.model->session->reply(prompt, settings, callbacks);
+  const Reply reply = trace->record(prompt, settings, callbacks);
+  if (!trace->problem().empty()) note("warning: " + trace->problem());
+  return reply;
+}
+
 /// Lines from standard input until its end, each answered in the light of those before.
-int converse(const OpenedModel& opened, ReplySettings settings) {
+int converse(const OpenedModel& opened, ReplyTrace* trace, ReplySettings settings) {
   std::vector<ChatTurn> turns;
   std::string line;
   note("Write a line and press Enter; Ctrl-C stops a reply, Ctrl-D ends.");
@@ -124,7 +136,7 @@ int converse(const OpenedModel& opened, ReplySettings settings) {
     forget_interrupt();
     turns.push_back({"user", line});
     const std::vector<uint32_t> prompt = opened.model->prompt_ids(turns, "");
-    const Reply reply = opened.model->session->reply(prompt, settings, streaming(false));
+    const Reply reply = reply_to(opened, trace, prompt, settings, streaming(false));
     std::cout << "\n" << std::flush;
     print_statistics(reply, *opened.model);
     turns.push_back({"assistant", reply.text});
@@ -161,12 +173,16 @@ int run_generate(GenerateOptions& options) {
   options.model.max_width = std::max(options.model.max_width, options.settings.budget + 1);
   if (options.mode == "ar" && options.model.drafter.empty()) options.model.drafter = "none";
   if (options.mode.empty() || options.mode == "adaptive") options.model.calibration_s = kFirstCalibration;
+  options.settings.policy = *cost_policy_of(options.policy);
   const OpenedModel opened = open_model(options.model);
+  std::optional<ReplyTrace> trace;
+  if (!options.trace.empty()) trace.emplace(options.trace, *opened.model, options.redact);
   options.settings.mode = decode_mode_of(options.mode).value_or(opened.model->default_mode());
-  if (interactive) return converse(opened, options.settings);
+  ReplyTrace* const recorder = trace ? &*trace : nullptr;
+  if (interactive) return converse(opened, recorder, options.settings);
 
   const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt);
-  const Reply reply = opened.model->session->reply(ids, options.settings, streaming(options.as_json));
+  const Reply reply = reply_to(opened, recorder, ids, options.settings, streaming(options.as_json));
   if (options.as_json) {
     const ordered_json json = to_json(ids, reply, options.settings.mode, *opened.device);
     std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
@@ -202,6 +218,14 @@ void add_generate(CLI::App& app, Action& action) {
   command->add_option("--budget", options->settings.budget, "Drafted nodes of each tree")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
+  command
+      ->add_option("--policy", options->policy,
+                   "How the mode adaptive predicts what passes cost: measured (a table, corrected by every round), or "
+                   "for comparison those of the BASTION paper")
+      ->check(CLI::IsMember({"measured", "static", "ema", "ema+calib", "paper"}))
+      ->capture_default_str();
+  command->add_option("--trace", options->trace, "Record every round into this file (canopy-cli trace shows it)");
+  command->add_flag("--redact", options->redact, "Leave texts and token ids out of the trace");
   command->add_option("-t,--temperature", sampling.temperature, "0 takes the likeliest token")->capture_default_str();
   command->add_option("--top-k", sampling.top_k, "Draw from the k likeliest tokens; 0 is off")->capture_default_str();
   command->add_option("--top-p", sampling.top_p, "Draw from the likeliest tokens of this total probability")

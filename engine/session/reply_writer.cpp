@@ -56,7 +56,12 @@ std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
 Reply ReplyWriter::write() {
   const auto start = std::chrono::steady_clock::now();
   bool going = prefill();
-  if (going) going = !accept(choose(0));  // the last pass answered for its last row alone
+  if (going) {
+    const uint32_t first = choose(0);  // the last pass answered for its last row alone
+    reply_.prefill_ms = milliseconds_since(start);
+    if (callbacks_.started) callbacks_.started({reply_.reused_tokens, reply_.prefill_ms, first});
+    going = !accept(first);
+  }
   reply_.prefill_ms = milliseconds_since(start);
   while (going) going = round();
   const std::string rest = text_.finish();

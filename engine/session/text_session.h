@@ -41,9 +41,17 @@ struct ReplyProgress {
   double tokens_per_second = 0;
 };
 
+/// When the prompt has been read.
+struct ReplyStart {
+  uint32_t reused_tokens = 0;  // of the prompt, in the cache already
+  double prefill_ms = 0;
+  uint32_t first_token = 0;  // of the reply: the root of the first round
+};
+
 /// All may be empty. They run on the caller's thread.
 struct ReplyCallbacks {
   std::function<void(uint32_t done, uint32_t total)> prefill;  // tokens of the prompt
+  std::function<void(const ReplyStart&)> started;
   std::function<void(const ReplyProgress&)> token;
   std::function<void(const RoundRecord&)> round;  // when it was committed
   std::function<bool()> keep_going;               // asked between passes and within long ones; false ends the reply

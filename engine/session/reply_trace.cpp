@@ -1,0 +1,61 @@
+#include "engine/session/reply_trace.h"
+
+#include <utility>
+
+namespace canopy {
+namespace {
+
+TraceHeader header_of(const LoadedModel& loaded) {
+  const ModelReady model = loaded.describe();
+  TraceHeader header;
+  header.target = {model.name, model.file_name, model.architecture, model.quantization};
+  if (loaded.drafter != nullptr) {
+    const ModelConfig& drafter = loaded.drafter->config().transformer;
+    header.drafter = TraceModel{drafter.name, model.drafter, drafter.architecture, drafter.quantization};
+    header.calibration = loaded.speculation != nullptr && !loaded.speculation->table().verify_points().empty()
+                             ? std::to_string(loaded.speculation->table().verify_points().size()) + " measured passes"
+                             : "";
+  }
+  header.device = model.device;
+  header.driver = model.driver;
+  header.kv_type = model.kv_type;
+  header.context = model.context;
+  header.variants = loaded.model->device().info().kernels;
+  return header;
+}
+
+TraceReplyBegin begin_of(std::span<const uint32_t> prompt, const ReplySettings& settings) {
+  TraceReplyBegin begin;
+  begin.turn = settings.turn;
+  begin.mode = settings.mode;
+  if (settings.mode == DecodeMode::adaptive) begin.policy = to_string(settings.policy);
+  if (settings.mode == DecodeMode::tree) begin.budget = settings.budget;
+  begin.max_tokens = settings.max_tokens;
+  begin.sampling = settings.sampling;
+  begin.stop_strings = settings.stop_strings;
+  begin.prompt.assign(prompt.begin(), prompt.end());
+  return begin;
+}
+
+}  // namespace
+
+ReplyTrace::ReplyTrace(const std::filesystem::path& path, const LoadedModel& model, bool redact)
+    : model_(model), writer_(path, header_of(model), trace_pieces(*model.text.tokenizer), redact) {}
+
+Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks) {
+  settings.probabilities = true;
+  callbacks.started = [this, then = std::move(callbacks.started)](const ReplyStart& start) {
+    writer_.prefilled({start.reused_tokens, start.prefill_ms, start.first_token});
+    if (then) then(start);
+  };
+  callbacks.round = [this, then = std::move(callbacks.round)](const RoundRecord& round) {
+    writer_.append(round);
+    if (then) then(round);
+  };
+  writer_.begin(begin_of(prompt, settings));
+  const Reply reply = model_.session->reply(prompt, settings, callbacks);
+  writer_.end({reply.reason, static_cast<uint32_t>(reply.ids.size()), reply.decode_ms, reply.text});
+  return reply;
+}
+
+}  // namespace canopy

@@ -1,0 +1,28 @@
+#pragma once
+// Replies of a loaded model, recorded into a trace file.
+
+#include <filesystem>
+#include <span>
+
+#include "engine/session/loaded_model.h"
+#include "engine/session/trace_writer.h"
+
+namespace canopy {
+
+class ReplyTrace {
+ public:
+  /// Throws what TraceWriter throws. The model must outlive it.
+  ReplyTrace(const std::filesystem::path& path, const LoadedModel& model, bool redact = false);
+
+  /// Writes a reply of the model's session and records it. A disk that fails ends the recording, not the reply.
+  Reply record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks);
+
+  /// Why recording stopped, as a sentence; empty while all is well.
+  const std::string& problem() const { return writer_.problem(); }
+
+ private:
+  const LoadedModel& model_;
+  TraceWriter writer_;
+};
+
+}  // namespace canopy
