@@ -33,8 +33,10 @@ TraceReader open(const TraceOptions& options) {
   TraceReader trace = TraceReader::open(options.file);
   if (!trace.notice().empty()) note("warning: " + shown(options.file) + ": " + trace.notice());
   if (trace.unknown_records() > 0) {
-    note("warning: " + shown(options.file) + ": " + std::to_string(trace.unknown_records()) +
-         " records are of kinds that a newer Canopy writes; they are left out.");
+    note("warning: " + shown(options.file) +
+         " was written by a newer Canopy; records that this one does not know are "
+         "left out: " +
+         std::to_string(trace.unknown_records()) + ".");
   }
   return trace;
 }
@@ -100,7 +102,8 @@ void add_trace(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TraceOptions>();
 
   CLI::App* part = add_part(*trace, "show", "Print what was recorded, round by round", options, action, show);
-  part->add_option("--round", options->round, "Print this round alone, with its tree; counted from 0");
+  part->add_option("--round", options->round, "Print this round alone, with its tree; counted from 0")
+      ->check(CLI::NonNegativeNumber);
   part->add_flag("--ascii", options->ascii, "Draw the tree without Unicode");
 
   part = add_part(*trace, "stats", "Print what the rounds come to", options, action, print_statistics);
