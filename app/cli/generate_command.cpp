@@ -15,6 +15,8 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/session/reply_trace.h"
+#include "engine/session/round_statistics_json.h"
+#include "engine/session/trace_records.h"
 
 namespace canopy::cli {
 namespace {
@@ -34,29 +36,11 @@ struct GenerateOptions {
   ReplySettings settings;
 };
 
-std::string json_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::stop_token: return "stop_token";
-    case FinishReason::max_tokens: return "max_tokens";
-    case FinishReason::context_full: return "context_full";
-    case FinishReason::cancelled: return "cancelled";
-    case FinishReason::failed: return "failed";
-  }
-  return "failed";
-}
-
 ordered_json to_json(const RoundRecord& round) {
-  const RoundTimes& ms = round.ms;
   return {{"width", round.width},
           {"accepted", round.accepted},
           {"emitted", round.emitted.size()},
-          {"ms",
-           {{"draft", ms.draft},
-            {"build", ms.build},
-            {"verify", ms.verify},
-            {"walk", ms.walk},
-            {"commit", ms.commit},
-            {"other", ms.other}}}};
+          {"ms", to_json(round.ms)}};
 }
 
 ordered_json to_json(const std::vector<uint32_t>& prompt, const Reply& reply, DecodeMode mode, const Device& device) {
@@ -121,9 +105,7 @@ std::vector<ChatTurn> read_turns(const std::string& path) {
 Reply reply_to(const OpenedModel& opened, ReplyTrace* trace, std::span<const uint32_t> prompt,
                const ReplySettings& settings, const ReplyCallbacks& callbacks) {
   if (trace == nullptr) return opened.model->session->reply(prompt, settings, callbacks);
-  const Reply reply = trace->record(prompt, settings, callbacks);
-  if (!trace->problem().empty()) note("warning: " + trace->problem());
-  return reply;
+  return trace->record(prompt, settings, callbacks);  // the log has told of a disk that is full
 }
 
 /// Lines from standard input until its end, each answered in the light of those before.

@@ -129,7 +129,7 @@ std::vector<std::string> parse_texts(const JsonFields& fields, const char* field
 
 }  // namespace
 
-std::string_view file_name_of(FinishReason reason) {
+std::string_view json_name(FinishReason reason) {
   for (const auto& [known, name] : finish_names) {
     if (known == reason) return name;
   }
@@ -169,7 +169,7 @@ ordered_json to_json(const TracePrefill& prefill) {
 }
 
 ordered_json to_json(const TraceReplyEnd& end) {
-  return {{"finish_reason", file_name_of(end.reason)},
+  return {{"finish_reason", json_name(end.reason)},
           {"reply_tokens", end.reply_tokens},
           {"decode_ms", end.decode_ms},
           {"text", end.text}};

@@ -64,7 +64,7 @@ struct TraceReplyEnd {
 };
 
 /// "stop_token", "max_tokens", ...: the names in files and JSON.
-std::string_view file_name_of(FinishReason reason);
+std::string_view json_name(FinishReason reason);
 
 nlohmann::ordered_json to_json(const TraceHeader& header);
 nlohmann::ordered_json to_json(const TraceReplyBegin& begin);
