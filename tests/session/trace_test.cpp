@@ -238,6 +238,32 @@ TEST_F(Trace, RefusesANewerMajorVersionByName) {
   EXPECT_EQ(TraceReader::open(minor).rounds(), 3u);
 }
 
+/// A file that version 1.0 wrote: later ones must read it as it was.
+TEST(TraceVersions, OpensTheFirstVersion) {
+  const TraceReader trace = TraceReader::open(CANOPY_SOURCE_DIR "/tests/session/trace_v1.canopytrace");
+  EXPECT_EQ(trace.notice(), "");
+  EXPECT_EQ(trace.header().target.name, "Example 135M Instruct");
+  EXPECT_EQ(trace.header().drafter->architecture, "dflash");
+  ASSERT_EQ(trace.replies().size(), 1u);
+  EXPECT_EQ(trace.replies()[0].begin.policy, "measured");
+  EXPECT_EQ(trace.replies()[0].prefill->ms, 41.5);
+  EXPECT_EQ(trace.replies()[0].end->text, "the text of the reply");
+  ASSERT_EQ(trace.rounds(), 6u);
+  RoundStatistics statistics;
+  for (size_t i = 0; i < 6; ++i) statistics.add(trace.round(i));
+  EXPECT_EQ(statistics.emitted(), 12u);
+  EXPECT_EQ(statistics.accepted(), 6u);
+  EXPECT_EQ(statistics.drafted(), 38u);
+  EXPECT_NEAR(statistics.ms().total(), 62.064, 0.01);
+  const RoundRecord tree = trace.round(2);
+  EXPECT_EQ(tree.shape, DecodeMode::tree);
+  EXPECT_EQ(tree.width, 11u);
+  EXPECT_EQ(tree.context, 17u);
+  EXPECT_EQ(trace.piece(tree.emitted.back())->bytes, " word473");
+  EXPECT_EQ(tree.choice.limits.budget, 64u);
+  EXPECT_EQ(chosen_candidate(tree)->width, 11u);
+}
+
 TEST_F(Trace, SkipsRecordsThatALaterVersionAdds) {
   builder_.write(file(), 3);
   std::string bytes = content();
