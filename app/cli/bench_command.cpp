@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/bench_measure.h"
+#include "app/cli/bench_modes_command.h"
+#include "app/cli/bench_report.h"
 #include "app/cli/commands.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/model_options.h"
@@ -21,7 +23,7 @@ using nlohmann::ordered_json;
 struct BenchOptions {
   ModelChoice model;
   BenchSettings settings;
-  bool as_json = false;
+  ModesOptions modes;
 };
 
 ordered_json by_width(const std::map<uint32_t, double>& values) {
@@ -30,23 +32,22 @@ ordered_json by_width(const std::map<uint32_t, double>& values) {
   return object;
 }
 
-void print_json(const BenchResult& result, const LoadedModel& model) {
+ordered_json to_json(const BenchResult& result, const LoadedModel& model) {
   const DeviceInfo& device = model.model->device().info();
-  const ordered_json json = {{"device", device.name},
-                             {"driver", device.driver},
-                             {"model", model.file_name},
-                             {"peak",
-                              {{"read_gb_s", result.peak.read_gb_s},
-                               {"fma_gflop_s", result.peak.fma_gflop_s},
-                               {"plain_fma_gflop_s", result.peak.plain_fma_gflop_s}}},
-                             {"decode_tokens_per_second", result.decode_tokens_per_second},
-                             {"prefill_tokens_per_second", result.prefill_tokens_per_second},
-                             {"pass_ms", by_width(result.pass_ms)},
-                             {"best_pass_ms", by_width(result.best_pass_ms)},
-                             {"share_of_fma_peak", by_width(result.share_of_fma_peak)},
-                             {"share_of_plain_fma", by_width(result.share_of_plain_fma)},
-                             {"share_of_roofline", by_width(result.share_of_roofline)}};
-  std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  return {{"device", device.name},
+          {"driver", device.driver},
+          {"model", model.file_name},
+          {"peak",
+           {{"read_gb_s", result.peak.read_gb_s},
+            {"fma_gflop_s", result.peak.fma_gflop_s},
+            {"plain_fma_gflop_s", result.peak.plain_fma_gflop_s}}},
+          {"decode_tokens_per_second", result.decode_tokens_per_second},
+          {"prefill_tokens_per_second", result.prefill_tokens_per_second},
+          {"pass_ms", by_width(result.pass_ms)},
+          {"best_pass_ms", by_width(result.best_pass_ms)},
+          {"share_of_fma_peak", by_width(result.share_of_fma_peak)},
+          {"share_of_plain_fma", by_width(result.share_of_plain_fma)},
+          {"share_of_roofline", by_width(result.share_of_roofline)}};
 }
 
 void print_table(const BenchResult& result, const BenchSettings& settings, const LoadedModel& model) {
@@ -96,11 +97,10 @@ int run(BenchOptions& options) {
   const auto step = [](const char* what) { note(what); };
   const auto keep_going = [] { return !interrupted(); };
   const BenchResult result = run_bench(*opened.model->model, options.settings, step, keep_going);
-  if (options.as_json) {
-    print_json(result, *opened.model);
-  } else {
-    print_table(result, options.settings, *opened.model);
+  if (!options.modes.json.empty()) {
+    write_report(options.modes.json, json_text(to_json(result, *opened.model)));
   }
+  if (options.modes.json != "-") print_table(result, options.settings, *opened.model);
   return 0;
 }
 
@@ -116,17 +116,27 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--at", settings.context, "Positions before each pass")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--repeats", settings.repeats, "Measurements of each width; their median counts")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  CLI::Option* repeats = command
+                             ->add_option("--repeats", settings.repeats,
+                                          "Measurements of each width; their median counts. With --modes: of each "
+                                          "prompt and mode (default: 3)")
+                             ->check(CLI::Range(1, 1000))
+                             ->capture_default_str();
   command->add_option("--decode-tokens", settings.decode_tokens, "Tokens decoded")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--prefill-tokens", settings.prefill_tokens, "Tokens of the prompt")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_flag("--json", options->as_json, "Print one JSON object");
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+  command->add_option("--json", options->modes.json, "Print one JSON object, or write it to a file")
+      ->expected(0, 1)
+      ->default_str("-");
+  add_modes_options(*command, options->modes);
+  command->callback([&action, options, command, repeats] {
+    if (repeats->count() > 0) options->modes.repeats = options->settings.repeats;
+    const bool modes = asks_for_modes(*command, options->modes);
+    action = [options, modes] { return modes ? run_modes(options->model, options->modes) : run(*options); };
+  });
 }
 
 }  // namespace canopy::cli

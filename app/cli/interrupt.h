@@ -3,6 +3,8 @@
 
 namespace canopy::cli {
 
+constexpr int kInterrupted = 130;  // exit code: what a shell reports for Ctrl-C
+
 /// From now on Ctrl-C is a request. A read that waits for input is interrupted by it.
 void catch_interrupts();
 

@@ -1,0 +1,51 @@
+#pragma once
+// Acceptance lengths against those of another implementation: its replies are forced token by token, so that both
+// draft behind the same texts.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/cli/bench_modes.h"
+
+namespace canopy::cli {
+
+/// A reply and what each way to decode accepted in it, round by round: tokens emitted, the bonus included.
+struct ForcedReply {
+  std::string category;
+  std::vector<uint32_t> prompt_ids;
+  std::vector<uint32_t> output_ids;                      // the first comes out of the prefill
+  std::map<std::string, std::vector<uint32_t>> lengths;  // by way: "chain", "tree4", "tree16", ...
+};
+
+/// Reads [{"category", "prompt_ids", "output_ids", "chain": {"acceptance_lengths": [...]}, "tree4": {...}, ...}, ...].
+/// Throws bad_input naming file, entry and field.
+std::vector<ForcedReply> read_forced(const std::filesystem::path& path);
+
+/// Rounds and the tokens they emitted.
+struct RoundSum {
+  uint64_t rounds = 0;
+  uint64_t tokens = 0;
+  double tau() const { return rounds > 0 ? static_cast<double>(tokens) / static_cast<double>(rounds) : 0; }
+};
+
+/// One way over the replies of one category. Only rounds that start where a whole block and its bonus still fit into
+/// the reply count, on both sides: behind that the reference drafts past the end, and we do not.
+struct ForcedResult {
+  WayToDecode way;
+  std::string category;  // all_categories for all of them
+  uint64_t replies = 0;
+  RoundSum ours, theirs;
+  uint64_t same_starts = 0;   // rounds that start at the same token on both sides
+  uint64_t same_lengths = 0;  // of those, as long as theirs
+  double difference() const;  // of our tau, as a share of theirs
+};
+
+/// Forces every reply on every way and compares. A way that a reply has no lengths for is an error (bad_input). Throws
+/// what TextSession::reply() throws, and cancelled when keep_going says no.
+std::vector<ForcedResult> compare_forced(LoadedModel& model, const std::vector<ForcedReply>& replies,
+                                         const std::vector<WayToDecode>& ways, const ModesCallbacks& callbacks);
+
+}  // namespace canopy::cli

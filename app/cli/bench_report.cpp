@@ -1,0 +1,134 @@
+#include "app/cli/bench_report.h"
+
+#include <iostream>
+
+#include "app/cli/terminal.h"
+#include "engine/base/atomic_file.h"
+
+namespace canopy::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string budget_cell(const WayToDecode& way) {
+  return way.budget > 0 ? std::to_string(way.budget) : "-";
+}
+
+ordered_json budget_json(const WayToDecode& way) {
+  return way.budget > 0 ? ordered_json(way.budget) : ordered_json(nullptr);
+}
+
+std::string percent(double share, int digits) {
+  return fixed(100 * share, digits);
+}
+
+double share(uint64_t part, uint64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+bool has_correlation(const ModeResult& mode) {
+  return mode.expectation.squares_x > 0 && mode.expectation.squares_y > 0;
+}
+
+}  // namespace
+
+ordered_json describe_subject(const LoadedModel& model) {
+  const ModelReady ready = model.describe();
+  return {{"device", ready.device},        {"driver", ready.driver},    {"model", model.file_name},
+          {"drafter", model.drafter_name}, {"version", CANOPY_VERSION}, {"kv", ready.kv_type}};
+}
+
+ordered_json to_json(const std::vector<ModeResult>& modes) {
+  ordered_json array = ordered_json::array();
+  for (const ModeResult& mode : modes) {
+    array.push_back({{"mode", to_string(mode.way.mode)},
+                     {"budget", budget_json(mode.way)},
+                     {"category", mode.category},
+                     {"tau", mode.tau},
+                     {"tokens_per_second", mode.tokens_per_second.mean},
+                     {"sd", mode.tokens_per_second.sd},
+                     {"identical_to_ar", mode.identical_to_ar},
+                     {"times_ar", mode.times_ar.mean},
+                     {"times_ar_sd", mode.times_ar.sd},
+                     {"host_share", mode.host_share},
+                     {"replies", mode.replies},
+                     {"rounds", mode.rounds},
+                     {"tokens", mode.tokens},
+                     {"expectation",
+                      {{"pairs", mode.expectation.pairs},
+                       {"mean_expected", mode.expectation.mean_x},
+                       {"mean_emitted", mode.expectation.mean_y},
+                       {"correlation", has_correlation(mode) ? ordered_json(mode.expectation.value()) : nullptr}}}});
+  }
+  return array;
+}
+
+ordered_json to_json(const std::vector<ForcedResult>& results) {
+  ordered_json array = ordered_json::array();
+  for (const ForcedResult& result : results) {
+    array.push_back({{"mode", to_string(result.way.mode)},
+                     {"budget", budget_json(result.way)},
+                     {"category", result.category},
+                     {"replies", result.replies},
+                     {"rounds", result.ours.rounds},
+                     {"tokens", result.ours.tokens},
+                     {"tau", result.ours.tau()},
+                     {"reference_rounds", result.theirs.rounds},
+                     {"reference_tokens", result.theirs.tokens},
+                     {"reference_tau", result.theirs.tau()},
+                     {"difference", result.difference()},
+                     {"same_starts", result.same_starts},
+                     {"same_lengths", result.same_lengths}});
+  }
+  return array;
+}
+
+Table table_of(const std::vector<ModeResult>& modes) {
+  Table table{{"category", "mode", "budget", "tau", "tok/s", "sd", "x ar", "sd of x", "host %", "same as ar", "replies",
+               "tokens", "expected", "correlation"},
+              {}};
+  for (const ModeResult& mode : modes) {
+    const bool drafted = mode.expectation.pairs > 0;
+    table.rows.push_back(
+        {mode.category, std::string(to_string(mode.way.mode)), budget_cell(mode.way), fixed(mode.tau, 2),
+         fixed(mode.tokens_per_second.mean, 2), fixed(mode.tokens_per_second.sd, 2), fixed(mode.times_ar.mean, 3),
+         fixed(mode.times_ar.sd, 3), percent(mode.host_share, 2), mode.identical_to_ar ? "yes" : "NO",
+         std::to_string(mode.replies), std::to_string(mode.tokens), drafted ? fixed(mode.expectation.mean_x, 2) : "-",
+         has_correlation(mode) ? fixed(mode.expectation.value(), 2) : "-"});
+  }
+  return table;
+}
+
+Table table_of(const std::vector<ForcedResult>& results) {
+  Table table{{"category", "mode", "budget", "replies", "rounds", "tau", "their rounds", "their tau", "difference %",
+               "same starts", "same lengths %"},
+              {}};
+  for (const ForcedResult& result : results) {
+    table.rows.push_back(
+        {result.category, std::string(to_string(result.way.mode)), budget_cell(result.way),
+         std::to_string(result.replies), std::to_string(result.ours.rounds), fixed(result.ours.tau(), 3),
+         std::to_string(result.theirs.rounds), fixed(result.theirs.tau(), 3), percent(result.difference(), 2),
+         std::to_string(result.same_starts), percent(share(result.same_lengths, result.same_starts), 1)});
+  }
+  return table;
+}
+
+std::string json_text(const ordered_json& json) {
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+void write_report(const std::string& target, const std::string& content) {
+  if (target == "-") {
+    std::cout << content << std::flush;
+  } else if (!target.empty()) {
+    write_file_atomically(target, content);
+  }
+}
+
+std::string headline(const LoadedModel& model) {
+  const ModelReady ready = model.describe();
+  return model.file_name + ", drafter " + model.drafter_name + ", K/V in " + ready.kv_type + ", on " + ready.device +
+         " (" + ready.driver + "), canopy " CANOPY_VERSION;
+}
+
+}  // namespace canopy::cli

@@ -1,0 +1,23 @@
+#pragma once
+// A table of figures in the forms that people and programs read.
+
+#include <string>
+#include <vector>
+
+namespace canopy::cli {
+
+struct Table {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;  // [rows][columns]
+};
+
+/// Aligned for a terminal: text to the left, numbers to the right.
+std::string as_text(const Table& table);
+
+/// RFC 4180: a cell with a comma, a quote or a line break is quoted.
+std::string as_csv(const Table& table);
+
+/// A GitHub table; numbers to the right.
+std::string as_markdown(const Table& table);
+
+}  // namespace canopy::cli
