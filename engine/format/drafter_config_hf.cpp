@@ -89,9 +89,10 @@ void refuse_relatives(const DrafterFields& fields) {
 }
 
 void check_target_hidden(const DrafterFields& fields, uint32_t hidden) {
-  const uint32_t stated = fields.holding("target_hidden_size").u32_or("target_hidden_size", hidden);
+  const JsonFields& place = fields.holding("target_hidden_size");
+  const uint32_t stated = place.u32_or("target_hidden_size", hidden);
   if (stated == hidden) return;
-  throw bad_input("The field 'target_hidden_size' of config.json is " + std::to_string(stated) +
+  throw bad_input("The field 'target_hidden_size' of " + place.what() + " is " + std::to_string(stated) +
                   "; only the drafter's own hidden size, " + std::to_string(hidden) + ", is supported.");
 }
 
