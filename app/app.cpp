@@ -21,6 +21,7 @@ App::App(EngineClient& engine, const AppSettings& settings)
   view_.quantize = settings.quantize;
   view_.max_tokens = settings.max_tokens;
   view_.sampling = settings.sampling;
+  view_.drafting = settings.saved.drafting;
   if (!settings.settings_note.empty()) warn(view_, "The settings were not read", settings.settings_note);
   view_.devices = engine.devices();
   ImGuiIO& io = ImGui::GetIO();
@@ -80,6 +81,7 @@ void App::keep_settings(bool now) {
   remembered_.theme = view_.theme;
   remembered_.scale = view_.user_scale;
   remembered_.sampling = view_.sampling;
+  remembered_.drafting = view_.drafting;
   // A slider that is being dragged changes with every frame; one write at its end is enough.
   if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
   const std::string failure = keeper_.keep(remembered_);

@@ -48,6 +48,14 @@ ThemeKind theme_in(const JsonFields& fields) {
   throw bad_input(fields.what() + ": \"theme\" is \"" + name + "\"; it must be \"dark\" or \"light\".");
 }
 
+std::optional<DecodeMode> drafting_in(const JsonFields& fields) {
+  const std::string name = fields.text_or("drafting", "");
+  if (name.empty()) return std::nullopt;
+  if (const auto mode = decode_mode_of(name)) return mode;
+  throw bad_input(fields.what() + ": \"drafting\" is \"" + name +
+                  "\"; it must be \"ar\", \"chain\", \"tree\" or \"adaptive\".");
+}
+
 SavedSettings parse_settings(std::string_view text) {
   const nlohmann::json json = parse_json(text, "settings.json");
   const JsonFields fields(json, "settings.json");
@@ -61,6 +69,7 @@ SavedSettings parse_settings(std::string_view text) {
   draw.top_p = number_in(fields, "top_p", draw.top_p, kMinTopP, 1);
   draw.min_p = number_in(fields, "min_p", draw.min_p, 0, kMaxMinP);
   draw.repetition_penalty = number_in(fields, "repetition_penalty", draw.repetition_penalty, kMinPenalty, kMaxPenalty);
+  s.drafting = drafting_in(fields);
   return s;
 }
 
@@ -74,7 +83,7 @@ double rounded(float value) {
 bool SavedSettings::operator==(const SavedSettings& other) const {
   const SamplingSettings &a = sampling, &b = other.sampling;
   return theme == other.theme && scale == other.scale && width == other.width && height == other.height &&
-         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
+         drafting == other.drafting && a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
          a.repetition_penalty == b.repetition_penalty;
 }
 
@@ -105,6 +114,7 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   json["top_p"] = rounded(settings.sampling.top_p);
   json["min_p"] = rounded(settings.sampling.min_p);
   json["repetition_penalty"] = rounded(settings.sampling.repetition_penalty);
+  if (settings.drafting) json["drafting"] = to_string(*settings.drafting);
   write_file_atomically(path, json.dump(2) + "\n");
 }
 

@@ -2,10 +2,12 @@
 // What the window remembers from one start to the next, in settings.json of the user's configuration folder.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "app/chat_sampling.h"
 #include "app/look/theme_kind.h"
+#include "engine/session/round_record.h"
 
 namespace canopy::app {
 
@@ -14,6 +16,8 @@ struct SavedSettings {
   float scale = 1.0f;                           // of the interface, kMinScale ... kMaxScale
   uint32_t width = 1280, height = 800;          // of the window at 100%, kMinSide ... kMaxSide
   SamplingSettings sampling = chat_sampling();  // its seed is not saved
+
+  std::optional<DecodeMode> drafting;  // none: what suits the device
 
   bool operator==(const SavedSettings& other) const;
 };

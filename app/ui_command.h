@@ -2,12 +2,14 @@
 // What the user can ask for. Panels only emit these; app/view_model.h says what each does to the state.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "app/look/theme_kind.h"
+#include "engine/session/round_record.h"
 #include "engine/speculation/sampling_settings.h"
 
 namespace canopy::app {
@@ -40,6 +42,9 @@ struct SetSampling {  // of the replies to come
   SamplingSettings sampling;
   bool restart = false;  // the next reply takes the seed itself, whatever came before
 };
+struct SetDrafting {  // of the replies to come; none: what suits the device
+  std::optional<DecodeMode> mode;
+};
 struct ShowHelp {
   bool shown = true;
 };
@@ -50,9 +55,9 @@ struct ShowPathBox {  // the path box that stands in where no file dialog exists
   bool shown = true;
 };
 
-using UiCommand =
-    std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
-                 ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, ShowHelp, CopyText, ShowPathBox>;
+using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
+                               CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetDrafting,
+                               ShowHelp, CopyText, ShowPathBox>;
 
 /// Collects the commands of one frame; they run after it, so no panel sees the state change while drawing.
 class CommandSink {

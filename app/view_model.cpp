@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "app/drafting.h"
+
 namespace canopy::app {
 namespace {
 
@@ -133,6 +135,8 @@ Effects begin_reply(ViewModel& view) {
   command.max_tokens = view.max_tokens;
   command.sampling = view.sampling;
   command.sampling.seed += view.replies_drawn;
+  if (view.model) command.mode = mode_for(view.drafting, *view.model);
+  command.budget = kShownBudget;
   Message message;
   message.id = ++view.last_id;
   message.role = Role::assistant;
@@ -289,6 +293,7 @@ Effects update(ViewModel& view, const UiCommand& command) {
             return Effects{};
           },
           [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
+          [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
           [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
           [&](const CopyText& c) {
             return Effects{{}, false, c.text};

@@ -78,7 +78,8 @@ struct ViewModel {
   uint32_t context_used = 0;
   uint32_t max_tokens = 512;
   SamplingSettings sampling = chat_sampling();
-  uint64_t replies_drawn = 0;  // since the chat or the seed began: reply n draws with seed + n
+  std::optional<DecodeMode> drafting;  // none: mode_for() says what suits the device
+  uint64_t replies_drawn = 0;          // since the chat or the seed began: reply n draws with seed + n
 
   std::vector<Card> cards;
   uint64_t last_id = 0;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "app/drafting.h"
 #include "app/look/widgets.h"
 #include "app/panels/error_cards.h"
 #include "app/panels/progress_text.h"
@@ -23,6 +24,7 @@ std::string facts(const Message& message) {
   const ReplyFinished& r = *message.result;
   std::string out = grouped(r.reply_tokens) + (r.reply_tokens == 1 ? " token" : " tokens");
   if (message.seed) out += "   seed " + std::to_string(*message.seed);
+  if (r.tau > 0 && r.mode != DecodeMode::ar) out += "   " + speed_figures(r.tau) + " a round";
   if (r.tokens_per_second > 0) out = speed_figures(r.tokens_per_second) + " tok/s   " + out;
   switch (r.reason) {
     case FinishReason::stop_token: break;
@@ -241,6 +243,24 @@ void ChatPanel::draw_assistant(const ViewModel& view, const Message& message, Co
   ImGui::SameLine(0, px(4));
   again.enabled = view.can_send();
   if (button(again)) sink.post(RunAgain{});
+  draw_verdict(view, *message.result, sink, width);
+}
+
+/// On a device where drafting does not pay, it is on to be seen: that is said, with the way out beside it.
+void ChatPanel::draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width) {
+  const std::string verdict = plain_verdict(view.drafting, reply);
+  if (verdict.empty()) return;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ButtonSpec plain{"Write plainly", Icon::none, ButtonKind::bare};
+  plain.type = Type::secondary;
+  plain.tooltip = "The same text, without drafts";
+  const float room = width - button_size(plain).x - px(8);
+  const std::string words = elided(Type::secondary, verdict + " Drafting is on to show it.", room);
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::secondary, colours().text2, words);
+  ImGui::SetCursorScreenPos({at.x + text_size(Type::secondary, words).x + px(4), at.y});
+  if (button(plain)) sink.post(SetDrafting{DecodeMode::ar});
+  ImGui::SetCursorScreenPos({at.x, at.y + px(28)});
+  ImGui::Dummy({0, 0});
 }
 
 }  // namespace canopy::app

@@ -21,6 +21,7 @@ class ChatPanel final : public Panel {
   void draw_messages(const ViewModel& view, CommandSink& sink, float width);
   void draw_user(const Message& message, float width);
   void draw_assistant(const ViewModel& view, const Message& message, CommandSink& sink, float width);
+  void draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width);
   void draw_empty(const ViewModel& view, CommandSink& sink, float width, float height);
 
   void follow_end(const ViewModel& view);

@@ -115,7 +115,8 @@ struct ReplyFinished {
   double decode_ms = 0;
   double tokens_per_second = 0;
   DecodeMode mode = DecodeMode::ar;
-  double tau = 0;  // tokens a round
+  double tau = 0;                      // tokens a round
+  double plain_tokens_per_second = 0;  // what plain decoding was measured to reach here; 0 where it was not
 };
 
 /// Something the user must know. The engine lives on.

@@ -71,6 +71,11 @@ bool merge_into(Event& last, const Event& event) {
   return same_load || same_prefill;
 }
 
+double plain_speed(const LoadedModel& model) {
+  if (model.speculation == nullptr) return 0;
+  return model.speculation->plain_tokens_per_second(static_cast<uint32_t>(model.session->committed().size()));
+}
+
 }  // namespace
 
 EngineThread::Worker::Worker(EngineBackend backend) : backend_(std::move(backend)) {
@@ -277,7 +282,8 @@ void EngineThread::Worker::write_reply(const Generate& command, uint64_t number)
     publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
                           static_cast<uint32_t>(reply.ids.size()),
                           static_cast<uint32_t>(model.session->committed().size()), reply.prefill_ms, reply.decode_ms,
-                          reply.tokens_per_second(), settings.mode, reply.tau()});
+                          reply.tokens_per_second(), settings.mode, reply.tau(), plain_speed(model)});
+    model.keep_what_was_learnt();
   } catch (...) {
     if (!pending.text.empty()) publish_text(pending, true);
     throw;

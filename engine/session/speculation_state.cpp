@@ -67,6 +67,10 @@ void SpeculationState::set_table(CostTable table) {
   start();
 }
 
+double SpeculationState::plain_tokens_per_second(uint32_t context) const {
+  return table_.verify_points().empty() ? 0 : 1000 / table_.ar_ms(context);
+}
+
 void SpeculationState::start() {
   table_.set_roofline(roofline());
   cost_ = make_cost(policy_, roofline(), table_);

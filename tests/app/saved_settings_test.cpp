@@ -40,6 +40,7 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.height = 600;
   s.sampling.temperature = 0.9f;
   s.sampling.top_p = 0.85f;
+  s.drafting = DecodeMode::chain;
   write_settings(path(), s);
   const SettingsRead read = read_settings(path());
   EXPECT_EQ(read.note, "");
@@ -63,6 +64,7 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"[]", "settings.json"},
       {"{\"theme\": \"pink\"}", "\"theme\" is \"pink\""},
       {"{\"theme\": 3}", "theme"},
+      {"{\"drafting\": \"bushy\"}", "\"drafting\" is \"bushy\""},
       {"{\"scale\": 40}", "\"scale\" is 40; it must be 0.75 to 3."},
       {"{\"width\": 5}", "\"width\" is 5; it must be 320 to 8192."},
       {"{\"height\": -1}", "height"},

@@ -83,6 +83,47 @@ TEST_F(SettingsUi, ABrokenFileIsIgnoredWithANoteAndReplaced) {
   EXPECT_EQ(read_settings(file()).settings.theme, ThemeKind::light);
 }
 
+TEST_F(SettingsUi, DraftingIsChosenInItsMenuAndRemembered) {
+  ModelReady model = small_model();
+  model.drafter = "drafter.gguf";
+  model.is_software = true;
+  const auto script = [model](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(model);
+    const auto* generate = std::get_if<Generate>(&command);
+    if (!generate) return;
+    engine.publish(TextDelta{generate->reply_id, "Yes.", 1, 25, 10});
+    ReplyFinished finished;
+    finished.reply_id = generate->reply_id;
+    finished.mode = generate->mode.value_or(DecodeMode::ar);
+    finished.tokens_per_second = 10;
+    finished.plain_tokens_per_second = 18;
+    engine.publish(finished);
+  };
+  {
+    UiHarness ui(at_start());
+    ui.engine().script = script;
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      ui.app().run(app::OpenModel{"/models/a.gguf"});
+      ctx->Yield(3);
+      ctx->KeyChars("One");
+      ctx->KeyPress(ImGuiKey_Enter);
+      ctx->Yield(3);
+      IM_CHECK(ui.engine().last<Generate>().mode == DecodeMode::tree);
+      ctx->ItemClick("//Chat/**/Write plainly");  // the way out beside the verdict
+      ctx->Yield(2);
+      IM_CHECK(ui.view().drafting == DecodeMode::ar);
+      IM_CHECK(read_settings(file()).settings.drafting == DecodeMode::ar);
+      ctx->ItemClick("//Chat/Drafting");
+      ctx->ItemClick("//$FOCUSED/Chain");
+      ctx->Yield(2);
+      ctx->ItemClick("//Chat/**/Run again");
+      ctx->Yield(3);
+      IM_CHECK(ui.engine().last<Generate>().mode == DecodeMode::chain);
+    }));
+  }
+  EXPECT_EQ(read_settings(file()).settings.drafting, DecodeMode::chain);
+}
+
 TEST_F(SettingsUi, SamplingReachesTheEngineAndEachReplyShowsItsSeed) {
   UiHarness ui(at_start());
   ui.engine().script = answers_with({"Yes."});

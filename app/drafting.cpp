@@ -1,0 +1,43 @@
+#include "app/drafting.h"
+
+#include <cstdio>
+
+namespace canopy::app {
+
+DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model) {
+  if (model.drafter.empty()) return DecodeMode::ar;
+  if (chosen) return *chosen;
+  return model.is_software ? DecodeMode::tree : DecodeMode::adaptive;
+}
+
+const char* mode_title(DecodeMode mode) {
+  switch (mode) {
+    case DecodeMode::ar: return "Plain";
+    case DecodeMode::chain: return "Chain";
+    case DecodeMode::tree: return "Tree";
+    case DecodeMode::adaptive: return "Adaptive";
+  }
+  return "";
+}
+
+const char* mode_detail(DecodeMode mode) {
+  switch (mode) {
+    case DecodeMode::ar: return "One token at a time, no drafts";
+    case DecodeMode::chain: return "The drafter's likeliest line, checked in one pass";
+    case DecodeMode::tree: return "A small draft tree every round";
+    case DecodeMode::adaptive: return "Each round what is fastest here";
+  }
+  return "";
+}
+
+std::string plain_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply) {
+  constexpr double clearly = 1.1;
+  if (chosen || reply.mode == DecodeMode::ar || reply.mode == DecodeMode::adaptive) return "";
+  if (reply.tokens_per_second <= 0 || reply.plain_tokens_per_second < clearly * reply.tokens_per_second) return "";
+  char text[96];
+  std::snprintf(text, sizeof text, "Plain decoding is about %.1f\u00d7 faster on this device.",
+                reply.plain_tokens_per_second / reply.tokens_per_second);
+  return text;
+}
+
+}  // namespace canopy::app
