@@ -20,7 +20,8 @@ constexpr double enough = 0.01;          // relative uncertainty of a time that 
 constexpr uint32_t usual_samples = 5;
 constexpr size_t pace_samples = 5;         // passes of one row that tell how fast the device is at a time
 constexpr double steady = 0.06;            // a change of pace below this is taken for noise
-constexpr double long_pass = 0.02;         // of the budget: such a pass is not repeated before all others were met
+constexpr double long_pass = 0.02;         // of the budget: a longer pass is not repeated before all others were met,
+constexpr double long_pass_s = 0.25;       // unless it is shorter than this
 constexpr double too_long_to_lose = 0.08;  // of the budget: such a pass is not run when it probably cannot win
 
 struct Sample {
@@ -35,6 +36,7 @@ struct Point {
   uint32_t context = 0;
   std::vector<Sample> samples;  // as they came
   uint32_t attempts = 0;
+  double foreseen_ms = 0;  // what its first pass was expected not to exceed; 0: nothing was known
 };
 
 // The lower of two: what disturbs a pass makes it longer.
@@ -79,15 +81,19 @@ class Calibrator {
  private:
   // One row and the draft decide what else can win, so they come first and more than once.
   void start() {
+    // What the first pass prepares may take far longer than a pass, so it does not tell whether another one fits.
+    const auto early = [&] { return elapsed() < 0.45 * plan_.budget_s; };
     Point& one = add_point(false, 1, reference_);
     for (int i = 0; i < 5 && one.samples.size() < 3; ++i) {
-      if (one.samples.empty() || fits(one)) sample(one);
+      if (one.samples.empty() || fits(one) || early()) run_pass(one);
     }
     if (one.samples.empty()) {
       throw bad_input("The device gave no usable time for a pass of one row, so nothing can be calibrated on it.");
     }
     Point& draft = add_point(true, 1, reference_);
-    for (int i = 0; i < 3 && fits(draft); ++i) sample(draft);
+    for (int i = 0; i < 3; ++i) {
+      if (fits(draft) || (i == 1 && early())) run_pass(draft);
+    }
   }
 
   // In the order of their use: the outline of all, then the rest.
@@ -110,7 +116,7 @@ class Calibrator {
     for (Point& known : points_) {
       if (known.draft == draft && known.rows == rows && known.context == context) return known;
     }
-    return points_.emplace_back(Point{draft, rows, context, {}, 0});
+    return points_.emplace_back(Point{.draft = draft, .rows = rows, .context = context, .samples = {}});
   }
 
   bool worth_measuring(const Point& point) {
@@ -145,8 +151,13 @@ class Calibrator {
     return result;
   }
 
+  // A first pass that took longer than it should, and that no second followed, says more of its preparation.
+  static bool is_doubtful(const Point& point) {
+    return point.samples.size() == 1 && point.foreseen_ms > 0 && point.samples.front().ms > point.foreseen_ms;
+  }
+
   void enter(const Point& point) {
-    if (point.samples.empty()) return;
+    if (point.samples.empty() || is_doubtful(point)) return;
     const double ms = std::min(lower_median(times(point)), CostSurface::max_ms);
     if (point.draft) {
       table_.set_draft(point.rows, point.context, ms);
@@ -179,6 +190,9 @@ class Calibrator {
 
   // Milliseconds that a pass will hardly exceed.
   double estimate(const Point& point) const {
+    if (point.samples.size() == 1 && point.foreseen_ms > 0) {
+      return std::min(1.3 * point.samples.front().ms, point.foreseen_ms);  // the first pass prepares the others
+    }
     if (!point.samples.empty()) return 1.3 * lower_median(times(point));
     if (point.draft) return table_.has_draft() ? 2 * table_.draft_ms(point.rows, point.context) : 4 * one_row_ms();
     if (point.context != reference_) return 1.5 * table_.verify_ms(point.rows, point.context);
@@ -196,10 +210,14 @@ class Calibrator {
     return elapsed() + estimate(point) / 1e3 <= plan_.budget_s;
   }
 
-  // Twice, so that the first pass need not count; long ones once, for others to have their turn.
+  // Twice, so that the first pass need not count; long ones once, for others to have their turn, unless that one took
+  // longer than it should.
   void measure_first(Point& point) {
+    point.foreseen_ms = estimate(point);
     sample(point);
-    if (estimate(point) <= 1e3 * long_pass * plan_.budget_s && fits(point)) sample(point);
+    if (point.samples.empty()) return;
+    const bool is_short = estimate(point) <= 1e3 * std::max(long_pass_s, long_pass * plan_.budget_s);
+    if ((is_doubtful(point) || is_short) && fits(point)) sample(point);
   }
 
   bool settled(const Point& point) const {

@@ -150,6 +150,26 @@ TEST(Calibration, APassThatPreparesItsWidthIsNotReliedOn) {
   EXPECT_LT(worst_error(table, timer, 64, {512}), 1e-3);
 }
 
+TEST(Calibration, PreparingDoesNotSpoilAShortCalibration) {
+  // Four seconds, of which the first pass of each width takes 0.4 to prepare: few widths, but none of them wrong.
+  VirtualTimer timer = processor(40);
+  timer.preparation = 400;
+  const CostTable table = calibrate(timer, {.max_width = 64, .tile = 1, .budget_s = 4});
+  EXPECT_LE(spent(timer), 4.5);
+  const auto widths = measured_widths(table, 512);
+  EXPECT_GE(widths.size(), 3u);
+  for (const CostPoint& p : table.verify_points()) {
+    EXPECT_NEAR(p.ms / timer.verify(p.rows, p.context), 1, 0.02) << p.rows << " rows at " << p.context;
+  }
+  EXPECT_TRUE(table.has_draft());
+
+  // Nor does one that takes half of the time itself.
+  VirtualTimer compiler = processor(40);
+  compiler.preparation = 1500;
+  const CostTable one = calibrate(compiler, {.max_width = 64, .budget_s = 4});
+  EXPECT_NEAR(one.verify_ms(1, 512) / compiler.verify(1, 512), 1, 0.02);
+}
+
 TEST(Calibration, ADriftTouchesAllWidthsAlike) {
   // Slower by 30% after some time, as a device that heats up; the table says what passes take in the end.
   for (const double heated_after : {1.0, 3.0, 60.0}) {
