@@ -85,7 +85,11 @@ CommandList& VulkanRecorder::list(double flops) {
 }
 
 Buffer& VulkanRecorder::scratch(uint64_t bytes, const char* name) {
-  return commands_->scratch.emplace_back(state_.context->create_buffer(BufferKind::device, bytes, name));
+  // Ops run one after the other, so that they can share it: a device has only so many allocations, and a head in chunks
+  // has an op for each.
+  std::vector<Buffer>& all = commands_->scratch;
+  if (!all.empty() && all.back().bytes() >= bytes) return all.back();
+  return all.emplace_back(state_.context->create_buffer(BufferKind::device, bytes, name));
 }
 
 void VulkanRecorder::finish_list() {
