@@ -82,7 +82,7 @@ class Calibrator {
   // One row and the draft decide what else can win, so they come first and more than once.
   void start() {
     // What the first pass prepares may take far longer than a pass, so it does not tell whether another one fits.
-    const auto early = [&] { return elapsed() < 0.45 * plan_.budget_s; };
+    const auto early = [&] { return elapsed() < 0.75 * plan_.budget_s; };
     Point& one = add_point(false, 1, reference_);
     for (int i = 0; i < 5 && one.samples.size() < 3; ++i) {
       if (one.samples.empty() || fits(one) || early()) run_pass(one);

@@ -163,9 +163,9 @@ TEST(Calibration, PreparingDoesNotSpoilAShortCalibration) {
   }
   EXPECT_TRUE(table.has_draft());
 
-  // Nor does one that takes half of the time itself.
+  // Nor does one that takes most of the time itself.
   VirtualTimer compiler = processor(40);
-  compiler.preparation = 1500;
+  compiler.preparation = 2500;
   const CostTable one = calibrate(compiler, {.max_width = 64, .budget_s = 4});
   EXPECT_NEAR(one.verify_ms(1, 512) / compiler.verify(1, 512), 1, 0.02);
 }
