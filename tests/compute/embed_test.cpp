@@ -48,7 +48,7 @@ TEST_P(EmbedTest, AgreesWithTheOracle) {
 
 TEST_P(EmbedTest, ScalesWhatItReads) {
   const std::vector<WeightType> types = weight_types_under_test();
-  for (const WeightType type : {WeightType::f32, WeightType::q8_0, WeightType::q4_1, WeightType::q6_k}) {
+  for (const WeightType type : {WeightType::f32, WeightType::q4_1, WeightType::q6_k}) {
     if (std::find(types.begin(), types.end(), type) == types.end()) continue;
     for (const float scale : {24.0f, 0.1f}) {
       SCOPED_TRACE(std::string(to_string(type)) + ", scale " + std::to_string(scale));

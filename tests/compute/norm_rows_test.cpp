@@ -7,6 +7,7 @@ struct NormRowsCase {
   uint32_t width;
   uint32_t cols;
   bool with_norm;
+  bool with_probe;  // of the sums; a product of another shape costs seconds where the device chooses its kernel
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -15,7 +16,9 @@ struct NormRowsCase {
     const Buffer* norm = with_norm ? bench.buffer(random.values(cols)) : nullptr;
     Panel* out = bench.output_panel(width, cols);
     bench.run([&](Recorder& r) { r.norm_rows({width, in, {norm}, out}); });
-    return {bench.result("out", out, width, exact), bench.norm_probe(out, width)};
+    Results results = {bench.result("out", out, width, exact)};
+    if (with_probe) results.push_back(bench.norm_probe(out, width));
+    return results;
   }
 };
 
@@ -23,11 +26,11 @@ class NormRowsTest : public OpTest {};
 
 TEST_P(NormRowsTest, MakesAPanelOfRows) {
   for (const uint32_t cols : {1u, 3u, 30u, 128u, 129u, 576u}) {
-    for (const uint32_t width : {1u, 3u, 66u}) {
+    for (const uint32_t width : {1u, 3u, 65u}) {
       for (const bool with_norm : {false, true}) {
         SCOPED_TRACE("width " + std::to_string(width) + ", cols " + std::to_string(cols) +
                      (with_norm ? ", norm" : ", no norm"));
-        compare(NormRowsCase{width, cols, with_norm});
+        compare(NormRowsCase{width, cols, with_norm, cols == 30 || cols == 576});
       }
     }
   }

@@ -32,7 +32,7 @@ TEST_P(SelectTest, CopiesRowsAndTheirSumsOfSquares) {
                               {17, 576, {16, 3}},
                               {65, 100, all},
                               {3, 64, {2, 2, 2, 2, 1, 1, 0, 0, 2}},
-                              {65, 36, all, 60},
+                              {65, 100, all, 60},
                               {9, 96, {1, 2, 3, 4, 5}, 1}};
   for (const SelectCase& c : cases) {
     SCOPED_TRACE("width " + std::to_string(c.width) + ", count " + std::to_string(c.index.size()));
