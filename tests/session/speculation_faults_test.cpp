@@ -1,0 +1,188 @@
+// What goes wrong while drafting: a device that is lost at any stage, numbers that are none, memory that is short,
+// pairs that do not fit. Each is told as what it is, and the next reply is written as if nothing had happened.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/session/loaded_model.h"
+#include "tests/base/expect_error.h"
+#include "tests/model/golden_data.h"
+#include "tests/reference/reference_device.h"
+#include "tests/session/forwarding_device.h"
+
+namespace canopy::test {
+namespace {
+
+/// Fails when it is told to.
+class FaultyDevice final : public ForwardingDevice {
+ public:
+  FaultyDevice() : ForwardingDevice(make_reference_device()) {}
+
+  int runs_left = std::numeric_limits<int>::max();  // until the device is lost
+  std::string spoilt;                               // reads of buffers of this name give NaN
+  uint64_t available = 0;                           // bytes; 0: what there is
+
+  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+    if (runs_left-- <= 0) throw Error(ErrorKind::device_lost, "The device was lost.");
+    return ForwardingDevice::run(commands, keep_going);
+  }
+  std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
+    auto buffer = ForwardingDevice::allocate(bytes, name);
+    names_.emplace_back(buffer.get(), name);
+    return buffer;
+  }
+  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override {
+    ForwardingDevice::read(from, offset, to);
+    for (const auto& [buffer, name] : names_) {
+      if (buffer == &from && name == spoilt) std::memset(to.data(), 0xFF, to.size());  // a NaN, and no token
+    }
+  }
+  MemoryInfo memory() const override {
+    MemoryInfo info = ForwardingDevice::memory();
+    if (available > 0) info.available = available;
+    return info;
+  }
+
+ private:
+  std::vector<std::pair<const Buffer*, std::string>> names_;
+};
+
+class SpeculationFaults : public ::testing::Test {
+ protected:
+  void open() {
+    loaded_.reset();
+    device_ = std::make_unique<FaultyDevice>();
+    loaded_ = LoadedModel::open(*device_, request(), {});
+    prompt_ = loaded_->text.encode_raw("def read_file(path, mode='r'):\n");
+  }
+  void SetUp() override { open(); }
+
+  static OpenRequest request() {
+    OpenRequest request;
+    request.path = golden_folder() / "tiny-qwen3";
+    request.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+    request.context = 256;
+    request.self_test = false;
+    return request;
+  }
+  static ReplySettings in(DecodeMode mode, float temperature = 0) {
+    ReplySettings settings;
+    settings.mode = mode;
+    settings.max_tokens = 10;
+    settings.sampling.temperature = temperature;
+    return settings;
+  }
+
+  void expect_goes_on(const std::vector<uint32_t>& ids) {
+    const std::span<const uint32_t> committed = loaded_->session->committed();
+    EXPECT_LE(loaded_->drafter->known(), committed.size());
+    EXPECT_EQ(loaded_->session->reply(prompt_, in(DecodeMode::tree)).ids, ids);
+  }
+
+  std::unique_ptr<FaultyDevice> device_;
+  std::unique_ptr<LoadedModel> loaded_;
+  std::vector<uint32_t> prompt_;
+};
+
+TEST_F(SpeculationFaults, ADeviceLostAtAnyRunEndsTheReplyWithThatError) {
+  for (const DecodeMode mode : {DecodeMode::tree, DecodeMode::chain, DecodeMode::adaptive}) {
+    SCOPED_TRACE(to_string(mode));
+    open();
+    const std::vector<uint32_t> ids = loaded_->session->reply(prompt_, in(DecodeMode::ar)).ids;
+    bool lost = true;
+    for (int runs = 0; lost; ++runs) {
+      SCOPED_TRACE(runs);
+      ASSERT_LT(runs, 200);
+      loaded_->session->clear();
+      device_->runs_left = runs;
+      lost = false;
+      try {
+        EXPECT_EQ(loaded_->session->reply(prompt_, in(mode)).ids, ids);
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::device_lost);
+        lost = true;
+      }
+      device_->runs_left = std::numeric_limits<int>::max();  // (a real one stays lost; the state must be right even so)
+      expect_goes_on(ids);
+    }
+  }
+}
+
+TEST_F(SpeculationFaults, LogitsThatAreNoNumbersAreToldAndForgotten) {
+  const std::vector<uint32_t> ids = loaded_->session->reply(prompt_, in(DecodeMode::ar)).ids;
+  device_->spoilt = "best";
+  expect_error("logits are not numbers at position", [&] { loaded_->session->reply(prompt_, in(DecodeMode::tree)); });
+  device_->spoilt = "logits";
+  expect_error("the model's output is broken", [&] { loaded_->session->reply(prompt_, in(DecodeMode::tree, 0.8f)); });
+  for (const char* const buffer : {"drafted logits", "drafted sums"}) {
+    SCOPED_TRACE(buffer);
+    device_->spoilt = buffer;
+    expect_error("depth 1", [&] { loaded_->session->reply(prompt_, in(DecodeMode::tree)); });
+    expect_error("depth 1", [&] { loaded_->session->reply(prompt_, in(DecodeMode::chain)); });
+    EXPECT_EQ(loaded_->session->reply(prompt_, in(DecodeMode::ar)).ids, ids);  // which needs no drafter
+  }
+  device_->spoilt.clear();
+  expect_goes_on(ids);
+}
+
+TEST_F(SpeculationFaults, BudgetsBeyondWhatFitsCountAsWhatFits) {
+  const std::vector<uint32_t> ids = loaded_->session->reply(prompt_, in(DecodeMode::ar)).ids;
+  for (const uint32_t budget : {127u, 128u, 1010u, 4'000'000'000u}) {
+    ReplySettings settings = in(DecodeMode::tree);
+    settings.budget = budget;
+    const Reply reply = loaded_->session->reply(prompt_, settings);
+    EXPECT_EQ(reply.ids, ids) << budget;
+    for (const RoundRecord& round : reply.rounds) EXPECT_LE(round.width, loaded_->model->limits().max_width);
+  }
+}
+
+TEST_F(SpeculationFaults, ADrafterThatDoesNotFitTheMemoryIsToldWithItsSize) {
+  const uint64_t needed = loaded_->drafter->device_bytes();
+  const DrafterFile file = DrafterFile::open(request().drafter);
+  device_->available = needed - 1;
+  try {
+    Drafter::load(file, *loaded_->model, {CacheType::f16, {}});
+    FAIL() << "was loaded";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::out_of_memory);
+    EXPECT_NE(std::string(e.what()).find("The drafter needs"), std::string::npos) << e.what();
+  }
+  device_->available = needed;
+  EXPECT_NO_THROW(Drafter::load(file, *loaded_->model, {CacheType::f16, {}}));
+}
+
+TEST_F(SpeculationFaults, PairsThatDoNotFitAreRefusedWithTheReason) {
+  const auto refuse = [&](const char* model, const char* drafter, const char* reason) {
+    OpenRequest other = request();
+    other.path = golden_folder() / model;
+    other.drafter = golden_folder() / drafter;
+    expect_error(reason, [&] { LoadedModel::open(*device_, other, {}); });
+  };
+  refuse("tiny-llama3", "tiny-qwen3-dflash-b8", "hidden");
+  refuse("tiny-qwen3", "tiny-llama3", "drafter");
+  refuse("tiny-qwen3-dflash-b8", "tiny-qwen3-dflash-b8", "drafter");
+
+  OpenRequest optional = request();
+  optional.drafter = golden_folder() / "tiny-llama3";
+  optional.drafter_is_optional = true;
+  EXPECT_EQ(LoadedModel::open(*device_, optional, {})->drafter, nullptr);
+}
+
+TEST_F(SpeculationFaults, ADrafterNeedsATargetThatKeepsItsTaps) {
+  const ModelFile file = ModelFile::open(request().path);
+  ModelOptions options;
+  options.context = 128;
+  options.taps = {1, 3};
+  const auto model = Model::load(*device_, file, options);
+  const DrafterFile drafter = DrafterFile::open(request().drafter);
+  expect_error("taps", [&] { Drafter::load(drafter, *model, {}); });
+}
+
+}  // namespace
+}  // namespace canopy::test
