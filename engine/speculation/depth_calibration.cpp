@@ -10,11 +10,14 @@ namespace canopy {
 namespace {
 
 // Upper ends of the bins of q. Close where a small change of q moves a path's probability, far where it does not.
-constexpr double edges[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,  0.15, 0.2, 0.3,
-                            0.4,   0.5,   0.6,   0.7,  0.8,  0.9,  0.95, 0.99, 1.01};
+constexpr double edges[] = {0.001, 0.003, 0.01, 0.03, 0.1,  0.2,  0.3,   0.4,   0.5, 0.6,
+                            0.7,   0.8,   0.9,  0.95, 0.98, 0.99, 0.996, 0.999, 1.01};
 
-// Candidates in each bin that are assumed to have hit as often as the drafter said.
-constexpr double assumed = 2;
+// Candidates in each bin that holds any which are assumed to have hit as often as the drafter said, and what pulls the
+// line to the drafter's own where bins alone would not decide it. Bins that hold nothing assume nothing: a drafter that
+// is never sure would be kept from being raised by what it never said.
+constexpr double assumed = 4;
+constexpr double pull = 1;
 // What a sample's weight becomes with every draft that follows: half after 700 drafts.
 constexpr double fading = 0.999;
 // A probability of 1 has no logarithm of its complement.
@@ -29,9 +32,10 @@ struct Evidence {
   double hits = 0;
 };
 
-/// Minus the log-likelihood of q~ = exp(a x + b), infinite where that is no probability. Convex in (a, b).
+/// Minus the log-likelihood of q~ = exp(a x + b), infinite where that is no probability, and the pull. Convex in (a,
+/// b).
 double cost(std::span<const Evidence> points, double a, double b) {
-  double sum = 0;
+  double sum = pull / 2 * ((a - 1) * (a - 1) + b * b);
   for (const Evidence& p : points) {
     const double z = a * p.x + b;
     if (z >= 0) return INFINITY;
@@ -42,7 +46,7 @@ double cost(std::span<const Evidence> points, double a, double b) {
 
 /// One damped Newton step on (a, b); false when nothing is left to gain.
 bool improve(std::span<const Evidence> points, double& a, double& b) {
-  double ga = 0, gb = 0, haa = 0, hab = 0, hbb = 0;
+  double ga = pull * (a - 1), gb = pull * b, haa = pull, hab = 0, hbb = pull;
   for (const Evidence& p : points) {
     const double z = a * p.x + b;
     const double miss = -std::expm1(z);
@@ -55,8 +59,7 @@ bool improve(std::span<const Evidence> points, double& a, double& b) {
     hab += curvature * p.x;
     hbb += curvature;
   }
-  const double determinant = haa * hbb - hab * hab;
-  if (!(determinant > 1e-12 * haa * hbb)) return false;
+  const double determinant = haa * hbb - hab * hab;  // at least pull squared
   const double da = (hab * gb - hbb * ga) / determinant;
   const double db = (hab * ga - haa * gb) / determinant;
   const double before = cost(points, a, b);
@@ -121,13 +124,13 @@ void DepthCalibrator::learn(const DraftOutcome& outcome) {
 }
 
 DepthCalibration DepthCalibrator::fit(const Bins& seen, const DepthCalibration& before) {
-  std::array<Evidence, 2 * bins> points;
+  std::array<Evidence, bins> points;
   size_t count = 0;
   for (uint32_t i = 0; i < bins; ++i) {
-    const double middle = (std::min(1.0, edges[i]) + (i == 0 ? 0 : edges[i - 1])) / 2;
-    points[count++] = {std::log(middle), assumed, assumed * middle};
     const Bin& bin = seen[i];
-    if (bin.count > 0) points[count++] = {std::min(bin.log_q / bin.count, largest_log), bin.count, bin.hits};
+    if (bin.count == 0) continue;
+    const double x = std::min(bin.log_q / bin.count, largest_log);
+    points[count++] = {x, bin.count + assumed, bin.hits + assumed * std::exp(x)};
   }
   const auto used = std::span(points).first(count);
   // From where the last fit ended, if that is possible still; the drafter's own word always is.

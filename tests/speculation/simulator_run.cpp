@@ -1,0 +1,170 @@
+#include "tests/speculation/simulator_run.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "engine/speculation/cost_policy.h"
+#include "engine/speculation/tree_walk.h"
+
+namespace canopy::test {
+namespace {
+
+/// The tokens that the text has behind `position`.
+std::vector<uint32_t> text_behind(const Trace& trace, uint32_t position, uint32_t count) {
+  std::vector<uint32_t> tokens;
+  for (uint32_t i = 1; i <= count; ++i) tokens.push_back(trace.token(position + i));
+  return tokens;
+}
+
+/// What stands in for widths beyond the calibrated ones. There are none here.
+Roofline any_roofline() {
+  const ModelShape shape{
+      .layers = 30, .hidden = 576, .query_heads = 9, .kv_heads = 3, .head_dim = 64, .ffn = 1536, .vocab = 49152};
+  return Roofline(shape, {.flops_per_second = 1e12, .bytes_per_second = 1e11});
+}
+
+/// One reply, round by round.
+class Run {
+ public:
+  Run(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget)
+      : controller_(controller),
+        trace_(trace),
+        device_(device),
+        budget_(budget),
+        cost_(make_cost(CostPolicy::measured, any_roofline(), device.calibrate())) {}
+
+  RunResult all() {
+    controller_.begin_reply();
+    while (position_ < trace_.tokens()) round();
+    if (result_.verified > 0) result_.mean_width /= result_.verified;
+    return result_;
+  }
+
+ private:
+  void round() {
+    WidthLimits limits;
+    limits.budget = budget_;
+    limits.tokens_left = trace_.tokens() - position_;
+    const RoundPlan plan = controller_.plan(position_, backlog_, limits, *cost_);
+    const uint32_t drafted_backlog = backlog_;
+    double draft_ms = 0;
+    RoundDecision decision;
+    uint32_t emitted = 1;
+    if (plan.draft) {
+      draft_ms = device_.draft_ms(backlog_, position_);
+      decision = draft(plan);
+      walk(
+          builder_.tree(), [&](uint32_t node) { return trace_.token(position_ + builder_.tree()[node].depth + 1); },
+          path_);
+      emitted = path_.emitted();
+      backlog_ = 0;
+    }
+    const double verify_ms = device_.verify_ms(decision.width, position_);
+    const double other_ms = device_.other_ms(decision.width, position_);
+    const std::vector<uint32_t> tokens = text_behind(trace_, position_, emitted);
+    controller_.observe({tokens, draft_ms, verify_ms, other_ms});
+    if (plan.draft) cost_->observe_draft(drafted_backlog, position_, draft_ms);
+    cost_->observe_verify(decision.width, position_, verify_ms);
+    cost_->observe_other(decision.width, other_ms);
+    count(plan, decision, draft_ms + verify_ms + other_ms);
+    for (uint32_t i = 0; i < emitted; ++i) plainly_ms_ += device_.plain_ms(position_ + i);
+    result_.worst_ms = std::max(result_.worst_ms, result_.ms - 1.02 * plainly_ms_);
+    position_ += emitted;
+    backlog_ += emitted;
+  }
+
+  RoundDecision draft(const RoundPlan& plan) {
+    const bool sulking = position_ < sulks_until_;
+    const auto candidates = trace_.draft(position_, plan.depth, sulking);
+    builder_.begin(trace_.token(position_), candidates, DraftTable::listed, controller_.calibration(plan.depth));
+    while (controller_.wants_more(builder_.tree()) && builder_.next() == TreeStep::added) {
+    }
+    RoundDecision decision = controller_.choose(builder_.tree(), candidates);
+    if (decision.shape == RoundShape::chain) builder_.build_chain(decision.width - 1);
+    if (decision.shape != RoundShape::chain) builder_.cut(decision.width);
+    if (decision.width > 1) sulks_until_ = position_ + trace_.spec().sulking;
+    return decision;
+  }
+
+  void count(const RoundPlan& plan, const RoundDecision& decision, double ms) {
+    result_.ms += ms;
+    result_.rounds += 1;
+    if (!plan.draft) return;
+    result_.drafts += 1;
+    result_.longest_round_ms = std::max(result_.longest_round_ms, ms);
+    if (decision.width == 1) return;
+    result_.verified += 1;
+    result_.chains += decision.shape == RoundShape::chain ? 1 : 0;
+    result_.mean_width += decision.width;
+  }
+
+  Controller& controller_;
+  const Trace& trace_;
+  const VirtualDevice& device_;
+  uint32_t budget_;
+  std::unique_ptr<ObservedCost> cost_;
+  TreeBuilder builder_;
+  AcceptedPath path_;
+  uint32_t position_ = 0;  // of the root
+  uint32_t backlog_ = 0;
+  double plainly_ms_ = 0;  // what the text so far takes plainly
+  uint32_t sulks_until_ = 0;
+  RunResult result_;
+};
+
+}  // namespace
+
+RunResult run_adaptive(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget) {
+  return Run(controller, trace, device, budget).all();
+}
+
+double run_plain(const Trace& trace, const VirtualDevice& device) {
+  double ms = 0;
+  for (uint32_t position = 0; position < trace.tokens(); ++position) ms += device.plain_ms(position);
+  return ms;
+}
+
+Hindsight::Hindsight(const Trace& trace, uint32_t depths, uint32_t widest) : trace_(trace), widest_(widest) {
+  TreeBuilder builder;
+  AcceptanceLedger ledger;
+  for (uint32_t position = 0; position < trace.tokens(); ++position) {
+    const auto candidates = trace.draft(position, depths);
+    builder.begin(trace.token(position), candidates, DraftTable::listed);
+    builder.build(widest - 1);
+    ledger.add(builder.tree(), candidates, {});
+    ledger.follow(text_behind(trace, position, depths), [&](const DraftOutcome& o) { outcomes_.push_back(o); });
+  }
+}
+
+template <class Accepted>
+double Hindsight::run(const VirtualDevice& device, uint32_t width, Accepted&& accepted) const {
+  double ms = 0;
+  uint32_t backlog = 0;
+  for (uint32_t position = 0; position < trace_.tokens();) {
+    const uint32_t left = trace_.tokens() - position;
+    ms += device.draft_ms(backlog, position) + device.verify_ms(width, position) + device.other_ms(width, position);
+    backlog = std::min(accepted(outcomes_[position]) + 1, left);
+    position += backlog;
+  }
+  return ms;
+}
+
+double Hindsight::tree_ms(const VirtualDevice& device, uint32_t width) const {
+  return run(device, width, [&](const DraftOutcome& o) { return o.accepted(width); });
+}
+
+double Hindsight::chain_ms(const VirtualDevice& device, uint32_t width) const {
+  return run(device, width, [&](const DraftOutcome& o) { return o.chain_accepted(width - 1); });
+}
+
+Hindsight::Best Hindsight::best(const VirtualDevice& device) const {
+  Best best{1, false, run_plain(trace_, device)};
+  const auto offer = [&](const Best& other) {
+    if (other.ms < best.ms) best = other;
+  };
+  for (uint32_t width = 2; width <= widest_; ++width) offer({width, false, tree_ms(device, width)});
+  for (uint32_t width = 2; width <= device.spec().block_size; ++width) offer({width, true, chain_ms(device, width)});
+  return best;
+}
+
+}  // namespace canopy::test

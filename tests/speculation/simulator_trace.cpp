@@ -1,0 +1,123 @@
+#include "tests/speculation/simulator_trace.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+
+namespace canopy::test {
+namespace {
+
+constexpr uint32_t text_vocab = 1000;  // the text's own tokens; wrong candidates have larger ids
+
+/// Log-odds of the first candidate at depth 1, and what each depth takes off.
+struct Level {
+  double first;
+  double per_depth;
+};
+
+Level level_of(Ease ease) {
+  switch (ease) {
+    case Ease::easy: return {2.0, 0.06};   // 0.88: chains of 16 accept some 5
+    case Ease::usual: return {0.5, 0.06};  // 0.62: some 1.5
+    case Ease::hard: return {-1.4, 0.05};  // 0.20: 0.3
+  }
+  return {};
+}
+
+double logistic(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+// q of the listed candidates, the first with probability `top`, the others falling as ranks of words do.
+using Ranks = std::array<double, DraftTable::listed>;
+Ranks ranks_of(double top) {
+  constexpr double listed_share = 0.97;
+  Ranks q;
+  double sum = 0;
+  for (uint32_t r = 1; r < DraftTable::listed; ++r) sum += q[r] = std::pow(r, -1.2);
+  // Never rising: the second candidate has at most what the first has.
+  const double rest = std::min((1 - top) * listed_share, 0.98 * top * sum);
+  q[0] = top;
+  for (uint32_t r = 1; r < DraftTable::listed; ++r) q[r] *= rest / sum;
+  return q;
+}
+
+}  // namespace
+
+DraftTable::DraftTable(std::span<const uint32_t> text, uint32_t positions, Ease ease, const Honesty& honesty,
+                       unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform;
+  const Level level = level_of(ease);
+  // What is hard about a token is hard for every draft that meets it.
+  std::vector<double> tokens_ease(text.size());
+  for (double& each : tokens_ease) each = normal(random);
+
+  const size_t rows = size_t{positions} * depths;
+  tokens_.resize(rows * listed);
+  logits_.resize(rows * listed);
+  log_sums_.resize(rows);
+  for (uint32_t position = 0; position < positions; ++position) {
+    const double known = 0.5 * normal(random);   // what the drafter knows about this draft
+    const double hidden = 0.4 * normal(random);  // and what it does not
+    for (uint32_t d = 0; d < depths; ++d) {
+      const double base = level.first - level.per_depth * d + 0.8 * tokens_ease[position + d + 1] + known;
+      const Ranks shown = ranks_of(logistic(base));
+      const Ranks real = ranks_of(logistic(base + hidden));
+      double left = uniform(random);
+      uint32_t true_rank = 0;
+      while (true_rank < listed && left >= real[true_rank]) left -= real[true_rank++];
+
+      const size_t row = size_t{position} * depths + d;
+      const double sharpening = honesty.at_first + (honesty.at_last - honesty.at_first) * d / (depths - 1);
+      double sum = 0, listed_sum = 0;
+      for (uint32_t r = 0; r < listed; ++r) {
+        tokens_[row * listed + r] = r == true_rank ? text[position + d + 1] : text_vocab + r;
+        logits_[row * listed + r] = static_cast<float>(sharpening * std::log(shown[r]));
+        sum += std::exp(sharpening * std::log(shown[r]));
+        listed_sum += shown[r];
+      }
+      log_sums_[row] = std::log(sum + std::pow(1 - listed_sum, sharpening));
+    }
+  }
+}
+
+std::vector<DepthCandidates> DraftTable::at(uint32_t position, uint32_t count) const {
+  std::vector<DepthCandidates> result;
+  for (uint32_t d = 0; d < std::min(count, depths); ++d) {
+    const size_t row = size_t{position} * depths + d;
+    result.push_back({std::span(tokens_).subspan(row * listed, listed),
+                      std::span(logits_).subspan(row * listed, listed), log_sums_[row]});
+  }
+  return result;
+}
+
+Trace::Trace(const TraceSpec& spec, uint32_t tokens, unsigned seed) : spec_(spec), tokens_(tokens) {
+  std::mt19937 random(seed * 7919 + 1);
+  text_.resize(tokens + DraftTable::depths + 1);
+  for (uint32_t& token : text_) token = std::uniform_int_distribution<uint32_t>(0, text_vocab - 1)(random);
+
+  bool second = false;
+  uint32_t left = 0;
+  for (uint32_t position = 0; position < tokens; ++position) {
+    if (spec.stretch != 0 && left == 0) {
+      left = std::uniform_int_distribution<uint32_t>(spec.stretch, 2 * spec.stretch)(random);
+      if (position != 0) second = !second;
+    }
+    if (left > 0) --left;
+    eases_.push_back(second ? spec.second : spec.first);
+  }
+  tables_.emplace_back(text_, tokens, spec.first, spec.honesty, seed * 31 + 1);
+  if (spec.stretch != 0) tables_.emplace_back(text_, tokens, spec.second, spec.honesty, seed * 31 + 2);
+  if (spec.sulking != 0) tables_.emplace_back(text_, tokens, Ease::hard, spec.honesty, seed * 31 + 3);
+}
+
+std::vector<DepthCandidates> Trace::draft(uint32_t position, uint32_t depths, bool sulking) const {
+  if (sulking) return tables_.back().at(position, depths);
+  const bool second = spec_.stretch != 0 && eases_[position] != spec_.first;
+  return tables_[second ? 1 : 0].at(position, depths);
+}
+
+}  // namespace canopy::test
