@@ -10,6 +10,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
 #include "engine/base/reader.h"
+#include "engine/format/drafter_file.h"
 #include "engine/format/gguf.h"
 #include "engine/format/model_file.h"
 #include "engine/format/safetensors.h"
@@ -114,6 +115,27 @@ json config_json(const ModelConfig& c) {
           {"parameters", c.parameters}};
 }
 
+/// A drafter's own fields behind those of its layers; what it borrows from the target is left out.
+json drafter_json(const DrafterConfig& c) {
+  json result = config_json(c.transformer);
+  for (const char* borrowed : {"tied_head", "bos", "eos"}) result.erase(borrowed);
+  json attention = json::array();
+  for (const DrafterAttention& layer : c.attention) {
+    attention.push_back({{"window", layer.window != 0 ? json(layer.window) : json()}, {"causal", layer.causal}});
+  }
+  result["dialect"] = c.dialect;
+  result["vocab"] = c.vocab;
+  result["block_size"] = c.block_size;
+  result["mask_token"] = c.mask_token;
+  result["taps"] = c.taps;
+  result["target_layers"] = c.target_layers;
+  result["attention"] = attention;
+  result["input_embedding_scale"] = number_json(c.input_embedding_scale);
+  result["output_multiplier"] = number_json(c.output_multiplier);
+  result["final_logit_softcapping"] = number_json(c.final_logit_softcapping);
+  return result;
+}
+
 void add_tensors(json& result, std::span<const TensorView> tensors) {
   result["tensors"] = json::array();
   json& types = result["types"] = json::object();
@@ -173,7 +195,8 @@ void describe_folder(json& result, const fs::path& path) {
 
 void add_config(json& result, const fs::path& path) {
   try {
-    result["config"] = config_json(ModelFile::open(path).config());
+    result["config"] = DrafterFile::is_drafter(path) ? drafter_json(DrafterFile::open(path).config())
+                                                     : config_json(ModelFile::open(path).config());
   } catch (const Error& e) {
     result["config"] = nullptr;
     result["config_error"] = printable(e.what(), 2048);

@@ -17,12 +17,16 @@ using nlohmann::json;
 
 constexpr std::string_view supported_class = "DFlashDraftModel";
 
-void require_class(const JsonFields& fields) {
+std::string class_name(const JsonFields& fields) {
   const json& classes = fields.list("architectures");
   if (classes.size() != 1 || !classes.front().is_string()) {
     throw bad_input("The field 'architectures' of config.json must be a list of one class name.");
   }
-  const auto& name = classes.front().get_ref<const std::string&>();
+  return classes.front().get<std::string>();
+}
+
+void require_class(const JsonFields& fields) {
+  const std::string name = class_name(fields);
   if (name == supported_class) return;
   const std::string what = is_drafter_class(name)
                                ? "This is a drafter of the class '" + printable(name) + "', which is not supported"
@@ -144,6 +148,11 @@ std::vector<uint32_t> read_taps(const DrafterFields& fields) {
 }
 
 }  // namespace
+
+bool is_drafter_config(std::string_view config_json) {
+  const json root = parse_json(config_json, "config.json");
+  return is_drafter_class(class_name(JsonFields(root, "config.json")));
+}
 
 DrafterConfig read_hf_drafter_config(std::string_view config_json) {
   const json root = parse_json(config_json, "config.json");

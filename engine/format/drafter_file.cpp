@@ -112,6 +112,15 @@ DrafterFile DrafterFile::open(const fs::path& path) {
   });
 }
 
+bool DrafterFile::is_drafter(const fs::path& path) noexcept {
+  try {
+    if (const auto folder = hugging_face_folder(path)) return is_drafter_config(read_config_json(*folder));
+    return is_drafter_architecture(GgufFile::open(path).text("general.architecture"));
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 const fs::path& DrafterFile::path() const {
   return state_->path;
 }

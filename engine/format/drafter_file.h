@@ -24,6 +24,10 @@ class DrafterFile {
   /// drafter, and a drafter of another kind, are named as what they are.
   static DrafterFile open(const std::filesystem::path& path);
 
+  /// Whether the metadata at `path` say that it is a drafter, of whatever kind and however damaged the rest is. False,
+  /// too, where nothing can be read.
+  static bool is_drafter(const std::filesystem::path& path) noexcept;
+
   DrafterFile(DrafterFile&&) noexcept;
   DrafterFile& operator=(DrafterFile&&) noexcept;
   ~DrafterFile();

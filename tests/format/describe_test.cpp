@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/base/expect_error.h"
+#include "tests/format/tiny_drafter.h"
 #include "tests/format/tiny_model.h"
 
 namespace canopy {
@@ -30,6 +31,21 @@ TEST(Describe, ShowsConfigMetadataTensorsAndTotals) {
   const std::string text = describe_text(d);
   EXPECT_NE(text.find("token_embd.weight"), std::string::npos);
   EXPECT_NE(text.find("1000 of i32: [5,5,5,5,5,5,5,5] …"), std::string::npos);
+}
+
+TEST(Describe, ShowsADraftersConfig) {
+  const TempFolder folder;
+  const auto d = describe_json(folder.write("d.gguf", test::tiny_drafter_gguf().build()));
+  EXPECT_EQ(d["config"]["dialect"], "dflash (llama.cpp)");
+  EXPECT_EQ(d["config"]["taps"], (std::vector<int>{0, 2}));
+  EXPECT_EQ(d["config"]["layers"], 2);
+  EXPECT_EQ(d["config"]["attention"].dump(), R"([{"causal":false,"window":null},{"causal":false,"window":null}])");
+  EXPECT_NE(describe_text(d).find("block_size"), std::string::npos);
+  test::GgufBuilder relative = test::tiny_drafter_gguf();
+  const auto other = describe_json(folder.write("o.gguf", relative.value<uint32_t>("dflash.markov_rank", 4).build()));
+  EXPECT_TRUE(other["config"].is_null());
+  EXPECT_NE(describe_text(other).find("Cannot be run: "), std::string::npos);
+  EXPECT_NE(describe_text(other).find("This is a DSpark drafter"), std::string::npos);
 }
 
 TEST(Describe, ExplainsWhatCannotRunAndStillShowsIt) {

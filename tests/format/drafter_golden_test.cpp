@@ -86,9 +86,13 @@ TEST(DrafterGolden, TheSameTensorHoldsTheSameWeightsInBothFormats) {
 
 TEST(DrafterGolden, EachKindOfFileSaysWhatItIsWhereTheOtherIsExpected) {
   for (const char* name : {"tiny-qwen3-dflash-b8", "tiny-qwen3-dflash-b8-f16.gguf"}) {
+    EXPECT_TRUE(DrafterFile::is_drafter(golden(name))) << name;
     test::expect_error("which cannot write text by itself; open it as the drafter of the model it was made for.",
                        [&] { ModelFile::open(golden(name)); });
     EXPECT_EQ(describe_json(golden(name))["tensors"].size(), 25u) << name;
+  }
+  for (const char* name : {"tiny-qwen3", "tiny-qwen3-f16.gguf", "forward.safetensors", "generate.json", "none"}) {
+    EXPECT_FALSE(DrafterFile::is_drafter(golden(name))) << name;
   }
   test::expect_error("This is a model of the class 'Qwen3ForCausalLM', not a drafter; DFlashDraftModel is expected.",
                      [] { DrafterFile::open(golden("tiny-qwen3")); });

@@ -389,6 +389,38 @@ TEST(DrafterMalformed, AFileCutAnywhere) {
   }
 }
 
+/// The part of the file in front of the tensors' data.
+size_t header_bytes(const std::string& file, const GgufBuilder& builder) {
+  size_t data = 0;
+  for (const GgufBuilder::Tensor& tensor : builder.tensors) data += (tensor.data.size() + 31) / 32 * 32;
+  return file.size() - std::min(data, file.size());
+}
+
+TEST(DrafterMalformed, AFlippedBitIsRefusedOrGivesAValidDrafter) {
+  const TempFolder folder;
+  const GgufBuilder builder = tiny_drafter_gguf();
+  const std::string whole = builder.build();
+  size_t loaded = 0;
+  size_t refused = 0;
+  for (size_t bit = 0; bit < header_bytes(whole, builder) * 8; bit += 29) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    const auto path = folder.write("d.gguf", damaged);
+    try {
+      const DrafterFile drafter = DrafterFile::open(path);
+      EXPECT_NO_THROW(validate_drafter_config(drafter.config())) << "bit " << bit;
+      EXPECT_NO_THROW(drafter.validate_tensors()) << "bit " << bit;
+      ++loaded;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::bad_input) << "bit " << bit;
+      EXPECT_TRUE(std::string(e.what()).starts_with(path.string())) << "bit " << bit << ": " << e.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(loaded, 20u) << "names for people, sizes that only the forward pass uses";
+  EXPECT_GT(refused, 200u);
+}
+
 TEST(DrafterMalformed, ATensorOfARelativeInAFolder) {
   const TempFolder folder;
   folder.write("config.json", tiny_drafter_config());
