@@ -1,0 +1,181 @@
+// Every form a drafter may have: block sizes, windows, causal layers, scales and caps. On a device it must draft what
+// the oracle drafts; on the oracle each form must do what it is for.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include "engine/model/drafter.h"
+#include "engine/session/tree_verifier.h"
+#include "tests/model/device_under_test.h"
+#include "tests/model/golden_data.h"
+#include "tests/model/random_drafter.h"
+#include "tests/model/random_model.h"
+#include "tests/reference/reference_device.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint32_t kText = 37;
+
+struct Form {
+  const char* name;
+  RandomDrafter drafter;
+};
+
+void PrintTo(const Form& form, std::ostream* out) {
+  *out << form.name;
+}
+
+Form form(const char* name, const std::function<void(RandomDrafter&)>& change) {
+  Form result{name, {}};
+  change(result.drafter);
+  return result;
+}
+
+std::vector<Form> forms() {
+  return {
+      form("usual", [](RandomDrafter&) {}),
+      form("block_of_2", [](RandomDrafter& d) { d.block = 2; }),
+      form("block_of_16", [](RandomDrafter& d) { d.block = 16; }),
+      form("one_tap_five_layers", [](RandomDrafter& d) { d.taps = {1}, d.layers = 5; }),
+      form("grouped_nine_heads", [](RandomDrafter& d) { d.heads = 9, d.kv_heads = 3, d.head_dim = 32; }),
+      form("sliding",
+           [](RandomDrafter& d) {
+             d.layer_types = {"sliding_attention", "full_attention"}, d.window = 6;
+           }),
+      form("sliding_dense",
+           [](RandomDrafter& d) {
+             d.layer_types = {"sliding_attention", "sliding_attention"};
+             d.window = 3;
+             d.extra["is_causal"] = false;
+           }),
+      form("causal_full", [](RandomDrafter& d) { d.extra["is_causal"] = true; }),
+      form("scaled",
+           [](RandomDrafter& d) {
+             d.extra["input_embedding_scale"] = 8.0;
+             d.extra["output_multiplier"] = 0.25;
+             d.extra["final_logit_softcapping"] = 2.0;
+           }),
+  };
+}
+
+/// A target and a drafter on one device, behind a text.
+class Pair {
+ public:
+  Pair(Device& device, const RandomDrafter& drafter, CacheType cache) {
+    RandomModel random;
+    const ModelFile file = ModelFile::open(folder_.write("target.gguf", random.build()));
+    drafter.write(folder_, file.config());
+    const DrafterFile draft = DrafterFile::open(folder_.path());
+    ModelOptions options;
+    options.cache_type = cache;
+    options.context = 128;
+    options.taps = drafter.taps;
+    model = Model::load(device, file, options);
+    this->drafter = Drafter::load(draft, *model, {cache, {}});
+  }
+
+  /// The draft behind kText tokens, of which the first `changed` are others.
+  Draft draft(uint32_t changed = 0) {
+    std::vector<uint32_t> text(kText), rows(kText);
+    for (uint32_t i = 0; i < kText; ++i) text[i] = (i * 29 + (i < changed ? 11 : 3)) % 77;
+    std::iota(rows.begin(), rows.end(), 0u);
+    TreeVerifier target(*model);
+    EXPECT_TRUE(target.read(text, 0, std::nullopt, true, {}));
+    drafter->truncate(0);
+    EXPECT_TRUE(drafter->keep(rows));
+    return drafter->draft(5, drafter->max_depth()).value();
+  }
+
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Drafter> drafter;
+
+ private:
+  TempFolder folder_;
+};
+
+class DrafterForms : public ::testing::TestWithParam<Form> {};
+
+TEST_P(DrafterForms, ADeviceDraftsWhatTheOracleDrafts) {
+  const std::unique_ptr<Device> oracle = make_reference_device();
+  Pair expected(*oracle, GetParam().drafter, cache_under_test()),
+      actual(device_under_test(), GetParam().drafter, cache_under_test());
+  const Draft a = expected.draft(), b = actual.draft();
+  ASSERT_EQ(a.depths, b.depths);
+  ASSERT_EQ(a.candidates, b.candidates);
+  EXPECT_LE(max_difference(b.log_sum_exp, a.log_sum_exp), tolerance(2e-4, 2e-2));
+  EXPECT_LE(max_difference(b.logits, a.logits), tolerance(2e-4, 2e-2));
+  for (uint32_t depth = 1; depth <= a.depths; ++depth) {
+    EXPECT_LE(max_difference(actual.drafter->logits_at(depth), expected.drafter->logits_at(depth)),
+              tolerance(2e-4, 2e-2));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DrafterForms, ::testing::ValuesIn(forms()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+const RandomDrafter& form_of(const std::string& name) {
+  static const std::vector<Form> all = forms();
+  for (const Form& f : all) {
+    if (f.name == name) return f.drafter;
+  }
+  throw std::runtime_error("no form " + name);
+}
+
+TEST(DrafterFormsOnTheOracle, AWindowHidesTheKeysBehindIt) {
+  const std::unique_ptr<Device> oracle = make_reference_device();
+  // Keys of old positions come and go with truncate(): with windows of 3, only the last two of them can matter.
+  const auto change = [&](const char* name) {
+    Pair pair(*oracle, form_of(name), CacheType::f32);
+    const Draft all = pair.draft();
+    Pair other(*oracle, form_of(name), CacheType::f32);
+    other.draft(kText);  // every key is another now
+    const auto keep_last = [&](Pair& into) {
+      std::vector<uint32_t> text(kText), rows = {kText - 2, kText - 1};
+      for (uint32_t i = 0; i < kText; ++i) text[i] = (i * 29 + 3) % 77;
+      TreeVerifier target(*into.model);
+      EXPECT_TRUE(target.read(text, 0, std::nullopt, true, {}));
+      into.drafter->truncate(kText - 2);
+      EXPECT_TRUE(into.drafter->keep(rows));
+      return into.drafter->draft(5, into.drafter->max_depth()).value();
+    };
+    return max_difference(all.logits, keep_last(other).logits);
+  };
+  EXPECT_EQ(change("sliding_dense"), 0);
+  EXPECT_GT(change("usual"), 1e-4);
+}
+
+TEST(DrafterFormsOnTheOracle, ScalesAndCapsAreThoseOfTheirFormula) {
+  const std::unique_ptr<Device> oracle = make_reference_device();
+  RandomDrafter scaled = form_of("scaled");
+  scaled.extra.erase("output_multiplier");
+  scaled.extra.erase("final_logit_softcapping");
+  Pair plain(*oracle, scaled, CacheType::f32), capped(*oracle, form_of("scaled"), CacheType::f32);
+  const Draft a = plain.draft(), b = capped.draft();
+  ASSERT_EQ(a.tokens, b.tokens);  // both are monotone
+  for (size_t i = 0; i < a.logits.size(); ++i) {
+    EXPECT_NEAR(b.logits[i], 2 * std::tanh(0.25 * static_cast<double>(a.logits[i]) / 2), 1e-5);
+  }
+  Pair unscaled(*oracle, form_of("usual"), CacheType::f32);
+  EXPECT_GT(max_difference(unscaled.draft().logits, a.logits), 1e-3);
+}
+
+TEST(DrafterFormsOnTheOracle, CausalRowsDoNotSeeTheRowsBehindThem) {
+  const std::unique_ptr<Device> oracle = make_reference_device();
+  // The first depths of a causal block do not change with the size of the block; those of a dense one do.
+  for (const bool causal : {false, true}) {
+    RandomDrafter small = form_of(causal ? "causal_full" : "usual"), large = small;
+    small.block = 4;
+    large.block = 12;
+    Pair a(*oracle, small, CacheType::f32), b(*oracle, large, CacheType::f32);
+    const Draft x = a.draft(), y = b.draft();
+    const auto first = std::span(y.logits).first(x.logits.size());
+    EXPECT_EQ(max_difference(x.logits, first) == 0, causal) << causal;
+  }
+}
+
+}  // namespace
+}  // namespace canopy::test
