@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
@@ -11,6 +13,7 @@ namespace canopy::cli {
 namespace {
 
 constexpr uint64_t max_file_bytes = 256 << 20;
+constexpr const char* everything = "";  // in place of a category's name
 
 /// What the file calls a way.
 std::string file_name_of(const WayToDecode& way) {
@@ -96,14 +99,15 @@ const std::vector<uint32_t>& lengths_of(const ForcedReply& reply, const WayToDec
                   (known.empty() ? "none" : known) + ".");
 }
 
-std::vector<uint32_t> forced_lengths(TextSession& session, const ForcedReply& reply, const WayToDecode& way,
-                                     const std::function<bool()>& keep_going) {
+/// Nothing when keep_going said no.
+std::optional<std::vector<uint32_t>> forced_lengths(TextSession& session, const ForcedReply& reply,
+                                                    const WayToDecode& way, const std::function<bool()>& keep_going) {
   ReplySettings settings = way.settings(CostPolicy::measured, static_cast<uint32_t>(reply.output_ids.size()));
   settings.forced = reply.output_ids;
   ReplyCallbacks callbacks;
   callbacks.keep_going = keep_going;
   const Reply forced = session.reply(reply.prompt_ids, settings, callbacks);
-  if (forced.reason == FinishReason::cancelled) throw cancelled("The comparison was stopped.");
+  if (forced.reason == FinishReason::cancelled) return std::nullopt;
   if (forced.ids != reply.output_ids) {
     throw bad_input("A forced reply of " + std::to_string(reply.output_ids.size()) + " tokens ended after " +
                     std::to_string(forced.ids.size()) + ", at a stop of this model or at the end of its context.");
@@ -155,17 +159,26 @@ std::vector<ForcedResult> compare_forced(LoadedModel& model, const std::vector<F
   const uint32_t max_depth = model.drafter->max_depth();
   std::vector<ForcedResult> results, overall;
   uint64_t done = 0;
-  for (const ForcedReply& reply : replies) {
-    for (size_t way = 0; way < ways.size(); ++way) {
+  const auto compare_reply = [&](const ForcedReply& reply) {
+    std::vector<std::vector<uint32_t>> lengths;
+    for (const WayToDecode& way : ways) {
       if (callbacks.progress) callbacks.progress(done++, replies.size() * ways.size());
-      const std::vector<uint32_t> lengths = forced_lengths(*model.session, reply, ways[way], callbacks.keep_going);
+      auto of_way = forced_lengths(*model.session, reply, way, callbacks.keep_going);
+      if (!of_way) return false;
+      lengths.push_back(std::move(*of_way));
+    }
+    for (size_t way = 0; way < ways.size(); ++way) {
       const std::vector<uint32_t>& theirs = lengths_of(reply, ways[way]);
       const uint32_t end = last_start(reply.output_ids.size(), theirs, max_depth);
-      const auto our_rounds = rounds_until(lengths, end), their_rounds = rounds_until(theirs, end);
+      const auto our_rounds = rounds_until(lengths[way], end), their_rounds = rounds_until(theirs, end);
       add_reply(results_of(results, reply.category, ways)[way], our_rounds, their_rounds);
-      add_reply(results_of(overall, all_categories, ways)[way], our_rounds, their_rounds);
+      add_reply(results_of(overall, everything, ways)[way], our_rounds, their_rounds);
     }
-  }
+    return true;
+  };
+  std::ranges::find_if_not(replies, compare_reply);
+  if (results.empty()) throw cancelled("The comparison was stopped before any reply was through all modes.");
+  for (ForcedResult& result : overall) result.category = all_categories;
   results.insert(results.end(), overall.begin(), overall.end());
   return results;
 }

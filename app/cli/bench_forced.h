@@ -43,8 +43,9 @@ struct ForcedResult {
   double difference() const;  // of our tau, as a share of theirs
 };
 
-/// Forces every reply on every way and compares. A way that a reply has no lengths for is an error (bad_input). Throws
-/// what TextSession::reply() throws, and cancelled when keep_going says no.
+/// Forces every reply on every way and compares. Stopped by keep_going, it gives the replies that were through all
+/// ways; with none it throws cancelled. Throws bad_input for a way that a reply has no lengths of, and what
+/// TextSession::reply() throws.
 std::vector<ForcedResult> compare_forced(LoadedModel& model, const std::vector<ForcedReply>& replies,
                                          const std::vector<WayToDecode>& ways, const ModesCallbacks& callbacks);
 

@@ -187,8 +187,8 @@ int measure(const ModelChoice& choice, const ModesOptions& options) {
   json["modes"] = to_json(result.modes);
   report(options, model, json, table_of(result.modes));
   if (interrupted()) {
-    note("Stopped: the figures are of " + std::to_string(result.prompts) + " prompts, measured " +
-         std::to_string(result.repeats) + " times.");
+    note("Stopped: the figures are of " + std::to_string(result.prompts) + " prompts and " +
+         std::to_string(result.repeats) + " repeats.");
     return kInterrupted;
   }
   if (std::ranges::all_of(result.modes, &ModeResult::identical_to_ar)) return 0;
@@ -206,7 +206,9 @@ int compare(const ModelChoice& choice, const ModesOptions& options) {
   ordered_json json = describe_subject(*opened.model);
   json["forced"] = to_json(results);
   report(options, *opened.model, json, table_of(results));
-  return 0;
+  if (!interrupted()) return 0;
+  note("Stopped: the figures are of " + std::to_string(results.back().replies) + " replies.");
+  return kInterrupted;
 }
 
 }  // namespace

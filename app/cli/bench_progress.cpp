@@ -7,11 +7,12 @@
 namespace canopy::cli {
 
 void BenchProgress::show(uint64_t done, uint64_t total) {
-  constexpr std::chrono::seconds between_notes(15);
+  constexpr std::chrono::seconds first_note(2), between_notes(15);
   const Clock::time_point now = Clock::now();
   if (!started_) {
     started_ = true;
-    start_ = noted_ = now;
+    start_ = now;
+    noted_ = now + first_note - between_notes;
   }
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double left =
