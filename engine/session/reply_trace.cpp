@@ -13,7 +13,8 @@ TraceHeader header_of(const LoadedModel& loaded) {
     const ModelConfig& drafter = loaded.drafter->config().transformer;
     header.drafter = TraceModel{drafter.name, model.drafter, drafter.architecture, drafter.quantization};
     header.calibration = loaded.speculation != nullptr && !loaded.speculation->table().verify_points().empty()
-                             ? std::to_string(loaded.speculation->table().verify_points().size()) + " measured passes"
+                             ? calibration_path({}, loaded.calibration_key()).filename().string() + ", " +
+                                   std::to_string(loaded.speculation->table().verify_points().size()) + " passes"
                              : "";
   }
   header.device = model.device;
