@@ -30,7 +30,7 @@ double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
   double ms = 0;
   {
     const StageTimer timer(ms);
-    verifier_.verify(tree_, context, WalkBy::argmax, true, false, {});
+    verifier_.verify(tree_, context, WalkBy::argmax, true, false, keep_going_);
   }
   return ms;
 }
@@ -41,7 +41,7 @@ double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {
   double ms = 0;
   {
     const StageTimer timer(ms);
-    drafter_.draft(0, drafter_.max_depth());
+    drafter_.draft(0, drafter_.max_depth(), keep_going_);
   }
   return ms;
 }
