@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "app/cli/built_commit.h"
 #include "app/cli/terminal.h"
 #include "engine/base/atomic_file.h"
 
@@ -34,8 +35,10 @@ bool has_correlation(const ModeResult& mode) {
 
 ordered_json describe_subject(const LoadedModel& model) {
   const ModelReady ready = model.describe();
-  return {{"device", ready.device},        {"driver", ready.driver},    {"model", model.file_name},
-          {"drafter", model.drafter_name}, {"version", CANOPY_VERSION}, {"kv", ready.kv_type}};
+  return {{"device", ready.device},    {"driver", ready.driver},
+          {"model", model.file_name},  {"drafter", model.drafter_name},
+          {"version", CANOPY_VERSION}, {"commit", built_commit()},
+          {"kv", ready.kv_type}};
 }
 
 ordered_json to_json(const std::vector<ModeResult>& modes) {
@@ -128,7 +131,7 @@ void write_report(const std::string& target, const std::string& content) {
 std::string headline(const LoadedModel& model) {
   const ModelReady ready = model.describe();
   return model.file_name + ", drafter " + model.drafter_name + ", K/V in " + ready.kv_type + ", on " + ready.device +
-         " (" + ready.driver + "), canopy " CANOPY_VERSION;
+         " (" + ready.driver + "), canopy " CANOPY_VERSION " at " + built_commit();
 }
 
 }  // namespace canopy::cli

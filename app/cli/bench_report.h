@@ -11,7 +11,7 @@
 
 namespace canopy::cli {
 
-/// device, driver, model, drafter, version, kv: what the figures are of.
+/// device, driver, model, drafter, version, commit, kv: what the figures are of.
 nlohmann::ordered_json describe_subject(const LoadedModel& model);
 
 /// One object for each way and category (design.md, section 8, with more fields behind those named there).

@@ -85,7 +85,7 @@ class OnDevice(Folder):
                             "--limit", "2", "--max-tokens", "12", "--repeats", "2", "--json", "-", "--csv",
                             self.path("t.csv"), "--markdown", self.path("t.md"))
         bench = json.loads(output)
-        for field in ("device", "driver", "model", "drafter", "version"):
+        for field in ("device", "driver", "model", "drafter", "version", "commit"):
             self.assertTrue(bench[field], field)
         self.assertEqual((bench["model"], bench["drafter"]), ("tiny-qwen3", "tiny-qwen3-dflash-b8"))
         self.assertEqual((bench["prompts"], bench["repeats"], bench["max_tokens"]), (4, 2, 12))
