@@ -65,7 +65,9 @@ uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width) {
   constexpr uint64_t wanted_bytes = uint64_t{32} << 20;
   constexpr uint64_t storage_range = uint64_t{128} << 20;  // that every device has
   const uint64_t row = uint64_t{config.vocab} * sizeof(float);
-  const uint64_t rows = std::clamp(wanted_bytes / row / fewest_rows * fewest_rows, fewest_rows, most_rows);
+  // An eighth of a byte for each weight of the head: small models have little memory beside which more is nothing.
+  const uint64_t wanted = std::min(wanted_bytes / row, uint64_t{config.hidden} * config.vocab / 8 / row);
+  const uint64_t rows = std::clamp(wanted / fewest_rows * fewest_rows, fewest_rows, most_rows);
   return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(rows, storage_range / row), 1, max_width));
 }
 

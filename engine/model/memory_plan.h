@@ -47,8 +47,8 @@ KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits);
 MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,
                        const Device& device);
 
-/// Rows that the head is computed for at a time: few enough that their logits are no burden beside the weights (about
-/// 32 MiB), enough for whole tiles of the products. At most max_width.
+/// Rows that the head is computed for at a time: few enough that their logits are no burden beside the head's weights
+/// (and 32 MiB at most, or as good as), enough for whole tiles of the products. At most max_width.
 uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width);
 
 /// Sets limits.context: `requested`, or, where that is 0, the longest that the model was trained for and that fits the

@@ -84,9 +84,10 @@ TEST(MemoryPlan, RefusesAnExplicitContextThatDoesNotFitInsteadOfShorteningIt) {
 }
 
 TEST(MemoryPlan, KeepsTheLogitsOfFewRows) {
-  const auto rows = [](uint32_t vocab, uint32_t max_width) {
+  const auto rows = [](uint32_t vocab, uint32_t max_width, uint32_t hidden = 2560) {
     ModelConfig c = config();
     c.vocab = vocab;
+    c.hidden = hidden;
     return head_rows_for(c, max_width);
   };
   EXPECT_EQ(rows(77, 1025), 32u);
@@ -96,6 +97,8 @@ TEST(MemoryPlan, KeepsTheLogitsOfFewRows) {
   EXPECT_EQ(rows(4'000'000, 1025), 8u);   // 122 MiB
   EXPECT_EQ(rows(10'000'000, 1025), 3u);  // what one storage buffer holds on every device
   EXPECT_EQ(rows(77, 5), 5u);
+  EXPECT_EQ(rows(49152, 128, 576), 16u);  // an eighth of a byte for each weight of the head
+  EXPECT_EQ(rows(49152, 128, 64), 8u);
 }
 
 TEST(MemoryPlan, CountsWhatIsAllocated) {

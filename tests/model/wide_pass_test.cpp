@@ -72,6 +72,7 @@ TEST_P(WidePass, EveryNodeOfAWideTreeEqualsItselfAlone) {
       ASSERT_TRUE(same(rows[tree.on_text[depth]], rig().alone(committed + depth)))
           << "context " << committed << ", depth " << depth;
     }
+    if (committed != 63) continue;  // a thousand passes of one row: once is enough
     uint32_t deepest = 0;
     for (uint32_t i = 0; i < kWidest; ++i) {
       // The row by itself, after its ancestors' K/V.
