@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/speculation/controller_choice.h"
 #include "engine/speculation/draft_tree.h"
 
 namespace canopy {
@@ -46,25 +47,8 @@ struct RoundNode {
   float log_p = std::numeric_limits<float>::quiet_NaN();  // log of the target's probability of the node's token
 };
 
-/// What one width promised when the round was planned.
-struct WidthCandidate {
-  uint32_t width = 0;   // rows, root included
-  double expected = 0;  // tokens emitted, the paper's A(W)
-  double ms = 0;        // predicted for the whole round
-  double tokens_per_second() const { return ms > 0 ? 1000.0 * expected / ms : 0; }
-};
-
-/// What bounded the width when it was chosen.
-struct RoundLimits {
-  static constexpr uint32_t none = std::numeric_limits<uint32_t>::max();  // no such limit, or not known
-
-  uint32_t budget = none;        // drafted nodes that the user allows
-  uint32_t depth = none;         // of the drafter's block: B - 1
-  uint32_t tokens_left = none;   // of the reply
-  uint32_t context_left = none;  // free positions of the K/V cache
-  uint32_t rows = none;          // of a pass, by its scratch memory
-  bool operator==(const RoundLimits&) const = default;
-};
+using WidthCandidate = WidthForecast;  // what one width promised when the round was planned
+using RoundLimits = WidthLimits;       // what bounded the width when it was chosen
 
 /// Why the round had its width.
 struct RoundChoice {

@@ -12,6 +12,8 @@ namespace {
 
 // Trees are built at least this wide, so that hindsight sees more than was chosen; it costs some 20 microseconds.
 constexpr uint32_t width_to_learn = 64;
+// However much is allowed: no device that this was written for verifies as many rows for nothing.
+constexpr uint32_t widest_considered = 1025;
 // Rounds with drafts after which a plain one is measured again: everything is compared with it.
 // The further ahead drafting is, the longer: the square of its speed-up times as many.
 constexpr double rounds_between_plain = 128;
@@ -67,7 +69,7 @@ RoundPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
   RoundPlan plan;
   plan.draft = true;
   plan.depth = std::min(depths_, limits.deepest());
-  plan.width = std::max(1u, std::min(limits.widest(), 1u << 16));
+  plan.width = std::max(1u, std::min(limits.widest(), widest_considered));
   if (plan.width < 2 || plan.depth < 1) plan.width = 1;
   const Stages one = stages(1, context, backlog, cost);
   round_.predicted.assign(1, one);

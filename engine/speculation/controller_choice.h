@@ -10,9 +10,9 @@ namespace canopy {
 
 /// What bounds the width of a round.
 struct WidthLimits {
-  static constexpr uint32_t none = UINT32_MAX;
+  static constexpr uint32_t none = UINT32_MAX;  // no such limit, or not known
 
-  uint32_t budget = 64;          // drafted nodes that the user allows
+  uint32_t budget = none;        // drafted nodes that the user allows
   uint32_t depth = none;         // of the tree; the drafter's B - 1 holds besides
   uint32_t tokens_left = none;   // of the reply
   uint32_t context_left = none;  // positions of the cache behind the committed ones
@@ -20,6 +20,7 @@ struct WidthLimits {
 
   uint32_t widest() const;   // rows of the widest tree, root included
   uint32_t deepest() const;  // drafted tokens of the longest path; the round emits one more and commits the root
+  bool operator==(const WidthLimits&) const = default;
 };
 
 /// What one width promises.

@@ -30,7 +30,7 @@ struct Rig {
   FlatCost cost;
   test::Candidates candidates{test::random_rows(size_t{vocab} * (block - 1), 1, 3.0f), vocab, 32};
   TreeBuilder builder;
-  WidthLimits limits;
+  WidthLimits limits{.budget = 63};
 
   RoundPlan plan() { return controller.plan(100, 1, limits, cost); }
 
