@@ -12,6 +12,8 @@ namespace {
 
 // Trees are built at least this wide, so that hindsight sees more than was chosen; it costs some 20 microseconds.
 constexpr uint32_t width_to_learn = 64;
+// Plain rounds that their mean looks back on, and rounds with drafts after which it is out of date.
+constexpr uint32_t plain_mean_rounds = 50;
 // However much is allowed: no device that this was written for verifies as many rows for nothing.
 constexpr uint32_t widest_considered = 1025;
 // Rounds with drafts after which a plain one is measured again: everything is compared with it.
@@ -229,13 +231,17 @@ void Controller::observe(const RoundOutcome& outcome) {
     const double other = measured_or(outcome.other_ms, expected.other);
     if (plan.draft) {
       const double ms = measured_or(outcome.draft_ms, expected.draft) + verify + other;
-      bound_.speculated(ms, emitted, plan.ar_ms, plan.trial);
+      // On a noisy device drafts are allowed at just those moments at which plain decoding looks slow by chance.
+      const bool mixed = plain_mean_ms_ > 0 && drafted_in_a_row_ < plain_mean_rounds;
+      bound_.speculated(ms, emitted, mixed ? std::min(plan.ar_ms, plain_mean_ms_) : plan.ar_ms, plan.trial);
       longest_run_ms_ = std::max(longest_run_ms_, round_.ms[round_.width - 1]);
       speed_.learn(emitted, ms / plan.ar_ms, tokens_since_draft_);
       tokens_since_draft_ = 0;
       ++drafted_in_a_row_;
     } else {
       bound_.plain(verify + other);
+      if (plain_mean_ms_ == 0) plain_mean_ms_ = verify + other;
+      plain_mean_ms_ += (verify + other - plain_mean_ms_) / plain_mean_rounds;
       drafted_in_a_row_ = 0;
     }
     round_.planned = false;

@@ -142,6 +142,7 @@ class Controller {
   HindsightCurve hindsight_;
   PromiseRecord promises_;
   Round round_;
+  double plain_mean_ms_ = 0;       // of the plain rounds lately, slowly faded; 0 before the first
   double longest_run_ms_ = 0;      // predicted time of the longest round with a draft so far
   uint32_t drafted_in_a_row_ = 0;  // rounds without a plain one
   uint32_t tokens_since_draft_ = 0;
