@@ -11,6 +11,7 @@
 #include <string>
 
 #include "engine/text/tokenizer.h"
+#include "tests/base/default_model.h"
 
 namespace canopy::golden {
 
@@ -36,14 +37,7 @@ inline std::unique_ptr<Tokenizer> tiny_tokenizer() {
                                         read_text(model / "tokenizer_config.json"));
 }
 
-/// The default model's file, a download; empty when it is not on this machine.
-inline std::filesystem::path default_model() {
-  if (const char* path = std::getenv("CANOPY_DEFAULT_MODEL"); path != nullptr && *path != '\0') return path;
-  const char* home = std::getenv("HOME");
-  if (home == nullptr) return {};
-  const auto cached = std::filesystem::path(home) / ".cache/canopy/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-  return std::filesystem::exists(cached) ? cached : std::filesystem::path();
-}
+using test::default_model;
 
 /// Where published tokenizers lie that are not part of the repository: CANOPY_TOKENIZERS_DIR, or beside the repository.
 inline std::filesystem::path published_folder() {
