@@ -187,8 +187,8 @@ int measure(const ModelChoice& choice, const ModesOptions& options) {
   json["modes"] = to_json(result.modes);
   report(options, model, json, table_of(result.modes));
   if (interrupted()) {
-    note("Stopped: the figures are of " + std::to_string(result.prompts) + " prompts and " +
-         std::to_string(result.repeats) + " repeats.");
+    note("Stopped: the figures are of " + std::to_string(result.prompts) + " prompts, each measured " +
+         (result.repeats == 1 ? "once." : std::to_string(result.repeats) + " times."));
     return kInterrupted;
   }
   if (std::ranges::all_of(result.modes, &ModeResult::identical_to_ar)) return 0;

@@ -95,7 +95,7 @@ Table table_of(const std::vector<ModeResult>& modes) {
     table.rows.push_back(
         {mode.category, std::string(to_string(mode.way.mode)), budget_cell(mode.way), fixed(mode.tau, 2),
          fixed(mode.tokens_per_second.mean, 2), fixed(mode.tokens_per_second.sd, 2), fixed(mode.times_ar.mean, 3),
-         fixed(mode.times_ar.sd, 3), percent(mode.host_share, 2), mode.identical_to_ar ? "yes" : "NO",
+         fixed(mode.times_ar.sd, 3), percent(mode.host_share, 3), mode.identical_to_ar ? "yes" : "NO",
          std::to_string(mode.replies), std::to_string(mode.tokens), drafted ? fixed(mode.expectation.mean_x, 2) : "-",
          has_correlation(mode) ? fixed(mode.expectation.value(), 2) : "-"});
   }
