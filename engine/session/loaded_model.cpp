@@ -88,6 +88,22 @@ std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelF
   }
 }
 
+/// An optional drafter that does not fit beside its target is left out, like one for another model.
+void load_drafter(const DrafterFile& file, const OpenRequest& request, const OpenCallbacks& callbacks,
+                  LoadedModel& loaded) {
+  const std::string stage = "Loading the drafter";
+  try {
+    loaded.drafter = with_context(loaded.drafter_name, [&] {
+      return Drafter::load(file, *loaded.model, {request.cache_type, load_callbacks(callbacks, stage)});
+    });
+  } catch (const Error& e) {
+    if (!request.drafter_is_optional || e.kind() != ErrorKind::out_of_memory) throw;
+    log_info("No drafter: " + std::string(e.what()));
+    loaded.drafter_name.clear();
+    loaded.drafter_warnings.clear();
+  }
+}
+
 /// What passes cost here: from the file of an earlier calibration, or measured now and saved.
 CostTable cost_table(LoadedModel& loaded, double seconds, const OpenCallbacks& callbacks) {
   if (seconds <= 0) return CostTable();
@@ -127,12 +143,7 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
     if (!loaded->model->quantization().empty()) log_info(loaded->file_name + ": " + loaded->model->quantization());
     if (request.self_test) loaded->self_test = check_exactness(*loaded->model, callbacks);
   });
-  if (drafter) {
-    with_context(loaded->drafter_name, [&] {
-      const std::string stage = "Loading the drafter";
-      loaded->drafter = Drafter::load(*drafter, *loaded->model, {request.cache_type, load_callbacks(callbacks, stage)});
-    });
-  }
+  if (drafter) load_drafter(*drafter, request, callbacks, *loaded);
   if (loaded->drafter != nullptr) {
     loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
                                                              cost_table(*loaded, request.calibration_s, callbacks));
@@ -163,9 +174,9 @@ CostTable LoadedModel::calibrate(double seconds, const OpenCallbacks& callbacks)
   const auto progress = [&](const CalibrationProgress& now) {
     announce(callbacks, {"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
   };
+  if (session) session->clear();  // before the first pass overwrites its K/V: what follows may be cancelled
   ModelTimer timer(*model, *drafter, callbacks.keep_going);
   const CostTable table = canopy::calibrate(timer, plan, progress);
-  if (session) session->clear();
   const std::string problem = save_calibration(calibration_folder(), calibration_key(), table);
   if (!problem.empty()) log_warning(problem);
   return table;
