@@ -71,6 +71,9 @@ class Drafter {
   /// The last draft by the device's clock, 0 where it has none.
   double device_ms() const { return device_ms_; }
 
+  /// Recordings made since the start: a pass that makes one takes far longer than it does from then on.
+  uint64_t recordings() const { return recordings_.size() + copies_by_count_.size(); }
+
   /// Output of the drafter's last norm before the head for the rows of the last draft, [block, H]: for tests.
   std::vector<float> hidden_states();
 

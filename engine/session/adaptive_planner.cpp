@@ -1,6 +1,7 @@
 #include "engine/session/adaptive_planner.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/session/stage_timer.h"
 
@@ -35,6 +36,7 @@ WidthLimits AdaptivePlanner::limits(const RoundStart& start) const {
 const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record,
                                        const std::function<bool()>& keep_going) {
   backlog_ = drafter_.backlog();
+  recordings_ = state_.recordings();
   const RoundPlan plan = state_.controller().plan(start.context, backlog_, limits(start), state_.cost());
   record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
   record.choice.reason = plan.reason;
@@ -79,6 +81,13 @@ const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths
 void AdaptivePlanner::observe(const RoundRecord& record) {
   const RoundTimes& ms = record.ms;
   const double other = ms.build + ms.walk + ms.commit + ms.other;
+  if (state_.recordings() != recordings_) {
+    // Preparing a pass is paid for once, and on a cold cache takes hundreds of passes: it must not count against
+    // drafting.
+    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    state_.controller().observe({record.emitted, unknown, unknown, unknown});
+    return;
+  }
   state_.controller().observe({record.emitted, ms.draft, ms.verify, other});
   ObservedCost& cost = state_.cost();
   cost.observe_verify(record.width, record.context, ms.verify);

@@ -9,6 +9,7 @@
 
 namespace canopy {
 
+/// A pass that had to be prepared at length (recorded, its kernels compiled) runs again: that is paid for once.
 class ModelTimer final : public PassTimer {
  public:
   /// Both must outlive the timer. keep_going may be empty.
@@ -20,6 +21,7 @@ class ModelTimer final : public PassTimer {
   bool keep_going() override { return !keep_going_ || keep_going_(); }
 
  private:
+  Model& model_;
   Drafter& drafter_;
   std::function<bool()> keep_going_;
   TreeVerifier verifier_;

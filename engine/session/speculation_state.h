@@ -20,6 +20,8 @@ class SpeculationState {
   /// Predicts by this policy from now on. What was learnt under another one is forgotten; the table stays.
   void use(CostPolicy policy);
   CostPolicy policy() const { return policy_; }
+  /// Recordings that target and drafter have made: where a round adds to them, its times are not those of such rounds.
+  uint64_t recordings() const { return target_.recordings() + drafter_.recordings(); }
   /// Whether use() was called: only then there are controller and cost.
   bool is_started() const { return controller_ != nullptr; }
 
