@@ -147,6 +147,8 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
   if (loaded->drafter != nullptr) {
     loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
                                                              cost_table(*loaded, request.calibration_s, callbacks));
+    // Now rather than in the first reply: it takes a second.
+    if (request.calibration_s > 0) loaded->speculation->roofline();
   }
   announce(callbacks, {"Ready"});
   loaded->session =

@@ -54,7 +54,13 @@ Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings setting
     if (then) then(round);
   };
   writer_.begin(begin_of(prompt, settings));
-  const Reply reply = model_.session->reply(prompt, settings, callbacks);
+  Reply reply;
+  try {
+    reply = model_.session->reply(prompt, settings, callbacks);
+  } catch (...) {
+    writer_.end({.reason = FinishReason::failed});
+    throw;
+  }
   writer_.end({reply.reason, static_cast<uint32_t>(reply.ids.size()), reply.decode_ms, reply.text});
   return reply;
 }
