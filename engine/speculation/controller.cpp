@@ -30,6 +30,12 @@ double checked_ms(double ms, const char* what) {
                   " ms; it must be finite and not negative.");
 }
 
+double positive_ms(double ms, const char* what) {
+  if (std::isfinite(ms) && ms > 0) return ms;
+  throw bad_input("The predicted time of " + std::string(what) + " is " + std::to_string(ms) +
+                  " ms; it must be finite and more than 0.");
+}
+
 double measured_or(double measured, double predicted) {
   return std::isfinite(measured) && measured >= 0 ? measured : predicted;
 }
@@ -103,7 +109,7 @@ RoundPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
 
 Controller::Stages Controller::stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost) {
   return {checked_ms(cost.draft_ms(backlog, context), "the draft"),
-          checked_ms(cost.verify_ms(width, context), "the target's pass"),
+          positive_ms(cost.verify_ms(width, context), "the target's pass"),
           checked_ms(cost.other_ms(width), "the rest of a round")};
 }
 
