@@ -100,6 +100,8 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   if (!options.cache_folder.empty()) {
     context_options.pipeline_cache_file = options.cache_folder / ("pipelines-" + std::to_string(report.index) + ".bin");
   }
+  // A software device on a busy machine waits for the processor like everyone else: that is not being lost.
+  if (report.type == vk::DeviceType::cpu) context_options.timeout = std::chrono::seconds(60);
   state_.context = std::make_unique<vk::Context>(*state_.instance, report.index, context_options);
   for (const std::string& note : state_.context->notes()) log_info(note);
 
