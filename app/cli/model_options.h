@@ -12,7 +12,7 @@
 namespace canopy::cli {
 
 struct ModelChoice {
-  std::string model;  // empty: the default model in the cache
+  std::string model;    // empty: the default model in the cache
   std::string drafter;  // empty: the shipped one, where it fits; "none": none
   std::string device;
   std::string kv = "f16";

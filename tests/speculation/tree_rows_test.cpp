@@ -41,7 +41,8 @@ TEST(TreeRows, ARowANodeWithItsPathAndItsPositionByDepth) {
       EXPECT_EQ(row.prefix, committed);
       EXPECT_EQ(row.slot, i == 0 ? committed : first_slot + i - 1);
       const auto first = batch.ancestors.begin() + row.first_ancestor;
-      ASSERT_EQ(std::vector<uint32_t>(first, first + row.ancestor_count), slots_to(tree, i, committed, first_slot)) << i;
+      ASSERT_EQ(std::vector<uint32_t>(first, first + row.ancestor_count), slots_to(tree, i, committed, first_slot))
+          << i;
     }
     EXPECT_NO_THROW(validate(batch, 1000 + width, committed + width, first_slot + width - 1));
   }
