@@ -65,8 +65,8 @@ uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width) {
   constexpr uint64_t wanted_bytes = uint64_t{32} << 20;
   constexpr uint64_t storage_range = uint64_t{128} << 20;  // that every device has
   const uint64_t row = uint64_t{config.vocab} * sizeof(float);
-  // An eighth of a byte for each weight of the head: small models have little memory beside which more is nothing.
-  const uint64_t wanted = std::min(wanted_bytes / row, uint64_t{config.hidden} * config.vocab / 8 / row);
+  // A twelfth of a byte for each weight of the head: small models have little memory beside which more is nothing.
+  const uint64_t wanted = std::min(wanted_bytes / row, uint64_t{config.hidden} * config.vocab / 12 / row);
   const uint64_t rows = std::clamp(wanted / fewest_rows * fewest_rows, fewest_rows, most_rows);
   return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(rows, storage_range / row), 1, max_width));
 }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/base/checked.h"
+
 namespace canopy {
 namespace {
 
@@ -56,7 +58,8 @@ void TokenIndex::add(std::string_view text, uint32_t id) {
   const uint64_t hash = hash_of(text);
   Slot& slot = slots_[slot_of(text, hash)];
   if (slot.entry != 0) return;
-  entries_.push_back({texts_.size(), text.size(), id});
+  const auto begin = checked_cast<uint32_t>(texts_.size(), "length of all tokens together");
+  entries_.push_back({begin, checked_cast<uint32_t>(text.size(), "length of a token"), id});
   texts_.append(text);
   slot = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(entries_.size())};
   longest_ = std::max(longest_, text.size());

@@ -14,7 +14,8 @@ class TokenIndex {
  public:
   TokenIndex();
 
-  /// Of tokens with the same text the first counts. Empty texts and ids of 2^32 - 1 are not kept.
+  /// Of tokens with the same text the first counts. Empty texts and ids of 2^32 - 1 are not kept. Throws
+  /// Error(bad_input) when the texts together exceed 4 GiB.
   void add(std::string_view text, uint32_t id);
 
   std::optional<uint32_t> find(std::string_view text) const;
@@ -23,9 +24,10 @@ class TokenIndex {
   size_t longest() const { return longest_; }
 
  private:
+  /// In 32 bits each, since there is one for every token: vocabularies have hundreds of thousands.
   struct Entry {
-    size_t begin = 0;  // in texts_
-    size_t length = 0;
+    uint32_t begin = 0;  // in texts_
+    uint32_t length = 0;
     uint32_t id = 0;
   };
   struct Slot {

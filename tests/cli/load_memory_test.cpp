@@ -137,18 +137,18 @@ INSTANTIATE_TEST_SUITE_P(Types, LoadMemory,
                                            Case{"bf16_as_q8_0", TensorType::bf16, "q8_0", 5, 0.65}),
                          [](const auto& info) { return info.param.name; });
 
-// The model that the set-up fetches, with everything that a load makes: weights, working memory, and the tokenizer of
-// 49,152 tokens, which is what brings a file this small above 1.15. The K/V cache is left out, whose size is the user's
-// choice and the same for any type of the weights.
+// The model that the set-up fetches, with everything that a load makes of it: weights, working memory, and the tables
+// of its 49,152 tokens. Subtracted is what the program takes for a model of 1,010 tokens and a few hundred KB, the
+// regular expressions of its tokenizer among it. The K/V cache is left out, whose size is the user's choice and the
+// same for any type of the weights.
 TEST(LoadMemory, TheDefaultModelPeaksNearTheSizeOfItsFile) {
   if (std::getenv("CANOPY_CLI") == nullptr) GTEST_SKIP() << "CANOPY_CLI does not name the program";
   const fs::path model = default_model();
   if (model.empty()) GTEST_SKIP() << "The default model is not on this machine";
   constexpr uint64_t slots = kContext + 128;               // positions, and rows of a draft tree
   constexpr uint64_t cache = slots * 30 * 2 * 3 * 64 * 2;  // layers, keys and values, heads, elements, bytes
-  const TempFolder folder;
-  run_aside([&] { folder.write("model.gguf", RandomModel{}.build()); });
-  const uint64_t nothing = peak_of_load_alone(folder.path() / "model.gguf"), all = peak_of_load_alone(model);
+  const fs::path small = fs::path(CANOPY_SOURCE_DIR) / "tests" / "golden" / "tiny-qwen3-q8_0.gguf";
+  const uint64_t nothing = peak_of_load_alone(small), all = peak_of_load_alone(model);
   ASSERT_GT(nothing, 0u) << "canopy-cli failed";
   ASSERT_GT(all, nothing + cache);
   const auto file = static_cast<double>(fs::file_size(model));
@@ -159,7 +159,7 @@ TEST(LoadMemory, TheDefaultModelPeaksNearTheSizeOfItsFile) {
       model.filename().c_str(), share * file / 1e6, file / 1e6, share, static_cast<unsigned>(slots),
       static_cast<double>(cache) / 1e6);
   EXPECT_GT(share, 0.9);  // or something was not counted
-  EXPECT_LE(share, 1.2);
+  EXPECT_LE(share, 1.15);
 }
 
 }  // namespace

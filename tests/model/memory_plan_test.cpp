@@ -97,7 +97,7 @@ TEST(MemoryPlan, KeepsTheLogitsOfFewRows) {
   EXPECT_EQ(rows(4'000'000, 1025), 8u);   // 122 MiB
   EXPECT_EQ(rows(10'000'000, 1025), 3u);  // what one storage buffer holds on every device
   EXPECT_EQ(rows(77, 5), 5u);
-  EXPECT_EQ(rows(49152, 128, 576), 16u);  // an eighth of a byte for each weight of the head
+  EXPECT_EQ(rows(49152, 128, 576), 8u);  // a twelfth of a byte for each weight of the head
   EXPECT_EQ(rows(49152, 128, 64), 8u);
 }
 
