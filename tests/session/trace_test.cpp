@@ -125,8 +125,8 @@ TEST_F(Trace, EveryTokenHasItsText) {
 
 TEST_F(Trace, HasNoPathsOfTheMachine) {
   TraceHeader header = builder_.header();
-  header.target.name = "/home/someone/training/run7";
-  header.target.file_name = "/home/someone/models/example.gguf";
+  header.target.name = "/srv/training/run7";
+  header.target.file_name = "/srv/models/example.gguf";
   header.drafter->name = "someone/example-drafter";
   header.drafter->file_name = "../drafters/example-drafter/";
   header.drafter->quantization = "./q8";
