@@ -7,7 +7,6 @@
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
-#include "engine/model/blocks.h"
 #include "engine/model/rounded_positions.h"
 
 namespace canopy {
@@ -274,20 +273,12 @@ void Drafter::record_injection(Recorder& record, uint32_t count) {
 }
 
 void Drafter::record_block(Recorder& record, const Shape& shape) {
-  const ForwardContext model = context();
   PassShape pass;
   pass.width = config_.block_size;
   pass.max_positions = shape.max_positions;
   pass.head = HeadOutput::logits;
   pass.head_rows = shape.depths;
-  embed_tokens(record, model, pass, *weights_.body.layers[0].attn_norm);
-  for (uint32_t layer = 0; layer < config_.transformer.layers; ++layer) {
-    project_qkv(record, model, pass, layer);
-    attend(record, model, pass, layer);
-    add_attention(record, model, pass, layer);
-    add_feed_forward(record, model, pass, layer, norm_after(weights_.body, layer));
-  }
-  predict(record, model, pass);
+  record_qwen3(record, context(), pass);  // the same blocks; what differs comes with the context
   record.top_k({.width = shape.depths,
                 .logits = buffers_.logits.get(),
                 .vocab = config_.transformer.vocab,

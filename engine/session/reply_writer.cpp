@@ -195,23 +195,17 @@ RoundStart ReplyWriter::start() const {
 /// Follows the target's own tokens along the tree. True when one of them ended the reply: it is not followed then, as
 /// plain decoding would not have computed its row.
 bool ReplyWriter::walk(RoundRecord& record) {
-  path_.nodes.assign(1, 0);
-  for (;;) {
-    const uint32_t node = path_.nodes.back();
-    bool ended = false;
-    {
-      const StageTimer timer(record.ms.walk);
-      path_.bonus = choose(node);
-      record.emitted.push_back(path_.bonus);
-      ended = accept(path_.bonus);
-    }
-    const uint32_t child = ended ? TreeNode::none : tree_->child(node, path_.bonus);
-    if (child == TreeNode::none) {
-      record.accepted = path_.accepted();
-      return ended;
-    }
-    path_.nodes.push_back(child);
-  }
+  bool ended = false;
+  const auto choose_and_accept = [&](uint32_t node) -> WalkedToken {
+    const StageTimer timer(record.ms.walk);
+    const uint32_t token = choose(node);
+    record.emitted.push_back(token);
+    ended = accept(token);
+    return {token, ended};
+  };
+  canopy::walk(*tree_, choose_and_accept, path_);
+  record.accepted = path_.accepted();
+  return ended;
 }
 
 void ReplyWriter::describe_nodes(RoundRecord& record) const {

@@ -62,11 +62,6 @@ void SpeculationState::use(CostPolicy policy) {
   start();
 }
 
-void SpeculationState::set_table(CostTable table) {
-  table_ = std::move(table);
-  start();
-}
-
 double SpeculationState::plain_tokens_per_second(uint32_t context) const {
   return table_.verify_points().empty() ? 0 : 1000 / table_.ar_ms(context);
 }

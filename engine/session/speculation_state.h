@@ -34,9 +34,6 @@ class SpeculationState {
   /// What plain decoding reaches behind so many positions, by the table; 0 where nothing was measured.
   double plain_tokens_per_second(uint32_t context) const;
 
-  /// Another calibration, from now on.
-  void set_table(CostTable table);
-
  private:
   void start();
 

@@ -20,6 +20,14 @@ struct AcceptedPath {
   uint32_t emitted() const { return accepted() + 1; }
 };
 
+/// The target's own next token at a node, and whether the text ends with it: then no child of it is followed, since
+/// plain decoding would not have computed its row.
+struct WalkedToken {
+  WalkedToken(uint32_t id, bool is_last = false) : token(id), ends(is_last) {}  // NOLINT: most walks do not end early
+  uint32_t token = 0;
+  bool ends = false;
+};
+
 /// From the root on, takes the target's own next token, choose(node), and follows the child that carries it, until
 /// there is none. choose is called once for each node of the path, in order, and nodes holds the path up to that node:
 /// what penalties and random numbers depend on is known by then. Replaces what `path` held and keeps its memory.
@@ -28,8 +36,9 @@ void walk(const DraftTree& tree, Choose&& choose, AcceptedPath& path) {
   path.nodes.assign(1, 0);
   for (;;) {
     const uint32_t node = path.nodes.back();
-    path.bonus = choose(node);
-    const uint32_t child = tree.child(node, path.bonus);
+    const WalkedToken next = choose(node);
+    path.bonus = next.token;
+    const uint32_t child = next.ends ? TreeNode::none : tree.child(node, next.token);
     if (child == TreeNode::none) return;
     path.nodes.push_back(child);
   }
