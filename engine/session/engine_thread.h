@@ -17,6 +17,8 @@ struct EngineBackend {
   std::function<std::unique_ptr<Device>(const std::string& selector)> open_device;
   /// What EngineClient::devices() answers. Called once, by the constructor; must not throw.
   std::function<std::vector<DeviceChoice>()> list_devices;
+  /// OpenRequest::calibration_s of every load; 0 in tests, which leave no files.
+  double calibration_s = 0;
 };
 
 class EngineThread final : public EngineClient {

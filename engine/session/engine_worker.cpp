@@ -188,7 +188,7 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   request.context = command.context;
   request.quantize = command.quantize;
   if (command.draft) choose_drafter(command.drafter, request);
-  request.calibration_s = kFirstCalibration;
+  request.calibration_s = backend_.calibration_s;
   try {
     const auto would_fit = [this](QuantizeOnLoad) { would_fit_quantized_ = true; };
     opened.model = LoadedModel::open(*opened.device, request, {progress, keep_going, would_fit});

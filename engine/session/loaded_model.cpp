@@ -130,6 +130,7 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
   announce(callbacks, {"Opening the file"});
   const ModelFile file = ModelFile::open(request.path);
   loaded->file_name = last_component(request.path);
+  loaded->keeps_calibration = request.calibration_s > 0;
   // Before the weights are copied, which takes longest: what does not fit should say so at once.
   std::optional<DrafterFile> drafter = open_drafter(request, file, *loaded);
 
@@ -185,7 +186,7 @@ CostTable LoadedModel::calibrate(double seconds, const OpenCallbacks& callbacks)
 }
 
 void LoadedModel::keep_what_was_learnt() {
-  if (speculation == nullptr || !speculation->is_started()) return;
+  if (!keeps_calibration || speculation == nullptr || !speculation->is_started()) return;
   const std::optional<CostTable> table = speculation->cost().refreshed_table();
   if (!table) return;
   const std::string problem = save_calibration(calibration_folder(), calibration_key(), *table);

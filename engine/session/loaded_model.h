@@ -56,6 +56,7 @@ struct LoadedModel {
   std::vector<std::string> drafter_warnings;      // what is unusual about the pair
   std::unique_ptr<Drafter> drafter;               // null without one
   std::unique_ptr<SpeculationState> speculation;  // likewise
+  bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   std::optional<SelfTestReport> self_test;
   std::unique_ptr<TextSession> session;
 
@@ -72,7 +73,7 @@ struct LoadedModel {
   /// Measures what passes cost, within so many seconds, and saves it. The session is cleared. Throws cancelled.
   CostTable calibrate(double seconds, const OpenCallbacks& callbacks);
 
-  /// Saves what real rounds taught about the costs, where that says something new. For models opened with a
+  /// Saves what real rounds taught about the costs, where that says something new and the model was opened with a
   /// calibration.
   void keep_what_was_learnt();
 

@@ -104,6 +104,53 @@ class EngineThreadTest : public ::testing::Test {
   std::unique_ptr<EngineThread> engine_;
 };
 
+TEST_F(EngineThreadTest, DraftsInTheModeThatWasAskedForAndTellsOfEachRound) {
+  start();
+  LoadModel load = tiny();
+  load.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+  engine_->post(load);
+  const auto ready = await<ModelReady>();
+  EXPECT_EQ(ready.drafter, "tiny-qwen3-dflash-b8");
+  const std::string plain = [&] {
+    Generate generate = question(1);
+    generate.mode = DecodeMode::ar;
+    engine_->post(generate);
+    return text_of(until<ReplyFinished>());
+  }();
+  for (const auto& mode :
+       {std::optional(DecodeMode::chain), std::optional(DecodeMode::tree), std::optional<DecodeMode>()}) {
+    Generate generate = question(2);
+    generate.mode = mode;
+    generate.budget = 5;
+    generate.rounds = true;
+    engine_->post(generate);
+    const std::vector<Event> events = until<ReplyFinished>();
+    EXPECT_EQ(text_of(events), plain);
+    uint32_t emitted = 1;  // the first token belongs to the prompt's last row
+    for (const Event& event : events) {
+      const auto* finished = std::get_if<RoundFinished>(&event);
+      if (finished == nullptr) continue;
+      EXPECT_EQ(finished->reply_id, 2u);
+      emitted += static_cast<uint32_t>(finished->round->emitted.size());
+      if (mode == DecodeMode::tree) {
+        EXPECT_LE(finished->round->width, 6u);
+      }
+    }
+    ASSERT_FALSE(events.empty());
+    const auto& reply = std::get<ReplyFinished>(events.back());
+    EXPECT_EQ(reply.reply_tokens, emitted);
+    EXPECT_EQ(reply.mode, mode.value_or(DecodeMode::adaptive));
+    if (mode) {
+      EXPECT_GT(reply.tau, 1.0);
+    }
+  }
+  // A pair that does not fit is refused, and the one before goes on.
+  load.drafter = golden_folder() / "tiny-llama3";
+  engine_->post(load);
+  EXPECT_NE(await<Failure>().detail.find("drafter"), std::string::npos);
+  EXPECT_EQ(answer(3), plain);
+}
+
 TEST_F(EngineThreadTest, LoadsAndAnswers) {
   start();
   EXPECT_EQ(engine_->devices().at(0).name, "Reference");
