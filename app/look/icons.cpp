@@ -1,5 +1,6 @@
 #include "app/look/icons.h"
 
+#include <cmath>
 #include <initializer_list>
 #include <numbers>
 
@@ -99,6 +100,25 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
       pen.disc({10.5f, 5}, 2.2f);
       pen.disc({5.5f, 11}, 2.2f);
       break;
+    case Icon::pin:
+      pen.line({{2, 8}, {14, 8}});
+      pen.disc({5, 8}, 2.2f);
+      pen.disc({11, 8}, 2.2f);
+      break;
+    case Icon::find:
+      pen.ring({8, 8}, 4.5f);
+      pen.disc({8, 8}, 1.6f);
+      pen.line({{8, 1.5f}, {8, 4}});
+      pen.line({{8, 12}, {8, 14.5f}});
+      pen.line({{1.5f, 8}, {4, 8}});
+      pen.line({{12, 8}, {14.5f, 8}});
+      break;
+    case Icon::fit:
+      pen.line({{2.5f, 6}, {2.5f, 2.5f}, {6, 2.5f}});
+      pen.line({{10, 2.5f}, {13.5f, 2.5f}, {13.5f, 6}});
+      pen.line({{13.5f, 10}, {13.5f, 13.5f}, {10, 13.5f}});
+      pen.line({{6, 13.5f}, {2.5f, 13.5f}, {2.5f, 10}});
+      break;
     case Icon::drop:
       pen.line({{8, 2.5f}, {8, 10}});
       pen.line({{4.8f, 6.8f}, {8, 10}, {11.2f, 6.8f}});
@@ -118,6 +138,16 @@ void draw_logo(ImDrawList* list, ImVec2 centre, float size) {
   list->AddCircleFilled(at(5, 6), 3 * unit, branch);
   list->AddCircleFilled(at(19, 6), 3 * unit, branch);
   list->AddCircleFilled(at(12, 4), 3.4f * unit, tip);
+}
+
+void draw_star(ImDrawList* list, ImVec2 c, float r, Colour fill) {
+  constexpr float kWaist = 0.45f;  // of the inner corners
+  ImVec2 corner[10];
+  for (int i = 0; i < 10; ++i) {
+    const float angle = kQuarterTurn * (0.4f * static_cast<float>(i) - 1), reach = i % 2 == 0 ? r : r * kWaist;
+    corner[i] = {c.x + reach * std::cos(angle), c.y + reach * std::sin(angle)};
+  }
+  list->AddConcavePolyFilled(corner, 10, fill);
 }
 
 void draw_cross(ImDrawList* list, ImVec2 c, float reach, Colour colour, float width) {

@@ -22,7 +22,10 @@ enum class Icon {
   redo,
   send,
   drop,
-  sliders
+  sliders,
+  pin,   // a straight path
+  find,  // a sight
+  fit    // four corners
 };
 
 /// Draws an icon with its middle at centre, size pixels wide. The alpha of a disabled group applies.
@@ -32,6 +35,7 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
 void draw_logo(ImDrawList* list, ImVec2 centre, float size);
 
 /// State badges: never colour alone.
+void draw_star(ImDrawList* list, ImVec2 centre, float radius, Colour fill);
 void draw_cross(ImDrawList* list, ImVec2 centre, float reach, Colour colour, float width);
 void draw_check_disc(ImDrawList* list, ImVec2 centre, float radius, Colour disc, Colour mark);
 void draw_triangle_sign(ImDrawList* list, ImVec2 centre, float size, Colour fill, Colour mark);

@@ -25,10 +25,11 @@ struct Face {
   Colour fill = 0, border = 0, content = 0;
 };
 
-Face face_of(ButtonKind kind, bool hovered, bool held) {
+Face face_of(const ButtonSpec& spec, bool hovered, bool held) {
   const Theme& t = colours();
   const float towards_text = held ? kPressMix : hovered ? kHoverMix : 0.0f;
-  switch (kind) {
+  if (spec.on) return {mix(t.accent_bg, t.text, towards_text), 0, t.accent_text};
+  switch (spec.kind) {
     case ButtonKind::primary: return {mix(t.accent, t.text, towards_text), 0, t.on_accent};
     case ButtonKind::line: return {hovered || held ? mix(t.card, t.text, towards_text) : 0, t.ctl, t.text};
     case ButtonKind::bare: break;
@@ -57,7 +58,7 @@ bool button(const ButtonSpec& spec) {
   ImGui::BeginDisabled(!spec.enabled);
   const bool pressed = ImGui::InvisibleButton(spec.label, size, ImGuiButtonFlags_EnableNav);
   const bool hovered = ImGui::IsItemHovered() && spec.enabled;
-  const Face face = face_of(spec.kind, hovered, ImGui::IsItemActive());
+  const Face face = face_of(spec, hovered, ImGui::IsItemActive());
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_face(list, a, b, face);
   const float middle = a.y + size.y * 0.5f;

@@ -22,6 +22,7 @@ struct ButtonSpec {
   Icon icon = Icon::none;
   ButtonKind kind = ButtonKind::bare;
   bool enabled = true;
+  bool on = false;  // a switch that is on
   bool show_label = true;
   const char* words = nullptr;    // shown instead of the label: words that change keep one id
   const char* tooltip = nullptr;  // may name the shortcut
