@@ -1,19 +1,27 @@
 #pragma once
 
 #include <imgui.h>
+#include <implot.h>
 
 namespace canopy::app {
 
-/// A Dear ImGui context, current for its life.
+/// A context of Dear ImGui and one of ImPlot, current for its life.
 class ImguiContext {
  public:
-  ImguiContext() : context_(ImGui::CreateContext()) { ImGui::SetCurrentContext(context_); }
-  ~ImguiContext() { ImGui::DestroyContext(context_); }
+  ImguiContext() : context_(ImGui::CreateContext()), plots_(ImPlot::CreateContext()) {
+    ImGui::SetCurrentContext(context_);
+    ImPlot::SetCurrentContext(plots_);
+  }
+  ~ImguiContext() {
+    ImPlot::DestroyContext(plots_);
+    ImGui::DestroyContext(context_);
+  }
   ImguiContext(const ImguiContext&) = delete;
   ImguiContext& operator=(const ImguiContext&) = delete;
 
  private:
   ImGuiContext* context_;
+  ImPlotContext* plots_;
 };
 
 }  // namespace canopy::app

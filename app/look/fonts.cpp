@@ -35,7 +35,11 @@ TypeSpec spec(Type type) {
     case Type::card_title: return {&FontSet::inter_semibold, 20, false};
     case Type::headline: return {&FontSet::inter_semibold, 34, false};
     case Type::mono: return {&FontSet::mono, 12, true};
+    case Type::mono_semibold: return {&FontSet::mono_semibold, 12, true};
     case Type::mono_caption: return {&FontSet::mono, 11, true};
+    case Type::figure: return {&FontSet::mono, 15, true};
+    case Type::ratio: return {&FontSet::mono_semibold, 22, true};
+    case Type::key_figure: return {&FontSet::mono_medium, 38, true};
   }
   return {&FontSet::inter, 13, false};
 }

@@ -24,7 +24,11 @@ enum class Type {
   card_title,     // Inter SemiBold 20
   headline,       // Inter SemiBold 34
   mono,           // JetBrains Mono 12
+  mono_semibold,  // JetBrains Mono SemiBold 12
   mono_caption,   // JetBrains Mono 11
+  figure,         // JetBrains Mono 15, a figure in a box of its own
+  ratio,          // JetBrains Mono SemiBold 22
+  key_figure,     // JetBrains Mono Medium 38
 };
 
 struct FontSet {

@@ -40,6 +40,9 @@ constexpr Theme kDark = {
     .rejected_bg = rgb(0x33200F),
     .bonus_bg = rgb(0x3B3015),
     .on_state = rgb(0x0B0F0E),
+    .draft = rgb(0xEFB3D2),
+    .verify = rgb(0x1FB083),
+    .rest = rgb(0x66756F),
 };
 
 constexpr Theme kLight = {
@@ -70,6 +73,9 @@ constexpr Theme kLight = {
     .rejected_bg = rgb(0xF9E4DA),
     .bonus_bg = rgb(0xFAEDCB),
     .on_state = rgb(0xFFFFFF),
+    .draft = rgb(0x8A3A72),
+    .verify = rgb(0x007A59),
+    .rest = rgb(0x87938E),
 };
 
 void set_sizes(ImGuiStyle& s) {

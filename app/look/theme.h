@@ -25,6 +25,8 @@ struct Theme {
   Colour accepted_text, rejected_text, bonus_text;
   Colour accepted_bg, rejected_bg, bonus_bg;
   Colour on_state;
+  // stages of a round; in the memory bar drafter, target, other applications
+  Colour draft, verify, rest;
 };
 
 const Theme& theme(ThemeKind kind);

@@ -50,6 +50,16 @@ TEST_P(ThemeTest, BordersAndStatesAreVisible) {
   for (Colour state : {t.accepted, t.rejected, t.unreached, t.bonus}) EXPECT_GE(contrast(state, t.canvas), 3.0);
 }
 
+TEST_P(ThemeTest, StagesAreVisibleAndDifferForEveryVision) {
+  const Colour stages[] = {t.draft, t.verify, t.rest};
+  for (Colour surface : {t.canvas, t.panel, t.card})
+    for (Colour stage : stages) EXPECT_GE(contrast(stage, surface), 3.0);
+  for (Vision vision : {Vision::normal, Vision::deutan, Vision::protan, Vision::tritan})
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < i; ++j)
+        EXPECT_GE(difference(stages[i], stages[j], vision), 15.0) << i << " and " << j << ", vision " << int(vision);
+}
+
 TEST_P(ThemeTest, StatesDifferForEveryVision) {
   const Colour states[] = {t.accepted, t.rejected, t.unreached, t.bonus};
   for (Vision vision : {Vision::normal, Vision::deutan, Vision::protan, Vision::tritan})
