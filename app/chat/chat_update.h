@@ -1,0 +1,33 @@
+#pragma once
+// The part of view_model.h's update() that is about the conversation: what its events and commands do to the state.
+// Pure, like all of it.
+
+#include <string>
+
+#include "app/chat/chat_commands.h"
+#include "engine/session/engine_client.h"
+
+namespace canopy::app {
+
+struct Effects;
+struct ViewModel;
+class Conversation;
+
+// Events of the reply under way; the caller has checked that they are.
+void on_text(ViewModel& view, const TextDelta& event);
+void on_round(ViewModel& view, const RoundFinished& event);
+void on_finished(ViewModel& view, const ReplyFinished& event);
+/// A failed reply keeps the text it had; ReplyFinished may or may not follow.
+void end_reply(ViewModel& view, FinishReason reason);
+
+// Commands. Each does nothing where it makes no sense.
+Effects send_message(ViewModel& view, const std::string& text);
+Effects stop_reply(ViewModel& view);
+Effects answer_last_again(ViewModel& view);
+/// Puts a conversation in the place of the one that is shown, which the effects carry away to be kept.
+Effects show_conversation(ViewModel& view, Conversation next);
+Effects new_chat(ViewModel& view);
+/// Those that need the disk (OpenChat ... ImportChat) are ChatDesk's and change nothing here.
+Effects update_chat(ViewModel& view, const ChatCommand& command);
+
+}  // namespace canopy::app
