@@ -1,0 +1,100 @@
+#include "tests/fuzz/drafter_checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/format/drafter_gguf.h"
+#include "engine/format/drafter_pair.h"
+#include "tests/fuzz/harness.h"
+#include "tests/fuzz/scratch.h"
+#include "tests/fuzz/tensor_checks.h"
+
+namespace canopy::fuzz {
+namespace {
+
+constexpr uint32_t beyond = std::numeric_limits<uint32_t>::max();
+
+/// The smallest target that has the layers and the vocabulary that the drafter asks for.
+ModelConfig target_of(const DrafterConfig& config) {
+  ModelConfig target = config.transformer;
+  target.layers = config.target_layers != 0 ? config.target_layers : *std::ranges::max_element(config.taps) + 1;
+  target.vocab = config.vocab != 0 ? config.vocab : config.mask_token + 1;
+  return target;
+}
+
+bool fits(const ModelConfig& target, const DrafterConfig& drafter) {
+  return accepted([&] {
+    for (const std::string& warning : check_pair(target, drafter)) touch(warning);
+  });
+}
+
+void check_pairs(const DrafterConfig& config) {
+  // No target has so many layers or tokens that the highest number is one of them.
+  if (config.mask_token == beyond || std::ranges::count(config.taps, beyond) > 0) return;
+  const ModelConfig fitting = target_of(config);
+  require(fits(fitting, config), "a target that has what the drafter asks for is taken");
+  ModelConfig other = fitting;
+  other.hidden += 2;
+  require(!fits(other, config), "a target of another hidden size is refused");
+  other = fitting;
+  other.layers = *std::ranges::max_element(config.taps);
+  require(!fits(other, config), "a target that lacks the layer of a tap is refused");
+  other = fitting;
+  other.vocab = config.mask_token;
+  require(!fits(other, config), "a target whose vocabulary lacks the mask token is refused");
+}
+
+void require_same(const DrafterConfig& a, const DrafterConfig& b) {
+  const ModelConfig &s = a.transformer, &t = b.transformer;
+  require(s.layers == t.layers && s.hidden == t.hidden && s.heads == t.heads && s.kv_heads == t.kv_heads &&
+              s.head_dim == t.head_dim && s.ffn == t.ffn && s.max_context == t.max_context,
+          "the sizes of a drafter outlive GGUF");
+  require(a.attention == b.attention, "what layers see outlives GGUF");
+  require(a.block_size == b.block_size && a.mask_token == b.mask_token && a.taps == b.taps,
+          "block, mask and taps outlive GGUF");
+  require(a.target_layers == b.target_layers && (a.vocab == b.vocab || a.vocab == 0),
+          "what a drafter says of its target outlives GGUF");
+  require(a.input_embedding_scale == b.input_embedding_scale && a.output_multiplier == b.output_multiplier &&
+              a.final_logit_softcapping == b.final_logit_softcapping,
+          "the scales of a drafter outlive GGUF");
+}
+
+/// Not every valid drafter can be written (taps beyond a signed number, weights too large): refusing is as good.
+void check_rewritten(const DrafterFile& drafter) {
+  static ScratchFile file;
+  const bool written = accepted([&] { file.write(drafter_gguf(drafter, {.type = TensorType::bf16})); });
+  if (!written) return;
+  require(accepted([&] { require_same(drafter.config(), DrafterFile::open(file.path()).config()); }),
+          "what is written as GGUF can be read");
+}
+
+}  // namespace
+
+void check_drafter_config(const DrafterConfig& config) {
+  const ModelConfig& transformer = config.transformer;
+  require(transformer.heads % transformer.kv_heads == 0 && transformer.head_dim % 2 == 0,
+          "heads can be shared and turned");
+  require(config.block_size >= 2 && config.block_size <= max_draft_block, "a block is a root and mask rows");
+  require(!config.taps.empty() && config.attention.size() == transformer.layers, "there are taps, and a rule a layer");
+  for (const double frequency : rope_frequencies(transformer)) {
+    require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
+  }
+  for (const RequiredTensor& tensor : required_drafter_tensors(config)) {
+    require(tensor.rows > 0 && tensor.cols > 0, "every tensor has a shape");
+  }
+  check_pairs(config);
+}
+
+void check_drafter(const DrafterFile& drafter) {
+  check_drafter_config(drafter.config());
+  check_tensors(drafter.tensors());
+  drafter.check_unchanged();
+  for (const RequiredTensor& tensor : required_drafter_tensors(drafter.config())) {
+    touch(drafter.require(tensor.name, tensor.rows, tensor.cols).bytes);
+  }
+  require(!tokenizer_difference(drafter.tokenizer(), drafter.tokenizer()), "a tokenizer is its own equal");
+  check_rewritten(drafter);
+}
+
+}  // namespace canopy::fuzz

@@ -1,0 +1,39 @@
+// Drafters in GGUF files, in llama.cpp's dialect and those of its forks: what tells them apart, the config in the
+// metadata, the tensors under the names of the dialect. The input is the file.
+
+#include <nlohmann/json.hpp>
+
+#include "engine/format/describe.h"
+#include "engine/format/drafter_config_gguf.h"
+#include "tests/fuzz/drafter_checks.h"
+#include "tests/fuzz/harness.h"
+#include "tests/fuzz/scratch.h"
+
+namespace canopy::fuzz {
+namespace {
+
+/// Without tensors, which most inputs lack.
+void read_parts(std::string_view input) {
+  const GgufFile file = GgufFile::parse(bytes_of(input));
+  for (const TensorView& tensor : file.tensors()) {
+    require(!drafter_name_from_gguf(tensor.name).empty() && !drafter_name_from_fork(tensor.name).empty(),
+            "every tensor has a canonical name");
+  }
+  const DrafterConfig config = read_gguf_drafter_config(file);
+  touch(config.dialect);
+  validate_drafter_config(config);
+  check_drafter_config(config);
+}
+
+}  // namespace
+
+void run(std::string_view input) {
+  static ScratchFile file;
+  file.write(input);
+  accepted([&] { read_parts(input); });
+  const bool opened = accepted([&] { check_drafter(DrafterFile::open(file.path())); });
+  require(!opened || DrafterFile::is_drafter(file.path()), "what opens as a drafter is one");
+  accepted([&] { touch(describe_text(describe_json(file.path()))); });
+}
+
+}  // namespace canopy::fuzz
