@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "app/options.h"
+#include "app/rounds/open_trace.h"
+#include "app/rounds/trace_log.h"
 
 namespace canopy::app {
 
@@ -89,10 +91,17 @@ void App::keep_settings(bool now) {
 }
 
 void App::run(const UiCommand& command) {
+  if (const auto* open = std::get_if<OpenModel>(&command); open && looks_like_trace(open->path)) {
+    // The dialog, the path box, a dropped file and the command line all come here.
+    run(OpenTrace{open->path});
+    return;
+  }
   Effects effects = update(view_, command);
   for (Command& each : effects.engine) engine_.post(std::move(each));
   if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
   if (effects.browse && browse_) browse_();
+  if (effects.trace) open_trace(view_, *effects.trace);
+  if (effects.demo) watch_demo(view_, *effects.demo);
 }
 
 void App::set_browse(std::function<void()> browse) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/look/theme_kind.h"
+#include "app/rounds/rounds_commands.h"
 #include "engine/session/round_record.h"
 #include "engine/speculation/sampling_settings.h"
 
@@ -57,7 +58,7 @@ struct ShowPathBox {  // the path box that stands in where no file dialog exists
 
 using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
                                CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetDrafting,
-                               ShowHelp, CopyText, ShowPathBox>;
+                               ShowHelp, CopyText, ShowPathBox, RoundsCommand>;
 
 /// Collects the commands of one frame; they run after it, so no panel sees the state change while drawing.
 class CommandSink {

@@ -237,6 +237,25 @@ Effects choose_device(ViewModel& view, const std::string& selector) {
                                                                          : open_model(view, view.model_path);
 }
 
+/// Rounds of whatever the engine is asked to write are shown.
+Effects ask_for_rounds(ViewModel& view, Effects effects) {
+  for (Command& command : effects.engine) {
+    auto* generate = std::get_if<Generate>(&command);
+    if (!generate) continue;
+    generate->rounds = true;
+    view.rounds.live->expect(*generate);
+  }
+  return effects;
+}
+
+Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
+  update(view.rounds, command);
+  Effects effects;
+  if (const auto* open = std::get_if<OpenTrace>(&command)) effects.trace = open->path;
+  if (const auto* watch = std::get_if<WatchDemo>(&command)) effects.demo = watch->demo;
+  return effects;
+}
+
 }  // namespace
 
 float Progress::fraction() const {
@@ -249,6 +268,7 @@ const Message* ViewModel::last_reply() const {
 }
 
 void update(ViewModel& view, const Event& event) {
+  update(view.rounds, event);
   std::visit(Overloaded{
                  [&](const LoadProgress& e) { on_load_progress(view, e); },
                  [&](const ModelReady& e) { on_model_ready(view, e); },
@@ -264,47 +284,53 @@ void update(ViewModel& view, const Event& event) {
 }
 
 Effects update(ViewModel& view, const UiCommand& command) {
-  return std::visit(
-      Overloaded{
-          [&](const SendMessage& c) { return send(view, c); },
-          [&](const StopWriting&) { return stop(view); },
-          [&](const NewChat&) { return new_chat(view); },
-          [&](const RunAgain&) { return run_again(view); },
-          [&](const OpenModel& c) { return open_model(view, c.path); },
-          [&](const LoadQuantized&) {
-            view.quantize = QuantizeOnLoad::automatic;  // also when the model moves to another device
-            return open_model(view, view.model_path);
-          },
-          [&](const BrowseModel&) {
-            view.path_box_shown = !view.file_dialog_available;
-            return Effects{{}, view.file_dialog_available, {}};
-          },
-          [&](const CancelLoading&) {
-            return view.model_state == ModelState::loading ? Effects{{CancelLoad{}}, false, {}} : Effects{};
-          },
-          [&](const ChooseDevice& c) { return choose_device(view, c.selector); },
-          [&](const DismissCard& c) {
-            std::erase_if(view.cards, [&](const Card& card) { return card.id == c.id; });
-            return Effects{};
-          },
-          [&](const SetTheme& c) { return view.theme = c.theme, Effects{}; },
-          [&](const SetScale& c) {
-            if (std::isfinite(c.scale)) view.user_scale = std::clamp(c.scale, kMinScale, kMaxScale);
-            return Effects{};
-          },
-          [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
-          [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
-          [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
-          [&](const CopyText& c) {
-            return Effects{{}, false, c.text};
-          },
-          [&](const ShowPathBox& c) { return view.path_box_shown = c.shown, Effects{}; },
-      },
-      command);
+  return ask_for_rounds(
+      view,
+      std::visit(Overloaded{
+                     [&](const SendMessage& c) { return send(view, c); },
+                     [&](const StopWriting&) { return stop(view); },
+                     [&](const NewChat&) { return new_chat(view); },
+                     [&](const RunAgain&) { return run_again(view); },
+                     [&](const OpenModel& c) { return open_model(view, c.path); },
+                     [&](const LoadQuantized&) {
+                       view.quantize = QuantizeOnLoad::automatic;  // also when the model moves to another device
+                       return open_model(view, view.model_path);
+                     },
+                     [&](const BrowseModel&) {
+                       view.path_box_shown = !view.file_dialog_available;
+                       return Effects{{}, view.file_dialog_available, {}};
+                     },
+                     [&](const CancelLoading&) {
+                       return view.model_state == ModelState::loading ? Effects{{CancelLoad{}}, false, {}} : Effects{};
+                     },
+                     [&](const ChooseDevice& c) { return choose_device(view, c.selector); },
+                     [&](const DismissCard& c) {
+                       std::erase_if(view.cards, [&](const Card& card) { return card.id == c.id; });
+                       return Effects{};
+                     },
+                     [&](const SetTheme& c) { return view.theme = c.theme, Effects{}; },
+                     [&](const SetScale& c) {
+                       if (std::isfinite(c.scale)) view.user_scale = std::clamp(c.scale, kMinScale, kMaxScale);
+                       return Effects{};
+                     },
+                     [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
+                     [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
+                     [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
+                     [&](const CopyText& c) {
+                       return Effects{{}, false, c.text};
+                     },
+                     [&](const ShowPathBox& c) { return view.path_box_shown = c.shown, Effects{}; },
+                     [&](const RoundsCommand& c) { return on_rounds_command(view, c); },
+                 },
+                 command));
 }
 
 void warn(ViewModel& view, const std::string& title, const std::string& detail) {
   add_card(view, {0, true, title, detail, Card::Action::none, false});
+}
+
+void fail(ViewModel& view, const std::string& title, const std::string& detail) {
+  add_card(view, {0, false, title, detail, Card::Action::none, false});
 }
 
 std::string conversation_title(const ViewModel& view) {

@@ -9,6 +9,7 @@
 
 #include "app/chat_sampling.h"
 #include "app/look/theme_kind.h"
+#include "app/rounds/rounds_state.h"
 #include "app/ui_command.h"
 #include "engine/session/engine_client.h"
 
@@ -81,6 +82,8 @@ struct ViewModel {
   std::optional<DecodeMode> drafting;  // none: mode_for() says what suits the device
   uint64_t replies_drawn = 0;          // since the chat or the seed began: reply n draws with seed + n
 
+  RoundsState rounds;
+
   std::vector<Card> cards;
   uint64_t last_id = 0;
 
@@ -91,9 +94,11 @@ struct ViewModel {
 
 /// What a command asks of the world outside the state.
 struct Effects {
-  std::vector<Command> engine;
+  std::vector<Command> engine = {};
   bool browse = false;
-  std::optional<std::string> clipboard;
+  std::optional<std::string> clipboard = {};
+  std::optional<std::string> trace = {};  // to show
+  std::optional<size_t> demo = {};        // to play
 };
 
 /// Folds an event of the engine in. Events of a reply that is no longer the current one change nothing.
@@ -102,8 +107,9 @@ void update(ViewModel& view, const Event& event);
 /// Folds a command of the user in. A command that makes no sense now (sending without a model) changes nothing.
 Effects update(ViewModel& view, const UiCommand& command);
 
-/// Shows a warning that did not come from the engine.
+/// Shows a warning, or a failure, that did not come from the engine.
 void warn(ViewModel& view, const std::string& title, const std::string& detail);
+void fail(ViewModel& view, const std::string& title, const std::string& detail);
 
 /// The title of the conversation: the start of its first question.
 std::string conversation_title(const ViewModel& view);

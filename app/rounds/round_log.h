@@ -9,6 +9,7 @@
 
 #include "engine/session/engine_client.h"
 #include "engine/session/round_record.h"
+#include "engine/session/round_statistics.h"
 #include "engine/session/trace_format.h"
 
 namespace canopy::app {
@@ -25,6 +26,8 @@ struct RoundSummary {
   RoundTimes ms;
   RoundTimes predicted;
 };
+
+RoundSummary summarize(const RoundRecord& record, uint32_t reply);
 
 struct ReplySummary {
   uint64_t id = 0;  // of a live reply: Generate::reply_id, which is the chat message's
@@ -45,6 +48,8 @@ class RoundLog {
   size_t rounds() const { return summaries_.size(); }
   const RoundSummary& summary(size_t round) const { return summaries_[round]; }
   const std::vector<ReplySummary>& replies() const { return replies_; }
+  /// What all the rounds come to, added in their order: a live run and its trace give the same.
+  const RoundStatistics& statistics() const { return statistics_; }
 
   /// A round, whole. Null where its tree was let go for memory.
   virtual std::shared_ptr<const RoundRecord> round(size_t index) const = 0;
@@ -56,8 +61,12 @@ class RoundLog {
   virtual std::string origin() const = 0;
 
  protected:
+  /// Counts a round to the last reply.
+  void count(const RoundRecord& record);
+
   std::vector<RoundSummary> summaries_;
   std::vector<ReplySummary> replies_;
+  RoundStatistics statistics_;
 };
 
 }  // namespace canopy::app

@@ -1,34 +1,44 @@
 #pragma once
-// What is shown of the rounds: which log, which of its rounds, which node.
+// What is shown of the rounds: which log, which of its rounds, which node; and the functions that change it.
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "app/rounds/live_log.h"
 #include "app/rounds/playback.h"
-#include "app/rounds/round_log.h"
+#include "app/rounds/rounds_commands.h"
 
 namespace canopy::app {
 
-/// A node of a round's tree. The bonus is no node of the record: it goes by the number behind the last one.
-struct NodeRef {
-  size_t round = 0;
-  uint32_t node = 0;  // of RoundRecord::nodes, 0 is the root; nodes.size(): the bonus
-  bool operator==(const NodeRef&) const = default;
-};
-
 struct RoundsState {
-  std::shared_ptr<RoundLog> log;  // never null
+  std::shared_ptr<LiveLog> live = std::make_shared<LiveLog>();  // the engine's own rounds, whatever is shown
+  std::shared_ptr<RoundLog> log = live;                         // never null
   Playback playback;
   std::optional<NodeRef> hovered;   // in the tree or in the chat: the other one shows it too
   std::optional<NodeRef> selected;  // its card stays open
   std::string trace_path;           // of a trace that is shown; empty: the engine's own rounds
+  bool reduced_motion = false;      // every duration 0; slow motion steps by key
 
   /// The round to show; null before the first, and where its tree was let go.
   std::shared_ptr<const RoundRecord> shown() const {
     return playback.shown < log->rounds() ? log->round(playback.shown) : nullptr;
   }
 };
+
+/// Folds an event of the engine in: its rounds are kept whatever is shown.
+void update(RoundsState& rounds, const Event& event);
+
+/// Folds a command of the user in. OpenTrace and WatchDemo need the disk: show_trace() does what they ask for.
+void update(RoundsState& rounds, const RoundsCommand& command);
+
+/// Lets time pass.
+void advance(RoundsState& rounds, double milliseconds);
+/// Whether it changes what is shown.
+bool moves(const RoundsState& rounds);
+
+/// Shows another log from its first round, paused; path is where it came from.
+void show_log(RoundsState& rounds, std::shared_ptr<RoundLog> log, const std::string& path);
 
 }  // namespace canopy::app

@@ -1,0 +1,50 @@
+#pragma once
+// The rounds of the running engine, as its events bring them. Memory is bounded: the oldest trees move to a file.
+
+#include <deque>
+#include <vector>
+
+#include "app/rounds/round_log.h"
+#include "app/rounds/round_spill.h"
+
+namespace canopy::app {
+
+/// What the trees of live rounds may take before the oldest go to the file.
+inline constexpr size_t kRoundMemory = size_t{256} << 20;
+
+class LiveLog final : public RoundLog {
+ public:
+  explicit LiveLog(size_t memory = kRoundMemory, RoundSpill spill = RoundSpill())
+      : memory_(memory), spill_(std::move(spill)) {}
+
+  /// A reply was asked for; its place in the log is where its first event comes.
+  void expect(const Generate& request);
+  void take(const Event& event);
+
+  std::shared_ptr<const RoundRecord> round(size_t index) const override;
+  std::optional<trace::Piece> piece(uint32_t token) const override;
+  bool is_live() const override { return true; }
+  std::string origin() const override { return origin_; }
+
+  /// What the trees in memory take, in bytes.
+  size_t memory_used() const { return used_; }
+
+ private:
+  /// The reply that an event belongs to, begun with its first event. Null for one that nobody asked for, or that a
+  /// newer one followed: its rounds would stand between those of the other.
+  ReplySummary* reply(uint64_t id);
+  void add(std::shared_ptr<const RoundRecord> record);
+  void keep_within_memory();
+
+  size_t memory_;
+  RoundSpill spill_;
+  std::vector<Generate> expected_;                       // without their texts
+  std::deque<std::shared_ptr<const RoundRecord>> kept_;  // the newest rounds
+  size_t used_ = 0;
+  std::string origin_;
+};
+
+/// What a record takes in memory.
+size_t memory_of(const RoundRecord& record);
+
+}  // namespace canopy::app

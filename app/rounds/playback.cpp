@@ -1,0 +1,199 @@
+#include "app/rounds/playback.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace canopy::app {
+namespace {
+
+void show_whole(Playback& playback) {
+  playback.phase = Phase::commit;
+  playback.progress = 1;
+  playback.elapsed_ms = 0;
+}
+
+void begin_phase(Playback& playback, Phase phase) {
+  playback.phase = phase;
+  playback.progress = 0;
+  playback.elapsed_ms = 0;
+}
+
+void end_phase(Playback& playback, Phase phase) {
+  playback.phase = phase;
+  playback.progress = 1;
+  playback.elapsed_ms = phase_ms(phase);
+}
+
+Phase next(Phase phase) {
+  return static_cast<Phase>(static_cast<uint8_t>(phase) + 1);
+}
+
+Phase previous(Phase phase) {
+  return static_cast<Phase>(static_cast<uint8_t>(phase) - 1);
+}
+
+size_t last_round(const RoundLog& log) {
+  return log.rounds() - 1;
+}
+
+Phase first_phase_of(const RoundLog& log, size_t round) {
+  return first_phase(log.summary(round).shape);
+}
+
+void arrive(Playback& playback, const RoundLog& log) {
+  if (!log.is_live()) playback.state = PlayState::paused;
+  playback.elapsed_ms = playback.slow_motion ? phase_ms(Phase::commit) : 0;
+}
+
+/// A round stays as long as writing the next one took.
+void advance_rounds(Playback& playback, const RoundLog& log, double ms) {
+  playback.elapsed_ms += ms;
+  while (playback.shown < last_round(log)) {
+    const double stay = log.summary(playback.shown + 1).ms.total();
+    if (playback.elapsed_ms < stay) return;
+    playback.elapsed_ms -= stay;
+    ++playback.shown;
+  }
+  arrive(playback, log);
+}
+
+void advance_phases(Playback& playback, const RoundLog& log, double ms) {
+  playback.elapsed_ms += ms;
+  while (playback.elapsed_ms >= phase_ms(playback.phase)) {
+    const double rest = playback.elapsed_ms - phase_ms(playback.phase);
+    if (playback.phase != Phase::commit) {
+      begin_phase(playback, next(playback.phase));
+    } else if (playback.shown < last_round(log)) {
+      begin_phase(playback, first_phase_of(log, ++playback.shown));
+    } else {
+      playback.progress = 1;
+      arrive(playback, log);
+      return;
+    }
+    playback.elapsed_ms = rest;
+  }
+  playback.progress = static_cast<float>(playback.elapsed_ms / phase_ms(playback.phase));
+}
+
+bool step_phase(Playback& playback, const RoundLog& log, bool forward) {
+  const Phase first = first_phase_of(log, playback.shown);
+  if (forward) {
+    if (playback.progress < 1) {
+      end_phase(playback, playback.phase);
+    } else if (playback.phase != Phase::commit) {
+      end_phase(playback, next(playback.phase));
+    } else if (playback.shown < last_round(log)) {
+      end_phase(playback, first_phase_of(log, ++playback.shown));
+    } else {
+      return false;
+    }
+    return true;
+  }
+  if (playback.phase != first) {
+    end_phase(playback, previous(playback.phase));
+  } else if (playback.shown > 0) {
+    --playback.shown;
+    end_phase(playback, Phase::commit);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+double phase_ms(Phase phase) {
+  switch (phase) {
+    case Phase::fill: return 800;
+    case Phase::insert: return 900;
+    case Phase::verify: return 700;
+    case Phase::walk: return 900;
+    case Phase::bonus: return 600;
+    case Phase::commit: return 600;
+  }
+  return 600;
+}
+
+Phase first_phase(DecodeMode shape) {
+  return shape == DecodeMode::ar ? Phase::verify : Phase::fill;
+}
+
+void advance(Playback& playback, const RoundLog& log, double milliseconds, bool reduced_motion) {
+  if (log.rounds() == 0) return;
+  playback.shown = std::min(playback.shown, last_round(log));
+  if (playback.state == PlayState::following) {
+    playback.shown = last_round(log);
+    show_whole(playback);
+  }
+  if (playback.state != PlayState::playing || !(milliseconds > 0)) return;
+  const double ms = milliseconds * playback.speed;
+  if (!playback.slow_motion) {
+    advance_rounds(playback, log, ms);
+  } else if (!reduced_motion) {
+    advance_phases(playback, log, ms);
+  }
+}
+
+bool moves(const Playback& playback, const RoundLog& log, bool reduced_motion) {
+  if (playback.state != PlayState::playing || log.rounds() == 0) return false;
+  if (playback.slow_motion && reduced_motion) return false;
+  const bool more = playback.shown < last_round(log);
+  return more || !log.is_live() || (playback.slow_motion && (playback.phase != Phase::commit || playback.progress < 1));
+}
+
+void toggle_pause(Playback& playback, const RoundLog& log) {
+  if (playback.state != PlayState::paused) {
+    playback.state = PlayState::paused;
+    return;
+  }
+  if (log.rounds() == 0) return follow(playback, log);
+  const bool whole = playback.phase == Phase::commit && playback.progress >= 1;
+  const bool at_end = playback.shown >= last_round(log) && whole;
+  if (at_end && log.is_live()) return follow(playback, log);
+  playback.state = PlayState::playing;
+  if (at_end) playback.shown = 0;
+  if (!playback.slow_motion) return show_whole(playback);
+  if (whole) begin_phase(playback, first_phase_of(log, playback.shown));
+}
+
+void follow(Playback& playback, const RoundLog& log) {
+  playback.state = PlayState::following;
+  playback.slow_motion = false;
+  show_whole(playback);
+  if (log.rounds() > 0) playback.shown = last_round(log);
+}
+
+void step(Playback& playback, const RoundLog& log, int by) {
+  playback.state = PlayState::paused;
+  if (log.rounds() == 0) return;
+  if (playback.slow_motion) {
+    for (int i = 0; i < std::abs(by) && step_phase(playback, log, by > 0); ++i) {
+    }
+    return;
+  }
+  const auto wanted = static_cast<int64_t>(playback.shown) + by;
+  show(playback, log, static_cast<size_t>(std::max<int64_t>(wanted, 0)));
+}
+
+void show(Playback& playback, const RoundLog& log, size_t round) {
+  playback.state = PlayState::paused;
+  show_whole(playback);
+  if (log.rounds() > 0) playback.shown = std::min(round, last_round(log));
+}
+
+void set_speed(Playback& playback, double speed) {
+  if (std::isfinite(speed)) playback.speed = std::clamp(speed, kSlowest, kFastest);
+}
+
+void set_slow_motion(Playback& playback, const RoundLog& log, bool on, bool reduced_motion) {
+  if (playback.slow_motion == on) return;
+  playback.slow_motion = on;
+  show_whole(playback);
+  if (!on) return;
+  playback.state = reduced_motion ? PlayState::paused : PlayState::playing;
+  if (log.rounds() == 0) return;
+  const Phase first = first_phase_of(log, playback.shown);
+  reduced_motion ? end_phase(playback, first) : begin_phase(playback, first);
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,42 @@
+#pragma once
+// The rounds that were read last: a panel asks for the same one in every frame.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "engine/session/round_record.h"
+
+namespace canopy::app {
+
+class RecentRounds {
+ public:
+  using Round = std::shared_ptr<const RoundRecord>;
+
+  /// The round, from here or by read(), which returns a Round; null is not kept.
+  template <class Read>
+  Round get(size_t index, Read&& read) {
+    const auto end = rounds_.begin() + static_cast<std::ptrdiff_t>(size_);
+    const auto found = std::find_if(rounds_.begin(), end, [&](const auto& each) { return each.first == index; });
+    if (found != end) {
+      std::rotate(rounds_.begin(), found, found + 1);
+      return rounds_.front().second;
+    }
+    Round round = read();
+    if (!round) return nullptr;
+    size_ = std::min(size_ + 1, rounds_.size());
+    std::move_backward(rounds_.begin(), rounds_.begin() + static_cast<std::ptrdiff_t>(size_) - 1,
+                       rounds_.begin() + static_cast<std::ptrdiff_t>(size_));
+    rounds_.front() = {index, round};
+    return round;
+  }
+
+ private:
+  std::array<std::pair<size_t, Round>, 16> rounds_;
+  size_t size_ = 0;
+};
+
+}  // namespace canopy::app

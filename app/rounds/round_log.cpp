@@ -1,0 +1,30 @@
+#include "app/rounds/round_log.h"
+
+#include "engine/session/round_statistics.h"
+
+namespace canopy::app {
+
+RoundSummary summarize(const RoundRecord& record, uint32_t reply) {
+  const DraftedPart part = drafted_part(record);
+  RoundSummary summary;
+  summary.reply = reply;
+  summary.context = record.context;
+  summary.shape = record.shape;
+  summary.width = record.width;
+  summary.accepted = part.tokens;
+  summary.emitted = static_cast<uint32_t>(record.emitted.size());
+  summary.cut = part.cut;
+  summary.ms = record.ms;
+  summary.predicted = record.predicted;
+  return summary;
+}
+
+void RoundLog::count(const RoundRecord& record) {
+  ReplySummary& reply = replies_.back();
+  summaries_.push_back(summarize(record, static_cast<uint32_t>(replies_.size() - 1)));
+  statistics_.add(record);
+  if (reply.rounds++ == 0 && !record.nodes.empty() && !reply.first_token)
+    reply.first_token = record.nodes.front().node.token;
+}
+
+}  // namespace canopy::app
