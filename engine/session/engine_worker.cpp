@@ -6,13 +6,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/session/reply_publisher.h"
 
 namespace canopy {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::milliseconds kTextInterval{33};  // a window shows at most 30 new texts a second
 
 /// Whatever left a command, as an Error: the thread must survive all of it.
 Error as_error(const std::exception_ptr& thrown) {
@@ -47,33 +44,33 @@ const char* reply_title(ErrorKind kind) {
   }
 }
 
-Failure failure_of(const Error& error, const char* title, uint64_t reply_id) {
-  return {error.kind(), title, printable(error.what(), 4096, LineBreaks::keep), reply_id};
+const char* calibration_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::cancelled: return "The calibration was cancelled";
+    default: return "What passes cost could not be measured";
+  }
 }
 
-/// Merges an event into the last waiting one where only the newest state matters, so that a front end which does not
-/// poll for a while does not pile up memory.
-bool merge_into(Event& last, const Event& event) {
-  if (const auto* text = std::get_if<TextDelta>(&event)) {
-    auto* before = std::get_if<TextDelta>(&last);
-    if (before == nullptr || before->reply_id != text->reply_id) return false;
-    std::string joined = std::move(before->text) + text->text;
-    *before = *text;
-    before->text = std::move(joined);
-    return true;
-  }
-  const bool same_load = std::holds_alternative<LoadProgress>(event) && std::holds_alternative<LoadProgress>(last) &&
-                         std::get<LoadProgress>(event).stage == std::get<LoadProgress>(last).stage;
-  const bool same_prefill = std::holds_alternative<PrefillProgress>(event) &&
-                            std::holds_alternative<PrefillProgress>(last) &&
-                            std::get<PrefillProgress>(event).reply_id == std::get<PrefillProgress>(last).reply_id;
-  if (same_load || same_prefill) last = event;
-  return same_load || same_prefill;
+Failure failure_of(const Error& error, const char* title, uint64_t reply_id) {
+  return {error.kind(), title, printable(error.what(), 4096, LineBreaks::keep), reply_id};
 }
 
 double plain_speed(const LoadedModel& model) {
   if (model.speculation == nullptr) return 0;
   return model.speculation->plain_tokens_per_second(static_cast<uint32_t>(model.session->committed().size()));
+}
+
+ReplySettings settings_of(const Generate& command, const LoadedModel& model) {
+  ReplySettings settings;
+  settings.sampling = command.sampling;
+  settings.max_tokens = command.max_tokens;
+  settings.mode = model.drafter == nullptr ? DecodeMode::ar : command.mode.value_or(model.default_mode());
+  settings.budget = command.budget;
+  settings.probabilities = command.rounds && command.probabilities;
+  settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
+                                                      [](const ChatTurn& t) { return t.role == "assistant"; }));
+  return settings;
 }
 
 }  // namespace
@@ -104,14 +101,17 @@ void EngineThread::Worker::post(Command command) {
       cancelled_before_ = number;
       return;
     }
+    if (std::holds_alternative<CancelCalibration>(command)) {
+      uncalibrated_before_ = number;
+      return;
+    }
     commands_.push_back({number, std::move(command)});
   }
   commands_ready_.notify_one();
 }
 
 std::vector<Event> EngineThread::Worker::poll() {
-  const std::lock_guard lock(events_mutex_);
-  return std::exchange(events_, {});
+  return events_.take();
 }
 
 void EngineThread::Worker::set_wake(std::function<void()> wake) {
@@ -119,11 +119,9 @@ void EngineThread::Worker::set_wake(std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
-void EngineThread::Worker::publish(Event event) {
-  {
-    const std::lock_guard lock(events_mutex_);
-    if (events_.empty() || !merge_into(events_.back(), event)) events_.push_back(std::move(event));
-  }
+void EngineThread::Worker::publish(Event event, bool wake) {
+  events_.push(std::move(event));
+  if (!wake) return;
   const std::lock_guard lock(wake_mutex_);
   if (wake_) wake_();
 }
@@ -145,6 +143,14 @@ std::optional<EngineThread::Worker::Numbered> EngineThread::Worker::next() {
 void EngineThread::Worker::handle(const Numbered& item) {
   if (const auto* command = std::get_if<LoadModel>(&item.command)) load(*command, item.number);
   if (const auto* command = std::get_if<Generate>(&item.command)) generate(*command, item.number);
+  if (const auto* command = std::get_if<Calibrate>(&item.command)) calibrate(*command, item.number);
+  if (const auto* command = std::get_if<RecordTrace>(&item.command)) record(*command);
+  if (std::holds_alternative<StopRecording>(item.command)) end_recording();
+}
+
+LoadedModel& EngineThread::Worker::model() {
+  if (!current_) throw Error(ErrorKind::unavailable, "No model is loaded: open a model first.");
+  return *current_->model;
 }
 
 // ---- loading --------------------------------------------------------------------------------------------------------
@@ -161,6 +167,7 @@ void EngineThread::Worker::load(const LoadModel& command, uint64_t number) {
     }
     if (!opened) opened = open_in_freed_memory(command, number);
     const ModelReady ready = opened->model->describe();
+    end_recording();
     current_ = std::move(opened);
     publish(ready);
   } catch (...) {
@@ -202,6 +209,7 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
 /// Both models together do not fit: the old one makes room, and comes back if the new one cannot be had all the same.
 EngineThread::Worker::Current EngineThread::Worker::open_in_freed_memory(const LoadModel& command, uint64_t number) {
   const LoadModel previous = current_->request;
+  end_recording();
   current_->model.reset();
   would_fit_quantized_ = false;
   try {
@@ -224,6 +232,7 @@ void EngineThread::Worker::restore(const LoadModel& request) {
 
 void EngineThread::Worker::load_failed(const Error& error) {
   if (device_lost_) {
+    end_recording();
     current_.reset();
     device_lost_ = false;
   }
@@ -238,64 +247,104 @@ void EngineThread::Worker::generate(const Generate& command, uint64_t number) {
   try {
     write_reply(command, number);
   } catch (...) {
-    const Error error = as_error(std::current_exception());
-    // Nothing on a lost device can be used again; the conversation is the front end's, so loading anew goes on with it.
-    if (error.kind() == ErrorKind::device_lost) current_.reset();
-    publish(failure_of(error, reply_title(error.kind()), command.reply_id));
+    failed(std::current_exception(), reply_title, command.reply_id);
   }
 }
 
 void EngineThread::Worker::write_reply(const Generate& command, uint64_t number) {
-  if (!current_) throw Error(ErrorKind::unavailable, "No model is loaded: open a model first.");
-  LoadedModel& model = *current_->model;
+  LoadedModel& model = this->model();
   const std::vector<uint32_t> prompt = model.prompt_ids(command.turns, command.raw_prompt);
-
-  ReplySettings settings;
-  settings.sampling = command.sampling;
-  settings.max_tokens = command.max_tokens;
-  settings.mode = model.drafter == nullptr ? DecodeMode::ar : command.mode.value_or(model.default_mode());
-  settings.budget = command.budget;
-  settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
-                                                      [](const ChatTurn& t) { return t.role == "assistant"; }));
-
-  TextDelta pending;
-  pending.reply_id = command.reply_id;
-  text_published_ = {};
-  ReplyCallbacks callbacks;
-  callbacks.keep_going = [&] { return !is_stopped(number); };
-  callbacks.prefill = [&](uint32_t done, uint32_t total) { publish(PrefillProgress{command.reply_id, done, total}); };
-  callbacks.token = [&](const ReplyProgress& progress) {
-    pending.text += progress.text;
-    pending.reply_tokens = progress.reply_tokens;
-    pending.context_used = progress.context_used;
-    pending.tokens_per_second = progress.tokens_per_second;
-    publish_text(pending, false);
-  };
-  if (command.rounds) {
-    callbacks.round = [&](const RoundRecord& round) {
-      publish(RoundFinished{command.reply_id, std::make_shared<const RoundRecord>(round)});
-    };
-  }
+  const ReplySettings settings = settings_of(command, model);
+  ReplyPublisher publisher(command.reply_id, static_cast<uint32_t>(prompt.size()),
+                           [this](Event event, bool wake) { publish(std::move(event), wake); });
+  const ReplyCallbacks callbacks = publisher.callbacks(command.rounds, [&] { return !is_stopped(number); });
+  Reply reply;
   try {
-    const Reply reply = model.session->reply(prompt, settings, callbacks);
-    if (!reply.ids.empty()) publish_text(pending, true);
-    publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
-                          static_cast<uint32_t>(reply.ids.size()),
-                          static_cast<uint32_t>(model.session->committed().size()), reply.prefill_ms, reply.decode_ms,
-                          reply.tokens_per_second(), settings.mode, reply.tau(), plain_speed(model)});
-    model.keep_what_was_learnt();
+    reply = current_->trace != nullptr ? current_->trace->record(prompt, settings, callbacks)
+                                       : model.session->reply(prompt, settings, callbacks);
   } catch (...) {
-    if (!pending.text.empty()) publish_text(pending, true);
+    publisher.flush();
     throw;
+  }
+  publisher.flush();
+  tell_what_changed(command.reply_id, settings.mode);
+  publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
+                        static_cast<uint32_t>(reply.ids.size()),
+                        static_cast<uint32_t>(model.session->committed().size()), reply.prefill_ms, reply.decode_ms,
+                        reply.tokens_per_second(), settings.mode, reply.tau(), plain_speed(model)});
+  model.keep_what_was_learnt();
+}
+
+void EngineThread::Worker::tell_what_changed(uint64_t reply_id, DecodeMode mode) {
+  LoadedModel& model = *current_->model;
+  if (mode == DecodeMode::adaptive && model.speculation->is_started()) {
+    publish(Learnt{reply_id, std::make_shared<const LearntSnapshot>(learnt_snapshot(
+                                 model.speculation->controller(), model.drafter->config().block_size))});
+  }
+  if (current_->trace != nullptr) tell_of_recording(true);
+  publish(model.memory_use());
+}
+
+/// Nothing on a lost device can be used again; the conversation is the front end's, so loading anew goes on with it.
+void EngineThread::Worker::failed(const std::exception_ptr& thrown, const char* (*title)(ErrorKind),
+                                  uint64_t reply_id) {
+  const Error error = as_error(thrown);
+  if (error.kind() == ErrorKind::device_lost) {
+    end_recording();
+    current_.reset();
+  }
+  publish(failure_of(error, title(error.kind()), reply_id));
+}
+
+// ---- calibration ----------------------------------------------------------------------------------------------------
+
+void EngineThread::Worker::calibrate(const Calibrate& command, uint64_t number) {
+  try {
+    LoadedModel& model = this->model();
+    if (model.drafter == nullptr) {
+      throw Error(ErrorKind::unavailable, "There is nothing to calibrate without a drafter: open one with the model.");
+    }
+    if (is_uncalibrated(number)) throw cancelled("The calibration was cancelled.");
+    OpenCallbacks callbacks;
+    callbacks.keep_going = [&] { return !is_uncalibrated(number); };
+    callbacks.progress = [this](const LoadProgress& step) {
+      publish(
+          CalibrationProgress{static_cast<uint32_t>(step.done), static_cast<uint32_t>(step.total), step.seconds_left});
+    };
+    model.calibrate(command.seconds, callbacks);
+    publish(Calibrated{model.costs});
+  } catch (...) {
+    failed(std::current_exception(), calibration_title, 0);
   }
 }
 
-void EngineThread::Worker::publish_text(TextDelta& pending, bool now) {
-  const auto time = Clock::now();
-  if (!now && time - text_published_ < kTextInterval) return;
-  text_published_ = time;
-  publish(pending);
-  pending.text.clear();
+// ---- recording ------------------------------------------------------------------------------------------------------
+
+void EngineThread::Worker::record(const RecordTrace& command) {
+  end_recording();
+  try {
+    const LoadedModel& recorded = model();
+    const std::filesystem::path path = command.path;
+    current_->trace = std::make_unique<ReplyTrace>(path, recorded, command.redact);
+    current_->trace_name = printable(path.filename().string());
+    tell_of_recording(true);
+  } catch (...) {
+    failed(
+        std::current_exception(), [](ErrorKind) { return "Recording could not begin"; }, 0);
+  }
+}
+
+void EngineThread::Worker::end_recording() {
+  if (!current_ || current_->trace == nullptr) return;
+  current_->trace->finish();
+  tell_of_recording(false);
+  current_->trace.reset();
+}
+
+void EngineThread::Worker::tell_of_recording(bool active) {
+  const ReplyTrace& trace = *current_->trace;
+  publish(Recording{active && trace.problem().empty(), current_->trace_name, trace.bytes(), trace.rounds(),
+                    trace.problem()});
 }
 
 }  // namespace canopy

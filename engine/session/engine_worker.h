@@ -2,9 +2,9 @@
 // The inside of EngineThread: the queues on both sides of the thread, and what the thread does with a command.
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "engine/session/engine_thread.h"
+#include "engine/session/event_queue.h"
 #include "engine/session/loaded_model.h"
+#include "engine/session/reply_trace.h"
 
 namespace canopy {
 
@@ -28,18 +30,20 @@ class EngineThread::Worker {
 
  private:
   /// Commands are numbered in the order they were posted: a StopReply ends the replies posted before it, running or
-  /// waiting, and none posted after it. CancelLoad likewise.
+  /// waiting, and none posted after it. CancelLoad and CancelCalibration likewise.
   struct Numbered {
     uint64_t number = 0;
     Command command;
   };
 
-  /// Model before device: the members are destroyed in reverse.
+  /// The members are destroyed in reverse.
   struct Current {
     std::string selector;
     std::shared_ptr<Device> device;
     LoadModel request;
     std::unique_ptr<LoadedModel> model;
+    std::unique_ptr<ReplyTrace> trace;  // null while nothing is recorded
+    std::string trace_name;
   };
 
   void run();
@@ -47,6 +51,11 @@ class EngineThread::Worker {
   void handle(const Numbered& item);
   bool is_stopped(uint64_t number) const { return quitting_ || number < stopped_before_; }
   bool is_cancelled(uint64_t number) const { return quitting_ || number < cancelled_before_; }
+  bool is_uncalibrated(uint64_t number) const { return quitting_ || number < uncalibrated_before_; }
+  /// The model in use. Throws unavailable without one.
+  LoadedModel& model();
+  /// Tells what a command of a front end died of, and gives up a lost device.
+  void failed(const std::exception_ptr& thrown, const char* (*title)(ErrorKind), uint64_t reply_id);
 
   void load(const LoadModel& command, uint64_t number);
   Current open(const LoadModel& command, uint64_t number);
@@ -56,9 +65,15 @@ class EngineThread::Worker {
 
   void generate(const Generate& command, uint64_t number);
   void write_reply(const Generate& command, uint64_t number);
-  void publish_text(TextDelta& pending, bool now);
+  void tell_what_changed(uint64_t reply_id, DecodeMode mode);
 
-  void publish(Event event);
+  void calibrate(const Calibrate& command, uint64_t number);
+
+  void record(const RecordTrace& command);
+  void end_recording();
+  void tell_of_recording(bool active);
+
+  void publish(Event event, bool wake = true);
 
   EngineBackend backend_;
   std::vector<DeviceChoice> devices_;
@@ -69,10 +84,10 @@ class EngineThread::Worker {
   uint64_t posted_ = 0;
   std::atomic<uint64_t> stopped_before_{0};
   std::atomic<uint64_t> cancelled_before_{0};
+  std::atomic<uint64_t> uncalibrated_before_{0};
   std::atomic<bool> quitting_{false};
 
-  std::mutex events_mutex_;
-  std::vector<Event> events_;
+  EventQueue events_;
   std::mutex wake_mutex_;
   std::function<void()> wake_;
 
@@ -80,7 +95,6 @@ class EngineThread::Worker {
   std::optional<Current> current_;
   bool device_lost_ = false;
   bool would_fit_quantized_ = false;  // the model that was refused last
-  std::chrono::steady_clock::time_point text_published_;
 
   std::thread thread_;
 };

@@ -1,5 +1,6 @@
 #include "engine/session/loaded_model.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <utility>
@@ -137,6 +138,7 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
   with_context(loaded->file_name, [&] {
     announce(callbacks, {"Building the tokenizer"});
     loaded->text = make_text_model(file);
+    loaded->texts = token_texts(loaded->text.tokenizer);
     announce(callbacks, {"Loading weights"});
     std::vector<uint32_t> taps;
     if (drafter) taps = drafter->config().taps;
@@ -148,8 +150,8 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
   if (loaded->drafter != nullptr) {
     loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
                                                              cost_table(*loaded, request.calibration_s, callbacks));
-    // Now rather than in the first reply: it takes a second.
-    if (request.calibration_s > 0) loaded->speculation->roofline();
+    // Now rather than in the first reply: the roofline takes a second.
+    if (request.calibration_s > 0) loaded->show_costs();
   }
   announce(callbacks, {"Ready"});
   loaded->session =
@@ -175,14 +177,25 @@ CalibrationKey LoadedModel::calibration_key() const {
 CostTable LoadedModel::calibrate(double seconds, const OpenCallbacks& callbacks) {
   const CalibrationPlan plan = calibration_plan(*model, *drafter, seconds);
   const auto progress = [&](const CalibrationProgress& now) {
-    announce(callbacks, {"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
+    if (!callbacks.progress) return;
+    callbacks.progress({"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
   };
   if (session) session->clear();  // before the first pass overwrites its K/V: what follows may be cancelled
   ModelTimer timer(*model, *drafter, callbacks.keep_going);
   const CostTable table = canopy::calibrate(timer, plan, progress);
   const std::string problem = save_calibration(calibration_folder(), calibration_key(), table);
   if (!problem.empty()) log_warning(problem);
+  if (speculation != nullptr) {
+    speculation->replace(table);
+    show_costs();
+  }
   return table;
+}
+
+void LoadedModel::show_costs() {
+  const Roofline& bare = speculation->roofline();
+  if (speculation->table().verify_points().empty()) return;
+  costs = std::make_shared<const CostSnapshot>(cost_snapshot(speculation->table(), bare));
 }
 
 void LoadedModel::keep_what_was_learnt() {
@@ -217,7 +230,29 @@ ModelReady LoadedModel::describe() const {
   ready.warnings.insert(ready.warnings.end(), model->warnings().begin(), model->warnings().end());
   ready.warnings.insert(ready.warnings.end(), drafter_warnings.begin(), drafter_warnings.end());
   if (self_test && !self_test->passed) ready.warnings.push_back(self_test->sentence);
+  ready.memory = memory_use();
+  if (drafter != nullptr) ready.block = drafter->config().block_size;
+  ready.texts = texts;
+  ready.costs = costs;
   return ready;
+}
+
+MemoryUse LoadedModel::memory_use() const {
+  const MemoryPlan& plan = model->memory();
+  const ModelLimits& limits = model->limits();
+  const MemoryInfo device = model->device().memory();
+  MemoryUse use;
+  use.weights = plan.weights;
+  use.drafter = drafter != nullptr ? drafter->device_bytes() : 0;
+  use.tree = plan.cache / limits.slots() * limits.tree_slots;
+  use.cache = plan.cache - use.tree;
+  use.working = plan.working;
+  use.reserve = plan.reserve;
+  use.context = limits.context;
+  use.rows = std::min(limits.max_width, limits.tree_slots + 1);
+  use.budget = device.total;
+  use.available = device.available;
+  return use;
 }
 
 std::vector<uint32_t> LoadedModel::prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt) const {

@@ -59,6 +59,8 @@ struct LoadedModel {
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   std::optional<SelfTestReport> self_test;
   std::unique_ptr<TextSession> session;
+  std::shared_ptr<const TokenTexts> texts;
+  std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured, or no calibration was asked for
 
   /// Throws bad_input with the path in front, also for a drafter that does not fit the model, out_of_memory, cancelled
   /// or device_lost.
@@ -70,7 +72,8 @@ struct LoadedModel {
   /// What a calibration of this pair on this device holds for. There must be a drafter.
   CalibrationKey calibration_key() const;
 
-  /// Measures what passes cost, within so many seconds, and saves it. The session is cleared. Throws cancelled.
+  /// Measures what passes cost, within so many seconds, saves it and uses it from then on. The session is cleared.
+  /// There must be a drafter. Throws bad_input for seconds that are no time, and cancelled.
   CostTable calibrate(double seconds, const OpenCallbacks& callbacks);
 
   /// Saves what real rounds taught about the costs, where that says something new and the model was opened with a
@@ -79,6 +82,10 @@ struct LoadedModel {
 
   /// What a front end shows of it.
   ModelReady describe() const;
+  MemoryUse memory_use() const;
+
+  /// Fills `costs` from what is known. Measures the device for a second where that was not done yet.
+  void show_costs();
 
   /// The ids of a conversation, or of a raw prompt where there are no turns.
   std::vector<uint32_t> prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt) const;

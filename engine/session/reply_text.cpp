@@ -7,7 +7,9 @@ std::string ReplyText::push(uint32_t id) {
   std::string_view bytes = tokenizer_.token_bytes(id);
   if (at_start_ && tokenizer_.drops_leading_space() && bytes.starts_with(' ')) bytes.remove_prefix(1);
   at_start_ = false;
-  std::string shown = stops_.push(characters_.push(bytes));
+  const std::string characters = characters_.push(bytes);
+  completed_ += characters.size();
+  std::string shown = stops_.push(characters);
   text_ += shown;
   return shown;
 }

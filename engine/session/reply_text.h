@@ -26,6 +26,10 @@ class ReplyText {
   /// True once a stop string was met.
   bool stopped() const { return stops_.stopped(); }
 
+  /// Bytes of text that the tokens so far completed: of text(), of what is held back, because it may begin a stop
+  /// string, and of a stop string.
+  size_t completed() const { return completed_; }
+
   /// All that push and finish returned.
   const std::string& text() const { return text_; }
 
@@ -34,6 +38,7 @@ class ReplyText {
   Utf8Stream characters_;
   StopStrings stops_;
   std::string text_;
+  size_t completed_ = 0;
   bool at_start_ = true;  // where some vocabularies have a space that belongs to no text
 };
 

@@ -19,6 +19,11 @@ class ReplyTrace {
 
   /// Why recording stopped, as a sentence; empty while all is well.
   const std::string& problem() const { return writer_.problem(); }
+  uint64_t bytes() const { return writer_.bytes(); }
+  uint64_t rounds() const { return writer_.rounds(); }
+
+  /// Flushes the file to the disk and closes it; so does the destructor.
+  void finish() { writer_.finish(); }
 
  private:
   const LoadedModel& model_;

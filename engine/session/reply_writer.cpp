@@ -263,7 +263,8 @@ void ReplyWriter::report(std::string_view shown) const {
   if (!callbacks_.token) return;
   // Everything but the root is or will be in the cache.
   const auto used = static_cast<uint32_t>(history_.size()) - 1;
-  callbacks_.token({shown, static_cast<uint32_t>(reply_.ids.size()), used, reply_.tokens_per_second()});
+  callbacks_.token({shown, static_cast<uint32_t>(reply_.ids.size()), static_cast<uint32_t>(text_.completed()), used,
+                    reply_.tokens_per_second()});
 }
 
 }  // namespace canopy

@@ -62,13 +62,22 @@ void SpeculationState::use(CostPolicy policy) {
   start();
 }
 
+void SpeculationState::replace(CostTable table) {
+  table_ = std::move(table);
+  if (is_started()) price();
+}
+
 double SpeculationState::plain_tokens_per_second(uint32_t context) const {
   return table_.verify_points().empty() ? 0 : 1000 / table_.ar_ms(context);
 }
 
-void SpeculationState::start() {
+void SpeculationState::price() {
   table_.set_roofline(roofline());
   cost_ = make_cost(policy_, roofline(), table_);
+}
+
+void SpeculationState::start() {
+  price();
   controller_ = std::make_unique<Controller>(controller_options(policy_), drafter_.config().block_size);
 }
 

@@ -20,6 +20,8 @@ class SpeculationState {
   /// Predicts by this policy from now on. What was learnt under another one is forgotten; the table stays.
   void use(CostPolicy policy);
   CostPolicy policy() const { return policy_; }
+  /// A newer table, e.g. of a longer calibration. What was learnt of acceptance stays.
+  void replace(CostTable table);
   /// Recordings that target and drafter have made: where a round adds to them, its times are not those of such rounds.
   uint64_t recordings() const { return target_.recordings() + drafter_.recordings(); }
   /// Whether use() was called: only then there are controller and cost.
@@ -36,6 +38,7 @@ class SpeculationState {
 
  private:
   void start();
+  void price();
 
   const Model& target_;
   const Drafter& drafter_;

@@ -14,7 +14,7 @@
 namespace canopy {
 
 struct TextModel {
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::shared_ptr<const Tokenizer> tokenizer;  // shared with those who show tokens
   std::unique_ptr<ChatTemplate> chat;
   std::vector<uint32_t> stop_ids;  // sorted: those of the config and those of the tokenizer
   std::vector<std::string> warnings;

@@ -33,10 +33,11 @@ struct ReplySettings {
   std::vector<std::string> stop_strings;  // beside those of the form of prompt
 };
 
-/// After each token of a reply.
+/// After each token of a reply, and once more for what was held back at its end.
 struct ReplyProgress {
   std::string_view text;  // new text, whole characters; may be empty
   uint32_t reply_tokens = 0;
+  uint32_t text_end = 0;      // bytes that the tokens so far completed, in the reply's text (RoundFinished)
   uint32_t context_used = 0;  // positions in the cache
   double tokens_per_second = 0;
 };

@@ -1,0 +1,35 @@
+#pragma once
+// What passes cost on a device, as a front end shows it: what was measured, and what the roofline says of the same.
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/speculation/cost_table.h"
+#include "engine/speculation/roofline.h"
+
+namespace canopy {
+
+/// A measured pass of the target beside what was predicted of it, in milliseconds.
+struct MeasuredPass {
+  uint32_t width = 0;    // rows
+  uint32_t context = 0;  // committed positions before it
+  double ms = 0;
+  double bare_ms = 0;    // by the roofline of device and model, uncalibrated
+  double fitted_ms = 0;  // by the roofline fitted to these very passes
+
+  /// Relative error of the fit: positive where the pass is slower than it says.
+  double residual() const { return fitted_ms > 0 ? ms / fitted_ms - 1 : 0; }
+};
+
+/// Immutable once published.
+struct CostSnapshot {
+  CostTable table;                   // answers for any width and context, between its points and beyond
+  Roofline fitted;                   // its bare form is fitted.bare()
+  std::vector<MeasuredPass> passes;  // by context, then width
+  double fit_error = 0;              // mean of |residual()| over the passes
+};
+
+/// Fits the roofline to the table, which must hold a pass. Throws what Roofline throws.
+CostSnapshot cost_snapshot(const CostTable& table, const Roofline& bare);
+
+}  // namespace canopy

@@ -1,0 +1,29 @@
+#pragma once
+// What the mode adaptive has learnt of a drafter, as a front end shows it.
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/speculation/controller.h"
+
+namespace canopy {
+
+/// What one depth of the draft is worth.
+struct DepthLearnt {
+  DepthCalibration calibration;             // log q~ = min(0, scale * log q + shift)
+  std::vector<ReliabilityBin> reliability;  // ascending q: how often the target agreed
+};
+
+/// Immutable once published.
+struct LearntSnapshot {
+  uint64_t drafts = 0;                       // that the calibration has learnt from, in all replies
+  std::vector<DepthLearnt> depths;           // [block - 1], depth 1 first
+  std::vector<ReliabilityBin> reliability;   // of all depths together
+  PromiseRecord promises;                    // promised against accepted tokens, in all replies
+  std::vector<HindsightCurve::Point> tree;   // what every width would have emitted in this reply
+  std::vector<HindsightCurve::Point> chain;  // likewise chains, width = tokens + 1
+};
+
+LearntSnapshot learnt_snapshot(const Controller& controller, uint32_t block);
+
+}  // namespace canopy
