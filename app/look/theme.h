@@ -22,6 +22,7 @@ struct Theme {
   Colour accent, accent_text, on_accent, accent_bg, ctl, line, grid;
   // what happened to a token; *_text for words, *_bg behind words
   Colour accepted, rejected, unreached, bonus;
+  Colour unreached_edge;  // of what was not reached: fainter than its badge
   Colour accepted_text, rejected_text, bonus_text;
   Colour accepted_bg, rejected_bg, bonus_bg;
   Colour on_state;

@@ -1,0 +1,50 @@
+#pragma once
+// Everything known of one node of a round, in words and figures: what a card says, in the tree and in the chat.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/tree/tree_model.h"
+#include "engine/session/trace_format.h"
+
+namespace canopy::app {
+
+/// The text of a token; none where nobody knows it.
+using TokenPieces = std::function<std::optional<trace::Piece>(uint32_t token)>;
+
+struct FactWords {
+  enum class Kind { plain, token, figure };
+  Kind kind = Kind::plain;
+  std::string text;
+  bool operator==(const FactWords&) const = default;
+};
+
+/// Figures are texts as they are shown; empty where the record has none.
+struct TokenFacts {
+  NodeFate fate = NodeFate::root;
+  std::string label;        // "or"
+  std::string state;        // "Rejected at the frontier"
+  std::string id;           // "476"
+  std::string depth, rank;  // "3", "0"
+  std::string position;     // in the context, from 0: "504"
+  std::string row;          // of the pass: "12 of 64"
+  std::string bytes;        // "20 6F 72"
+  std::string p, log_p;     // the target's: "0.031", "-3.474"
+  std::string q, log_q;     // the drafter's
+  std::string path;         // "0.371"
+  std::string choice;       // the target's own next token here: "and"
+  std::string choice_id;    // "290"
+  std::vector<FactWords> sentence;
+
+  std::string sentence_text() const;
+};
+
+/// node: of the model made of the record.
+TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_t node, const TokenPieces& pieces);
+
+/// Three decimals; shorter for what rounds to 0: "<0.001".
+std::string probability_text(double probability);
+
+}  // namespace canopy::app
