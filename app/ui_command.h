@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/charts/calibration_state.h"
 #include "app/look/theme_kind.h"
 #include "app/rounds/rounds_commands.h"
 #include "engine/session/round_record.h"
@@ -58,7 +59,7 @@ struct ShowPathBox {  // the path box that stands in where no file dialog exists
 
 using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
                                CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetDrafting,
-                               ShowHelp, CopyText, ShowPathBox, RoundsCommand>;
+                               ShowHelp, CopyText, ShowPathBox, CalibrationCommand, RoundsCommand>;
 
 /// Collects the commands of one frame; they run after it, so no panel sees the state change while drawing.
 class CommandSink {

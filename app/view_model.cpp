@@ -248,6 +248,13 @@ Effects ask_for_rounds(ViewModel& view, Effects effects) {
   return effects;
 }
 
+Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
+  const bool possible = view.model_state == ModelState::ready && view.model && !view.model->drafter.empty();
+  Effects effects;
+  if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
 Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
   update(view.rounds, command);
   Effects effects;
@@ -269,6 +276,7 @@ const Message* ViewModel::last_reply() const {
 
 void update(ViewModel& view, const Event& event) {
   update(view.rounds, event);
+  update(view.calibration, event);
   std::visit(Overloaded{
                  [&](const LoadProgress& e) { on_load_progress(view, e); },
                  [&](const ModelReady& e) { on_model_ready(view, e); },
@@ -320,6 +328,7 @@ Effects update(ViewModel& view, const UiCommand& command) {
                        return Effects{{}, false, c.text};
                      },
                      [&](const ShowPathBox& c) { return view.path_box_shown = c.shown, Effects{}; },
+                     [&](const CalibrationCommand& c) { return on_calibration_command(view, c); },
                      [&](const RoundsCommand& c) { return on_rounds_command(view, c); },
                  },
                  command));

@@ -83,6 +83,7 @@ struct ViewModel {
   uint64_t replies_drawn = 0;          // since the chat or the seed began: reply n draws with seed + n
 
   RoundsState rounds;
+  CalibrationState calibration;
 
   std::vector<Card> cards;
   uint64_t last_id = 0;

@@ -153,10 +153,4 @@ void centre_in_row(float y, float row_height, float item_height) {
   ImGui::SetCursorPosY(std::floor(y + (row_height - item_height) * 0.5f));
 }
 
-std::string grouped(uint64_t value) {
-  std::string digits = std::to_string(value);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), 1, ',');
-  return digits;
-}
-
 }  // namespace canopy::app

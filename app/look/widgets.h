@@ -6,6 +6,7 @@
 
 #include <imgui.h>
 
+#include "app/look/figures.h"
 #include "app/look/fonts.h"
 #include "app/look/icons.h"
 
@@ -53,8 +54,5 @@ void label(Type type, Colour colour, std::string_view text);
 
 /// Moves the cursor so that the next item of this height sits in the middle of the row from y with row_height.
 void centre_in_row(float y, float row_height, float item_height);
-
-/// "12,345"
-std::string grouped(uint64_t value);
 
 }  // namespace canopy::app

@@ -1,0 +1,164 @@
+#include "app/charts/budget_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/charts/choice_check.h"
+#include "app/look/figures.h"
+#include "engine/session/round_statistics.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr uint32_t kShortestAxis = 128;
+constexpr size_t kRows = 5;
+
+/// What the widths promise, as the engine recorded it.
+std::vector<WidthSpeed> recorded_forecast(const RoundRecord& record) {
+  std::vector<WidthSpeed> curve;
+  for (const WidthCandidate& each : record.choice.candidates) curve.push_back({each.width, each.expected, each.ms});
+  return curve;
+}
+
+/// The same worked out, for rounds of a fixed width: the expected tokens of this tree over the times of the table.
+/// What the draft had to inject is not recorded; a round leaves about as many features as it emits.
+std::vector<WidthSpeed> worked_out_forecast(const RoundRecord& record, const CostTable& table) {
+  std::vector<WidthSpeed> curve;
+  const auto backlog = static_cast<uint32_t>(std::max<size_t>(1, record.emitted.size()));
+  const double draft = table.draft_ms(backlog, record.context);
+  double expected = 0;
+  for (size_t i = 0; i < record.nodes.size(); ++i) {
+    const auto width = static_cast<uint32_t>(i + 1);
+    expected += i == 0 ? 1 : std::exp(record.nodes[i].node.score);
+    curve.push_back({width, expected, draft + table.verify_ms(width, record.context) + table.other_ms(width)});
+  }
+  return curve;
+}
+
+/// Predicted milliseconds of a round of any width up to the last one of the curve.
+double ms_at(const std::vector<WidthSpeed>& curve, uint32_t width) {
+  const auto above = std::ranges::lower_bound(curve, width, {}, &WidthSpeed::width);
+  if (above == curve.end()) return curve.back().ms;
+  if (above->width == width || above == curve.begin()) return above->ms;
+  const WidthSpeed& below = *(above - 1);
+  const double t = static_cast<double>(width - below.width) / static_cast<double>(above->width - below.width);
+  return below.ms + (above->ms - below.ms) * t;
+}
+
+/// Drafted tokens of the text that the tree cut at each width would have had: entry W - 1.
+std::vector<uint32_t> accepted_by_width(const RoundRecord& record) {
+  std::vector<uint32_t> accepted(record.width, 0);
+  const DraftedPart part = drafted_part(record);
+  for (uint32_t node = part.last_node; node != 0 && node < record.nodes.size(); node = record.nodes[node].node.parent)
+    ++accepted[node];
+  for (size_t i = 1; i < accepted.size(); ++i) accepted[i] += accepted[i - 1];
+  return accepted;
+}
+
+void add_measured(const RoundRecord& record, BudgetView& view) {
+  const double ms = record.ms.total();
+  view.realised = {record.width, static_cast<double>(record.emitted.size()), ms};
+  if (view.predicted.empty() || record.nodes.empty() || ms <= 0) return;
+  const double predicted = ms_at(view.predicted, record.width);
+  if (predicted <= 0) return;
+  const double correction = ms / predicted;
+  const std::vector<uint32_t> accepted = accepted_by_width(record);
+  const double emitted = view.realised.expected;
+  for (uint32_t width = 1; width <= record.width; ++width) {
+    const double tokens = std::min(emitted, accepted[width - 1] + 1.0);
+    view.measured.push_back({width, tokens, ms_at(view.predicted, width) * correction});
+  }
+  view.hindsight = *std::ranges::max_element(view.measured, {}, &WidthSpeed::tokens_per_second);
+}
+
+/// The widths to show beside the chosen one: at half, three quarters and five quarters of it, as far as there are any.
+std::vector<uint32_t> landmarks(const std::vector<WidthSpeed>& curve, uint32_t chosen, uint32_t best) {
+  std::vector<uint32_t> widths;
+  const auto add = [&](double wish) {
+    const auto nearest = std::ranges::min_element(curve, {}, [&](const WidthSpeed& each) {
+      const bool taken = std::ranges::find(widths, each.width) != widths.end() || each.width < 2;
+      return taken ? 1e9 : std::abs(each.width - wish);
+    });
+    if (nearest == curve.end() || nearest->width < 2 || std::ranges::find(widths, nearest->width) != widths.end())
+      return;
+    widths.push_back(nearest->width);
+  };
+  const double middle = chosen > 1 ? chosen : best;
+  for (const double wish :
+       {middle, static_cast<double>(best > 1 ? best : chosen), middle * 0.75, middle * 1.25, middle * 0.5}) {
+    if (widths.size() < kRows - 1) add(wish);
+  }
+  std::ranges::sort(widths);
+  return widths;
+}
+
+void add_rows(const RoundRecord& record, uint32_t best, BudgetView& view) {
+  const bool is_plain = record.shape == DecodeMode::ar;
+  for (const uint32_t width : landmarks(view.predicted, is_plain ? 1 : record.width, best)) {
+    const auto found = std::ranges::find(view.predicted, width, &WidthSpeed::width);
+    view.rows.push_back({*found, false, !is_plain && width == record.width, width == best});
+  }
+  if (view.plain_tokens_per_second > 0)
+    view.rows.push_back({{1, 1, 1000 / view.plain_tokens_per_second}, true, is_plain, best == 1});
+}
+
+std::string next_row(const std::vector<WidthSpeed>& curve, uint32_t chosen) {
+  const auto next = std::ranges::upper_bound(curve, chosen, {}, &WidthSpeed::width);
+  if (chosen < 2 || next == curve.end() || next == curve.begin()) return {};
+  const WidthSpeed& here = *(next - 1);
+  if (here.width != chosen) return {};
+  return "Width " + grouped(next->width) + " would add " + milliseconds(std::max(0.0, next->ms - here.ms)) + " for " +
+         fixed(std::max(0.0, next->expected - here.expected), 2) + " tokens.";
+}
+
+std::vector<std::string> limits_of(const RoundLimits& limits) {
+  std::vector<std::string> words;
+  const auto add = [&](const char* name, uint32_t value) {
+    if (value != RoundLimits::none) words.push_back(name + (" " + grouped(value)));
+  };
+  add("nodes", limits.budget);
+  add("depth", limits.depth);
+  add("rows", limits.rows);
+  add("tokens left", limits.tokens_left);
+  add("context left", limits.context_left);
+  return words;
+}
+
+}  // namespace
+
+BudgetView budget_view(const RoundRecord& record, const CostSnapshot* costs) {
+  BudgetView view;
+  view.predicted = recorded_forecast(record);
+  view.recorded = !view.predicted.empty();
+  view.plain_tokens_per_second = record.choice.ar_tokens_per_second;
+  const bool is_plain = record.shape == DecodeMode::ar;
+  if (costs != nullptr && !costs->passes.empty()) {
+    if (!view.recorded && !is_plain) view.predicted = worked_out_forecast(record, costs->table);
+    if (view.plain_tokens_per_second <= 0) view.plain_tokens_per_second = 1000 / costs->table.ar_ms(record.context);
+  }
+  add_measured(record, view);
+  const auto own = std::ranges::find(view.predicted, record.width, &WidthSpeed::width);
+  if (own != view.predicted.end() && !is_plain) view.chosen = *own;
+  if (is_plain && view.plain_tokens_per_second > 0) view.chosen = WidthSpeed{1, 1, 1000 / view.plain_tokens_per_second};
+  const double predicted_ms = view.recorded || is_plain ? record.predicted.total() : view.chosen ? view.chosen->ms : 0;
+  if (predicted_ms > 0 && view.realised.ms > 0) view.time_error = view.realised.ms / predicted_ms - 1;
+  view.axis_end = std::max(kShortestAxis, 2 * record.width);
+
+  const ChoiceCheck check = check_choice(record, view.predicted, view.plain_tokens_per_second);
+  view.is_argmax = check.is_argmax;
+  view.not_argmax = check.why_not;
+  view.loses = check.loses;
+  add_rows(record, check.best, view);
+  view.title = "Why " + (is_plain ? std::string("AR") : grouped(record.width));
+  view.reason = record.choice.reason;
+  view.next_row = next_row(view.predicted, record.shape == DecodeMode::tree ? record.width : 0);
+  view.limits = limits_of(record.choice.limits);
+  return view;
+}
+
+std::string verdict(const BudgetView& view) {
+  if (view.predicted.empty() || view.plain_tokens_per_second <= 0) return {};
+  return view.loses ? "Speculation loses here: use AR" : "Speculation pays here";
+}
+
+}  // namespace canopy::app

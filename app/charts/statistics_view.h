@@ -1,0 +1,64 @@
+#pragma once
+// The figures of the statistics panel, each with what it was counted over. Pure.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/charts/statistics_trail.h"
+#include "engine/session/round_record.h"
+
+namespace canopy::app {
+
+/// A figure as it is written, and the sentence that says what it is a share of.
+struct Figure {
+  std::string text;
+  std::string denominator;
+};
+
+/// A round's time in the three parts that are drawn.
+struct StageTimes {
+  double draft = 0, verify = 0, rest = 0;  // ms; rest: build, walk, commit and other
+  double total() const { return draft + verify + rest; }
+};
+StageTimes stage_times(const RoundTimes& times);
+
+struct DepthShare {
+  uint32_t depth = 0;
+  uint64_t accepted = 0;  // rounds that accepted a drafted token there
+  uint64_t offered = 0;   // rounds whose text came to the depth above and whose tree had a node here
+  double share = 0;       // accepted, of all rounds
+};
+
+enum class VerdictKind { none, pays, even, loses, plain };
+
+struct StatisticsView {
+  uint64_t rounds = 0;
+  double tokens_per_second = 0;
+  double plain_tokens_per_second = 0;  // 0 where it is not known
+  double ratio = 0;                    // of the two; 0 where the second is not known
+  Figure speed, over_plain, tau, node_use, round_time, oracle;
+  std::vector<uint64_t> histogram;  // [accepted] rounds
+  double mean_accepted = 0;
+  std::optional<uint32_t> shown_accepted;  // bar of the shown round
+  std::vector<DepthShare> by_depth;
+  StageTimes measured;  // of the shown round
+  std::optional<StageTimes> predicted;
+  VerdictKind verdict = VerdictKind::none;
+  std::string verdict_title, verdict_detail;
+  std::string cut;      // a sentence where the last round counts fewer tokens than its tree may have got right
+  std::string missing;  // a sentence where rounds are not counted
+};
+
+/// What there is to compare with: what plain decoding reaches, and where that number comes from.
+struct PlainSpeed {
+  double tokens_per_second = 0;  // 0: not known
+  std::string origin;            // "measured", "predicted"
+};
+
+/// shown: the newest of the counted rounds; may be null.
+StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown, DecodeMode mode,
+                               const PlainSpeed& plain);
+
+}  // namespace canopy::app
