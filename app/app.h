@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "app/chat/chat_desk.h"
 #include "app/look/fonts.h"
 #include "app/saved_settings.h"
 #include "app/shell.h"
@@ -26,6 +27,9 @@ struct AppSettings {
   std::string settings_file;  // where changes are remembered; empty: nowhere
   SavedSettings saved;        // what that file says
   std::string settings_note;  // what was wrong with it, for the user
+  std::string chat_folder;    // where chats are kept; empty: nowhere
+  std::string chat_note;      // why not, for the user
+  std::string layout_file;    // where the places of the panels are remembered; empty: nowhere
 };
 
 class App {
@@ -63,11 +67,15 @@ class App {
   void set_browse(std::function<void()> browse);
 
  private:
+  App(EngineClient& engine, const AppSettings& settings, const LayoutRead& layout);
   void keep_settings(bool now);
+  void keep_layout(const std::optional<SavedLayout>& layout);
 
   EngineClient& engine_;
   ViewModel view_;
   CommandSink sink_;
+  ChatDesk desk_;
+  std::string layout_file_;
   Shell shell_;
   Look look_;
   float content_scale_;

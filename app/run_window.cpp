@@ -79,6 +79,8 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   settings.settings_file = options.settings_file;
   settings.saved = saved.settings;
   settings.settings_note = saved.note;
+  if (options.keeps_chats) settings.chat_folder = user_chat_folder(settings.chat_note);
+  settings.layout_file = layout_path_beside(options.settings_file);
   settings.content_scale = window.content_scale();
   App app(engine, settings);
   window.start_drawing();

@@ -1,14 +1,13 @@
 #include "app/shell.h"
 
-#include <imgui.h>
+#include <imgui_internal.h>
 
 #include "app/look/fonts.h"
-#include "app/panels/chat_panel.h"
 #include "app/panels/help.h"
-#include "app/panels/shortcuts.h"
 #include "app/panels/start_panel.h"
 #include "app/panels/status_bar.h"
 #include "app/panels/top_bar.h"
+#include "app/shell/actions.h"
 
 namespace canopy::app {
 namespace {
@@ -20,6 +19,8 @@ constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowF
                                     ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
                                     ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse |
                                     ImGuiWindowFlags_NoFocusOnAppearing;
+constexpr ImGuiWindowFlags kDocked = ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoScrollbar |
+                                     ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoFocusOnAppearing;
 
 void draw_in(Panel& panel, ImVec2 pos, ImVec2 size, Colour background, const ViewModel& view, CommandSink& sink) {
   ImGui::SetNextWindowPos(pos);
@@ -34,29 +35,94 @@ void draw_in(Panel& panel, ImVec2 pos, ImVec2 size, Colour background, const Vie
   ImGui::PopStyleColor();
 }
 
+std::vector<DockedWindow> windows_of(const std::vector<DockedPanel>& panels) {
+  std::vector<DockedWindow> windows;
+  for (const DockedPanel& each : panels) windows.push_back({each.panel->name(), each.place});
+  return windows;
+}
+
+/// The menu of a panel's tab.
+void draw_tab_menu(const char* name, CommandSink& sink) {
+  if (!ImGui::BeginPopupContextItem("Tab menu")) return;
+  if (ImGui::MenuItem("Close panel")) sink.post(ShellCommand(ShowPanel{name, false}));
+  if (ImGui::MenuItem("Reset layout")) sink.post(ShellCommand(ResetLayout{}));
+  ImGui::EndPopup();
+}
+
 }  // namespace
 
-Shell::Shell() : top_bar_(std::make_unique<TopBar>()), status_bar_(std::make_unique<StatusBar>()) {
-  contents_.push_back(std::make_unique<StartPanel>());
-  contents_.push_back(std::make_unique<ChatPanel>());
+Shell::Shell(const SavedLayout& saved)
+    : top_bar_(std::make_unique<TopBar>()),
+      status_bar_(std::make_unique<StatusBar>()),
+      start_(std::make_unique<StartPanel>()),
+      docked_(make_docked_panels()),
+      docks_(windows_of(docked_), saved),
+      closed_(saved.closed) {
+  std::vector<std::string> names;
+  for (const DockedPanel& each : docked_) names.push_back(each.panel->name());
+  palette_.set_panels(std::move(names));
 }
 
 Shell::~Shell() = default;
+
+void Shell::prepare(const ViewModel& view, float scale) {
+  if (resets_ != view.shell.layout_resets) docks_.reset();
+  resets_ = view.shell.layout_resets;
+  const ImVec2 display = ImGui::GetIO().DisplaySize;
+  docks_.prepare({display.x, display.y - (kTopBar + kStatusBar) * scale}, scale);
+}
 
 void Shell::draw(const ViewModel& view, CommandSink& sink) {
   const Theme& t = colours();
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ImVec2 origin = viewport->Pos, size = viewport->Size;
   const float top = px(kTopBar), bottom = px(kStatusBar);
+  const ImVec2 area_pos = {origin.x, origin.y + top}, area = {size.x, size.y - top - bottom};
   handle_shortcuts(view, sink);
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
-  for (const auto& panel : contents_) {
-    if (!panel->wanted(view)) continue;
-    draw_in(*panel, {origin.x, origin.y + top}, {size.x, size.y - top - bottom}, t.panel, view, sink);
-    break;
+  const bool start = start_->wanted(view);
+  if (docks_.ready()) docks_.draw(area_pos, area, look().scale, !start);
+  if (start) {
+    draw_in(*start_, area_pos, area, t.back, view, sink);
+  } else if (docks_.ready()) {
+    for (DockedPanel& each : docked_)
+      if (!view.shell.closed.contains(each.panel->name())) draw_docked(each, view, sink);
+    raises_ = view.shell.raises;
   }
   draw_in(*status_bar_, {origin.x, origin.y + size.y - bottom}, {size.x, bottom}, t.back, view, sink);
   if (view.help_shown) draw_help(sink);
+  palette_.draw(view, sink);
+}
+
+void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink) {
+  const char* name = docked.panel->name();
+  if (!docked.panel->wanted(view)) return;
+  if (raises_ != view.shell.raises && view.shell.raised == name) ImGui::SetNextWindowFocus();
+  ImGui::SetNextWindowDockID(docks_.place_of(name), ImGuiCond_FirstUseEver);
+  const ImGuiWindow* window = ImGui::FindWindowByName(name);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleColor(ImGuiCol_Text, window && window->DockTabIsVisible ? colours().text : colours().text3);
+  bool visible = false;
+  {
+    const TabStyle tabs;
+    visible = ImGui::Begin(name, nullptr, kDocked);
+  }
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  draw_tab_menu(name, sink);
+  if (visible) docked.panel->draw(view, sink);
+  ImGui::End();
+}
+
+SavedLayout Shell::layout(const ViewModel& view) {
+  return {docks_.now(), view.shell.closed};
+}
+
+std::optional<SavedLayout> Shell::layout_changed(const ViewModel& view) {
+  auto docks = docks_.changed();
+  if (!docks && closed_ == view.shell.closed) return std::nullopt;
+  closed_ = view.shell.closed;
+  return SavedLayout{docks ? *std::move(docks) : docks_.now(), closed_};
 }
 
 }  // namespace canopy::app

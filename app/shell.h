@@ -1,25 +1,43 @@
 #pragma once
-// Arranges the panels in the window: bars at the top and the bottom, one content panel between them. When the tree,
-// budget and statistics panels arrive they join contents_ and share that room.
+// Arranges the window: bars at the top and the bottom, panels docked between them, and before there is anything to show
+// the start page in their place.
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "app/panels/command_palette.h"
 #include "app/panels/panel.h"
+#include "app/shell/dock_space.h"
+#include "app/shell/shell_panels.h"
 
 namespace canopy::app {
 
 class Shell {
  public:
-  Shell();
+  explicit Shell(const SavedLayout& saved);
   ~Shell();
 
+  /// Call before ImGui::NewFrame(), with the interface's scale times the display's.
+  void prepare(const ViewModel& view, float scale);
   /// Draws one frame's windows into the current ImGui context and posts what the user asked for.
   void draw(const ViewModel& view, CommandSink& sink);
 
+  /// The layout, when something in it changed since the last call.
+  std::optional<SavedLayout> layout_changed(const ViewModel& view);
+  /// The layout as it is.
+  SavedLayout layout(const ViewModel& view);
+
  private:
-  std::unique_ptr<Panel> top_bar_, status_bar_;
-  std::vector<std::unique_ptr<Panel>> contents_;  // the first wanted one gets the room
+  void draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink);
+
+  std::unique_ptr<Panel> top_bar_, status_bar_, start_;
+  std::vector<DockedPanel> docked_;
+  DockSpace docks_;
+  CommandPalette palette_;
+  std::set<std::string> closed_;  // as last saved
+  uint32_t resets_ = 0, raises_ = 0;
 };
 
 }  // namespace canopy::app

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/look/widgets.h"
-#include "app/panels/shortcuts.h"
+#include "app/shell/actions.h"
 
 namespace canopy::app {
 
@@ -12,7 +12,8 @@ void draw_help(CommandSink& sink) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float pitch = px(26), padding = px(14);
   const float width = std::min(px(264), viewport->Size.x - px(24));
-  const float height = padding * 2 + px(28) + pitch * (static_cast<float>(shortcuts().size()) + 4);
+  const auto with_keys = std::ranges::count_if(actions(), [](const Action& a) { return a.chord != 0; });
+  const float height = padding * 2 + px(28) + pitch * (static_cast<float>(with_keys) + 4);
   const ImVec2 size = {width, std::min(height, viewport->Size.y - px(28 + 48 + 16))};
   ImGui::SetNextWindowPos(
       {viewport->Pos.x + viewport->Size.x - size.x - px(12), viewport->Pos.y + viewport->Size.y - size.y - px(36)});
@@ -41,7 +42,8 @@ void draw_help(CommandSink& sink) {
   row("New line", "Shift+Enter");
   row("Scroll", "PgUp, PgDn");
   row("Copy what is selected", "Ctrl+C");
-  for (const Shortcut& shortcut : shortcuts()) row(shortcut.what, shortcut.keys);
+  for (const Action& action : actions())
+    if (action.chord) row(action.name, action.keys);
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy({inner, y - a.y});
   ButtonSpec close{"Close help", Icon::close};

@@ -1,6 +1,7 @@
 #pragma once
 // What the shell arranges. A panel shows a part of the view model and answers with commands; it never changes the state
-// and never touches the engine. New panels (tree, budget, statistics) are one file each and one line in shell.cpp.
+// and never touches the engine. A panel is one file and one line in app/shell/shell_panels.cpp. Its window has no
+// padding and does not scroll: what may be taller than its place scrolls in a child window of its own.
 
 #include "app/ui_command.h"
 #include "app/view_model.h"
@@ -11,7 +12,7 @@ class Panel {
  public:
   virtual ~Panel() = default;
 
-  /// Window title and id.
+  /// Window title and id; the words on the tab of a docked panel.
   virtual const char* name() const = 0;
 
   /// Whether there is something to show; the shell gives the room to the others.

@@ -6,6 +6,7 @@
 
 #include "app/look/widgets.h"
 #include "app/panels/model_path_box.h"
+#include "app/shell/actions.h"
 
 namespace canopy::app {
 namespace {
@@ -66,17 +67,6 @@ Fit fit(float room, const std::string& model, const std::string& device) {
   f.word = false;
   measure(kReadable);
   return f;
-}
-
-/// A number with one step down and one up, in steps people know from browsers.
-float next_scale(float scale, int direction) {
-  static constexpr float kSteps[] = {0.75f, 0.9f, 1.0f, 1.1f, 1.25f, 1.5f, 1.75f, 2.0f, 2.5f, 3.0f};
-  float best = direction > 0 ? kMaxScale : kMinScale;
-  for (float step : kSteps) {
-    if (direction > 0 && step > scale + 0.01f) return step;
-    if (direction < 0 && step < scale - 0.01f) best = step;
-  }
-  return best;
 }
 
 void draw_scale_and_theme(const ViewModel& view, CommandSink& sink) {

@@ -1,0 +1,199 @@
+#include "app/shell/dock_space.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/look/fonts.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr const char* kHost = "Panels";
+constexpr ImGuiID kRoot = 0xCA409001u;  // any number that no other dock node has
+constexpr ImGuiDockNodeFlags kFlags = static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoWindowMenuButton) |
+                                      static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoCloseButton);
+
+constexpr ImGuiWindowFlags kHostFlags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                        ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                                        ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus |
+                                        ImGuiWindowFlags_NoFocusOnAppearing;
+
+bool has_central(const ImGuiDockNode* node) {
+  if (!node) return false;
+  return node->IsCentralNode() || has_central(node->ChildNodes[0]) || has_central(node->ChildNodes[1]);
+}
+
+/// Of a split, the child that keeps its length while the other takes what is left; null where both grow alike.
+ImGuiDockNode* side_of(ImGuiDockNode* node) {
+  ImGuiDockNode *a = node->ChildNodes[0], *b = node->ChildNodes[1];
+  if (has_central(a)) return b;
+  return has_central(b) ? a : nullptr;
+}
+
+float room_of(const ImGuiDockNode* node, ImVec2 size) {
+  return std::max(1.0f, size[node->SplitAxis] - ImGui::GetStyle().DockingSeparatorSize);
+}
+
+}  // namespace
+
+TabStyle::TabStyle() {
+  constexpr float kTabHeight = 32, kTabPadding = 14;
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {px(kTabPadding), (px(kTabHeight) - ImGui::GetFontSize()) * 0.5f});
+}
+
+TabStyle::~TabStyle() {
+  ImGui::PopStyleVar();
+}
+
+void DockSpace::prepare(ImVec2 room, float scale) {
+  if (room.x <= 0 || room.y <= 0) return;
+  const DockShape shape = dock_shape(room.x / scale, room.y / scale);
+  const bool strip = has_timeline_strip(room.y / scale);
+  if (shape_ == shape && strip_ == strip) return;
+  if (shape_ && !build_) docks_ = now();
+  if (shape_ == shape) docks_.erase(shape);  // the same shape, but the timeline moves
+  shape_ = shape;
+  strip_ = strip;
+  sides_.clear();
+  size_ = {0, 0};
+  const auto saved = docks_.find(shape);
+  build_ = saved == docks_.end();
+  scale_ = build_ ? scale : saved->second.scale;
+  if (!build_) ImGui::LoadIniSettingsFromMemory(saved->second.ini.c_str(), saved->second.ini.size());
+}
+
+void DockSpace::reset() {
+  docks_.clear();
+  sides_.clear();
+  size_ = {0, 0};
+  build_ = shape_.has_value();
+}
+
+void DockSpace::build(ImVec2 size) {
+  ImGui::DockBuilderRemoveNode(kRoot);
+  ImGui::DockBuilderAddNode(kRoot, kFlags | static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_DockSpace));
+  ImGui::DockBuilderSetNodeSize(kRoot, size);
+  auto used = [&](DockPlace place) {
+    return std::ranges::any_of(windows_, [&](const DockedWindow& w) { return w.place == place; });
+  };
+  std::map<DockPlace, ImGuiID> nodes;
+  ImGuiID centre = kRoot;
+  auto split = [&](DockPlace place, ImGuiDir direction, float length) {
+    if (!used(place)) return;
+    nodes[place] = ImGui::DockBuilderSplitNode(centre, direction, 0.3f, nullptr, &centre);
+    sides_[nodes[place]] = {length, 0};
+  };
+  const bool wide = shape_ == DockShape::wide, narrow = shape_ == DockShape::narrow;
+  if (strip_) split(DockPlace::bottom, ImGuiDir_Down, kTimelineHeight);
+  if (!narrow) split(DockPlace::left, ImGuiDir_Left, kChatWidth);
+  if (wide) split(DockPlace::right, ImGuiDir_Right, kStatisticsWidth);
+  if (wide && used(DockPlace::centre)) split(DockPlace::below, ImGuiDir_Down, kBudgetHeight);
+  if (const auto strip = nodes.find(DockPlace::bottom); strip != nodes.end()) {
+    ImGuiDockNode* node = ImGui::DockBuilderGetNode(strip->second);
+    node->SetLocalFlags(node->LocalFlags | static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoTabBar) |
+                        static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoDockingOverMe));
+  }
+  std::map<ImGuiID, ImGuiID> front;
+  for (const DockedWindow& window : windows_) {
+    const auto own = nodes.find(window.place);
+    const ImGuiID node = own == nodes.end() ? centre : own->second;
+    ImGui::DockBuilderDockWindow(window.name, node);
+    front.try_emplace(node, ImHashStr("#TAB", 0, ImHashStr(window.name)));
+  }
+  for (const auto& [node, tab] : front) ImGui::DockBuilderGetNode(node)->SelectedTabId = tab;
+  ImGui::DockBuilderFinish(kRoot);
+}
+
+void DockSpace::fit(ImGuiDockNode* node, ImVec2 size, float scale) {
+  if (!node || node->IsLeafNode()) return;
+  ImGuiDockNode *a = node->ChildNodes[0], *b = node->ChildNodes[1];
+  const int axis = node->SplitAxis;
+  const float room = room_of(node, size);
+  float first = 0;
+  if (ImGuiDockNode* side = side_of(node)) {
+    // Of an arrangement that was just loaded, the lengths are what its user wished, at the scale of then.
+    Side& known = sides_.try_emplace(side->ID, Side{side->SizeRef[axis] / scale_, 0}).first->second;
+    known.applied = side->SizeRef[axis] = fitted_length(std::round(known.wish * scale), room);
+    first = side == a ? known.applied : room - known.applied;
+  } else {
+    first = std::floor(room * a->SizeRef[axis] / std::max(1.0f, a->SizeRef[axis] + b->SizeRef[axis]));
+  }
+  ImVec2 a_size = size, b_size = size;
+  a_size[axis] = first;
+  b_size[axis] = room - first;
+  fit(a, a_size, scale);
+  fit(b, b_size, scale);
+}
+
+/// A length that is no longer the one it was given was dragged there.
+void DockSpace::learn(ImGuiDockNode* node, float scale) {
+  if (!node || node->IsLeafNode()) return;
+  if (ImGuiDockNode* side = side_of(node)) {
+    const float length = side->SizeRef[node->SplitAxis];
+    Side& known = sides_.try_emplace(side->ID, Side{length / scale, length}).first->second;
+    if (std::abs(length - known.applied) > 1) known = {length / scale, length};
+  }
+  learn(node->ChildNodes[0], scale);
+  learn(node->ChildNodes[1], scale);
+}
+
+void DockSpace::draw(ImVec2 pos, ImVec2 size, float scale, bool shown) {
+  if (build_) build(size);
+  build_ = false;
+  ImGuiDockNode* root = ImGui::DockBuilderGetNode(kRoot);
+  if (root && (size_.x != size.x || size_.y != size.y || scale_ != scale)) {
+    fit(root, size, scale);
+  } else if (root && shown) {
+    learn(root, scale);
+  }
+  size_ = size;
+  scale_ = scale;
+  ImGui::SetNextWindowPos(pos);
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, colours().back);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::Begin(kHost, nullptr, kHostFlags);
+  {
+    const TabStyle tabs;
+    // Dear ImGui keeps a tab's padding free at both ends of the row of tabs, less the border: in our look tabs begin at
+    // the edge.
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, -ImGui::GetStyle().FramePadding.x);
+    ImGui::DockSpace(kRoot, size, shown ? kFlags : kFlags | ImGuiDockNodeFlags_KeepAliveOnly);
+    ImGui::PopStyleVar();
+  }
+  ImGui::End();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+ImGuiID DockSpace::place_of(const char* name) const {
+  const auto self =
+      std::ranges::find_if(windows_, [&](const DockedWindow& w) { return std::string_view(w.name) == name; });
+  for (const DockedWindow& other : windows_) {
+    if (self == windows_.end() || other.place != self->place) continue;
+    const ImGuiWindow* window = ImGui::FindWindowByName(other.name);
+    if (window && window->DockId && ImGui::DockBuilderGetNode(window->DockId)) return window->DockId;
+  }
+  const ImGuiDockNode* centre = ImGui::DockBuilderGetCentralNode(kRoot);
+  return centre ? centre->ID : kRoot;
+}
+
+std::map<DockShape, DockArrangement> DockSpace::now() {
+  size_t bytes = 0;
+  const char* ini = ImGui::SaveIniSettingsToMemory(&bytes);
+  std::map<DockShape, DockArrangement> docks = docks_;
+  if (shape_) docks[*shape_] = {std::string(ini, bytes), scale_};
+  return docks;
+}
+
+std::optional<std::map<DockShape, DockArrangement>> DockSpace::changed() {
+  ImGuiContext& context = *ImGui::GetCurrentContext();
+  if (context.SettingsDirtyTimer <= 0 || ImGui::IsMouseDown(ImGuiMouseButton_Left) || !shape_ || build_)
+    return std::nullopt;
+  context.SettingsDirtyTimer = 0;
+  return now();
+}
+
+}  // namespace canopy::app
