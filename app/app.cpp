@@ -3,6 +3,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "app/options.h"
@@ -10,9 +11,23 @@
 #include "app/rounds/trace_log.h"
 
 namespace canopy::app {
+namespace {
+
+int64_t now_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
 
 App::App(EngineClient& engine, const AppSettings& settings)
+    : App(engine, settings, read_layout(settings.layout_file)) {}
+
+App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& layout)
     : engine_(engine),
+      desk_(settings.chat_folder),
+      layout_file_(settings.layout_file),
+      shell_(layout.layout),
       content_scale_(settings.content_scale),
       keeper_(settings.settings_file, settings.saved),
       remembered_(settings.saved) {
@@ -25,12 +40,18 @@ App::App(EngineClient& engine, const AppSettings& settings)
   view_.sampling = settings.sampling;
   view_.drafting = settings.saved.drafting;
   if (!settings.settings_note.empty()) warn(view_, "The settings were not read", settings.settings_note);
+  if (!layout.note.empty()) warn(view_, "The layout was not read", layout.note);
+  view_.shell.closed = layout.layout.closed;
   view_.devices = engine.devices();
+  view_.chat.now_ms = now_ms();
+  desk_.begin(view_);
+  if (!settings.chat_note.empty()) warn(view_, "Chats are not saved", settings.chat_note);
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;
   io.LogFilename = nullptr;
-  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
-  io.ConfigInputTextCursorBlink = false;  // a blinking caret would keep an idle window drawing
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard | ImGuiConfigFlags_DockingEnable;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;  // dragging inside a panel is the panel's
+  io.ConfigInputTextCursorBlink = false;        // a blinking caret would keep an idle window drawing
   io.ConfigNavCursorVisibleAuto = true;
   io.UserData = &look_;
   look_.fonts = load_fonts(settings.system_fonts);
@@ -43,12 +64,15 @@ App::~App() {
 
 bool App::pump() {
   const std::vector<Event> events = engine_.poll();
+  view_.chat.now_ms = now_ms();
   for (const Event& event : events) update(view_, event);
+  if (!events.empty()) desk_.keep(view_);
   return !events.empty();
 }
 
 void App::prepare_frame() {
   const float scale = view_.user_scale * content_scale_;
+  shell_.prepare(view_, scale);
   if (styled_theme_ == view_.theme && look_.scale == scale) return;
   look_.theme = &theme(view_.theme);
   look_.scale = scale;
@@ -64,6 +88,7 @@ void App::draw() {
   shell_.draw(view_, sink_);
   for (const UiCommand& command : sink_.take()) run(command);
   keep_settings(false);
+  keep_layout(shell_.layout_changed(view_));
 }
 
 bool App::input_waits() const {
@@ -77,6 +102,17 @@ void App::set_window_size(uint32_t width, uint32_t height) {
 
 void App::remember() {
   keep_settings(true);
+  keep_layout(shell_.layout(view_));
+}
+
+void App::keep_layout(const std::optional<SavedLayout>& layout) {
+  if (layout_file_.empty() || !layout) return;
+  try {
+    write_layout(layout_file_, *layout);
+  } catch (const Error& e) {
+    warn(view_, "The layout cannot be saved", e.what());
+    layout_file_.clear();  // said once
+  }
 }
 
 void App::keep_settings(bool now) {
@@ -96,7 +132,9 @@ void App::run(const UiCommand& command) {
     run(OpenTrace{open->path});
     return;
   }
+  view_.chat.now_ms = now_ms();
   Effects effects = update(view_, command);
+  desk_.run(view_, command, effects);
   for (Command& each : effects.engine) engine_.post(std::move(each));
   if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
   if (effects.browse && browse_) browse_();

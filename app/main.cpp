@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
       options->offscreen = true;
     }
     if (!options->offscreen) options->settings_file = app::user_settings_path();
+    options->keeps_chats = !options->offscreen;
     if (options->offscreen) return app::run_offscreen(*engine, *options, std::cout, std::cerr);
     return app::run_window(*engine, *options, std::cerr);
   } catch (const std::exception& e) {

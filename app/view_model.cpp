@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "app/drafting.h"
+#include "app/chat/chat_update.h"
 
 namespace canopy::app {
 namespace {
@@ -30,10 +30,6 @@ bool is_current(const ViewModel& view, uint64_t reply_id) {
   return view.busy() && reply_id == view.reply_id;
 }
 
-Message& reply(ViewModel& view) {
-  return view.messages.back();
-}
-
 void on_load_progress(ViewModel& view, const LoadProgress& e) {
   if (view.model_state != ModelState::loading) return;
   view.loading = {e.stage, e.done, e.total, e.in_bytes, e.seconds_left};
@@ -52,42 +48,8 @@ void on_model_ready(ViewModel& view, const ModelReady& e) {
   if (ends_superseded_load(view)) return;
   view.model_state = ModelState::ready;
   view.loading = {};
+  remember_model(view.models, view.model_path);
   for (const std::string& warning : e.warnings) add_card(view, {0, true, "The model works with a limit", warning, {}});
-}
-
-void on_text(ViewModel& view, const TextDelta& e) {
-  if (!is_current(view, e.reply_id)) return;
-  if (view.reply_state == ReplyState::reading_prompt) view.reply_state = ReplyState::writing;
-  Message& message = reply(view);
-  message.text += e.text;
-  message.tokens = e.reply_tokens;
-  message.tokens_per_second = e.tokens_per_second;
-  view.context_used = e.context_used;
-}
-
-void on_finished(ViewModel& view, const ReplyFinished& e) {
-  if (!is_current(view, e.reply_id)) return;
-  Message& message = reply(view);
-  message.writing = false;
-  message.tokens = e.reply_tokens;
-  message.tokens_per_second = e.tokens_per_second;
-  message.result = e;
-  view.reply_state = ReplyState::idle;
-  view.context_used = e.context_used;
-}
-
-/// A failed reply keeps the text it had; ReplyFinished may or may not follow.
-void fail_reply(ViewModel& view) {
-  Message& message = reply(view);
-  message.writing = false;
-  ReplyFinished result;
-  result.reply_id = view.reply_id;
-  result.reason = FinishReason::failed;
-  result.reply_tokens = message.tokens;
-  result.context_used = view.context_used;
-  result.tokens_per_second = message.tokens_per_second;
-  message.result = result;
-  view.reply_state = ReplyState::idle;
 }
 
 void on_failure(ViewModel& view, const Failure& e) {
@@ -96,7 +58,7 @@ void on_failure(ViewModel& view, const Failure& e) {
   if (!of_reply && view.model_state == ModelState::loading && ends_superseded_load(view)) return;
   Card card{0, false, e.title, e.detail, Card::Action::none};
   if (of_reply) {
-    if (view.busy()) fail_reply(view);
+    if (view.busy()) end_reply(view, FinishReason::failed);
     card.action = e.kind == ErrorKind::device_lost ? Card::Action::load_again : Card::Action::run_again;
   } else if (view.model_state == ModelState::loading) {
     view.model_state = view.model ? ModelState::ready : ModelState::none;
@@ -105,7 +67,7 @@ void on_failure(ViewModel& view, const Failure& e) {
   }
   if (e.kind == ErrorKind::device_lost) {
     // Nothing of the model survives its device: say so instead of failing at the next question.
-    if (view.busy()) fail_reply(view);
+    if (view.busy()) end_reply(view, FinishReason::failed);
     view.model_state = ModelState::none;
     view.model.reset();
     view.context_used = 0;
@@ -114,86 +76,12 @@ void on_failure(ViewModel& view, const Failure& e) {
   if (e.kind != ErrorKind::cancelled) add_card(view, std::move(card));
 }
 
-/// The turns a new reply answers: a question whose answer failed before its first word is left out, so that roles
-/// alternate as chat templates expect.
-std::vector<ChatTurn> turns_of(const ViewModel& view) {
-  std::vector<ChatTurn> turns;
-  for (const Message& message : view.messages) {
-    const bool user = message.role == Role::user;
-    if (!user && message.text.empty()) {
-      if (!turns.empty() && turns.back().role == "user") turns.pop_back();
-      continue;
-    }
-    turns.push_back({user ? "user" : "assistant", message.text});
-  }
-  return turns;
-}
-
-Effects begin_reply(ViewModel& view) {
-  Generate command;
-  command.turns = turns_of(view);
-  command.max_tokens = view.max_tokens;
-  command.sampling = view.sampling;
-  command.sampling.seed += view.replies_drawn;
-  if (view.model) command.mode = mode_for(view.drafting, *view.model);
-  command.budget = kShownBudget;
-  Message message;
-  message.id = ++view.last_id;
-  message.role = Role::assistant;
-  message.writing = true;
-  if (view.sampling.temperature > 0) {
-    message.seed = command.sampling.seed;
-    ++view.replies_drawn;
-  }
-  view.reply_id = command.reply_id = message.id;
-  view.messages.push_back(std::move(message));
-  view.reply_state = ReplyState::reading_prompt;
-  view.prompt = {};
-  Effects effects;
-  effects.engine.push_back(std::move(command));
-  return effects;
-}
-
 /// Whether text ends in `end`, ASCII letters alike in either case.
 bool ends_in(std::string_view text, std::string_view end) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return text.size() >= end.size() &&
          std::equal(end.begin(), end.end(), text.end() - static_cast<ptrdiff_t>(end.size()),
                     [&](char a, char b) { return lower(a) == lower(b); });
-}
-
-bool is_blank(const std::string& text) {
-  return text.find_first_not_of(" \t\r\n") == std::string::npos;
-}
-
-Effects send(ViewModel& view, const SendMessage& c) {
-  if (!view.can_send() || is_blank(c.text)) return {};
-  view.messages.push_back({++view.last_id, Role::user, c.text, false, 0, 0, {}, {}});
-  return begin_reply(view);
-}
-
-Effects stop(ViewModel& view) {
-  if (!view.busy() || view.reply_state == ReplyState::stopping) return {};
-  view.reply_state = ReplyState::stopping;
-  return {{StopReply{}}, false, {}};
-}
-
-Effects new_chat(ViewModel& view) {
-  Effects effects = stop(view);
-  view.messages.clear();
-  view.replies_drawn = 0;
-  view.reply_state = ReplyState::idle;  // late events of the old reply are no longer current
-  view.context_used = 0;
-  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
-  return effects;
-}
-
-Effects run_again(ViewModel& view) {
-  if (!view.can_send() || view.messages.empty()) return {};
-  if (view.messages.back().role == Role::assistant) view.messages.pop_back();
-  if (view.messages.empty()) return {};
-  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
-  return begin_reply(view);
 }
 
 void set_sampling(ViewModel& view, const SamplingSettings& wanted, bool restart) {
@@ -213,7 +101,7 @@ void set_sampling(ViewModel& view, const SamplingSettings& wanted, bool restart)
 
 Effects open_model(ViewModel& view, const std::string& path) {
   if (path.empty()) return {};
-  Effects effects = stop(view);
+  Effects effects = stop_reply(view);
   if (view.model_state == ModelState::loading) {
     effects.engine.push_back(CancelLoad{});
     ++view.superseded_loads;
@@ -227,145 +115,316 @@ Effects open_model(ViewModel& view, const std::string& path) {
   load.path = path;
   load.device = view.device_selector;
   load.quantize = view.quantize;
+  ask_for(view.models, load);
   effects.engine.push_back(std::move(load));
   return effects;
 }
 
-Effects choose_device(ViewModel& view, const std::string& selector) {
-  view.device_selector = selector;
+/// What is chosen of a load takes effect by loading once more what is loaded.
+Effects load_again(ViewModel& view) {
   return view.model_path.empty() || view.model_state == ModelState::none ? Effects{}
                                                                          : open_model(view, view.model_path);
 }
 
-/// Rounds of whatever the engine is asked to write are shown.
-Effects ask_for_rounds(ViewModel& view, Effects effects) {
-  for (Command& command : effects.engine) {
-    auto* generate = std::get_if<Generate>(&command);
-    if (!generate) continue;
-    generate->rounds = true;
-    view.rounds.live->expect(*generate);
-  }
-  return effects;
+Effects choose_device(ViewModel& view, const std::string& selector) {
+  view.device_selector = selector;
+  return load_again(view);
 }
+                                                                         : open_model(view, view.model_path);
+                                                                         }
 
-Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
-  const bool possible = view.model_state == ModelState::ready && view.model && !view.model->drafter.empty();
-  Effects effects;
-  if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
-  return effects;
-}
+                                                                         /// Rounds of whatever the engine is asked to
+                                                                         /// write are shown.
+                                                                         Effects ask_for_rounds(ViewModel& view,
+                                                                                                Effects effects) {
+                                                                           for (Command& command : effects.engine) {
+                                                                             auto* generate =
+                                                                                 std::get_if<Generate>(&command);
+                                                                             if (!generate) continue;
+                                                                             generate->rounds = true;
+                                                                             view.rounds.live->expect(*generate);
+                                                                           }
+                                                                           return effects;
+                                                                         }
 
-Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
-  update(view.rounds, command);
-  Effects effects;
-  if (const auto* open = std::get_if<OpenTrace>(&command)) effects.trace = open->path;
-  if (const auto* watch = std::get_if<WatchDemo>(&command)) effects.demo = watch->demo;
-  return effects;
-}
+                                                                         Effects on_calibration_command(
+                                                                             ViewModel& view,
+                                                                             const CalibrationCommand& command) {
+                                                                           const bool possible =
+                                                                               view.model_state == ModelState::ready &&
+                                                                               view.model &&
+                                                                               !view.model->drafter.empty();
+                                                                           Effects effects;
+                                                                           if (auto asked = update(view.calibration,
+                                                                                                   command, possible))
+                                                                             effects.engine.push_back(
+                                                                                 *std::move(asked));
+                                                                           return effects;
+                                                                         }
 
-}  // namespace
+                                                                         Effects on_rounds_command(
+                                                                             ViewModel& view,
+                                                                             const RoundsCommand& command) {
+                                                                           update(view.rounds, command);
+                                                                           Effects effects;
+                                                                           if (const auto* open =
+                                                                                   std::get_if<OpenTrace>(&command))
+                                                                             effects.trace = open->path;
+                                                                           if (const auto* watch =
+                                                                                   std::get_if<WatchDemo>(&command))
+                                                                             effects.demo = watch->demo;
+                                                                           return effects;
+                                                                         }
 
-float Progress::fraction() const {
-  if (total == 0) return -1.0f;
-  return std::clamp(static_cast<float>(static_cast<double>(done) / static_cast<double>(total)), 0.0f, 1.0f);
-}
+                                                                         Effects on_models_command(
+                                                                             ViewModel& view,
+                                                                             const ModelsCommand& command) {
+                                                                           if (std::holds_alternative<LookForModels>(
+                                                                                   command))
+                                                                             return look_for_models(view.models,
+                                                                                                    view.model_path),
+                                                                                    Effects{};
+                                                                           choose(view.models, command);
+                                                                           return load_again(view);
+                                                                         }
 
-const Message* ViewModel::last_reply() const {
-  return messages.empty() || messages.back().role != Role::assistant ? nullptr : &messages.back();
-}
+                                                                         }  // namespace
 
-void update(ViewModel& view, const Event& event) {
-  update(view.rounds, event);
-  update(view.calibration, event);
-  std::visit(Overloaded{
-                 [&](const LoadProgress& e) { on_load_progress(view, e); },
-                 [&](const ModelReady& e) { on_model_ready(view, e); },
-                 [&](const PrefillProgress& e) {
-                   if (is_current(view, e.reply_id)) view.prompt = {"Reading prompt", e.done, e.total};
-                 },
-                 [&](const TextDelta& e) { on_text(view, e); },
-                 [&](const RoundFinished&) {},
-                 [&](const ReplyFinished& e) { on_finished(view, e); },
-                 [&](const Failure& e) { on_failure(view, e); },
-             },
-             event);
-}
+                                                                         float Progress::fraction() const {
+                                                                           if (total == 0) return -1.0f;
+                                                                           return std::clamp(
+                                                                               static_cast<float>(
+                                                                                   static_cast<double>(done) /
+                                                                                   static_cast<double>(total)),
+                                                                               0.0f, 1.0f);
+                                                                         }
 
-Effects update(ViewModel& view, const UiCommand& command) {
-  return ask_for_rounds(
-      view,
-      std::visit(Overloaded{
-                     [&](const SendMessage& c) { return send(view, c); },
-                     [&](const StopWriting&) { return stop(view); },
-                     [&](const NewChat&) { return new_chat(view); },
-                     [&](const RunAgain&) { return run_again(view); },
-                     [&](const OpenModel& c) { return open_model(view, c.path); },
-                     [&](const LoadQuantized&) {
-                       view.quantize = QuantizeOnLoad::automatic;  // also when the model moves to another device
-                       return open_model(view, view.model_path);
-                     },
-                     [&](const BrowseModel&) {
-                       view.path_box_shown = !view.file_dialog_available;
-                       return Effects{{}, view.file_dialog_available, {}};
-                     },
-                     [&](const CancelLoading&) {
-                       return view.model_state == ModelState::loading ? Effects{{CancelLoad{}}, false, {}} : Effects{};
-                     },
-                     [&](const ChooseDevice& c) { return choose_device(view, c.selector); },
-                     [&](const DismissCard& c) {
-                       std::erase_if(view.cards, [&](const Card& card) { return card.id == c.id; });
-                       return Effects{};
-                     },
-                     [&](const SetTheme& c) { return view.theme = c.theme, Effects{}; },
-                     [&](const SetScale& c) {
-                       if (std::isfinite(c.scale)) view.user_scale = std::clamp(c.scale, kMinScale, kMaxScale);
-                       return Effects{};
-                     },
-                     [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
-                     [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
-                     [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
-                     [&](const CopyText& c) {
-                       return Effects{{}, false, c.text};
-                     },
-                     [&](const ShowPathBox& c) { return view.path_box_shown = c.shown, Effects{}; },
-                     [&](const CalibrationCommand& c) { return on_calibration_command(view, c); },
-                     [&](const RoundsCommand& c) { return on_rounds_command(view, c); },
-                 },
-                 command));
-}
+                                                                         const Message* ViewModel::last_reply() const {
+                                                                           return messages.empty() ||
+                                                                                          messages.back().role !=
+                                                                                              Role::assistant
+                                                                                      ? nullptr
+                                                                                      : &messages.back();
+                                                                         }
 
-void warn(ViewModel& view, const std::string& title, const std::string& detail) {
-  add_card(view, {0, true, title, detail, Card::Action::none, false});
-}
+                                                                         void update(ViewModel& view,
+                                                                                     const Event& event) {
+                                                                           update(view.rounds, event);
+                                                                           update(view.models, event);
+                                                                           update(view.calibration, event);
+                                                                           std::visit(
+                                                                               Overloaded{
+                                                                                   [&](const LoadProgress& e) {
+                                                                                     on_load_progress(view, e);
+                                                                                   },
+                                                                                   [&](const ModelReady& e) {
+                                                                                     on_model_ready(view, e);
+                                                                                   },
+                                                                                   [&](const PrefillProgress& e) {
+                                                                                     if (is_current(view, e.reply_id))
+                                                                                       view.prompt = {"Reading prompt",
+                                                                                                      e.done, e.total};
+                                                                                   },
+                                                                                   [&](const TextDelta& e) {
+                                                                                     if (is_current(view, e.reply_id))
+                                                                                       on_text(view, e);
+                                                                                   },
+                                                                                   [&](const RoundFinished& e) {
+                                                                                     if (is_current(view, e.reply_id))
+                                                                                       on_round(view, e);
+                                                                                   },
+                                                                                   [&](const ReplyFinished& e) {
+                                                                                     if (is_current(view, e.reply_id))
+                                                                                       on_finished(view, e);
+                                                                                   },
+                                                                                   [&](const Failure& e) {
+                                                                                     on_failure(view, e);
+                                                                                   },
+                                                                                   [&](const auto&) {
+                                                                                   },  // what other parts of the state
+                                                                                       // take up
+                                                                               },
+                                                                               event);
+                                                                         }
 
-void fail(ViewModel& view, const std::string& title, const std::string& detail) {
-  add_card(view, {0, false, title, detail, Card::Action::none, false});
-}
+                                                                         Effects update(ViewModel& view,
+                                                                                        const UiCommand& command) {
+                                                                           return ask_for_rounds(
+                                                                               view,
+                                                                               std::visit(
+                                                                                   Overloaded{
+                                                                                       [&](const SendMessage& c) {
+                                                                                         return send_message(view,
+                                                                                                             c.text);
+                                                                                       },
+                                                                                       [&](const StopWriting&) {
+                                                                                         return stop_reply(view);
+                                                                                       },
+                                                                                       [&](const NewChat&) {
+                                                                                         return new_chat(view);
+                                                                                       },
+                                                                                       [&](const RunAgain&) {
+                                                                                         return answer_last_again(view);
+                                                                                       },
+                                                                                       [&](const OpenModel& c) {
+                                                                                         return open_model(view,
+                                                                                                           c.path);
+                                                                                       },
+                                                                                       [&](const LoadQuantized&) {
+                                                                                         view.quantize =
+                                                                                             QuantizeOnLoad::
+                                                                                                 automatic;  // also
+                                                                                                             // when the
+                                                                                                             // model
+                                                                                                             // moves to
+                                                                                                             // another
+                                                                                                             // device
+                                                                                         return open_model(
+                                                                                             view, view.model_path);
+                                                                                       },
+                                                                                       [&](const BrowseModel&) {
+                                                                                         view.path_box_shown =
+                                                                                             !view.file_dialog_available;
+                                                                                         return Effects{
+                                                                                             {},
+                                                                                             view.file_dialog_available,
+                                                                                             {}};
+                                                                                       },
+                                                                                       [&](const CancelLoading&) {
+                                                                                         return view.model_state ==
+                                                                                                        ModelState::
+                                                                                                            loading
+                                                                                                    ? Effects{{CancelLoad{}},
+                                                                                                              false,
+                                                                                                              {}}
+                                                                                                    : Effects{};
+                                                                                       },
+                                                                                       [&](const ChooseDevice& c) {
+                                                                                         return choose_device(
+                                                                                             view, c.selector);
+                                                                                       },
+                                                                                       [&](const DismissCard& c) {
+                                                                                         std::erase_if(
+                                                                                             view.cards,
+                                                                                             [&](const Card& card) {
+                                                                                               return card.id == c.id;
+                                                                                             });
+                                                                                         return Effects{};
+                                                                                       },
+                                                                                       [&](const SetTheme& c) {
+                                                                                         return view.theme = c.theme,
+                                                                                                Effects{};
+                                                                                       },
+                                                                                       [&](const SetScale& c) {
+                                                                                         if (std::isfinite(c.scale))
+                                                                                           view.user_scale = std::clamp(
+                                                                                               c.scale, kMinScale,
+                                                                                               kMaxScale);
+                                                                                         return Effects{};
+                                                                                       },
+                                                                                       [&](const SetSampling& c) {
+                                                                                         return set_sampling(view,
+                                                                                                             c.sampling,
+                                                                                                             c.restart),
+                                                                                                Effects{};
+                                                                                       },
+                                                                                       [&](const SetDrafting& c) {
+                                                                                         return view.drafting = c.mode,
+                                                                                                Effects{};
+                                                                                       },
+                                                                                       [&](const ShowHelp& c) {
+                                                                                         return view.help_shown =
+                                                                                                    c.shown,
+                                                                                                Effects{};
+                                                                                       },
+                                                                                       [&](const CopyText& c) {
+                                                                                         return Effects{
+                                                                                             {}, false, c.text};
+                                                                                       },
+                                                                                       [&](const ShowPathBox& c) {
+                                                                                         return view.path_box_shown =
+                                                                                                    c.shown,
+                                                                                                Effects{};
+                                                                                       },
+                                                                                       [&](const ChatCommand& c) {
+                                                                                         return update_chat(view, c);
+                                                                                       },
+                                                                                       [&](const CalibrationCommand&
+                                                                                               c) {
+                                                                                         return on_calibration_command(
+                                                                                             view, c);
+                                                                                       },
+                                                                                       [&](const RoundsCommand& c) {
+                                                                                         return on_rounds_command(view,
+                                                                                                                  c);
+                                                                                       },
+                                                                                       [&](const ShellCommand& c) {
+                                                                                         return update(view.shell, c),
+                                                                                                Effects{};
+                                                                                       },
+                                                                                       [&](const ModelsCommand& c) {
+                                                                                         return on_models_command(view,
+                                                                                                                  c);
+                                                                                       },
+                                                                                   },
+                                                                                   command));
+                                                                         }
 
-std::string conversation_title(const ViewModel& view) {
-  if (view.messages.empty()) return "New chat";
-  const std::string& text = view.messages.front().text;
-  return text.substr(0, text.find('\n'));
-}
+                                                                         void warn(ViewModel& view,
+                                                                                   const std::string& title,
+                                                                                   const std::string& detail) {
+                                                                           add_card(view, {0, true, title, detail,
+                                                                                           Card::Action::none, false});
+                                                                         }
 
-std::string model_title(const ModelReady& model) {
-  const std::string& quantization = model.quantization;
-  std::string title = model.name;
-  if (ends_in(model.file_name, ".gguf")) {
-    title = model.file_name.substr(0, model.file_name.size() - 5);
-    if (!quantization.empty() && ends_in(title, quantization)) {
-      title.resize(title.size() - quantization.size());
-      while (!title.empty() && std::string_view(".-_ ").find(title.back()) != std::string_view::npos) title.pop_back();
-    }
-    if (title.empty()) title = model.name;
-  }
-  if (!quantization.empty()) title += " " + quantization;
-  return model.quantized_to.empty() ? title : title + " as " + model.quantized_to;
-}
+                                                                         void fail(ViewModel& view,
+                                                                                   const std::string& title,
+                                                                                   const std::string& detail) {
+                                                                           add_card(view, {0, false, title, detail,
+                                                                                           Card::Action::none, false});
+                                                                         }
 
-std::string file_name(const std::string& path) {
-  const std::filesystem::path p(path);
-  return p.has_filename() ? p.filename().string() : p.parent_path().filename().string();
-}
+                                                                         std::string conversation_title(
+                                                                             const ViewModel& view) {
+                                                                           return view.messages.shown_title();
+                                                                         }
 
-}  // namespace canopy::app
+                                                                         std::string model_title(
+                                                                             const ModelReady& model) {
+                                                                           const std::string& quantization =
+                                                                               model.quantization;
+                                                                           std::string title = model.name;
+                                                                           if (ends_in(model.file_name, ".gguf")) {
+                                                                             title = model.file_name.substr(
+                                                                                 0, model.file_name.size() - 5);
+                                                                             if (!quantization.empty() &&
+                                                                                 ends_in(title, quantization)) {
+                                                                               title.resize(title.size() -
+                                                                                            quantization.size());
+                                                                               while (!title.empty() &&
+                                                                                      std::string_view(".-_ ").find(
+                                                                                          title.back()) !=
+                                                                                          std::string_view::npos)
+                                                                                 title.pop_back();
+                                                                             }
+                                                                             if (title.empty()) title = model.name;
+                                                                           }
+                                                                           if (!quantization.empty())
+                                                                             title += " " + quantization;
+                                                                           return model.quantized_to.empty()
+                                                                                      ? title
+                                                                                      : title + " as " +
+                                                                                            model.quantized_to;
+                                                                         }
+
+                                                                         std::string file_name(
+                                                                             const std::string& path) {
+                                                                           const std::filesystem::path p(path);
+                                                                           return p.has_filename()
+                                                                                      ? p.filename().string()
+                                                                                      : p.parent_path()
+                                                                                            .filename()
+                                                                                            .string();
+                                                                         }
+
+                                                                         }  // namespace canopy::app

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/chat_state.h"
+#include "app/chat/conversation.h"
 #include "app/chat_sampling.h"
 #include "app/look/theme_kind.h"
 #include "app/rounds/rounds_state.h"
@@ -14,20 +16,6 @@
 #include "engine/session/engine_client.h"
 
 namespace canopy::app {
-
-enum class Role { user, assistant };
-
-struct Message {
-  uint64_t id = 0;  // unique in this process; also the key of cached text layout
-  Role role = Role::user;
-  std::string text;  // UTF-8
-  // Of an assistant's message:
-  bool writing = false;
-  uint32_t tokens = 0;
-  double tokens_per_second = 0;
-  std::optional<uint64_t> seed;  // of its random numbers; none when it was greedy
-  std::optional<ReplyFinished> result;
-};
 
 enum class ModelState { none, loading, ready };
 enum class ReplyState { idle, reading_prompt, writing, stopping };
@@ -72,7 +60,8 @@ struct ViewModel {
   Progress loading;
   std::optional<ModelReady> model;  // stays while another one loads
 
-  std::vector<Message> messages;
+  Conversation messages;  // reads as the path that is shown
+  ChatState chat;
   ReplyState reply_state = ReplyState::idle;
   uint64_t reply_id = 0;  // of the reply under way or the last one
   Progress prompt;
@@ -84,6 +73,8 @@ struct ViewModel {
 
   RoundsState rounds;
   CalibrationState calibration;
+  ShellState shell;
+  ModelsState models;
 
   std::vector<Card> cards;
   uint64_t last_id = 0;
@@ -98,8 +89,9 @@ struct Effects {
   std::vector<Command> engine = {};
   bool browse = false;
   std::optional<std::string> clipboard = {};
-  std::optional<std::string> trace = {};  // to show
-  std::optional<size_t> demo = {};        // to play
+  std::optional<Conversation> closed = {};  // makes way for another one: to be kept
+  std::optional<std::string> trace = {};    // to show
+  std::optional<size_t> demo = {};          // to play
 };
 
 /// Folds an event of the engine in. Events of a reply that is no longer the current one change nothing.

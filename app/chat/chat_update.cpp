@@ -52,7 +52,6 @@ Effects begin_reply(ViewModel& view) {
   command.sampling.seed += view.replies_drawn;
   if (view.model) command.mode = mode_for(view.drafting, *view.model);
   command.budget = kShownBudget;
-  command.rounds = true;
   Message message;
   message.id = ++view.last_id;
   message.role = Role::assistant;
