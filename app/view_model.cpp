@@ -130,301 +130,153 @@ Effects choose_device(ViewModel& view, const std::string& selector) {
   view.device_selector = selector;
   return load_again(view);
 }
-                                                                         : open_model(view, view.model_path);
-                                                                         }
 
-                                                                         /// Rounds of whatever the engine is asked to
-                                                                         /// write are shown.
-                                                                         Effects ask_for_rounds(ViewModel& view,
-                                                                                                Effects effects) {
-                                                                           for (Command& command : effects.engine) {
-                                                                             auto* generate =
-                                                                                 std::get_if<Generate>(&command);
-                                                                             if (!generate) continue;
-                                                                             generate->rounds = true;
-                                                                             view.rounds.live->expect(*generate);
-                                                                           }
-                                                                           return effects;
-                                                                         }
+/// Rounds of whatever the engine is asked to write are shown.
+Effects ask_for_rounds(ViewModel& view, Effects effects) {
+  for (Command& command : effects.engine) {
+    auto* generate = std::get_if<Generate>(&command);
+    if (!generate) continue;
+    generate->rounds = true;
+    view.rounds.live->expect(*generate);
+  }
+  return effects;
+}
 
-                                                                         Effects on_calibration_command(
-                                                                             ViewModel& view,
-                                                                             const CalibrationCommand& command) {
-                                                                           const bool possible =
-                                                                               view.model_state == ModelState::ready &&
-                                                                               view.model &&
-                                                                               !view.model->drafter.empty();
-                                                                           Effects effects;
-                                                                           if (auto asked = update(view.calibration,
-                                                                                                   command, possible))
-                                                                             effects.engine.push_back(
-                                                                                 *std::move(asked));
-                                                                           return effects;
-                                                                         }
+Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
+  const bool possible = view.model_state == ModelState::ready && view.model && !view.model->drafter.empty();
+  Effects effects;
+  if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
+  return effects;
+}
 
-                                                                         Effects on_rounds_command(
-                                                                             ViewModel& view,
-                                                                             const RoundsCommand& command) {
-                                                                           update(view.rounds, command);
-                                                                           Effects effects;
-                                                                           if (const auto* open =
-                                                                                   std::get_if<OpenTrace>(&command))
-                                                                             effects.trace = open->path;
-                                                                           if (const auto* watch =
-                                                                                   std::get_if<WatchDemo>(&command))
-                                                                             effects.demo = watch->demo;
-                                                                           return effects;
-                                                                         }
+Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
+  update(view.rounds, command);
+  Effects effects;
+  if (const auto* open = std::get_if<OpenTrace>(&command)) effects.trace = open->path;
+  if (const auto* watch = std::get_if<WatchDemo>(&command)) effects.demo = watch->demo;
+  return effects;
+}
 
-                                                                         Effects on_models_command(
-                                                                             ViewModel& view,
-                                                                             const ModelsCommand& command) {
-                                                                           if (std::holds_alternative<LookForModels>(
-                                                                                   command))
-                                                                             return look_for_models(view.models,
-                                                                                                    view.model_path),
-                                                                                    Effects{};
-                                                                           choose(view.models, command);
-                                                                           return load_again(view);
-                                                                         }
+Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
+  if (std::holds_alternative<LookForModels>(command)) return look_for_models(view.models, view.model_path), Effects{};
+  choose(view.models, command);
+  return load_again(view);
+}
 
-                                                                         }  // namespace
+}  // namespace
 
-                                                                         float Progress::fraction() const {
-                                                                           if (total == 0) return -1.0f;
-                                                                           return std::clamp(
-                                                                               static_cast<float>(
-                                                                                   static_cast<double>(done) /
-                                                                                   static_cast<double>(total)),
-                                                                               0.0f, 1.0f);
-                                                                         }
+float Progress::fraction() const {
+  if (total == 0) return -1.0f;
+  return std::clamp(static_cast<float>(static_cast<double>(done) / static_cast<double>(total)), 0.0f, 1.0f);
+}
 
-                                                                         const Message* ViewModel::last_reply() const {
-                                                                           return messages.empty() ||
-                                                                                          messages.back().role !=
-                                                                                              Role::assistant
-                                                                                      ? nullptr
-                                                                                      : &messages.back();
-                                                                         }
+const Message* ViewModel::last_reply() const {
+  return messages.empty() || messages.back().role != Role::assistant ? nullptr : &messages.back();
+}
 
-                                                                         void update(ViewModel& view,
-                                                                                     const Event& event) {
-                                                                           update(view.rounds, event);
-                                                                           update(view.models, event);
-                                                                           update(view.calibration, event);
-                                                                           std::visit(
-                                                                               Overloaded{
-                                                                                   [&](const LoadProgress& e) {
-                                                                                     on_load_progress(view, e);
-                                                                                   },
-                                                                                   [&](const ModelReady& e) {
-                                                                                     on_model_ready(view, e);
-                                                                                   },
-                                                                                   [&](const PrefillProgress& e) {
-                                                                                     if (is_current(view, e.reply_id))
-                                                                                       view.prompt = {"Reading prompt",
-                                                                                                      e.done, e.total};
-                                                                                   },
-                                                                                   [&](const TextDelta& e) {
-                                                                                     if (is_current(view, e.reply_id))
-                                                                                       on_text(view, e);
-                                                                                   },
-                                                                                   [&](const RoundFinished& e) {
-                                                                                     if (is_current(view, e.reply_id))
-                                                                                       on_round(view, e);
-                                                                                   },
-                                                                                   [&](const ReplyFinished& e) {
-                                                                                     if (is_current(view, e.reply_id))
-                                                                                       on_finished(view, e);
-                                                                                   },
-                                                                                   [&](const Failure& e) {
-                                                                                     on_failure(view, e);
-                                                                                   },
-                                                                                   [&](const auto&) {
-                                                                                   },  // what other parts of the state
-                                                                                       // take up
-                                                                               },
-                                                                               event);
-                                                                         }
+void update(ViewModel& view, const Event& event) {
+  update(view.rounds, event);
+  update(view.models, event);
+  update(view.calibration, event);
+  std::visit(Overloaded{
+                 [&](const LoadProgress& e) { on_load_progress(view, e); },
+                 [&](const ModelReady& e) { on_model_ready(view, e); },
+                 [&](const PrefillProgress& e) {
+                   if (is_current(view, e.reply_id)) view.prompt = {"Reading prompt", e.done, e.total};
+                 },
+                 [&](const TextDelta& e) {
+                   if (is_current(view, e.reply_id)) on_text(view, e);
+                 },
+                 [&](const RoundFinished& e) {
+                   if (is_current(view, e.reply_id)) on_round(view, e);
+                 },
+                 [&](const ReplyFinished& e) {
+                   if (is_current(view, e.reply_id)) on_finished(view, e);
+                 },
+                 [&](const Failure& e) { on_failure(view, e); },
+                 // What other parts of the state take up.
+                 [&](const auto&) {},
+             },
+             event);
+}
 
-                                                                         Effects update(ViewModel& view,
-                                                                                        const UiCommand& command) {
-                                                                           return ask_for_rounds(
-                                                                               view,
-                                                                               std::visit(
-                                                                                   Overloaded{
-                                                                                       [&](const SendMessage& c) {
-                                                                                         return send_message(view,
-                                                                                                             c.text);
-                                                                                       },
-                                                                                       [&](const StopWriting&) {
-                                                                                         return stop_reply(view);
-                                                                                       },
-                                                                                       [&](const NewChat&) {
-                                                                                         return new_chat(view);
-                                                                                       },
-                                                                                       [&](const RunAgain&) {
-                                                                                         return answer_last_again(view);
-                                                                                       },
-                                                                                       [&](const OpenModel& c) {
-                                                                                         return open_model(view,
-                                                                                                           c.path);
-                                                                                       },
-                                                                                       [&](const LoadQuantized&) {
-                                                                                         view.quantize =
-                                                                                             QuantizeOnLoad::
-                                                                                                 automatic;  // also
-                                                                                                             // when the
-                                                                                                             // model
-                                                                                                             // moves to
-                                                                                                             // another
-                                                                                                             // device
-                                                                                         return open_model(
-                                                                                             view, view.model_path);
-                                                                                       },
-                                                                                       [&](const BrowseModel&) {
-                                                                                         view.path_box_shown =
-                                                                                             !view.file_dialog_available;
-                                                                                         return Effects{
-                                                                                             {},
-                                                                                             view.file_dialog_available,
-                                                                                             {}};
-                                                                                       },
-                                                                                       [&](const CancelLoading&) {
-                                                                                         return view.model_state ==
-                                                                                                        ModelState::
-                                                                                                            loading
-                                                                                                    ? Effects{{CancelLoad{}},
-                                                                                                              false,
-                                                                                                              {}}
-                                                                                                    : Effects{};
-                                                                                       },
-                                                                                       [&](const ChooseDevice& c) {
-                                                                                         return choose_device(
-                                                                                             view, c.selector);
-                                                                                       },
-                                                                                       [&](const DismissCard& c) {
-                                                                                         std::erase_if(
-                                                                                             view.cards,
-                                                                                             [&](const Card& card) {
-                                                                                               return card.id == c.id;
-                                                                                             });
-                                                                                         return Effects{};
-                                                                                       },
-                                                                                       [&](const SetTheme& c) {
-                                                                                         return view.theme = c.theme,
-                                                                                                Effects{};
-                                                                                       },
-                                                                                       [&](const SetScale& c) {
-                                                                                         if (std::isfinite(c.scale))
-                                                                                           view.user_scale = std::clamp(
-                                                                                               c.scale, kMinScale,
-                                                                                               kMaxScale);
-                                                                                         return Effects{};
-                                                                                       },
-                                                                                       [&](const SetSampling& c) {
-                                                                                         return set_sampling(view,
-                                                                                                             c.sampling,
-                                                                                                             c.restart),
-                                                                                                Effects{};
-                                                                                       },
-                                                                                       [&](const SetDrafting& c) {
-                                                                                         return view.drafting = c.mode,
-                                                                                                Effects{};
-                                                                                       },
-                                                                                       [&](const ShowHelp& c) {
-                                                                                         return view.help_shown =
-                                                                                                    c.shown,
-                                                                                                Effects{};
-                                                                                       },
-                                                                                       [&](const CopyText& c) {
-                                                                                         return Effects{
-                                                                                             {}, false, c.text};
-                                                                                       },
-                                                                                       [&](const ShowPathBox& c) {
-                                                                                         return view.path_box_shown =
-                                                                                                    c.shown,
-                                                                                                Effects{};
-                                                                                       },
-                                                                                       [&](const ChatCommand& c) {
-                                                                                         return update_chat(view, c);
-                                                                                       },
-                                                                                       [&](const CalibrationCommand&
-                                                                                               c) {
-                                                                                         return on_calibration_command(
-                                                                                             view, c);
-                                                                                       },
-                                                                                       [&](const RoundsCommand& c) {
-                                                                                         return on_rounds_command(view,
-                                                                                                                  c);
-                                                                                       },
-                                                                                       [&](const ShellCommand& c) {
-                                                                                         return update(view.shell, c),
-                                                                                                Effects{};
-                                                                                       },
-                                                                                       [&](const ModelsCommand& c) {
-                                                                                         return on_models_command(view,
-                                                                                                                  c);
-                                                                                       },
-                                                                                   },
-                                                                                   command));
-                                                                         }
+Effects update(ViewModel& view, const UiCommand& command) {
+  return ask_for_rounds(
+      view,
+      std::visit(Overloaded{
+                     [&](const SendMessage& c) { return send_message(view, c.text); },
+                     [&](const StopWriting&) { return stop_reply(view); },
+                     [&](const NewChat&) { return new_chat(view); },
+                     [&](const RunAgain&) { return answer_last_again(view); },
+                     [&](const OpenModel& c) { return open_model(view, c.path); },
+                     [&](const LoadQuantized&) {
+                       // Also when the model moves to another device.
+                       view.quantize = QuantizeOnLoad::automatic;
+                       return open_model(view, view.model_path);
+                     },
+                     [&](const BrowseModel&) {
+                       view.path_box_shown = !view.file_dialog_available;
+                       return Effects{{}, view.file_dialog_available, {}};
+                     },
+                     [&](const CancelLoading&) {
+                       return view.model_state == ModelState::loading ? Effects{{CancelLoad{}}, false, {}} : Effects{};
+                     },
+                     [&](const ChooseDevice& c) { return choose_device(view, c.selector); },
+                     [&](const DismissCard& c) {
+                       std::erase_if(view.cards, [&](const Card& card) { return card.id == c.id; });
+                       return Effects{};
+                     },
+                     [&](const SetTheme& c) { return view.theme = c.theme, Effects{}; },
+                     [&](const SetScale& c) {
+                       if (std::isfinite(c.scale)) view.user_scale = std::clamp(c.scale, kMinScale, kMaxScale);
+                       return Effects{};
+                     },
+                     [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
+                     [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
+                     [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
+                     [&](const CopyText& c) {
+                       return Effects{{}, false, c.text};
+                     },
+                     [&](const ShowPathBox& c) { return view.path_box_shown = c.shown, Effects{}; },
+                     [&](const ChatCommand& c) { return update_chat(view, c); },
+                     [&](const CalibrationCommand& c) { return on_calibration_command(view, c); },
+                     [&](const RoundsCommand& c) { return on_rounds_command(view, c); },
+                     [&](const ShellCommand& c) { return update(view.shell, c), Effects{}; },
+                     [&](const ModelsCommand& c) { return on_models_command(view, c); },
+                 },
+                 command));
+}
 
-                                                                         void warn(ViewModel& view,
-                                                                                   const std::string& title,
-                                                                                   const std::string& detail) {
-                                                                           add_card(view, {0, true, title, detail,
-                                                                                           Card::Action::none, false});
-                                                                         }
+void warn(ViewModel& view, const std::string& title, const std::string& detail) {
+  add_card(view, {0, true, title, detail, Card::Action::none, false});
+}
 
-                                                                         void fail(ViewModel& view,
-                                                                                   const std::string& title,
-                                                                                   const std::string& detail) {
-                                                                           add_card(view, {0, false, title, detail,
-                                                                                           Card::Action::none, false});
-                                                                         }
+void fail(ViewModel& view, const std::string& title, const std::string& detail) {
+  add_card(view, {0, false, title, detail, Card::Action::none, false});
+}
 
-                                                                         std::string conversation_title(
-                                                                             const ViewModel& view) {
-                                                                           return view.messages.shown_title();
-                                                                         }
+std::string conversation_title(const ViewModel& view) {
+  return view.messages.shown_title();
+}
 
-                                                                         std::string model_title(
-                                                                             const ModelReady& model) {
-                                                                           const std::string& quantization =
-                                                                               model.quantization;
-                                                                           std::string title = model.name;
-                                                                           if (ends_in(model.file_name, ".gguf")) {
-                                                                             title = model.file_name.substr(
-                                                                                 0, model.file_name.size() - 5);
-                                                                             if (!quantization.empty() &&
-                                                                                 ends_in(title, quantization)) {
-                                                                               title.resize(title.size() -
-                                                                                            quantization.size());
-                                                                               while (!title.empty() &&
-                                                                                      std::string_view(".-_ ").find(
-                                                                                          title.back()) !=
-                                                                                          std::string_view::npos)
-                                                                                 title.pop_back();
-                                                                             }
-                                                                             if (title.empty()) title = model.name;
-                                                                           }
-                                                                           if (!quantization.empty())
-                                                                             title += " " + quantization;
-                                                                           return model.quantized_to.empty()
-                                                                                      ? title
-                                                                                      : title + " as " +
-                                                                                            model.quantized_to;
-                                                                         }
+std::string model_title(const ModelReady& model) {
+  const std::string& quantization = model.quantization;
+  std::string title = model.name;
+  if (ends_in(model.file_name, ".gguf")) {
+    title = model.file_name.substr(0, model.file_name.size() - 5);
+    if (!quantization.empty() && ends_in(title, quantization)) {
+      title.resize(title.size() - quantization.size());
+      while (!title.empty() && std::string_view(".-_ ").find(title.back()) != std::string_view::npos) title.pop_back();
+    }
+    if (title.empty()) title = model.name;
+  }
+  if (!quantization.empty()) title += " " + quantization;
+  return model.quantized_to.empty() ? title : title + " as " + model.quantized_to;
+}
 
-                                                                         std::string file_name(
-                                                                             const std::string& path) {
-                                                                           const std::filesystem::path p(path);
-                                                                           return p.has_filename()
-                                                                                      ? p.filename().string()
-                                                                                      : p.parent_path()
-                                                                                            .filename()
-                                                                                            .string();
-                                                                         }
+std::string file_name(const std::string& path) {
+  const std::filesystem::path p(path);
+  return p.has_filename() ? p.filename().string() : p.parent_path().filename().string();
+}
 
-                                                                         }  // namespace canopy::app
+}  // namespace canopy::app

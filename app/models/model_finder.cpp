@@ -1,0 +1,107 @@
+#include "app/models/model_finder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+
+#include "engine/base/error.h"
+#include "engine/format/drafter_file.h"
+#include "engine/format/drafter_pair.h"
+#include "engine/format/model_file.h"
+#include "engine/format/model_paths.h"
+
+namespace canopy::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostModels = 500;  // a cache is not endless, a mistaken folder may be
+constexpr std::string_view kModelPrefix = "models--";
+
+fs::path from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? fs::path(value) : fs::path();
+}
+
+/// "models--Qwen--Qwen3-4B" -> "Qwen/Qwen3-4B"
+std::string cached_name(const std::string& folder) {
+  std::string name = folder.substr(kModelPrefix.size());
+  for (size_t at = name.find("--"); at != std::string::npos; at = name.find("--", at)) name.replace(at, 2, "/");
+  return name;
+}
+
+bool holds_weights(const fs::path& file) {
+  const std::string extension = file.extension().string();
+  return extension == ".gguf" || extension == ".safetensors";
+}
+
+/// Of a file, or of the weight files in a folder; links of a cache lead to their blobs.
+uint64_t weight_bytes(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) return fs::file_size(path, error);
+  uint64_t bytes = 0;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (holds_weights(it->path()) && fs::is_regular_file(it->path(), ignored))
+      bytes += fs::file_size(it->path(), ignored);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+fs::path hugging_face_cache() {
+  if (fs::path cache = from_environment("HF_HUB_CACHE"); !cache.empty()) return cache;
+  if (fs::path home = from_environment("HF_HOME"); !home.empty()) return home / "hub";
+  if (fs::path home = from_environment("HOME"); !home.empty()) return home / ".cache" / "huggingface" / "hub";
+  return {};
+}
+
+FoundModel describe_model(const fs::path& path) {
+  FoundModel found{path.string(), model_path_name(path), 0, false, ""};
+  try {
+    const fs::path file = resolve_model_path(path);
+    found.name = model_path_name(path);
+    found.bytes = weight_bytes(file);
+    found.drafter = DrafterFile::is_drafter(file);
+    if (found.drafter)
+      DrafterFile::open(file);
+    else
+      ModelFile::open(file);
+  } catch (const Error& e) {
+    found.problem = e.what();
+  }
+  return found;
+}
+
+std::vector<FoundModel> models_in_cache(const fs::path& cache) {
+  std::vector<FoundModel> found;
+  std::error_code error;
+  for (fs::directory_iterator it(cache, error), end; !error && it != end && found.size() < kMostModels;
+       it.increment(error)) {
+    const std::string folder = it->path().filename().string();
+    if (!folder.starts_with(kModelPrefix)) continue;
+    found.push_back(describe_model(it->path()));
+    found.back().name = cached_name(folder);
+  }
+  std::ranges::sort(found, {}, &FoundModel::name);
+  return found;
+}
+
+std::vector<DrafterCandidate> pair_drafters(const std::string& target, const std::vector<FoundModel>& found) {
+  std::vector<DrafterCandidate> candidates;
+  for (const FoundModel& model : found) {
+    if (!model.drafter) continue;
+    DrafterCandidate candidate{model.path, model.name, false, model.problem};
+    if (model.problem.empty()) {
+      const PairReport report = describe_pair(target, model.path);
+      candidate.fits = report.fits;
+      candidate.reason = report.reason;
+    }
+    candidates.push_back(std::move(candidate));
+  }
+  std::ranges::stable_partition(candidates, &DrafterCandidate::fits);
+  return candidates;
+}
+
+}  // namespace canopy::app

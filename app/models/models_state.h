@@ -1,0 +1,61 @@
+#pragma once
+// What the user chose about models, and what is known of those on this computer.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "app/models/memory_table.h"
+#include "app/models/model_finder.h"
+
+namespace canopy::app {
+
+inline constexpr size_t kRecentModels = 8;
+
+struct ModelsState {
+  // Chosen:
+  std::string drafter;   // path; empty: the one that comes with Canopy, where it fits
+  bool draft = true;     // false: none at all
+  uint32_t context = 0;  // positions; 0: what the model and the memory allow
+  bool override_memory = false;
+  std::vector<std::string> recent;  // paths of models that were opened, the last one first
+
+  // Known:
+  bool looked = false;  // for what follows
+  std::vector<FoundModel> found;
+  std::vector<DrafterCandidate> candidates;  // for the model of `candidates_for`
+  std::string candidates_for;
+  MemoryUse memory;     // of the loaded pair
+  Recording recording;  // of a trace
+};
+
+struct ChooseDrafter {  // loads the model with it
+  std::string path;     // empty: the usual one
+  bool draft = true;    // false: without any
+};
+struct ChooseContext {  // loads the model with it
+  uint32_t positions = 0;
+  bool override_memory = false;  // although it will not fit
+};
+struct LookForModels {};  // on this computer, anew
+
+using ModelsCommand = std::variant<ChooseDrafter, ChooseContext, LookForModels>;
+
+/// Folds in what the engine says of memory and recordings.
+void update(ModelsState& state, const Event& event);
+
+/// Folds in what its user chose of loads to come.
+void choose(ModelsState& state, const ModelsCommand& command);
+
+/// A model was opened: it heads the list of recent ones.
+void remember_model(ModelsState& state, const std::string& path);
+
+/// What was asked of a load, as the engine takes it.
+void ask_for(const ModelsState& state, LoadModel& load);
+
+/// Looks on the disk: the cache of Hugging Face, the recent models, the drafters beside the target. Milliseconds.
+void look_for_models(ModelsState& state, const std::string& target);
+
+}  // namespace canopy::app
