@@ -51,7 +51,7 @@ Effects begin_reply(ViewModel& view) {
   command.sampling = view.sampling;
   command.sampling.seed += view.replies_drawn;
   if (view.model) command.mode = mode_for(view.drafting, *view.model);
-  command.budget = kShownBudget;
+  command.budget = view.shell.tree_budget;
   Message message;
   message.id = ++view.last_id;
   message.role = Role::assistant;

@@ -1,0 +1,387 @@
+#include "app/chat/markdown.h"
+
+#include <md4c.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace canopy::app {
+namespace {
+
+constexpr unsigned kFlags =
+    MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS | MD_FLAG_NOHTML;
+constexpr uint8_t kDeepest = 12;  // of lists and quotes: beyond it there would be no room for words
+
+void append_utf8(std::string& out, uint32_t c) {
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+  } else if (c < 0x800) {
+    out += {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
+  } else if (c < 0x10000) {
+    out += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)),
+            static_cast<char>(0x80 | (c & 63))};
+  } else {
+    out += {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)),
+            static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
+  }
+}
+
+/// The character of "&amp;" or "&#955;"; the entity itself where nobody knows it.
+std::string entity_text(std::string_view entity) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kNamed = {{{"&amp;", "&"},
+                                                                                     {"&lt;", "<"},
+                                                                                     {"&gt;", ">"},
+                                                                                     {"&quot;", "\""},
+                                                                                     {"&apos;", "'"},
+                                                                                     {"&nbsp;", "\u00a0"},
+                                                                                     {"&ndash;", "\u2013"},
+                                                                                     {"&mdash;", "\u2014"},
+                                                                                     {"&hellip;", "\u2026"},
+                                                                                     {"&times;", "\u00d7"},
+                                                                                     {"&rarr;", "\u2192"},
+                                                                                     {"&copy;", "\u00a9"}}};
+  for (const auto& [name, text] : kNamed)
+    if (entity == name) return std::string(text);
+  if (!entity.starts_with("&#")) return std::string(entity);
+  const bool hex = entity.size() > 2 && (entity[2] == 'x' || entity[2] == 'X');
+  const unsigned long c = std::strtoul(std::string(entity.substr(hex ? 3 : 2)).c_str(), nullptr, hex ? 16 : 10);
+  if (c == 0 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return std::string(entity);
+  std::string out;
+  append_utf8(out, static_cast<uint32_t>(c));
+  return out;
+}
+
+struct List {
+  bool ordered = false;
+  unsigned next = 1;
+};
+
+/// Takes md4c's calls and writes blocks.
+class Builder {
+ public:
+  Builder(std::string_view source, uint32_t offset) : source_(source), offset_(offset) {}
+
+  std::vector<Block> take() {
+    close();
+    return std::move(blocks_);
+  }
+
+  void enter(MD_BLOCKTYPE type, void* detail) {
+    switch (type) {
+      case MD_BLOCK_QUOTE: ++quotes_; break;
+      case MD_BLOCK_UL: lists_.push_back({false, 0}); break;
+      case MD_BLOCK_OL: lists_.push_back({true, static_cast<MD_BLOCK_OL_DETAIL*>(detail)->start}); break;
+      case MD_BLOCK_LI: begin_item(*static_cast<MD_BLOCK_LI_DETAIL*>(detail)); break;
+      case MD_BLOCK_HR:
+        open(Block::Kind::rule);
+        close();
+        break;
+      case MD_BLOCK_H:
+        open(Block::Kind::heading).level = static_cast<uint8_t>(static_cast<MD_BLOCK_H_DETAIL*>(detail)->level);
+        break;
+      case MD_BLOCK_CODE: {
+        const MD_ATTRIBUTE& lang = static_cast<MD_BLOCK_CODE_DETAIL*>(detail)->lang;
+        open(Block::Kind::code).language.assign(lang.text ? lang.text : "", lang.size);
+        break;
+      }
+      case MD_BLOCK_HTML:
+      case MD_BLOCK_P: open(Block::Kind::paragraph); break;
+      case MD_BLOCK_TABLE:
+        open(Block::Kind::table).columns = static_cast<MD_BLOCK_TABLE_DETAIL*>(detail)->col_count;
+        row_ = UINT32_MAX;
+        break;
+      case MD_BLOCK_TR: ++row_, column_ = 0; break;
+      case MD_BLOCK_TH:
+      case MD_BLOCK_TD: begin_cell(static_cast<MD_BLOCK_TD_DETAIL*>(detail)->align); break;
+      default: break;
+    }
+  }
+
+  void leave(MD_BLOCKTYPE type) {
+    switch (type) {
+      case MD_BLOCK_QUOTE: close(), --quotes_; break;
+      case MD_BLOCK_UL:
+      case MD_BLOCK_OL: close(), lists_.pop_back(); break;
+      case MD_BLOCK_LI: end_item(); break;
+      case MD_BLOCK_TH:
+      case MD_BLOCK_TD: blocks_.back().cells.back().end = static_cast<uint32_t>(blocks_.back().text.size()); break;
+      case MD_BLOCK_H:
+      case MD_BLOCK_CODE:
+      case MD_BLOCK_P:
+      case MD_BLOCK_HTML:
+      case MD_BLOCK_TABLE: close(); break;
+      default: break;
+    }
+  }
+
+  void enter_span(MD_SPANTYPE type, void* detail) {
+    if (type == MD_SPAN_A || type == MD_SPAN_IMG) {
+      const MD_ATTRIBUTE& href = type == MD_SPAN_A ? static_cast<MD_SPAN_A_DETAIL*>(detail)->href
+                                                   : static_cast<MD_SPAN_IMG_DETAIL*>(detail)->src;
+      std::vector<std::string>& links = block().links;
+      if (links.size() >= TextRun::no_link) return;
+      link_ = static_cast<uint16_t>(links.size());
+      links.emplace_back(href.text ? href.text : "", href.size);
+    }
+    styles_.push_back(style());
+    if (type == MD_SPAN_EM) styles_.back() |= kEmphasis;
+    if (type == MD_SPAN_STRONG) styles_.back() |= kStrong;
+    if (type == MD_SPAN_CODE) styles_.back() |= kCode;
+    if (type == MD_SPAN_DEL) styles_.back() |= kStruck;
+  }
+
+  void leave_span(MD_SPANTYPE type) {
+    if (type == MD_SPAN_A || type == MD_SPAN_IMG) link_ = TextRun::no_link;
+    if (!styles_.empty()) styles_.pop_back();
+  }
+
+  void text(MD_TEXTTYPE type, std::string_view piece) {
+    switch (type) {
+      case MD_TEXT_BR:
+      case MD_TEXT_SOFTBR: add_break(); break;
+      case MD_TEXT_NULLCHAR: add("\uFFFD", TextRun::no_source, TextRun::no_source); break;
+      case MD_TEXT_ENTITY: {
+        const uint32_t at = source_of(piece);
+        add(entity_text(piece), at, at == TextRun::no_source ? at : at + static_cast<uint32_t>(piece.size()));
+        break;
+      }
+      default: {
+        const uint32_t at = source_of(piece);
+        if (at == TextRun::no_source && piece == "\n") return add_break();
+        add(piece, at, at == TextRun::no_source ? at : at + static_cast<uint32_t>(piece.size()));
+      }
+    }
+  }
+
+ private:
+  uint8_t style() const { return styles_.empty() ? static_cast<uint8_t>(kPlain) : styles_.back(); }
+
+  /// Where md4c's piece lies in the source; it makes up some itself (line ends, indentation).
+  uint32_t source_of(std::string_view piece) const {
+    const auto at = reinterpret_cast<uintptr_t>(piece.data()), begin = reinterpret_cast<uintptr_t>(source_.data());
+    if (at < begin || at + piece.size() > begin + source_.size()) return TextRun::no_source;
+    return offset_ + static_cast<uint32_t>(at - begin);
+  }
+
+  Block& block() { return is_open_ ? blocks_.back() : open(Block::Kind::paragraph); }
+
+  Block& open(Block::Kind kind) {
+    close();
+    Block block;
+    block.kind = kind;
+    block.indent = std::min<uint8_t>(static_cast<uint8_t>(std::min<size_t>(lists_.size(), 255)), kDeepest);
+    block.quotes = std::min(quotes_, kDeepest);
+    block.marker = std::exchange(marker_, "");
+    blocks_.push_back(std::move(block));
+    is_open_ = true;
+    return blocks_.back();
+  }
+
+  void close() {
+    if (!is_open_) return;
+    is_open_ = false;
+    Block& block = blocks_.back();
+    if (block.kind == Block::Kind::code && block.text.ends_with('\n')) trim_end(block);
+    block.source_begin = TextRun::no_source;
+    block.source_end = 0;
+    for (const TextRun& run : block.runs) {
+      if (run.source == TextRun::no_source) continue;
+      block.source_begin = std::min(block.source_begin, run.source);
+      block.source_end = std::max(block.source_end, run.source_end);
+    }
+    if (block.source_begin == TextRun::no_source) block.source_begin = block.source_end = last_;
+  }
+
+  /// The end of the last line of code is no line of its own.
+  static void trim_end(Block& block) {
+    block.text.pop_back();
+    TextRun& last = block.runs.back();
+    --last.end;
+    if (last.source != TextRun::no_source) --last.source_end;
+    if (last.begin == last.end) block.runs.pop_back();
+  }
+
+  void begin_item(const MD_BLOCK_LI_DETAIL& item) {
+    close();
+    List& list = lists_.back();
+    marker_ = list.ordered ? std::to_string(list.next++) + "." : "\u2022";
+    if (item.is_task) marker_ = item.task_mark == ' ' ? "\u2610" : "\u2611";
+  }
+
+  void end_item() {
+    if (!marker_.empty()) open(Block::Kind::paragraph);  // an item without words still has its marker
+    close();
+  }
+
+  void begin_cell(MD_ALIGN align) {
+    const auto at = static_cast<uint32_t>(block().text.size());
+    const auto side = align == MD_ALIGN_CENTER  ? TableCell::Align::centre
+                      : align == MD_ALIGN_RIGHT ? TableCell::Align::right
+                                                : TableCell::Align::left;
+    blocks_.back().cells.push_back({at, at, row_, column_++, side});
+  }
+
+  /// A line's end, which stands for the next one of the source.
+  void add_break() {
+    const size_t from = last_ - offset_;
+    const size_t at = source_.find('\n', from);
+    if (at == std::string_view::npos) return add("\n", TextRun::no_source, TextRun::no_source);
+    const auto source = offset_ + static_cast<uint32_t>(at);
+    add("\n", source, source + 1);
+  }
+
+  void add(std::string_view piece, uint32_t source, uint32_t source_end) {
+    if (piece.empty()) return;
+    Block& to = block();
+    const auto begin = static_cast<uint32_t>(to.text.size()), end = begin + static_cast<uint32_t>(piece.size());
+    to.text += piece;
+    if (source != TextRun::no_source) last_ = source_end;
+    const bool exact = source == TextRun::no_source || source_end - source == piece.size();
+    if (!to.runs.empty() && exact) {
+      TextRun& back = to.runs.back();
+      const bool back_exact =
+          back.source != TextRun::no_source && back.source_end - back.source == back.end - back.begin;
+      const bool goes_on = source != TextRun::no_source && back_exact && back.source_end == source;
+      if (goes_on && back.style == style() && back.link == link_) {
+        back.end = end;
+        back.source_end = source_end;
+        return;
+      }
+    }
+    to.runs.push_back({begin, end, source, source_end, style(), link_});
+  }
+
+  std::string_view source_;
+  uint32_t offset_;
+  uint32_t last_ = offset_;  // end of the source that was shown so far
+  std::vector<Block> blocks_;
+  bool is_open_ = false;
+  std::vector<List> lists_;
+  uint8_t quotes_ = 0;
+  std::string marker_;
+  std::vector<uint8_t> styles_;
+  uint16_t link_ = TextRun::no_link;
+  uint32_t row_ = 0, column_ = 0;
+};
+
+Builder& of(void* data) {
+  return *static_cast<Builder*>(data);
+}
+
+/// The length of the run of fence characters a line begins with, after at most three blanks; 0 where it is no fence.
+size_t fence(std::string_view line, char& mark) {
+  size_t at = std::min(line.find_first_not_of(' '), line.size());
+  if (at > 3 || at == line.size() || (line[at] != '`' && line[at] != '~')) return 0;
+  mark = line[at];
+  const size_t end = std::min(line.find_first_not_of(mark, at), line.size());
+  return end - at >= 3 ? end - at : 0;
+}
+
+}  // namespace
+
+std::vector<std::pair<uint32_t, uint32_t>> Block::shown_of(uint32_t from, uint32_t to) const {
+  std::vector<std::pair<uint32_t, uint32_t>> shown;
+  if (to <= source_begin || from >= source_end) return shown;
+  for (const TextRun& run : runs) {
+    if (run.source == TextRun::no_source || run.source >= to || run.source_end <= from) continue;
+    const bool exact = run.source_end - run.source == run.end - run.begin;
+    uint32_t a = run.begin, b = run.end;
+    if (exact) {
+      a += std::max(from, run.source) - run.source;
+      b -= run.source_end - std::min(to, run.source_end);
+    }
+    if (!shown.empty() && shown.back().second == a)
+      shown.back().second = b;
+    else
+      shown.emplace_back(a, b);
+  }
+  return shown;
+}
+
+uint32_t Block::source_of(uint32_t byte) const {
+  uint32_t before = source_begin;
+  for (const TextRun& run : runs) {
+    if (run.source == TextRun::no_source) continue;
+    if (byte < run.begin) return before;
+    const bool exact = run.source_end - run.source == run.end - run.begin;
+    if (byte < run.end) return exact ? run.source + (byte - run.begin) : run.source;
+    before = run.source_end;
+  }
+  return before;
+}
+
+std::vector<Block> parse_markdown(std::string_view text, uint32_t offset) {
+  Builder builder(text, offset);
+  MD_PARSER parser = {};
+  parser.flags = kFlags;
+  parser.enter_block = [](MD_BLOCKTYPE type, void* detail, void* data) { return of(data).enter(type, detail), 0; };
+  parser.leave_block = [](MD_BLOCKTYPE type, void*, void* data) { return of(data).leave(type), 0; };
+  parser.enter_span = [](MD_SPANTYPE type, void* detail, void* data) { return of(data).enter_span(type, detail), 0; };
+  parser.leave_span = [](MD_SPANTYPE type, void*, void* data) { return of(data).leave_span(type), 0; };
+  parser.text = [](MD_TEXTTYPE type, const MD_CHAR* piece, MD_SIZE size, void* data) {
+    return of(data).text(type, {piece, size}), 0;
+  };
+  if (md_parse(text.data(), static_cast<MD_SIZE>(text.size()), &parser, &builder) != 0) {
+    std::vector<Block> plain = plain_block(text);  // out of memory, or too deep for it
+    for (Block& block : plain) {
+      block.runs[0].source += offset, block.runs[0].source_end += offset;
+      block.source_begin += offset, block.source_end += offset;
+    }
+    return plain;
+  }
+  return builder.take();
+}
+
+std::vector<Block> plain_block(std::string_view text) {
+  Block block;
+  block.text = text;
+  const auto size = static_cast<uint32_t>(text.size());
+  block.runs.push_back({0, size, 0, size, kPlain, TextRun::no_link});
+  block.source_end = size;
+  return {std::move(block)};
+}
+
+size_t open_tail(std::string_view text, size_t from) {
+  size_t tail = from, fenced = 0;
+  char fence_mark = 0;
+  bool after_empty = false;
+  for (size_t at = from; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    const bool empty = line.find_first_not_of(" \t\r") == std::string_view::npos;
+    if (!fenced && after_empty && !empty && line[0] != ' ' && line[0] != '\t') tail = at;
+    char mark = 0;
+    const size_t length = fence(line, mark);
+    if (!fenced && length) {
+      fenced = length;
+      fence_mark = mark;
+    } else if (fenced && length >= fenced && mark == fence_mark) {
+      const size_t last = line.find_last_not_of(" \t\r");
+      if (line[last] == mark && line.find(mark) + length == last + 1) fenced = 0;
+    }
+    after_empty = empty && end < text.size();
+    at = end + 1;
+  }
+  return tail;
+}
+
+void MarkdownText::update(std::string_view text) {
+  if (text.size() == bytes_ && bytes_ > 0) return;
+  if (text.size() < bytes_) clear();
+  bytes_ = text.size();
+  const size_t tail = open_tail(text, closed_bytes_);
+  blocks_.resize(closed_blocks_);
+  auto add = [&](size_t begin, size_t end) {
+    for (Block& block : parse_markdown(text.substr(begin, end - begin), static_cast<uint32_t>(begin)))
+      blocks_.push_back(std::move(block));
+  };
+  if (tail > closed_bytes_) {
+    add(closed_bytes_, tail);
+    closed_bytes_ = tail;
+    closed_blocks_ = blocks_.size();
+  }
+  add(tail, text.size());
+}
+
+}  // namespace canopy::app
