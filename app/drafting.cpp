@@ -12,7 +12,7 @@ DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& m
 
 const char* mode_title(DecodeMode mode) {
   switch (mode) {
-    case DecodeMode::ar: return "Plain";
+    case DecodeMode::ar: return "AR";
     case DecodeMode::chain: return "Chain";
     case DecodeMode::tree: return "Tree";
     case DecodeMode::adaptive: return "Adaptive";
@@ -22,10 +22,10 @@ const char* mode_title(DecodeMode mode) {
 
 const char* mode_detail(DecodeMode mode) {
   switch (mode) {
-    case DecodeMode::ar: return "One token at a time, no drafts";
-    case DecodeMode::chain: return "The drafter's likeliest line, checked in one pass";
-    case DecodeMode::tree: return "A small draft tree every round";
-    case DecodeMode::adaptive: return "Each round what is fastest here";
+    case DecodeMode::ar: return "Autoregressive: one token a pass, no drafts";
+    case DecodeMode::chain: return "DFlash: the drafter's likeliest line, checked in one pass";
+    case DecodeMode::tree: return "DDTree: a draft tree of a fixed size, checked in one pass";
+    case DecodeMode::adaptive: return "BASTION: each round the width that is fastest here";
   }
   return "";
 }

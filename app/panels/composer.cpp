@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/drafting.h"
 #include "app/look/text_block.h"
 #include "app/look/widgets.h"
-#include "app/panels/drafting_menu.h"
 #include "app/panels/sampling_menu.h"
 
 namespace canopy::app {
@@ -94,19 +92,6 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
   ImGui::PopFont();
 }
 
-float Composer::draw_drafting(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room) {
-  if (!view.model || view.model->drafter.empty()) return 0;
-  ButtonSpec drafting{"Drafting", Icon::branch};
-  drafting.type = Type::secondary;
-  drafting.words = mode_title(mode_for(view.drafting, *view.model));
-  drafting.tooltip = "How tokens are drafted; the text is the same in every mode";
-  if (button_size(drafting).x > room) drafting.show_label = false;
-  ImGui::SetCursorScreenPos(pos);
-  if (button(drafting)) ImGui::OpenPopup(kDraftingMenu);
-  draw_drafting_menu(view, sink, {pos.x, top_ - px(8)});
-  return button_size(drafting).x;
-}
-
 float Composer::draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room) {
   const std::string words = sampling_words(view);
   ButtonSpec settings{"Sampling", Icon::sliders};
@@ -131,9 +116,7 @@ void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, fl
   const ButtonSpec& shown = view.busy() ? stop : go;
   const ImVec2 size = button_size(shown);
   const float right = pos.x + width - size.x - px(8);
-  float x = pos.x + draw_sampling(view, sink, pos, right - pos.x) + px(4);
-  x += draw_drafting(view, sink, {x, pos.y}, right - x);
-  const float keys_x = x + px(12);
+  const float keys_x = pos.x + draw_sampling(view, sink, pos, right - pos.x) + px(16);
   const char* keys = "Enter sends, Shift+Enter starts a line";
   if (keys_x + text_size(Type::secondary, keys).x + px(12) <= pos.x + width - size.x)
     draw_text_middle(ImGui::GetWindowDrawList(), keys_x, pos.y + px(14), Type::secondary, colours().text3, keys);

@@ -26,8 +26,6 @@ class Composer {
   float text_height_for(float width) const;
   void draw_input(ImVec2 pos, ImVec2 size);
   /// The button of the sampling settings and its menu. Returns its width.
-  /// Nothing where the model has no drafter. Returns the width it took.
-  float draw_drafting(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room);
   float draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room);
   void draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width);
   void send(const ViewModel& view, CommandSink& sink);
