@@ -11,6 +11,7 @@
 #include "engine/format/config_hf.h"
 #include "engine/format/drafter_config_gguf.h"
 #include "engine/format/drafter_config_hf.h"
+#include "engine/format/open_files.h"
 
 namespace canopy {
 
@@ -93,18 +94,9 @@ DrafterFile::~DrafterFile() = default;
 DrafterFile DrafterFile::open(const fs::path& path) {
   return with_context(shown(path), [&] {
     DrafterFile drafter(std::make_unique<State>());
-    State& state = *drafter.state_;
-    state.path = path;
-    if (const auto folder = hugging_face_folder(path)) {
-      state.open_folder(*folder);
-    } else {
-      state.open_gguf();
-    }
-    DrafterConfig& config = state.config;
+    DrafterConfig& config = drafter.state_->config;
+    open_files(path, *drafter.state_, config.transformer);
     config.transformer.has_qk_norm = drafter.find("blk.0.attn_q_norm") || drafter.find("blk.0.attn_k_norm");
-    config.transformer.quantization = state.file.main_type();
-    config.transformer.parameters = state.file.elements();
-    if (config.transformer.name.empty()) config.transformer.name = name_from_path(path);
     config.brings_vocabulary = drafter.find("token_embd") || drafter.find("output");
     validate_drafter_config(config);
     drafter.validate_tensors();
@@ -112,8 +104,9 @@ DrafterFile DrafterFile::open(const fs::path& path) {
   });
 }
 
-bool DrafterFile::is_drafter(const fs::path& path) noexcept {
+bool DrafterFile::is_drafter(const fs::path& given) noexcept {
   try {
+    const fs::path path = resolve_model_path(given);
     if (const auto folder = hugging_face_folder(path)) return is_drafter_config(read_config_json(*folder));
     return is_drafter_architecture(GgufFile::open(path).text("general.architecture"));
   } catch (const std::exception&) {

@@ -19,9 +19,9 @@ namespace canopy {
 
 class DrafterFile {
  public:
-  /// Opens a .gguf file, a folder with config.json and safetensors, or a .safetensors file in such a folder, and
-  /// validates all of it, validate_tensors included. Throws Error(bad_input) with the path in front; a model that is no
-  /// drafter, and a drafter of another kind, are named as what they are.
+  /// Opens a .gguf file, a folder with config.json and safetensors, a .safetensors file in one, or a drafter in the
+  /// cache of Hugging Face (model_paths.h), and validates all of it. Throws Error(bad_input) with the path in front; a
+  /// model that is no drafter, and a drafter of another kind, are named as what they are.
   static DrafterFile open(const std::filesystem::path& path);
 
   /// Whether the metadata at `path` say that it is a drafter, of whatever kind and however damaged the rest is. False,

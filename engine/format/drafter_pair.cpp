@@ -164,4 +164,13 @@ std::vector<std::string> check_pair(const ModelFile& target, const DrafterFile& 
   return result;
 }
 
+PairReport describe_pair(const std::filesystem::path& target, const std::filesystem::path& drafter) {
+  try {
+    const ModelFile model = ModelFile::open(target);
+    return {true, "", check_pair(model, DrafterFile::open(drafter))};
+  } catch (const Error& e) {
+    return {false, e.what(), {}};
+  }
+}
+
 }  // namespace canopy

@@ -2,6 +2,7 @@
 // Whether a drafter can draft for a model. A wrong pair would still give the model's exact text, since every token is
 // verified, but no draft would be accepted; a pair whose sizes differ cannot run at all.
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,18 @@ std::vector<std::string> check_pair(const ModelConfig& target, const DrafterConf
 
 /// The same, tokenizers compared besides where the drafter brings one.
 std::vector<std::string> check_pair(const ModelFile& target, const DrafterFile& drafter);
+
+/// What a picker of models says of a pair before anything is loaded.
+struct PairReport {
+  bool fits = false;
+  std::string reason;  // why not: a sentence that names the file at fault where one is; empty where it fits
+  std::vector<std::string> warnings;  // what is unusual, one sentence each
+};
+
+/// The same from paths as ModelFile and DrafterFile open them. Reads what describes the models, no weights, and needs
+/// no device: milliseconds where the files are at hand. Any thread may call it; it does not throw for what is in the
+/// files.
+PairReport describe_pair(const std::filesystem::path& target, const std::filesystem::path& drafter);
 
 /// One sentence where the drafter's tokenizer has other tokens than the target's; nothing where they agree, or where
 /// one of them is missing or cannot be compared.

@@ -9,7 +9,7 @@
 #include "engine/format/architecture.h"
 #include "engine/format/config_gguf.h"
 #include "engine/format/config_hf.h"
-#include "engine/format/tensor_file.h"
+#include "engine/format/open_files.h"
 
 namespace canopy {
 
@@ -60,16 +60,7 @@ ModelFile::~ModelFile() = default;
 ModelFile ModelFile::open(const fs::path& path) {
   return with_context(shown(path), [&] {
     ModelFile model(std::make_unique<State>());
-    State& state = *model.state_;
-    state.path = path;
-    if (const auto folder = hugging_face_folder(path)) {
-      state.open_folder(*folder);
-    } else {
-      state.open_gguf();
-    }
-    state.config.quantization = state.file.main_type();
-    state.config.parameters = state.file.elements();
-    if (state.config.name.empty()) state.config.name = name_from_path(path);
+    open_files(path, *model.state_, model.state_->config);
     model.validate_tensors();
     return model;
   });

@@ -47,8 +47,8 @@ struct TokenizerSource {
 
 class ModelFile {
  public:
-  /// Opens a .gguf file, a folder with config.json and safetensors, or a .safetensors file in such a folder, and
-  /// validates all of it, validate_tensors included. Throws Error(bad_input) with the path in front.
+  /// Opens a .gguf file, a folder with config.json and safetensors, a .safetensors file in one, or a model in the cache
+  /// of Hugging Face (model_paths.h), and validates all of it. Throws Error(bad_input) with the path in front.
   static ModelFile open(const std::filesystem::path& path);
 
   ModelFile(ModelFile&&) noexcept;

@@ -9,6 +9,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/model_paths.h"
 
 namespace canopy {
 
@@ -120,11 +121,10 @@ std::string read_config_json(const fs::path& folder) {
 
 std::string name_from_path(const fs::path& path) {
   std::error_code ignored;
-  fs::path full = fs::weakly_canonical(path, ignored);
-  if (full.empty()) full = path;
-  if (fs::is_directory(full, ignored)) return printable(full.filename().string());
+  const fs::path full = fs::absolute(path, ignored).lexically_normal();  // links of a cache lead to hashes
+  if (fs::is_directory(full, ignored)) return model_path_name(full);
   const bool in_folder = full.extension() == ".safetensors";  // then its own name is just "model"
-  return printable(in_folder ? full.parent_path().filename().string() : full.stem().string());
+  return in_folder ? model_path_name(full.parent_path()) : printable(full.stem().string());
 }
 
 }  // namespace canopy

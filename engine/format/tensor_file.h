@@ -66,7 +66,7 @@ std::optional<std::filesystem::path> hugging_face_folder(const std::filesystem::
 /// The text of the folder's config.json; throws where there is none.
 std::string read_config_json(const std::filesystem::path& folder);
 
-/// A name for people when the file gives none: that of the file without its extension, or of the folder.
+/// A name for people when the file gives none: that of the file without its extension, or of folder or cached model.
 std::string name_from_path(const std::filesystem::path& path);
 
 }  // namespace canopy

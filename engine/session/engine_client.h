@@ -26,7 +26,7 @@ namespace canopy {
 
 /// Opens a model on a device; replaces the current one only when everything succeeded.
 struct LoadModel {
-  std::string path;     // a GGUF file or a Hugging Face folder
+  std::string path;     // a GGUF file, a Hugging Face folder, or a model in its cache (engine/format/model_paths.h)
   std::string device;   // index, part of a name, or a type; empty chooses the best
   std::string drafter;  // a DFlash drafter for it; empty: the one that comes with Canopy, where it fits the model
   bool draft = true;    // false: none at all

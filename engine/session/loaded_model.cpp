@@ -8,8 +8,8 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/paths.h"
-#include "engine/base/printable.h"
 #include "engine/format/drafter_pair.h"
+#include "engine/format/model_paths.h"
 #include "engine/session/model_timer.h"
 #include "engine/session/remaining_time.h"
 
@@ -67,16 +67,11 @@ SelfTestReport check_exactness(Model& model, const OpenCallbacks& callbacks) {
   return run_self_test(model, test);
 }
 
-std::string last_component(const std::filesystem::path& path) {
-  const std::filesystem::path clean = path.has_filename() ? path : path.parent_path();
-  return printable(clean.filename().string());
-}
-
 /// The drafter of the request, checked against its target; nothing where none is wanted, or an optional one does not
 /// fit.
 std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelFile& target, LoadedModel& loaded) {
   if (request.drafter.empty()) return std::nullopt;
-  const std::string name = last_component(request.drafter);
+  const std::string name = model_path_name(request.drafter);
   try {
     DrafterFile drafter = DrafterFile::open(request.drafter);
     loaded.drafter_warnings = with_context(name, [&] { return check_pair(target, drafter); });
@@ -130,7 +125,7 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
   auto loaded = std::make_unique<LoadedModel>();
   announce(callbacks, {"Opening the file"});
   const ModelFile file = ModelFile::open(request.path);
-  loaded->file_name = last_component(request.path);
+  loaded->file_name = model_path_name(request.path);
   loaded->keeps_calibration = request.calibration_s > 0;
   // Before the weights are copied, which takes longest: what does not fit should say so at once.
   std::optional<DrafterFile> drafter = open_drafter(request, file, *loaded);
