@@ -166,10 +166,9 @@ void EngineThread::Worker::load(const LoadModel& command, uint64_t number) {
       if (e.kind() != ErrorKind::out_of_memory || !current_ || current_->selector != command.device) throw;
     }
     if (!opened) opened = open_in_freed_memory(command, number);
-    const ModelReady ready = opened->model->describe();
     end_recording();
     current_ = std::move(opened);
-    publish(ready);
+    publish(current_->model->describe());  // now that the one before has given its memory back
   } catch (...) {
     load_failed(as_error(std::current_exception()));
   }

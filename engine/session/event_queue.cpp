@@ -54,8 +54,8 @@ void EventQueue::abridge_oldest() {
     if (finished == nullptr || bulk_of(*finished->round) == 0) continue;
     waiting_ -= bulk_of(*finished->round);
     RoundRecord rest = *finished->round;
-    rest.nodes = {};
-    rest.choice.candidates = {};
+    rest.nodes = std::vector<RoundNode>();  // what clear() would keep is what counts here
+    rest.choice.candidates = std::vector<WidthCandidate>();
     finished->round = std::make_shared<const RoundRecord>(std::move(rest));
     finished->abridged = true;
     return;
