@@ -5,20 +5,48 @@
 #include <cstdio>
 
 #include "app/look/widgets.h"
-#include "app/panels/model_path_box.h"
+#include "app/panels/memory_bar.h"
+#include "app/panels/mode_segment.h"
 #include "app/shell/actions.h"
 
 namespace canopy::app {
 namespace {
 
-constexpr float kHeight = 48;
-constexpr float kMargin = 12;
-constexpr float kGap = 8;
+constexpr float kHeight = 48, kControl = 32, kMargin = 12, kGap = 8;
+constexpr float kLogo = 24, kAfterLogo = 18, kAroundMemory = 14;
+constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths below which words go
 
-std::string model_value(const ViewModel& view) {
+/// What the bar shows; each step gives up a little more.
+struct Step {
+  bool quantization, captions, word;
+  float memory;  // width of the bar; 0: none
+  bool segment, scale, all_pickers;
+  float readable;  // a picker is never narrower than this, unless its value is
+};
+constexpr Step kSteps[] = {
+    {true, true, true, 250, true, true, true, 240},    {false, true, true, 250, true, true, true, 200},
+    {false, false, true, 250, true, true, true, 150},  {false, false, true, 150, true, true, true, 120},
+    {false, false, false, 110, true, true, true, 110}, {false, false, false, 0, true, true, true, 100},
+    {false, false, false, 0, false, true, true, 90},   {false, false, false, 0, false, true, false, 90},
+    {false, false, false, 0, false, false, false, 70},
+};
+
+std::string without_end(std::string text, const std::string& end) {
+  if (!end.empty() && text.ends_with(" " + end)) text.resize(text.size() - end.size() - 1);
+  return text;
+}
+
+std::string target_value(const ViewModel& view, bool quantization) {
   if (view.model_state == ModelState::loading) return file_name(view.model_path);
   if (!view.model) return "none";
-  return model_title(*view.model);
+  const std::string title = model_title(*view.model);
+  return quantization ? title : without_end(title, view.model->quantization);
+}
+
+std::string drafter_value(const ViewModel& view) {
+  if (!view.model || view.model->drafter.empty()) return "none";
+  const std::string& name = view.model->drafter;
+  return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
 }
 
 std::string device_value(const ViewModel& view) {
@@ -30,46 +58,23 @@ std::string device_value(const ViewModel& view) {
   return "none";
 }
 
-/// What fits decides what is shown: first the captions go, then the word beside the logo; the pickers share what is
-/// left.
-struct Fit {
-  bool word = true, captions = true;
-  float model_width = 0, device_width = 0;
-};
-
-/// Two wishes and the room for both: whoever wants less than half gets it, the other gets the rest.
-void share(float& a, float& b, float room) {
-  if (a + b <= room) return;
-  const float half = std::floor(room * 0.5f);
-  if (a <= half)
-    b = room - a;
-  else if (b <= half)
-    a = room - b;
-  else
-    a = b = half;
+std::string target_tooltip(const ViewModel& view) {
+  if (!view.model) return "Choose a model  Ctrl+O";
+  const ModelReady& model = *view.model;
+  return model.weights_note.empty() ? model.file_name : model.file_name + "\n" + model.weights_note;
 }
 
-Fit fit(float room, const std::string& model, const std::string& device) {
-  Fit f;
-  constexpr float kReadable = 170;  // a picker that shows most names, with its caption more
-  const float word = px(kGap) + text_size(Type::title, "Canopy").x;
-  auto left_for_pickers = [&] { return room - px(24) - px(18) - px(kGap) * 2 - (f.word ? word : 0); };
-  auto measure = [&](float readable) {
-    f.model_width = picker_width(f.captions ? "Model" : "", model);
-    f.device_width = picker_width(f.captions ? "Device" : "", device);
-    const float wanted = std::min(f.model_width, px(readable)) + std::min(f.device_width, px(readable));
-    share(f.model_width, f.device_width, left_for_pickers());
-    return wanted <= left_for_pickers();
-  };
-  if (measure(kReadable + 50)) return f;
-  f.captions = false;
-  if (measure(kReadable)) return f;
-  f.word = false;
-  measure(kReadable);
-  return f;
+std::string drafter_tooltip(const ViewModel& view) {
+  if (!view.model) return "Chosen with the model";
+  if (view.model->drafter.empty()) return "No drafter: every token is the target's own";
+  return view.model->drafter + "\nDFlash, blocks of " + std::to_string(view.model->block);
 }
 
-void draw_scale_and_theme(const ViewModel& view, CommandSink& sink) {
+float scale_and_theme_width(bool scale) {
+  return px(28) + (scale ? px(28) * 2 + px(36) + px(4) * 3 : 0);
+}
+
+void draw_scale_and_theme(const ViewModel& view, CommandSink& sink, float right, bool scale) {
   ButtonSpec smaller{"Smaller", Icon::minus}, larger{"Larger", Icon::plus}, theme{"Theme", Icon::theme};
   for (ButtonSpec* spec : {&smaller, &larger, &theme}) spec->show_label = false;
   smaller.tooltip = "Smaller interface  Ctrl+-";
@@ -77,107 +82,141 @@ void draw_scale_and_theme(const ViewModel& view, CommandSink& sink) {
   theme.tooltip = "Light or dark  Ctrl+Shift+L";
   smaller.enabled = view.user_scale > kMinScale;
   larger.enabled = view.user_scale < kMaxScale;
-  char percent[16];
-  std::snprintf(percent, sizeof percent, "%.0f%%", static_cast<double>(view.user_scale * 100));
   const float side = px(28), gap = px(4), figure = px(36);
-  const float width = side * 3 + figure + gap * 3;
-  const ImVec2 window = ImGui::GetWindowPos();
-  float x = window.x + ImGui::GetWindowWidth() - px(kMargin) - width;
-  const float y = window.y + std::floor((px(kHeight) - side) * 0.5f);
+  float x = right - scale_and_theme_width(scale);
+  const float y = ImGui::GetWindowPos().y + std::floor((px(kHeight) - side) * 0.5f);
   auto next = [&](const ButtonSpec& spec) {
     ImGui::SetCursorScreenPos({x, y});
     x += side + gap;
     return button(spec);
   };
-  if (next(smaller)) sink.post(SetScale{next_scale(view.user_scale, -1)});
-  draw_text_middle(ImGui::GetWindowDrawList(), x + (figure - text_size(Type::mono, percent).x) * 0.5f, y + side * 0.5f,
-                   Type::mono, colours().text2, percent);
-  x += figure + gap;
-  if (next(larger)) sink.post(SetScale{next_scale(view.user_scale, 1)});
+  if (scale) {
+    char percent[16];
+    std::snprintf(percent, sizeof percent, "%.0f%%", static_cast<double>(view.user_scale * 100));
+    if (next(smaller)) sink.post(SetScale{next_scale(view.user_scale, -1)});
+    draw_text_middle(ImGui::GetWindowDrawList(), x + (figure - text_size(Type::mono, percent).x) * 0.5f,
+                     y + side * 0.5f, Type::mono, colours().text2, percent);
+    x += figure + gap;
+    if (next(larger)) sink.post(SetScale{next_scale(view.user_scale, 1)});
+  }
   if (next(theme)) sink.post(SetTheme{view.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
 }
 
-std::string model_tooltip(const ViewModel& view) {
-  if (!view.model) return "Choose a model";
-  const ModelReady& model = *view.model;
-  return model.weights_note.empty() ? model.file_name : model.file_name + "\n" + model.weights_note;
-}
+struct PickerSpec {
+  const char *id, *menu;
+  std::string caption, value, tip;
+  bool has_value = true;
+  float width = 0;
+};
 
 }  // namespace
 
+struct TopBar::Fit {
+  Step step;
+  std::vector<PickerSpec> pickers;
+  float mode = 0;  // width of the segment or picker; 0 without a model
+};
+
+/// Every picker gets what it needs, or the widest ones are cut down to one width.
+static void share(std::vector<PickerSpec>& pickers, float room) {
+  float low = 0, high = 0;
+  for (const PickerSpec& p : pickers) high = std::max(high, p.width);
+  auto taken = [&](float most) {
+    float sum = 0;
+    for (const PickerSpec& p : pickers) sum += std::min(p.width, most);
+    return sum;
+  };
+  if (taken(high) <= room) return;
+  for (int i = 0; i < 24; ++i) (taken((low + high) * 0.5f) <= room ? low : high) = (low + high) * 0.5f;
+  for (PickerSpec& p : pickers) p.width = std::floor(std::min(p.width, low));
+}
+
+TopBar::Fit TopBar::fit(const ViewModel& view, float width) const {
+  const float at_100 = width / look().scale;
+  const size_t first = at_100 < kNoCaptions ? 2 : at_100 < kNoQuantization ? 1 : 0;
+  Fit f;
+  for (size_t i = first; i < std::size(kSteps); ++i) {
+    const Step& step = kSteps[i];
+    f.step = step;
+    auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
+    f.pickers = {{"Model", kTargetMenu, caption("Target"), target_value(view, step.quantization), target_tooltip(view),
+                  view.model || view.model_state == ModelState::loading}};
+    if (step.all_pickers) {
+      f.pickers.push_back({"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
+                           view.model && !view.model->drafter.empty()});
+      f.pickers.push_back({"Device", kDeviceMenu, caption("Device"), device_value(view),
+                           view.model ? view.model->device + ", " + view.model->driver : device_value(view),
+                           !view.devices.empty() || view.model});
+    }
+    f.mode = !view.model ? 0 : step.segment ? mode_segment_width(view) : mode_picker_width(view);
+    const bool memory = step.memory > 0 && view.model && view.models.memory.budget > 0;
+    if (!memory) f.step.memory = 0;
+    float room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - scale_and_theme_width(step.scale);
+    if (step.word) room -= px(kGap) + text_size(Type::title, "Canopy").x;
+    if (memory) room -= px(step.memory) + px(kAroundMemory) * 2;
+    if (f.mode > 0) room -= f.mode + px(kGap) * 2;
+    room -= px(kGap) * static_cast<float>(f.pickers.size());
+    float wanted = 0;
+    for (PickerSpec& p : f.pickers) {
+      p.width = picker_width(p.caption, p.value);
+      wanted += std::min(p.width, px(step.readable));
+    }
+    share(f.pickers, std::max(room, px(44) * static_cast<float>(f.pickers.size())));
+    if (wanted <= room) break;
+  }
+  return f;
+}
+
 void TopBar::draw(const ViewModel& view, CommandSink& sink) {
-  const std::string model = model_value(view), device = device_value(view);
-  const float right = px(28) * 3 + px(36) + px(4) * 3 + px(kMargin) * 2;
-  const Fit f = fit(ImGui::GetWindowWidth() - px(kMargin) - right, model, device);
+  const Fit f = fit(view, ImGui::GetWindowWidth());
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 origin = ImGui::GetWindowPos();
-  const float middle = origin.y + px(kHeight) * 0.5f;
+  const float middle = origin.y + px(kHeight) * 0.5f, top = std::floor(middle - px(kControl) * 0.5f);
   float x = px(kMargin);
-  draw_logo(list, {origin.x + x + px(12), middle}, px(24));
-  x += px(24);
-  if (f.word) {
+  draw_logo(list, {origin.x + x + px(kLogo) * 0.5f, middle}, px(kLogo));
+  x += px(kLogo);
+  if (f.step.word) {
     draw_text_middle(list, origin.x + x + px(kGap), middle, Type::title, colours().text, "Canopy");
     x += px(kGap) + text_size(Type::title, "Canopy").x;
   }
-  ImGui::SetCursorPosX(std::floor(x + px(18)));
-  centre_in_row(0, px(kHeight), px(32));
-  if (picker("Model", f.captions ? "Model" : "", model, f.model_width,
-             view.model || view.model_state == ModelState::loading))
-    ImGui::OpenPopup("Model menu");
-  tooltip(model_tooltip(view).c_str());
-  ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)});
-  draw_model_menu(view, sink);
-  ImGui::SameLine(0, px(kGap));
-  if (picker("Device", f.captions ? "Device" : "", device, f.device_width, !view.devices.empty() || view.model))
-    ImGui::OpenPopup("Device menu");
-  if (view.model) tooltip((view.model->device + ", " + view.model->driver).c_str());
-  ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)});
-  draw_device_menu(view, sink);
-  draw_scale_and_theme(view, sink);
+  ImGui::SetCursorScreenPos({std::floor(origin.x + x + px(kAfterLogo)), top});
+  draw_pickers(view, sink, f);
+  if (f.step.memory > 0) {
+    ImGui::SameLine(0, px(kAroundMemory));
+    ImGui::SetCursorPosY(top - origin.y);
+    memory_bar(view, sink, px(f.step.memory));
+  }
+  const float right = origin.x + ImGui::GetWindowWidth() - px(kMargin);
+  draw_scale_and_theme(view, sink, right, f.step.scale);
+  if (f.mode <= 0) return;
+  ImGui::SetCursorScreenPos({right - scale_and_theme_width(f.step.scale) - px(kGap) - f.mode, top});
+  if (f.step.segment)
+    mode_segment(view, sink);
+  else
+    mode_picker(view, sink, f.mode);
 }
 
-void TopBar::draw_model_menu(const ViewModel& view, CommandSink& sink) {
-  const float width = std::min(px(380), ImGui::GetMainViewport()->Size.x - px(48));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
-  if (ImGui::BeginPopup("Model menu")) {
-    if (choice("Open model", "Open model\u2026", "A GGUF file or a Hugging Face folder", false, true, width)) {
-      sink.post(BrowseModel{});
-      ImGui::CloseCurrentPopup();
+void TopBar::draw_pickers(const ViewModel& view, CommandSink& sink, const Fit& f) {
+  const float top = ImGui::GetCursorPosY();
+  ImVec2 corner{};
+  for (const PickerSpec& p : f.pickers) {
+    if (&p != f.pickers.data()) {
+      ImGui::SameLine(0, px(kGap));
+      ImGui::SetCursorPosY(top);
     }
-    if (!view.default_model.empty()) {
-      const bool selected = view.model && view.model->file_name == file_name(view.default_model);
-      if (choice("Default model", "SmolLM2 135M", file_name(view.default_model), selected, true, width)) {
-        sink.post(OpenModel{view.default_model});
-        ImGui::CloseCurrentPopup();
-      }
+    if (picker(p.id, p.caption, p.value, p.width, p.has_value)) ImGui::OpenPopup(p.menu);
+    tooltip(p.tip.c_str());
+    const ImVec2 below = {ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)};
+    if (p.menu == kTargetMenu) {
+      corner = below;
+      if (const char* next = target_menu_.draw(view, sink, below, !f.step.all_pickers)) ImGui::OpenPopup(next);
     }
-    if (model_path_box(path_, width)) {
-      sink.post(OpenModel{path_});
-      ImGui::CloseCurrentPopup();
-    }
-    ImGui::EndPopup();
+    if (p.menu == kDrafterMenu) draw_drafter_menu(view, sink, below);
+    if (p.menu == kDeviceMenu) draw_device_menu(view, sink, below);
   }
-  ImGui::PopStyleVar();
-}
-
-void TopBar::draw_device_menu(const ViewModel& view, CommandSink& sink) {
-  const float width = std::min(px(380), ImGui::GetMainViewport()->Size.x - px(48));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
-  if (ImGui::BeginPopup("Device menu")) {
-    if (view.devices.empty()) label(Type::secondary, colours().text2, "No Vulkan device was found");
-    for (const DeviceChoice& device : view.devices) {
-      ImGui::PushID(device.selector.c_str());
-      const bool selected = view.model && view.model->device == device.name;
-      const std::string detail = device.usable ? device.type : device.reason;
-      if (choice("device", device.name, detail, selected, device.usable, width)) {
-        sink.post(ChooseDevice{device.selector});
-        ImGui::CloseCurrentPopup();
-      }
-      ImGui::PopID();
-    }
-    ImGui::EndPopup();
-  }
-  ImGui::PopStyleVar();
+  if (f.step.all_pickers) return;
+  draw_drafter_menu(view, sink, corner);
+  draw_device_menu(view, sink, corner);
 }
 
 }  // namespace canopy::app

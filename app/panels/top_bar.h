@@ -1,12 +1,13 @@
 #pragma once
 
-#include <string>
-
 #include "app/panels/panel.h"
+#include "app/panels/top_bar_menus.h"
 
 namespace canopy::app {
 
-/// Model and device at the left, scale and theme at the right. 48 px high.
+/// Target, drafter and device at the left, then memory; mode, scale and theme at the right. 48 px high. What does not
+/// fit goes by rank, and stays within reach: the menu of the target leads to the pickers that are left out, the command
+/// palette to everything.
 class TopBar final : public Panel {
  public:
   const char* name() const override { return "Top bar"; }
@@ -14,10 +15,11 @@ class TopBar final : public Panel {
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:
-  void draw_model_menu(const ViewModel& view, CommandSink& sink);
-  void draw_device_menu(const ViewModel& view, CommandSink& sink);
+  struct Fit;
+  Fit fit(const ViewModel& view, float room) const;
+  void draw_pickers(const ViewModel& view, CommandSink& sink, const Fit& fit);
 
-  std::string path_;  // of the path box in the model menu
+  TargetMenu target_menu_;
 };
 
 }  // namespace canopy::app
