@@ -94,6 +94,21 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
       pen.line({{8, 13}, {8, 3.5f}});
       pen.line({{4, 7.5f}, {8, 3.5f}, {12, 7.5f}});
       break;
+    case Icon::search:
+      pen.ring({7, 7}, 4.2f);
+      pen.line({{10, 10}, {13.8f, 13.8f}});
+      break;
+    case Icon::edit:
+      pen.line({{3, 13}, {3.4f, 10}, {10.5f, 2.9f}, {13.1f, 5.5f}, {6, 12.6f}}, true);
+      pen.line({{8.6f, 4.8f}, {11.2f, 7.4f}});
+      break;
+    case Icon::trash:
+      pen.line({{2.5f, 4.5f}, {13.5f, 4.5f}});
+      pen.line({{6, 4.5f}, {6, 2.5f}, {10, 2.5f}, {10, 4.5f}});
+      pen.line({{4, 4.5f}, {4.6f, 13.5f}, {11.4f, 13.5f}, {12, 4.5f}});
+      break;
+    case Icon::left: pen.line({{9.8f, 4.5f}, {6.2f, 8}, {9.8f, 11.5f}}); break;
+    case Icon::right: pen.line({{6.2f, 4.5f}, {9.8f, 8}, {6.2f, 11.5f}}); break;
     case Icon::sliders:
       pen.line({{2, 5}, {14, 5}});
       pen.line({{2, 11}, {14, 11}});

@@ -25,7 +25,12 @@ enum class Icon {
   sliders,
   pin,   // a straight path
   find,  // a sight
-  fit    // four corners
+  fit,   // four corners
+  search,
+  edit,
+  trash,
+  left,
+  right
 };
 
 /// Draws an icon with its middle at centre, size pixels wide. The alpha of a disabled group applies.

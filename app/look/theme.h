@@ -25,6 +25,7 @@ struct Theme {
   Colour unreached_edge;  // of what was not reached: fainter than its badge
   Colour accepted_text, rejected_text, bonus_text;
   Colour accepted_bg, rejected_bg, bonus_bg;
+  Colour accepted_strong_bg;  // behind words of the shown round
   Colour on_state;
   // stages of a round; in the memory bar drafter, target, other applications
   Colour draft, verify, rest;
