@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "tests/base/expect_error.h"
+#include "tests/speculation/smollm2_shape.h"
 
 namespace canopy {
 namespace {
@@ -33,14 +34,7 @@ CostTable measured() {
 }
 
 Roofline roofline() {
-  ModelShape shape;
-  shape.layers = 30;
-  shape.hidden = 576;
-  shape.query_heads = 9;
-  shape.kv_heads = 3;
-  shape.head_dim = 64;
-  shape.ffn = 1536;
-  shape.vocab = 49152;
+  ModelShape shape = test::smollm2_shape();
   shape.weight_bytes = 0.625;
   return {shape, {.flops_per_second = 1e11, .bytes_per_second = 1e10}};
 }

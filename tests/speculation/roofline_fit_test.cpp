@@ -11,6 +11,7 @@
 
 #include "tests/base/expect_error.h"
 #include "tests/speculation/roofline_data.h"
+#include "tests/speculation/smollm2_shape.h"
 
 namespace canopy {
 namespace {
@@ -71,15 +72,7 @@ TEST(RooflineFit, AsGoodAsTheBestKnownOfEveryGoldenCase) {
 
 // Passes of a device with the given calibration; widths 1, 2, 4 ... 512 at four contexts.
 std::vector<RooflinePoint> simulated(const RooflineCalibration& truth, double noise, unsigned seed) {
-  ModelShape shape;
-  shape.layers = 30;
-  shape.hidden = 576;
-  shape.query_heads = 9;
-  shape.kv_heads = 3;
-  shape.head_dim = 64;
-  shape.ffn = 1536;
-  shape.vocab = 49152;
-  const Roofline roofline(shape, {.flops_per_second = 2e12, .bytes_per_second = 1e11});
+  const Roofline roofline(test::smollm2_shape(), {.flops_per_second = 2e12, .bytes_per_second = 1e11});
   std::mt19937 random(seed);
   std::normal_distribution<double> normal(0, noise);
   std::vector<RooflinePoint> points;

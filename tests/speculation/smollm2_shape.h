@@ -1,0 +1,20 @@
+#pragma once
+// A real model for tests that count: SmolLM2-135M.
+
+#include "engine/speculation/roofline.h"
+
+namespace canopy::test {
+
+inline ModelShape smollm2_shape() {
+  ModelShape shape;
+  shape.layers = 30;
+  shape.hidden = 576;
+  shape.query_heads = 9;
+  shape.kv_heads = 3;
+  shape.head_dim = 64;
+  shape.ffn = 1536;
+  shape.vocab = 49152;
+  return shape;
+}
+
+}  // namespace canopy::test
