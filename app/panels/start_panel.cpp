@@ -9,17 +9,20 @@
 #include "app/panels/error_cards.h"
 #include "app/panels/model_path_box.h"
 #include "app/panels/progress_text.h"
+#include "app/panels/start_pictures.h"
 
 namespace canopy::app {
 namespace {
 
-constexpr float kColumn = 824;  // two cards of 400 and a gap
+constexpr float kColumn = 1248;  // three cards of 400 and their gaps
 constexpr float kCardGap = 24;
-constexpr float kPictureHeight = 132;
 constexpr float kCardPadding = 24;
 constexpr float kMinCard = 300;
-constexpr const char* kHeadline = "Chat with a model on your own GPU";
-constexpr float kDevicePitch = 30;
+constexpr float kCardHeight = 414;
+constexpr const char* kHeadline = "See every guess a model makes";
+constexpr const char* kLead =
+    "Canopy writes several tokens per pass and shows which ones were drafted, accepted and rejected.";
+constexpr float kDevicePitch = 32;
 
 void draw_centred(float x, float y, Type type, Colour colour, std::string_view text) {
   draw_text(ImGui::GetWindowDrawList(), {x - text_size(type, text).x * 0.5f, y}, type, colour, text);
@@ -35,41 +38,12 @@ void draw_card_back(ImVec2 a, ImVec2 size, Colour border) {
   list->AddRect(a, b, border, px(8), px(1));
 }
 
-/// A dashed outline waiting for a file.
-void draw_drop_picture(ImVec2 a, float width) {
-  const Theme& t = colours();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 p = {a.x + px(24), a.y + px(20)}, q = {a.x + width - px(24), a.y + px(kPictureHeight) - px(20)};
-  const float dash = px(6), period = px(11), stroke = px(1.5f);
-  for (float x = p.x; x < q.x; x += period) {
-    list->AddLine({x, p.y}, {std::min(x + dash, q.x), p.y}, t.ctl, stroke);
-    list->AddLine({x, q.y}, {std::min(x + dash, q.x), q.y}, t.ctl, stroke);
-  }
-  for (float y = p.y; y < q.y; y += period) {
-    list->AddLine({p.x, y}, {p.x, std::min(y + dash, q.y)}, t.ctl, stroke);
-    list->AddLine({q.x, y}, {q.x, std::min(y + dash, q.y)}, t.ctl, stroke);
-  }
-  draw_icon(list, Icon::drop, {(p.x + q.x) * 0.5f, (p.y + q.y) * 0.5f - px(10)}, px(26), t.text3);
-  draw_centred((p.x + q.x) * 0.5f, (p.y + q.y) * 0.5f + px(12), Type::secondary, t.text2,
-               "Drop a file anywhere in this window");
-}
-
-/// A stack of layers, which is what a model is.
-void draw_layers_picture(ImVec2 a, float width) {
-  const Theme& t = colours();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float bar = px(150), x = std::floor(a.x + (width - bar) * 0.5f);
-  for (int i = 0; i < 8; ++i) {
-    const float y = a.y + px(20) + px(12) * static_cast<float>(i);
-    list->AddRectFilled({x, y}, {x + bar, y + px(8)}, i % 2 ? t.accent : t.raised, px(2));
-  }
-}
-
 struct CardWords {
   const char* title;
   const char* body;
-  const char* note;
+  std::string note;
   Icon note_icon;
+  bool first = false;
 };
 
 /// Draws the words of a card; returns where its buttons go.
@@ -77,21 +51,17 @@ ImVec2 draw_words(ImVec2 a, float width, const CardWords& words) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float x = a.x + px(kCardPadding), room = width - px(kCardPadding) * 2;
-  float y = a.y + px(kPictureHeight) + px(18);
+  float y = a.y + px(kPictureHeight) + px(20);
   draw_text(list, {x, y}, Type::card_title, t.text, words.title);
-  y += px(32);
+  y += px(34);
   TextBlock body;
   body.layout(words.body, Type::chat, room);
   body.draw(list, {x, y}, words.body, Type::chat, t.text2, px(21));
-  y += std::max(px(42), body.height(px(21))) + px(10);
-  draw_icon(list, words.note_icon, {x + px(7), y + px(8)}, px(14), t.accent_text);
+  y += std::max(px(42), body.height(px(21))) + px(14);
+  draw_icon(list, words.note_icon, {x + px(7), y + px(8)}, px(14), words.first ? t.accent_text : t.text3);
   draw_text_middle(list, x + px(22), y + px(8), Type::secondary, t.text2,
                    elided(Type::secondary, words.note, room - px(22)));
-  return {x, y + px(30)};
-}
-
-float card_height() {
-  return px(kPictureHeight + 18 + 32 + 42 + 10 + 30 + 38 + 24);
+  return {x, y + px(36)};
 }
 
 void draw_load_progress(const ViewModel& view, CommandSink& sink, ImVec2 a, float width) {
@@ -185,7 +155,7 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
 }  // namespace
 
 bool StartPanel::wanted(const ViewModel& view) const {
-  return !view.model && view.messages.empty();
+  return !view.model && view.messages.empty() && view.rounds.trace_path.empty();
 }
 
 void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
@@ -197,34 +167,20 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::BeginChild("Start page", ImGui::GetWindowSize(), ImGuiChildFlags_NavFlattened);
   const float room = ImGui::GetContentRegionAvail().x;
   const float width = std::floor(std::min(px(kColumn), room - px(32)));
-  const bool side_by_side = !view.default_model.empty() && width >= px(kMinCard) * 2 + px(kCardGap);
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float left = std::floor(origin.x + (room - width) * 0.5f), centre = origin.x + room * 0.5f;
-  const float top = std::max(px(20), (ImGui::GetWindowHeight() - px(610)) * 0.4f);
-  float y = origin.y + top;
+  const float y = origin.y + std::clamp((ImGui::GetWindowHeight() - px(774)) * 0.5f, px(16), px(76));
   const Type headline = text_size(Type::headline, kHeadline).x <= width ? Type::headline : Type::card_title;
   draw_centred(centre, y, headline, t.text, elided(headline, kHeadline, width));
-  draw_centred(centre, y + px(52), Type::lead, t.text2,
-               elided(Type::lead, "Canopy runs it with its own Vulkan engine.", width));
-  ImGui::SetCursorScreenPos({left, y + px(98)});
+  draw_centred(centre, y + px(52), Type::lead, t.text2, elided(Type::lead, kLead, width));
+  ImGui::SetCursorScreenPos({left, y + px(110)});
   ImGui::BeginGroup();
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(16)});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(28)});
   draw_error_cards(view, sink, width);
-  if (view.model_state == ModelState::loading) {
+  if (view.model_state == ModelState::loading)
     draw_load_progress(view, sink, ImGui::GetCursorScreenPos(), width);
-  } else {
-    const float card_width = side_by_side ? std::floor((width - px(kCardGap)) * 0.5f) : width;
-    const ImVec2 size = {card_width, card_height() + (view.path_box_shown ? px(38) : 0)};
-    const ImVec2 a = ImGui::GetCursorScreenPos();
-    ImVec2 next = a;
-    if (!view.default_model.empty()) {
-      draw_default_card(view, sink, a, size);
-      next = side_by_side ? ImVec2(a.x + card_width + px(kCardGap), a.y) : ImVec2(a.x, a.y + size.y + px(16));
-    }
-    draw_open_card(view, sink, next, size);
-    ImGui::SetCursorScreenPos(a);
-    ImGui::Dummy({width, next.y + size.y - a.y});
-  }
+  else
+    draw_cards(view, sink, width);
   draw_devices(view, sink, ImGui::GetCursorScreenPos(), width);
   ImGui::Dummy({width, px(8)});
   ImGui::PopStyleVar();
@@ -234,37 +190,80 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PopStyleColor();
 }
 
-void StartPanel::draw_default_card(const ViewModel& view, CommandSink& sink, ImVec2 a, ImVec2 size) {
+/// Side by side where there is room for three, else below each other.
+void StartPanel::draw_cards(const ViewModel& view, CommandSink& sink, float width) {
+  const bool row = width >= px(kMinCard) * 3 + px(kCardGap) * 2;
+  const float path_box = view.path_box_shown ? px(38) : 0;
+  const ImVec2 size = {row ? std::floor((width - px(kCardGap) * 2) / 3) : width, px(kCardHeight) + path_box};
+  const ImVec2 step = row ? ImVec2(size.x + px(kCardGap), 0) : ImVec2(0, size.y + px(kCardGap));
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  auto at = [&](float i) { return ImVec2(a.x + step.x * i, a.y + step.y * i); };
+  draw_demo_card(sink, at(0), size);
+  draw_open_card(view, sink, at(1), size);
+  draw_compare_card(at(2), size);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::Dummy({width, at(2).y + size.y - a.y});
+}
+
+void StartPanel::draw_demo_card(CommandSink& sink, ImVec2 a, ImVec2 size) {
   draw_card_back(a, size, colours().accent);
-  draw_layers_picture(a, size.x);
-  const std::string note = file_name(view.default_model);
-  ImGui::SetCursorScreenPos(draw_words(a, size.x,
-                                       {"Start with SmolLM2",
-                                        "A small chat model that came with the set-up. It runs on any "
-                                        "device, a software one included.",
-                                        note.c_str(), Icon::check}));
-  ButtonSpec use{"Use SmolLM2 135M", Icon::none, ButtonKind::primary};
-  use.height = 38;
-  use.type = Type::chat_semibold;
-  if (button(use)) sink.post(OpenModel{view.default_model});
+  draw_tree_picture(a, size.x);
+  ImGui::SetCursorScreenPos(draw_words(
+      a, size.x,
+      {"Watch the demo", "Replay a recorded chat at any speed, pause on a round and step through its phases.",
+       "No GPU and no model needed", Icon::check, true}));
+  ButtonSpec watch{"Watch demo", Icon::play, ButtonKind::primary};
+  watch.height = 38;
+  watch.type = Type::chat_semibold;
+  watch.tooltip = "Watch the demo  Ctrl+D";
+  if (button(watch)) sink.post(RoundsCommand(WatchDemo{}));
 }
 
 void StartPanel::draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2 a, ImVec2 size) {
   draw_card_back(a, size, colours().line);
-  draw_drop_picture(a, size.x);
+  draw_pair_picture(a, size.x);
   const ImVec2 at =
       draw_words(a, size.x,
-                 {"Open a model", "Choose a GGUF file or a Hugging Face folder, or drop it on this window.",
-                  "Read from where it is, never copied", Icon::folder});
+                 {"Open a model",
+                  "Choose a GGUF file or a Hugging Face folder, or drop it here. Canopy looks for a matching drafter.",
+                  "About 4 GiB for a 4B model with drafter", Icon::folder});
   ImGui::SetCursorScreenPos(at);
-  ButtonSpec open{"Open model", Icon::folder, view.default_model.empty() ? ButtonKind::primary : ButtonKind::line};
+  ButtonSpec open{"Open model", Icon::folder, ButtonKind::line};
   open.height = 38;
   open.type = Type::chat;
   open.tooltip = "Open model  Ctrl+O";
   if (button(open)) sink.post(BrowseModel{});
+  if (!view.default_model.empty()) {
+    ButtonSpec use{"Use SmolLM2 135M"};
+    use.height = 38;
+    use.type = Type::chat;
+    use.tooltip = "A small chat model with its drafter, which came with the set-up; it runs on any device";
+    if (at.x + button_size(open).x + button_size(use).x + px(8) <= a.x + size.x - px(8)) {
+      ImGui::SameLine(0, px(8));
+    } else {
+      ImGui::SetCursorScreenPos({at.x, at.y - px(36)});  // over the note, which says less than it
+    }
+    if (button(use)) sink.post(OpenModel{view.default_model});
+  }
   if (!view.path_box_shown) return;
   ImGui::SetCursorScreenPos({at.x, at.y + px(38) + px(10)});
   if (model_path_box(path_, size.x - px(kCardPadding) * 2)) sink.post(OpenModel{path_});
+}
+
+void StartPanel::draw_compare_card(ImVec2 a, ImVec2 size) {
+  draw_card_back(a, size, colours().line);
+  draw_compare_picture(a, size.x);
+  ImGui::SetCursorScreenPos(
+      draw_words(a, size.x,
+                 {"Compare budgets",
+                  "Run one prompt four ways, check that the text is the same, and see which width is fastest here.",
+                  "Not built yet; the modes in the top bar run one by one", Icon::branch}));
+  ButtonSpec compare{"Compare", Icon::none, ButtonKind::line};
+  compare.height = 38;
+  compare.type = Type::chat;
+  compare.enabled = false;
+  compare.tooltip = "Comparing four runs side by side is not built yet";
+  button(compare);
 }
 
 }  // namespace canopy::app

@@ -8,7 +8,8 @@
 
 namespace canopy::app {
 
-/// What the window shows before there is a model: ways to get one, the progress of the first load, and the devices.
+/// What the window shows before there is anything to see: the demo, ways to get a model, the progress of the first
+/// load, and the devices.
 class StartPanel final : public Panel {
  public:
   const char* name() const override { return "Start"; }
@@ -16,8 +17,10 @@ class StartPanel final : public Panel {
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:
+  void draw_cards(const ViewModel& view, CommandSink& sink, float width);
+  void draw_demo_card(CommandSink& sink, ImVec2 pos, ImVec2 size);
   void draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
-  void draw_default_card(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
+  void draw_compare_card(ImVec2 pos, ImVec2 size);
 
   std::string path_;
 };
