@@ -33,6 +33,7 @@ class Pen {
   }
   void disc(ImVec2 c, float radius) const { list_->AddCircleFilled(at(c), radius * unit_, colour_); }
   void ring(ImVec2 c, float radius) const { list_->AddCircle(at(c), radius * unit_, colour_, 0, 1.5f * unit_); }
+  void triangle(ImVec2 a, ImVec2 b, ImVec2 c) const { list_->AddTriangleFilled(at(a), at(b), at(c), colour_); }
   void half_disc(ImVec2 c, float radius) const {
     list_->PathClear();
     list_->PathArcTo(at(c), radius * unit_, -kQuarterTurn, kQuarterTurn);
@@ -133,6 +134,24 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
       pen.line({{10, 2.5f}, {13.5f, 2.5f}, {13.5f, 6}});
       pen.line({{13.5f, 10}, {13.5f, 13.5f}, {10, 13.5f}});
       pen.line({{6, 13.5f}, {2.5f, 13.5f}, {2.5f, 10}});
+      break;
+    case Icon::play: pen.triangle({4.5f, 3}, {13, 8}, {4.5f, 13}); break;
+    case Icon::pause:
+      pen.box({4, 3}, {7, 13}, 1);
+      pen.box({9, 3}, {12, 13}, 1);
+      break;
+    case Icon::next:
+      pen.triangle({3.5f, 3}, {10, 8}, {3.5f, 13});
+      pen.box({11, 3}, {13, 13}, 1);
+      break;
+    case Icon::previous:
+      pen.triangle({12.5f, 3}, {12.5f, 13}, {6, 8});
+      pen.box({3, 3}, {5, 13}, 1);
+      break;
+    case Icon::first:
+      pen.triangle({14, 3}, {14, 13}, {8.5f, 8});
+      pen.triangle({8.5f, 3}, {8.5f, 13}, {3, 8});
+      pen.box({1.5f, 3}, {3, 13}, 0.5f);
       break;
     case Icon::drop:
       pen.line({{8, 2.5f}, {8, 10}});

@@ -30,7 +30,12 @@ enum class Icon {
   edit,
   trash,
   left,
-  right
+  right,
+  play,
+  pause,
+  first,
+  previous,
+  next
 };
 
 /// Draws an icon with its middle at centre, size pixels wide. The alpha of a disabled group applies.

@@ -88,8 +88,17 @@ void draw_load_progress(const ViewModel& view, CommandSink& sink, ImVec2 a, floa
   ImGui::Dummy({width, b.y - a.y});
 }
 
-void draw_device_row(const ViewModel& view, const DeviceChoice& device, bool in_use, CommandSink& sink, ImVec2 a,
-                     float width) {
+/// The word at the end of a device's row.
+void draw_in_use(ImVec2 right_middle) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float width = text_size(Type::caption, "in use").x + px(12), half = px(11);
+  const ImVec2 a = {right_middle.x - width, right_middle.y - half};
+  list->AddRectFilled(a, {right_middle.x, right_middle.y + half}, t.accent_bg, px(4));
+  draw_text_middle(list, a.x + px(6), right_middle.y, Type::caption, t.accent_text, "in use");
+}
+
+void draw_device_row(const DeviceChoice& device, bool in_use, CommandSink& sink, ImVec2 a, float width) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float middle = a.y + px(kDevicePitch) * 0.5f, name_x = a.x + px(26);
@@ -107,13 +116,13 @@ void draw_device_row(const ViewModel& view, const DeviceChoice& device, bool in_
   draw_text_middle(list, name_x, middle, Type::base_medium, device.usable ? t.text : t.text3,
                    elided(Type::base_medium, device.name, name_room - px(12)));
   const std::string about =
-      device.usable ? (device.type == "cpu" ? "software device, slow" : device.type) : device.reason;
+      device.usable ? (device.type == "cpu" ? "software device; works, slow" : device.type) : device.reason;
   const float about_room = width - px(26) - name_room - button_width - px(12);
   draw_text_middle(list, name_x + name_room, middle, Type::base, t.text2, elided(Type::base, about, about_room));
+  if (in_use) draw_in_use({a.x + width, middle});
   if (in_use || !device.usable) return;
   ImGui::SetCursorScreenPos({a.x + width - button_width, middle - px(12)});
   if (button(use)) sink.post(ChooseDevice{device.selector});
-  (void)view;
 }
 
 /// The device a load would take: the chosen one, or the first usable one.
@@ -145,7 +154,7 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
   const size_t in_use = device_in_use(view);
   for (size_t i = 0; i < view.devices.size(); ++i, y += px(kDevicePitch)) {
     ImGui::PushID(static_cast<int>(i));
-    draw_device_row(view, view.devices[i], i == in_use, sink, {x, y}, room);
+    draw_device_row(view.devices[i], i == in_use, sink, {x, y}, room);
     ImGui::PopID();
   }
   ImGui::SetCursorScreenPos(a);
