@@ -21,7 +21,7 @@ std::string state_words(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return "Loading";
   switch (view.reply_state) {
     case ReplyState::reading_prompt: return "Reading prompt";
-    case ReplyState::writing: return "Writing";
+    case ReplyState::writing: return "Generating";
     case ReplyState::stopping: return "Stopping";
     case ReplyState::idle: break;
   }

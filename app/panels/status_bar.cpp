@@ -28,6 +28,7 @@ class Row {
     draw_text_middle(ImGui::GetWindowDrawList(), x_, middle_, type, colour, words);
     x_ += text_size(type, words).x;
   }
+  void dot(float x, Colour colour) const { ImGui::GetWindowDrawList()->AddCircleFilled({x, middle_}, px(4), colour); }
   /// Pieces of one statement, if all of them fit.
   struct Piece {
     Type type;
@@ -101,36 +102,87 @@ std::string speed(const ViewModel& view) {
   return reply && reply->tokens_per_second > 0 ? speed_figures(reply->tokens_per_second) : "";
 }
 
+/// How far the shown round is from the newest, which the engine never waits for.
+uint64_t rounds_behind(const RoundsState& rounds) {
+  const size_t count = rounds.log->rounds();
+  return rounds.playback.state == PlayState::following || count == 0 ? 0 : count - 1 - rounds.playback.shown;
+}
+
+void draw_rounds(const ViewModel& view, Row& row) {
+  const Theme& t = colours();
+  if (!view.rounds.trace_path.empty()) {
+    row.statement(
+        {{Type::secondary, t.text3, "Replaying"}, {Type::secondary, t.text2, file_name(view.rounds.trace_path)}});
+  } else if (view.rounds.log->rounds() > 0) {
+    const uint64_t behind = rounds_behind(view.rounds);
+    row.statement({{Type::secondary, t.text3, "View"},
+                   {Type::mono, t.text2, grouped(behind)},
+                   {Type::secondary, t.text3, behind == 1 ? "round behind" : "rounds behind"}});
+  }
+}
+
+void draw_recording(const ViewModel& view, Row& row) {
+  const Theme& t = colours();
+  const Recording& recording = view.models.recording;
+  if (!recording.active) return;
+  const float before = row.x();
+  row.statement({{Type::secondary, t.text2, "   Recording " + recording.file_name},
+                 {Type::mono, t.text3, grouped(recording.rounds)},
+                 {Type::secondary, t.text3, recording.rounds == 1 ? "round" : "rounds"}});
+  if (row.x() > before) row.dot(before + px(kGap) + px(4), t.rejected);
+}
+
+void draw_context(const ViewModel& view, Row& row, float top) {
+  const Theme& t = colours();
+  const float x = row.x();
+  const bool nearly_full = view.context_used > view.model->context / 10 * 9;
+  row.statement({{Type::secondary, nearly_full ? t.bonus_text : t.text3, nearly_full ? "KV nearly full" : "KV"},
+                 {Type::mono, t.text2, grouped(view.context_used) + " of " + grouped(view.model->context)}});
+  if (row.x() > x) context_tooltip(*view.model, x, top, row.x() - x);
+  const std::string figures = speed(view);
+  if (!figures.empty()) row.statement({{Type::mono, t.text2, figures}, {Type::secondary, t.text3, "tok/s"}});
+}
+
+/// What the engine does, and where.
+std::string engine_words(const ViewModel& view) {
+  std::string words = state_words(view);
+  if (!view.model || view.model_state != ModelState::ready || view.reply_state == ReplyState::reading_prompt)
+    return words;
+  words += " on " + view.model->device;
+  return view.model->driver.empty() ? words : words + ", " + view.model->driver;
+}
+
 }  // namespace
 
 void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
   const Theme& t = colours();
   const ImVec2 origin = ImGui::GetWindowPos();
   const float middle = origin.y + px(kHeight) * 0.5f, width = ImGui::GetWindowWidth();
-  ButtonSpec help{"F1 help", Icon::none, ButtonKind::bare};
-  help.height = 22;
-  help.type = Type::secondary;
-  const float help_width = button_size(help).x;
-  Row row(origin.x + px(kMargin), origin.x + width - px(kMargin) - help_width, middle);
-  ImGui::GetWindowDrawList()->AddCircleFilled({row.x() + px(4), middle}, px(4), state_colour(view));
-  row.advance(px(14));
-  std::string words = state_words(view);
-  if (view.model && view.model_state == ModelState::ready && view.reply_state != ReplyState::reading_prompt)
-    words += " on " + view.model->device;
-  row.text(Type::secondary, t.text2, elided(Type::secondary, words, row.room() - px(90)));
-  draw_progress(view, sink, row, origin);
-  if (view.model) {
-    const float context_x = row.x();
-    const bool nearly_full = view.context_used > view.model->context / 10 * 9;
-    row.statement(
-        {{Type::secondary, nearly_full ? t.bonus_text : t.text3, nearly_full ? "Context nearly full" : "Context"},
-         {Type::mono, t.text2, grouped(view.context_used) + " of " + grouped(view.model->context)}});
-    if (row.x() > context_x) context_tooltip(*view.model, context_x, origin.y, row.x() - context_x);
-    const std::string figures = speed(view);
-    if (!figures.empty()) row.statement({{Type::mono, t.text2, figures}, {Type::secondary, t.text3, "tok/s"}});
+  ButtonSpec help{"F1 help", Icon::none, ButtonKind::bare}, commands{"Ctrl+K commands", Icon::none, ButtonKind::bare};
+  for (ButtonSpec* each : {&help, &commands}) {
+    each->height = 22;
+    each->type = Type::secondary;
   }
-  ImGui::SetCursorScreenPos({origin.x + width - px(kMargin) - help_width + px(10), origin.y + px(3)});
-  if (button(help)) sink.post(ShowHelp{!view.help_shown});
+  const float help_width = button_size(help).x, commands_width = button_size(commands).x;
+  // In a narrow window the engine's state needs the room more than a second way to the same list.
+  const bool both = width > px(560);
+  const float keys_width = help_width + (both ? commands_width : 0);
+  Row row(origin.x + px(kMargin), origin.x + width - px(kMargin) - keys_width, middle);
+  row.dot(row.x() + px(4), state_colour(view));
+  row.advance(px(14));
+  row.text(Type::secondary, t.text2, elided(Type::secondary, engine_words(view), row.room() - px(90)));
+  draw_progress(view, sink, row, origin);
+  if (view.model) draw_context(view, row, origin.y);
+  draw_rounds(view, row);
+  draw_recording(view, row);
+  float x = origin.x + width - px(kMargin) - keys_width + px(10);
+  auto key = [&](const ButtonSpec& spec) {
+    ImGui::SetCursorScreenPos({x, origin.y + px(3)});
+    x += button_size(spec).x;
+    return button(spec);
+  };
+  if (key(help)) sink.post(ShowHelp{!view.help_shown});
+  if (both && key(commands)) sink.post(ShellCommand(ShowPalette{true}));
 }
 
 }  // namespace canopy::app

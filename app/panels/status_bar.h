@@ -4,7 +4,8 @@
 
 namespace canopy::app {
 
-/// What the engine does now, on which device, how full the context is and how fast. 28 px high.
+/// What the engine does now and on which device, how full the cache is, how fast it writes, how far the view is behind,
+/// whether rounds are recorded. 28 px high.
 class StatusBar final : public Panel {
  public:
   const char* name() const override { return "Status bar"; }
