@@ -83,7 +83,7 @@ TEST_F(SettingsUi, ABrokenFileIsIgnoredWithANoteAndReplaced) {
   EXPECT_EQ(read_settings(file()).settings.theme, ThemeKind::light);
 }
 
-TEST_F(SettingsUi, DraftingIsChosenInItsMenuAndRemembered) {
+TEST_F(SettingsUi, DraftingIsChosenInTheTopBarAndRemembered) {
   ModelReady model = small_model();
   model.drafter = "drafter.gguf";
   model.is_software = true;
@@ -100,7 +100,7 @@ TEST_F(SettingsUi, DraftingIsChosenInItsMenuAndRemembered) {
     engine.publish(finished);
   };
   {
-    UiHarness ui(at_start());
+    UiHarness ui(at_start(), 1600, 1000);
     ui.engine().script = script;
     EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
       ui.app().run(app::OpenModel{"/models/a.gguf"});
@@ -113,8 +113,7 @@ TEST_F(SettingsUi, DraftingIsChosenInItsMenuAndRemembered) {
       ctx->Yield(2);
       IM_CHECK(ui.view().drafting == DecodeMode::ar);
       IM_CHECK(read_settings(file()).settings.drafting == DecodeMode::ar);
-      ctx->ItemClick("//Chat/Drafting");
-      ctx->ItemClick("//$FOCUSED/Chain");
+      ctx->ItemClick("//Top bar/Chain");
       ctx->Yield(2);
       ctx->ItemClick("//Chat/**/Run again");
       ctx->Yield(3);

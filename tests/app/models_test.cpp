@@ -1,0 +1,234 @@
+// Models on the disk, their drafters, and whether a pair fits into memory (gui.md, criteria 17 and 18).
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "app/models/memory_table.h"
+#include "app/models/model_finder.h"
+#include "app/models/models_state.h"
+#include "tests/base/temp_folder.h"
+#include "tests/format/tiny_drafter.h"
+#include "tests/format/tiny_model.h"
+
+namespace canopy::app {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempFolder;
+using test::tiny_config;
+using test::tiny_drafter_config;
+using test::tiny_drafter_gguf;
+using test::tiny_drafter_safetensors;
+using test::tiny_gguf;
+using test::tiny_safetensors;
+
+constexpr uint64_t GiB = 1ull << 30;
+
+/// A pair on a card of 24 GiB of which other programs hold 2.
+MemoryUse pair_on_a_card() {
+  MemoryUse use;
+  use.weights = 3 * GiB;
+  use.drafter = 1 * GiB;
+  use.cache = 4 * GiB;
+  use.context = 32768;
+  use.tree = GiB / 4;
+  use.working = GiB / 8;
+  use.reserve = GiB / 8;
+  use.budget = 24 * GiB;
+  use.available = use.budget - use.total() - 2 * GiB;
+  return use;
+}
+
+// ---- gui.md, criterion 17 -------------------------------------------------------------------------------------------
+
+TEST(MemoryTable, ADiscreteCardShowsEveryPart) {
+  const MemoryTable table = memory_table(pair_on_a_card());
+  EXPECT_EQ(table.bytes_of(MemoryPart::target), 3 * GiB);
+  EXPECT_EQ(table.bytes_of(MemoryPart::drafter), 1 * GiB);
+  EXPECT_EQ(table.bytes_of(MemoryPart::cache), 4 * GiB);
+  EXPECT_EQ(table.bytes_of(MemoryPart::tree), GiB / 2);
+  EXPECT_EQ(table.bytes_of(MemoryPart::other_apps), 2 * GiB);
+  EXPECT_EQ(table.used, 10 * GiB + GiB / 2);
+  EXPECT_EQ(table.fit, MemoryFit::fits);
+  EXPECT_EQ(bytes_of_text(table.used, table.budget), "10.5 of 24.0 GiB");
+}
+
+TEST(MemoryTable, TheDrafterCountsAndItsAbsenceDoesNot) {
+  MemoryUse use = pair_on_a_card();
+  const uint64_t with = memory_table(use).used;
+  use.available += use.drafter;
+  use.drafter = 0;
+  const MemoryTable without = memory_table(use);
+  EXPECT_EQ(without.used, with - 1 * GiB);
+  EXPECT_EQ(without.rows.size(), memory_table(pair_on_a_card()).rows.size() - 1);
+}
+
+TEST(MemoryTable, WhatOtherProgramsHoldCanMakeItTightOrTooMuch) {
+  MemoryUse use = pair_on_a_card();
+  use.available = 3 * GiB / 2;  // the card got busy
+  EXPECT_EQ(memory_table(use).fit, MemoryFit::tight);
+  EXPECT_EQ(memory_table(use).bytes_of(MemoryPart::other_apps), use.budget - use.total() - use.available);
+  // A pair not loaded yet, on a card with too little left.
+  const MemoryTable table =
+      memory_table({{MemoryPart::target, 6 * GiB}, {MemoryPart::cache, 2 * GiB}}, {8 * GiB, 3 * GiB});
+  EXPECT_EQ(table.fit, MemoryFit::wont_fit);
+  EXPECT_FALSE(table.overridden);
+}
+
+TEST(MemoryTable, AReserveThatIsNotAllocatedYetIsNobodyElses) {
+  MemoryUse use = pair_on_a_card();
+  use.available = use.budget - use.total() + use.reserve;
+  EXPECT_EQ(memory_table(use).bytes_of(MemoryPart::other_apps), 0u);
+}
+
+TEST(MemoryTable, ALongerContextGrowsTheCacheAlone) {
+  const MemoryUse use = pair_on_a_card();
+  const MemoryTable twice = memory_table_at(use, 65536);
+  EXPECT_EQ(twice.bytes_of(MemoryPart::cache), 8 * GiB);
+  EXPECT_EQ(twice.bytes_of(MemoryPart::target), 3 * GiB);
+  EXPECT_EQ(twice.bytes_of(MemoryPart::other_apps), 2 * GiB);
+  EXPECT_EQ(memory_table_at(use, 131072).fit, MemoryFit::tight);
+  EXPECT_EQ(memory_table_at(use, 262144).fit, MemoryFit::wont_fit);
+}
+
+TEST(MemoryTable, ARefusalCanBeOverriddenAndIsStillSaid) {
+  const MemoryTable table = memory_table_at(pair_on_a_card(), 262144, true);
+  EXPECT_TRUE(table.overridden);
+  EXPECT_STREQ(to_string(table.fit), "Won't fit");
+  EXPECT_FALSE(memory_table(pair_on_a_card(), true).overridden) << "there is nothing to override";
+}
+
+TEST(MemoryTable, AbsurdSizesDoNotWrapAround) {
+  const MemoryTable table = memory_table({{MemoryPart::target, UINT64_MAX}, {MemoryPart::cache, 2}}, {GiB, 0});
+  EXPECT_EQ(table.fit, MemoryFit::wont_fit);
+  EXPECT_EQ(table.used, UINT64_MAX);
+}
+
+// ---- gui.md, criterion 18 -------------------------------------------------------------------------------------------
+
+/// What the tiny drafter was made for.
+std::string tiny_target_of_four_layers() {
+  test::GgufBuilder b = tiny_gguf();
+  b.without("llama.block_count").value<uint32_t>("llama.block_count", 4);
+  for (const std::string layer : {"blk.1.", "blk.2.", "blk.3."}) {
+    b.zeros(layer + "attn_norm.weight", {8}).zeros(layer + "attn_q.weight", {8, 8});
+    b.zeros(layer + "attn_k.weight", {8, 4}).zeros(layer + "attn_v.weight", {8, 4});
+    b.zeros(layer + "attn_output.weight", {8, 8}).zeros(layer + "ffn_norm.weight", {8});
+    b.zeros(layer + "ffn_gate.weight", {8, 16}).zeros(layer + "ffn_up.weight", {8, 16});
+    b.zeros(layer + "ffn_down.weight", {16, 8});
+  }
+  return b.build();
+}
+
+class ModelFiles : public testing::Test {
+ protected:
+  fs::path model(const std::string& name, const std::string& config, const std::string& weights) {
+    const fs::path folder = folder_.path() / name;
+    fs::create_directories(folder);
+    std::ofstream(folder / "config.json") << config;
+    if (!weights.empty()) std::ofstream(folder / "model.safetensors", std::ios::binary) << weights;
+    return folder;
+  }
+  TempFolder folder_;
+};
+
+TEST_F(ModelFiles, AGoodModelHasASizeAndNoProblem) {
+  const std::string bytes = tiny_gguf().build();
+  const FoundModel found = describe_model(folder_.write("good.gguf", bytes));
+  EXPECT_EQ(found.problem, "");
+  EXPECT_FALSE(found.drafter);
+  EXPECT_EQ(found.bytes, bytes.size());
+  EXPECT_EQ(describe_model(model("folder", tiny_config(), tiny_safetensors().build())).problem, "");
+}
+
+TEST_F(ModelFiles, AMissingShardIsNamed) {
+  const fs::path folder = model("shards", tiny_config(), "");
+  std::ofstream(folder / "model.safetensors.index.json")
+      << R"({"weight_map":{"model.norm.weight":"model-00002-of-00002.safetensors"}})";
+  const std::string problem = describe_model(folder).problem;
+  EXPECT_NE(problem.find("model-00002-of-00002.safetensors does not exist"), std::string::npos) << problem;
+}
+
+TEST_F(ModelFiles, ADrafterAloneIsToldApartFromAModel) {
+  const FoundModel found = describe_model(folder_.write("drafter.gguf", tiny_drafter_gguf().build()));
+  EXPECT_TRUE(found.drafter);
+  EXPECT_EQ(found.problem, "");
+}
+
+TEST_F(ModelFiles, ADrafterForOtherLayersOrAnotherVocabularyIsRefusedWithTheReason) {
+  const fs::path one_layer = folder_.write("one.gguf", tiny_gguf().build());
+  const fs::path four_layers = folder_.write("four.gguf", tiny_target_of_four_layers());
+  const FoundModel drafter = describe_model(folder_.write("drafter.gguf", tiny_drafter_gguf().build()));
+  const auto deep = pair_drafters(one_layer.string(), {drafter});
+  ASSERT_EQ(deep.size(), 1u);
+  EXPECT_FALSE(deep[0].fits);
+  EXPECT_NE(deep[0].reason.find("it reads layer 2; the model has the layers 0 to 0"), std::string::npos)
+      << deep[0].reason;
+  std::string config = tiny_drafter_config();
+  config.replace(config.find("\"vocab_size\":10"), 15, "\"vocab_size\":11");
+  const fs::path folder = model("vocabulary", config, tiny_drafter_safetensors().build());
+  const auto foreign = pair_drafters(four_layers.string(), {describe_model(folder)});
+  ASSERT_EQ(foreign.size(), 1u);
+  EXPECT_FALSE(foreign[0].fits);
+  EXPECT_NE(foreign[0].reason.find("vocabulary of 11 tokens; the model has 10"), std::string::npos)
+      << foreign[0].reason;
+}
+
+TEST_F(ModelFiles, TheCacheOfHuggingFaceIsListedWithNamesAndSizes) {
+  const std::string bytes = tiny_safetensors().build();
+  const fs::path snapshot = folder_.path() / "models--some-org--Tiny-Model" / "snapshots" / "1111";
+  fs::create_directories(snapshot);
+  std::ofstream(snapshot / "config.json") << tiny_config();
+  std::ofstream(snapshot / "model.safetensors", std::ios::binary) << bytes;
+  fs::create_directories(folder_.path() / "models--other--Unfinished" / "blobs");
+  fs::create_directories(folder_.path() / "datasets--not--a-model");
+  const std::vector<FoundModel> found = models_in_cache(folder_.path());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name, "other/Unfinished");
+  EXPECT_NE(found[0].problem.find("never finished"), std::string::npos) << found[0].problem;
+  EXPECT_EQ(found[1].name, "some-org/Tiny-Model");
+  EXPECT_EQ(found[1].problem, "");
+  EXPECT_EQ(found[1].bytes, bytes.size());
+  EXPECT_TRUE(models_in_cache(folder_.path() / "nowhere").empty());
+}
+
+TEST_F(ModelFiles, FittingDraftersComeFirst) {
+  const fs::path target = folder_.write("target.gguf", tiny_target_of_four_layers());
+  std::string config = tiny_drafter_config();
+  config.replace(config.find("\"num_target_layers\":4"), 21, "\"num_target_layers\":9");
+  const FoundModel wrong = describe_model(model("a", config, tiny_drafter_safetensors().build()));
+  const FoundModel right = describe_model(folder_.write("b.gguf", tiny_drafter_gguf().build()));
+  const auto candidates = pair_drafters(target.string(), {wrong, right});
+  ASSERT_EQ(candidates.size(), 2u);
+  EXPECT_TRUE(candidates[0].fits) << candidates[0].reason;
+  EXPECT_EQ(candidates[0].path, right.path);
+  EXPECT_NE(candidates[1].reason.find("made for a model of 9 layers; this one has 4"), std::string::npos)
+      << candidates[1].reason;
+}
+
+TEST(ModelsState, RecentModelsAreFewAndDistinct) {
+  ModelsState state;
+  for (int i = 0; i < 20; ++i) remember_model(state, "/models/" + std::to_string(i) + ".gguf");
+  remember_model(state, "/models/15.gguf");
+  EXPECT_EQ(state.recent.size(), kRecentModels);
+  EXPECT_EQ(state.recent[0], "/models/15.gguf");
+  EXPECT_EQ(state.recent[1], "/models/19.gguf");
+}
+
+TEST(ModelsState, WhatIsChosenReachesTheLoad) {
+  ModelsState state;
+  choose(state, ChooseDrafter{"/models/drafter.gguf", true});
+  choose(state, ChooseContext{4096, false});
+  LoadModel load;
+  ask_for(state, load);
+  EXPECT_EQ(load.drafter, "/models/drafter.gguf");
+  EXPECT_EQ(load.context, 4096u);
+  choose(state, ChooseDrafter{"", false});
+  ask_for(state, load);
+  EXPECT_FALSE(load.draft);
+}
+
+}  // namespace
+}  // namespace canopy::app
