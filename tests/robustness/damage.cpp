@@ -13,12 +13,12 @@ void write_file(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
+}  // namespace
+
 uint64_t stride_from_environment() {
   const char* text = std::getenv("CANOPY_ROBUSTNESS_STRIDE");
   return text == nullptr ? 1 : std::max(1ul, std::strtoul(text, nullptr, 10));
 }
-
-}  // namespace
 
 std::string Damages::apply(uint64_t index) const {
   if (is_cut(index)) return whole_.substr(0, index);
@@ -43,25 +43,31 @@ std::string fault_of_refusal(const std::string& message, const std::string& name
 }
 
 IsolatedTotals load_every_damage(const Damages& damages, const DamagedLoad& load) {
+  return use_every_damage(damages,
+                          {load.model, load.file, load.judge_refusal, [&](uint64_t index, const std::string& bytes) {
+                             return load.judge_load(index, bytes, load_whole(load.model));
+                           }});
+}
+
+IsolatedTotals use_every_damage(const Damages& damages, const DamagedUse& seed) {
   IsolatedCases cases;
   cases.count = damages.count();
   cases.stride = stride_from_environment();
-  cases.describe = [&](uint64_t index) { return load.file.filename().string() + ", " + damages.describe(index); };
+  cases.describe = [&](uint64_t index) { return seed.file.filename().string() + ", " + damages.describe(index); };
   cases.run = [&](uint64_t index) -> CaseResult {
     const std::string bytes = damages.apply(index);
-    write_file(load.file, bytes);
+    write_file(seed.file, bytes);
     try {
-      const WholeLoad loaded = load_whole(load.model);
-      return {true, load.judge_load(index, bytes, loaded)};
+      return {true, seed.use(index, bytes)};
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::bad_input) return {false, "the error is of another kind: " + std::string(e.what())};
-      std::string fault = fault_of_refusal(e.what(), load.model.filename().string());
-      if (fault.empty() && load.judge_refusal) fault = load.judge_refusal(index, e.what());
+      std::string fault = fault_of_refusal(e.what(), seed.model.filename().string());
+      if (fault.empty() && seed.judge_refusal) fault = seed.judge_refusal(index, e.what());
       return {false, fault};
     }
   };
   const IsolatedTotals totals = run_isolated(cases);
-  write_file(load.file, damages.whole());
+  write_file(seed.file, damages.whole());
   return totals;
 }
 

@@ -32,21 +32,36 @@ class Damages {
   uint64_t bytes_;
 };
 
+/// 1, or what CANOPY_ROBUSTNESS_STRIDE says: every so manieth case is run.
+uint64_t stride_from_environment();
+
 /// What every refusal must be: an Error(bad_input) of one printable sentence with `name` in it. Empty, or what is
 /// wrong.
 std::string fault_of_refusal(const std::string& message, const std::string& name);
 
-/// One seed file, and what a load of a damaged form of it may be.
-struct DamagedLoad {
+/// One seed file, and what becomes of a damaged form of it.
+struct DamagedUse {
   std::filesystem::path model;  // what is opened: the file, or the folder it is in
   std::filesystem::path file;   // what is damaged
   /// Judges a refusal further; empty: as it should be.
+  std::function<std::string(uint64_t index, const std::string& message)> judge_refusal;
+  /// Opens the model and judges what came of it, or throws what opening throws.
+  std::function<std::string(uint64_t index, const std::string& bytes)> use;
+};
+
+/// Uses every damaged form (every CANOPY_ROBUSTNESS_STRIDE-th, where that is set) and puts the file back at the end.
+IsolatedTotals use_every_damage(const Damages& damages, const DamagedUse& seed);
+
+/// One file of a model, and what a load of a damaged form of it may be.
+struct DamagedLoad {
+  std::filesystem::path model;  // as above
+  std::filesystem::path file;
   std::function<std::string(uint64_t index, const std::string& message)> judge_refusal;
   /// Judges a load that succeeded.
   std::function<std::string(uint64_t index, const std::string& bytes, const WholeLoad& loaded)> judge_load;
 };
 
-/// Loads every damaged form (every CANOPY_ROBUSTNESS_STRIDE-th, where that is set) and puts the file back at the end.
+/// use_every_damage(), through the whole of loading a model.
 IsolatedTotals load_every_damage(const Damages& damages, const DamagedLoad& load);
 
 }  // namespace canopy::test

@@ -174,16 +174,31 @@ const std::vector<HfTensor> hf_tensors = {
     {"model.layers.0.mlp.down_proj.weight", "F16", TensorType::f16, {8, 8}},
 };
 
-/// Tensors [begin, end) of the list above.
+const std::vector<HfTensor> hf_drafter_tensors = {
+    {"fc.weight", "BF16", TensorType::bf16, {8, 8}},
+    {"hidden_norm.weight", "F32", TensorType::f32, {8}},
+    {"norm.weight", "BF16", TensorType::bf16, {8}},
+    {"layers.0.input_layernorm.weight", "BF16", TensorType::bf16, {8}},
+    {"layers.0.post_attention_layernorm.weight", "F32", TensorType::f32, {8}},
+    {"layers.0.self_attn.q_proj.weight", "BF16", TensorType::bf16, {8, 8}},
+    {"layers.0.self_attn.k_proj.weight", "F16", TensorType::f16, {4, 8}},
+    {"layers.0.self_attn.v_proj.weight", "BF16", TensorType::bf16, {4, 8}},
+    {"layers.0.self_attn.o_proj.weight", "BF16", TensorType::bf16, {8, 8}},
+    {"layers.0.mlp.gate_proj.weight", "BF16", TensorType::bf16, {8, 8}},
+    {"layers.0.mlp.up_proj.weight", "F32", TensorType::f32, {8, 8}},
+    {"layers.0.mlp.down_proj.weight", "F16", TensorType::f16, {8, 8}},
+};
+
+void add_tensor(SafetensorsBuilder& b, const HfTensor& tensor, uint32_t seed) {
+  uint64_t elements = 1;
+  for (const uint64_t extent : tensor.shape) elements *= extent;
+  b.tensor(tensor.name, tensor.dtype, tensor.shape, matrix_data(tensor.type, elements, seed));
+}
+
+/// Tensors [begin, end) of a model.
 std::string safetensors(size_t begin, size_t end) {
   SafetensorsBuilder b;
-  for (size_t i = begin; i < end; ++i) {
-    const HfTensor& tensor = hf_tensors[i];
-    uint64_t elements = 1;
-    for (const uint64_t extent : tensor.shape) elements *= extent;
-    b.tensor(tensor.name, tensor.dtype, tensor.shape,
-             matrix_data(tensor.type, elements, static_cast<uint32_t>(100 + i)));
-  }
+  for (size_t i = begin; i < end; ++i) add_tensor(b, hf_tensors[i], static_cast<uint32_t>(100 + i));
   return b.build();
 }
 
@@ -224,6 +239,55 @@ GgufBuilder seed_gguf_with_scores() {
   b.numbers<int32_t>("tokenizer.ggml.token_type", {2, 3, 3, 6, 6, 6, 1, 1, 1, 1, 1, 1, 1, 1, 1});
   b.numbers<float>("tokenizer.ggml.scores", {0, 0, 0, 0, 0, 0, -9, -10, -11, -12, -13, -1, -2, -4, -3});
   return b;
+}
+
+GgufBuilder seed_drafter_gguf() {
+  GgufBuilder b;
+  b.text("general.architecture", "dflash").text("general.name", "seed drafter");
+  b.value<uint32_t>("dflash.block_count", 1).value<uint32_t>("dflash.context_length", 64);
+  b.value<uint32_t>("dflash.embedding_length", 32).value<uint32_t>("dflash.feed_forward_length", 32);
+  b.value<uint32_t>("dflash.attention.head_count", 2).value<uint32_t>("dflash.attention.head_count_kv", 1);
+  b.value<uint32_t>("dflash.attention.key_length", 16).value<uint32_t>("dflash.attention.sliding_window", 8);
+  b.numbers<bool>("dflash.attention.sliding_window_pattern", {true});
+  b.value<float>("dflash.attention.layer_norm_rms_epsilon", 1e-5f).value<float>("dflash.rope.freq_base", 10000.0f);
+  b.value<uint32_t>("dflash.block_size", 4).numbers<int32_t>("dflash.target_layers", {1});
+  b.value<uint32_t>("dflash.num_target_layers", 1).value<float>("dflash.final_logit_softcapping", 30);
+  b.value<uint32_t>("tokenizer.ggml.mask_token_id", first_added);
+  uint32_t seed = 50;
+  const auto tensor = [&](const char* name, TensorType type, uint64_t rows) {
+    b.tensor(name, {32, rows}, type, matrix_data(type, rows * 32, seed++));
+  };
+  const auto norm = [&](const char* name, uint64_t size) {
+    b.tensor(name, {size}, TensorType::f32, matrix_data(TensorType::f32, size, seed++));
+  };
+  tensor("fc.weight", TensorType::q8_0, 32);
+  norm("enc.output_norm.weight", 32);
+  norm("output_norm.weight", 32);
+  norm("blk.0.attn_norm.weight", 32);
+  norm("blk.0.ffn_norm.weight", 32);
+  norm("blk.0.attn_q_norm.weight", 16);
+  norm("blk.0.attn_k_norm.weight", 16);
+  tensor("blk.0.attn_q.weight", TensorType::q4_0, 32);
+  tensor("blk.0.attn_k.weight", TensorType::q8_0, 16);
+  tensor("blk.0.attn_v.weight", TensorType::q4_1, 16);
+  tensor("blk.0.attn_output.weight", TensorType::q5_0, 32);
+  tensor("blk.0.ffn_gate.weight", TensorType::q8_0, 32);
+  tensor("blk.0.ffn_up.weight", TensorType::q8_0, 32);
+  tensor("blk.0.ffn_down.weight", TensorType::iq4_nl, 32);
+  return b;
+}
+
+std::vector<SeedFile> seed_drafter_folder() {
+  SafetensorsBuilder b;
+  for (size_t i = 0; i < hf_drafter_tensors.size(); ++i)
+    add_tensor(b, hf_drafter_tensors[i], static_cast<uint32_t>(150 + i));
+  return {
+      {"config.json",
+       R"({"architectures":["DFlashDraftModel"],"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,)"
+       R"("num_key_value_heads":1,"head_dim":4,"intermediate_size":8,"vocab_size":24,"max_position_embeddings":64,)"
+       R"("rms_norm_eps":1e-05,"rope_theta":10000.0,"num_target_layers":1,"layer_types":["full_attention"],)"
+       R"("input_embedding_scale":1.5,"dflash_config":{"block_size":4,"mask_token_id":17,"target_layer_ids":[0]}})"},
+      {"model.safetensors", b.build()}};
 }
 
 std::vector<SeedFile> seed_folder() {

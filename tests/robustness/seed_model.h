@@ -1,7 +1,7 @@
 #pragma once
 // One small whole model, as a GGUF file and as the files of a Hugging Face folder: a byte-level vocabulary with merges
 // and control tokens, a chat template, one layer whose matrices are of many types. A few KB, so that every bit of every
-// file can be tried.
+// file can be tried; and a drafter for each of the two.
 
 #include <string>
 #include <vector>
@@ -30,6 +30,13 @@ std::vector<SeedFile> seed_folder();
 
 /// The same with the weights in two shards, an index, and tokenizer.model in place of tokenizer.json.
 std::vector<SeedFile> seed_folder_with_shards();
+
+/// A drafter of one layer for seed_gguf(), in llama.cpp's dialect: block 4, mask 17, a sliding layer; Q8_0, Q4_0, Q4_1,
+/// Q5_0, IQ4_NL and F32.
+GgufBuilder seed_drafter_gguf();
+
+/// config.json and model.safetensors of one for seed_folder(): block 4, mask 17; BF16, F16 and F32.
+std::vector<SeedFile> seed_drafter_folder();
 
 /// A SentencePiece model (protocol buffer) of 20 pieces.
 std::string seed_sentencepiece_model();
