@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 #include <utility>
 
 #include "app/options.h"
@@ -62,7 +63,13 @@ App::~App() {
   ImGui::GetIO().UserData = nullptr;
 }
 
+void App::expect_own_thread() const {
+  if (std::this_thread::get_id() != thread_)
+    throw std::logic_error("The window was asked to draw by another thread than its own.");
+}
+
 bool App::pump() {
+  expect_own_thread();
   const std::vector<Event> events = engine_.poll();
   view_.chat.now_ms = now_ms();
   for (const Event& event : events) update(view_, event);
@@ -71,6 +78,7 @@ bool App::pump() {
 }
 
 void App::prepare_frame() {
+  expect_own_thread();
   const float scale = view_.user_scale * content_scale_;
   shell_.prepare(view_, scale);
   if (styled_theme_ == view_.theme && look_.scale == scale) return;
@@ -85,6 +93,7 @@ void App::prepare_frame() {
 }
 
 void App::draw() {
+  expect_own_thread();
   shell_.draw(view_, sink_);
   for (const UiCommand& command : sink_.take()) run(command);
   keep_settings(false);

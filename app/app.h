@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "app/chat/chat_desk.h"
 #include "app/look/fonts.h"
@@ -68,9 +69,12 @@ class App {
 
  private:
   App(EngineClient& engine, const AppSettings& settings, const LayoutRead& layout);
+  /// Dear ImGui belongs to one thread; the engine's must never draw. Throws std::logic_error.
+  void expect_own_thread() const;
   void keep_settings(bool now);
   void keep_layout(const std::optional<SavedLayout>& layout);
 
+  const std::thread::id thread_ = std::this_thread::get_id();
   EngineClient& engine_;
   ViewModel view_;
   CommandSink sink_;

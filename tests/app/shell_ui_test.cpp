@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "app/shell/actions.h"
 #include "tests/app/ui_harness.h"
@@ -313,6 +315,21 @@ TEST(ShellUi, TheFirstRunOffersTheDemoAModelAndTheDevices) {
   }));
   EXPECT_EQ(ui.engine().last<LoadModel>().path, settings.default_model);
   EXPECT_EQ(ui.engine().last<LoadModel>().device, "1");
+}
+
+// gui.md, criterion 21
+TEST(ShellUi, AnotherThreadMayPublishButNotDraw) {
+  UiHarness ui;
+  ui.frame();
+  std::thread other([&] {
+    EXPECT_THROW(ui.app().draw(), std::logic_error);
+    EXPECT_THROW(ui.app().prepare_frame(), std::logic_error);
+    EXPECT_THROW(ui.app().pump(), std::logic_error);
+    ui.engine().publish(drafting_model());
+  });
+  other.join();
+  ui.frame();
+  EXPECT_TRUE(ui.view().model.has_value());
 }
 
 // gui.md, criterion 28: following the rounds asks nothing of the engine.
