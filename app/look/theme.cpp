@@ -129,8 +129,9 @@ void set_colours(ImVec4* c, const Theme& t) {
   for (int slot : {ImGuiCol_PopupBg, ImGuiCol_Button}) set(slot, t.raised);
   set(ImGuiCol_Header, t.accent_bg);
   set(ImGuiCol_TextSelectedBg, selection_behind(t));
-  for (int slot : {ImGuiCol_CheckMark, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive, ImGuiCol_TabSelectedOverline,
-                   ImGuiCol_NavCursor, ImGuiCol_InputTextCursor})
+  for (int slot :
+       {ImGuiCol_CheckMark, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive, ImGuiCol_TabSelectedOverline,
+        ImGuiCol_TabDimmedSelectedOverline, ImGuiCol_SeparatorActive, ImGuiCol_NavCursor, ImGuiCol_InputTextCursor})
     set(slot, t.accent);
   set(ImGuiCol_DockingPreview, with_alpha(t.accent, 0.4f));
   set(ImGuiCol_Text, t.text);
@@ -144,6 +145,11 @@ void set_colours(ImVec4* c, const Theme& t) {
   set(ImGuiCol_HeaderHovered, hover(t.raised));
   set(ImGuiCol_HeaderActive, press(t.raised));
   set(ImGuiCol_TabHovered, hover(t.back));
+  set(ImGuiCol_SeparatorHovered, t.ctl);
+  for (int slot : {ImGuiCol_ResizeGrip, ImGuiCol_ResizeGripHovered, ImGuiCol_ResizeGripActive}) set(slot, t.ctl);
+  set(ImGuiCol_DragDropTarget, t.accent);
+  set(ImGuiCol_NavWindowingHighlight, t.accent);
+  for (int slot : {ImGuiCol_NavWindowingDimBg, ImGuiCol_ModalWindowDimBg}) set(slot, with_alpha(t.back, 0.5f));
   set(ImGuiCol_ScrollbarBg, with_alpha(t.panel, 0));
   set(ImGuiCol_ScrollbarGrab, t.line);
   set(ImGuiCol_ScrollbarGrabHovered, t.ctl);

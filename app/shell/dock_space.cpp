@@ -87,7 +87,8 @@ void DockSpace::build(ImVec2 size) {
   };
   const bool wide = shape_ == DockShape::wide, narrow = shape_ == DockShape::narrow;
   if (strip_) split(DockPlace::bottom, ImGuiDir_Down, kTimelineHeight);
-  if (!narrow) split(DockPlace::left, ImGuiDir_Left, kChatWidth);
+  const bool others = used(DockPlace::centre) || used(DockPlace::below) || used(DockPlace::right);
+  if (!narrow && others) split(DockPlace::left, ImGuiDir_Left, kChatWidth);
   if (wide) split(DockPlace::right, ImGuiDir_Right, kStatisticsWidth);
   if (wide && used(DockPlace::centre)) split(DockPlace::below, ImGuiDir_Down, kBudgetHeight);
   if (const auto strip = nodes.find(DockPlace::bottom); strip != nodes.end()) {
