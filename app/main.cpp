@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
       std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
       options->offscreen = true;
     }
-    if (!options->offscreen) options->settings_file = app::user_settings_path();
+    if (!options->offscreen) options->settings_file = app::user_settings_path(options->settings_problem);
     options->keeps_chats = !options->offscreen;
     if (options->offscreen) return app::run_offscreen(*engine, *options, std::cout, std::cerr);
     return app::run_window(*engine, *options, std::cerr);

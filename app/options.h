@@ -33,6 +33,7 @@ struct AppOptions {
   // Which of the remembered values the command line overrules, and where they are; empty: nothing is remembered.
   bool size_given = false, scale_given = false, theme_given = false, sampling_given = false;
   std::string settings_file;
+  std::string settings_problem;  // why nothing can be remembered, for the user
   bool keeps_chats = false;  // in the user's data folder
 };
 

@@ -78,7 +78,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   AppSettings settings = settings_from(options);
   settings.settings_file = options.settings_file;
   settings.saved = saved.settings;
-  settings.settings_note = saved.note;
+  settings.settings_note = saved.note.empty() ? options.settings_problem : saved.note;
   if (options.keeps_chats) settings.chat_folder = user_chat_folder(settings.chat_note);
   settings.layout_file = layout_path_beside(options.settings_file);
   settings.content_scale = window.content_scale();

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "app/models/models_state.h"
 #include "app/options.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
@@ -56,6 +57,16 @@ std::optional<DecodeMode> drafting_in(const JsonFields& fields) {
                   "\"; it must be \"ar\", \"chain\", \"tree\" or \"adaptive\".");
 }
 
+std::vector<std::string> recent_in(const JsonFields& fields) {
+  std::vector<std::string> paths;
+  if (!fields.has("recent")) return paths;
+  for (const nlohmann::json& path : fields.list("recent")) {
+    if (!path.is_string()) throw bad_input(fields.what() + ": \"recent\" must hold paths of models.");
+    if (paths.size() < kRecentModels) paths.push_back(path.get<std::string>());
+  }
+  return paths;
+}
+
 SavedSettings parse_settings(std::string_view text) {
   const nlohmann::json json = parse_json(text, "settings.json");
   const JsonFields fields(json, "settings.json");
@@ -70,6 +81,9 @@ SavedSettings parse_settings(std::string_view text) {
   draw.min_p = number_in(fields, "min_p", draw.min_p, 0, kMaxMinP);
   draw.repetition_penalty = number_in(fields, "repetition_penalty", draw.repetition_penalty, kMinPenalty, kMaxPenalty);
   s.drafting = drafting_in(fields);
+  s.tree_budget = fields.u32_or("tree_budget", s.tree_budget);
+  check_range(fields, "tree_budget", s.tree_budget, 1, kLargestTreeBudget);
+  s.recent = recent_in(fields);
   return s;
 }
 
@@ -83,7 +97,8 @@ double rounded(float value) {
 bool SavedSettings::operator==(const SavedSettings& other) const {
   const SamplingSettings &a = sampling, &b = other.sampling;
   return theme == other.theme && scale == other.scale && width == other.width && height == other.height &&
-         drafting == other.drafting && a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
+         drafting == other.drafting && tree_budget == other.tree_budget && recent == other.recent &&
+         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
          a.repetition_penalty == b.repetition_penalty;
 }
 
@@ -115,14 +130,17 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   json["min_p"] = rounded(settings.sampling.min_p);
   json["repetition_penalty"] = rounded(settings.sampling.repetition_penalty);
   if (settings.drafting) json["drafting"] = to_string(*settings.drafting);
+  json["tree_budget"] = settings.tree_budget;
+  if (!settings.recent.empty()) json["recent"] = settings.recent;
   write_file_atomically(path, json.dump(2) + "\n");
 }
 
-std::string user_settings_path() {
+std::string user_settings_path(std::string& problem) {
   try {
     return (config_dir() / "settings.json").string();
-  } catch (const Error&) {
-    return "";  // a home that cannot be written to: the window works, and forgets
+  } catch (const Error& e) {
+    problem = std::string(e.what()) + " The window works, and forgets its settings when it closes.";
+    return "";
   }
 }
 

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/chat_sampling.h"
 #include "app/look/theme_kind.h"
+#include "app/shell/shell_state.h"
 #include "engine/session/round_record.h"
 
 namespace canopy::app {
@@ -17,7 +19,9 @@ struct SavedSettings {
   uint32_t width = 1280, height = 800;          // of the window at 100%, kMinSide ... kMaxSide
   SamplingSettings sampling = chat_sampling();  // its seed is not saved
 
-  std::optional<DecodeMode> drafting;  // none: what suits the device
+  std::optional<DecodeMode> drafting;   // none: what suits the device
+  uint32_t tree_budget = kShownBudget;  // of mode Tree, 1 ... kLargestTreeBudget
+  std::vector<std::string> recent;      // paths of models, the last one first
 
   bool operator==(const SavedSettings& other) const;
 };
@@ -33,8 +37,8 @@ SettingsRead read_settings(const std::string& path);
 /// Replaces the file, or leaves the old one untouched. Throws Error (bad_input) naming path and reason.
 void write_settings(const std::string& path, const SavedSettings& settings);
 
-/// The file of this user. Empty when there is no folder for it; then nothing is remembered.
-std::string user_settings_path();
+/// The file of this user. Empty when there is no folder for it, with the reason in problem; then nothing is remembered.
+std::string user_settings_path(std::string& problem);
 
 /// Keeps the file in step with the window. Without a path it does nothing.
 class SettingsKeeper {

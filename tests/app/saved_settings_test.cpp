@@ -41,6 +41,8 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.sampling.temperature = 0.9f;
   s.sampling.top_p = 0.85f;
   s.drafting = DecodeMode::chain;
+  s.tree_budget = 64;
+  s.recent = {"/models/b.gguf", "/models/a"};
   write_settings(path(), s);
   const SettingsRead read = read_settings(path());
   EXPECT_EQ(read.note, "");
@@ -64,6 +66,8 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"[]", "settings.json"},
       {"{\"theme\": \"pink\"}", "\"theme\" is \"pink\""},
       {"{\"theme\": 3}", "theme"},
+      {"{\"tree_budget\": 0}", "\"tree_budget\" is 0; it must be 1 to 1024."},
+      {"{\"recent\": [3]}", "\"recent\" must hold paths"},
       {"{\"drafting\": \"bushy\"}", "\"drafting\" is \"bushy\""},
       {"{\"scale\": 40}", "\"scale\" is 40; it must be 0.75 to 3."},
       {"{\"width\": 5}", "\"width\" is 5; it must be 320 to 8192."},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "app/gfx/image.h"
@@ -68,6 +69,25 @@ TEST(StorageFaults, SettingsThatCannotBeSavedAreToldOnceAndKeptInMemory) {
   changed.scale = 1.5f;
   EXPECT_EQ(keeper.keep(changed), "") << "it is said once";
   EXPECT_EQ(files_in(folder.path()), 0u);
+}
+
+// gui.md, criterion 26: the settings are where XDG says, and a home that takes no files is said to.
+TEST(StorageFaults, SettingsGoWhereXdgSaysAndAReadOnlyHomeIsSaid) {
+  const TempFolder folder;
+  const char* before = std::getenv("XDG_CONFIG_HOME");
+  const std::string saved = before ? before : "";
+  std::string problem;
+  ::setenv("XDG_CONFIG_HOME", folder.path().c_str(), 1);
+  EXPECT_EQ(user_settings_path(problem), (folder.path() / "canopy" / "settings.json").string());
+  EXPECT_EQ(problem, "");
+  ::setenv("XDG_CONFIG_HOME", folder.write("file", "x").c_str(), 1);  // nothing can be made below it
+  EXPECT_EQ(user_settings_path(problem), "");
+  EXPECT_NE(problem.find("XDG_CONFIG_HOME"), std::string::npos) << problem;
+  EXPECT_NE(problem.find("forgets its settings"), std::string::npos) << problem;
+  if (before)
+    ::setenv("XDG_CONFIG_HOME", saved.c_str(), 1);
+  else
+    ::unsetenv("XDG_CONFIG_HOME");
 }
 
 TEST(StorageFaults, APictureThatCannotBeSavedNamesItsFileAndLeavesNothing) {
