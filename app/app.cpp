@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/charts/chart_style.h"
 #include "app/options.h"
 #include "app/rounds/open_trace.h"
 #include "app/rounds/trace_log.h"
@@ -86,6 +87,7 @@ void App::prepare_frame() {
   look_.scale = scale;
   ImGuiStyle& style = ImGui::GetStyle();
   apply_style(style, *look_.theme, scale);
+  apply_chart_style(*look_.theme, scale);
   style.FontScaleMain = view_.user_scale;
   style.FontScaleDpi = content_scale_;
   style.FontSizeBase = font_size(Type::base);

@@ -39,12 +39,6 @@ std::vector<MessageLog::Message> MessageLog::messages() const {
   return {kept_.begin(), kept_.end()};
 }
 
-void MessageLog::clear() {
-  const std::lock_guard lock(mutex_);
-  kept_.clear();
-  ++count_;
-}
-
 const std::shared_ptr<MessageLog>& MessageLog::of_process() {
   static const std::shared_ptr<MessageLog> log = std::make_shared<MessageLog>();
   return log;

@@ -33,7 +33,6 @@ class MessageLog {
   uint64_t count() const;
   /// Those that are kept, oldest first.
   std::vector<Message> messages() const;
-  void clear();
 
   /// The program's own. Log sinks belong to the process, and so does this.
   static const std::shared_ptr<MessageLog>& of_process();

@@ -1,5 +1,6 @@
 #include "app/look/fonts.h"
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <filesystem>
@@ -30,7 +31,9 @@ TypeSpec spec(Type type) {
     case Type::chat_semibold: return {&FontSet::inter_semibold, 14, false};
     case Type::lead: return {&FontSet::inter, 16, false};
     case Type::secondary: return {&FontSet::inter, 12, false};
+    case Type::secondary_semibold: return {&FontSet::inter_semibold, 12, false};
     case Type::caption: return {&FontSet::inter, 11, false};
+    case Type::caption_semibold: return {&FontSet::inter_semibold, 11, false};
     case Type::title: return {&FontSet::inter_semibold, 15, false};
     case Type::card_title: return {&FontSet::inter_semibold, 20, false};
     case Type::headline: return {&FontSet::inter_semibold, 34, false};
@@ -89,6 +92,10 @@ Look& look() {
 
 float px(float length) {
   return std::round(length * look().scale);
+}
+
+void keep_drawing(double seconds) {
+  look().drawing_until = std::max(look().drawing_until, ImGui::GetTime() + seconds);
 }
 
 ImFont* font_of(Type type) {

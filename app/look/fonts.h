@@ -12,23 +12,25 @@
 namespace canopy::app {
 
 enum class Type {
-  base,           // Inter 13, controls
-  base_medium,    // Inter Medium 13, labels that are on
-  base_semibold,  // Inter SemiBold 13
-  chat,           // Inter 14 on 22
-  chat_semibold,  // Inter SemiBold 14
-  lead,           // Inter 16, the line under a headline
-  secondary,      // Inter 12
-  caption,        // Inter 11
-  title,          // Inter SemiBold 15
-  card_title,     // Inter SemiBold 20
-  headline,       // Inter SemiBold 34
-  mono,           // JetBrains Mono 12
-  mono_semibold,  // JetBrains Mono SemiBold 12
-  mono_caption,   // JetBrains Mono 11
-  figure,         // JetBrains Mono 15, a figure in a box of its own
-  ratio,          // JetBrains Mono SemiBold 22
-  key_figure,     // JetBrains Mono Medium 38
+  base,                // Inter 13, controls
+  base_medium,         // Inter Medium 13, labels that are on
+  base_semibold,       // Inter SemiBold 13
+  chat,                // Inter 14 on 22
+  chat_semibold,       // Inter SemiBold 14
+  lead,                // Inter 16, the line under a headline
+  secondary,           // Inter 12
+  secondary_semibold,  // Inter SemiBold 12
+  caption,             // Inter 11
+  caption_semibold,    // Inter SemiBold 11
+  title,               // Inter SemiBold 15
+  card_title,          // Inter SemiBold 20
+  headline,            // Inter SemiBold 34
+  mono,                // JetBrains Mono 12
+  mono_semibold,       // JetBrains Mono SemiBold 12
+  mono_caption,        // JetBrains Mono 11
+  figure,              // JetBrains Mono 15, a figure in a box of its own
+  ratio,               // JetBrains Mono SemiBold 22
+  key_figure,          // JetBrains Mono Medium 38
 };
 
 struct FontSet {
@@ -48,7 +50,8 @@ FontSet load_fonts(bool system_fallback);
 struct Look {
   const Theme* theme = nullptr;
   FontSet fonts;
-  float scale = 1.0f;  // pixels per unit of the 100% design
+  float scale = 1.0f;        // pixels per unit of the 100% design
+  double drawing_until = 0;  // ImGui's time: something moves until then and wants frames
 };
 
 Look& look();
@@ -57,6 +60,9 @@ inline const Theme& colours() {
 }
 /// A length of the 100% design in pixels, rounded so that edges stay sharp.
 float px(float length);
+
+/// A motion has begun: frames are wanted for that long, whatever else happens. Never for what does not end.
+void keep_drawing(double seconds);
 
 ImFont* font_of(Type type);
 /// Unscaled, for ImGui::PushFont.

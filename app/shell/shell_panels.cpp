@@ -1,6 +1,12 @@
 #include "app/shell/shell_panels.h"
 
+#include "app/panels/budget_panel.h"
+#include "app/panels/calibration_panel.h"
 #include "app/panels/chat_panel.h"
+#include "app/panels/cost_panels.h"
+#include "app/panels/kv_panel.h"
+#include "app/panels/log_panel.h"
+#include "app/panels/statistics_panel.h"
 
 namespace canopy::app {
 
@@ -8,6 +14,13 @@ std::vector<DockedPanel> make_docked_panels() {
   std::vector<DockedPanel> panels;
   // One line a panel. Of a place's tabs the first is in front.
   panels.push_back({std::make_unique<ChatPanel>(), DockPlace::left});
+  panels.push_back({std::make_unique<BudgetPanel>(), DockPlace::below});
+  panels.push_back({std::make_unique<ResidualsPanel>(), DockPlace::below});
+  panels.push_back({std::make_unique<RooflinePanel>(), DockPlace::below});
+  panels.push_back({std::make_unique<StatisticsPanel>(), DockPlace::right});
+  panels.push_back({std::make_unique<KvPanel>(), DockPlace::right});
+  panels.push_back({std::make_unique<CalibrationPanel>(), DockPlace::right});
+  panels.push_back({std::make_unique<LogPanel>(), DockPlace::right});
   return panels;
 }
 

@@ -1,0 +1,69 @@
+#pragma once
+// What stands around charts: the panel's body, a title with what was counted, the plot's axes, and the sentence of an
+// empty one.
+
+#include <string>
+#include <string_view>
+
+#include <imgui.h>
+
+#include "app/charts/ticks.h"
+#include "app/look/figures.h"
+#include "app/look/fonts.h"
+
+namespace canopy::app {
+
+/// The room of a panel, which scrolls when it must. Holds for its life.
+class PanelBody {
+ public:
+  explicit PanelBody(const char* id, float padding_x = 16, float padding_y = 14);
+  ~PanelBody();
+  PanelBody(const PanelBody&) = delete;
+  PanelBody& operator=(const PanelBody&) = delete;
+};
+
+/// Title left, what is counted right; the tooltip says the denominator.
+void chart_title(std::string_view title, std::string_view note, const std::string& tooltip_text = {});
+
+struct Axes {
+  Ticks x, y;
+  double x_from = 0;  // where the axis begins; it ends at x.top
+  double y_from = 0;
+  bool x_lines = false;  // vertical grid lines only where they mean something
+  bool x_labels = true;
+};
+
+/// A plot that stands still: the wheel belongs to the panel. It is an item of its id for tooltips and tests. Draw in it
+/// with ImPlot only if it is true; it ends with its life.
+class Chart {
+ public:
+  Chart(const char* id, ImVec2 size, const Axes& axes, const std::string& tooltip_text = {});
+  ~Chart();
+  Chart(const Chart&) = delete;
+  Chart& operator=(const Chart&) = delete;
+  explicit operator bool() const { return open_; }
+  /// The mouse is over the plot's area; in the plot's units at ImPlot::GetPlotMousePos().
+  bool hovered() const { return hovered_; }
+  /// Words in the middle of the plot, for one without data.
+  void say(std::string_view words) const;
+
+ private:
+  bool open_ = false, hovered_ = false;
+};
+
+/// A mark of the legend line: a short stroke and a word; returns where the next one goes.
+enum class LegendMark { solid, dashed, dotted, dot, ring };
+float legend_mark(ImVec2 at, LegendMark mark, Colour colour, std::string_view word);
+float legend_width(std::string_view word);
+
+/// A sentence in the middle of the room, for a panel that has nothing to show yet.
+void empty_panel(std::string_view sentence);
+
+/// A card with a bar at its left: a title and wrapped words below it. Returns its height.
+float bar_card(const char* id, float width, Colour bar, std::string_view title, const std::string& words,
+               const std::string& more = {});
+
+/// Two words on a line, the second at the right, in figures.
+void pair_line(std::string_view left, std::string_view right, const std::string& tooltip_text = {});
+
+}  // namespace canopy::app

@@ -1,0 +1,70 @@
+#include "app/charts/ticks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/look/figures.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr double kHeadroom = 1.08;
+constexpr double kTile = 16;
+constexpr int kWidthTicks = 8;
+
+double round_step(double least) {
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 2.5, 5.0})
+    if (factor * power >= least * (1 - 1e-9)) return factor * power;
+  return 10 * power;
+}
+
+int digits_of(double step) {
+  for (int digits = 0; digits < 4; ++digits) {
+    const double scaled = step * std::pow(10, digits);
+    if (std::abs(scaled - std::round(scaled)) < 1e-6 * scaled) return digits;
+  }
+  return 4;
+}
+
+}  // namespace
+
+Ticks ticks_to(double highest, int lines, bool whole_numbers) {
+  Ticks ticks;
+  if (!std::isfinite(highest) || highest <= 0) highest = 1;
+  double step = round_step(highest / std::max(1, lines));
+  if (whole_numbers) step = std::max(1.0, std::ceil(step));
+  ticks.top = highest * kHeadroom;
+  const int digits = digits_of(step);
+  for (int i = 0; i * step <= ticks.top; ++i) {
+    ticks.at.push_back(i * step);
+    ticks.labels.push_back(digits == 0 ? whole(i * step) : fixed(i * step, digits));
+  }
+  // A lone zero says nothing of how high the bars are.
+  if (ticks.at.size() == 1) {
+    ticks.at.push_back(step);
+    ticks.labels.push_back(digits == 0 ? whole(step) : fixed(step, digits));
+    ticks.top = step;
+  }
+  return ticks;
+}
+
+Ticks ticks_at(std::vector<double> at) {
+  Ticks ticks;
+  ticks.at = std::move(at);
+  for (const double each : ticks.at) ticks.labels.push_back(whole(each));
+  ticks.top = ticks.at.empty() ? 1 : ticks.at.back();
+  return ticks;
+}
+
+Ticks width_ticks(double end) {
+  double step = kTile;
+  while (end / step > kWidthTicks) step *= 2;
+  std::vector<double> at = {1};
+  for (int i = 1; i * step <= end; ++i) at.push_back(i * step);
+  Ticks ticks = ticks_at(std::move(at));
+  ticks.top = end;
+  return ticks;
+}
+
+}  // namespace canopy::app
