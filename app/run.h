@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <iosfwd>
 
@@ -13,7 +14,7 @@ namespace canopy::app {
 int run_offscreen(EngineClient& engine, const AppOptions& options, std::ostream& out, std::ostream& err);
 
 struct WindowStatistics {
-  uint64_t frames = 0;  // drawn
+  std::atomic<uint64_t> frames{0};  // drawn; may be read while the window runs
   bool software_device = false;
   double drawing_seconds = 0;  // spent on them, device time included on a software device
 };

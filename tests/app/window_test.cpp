@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -102,7 +103,10 @@ TEST_F(Window, AClickOnCancelEndsTheLoad) {
   EXPECT_EQ(engine.count<Generate>(), 0u);
 }
 
-TEST_F(Window, RestsWhileTheEngineSaysNothing) {
+/// Runs the window while a reply is under way; `during` is called on a thread of its own, once the reply has begun, and
+/// returns when it may end.
+int run_while_replying(const app::AppOptions& options, app::WindowStatistics& statistics,
+                       const std::function<void(ScriptedEngine&, uint64_t id)>& during) {
   ScriptedEngine engine;
   engine.devices_ = some_devices();
   std::thread speaker;
@@ -110,22 +114,74 @@ TEST_F(Window, RestsWhileTheEngineSaysNothing) {
     if (std::holds_alternative<LoadModel>(command)) e.publish(small_model());
     const auto* generate = std::get_if<Generate>(&command);
     if (!generate) return;
-    const uint64_t id = generate->reply_id;
-    speaker = std::thread([&e, id] {
+    speaker = std::thread([&e, &during, id = generate->reply_id] {
       e.publish(TextDelta{id, "First words", 2, 20, 10});
-      std::this_thread::sleep_for(std::chrono::seconds(4));
+      during(e, id);
       ReplyFinished finished;
       finished.reply_id = id;
       e.publish(finished);
     });
   };
   std::ostringstream err;
+  const int exit_code = app::run_window(engine, options, err, &statistics);
+  if (speaker.joinable()) speaker.join();
+  EXPECT_EQ(err.str(), "");
+  return exit_code;
+}
+
+// gui.md, criterion 22
+TEST_F(Window, TenIdleSecondsBringAtMostFifteenFrames) {
   app::WindowStatistics statistics;
-  const int exit_code = app::run_window(engine, options_for(folder_ / "rest.png"), err, &statistics);
-  speaker.join();
-  EXPECT_EQ(exit_code, 0) << err.str();
-  // Start, the model, the prompt, the words and the end bring a few frames each; four seconds of silence bring none.
-  EXPECT_LE(statistics.frames, 30u);
+  uint64_t settled = 0, later = 0;
+  const int exit_code =
+      run_while_replying(options_for(folder_ / "rest.png"), statistics, [&](ScriptedEngine&, uint64_t) {
+        std::this_thread::sleep_for(std::chrono::seconds(2));
+        settled = statistics.frames;
+        std::this_thread::sleep_for(std::chrono::seconds(10));
+        later = statistics.frames;
+      });
+  EXPECT_EQ(exit_code, 0);
+  EXPECT_GT(settled, 0u);
+  EXPECT_LE(later - settled, 15u);
+}
+
+/// Tells the window that it was minimised, or that it was brought back, as a window manager would.
+bool set_minimised(bool minimised) {
+  const std::string command =
+      "w=$(xdotool search --sync --onlyvisible --name '^Canopy$' | head -1); python3 -c '"
+      "import ctypes, sys; x = ctypes.CDLL(\"libX11.so.6\"); x.XOpenDisplay.restype = ctypes.c_void_p; "
+      "d = ctypes.c_void_p(x.XOpenDisplay(None)); "
+      "a = x.XInternAtom(d, b\"WM_STATE\", 0); state = (ctypes.c_long * 2)(int(sys.argv[2]), 0); "
+      "x.XChangeProperty(d, ctypes.c_ulong(int(sys.argv[1])), a, a, 32, 0, state, 2); x.XSync(d, 0)' $w " +
+      std::string(minimised ? "3" : "1");
+  return std::system(command.c_str()) == 0;
+}
+
+// gui.md, criterion 22
+TEST_F(Window, AMinimisedWindowDrawsNothingWhateverTheEngineSays) {
+  if (std::system("command -v xdotool > /dev/null && command -v python3 > /dev/null") != 0)
+    GTEST_SKIP() << "xdotool or python3 is not installed";
+  app::WindowStatistics statistics;
+  uint64_t before = 0, after = 0;
+  bool told = false;
+  const int exit_code =
+      run_while_replying(options_for(folder_ / "mini.png"), statistics, [&](ScriptedEngine& engine, uint64_t id) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        told = set_minimised(true);
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        before = statistics.frames;
+        for (uint32_t n = 3; n < 60; ++n) {
+          engine.publish(TextDelta{id, " more", n, 20 + n, 10});
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        }
+        after = statistics.frames;
+        told = set_minimised(false) && told;
+      });
+  EXPECT_EQ(exit_code, 0);
+  ASSERT_TRUE(told);
+  EXPECT_GT(before, 0u);
+  EXPECT_EQ(after, before);
+  EXPECT_GT(statistics.frames, after) << "brought back, it draws again";
 }
 
 /// Processor seconds of this process, all threads.
