@@ -7,6 +7,7 @@
 
 #include "engine/vulkan/check.h"
 #include "engine/vulkan/context.h"
+#include "engine/vulkan/heap_budget.h"
 #include "engine/vulkan/staging.h"
 
 namespace canopy::vk {
@@ -50,8 +51,8 @@ MemoryInfo Context::memory_info() const {
     VkPhysicalDeviceMemoryProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
     properties.pNext = &budget;
     vkGetPhysicalDeviceMemoryProperties2(physical_, &properties);
-    info.budget = std::min(info.budget, budget.heapBudget[heap]);
-    info.used = std::max(info.used, budget.heapUsage[heap]);
+    info.budget = believable_budget(info.total, budget.heapBudget[heap]);
+    info.used = believable_usage(info.used, budget.heapUsage[heap]);
   }
   if (report_.type == DeviceType::cpu) {
     // A software driver promises all the host has, or a fixed size; neither means that it is free. Memory that was

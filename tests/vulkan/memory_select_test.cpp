@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 
+#include "engine/vulkan/heap_budget.h"
+
 namespace canopy::vk {
 namespace {
 
@@ -54,6 +56,23 @@ TEST(SelectMemoryType, mapsDeviceBuffersWhereMemoryIsUnified) {
   EXPECT_EQ(select_memory_type(integrated, all, BufferKind::device, gib, true), 2u);
   EXPECT_EQ(select_memory_type(integrated, 0b011, BufferKind::device, gib, true), 1u);
   EXPECT_EQ(select_memory_type(integrated, 0b001, BufferKind::device, gib, true), 0u);
+}
+
+// An integrated one as RADV lists it: the same chips as two heaps, two thirds of them as the device's own.
+TEST(SelectMemoryType, takesTheDevicesShareOfUnifiedMemoryInTwoHeaps) {
+  const auto two_heaps = memory({10 * gib, 5 * gib}, {{local, 0},
+                                                      {visible | coherent, 1},
+                                                      {local | visible | coherent, 0},
+                                                      {visible | coherent | cached, 1},
+                                                      {local | visible | coherent | cached, 0}});
+  EXPECT_EQ(select_memory_type(two_heaps, all, BufferKind::device, gib, true), 4u);
+}
+
+TEST(HeapBudget, neverPromisesMoreThanTheHeapHas) {
+  EXPECT_EQ(believable_budget(16 * gib, 14 * gib), 14 * gib);
+  EXPECT_EQ(believable_budget(16 * gib, 24 * gib), 16 * gib);
+  EXPECT_EQ(believable_usage(2 * gib, gib), 2 * gib);
+  EXPECT_EQ(believable_usage(2 * gib, 3 * gib), 3 * gib);
 }
 
 TEST(SelectMemoryType, takesCachedMemoryThatIsNotCoherentForReading) {
