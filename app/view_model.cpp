@@ -35,6 +35,17 @@ void on_load_progress(ViewModel& view, const LoadProgress& e) {
   view.loading = {e.stage, e.done, e.total, e.in_bytes, e.seconds_left};
 }
 
+/// The first piece of a prompt tells how far it is, the later ones how fast it goes.
+void on_prefill(ViewModel& view, const PrefillProgress& e) {
+  const bool first = view.prompt.total == 0;
+  if (first) view.prompt_since_ms = view.chat.now_ms;
+  const uint32_t before = first ? e.done : view.prompt_began_at;
+  if (first) view.prompt_began_at = e.done;
+  const double seconds = static_cast<double>(view.chat.now_ms - view.prompt_since_ms) / 1000;
+  const double left = e.done > before ? seconds * (e.total - e.done) / (e.done - before) : -1;
+  view.prompt = {"Reading prompt", e.done, e.total, false, left};
+}
+
 /// Every load ends in one ModelReady or one Failure. True when this end is that of a load a newer one replaced.
 bool ends_superseded_load(ViewModel& view) {
   if (view.superseded_loads == 0) return false;
@@ -182,7 +193,7 @@ void update(ViewModel& view, const Event& event) {
                  [&](const LoadProgress& e) { on_load_progress(view, e); },
                  [&](const ModelReady& e) { on_model_ready(view, e); },
                  [&](const PrefillProgress& e) {
-                   if (is_current(view, e.reply_id)) view.prompt = {"Reading prompt", e.done, e.total};
+                   if (is_current(view, e.reply_id)) on_prefill(view, e);
                  },
                  [&](const TextDelta& e) {
                    if (is_current(view, e.reply_id)) on_text(view, e);

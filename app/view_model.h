@@ -65,6 +65,8 @@ struct ViewModel {
   ReplyState reply_state = ReplyState::idle;
   uint64_t reply_id = 0;  // of the reply under way or the last one
   Progress prompt;
+  int64_t prompt_since_ms = 0;   // by chat.now_ms: when its first piece was read,
+  uint32_t prompt_began_at = 0;  // which ended at this token
   uint32_t context_used = 0;
   uint32_t max_tokens = 512;
   SamplingSettings sampling = chat_sampling();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,12 +57,26 @@ Colour state_colour(const ViewModel& view) {
   return view.model_state == ModelState::loading ? t.bonus : t.unreached;
 }
 
-/// The bar and the Cancel button of a load or of the prompt being read.
+/// What takes time and can be cancelled now: a load, the prompt being read, a calibration.
+struct Work {
+  Progress progress;
+  UiCommand cancel;
+};
+std::optional<Work> work_under_way(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return Work{view.loading, CancelLoading{}};
+  if (view.reply_state == ReplyState::reading_prompt)
+    return Work{{"", view.prompt.done, view.prompt.total, false, view.prompt.seconds_left}, StopWriting{}};
+  if (!view.calibration.busy()) return std::nullopt;
+  const CalibrationProgress& p = view.calibration.progress;
+  return Work{{"Measuring passes", p.done, p.total, false, p.seconds_left}, CalibrationCommand(StopCalibration{})};
+}
+
+/// The bar and the Cancel button of that work.
 void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 origin) {
-  const bool loading = view.model_state == ModelState::loading;
-  if (!loading && view.reply_state != ReplyState::reading_prompt) return;
+  const std::optional<Work> work = work_under_way(view);
+  if (!work) return;
   const Theme& t = colours();
-  const Progress& progress = loading ? view.loading : view.prompt;
+  const Progress& progress = work->progress;
   // What changes its width comes last: a button that moves cannot be hit.
   const float bar = px(120);
   if (row.room() > bar + px(kGap) + px(70)) {
@@ -76,15 +91,10 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
   cancel.type = Type::secondary;
   row.advance(px(6));
   ImGui::SetCursorScreenPos({std::floor(row.x()), origin.y + px(3)});
-  if (button(cancel)) {
-    if (loading)
-      sink.post(CancelLoading{});
-    else
-      sink.post(StopWriting{});
-  }
+  if (button(cancel)) sink.post(work->cancel);
   row.advance(button_size(cancel).x);
   std::vector<Row::Piece> pieces;
-  if (loading) pieces.push_back({Type::secondary, t.text3, progress.stage});
+  if (!progress.stage.empty()) pieces.push_back({Type::secondary, t.text3, progress.stage});
   if (progress.total) pieces.push_back({Type::mono, t.text2, progress_figures(progress)});
   if (!pieces.empty()) row.statement(pieces);
 }
