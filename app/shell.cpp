@@ -57,7 +57,8 @@ Shell::Shell(const SavedLayout& saved)
       start_(std::make_unique<StartPanel>()),
       docked_(make_docked_panels()),
       docks_(windows_of(docked_), saved),
-      closed_(saved.closed) {
+      closed_(saved.closed),
+      shown_closed_(saved.closed) {
   std::vector<std::string> names;
   for (const DockedPanel& each : docked_) names.push_back(each.panel->name());
   palette_.set_panels(std::move(names));
@@ -81,6 +82,9 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   handle_shortcuts(view, sink);
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
   const bool start = start_->wanted(view);
+  for (const std::string& name : shown_closed_)
+    if (!view.shell.closed.contains(name)) docks_.restore(name.c_str());
+  shown_closed_ = view.shell.closed;
   if (docks_.ready()) docks_.draw(area_pos, area, look().scale, !start);
   if (start) {
     draw_in(*start_, area_pos, area, t.back, view, sink);
@@ -96,7 +100,6 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
 
 void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink) {
   const char* name = docked.panel->name();
-  if (!docked.panel->wanted(view)) return;
   if (raises_ != view.shell.raises && view.shell.raised == name) ImGui::SetNextWindowFocus();
   ImGui::SetNextWindowDockID(docks_.place_of(name), ImGuiCond_FirstUseEver);
   const ImGuiWindow* window = ImGui::FindWindowByName(name);

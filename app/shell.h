@@ -36,7 +36,8 @@ class Shell {
   std::vector<DockedPanel> docked_;
   DockSpace docks_;
   CommandPalette palette_;
-  std::set<std::string> closed_;  // as last saved
+  std::set<std::string> closed_;        // as last saved
+  std::set<std::string> shown_closed_;  // in the last frame
   uint32_t resets_ = 0, raises_ = 0;
 };
 

@@ -66,9 +66,16 @@ void DockSpace::prepare(ImVec2 room, float scale) {
 
 void DockSpace::reset() {
   docks_.clear();
-  sides_.clear();
+  lengths_.clear();
   size_ = {0, 0};
   build_ = shape_.has_value();
+}
+
+void DockSpace::restore(const char* name) {
+  const ImGuiWindow* window = ImGui::FindWindowByName(name);
+  const ImGuiWindowSettings* saved = ImGui::FindWindowSettingsByID(ImHashStr(name));
+  const ImGuiID node = window ? window->DockId : saved ? saved->DockId : 0;
+  if (shape_ && (node == 0 || !ImGui::DockBuilderGetNode(node))) build_ = true;
 }
 
 void DockSpace::build(ImVec2 size) {
@@ -83,8 +90,10 @@ void DockSpace::build(ImVec2 size) {
   auto split = [&](DockPlace place, ImGuiDir direction, float length) {
     if (!used(place)) return;
     nodes[place] = ImGui::DockBuilderSplitNode(centre, direction, 0.3f, nullptr, &centre);
-    sides_[nodes[place]] = {length, 0};
+    const auto known = lengths_.find(place);
+    sides_[nodes[place]] = {known == lengths_.end() ? length : known->second, 0, place};
   };
+  sides_.clear();
   const bool wide = shape_ == DockShape::wide, narrow = shape_ == DockShape::narrow;
   if (strip_) split(DockPlace::bottom, ImGuiDir_Down, kTimelineHeight);
   const bool others = used(DockPlace::centre) || used(DockPlace::below) || used(DockPlace::right);
@@ -115,7 +124,7 @@ void DockSpace::fit(ImGuiDockNode* node, ImVec2 size, float scale) {
   float first = 0;
   if (ImGuiDockNode* side = side_of(node)) {
     // Of an arrangement that was just loaded, the lengths are what its user wished, at the scale of then.
-    Side& known = sides_.try_emplace(side->ID, Side{side->SizeRef[axis] / scale_, 0}).first->second;
+    Side& known = sides_.try_emplace(side->ID, Side{side->SizeRef[axis] / scale_, 0, {}}).first->second;
     known.applied = side->SizeRef[axis] = fitted_length(std::round(known.wish * scale), room);
     first = side == a ? known.applied : room - known.applied;
   } else {
@@ -133,15 +142,22 @@ void DockSpace::learn(ImGuiDockNode* node, float scale) {
   if (!node || node->IsLeafNode()) return;
   if (ImGuiDockNode* side = side_of(node)) {
     const float length = side->SizeRef[node->SplitAxis];
-    Side& known = sides_.try_emplace(side->ID, Side{length / scale, length}).first->second;
-    if (std::abs(length - known.applied) > 1) known = {length / scale, length};
+    Side& known = sides_.try_emplace(side->ID, Side{length / scale, length, {}}).first->second;
+    if (std::abs(length - known.applied) > 1) {
+      known.wish = length / scale;
+      known.applied = length;
+      if (known.place) lengths_[*known.place] = known.wish;
+    }
   }
   learn(node->ChildNodes[0], scale);
   learn(node->ChildNodes[1], scale);
 }
 
 void DockSpace::draw(ImVec2 pos, ImVec2 size, float scale, bool shown) {
-  if (build_) build(size);
+  if (build_) {
+    build(size);
+    size_ = {0, 0};
+  }
   build_ = false;
   ImGuiDockNode* root = ImGui::DockBuilderGetNode(kRoot);
   if (root && (size_.x != size.x || size_.y != size.y || scale_ != scale)) {

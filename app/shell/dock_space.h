@@ -40,6 +40,9 @@ class DockSpace {
   void prepare(ImVec2 room, float scale);
   /// Forgets every arrangement; the next prepare() builds the usual one.
   void reset();
+  /// A window that was closed is about to be shown again: Dear ImGui forgets a place that lost its last window, so the
+  /// usual places are built anew, with the lengths there are, where it must be.
+  void restore(const char* name);
   /// Whether the panels have places yet.
   bool ready() const { return shape_.has_value(); }
 
@@ -62,6 +65,7 @@ class DockSpace {
   struct Side {
     float wish;     // of its user, at 100%
     float applied;  // pixels it was given
+    std::optional<DockPlace> place;
   };
 
   std::vector<DockedWindow> windows_;
@@ -71,7 +75,8 @@ class DockSpace {
   bool build_ = false;
   ImVec2 size_{0, 0};
   float scale_ = 1;
-  std::map<ImGuiID, Side> sides_;  // nodes beside the central one
+  std::map<ImGuiID, Side> sides_;       // nodes beside the central one
+  std::map<DockPlace, float> lengths_;  // that were dragged, at 100%
 };
 
 }  // namespace canopy::app
