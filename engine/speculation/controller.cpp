@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/speculation/controller_reason.h"
+#include "engine/speculation/drafting_prior.h"
 
 namespace canopy {
 namespace {
@@ -23,6 +24,13 @@ constexpr double rounds_between_plain = 128;
 constexpr uint32_t judged_width = 16;
 
 constexpr double lines_memory = 500;
+// Of the time for trials, what drafts alone may take where even a good drafter would lose: the rest is saved up to
+// verify one that promises much all the same.
+constexpr double drafts_part = 0.5;
+// A round with a draft that takes longer than so many times its prediction counts as this long.
+constexpr double stall = 2;
+// Rounds with drafts over which the time of the longest is forgotten: the device, or the choice of widths, has changed.
+constexpr double long_run_rounds = 32;
 
 double checked_ms(double ms, const char* what) {
   if (std::isfinite(ms) && ms >= 0) return ms;
@@ -82,13 +90,19 @@ RoundPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
   const Stages one = stages(1, context, backlog, cost);
   round_.predicted.assign(1, one);
   plan.draft_ms = one.draft;
+  plan.verify_ms = one.verify;
+  plan.other_ms = one.other;
   plan.ar_ms = one.verify + one.other;
   plan.speed_up = speed_.mean();
   if (plan.width < 2) return plain(plan, reason::no_room(limits));
 
   // What needs no more than this comes first: most plain rounds end here.
-  const bool hopeful = speed_.hopeful() >= 1;
-  if (!hopeful && !bound_.may_try(plan.draft_ms)) {
+  const Hopes hoped = hopes(plan, context, cost);
+  plan.believed = hoped.believed;
+  const bool hopeful = is_hopeful(plan);
+  if (!hopeful && !bound_.may_try(plan.draft_ms, plan.believed < 1 ? drafts_part : 1)) {
+    if (hoped.most <= 1) return plain(plan, reason::cannot_pay(hoped.most, plan.draft_ms, plan.ar_ms));
+    if (speed_.rounds() == 0) return plain(plan, reason::not_believed(plan.believed, plan.draft_ms));
     return plain(plan, bound_.wait() > 0 ? reason::waiting(plan.speed_up, bound_.wait())
                                          : reason::saving(plan.speed_up, plan.draft_ms));
   }
@@ -103,7 +117,9 @@ RoundPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
     return plain(plan, reason::measuring_plain(drafted_in_a_row_));
   }
   plan.trial = !hopeful;
-  plan.reason = hopeful ? reason::drafting(plan.speed_up, speed_.rounds()) : reason::trial(plan.speed_up);
+  plan.reason = hopeful               ? reason::drafting(plan.speed_up, speed_.rounds())
+                : speed_.rounds() > 0 ? reason::trial(plan.speed_up)
+                                      : reason::first_trial(plan.believed);
   return plan;
 }
 
@@ -135,6 +151,24 @@ double Controller::most_possible(const RoundPlan& plan) const {
   return most;
 }
 
+/// As in the middle of a reply: not the prompt to inject, nor few tokens left.
+Controller::Hopes Controller::hopes(const RoundPlan& plan, uint32_t context, const PassCost& cost) const {
+  const uint32_t widest = std::min(plan.width, depths_ + 1);
+  Hopes best;
+  for (uint32_t width = 2; width <= widest; ++width) {
+    const double emitted = believed_emitted(width, depths_);
+    const double ms = stages(width, context, static_cast<uint32_t>(emitted), cost).sum();
+    best.believed = std::max(best.believed, emitted * plan.ar_ms / ms);
+    best.most = std::max(best.most, width * plan.ar_ms / ms);
+  }
+  return best;
+}
+
+/// Where even a good drafter would lose, drafting has to have been seen to gain; elsewhere not to have lost.
+bool Controller::is_hopeful(const RoundPlan& plan) const {
+  return plan.believed >= 1 ? speed_.hopeful() >= 1 : speed_.mean() > 1;
+}
+
 std::span<const DepthCalibration> Controller::calibration(uint32_t depths) const {
   if (!options_.calibrate) return {};
   return calibrator_.calibration(std::min(depths, depths_));
@@ -154,6 +188,11 @@ WidthQuestion Controller::question() const {
   question.tokens_per_ms = std::max(1.0, plan.speed_up) / plan.ar_ms;
   question.objective = options_.objective;
   question.longest_ms = bound_.longest_allowed(plan.ar_ms, usual_round_ms());
+  // A draft alone shows what it is worth. Where that was not to be expected, its promise is not enough to verify it:
+  // what would be lost if it brought nothing has to have been saved up.
+  if (plan.trial && plan.believed < 1) {
+    question.longest_ms = std::min(question.longest_ms, plan.ar_ms + bound_.trials_left_ms());
+  }
   return question;
 }
 
@@ -236,11 +275,14 @@ void Controller::observe(const RoundOutcome& outcome) {
     const double verify = measured_or(outcome.verify_ms, expected.verify);
     const double other = measured_or(outcome.other_ms, expected.other);
     if (plan.draft) {
-      const double ms = measured_or(outcome.draft_ms, expected.draft) + verify + other;
+      const double predicted_ms = round_.ms[round_.width - 1];
+      // A round that was held up by something else says nothing of drafting: plain rounds meet such stalls as well. A
+      // device that is slower from now on is believed by the costs at its second round.
+      const double ms = std::min(measured_or(outcome.draft_ms, expected.draft) + verify + other, stall * predicted_ms);
       // On a noisy device drafts are allowed at just those moments at which plain decoding looks slow by chance.
       const bool mixed = plain_mean_ms_ > 0 && drafted_in_a_row_ < plain_mean_rounds;
       bound_.speculated(ms, emitted, mixed ? std::min(plan.ar_ms, plain_mean_ms_) : plan.ar_ms, plan.trial);
-      longest_run_ms_ = std::max(longest_run_ms_, round_.ms[round_.width - 1]);
+      longest_run_ms_ = std::max(predicted_ms, longest_run_ms_ + (predicted_ms - longest_run_ms_) / long_run_rounds);
       speed_.learn(emitted, ms / plan.ar_ms, tokens_since_draft_);
       tokens_since_draft_ = 0;
       ++drafted_in_a_row_;

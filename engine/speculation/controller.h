@@ -43,9 +43,11 @@ struct RoundPlan {
   bool trial = false;  // drafted to see whether it would pay by now, though it did not lately
   uint32_t depth = 0;  // tokens to draft, at most B - 1
   uint32_t width = 1;  // of the widest tree that may come of it
-  double ar_ms = 0;    // of a plain round
+  double ar_ms = 0;    // of a plain round: verify_ms + other_ms
+  double verify_ms = 0, other_ms = 0;
   double draft_ms = 0;
   double speed_up = 1;  // of rounds with a draft over plain ones, lately
+  double believed = 1;  // the same of a good drafter as passes cost here, before anything is known of this one
   std::string reason;   // one sentence
 };
 
@@ -127,6 +129,12 @@ class Controller {
   static Stages stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost);
   void predict(uint32_t widest, uint32_t context, uint32_t backlog, const PassCost& cost);
   double most_possible(const RoundPlan& plan) const;
+  struct Hopes {
+    double believed = 0;  // speed-up of a drafter as good as is believed of one that was not seen yet
+    double most = 0;      // and of a perfect one
+  };
+  Hopes hopes(const RoundPlan& plan, uint32_t context, const PassCost& cost) const;
+  bool is_hopeful(const RoundPlan& plan) const;
   double tree_emitted(uint32_t width, double promised) const;
   WidthQuestion question() const;
   void follow(const DraftTree& tree);
@@ -143,7 +151,7 @@ class Controller {
   PromiseRecord promises_;
   Round round_;
   double plain_mean_ms_ = 0;       // of the plain rounds lately, slowly faded; 0 before the first
-  double longest_run_ms_ = 0;      // predicted time of the longest round with a draft so far
+  double longest_run_ms_ = 0;      // predicted time of the longest round with a draft lately
   uint32_t drafted_in_a_row_ = 0;  // rounds without a plain one
   uint32_t tokens_since_draft_ = 0;
   uint32_t tokens_since_settled_ = 0;

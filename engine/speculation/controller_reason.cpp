@@ -40,6 +40,11 @@ std::string measuring_plain(uint32_t rounds) {
   return "Plain: measured again after " + std::to_string(rounds) + " rounds with drafts.";
 }
 
+std::string not_believed(double believed, double draft_ms) {
+  return "Plain: on this device even a good drafter would run at " + times(believed) +
+         " plain decoding; a first draft (" + ms(draft_ms) + ") waits until its time is earned.";
+}
+
 std::string drafting(double speed_up, double rounds) {
   if (rounds < 1) return "Drafting: nothing is known about this drafter yet.";
   return "Drafting: lately " + times(speed_up) + " plain decoding.";
@@ -47,6 +52,10 @@ std::string drafting(double speed_up, double rounds) {
 
 std::string trial(double speed_up) {
   return "Drafting to see whether it pays by now; lately " + times(speed_up) + " plain decoding.";
+}
+
+std::string first_trial(double believed) {
+  return "Drafting to see what this drafter is worth; a good one would run at " + times(believed) + " plain decoding.";
 }
 
 std::string waiting(double speed_up, uint32_t tokens) {

@@ -12,8 +12,10 @@ std::string no_room(const WidthLimits& limits);
 std::string cannot_pay(double most, double draft_ms, double ar_ms);
 std::string bound_reached(double round_ms, double balance_ms, double rounds);
 std::string measuring_plain(uint32_t rounds);
+std::string not_believed(double believed, double draft_ms);
 std::string drafting(double speed_up, double rounds);
 std::string trial(double speed_up);
+std::string first_trial(double believed);
 std::string waiting(double speed_up, uint32_t tokens);
 std::string saving(double speed_up, double draft_ms);
 

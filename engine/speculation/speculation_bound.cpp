@@ -62,8 +62,8 @@ double SpeculationBound::longest_allowed(double ar_ms, double round_ms) const {
   return balance_ + (1 + settings_.slack) * ar_ms + settings_.rounds * round_ms;
 }
 
-bool SpeculationBound::may_try(double cost_ms) const {
-  return wait() == 0 && trials_lost_ + cost_ms <= settings_.trial_share * elapsed_;
+bool SpeculationBound::may_try(double cost_ms, double part) const {
+  return wait() == 0 && trials_lost_ + cost_ms <= part * settings_.trial_share * elapsed_;
 }
 
 }  // namespace canopy

@@ -39,8 +39,11 @@ class SpeculationBound {
   }
   double longest_allowed(double ar_ms, double round_ms) const;
 
-  /// While drafting does not pay: whether a trial that may lose `cost_ms` is due and within its share.
-  bool may_try(double cost_ms) const;
+  /// While drafting does not pay: whether a trial that may lose `cost_ms` is due and within `part` of the trials'
+  /// share.
+  bool may_try(double cost_ms, double part = 1) const;
+  /// Milliseconds of the trials' share of all replies so far that are not used up.
+  double trials_left_ms() const { return settings_.trial_share * elapsed_ - trials_lost_; }
   /// Tokens until the next trial is due by its interval alone.
   uint32_t wait() const { return since_draft_ < interval_ ? interval_ - since_draft_ : 0; }
 

@@ -102,6 +102,73 @@ TEST(Controller, NeverDraftsWhereEvenAFullyAcceptedDraftWouldLose) {
   }
 }
 
+// A draft takes two plain rounds and each row most of one: what a good drafter brings is not enough.
+TEST(Controller, WaitsForTheTimeOfATrialWhereEvenAGoodDrafterWouldLose) {
+  Rig rig;
+  rig.cost.draft = 20;
+  rig.cost.per_row = 6;
+  uint32_t drafts = 0;
+  for (int i = 1; i <= 4000; ++i) {
+    const RoundPlan plan = rig.round(0);
+    EXPECT_LT(plan.believed, 1);
+    if (plan.draft) {
+      EXPECT_TRUE(plan.trial) << plan.reason;
+      ++drafts;
+    }
+    if (i < 300) {
+      ASSERT_FALSE(plan.draft) << "token " << i << ": " << plan.reason;
+    }
+    if (i == 100) {
+      EXPECT_NE(plan.reason.find("even a good drafter"), std::string::npos) << plan.reason;
+    }
+  }
+  EXPECT_GE(drafts, 3u) << "it is looked at all the same";
+  EXPECT_GE(rig.controller.bound().trials_left_ms(), 0) << "within 1% of the time";
+}
+
+TEST(Controller, DraftsAtOnceWhereAGoodDrafterPays) {
+  Rig rig;
+  rig.cost.per_row = 3;
+  const RoundPlan plan = rig.plan();
+  EXPECT_GT(plan.believed, 1);
+  EXPECT_TRUE(plan.draft) << plan.reason;
+  EXPECT_FALSE(plan.trial);
+}
+
+TEST(Controller, AStallIsNotHeldAgainstDrafting) {
+  Rig rig;
+  rig.cost.per_row = 1;
+  for (int i = 0; i < 20; ++i) {
+    const RoundPlan plan = rig.plan();
+    ASSERT_TRUE(plan.draft) << "round " << i << ": " << plan.reason;
+    const RoundDecision decision = rig.choose(plan);
+    std::vector<uint32_t> emitted;
+    for (uint32_t d = 1; decision.width > 1 && d <= 3; ++d) emitted.push_back(rig.candidates.at(d).tokens[0]);
+    emitted.push_back(vocab);
+    const double stalled = i == 0 ? 300 : 0;
+    rig.controller.observe({emitted, 2, rig.cost.verify_ms(decision.width, 100) + stalled, 0.1});
+  }
+}
+
+// "Two rounds" are two of those that are run now, not of those that were run before the device got faster.
+TEST(Controller, TheBoundFollowsTheRoundsOfLate) {
+  Rig rig;
+  rig.cost = {};
+  rig.cost.verify = 200;
+  rig.cost.draft = 40;
+  for (int i = 0; i < 60; ++i) rig.round(6);
+  rig.cost.verify = 10;
+  rig.cost.draft = 2;
+  for (int i = 0; i < 300; ++i) rig.round(6);
+  rig.controller.begin_reply();
+  double behind = 0;
+  for (int i = 0; i < 60; ++i) {
+    const RoundPlan plan = rig.round(0);
+    behind += (plan.draft ? 12.1 : 10.1) - 1.02 * 10.1;
+    ASSERT_LE(behind, 2 * 12.1 + 1e-6) << plan.reason;
+  }
+}
+
 TEST(Controller, KeepsTheLimits) {
   Rig rig;
   rig.limits = {.budget = 5};

@@ -9,6 +9,9 @@
 namespace canopy::test {
 namespace {
 
+// Features that wait for a draft; the drafter injects them on the way when they are more.
+constexpr uint32_t most_waiting = 64;
+
 /// The tokens that the text has behind `position`.
 std::vector<uint32_t> text_behind(const Trace& trace, uint32_t position, uint32_t count) {
   std::vector<uint32_t> tokens;
@@ -23,28 +26,38 @@ Roofline any_roofline() {
   return Roofline(shape, {.flops_per_second = 1e12, .bytes_per_second = 1e11});
 }
 
-/// One reply, round by round.
+/// One text, round by round.
 class Run {
  public:
-  Run(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget)
+  Run(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget, const Replies& replies)
       : controller_(controller),
         trace_(trace),
         device_(device),
         budget_(budget),
+        replies_(replies),
         cost_(make_cost(CostPolicy::measured, any_roofline(), device.calibrate())) {}
 
   RunResult all() {
-    controller_.begin_reply();
-    while (position_ < trace_.tokens()) round();
+    while (position_ < trace_.tokens()) {
+      if (replies_.begins(position_)) begin_reply();
+      round();
+    }
     if (result_.verified > 0) result_.mean_width /= result_.verified;
     return result_;
   }
 
  private:
+  void begin_reply() {
+    controller_.begin_reply();
+    backlog_ = std::min(backlog_ + replies_.prompt, most_waiting);
+    result_.reply_ms.push_back(0);
+    result_.reply_plain_ms.push_back(0);
+  }
+
   void round() {
     WidthLimits limits;
     limits.budget = budget_;
-    limits.tokens_left = trace_.tokens() - position_;
+    limits.tokens_left = replies_.left(position_, trace_.tokens());
     const RoundPlan plan = controller_.plan(position_, backlog_, limits, *cost_);
     const uint32_t drafted_backlog = backlog_;
     double draft_ms = 0;
@@ -67,10 +80,13 @@ class Run {
     cost_->observe_verify(decision.width, position_, verify_ms);
     cost_->observe_other(decision.width, other_ms);
     count(plan, decision, draft_ms + verify_ms + other_ms);
-    for (uint32_t i = 0; i < emitted; ++i) plainly_ms_ += device_.plain_ms(position_ + i);
+    double plain_ms = 0;
+    for (uint32_t i = 0; i < emitted; ++i) plain_ms += device_.plain_ms(position_ + i);
+    plainly_ms_ += plain_ms;
+    result_.reply_plain_ms.back() += plain_ms;
     result_.worst_ms = std::max(result_.worst_ms, result_.ms - 1.02 * plainly_ms_);
     position_ += emitted;
-    backlog_ += emitted;
+    backlog_ = std::min(backlog_ + emitted, most_waiting);
   }
 
   RoundDecision draft(const RoundPlan& plan) {
@@ -88,6 +104,7 @@ class Run {
 
   void count(const RoundPlan& plan, const RoundDecision& decision, double ms) {
     result_.ms += ms;
+    result_.reply_ms.back() += ms;
     result_.rounds += 1;
     if (!plan.draft) return;
     result_.drafts += 1;
@@ -102,6 +119,7 @@ class Run {
   const Trace& trace_;
   const VirtualDevice& device_;
   uint32_t budget_;
+  Replies replies_;
   std::unique_ptr<ObservedCost> cost_;
   TreeBuilder builder_;
   AcceptedPath path_;
@@ -114,8 +132,14 @@ class Run {
 
 }  // namespace
 
-RunResult run_adaptive(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget) {
-  return Run(controller, trace, device, budget).all();
+uint32_t Replies::left(uint32_t position, uint32_t text) const {
+  const uint32_t end = tokens == 0 ? text : std::min(text, (position / tokens + 1) * tokens);
+  return end - position;
+}
+
+RunResult run_adaptive(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget,
+                       const Replies& replies) {
+  return Run(controller, trace, device, budget, replies).all();
 }
 
 double run_plain(const Trace& trace, const VirtualDevice& device) {
@@ -124,47 +148,70 @@ double run_plain(const Trace& trace, const VirtualDevice& device) {
   return ms;
 }
 
-Hindsight::Hindsight(const Trace& trace, uint32_t depths, uint32_t widest) : trace_(trace), widest_(widest) {
+Hindsight::Hindsight(const Trace& trace, uint32_t depths, uint32_t widest)
+    : trace_(trace),
+      widest_(widest),
+      tree_(size_t{widest} * trace.tokens()),
+      chain_(size_t{depths + 1} * trace.tokens()) {
   TreeBuilder builder;
-  AcceptanceLedger ledger;
   for (uint32_t position = 0; position < trace.tokens(); ++position) {
     const auto candidates = trace.draft(position, depths);
     builder.begin(trace.token(position), candidates, DraftTable::listed);
     builder.build(widest - 1);
-    ledger.add(builder.tree(), candidates, {});
-    ledger.follow(text_behind(trace, position, depths), [&](const DraftOutcome& o) { outcomes_.push_back(o); });
+    learn(builder.tree().nodes(), position, depths);
+    uint32_t right = 0;
+    for (uint32_t length = 1; length <= depths; ++length) {
+      const bool goes_on = right + 1 == length && candidates[right].tokens[0] == trace.token(position + length);
+      right += goes_on ? 1 : 0;
+      chain_[size_t{length} * trace.tokens() + position] = static_cast<uint8_t>(right);
+    }
   }
 }
 
-template <class Accepted>
-double Hindsight::run(const VirtualDevice& device, uint32_t width, Accepted&& accepted) const {
+/// What each prefix of the best-first order accepts.
+void Hindsight::learn(std::span<const TreeNode> tree, uint32_t position, uint32_t depths) {
+  uint32_t end = 0;  // of the accepted path
+  uint8_t accepted = 0;
+  for (uint32_t node = 1; node < widest_; ++node) {
+    const bool follows = node < tree.size() && accepted < depths && tree[node].parent == end &&
+                         tree[node].token == trace_.token(position + accepted + 1);
+    if (follows) {
+      end = node;
+      ++accepted;
+    }
+    tree_[size_t{node} * trace_.tokens() + position] = accepted;
+  }
+}
+
+double Hindsight::run(const VirtualDevice& device, uint32_t width, const Replies& replies,
+                      std::span<const uint8_t> accepted) const {
   double ms = 0;
   uint32_t backlog = 0;
   for (uint32_t position = 0; position < trace_.tokens();) {
-    const uint32_t left = trace_.tokens() - position;
+    const uint32_t left = replies.left(position, trace_.tokens());
+    if (replies.begins(position)) backlog = std::min(backlog + replies.prompt, most_waiting);
     ms += device.draft_ms(backlog, position) + device.verify_ms(width, position) + device.other_ms(width, position);
-    backlog = std::min(accepted(outcomes_[position]) + 1, left);
+    backlog = std::min(accepted[position] + 1u, left);
     position += backlog;
   }
   return ms;
 }
 
-double Hindsight::tree_ms(const VirtualDevice& device, uint32_t width) const {
-  return run(device, width, [&](const DraftOutcome& o) { return o.accepted(width); });
+double Hindsight::tree_ms(const VirtualDevice& device, uint32_t width, const Replies& replies) const {
+  return run(device, width, replies, std::span(tree_).subspan(size_t{width - 1} * trace_.tokens(), trace_.tokens()));
 }
 
-double Hindsight::chain_ms(const VirtualDevice& device, uint32_t width) const {
-  return run(device, width, [&](const DraftOutcome& o) { return o.chain_accepted(width - 1); });
+double Hindsight::chain_ms(const VirtualDevice& device, uint32_t width, const Replies& replies) const {
+  return run(device, width, replies, std::span(chain_).subspan(size_t{width - 1} * trace_.tokens(), trace_.tokens()));
 }
 
-Hindsight::Best Hindsight::best(const VirtualDevice& device) const {
-  Best best{1, false, run_plain(trace_, device)};
-  const auto offer = [&](const Best& other) {
-    if (other.ms < best.ms) best = other;
-  };
-  for (uint32_t width = 2; width <= widest_; ++width) offer({width, false, tree_ms(device, width)});
-  for (uint32_t width = 2; width <= device.spec().block_size; ++width) offer({width, true, chain_ms(device, width)});
-  return best;
+std::vector<Hindsight::Best> Hindsight::all(const VirtualDevice& device) const {
+  std::vector<Best> ways = {{1, false, run_plain(trace_, device)}};
+  for (uint32_t width = 2; width <= widest_; ++width) ways.push_back({width, false, tree_ms(device, width)});
+  for (uint32_t width = 2; width <= device.spec().block_size; ++width) {
+    ways.push_back({width, true, chain_ms(device, width)});
+  }
+  return ways;
 }
 
 }  // namespace canopy::test

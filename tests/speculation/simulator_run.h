@@ -2,6 +2,7 @@
 // A whole reply in virtual time: the controller, the tree, the walk, and no device.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/speculation/controller.h"
@@ -10,10 +11,22 @@
 
 namespace canopy::test {
 
+/// How a text is cut into replies; controller, costs and device go on from one to the next.
+struct Replies {
+  uint32_t tokens = 0;  // of each, the last possibly fewer; 0: the text is one reply
+  uint32_t prompt = 0;  // features that each reply's first draft has to inject
+
+  /// Tokens that the reply at `position` may still emit.
+  uint32_t left(uint32_t position, uint32_t text) const;
+  bool begins(uint32_t position) const { return position == 0 || (tokens != 0 && position % tokens == 0); }
+};
+
 struct RunResult {
   double ms = 0;
-  double longest_round_ms = 0;  // of those that made a draft
-  double worst_ms = 0;          // the most that it ever was behind 1.02 times plain decoding, at any round
+  std::vector<double> reply_ms;        // of each reply
+  std::vector<double> reply_plain_ms;  // decoded plainly
+  double longest_round_ms = 0;         // of those that made a draft
+  double worst_ms = 0;                 // the most that it ever was behind 1.02 times plain decoding, at any round
   uint32_t rounds = 0;
   uint32_t drafts = 0;    // rounds with a draft
   uint32_t verified = 0;  // of them, those that verified more than the root
@@ -21,7 +34,8 @@ struct RunResult {
   double mean_width = 0;  // of the verified ones
 };
 
-RunResult run_adaptive(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget = 63);
+RunResult run_adaptive(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget = 63,
+                       const Replies& replies = {});
 
 double run_plain(const Trace& trace, const VirtualDevice& device);
 
@@ -34,19 +48,22 @@ class Hindsight {
     uint32_t width = 1;
     bool chain = false;
     double ms = 0;
+    bool operator<(const Best& other) const { return ms < other.ms; }
   };
-  /// The best of plain decoding, all tree widths and all chains.
-  Best best(const VirtualDevice& device) const;
-  double tree_ms(const VirtualDevice& device, uint32_t width) const;
-  double chain_ms(const VirtualDevice& device, uint32_t width) const;
+  /// Plain decoding, all tree widths and all chains, always in the same order.
+  std::vector<Best> all(const VirtualDevice& device) const;
+  double tree_ms(const VirtualDevice& device, uint32_t width, const Replies& replies = {}) const;
+  double chain_ms(const VirtualDevice& device, uint32_t width, const Replies& replies = {}) const;
 
  private:
-  template <class Accepted>
-  double run(const VirtualDevice& device, uint32_t width, Accepted&& accepted) const;
+  void learn(std::span<const TreeNode> tree, uint32_t position, uint32_t depths);
+  double run(const VirtualDevice& device, uint32_t width, const Replies& replies,
+             std::span<const uint8_t> accepted) const;
 
   const Trace& trace_;
   uint32_t widest_;
-  std::vector<DraftOutcome> outcomes_;  // [tokens]
+  std::vector<uint8_t> tree_;   // [widest, tokens] accepted by the tree of each width, from each position
+  std::vector<uint8_t> chain_;  // [depths + 1, tokens] by the chain of each length
 };
 
 }  // namespace canopy::test

@@ -10,21 +10,19 @@
 namespace canopy::test {
 namespace {
 
-TEST(Simulator, NeverCostsMoreThanTheBoundOnAnyDeviceAndText) {
-  run_table({.texts = simulated_texts(), .devices = simulated_devices(), .tokens = 2400, .hindsight = false},
-            expect_bound);
-}
-
-// A few of the combinations; simulator_long_test has all. Fixed widths that differ by one differ by some 4% over 2,400
-// easy tokens (400 rounds), by luck alone, and the best of them in hindsight is the luckiest: hence the long text.
-TEST(Simulator, IsAsGoodAsTheBestFixedWidth) {
-  run_table({.texts = texts_named({"usual", "switching"}),
-             .devices = devices_named({"cliffs at 9, 33", "lavapipe", "RTX 4090, 8B"}),
-             .tokens = 24000},
-            [](const TableRow& row) {
+// Fixed widths that differ by one differ by some 4% over 2,400 easy tokens (400 rounds), by luck alone, and the best of
+// them in hindsight is the luckiest: hence several texts of a kind, and one fixed way for all of them. What is learnt
+// of drafter and device in the first rounds of each is in the sum. Over four texts the luckiest of 78 ways
+// is still some 0.5% ahead of what it would be in the long run; simulator_long_test asks the limits themselves of
+// longer texts.
+TEST(Simulator, KeepsTheBoundAndComesNearTheBestFixedWidthEverywhere) {
+  Regrets regrets(Regrets::Best::of_all_seeds, 0.005);
+  run_table({.texts = simulated_texts(), .devices = simulated_devices(), .tokens = 2400, .seeds = 4},
+            [&](const TableRow& row) {
               expect_bound(row);
-              expect_regret(row);
+              regrets.add(row);
             });
+  regrets.expect_small();
 }
 
 // The drafter shows other probabilities than it has: the promise as ordered is nearer to what came than its own.

@@ -29,18 +29,38 @@ double logistic(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-// q of the listed candidates, the first with probability `top`, the others falling as ranks of words do.
 using Ranks = std::array<double, DraftTable::listed>;
-Ranks ranks_of(double top) {
+
+/// How candidates behind the first share what it leaves: falling as ranks of words do. Entry 0 is none.
+struct Tail {
+  Ranks share = {}, log_share = {};
+  double largest = 0;
+
+  Tail() {
+    double sum = 0;
+    for (uint32_t r = 1; r < DraftTable::listed; ++r) sum += share[r] = std::pow(r, -1.2);
+    for (uint32_t r = 1; r < DraftTable::listed; ++r) {
+      share[r] /= sum;
+      log_share[r] = std::log(share[r]);
+    }
+    largest = share[1];
+  }
+};
+const Tail tail;
+
+/// What the others have together where the first has `top`. Never rising: the second has at most what the first has.
+double rest_of(double top) {
   constexpr double listed_share = 0.97;
-  Ranks q;
-  double sum = 0;
-  for (uint32_t r = 1; r < DraftTable::listed; ++r) sum += q[r] = std::pow(r, -1.2);
-  // Never rising: the second candidate has at most what the first has.
-  const double rest = std::min((1 - top) * listed_share, 0.98 * top * sum);
-  q[0] = top;
-  for (uint32_t r = 1; r < DraftTable::listed; ++r) q[r] *= rest / sum;
-  return q;
+  return std::min((1 - top) * listed_share, 0.98 * top / tail.largest);
+}
+
+/// The rank whose share of the probability holds `left`, which is uniform in 0 ... 1; `listed` for none.
+uint32_t rank_at(double left, double top) {
+  if (left < top) return 0;
+  left = (left - top) / rest_of(top);
+  uint32_t rank = 1;
+  while (rank < DraftTable::listed && left >= tail.share[rank]) left -= tail.share[rank++];
+  return rank;
 }
 
 }  // namespace
@@ -64,22 +84,21 @@ DraftTable::DraftTable(std::span<const uint32_t> text, uint32_t positions, Ease 
     const double hidden = 0.4 * normal(random);  // and what it does not
     for (uint32_t d = 0; d < depths; ++d) {
       const double base = level.first - level.per_depth * d + 0.8 * tokens_ease[position + d + 1] + known;
-      const Ranks shown = ranks_of(logistic(base));
-      const Ranks real = ranks_of(logistic(base + hidden));
-      double left = uniform(random);
-      uint32_t true_rank = 0;
-      while (true_rank < listed && left >= real[true_rank]) left -= real[true_rank++];
+      const double top = logistic(base);
+      const double log_rest = std::log(rest_of(top));
+      const uint32_t true_rank = rank_at(uniform(random), logistic(base + hidden));
 
       const size_t row = size_t{position} * depths + d;
       const double sharpening = honesty.at_first + (honesty.at_last - honesty.at_first) * d / (depths - 1);
-      double sum = 0, listed_sum = 0;
+      double sum = 0;
       for (uint32_t r = 0; r < listed; ++r) {
+        const double logit = sharpening * (r == 0 ? std::log(top) : tail.log_share[r] + log_rest);
         tokens_[row * listed + r] = r == true_rank ? text[position + d + 1] : text_vocab + r;
-        logits_[row * listed + r] = static_cast<float>(sharpening * std::log(shown[r]));
-        sum += std::exp(sharpening * std::log(shown[r]));
-        listed_sum += shown[r];
+        logits_[row * listed + r] = static_cast<float>(logit);
+        if (sharpening != 1) sum += std::exp(logit);
       }
-      log_sums_[row] = std::log(sum + std::pow(1 - listed_sum, sharpening));
+      const double unlisted = std::max(0.0, 1 - top - rest_of(top));
+      log_sums_[row] = sharpening == 1 ? 0 : std::log(sum + std::pow(unlisted, sharpening));
     }
   }
 }
