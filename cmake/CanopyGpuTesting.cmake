@@ -2,6 +2,7 @@
 # NAME.lavapipe and NAME.swiftshader, each with the validation layer's core checks. LABELS are added to "gpu".
 #
 # A driver is chosen by its ICD file: the loader sees that one alone, so the program simply takes the first device.
+include(CanopyTesting)
 set(CANOPY_LAVAPIPE_ICD "/usr/share/vulkan/icd.d/lvp_icd.${CMAKE_SYSTEM_PROCESSOR}.json"
   CACHE FILEPATH "ICD file of lavapipe (Debian: mesa-vulkan-drivers)")
 set(CANOPY_SWIFTSHADER_ICD "/usr/lib/chromium/vk_swiftshader_icd.json"
@@ -15,12 +16,7 @@ function(canopy_gpu_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE canopy_flags GTest::gtest GTest::gtest_main ${ARG_LINK})
-  foreach(dep IN LISTS ARG_DEPENDS)
-    target_link_libraries(${name} PRIVATE canopy_${dep})
-  endforeach()
-  target_compile_definitions(${name} PRIVATE CANOPY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  canopy_test_program(${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
 
   set(validation off)
   if(CANOPY_VALIDATION_LAYER)

@@ -1,3 +1,14 @@
+# canopy_test_program(NAME SOURCES a.cpp ... DEPENDS lib ... LINK target ...): one GoogleTest program, not registered yet.
+function(canopy_test_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE canopy_flags GTest::gtest GTest::gtest_main ${ARG_LINK})
+  foreach(dep IN LISTS ARG_DEPENDS)
+    target_link_libraries(${name} PRIVATE canopy_${dep})
+  endforeach()
+  target_compile_definitions(${name} PRIVATE CANOPY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+endfunction()
+
 # canopy_test(NAME LABELS l ... SOURCES a.cpp ... DEPENDS lib ...): one GoogleTest program, registered case by case.
 # RUN_UNDER is a command to start it with, e.g. a virtual display. LABELS are parts of the suite: unit, gpu, gui, golden, slow.
 set(CANOPY_GOLDEN_DIR "" CACHE PATH "Golden data; empty means tests/golden")
@@ -7,12 +18,7 @@ function(canopy_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE canopy_flags GTest::gtest GTest::gtest_main ${ARG_LINK})
-  foreach(dep IN LISTS ARG_DEPENDS)
-    target_link_libraries(${name} PRIVATE canopy_${dep})
-  endforeach()
-  target_compile_definitions(${name} PRIVATE CANOPY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  canopy_test_program(${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
   # One ctest entry a program: process start-up and shader compilation are paid once.
   add_test(NAME ${name} COMMAND ${ARG_RUN_UNDER} $<TARGET_FILE:${name}>)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})

@@ -70,9 +70,9 @@ fs::path snapshot_of(const fs::path& model) {
     newest_time = time;
   }
   if (newest.empty()) {
-    throw bad_input(shown(model) +
-                    ": This folder of the Hugging Face cache has no snapshot, so that its download was never finished; "
-                    "download the model again.");
+    throw bad_input(
+        "This folder of the Hugging Face cache has no snapshot, so that its download was never finished; "
+        "download the model again.");
   }
   return newest;
 }
@@ -83,13 +83,13 @@ std::vector<fs::path> gguf_files(const fs::path& folder) {
   return files;
 }
 
-[[noreturn]] void refuse_several(const fs::path& folder, const std::vector<fs::path>& files) {
+[[noreturn]] void refuse_several(const std::vector<fs::path>& files) {
   constexpr size_t listed = 5;
   std::string names;
   for (size_t i = 0; i < std::min(files.size(), listed); ++i) {
     names += (i == 0 ? "" : ", ") + quoted_name(files[i].filename().string());
   }
-  throw bad_input(shown(folder) + ": The folder holds " + std::to_string(files.size()) + " GGUF files (" + names +
+  throw bad_input("The folder holds " + std::to_string(files.size()) + " GGUF files (" + names +
                   (files.size() > listed ? ", ..." : "") + "); open one of them.");
 }
 
@@ -111,7 +111,7 @@ fs::path resolve_model_path(const fs::path& given) {
   std::error_code ignored;
   if (!is_folder(path) || fs::exists(path / "config.json", ignored)) return path;
   const std::vector<fs::path> files = gguf_files(path);
-  if (files.size() > 1) refuse_several(path, files);
+  if (files.size() > 1) refuse_several(files);
   return files.empty() ? path : files.front();
 }
 

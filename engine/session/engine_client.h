@@ -192,7 +192,7 @@ struct Calibrated {
   std::shared_ptr<const CostSnapshot> costs;
 };
 
-/// What rounds have taught by the end of a reply: before its ReplyFinished, in mode adaptive only.
+/// What rounds have taught by the end of a reply that drafted: before its ReplyFinished.
 struct Learnt {
   uint64_t reply_id = 0;
   std::shared_ptr<const LearntSnapshot> learnt;

@@ -276,7 +276,7 @@ void EngineThread::Worker::write_reply(const Generate& command, uint64_t number)
 
 void EngineThread::Worker::tell_what_changed(uint64_t reply_id, DecodeMode mode) {
   LoadedModel& model = *current_->model;
-  if (mode == DecodeMode::adaptive && model.speculation->is_started()) {
+  if (mode != DecodeMode::ar && model.speculation != nullptr && model.speculation->is_started()) {
     publish(Learnt{reply_id, std::make_shared<const LearntSnapshot>(learnt_snapshot(
                                  model.speculation->controller(), model.drafter->config().block_size))});
   }

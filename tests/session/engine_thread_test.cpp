@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
+#include "engine/session/trace_reader.h"
+#include "engine/text/utf8_stream.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/golden_data.h"
 #include "tests/model/random_model.h"
@@ -324,7 +328,199 @@ TEST_F(EngineThreadTest, UnpolledTextDoesNotPileUp) {
   std::this_thread::sleep_for(300ms);
   engine_->post(StopReply{});
   std::this_thread::sleep_for(300ms);
-  EXPECT_LE(engine_->poll().size(), 3u);  // prefill, text, finished
+  EXPECT_LE(engine_->poll().size(), 5u);  // prefill, started, text, memory, finished
+}
+
+/// What a chat panel would tint: for each token of the reply the text it wrote, by the rule of RoundFinished.
+std::vector<std::pair<uint32_t, std::string>> tinted(const std::vector<Event>& events, const std::string& text) {
+  std::vector<std::pair<uint32_t, std::string>> tokens;
+  const auto cut = [&](uint32_t begin, uint32_t end) {
+    begin = std::min<uint32_t>(begin, static_cast<uint32_t>(text.size()));
+    return text.substr(begin, end - begin);
+  };
+  for (const Event& event : events) {
+    if (const auto* started = std::get_if<ReplyStarted>(&event)) tokens.emplace_back(started->first_token, "");
+    const auto* finished = std::get_if<RoundFinished>(&event);
+    if (finished == nullptr) continue;
+    if (tokens.size() == 1) tokens.front().second = cut(0, finished->text_begin);
+    EXPECT_EQ(finished->first_index, tokens.size());
+    EXPECT_EQ(finished->text_ends.size(), finished->round->emitted.size());
+    uint32_t begin = finished->text_begin;
+    for (size_t i = 0; i < finished->text_ends.size(); ++i) {
+      tokens.emplace_back(finished->round->emitted[i], cut(begin, finished->text_ends[i]));
+      begin = finished->text_ends[i];
+    }
+  }
+  return tokens;
+}
+
+TEST_F(EngineThreadTest, EachTokenOfAReplyHasItsTextItsRoundAndItsBytes) {
+  start();
+  LoadModel load = tiny();
+  load.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+  engine_->post(load);
+  const auto ready = await<ModelReady>();
+  EXPECT_EQ(ready.block, 8u);
+  ASSERT_NE(ready.texts, nullptr);
+  EXPECT_FALSE(ready.texts->find(1u << 20).has_value());
+  for (const auto mode : {DecodeMode::ar, DecodeMode::tree}) {
+    Generate generate = question(5, 60);
+    generate.mode = mode;
+    generate.rounds = true;
+    generate.sampling.temperature = 1.5f;  // bytes of all kinds
+    engine_->post(generate);
+    const std::vector<Event> events = until<ReplyFinished>();
+    const std::string text = text_of(events);
+    const auto tokens = tinted(events, text);
+    EXPECT_EQ(tokens.size(), std::get<ReplyFinished>(events.back()).reply_tokens);
+    std::string joined, spelt;
+    for (const auto& [id, bytes] : tokens) {
+      joined += bytes;
+      const auto piece = ready.texts->find(id);
+      ASSERT_TRUE(piece.has_value()) << id;
+      if (!piece->control) spelt += piece->bytes;
+    }
+    EXPECT_FALSE(text.empty());
+    EXPECT_TRUE(text.starts_with(joined));  // a character cut off by the limit follows as U+FFFD
+    EXPECT_LE(text.size(), joined.size() + 3);
+    Utf8Stream whole;
+    const std::string reference = whole.push(spelt) + whole.finish();
+    EXPECT_EQ(text, reference);
+  }
+  // A round tells after its text.
+  size_t shown = 0;
+  Generate generate = question(6, 30);
+  generate.rounds = true;
+  engine_->post(generate);
+  for (const Event& event : until<ReplyFinished>()) {
+    if (const auto* delta = std::get_if<TextDelta>(&event)) shown += delta->text.size();
+    if (const auto* finished = std::get_if<RoundFinished>(&event)) {
+      EXPECT_GE(shown, finished->text_ends.back());
+    }
+  }
+}
+
+TEST_F(EngineThreadTest, TellsWhatTakesMemoryAndWhatIsLeft) {
+  start(uint64_t{1} << 30);
+  LoadModel load = tiny();
+  load.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+  engine_->post(load);
+  const MemoryUse with = await<ModelReady>().memory;
+  EXPECT_GT(with.weights, 0u);
+  EXPECT_GT(with.drafter, 0u);
+  EXPECT_GT(with.working, 0u);
+  EXPECT_EQ(with.context, 512u);
+  EXPECT_EQ(with.cache / with.context, with.tree / (with.rows));  // bytes of a position
+  EXPECT_EQ(with.budget, uint64_t{1} << 30);
+  EXPECT_LT(with.available, with.budget - with.weights - with.drafter - with.cache - with.tree);
+  load.draft = false;
+  load.context = 256;
+  engine_->post(load);
+  const MemoryUse without = await<ModelReady>().memory;
+  EXPECT_EQ(without.drafter, 0u);
+  EXPECT_EQ(without.cache * 2, with.cache);
+  EXPECT_GT(without.available, with.available);
+  engine_->post(question(1, 3));
+  EXPECT_EQ(await<MemoryUse>().cache, without.cache);
+}
+
+TEST_F(EngineThreadTest, CalibratesOnDemandAndGivesUpWhenTold) {
+  const TempFolder cache;
+  setenv("CANOPY_CACHE_DIR", cache.path().c_str(), 1);  // while there is no other thread
+  start();
+  Calibrate calibrate;
+  calibrate.seconds = 2;
+  engine_->post(calibrate);
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::unavailable);  // no model
+  LoadModel load = tiny();
+  load.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+  engine_->post(load);
+  EXPECT_EQ(await<ModelReady>().costs, nullptr);
+  const std::string before = answer(1);
+  engine_->post(calibrate);
+  const std::vector<Event> events = until<Calibrated>();
+  ASSERT_FALSE(events.empty());
+  const auto* progress = std::get_if<CalibrationProgress>(&events[events.size() - 2]);
+  ASSERT_NE(progress, nullptr);
+  EXPECT_GT(progress->total, 0u);
+  const auto costs = std::get<Calibrated>(events.back()).costs;
+  ASSERT_NE(costs, nullptr);
+  EXPECT_EQ(costs->passes.size(), costs->table.verify_points().size());
+  EXPECT_GT(costs->passes.size(), 1u);
+  EXPECT_GT(costs->table.draft_points().size(), 0u);
+  engine_->post(calibrate);
+  engine_->post(CancelCalibration{});
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::cancelled);
+  calibrate.seconds = -1;
+  engine_->post(calibrate);
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::bad_input);
+  engine_->post(question(2));
+  const std::vector<Event> reply = until<ReplyFinished>();
+  EXPECT_EQ(text_of(reply), before);
+  const auto learnt = std::find_if(reply.begin(), reply.end(),
+                                   [](const Event& event) { return std::holds_alternative<Learnt>(event); });
+  ASSERT_NE(learnt, reply.end());
+  EXPECT_EQ(std::get<Learnt>(*learnt).learnt->depths.size(), 7u);
+  EXPECT_GT(std::get<ReplyFinished>(reply.back()).plain_tokens_per_second, 0.0);
+  engine_.reset();
+  unsetenv("CANOPY_CACHE_DIR");
+}
+
+TEST_F(EngineThreadTest, RecordsRepliesUntilToldToStop) {
+  start();
+  TempFolder folder;
+  const std::filesystem::path path = folder.path() / "talk.canopytrace";
+  engine_->post(RecordTrace{path, false});
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::unavailable);  // no model
+  engine_->post(tiny());
+  await<ModelReady>();
+  answer(1);
+  engine_->post(RecordTrace{path, false});
+  const auto begun = await<Recording>();
+  EXPECT_TRUE(begun.active);
+  EXPECT_EQ(begun.file_name, "talk.canopytrace");
+  const std::string text = answer(2);
+  answer(3);
+  engine_->post(StopRecording{});
+  auto ended = await<Recording>();
+  EXPECT_FALSE(ended.active);
+  EXPECT_TRUE(ended.problem.empty()) << ended.problem;
+  answer(4);
+  const auto trace = std::make_shared<const TraceReader>(TraceReader::open(path));
+  EXPECT_EQ(trace->notice(), "");
+  ASSERT_EQ(trace->replies().size(), 2u);
+  EXPECT_EQ(trace->replies()[0].end->text, text);
+  EXPECT_EQ(trace->rounds(), ended.rounds);
+  EXPECT_EQ(trace->whole_bytes(), ended.bytes);
+  // Both sources of texts agree.
+  const auto texts = token_texts(trace);
+  const auto first = texts->find(*trace->replies()[0].prefill->first_token);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_FALSE(texts->find(1u << 20).has_value());
+
+  // A file that is no trace is not overwritten, and another model ends a recording.
+  engine_->post(RecordTrace{folder.write("notes.txt", "not a trace, and dear to somebody"), false});
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::bad_input);
+  engine_->post(RecordTrace{path, true});
+  EXPECT_TRUE(await<Recording>().active);
+  engine_->post(tiny());
+  EXPECT_FALSE(await<Recording>().active);
+  await<ModelReady>();
+  EXPECT_TRUE(TraceReader::open(path).header().redacted);
+}
+
+TEST_F(EngineThreadTest, ASystemPromptIsATurn) {
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  const auto prompt_tokens = [&](std::vector<ChatTurn> turns) {
+    Generate generate = question(1, 1);
+    generate.turns = std::move(turns);
+    engine_->post(generate);
+    return await<ReplyFinished>().prompt_tokens;
+  };
+  const uint32_t terse = prompt_tokens({{"system", "Be terse."}, {"user", "Hello"}});
+  EXPECT_GT(prompt_tokens({{"system", "Be terse, and never use the letter e."}, {"user", "Hello"}}), terse);
 }
 
 }  // namespace
