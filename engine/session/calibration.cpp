@@ -92,7 +92,8 @@ class Calibrator {
     }
     Point& draft = add_point(true, 1, reference_);
     for (int i = 0; i < 3; ++i) {
-      if (fits(draft) || (i == 1 && early())) run_pass(draft);
+      // One at least, however much of the budget preparation ate: a guess in its place decides whether to draft at all.
+      if (i == 0 || fits(draft) || (i == 1 && early())) run_pass(draft);
     }
   }
 

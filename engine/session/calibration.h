@@ -32,7 +32,7 @@ struct CalibrationPlan {
   uint32_t tile = 16;           // passes wider than 64 are measured at its multiples
   uint32_t max_backlog = 64;    // features that are injected at once
   uint32_t max_context = 8192;  // committed positions that a pass of max_width still fits behind
-  double budget_s = 90;         // seconds in all; where one row takes most of it, its repeat may go beyond
+  double budget_s = 90;         // seconds in all; the repeat of one row and one draft may go beyond
 };
 
 /// Throws Error(bad_input) naming the field: block of at least 2, widths of 1 to 65,536, a tile of 1 to 1,024, a

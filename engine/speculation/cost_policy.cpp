@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/error.h"
 #include "engine/speculation/cost_residual.h"
@@ -34,9 +35,12 @@ class RoundCost : public ObservedCost {
   double other_ms(uint32_t width) const override { return table_.other_ms(width); }
 
   void observe_draft(uint32_t backlog, uint32_t context, double ms) override {
-    const bool measured = table_.has_draft();
-    if (!measured && ms > 0 && ms <= CostSurface::max_ms) table_.set_draft(backlog, context, ms);
-    if (measured) draft_.add(table_.draft_ms(backlog, context), ms);
+    if (!(ms > 0) || ms > CostSurface::max_ms) return;
+    if (first_drafts_.empty() && table_.has_draft()) {
+      draft_.add(table_.draft_ms(backlog, context), ms);
+    } else {
+      enter_draft(backlog, context, ms);
+    }
   }
 
   // Nothing was measured of it beforehand, so that the table itself learns, at the widest pass of each range.
@@ -56,8 +60,23 @@ class RoundCost : public ObservedCost {
 
  private:
   static constexpr uint32_t max_width = 1u << 16;
+  static constexpr size_t drafts_for_an_entry = 9;
+
+  /// Nothing was measured of drafts: the first ones that rounds make become the table's entry, their lower median,
+  /// since the very first may have prepared its pass. Then the entry stands, and what follows corrects it.
+  void enter_draft(uint32_t backlog, uint32_t context, double ms) {
+    if (first_drafts_.empty()) entry_ = {backlog, context, ms};
+    first_drafts_.push_back(ms);
+    std::vector<double> sorted = first_drafts_;
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    table_.set_draft(entry_.rows, entry_.context, *middle);
+    if (first_drafts_.size() == drafts_for_an_entry) first_drafts_.clear();
+  }
 
   CostTable table_;
+  std::vector<double> first_drafts_;  // milliseconds, while they make the table's entry; then empty
+  CostPoint entry_;                   // where it stands
   RatioMean draft_;
   std::map<uint32_t, double> other_;  // running means by place
 };

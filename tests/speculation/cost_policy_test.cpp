@@ -161,6 +161,20 @@ TEST(CostPolicy, EveryPolicyAnswersWithNothingMeasured) {
   }
 }
 
+// The first draft on a cold cache may take a hundred times as long as those that follow.
+TEST(CostPolicy, AFirstDraftFarFromTheOthersIsForgotten) {
+  for (const CostPolicy policy : all_policies) {
+    for (const double first : {2000.0, 0.01}) {
+      const auto cost = make_cost(policy, bare_roofline(), CostTable());
+      cost->observe_draft(1, 300, first);
+      for (int i = 0; i < 3; ++i) cost->observe_draft(1, 300, 10);
+      EXPECT_NEAR(cost->draft_ms(1, 300), 10, 0.5) << to_string(policy) << ", first " << first;
+      for (int i = 0; i < 40; ++i) cost->observe_draft(1, 300, 14);
+      EXPECT_NEAR(cost->draft_ms(1, 300), 14, 0.5) << "and what changes later is followed";
+    }
+  }
+}
+
 TEST(CostPolicy, NoObservationMakesACostUnusable) {
   const double infinite = std::numeric_limits<double>::infinity();
   for (const CostPolicy policy : all_policies) {
