@@ -181,7 +181,7 @@ class Arrangement {
   const TreeRows& rows_;
   bool pinned_;
   std::span<const float> label_;
-  TreeCanvas canvas_;
+  CanvasSize canvas_;
   TreeZoom zoom_;
   float band_ = 0;
   TreeGeometry g_;
@@ -205,7 +205,7 @@ float offset_of(const TreeColumns& columns, float column) {
 
 }  // namespace
 
-bool TreeGeometry::inside(const TreeCanvas& canvas) const {
+bool TreeGeometry::inside(const CanvasSize& canvas) const {
   constexpr float kSlack = 1;
   return bounds.x0 >= -kSlack && bounds.y0 >= -kSlack && bounds.x1 <= canvas.width + kSlack &&
          bounds.y1 <= canvas.height + kSlack;

@@ -30,7 +30,7 @@ struct TreeZoom {
   TreePoint root;        // of the root on the canvas, pixels at 100%
 };
 
-struct TreeCanvas {
+struct CanvasSize {
   float width = 0, height = 0;  // pixels
   float scale = 1;              // pixels for each unit of the design
 };
@@ -72,7 +72,7 @@ struct TreeGeometry {
   float column_end(uint32_t depth) const { return columns.x[depth] + columns.width[depth] + left; }
   float left = 0;  // of the first column on the canvas
   /// Whether everything lies on a canvas of this size.
-  bool inside(const TreeCanvas& canvas) const;
+  bool inside(const CanvasSize& canvas) const;
 };
 
 /// The design's lengths at 100% (look.md, section 6).
@@ -87,7 +87,7 @@ struct TreeScene {
   const TreeRows& rows;
   bool pinned = true;
   std::span<const float> label_width;  // [nodes] pixels on the canvas, of labels set in 12 px
-  TreeCanvas canvas;
+  CanvasSize canvas;
 };
 
 TreeGeometry arrange(const TreeScene& scene, const TreeZoom& zoom, std::optional<Detail> before = std::nullopt);

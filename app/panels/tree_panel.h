@@ -1,0 +1,26 @@
+#pragma once
+
+#include "app/panels/panel.h"
+#include "app/tree/tree_canvas.h"
+
+namespace canopy::app {
+
+/// The draft tree of the shown round: what it came to above, what happened to each node below.
+class TreePanel final : public Panel {
+ public:
+  const char* name() const override { return "Tree"; }
+  bool wanted(const ViewModel&) const override { return true; }
+  void draw(const ViewModel& view, CommandSink& sink) override;
+
+  const TreeCanvas& canvas() const { return canvas_; }
+
+ private:
+  void draw_header(const RoundsState& rounds, ImVec2 pos, float width);
+  void draw_tools(ImVec2 pos, float width);
+  void draw_footer(ImVec2 pos, float width) const;
+  void draw_empty(const ViewModel& view, ImVec2 pos, ImVec2 size, CommandSink& sink) const;
+
+  TreeCanvas canvas_;
+};
+
+}  // namespace canopy::app

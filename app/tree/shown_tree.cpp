@@ -1,0 +1,63 @@
+#include "app/tree/shown_tree.h"
+
+#include "app/look/fonts.h"
+#include "app/tree/token_label.h"
+
+namespace canopy::app {
+namespace {
+
+/// The last token before a round: what the round before it emitted last, or the reply's first token.
+std::optional<uint32_t> token_before(const RoundLog& log, size_t round) {
+  const ReplySummary& reply = log.replies()[log.summary(round).reply];
+  if (round <= reply.first_round) return reply.first_token;
+  const std::shared_ptr<const RoundRecord> before = log.round(round - 1);
+  if (!before || before->emitted.empty()) return std::nullopt;
+  return before->emitted.back();
+}
+
+void measure(ShownTree& tree) {
+  tree.scale = look().scale;
+  tree.label_width.clear();
+  // The heavier cut is no wider: both are monospaced.
+  for (const std::string& label : tree.labels) tree.label_width.push_back(text_size(Type::mono, label).x);
+}
+
+}  // namespace
+
+TokenPieces ShownTree::pieces() const {
+  return [log = log](uint32_t token) { return log->piece(token); };
+}
+
+std::optional<NodeRef> ShownTree::ref(uint32_t node) const {
+  if (model.bonus == node) return NodeRef{round, static_cast<uint32_t>(record->nodes.size())};
+  if (node >= record->nodes.size()) return std::nullopt;
+  return NodeRef{round, node};
+}
+
+std::optional<uint32_t> ShownTree::node(const std::optional<NodeRef>& ref) const {
+  if (!ref || ref->round != round || !record || ref->node > record->nodes.size()) return std::nullopt;
+  if (ref->node == record->nodes.size()) return model.bonus;
+  return ref->node;
+}
+
+bool show_round(ShownTree& tree, const RoundsState& rounds, bool pinned) {
+  const std::shared_ptr<const RoundRecord> record = rounds.shown();
+  const bool same = record == tree.record && tree.log == rounds.log && tree.round == rounds.playback.shown;
+  if (same && (!record || (tree.pinned == pinned && tree.scale == look().scale))) return false;
+  if (!same) {
+    tree.record = record;
+    tree.log = rounds.log;
+    tree.round = rounds.playback.shown;
+    if (!record) return true;
+    tree.model = tree_model(*record, record->nodes.empty() ? token_before(*rounds.log, tree.round) : std::nullopt);
+    tree.labels.clear();
+    for (const TreeNodeView& node : tree.model.nodes)
+      tree.labels.push_back(token_label(node.token ? rounds.log->piece(*node.token) : std::nullopt, node.token));
+  }
+  tree.pinned = pinned;
+  tree.rows = place_rows(tree.model, pinned);
+  measure(tree);
+  return !same;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,160 @@
+#include "app/tree/token_card.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "app/look/icons.h"
+#include "app/tree/token_label.h"
+#include "app/tree/tree_paint.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kWidth = 300, kPad = 12, kHead = 24, kRow = 18, kColumnGap = 20;
+constexpr const char* kUnknown = "\u2013";
+
+struct Row {
+  const char* name;
+  std::string value;
+};
+
+struct Rows {
+  std::vector<Row> left, right, wide;
+};
+
+std::string or_dash(const std::string& value) {
+  return value.empty() ? kUnknown : value;
+}
+
+Rows rows_of(const TokenFacts& f) {
+  Rows rows;
+  rows.left = {{"Depth, rank", f.rank.empty() ? f.depth : f.depth + ", " + f.rank},
+               {"Position", f.position},
+               {"Row", or_dash(f.row)}};
+  rows.right = {{"Target p", or_dash(f.p)}, {"Draft q", or_dash(f.q)}, {"Path score", or_dash(f.path)}};
+  const std::string logs = or_dash(f.log_p) + ", " + or_dash(f.log_q);
+  rows.wide.push_back({"log p, log q", f.log_p.empty() && f.log_q.empty() ? kUnknown : logs});
+  rows.wide.push_back({"Bytes", or_dash(f.bytes)});
+  rows.wide.push_back({"Target\u2019s choice here", f.choice.empty() ? kUnknown : f.choice + "  id " + f.choice_id});
+  return rows;
+}
+
+Type type_of(FactWords::Kind kind) {
+  return kind == FactWords::Kind::plain ? Type::secondary : Type::mono;
+}
+
+/// Writes words in a column, breaking at blanks. list may be null: then it only measures.
+float flow_sentence(ImDrawList* list, ImVec2 at, float width, const std::vector<FactWords>& sentence) {
+  const float pitch = px(16);
+  float x = at.x, y = at.y;
+  const auto put = [&](std::string_view word, const FactWords& from) {
+    const Type type = type_of(from.kind);
+    const float advance = text_size(type, word).x;
+    std::string_view shown = word;
+    if (x + text_size(type, word.substr(0, word.find_last_not_of(' ') + 1)).x > at.x + width && x > at.x) {
+      x = at.x;
+      y += pitch;
+    }
+    if (x == at.x && !shown.empty() && shown.front() == ' ') return;
+    const Theme& t = colours();
+    const Colour colour = from.kind == FactWords::Kind::token    ? t.accepted_text
+                          : from.kind == FactWords::Kind::figure ? t.text
+                                                                 : t.text2;
+    if (list) draw_text_middle(list, x, y + pitch * 0.5f, type, colour, shown);
+    x += advance;
+  };
+  for (const FactWords& words : sentence) {
+    std::string_view rest = words.text;
+    while (!rest.empty()) {
+      size_t end = words.kind == FactWords::Kind::plain ? rest.find(' ') : std::string_view::npos;
+      end = end == std::string_view::npos ? rest.size() : end + 1;
+      put(rest.substr(0, end), words);
+      rest.remove_prefix(end);
+    }
+  }
+  return y + pitch - at.y;
+}
+
+void draw_row(ImDrawList* list, float left, float right, float middle, const Row& row) {
+  const Theme& t = colours();
+  draw_text_middle(list, left, middle, Type::secondary, t.text2, row.name);
+  const float room = right - left - text_size(Type::secondary, row.name).x - px(8);
+  const std::string value = elided(Type::mono, row.value, room);
+  draw_text_middle(list, right - text_size(Type::mono, value).x, middle, Type::mono, t.text, value);
+}
+
+float rows_height() {
+  return px(kRow) * 6;
+}
+
+}  // namespace
+
+ImVec2 token_card_size(const TokenFacts& facts) {
+  const float inner = px(kWidth) - px(kPad) * 2;
+  const float sentence = flow_sentence(nullptr, {0, 0}, inner, facts.sentence);
+  return {px(kWidth), px(kPad) + px(kHead) + px(4) + rows_height() + px(15) + sentence + px(kPad)};
+}
+
+void draw_token_card(ImDrawList* list, ImVec2 pos, const TokenFacts& facts, bool pinned) {
+  const Theme& t = colours();
+  const ImVec2 size = token_card_size(facts), end = {pos.x + size.x, pos.y + size.y};
+  list->AddRectFilled(pos, end, t.raised, px(6));
+  list->AddRect(pos, end, pinned ? t.accent : t.ctl, px(6), pinned ? px(1.5f) : px(1));
+  const float left = pos.x + px(kPad), right = end.x - px(kPad);
+  float y = pos.y + px(kPad);
+  const float head = y + px(kHead) * 0.5f - px(2);
+  if (facts.fate != NodeFate::root) draw_fate_badge(list, facts.fate, {left + px(6), head}, px(6.5f), t.raised);
+  float x = left + (facts.fate == NodeFate::root ? 0 : px(20));
+  const std::string id = facts.id.empty() ? "" : "id " + facts.id;
+  const float id_x = right - text_size(Type::mono_caption, id).x;
+  draw_text_middle(list, id_x, head, Type::mono_caption, t.text2, id);
+  const std::string label =
+      elided(Type::mono_semibold, facts.label, id_x - x - px(16) - text_size(Type::base_medium, facts.state).x);
+  draw_text_middle(list, x, head, Type::mono_semibold, t.text, label);
+  x += text_size(Type::mono_semibold, label).x + px(8);
+  draw_text_middle(list, x, head, Type::base_medium, fate_text_colour(facts.fate), facts.state);
+  y += px(kHead) + px(4);
+  const Rows rows = rows_of(facts);
+  const float column = (right - left - px(kColumnGap)) * 0.5f;
+  for (size_t i = 0; i < rows.left.size(); ++i, y += px(kRow)) {
+    draw_row(list, left, left + column, y + px(kRow) * 0.5f, rows.left[i]);
+    draw_row(list, right - column, right, y + px(kRow) * 0.5f, rows.right[i]);
+  }
+  for (const Row& row : rows.wide) {
+    draw_row(list, left, right, y + px(kRow) * 0.5f, row);
+    y += px(kRow);
+  }
+  y += px(7);
+  list->AddRectFilled({left, y}, {right, y + std::max(1.0f, px(1))}, t.ctl);
+  flow_sentence(list, {left, y + px(8)}, right - left, facts.sentence);
+}
+
+ImVec2 place_card(ImVec2 size, ImVec2 item_min, ImVec2 item_max, ImVec2 area_min, ImVec2 area_max,
+                  std::span<const ImVec4> avoid) {
+  const float gap = px(12);
+  const float right = item_max.x - px(4), left = item_min.x + px(4) - size.x;
+  const float below = item_max.y + gap, above = item_min.y - gap - size.y;
+  const std::array<ImVec2, 4> corners = {ImVec2{right, below}, {right, above}, {left, below}, {left, above}};
+  ImVec2 best = corners[0];
+  float least = std::numeric_limits<float>::max();
+  for (ImVec2 p : corners) {
+    p.x = std::clamp(p.x, area_min.x + px(4), std::max(area_min.x + px(4), area_max.x - size.x - px(4)));
+    p.y = std::clamp(p.y, area_min.y + px(4), std::max(area_min.y + px(4), area_max.y - size.y - px(4)));
+    const auto covered = [&](float x0, float y0, float x1, float y1) {
+      const float w = std::min(p.x + size.x, x1) - std::max(p.x, x0),
+                  h = std::min(p.y + size.y, y1) - std::max(p.y, y0);
+      return w > 0 && h > 0 ? w * h : 0.0f;
+    };
+    float cost = 100 * covered(item_min.x - gap, item_min.y - gap * 0.5f, item_max.x + gap, item_max.y + gap * 0.5f);
+    for (const ImVec4& rect : avoid) cost += covered(rect.x, rect.y, rect.z, rect.w);
+    if (cost < least) {
+      least = cost;
+      best = p;
+    }
+  }
+  return best;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,255 @@
+#include "app/tree/tree_canvas.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "app/tree/token_card.h"
+#include "app/tree/tree_overlays.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr double kZoomSeconds = 0.16;
+constexpr float kWheelStep = 1.2f;
+constexpr float kReadable = 30;  // height of a row in which the accepted path is found
+
+TreePoint point_on(ImVec2 screen, ImVec2 origin) {
+  return {screen.x - origin.x, screen.y - origin.y};
+}
+
+}  // namespace
+
+TreeScene TreeCanvas::scene() const {
+  return {shown_.model, shown_.rows, pinned_, shown_.label_width, {size_.x, size_.y, look().scale}};
+}
+
+TreePaint TreeCanvas::paint_of(const TreeReveal& reveal) const {
+  return {shown_.model, geometry_, reveal, shown_.labels, pos_, size_, hovered_, selected_};
+}
+
+ImVec2 TreeCanvas::screen_of(uint32_t node) const {
+  const TreePoint at = centre_of(geometry_, node);
+  return {pos_.x + at.x, pos_.y + at.y};
+}
+
+void TreeCanvas::begin_motion(std::vector<uint32_t> match, double seconds) {
+  if (reduced_motion_ || geometry_.nodes.empty()) return;
+  before_ = geometry_.nodes;
+  match_ = std::move(match);
+  motion_start_ = ImGui::GetTime();
+  motion_seconds_ = seconds;
+  keep_drawing(seconds);
+}
+
+void TreeCanvas::begin_motion_in_place(double seconds) {
+  std::vector<uint32_t> itself(geometry_.nodes.size());
+  std::iota(itself.begin(), itself.end(), 0u);
+  begin_motion(std::move(itself), seconds);
+}
+
+void TreeCanvas::change_zoom(const TreeZoom& zoom) {
+  begin_motion_in_place(kZoomSeconds);
+  zoom_ = zoom;
+}
+
+void TreeCanvas::fit() {
+  change_zoom({});
+}
+
+void TreeCanvas::find_accepted() {
+  if (!shown_.record || target_.nodes.empty()) return;
+  const uint32_t middle = shown_.model.path[shown_.model.path.size() / 2];
+  change_zoom(centred_on(scene(), target_, middle, kReadable));
+}
+
+void TreeCanvas::set_pinned(bool pinned) {
+  if (pinned == pinned_) return;
+  begin_motion_in_place(kTransitionSeconds);
+  pinned_ = pinned;
+}
+
+/// Stepping moves what two rounds share; a live tree changes at once, for at 100 rounds a second a crossfade is a blur.
+void TreeCanvas::take_round(const RoundsState& rounds) {
+  const bool another = shown_.record != nullptr && rounds.shown() != shown_.record;
+  const bool steps = another && rounds.playback.state == PlayState::paused && rounds.log == shown_.log;
+  const ShownTree before = steps ? shown_ : ShownTree();
+  if (!show_round(shown_, rounds, pinned_) || !another) return;
+  motion_seconds_ = 0;
+  if (!shown_.record || !steps) return;
+  begin_motion(match_nodes(before.model, node_keys(before.model, before.record->context), shown_.model,
+                           node_keys(shown_.model, shown_.record->context)),
+               kTransitionSeconds);
+}
+
+void TreeCanvas::arrange_now(double now) {
+  const bool first = target_.nodes.empty();
+  target_ = arrange(scene(), zoom_, first ? std::nullopt : std::optional(target_.detail));
+  geometry_ = target_;
+  const bool moving = now < motion_start_ + motion_seconds_ && match_.size() == geometry_.nodes.size();
+  if (moving) blend(before_, match_, static_cast<float>((now - motion_start_) / motion_seconds_), geometry_.nodes);
+}
+
+void TreeCanvas::draw(const RoundsState& rounds, ImVec2 pos, ImVec2 size, CommandSink& sink) {
+  pos_ = pos;
+  size_ = size;
+  reduced_motion_ = rounds.reduced_motion;
+  take_round(rounds);
+  card_.reset();
+  if (!shown_.record || size.x < px(60) || size.y < px(40)) return;
+  arrange_now(ImGui::GetTime());
+  hovered_ = shown_.node(rounds.hovered);
+  selected_ = shown_.node(rounds.selected);
+  ImGui::SetCursorScreenPos(pos);
+  ImGui::InvisibleButton("Canvas", size, ImGuiButtonFlags_EnableNav);
+  id_ = ImGui::GetItemID();
+  const Playback& play = rounds.playback;
+  TreeReveal reveal =
+      app::reveal(shown_.model, play.slow_motion ? play.phase : Phase::commit, play.slow_motion ? play.progress : 1);
+  const double passed = ImGui::GetTime() - motion_start_;
+  if (passed < motion_seconds_ && match_.size() == reveal.nodes.size()) {
+    for (size_t i = 0; i < match_.size(); ++i)
+      if (match_[i] == TreeNode::none) reveal.nodes[i].shown *= static_cast<float>(passed / motion_seconds_);
+  }
+  const TreePaint paint = paint_of(reveal);
+  drag(paint, sink);
+  point(rounds, sink);
+  use_keys(sink);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->PushClipRect(pos, {pos.x + size.x, pos.y + size.y}, true);
+  draw_layers(list, paint, rounds);
+  list->PopClipRect();
+}
+
+/// The wheel zooms at the pointer, a drag moves the tree or, on the small map, the view; a click pins a card.
+void TreeCanvas::drag(const TreePaint& paint, CommandSink& sink) {
+  const ImGuiIO& io = ImGui::GetIO();
+  const TreePoint at = point_on(io.MousePos, pos_);
+  if (ImGui::IsItemHovered()) {
+    ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);
+    if (io.MouseWheel != 0) change_zoom(zoomed_at(scene(), target_, at, std::pow(kWheelStep, io.MouseWheel)));
+  }
+  if (ImGui::IsItemActivated()) {
+    dragged_ = false;
+    on_map_ = minimap_shown_ && minimap_place(paint).contains(at);
+  }
+  if (ImGui::IsItemActive() && on_map_) {
+    const TreePoint to = minimap_to_canvas(paint, at);
+    zoom_ = panned(scene(), target_, {size_.x * 0.5f - to.x, size_.y * 0.5f - to.y});
+  } else if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Left, px(3))) {
+    dragged_ = true;
+    motion_seconds_ = 0;
+    if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0)
+      zoom_ = panned(scene(), target_, {io.MouseDelta.x, io.MouseDelta.y});
+  }
+  if (!ImGui::IsItemDeactivated() || dragged_ || on_map_) return;
+  const std::optional<uint32_t> node = node_at(geometry_, at, look().scale);
+  const bool again = !node || node == selected_;
+  sink.post(RoundsCommand(SelectNode{again ? std::nullopt : shown_.ref(*node)}));
+}
+
+void TreeCanvas::point(const RoundsState& rounds, CommandSink& sink) {
+  const TreePoint at = point_on(ImGui::GetIO().MousePos, pos_);
+  const bool over = ImGui::IsItemHovered() && !(ImGui::IsItemActive() && dragged_);
+  std::optional<uint32_t> node = over ? node_at(geometry_, at, look().scale) : std::nullopt;
+  if (node && rounds.playback.slow_motion) {
+    const TreeReveal now = reveal(shown_.model, rounds.playback.phase, rounds.playback.progress);
+    if (now.nodes[*node].shown <= 0) node.reset();  // not there yet
+  }
+  const std::optional<NodeRef> ref = node ? shown_.ref(*node) : std::nullopt;
+  if (ref && ref != rounds.hovered) sink.post(RoundsCommand(HoverNode{ref}));
+  if (!ref && pointed_ && rounds.hovered) sink.post(RoundsCommand(HoverNode{}));
+  pointed_ = ref.has_value();
+}
+
+void TreeCanvas::walk_to(uint32_t node, CommandSink& sink) {
+  sink.post(RoundsCommand(SelectNode{shown_.ref(node)}));
+  if (target_.nodes[node].folded) return;
+  const TreePoint at = centre_of(target_, node);
+  const float margin = px(40);
+  const bool inside = at.x > margin && at.x < size_.x - margin && at.y > margin && at.y < size_.y - margin;
+  if (!inside && !target_.inside({size_.x, size_.y, look().scale}))
+    change_zoom(centred_on(scene(), target_, node, target_.row_height / look().scale));
+}
+
+/// Right and left along a branch, up and down to the nearest node of the same depth.
+std::optional<uint32_t> TreeCanvas::neighbour(uint32_t node, ImGuiDir direction) const {
+  const TreeModel& tree = shown_.model;
+  if (direction == ImGuiDir_Left) return node == 0 ? std::nullopt : std::optional(tree.nodes[node].parent);
+  if (direction == ImGuiDir_Right) {
+    if (tree.next_on_path(node) != TreeNode::none) return tree.next_on_path(node);
+    const auto children = tree.children(node);
+    return children.empty() ? std::nullopt : std::optional(children.front());
+  }
+  const int sign = direction == ImGuiDir_Down ? 1 : -1;
+  std::optional<uint32_t> best;
+  for (uint32_t i = 0; i < tree.size(); ++i) {
+    if (tree.nodes[i].depth != tree.nodes[node].depth || target_.nodes[i].folded) continue;
+    if ((shown_.rows.row[i] - shown_.rows.row[node]) * sign <= 0) continue;
+    if (!best || (shown_.rows.row[i] - shown_.rows.row[*best]) * sign < 0) best = i;
+  }
+  return best;
+}
+
+void TreeCanvas::use_keys(CommandSink& sink) {
+  if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows) || ImGui::GetIO().WantTextInput) return;
+  const auto pressed = [](ImGuiKey key) { return ImGui::IsKeyPressed(key, true) && ImGui::GetIO().KeyMods == 0; };
+  if (pressed(ImGuiKey_F)) fit();
+  if (pressed(ImGuiKey_A)) find_accepted();
+  if (selected_ && pressed(ImGuiKey_Escape)) sink.post(RoundsCommand(SelectNode{}));
+  const ImGuiID focused = ImGui::GetFocusID();
+  if (focused != id_ && focused != 0) return;
+  constexpr std::pair<ImGuiKey, ImGuiDir> kArrows[] = {{ImGuiKey_LeftArrow, ImGuiDir_Left},
+                                                       {ImGuiKey_RightArrow, ImGuiDir_Right},
+                                                       {ImGuiKey_UpArrow, ImGuiDir_Up},
+                                                       {ImGuiKey_DownArrow, ImGuiDir_Down}};
+  for (const auto& [key, direction] : kArrows) {
+    ImGui::SetKeyOwner(key, id_);  // the arrows walk the tree, not from control to control
+    if (!ImGui::IsKeyPressed(key, ImGuiInputFlags_Repeat, id_) || ImGui::GetIO().KeyMods != 0) continue;
+    const std::optional<uint32_t> from = selected_ ? selected_ : hovered_;
+    const std::optional<uint32_t> to = from ? neighbour(*from, direction) : std::optional(shown_.model.path.front());
+    if (to) walk_to(*to, sink);
+  }
+}
+
+void TreeCanvas::draw_layers(ImDrawList* list, const TreePaint& paint, const RoundsState& rounds) {
+  if (has_pills(geometry_.detail)) draw_depths(list, paint);
+  if (paint.reveal.draft_shown) {
+    draw_nodes(list, paint);
+    draw_draft_positions(list, paint);
+  } else {
+    draw_edges(list, paint);
+    draw_nodes(list, paint);
+  }
+  if (paint.reveal.walker != TreeNode::none && rounds.playback.slow_motion) draw_ring(list, paint, paint.reveal.walker);
+  if (selected_) draw_ring(list, paint, *selected_);
+  if (hovered_ && hovered_ != selected_) draw_ring(list, paint, *hovered_);
+  minimap_shown_ = !target_.inside({size_.x, size_.y, look().scale});
+  if (minimap_shown_) draw_minimap(list, paint);
+  draw_card(list);
+}
+
+void TreeCanvas::draw_card(ImDrawList* list) {
+  const bool pinned = !(hovered_ && pointed_);
+  const std::optional<uint32_t> node = pinned ? selected_ : hovered_;
+  if (!node || geometry_.nodes[*node].folded || dragged_) return;
+  card_ = shown_.facts(*node);
+  const NodeBox& box = geometry_.nodes[*node];
+  const float half = std::max(geometry_.pill_height * 0.5f, px(10));
+  std::vector<ImVec4> avoid;  // the way from the root to the node, and the accepted path
+  const auto keep_clear = [&](uint32_t each) {
+    const NodeBox& b = geometry_.nodes[each];
+    if (!b.folded)
+      avoid.emplace_back(pos_.x + b.x - px(8), pos_.y + b.y - half, pos_.x + b.x + b.width, pos_.y + b.y + half);
+  };
+  for (uint32_t way = *node; way != TreeNode::none; way = shown_.model.nodes[way].parent) keep_clear(way);
+  for (const uint32_t each : shown_.model.path) keep_clear(each);
+  const ImVec2 at = place_card(token_card_size(*card_), {pos_.x + box.x - px(10), pos_.y + box.y - half},
+                               {pos_.x + box.x + box.width + px(4), pos_.y + box.y + half}, pos_,
+                               {pos_.x + size_.x, pos_.y + size_.y}, avoid);
+  draw_token_card(list, at, *card_, node == selected_);
+}
+
+}  // namespace canopy::app

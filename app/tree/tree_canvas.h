@@ -1,0 +1,74 @@
+#pragma once
+// The surface that a tree is drawn on: pointing, dragging, zooming, walking with the arrow keys. What it asks for, it
+// posts; of its own it keeps the zoom and what is moving.
+
+#include <optional>
+#include <vector>
+
+#include <imgui.h>
+
+#include "app/tree/shown_tree.h"
+#include "app/tree/tree_paint.h"
+#include "app/tree/tree_transition.h"
+#include "app/ui_command.h"
+
+namespace canopy::app {
+
+class TreeCanvas {
+ public:
+  /// Draws the shown round and posts HoverNode and SelectNode.
+  void draw(const RoundsState& rounds, ImVec2 pos, ImVec2 size, CommandSink& sink);
+
+  void fit();
+  /// Brings the accepted path into the middle, large enough to read.
+  void find_accepted();
+  void set_pinned(bool pinned);
+  bool pinned() const { return pinned_; }
+
+  const ShownTree& shown() const { return shown_; }
+  const TreeGeometry& geometry() const { return geometry_; }
+  const TreeZoom& zoom() const { return zoom_; }
+  bool minimap_shown() const { return minimap_shown_; }
+  /// Of a node's middle; for tests.
+  ImVec2 screen_of(uint32_t node) const;
+  /// The card that was drawn in the last frame, if any; for tests.
+  const std::optional<TokenFacts>& card() const { return card_; }
+
+ private:
+  TreeScene scene() const;
+  TreePaint paint_of(const TreeReveal& reveal) const;
+  void take_round(const RoundsState& rounds);
+  /// From where everything is drawn now to where it belongs.
+  void begin_motion(std::vector<uint32_t> match, double seconds);
+  void begin_motion_in_place(double seconds);
+  void change_zoom(const TreeZoom& zoom);
+  void arrange_now(double now);
+  void point(const RoundsState& rounds, CommandSink& sink);
+  void drag(const TreePaint& paint, CommandSink& sink);
+  void use_keys(CommandSink& sink);
+  void walk_to(uint32_t node, CommandSink& sink);
+  std::optional<uint32_t> neighbour(uint32_t node, ImGuiDir direction) const;
+  void draw_layers(ImDrawList* list, const TreePaint& paint, const RoundsState& rounds);
+  void draw_card(ImDrawList* list);
+
+  ShownTree shown_;
+  TreeGeometry target_;    // where everything belongs
+  TreeGeometry geometry_;  // where it is drawn: on its way there
+  TreeZoom zoom_;
+  bool pinned_ = true;
+  bool reduced_motion_ = false;
+  bool minimap_shown_ = false;
+  ImVec2 pos_, size_;
+  ImGuiID id_ = 0;
+  // pointing
+  std::optional<uint32_t> hovered_, selected_;  // of the shown round
+  bool pointed_ = false;                        // the hovered node is the pointer's, not the chat's
+  bool dragged_ = false, on_map_ = false;
+  std::optional<TokenFacts> card_;
+  // motion, in ImGui's time; nothing moves after its end
+  double motion_start_ = 0, motion_seconds_ = 0;
+  std::vector<NodeBox> before_;
+  std::vector<uint32_t> match_;  // [nodes] of the boxes before
+};
+
+}  // namespace canopy::app
