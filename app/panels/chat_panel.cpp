@@ -1,117 +1,128 @@
 #include "app/panels/chat_panel.h"
 
+#include <imgui_stdlib.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <string>
 
-#include "app/drafting.h"
 #include "app/look/widgets.h"
-#include "app/panels/error_cards.h"
-#include "app/panels/progress_text.h"
+#include "app/panels/chat_files_menu.h"
+#include "app/panels/token_marks.h"
 
 namespace canopy::app {
 namespace {
 
 constexpr float kColumn = 760;  // about 95 characters a line
-constexpr float kMargin = 16;
-constexpr float kPitch = 22;
-constexpr float kBubblePadX = 12, kBubblePadY = 8;
+constexpr float kMargin = 12;
+constexpr float kHeader = 44;
+constexpr float kNoteRow = 28;
+constexpr float kLegendRow = 26;
+constexpr float kLow = 320;  // a panel below this height keeps its room for messages
 constexpr const char* kExample = "Explain in two sentences why the sky is blue.";
 
-/// What a finished reply says about itself: figures, then why it ended when that is not the usual reason.
-std::string facts(const Message& message) {
-  const ReplyFinished& r = *message.result;
-  std::string out = grouped(r.reply_tokens) + (r.reply_tokens == 1 ? " token" : " tokens");
-  if (message.seed) out += "   seed " + std::to_string(*message.seed);
-  if (r.tau > 0 && r.mode != DecodeMode::ar) out += "   " + speed_figures(r.tau) + " a round";
-  if (r.tokens_per_second > 0) out = speed_figures(r.tokens_per_second) + " tok/s   " + out;
-  switch (r.reason) {
-    case FinishReason::stop_token: break;
-    case FinishReason::max_tokens: out += "   token limit"; break;
-    case FinishReason::context_full: out += "   context full"; break;
-    case FinishReason::cancelled: out += "   stopped"; break;
-    case FinishReason::failed: out += "   failed"; break;
-  }
-  return out;
+bool has_marks(const ViewModel& view) {
+  for (size_t i = view.messages.size(); i-- > 0 && i + 8 > view.messages.size();)
+    for (const TokenSpan& span : view.messages[i].spans)
+      if (span.source != TokenSource::plain) return true;
+  return false;
 }
 
-std::string prefill_fact(const ReplyFinished& r) {
-  char text[128];
-  std::snprintf(text, sizeof text, "Prompt: %s tokens in %.0f ms, %s of them reused; measured",
-                grouped(r.prompt_tokens).c_str(), r.prefill_ms, grouped(r.reused_tokens).c_str());
-  return text;
-}
-
-/// The caret stands still: nothing blinks, and an idle window draws nothing.
-void draw_caret(ImVec2 at) {
-  ImGui::GetWindowDrawList()->AddRectFilled({at.x + px(2), at.y + px(3)}, {at.x + px(9), at.y + px(19)},
-                                            colours().accent);
+bool icon_button(const char* label, Icon icon, const char* about) {
+  ButtonSpec spec{label, icon};
+  spec.show_label = false;
+  spec.tooltip = about;
+  return button(spec);
 }
 
 }  // namespace
 
 bool ChatPanel::wanted(const ViewModel& view) const {
-  return view.model || !view.messages.empty();
+  return view.model || !view.messages.empty() || !view.chat.listings.empty();
 }
 
 void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
-  if (view.messages.size() < shown_) {
-    blocks_.clear();
-    selection_.clear();
-  }
-  const ImVec2 area = ImGui::GetContentRegionAvail();
+  const ImVec2 origin = ImGui::GetCursorScreenPos(), area = ImGui::GetContentRegionAvail();
   const float width = std::floor(std::min(px(kColumn), area.x - px(kMargin) * 2));
   const float left = std::floor((area.x - width) * 0.5f);
-  ImGui::SetCursorPosX(left);
+  ImGui::SetCursorScreenPos({origin.x + left, origin.y});
   ImGui::BeginGroup();
   draw_header(view, sink, width);
+  bool moved = false;
+  if (view.chat.find_shown)
+    moved = find_.draw(view, sink, width);
+  else
+    find_.close();
   ImGui::EndGroup();
-  const float composer_height = composer_.height(width);
-  const float messages_height =
-      std::max(px(40), area.y - ImGui::GetCursorPosY() - composer_height - px(kMargin) - px(8));
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
-  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
-  ImGui::SetCursorPosX(0);
-  if (ImGui::BeginChild("Messages", {area.x, messages_height}, ImGuiChildFlags_None, ImGuiWindowFlags_NoNavInputs)) {
-    if (view.messages.empty() && view.cards.empty()) {
-      draw_empty(view, sink, area.x, messages_height);
-    } else {
-      ImGui::SetCursorPosX(left);
-      ImGui::BeginGroup();
-      draw_messages(view, sink, width);
-      ImGui::EndGroup();
-    }
-    follow_end(view);
-  }
-  ImGui::EndChild();
-  ImGui::PopStyleVar();
-  ImGui::PopStyleColor();
-  shown_ = view.messages.size();
-  const float below = ImGui::GetCursorPosY();
-  if (!follow_) draw_to_end({ImGui::GetWindowPos().x + area.x * 0.5f, ImGui::GetWindowPos().y + below - px(22)});
-  ImGui::SetCursorPos({left, below + px(8)});
+  if (moved && find_.current()) transcript_.show(*find_.current());
+  transcript_.mark(view.chat.find_shown ? &find_.hits() : nullptr, find_.current());
+  const float top = ImGui::GetCursorScreenPos().y;
+  const float below = below_height(view) + composer_.height(width) + px(kMargin) + px(8);
+  const ImVec2 size = {area.x, std::max(px(40), origin.y + area.y - top - below)};
+  ImGui::SetCursorScreenPos({origin.x, top});
+  if (view.messages.empty() && view.cards.empty())
+    draw_empty(view, sink, size);
+  else
+    transcript_.draw(view, sink, size, left);
+  if (!transcript_.follows_end()) draw_to_end({origin.x + area.x * 0.5f, top + size.y - px(22)});
+  ImGui::SetCursorScreenPos({origin.x + left, top + size.y + px(8)});
+  draw_below(view, sink, width);
   composer_.draw(view, sink, width);
   copy_selection(view, sink);
   keep_keyboard_in_composer();
 }
 
-/// The end stays in view until the reader scrolls away from it, and again once they come back or a message is sent.
-void ChatPanel::follow_end(const ViewModel& view) {
-  const float now = ImGui::GetScrollY(), most = ImGui::GetScrollMaxY();
-  const float page = ImGui::GetWindowHeight() - px(kPitch) * 2;
-  const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
-  float jump = 0;
-  if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageUp)) jump = -page;
-  if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageDown)) jump = page;
-  if (now < scroll_ - 1 || jump < 0) follow_ = false;
-  if (now >= most - 1 && jump >= 0) follow_ = true;
-  if (view.messages.size() != shown_) follow_ = true;
-  scroll_ = now;
-  if (jump != 0)
-    ImGui::SetScrollY(std::clamp(now + jump, 0.0f, most));
-  else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left))  // text must not run away under the mouse
-    ImGui::SetScrollHereY(1.0f);
+float ChatPanel::below_height(const ViewModel& view) const {
+  if (ImGui::GetWindowHeight() < px(kLow)) return 0;
+  const bool limits = !transcript_.limits().empty() && transcript_.limits() != dismissed_limits_;
+  return (has_marks(view) ? px(kLegendRow) : 0) + (view.chat.note.empty() ? 0 : px(kNoteRow)) +
+         (limits ? px(kNoteRow) : 0);
+}
+
+/// What stands between the messages and the composer: limits of what is shown, what was done, what colours mean.
+void ChatPanel::draw_below(const ViewModel& view, CommandSink& sink, float width) {
+  if (ImGui::GetWindowHeight() < px(kLow)) return;
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  float y = a.y;
+  const std::string& limits = transcript_.limits();
+  if (!limits.empty() && limits != dismissed_limits_) {
+    draw_triangle_sign(ImGui::GetWindowDrawList(), {a.x + px(8), y + px(14)}, px(14), colours().bonus, colours().panel);
+    const float room = width - px(24) - px(32);
+    draw_text_middle(ImGui::GetWindowDrawList(), a.x + px(24), y + px(14), Type::secondary, colours().text2,
+                     elided(Type::secondary, limits, room));
+    ImGui::SetCursorScreenPos({a.x, y});
+    ImGui::InvisibleButton("Limits of fonts", {width - px(32), px(kNoteRow)});
+    tooltip(limits.c_str());
+    ImGui::SetCursorScreenPos({a.x + width - px(28), y});
+    if (icon_button("Dismiss limits", Icon::close, "Dismiss")) dismissed_limits_ = limits;
+    y += px(kNoteRow);
+  }
+  if (!view.chat.note.empty()) {
+    ImGui::SetCursorScreenPos({a.x, y});
+    draw_note(view, sink, width);
+    y += px(kNoteRow);
+  }
+  if (has_marks(view)) {
+    ImGui::SetCursorScreenPos({a.x, y});
+    draw_token_legend(view, sink, width);
+    y += px(kLegendRow);
+  }
+  ImGui::SetCursorScreenPos({a.x, y});
+}
+
+void ChatPanel::draw_note(const ViewModel& view, CommandSink& sink, float width) {
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  ButtonSpec undo{"Undo", Icon::none, ButtonKind::line};
+  undo.height = 24;
+  const bool undoable = view.chat.deleted.has_value();
+  const float room = width - px(32) - (undoable ? button_size(undo).x + px(8) : 0);
+  const std::string words = elided(Type::secondary, view.chat.note, room);
+  draw_text_middle(ImGui::GetWindowDrawList(), a.x, a.y + px(14), Type::secondary, colours().text2, words);
+  if (undoable) {
+    ImGui::SetCursorScreenPos({a.x + text_size(Type::secondary, words).x + px(10), a.y + px(2)});
+    if (button(undo)) sink.post(UndoDelete{});
+  }
+  ImGui::SetCursorScreenPos({a.x + width - px(28), a.y});
+  if (icon_button("Dismiss note", Icon::close, "Dismiss")) sink.post(DismissChatNote{});
 }
 
 void ChatPanel::draw_to_end(ImVec2 centre) {
@@ -125,7 +136,7 @@ void ChatPanel::draw_to_end(ImVec2 centre) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
   if (ImGui::BeginChild("Over", size, ImGuiChildFlags_None, ImGuiWindowFlags_NoScrollbar)) {
-    if (button(spec)) follow_ = true;
+    if (button(spec)) transcript_.follow_end();
   }
   ImGui::EndChild();
   ImGui::PopStyleVar(2);
@@ -133,134 +144,88 @@ void ChatPanel::draw_to_end(ImVec2 centre) {
 }
 
 void ChatPanel::copy_selection(const ViewModel& view, CommandSink& sink) {
-  if (composer_.has_selection()) selection_.clear();
-  if (selection_.empty() || !ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_C)) return;
+  TextSelection& selection = transcript_.selection();
+  if (composer_.has_selection() || find_.active() || transcript_.editing()) return selection.clear();
+  if (selection.empty() || !ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_C)) return;
   for (const Message& message : view.messages)
-    if (message.id == selection_.id()) sink.post(CopyText{selection_.of(message.text)});
+    if (message.id == selection.id()) sink.post(CopyText{selection.of(message.text)});
 }
 
 /// Whatever was clicked, what is typed next belongs into the composer; only the keyboard itself leads elsewhere (Tab),
-/// and a menu keeps what it needs while it is open.
+/// and a menu or a text box keeps what it needs while it is open.
 void ChatPanel::keep_keyboard_in_composer() {
   const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   if (popup || composer_.active() || ImGui::IsAnyItemActive() || ImGui::IsAnyMouseDown()) return;
+  if (transcript_.editing() || naming_ || find_.active()) return;
+  // Other panels have text boxes of their own.
+  if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows) && ImGui::GetIO().WantTextInput) return;
   if (!ImGui::GetIO().NavVisible) composer_.focus();
 }
 
-void ChatPanel::draw_header(const ViewModel& view, CommandSink& sink, float width) {
-  ButtonSpec fresh{"New chat", Icon::plus};
-  fresh.tooltip = "New chat  Ctrl+N";
-  const ImVec2 a = ImGui::GetCursorScreenPos(), size = button_size(fresh);
-  if (view.messages.empty()) {  // nothing to name, and the chat is new already
-    ImGui::Dummy({0, px(44)});
+void ChatPanel::draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, float room) {
+  if (naming_) {
+    ImGui::SetCursorScreenPos({at.x, at.y - px(14)});
+    ImGui::SetNextItemWidth(room);
+    if (focus_name_) ImGui::SetKeyboardFocusHere();
+    focus_name_ = false;
+    const bool entered =
+        ImGui::InputText("Name", &name_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+    const bool left = ImGui::IsItemDeactivated();
+    if (entered) sink.post(RenameChat{name_});
+    if (entered || left) naming_ = false;
     return;
   }
-  const std::string title = elided(Type::base_semibold, conversation_title(view), width - size.x - px(16));
-  draw_text_middle(ImGui::GetWindowDrawList(), a.x, a.y + px(22), Type::base_semibold, colours().text, title);
-  ImGui::SetCursorScreenPos({a.x + width - size.x, a.y + px(8)});
-  if (button(fresh)) {
+  const std::string title = elided(Type::base_semibold, view.messages.shown_title(), room);
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y, Type::base_semibold, colours().text, title);
+  if (view.messages.empty()) return;
+  ImGui::SetCursorScreenPos({at.x, at.y - px(14)});
+  const float width = std::max(px(8), std::min(room, text_size(Type::base_semibold, title).x));
+  if (ImGui::InvisibleButton("Title", {width, px(28)}, ImGuiButtonFlags_EnableNav)) {
+    naming_ = focus_name_ = true;
+    name_ = view.messages.shown_title();
+  }
+  tooltip("Rename this chat");
+}
+
+void ChatPanel::draw_header(const ViewModel& view, CommandSink& sink, float width) {
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const float button_width = px(28), buttons = button_width * 3;
+  draw_title(view, sink, {a.x, a.y + px(kHeader * 0.5f)}, width - buttons - px(12));
+  ImGui::SetCursorScreenPos({a.x + width - buttons, a.y + px(8)});
+  if (icon_button("Find in this chat", Icon::search, "Find in this chat  Ctrl+F"))
+    sink.post(ShowFind{!view.chat.find_shown});
+  ImGui::SameLine(0, 0);
+  if (icon_button("Export or import", Icon::drop, "Export or import")) ImGui::OpenPopup(kChatFilesMenu);
+  ImGui::SameLine(0, 0);
+  if (icon_button("New chat", Icon::plus, "New chat  Ctrl+N")) {
     sink.post(NewChat{});
     composer_.focus();
   }
-  ImGui::SetCursorScreenPos({a.x, a.y + px(44)});
+  draw_chat_files_menu(view, sink, {a.x + width, a.y + px(kHeader)});
+  ImGui::SetCursorScreenPos({a.x, a.y + px(kHeader)});
   ImGui::Dummy({0, 0});
 }
 
-void ChatPanel::draw_empty(const ViewModel& view, CommandSink& sink, float width, float height) {
+void ChatPanel::draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 origin = ImGui::GetWindowPos();
-  const float x = origin.x + width * 0.5f, y = origin.y + std::max(px(8), height * 0.5f - px(56));
-  const char* sentence = view.model_state == ModelState::loading ? "The model is loading."
-                                                                 : "No message yet. Write one, or try an example.";
+  const ImVec2 origin = ImGui::GetCursorScreenPos();
+  const float room = size.x - px(kMargin) * 2;
+  const float x = origin.x + size.x * 0.5f, y = origin.y + std::max(px(8), size.y * 0.5f - px(56));
+  const std::string sentence = elided(Type::chat,
+                                      view.model_state == ModelState::loading ? "The model is loading."
+                                      : view.model ? "No message yet. Write one, or try an example."
+                                                   : "Open a model to write with.",
+                                      room);
   draw_icon(list, Icon::branch, {x, y + px(16)}, px(32), t.text3);
   draw_text(list, {x - text_size(Type::chat, sentence).x * 0.5f, y + px(44)}, Type::chat, t.text2, sentence);
   ButtonSpec example{kExample, Icon::none, ButtonKind::line};
+  const std::string words = elided(Type::base, kExample, room - px(24));
+  example.words = words.c_str();
   example.enabled = view.can_send();
-  const ImVec2 size = button_size(example);
-  ImGui::SetCursorScreenPos({std::floor(std::max(origin.x + px(8), x - size.x * 0.5f)), std::floor(y + px(76))});
+  const ImVec2 button_room = button_size(example);
+  ImGui::SetCursorScreenPos({std::floor(std::max(origin.x + px(8), x - button_room.x * 0.5f)), std::floor(y + px(76))});
   if (button(example)) sink.post(SendMessage{kExample});
-}
-
-void ChatPanel::draw_messages(const ViewModel& view, CommandSink& sink, float width) {
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(10)});
-  for (const Message& message : view.messages) {
-    ImGui::PushID(static_cast<int>(message.id));
-    if (message.role == Role::user)
-      draw_user(message, width);
-    else
-      draw_assistant(view, message, sink, width);
-    ImGui::PopID();
-  }
-  draw_error_cards(view, sink, width);
-  ImGui::PopStyleVar();
-}
-
-void ChatPanel::draw_user(const Message& message, float width) {
-  const Theme& t = colours();
-  TextBlock& block = blocks_[message.id];
-  block.layout(message.text, Type::chat, std::floor(width * 0.8f) - px(kBubblePadX) * 2);
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const ImVec2 size = {std::ceil(block.widest()) + px(kBubblePadX) * 2, block.height(px(20)) + px(kBubblePadY) * 2};
-  const ImVec2 a = {at.x + width - size.x, at.y}, b = {a.x + size.x, a.y + size.y};
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddRectFilled(a, b, t.raised, px(8));
-  const ImVec2 text_at = {a.x + px(kBubblePadX), a.y + px(kBubblePadY)};
-  selection_.item(message.id, block, a, b, text_at, message.text, Type::chat, px(20));
-  block.draw(list, text_at, message.text, Type::chat, t.text, px(20));
-  ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy({width, size.y});
-}
-
-void ChatPanel::draw_assistant(const ViewModel& view, const Message& message, CommandSink& sink, float width) {
-  const Theme& t = colours();
-  TextBlock& block = blocks_[message.id];
-  block.layout(message.text, Type::chat, width - px(12));
-  const ImVec2 a = ImGui::GetCursorScreenPos();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float text_height = message.text.empty() && !message.writing ? 0 : block.height(px(kPitch));
-  selection_.item(message.id, block, a, {a.x + width, a.y + text_height}, a, message.text, Type::chat, px(kPitch));
-  const ImVec2 end = block.draw(list, a, message.text, Type::chat, t.text, px(kPitch));
-  ImGui::SetCursorScreenPos(a);
-  if (message.writing) draw_caret(end);
-  ImGui::Dummy({width, text_height});
-  if (message.writing || !message.result) return;
-  const float y = ImGui::GetCursorScreenPos().y - px(6);
-  ButtonSpec copy{"Copy", Icon::copy}, again{"Run again", Icon::redo};
-  copy.show_label = again.show_label = false;
-  copy.tooltip = "Copy the text";
-  again.tooltip = "Run again";
-  const bool last = &message == &view.messages.back();
-  const float buttons = px(28) * (last ? 2 : 1) + (last ? px(4) : 0);
-  draw_text_middle(list, a.x, y + px(14), Type::mono, t.text3,
-                   elided(Type::mono, facts(message), width - buttons - px(8)));
-  ImGui::SetCursorScreenPos({a.x, y});
-  ImGui::Dummy({std::max(px(1), width - buttons - px(8)), px(28)});
-  tooltip(prefill_fact(*message.result).c_str());
-  ImGui::SetCursorScreenPos({a.x + width - buttons, y});
-  if (button(copy)) sink.post(CopyText{message.text});
-  if (!last) return;
-  ImGui::SameLine(0, px(4));
-  again.enabled = view.can_send();
-  if (button(again)) sink.post(RunAgain{});
-  draw_verdict(view, *message.result, sink, width);
-}
-
-/// On a device where drafting does not pay, it is on to be seen: that is said, with the way out beside it.
-void ChatPanel::draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width) {
-  const std::string verdict = plain_verdict(view.drafting, reply);
-  if (verdict.empty()) return;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  ButtonSpec plain{"Write plainly", Icon::none, ButtonKind::bare};
-  plain.type = Type::secondary;
-  plain.tooltip = "The same text, without drafts";
-  const float room = width - button_size(plain).x - px(8);
-  const std::string words = elided(Type::secondary, verdict + " Drafting is on to show it.", room);
-  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::secondary, colours().text2, words);
-  ImGui::SetCursorScreenPos({at.x + text_size(Type::secondary, words).x + px(4), at.y});
-  if (button(plain)) sink.post(SetDrafting{DecodeMode::ar});
-  ImGui::SetCursorScreenPos({at.x, at.y + px(28)});
-  ImGui::Dummy({0, 0});
 }
 
 }  // namespace canopy::app

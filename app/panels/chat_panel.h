@@ -1,11 +1,11 @@
 #pragma once
 
-#include <unordered_map>
+#include <string>
 
-#include "app/look/text_block.h"
 #include "app/panels/composer.h"
+#include "app/panels/find_bar.h"
 #include "app/panels/panel.h"
-#include "app/panels/text_selection.h"
+#include "app/panels/transcript.h"
 
 namespace canopy::app {
 
@@ -18,23 +18,21 @@ class ChatPanel final : public Panel {
 
  private:
   void draw_header(const ViewModel& view, CommandSink& sink, float width);
-  void draw_messages(const ViewModel& view, CommandSink& sink, float width);
-  void draw_user(const Message& message, float width);
-  void draw_assistant(const ViewModel& view, const Message& message, CommandSink& sink, float width);
-  void draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width);
-  void draw_empty(const ViewModel& view, CommandSink& sink, float width, float height);
-
-  void follow_end(const ViewModel& view);
+  void draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, float room);
+  void draw_below(const ViewModel& view, CommandSink& sink, float width);
+  float below_height(const ViewModel& view) const;
+  void draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size);
   void draw_to_end(ImVec2 centre);
+  void draw_note(const ViewModel& view, CommandSink& sink, float width);
   void copy_selection(const ViewModel& view, CommandSink& sink);
   void keep_keyboard_in_composer();
 
   Composer composer_;
-  TextSelection selection_;
-  std::unordered_map<uint64_t, TextBlock> blocks_;  // by message id
-  size_t shown_ = 0;                                // messages in the last frame
-  bool follow_ = true;                              // stay at the end while text arrives
-  float scroll_ = 0;                                // of the last frame
+  Transcript transcript_;
+  FindBar find_;
+  std::string dismissed_limits_;  // the reader knows
+  std::string name_;              // of the chat, while it is changed
+  bool naming_ = false, focus_name_ = false;
 };
 
 }  // namespace canopy::app

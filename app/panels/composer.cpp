@@ -93,11 +93,11 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
 }
 
 float Composer::draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room) {
-  const std::string words = sampling_words(view);
+  const std::string words = sampling_words(view, room - px(40));
   ButtonSpec settings{"Sampling", Icon::sliders};
   settings.type = Type::secondary;
   settings.words = words.c_str();
-  settings.tooltip = "How tokens are drawn";
+  settings.tooltip = "How tokens are drawn, and the system prompt";
   if (button_size(settings).x > room) settings.show_label = false;
   // The icon, not the invisible edge of its button, lines up with the text above.
   ImGui::SetCursorScreenPos({pos.x - px(settings.show_label ? 12 : 8), pos.y});

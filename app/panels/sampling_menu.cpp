@@ -1,5 +1,7 @@
 #include "app/panels/sampling_menu.h"
 
+#include <imgui_stdlib.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -49,12 +51,32 @@ bool seed_row(const ViewModel& view, SamplingSettings& s) {
 
 }  // namespace
 
-std::string sampling_words(const ViewModel& view) {
-  if (view.sampling.temperature == 0) return "Greedy";
-  char text[64];
-  std::snprintf(text, sizeof text, "Temperature %.2g, seed %llu", static_cast<double>(view.sampling.temperature),
+std::string sampling_words(const ViewModel& view, float room) {
+  const char* prompt = view.messages.system_prompt.empty() ? "system prompt off" : "system prompt on";
+  if (view.sampling.temperature == 0) return std::string("Greedy, ") + prompt;
+  char seed[32], heat[32];
+  std::snprintf(seed, sizeof seed, ", seed %llu",
                 static_cast<unsigned long long>(view.sampling.seed + view.replies_drawn));
-  return text;
+  std::snprintf(heat, sizeof heat, "%.2g", static_cast<double>(view.sampling.temperature));
+  // The longest that fits, the shortest where none does.
+  std::string words;
+  for (const std::string& each :
+       {std::string("Temperature ") + heat + seed + ", " + prompt, std::string("Temperature ") + heat + ", " + prompt,
+        std::string("Temp ") + heat + ", " + prompt, std::string("Temp ") + heat}) {
+    words = each;
+    if (text_size(Type::secondary, words).x <= room) break;
+  }
+  return words;
+}
+
+/// Goes with the chat, before its first message.
+void system_prompt_row(const ViewModel& view, CommandSink& sink) {
+  label(Type::base, colours().text2, "System prompt");
+  std::string text = view.messages.system_prompt;
+  push_type(Type::base);
+  if (ImGui::InputTextMultiline("##system prompt", &text, {px(kWidth), px(66)}, ImGuiInputTextFlags_WordWrap))
+    sink.post(SetSystemPrompt{text});
+  ImGui::PopFont();
 }
 
 void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
@@ -79,6 +101,7 @@ void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner)
     usual.tooltip = "The settings that Canopy starts with";
     greedy.tooltip = "Always the likeliest token: what the command line does by default";
     const uint64_t seed = s.seed;
+    system_prompt_row(view, sink);
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(4));
     if (button(usual)) s = chat_sampling(), s.seed = seed, changed = true;
     ImGui::SameLine(0, px(8));

@@ -9,8 +9,8 @@
 
 namespace canopy::app {
 
-/// How the next reply is drawn, in a few words: "Temperature 0.5, seed 0", or "Greedy".
-std::string sampling_words(const ViewModel& view);
+/// How the next reply is asked for, in as many words as fit: "Temperature 0.5, seed 0, system prompt off".
+std::string sampling_words(const ViewModel& view, float room);
 
 /// The popup that changes it. Open it with ImGui::OpenPopup(kSamplingMenu); its lower left corner goes to `corner`.
 inline constexpr const char* kSamplingMenu = "Sampling menu";

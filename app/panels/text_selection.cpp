@@ -14,20 +14,28 @@ bool in_word(char c) {
 
 }  // namespace
 
-void TextSelection::item(uint64_t id, const TextBlock& block, ImVec2 a, ImVec2 b, ImVec2 pos, std::string_view text,
-                         Type type, float pitch) {
-  if (b.x <= a.x || b.y <= a.y) return;
+TextSelection::Mouse TextSelection::item(uint64_t id, const MessageBody& body, ImVec2 a, ImVec2 b, ImVec2 pos,
+                                         std::string_view text) {
+  Mouse result;
+  if (b.x <= a.x || b.y <= a.y) return result;
   ImGui::SetCursorScreenPos(a);
+  ImGui::SetNextItemAllowOverlap();  // buttons lie on it: Copy of a code block
   ImGui::InvisibleButton("text", {b.x - a.x, b.y - a.y});
-  if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);
+  result.over = ImGui::IsItemHovered();
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (ImGui::IsItemActivated()) {
-    press(id, block.byte_at(mouse, pos, text, type, pitch), text, ImGui::GetMouseClickedCount(ImGuiMouseButton_Left));
+    press(id, body.byte_at(mouse, pos), text, ImGui::GetMouseClickedCount(ImGuiMouseButton_Left));
   } else if ((ImGui::IsItemActive() || ImGui::IsItemDeactivated()) && dragging_ && id_ == id) {
-    caret_ = block.byte_at(mouse, pos, text, type, pitch);
+    caret_ = body.byte_at(mouse, pos);
+    result.clicked = ImGui::IsItemDeactivated() && result.over && empty();
   }
-  if (id_ == id && !empty())
-    block.draw_behind(ImGui::GetWindowDrawList(), pos, text, type, begin(), end(), selection_behind(colours()), pitch);
+  return result;
+}
+
+void TextSelection::draw(uint64_t id, const MessageBody& body, ImVec2 pos, ImDrawList* list) const {
+  if (id_ != id || empty()) return;
+  const Colour colour = selection_behind(colours());
+  body.rects(pos, begin(), end(), [&](ImVec2 a, ImVec2 b) { list->AddRectFilled(a, b, colour); });
 }
 
 void TextSelection::press(uint64_t id, size_t byte, std::string_view text, int clicks) {

@@ -7,18 +7,25 @@
 #include <string>
 #include <string_view>
 
-#include "app/look/text_block.h"
+#include "app/chat/message_body.h"
 
 namespace canopy::app {
 
 /// The part of one message that the mouse has selected: drag for characters, click twice for a word, three times for
-/// a paragraph. Messages only grow at their end, so byte positions stay valid while one is being written.
+/// a paragraph. Positions are bytes of the message's own text, its Markdown included; messages only grow at their end,
+/// so they stay valid while one is being written.
 class TextSelection {
  public:
-  /// Makes the block drawn at pos the item of the mouse in the rectangle a ... b, and draws the selected part's
-  /// background. Call before drawing the text. id is the message's.
-  void item(uint64_t id, const TextBlock& block, ImVec2 a, ImVec2 b, ImVec2 pos, std::string_view text, Type type,
-            float pitch);
+  /// What the mouse does to the message.
+  struct Mouse {
+    bool over = false;
+    bool clicked = false;  // pressed and released in one place, once
+  };
+
+  /// Makes the body drawn at pos the item of the mouse in the rectangle a ... b. id is the message's.
+  Mouse item(uint64_t id, const MessageBody& body, ImVec2 a, ImVec2 b, ImVec2 pos, std::string_view text);
+  /// Draws the background of the selected part. Call before drawing the text.
+  void draw(uint64_t id, const MessageBody& body, ImVec2 pos, ImDrawList* list) const;
 
   bool empty() const { return begin() == end(); }
   void clear() { id_ = anchor_ = caret_ = 0; }

@@ -7,6 +7,8 @@
 #include "app/panels/kv_panel.h"
 #include "app/panels/log_panel.h"
 #include "app/panels/statistics_panel.h"
+#include "app/panels/tree_panel.h"
+#include "app/panels/history_panel.h"
 
 namespace canopy::app {
 
@@ -14,6 +16,8 @@ std::vector<DockedPanel> make_docked_panels() {
   std::vector<DockedPanel> panels;
   // One line a panel. Of a place's tabs the first is in front.
   panels.push_back({std::make_unique<ChatPanel>(), DockPlace::left});
+  panels.push_back({std::make_unique<HistoryPanel>(), DockPlace::left});
+  panels.push_back({std::make_unique<TreePanel>(), DockPlace::centre});
   panels.push_back({std::make_unique<BudgetPanel>(), DockPlace::below});
   panels.push_back({std::make_unique<ResidualsPanel>(), DockPlace::below});
   panels.push_back({std::make_unique<RooflinePanel>(), DockPlace::below});

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "app/panels/panel.h"
+
+namespace canopy::app {
+
+/// The chats that are kept, the newest first, with a search over all their messages.
+class HistoryPanel final : public Panel {
+ public:
+  const char* name() const override { return "History"; }
+  bool wanted(const ViewModel& view) const override;
+  void draw(const ViewModel& view, CommandSink& sink) override;
+
+ private:
+  void draw_row(const ViewModel& view, const ChatListing& listing, CommandSink& sink, float width);
+
+  std::string search_;
+};
+
+}  // namespace canopy::app
