@@ -138,19 +138,20 @@ bool Drafter::copy_features(std::span<const uint32_t> rows, const std::function<
   std::vector<uint32_t> moves;
   for (uint32_t i = 0; i < count; ++i) moves.insert(moves.end(), {rows[i], waiting_ + i});
   device_.write(*feature_moves_, 0, as_bytes_of(moves));
-  std::unique_ptr<Commands>& commands = copies_by_count_[count];
-  if (commands == nullptr) {
-    const std::unique_ptr<Recorder> record = device_.record();
-    record->copy_rows({.count = count,
-                       .cols = config_.transformer.hidden * tap_count(config_),
-                       .in = target_.taps_buffer(),
-                       .moves = feature_moves_.get(),
-                       .out = features_.get()});
-    commands = record->finish();
-  }
-  if (!device_.run(*commands, keep_going)) return false;
+  if (!device_.run(copy_commands(count), keep_going)) return false;
   waiting_ += count;
   return true;
+}
+
+Commands& Drafter::copy_commands(uint32_t count) {
+  if (Commands* known = copies_.find(count)) return *known;
+  const std::unique_ptr<Recorder> record = device_.record();
+  record->copy_rows({.count = count,
+                     .cols = config_.transformer.hidden * tap_count(config_),
+                     .in = target_.taps_buffer(),
+                     .moves = feature_moves_.get(),
+                     .out = features_.get()});
+  return copies_.keep(count, record->finish());
 }
 
 bool Drafter::inject(const std::function<bool()>& keep_going) {
@@ -229,14 +230,11 @@ void Drafter::write_block(uint32_t root) {
 }
 
 Commands& Drafter::commands_for(const Shape& shape) {
-  std::unique_ptr<Commands>& commands = recordings_[shape];
-  if (commands == nullptr) {
-    const std::unique_ptr<Recorder> record = device_.record();
-    if (shape.injected > 0) record_injection(*record, shape.injected);
-    if (shape.depths > 0) record_block(*record, shape);
-    commands = record->finish();
-  }
-  return *commands;
+  if (Commands* known = recordings_.find(shape)) return *known;
+  const std::unique_ptr<Recorder> record = device_.record();
+  if (shape.injected > 0) record_injection(*record, shape.injected);
+  if (shape.depths > 0) record_block(*record, shape);
+  return recordings_.keep(shape, record->finish());
 }
 
 // g = hidden_norm(fc(features)); K = rope(k_norm(Wk g)), V = Wv g in every layer, with no input norm on this side.

@@ -4,11 +4,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include "engine/compute/device.h"
@@ -17,6 +15,7 @@
 #include "engine/model/forward.h"
 #include "engine/model/model.h"
 #include "engine/model/pass_buffers.h"
+#include "engine/model/recordings.h"
 
 namespace canopy {
 
@@ -72,7 +71,7 @@ class Drafter {
   double device_ms() const { return device_ms_; }
 
   /// Recordings made since the start: a pass that makes one takes far longer than it does from then on.
-  uint64_t recordings() const { return recordings_.size() + copies_by_count_.size(); }
+  uint64_t recordings() const { return recordings_.made() + copies_.made(); }
 
   /// Output of the drafter's last norm before the head for the rows of the last draft, [block, H]: for tests.
   std::vector<float> hidden_states();
@@ -92,6 +91,7 @@ class Drafter {
   void write_injected_rows(uint32_t padded);
   void write_block(uint32_t root);
   Commands& commands_for(const Shape& shape);
+  Commands& copy_commands(uint32_t count);
   void record_injection(Recorder& record, uint32_t count);
   void record_block(Recorder& record, const Shape& shape);
   ForwardContext context() const;
@@ -115,8 +115,8 @@ class Drafter {
   std::unique_ptr<Panel> context_panel_;   // [I, H]: hidden_norm(fc(features))
   // Candidates.
   std::unique_ptr<Buffer> tokens_, values_, log_sum_exp_;
-  std::map<Shape, std::unique_ptr<Commands>> recordings_;
-  std::map<uint32_t, std::unique_ptr<Commands>> copies_by_count_;
+  Recordings<Shape> recordings_;
+  Recordings<uint32_t> copies_;  // by the number of rows
   uint32_t injected_ = 0;
   uint32_t waiting_ = 0;
   uint32_t drafted_ = 0;  // depths of the last draft

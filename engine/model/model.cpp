@@ -12,9 +12,6 @@
 namespace canopy {
 namespace {
 
-// Recordings are small, but each pins descriptors; a conversation uses a dozen shapes, a benchmark a few more.
-constexpr size_t max_recordings = 96;
-
 template <class T>
 void write_words(Device& device, Buffer& to, const std::vector<T>& values) {
   device.write(to, 0, as_bytes_of(values));
@@ -127,11 +124,13 @@ PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const s
   Commands* commands = commands_for(shape, keep_going);
   if (commands == nullptr) return {};
   last_width_ = 0;  // until the pass is done
+  kept_logits_ = 0;
   write_words(device_, *buffers_.rows, batch.rows);
   write_words(device_, *buffers_.ancestors, batch.ancestors);
   write_head_inputs(outputs, shape);
   if (!device_.run(*commands, keep_going)) return {};
   last_width_ = shape.width;
+  if (shape.head == HeadOutput::logits && outputs.keep_logits) kept_logits_ = shape.head_rows;
   return read_outputs(outputs, shape);
 }
 
@@ -145,6 +144,7 @@ PassResult Model::more(const PassOutputs& outputs, const std::function<bool()>& 
   }
   PassShape shape = head_shape(outputs, last_width_);
   shape.head_only = true;
+  kept_logits_ = 0;
   Commands* commands = commands_for(shape, keep_going);
   if (commands == nullptr) return {};
   write_head_inputs(outputs, shape);
@@ -207,14 +207,7 @@ void Model::write_head_inputs(const PassOutputs& outputs, const PassShape& shape
 }
 
 Commands* Model::commands_for(const PassShape& shape, const std::function<bool()>& keep_going) {
-  if (const auto found = recordings_by_shape_.find(shape); found != recordings_by_shape_.end()) {
-    uses_.splice(uses_.begin(), uses_, found->second.use);
-    return found->second.commands.get();
-  }
-  if (recordings_by_shape_.size() >= max_recordings) {
-    recordings_by_shape_.erase(uses_.back());
-    uses_.pop_back();
-  }
+  if (Commands* known = recordings_.find(shape)) return known;
   const std::unique_ptr<Recorder> recorder = device_.record();
   StoppableRecorder stoppable(*recorder, keep_going);
   if (shape.head_only) {
@@ -223,11 +216,7 @@ Commands* Model::commands_for(const PassShape& shape, const std::function<bool()
     record_forward_(stoppable, context(), shape);
   }
   std::unique_ptr<Commands> commands = stoppable.finish();
-  if (commands == nullptr) return nullptr;
-  ++recordings_;
-  uses_.push_front(shape);
-  const auto recorded = recordings_by_shape_.emplace(shape, Recording{std::move(commands), uses_.begin()}).first;
-  return recorded->second.commands.get();
+  return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
 
 PassResult Model::read_outputs(const PassOutputs& outputs, const PassShape& shape) {
@@ -240,7 +229,7 @@ PassResult Model::read_outputs(const PassOutputs& outputs, const PassShape& shap
       result.best.push_back(std::bit_cast<float>(words[i + 1]));
     }
   }
-  if (shape.head == HeadOutput::logits) {
+  if (shape.head == HeadOutput::logits && !outputs.keep_logits) {
     result.logits = read_words<float>(device_, *buffers_.logits, uint64_t{shape.head_rows} * config_.vocab);
   }
   if (shape.probabilities) result.log_sum_exp = read_words<float>(device_, *buffers_.log_sum_exp, shape.head_rows);
@@ -250,6 +239,15 @@ PassResult Model::read_outputs(const PassOutputs& outputs, const PassShape& shap
         read_words<float>(device_, *buffers_.taps, uint64_t{shape.width} * tap_layers_.size() * config_.hidden);
   }
   return result;
+}
+
+void Model::read_logits(uint32_t index, std::span<float> to) const {
+  if (index >= kept_logits_ || to.size() != config_.vocab) {
+    throw bad_input(std::to_string(to.size()) + " logits of wanted row " + std::to_string(index) +
+                    " were asked for; the last pass kept " + std::to_string(kept_logits_) + " rows of " +
+                    std::to_string(config_.vocab) + ".");
+  }
+  device_.read(*buffers_.logits, uint64_t{index} * config_.vocab * sizeof(float), std::as_writable_bytes(to));
 }
 
 ForwardContext Model::context() const {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <span>
@@ -18,6 +17,7 @@
 #include "engine/model/forward.h"
 #include "engine/model/load_plan.h"
 #include "engine/model/memory_plan.h"
+#include "engine/model/recordings.h"
 #include "engine/model/weights.h"
 
 namespace canopy {
@@ -42,6 +42,7 @@ struct PassOutputs {
   bool keep_taps = false;      // the same, but they stay on the device: Model::taps_buffer
   bool probabilities = false;  // log_sum_exp of `rows`: a token's log probability is its logit less that
   std::vector<std::pair<uint32_t, uint32_t>> picks = {};  // {index into `rows`, token}; at most limits().picks()
+  bool keep_logits = false;                               // of logits: they stay on the device, for read_logits()
 
   static PassOutputs nothing() { return {}; }
   static PassOutputs argmax_of(std::vector<uint32_t> rows) { return {HeadOutput::argmax, std::move(rows)}; }
@@ -107,6 +108,10 @@ class Model {
   /// when the rows are not its own, or for taps, which come with the pass only.
   PassResult more(const PassOutputs& outputs, const std::function<bool()>& keep_going = {});
 
+  /// Logits of the index-th wanted row of the last run(), which kept them and has not been followed by more(). `to` is
+  /// [vocab]. Throws bad_input when there are none, or for a row that was not wanted.
+  void read_logits(uint32_t index, std::span<float> to) const;
+
   /// Moves K/V of all layers between slots, as if all moves happened at once; at most kMaxKvMoves.
   void move_kv(std::span<const KvMove> moves);
 
@@ -114,14 +119,9 @@ class Model {
   std::vector<float> read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const;
 
   /// Recordings made since the start: each is paid for once per shape of pass, not per pass.
-  uint64_t recordings() const { return recordings_; }
+  uint64_t recordings() const { return recordings_.made(); }
 
  private:
-  struct Recording {
-    std::unique_ptr<Commands> commands;
-    std::list<PassShape>::iterator use;  // its place in uses_
-  };
-
   Model(Device& device, const ModelFile& file, const LoadPlan& plan, const ModelLimits& limits,
         const ModelOptions& options);
   void check(const RowBatch& batch) const;
@@ -146,10 +146,9 @@ class Model {
   Weights weights_;
   std::vector<std::unique_ptr<KvLayer>> cache_;
   PassBuffers buffers_;
-  std::map<PassShape, Recording> recordings_by_shape_;
-  std::list<PassShape> uses_;  // most recent first
-  std::map<uint32_t, std::unique_ptr<Commands>> moves_by_count_;
-  uint64_t recordings_ = 0;
+  Recordings<PassShape> recordings_;
+  std::map<uint32_t, std::unique_ptr<Commands>> moves_by_count_;  // at most kMaxKvMoves
+  uint32_t kept_logits_ = 0;                                      // rows of them on the device
   uint32_t last_width_ = 0;  // of the pass whose rows buffers_.normed holds; 0: of none
 };
 

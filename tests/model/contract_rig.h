@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -76,6 +77,21 @@ class ContractRig {
   ModelFile file_;
   std::unique_ptr<Model> model_;
   std::vector<RowResult> alone_;
+};
+
+/// The base of suites over models of these sizes: a case has one rig, which all tests of the suite share.
+template <RigSizes sizes>
+class ContractSuite : public ::testing::TestWithParam<ContractCase> {
+ protected:
+  static ContractRig& rig() {
+    std::unique_ptr<ContractRig>& rig = rigs_[GetParam().name];
+    if (!rig) rig = std::make_unique<ContractRig>(GetParam().model, sizes);
+    return *rig;
+  }
+  static void TearDownTestSuite() { rigs_.clear(); }  // before the device goes
+
+ private:
+  static inline std::map<std::string, std::unique_ptr<ContractRig>> rigs_;
 };
 
 }  // namespace canopy::test

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/base/error.h"
@@ -69,6 +70,25 @@ TEST(Model, UntiedHeadIsUsed) {
   Loaded tied(random);
   EXPECT_NE(untied.model->run(text_rows(0, 1), PassOutputs::logits_of({0})).logits,
             tied.model->run(text_rows(0, 1), PassOutputs::logits_of({0})).logits);
+}
+
+TEST(Model, KeptLogitsAreReadRowByRowUntilTheyAreOverwritten) {
+  Loaded l{RandomModel{}};
+  const std::vector<uint32_t> wanted = {2, 0, 4};
+  const PassResult whole = l.model->run(text_rows(0, 5), PassOutputs::logits_of(wanted));
+  std::vector<float> row(l.model->config().vocab);
+  expect_error("kept 0 rows", [&] { l.model->read_logits(0, row); });  // they came with the result
+  PassOutputs kept = PassOutputs::logits_of(wanted);
+  kept.keep_logits = true;
+  EXPECT_TRUE(l.model->run(text_rows(0, 5), kept).logits.empty());
+  for (const uint32_t index : {1u, 0u, 2u, 1u}) {
+    l.model->read_logits(index, row);
+    EXPECT_TRUE(std::equal(row.begin(), row.end(), whole.logits.begin() + index * row.size())) << index;
+  }
+  expect_error("wanted row 3", [&] { l.model->read_logits(3, row); });
+  expect_error("5 logits", [&] { l.model->read_logits(0, std::span(row).first(5)); });
+  l.model->more(PassOutputs::logits_of({3}));
+  expect_error("kept 0 rows", [&] { l.model->read_logits(0, row); });
 }
 
 TEST(Model, RecordsOncePerShapeAndReplays) {

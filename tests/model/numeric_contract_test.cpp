@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
-#include <memory>
 #include <numeric>
 
 #include "engine/model/model.h"
@@ -53,16 +51,8 @@ std::vector<ContractCase> cases() {
   return result;
 }
 
-class NumericContract : public ::testing::TestWithParam<ContractCase> {
+class NumericContract : public ContractSuite<kSizes> {
  protected:
-  static ContractRig& rig() {
-    std::unique_ptr<ContractRig>& rig = rigs_[GetParam().name];
-    if (!rig) rig = std::make_unique<ContractRig>(GetParam().model, kSizes);
-    return *rig;
-  }
-  static void TearDownTestSuite() { rigs_.clear(); }  // before the device goes
-  static inline std::map<std::string, std::unique_ptr<ContractRig>> rigs_;
-
   /// Computes these positions of the text in one pass.
   static void expect_positions(const std::vector<uint32_t>& positions, const std::string& what) {
     RowBatch batch;

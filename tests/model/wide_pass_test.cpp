@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <numeric>
 
 #include "engine/model/model.h"
@@ -36,22 +34,13 @@ std::vector<ContractCase> cases() {
   return result;
 }
 
-class WidePass : public ::testing::TestWithParam<ContractCase> {
+class WidePass : public ContractSuite<kSizes> {
  protected:
-  static ContractRig& rig() {
-    std::unique_ptr<ContractRig>& rig = rigs_[GetParam().name];
-    if (!rig) rig = std::make_unique<ContractRig>(GetParam().model, kSizes);
-    return *rig;
-  }
-  static void TearDownTestSuite() { rigs_.clear(); }  // before the device goes
-
   static RowBatch text(uint32_t first, uint32_t width) {
     RowBatch batch;
     for (uint32_t i = first; i < first + width; ++i) batch.add_text(text_token(i), i);
     return batch;
   }
-
-  static inline std::map<std::string, std::unique_ptr<ContractRig>> rigs_;
 };
 
 TEST_P(WidePass, RowsOfTextEqualThemselvesAlone) {

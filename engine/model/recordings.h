@@ -1,0 +1,56 @@
+#pragma once
+// Recorded passes by the shape of what they compute, to be replayed.
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "engine/compute/device.h"
+
+namespace canopy {
+
+/// Keeps the most recently used ones. Shape is ordered.
+template <class Shape>
+class Recordings {
+ public:
+  /// Recordings are small, but each pins descriptors; a conversation uses a dozen shapes, a benchmark a few more.
+  static constexpr size_t kMost = 96;
+
+  /// Null where there is none of that shape, or none any more.
+  Commands* find(const Shape& shape) {
+    const auto found = by_shape_.find(shape);
+    if (found == by_shape_.end()) return nullptr;
+    uses_.splice(uses_.begin(), uses_, found->second);
+    return found->second->commands.get();
+  }
+
+  /// Takes a recording of a shape that has none; the one used longest ago goes where there are too many. The result is
+  /// valid until the next call.
+  Commands& keep(const Shape& shape, std::unique_ptr<Commands> commands) {
+    if (by_shape_.size() >= kMost) {
+      by_shape_.erase(uses_.back().shape);
+      uses_.pop_back();
+    }
+    uses_.push_front({shape, std::move(commands)});
+    by_shape_.emplace(shape, uses_.begin());
+    ++made_;
+    return *uses_.front().commands;
+  }
+
+  /// Since the start, those that are gone included.
+  uint64_t made() const { return made_; }
+
+ private:
+  struct Use {
+    Shape shape;
+    std::unique_ptr<Commands> commands;
+  };
+  std::list<Use> uses_;  // most recent first
+  std::map<Shape, typename std::list<Use>::iterator> by_shape_;
+  uint64_t made_ = 0;
+};
+
+}  // namespace canopy
