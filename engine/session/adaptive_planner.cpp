@@ -11,9 +11,7 @@ namespace {
 void note_decision(const RoundDecision& decision, RoundChoice& choice) {
   choice.ar_tokens_per_second = decision.ar_tokens_per_second;
   choice.reason = decision.reason;
-  for (const WidthForecast& width : decision.candidates) {
-    choice.candidates.push_back({width.width, width.expected, width.ms});
-  }
+  choice.candidates = decision.candidates;
 }
 
 }  // namespace
@@ -41,7 +39,8 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
   record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
   record.choice.reason = plan.reason;
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
-  record.predicted.verify = plan.ar_ms;
+  record.predicted.verify = plan.verify_ms;
+  record.predicted.other = plan.other_ms;
   if (!plan.draft || start.depths() == 0) return plain_.plan(start, record, keep_going);
   record.predicted.draft = plan.draft_ms;
   {
@@ -95,6 +94,11 @@ void AdaptivePlanner::observe(const RoundRecord& record) {
   cost.observe_other(record.width, other);
 }
 
+PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, SpeculationState& state)
+    : settings_(settings), drafter_(drafter), state_(state), trees_(drafter) {
+  state_.controller().begin_reply();
+}
+
 const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record,
                                     const std::function<bool()>& keep_going) {
   if (start.depths() == 0 || start.budget() == 0) return plain_.plan(start, record, keep_going);
@@ -106,16 +110,36 @@ const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record
   }
   record.device_ms.draft = drafter_.device_ms();
   const StageTimer timer(record.ms.build);
+  return build(start, backlog, record);
+}
+
+const DraftTree* PaperPlanner::build(const RoundStart& start, uint32_t backlog, RoundRecord& record) {
   PaperRuleSettings settings = settings_;
   settings.max_width = std::min(settings.max_width, start.rows);
   settings.min_width = std::min(settings.min_width, settings.max_width);
-  PaperRule rule(settings, state_.cost(), backlog, start.context);
+  const PassCost& cost = state_.cost();
+  PaperRule rule(settings, cost, backlog, start.context);
   trees_.begin({}, paper_candidates);
   trees_.grow(rule);
+  state_.controller().watch(trees_.tree(), trees_.candidates());
+
+  const uint32_t width = trees_.tree().width();
   record.shape = DecodeMode::tree;
+  record.predicted.draft = cost.draft_ms(backlog, start.context);
+  record.predicted.verify = cost.verify_ms(width, start.context);
+  record.predicted.other = cost.other_ms(width);
+  WidthQuestion visited;
+  visited.tree = rule.expected_by_width();
+  visited.ms = rule.ms_by_width();
+  record.choice.candidates = forecasts(visited, width);
+  record.choice.ar_tokens_per_second = 1000 / cost.ar_ms(start.context);
   record.choice.reason = "The paper's stop rule visited " + std::to_string(rule.visited()) + " nodes and kept " +
-                         std::to_string(trees_.tree().width()) + " rows.";
+                         std::to_string(width) + " rows.";
   return &trees_.tree();
+}
+
+void PaperPlanner::observe(const RoundRecord& record) {
+  state_.controller().observe({.emitted = record.emitted});
 }
 
 }  // namespace canopy

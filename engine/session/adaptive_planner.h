@@ -32,12 +32,14 @@ class AdaptivePlanner final : public RoundPlanner {
 class PaperPlanner final : public RoundPlanner {
  public:
   /// Drafter and state must outlive the planner.
-  PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, SpeculationState& state)
-      : settings_(settings), drafter_(drafter), state_(state), trees_(drafter) {}
+  PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, SpeculationState& state);
 
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>& keep_going) override;
+  void observe(const RoundRecord& record) override;
 
  private:
+  const DraftTree* build(const RoundStart& start, uint32_t backlog, RoundRecord& record);
+
   PaperRuleSettings settings_;
   Drafter& drafter_;
   SpeculationState& state_;

@@ -39,11 +39,10 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
 }
 
 std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
-  switch (settings_.mode) {
-    case DecodeMode::ar: return std::make_unique<PlainPlanner>();
-    case DecodeMode::chain:
-    case DecodeMode::tree: return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafter_);
-    case DecodeMode::adaptive: break;
+  if (settings_.mode == DecodeMode::ar) return std::make_unique<PlainPlanner>();
+  if (settings_.mode != DecodeMode::adaptive) {
+    if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
+    return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafter_, parts_.state);
   }
   SpeculationState& state = *parts_.state;
   state.use(settings_.policy);

@@ -24,6 +24,11 @@ const DraftTree* PlainPlanner::plan(const RoundStart& start, RoundRecord& record
   return &tree_;
 }
 
+FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, Drafter& drafter, SpeculationState* state)
+    : mode_(mode), budget_(budget), drafter_(drafter), state_(state), trees_(drafter) {
+  if (state_ != nullptr) state_->controller().begin_reply();
+}
+
 const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record,
                                     const std::function<bool()>& keep_going) {
   const uint32_t budget = mode_ == DecodeMode::chain ? start.budget() : std::min(start.budget(), budget_);
@@ -42,14 +47,32 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
   }
   record.device_ms.draft = drafter_.device_ms();
   const StageTimer timer(record.ms.build);
-  trees_.begin();
-  if (mode_ == DecodeMode::chain) {
-    trees_.build_chain(depths);
-  } else {
-    trees_.build(budget);
-  }
+  build(depths, budget);
   record.shape = mode_;
   return &trees_.tree();
+}
+
+void FixedPlanner::build(uint32_t depths, uint32_t budget) {
+  // What is watched is a best-first tree, whatever is verified, and one that shows more widths than a narrow one: some
+  // 20 microseconds. No wider than the draft has candidates, so that none are fetched for it.
+  constexpr uint32_t watched = 63;
+  const bool is_chain = mode_ == DecodeMode::chain;
+  trees_.begin();
+  trees_.build(is_chain ? 0 : budget);
+  if (state_ != nullptr) {
+    trees_.build(std::min(watched, trees_.last().candidates));
+    state_->controller().watch(trees_.tree(), trees_.candidates());
+  }
+  if (is_chain) {
+    trees_.begin();
+    trees_.build_chain(depths);
+  } else if (trees_.tree().drafted() > budget) {
+    trees_.cut(budget + 1);
+  }
+}
+
+void FixedPlanner::observe(const RoundRecord& record) {
+  if (state_ != nullptr) state_->controller().observe({.emitted = record.emitted});
 }
 
 }  // namespace canopy

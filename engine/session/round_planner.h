@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "engine/session/round_record.h"
+#include "engine/session/speculation_state.h"
 #include "engine/session/tree_drafter.h"
 #include "engine/speculation/draft_tree.h"
 
@@ -54,16 +55,20 @@ class PlainPlanner final : public RoundPlanner {
 /// Always drafts, and verifies the same kind and size of tree.
 class FixedPlanner final : public RoundPlanner {
  public:
-  /// mode is chain or tree; budget counts for the tree. The drafter must outlive the planner.
-  FixedPlanner(DecodeMode mode, uint32_t budget, Drafter& drafter)
-      : mode_(mode), budget_(budget), drafter_(drafter), trees_(drafter) {}
+  /// mode is chain or tree; budget counts for the tree. state, which may be null, learns from the drafts. Both must
+  /// outlive the planner.
+  FixedPlanner(DecodeMode mode, uint32_t budget, Drafter& drafter, SpeculationState* state);
 
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>& keep_going) override;
+  void observe(const RoundRecord& record) override;
 
  private:
+  void build(uint32_t depths, uint32_t budget);
+
   DecodeMode mode_;
   uint32_t budget_;
   Drafter& drafter_;
+  SpeculationState* state_;
   TreeDrafter trees_;
   PlainPlanner plain_;  // where nothing can be drafted
 };

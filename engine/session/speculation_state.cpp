@@ -59,12 +59,18 @@ const Roofline& SpeculationState::roofline() {
 void SpeculationState::use(CostPolicy policy) {
   if (policy == policy_ && controller_ != nullptr) return;
   policy_ = policy;
-  start();
+  cost_.reset();
+  controller_ = std::make_unique<Controller>(controller_options(policy_), drafter_.config().block_size);
+}
+
+ObservedCost& SpeculationState::cost() {
+  if (cost_ == nullptr) price();
+  return *cost_;
 }
 
 void SpeculationState::replace(CostTable table) {
   table_ = std::move(table);
-  if (is_started()) price();
+  if (cost_ != nullptr) price();
 }
 
 double SpeculationState::plain_tokens_per_second(uint32_t context) const {
@@ -74,11 +80,6 @@ double SpeculationState::plain_tokens_per_second(uint32_t context) const {
 void SpeculationState::price() {
   table_.set_roofline(roofline());
   cost_ = make_cost(policy_, roofline(), table_);
-}
-
-void SpeculationState::start() {
-  price();
-  controller_ = std::make_unique<Controller>(controller_options(policy_), drafter_.config().block_size);
 }
 
 }  // namespace canopy

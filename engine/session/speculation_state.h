@@ -27,9 +27,15 @@ class SpeculationState {
   /// Whether use() was called: only then there are controller and cost.
   bool is_started() const { return controller_ != nullptr; }
 
+  // What passes cost is worked out when it is first asked for: fixed modes need the controller alone, and are not to
+  // wait while the device is measured.
   Controller& controller() { return *controller_; }
-  ObservedCost& cost() { return *cost_; }
+  ObservedCost& cost();
   const CostTable& table() const { return table_; }
+  /// The table with what rounds took worked in; nothing where they taught nothing of it.
+  std::optional<CostTable> refreshed_table() const {
+    return cost_ == nullptr ? std::nullopt : cost_->refreshed_table();
+  }
   /// Of the target on this device, bare.
   const Roofline& roofline();
 
@@ -37,7 +43,6 @@ class SpeculationState {
   double plain_tokens_per_second(uint32_t context) const;
 
  private:
-  void start();
   void price();
 
   const Model& target_;

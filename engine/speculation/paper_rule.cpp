@@ -20,6 +20,7 @@ PaperRule::PaperRule(const PaperRuleSettings& settings, const PassCost& cost, ui
     : settings_(settings), cost_(cost), backlog_(backlog), context_(context) {
   validate(settings);
   round_ms_ = cost.round_ms(1, backlog, context);
+  ms_by_width_.push_back(round_ms_);
 }
 
 TreeStep PaperRule::grow(TreeBuilder& builder) {
@@ -35,6 +36,8 @@ TreeStep PaperRule::grow(TreeBuilder& builder) {
     ++visited_;
     expected_ += probability;
     round_ms_ = next_ms;
+    expected_by_width_.push_back(expected_);
+    ms_by_width_.push_back(round_ms_);
   }
   builder.cut(bucket_of(visited_));
   return TreeStep::complete;

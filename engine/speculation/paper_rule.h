@@ -4,6 +4,8 @@
 // cross (design.md, section 3), so it is not the default.
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "engine/speculation/pass_cost.h"
 #include "engine/speculation/tree_builder.h"
@@ -48,6 +50,9 @@ class PaperRule {
   uint32_t visited() const { return visited_; }
   /// Expected emitted tokens of those: the sum of their paths' probabilities, 1 for the root.
   double expected_tokens() const { return expected_; }
+  /// The same of every width visited, and the predicted time of its round; [visited], from width 1.
+  std::span<const double> expected_by_width() const { return expected_by_width_; }
+  std::span<const double> ms_by_width() const { return ms_by_width_; }
 
  private:
   uint32_t bucket_of(uint32_t width) const;
@@ -59,6 +64,7 @@ class PaperRule {
   uint32_t visited_ = 1;
   double expected_ = 1;
   double round_ms_ = 0;  // of a round of visited_ rows
+  std::vector<double> expected_by_width_ = {1}, ms_by_width_;
 };
 
 }  // namespace canopy

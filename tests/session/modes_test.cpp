@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -288,6 +289,39 @@ TEST_F(ModesTest, RecordsSayWhatBecameOfEveryNode) {
     EXPECT_NO_THROW(validate(round));
     position += static_cast<uint32_t>(round.emitted.size());
   }
+}
+
+TEST_F(ModesTest, FixedModesTeachTheController) {
+  const std::vector<uint32_t> prompt = encode("Once upon a time");
+  for (const Way& way : {kDrafted[0], kTree}) {
+    open();
+    const Reply reply = session().reply(prompt, in(way, tokens(60)));
+    ASSERT_GT(reply.rounds.size(), 10u);
+    Controller& controller = loaded_->speculation->controller();
+    EXPECT_GT(controller.calibrator().drafts(), 5u) << way.name;
+    EXPECT_GE(controller.hindsight().tree().size(), 17u) << way.name << ": wider trees than were verified";
+    EXPECT_FALSE(controller.hindsight().chain().empty()) << way.name;
+  }
+}
+
+TEST_F(ModesTest, RecordsOfThePapersRulePredictAndListWhatItVisited) {
+  const Way paper = kDrafted[6];
+  ASSERT_EQ(paper.policy, CostPolicy::paper);
+  const Reply reply = session().reply(encode("Once upon a time"), in(paper, tokens(30)));
+  uint32_t drafted = 0;
+  for (const RoundRecord& round : reply.rounds) {
+    if (round.shape != DecodeMode::tree) continue;
+    ++drafted;
+    EXPECT_GT(round.predicted.draft, 0);
+    EXPECT_GT(round.predicted.verify, 0);
+    EXPECT_GT(round.choice.ar_tokens_per_second, 0);
+    ASSERT_FALSE(round.choice.candidates.empty());
+    const auto kept = std::find_if(round.choice.candidates.begin(), round.choice.candidates.end(),
+                                   [&](const WidthCandidate& each) { return each.width == round.width; });
+    ASSERT_NE(kept, round.choice.candidates.end());
+    EXPECT_NEAR(kept->ms, round.predicted.total(), 1e-6);
+  }
+  EXPECT_GT(drafted, 0u);
 }
 
 TEST_F(ModesTest, RefusesWhatItCannotDo) {
