@@ -11,19 +11,6 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Stands in for a renderer: accepts every texture request.
-void accept_textures() {
-  for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) {
-    if (texture->Status == ImTextureStatus_WantCreate) texture->SetTexID(1);
-    if (texture->Status == ImTextureStatus_WantDestroy) {
-      texture->SetTexID(ImTextureID_Invalid);
-      texture->SetStatus(ImTextureStatus_Destroyed);
-    } else {
-      texture->SetStatus(ImTextureStatus_OK);
-    }
-  }
-}
-
 }  // namespace
 
 UiHarness::UiHarness(app::AppSettings settings, float width, float height)
@@ -34,26 +21,13 @@ UiHarness::UiHarness(app::AppSettings settings, float width, float height)
   io.DisplaySize = {width, height};
   io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
   app_ = std::make_unique<app::App>(engine_, settings);
-  tests_ = ImGuiTestEngine_CreateContext();
-  ImGuiTestEngineIO& test_io = ImGuiTestEngine_GetIO(tests_);
-  test_io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;
-  test_io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Silent;
-  test_io.ConfigVerboseLevelOnError = ImGuiTestVerboseLevel_Info;
-  test_io.ConfigLogToTTY = true;
-  test_io.ConfigSavedSettings = false;
-  test_io.ConfigNoThrottle = true;
-  // Time here is counted in frames; ctest has the clock.
-  test_io.ConfigWatchdogWarning = test_io.ConfigWatchdogKillTest = 1e6f;
-  ImGuiTestEngine_Start(tests_, ImGui::GetCurrentContext());
+  tests_ = start_test_engine();
 }
 
 UiHarness::~UiHarness() {
   ImGuiTestEngine_Stop(tests_);
   app_.reset();
-  for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) {
-    texture->SetTexID(ImTextureID_Invalid);
-    texture->SetStatus(ImTextureStatus_Destroyed);
-  }
+  drop_textures();
   context_.reset();
   ImGuiTestEngine_DestroyContext(tests_);
 }
@@ -83,14 +57,7 @@ void UiHarness::reset_gap() {
 }
 
 bool UiHarness::run(std::function<void(ImGuiTestContext*)> actions) {
-  ImGuiTest* test = ImGuiTestEngine_RegisterTest(tests_, "canopy", "actions", __FILE__, __LINE__);
-  test->TestFunc = std::move(actions);
-  ImGuiTestEngine_QueueTest(tests_, test);
-  while (!ImGuiTestEngine_IsTestQueueEmpty(tests_)) frame();
-  const bool passed = test->Output.Status == ImGuiTestStatus_Success;
-  frame();
-  ImGuiTestEngine_UnregisterTest(tests_, test);
-  return passed;
+  return run_test(tests_, std::move(actions), [this] { frame(); });
 }
 
 }  // namespace canopy::test

@@ -10,6 +10,7 @@
 #include "app/app.h"
 #include "app/imgui_context.h"
 #include "tests/app/scripted_engine.h"
+#include "tests/app/test_engine.h"
 
 namespace canopy::test {
 
