@@ -1,10 +1,13 @@
 #include "engine/session/calibration_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 #include "engine/base/atomic_file.h"
@@ -54,6 +57,28 @@ std::string hash_text(const std::string& text) {
   const auto hash = vk::cache_hash(std::as_bytes(std::span(text)));
   std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
   return digits.data();
+}
+
+/// Shape to variant, of CalibrationKey::tuned.
+std::map<std::string_view, std::string_view> variants_of(std::string_view tuned) {
+  std::map<std::string_view, std::string_view> variants;
+  while (!tuned.empty()) {
+    const std::string_view entry = tuned.substr(0, tuned.find("; "));
+    tuned.remove_prefix(std::min(tuned.size(), entry.size() + 2));
+    const size_t variant = std::min(entry.find(" (") + 1, entry.size());  // without one: 0, and no shape either
+    if (variant > 0) variants.insert_or_assign(entry.substr(0, variant - 1), entry.substr(variant));
+  }
+  return variants;
+}
+
+void require_same_variants(std::string_view then, std::string_view now) {
+  const auto known = variants_of(now);
+  for (const auto& [shape, variant] : variants_of(then)) {
+    const auto found = known.find(shape);
+    if (found == known.end() || found->second == variant) continue;
+    throw bad_input("it was measured with another kernel for " + quoted_name(shape) + ": " +
+                    printable(std::string(variant)) + ", now " + printable(std::string(found->second)));
+  }
 }
 
 json table_json(const CostTable& table) {
@@ -154,6 +179,7 @@ CostTable parse_calibration(const std::string& text, const CalibrationKey& key) 
     if (value == wanted.at(field.name).get<std::string>()) continue;
     throw bad_input("it was made for another " + std::string(field.what) + " (\"" + printable(value) + "\")");
   }
+  require_same_variants(fields.text_or("tuned", ""), key.tuned);
   const json& table = fields.at("table");
   if (fields.text("hash") != hash_text(table.dump())) throw bad_input("its content is damaged (the hash differs)");
   return read_table(table);
@@ -182,8 +208,9 @@ std::string save_calibration(const std::filesystem::path& folder, const Calibrat
     const json content = table_json(table);
     // Through text and back, so that the hash is that of what a reader parses.
     const std::string hash = hash_text(json::parse(content.dump()).dump());
-    const json file = {
-        {"format", file_format}, {"version", file_version}, {"key", key_json(key)}, {"hash", hash}, {"table", content}};
+    const json file = {{"format", file_format}, {"version", file_version},
+                       {"key", key_json(key)},  {"tuned", printable(key.tuned, max_key_bytes)},
+                       {"hash", hash},          {"table", content}};
     write_file_atomically(calibration_path(folder, key), file.dump(1) + "\n");
   } catch (const std::exception& e) {
     return std::string("The calibration was not saved: ") + e.what();

@@ -9,7 +9,7 @@
 
 namespace canopy {
 
-/// What a calibration holds for; it is used only where all of it is the same.
+/// What a calibration holds for; it is used only where all of it is the same, but for `tuned`.
 struct CalibrationKey {
   std::string device;        // UUID
   std::string driver;        // name and version
@@ -17,7 +17,10 @@ struct CalibrationKey {
   std::string drafter;       // the same, with its block size; empty for none
   std::string quantization;  // of the weights as they are kept on the device
   std::string kv_type;
-  std::string variants;  // kernels and their choices
+  std::string variants;  // kernels and their version
+  /// The variants that timing chose, as "SHAPE (VARIANT)" with "; " in between. Shapes are met one by one: it is enough
+  /// that those which both know have the same.
+  std::string tuned = {};
   bool operator==(const CalibrationKey&) const = default;
 };
 

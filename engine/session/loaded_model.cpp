@@ -165,7 +165,9 @@ CalibrationKey LoadedModel::calibration_key() const {
                 std::to_string(drafter->config().block_size);
   key.quantization = model->config().quantization + " " + model->quantization();
   key.kv_type = to_string(model->limits().cache_type);
-  key.variants = device.kernels;
+  const size_t version = std::min(device.kernels.find("; "), device.kernels.size());
+  key.variants = device.kernels.substr(0, version);
+  if (version < device.kernels.size()) key.tuned = device.kernels.substr(version + 2);
   return key;
 }
 
@@ -195,7 +197,7 @@ void LoadedModel::show_costs() {
 
 void LoadedModel::keep_what_was_learnt() {
   if (!keeps_calibration || speculation == nullptr || !speculation->is_started()) return;
-  const std::optional<CostTable> table = speculation->cost().refreshed_table();
+  const std::optional<CostTable> table = speculation->refreshed_table();
   if (!table) return;
   const std::string problem = save_calibration(calibration_folder(), calibration_key(), *table);
   if (!problem.empty()) log_warning(problem);

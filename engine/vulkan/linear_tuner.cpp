@@ -4,6 +4,8 @@
 #include <bit>
 #include <chrono>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include "engine/vulkan/command_list.h"
 #include "engine/vulkan/recorder.h"
@@ -81,6 +83,17 @@ LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const Linea
   return candidates[chosen];
 }
 
+/// Says in the description of the device which variant runs for a shape: "...; Q4_1 576x1536 x4 (8 rows, 8 lanes, split
+/// 1)". What is measured on it is measured of that variant.
+void describe(DeviceState& state, const LinearShapeKey& key, const LinearConfig& config) {
+  const std::string shape = "; " + to_string(key.type) + " " + std::to_string(key.rows) + "x" +
+                            std::to_string(key.cols) + " x" + std::to_string(key.columns) + " (";
+  std::string& kernels = state.info.kernels;
+  if (kernels.find(shape) != std::string::npos) return;
+  kernels += shape + std::to_string(config.rows) + " rows, " + std::to_string(config.lanes) + " lanes, split " +
+             std::to_string(config.split) + ")";
+}
+
 LinearConfig variant_of(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {
   if (state.forced_linear) return *state.forced_linear;
   const LinearShapeKey key{weight.type(), weight.rows(), weight.cols(), std::bit_ceil(columns)};
@@ -88,10 +101,13 @@ LinearConfig variant_of(DeviceState& state, const VulkanWeight& weight, uint32_t
   if (uint64_t{weight.rows()} * weight.cols() < kSmallWeight || (state.software && !state.texel_fetch)) {
     return state.software ? LinearConfig{4, 8, 1} : LinearConfig{4, 32, 1};
   }
-  if (const auto known = state.choices->find(key)) return *known;
-  const LinearConfig chosen = measure(state, weight, key);
-  state.choices->set(key, chosen);
-  return chosen;
+  std::optional<LinearConfig> chosen = state.choices->find(key);
+  if (!chosen) {
+    chosen = measure(state, weight, key);
+    state.choices->set(key, *chosen);
+  }
+  describe(state, key, *chosen);
+  return *chosen;
 }
 
 }  // namespace

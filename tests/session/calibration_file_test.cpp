@@ -144,6 +144,28 @@ TEST_F(CalibrationFile, AnythingElseInTheKeyIsRefused) {
   }
 }
 
+TEST_F(CalibrationFile, AKernelThatWasTunedAnewMakesItWorthless) {
+  CalibrationKey tuned = key;
+  const auto load_tuned = [&](const char* choices) {
+    tuned.tuned = choices;
+    return load_calibration(folder.path(), tuned);
+  };
+  tuned.tuned = "Q4_1 576x1536 x1 (4 rows, 8 lanes, split 1); Q4_1 576x1536 x4 (8 rows, 8 lanes, split 1)";
+  EXPECT_EQ(calibration_path(folder.path(), tuned), path);  // tuning names no other file
+  ASSERT_EQ(save_calibration(folder.path(), tuned, some_table()), "");
+  EXPECT_TRUE(load().table);  // before any product ran
+  EXPECT_TRUE(load_tuned("Q4_1 576x1536 x4 (8 rows, 8 lanes, split 1); F16 64x64 x1 (4 rows, 8 lanes, split 2)").table);
+  const LoadedCalibration refused = load_tuned("Q4_1 576x1536 x4 (16 rows, 8 lanes, split 1)");
+  EXPECT_FALSE(refused.table);
+  EXPECT_NE(refused.note.find("'Q4_1 576x1536 x4': (8 rows, 8 lanes, split 1), now (16 rows, 8 lanes, split 1)"),
+            std::string::npos)
+      << refused.note;
+  for (const char* damaged : {"", "; ", ";;", " (", "x", "; (; )", "Q4_1 576x1536 x4"}) {
+    change([&](json& file) { file["tuned"] = damaged; });
+    EXPECT_TRUE(load_tuned("Q4_1 576x1536 x4 (16 rows, 8 lanes, split 1)").table) << damaged;
+  }
+}
+
 TEST_F(CalibrationFile, OtherFormatsAndVersionsAreRefused) {
   save();
   change([](json& file) { file["version"] = 2; });
