@@ -109,7 +109,7 @@ Conversation conversation_from(std::string_view text, uint64_t& last_id) {
     if (!message.has("after")) {
       chat.cut(0);
     } else if (message.u32("after") < i) {
-      chat.show_leaf(message.u32("after"));
+      if (chat.leaf() != message.u32("after")) chat.show_leaf(message.u32("after"));
     } else {
       throw bad_input(what + ": \"after\" is " + std::to_string(message.u32("after")) +
                       "; it must be the number of an earlier message.");

@@ -111,7 +111,7 @@ class Reader {
     settle();
     if (parent == Conversation::none)
       chat_.cut(0);
-    else
+    else if (chat_.leaf() != parent)
       chat_.show_leaf(parent);
     Message& added = chat_.append(std::move(message));
     writing_ = added.writing ? &added : nullptr;

@@ -4,6 +4,7 @@
 #include <imgui_stdlib.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "app/look/widgets.h"
 
@@ -39,11 +40,11 @@ bool FindBar::draw(const ViewModel& view, CommandSink& sink, float width) {
       wanted_.empty() ? "" : (hits_.empty() ? "none" : std::to_string(at_ + 1) + " of " + std::to_string(hits_.size()));
   const float figures = px(64), buttons = row * 3;
   ImGui::SetNextItemWidth(std::max(px(60), width - figures - buttons));
-  if (!open_) ImGui::SetKeyboardFocusHere();
-  open_ = true;
+  const bool opened = !std::exchange(open_, true);
+  if (opened) ImGui::SetKeyboardFocusHere();
   const bool entered = ImGui::InputTextWithHint(
       "Find", "Find in this chat", &wanted_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
-  active_ = ImGui::IsItemActive() || entered;
+  active_ = ImGui::IsItemActive() || entered || opened;
   const bool escaped = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Escape, false);
   if (entered) ImGui::SetKeyboardFocusHere(-1);
   draw_text_middle(ImGui::GetWindowDrawList(), a.x + width - buttons - figures + px(8), a.y + row * 0.5f,

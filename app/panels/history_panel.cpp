@@ -25,6 +25,7 @@ void draw_sentence(ImVec2 origin, ImVec2 size, const char* sentence) {
   draw_text(ImGui::GetWindowDrawList(),
             {origin.x + std::max(px(12), (size.x - text.x) * 0.5f), origin.y + size.y * 0.3f}, Type::chat,
             colours().text2, sentence);
+  ImGui::Dummy(size);
 }
 
 }  // namespace

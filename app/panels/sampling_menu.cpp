@@ -74,8 +74,10 @@ void system_prompt_row(const ViewModel& view, CommandSink& sink) {
   label(Type::base, colours().text2, "System prompt");
   std::string text = view.messages.system_prompt;
   push_type(Type::base);
-  if (ImGui::InputTextMultiline("##system prompt", &text, {px(kWidth), px(66)}, ImGuiInputTextFlags_WordWrap))
-    sink.post(SetSystemPrompt{text});
+  const bool changed =
+      ImGui::InputTextMultiline("##system prompt", &text, {px(kWidth), px(66)}, ImGuiInputTextFlags_WordWrap);
+  // Esc closes the menu; to Dear ImGui it also means: give up what was typed.
+  if (changed && !ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(SetSystemPrompt{text});
   ImGui::PopFont();
 }
 

@@ -5,6 +5,7 @@
 #include <imgui_stdlib.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "app/drafting.h"
@@ -114,7 +115,10 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
   };
   sum();
   ImGuiWindow* child = child_ ? ImGui::FindWindowByID(child_) : nullptr;
-  float scroll = child ? child->Scroll.y : 0;
+  // A wheel or a key may have asked for another place already.
+  const bool going = child && child->ScrollTarget.y < FLT_MAX && !follow_;
+  const float here = !child ? 0 : going ? child->ScrollTarget.y : child->Scroll.y;
+  float scroll = here;
   const size_t anchor = anchor_ ? view.messages.find(anchor_) : count;
   if (wanted_ && view.messages.find(wanted_->message) < count)
     scroll = std::max(0.0f, tops_[view.messages.find(wanted_->message)] - room * 0.4f);
@@ -142,8 +146,7 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
     follow_ = false;
     wanted_.reset();
   } else if (!follow_ && child && anchor < count && std::abs(tops_[anchor] - anchor_top_) >= 1) {
-    ImGui::SetNextWindowScroll({-1, child->Scroll.y + tops_[anchor] - anchor_top_});
-    scroll_ = child->Scroll.y + tops_[anchor] - anchor_top_;
+    ImGui::SetNextWindowScroll({-1, std::max(0.0f, here + tops_[anchor] - anchor_top_)});
   }
 }
 
