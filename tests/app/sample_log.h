@@ -20,6 +20,7 @@ class SampleLog final : public app::RoundLog {
     records_.push_back(std::make_shared<const RoundRecord>(std::move(record)));
     count(*records_.back());
   }
+  app::ReplySummary& reply() { return replies_.back(); }
   void name(uint32_t token, std::string bytes) { pieces_[token] = std::move(bytes); }
   /// The trees of a long conversation do not all stay in memory.
   void forget(size_t round) { records_[round].reset(); }
