@@ -16,8 +16,8 @@ namespace canopy::app {
 namespace {
 
 int64_t now_ms() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
 }  // namespace
@@ -41,7 +41,11 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.max_tokens = settings.max_tokens;
   view_.sampling = settings.sampling;
   view_.drafting = settings.saved.drafting;
-  if (!settings.settings_note.empty()) warn(view_, "The settings were not read", settings.settings_note);
+  view_.shell.tree_budget = settings.saved.tree_budget;
+  view_.models.recent = settings.saved.recent;
+  if (!settings.settings_note.empty())
+    warn(view_, settings.settings_file.empty() ? "Settings cannot be kept" : "The settings were not read",
+         settings.settings_note);
   if (!layout.note.empty()) warn(view_, "The layout was not read", layout.note);
   view_.shell.closed = layout.layout.closed;
   view_.devices = engine.devices();
@@ -131,6 +135,8 @@ void App::keep_settings(bool now) {
   remembered_.scale = view_.user_scale;
   remembered_.sampling = view_.sampling;
   remembered_.drafting = view_.drafting;
+  remembered_.tree_budget = view_.shell.tree_budget;
+  remembered_.recent = view_.models.recent;
   // A slider that is being dragged changes with every frame; one write at its end is enough.
   if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
   const std::string failure = keeper_.keep(remembered_);
