@@ -47,7 +47,7 @@ struct BudgetView {
   std::string next_row;             // what one step wider would have cost; may be empty
   bool is_argmax = false;           // the choice is the highest of the S(N) shown, within the limits
   std::string not_argmax;           // if not: why; empty where it is, and where nothing was forecast
-  bool loses = false;               // no width with a draft promised as much as plain decoding
+  bool loses = false;               // no width with a draft promised more than plain decoding
   std::vector<std::string> limits;  // in force: "depth 15", ...
 };
 

@@ -74,7 +74,7 @@ ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed
     return check;
   }
   const WidthSpeed best = *std::ranges::max_element(widths, {}, &WidthSpeed::tokens_per_second);
-  check.loses = best.tokens_per_second() < plain_tokens_per_second;
+  check.loses = best.tokens_per_second() <= plain_tokens_per_second;
   check.best = check.loses ? 1 : best.width;
   const bool is_plain = record.shape == DecodeMode::ar;
   const uint32_t ran = is_plain ? 1 : record.width;

@@ -14,7 +14,7 @@ struct WidthSpeed;
 struct ChoiceCheck {
   uint32_t best = 0;       // width of the highest S(N) within the limits; 1 is plain decoding; 0 where nothing is known
   bool is_argmax = false;  // the round had it
-  bool loses = false;      // no width above 1 promised as much as plain decoding
+  bool loses = false;      // no width above 1 promised more than plain decoding
   std::string why_not;     // a sentence; empty where it had it, and where nothing is known
 };
 
