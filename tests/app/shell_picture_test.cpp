@@ -1,0 +1,97 @@
+// Pictures of the whole window: the first run and the docked panels, in both themes. Set CANOPY_PICTURES to a folder to
+// keep them.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "app/gfx/image.h"
+#include "app/headless.h"
+#include "app/shell/shell_state.h"
+#include "tests/app/scripted_engine.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint32_t kWidth = 1600, kHeight = 1000;
+
+ModelReady drafting_model() {
+  constexpr uint64_t MiB = 1ull << 20;
+  ModelReady model = small_model();
+  model.file_name = "Qwen3-4B.Q4_K_M.gguf";
+  model.quantization = "Q4_K_M";
+  model.drafter = "Qwen3-4B-DFlash-b16.gguf";
+  model.block = 16;
+  model.context = model.model_context = 32768;
+  model.memory.weights = 2386 * MiB;
+  model.memory.drafter = 1044 * MiB;
+  model.memory.cache = 4608 * MiB;
+  model.memory.context = 32768;
+  model.memory.tree = 317 * MiB;
+  model.memory.budget = 24576 * MiB;
+  model.memory.available = model.memory.budget - model.memory.total() - 1659 * MiB;
+  return model;
+}
+
+void keep(const app::Image& image, const std::string& name) {
+  if (const char* folder = std::getenv("CANOPY_PICTURES")) write_png(image, std::filesystem::path(folder) / name);
+}
+
+app::Colour pixel(const app::Image& image, uint32_t x, uint32_t y) {
+  const uint8_t* p = image.pixels.data() + (size_t{y} * image.width + x) * 4;
+  return p[0] | app::Colour{p[1]} << 8 | app::Colour{p[2]} << 16 | 0xFF000000u;
+}
+
+class WindowPictures : public testing::TestWithParam<app::ThemeKind> {
+ protected:
+  WindowPictures() {
+    engine_.devices_ = some_devices();
+    settings_.theme = GetParam();
+    settings_.system_fonts = false;
+    settings_.default_model = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  }
+  std::string name(const char* what) const {
+    return std::string(what) + (GetParam() == app::ThemeKind::dark ? "-dark.png" : "-light.png");
+  }
+  const app::Theme& theme() const { return app::theme(GetParam()); }
+
+  ScriptedEngine engine_;
+  app::AppSettings settings_;
+};
+
+TEST_P(WindowPictures, TheFirstRun) {
+  app::Headless window(engine_, settings_, kWidth, kHeight, false);
+  const app::Image image = window.settled_frame();
+  keep(image, name("first-run"));
+  EXPECT_EQ(pixel(image, 20, 500), theme().back) << "beside the cards";
+  EXPECT_EQ(pixel(image, 800, 4), theme().panel) << "the top bar";
+}
+
+TEST_P(WindowPictures, ThePanels) {
+  app::Headless window(engine_, settings_, kWidth, kHeight, false);
+  const auto answer = answers_with({"The merge step ", "joins two lists."});
+  engine_.script = [&](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command))
+      engine.publish(drafting_model());
+    else
+      answer(engine, command);
+  };
+  window.app().run(app::OpenModel{"/models/Qwen3-4B.Q4_K_M.gguf"});
+  window.app().pump();
+  window.app().run(app::SendMessage{"Explain the merge step of merge sort."});
+  window.app().pump();
+  window.settled_frame();
+  const app::Image image = window.settled_frame();
+  keep(image, name("panels"));
+  EXPECT_EQ(pixel(image, 366, 400), theme().back) << "the line between chat and tree";
+  EXPECT_EQ(pixel(image, 30, 48), theme().accent) << "the first tab of the chat is in front";
+  window.app().run(app::ShellCommand(app::ShowPalette{}));
+  window.app().run(app::ShowHelp{});
+  keep(window.settled_frame(), name("palette"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Themes, WindowPictures, testing::Values(app::ThemeKind::dark, app::ThemeKind::light));
+
+}  // namespace
+}  // namespace canopy::test
