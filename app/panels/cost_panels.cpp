@@ -81,6 +81,24 @@ ImPlotSpec marks(Colour colour, bool filled) {
   return spec;
 }
 
+/// The points of each context and the curve fitted to them. Long contexts stand out: there passes cost most.
+void draw_passes(const CostView& costs) {
+  const Theme& t = colours();
+  const size_t contexts = costs.contexts.size();
+  for (size_t i = 0; i < contexts; ++i) {
+    const ContextCosts& each = costs.contexts[i];
+    const float strength = contexts > 1 ? 0.45f + 0.55f * static_cast<float>(i) / static_cast<float>(contexts - 1) : 1;
+    plot_predicted(each.curve_width, each.curve_ms);
+    ImPlot::PlotScatter("passes", each.width.data(), each.ms.data(), static_cast<int>(each.width.size()),
+                        marks(mix(t.panel, t.accent, strength), true));
+    const ImVec2 end = ImPlot::PlotToPixels(each.width.back(), each.ms.back());
+    const std::string words = "context " + grouped(each.context);
+    const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x - text_size(Type::caption, words).x;
+    draw_text_middle(ImPlot::GetPlotDrawList(), std::min(end.x + px(8), right), end.y - px(9), Type::caption, t.text2,
+                     words);
+  }
+}
+
 size_t first_of_reply(const RoundLog& log, size_t shown) {
   return log.replies()[log.summary(shown).reply].first_round;
 }
@@ -123,16 +141,17 @@ void ResidualsPanel::draw(const ViewModel& view, CommandSink&) {
       "Above the line the pass took longer than predicted. Rounds: against what the table and its corrections "
       "said before the round. Calibration: single measured passes against the roofline fitted to them.",
       {{LegendMark::dot, t.accent, "rounds"}, {LegendMark::ring, t.text2, "calibration, against the roofline"}});
-  const Chart chart("Residuals chart", chart_size(), share_axes(widest, largest));
-  if (!chart) return;
-  plot_reference(0);
-  if (costs)
-    for (const ContextCosts& each : costs->contexts)
-      ImPlot::PlotScatter("passes", each.width.data(), each.residual.data(), static_cast<int>(each.width.size()),
-                          marks(t.text2, false));
-  if (!width.empty())
-    ImPlot::PlotScatter("rounds", width.data(), error.data(), static_cast<int>(width.size()), marks(t.accent, true));
-  if (!costs && rounds.empty()) chart.say("after the first predicted round, or a calibration");
+  if (const Chart chart("Residuals chart", chart_size(), share_axes(widest, largest)); chart) {
+    plot_reference(0);
+    if (costs)
+      for (const ContextCosts& each : costs->contexts)
+        ImPlot::PlotScatter("passes", each.width.data(), each.residual.data(), static_cast<int>(each.width.size()),
+                            marks(t.text2, false));
+    if (!width.empty())
+      ImPlot::PlotScatter("rounds", width.data(), error.data(), static_cast<int>(width.size()), marks(t.accent, true));
+    if (!costs && rounds.empty()) chart.say("after the first predicted round, or a calibration");
+  }
+  draw_caption();
 }
 
 void RooflinePanel::draw(const ViewModel& view, CommandSink&) {
@@ -151,24 +170,13 @@ void RooflinePanel::draw(const ViewModel& view, CommandSink&) {
   axes.x = width_ticks(costs ? std::max(16.0, static_cast<double>(costs->widest)) : 128);
   axes.x_lines = true;
   axes.y = ticks_to(costs ? costs->slowest_ms : 10, 4, false);
-  const Chart chart("Roofline chart", chart_size(), axes);
-  if (!chart) return;
-  if (!costs) return chart.say("Nothing was measured yet: Calibrate, in the panel Calibration, takes about 90 s");
-  const size_t contexts = costs->contexts.size();
-  for (size_t i = 0; i < contexts; ++i) {
-    const ContextCosts& each = costs->contexts[i];
-    // Long contexts stand out: there the passes cost most.
-    const float strength = contexts > 1 ? 0.45f + 0.55f * static_cast<float>(i) / static_cast<float>(contexts - 1) : 1;
-    plot_predicted(each.curve_width, each.curve_ms);
-    ImPlot::PlotScatter("passes", each.width.data(), each.ms.data(), static_cast<int>(each.width.size()),
-                        marks(mix(t.panel, t.accent, strength), true));
-    const ImVec2 end = ImPlot::PlotToPixels(each.width.back(), each.ms.back());
-    const std::string words = "context " + grouped(each.context);
-    const float width = text_size(Type::caption, words).x;
-    const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x;
-    draw_text_middle(ImPlot::GetPlotDrawList(), std::min(end.x + px(8), right - width), end.y - px(9), Type::caption,
-                     t.text2, words);
+  if (const Chart chart("Roofline chart", chart_size(), axes); chart) {
+    if (costs)
+      draw_passes(*costs);
+    else
+      chart.say("Nothing was measured yet: Calibrate, in the panel Calibration, takes about 90 s");
   }
+  draw_caption();
 }
 
 }  // namespace canopy::app
