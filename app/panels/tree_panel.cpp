@@ -153,7 +153,7 @@ void TreePanel::draw_footer(ImVec2 pos, float width) const {
     const float badge_x = line.x() + px(6);
     line.skip(px(17));
     const bool drawn = line.put(0, {{Type::secondary, t.text2, each.words}, {Type::mono, t.text, count}});
-    if (drawn) draw_fate_badge(list, each.fate, {badge_x, middle}, px(6), t.panel);
+    if (drawn) draw_fate_badge(list, each.fate, {badge_x, middle}, px(each.fate == NodeFate::bonus ? 5 : 6), t.panel);
     line.skip(px(13));
   }
   const std::string key = "edge width: path probability    bar: draft q";

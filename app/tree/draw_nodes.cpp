@@ -85,7 +85,7 @@ class Nodes {
     }
     const TreeNodeView& view = p_.tree.nodes[node];
     const bool drafted = view.fate != NodeFate::root && view.fate != NodeFate::bonus;
-    const bool bar = drafted && g_.pill_height >= units(15);
+    const bool bar = drafted && g_.pill_height >= units(12);
     const bool strong = fate != NodeFate::rejected && fate != NodeFate::not_reached;
     const float x = box.x + grown(pad_left);
     text(p_.labels[node], x, box.y - (bar ? grown(1.8f) : 0), box.label_room, strong,
@@ -129,7 +129,7 @@ class Nodes {
   }
 
   void bar_of_q(double q, NodeFate fate, float x, const NodeBox& box, float strength) {
-    const float height = std::max(1.5f, grown(2)), y = box.y + g_.pill_height * 0.5f - height - grown(2.6f);
+    const float height = std::max(1.5f, grown(2)), y = box.y + g_.pill_height * 0.5f - height - g_.pill_height * 0.12f;
     const ImVec2 a = p_.at(x, y);
     const float whole = std::max(box.label_room, units(6));
     const float part = std::max(units(1.5f), whole * static_cast<float>(q));

@@ -215,7 +215,6 @@ void TreeCanvas::use_keys(CommandSink& sink) {
 }
 
 void TreeCanvas::draw_layers(ImDrawList* list, const TreePaint& paint, const RoundsState& rounds) {
-  if (has_pills(geometry_.detail)) draw_depths(list, paint);
   if (paint.reveal.draft_shown) {
     draw_nodes(list, paint);
     draw_draft_positions(list, paint);
@@ -223,6 +222,7 @@ void TreeCanvas::draw_layers(ImDrawList* list, const TreePaint& paint, const Rou
     draw_edges(list, paint);
     draw_nodes(list, paint);
   }
+  if (has_pills(geometry_.detail)) draw_depths(list, paint);
   if (paint.reveal.walker != TreeNode::none && rounds.playback.slow_motion) draw_ring(list, paint, paint.reveal.walker);
   if (selected_) draw_ring(list, paint, *selected_);
   if (hovered_ && hovered_ != selected_) draw_ring(list, paint, *hovered_);

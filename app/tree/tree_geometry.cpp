@@ -44,16 +44,16 @@ class Arrangement {
   float room_x() const { return std::max(px(1), canvas_.width - px(side) * 2); }
 
   /// Rows below a straight path move down, so that its labels have a band of their own.
-  float band_for(float row_height) const { return pinned_ ? std::max(0.0f, px(label_band) - row_height) : 0; }
+  float band() const { return pinned_ ? px(label_band) : 0; }
 
   void choose_row_height(std::optional<Detail> before) {
     const float count = static_cast<float>(rows_.count);
     float height = std::min(px(tallest_row), room_y() / count);
-    if (height < px(least_row_height(Detail::pills))) height = std::max(0.0f, room_y() - band_for(height)) / count;
+    if (height < px(least_row_height(Detail::pills))) height = std::max(0.0f, room_y() - band()) / count;
     g_.fit_row_height = height;
     g_.row_height = zoom_.fit ? height : std::max(px(zoom_.row_height), std::min(height, px(0.5f)));
     g_.detail = detail_for(g_.row_height / canvas_.scale, before);
-    band_ = has_pills(g_.detail) ? 0 : band_for(g_.row_height);
+    band_ = has_pills(g_.detail) ? 0 : band();
   }
 
   /// The closer the view, the more of the labels that the whole tree had no room for.

@@ -30,6 +30,8 @@ MapScale map_scale(const TreePaint& paint) {
 
 void draw_depths(ImDrawList* list, const TreePaint& paint) {
   const TreeGeometry& g = paint.geometry;
+  // A ground of its own: nodes pass below it when the tree is moved.
+  list->AddRectFilled(paint.origin, paint.at(paint.size.x, px(20)), faded(colours().canvas, 0.9f));
   float free_from = 0;
   for (uint32_t depth = 0; depth < g.columns.x.size(); ++depth) {
     const std::string words = depth == 0 ? "root" : std::to_string(depth);
@@ -108,21 +110,24 @@ void draw_draft_positions(ImDrawList* list, const TreePaint& paint) {
 
 void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress) {
   const Theme& t = colours();
-  const float gap = px(6), card = (width - gap * (kPhases - 1)) / kPhases, height = px(44);
+  const float gap = px(6), card = (width - gap * (kPhases - 1)) / kPhases, height = px(30);
   for (uint32_t i = 0; i < kPhases; ++i) {
     const bool on = i == static_cast<uint32_t>(phase);
     const ImVec2 a = {std::floor(pos.x + static_cast<float>(i) * (card + gap)), pos.y}, b = {a.x + card, a.y + height};
+    const PhaseText& text = phase_texts()[i];
+    const float middle = (a.y + b.y) * 0.5f;
     list->AddRectFilled(a, b, on ? t.accent_bg : t.card, px(6));
     list->AddRect(a, b, on ? t.accent : t.line, px(6));
-    const PhaseText& text = phase_texts()[i];
-    const std::string number = std::to_string(i + 1);
-    draw_text_middle(list, a.x + px(10), a.y + px(14), Type::mono, on ? t.accent_text : t.text3, number);
-    draw_text_middle(list, a.x + px(24), a.y + px(14), on ? Type::base_semibold : Type::base_medium, t.text, text.name);
-    draw_text_middle(list, a.x + px(10), a.y + px(31), Type::caption, on ? t.text : t.text2,
-                     elided(Type::caption, text.words, card - px(16)));
-    if (on)
-      list->AddRectFilled({a.x + px(6), b.y - px(3)}, {a.x + px(6) + (card - px(12)) * progress, b.y - px(1)},
-                          t.accent);
+    draw_text_middle(list, a.x + px(10), middle, Type::mono, on ? t.accent_text : t.text3, std::to_string(i + 1));
+    draw_text_middle(list, a.x + px(24), middle, on ? Type::base_semibold : Type::base_medium, t.text,
+                     elided(Type::base_semibold, text.name, card - px(28)));
+    if (!on) continue;
+    const float whole = card - px(12);
+    list->AddRectFilled({a.x + px(6), b.y - px(3)}, {a.x + px(6) + whole * progress, b.y - px(1)}, t.accent);
+    // The caption is the only text that moves.
+    const float room = pos.x + width - text_size(Type::secondary, text.words).x;
+    draw_text_middle(list, std::max(pos.x, std::min(a.x + px(10), room)), b.y + px(12), Type::secondary, t.text2,
+                     text.words);
   }
 }
 
