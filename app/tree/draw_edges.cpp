@@ -78,12 +78,15 @@ class Edges {
   bool dense() const { return !has_pills(g_.detail); }
   static float trunk_x(const NodeBox& from) { return std::floor(from.x + units(9)); }
 
+  /// Longer in the smallest trees, where there are many: each dash is vertices.
+  Dash dash_of_rejected() const { return g_.detail == Detail::dots ? Dash{units(7), units(5)} : rejected_dash(); }
+
   Stroke stroke_of(uint32_t node, NodeFate fate) const {
     const Theme& t = colours();
     const float strength = p_.strength(node), width = branch_width(p_.tree.nodes[node].path);
     switch (fate) {
       case NodeFate::rejected:
-        return {faded(t.rejected, strength), units(dense() ? 1 : std::max(1.2f, width * 0.6f)), rejected_dash()};
+        return {faded(t.rejected, strength), units(dense() ? 1 : std::max(1.2f, width * 0.6f)), dash_of_rejected()};
       case NodeFate::bonus: return {faded(t.bonus, strength), units(2), bonus_dash()};
       case NodeFate::accepted: return {faded(t.accepted, strength), units(dense() ? std::max(2.0f, width) : width), {}};
       default: break;

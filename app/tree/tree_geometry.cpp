@@ -203,6 +203,15 @@ float offset_of(const TreeColumns& columns, float column) {
   return columns.x[i] + (column - static_cast<float>(i)) * length;
 }
 
+/// What lies between the path and the rows below it, for the path's labels.
+float band_of(const TreeScene& scene, const TreeGeometry& g) {
+  for (uint32_t i = 1; i < scene.tree.size(); ++i) {
+    const int32_t below = scene.rows.row[i] - scene.rows.row[0];
+    if (below > 0 && !g.nodes[i].folded) return g.nodes[i].y - g.nodes[0].y - static_cast<float>(below) * g.row_height;
+  }
+  return 0;
+}
+
 }  // namespace
 
 bool TreeGeometry::inside(const CanvasSize& canvas) const {
@@ -248,9 +257,10 @@ TreeZoom zoomed_at(const TreeScene& scene, const TreeGeometry& now, TreePoint po
   zoom.row_height = std::min(now.row_height * factor / scale, largest_row);
   if (factor < 1 && zoom.row_height * scale <= now.fit_row_height) return {};
   const float grown = zoom.row_height * scale / now.row_height;
-  const float root_y = now.nodes[0].y;
-  zoom.root.y = (pointer.y - (pointer.y - root_y) * grown) / scale;
   const TreeGeometry next = arrange(scene, zoom, now.detail);
+  const float below = pointer.y - now.nodes[0].y, band = band_of(scene, now);
+  const float rows_below = below > 0 ? std::max(0.0f, below - band) : below;
+  zoom.root.y = (pointer.y - rows_below * grown - (below > band ? band_of(scene, next) : 0)) / scale;
   const float column = column_at(now.columns, pointer.x - now.left);
   zoom.root.x = (pointer.x - offset_of(next.columns, column)) / scale;
   return zoom;
