@@ -45,14 +45,22 @@ ReplySummary* LiveLog::reply(uint64_t id) {
 
 void LiveLog::take(const Event& event) {
   if (const auto* ready = std::get_if<ModelReady>(&event)) {
+    model_ = ready->file_name;
     origin_ = origin_of(*ready);
+    if (ready->texts) texts_.push_back(ready->texts);
   } else if (const auto* prompt = std::get_if<PrefillProgress>(&event)) {
     reply(prompt->reply_id);
+  } else if (const auto* start = std::get_if<ReplyStarted>(&event)) {
+    if (ReplySummary* of = reply(start->reply_id)) of->first_token = start->first_token;
   } else if (const auto* finished = std::get_if<RoundFinished>(&event)) {
     ReplySummary* of = finished->round ? reply(finished->reply_id) : nullptr;
     if (!of) return;
     of->mode = finished->round->mode;
-    add(finished->round);
+    if (finished->abridged) {
+      add_abridged(*finished->round);
+    } else {
+      add(finished->round);
+    }
   } else if (const auto* end = std::get_if<ReplyFinished>(&event)) {
     ReplySummary* of = reply(end->reply_id);
     if (!of) return;
@@ -69,10 +77,19 @@ void LiveLog::add(std::shared_ptr<const RoundRecord> record) {
   keep_within_memory();
 }
 
+void LiveLog::add_abridged(const RoundRecord& record) {
+  count_abridged(record);
+  kept_.push_back(nullptr);
+}
+
 void LiveLog::keep_within_memory() {
   while (used_ > memory_ && kept_.size() > 1) {  // the newest is being shown
-    used_ -= memory_of(*kept_.front());
-    spill_.append(*kept_.front());
+    if (const auto& oldest = kept_.front()) {
+      used_ -= memory_of(*oldest);
+      spill_.append(*oldest);
+    } else {
+      spill_.skip();
+    }
     kept_.pop_front();
   }
 }
@@ -83,8 +100,8 @@ std::shared_ptr<const RoundRecord> LiveLog::round(size_t index) const {
   return index >= first_kept ? kept_[index - first_kept] : spill_.read(index);
 }
 
-std::optional<trace::Piece> LiveLog::piece(uint32_t) const {
-  return std::nullopt;
+std::optional<trace::Piece> LiveLog::piece(uint32_t token) const {
+  return texts_.empty() ? std::nullopt : texts_.back()->find(token);
 }
 
 }  // namespace canopy::app

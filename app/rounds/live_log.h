@@ -6,6 +6,7 @@
 
 #include "app/rounds/round_log.h"
 #include "app/rounds/round_spill.h"
+#include "engine/session/token_texts.h"
 
 namespace canopy::app {
 
@@ -16,6 +17,9 @@ class LiveLog final : public RoundLog {
  public:
   explicit LiveLog(size_t memory = kRoundMemory, RoundSpill spill = RoundSpill())
       : memory_(memory), spill_(std::move(spill)) {}
+
+  /// Whether the rounds of another model could join: tokens must mean the same.
+  bool fits(const ModelReady& model) const { return model_.empty() || model_ == model.file_name; }
 
   /// A reply was asked for; its place in the log is where its first event comes.
   void expect(const Generate& request);
@@ -34,14 +38,16 @@ class LiveLog final : public RoundLog {
   /// newer one followed: its rounds would stand between those of the other.
   ReplySummary* reply(uint64_t id);
   void add(std::shared_ptr<const RoundRecord> record);
+  void add_abridged(const RoundRecord& record);
   void keep_within_memory();
 
   size_t memory_;
   RoundSpill spill_;
   std::vector<Generate> expected_;                       // without their texts
-  std::deque<std::shared_ptr<const RoundRecord>> kept_;  // the newest rounds
+  std::deque<std::shared_ptr<const RoundRecord>> kept_;  // the newest rounds; null for an abridged one
   size_t used_ = 0;
-  std::string origin_;
+  std::vector<std::shared_ptr<const TokenTexts>> texts_;  // of each load of the model; the last is asked
+  std::string model_, origin_;
 };
 
 /// What a record takes in memory.

@@ -167,7 +167,7 @@ void step(Playback& playback, const RoundLog& log, int by) {
   playback.state = PlayState::paused;
   if (log.rounds() == 0) return;
   if (playback.slow_motion) {
-    for (int i = 0; i < std::abs(by) && step_phase(playback, log, by > 0); ++i) {
+    for (int64_t left = std::abs(int64_t{by}); left > 0 && step_phase(playback, log, by > 0); --left) {
     }
     return;
   }

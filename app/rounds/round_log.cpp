@@ -19,6 +19,12 @@ RoundSummary summarize(const RoundRecord& record, uint32_t reply) {
   return summary;
 }
 
+void RoundLog::count_abridged(const RoundRecord& record) {
+  summaries_.push_back(summarize(record, static_cast<uint32_t>(replies_.size() - 1)));
+  summaries_.back().accepted = record.accepted;
+  ++replies_.back().rounds;
+}
+
 void RoundLog::count(const RoundRecord& record) {
   ReplySummary& reply = replies_.back();
   summaries_.push_back(summarize(record, static_cast<uint32_t>(replies_.size() - 1)));

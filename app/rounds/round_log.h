@@ -48,7 +48,7 @@ class RoundLog {
   size_t rounds() const { return summaries_.size(); }
   const RoundSummary& summary(size_t round) const { return summaries_[round]; }
   const std::vector<ReplySummary>& replies() const { return replies_; }
-  /// What all the rounds come to, added in their order: a live run and its trace give the same.
+  /// What all the rounds that are whole come to, added in their order: a live run and its trace give the same.
   const RoundStatistics& statistics() const { return statistics_; }
 
   /// A round, whole. Null where its tree was let go for memory.
@@ -63,6 +63,8 @@ class RoundLog {
  protected:
   /// Counts a round to the last reply.
   void count(const RoundRecord& record);
+  /// One that lost its nodes (RoundFinished::abridged): the statistics, which follow the tree, leave it out.
+  void count_abridged(const RoundRecord& record);
 
   std::vector<RoundSummary> summaries_;
   std::vector<ReplySummary> replies_;

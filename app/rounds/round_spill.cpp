@@ -70,10 +70,15 @@ void RoundSpill::append(const RoundRecord& record) {
   }
 }
 
+void RoundSpill::skip() {
+  if (!failed_) ends_.push_back(ends_.empty() ? 0 : ends_.back());
+}
+
 std::shared_ptr<const RoundRecord> RoundSpill::read(size_t index) const {
   if (index >= ends_.size()) return nullptr;
   return recent_.get(index, [&]() -> std::shared_ptr<const RoundRecord> {
     const uint64_t begin = index == 0 ? 0 : ends_[index - 1];
+    if (begin == ends_[index]) return nullptr;
     std::string bytes(ends_[index] - begin, '\0');
     if (!read_all(descriptor_, bytes, begin)) return nullptr;
     try {

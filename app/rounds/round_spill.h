@@ -22,6 +22,8 @@ class RoundSpill {
 
   /// Stores the next round. Where the disk is full or cannot be written, this one and all that follow are let go.
   void append(const RoundRecord& record);
+  /// Takes the place of a round that there is not.
+  void skip();
   /// The index-th round appended; null where it was let go or cannot be read.
   std::shared_ptr<const RoundRecord> read(size_t index) const;
 

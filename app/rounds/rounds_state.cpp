@@ -32,9 +32,22 @@ void close_trace(RoundsState& rounds) {
   follow(rounds.playback, *rounds.log);
 }
 
+/// The rounds of another model begin a log of their own: the same ids would be other tokens in it.
+void begin_log(RoundsState& rounds) {
+  const bool shown = rounds.log == rounds.live;
+  rounds.live = std::make_shared<LiveLog>();
+  if (!shown) return;
+  forget_nodes(rounds);
+  rounds.log = rounds.live;
+  rounds.playback.shown = 0;
+  follow(rounds.playback, *rounds.log);
+}
+
 }  // namespace
 
 void update(RoundsState& rounds, const Event& event) {
+  const auto* ready = std::get_if<ModelReady>(&event);
+  if (ready && !rounds.live->fits(*ready)) begin_log(rounds);
   rounds.live->take(event);
   advance(rounds, 0);
 }
