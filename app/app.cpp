@@ -100,10 +100,13 @@ void App::prepare_frame() {
 
 void App::draw() {
   expect_own_thread();
+  // Time that passed while nothing moved, because the window slept, is no time of the rounds.
+  if (was_moving_) advance(view_.rounds, 1000.0 * ImGui::GetIO().DeltaTime);
   shell_.draw(view_, sink_);
   for (const UiCommand& command : sink_.take()) run(command);
   keep_settings(false);
   keep_layout(shell_.layout_changed(view_));
+  was_moving_ = moving();
 }
 
 bool App::input_waits() const {

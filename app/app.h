@@ -50,8 +50,11 @@ class App {
   /// each, so that somebody who types fast is frames ahead of a slow device.
   bool input_waits() const;
 
-  /// Call between ImGui::NewFrame() and ImGui::Render(): draws, then runs the commands.
+  /// Call between ImGui::NewFrame() and ImGui::Render(): lets the time of the frame pass, draws, then runs the
+  /// commands.
   void draw();
+  /// Whether the next frame will differ by itself: rounds are being played.
+  bool moving() const { return moves(view_.rounds); }
 
   /// Runs a command as if a panel had posted it.
   void run(const UiCommand& command);
@@ -78,6 +81,7 @@ class App {
   EngineClient& engine_;
   ViewModel view_;
   CommandSink sink_;
+  bool was_moving_ = false;
   ChatDesk desk_;
   std::string layout_file_;
   Shell shell_;

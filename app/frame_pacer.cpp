@@ -38,9 +38,9 @@ double FramePacer::engine_interval() const {
 }
 
 double FramePacer::wait(double now) const {
-  if (owed_ == 0) return kNever;
+  if (owed_ == 0 && !moving_) return kNever;
   double interval = kInputInterval;
-  if (input_ && software_ && generating_) interval = std::max(interval, cost_ / kInputShare);
+  if (software_ && (moving_ || (input_ && generating_))) interval = std::max(interval, cost_ / kInputShare);
   if (!input_ && generating_) interval = engine_interval();
   return std::max(0.0, last_ + interval - now);
 }

@@ -17,6 +17,8 @@ class FramePacer {
   void on_input();
   /// The engine reported something. generating: a load or a reply is under way, so more will follow.
   void on_engine_event(bool generating);
+  /// Whether what is shown moves by itself: then frames follow each other.
+  void on_motion(bool moving) { moving_ = moving; }
   /// A frame was drawn: when it began and what it cost, device time included.
   void on_frame(double start, double cost);
 
@@ -30,6 +32,7 @@ class FramePacer {
  private:
   bool software_;
   bool generating_ = false;
+  bool moving_ = false;
   int owed_ = 3;       // frames still to draw; Dear ImGui settles within three
   bool input_ = true;  // the next one answers the user
   double last_ = -kNever;

@@ -18,7 +18,10 @@ constexpr double kLongestSleep = 3600;  // an event ends it; this only bounds th
 bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilot& pilot) {
   while (!window.should_close()) {
     if (window.take_input()) pacer.on_input();
-    if (app.pump()) pacer.on_engine_event(app.engine_busy());
+    if (app.pump()) {
+      pacer.on_engine_event(app.engine_busy());
+      pacer.on_motion(app.moving());  // a round that playing waited for
+    }
     pilot.step();
     if (auto path = window.take_path()) {
       app.run(OpenModel{*path});
@@ -105,6 +108,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
     const bool last = leaves && pilot.done() && ++frames_after_end >= kSettle;
     draw_frame(window, app, last && !options.shot.empty() ? options.shot : "");
     if (app.input_waits()) pacer.on_input();
+    pacer.on_motion(app.moving());
     const double cost = window.seconds() - start;
     pacer.on_frame(start, cost);
     ++statistics.frames;

@@ -182,7 +182,9 @@ void show(Playback& playback, const RoundLog& log, size_t round) {
 }
 
 void set_speed(Playback& playback, double speed) {
-  if (std::isfinite(speed)) playback.speed = std::clamp(speed, kSlowest, kFastest);
+  if (!std::isfinite(speed)) return;
+  playback.speed = std::clamp(speed, kSlowest, kFastest);
+  if (playback.state == PlayState::following) playback.state = PlayState::playing;
 }
 
 void set_slow_motion(Playback& playback, const RoundLog& log, bool on, bool reduced_motion) {

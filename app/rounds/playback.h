@@ -53,7 +53,7 @@ void follow(Playback& playback, const RoundLog& log);
 void step(Playback& playback, const RoundLog& log, int by);
 /// Pauses on a round, shown whole.
 void show(Playback& playback, const RoundLog& log, size_t round);
-/// Within kSlowest ... kFastest; what is no number changes nothing.
+/// Within kSlowest ... kFastest; what is no number changes nothing. Following has no speed: it becomes playing.
 void set_speed(Playback& playback, double speed);
 /// On: plays the shown round from its first phase (with reduced motion: pauses on it). Off: the whole round.
 void set_slow_motion(Playback& playback, const RoundLog& log, bool on, bool reduced_motion = false);

@@ -4,11 +4,12 @@
 #include "app/panels/calibration_panel.h"
 #include "app/panels/chat_panel.h"
 #include "app/panels/cost_panels.h"
+#include "app/panels/history_panel.h"
 #include "app/panels/kv_panel.h"
 #include "app/panels/log_panel.h"
 #include "app/panels/statistics_panel.h"
+#include "app/panels/timeline_panel.h"
 #include "app/panels/tree_panel.h"
-#include "app/panels/history_panel.h"
 
 namespace canopy::app {
 
@@ -25,6 +26,7 @@ std::vector<DockedPanel> make_docked_panels() {
   panels.push_back({std::make_unique<KvPanel>(), DockPlace::right});
   panels.push_back({std::make_unique<CalibrationPanel>(), DockPlace::right});
   panels.push_back({std::make_unique<LogPanel>(), DockPlace::right});
+  panels.push_back({std::make_unique<TimelinePanel>(), DockPlace::bottom});
   return panels;
 }
 

@@ -71,5 +71,33 @@ TEST(FramePacer, TheLastEngineEventIsDrawnToItsEnd) {
   EXPECT_EQ(simulate(pacer, 2, 5, 0.01, 0).frames, 3);
 }
 
+// gui.md, criterion 22: frames while rounds play, none once they stand still.
+TEST(FramePacer, DrawsWhileSomethingMoves) {
+  FramePacer pacer(false);
+  double now = 1;
+  const auto frames_in = [&](double seconds) {
+    int frames = 0;
+    for (const double end = now + seconds; now < end;) {
+      const double wait = pacer.wait(now);
+      if (wait == FramePacer::kNever) return frames;
+      now += wait;
+      pacer.on_frame(now, 0.001);
+      ++frames;
+    }
+    return frames;
+  };
+  pacer.on_motion(true);
+  EXPECT_NEAR(frames_in(2), 120, 4);
+  pacer.on_motion(false);
+  EXPECT_LE(frames_in(10), 3);
+}
+
+TEST(FramePacer, MotionTakesNoMoreThanHalfOfASoftwareDevice) {
+  FramePacer pacer(true);
+  for (double now = 0; now < 1; now += 0.05) pacer.on_frame(now, 0.05);
+  pacer.on_motion(true);
+  EXPECT_NEAR(pacer.wait(0.95), 0.1, 0.01);
+}
+
 }  // namespace
 }  // namespace canopy::app

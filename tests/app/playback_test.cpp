@@ -287,8 +287,11 @@ TEST(Playback, EndingSlowMotionShowsTheWholeRound) {
 
 TEST(Playback, KeepsTheSpeedWithinItsRange) {
   Playback playback;
+  set_speed(playback, std::nan(""));
+  EXPECT_EQ(playback.state, PlayState::following);
   set_speed(playback, 0);
   EXPECT_EQ(playback.speed, kSlowest);
+  EXPECT_EQ(playback.state, PlayState::playing) << "following has no speed";
   set_speed(playback, 1e9);
   EXPECT_EQ(playback.speed, kFastest);
   set_speed(playback, 0.5);
