@@ -26,7 +26,8 @@ bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, WalkBy by, 
   add_tree(tree, committed, model_.limits().context, batch_);
   committed_ = committed;
   first_answer_ = 0;
-  // A walk visits few rows, most of them early ones: the logits of others are computed when it does.
+  // A walk visits few rows, most of them early ones: the logits of others are computed when it does, and only those it
+  // visits leave the device.
   rows_with_logits_ = by == WalkBy::logits ? std::min(tree.width(), model_.limits().head_rows) : 0;
   PassOutputs outputs = by == WalkBy::argmax ? PassOutputs::argmax_of(first_rows(tree.width()))
                                              : PassOutputs::logits_of(first_rows(rows_with_logits_));
@@ -59,6 +60,7 @@ bool TreeVerifier::read(std::span<const uint32_t> tokens, uint32_t committed, st
 
 bool TreeVerifier::run(PassOutputs outputs, bool taps, const std::function<bool()>& keep_going) {
   outputs.keep_taps = taps;
+  outputs.keep_logits = outputs.head == HeadOutput::logits;
   result_ = model_.run(batch_, outputs, keep_going);
   device_ms_ = model_.device().last_run_ms();
   return result_.completed;
@@ -75,9 +77,13 @@ uint32_t TreeVerifier::best(uint32_t node) const {
 }
 
 std::span<const float> TreeVerifier::logits(uint32_t node) {
-  const uint32_t vocab = model_.config().vocab;
-  if (node < rows_with_logits_) return std::span(result_.logits).subspan(size_t{node} * vocab, vocab);
-  row_logits_ = model_.more(PassOutputs::logits_of({node})).logits;
+  if (node < rows_with_logits_) {
+    row_logits_.resize(model_.config().vocab);
+    model_.read_logits(node, row_logits_);
+  } else {
+    rows_with_logits_ = 0;  // theirs are overwritten
+    row_logits_ = model_.more(PassOutputs::logits_of({node})).logits;
+  }
   return row_logits_;
 }
 

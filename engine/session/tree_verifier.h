@@ -61,7 +61,7 @@ class TreeVerifier {
   RowBatch batch_;
   PassResult result_;
   std::vector<uint32_t> parents_;  // of nodes 1 ..., where probabilities were asked for
-  std::vector<float> row_logits_;  // of one node beyond those of the pass
+  std::vector<float> row_logits_;  // of one node
   uint32_t committed_ = 0;
   uint32_t first_answer_ = 0;  // row of node 0
   uint32_t rows_with_logits_ = 0;
