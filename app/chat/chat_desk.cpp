@@ -74,11 +74,11 @@ void ChatDesk::write(ViewModel& view, Conversation& chat) {
     JournalMark mark = mark_;
     const std::string lines = journal_lines(chat, mark);
     if (lines.empty()) return;
-    const bool listed = mark.nodes != mark_.nodes || mark.title != mark_.title;
+    unlisted_ |= mark.nodes != mark_.nodes || mark.title != mark_.title;
     file_->append(lines);
     mark_ = std::move(mark);
     failing_ = false;
-    if (listed && !view.busy()) refresh(view);
+    if (unlisted_ && !view.busy()) refresh(view);
   } catch (const Error& e) {
     if (!std::exchange(failing_, true))
       warn(view, "The chat is not saved",
@@ -93,7 +93,9 @@ void ChatDesk::close(ViewModel& view, Conversation& closed) {
 }
 
 void ChatDesk::refresh(ViewModel& view) {
-  if (store_) view.chat.listings = store_->list(view.chat.search);
+  if (!store_) return;
+  view.chat.listings = store_->list(view.chat.search);
+  unlisted_ = false;
 }
 
 void ChatDesk::show(ViewModel& view, Conversation next, Effects& effects) {

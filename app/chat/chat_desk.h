@@ -40,7 +40,8 @@ class ChatDesk {
   std::optional<ChatStore> store_;
   std::unique_ptr<ChatFile> file_;  // of the chat that is shown
   JournalMark mark_;
-  bool failing_ = false;  // the last attempt failed, and was told
+  bool failing_ = false;   // the last attempt failed, and was told
+  bool unlisted_ = false;  // the listings lack something that was written
 };
 
 }  // namespace canopy::app

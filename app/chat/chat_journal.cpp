@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <utility>
 
 #include "app/chat/chat_json.h"
@@ -68,9 +69,12 @@ class Reader {
     if (fields.has("system_prompt")) chat_.system_prompt = fields.text("system_prompt");
   }
 
+  /// From now on what is read is whatever is left.
+  void expect_damage() { damaged_ = true; }
+
   Conversation finish() {
     settle();
-    if (leaf_ < chat_.nodes().size()) chat_.show_leaf(leaf_);
+    if (const auto leaf = nodes_.find(leaf_); leaf != nodes_.end()) chat_.show_leaf(leaf->second);
     return std::move(chat_);
   }
 
@@ -97,30 +101,38 @@ class Reader {
   }
 
   void message(const JsonFields& fields, const json& object) {
-    const uint32_t number = fields.u32("message"), count = static_cast<uint32_t>(chat_.nodes().size());
-    if (number < count) return;  // written twice
-    if (number > count)
-      throw bad_input(fields.what() + ": message " + std::to_string(number) + " comes where " + std::to_string(count) +
+    const uint32_t number = fields.u32("message");
+    if (nodes_.contains(number)) return;  // written twice
+    if (number != next_ && !damaged_)
+      throw bad_input(fields.what() + ": message " + std::to_string(number) + " comes where " + std::to_string(next_) +
                       " is expected.");
-    const uint32_t parent = fields.u32_or("after", Conversation::none);
-    if (parent != Conversation::none && parent >= count)
-      throw bad_input(fields.what() + ": it follows message " + std::to_string(parent) + ", which is not there.");
     Message message = message_from(object, fields.what());
     message.id = ++last_id_;
     message.writing = fields.boolean_or("writing", false);
     settle();
-    if (parent == Conversation::none)
-      chat_.cut(0);
-    else if (chat_.leaf() != parent)
-      chat_.show_leaf(parent);
+    go_to_parent(fields);
     Message& added = chat_.append(std::move(message));
+    nodes_[number] = chat_.leaf();
+    next_ = number + 1;
     writing_ = added.writing ? &added : nullptr;
     writing_number_ = number;
   }
 
+  /// Shows the path that the next message goes on. In a damaged file its parent may be lost: then the message before.
+  void go_to_parent(const JsonFields& fields) {
+    const uint32_t parent = fields.u32_or("after", Conversation::none);
+    if (parent == Conversation::none) return chat_.cut(0);
+    const auto node = nodes_.find(parent);
+    if (node != nodes_.end()) {
+      if (chat_.leaf() != node->second) chat_.show_leaf(node->second);
+    } else if (!damaged_) {
+      throw bad_input(fields.what() + ": it follows message " + std::to_string(parent) + ", which is not there.");
+    }
+  }
+
   /// The reply that grows: null for records of one that is over, which were written twice.
   Message* grower(const JsonFields& fields, uint32_t number) const {
-    if (number >= chat_.nodes().size())
+    if (!nodes_.contains(number))
       throw bad_input(fields.what() + ": message " + std::to_string(number) + " grows, which is not there.");
     return writing_ && number == writing_number_ ? writing_ : nullptr;
   }
@@ -151,8 +163,10 @@ class Reader {
 
   uint64_t& last_id_;
   Conversation chat_;
-  Message* writing_ = nullptr;  // the newest node's, so no node is added while it is used
-  uint32_t writing_number_ = 0, leaf_ = Conversation::none;
+  Message* writing_ = nullptr;                    // the newest node's, so no node is added while it is used
+  std::unordered_map<uint32_t, uint32_t> nodes_;  // by their number in the file, which damage sets apart
+  uint32_t writing_number_ = 0, next_ = 0, leaf_ = Conversation::none;
+  bool damaged_ = false;
 };
 
 }  // namespace
@@ -214,7 +228,9 @@ JournalRead read_journal(std::string_view text, uint64_t& last_id) {
       read.torn |= !whole;
     } catch (const Error& e) {
       if (!whole) read.torn = true;
-      if (!torn && read.problem.empty()) read.problem = e.what();
+      if (torn) continue;
+      if (read.problem.empty()) read.problem = e.what();
+      reader.expect_damage();
     }
   }
   if (!begun && read.problem.empty()) read.problem = "It is empty.";

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "engine/base/mapped_file.h"
 #include "tests/app/ui_harness.h"
@@ -94,7 +96,8 @@ TEST(ChatPanel, AnotherAnswerIsAVersionBesideTheFirst) {  // gui.md, criterion 1
 TEST(ChatPanel, CodeIsCopiedByteForByte) {  // gui.md, criterion 19
   UiHarness ui;
   const std::string code = "def f(x):\n\treturn x  # \u4f60 &amp; **no**\n\n    print(f(1))";
-  ui.engine().script = answers_with({"Look:\n\n```python\n", code, "\n```\n\nDone."});
+  const std::string all = "Look:\n\n```python\n" + code + "\n```\n\nDone.";
+  ui.engine().script = answers_with({all});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     open_and_ask(ui, ctx, "Code, please");
     ctx->ItemClick("//Chat/**/Copy code");
@@ -102,7 +105,7 @@ TEST(ChatPanel, CodeIsCopiedByteForByte) {  // gui.md, criterion 19
     IM_CHECK_STR_EQ(ImGui::GetClipboardText(), code.c_str());
     ctx->ItemClick("//Chat/**/Copy");
     ctx->Yield(2);
-    IM_CHECK_STR_EQ(ImGui::GetClipboardText(), ("Look:\n\n```python\n" + code + "\n```\n\nDone.").c_str());
+    IM_CHECK_STR_EQ(ImGui::GetClipboardText(), all.c_str());
   }));
 }
 

@@ -301,6 +301,7 @@ TEST(ChatJournal, DamageIsToldWithItsLineAndTheRestIsRead) {
   uint64_t id = 0;
   const JournalRead read = read_journal(file, id);
   EXPECT_NE(read.problem.find("line 2"), std::string::npos) << read.problem;
+  EXPECT_EQ(read.conversation.nodes().size() + 1, view.messages.nodes().size()) << "all but the one in that line";
   EXPECT_NE(read_journal("GIF89a\n", id).problem, "");
   EXPECT_NE(read_journal("", id).problem, "");
 }
