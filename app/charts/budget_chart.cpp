@@ -40,7 +40,7 @@ void mark_label(ImVec2 mark, float dy, const char* word, const std::string& figu
   const float left = ImPlot::GetPlotPos().x, right = left + ImPlot::GetPlotSize().x;
   float x = mark.x + px(11);
   if (x + width > right) x = mark.x - px(11) - width;
-  x = std::max(x, left);
+  x = std::max(x, left + px(6));
   const float top = ImPlot::GetPlotPos().y + px(7);
   const float y = std::max(top, mark.y + dy);
   ImDrawList* list = ImPlot::GetPlotDrawList();
@@ -129,7 +129,7 @@ void draw_budget_chart(const BudgetView* view, ImVec2 size) {
   axes.x = width_ticks(end);
   axes.x_from = 1;
   axes.x_lines = true;
-  axes.y = ticks_to(view ? highest(*view) : 100);
+  axes.y = ticks_to(view ? highest(*view) : 100, 4);
   {
     const Chart chart("S(N)", {size.x, size.y - px(kCaption)}, axes);
     if (!chart) return;

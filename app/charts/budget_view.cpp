@@ -84,8 +84,9 @@ std::vector<uint32_t> landmarks(const std::vector<WidthSpeed>& curve, uint32_t c
     widths.push_back(nearest->width);
   };
   const double middle = chosen > 1 ? chosen : best;
-  for (const double wish :
-       {middle, static_cast<double>(best > 1 ? best : chosen), middle * 0.75, middle * 1.25, middle * 0.5}) {
+  if (middle > 1) add(middle);
+  if (best > 1 && best != middle) add(best);
+  for (const double wish : {middle * 0.75, middle * 1.25, middle * 0.5, middle * 2}) {
     if (widths.size() < kRows - 1) add(wish);
   }
   std::ranges::sort(widths);

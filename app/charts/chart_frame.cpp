@@ -70,6 +70,8 @@ Chart::Chart(const char* id, ImVec2 size, const Axes& axes, const std::string& t
   ImGui::SetCursorScreenPos(at);
   push_type(Type::mono_caption);
   ImGui::PushID(id);
+  // Ticks at places of our own count as minor ones.
+  ImPlot::PushStyleVar(ImPlotStyleVar_MinorAlpha, 1.0f);
   open_ = ImPlot::BeginPlot("##plot", size, ImPlotFlags_CanvasOnly | ImPlotFlags_NoInputs | ImPlotFlags_NoFrame);
   if (open_) {
     ImPlotAxisFlags x_flags = axes.x_lines ? 0 : ImPlotAxisFlags_NoGridLines;
@@ -80,6 +82,7 @@ Chart::Chart(const char* id, ImVec2 size, const Axes& axes, const std::string& t
     const ImVec2 pos = ImPlot::GetPlotPos(), area = ImPlot::GetPlotSize();
     hovered_ = item_hovered && ImGui::IsMouseHoveringRect(pos, {pos.x + area.x, pos.y + area.y});
   } else {
+    ImPlot::PopStyleVar();
     ImGui::PopID();
     ImGui::PopFont();
     ImGui::SetCursorScreenPos(next);
@@ -90,6 +93,7 @@ Chart::Chart(const char* id, ImVec2 size, const Axes& axes, const std::string& t
 Chart::~Chart() {
   if (!open_) return;
   ImPlot::EndPlot();
+  ImPlot::PopStyleVar();
   ImGui::PopID();
   ImGui::PopFont();
 }
@@ -156,8 +160,12 @@ float bar_card(const char* id, float width, Colour bar, std::string_view title, 
 }
 
 void pair_line(std::string_view left, std::string_view right, const std::string& tooltip_text) {
+  pair_line(ImGui::GetContentRegionAvail().x, left, right, tooltip_text);
+}
+
+void pair_line(float room, std::string_view left, std::string_view right, const std::string& tooltip_text) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float room = ImGui::GetContentRegionAvail().x, height = px(kLinePitch);
+  const float height = px(kLinePitch);
   ImGui::PushID(left.data(), left.data() + left.size());
   ImGui::InvisibleButton("pair", {std::max(1.0f, room), height});
   ImGui::PopID();

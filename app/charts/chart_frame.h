@@ -63,7 +63,8 @@ void empty_panel(std::string_view sentence);
 float bar_card(const char* id, float width, Colour bar, std::string_view title, const std::string& words,
                const std::string& more = {});
 
-/// Two words on a line, the second at the right, in figures.
+/// Two words on a line, the second at the right, in figures; over the room there is, or a width.
+void pair_line(float width, std::string_view left, std::string_view right, const std::string& tooltip_text = {});
 void pair_line(std::string_view left, std::string_view right, const std::string& tooltip_text = {});
 
 }  // namespace canopy::app

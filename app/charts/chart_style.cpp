@@ -37,6 +37,7 @@ void apply_chart_style(const Theme& t, float scale) {
   s.PlotBorderSize = 0;
   s.MajorTickLen = s.MinorTickLen = {0, 0};
   s.MajorGridSize = {std::max(1.0f, scale), std::max(1.0f, scale)};
+  s.MinorGridSize = s.MajorGridSize;
   s.MinorAlpha = 0;
   s.PlotMinSize = sized(160, 64);
   s.AnnotationPadding = sized(4, 2);

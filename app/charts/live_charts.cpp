@@ -194,7 +194,7 @@ void draw_stages(const StatisticsView& view) {
   chart_title("Round time", "ms, this round", text);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = room(), left = px(66), right = px(62);
-  ImGui::InvisibleButton("Round time bars", {std::max(1.0f, width), px(44)});
+  ImGui::InvisibleButton("Round time bars", {std::max(1.0f, width), px(50)});
   tooltip(text.c_str());
   const double longest = std::max({view.measured.total(), view.predicted ? view.predicted->total() : 0, 1e-6});
   const float scale = (width - left - right - px(4)) / static_cast<float>(longest);

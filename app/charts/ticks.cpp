@@ -14,7 +14,7 @@ constexpr int kWidthTicks = 8;
 
 double round_step(double least) {
   const double power = std::pow(10, std::floor(std::log10(least)));
-  for (const double factor : {1.0, 2.0, 2.5, 5.0})
+  for (const double factor : {1.0, 2.0, 2.5, 4.0, 5.0})
     if (factor * power >= least * (1 - 1e-9)) return factor * power;
   return 10 * power;
 }

@@ -13,7 +13,8 @@ struct Ticks {
   double top = 1;                   // where the axis ends: a little above the highest value
 };
 
-/// Ticks at 1, 2, 2.5 or 5 times a power of ten; `lines` at most, 0 left out. whole: never between two whole numbers.
+/// Ticks at 1, 2, 2.5, 4 or 5 times a power of ten; `lines` at most, 0 left out. whole: never between two whole
+/// numbers.
 Ticks ticks_to(double highest, int lines = 3, bool whole = true);
 
 /// Ticks at the given places, written as whole numbers; the last is the end.

@@ -14,7 +14,7 @@ constexpr float kSide = 290;        // the column of words
 constexpr float kTwoColumns = 560;  // below, it goes under the chart
 constexpr float kLeastChart = 150;  // height
 constexpr float kHeader = 30;
-constexpr float kRow = 20;
+constexpr float kRow = 18;
 
 void draw_header(float width) {
   const Theme& t = colours();
@@ -65,17 +65,17 @@ void draw_rows(const BudgetView& view, float width) {
   }
 }
 
-void draw_outcome(const BudgetView& view) {
+void draw_outcome(const BudgetView& view, float width) {
   const std::string tokens = counted(static_cast<uint64_t>(view.realised.expected), "token", "tokens");
   pair_line(
-      "Realised", tokens + " in " + milliseconds(view.realised.ms),
+      width, "Realised", tokens + " in " + milliseconds(view.realised.ms),
       "Measured: what the round emitted, over its wall time. " + whole(view.realised.tokens_per_second()) + " tok/s.");
-  pair_line("Time error", view.time_error ? signed_percent(*view.time_error) : "\u2013",
+  pair_line(width, "Time error", view.time_error ? signed_percent(*view.time_error) : "\u2013",
             view.time_error ? "Measured over predicted time of this round, less 1." : "No time was predicted.");
   if (view.limits.empty()) return;
   std::string all = "What bounds the width and the depth of this round's tree:";
   for (const std::string& each : view.limits) all += "\n" + each;
-  pair_line("Limits", view.limits.size() > 1 ? view.limits[0] + ", " + view.limits[1] : view.limits[0], all);
+  pair_line(width, "Limits", view.limits.size() > 1 ? view.limits[0] + ", " + view.limits[1] : view.limits[0], all);
 }
 
 void draw_words(const BudgetView& view, float width) {
@@ -84,17 +84,17 @@ void draw_words(const BudgetView& view, float width) {
   const bool against = view.loses;
   const std::string headline = verdict(view);
   const std::string title = against ? headline : view.title;
-  std::string words = view.reason.empty() ? "The width was set, not chosen." : view.reason;
-  std::string more = view.not_argmax.empty() ? view.next_row : view.not_argmax;
-  if (!view.recorded && !view.predicted.empty()) words += " S(N) is worked out from the tree and the cost table.";
-  bar_card("Why", width, against ? t.bonus : t.accent, title, words, more);
+  const std::string words = view.reason.empty() ? "The width was set, not chosen." : view.reason;
+  bar_card("Why", width, against ? t.bonus : t.accent, title, words, view.not_argmax);
+  std::string more = view.is_argmax ? "It has the highest S(N) shown within the limits, plain decoding included." : "";
+  if (!view.next_row.empty()) more += (more.empty() ? "" : " ") + view.next_row;
+  if (!view.recorded && !view.predicted.empty()) more += " S(N) is worked out from the tree and the cost table.";
+  if (!more.empty()) tooltip(more.c_str());
   ImGui::Dummy({width, px(6)});
   draw_rows(view, width);
   ImGui::Dummy({width, px(6)});
   ImGui::Indent(px(8));
-  ImGui::PushItemWidth(width - px(16));
-  draw_outcome(view);
-  ImGui::PopItemWidth();
+  draw_outcome(view, width - px(16));
   ImGui::Unindent(px(8));
   ImGui::PopStyleVar();
 }
@@ -133,10 +133,12 @@ void BudgetPanel::draw(const ViewModel& view, CommandSink&) {
   } else {
     ImGui::Dummy({0, px(8)});
   }
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
   ImGui::BeginChild("Budget words", {words, side ? room.y - px(4) : 0},
                     ImGuiChildFlags_NavFlattened | (side ? 0 : ImGuiChildFlags_AutoResizeY));
   draw_words(*shown_view, ImGui::GetContentRegionAvail().x);
   ImGui::EndChild();
+  ImGui::PopStyleColor();
 }
 
 }  // namespace canopy::app

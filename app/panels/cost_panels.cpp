@@ -94,7 +94,7 @@ void draw_passes(const CostView& costs) {
     const ImVec2 end = ImPlot::PlotToPixels(each.width.back(), each.ms.back());
     const std::string words = "context " + grouped(each.context);
     const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x - text_size(Type::caption, words).x;
-    draw_text_middle(ImPlot::GetPlotDrawList(), std::min(end.x + px(8), right), end.y - px(9), Type::caption, t.text2,
+    draw_text_middle(ImPlot::GetPlotDrawList(), std::min(end.x + px(8), right), end.y + px(16), Type::caption, t.text2,
                      words);
   }
 }

@@ -227,7 +227,8 @@ TEST(Ticks, AreRoundAndHoldTheHighestValue) {
     EXPECT_LE(ticks.at.back(), ticks.top);
     EXPECT_EQ(ticks.at.size(), ticks.labels.size());
   }
-  EXPECT_EQ(ticks_to(1178).labels[1], "500");
+  EXPECT_EQ(ticks_to(1178).labels[1], "400");
+  EXPECT_EQ(ticks_to(9000).labels[1], "4,000");
   EXPECT_EQ(ticks_to(-1).at.front(), 0);
   EXPECT_EQ(width_ticks(128).at, (std::vector<double>{1, 16, 32, 48, 64, 80, 96, 112, 128}));
   EXPECT_LE(width_ticks(1024).at.size(), 9u);

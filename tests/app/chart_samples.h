@@ -10,6 +10,7 @@
 
 #include "engine/session/cost_snapshot.h"
 #include "engine/speculation/controller_choice.h"
+#include "engine/speculation/controller_reason.h"
 #include "tests/session/trace_builder.h"
 
 namespace canopy::test {
@@ -44,6 +45,7 @@ inline RoundRecord decided(RoundRecord record, const RoundCost& cost, WidthObjec
   question.longest_ms = 1e9;
   question.tokens_per_ms = tokens_per_ms;
   question.objective = objective;
+  const uint32_t built = record.width;
   const WidthAnswer answer = choose_width(question);
   const uint32_t width = answer.best.width;
   record.mode = DecodeMode::adaptive;
@@ -52,7 +54,8 @@ inline RoundRecord decided(RoundRecord record, const RoundCost& cost, WidthObjec
   record.choice.limits.depth = 15;
   record.choice.candidates = forecasts(question, width);
   record.choice.ar_tokens_per_second = 1000 / cost(1);
-  record.choice.reason = "Tree of " + std::to_string(width) + " rows.";
+  record.choice.reason = reason::chosen(answer.shape, answer.best, record.choice.ar_tokens_per_second);
+  if (width == 1) record.choice.reason = reason::not_worth_verifying(answer.best, expected, built);
   record.shape = width > 1 ? DecodeMode::tree : DecodeMode::ar;
   record.width = width;
   // What the walk came to within the part that is left.
