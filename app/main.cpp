@@ -15,6 +15,10 @@ int main(int argc, char** argv) {
   if (!options) return exit_code;
   try {
     app::log_to_stderr("canopy");
+    // A recording is shown without an engine wherever no window asks for one.
+    const bool picture = options->offscreen || !options->shot.empty() || !app::display_present();
+    if (!options->replay.empty() && (options->dump_json || picture))
+      return app::run_replay(*options, std::cout, std::cerr);
     const std::unique_ptr<EngineClient> engine = make_engine();
     if (!options->offscreen && !app::display_present()) {
       std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";

@@ -83,6 +83,13 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
       ->check(CLI::IsMember({"none", "auto", "q8_0", "q4_k"}))
       ->capture_default_str();
   cli.add_option("--prompt", options.prompt, "A first message to send");
+  CLI::Option* replay = cli.add_option("--replay", options.replay, "Show a recorded trace; needs no GPU and no model");
+  cli.add_option("--round", options.round, "With --replay: the round to show, counted from 0")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(replay);
+  cli.add_flag("--dump-json", options.dump_json,
+               "With --replay: write the trace and its statistics as JSON, draw nothing")
+      ->needs(replay);
   cli.add_flag("--offscreen", options.offscreen, "No window: answer a prompt, print the text, write a picture, exit");
   cli.add_option("--shot", options.shot,
                  "Write a PNG of the window after the reply (off-screen default: out/canopy.png)");

@@ -19,7 +19,10 @@ struct AppOptions {
   bool model_given = false;
   std::string device;  // index, part of a name, or a type
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
-  std::string prompt;  // empty: none given
+  std::string prompt;             // empty: none given
+  std::string replay;             // a trace to show; empty: none
+  std::optional<uint64_t> round;  // of it, counted from 0
+  bool dump_json = false;         // write it to standard output instead
   bool offscreen = false;
   std::string shot;  // PNG path; empty: none
   uint32_t width = 1280, height = 800;
@@ -34,7 +37,7 @@ struct AppOptions {
   bool size_given = false, scale_given = false, theme_given = false, sampling_given = false;
   std::string settings_file;
   std::string settings_problem;  // why nothing can be remembered, for the user
-  bool keeps_chats = false;  // in the user's data folder
+  bool keeps_chats = false;      // in the user's data folder
 };
 
 /// Reads the command line. Returns nullopt when the program is done already (help, version, or a wrong argument), with

@@ -13,6 +13,10 @@ namespace canopy::app {
 /// writes the picture. Returns the exit code: 0, or 1 with the reason on err and, when drawing works, in the picture.
 int run_offscreen(EngineClient& engine, const AppOptions& options, std::ostream& out, std::ostream& err);
 
+/// Shows a trace with no engine, no display and no model: writes the picture, or the JSON to out without anything of
+/// Vulkan. Returns the exit code: 0, or 1 with the reason on err.
+int run_replay(const AppOptions& options, std::ostream& out, std::ostream& err);
+
 struct WindowStatistics {
   std::atomic<uint64_t> frames{0};  // drawn; may be read while the window runs
   bool software_device = false;

@@ -8,6 +8,9 @@
 
 namespace canopy::app {
 
+/// Opens the trace that the command line names, on the round that it names.
+void show_replay(App& app, const AppOptions& options);
+
 inline AppSettings settings_from(const AppOptions& options) {
   AppSettings settings;
   settings.theme = options.theme;

@@ -96,7 +96,8 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
     if (window.drawable()) take_input(window, app);
   });
   if (window.has_file_dialog()) app.set_browse([&] { window.open_file_dialog(); });
-  const bool load = options.model_given || !settings.default_model.empty();
+  if (!options.replay.empty()) show_replay(app, options);
+  const bool load = options.model_given || (options.replay.empty() && !settings.default_model.empty());
   Autopilot pilot(app, load ? options.model : "", options.prompt);
   FramePacer pacer(window.software_device());
   statistics.software_device = window.software_device();

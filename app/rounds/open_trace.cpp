@@ -10,8 +10,10 @@
 namespace canopy::app {
 namespace {
 
+constexpr double kDemoRoundMs = 600;
+
 constexpr Demo kDemos[] = {
-    {"Code", "A Python function, drafted in trees", "demos/code.canopytrace"},
+    {"Code", "A Python class, drafted in trees", "demos/code.canopytrace"},
     {"Prose", "A short explanation, drafted in trees", "demos/prose.canopytrace"},
 };
 
@@ -39,7 +41,12 @@ void watch_demo(ViewModel& view, size_t demo) {
                 std::string("The file assets/") + demos()[demo].asset + " of Canopy's own folder is missing.");
   }
   open_trace(view, path->string());
-  if (view.rounds.trace_path == path->string()) toggle_pause(view.rounds.playback, *view.rounds.log);
+  if (view.rounds.trace_path != path->string()) return;
+  // A slow machine may have recorded it: a demo goes by at a pace at which each round can be seen.
+  Playback& playback = view.rounds.playback;
+  const RoundLog& log = *view.rounds.log;
+  set_speed(playback, log.statistics().ms().total() / static_cast<double>(log.rounds()) / kDemoRoundMs);
+  toggle_pause(playback, log);
 }
 
 }  // namespace canopy::app

@@ -36,6 +36,21 @@ TEST(Options, HelpAndVersionEndWellAndNeedNothing) {
   EXPECT_EQ(version.out, "canopy " CANOPY_VERSION "\n");
 }
 
+TEST(Options, ReplaysARound) {
+  const Parsed p = parse({"--replay", "/t.canopytrace", "--round", "41", "--shot", "p.png", "--size", "640x480"});
+  ASSERT_TRUE(p.options) << p.err;
+  EXPECT_EQ(p.options->replay, "/t.canopytrace");
+  EXPECT_EQ(p.options->round, 41u);
+  EXPECT_FALSE(p.options->dump_json);
+  EXPECT_TRUE(parse({"--replay", "t", "--dump-json"}).options->dump_json);
+  for (const auto& wrong :
+       {parse({"--round", "1"}), parse({"--dump-json"}), parse({"--replay", "t", "--round", "-1"})}) {
+    EXPECT_FALSE(wrong.options);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_NE(wrong.err, "");
+  }
+}
+
 TEST(Options, ReadsEveryOption) {
   const Parsed p = parse({"--model",     "/m.gguf", "--device", "cpu",          "--prompt",  "Hi",
                           "--offscreen", "--shot",  "a.png",    "--size",       "1600x1000", "--scale",
