@@ -1,6 +1,7 @@
 #include <exception>
 #include <iostream>
 
+#include "app/charts/message_log.h"
 #include "app/options.h"
 #include "app/run.h"
 #include "app/saved_settings.h"
@@ -14,7 +15,9 @@ int main(int argc, char** argv) {
   auto options = app::parse_options(argc, argv, std::cout, std::cerr, exit_code);
   if (!options) return exit_code;
   try {
-    app::log_to_stderr("canopy");
+    app::log_to_stderr("canopy", [log = app::MessageLog::of_process()](LogLevel level, std::string_view message) {
+      log->add(level, message);
+    });
     // A recording is shown without an engine wherever no window asks for one.
     const bool picture = options->offscreen || !options->shot.empty() || !app::display_present();
     if (!options->replay.empty() && (options->dump_json || picture))
