@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include "app/tree/tree_paint.h"
 
@@ -99,8 +100,11 @@ class Edges {
     const uint32_t parent = p_.tree.nodes[node].parent;
     const NodeBox &from = g_.nodes[parent], &to = g_.nodes[node];
     if (!p_.visible(from.x, std::min(from.y, to.y) - 4, to.x, std::max(from.y, to.y) + 4)) return;
-    if (g_.detail == Detail::dots && std::abs(from.y - to.y) > 0.5f) {
-      line({trunk_x(from), to.y}, {to.x, to.y}, stroke);
+    if (g_.detail == Detail::dots) {
+      Stroke straight = stroke;
+      if (p_.shown_fate(node) == NodeFate::rejected) straight.dash.reset();  // its trunk is dashed; one line each here
+      const bool level = std::abs(from.y - to.y) <= 0.5f;
+      line({level ? from.x : trunk_x(from), to.y}, {to.x, to.y}, straight);
     } else if (dense()) {
       dense_curve(from, to, stroke);
     } else {
@@ -135,11 +139,21 @@ class Edges {
     stroke_path(stroke);
   }
 
+  /// Along an axis: a rectangle is the lightest line there is.
   void line(TreePoint a, TreePoint b, const Stroke& stroke) {
-    list_->PathClear();
-    list_->PathLineTo(p_.at(a.x, a.y));
-    list_->PathLineTo(p_.at(b.x, b.y));
-    stroke_path(stroke);
+    const ImVec2 ends[] = {p_.at(a.x, a.y), p_.at(b.x, b.y)};
+    pieces_.assign(std::begin(ends), std::end(ends));
+    if (stroke.dash) {
+      pieces_.clear();
+      dash_pieces(ends, *stroke.dash, false, pieces_);
+    }
+    const float half = stroke.width * 0.5f;
+    const ImVec2 reach = a.x == b.x ? ImVec2(half, 0) : ImVec2(0, half);
+    for (size_t i = 0; i + 1 < pieces_.size(); i += 2) {
+      const ImVec2 p = pieces_[i], q = pieces_[i + 1];
+      list_->AddRectFilled({std::min(p.x, q.x) - reach.x, std::min(p.y, q.y) - reach.y},
+                           {std::max(p.x, q.x) + reach.x, std::max(p.y, q.y) + reach.y}, stroke.colour);
+    }
   }
 
   void stroke_path(const Stroke& stroke) {
@@ -155,7 +169,7 @@ class Edges {
   ImDrawList* list_;
   const TreePaint& p_;
   const TreeGeometry& g_;
-  std::vector<ImVec2> points_;
+  std::vector<ImVec2> points_, pieces_;
 };
 
 }  // namespace

@@ -176,7 +176,10 @@ class Nodes {
       }
       case NodeFate::root: list_->AddCircleFilled(at, units(5), faded(colours().text, strength)); break;
       case NodeFate::rejected:
-        draw_fate_badge(list_, fate, at, units(small ? 3.4f : 4.5f), colours().canvas, strength);
+        if (small)
+          draw_cross(list_, at, units(2), faded(colours().rejected, strength), std::max(1.0f, std::floor(units(1))));
+        else
+          draw_fate_badge(list_, fate, at, units(4.5f), colours().canvas, strength);
         break;
       case NodeFate::accepted: draw_fate_badge(list_, fate, at, units(5), colours().canvas, strength); break;
       case NodeFate::bonus: draw_fate_badge(list_, fate, at, units(6), colours().canvas, strength); break;
