@@ -78,7 +78,9 @@ TEST(TreeStates, PartitionTheNodesAndTheBonusIsTheEnginesOwn) {
       ASSERT_EQ(tree.nodes[tree.path[i]].token, record.emitted[i - 1]);
     }
     for (uint32_t i = 1; i < width; ++i)
-      if (tree.nodes[i].fate == NodeFate::rejected) ASSERT_TRUE(tree.on_path(tree.nodes[i].parent));
+      if (tree.nodes[i].fate == NodeFate::rejected) {
+        ASSERT_TRUE(tree.on_path(tree.nodes[i].parent));
+      }
   }
 }
 

@@ -139,7 +139,9 @@ TEST(TreeGeometry, PointingAtTheMiddleOfANodeFindsIt) {
       const Sample sample = wide_tree(width, height);
       const TreeGeometry g = sample.fit();
       for (uint32_t i = 0; i < sample.tree.size(); ++i)
-        if (!g.nodes[i].folded) ASSERT_EQ(app::node_at(g, app::centre_of(g, i), 1), i) << width << " " << height;
+        if (!g.nodes[i].folded) {
+          ASSERT_EQ(app::node_at(g, app::centre_of(g, i), 1), i) << width << " " << height;
+        }
     }
   }
 }

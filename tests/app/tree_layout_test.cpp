@@ -93,7 +93,9 @@ TEST(TreeLayout, AParentIsLevelWithItsFirstChildOffThePath) {
   const TreeModel tree = app::tree_model(small_round());
   const TreeRows free = place_rows(tree, false);
   for (uint32_t i = 0; i < tree.size(); ++i)
-    if (!tree.children(i).empty()) EXPECT_EQ(free.row[i], free.row[tree.children(i).front()]) << i;
+    if (!tree.children(i).empty()) {
+      EXPECT_EQ(free.row[i], free.row[tree.children(i).front()]) << i;
+    }
 }
 
 // ---- columns --------------------------------------------------------------------------------------------------------

@@ -50,7 +50,9 @@ TEST(SlowMotion, NodesComeInInTheOrderOfInsertion) {
     const TreeReveal r = app::reveal(tree, Phase::insert, t);
     for (uint32_t i = 2; i < tree.size() - 1; ++i) ASSERT_LE(r.nodes[i].shown, r.nodes[i - 1].shown) << i;
     for (uint32_t i = 1; i < tree.size(); ++i) {
-      if (there.contains(i)) ASSERT_GT(r.nodes[i].shown, 0) << "it was there before";
+      if (there.contains(i)) {
+        ASSERT_GT(r.nodes[i].shown, 0) << "it was there before";
+      }
       if (r.nodes[i].shown > 0) there.insert(i);
       ASSERT_FALSE(r.nodes[i].judged) << "nothing is known before the pass";
     }
