@@ -8,11 +8,13 @@ namespace {
 
 using namespace tree_design;
 
+constexpr float roomy_row = 34;  // height at 100% from which text grows
+
 /// Text grows in whole pixels of its size, so that few glyph sizes are ever baked.
 float node_scale_for(float row_height) {
   constexpr float kSize = 12;  // of a label at 100%
   if (row_height < 20) return (kSize - 1) / kSize;
-  const float grown = std::clamp((row_height - 34) / 5, 0.0f, 3.0f);
+  const float grown = std::clamp((row_height - roomy_row) / 5, 0.0f, 3.0f);
   return (kSize + std::floor(grown)) / kSize;
 }
 
@@ -28,9 +30,13 @@ class Arrangement {
 
   TreeGeometry run(std::optional<Detail> before) {
     choose_row_height(before);
-    g_.node_scale = node_scale_for(g_.row_height / canvas_.scale);
-    g_.pill_height = std::min(px(pill_height) * g_.node_scale, g_.row_height - 1.5f * canvas_.scale);
-    place_columns_for_detail();
+    place_at_this_height();
+    if (zoom_.fit && g_.columns.tight && g_.row_height > px(roomy_row)) {
+      // Where labels are cut, none of the width goes into larger letters.
+      g_.fit_row_height = g_.row_height = px(roomy_row);
+      g_.detail = detail_for(roomy_row, before);
+      place_at_this_height();
+    }
     place_nodes();
     if (g_.detail == Detail::folded) place_wedges();
     if (!has_pills(g_.detail)) place_labels();
@@ -63,8 +69,15 @@ class Arrangement {
       natural += std::max({need.label[0], need.label[1], need.label[2]}) + need.around;
     if (zoom_.fit || natural <= room_x()) return room_x();
     constexpr float kAllAt = 0.5f;  // of the way from fitting to twice that
-    const float closer = std::clamp((g_.row_height / g_.fit_row_height - 1) / kAllAt, 0.0f, 1.0f);
+    const float from = std::min(g_.fit_row_height, px(roomy_row));
+    const float closer = std::clamp((g_.row_height / from - 1) / kAllAt, 0.0f, 1.0f);
     return room_x() + (natural - room_x()) * closer;
+  }
+
+  void place_at_this_height() {
+    g_.node_scale = node_scale_for(g_.row_height / canvas_.scale);
+    g_.pill_height = std::min(px(pill_height) * g_.node_scale, g_.row_height - 1.5f * canvas_.scale);
+    place_columns_for_detail();
   }
 
   void place_columns_for_detail() {

@@ -128,7 +128,7 @@ TEST(TreeGeometry, LongLabelsAreCutUntilTheTreeFitsAndWholeWhenZoomedIn) {
   EXPECT_LE(fit.bounds.x1, 868.5f);
   app::TreeZoom zoom;
   const TreePoint middle = {400, 200};
-  zoom = app::zoomed_at(sample.scene(), fit, middle, 1.45f);
+  zoom = app::zoomed_at(sample.scene(), fit, middle, 1.6f);
   const TreeGeometry close = app::arrange(sample.scene(), zoom);
   for (const app::NodeBox& box : close.nodes) EXPECT_GE(box.label_room, 160 * close.node_scale - 0.5f);
 }
@@ -147,7 +147,7 @@ TEST(TreeGeometry, PointingAtTheMiddleOfANodeFindsIt) {
 }
 
 TEST(TreeGeometry, TheAreaThatCanBeHitIsTwentyPixelsHigh) {
-  const Sample sample = wide_tree(200, 900);
+  const Sample sample = wide_tree(200, 420);
   const TreeGeometry g = sample.fit();
   ASSERT_LT(g.row_height, 14);
   const TreePoint root = app::centre_of(g, 0);
