@@ -113,7 +113,10 @@ TEST(TreePicture, AThousandNodesFoldIntoWedges) {
 
 TEST(TreePicture, TheEmptyPanelSaysWhatToDo) {
   const app::Image image = picture(std::make_shared<SampleLog>(), 0, {.name = "empty"});
-  EXPECT_GT(pixels_of(image, app::theme(ThemeKind::dark).text2), 20u);
+  const app::Theme& t = app::theme(ThemeKind::dark);
+  const size_t ground = pixels_of(image, t.canvas) + pixels_of(image, t.panel);
+  EXPECT_GT(image.pixels.size() / 4 - ground, 800u) << "an icon, a sentence and a button";
+  EXPECT_GT(pixels_of(image, t.ctl), 60u) << "the button's border";
 }
 
 TEST(TreePicture, ARecordedRun) {
