@@ -106,7 +106,7 @@ void App::draw() {
   for (const UiCommand& command : sink_.take()) run(command);
   keep_settings(false);
   keep_layout(shell_.layout_changed(view_));
-  was_moving_ = moving();
+  was_moving_ = moves(view_.rounds);
 }
 
 bool App::input_waits() const {

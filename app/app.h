@@ -53,8 +53,8 @@ class App {
   /// Call between ImGui::NewFrame() and ImGui::Render(): lets the time of the frame pass, draws, then runs the
   /// commands.
   void draw();
-  /// Whether the next frame will differ by itself: rounds are being played.
-  bool moving() const { return moves(view_.rounds); }
+  /// Whether the next frame will differ by itself: rounds are being played, or a panel moves something.
+  bool moving() const { return moves(view_.rounds) || ImGui::GetTime() < look_.drawing_until; }
 
   /// Runs a command as if a panel had posted it.
   void run(const UiCommand& command);
