@@ -20,7 +20,7 @@ using test::small_model;
 ViewModel ready_view() {
   ViewModel view;
   view.chat.now_ms = 1'700'000'000'123;
-  update(view, UiCommand(OpenModel{"/home/somebody/models/a.gguf"}));
+  update(view, UiCommand(OpenModel{"/models/a.gguf"}));
   update(view, Event(small_model()));
   return view;
 }

@@ -48,7 +48,7 @@ TEST(LayoutFile, ReadsBackWhatItWrote) {
   EXPECT_EQ(read.note, "");
   EXPECT_EQ(read.layout, some_layout());
   EXPECT_EQ(read_layout((folder.path() / "none").string()).note, "");
-  EXPECT_EQ(layout_path_beside("/home/a/settings.json"), "/home/a/layout.json");
+  EXPECT_EQ(layout_path_beside("/settings/settings.json"), "/settings/layout.json");
   EXPECT_EQ(layout_path_beside(""), "");
 }
 
