@@ -6,7 +6,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr std::array<float, 6> kFrom = {0, 2, 5, 14, 30, 40};  // pixels at 100%, by Detail
+constexpr std::array<float, 6> kFrom = {0, 2, 5, 14, 34, 40};  // pixels at 100%, by Detail
 constexpr float kSlack = 0.05f;                                // to either side of a border
 
 }  // namespace

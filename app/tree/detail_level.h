@@ -11,7 +11,7 @@ enum class Detail : uint8_t {
   dots,     // from 2: badges without labels
   badges,   // from 5: badges, labels along the path
   pills,    // from 14: every node in a pill with its label and the bar of q
-  figures,  // from 30: q under accepted and rejected nodes
+  figures,  // from 34: q under accepted and rejected nodes, clear of the row below
   full,     // from 40: q inside every node
 };
 
