@@ -17,7 +17,8 @@ constexpr float kMargin = 12;
 constexpr float kHeader = 44;
 constexpr float kNoteRow = 28;
 constexpr float kLegendRow = 26;
-constexpr float kLow = 320;  // a panel below this height keeps its room for messages
+constexpr float kLow = 320;     // a panel below this height keeps its room for messages
+constexpr float kLowest = 180;  // one below this has none for a title either: a projector at 300%
 constexpr const char* kExample = "Explain in two sentences why the sky is blue.";
 
 bool has_marks(const ViewModel& view) {
@@ -46,12 +47,12 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   const float left = std::floor((area.x - width) * 0.5f);
   ImGui::SetCursorScreenPos({origin.x + left, origin.y});
   ImGui::BeginGroup();
-  draw_header(view, sink, width);
+  if (area.y >= px(kLowest)) draw_header(view, sink, width);
   bool moved = false;
   if (view.chat.find_shown)
     moved = find_.draw(view, sink, width);
-  else
-    find_.close();
+  else if (find_.close())
+    composer_.focus();
   ImGui::EndGroup();
   if (moved && find_.current()) transcript_.show(*find_.current());
   transcript_.mark(view.chat.find_shown ? &find_.hits() : nullptr, find_.current());

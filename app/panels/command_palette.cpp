@@ -70,7 +70,10 @@ void CommandPalette::draw(const ViewModel& view, CommandSink& sink) {
   }
   if (opening) ImGui::SetKeyboardFocusHere();
   draw_input();
-  draw_lines(matching(view), sink);
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false))
+    close(sink);
+  else
+    draw_lines(matching(view), sink);
   ImGui::EndPopup();
   ImGui::PopStyleVar();
 }

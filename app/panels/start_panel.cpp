@@ -182,7 +182,7 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   const Type headline = text_size(Type::headline, kHeadline).x <= width ? Type::headline : Type::card_title;
   draw_centred(centre, y, headline, t.text, elided(headline, kHeadline, width));
   draw_centred(centre, y + px(52), Type::lead, t.text2, elided(Type::lead, kLead, width));
-  ImGui::SetCursorScreenPos({left, y + px(110)});
+  ImGui::SetCursorScreenPos({left, y + px(128)});
   ImGui::BeginGroup();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(28)});
   draw_error_cards(view, sink, width);

@@ -21,7 +21,7 @@ Wanted mode(const ViewModel& view, DecodeMode wanted) {
   return UiCommand(SetDrafting{wanted});
 }
 
-constexpr int kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift, kAlt = ImGuiMod_Alt;
+constexpr int kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift;
 
 constexpr Action kActions[] = {
     {"Chat", "New chat", "Ctrl+N", kCtrl | ImGuiKey_N, [](const ViewModel&) { return Wanted(NewChat{}); }},
@@ -34,11 +34,12 @@ constexpr Action kActions[] = {
     {"Models", "Open model", "Ctrl+O", kCtrl | ImGuiKey_O, [](const ViewModel&) { return Wanted(BrowseModel{}); }},
     {"Models", "Cancel loading", "", 0,
      [](const ViewModel& v) { return v.model_state == ModelState::loading ? Wanted(CancelLoading{}) : Wanted(); }},
-    {"Mode", "Mode: AR, no drafts", "Alt+1", kAlt | ImGuiKey_1,
+    {"Mode", "Mode: AR, no drafts", "Ctrl+1", kCtrl | ImGuiKey_1,
      [](const ViewModel& v) { return mode(v, DecodeMode::ar); }},
-    {"Mode", "Mode: Chain", "Alt+2", kAlt | ImGuiKey_2, [](const ViewModel& v) { return mode(v, DecodeMode::chain); }},
-    {"Mode", "Mode: Tree", "Alt+3", kAlt | ImGuiKey_3, [](const ViewModel& v) { return mode(v, DecodeMode::tree); }},
-    {"Mode", "Mode: Adaptive", "Alt+4", kAlt | ImGuiKey_4,
+    {"Mode", "Mode: Chain", "Ctrl+2", kCtrl | ImGuiKey_2,
+     [](const ViewModel& v) { return mode(v, DecodeMode::chain); }},
+    {"Mode", "Mode: Tree", "Ctrl+3", kCtrl | ImGuiKey_3, [](const ViewModel& v) { return mode(v, DecodeMode::tree); }},
+    {"Mode", "Mode: Adaptive", "Ctrl+4", kCtrl | ImGuiKey_4,
      [](const ViewModel& v) { return mode(v, DecodeMode::adaptive); }},
     {"Rounds", "Follow the newest round", "F5", ImGuiKey_F5,
      [](const ViewModel& v) { return rounds(v, FollowRounds{}); }},

@@ -167,6 +167,10 @@ void DockSpace::draw(ImVec2 pos, ImVec2 size, float scale, bool shown) {
   }
   size_ = size;
   scale_ = scale;
+  if (!shown) {  // no window: it would lie over the start page
+    ImGui::DockSpace(kRoot, size, kFlags | ImGuiDockNodeFlags_KeepAliveOnly);
+    return;
+  }
   ImGui::SetNextWindowPos(pos);
   ImGui::SetNextWindowSize(size);
   ImGui::PushStyleColor(ImGuiCol_WindowBg, colours().back);
@@ -177,7 +181,9 @@ void DockSpace::draw(ImVec2 pos, ImVec2 size, float scale, bool shown) {
     // Dear ImGui keeps a tab's padding free at both ends of the row of tabs, less the border: in our look tabs begin at
     // the edge.
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, -ImGui::GetStyle().FramePadding.x);
-    ImGui::DockSpace(kRoot, size, shown ? kFlags : kFlags | ImGuiDockNodeFlags_KeepAliveOnly);
+    ImGui::PushStyleColor(ImGuiCol_Border, colours().back);  // which the lines between panels are drawn with
+    ImGui::DockSpace(kRoot, size, kFlags);
+    ImGui::PopStyleColor();
     ImGui::PopStyleVar();
   }
   ImGui::End();

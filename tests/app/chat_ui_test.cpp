@@ -202,7 +202,7 @@ TEST(ChatUi, WhatIsTypedFasterThanFramesAreDrawnIsNotLost) {
   EXPECT_TRUE(ui.view().messages.empty());
   press_at_once(ImGuiMod_Ctrl, ImGuiKey_LeftCtrl, ImGuiKey_Minus);
   take_all();
-  EXPECT_FLOAT_EQ(ui.view().user_scale, 0.75f);
+  EXPECT_FLOAT_EQ(ui.view().user_scale, 0.9f);
 }
 
 }  // namespace

@@ -243,7 +243,7 @@ TEST(ShellUi, TheModeSegmentReachesTheEngine) {
     ctx->Yield(3);
     IM_CHECK(ui.engine().last<Generate>().mode == DecodeMode::tree);
     IM_CHECK_EQ(ui.engine().last<Generate>().budget, 64u);
-    ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_1);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_1);
     ctx->Yield(2);
     IM_CHECK(ui.view().drafting == DecodeMode::ar);
   }));
