@@ -140,7 +140,10 @@ class Builder {
     switch (type) {
       case MD_TEXT_BR:
       case MD_TEXT_SOFTBR: add_break(); break;
-      case MD_TEXT_NULLCHAR: add("\uFFFD", TextRun::no_source, TextRun::no_source); break;
+      case MD_TEXT_NULLCHAR:
+        add_indentation(std::string_view::npos);
+        add("\uFFFD", TextRun::no_source, TextRun::no_source);
+        break;
       case MD_TEXT_ENTITY: {
         const uint32_t at = source_of(piece);
         add(entity_text(piece), at, at == TextRun::no_source ? at : at + static_cast<uint32_t>(piece.size()));
@@ -149,6 +152,11 @@ class Builder {
       default: {
         const uint32_t at = source_of(piece);
         if (at == TextRun::no_source && piece == "\n") return add_break();
+        if (at == TextRun::no_source && block().kind == Block::Kind::code) {
+          indentation_ += piece.size();  // md4c makes blanks of tabs; what was written is added with the line's words
+          return;
+        }
+        add_indentation(at == TextRun::no_source ? std::string_view::npos : at - offset_);
         add(piece, at, at == TextRun::no_source ? at : at + static_cast<uint32_t>(piece.size()));
       }
     }
@@ -190,7 +198,10 @@ class Builder {
       block.source_begin = std::min(block.source_begin, run.source);
       block.source_end = std::max(block.source_end, run.source_end);
     }
-    if (block.source_begin == TextRun::no_source) block.source_begin = block.source_end = last_;
+    if (block.source_begin == TextRun::no_source)
+      block.source_begin = block.source_end = last_;
+    else
+      last_ = block.source_end;
   }
 
   /// The end of the last line of code is no line of its own.
@@ -226,9 +237,34 @@ class Builder {
   void add_break() {
     const size_t from = last_ - offset_;
     const size_t at = source_.find('\n', from);
+    add_indentation(std::min(at, source_.size()));
     if (at == std::string_view::npos) return add("\n", TextRun::no_source, TextRun::no_source);
     const auto source = offset_ + static_cast<uint32_t>(at);
     add("\n", source, source + 1);
+  }
+
+  /// The blanks and tabs that were written before byte `words` of a line of code, as many columns wide as md4c said.
+  /// Where there are none (the list that the code lies in ends inside a tab) these columns are blanks.
+  void add_indentation(size_t words) {
+    const size_t width = std::exchange(indentation_, 0);
+    if (width == 0) return;
+    if (words <= source_.size()) {
+      const size_t line = words == 0 ? 0 : source_.rfind('\n', words - 1) + 1;
+      const auto column_of = [&](size_t byte) {
+        size_t column = 0;
+        for (size_t i = line; i < byte; ++i) column = source_[i] == '\t' ? (column / 4 + 1) * 4 : column + 1;
+        return column;
+      };
+      size_t from = words;
+      while (from > line && (source_[from - 1] == ' ' || source_[from - 1] == '\t') &&
+             column_of(words) - column_of(from) < width)
+        --from;
+      if (column_of(words) - column_of(from) == width) {
+        const uint32_t source = offset_ + static_cast<uint32_t>(from);
+        return add(source_.substr(from, words - from), source, source + static_cast<uint32_t>(words - from));
+      }
+    }
+    add(std::string(width, ' '), TextRun::no_source, TextRun::no_source);
   }
 
   void add(std::string_view piece, uint32_t source, uint32_t source_end) {
@@ -263,6 +299,7 @@ class Builder {
   std::vector<uint8_t> styles_;
   uint16_t link_ = TextRun::no_link;
   uint32_t row_ = 0, column_ = 0;
+  size_t indentation_ = 0;  // columns before the next words of code
 };
 
 Builder& of(void* data) {
@@ -373,8 +410,12 @@ void MarkdownText::update(std::string_view text) {
   const size_t tail = open_tail(text, closed_bytes_);
   blocks_.resize(closed_blocks_);
   auto add = [&](size_t begin, size_t end) {
-    for (Block& block : parse_markdown(text.substr(begin, end - begin), static_cast<uint32_t>(begin)))
+    for (Block& block : parse_markdown(text.substr(begin, end - begin), static_cast<uint32_t>(begin))) {
+      // What has no words of its own (a rule) stands behind the words before it, however the text was cut.
+      if (block.source_begin == block.source_end)
+        block.source_begin = block.source_end = blocks_.empty() ? 0 : blocks_.back().source_end;
       blocks_.push_back(std::move(block));
+    }
   };
   if (tail > closed_bytes_) {
     add(closed_bytes_, tail);

@@ -52,6 +52,10 @@ TEST(Markdown, CodeIsByteForByteWhatWasWritten) {  // gui.md, criterion 19: copi
   EXPECT_EQ(blocks[1].kind, Kind::code);
   EXPECT_EQ(blocks[1].text, code);
   EXPECT_EQ(blocks[1].language, "python");
+  // Blanks and tabs before words stay what they are, also in a line of nothing else and in a list.
+  EXPECT_EQ(parse_markdown("```\n  \tx\n \t\n\t\t y\n```").at(0).text, "  \tx\n \t\n\t\t y");
+  EXPECT_EQ(parse_markdown("- ```\n  \tx\n  y\n  ```").at(0).text, "\tx\ny");
+  EXPECT_EQ(parse_markdown("- ```\n\tx\n  ```").at(0).text, "  x") << "half a tab belongs to the list";
   const std::vector<Block> open = parse_markdown("~~~\nnot yet\nclosed");
   EXPECT_EQ(open.at(0).text, "not yet\nclosed");
 }
