@@ -104,7 +104,7 @@ TEST(ChatStore, AKillLosesNothingThatWasShown) {  // gui.md, criterion 19: kill 
   window.run(OpenChat{window.view.chat.listings[0].id});
   ASSERT_EQ(window.view.messages.size(), 2u);
   EXPECT_TRUE(window.view.cards.empty()) << window.view.cards[0].detail;
-  const Message& reply = window.view.messages.back();
+  const Message reply = window.view.messages.back();  // a copy: what comes later moves messages about
   EXPECT_NE(reply.text.find("w" + std::to_string(shown) + " \u4f60"), std::string::npos);
   EXPECT_FALSE(reply.writing);
   EXPECT_EQ(reply.result->reason, FinishReason::cancelled);
