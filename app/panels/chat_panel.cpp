@@ -52,7 +52,7 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   if (view.chat.find_shown)
     moved = find_.draw(view, sink, width);
   else if (find_.close())
-    composer_.focus();
+    composer_.focus();  // Esc in a text box counts as moving about by keys, after which it would stay nowhere
   ImGui::EndGroup();
   if (moved && find_.current()) transcript_.show(*find_.current());
   transcript_.mark(view.chat.find_shown ? &find_.hits() : nullptr, find_.current());

@@ -10,10 +10,11 @@
 
 namespace canopy::app {
 
-void FindBar::close() {
-  open_ = active_ = false;
+bool FindBar::close() {
+  active_ = false;
   hits_.clear();
   searched_.clear();
+  return std::exchange(open_, false);
 }
 
 /// True when the hits are others than before.

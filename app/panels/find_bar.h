@@ -21,8 +21,8 @@ class FindBar {
   const ChatHit* current() const { return at_ < hits_.size() ? &hits_[at_] : nullptr; }
   /// Whether it has the keyboard.
   bool active() const { return active_; }
-  /// Call when it is not drawn.
-  void close();
+  /// Call when it is not drawn. True the first time after it was.
+  bool close();
 
  private:
   bool search(const ViewModel& view);
