@@ -91,6 +91,17 @@ TEST_P(WindowPictures, ThePanels) {
   keep(window.settled_frame(), name("palette"));
 }
 
+TEST_P(WindowPictures, ARecordedRun) {
+  app::Headless window(engine_, settings_, kWidth, kHeight, false);
+  window.app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+  ASSERT_GT(window.app().view().rounds.log->rounds(), 20u);
+  window.app().run(app::RoundsCommand(app::ShowRound{window.app().view().rounds.log->rounds() - 4}));
+  window.settled_frame();
+  const app::Image image = window.settled_frame();
+  keep(image, name("demo"));
+  EXPECT_EQ(pixel(image, 366, 400), theme().back) << "panels, not the start page";
+}
+
 INSTANTIATE_TEST_SUITE_P(Themes, WindowPictures, testing::Values(app::ThemeKind::dark, app::ThemeKind::light));
 
 }  // namespace
