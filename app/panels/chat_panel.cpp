@@ -1,5 +1,6 @@
 #include "app/panels/chat_panel.h"
 
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
@@ -158,8 +159,11 @@ void ChatPanel::keep_keyboard_in_composer() {
   const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   if (popup || composer_.active() || ImGui::IsAnyItemActive() || ImGui::IsAnyMouseDown()) return;
   if (transcript_.editing() || naming_ || find_.active()) return;
-  // Other panels have text boxes of their own.
-  if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows) && ImGui::GetIO().WantTextInput) return;
+  // Other panels have text boxes and keys of their own: the tree walks, the timeline steps by the arrows.
+  const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
+  if (focused != nullptr && focused->RootWindow->DockIsActive &&
+      !ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows))
+    return;
   if (!ImGui::GetIO().NavVisible) composer_.focus();
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kZoomSeconds = 0.16;
 constexpr float kWheelStep = 1.2f;
-constexpr float kReadable = 32;  // height of a row in which the accepted path is found: its figures can be read
+constexpr float kReadable = 36;  // height of a row in which the accepted path is found: its figures can be read
 
 TreePoint point_on(ImVec2 screen, ImVec2 origin) {
   return {screen.x - origin.x, screen.y - origin.y};

@@ -40,7 +40,7 @@ Sample wide_tree(uint32_t width, float height = 420) {
 TEST(Detail, FollowsTheHeightOfARow) {
   const std::pair<float, Detail> table[] = {{1.9f, Detail::folded}, {2, Detail::dots},       {4.9f, Detail::dots},
                                             {5, Detail::badges},    {13.9f, Detail::badges}, {14, Detail::pills},
-                                            {30, Detail::figures},  {40, Detail::full}};
+                                            {33.9f, Detail::pills}, {34, Detail::figures},   {40, Detail::full}};
   for (const auto& [height, detail] : table) EXPECT_EQ(app::detail_for(height), detail) << height;
 }
 
