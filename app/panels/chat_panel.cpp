@@ -161,7 +161,7 @@ void ChatPanel::keep_keyboard_in_composer() {
   if (transcript_.editing() || naming_ || find_.active()) return;
   // Other panels have text boxes and keys of their own: the tree walks, the timeline steps by the arrows.
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
-  if (focused != nullptr && focused->RootWindow->DockIsActive &&
+  if (focused != nullptr && focused->RootWindow->DockId != 0 &&
       !ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows))
     return;
   if (!ImGui::GetIO().NavVisible) composer_.focus();
