@@ -88,6 +88,11 @@ class Device {
   /// Runs commands and waits. keep_going is asked between the parts a long list is submitted in; when it says no, the
   /// rest is dropped and false comes back.
   virtual bool run(Commands& commands, const std::function<bool()>& keep_going = {}) = 0;
+  /// Runs short commands that nothing is waiting for: what runs later sees what they did. finish() must come before the
+  /// same commands start again and before a buffer that they read is written. Unless a device knows better: run().
+  virtual void start(Commands& commands) { run(commands); }
+  /// Waits for what was started.
+  virtual void finish() {}
   /// Milliseconds the device itself spent on what the last run() submitted, by its own clock; 0 where it has none.
   virtual double last_run_ms() const { return 0; }
 };

@@ -129,7 +129,19 @@ bool Drafter::keep(std::span<const uint32_t> rows, const std::function<bool()>& 
   return true;
 }
 
+void Drafter::keep_soon(uint32_t row) {
+  if (waiting_ == kMostWaiting) inject({});
+  device_.start(prepare_copies({&row, 1}));
+  ++waiting_;
+}
+
 bool Drafter::copy_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going) {
+  if (!device_.run(prepare_copies(rows), keep_going)) return false;
+  waiting_ += static_cast<uint32_t>(rows.size());
+  return true;
+}
+
+Commands& Drafter::prepare_copies(std::span<const uint32_t> rows) {
   const auto count = static_cast<uint32_t>(rows.size());
   if (known() + count > target_.limits().context) {
     throw bad_input("Features of position " + std::to_string(known() + count - 1) + " were kept; the context has " +
@@ -137,10 +149,9 @@ bool Drafter::copy_features(std::span<const uint32_t> rows, const std::function<
   }
   std::vector<uint32_t> moves;
   for (uint32_t i = 0; i < count; ++i) moves.insert(moves.end(), {rows[i], waiting_ + i});
+  device_.finish();  // a copy that was started reads the moves before these
   device_.write(*feature_moves_, 0, as_bytes_of(moves));
-  if (!device_.run(copy_commands(count), keep_going)) return false;
-  waiting_ += count;
-  return true;
+  return copy_commands(count);
 }
 
 Commands& Drafter::copy_commands(uint32_t count) {

@@ -60,6 +60,9 @@ class Drafter {
   /// False when keep_going said no; what is known is then less than asked for, but right.
   bool keep(std::span<const uint32_t> rows, const std::function<bool()>& keep_going = {});
 
+  /// The same of one row, for rounds that drafted nothing: they should not wait for what only a later draft needs.
+  void keep_soon(uint32_t row);
+
   /// Drafts behind `root`, which stands at position known(). depths is 1 ... max_depth(); nothing when keep_going said
   /// no. The block's keys and values are gone afterwards.
   std::optional<Draft> draft(uint32_t root, uint32_t depths, const std::function<bool()>& keep_going = {});
@@ -87,6 +90,8 @@ class Drafter {
 
   Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target, const DrafterOptions& options);
   bool copy_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going);
+  /// Everything but running it; throws bad_input where the context ends before the last row.
+  Commands& prepare_copies(std::span<const uint32_t> rows);
   bool inject(const std::function<bool()>& keep_going);
   void write_injected_rows(uint32_t padded);
   void write_block(uint32_t root);

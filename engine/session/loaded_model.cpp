@@ -105,7 +105,11 @@ CostTable cost_table(LoadedModel& loaded, double seconds, const OpenCallbacks& c
   if (seconds <= 0) return CostTable();
   LoadedCalibration known = load_calibration(calibration_folder(), loaded.calibration_key());
   if (!known.note.empty()) log_warning(known.note);
-  if (known.table) return std::move(*known.table);
+  if (known.table) {
+    announce(callbacks, {"Preparing the drafter"});
+    prepare_drafts(*loaded.model, *loaded.drafter, callbacks.keep_going);
+    return std::move(*known.table);
+  }
   return loaded.calibrate(seconds, callbacks);
 }
 

@@ -57,6 +57,14 @@ double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {
   return time_prepared(draft, [&] { return drafter_.recordings(); });
 }
 
+void prepare_drafts(Model& model, Drafter& drafter, std::function<bool()> keep_going) {
+  const uint32_t context = std::min(64u, model.limits().context);
+  ModelTimer timer(model, drafter, std::move(keep_going));
+  for (const uint32_t backlog : {1u, context}) {
+    if (timer.keep_going()) timer.draft_ms(backlog, context);
+  }
+}
+
 CalibrationPlan calibration_plan(const Model& model, const Drafter& drafter, double budget_s) {
   constexpr uint32_t deepest = 16;  // of the trees that are timed, with room to spare
   CalibrationPlan plan;

@@ -28,6 +28,10 @@ class ModelTimer final : public PassTimer {
   DraftTree tree_;
 };
 
+/// Makes a draft with few and one with many features, so that the first of a reply does not wait for kernels to be
+/// compiled. What the caches hold is lost.
+void prepare_drafts(Model& model, Drafter& drafter, std::function<bool()> keep_going);
+
 /// What can be measured of a pair, in so many seconds.
 CalibrationPlan calibration_plan(const Model& model, const Drafter& drafter, double budget_s);
 

@@ -240,6 +240,7 @@ void ReplyWriter::commit(RoundRecord& record) {
   record.device_ms.commit = path_.accepted() > 0 ? parts_.model.device().last_run_ms() : 0;
   for (const uint32_t node : path_.nodes) parts_.committed.push_back((*tree_)[node].token);
   if (drafter_ == nullptr) return;
+  if (tree_->drafted() == 0) return drafter_->keep_soon(path_.nodes.front());
   drafter_->keep(path_.nodes);
   record.device_ms.commit += parts_.model.device().last_run_ms();
 }

@@ -66,6 +66,10 @@ class VulkanDevice : public Device {
   }
   std::unique_ptr<Recorder> record() override { return std::make_unique<vk::VulkanRecorder>(state_); }
   bool run(Commands& commands, const std::function<bool()>& keep_going) override;
+  void start(Commands& commands) override {
+    for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) context().submit(list);
+  }
+  void finish() override { context().wait_idle(); }
   double last_run_ms() const override { return last_run_ms_; }
 
   const vk::Instance& instance() const { return *state_.instance; }
