@@ -24,8 +24,7 @@ class AdaptivePlanner final : public RoundPlanner {
   SpeculationState& state_;
   TreeDrafter trees_;
   PlainPlanner plain_;
-  uint32_t backlog_ = 0;     // of the round under way
-  uint64_t recordings_ = 0;  // before it
+  CostWatch costs_;
 };
 
 /// The published rule (CostPolicy::paper): drafts every round and stops the tree at the first node that does not pay.

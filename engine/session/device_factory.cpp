@@ -34,7 +34,8 @@ std::vector<DeviceChoice> list_devices() {
   std::vector<DeviceChoice> choices;
   for (const vk::DeviceReport& report : vk::Instance().list_devices()) {
     choices.push_back({std::to_string(report.index), report.name, std::string(vk::to_string(report.type)),
-                       report.usable, report.reason});
+                       report.usable, report.reason, report.memory_bytes,
+                       report.driver_name + " " + report.driver_version, report.api_version});
   }
   return choices;
 }

@@ -101,6 +101,9 @@ struct MemoryUse {
   uint64_t total() const { return weights + drafter + cache + tree + working + reserve; }
 };
 
+/// Whether a device keeps the numeric contract with a model (self_test.h).
+enum class SelfTest { not_run, passed, failed };
+
 struct ModelReady {
   std::string name;          // e.g. "Smollm2 135M 8k Lc100K Mix1 Ep2"
   std::string file_name;     // last component only
@@ -123,6 +126,8 @@ struct ModelReady {
   uint32_t block = 0;                         // rows of a drafter's pass: the tree is at most block - 1 deep; 0 without
   std::shared_ptr<const TokenTexts> texts;    // of all tokens; never null
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured
+  SelfTest self_test = SelfTest::not_run;     // of this device with this model
+  std::string self_test_note;                 // what was compared, or what differed first, as a sentence
 };
 
 struct PrefillProgress {
@@ -225,7 +230,10 @@ struct DeviceChoice {
   std::string name;
   std::string type;
   bool usable = false;
-  std::string reason;  // why not, when not usable
+  std::string reason;         // why not, when not usable
+  uint64_t memory_bytes = 0;  // its own heaps together; an integrated or software device shares them with the CPU
+  std::string driver;         // as ModelReady names it
+  std::string api_version;    // of Vulkan: "1.3.230"
 };
 
 /// Thread-safe handle of an engine. Implementations: the real engine thread, a scripted one in tests.

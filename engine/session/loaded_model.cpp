@@ -231,6 +231,10 @@ ModelReady LoadedModel::describe() const {
   ready.warnings.insert(ready.warnings.end(), model->warnings().begin(), model->warnings().end());
   ready.warnings.insert(ready.warnings.end(), drafter_warnings.begin(), drafter_warnings.end());
   if (self_test && !self_test->passed) ready.warnings.push_back(self_test->sentence);
+  if (self_test && self_test->ran) {
+    ready.self_test = self_test->passed ? SelfTest::passed : SelfTest::failed;
+    ready.self_test_note = self_test->sentence;
+  }
   ready.memory = memory_use();
   if (drafter != nullptr) ready.block = drafter->config().block_size;
   ready.texts = texts;

@@ -26,7 +26,9 @@ const DraftTree* PlainPlanner::plan(const RoundStart& start, RoundRecord& record
 
 FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, Drafter& drafter, SpeculationState* state)
     : mode_(mode), budget_(budget), drafter_(drafter), state_(state), trees_(drafter) {
-  if (state_ != nullptr) state_->controller().begin_reply();
+  if (state_ == nullptr) return;
+  state_->controller().begin_reply();
+  costs_.emplace(drafter_, *state_);
 }
 
 const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record,
@@ -37,6 +39,7 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
   record.choice.reason = mode_ == DecodeMode::chain
                              ? "A chain was asked for."
                              : "A tree of " + std::to_string(budget_) + " drafted nodes was asked for.";
+  if (costs_) costs_->begin();
   if (depths == 0) {
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
     return plain_.plan(start, record, keep_going);
@@ -47,32 +50,40 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
   }
   record.device_ms.draft = drafter_.device_ms();
   const StageTimer timer(record.ms.build);
-  build(depths, budget);
   record.shape = mode_;
-  return &trees_.tree();
-}
-
-void FixedPlanner::build(uint32_t depths, uint32_t budget) {
-  // What is watched is a best-first tree, whatever is verified, and one that shows more widths than a narrow one: some
-  // 20 microseconds. No wider than the draft has candidates, so that none are fetched for it.
-  constexpr uint32_t watched = 63;
-  const bool is_chain = mode_ == DecodeMode::chain;
   trees_.begin();
-  trees_.build(is_chain ? 0 : budget);
-  if (state_ != nullptr) {
-    trees_.build(std::min(watched, trees_.last().candidates));
-    state_->controller().watch(trees_.tree(), trees_.candidates());
-  }
-  if (is_chain) {
+  if (mode_ == DecodeMode::tree) trees_.build(budget);
+  if (state_ != nullptr) watch(start, depths, budget, record);
+  if (mode_ == DecodeMode::chain) {
     trees_.begin();
     trees_.build_chain(depths);
   } else if (trees_.tree().drafted() > budget) {
     trees_.cut(budget + 1);
   }
+  return &trees_.tree();
+}
+
+/// What is watched is a best-first tree, whatever is verified, and one that shows more widths than a narrow one: some
+/// 20 microseconds. No wider than the draft has candidates, so that none are fetched for it.
+void FixedPlanner::watch(const RoundStart& start, uint32_t depths, uint32_t budget, RoundRecord& record) {
+  constexpr uint32_t watched = 63;
+  trees_.build(std::min(watched, trees_.last().candidates));
+  const DraftTree& tree = trees_.tree();
+  state_->controller().watch(tree, trees_.candidates());
+  if (!knows_costs()) return;
+  const PassCost& cost = state_->cost();
+  const uint32_t width = mode_ == DecodeMode::chain ? depths + 1 : std::min(budget + 1, tree.width());
+  record.choice.candidates = state_->controller().forecast(tree, depths, width, start.context, costs_->backlog(), cost);
+  record.choice.ar_tokens_per_second = 1000 / cost.ar_ms(start.context);
+  record.predicted.draft = cost.draft_ms(costs_->backlog(), start.context);
+  record.predicted.verify = cost.verify_ms(width, start.context);
+  record.predicted.other = cost.other_ms(width);
 }
 
 void FixedPlanner::observe(const RoundRecord& record) {
-  if (state_ != nullptr) state_->controller().observe({.emitted = record.emitted});
+  if (state_ == nullptr) return;
+  state_->controller().observe({.emitted = record.emitted});
+  if (knows_costs()) costs_->learn(record);
 }
 
 }  // namespace canopy

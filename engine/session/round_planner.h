@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "engine/session/cost_watch.h"
 #include "engine/session/round_record.h"
 #include "engine/session/speculation_state.h"
 #include "engine/session/tree_drafter.h"
@@ -52,7 +54,8 @@ class PlainPlanner final : public RoundPlanner {
   DraftTree tree_;
 };
 
-/// Always drafts, and verifies the same kind and size of tree.
+/// Always drafts, and verifies the same kind and size of tree. Where costs were measured, it says what other widths
+/// would have promised.
 class FixedPlanner final : public RoundPlanner {
  public:
   /// mode is chain or tree; budget counts for the tree. state, which may be null, learns from the drafts. Both must
@@ -63,14 +66,16 @@ class FixedPlanner final : public RoundPlanner {
   void observe(const RoundRecord& record) override;
 
  private:
-  void build(uint32_t depths, uint32_t budget);
+  void watch(const RoundStart& start, uint32_t depths, uint32_t budget, RoundRecord& record);
+  bool knows_costs() const { return costs_ && !state_->table().verify_points().empty(); }
 
   DecodeMode mode_;
   uint32_t budget_;
   Drafter& drafter_;
   SpeculationState* state_;
   TreeDrafter trees_;
-  PlainPlanner plain_;  // where nothing can be drafted
+  std::optional<CostWatch> costs_;  // with state_
+  PlainPlanner plain_;              // where nothing can be drafted
 };
 
 }  // namespace canopy

@@ -37,6 +37,7 @@ class SelfTest {
       report.sentence = "Exactness was not checked: the context or the width of a pass is too small for the check.";
       return report;
     }
+    report.ran = true;
     prefill();
     for (uint32_t i = 0; i < kRows; ++i) {
       RowBatch batch;

@@ -11,6 +11,7 @@
 namespace canopy {
 
 struct SelfTestReport {
+  bool ran = false;  // not where the context or a pass is too small for it
   bool passed = false;
   std::string sentence;  // for the user: what was compared, or what differed first
   double ms = 0;

@@ -174,8 +174,8 @@ std::span<const DepthCalibration> Controller::calibration(uint32_t depths) const
   return calibrator_.calibration(std::min(depths, depths_));
 }
 
-double Controller::tree_emitted(uint32_t width, double promised) const {
-  const uint32_t most = std::min(width - 1, round_.plan.depth);
+double Controller::tree_emitted(uint32_t width, double promised, uint32_t depth) const {
+  const uint32_t most = std::min(width - 1, depth);
   return 1 + std::min<double>(most, tree_lines_.expected(width - 1, promised));
 }
 
@@ -202,7 +202,7 @@ void Controller::follow(const DraftTree& tree) {
   while (round_.promised.size() < std::min<size_t>(nodes.size(), round_.plan.width)) {
     const size_t i = round_.promised.size();
     round_.promised.push_back(round_.promised.back() + std::exp(nodes[i].score));
-    round_.tree.push_back(tree_emitted(static_cast<uint32_t>(i + 1), round_.promised.back()));
+    round_.tree.push_back(tree_emitted(static_cast<uint32_t>(i + 1), round_.promised.back(), round_.plan.depth));
   }
 }
 
@@ -222,7 +222,7 @@ bool Controller::wants_more(const DraftTree& tree) {
   const double most_each = std::exp(tree.nodes().back().score);
   for (uint32_t width = tree.width() + 1; width <= plan.width; ++width) {
     const double promised = round_.promised.back() + (width - tree.width()) * most_each;
-    if (worth(asked, tree_emitted(width, promised), round_.ms[width - 1]) > best) return true;
+    if (worth(asked, tree_emitted(width, promised, plan.depth), round_.ms[width - 1]) > best) return true;
   }
   return false;
 }
@@ -264,6 +264,22 @@ RoundDecision Controller::choose(const DraftTree& tree, std::span<const DepthCan
 void Controller::watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
                        std::span<const DepthCalibration> calibration) {
   ledger_.add(tree, candidates, calibration);
+}
+
+std::vector<WidthForecast> Controller::forecast(const DraftTree& tree, uint32_t depth, uint32_t chosen,
+                                                uint32_t context, uint32_t backlog, const PassCost& cost) const {
+  const auto nodes = tree.nodes();
+  std::vector<double> emitted(1, 1), ms(1, stages(1, context, backlog, cost).sum());
+  double promised = 0;
+  for (uint32_t width = 2; width <= nodes.size(); ++width) {
+    promised += std::exp(nodes[width - 1].score);
+    emitted.push_back(tree_emitted(width, promised, depth));
+    ms.push_back(stages(width, context, backlog, cost).sum());
+  }
+  WidthQuestion asked;
+  asked.tree = emitted;
+  asked.ms = ms;
+  return forecasts(asked, chosen);
 }
 
 void Controller::observe(const RoundOutcome& outcome) {

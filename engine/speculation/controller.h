@@ -96,6 +96,11 @@ class Controller {
   void watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
              std::span<const DepthCalibration> calibration = {});
 
+  /// What the widths of a best-first tree promise in a round that was not planned here: at most 64 of them, ascending,
+  /// `chosen` among them where the tree is as wide. `depth` tokens were drafted.
+  std::vector<WidthForecast> forecast(const DraftTree& tree, uint32_t depth, uint32_t chosen, uint32_t context,
+                                      uint32_t backlog, const PassCost& cost) const;
+
   /// After every round, planned or not.
   void observe(const RoundOutcome& outcome);
 
@@ -135,7 +140,7 @@ class Controller {
   };
   Hopes hopes(const RoundPlan& plan, uint32_t context, const PassCost& cost) const;
   bool is_hopeful(const RoundPlan& plan) const;
-  double tree_emitted(uint32_t width, double promised) const;
+  double tree_emitted(uint32_t width, double promised, uint32_t depth) const;
   WidthQuestion question() const;
   void follow(const DraftTree& tree);
   void settle(const DraftOutcome& outcome);

@@ -304,6 +304,36 @@ TEST_F(ModesTest, FixedModesTeachTheController) {
   }
 }
 
+TEST_F(ModesTest, FixedModesSayWhatOtherWidthsWouldPromiseWhereCostsAreKnown) {
+  const std::vector<uint32_t> prompt = encode("Once upon a time");
+  for (const Way& way : {kDrafted[0], kTree}) {
+    open();
+    for (const RoundRecord& round : session().reply(prompt, in(way, tokens(12))).rounds) {
+      EXPECT_TRUE(round.choice.candidates.empty()) << way.name << ": nothing was measured";
+    }
+    CostTable measured;
+    for (const uint32_t context : {16u, 128u}) {
+      measured.set_draft(1, context, 2);
+      for (uint32_t width = 1; width <= 64; width *= 2) measured.set_verify(width, context, 4 + width);
+    }
+    loaded_->speculation->replace(measured);
+    uint32_t drafted = 0;
+    for (const RoundRecord& round : session().reply(prompt, in(way, tokens(30))).rounds) {
+      if (round.shape == DecodeMode::ar) continue;
+      ++drafted;
+      const WidthCandidate* own = chosen_candidate(round);
+      ASSERT_NE(own, nullptr) << way.name;
+      EXPECT_NEAR(own->ms, round.predicted.total(), 1e-6);
+      EXPECT_GE(own->expected, 1);
+      EXPECT_GT(round.choice.candidates.back().width, round.width) << way.name;
+      EXPECT_GT(round.choice.ar_tokens_per_second, 0);
+      EXPECT_NO_THROW(validate(round));
+    }
+    EXPECT_GT(drafted, 5u);
+    EXPECT_TRUE(loaded_->speculation->refreshed_table().has_value()) << way.name << ": rounds refresh the costs";
+  }
+}
+
 TEST_F(ModesTest, RecordsOfThePapersRulePredictAndListWhatItVisited) {
   const Way paper = kDrafted[6];
   ASSERT_EQ(paper.policy, CostPolicy::paper);
