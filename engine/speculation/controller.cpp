@@ -295,23 +295,36 @@ void Controller::observe(const RoundOutcome& outcome) {
       // A round that was held up by something else says nothing of drafting: plain rounds meet such stalls as well. A
       // device that is slower from now on is believed by the costs at its second round.
       const double ms = std::min(measured_or(outcome.draft_ms, expected.draft) + verify + other, stall * predicted_ms);
-      // On a noisy device drafts are allowed at just those moments at which plain decoding looks slow by chance.
-      const bool mixed = plain_mean_ms_ > 0 && drafted_in_a_row_ < plain_mean_rounds;
-      bound_.speculated(ms, emitted, mixed ? std::min(plan.ar_ms, plain_mean_ms_) : plan.ar_ms, plan.trial);
+      bound_.speculated(ms, emitted, cautious_ar_ms(), plan.trial);
       longest_run_ms_ = std::max(predicted_ms, longest_run_ms_ + (predicted_ms - longest_run_ms_) / long_run_rounds);
       speed_.learn(emitted, ms / plan.ar_ms, tokens_since_draft_);
       tokens_since_draft_ = 0;
       ++drafted_in_a_row_;
     } else {
       bound_.plain(verify + other);
-      if (plain_mean_ms_ == 0) plain_mean_ms_ = verify + other;
-      plain_mean_ms_ += (verify + other - plain_mean_ms_) / plain_mean_rounds;
+      learn_plain(verify + other);
       drafted_in_a_row_ = 0;
     }
     round_.planned = false;
   }
   tokens_since_settled_ += emitted;
   ledger_.follow(outcome.emitted, [this](const DraftOutcome& settled) { settle(settled); });
+}
+
+void Controller::learn_plain(double ms) {
+  if (plain_mean_ms_ == 0) plain_mean_ms_ = ms;
+  const double off = ms - plain_mean_ms_;
+  plain_mean_ms_ += off / plain_mean_rounds;
+  plain_variance_ += (off * off - plain_variance_) / plain_mean_rounds;
+}
+
+/// What the bound takes for a plain round. On a noisy device drafts are allowed at just those moments at which plain
+/// decoding looks slow by chance: a standard error less than its mean, while that is not out of date.
+double Controller::cautious_ar_ms() const {
+  const double predicted = round_.plan.ar_ms;
+  if (plain_mean_ms_ == 0 || drafted_in_a_row_ >= plain_mean_rounds) return predicted;
+  const double error = std::sqrt(plain_variance_ / plain_mean_rounds);
+  return std::min(predicted, std::max(plain_mean_ms_ / 2, plain_mean_ms_ - error));
 }
 
 void Controller::settle(const DraftOutcome& outcome) {

@@ -143,6 +143,8 @@ class Controller {
   double tree_emitted(uint32_t width, double promised, uint32_t depth) const;
   WidthQuestion question() const;
   void follow(const DraftTree& tree);
+  void learn_plain(double ms);
+  double cautious_ar_ms() const;
   void settle(const DraftOutcome& outcome);
 
   ControllerOptions options_;
@@ -156,6 +158,7 @@ class Controller {
   PromiseRecord promises_;
   Round round_;
   double plain_mean_ms_ = 0;       // of the plain rounds lately, slowly faded; 0 before the first
+  double plain_variance_ = 0;      // of those, in squared milliseconds
   double longest_run_ms_ = 0;      // predicted time of the longest round with a draft lately
   uint32_t drafted_in_a_row_ = 0;  // rounds without a plain one
   uint32_t tokens_since_draft_ = 0;
