@@ -139,6 +139,42 @@ TEST(DrafterPair, TheGoldenPairFitsInEveryFormat) {
   });
 }
 
+// ---- from paths -----------------------------------------------------------------------------------------------------
+
+TEST(DescribePair, SaysFromPathsWhatCheckPairSays) {
+  for (const char* target : {"tiny-qwen3", "tiny-qwen3-f16.gguf"}) {
+    for (const char* drafter : {"tiny-qwen3-dflash-b8", "tiny-qwen3-dflash-b8-f16.gguf"}) {
+      const PairReport report = describe_pair(golden(target), golden(drafter));
+      EXPECT_TRUE(report.fits) << target << ", " << drafter << ": " << report.reason;
+      EXPECT_EQ(report.reason, "");
+      EXPECT_EQ(report.warnings, check_pair(ModelFile::open(golden(target)), DrafterFile::open(golden(drafter))));
+    }
+  }
+}
+
+TEST(DescribePair, GivesTheReasonInsteadOfThrowing) {
+  const test::TempFolder folder;
+  const auto no_model = folder.write("broken.gguf", "GGUF");
+  struct Wrong {
+    std::filesystem::path target, drafter;
+    const char* reason;
+  };
+  for (const Wrong& wrong : {
+           Wrong{golden("tiny-llama3"), golden("tiny-qwen3-dflash-b8"), "does not fit the model"},
+           Wrong{golden("tiny-qwen3"), golden("tiny-qwen3"), "tiny-qwen3"},
+           Wrong{golden("tiny-qwen3-dflash-b8"), golden("tiny-qwen3-dflash-b8"), "tiny-qwen3-dflash-b8"},
+           Wrong{no_model, golden("tiny-qwen3-dflash-b8"), "broken.gguf"},
+           Wrong{golden("tiny-qwen3"), folder.path() / "missing.gguf", "missing.gguf"},
+       }) {
+    const PairReport report = describe_pair(wrong.target, wrong.drafter);
+    EXPECT_FALSE(report.fits) << wrong.reason;
+    EXPECT_NE(report.reason.find(wrong.reason), std::string::npos) << report.reason;
+    EXPECT_TRUE(report.warnings.empty());
+  }
+}
+
+// ---- tokenizers -----------------------------------------------------------------------------------------------------
+
 TokenizerSource gguf_tokenizer(const std::vector<std::string_view>& tokens) {
   TokenizerSource source;
   source.kind = TokenizerSource::Kind::gguf;
