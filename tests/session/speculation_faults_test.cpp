@@ -24,13 +24,17 @@ class FaultyDevice final : public ForwardingDevice {
  public:
   FaultyDevice() : ForwardingDevice(make_reference_device()) {}
 
-  int runs_left = std::numeric_limits<int>::max();  // until the device is lost
-  std::string spoilt;                               // reads of buffers of this name give NaN
-  uint64_t available = 0;                           // bytes; 0: what there is
+  int calls_left = std::numeric_limits<int>::max();  // passes and copies until the device is lost
+  std::string spoilt;                                // reads of buffers of this name give NaN
+  uint64_t available = 0;                            // bytes; 0: what there is
 
   bool run(Commands& commands, const std::function<bool()>& keep_going) override {
-    if (runs_left-- <= 0) throw Error(ErrorKind::device_lost, "The device was lost.");
+    count_call();
     return ForwardingDevice::run(commands, keep_going);
+  }
+  void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override {
+    count_call();
+    ForwardingDevice::write(to, offset, from);
   }
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
     auto buffer = ForwardingDevice::allocate(bytes, name);
@@ -38,6 +42,7 @@ class FaultyDevice final : public ForwardingDevice {
     return buffer;
   }
   void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override {
+    count_call();
     ForwardingDevice::read(from, offset, to);
     for (const auto& [buffer, name] : names_) {
       if (buffer == &from && name == spoilt) std::memset(to.data(), 0xFF, to.size());  // a NaN, and no token
@@ -50,6 +55,10 @@ class FaultyDevice final : public ForwardingDevice {
   }
 
  private:
+  void count_call() {
+    if (calls_left-- <= 0) throw Error(ErrorKind::device_lost, "The device was lost.");
+  }
+
   std::vector<std::pair<const Buffer*, std::string>> names_;
 };
 
@@ -71,10 +80,10 @@ class SpeculationFaults : public ::testing::Test {
     request.self_test = false;
     return request;
   }
-  static ReplySettings in(DecodeMode mode, float temperature = 0) {
+  ReplySettings in(DecodeMode mode, float temperature = 0) const {
     ReplySettings settings;
     settings.mode = mode;
-    settings.max_tokens = 10;
+    settings.max_tokens = tokens_;
     settings.sampling.temperature = temperature;
     return settings;
   }
@@ -88,19 +97,21 @@ class SpeculationFaults : public ::testing::Test {
   std::unique_ptr<FaultyDevice> device_;
   std::unique_ptr<LoadedModel> loaded_;
   std::vector<uint32_t> prompt_;
+  uint32_t tokens_ = 10;
 };
 
-TEST_F(SpeculationFaults, ADeviceLostAtAnyRunEndsTheReplyWithThatError) {
+TEST_F(SpeculationFaults, ADeviceLostAtAnyCallEndsTheReplyWithThatError) {
+  tokens_ = 5;  // at each of all calls
   for (const DecodeMode mode : {DecodeMode::tree, DecodeMode::chain, DecodeMode::adaptive}) {
     SCOPED_TRACE(to_string(mode));
     open();
     const std::vector<uint32_t> ids = loaded_->session->reply(prompt_, in(DecodeMode::ar)).ids;
     bool lost = true;
-    for (int runs = 0; lost; ++runs) {
-      SCOPED_TRACE(runs);
-      ASSERT_LT(runs, 200);
+    for (int calls = 0; lost; ++calls) {
+      SCOPED_TRACE(calls);
+      ASSERT_LT(calls, 1000);
       loaded_->session->clear();
-      device_->runs_left = runs;
+      device_->calls_left = calls;
       lost = false;
       try {
         EXPECT_EQ(loaded_->session->reply(prompt_, in(mode)).ids, ids);
@@ -108,7 +119,8 @@ TEST_F(SpeculationFaults, ADeviceLostAtAnyRunEndsTheReplyWithThatError) {
         EXPECT_EQ(e.kind(), ErrorKind::device_lost);
         lost = true;
       }
-      device_->runs_left = std::numeric_limits<int>::max();  // (a real one stays lost; the state must be right even so)
+      device_->calls_left =
+          std::numeric_limits<int>::max();  // (a real one stays lost; the state must be right even so)
       expect_goes_on(ids);
     }
   }
