@@ -32,7 +32,8 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
       shell_(layout.layout),
       content_scale_(settings.content_scale),
       keeper_(settings.settings_file, settings.saved),
-      remembered_(settings.saved) {
+      remembered_(settings.saved),
+      search_(settings.model_lister) {
   view_.theme = settings.theme;
   view_.user_scale = settings.user_scale;
   view_.default_model = settings.default_model;
@@ -43,6 +44,8 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.drafting = settings.saved.drafting;
   view_.shell.tree_budget = settings.saved.tree_budget;
   view_.models.recent = settings.saved.recent;
+  view_.models.device_tests = settings.saved.device_tests;
+  view_.rounds.reduced_motion = settings.saved.reduced_motion;
   if (!settings.settings_note.empty())
     warn(view_, settings.settings_file.empty() ? "Settings cannot be kept" : "The settings were not read",
          settings.settings_note);
@@ -79,7 +82,10 @@ bool App::pump() {
   view_.chat.now_ms = now_ms();
   for (const Event& event : events) update(view_, event);
   if (!events.empty()) desk_.keep(view_);
-  return !events.empty();
+  auto found = search_.take();
+  const bool searched = found.has_value();
+  if (searched) end_search(view_.models, *std::move(found));
+  return !events.empty() || searched;
 }
 
 void App::prepare_frame() {
@@ -140,6 +146,8 @@ void App::keep_settings(bool now) {
   remembered_.drafting = view_.drafting;
   remembered_.tree_budget = view_.shell.tree_budget;
   remembered_.recent = view_.models.recent;
+  remembered_.device_tests = view_.models.device_tests;
+  remembered_.reduced_motion = view_.rounds.reduced_motion;
   // A slider that is being dragged changes with every frame; one write at its end is enough.
   if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
   const std::string failure = keeper_.keep(remembered_);
@@ -159,6 +167,7 @@ void App::run(const UiCommand& command) {
   if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
   if (effects.browse && browse_) browse_();
   if (effects.trace) open_trace(view_, *effects.trace);
+  if (effects.search) search_.start(*std::move(effects.search));
   if (effects.demo) watch_demo(view_, *effects.demo);
 }
 

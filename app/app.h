@@ -25,12 +25,13 @@ struct AppSettings {
   uint32_t max_tokens = 512;
   SamplingSettings sampling = chat_sampling();
   bool system_fonts = true;
-  std::string settings_file;  // where changes are remembered; empty: nowhere
-  SavedSettings saved;        // what that file says
-  std::string settings_note;  // what was wrong with it, for the user
-  std::string chat_folder;    // where chats are kept; empty: nowhere
-  std::string chat_note;      // why not, for the user
-  std::string layout_file;    // where the places of the panels are remembered; empty: nowhere
+  std::string settings_file;                 // where changes are remembered; empty: nowhere
+  SavedSettings saved;                       // what that file says
+  std::string settings_note;                 // what was wrong with it, for the user
+  std::string chat_folder;                   // where chats are kept; empty: nowhere
+  std::string chat_note;                     // why not, for the user
+  std::string layout_file;                   // where the places of the panels are remembered; empty: nowhere
+  ModelLister model_lister = search_models;  // how models are looked for
 };
 
 class App {
@@ -60,7 +61,10 @@ class App {
   void run(const UiCommand& command);
 
   const ViewModel& view() const { return view_; }
-  bool engine_busy() const { return view_.busy() || view_.model_state == ModelState::loading; }
+  /// Whether the engine works, which leaves less of the processor to drawing.
+  bool engine_busy() const {
+    return view_.busy() || view_.model_state == ModelState::loading || view_.calibration.busy();
+  }
   Colour background() const { return theme(view_.theme).back; }
   void set_content_scale(float scale) { content_scale_ = scale; }
   /// The size of the window at 100%, to be remembered.
@@ -69,6 +73,8 @@ class App {
   void remember();
   /// How to show the system's file dialog; without it the path box takes over.
   void set_browse(std::function<void()> browse);
+  /// Called from other threads when pump() has something to take that does not come from the engine.
+  void set_wake(std::function<void()> wake) { search_.set_wake(std::move(wake)); }
 
  private:
   App(EngineClient& engine, const AppSettings& settings, const LayoutRead& layout);
@@ -91,6 +97,7 @@ class App {
   std::function<void()> browse_;
   SettingsKeeper keeper_;
   SavedSettings remembered_;
+  ModelSearch search_;
 };
 
 }  // namespace canopy::app

@@ -40,4 +40,11 @@ std::string plain_verdict(const std::optional<DecodeMode>& chosen, const ReplyFi
   return text;
 }
 
+std::string short_plain_verdict(const ReplyFinished& reply) {
+  char text[48];
+  std::snprintf(text, sizeof text, "AR is %.1f\u00d7 faster here",
+                reply.tokens_per_second > 0 ? reply.plain_tokens_per_second / reply.tokens_per_second : 0.0);
+  return text;
+}
+
 }  // namespace canopy::app

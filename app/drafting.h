@@ -20,8 +20,11 @@ const char* mode_title(DecodeMode mode);
 /// One line about it.
 const char* mode_detail(DecodeMode mode);
 
-/// "Plain decoding is about 1.8x faster on this device." when a reply was drafted that would have been clearly faster
+/// "Plain decoding is about 1.8× faster on this device." when a reply was drafted that would have been clearly faster
 /// without, and the user did not ask for that; else empty.
 std::string plain_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply);
+
+/// The same in a few words: "AR is 1.8× faster here".
+std::string short_plain_verdict(const ReplyFinished& reply);
 
 }  // namespace canopy::app

@@ -92,6 +92,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
     ~Unhook() { engine.set_wake({}); }
   } unhook{engine};
   engine.set_wake([] { DesktopWindow::wake(); });
+  app.set_wake([] { DesktopWindow::wake(); });
   window.set_before_modifier_release([&] {
     if (window.drawable()) take_input(window, app);
   });

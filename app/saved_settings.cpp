@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "app/models/models_state.h"
 #include "app/options.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
@@ -67,6 +66,18 @@ std::vector<std::string> recent_in(const JsonFields& fields) {
   return paths;
 }
 
+std::vector<DeviceTest> device_tests_in(const JsonFields& fields) {
+  std::vector<DeviceTest> tests;
+  if (!fields.has("device_tests")) return tests;
+  for (const nlohmann::json& each : fields.list("device_tests")) {
+    const JsonFields test(each, fields.what() + ": \"device_tests\"");
+    if (tests.size() == kKeptDeviceTests) break;
+    tests.push_back(
+        {test.text("device"), test.text("driver"), test.boolean_or("passed", false), test.text_or("note", "")});
+  }
+  return tests;
+}
+
 SavedSettings parse_settings(std::string_view text) {
   const nlohmann::json json = parse_json(text, "settings.json");
   const JsonFields fields(json, "settings.json");
@@ -84,6 +95,8 @@ SavedSettings parse_settings(std::string_view text) {
   s.tree_budget = fields.u32_or("tree_budget", s.tree_budget);
   check_range(fields, "tree_budget", s.tree_budget, 1, kLargestTreeBudget);
   s.recent = recent_in(fields);
+  s.reduced_motion = fields.boolean_or("reduced_motion", s.reduced_motion);
+  s.device_tests = device_tests_in(fields);
   return s;
 }
 
@@ -98,6 +111,7 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
   const SamplingSettings &a = sampling, &b = other.sampling;
   return theme == other.theme && scale == other.scale && width == other.width && height == other.height &&
          drafting == other.drafting && tree_budget == other.tree_budget && recent == other.recent &&
+         reduced_motion == other.reduced_motion && device_tests == other.device_tests &&
          a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
          a.repetition_penalty == b.repetition_penalty;
 }
@@ -132,6 +146,10 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   if (settings.drafting) json["drafting"] = to_string(*settings.drafting);
   json["tree_budget"] = settings.tree_budget;
   if (!settings.recent.empty()) json["recent"] = settings.recent;
+  if (settings.reduced_motion) json["reduced_motion"] = true;
+  for (const DeviceTest& test : settings.device_tests)
+    json["device_tests"].push_back(
+        {{"device", test.device}, {"driver", test.driver}, {"passed", test.passed}, {"note", test.note}});
   write_file_atomically(path, json.dump(2) + "\n");
 }
 

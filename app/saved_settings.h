@@ -8,6 +8,7 @@
 
 #include "app/chat_sampling.h"
 #include "app/look/theme_kind.h"
+#include "app/models/models_state.h"
 #include "app/shell/shell_state.h"
 #include "engine/session/round_record.h"
 
@@ -22,6 +23,8 @@ struct SavedSettings {
   std::optional<DecodeMode> drafting;   // none: what suits the device
   uint32_t tree_budget = kShownBudget;  // of mode Tree, 1 ... kLargestTreeBudget
   std::vector<std::string> recent;      // paths of models, the last one first
+  bool reduced_motion = false;
+  std::vector<DeviceTest> device_tests;  // the last one first
 
   bool operator==(const SavedSettings& other) const;
 };

@@ -52,8 +52,7 @@ void draw_tab_menu(const char* name, CommandSink& sink) {
 }  // namespace
 
 Shell::Shell(const SavedLayout& saved)
-    : top_bar_(std::make_unique<TopBar>()),
-      status_bar_(std::make_unique<StatusBar>()),
+    : status_bar_(std::make_unique<StatusBar>()),
       start_(std::make_unique<StartPanel>()),
       docked_(make_docked_panels()),
       docks_(windows_of(docked_), saved),
@@ -61,6 +60,7 @@ Shell::Shell(const SavedLayout& saved)
       shown_closed_(saved.closed) {
   std::vector<std::string> names;
   for (const DockedPanel& each : docked_) names.push_back(each.panel->name());
+  top_bar_ = std::make_unique<TopBar>(names);
   palette_.set_panels(std::move(names));
 }
 
@@ -81,7 +81,7 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   const ImVec2 area_pos = {origin.x, origin.y + top}, area = {size.x, size.y - top - bottom};
   handle_shortcuts(view, sink);
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
-  const bool start = start_->wanted(view);
+  const bool start = StartPanel::wanted(view);
   for (const std::string& name : shown_closed_)
     if (!view.shell.closed.contains(name)) docks_.restore(name.c_str());
   shown_closed_ = view.shell.closed;
@@ -96,6 +96,7 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   draw_in(*status_bar_, {origin.x, origin.y + size.y - bottom}, {size.x, bottom}, t.back, view, sink);
   if (view.help_shown) draw_help(sink);
   palette_.draw(view, sink);
+  chat_files_.draw(view, sink);
 }
 
 void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/panels/chat_files_dialog.h"
 #include "app/panels/command_palette.h"
 #include "app/panels/panel.h"
 #include "app/shell/dock_space.h"
@@ -36,6 +37,7 @@ class Shell {
   std::vector<DockedPanel> docked_;
   DockSpace docks_;
   CommandPalette palette_;
+  ChatFilesDialog chat_files_;
   std::set<std::string> closed_;        // as last saved
   std::set<std::string> shown_closed_;  // in the last frame
   uint32_t resets_ = 0, raises_ = 0;

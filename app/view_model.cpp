@@ -169,7 +169,11 @@ Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
 }
 
 Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
-  if (std::holds_alternative<LookForModels>(command)) return look_for_models(view.models, view.model_path), Effects{};
+  if (std::holds_alternative<LookForModels>(command)) {
+    Effects effects;
+    effects.search = begin_search(view.models, view.model_path);
+    return effects;
+  }
   choose(view.models, command);
   return load_again(view);
 }

@@ -91,9 +91,10 @@ struct Effects {
   std::vector<Command> engine = {};
   bool browse = false;
   std::optional<std::string> clipboard = {};
-  std::optional<Conversation> closed = {};  // makes way for another one: to be kept
-  std::optional<std::string> trace = {};    // to show
-  std::optional<size_t> demo = {};          // to play
+  std::optional<Conversation> closed = {};        // makes way for another one: to be kept
+  std::optional<std::string> trace = {};          // to show
+  std::optional<size_t> demo = {};                // to play
+  std::optional<ModelSearchRequest> search = {};  // on the disk
 };
 
 /// Folds an event of the engine in. Events of a reply that is no longer the current one change nothing.

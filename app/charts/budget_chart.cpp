@@ -6,6 +6,7 @@
 
 #include "app/charts/chart_frame.h"
 #include "app/charts/chart_style.h"
+#include "app/charts/label_places.h"
 #include "app/look/widgets.h"
 
 namespace canopy::app {
@@ -34,61 +35,94 @@ double highest(const BudgetView& view) {
   return most;
 }
 
-/// A word and a figure beside a mark, kept inside the plot: right of it, else left.
-void mark_label(ImVec2 mark, float dy, const char* word, const std::string& figure, Type type) {
-  const float words = text_size(type, word).x + px(6), width = words + text_size(Type::mono_caption, figure).x;
-  const float left = ImPlot::GetPlotPos().x, right = left + ImPlot::GetPlotSize().x;
-  float x = mark.x + px(11);
-  if (x + width > right) x = mark.x - px(11) - width;
-  x = std::max(x, left + px(6));
-  const float top = ImPlot::GetPlotPos().y + px(7);
-  const float y = std::max(top, mark.y + dy);
-  ImDrawList* list = ImPlot::GetPlotDrawList();
-  const bool strong = type != Type::caption;
-  draw_text_middle(list, x, y, type, strong ? colours().text : colours().text2, word);
-  draw_text_middle(list, x + words, y, Type::mono_caption, colours().text, figure);
+/// A word and a figure beside a mark.
+struct MarkLabel {
+  ImVec2 mark;
+  float reach;
+  const char* word;
+  std::string figure;
+  bool strong = true;
+
+  Type type() const { return strong ? Type::caption_semibold : Type::caption; }
+  float words_width() const { return text_size(type(), word).x + px(6); }
+};
+
+Box plot_room() {
+  const ImVec2 pos = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  return {pos.x + px(3), pos.y + px(1), pos.x + size.x, pos.y + size.y - px(1)};
 }
 
-void draw_plain(const BudgetView& view) {
-  if (view.plain_tokens_per_second <= 0) return;
+/// Draws plain decoding's line and its words at the right end; returns the room of the words.
+std::vector<Box> draw_plain(const BudgetView& view) {
+  if (view.plain_tokens_per_second <= 0) return {};
   plot_reference(view.plain_tokens_per_second);
-  const std::string figure = whole(view.plain_tokens_per_second);
+  const std::string figure = speed(view.plain_tokens_per_second);
   const float words = text_size(Type::caption, "AR ").x, width = words + text_size(Type::mono_caption, figure).x;
   const ImVec2 at = ImPlot::PlotToPixels(view.axis_end, view.plain_tokens_per_second);
+  const float left = at.x - width - px(2), middle = at.y - px(8);
   ImDrawList* list = ImPlot::GetPlotDrawList();
-  draw_text_middle(list, at.x - width - px(2), at.y - px(8), Type::caption, colours().text2, "AR ");
-  draw_text_middle(list, at.x - width - px(2) + words, at.y - px(8), Type::mono_caption, colours().text2, figure);
+  draw_text_middle(list, left, middle, Type::caption, colours().text2, "AR ");
+  draw_text_middle(list, left + words, middle, Type::mono_caption, colours().text2, figure);
+  return {{left, middle - px(8), at.x, middle + px(8)}};
 }
 
-void draw_marks(const BudgetView& view) {
+void draw_mark_labels(const std::vector<MarkLabel>& labels, const std::vector<Box>& taken,
+                      const std::vector<Spot>& curve) {
+  const Theme& t = colours();
+  std::vector<LabelWish> wishes;
+  for (const MarkLabel& each : labels)
+    wishes.push_back({{each.mark.x, each.mark.y},
+                      each.reach,
+                      each.words_width() + text_size(Type::mono_caption, each.figure).x,
+                      px(15)});
+  const std::vector<Box> places = place_labels(wishes, plot_room(), taken, curve);
+  ImDrawList* list = ImPlot::GetPlotDrawList();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const MarkLabel& each = labels[i];
+    const float middle = (places[i].top + places[i].bottom) * 0.5f;
+    draw_text_middle(list, places[i].left, middle, each.type(), each.strong ? t.text : t.text2, each.word);
+    draw_text_middle(list, places[i].left + each.words_width(), middle, Type::mono_caption, t.text, each.figure);
+  }
+}
+
+/// The marks of the round's own width and of the best one; returns their labels, the most important first.
+std::vector<MarkLabel> draw_marks(const BudgetView& view) {
   const Theme& t = colours();
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 real = ImPlot::PlotToPixels(view.realised.width, view.realised.tokens_per_second());
-  const bool was_best = view.hindsight && view.hindsight->width == view.realised.width;
-  if (view.hindsight && !was_best) {
+  std::vector<MarkLabel> labels = {{real, px(6), "realised", speed(view.realised.tokens_per_second())}};
+  if (view.hindsight && view.hindsight->width != view.realised.width) {
     const ImVec2 at = ImPlot::PlotToPixels(view.hindsight->width, view.hindsight->tokens_per_second());
     list->AddCircleFilled(at, px(3.5f), t.panel);
     list->AddCircle(at, px(3.5f), t.accent, 0, px(1.5f));
-    const std::string figure = grouped(view.hindsight->width);
-    const float width =
-        text_size(Type::caption, "best in hindsight").x + px(6) + text_size(Type::mono_caption, figure).x;
-    // Above the curve; where the realised mark's label is, the words go to the left.
-    const bool near = std::abs(at.x - real.x) < width && std::abs(at.y - real.y) < px(20);
-    mark_label({near ? at.x - width - px(16) : at.x - px(11), at.y}, -px(11), "best in hindsight", figure,
-               Type::caption);
+    labels.push_back({at, px(4.5f), "best in hindsight", grouped(view.hindsight->width), false});
   }
   if (view.chosen && view.realised.width > 1) {
     const ImVec2 at = ImPlot::PlotToPixels(view.chosen->width, view.chosen->tokens_per_second());
     const ImVec2 a = {at.x, at.y + px(1)}, b = {at.x - px(6), at.y + px(12)}, c = {at.x + px(6), at.y + px(12)};
     list->AddTriangleFilled(a, b, c, t.text);
     list->AddTriangle(a, b, c, t.panel, px(1));
-    const bool clash = std::abs(at.y - real.y) < px(16);
-    mark_label(at, clash && at.y >= real.y ? px(16) : 0, "chosen", whole(view.chosen->tokens_per_second()),
-               Type::caption_semibold);
+    labels.push_back({{at.x, at.y + px(6.5f)}, px(6), "chosen", speed(view.chosen->tokens_per_second())});
   }
   list->AddCircleFilled(real, px(5), t.accent);
   list->AddCircle(real, px(5), t.text, 0, px(1.5f));
-  mark_label(real, 0, "realised", whole(view.realised.tokens_per_second()), Type::caption_semibold);
+  return labels;
+}
+
+/// Points of the curves in pixels, close enough together that no word slips between them.
+std::vector<Spot> curve_spots(const Curve& curve) {
+  std::vector<Spot> spots;
+  for (size_t i = 0; i < curve.width.size(); ++i) {
+    const ImVec2 to = ImPlot::PlotToPixels(curve.width[i], curve.speed[i]);
+    const Spot from = spots.empty() ? Spot{to.x, to.y} : spots.back();
+    const float length = std::max(std::abs(to.x - from.x), std::abs(to.y - from.y));
+    const int steps = std::clamp(static_cast<int>(length / px(4)), 1, 64);
+    for (int step = 1; step <= steps; ++step) {
+      const float share = static_cast<float>(step) / static_cast<float>(steps);
+      spots.push_back({from.x + (to.x - from.x) * share, from.y + (to.y - from.y) * share});
+    }
+  }
+  return spots;
 }
 
 /// The numbers of the width under the mouse.
@@ -98,26 +132,29 @@ void curve_tooltip(const BudgetView& view) {
   const auto above = std::ranges::lower_bound(view.predicted, width, {}, &WidthSpeed::width);
   if (above != view.predicted.end() && above->width == width)
     text += "\npredicted: " + fixed(above->expected, 2) + " tokens in " + milliseconds(above->ms) + ", " +
-            whole(above->tokens_per_second()) + " tok/s";
+            speed(above->tokens_per_second()) + " tok/s";
   if (width <= view.measured.size()) {
     const WidthSpeed& here = view.measured[width - 1];
     text += "\ncut here: " + fixed(here.expected, 0) + " tokens measured, " + milliseconds(here.ms) +
-            (width == view.realised.width ? " measured, " : " predicted, ") + whole(here.tokens_per_second()) +
+            (width == view.realised.width ? " measured, " : " predicted, ") + speed(here.tokens_per_second()) +
             " tok/s";
   }
   ImGui::SetTooltip("%s", text.c_str());
 }
 
 void draw_curves(const BudgetView& view) {
-  draw_plain(view);
+  const std::vector<Box> taken = draw_plain(view);
   const Curve predicted = curve_of(view.predicted, view.axis_end);
   plot_predicted(predicted.width, predicted.speed);
   const Curve measured = curve_of(view.measured, view.axis_end);
   if (!measured.width.empty())
     ImPlot::PlotStairs("measured", measured.width.data(), measured.speed.data(),
                        static_cast<int>(measured.width.size()), measured_spec());
+  std::vector<Spot> spots = curve_spots(predicted);
+  const std::vector<Spot> more = curve_spots(measured);
+  spots.insert(spots.end(), more.begin(), more.end());
   ImPlot::PushPlotClipRect(px(6));
-  draw_marks(view);
+  draw_mark_labels(draw_marks(view), taken, spots);
   ImPlot::PopPlotClipRect();
 }
 

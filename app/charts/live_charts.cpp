@@ -13,6 +13,7 @@ namespace {
 
 constexpr float kSpeedHeight = 102;
 constexpr float kHistogramHeight = 142;
+constexpr double kAboveBars = 1.17;  // room for the words of the mean, times the highest bar
 constexpr float kDepthHeight = 108;
 constexpr uint32_t kShownDepths = 15;
 constexpr const char* kWaiting = "after 8 rounds";
@@ -150,6 +151,7 @@ void draw_histogram(const StatisticsView& view) {
   const double last = std::max<double>(kShownDepths, static_cast<double>(view.histogram.size()) - 1);
   const uint64_t highest = view.histogram.empty() ? 4 : *std::ranges::max_element(view.histogram);
   axes.y = ticks_to(static_cast<double>(std::max<uint64_t>(4, highest)));
+  axes.y.top = std::max(axes.y.top, kAboveBars * static_cast<double>(highest));
   axes.x = counted_ticks(0, last);
   axes.x_from = -0.5;
   const Chart chart("Accepted chart", {room(), px(kHistogramHeight)}, axes);
@@ -189,37 +191,58 @@ void draw_depths(const StatisticsView& view) {
       grouped(here.accepted).c_str(), grouped(view.rounds).c_str(), grouped(here.offered).c_str());
 }
 
+/// The three parts by colour and figure; those that find no room go to another line.
+static void draw_stage_key(const StageTimes& times, float width) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  float x = at.x, middle = at.y + px(8);
+  for (const Part& part : parts_of(times)) {
+    const std::string value = millisecond_figure(part.ms);
+    const float words = text_size(Type::secondary, part.name).x, figure = text_size(Type::mono, value).x;
+    if (x > at.x && x + px(22) + words + figure > at.x + width) x = at.x, middle += px(20);
+    list->AddRectFilled({x, middle - px(5)}, {x + px(10), middle + px(5)}, part.colour);
+    draw_text_middle(list, x + px(16), middle, Type::secondary, colours().text2, part.name);
+    draw_text_middle(list, x + px(22) + words, middle, Type::mono, colours().text2, value);
+    x += px(22 + 16) + words + figure;
+  }
+  ImGui::Dummy({width, middle + px(8) - at.y});
+}
+
 void draw_stages(const StatisticsView& view) {
   const std::string text = stage_tooltip(view);
   chart_title("Round time", "ms, this round", text);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = room(), left = px(66), right = px(62);
+  struct Row {
+    const char* name;
+    const StageTimes* times;
+    bool measured;
+    std::string sum;
+  };
+  Row rows[] = {{"measured", view.measured.total() > 0 ? &view.measured : nullptr, true, "\u2013"},
+                {"predicted", view.predicted ? &*view.predicted : nullptr, false, "\u2013"}};
+  float left = 0, right = 0;  // of the bars
+  double longest = 1e-6;
+  for (Row& row : rows) {
+    if (row.times) row.sum = milliseconds(row.times->total());
+    if (row.times) longest = std::max(longest, row.times->total());
+    left = std::max(left, text_size(Type::secondary, row.name).x + px(10));
+    right = std::max(right, text_size(Type::mono, row.sum).x + px(10));
+  }
+  const float width = room();
   ImGui::InvisibleButton("Round time bars", {std::max(1.0f, width), px(50)});
   tooltip(text.c_str());
-  const double longest = std::max({view.measured.total(), view.predicted ? view.predicted->total() : 0, 1e-6});
-  const float scale = (width - left - right - px(4)) / static_cast<float>(longest);
+  const float scale = std::max(0.0f, width - left - right) / static_cast<float>(longest);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const auto row = [&](float y, const char* name, const StageTimes* times, bool measured) {
-    const float middle = at.y + y + px(8);
-    draw_text_middle(list, at.x, middle, Type::secondary, colours().text2, name);
-    const std::string sum = times ? milliseconds(times->total()) : "\u2013";
-    draw_text_middle(list, at.x + width - text_size(Type::mono, sum).x, middle, Type::mono, colours().text2, sum);
-    if (times) draw_stage_bar({at.x + left, at.y + y}, *times, scale, measured);
-  };
-  row(px(2), "measured", view.measured.total() > 0 ? &view.measured : nullptr, true);
-  row(px(26), "predicted", view.predicted ? &*view.predicted : nullptr, false);
-  float x = at.x;
-  const ImVec2 key = ImGui::GetCursorScreenPos();
-  for (const Part& part : parts_of(view.measured)) {
-    const std::string value = fixed(part.ms, 2);
-    const float middle = key.y + px(8);
-    list->AddRectFilled({x, middle - px(5)}, {x + px(10), middle + px(5)}, part.colour);
-    draw_text_middle(list, x + px(16), middle, Type::secondary, colours().text2, part.name);
-    x += px(16) + text_size(Type::secondary, part.name).x + px(6);
-    draw_text_middle(list, x, middle, Type::mono, colours().text2, value);
-    x += text_size(Type::mono, value).x + px(16);
+  float y = at.y + px(2);
+  for (const Row& row : rows) {
+    const float middle = y + px(8);
+    draw_text_middle(list, at.x, middle, Type::secondary, colours().text2, row.name);
+    draw_text_middle(list, at.x + width - text_size(Type::mono, row.sum).x, middle, Type::mono, colours().text2,
+                     row.sum);
+    if (row.times) draw_stage_bar({at.x + left, y}, *row.times, scale, row.measured);
+    y += px(24);
   }
-  ImGui::Dummy({width, px(16)});
+  draw_stage_key(view.measured, width);
 }
 
 }  // namespace canopy::app

@@ -16,7 +16,7 @@ std::string rounds_word(uint64_t rounds) {
 }
 
 void add_figures(const RoundStatistics& s, const OracleTally& oracle, StatisticsView& view) {
-  view.speed = {whole(s.tokens_per_second()), grouped(s.emitted()) + " tokens in " + milliseconds(s.ms().total()) +
+  view.speed = {speed(s.tokens_per_second()), grouped(s.emitted()) + " tokens in " + milliseconds(s.ms().total()) +
                                                   " of " + rounds_word(s.rounds()) +
                                                   ", measured; reading the prompt is left out."};
   view.tau = {fixed(s.tau(), 2), "\u03c4: " + grouped(s.emitted()) + " tokens over " + rounds_word(s.rounds()) +
@@ -29,9 +29,9 @@ void add_figures(const RoundStatistics& s, const OracleTally& oracle, Statistics
   view.round_time = {milliseconds(s.ms().total() / rounds),
                      "Mean of " + rounds_word(s.rounds()) + " by the wall clock, all stages included."};
   if (oracle.rounds == 0) return;
-  view.oracle = {whole(oracle.tokens_per_second()) + " tok/s",
+  view.oracle = {speed(oracle.tokens_per_second()) + " tok/s",
                  "Had each round had the width that was best in hindsight, plain decoding included: " +
-                     rounds_word(oracle.rounds) + ", which really ran at " + whole(oracle.real_tokens_per_second()) +
+                     rounds_word(oracle.rounds) + ", which really ran at " + speed(oracle.real_tokens_per_second()) +
                      " tok/s. Tokens are measured, times of widths that did not run are predicted."};
 }
 
@@ -70,7 +70,7 @@ void add_verdict(const RoundStatistics& s, DecodeMode mode, const PlainSpeed& pl
     return;
   }
   if (view.ratio <= 0 || s.rounds() < kEnoughRounds) return;
-  const std::string speeds = whole(view.tokens_per_second) + " tok/s measured, AR " + whole(plain.tokens_per_second) +
+  const std::string speeds = speed(view.tokens_per_second) + " tok/s measured, AR " + speed(plain.tokens_per_second) +
                              " tok/s " + plain.origin + ".";
   if (view.ratio > 1 + kClearly) {
     view.verdict = VerdictKind::pays;
@@ -103,8 +103,8 @@ StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown
   add_figures(s, point.oracle, view);
   if (plain.tokens_per_second > 0) {
     view.ratio = view.tokens_per_second / plain.tokens_per_second;
-    view.over_plain = {times(view.ratio), whole(view.tokens_per_second) + " tok/s measured over " +
-                                              whole(plain.tokens_per_second) + " tok/s of plain decoding, " +
+    view.over_plain = {times(view.ratio), speed(view.tokens_per_second) + " tok/s measured over " +
+                                              speed(plain.tokens_per_second) + " tok/s of plain decoding, " +
                                               plain.origin + "."};
   }
   add_histogram(s, view);

@@ -54,9 +54,13 @@ struct ImportChat {
   std::string path;
 };
 struct DismissChatNote {};
+enum class ChatFiles { closed, exporting, importing };
+struct ShowChatFiles {  // the dialog that exports or imports a chat
+  ChatFiles shown = ChatFiles::exporting;
+};
 
 using ChatCommand = std::variant<EditQuestion, AnswerAgain, ShowAlternative, ContinueInNewChat, SetSystemPrompt,
                                  RenameChat, ShowTokenSources, ShowFind, OpenChat, DeleteChat, UndoDelete, SearchChats,
-                                 ExportChat, ImportChat, DismissChatNote>;
+                                 ExportChat, ImportChat, DismissChatNote, ShowChatFiles>;
 
 }  // namespace canopy::app

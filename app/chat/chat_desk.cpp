@@ -1,6 +1,7 @@
 #include "app/chat/chat_desk.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 #include <variant>
 
@@ -138,9 +139,12 @@ void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& eff
   } else if (const auto* out = std::get_if<ExportChat>(&command)) {
     const bool markdown = out->format == ExportFormat::markdown;
     write_file_atomically(out->path, markdown ? markdown_of(view.messages) : json_of(view.messages));
-    view.chat.note = "Saved as " + file_name(out->path);
+    view.chat.note = "Saved " + file_name(out->path) + " in " + std::filesystem::path(out->path).parent_path().string();
+    view.chat.files = ChatFiles::closed;
   } else if (const auto* in = std::get_if<ImportChat>(&command)) {
     show(view, conversation_from(read_small_file(in->path, kLargestImport), view.last_id), effects);
+    view.chat.note = "Imported " + file_name(in->path);
+    view.chat.files = ChatFiles::closed;
   }
 }
 
@@ -153,12 +157,15 @@ void ChatDesk::run(ViewModel& view, const UiCommand& command, Effects& effects) 
       const bool import = std::holds_alternative<ImportChat>(*chat),
                  exported = std::holds_alternative<ExportChat>(*chat);
       const bool removed = std::holds_alternative<DeleteChat>(*chat);
-      warn(view,
-           import     ? "The chat cannot be imported"
-           : exported ? "The chat cannot be exported"
-           : removed  ? "The chat cannot be deleted"
-                      : "The chat cannot be opened",
-           e.what());
+      if ((import || exported) && view.chat.files != ChatFiles::closed)
+        view.chat.files_problem = e.what();  // whoever typed the path is still there to mend it
+      else
+        warn(view,
+             import     ? "The chat cannot be imported"
+             : exported ? "The chat cannot be exported"
+             : removed  ? "The chat cannot be deleted"
+                        : "The chat cannot be opened",
+             e.what());
     }
   }
   keep(view);

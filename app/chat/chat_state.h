@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/chat_commands.h"
+
 namespace canopy::app {
 
 /// A row of the history.
@@ -22,10 +24,12 @@ struct ChatState {
   bool find_shown = false;
   bool kept = false;  // chats are saved
   std::vector<ChatListing> listings;
-  std::string search;                  // what `listings` were searched for
-  std::string note;                    // the last thing that was done, in words: "Saved to merge.md"
-  std::optional<ChatListing> deleted;  // can be taken back
-  int64_t now_ms = 0;                  // since 1970, UTC: set by the application before each update
+  std::string search;                   // what `listings` were searched for
+  std::string note;                     // the last thing that was done, in words: "Saved to merge.md"
+  std::optional<ChatListing> deleted;   // can be taken back
+  ChatFiles files = ChatFiles::closed;  // the dialog that is open
+  std::string files_problem;            // why its last attempt failed, as a sentence
+  int64_t now_ms = 0;                   // since 1970, UTC: set by the application before each update
 };
 
 }  // namespace canopy::app

@@ -227,6 +227,10 @@ Effects update_chat(ViewModel& view, const ChatCommand& command) {
   if (const auto* name = std::get_if<RenameChat>(&command)) view.messages.title = name->title;
   if (const auto* sources = std::get_if<ShowTokenSources>(&command)) view.chat.sources_shown = sources->shown;
   if (const auto* find = std::get_if<ShowFind>(&command)) view.chat.find_shown = find->shown;
+  if (const auto* files = std::get_if<ShowChatFiles>(&command)) {
+    view.chat.files = files->shown;
+    view.chat.files_problem.clear();
+  }
   if (std::holds_alternative<DismissChatNote>(command)) {
     view.chat.note.clear();
     view.chat.deleted.reset();

@@ -25,8 +25,18 @@ std::string whole(double value) {
   return value < 0 && digits != "0" ? "\u2212" + digits : digits;
 }
 
+std::string speed(double tokens_per_second) {
+  return tokens_per_second >= 0 && tokens_per_second < 9.95 ? fixed(tokens_per_second, 1) : whole(tokens_per_second);
+}
+
+std::string millisecond_figure(double value) {
+  const double size = std::fabs(value);
+  if (size >= 999.95) return whole(value);  // what would be written "1000.0"
+  return fixed(value, size >= 99.995 ? 1 : 2);
+}
+
 std::string milliseconds(double value) {
-  return fixed(value, 2) + " ms";
+  return millisecond_figure(value) + " ms";
 }
 
 std::string percent(double share, int digits) {

@@ -14,8 +14,12 @@ std::string grouped(uint64_t value);
 std::string fixed(double value, int digits);
 /// "1,103": whole numbers and thousands.
 std::string whole(double value);
-/// "9.97 ms"
+/// Tokens a second: "1,103", "6.5" below ten.
+std::string speed(double tokens_per_second);
+/// "9.97 ms", "404.3 ms", "12,345 ms": from a hundred on, fewer digits behind the point say as much.
 std::string milliseconds(double value);
+/// The same without the unit.
+std::string millisecond_figure(double value);
 /// "8.8%"
 std::string percent(double share, int digits = 1);
 /// "+0.9%", "−12.0%"

@@ -123,10 +123,30 @@ void draw_text(ImDrawList* list, ImVec2 pos, Type type, Colour colour, std::stri
   // Whole pixels: fractional positions blur small text. The alpha of a disabled group applies here too.
   list->AddText(font_of(type), text_height(type), {std::floor(pos.x), std::floor(pos.y)}, ImGui::GetColorU32(colour),
                 text.data(), text.data() + text.size());
+  if (look().drawn == nullptr) return;
+  const ImVec2 size = text_size(type, text);
+  look().drawn->push_back(
+      {std::string(text), pos, {pos.x + size.x, pos.y + size.y}, list->GetClipRectMin(), list->GetClipRectMax()});
 }
 
 void draw_text_middle(ImDrawList* list, float x, float y, Type type, Colour colour, std::string_view text) {
   draw_text(list, {x, y - text_height(type) * 0.5f}, type, colour, text);
+}
+
+std::string fitting(Type type, std::span<const std::string> pieces, float width) {
+  std::string line;
+  for (const std::string& piece : pieces) {
+    const std::string longer = line.empty() ? piece : line + "  " + piece;
+    if (text_size(type, longer).x > width) break;
+    line = longer;
+  }
+  return line;
+}
+
+std::string first_fitting(Type type, std::initializer_list<std::string> wordings, float width) {
+  for (const std::string& each : wordings)
+    if (text_size(type, each).x <= width) return each;
+  return elided(type, *(wordings.end() - 1), width);
 }
 
 std::string elided(Type type, std::string_view text, float width) {

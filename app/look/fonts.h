@@ -2,8 +2,11 @@
 // The two typefaces and the roles text plays. Sizes are written in em pixels, as a designer would; Dear ImGui measures
 // ascent minus descent, so each size is multiplied by that ratio of its font file.
 
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <imgui.h>
 
@@ -46,12 +49,20 @@ struct FontSet {
 /// system_fallback is off in tests, whose pictures must not depend on what a machine has installed.
 FontSet load_fonts(bool system_fallback);
 
+/// Words that were drawn, for tests that measure them against their place: pixels.
+struct DrawnText {
+  std::string text;
+  ImVec2 min, max;            // of the words
+  ImVec2 clip_min, clip_max;  // what of the window they were drawn into
+};
+
 /// What all drawing code needs to know about the look; reached through the context's io.UserData.
 struct Look {
   const Theme* theme = nullptr;
   FontSet fonts;
-  float scale = 1.0f;        // pixels per unit of the 100% design
-  double drawing_until = 0;  // ImGui's time: something moves until then and wants frames
+  float scale = 1.0f;                       // pixels per unit of the 100% design
+  double drawing_until = 0;                 // ImGui's time: something moves until then and wants frames
+  std::vector<DrawnText>* drawn = nullptr;  // where draw_text() notes what it draws; null outside of tests
 };
 
 Look& look();
@@ -74,6 +85,11 @@ float text_height(Type type);
 void draw_text(ImDrawList* list, ImVec2 pos, Type type, Colour colour, std::string_view text);
 /// Text with its middle at y.
 void draw_text_middle(ImDrawList* list, float x, float y, Type type, Colour colour, std::string_view text);
+
+/// Pieces of a line, two spaces between them: the first ones, as many as fit whole into width.
+std::string fitting(Type type, std::span<const std::string> pieces, float width);
+/// The first of several wordings, the longest first, that fits into width; else the last one, cut.
+std::string first_fitting(Type type, std::initializer_list<std::string> wordings, float width);
 
 /// The longest start of text that, with an ellipsis, is no wider than width; text itself when it fits.
 std::string elided(Type type, std::string_view text, float width);

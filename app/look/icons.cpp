@@ -135,6 +135,11 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
       pen.line({{13.5f, 10}, {13.5f, 13.5f}, {10, 13.5f}});
       pen.line({{6, 13.5f}, {2.5f, 13.5f}, {2.5f, 10}});
       break;
+    case Icon::panels:
+      pen.frame({2, 3}, {14, 13}, 1.5f);
+      pen.line({{6.5f, 3}, {6.5f, 13}});
+      pen.line({{6.5f, 9}, {14, 9}});
+      break;
     case Icon::play: pen.triangle({4.5f, 3}, {13, 8}, {4.5f, 13}); break;
     case Icon::pause:
       pen.box({4, 3}, {7, 13}, 1);

@@ -35,7 +35,8 @@ enum class Icon {
   pause,
   first,
   previous,
-  next
+  next,
+  panels  // a window in three parts
 };
 
 /// Draws an icon with its middle at centre, size pixels wide. The alpha of a disabled group applies.

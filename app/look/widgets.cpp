@@ -122,6 +122,24 @@ bool choice(const char* id, std::string_view title, std::string_view detail, boo
   return pressed;
 }
 
+bool menu_row(const char* id, std::string_view words, std::string_view keys, bool checked, bool enabled, float width) {
+  const Theme& t = colours();
+  const float height = px(28);
+  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + height};
+  ImGui::BeginDisabled(!enabled);
+  const bool pressed = ImGui::InvisibleButton(id, {width, height}, ImGuiButtonFlags_EnableNav);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (enabled && ImGui::IsItemHovered())
+    list->AddRectFilled(a, b, ImGui::GetColorU32(mix(t.raised, t.text, kHoverMix)), px(4));
+  const float middle = a.y + height * 0.5f, keys_width = text_size(Type::mono, keys).x;
+  if (checked) draw_icon(list, Icon::check, {a.x + px(16), middle}, px(14), t.accent_text);
+  draw_text_middle(list, a.x + px(32), middle, Type::base, t.text,
+                   elided(Type::base, words, width - px(32 + 8 + 12) - keys_width));
+  draw_text_middle(list, b.x - px(8) - keys_width, middle, Type::mono, t.text3, keys);
+  ImGui::EndDisabled();
+  return pressed;
+}
+
 void draw_bar(ImDrawList* list, ImVec2 pos, ImVec2 size, float fraction, Colour fill, Colour track) {
   const ImVec2 end = {pos.x + size.x, pos.y + size.y};
   list->AddRectFilled(pos, end, track, px(2));

@@ -44,6 +44,9 @@ float picker_width(std::string_view caption, std::string_view value);
 /// A row of a drop-down: title, and a second line in grey. True when pressed.
 bool choice(const char* id, std::string_view title, std::string_view detail, bool selected, bool enabled, float width);
 
+/// A line of a menu: a check mark where it is on, words, and its keys at the right. True when pressed.
+bool menu_row(const char* id, std::string_view words, std::string_view keys, bool checked, bool enabled, float width);
+
 /// A bar of the given size at pos; a negative fraction draws the track alone.
 void draw_bar(ImDrawList* list, ImVec2 pos, ImVec2 size, float fraction, Colour fill, Colour track);
 

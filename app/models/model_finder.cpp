@@ -74,11 +74,11 @@ FoundModel describe_model(const fs::path& path) {
   return found;
 }
 
-std::vector<FoundModel> models_in_cache(const fs::path& cache) {
+std::vector<FoundModel> models_in_cache(const fs::path& cache, const std::stop_token& stop) {
   std::vector<FoundModel> found;
   std::error_code error;
-  for (fs::directory_iterator it(cache, error), end; !error && it != end && found.size() < kMostModels;
-       it.increment(error)) {
+  for (fs::directory_iterator it(cache, error), end;
+       !error && it != end && found.size() < kMostModels && !stop.stop_requested(); it.increment(error)) {
     const std::string folder = it->path().filename().string();
     if (!folder.starts_with(kModelPrefix)) continue;
     found.push_back(describe_model(it->path()));

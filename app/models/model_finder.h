@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ struct FoundModel {
 /// Where Hugging Face's tools keep what they download: $HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub.
 std::filesystem::path hugging_face_cache();
 
-/// The models in a cache of that form, by name. A folder that is not there holds none.
-std::vector<FoundModel> models_in_cache(const std::filesystem::path& cache);
+/// The models in a cache of that form, by name. A folder that is not there holds none. Once stop is requested, only
+/// those that were read by then.
+std::vector<FoundModel> models_in_cache(const std::filesystem::path& cache, const std::stop_token& stop = {});
 
 /// What one path holds: a model, a drafter, or why neither.
 FoundModel describe_model(const std::filesystem::path& path);

@@ -1,39 +1,27 @@
 #include "app/models/models_state.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
-
-#include "engine/base/paths.h"
-#include "engine/format/drafter_file.h"
+#include <utility>
 
 namespace canopy::app {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr const char* kOwnDrafter = "smollm2-135m-dflash.gguf";  // the one that comes with Canopy
-constexpr size_t kMostNeighbours = 100;
-
-void add(std::vector<FoundModel>& found, const fs::path& path) {
-  if (std::ranges::any_of(found, [&](const FoundModel& f) { return f.path == path.string(); })) return;
-  found.push_back(describe_model(path));
-}
-
-/// Drafters are often downloaded beside their model.
-void add_neighbours(std::vector<FoundModel>& found, const fs::path& target) {
-  std::error_code error;
-  size_t seen = 0;
-  for (fs::directory_iterator it(target.parent_path(), error), end; !error && it != end && seen < kMostNeighbours;
-       it.increment(error), ++seen) {
-    if (it->path() != target && DrafterFile::is_drafter(it->path())) add(found, it->path());
-  }
+void remember_test(ModelsState& state, const ModelReady& ready) {
+  if (ready.self_test == SelfTest::not_run) return;
+  std::erase_if(state.device_tests,
+                [&](const DeviceTest& t) { return t.device == ready.device && t.driver == ready.driver; });
+  state.device_tests.insert(state.device_tests.begin(),
+                            {ready.device, ready.driver, ready.self_test == SelfTest::passed, ready.self_test_note});
+  if (state.device_tests.size() > kKeptDeviceTests) state.device_tests.resize(kKeptDeviceTests);
 }
 
 }  // namespace
 
 void update(ModelsState& state, const Event& event) {
-  if (const auto* ready = std::get_if<ModelReady>(&event)) state.memory = ready->memory;
+  if (const auto* ready = std::get_if<ModelReady>(&event)) {
+    state.memory = ready->memory;
+    remember_test(state, *ready);
+  }
   if (const auto* memory = std::get_if<MemoryUse>(&event)) state.memory = *memory;
   if (const auto* recording = std::get_if<Recording>(&event)) state.recording = *recording;
 }
@@ -61,14 +49,24 @@ void ask_for(const ModelsState& state, LoadModel& load) {
   load.context = state.context;
 }
 
-void look_for_models(ModelsState& state, const std::string& target) {
-  state.found = models_in_cache(hugging_face_cache());
-  for (const std::string& path : state.recent) add(state.found, path);
-  if (const auto own = find_asset(kOwnDrafter)) add(state.found, *own);
-  if (!target.empty()) add_neighbours(state.found, target);
-  state.candidates = target.empty() ? std::vector<DrafterCandidate>() : pair_drafters(target, state.found);
-  state.candidates_for = target;
+ModelSearchRequest begin_search(ModelsState& state, const std::string& target) {
+  state.looking = true;
+  return {target, state.recent};
+}
+
+void end_search(ModelsState& state, ModelSearchResult result) {
+  state.found = std::move(result.found);
+  state.candidates = std::move(result.candidates);
+  state.candidates_for = std::move(result.target);
+  state.look_problem = std::move(result.problem);
+  state.looking = false;
   state.looked = true;
+}
+
+const DeviceTest* test_of(const ModelsState& state, const DeviceChoice& device) {
+  const auto found = std::ranges::find_if(
+      state.device_tests, [&](const DeviceTest& t) { return t.device == device.name && t.driver == device.driver; });
+  return found == state.device_tests.end() ? nullptr : &*found;
 }
 
 }  // namespace canopy::app

@@ -8,11 +8,20 @@
 #include <vector>
 
 #include "app/models/memory_table.h"
-#include "app/models/model_finder.h"
+#include "app/models/model_search.h"
 
 namespace canopy::app {
 
 inline constexpr size_t kRecentModels = 8;
+inline constexpr size_t kKeptDeviceTests = 8;
+
+/// What a device's self-test said when a model was last loaded there.
+struct DeviceTest {
+  std::string device, driver;
+  bool passed = false;
+  std::string note;  // what was compared, or what differed
+  bool operator==(const DeviceTest&) const = default;
+};
 
 struct ModelsState {
   // Chosen:
@@ -23,12 +32,15 @@ struct ModelsState {
   std::vector<std::string> recent;  // paths of models that were opened, the last one first
 
   // Known:
-  bool looked = false;  // for what follows
+  bool looking = false;  // a search is under way
+  bool looked = false;   // for what follows
+  std::string look_problem;
   std::vector<FoundModel> found;
   std::vector<DrafterCandidate> candidates;  // for the model of `candidates_for`
   std::string candidates_for;
-  MemoryUse memory;     // of the loaded pair
-  Recording recording;  // of a trace
+  MemoryUse memory;                      // of the loaded pair
+  Recording recording;                   // of a trace
+  std::vector<DeviceTest> device_tests;  // the last one first
 };
 
 struct ChooseDrafter {  // loads the model with it
@@ -55,7 +67,13 @@ void remember_model(ModelsState& state, const std::string& path);
 /// What was asked of a load, as the engine takes it.
 void ask_for(const ModelsState& state, LoadModel& load);
 
-/// Looks on the disk: the cache of Hugging Face, the recent models, the drafters beside the target. Milliseconds.
-void look_for_models(ModelsState& state, const std::string& target);
+/// A search begins: what it is to look for.
+ModelSearchRequest begin_search(ModelsState& state, const std::string& target);
+
+/// What a search found.
+void end_search(ModelsState& state, ModelSearchResult result);
+
+/// What the self-test said of a device with the driver it has now; null where it never ran.
+const DeviceTest* test_of(const ModelsState& state, const DeviceChoice& device);
 
 }  // namespace canopy::app

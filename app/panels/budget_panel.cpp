@@ -47,6 +47,7 @@ void draw_cells(ImVec2 at, float width, const std::string (&cells)[4], Type type
 }
 
 void draw_rows(const BudgetView& view, float width) {
+  if (view.rows.empty()) return;
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_cells(ImGui::GetCursorScreenPos(), width, {"N", "expected", "ms", "tok/s"}, Type::caption, t.text3);
@@ -56,7 +57,7 @@ void draw_rows(const BudgetView& view, float width) {
     if (row.chosen) list->AddRectFilled(a, {a.x + width, a.y + px(kRow)}, t.accent_bg);
     const std::string name = row.plain ? "AR" : grouped(row.speed.width);
     draw_cells(a, width,
-               {name, fixed(row.speed.expected, 2), fixed(row.speed.ms, 2), whole(row.speed.tokens_per_second())},
+               {name, fixed(row.speed.expected, 2), fixed(row.speed.ms, 2), speed(row.speed.tokens_per_second())},
                row.chosen ? Type::mono_semibold : Type::mono, t.text);
     ImGui::InvisibleButton(("row " + name).c_str(), {std::max(1.0f, width), px(kRow)});
     std::string words = row.chosen ? "What the round had." : row.best ? "The highest S(N) shown." : "";
@@ -69,7 +70,7 @@ void draw_outcome(const BudgetView& view, float width) {
   const std::string tokens = counted(static_cast<uint64_t>(view.realised.expected), "token", "tokens");
   pair_line(
       width, "Realised", tokens + " in " + milliseconds(view.realised.ms),
-      "Measured: what the round emitted, over its wall time. " + whole(view.realised.tokens_per_second()) + " tok/s.");
+      "Measured: what the round emitted, over its wall time. " + speed(view.realised.tokens_per_second()) + " tok/s.");
   pair_line(width, "Time error", view.time_error ? signed_percent(*view.time_error) : "\u2013",
             view.time_error ? "Measured over predicted time of this round, less 1." : "No time was predicted.");
   if (view.limits.empty()) return;
@@ -92,7 +93,7 @@ void draw_words(const BudgetView& view, float width) {
   if (!more.empty()) tooltip(more.c_str());
   ImGui::Dummy({width, px(6)});
   draw_rows(view, width);
-  ImGui::Dummy({width, px(6)});
+  if (!view.rows.empty()) ImGui::Dummy({width, px(6)});
   ImGui::Indent(px(8));
   draw_outcome(view, width - px(16));
   ImGui::Unindent(px(8));

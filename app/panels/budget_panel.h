@@ -9,7 +9,6 @@ namespace canopy::app {
 class BudgetPanel final : public Panel {
  public:
   const char* name() const override { return "Budget"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:

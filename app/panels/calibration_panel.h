@@ -10,7 +10,6 @@ namespace canopy::app {
 class CalibrationPanel final : public Panel {
  public:
   const char* name() const override { return "Calibration"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "app/look/widgets.h"
-#include "app/panels/chat_files_menu.h"
 #include "app/panels/token_marks.h"
 
 namespace canopy::app {
@@ -29,6 +28,25 @@ bool has_marks(const ViewModel& view) {
   return false;
 }
 
+constexpr const char* kFilesMenu = "Export or import menu";
+
+/// Its upper right corner goes to `corner`.
+void draw_files_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
+  ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {1, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  if (ImGui::BeginPopup(kFilesMenu)) {
+    auto row = [&](const char* id, const char* words, const char* keys, bool enabled, ChatFiles files) {
+      if (!menu_row(id, words, keys, false, enabled, px(240))) return;
+      sink.post(ChatCommand(ShowChatFiles{files}));
+      ImGui::CloseCurrentPopup();
+    };
+    row("Export chat", "Export chat\u2026", "Ctrl+E", !view.messages.empty(), ChatFiles::exporting);
+    row("Import chat", "Import chat\u2026", "", true, ChatFiles::importing);
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
 bool icon_button(const char* label, Icon icon, const char* about) {
   ButtonSpec spec{label, icon};
   spec.show_label = false;
@@ -37,10 +55,6 @@ bool icon_button(const char* label, Icon icon, const char* about) {
 }
 
 }  // namespace
-
-bool ChatPanel::wanted(const ViewModel& view) const {
-  return view.model || !view.messages.empty() || !view.chat.listings.empty();
-}
 
 void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   const ImVec2 origin = ImGui::GetCursorScreenPos(), area = ImGui::GetContentRegionAvail();
@@ -200,13 +214,13 @@ void ChatPanel::draw_header(const ViewModel& view, CommandSink& sink, float widt
   if (icon_button("Find in this chat", Icon::search, "Find in this chat  Ctrl+F"))
     sink.post(ShowFind{!view.chat.find_shown});
   ImGui::SameLine(0, 0);
-  if (icon_button("Export or import", Icon::drop, "Export or import")) ImGui::OpenPopup(kChatFilesMenu);
+  if (icon_button("Export or import", Icon::drop, "Export or import")) ImGui::OpenPopup(kFilesMenu);
   ImGui::SameLine(0, 0);
   if (icon_button("New chat", Icon::plus, "New chat  Ctrl+N")) {
     sink.post(NewChat{});
     composer_.focus();
   }
-  draw_chat_files_menu(view, sink, {a.x + width, a.y + px(kHeader)});
+  draw_files_menu(view, sink, {a.x + width, a.y + px(kHeader)});
   ImGui::SetCursorScreenPos({a.x, a.y + px(kHeader)});
   ImGui::Dummy({0, 0});
 }

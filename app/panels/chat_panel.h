@@ -13,7 +13,6 @@ namespace canopy::app {
 class ChatPanel final : public Panel {
  public:
   const char* name() const override { return "Chat"; }
-  bool wanted(const ViewModel& view) const override;
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:

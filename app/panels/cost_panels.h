@@ -20,7 +20,6 @@ class ShownCosts {
 class ResidualsPanel final : public Panel {
  public:
   const char* name() const override { return "Residuals"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:
@@ -30,7 +29,6 @@ class ResidualsPanel final : public Panel {
 class RooflinePanel final : public Panel {
  public:
   const char* name() const override { return "Roofline"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:

@@ -30,10 +30,6 @@ void draw_sentence(ImVec2 origin, ImVec2 size, const char* sentence) {
 
 }  // namespace
 
-bool HistoryPanel::wanted(const ViewModel& view) const {
-  return view.model || !view.messages.empty() || !view.chat.listings.empty();
-}
-
 void HistoryPanel::draw(const ViewModel& view, CommandSink& sink) {
   const ImVec2 a = ImGui::GetCursorScreenPos(), area = ImGui::GetContentRegionAvail();
   const float width = area.x - px(kMargin) * 2;

@@ -10,7 +10,6 @@ namespace canopy::app {
 class HistoryPanel final : public Panel {
  public:
   const char* name() const override { return "History"; }
-  bool wanted(const ViewModel& view) const override;
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:

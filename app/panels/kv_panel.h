@@ -8,7 +8,6 @@ namespace canopy::app {
 class KvPanel final : public Panel {
  public:
   const char* name() const override { return "KV"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 };
 

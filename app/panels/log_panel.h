@@ -14,7 +14,6 @@ class LogPanel final : public Panel {
   explicit LogPanel(std::shared_ptr<MessageLog> log = MessageLog::of_process()) : log_(std::move(log)) {}
 
   const char* name() const override { return "Log"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:

@@ -15,9 +15,6 @@ class Panel {
   /// Window title and id; the words on the tab of a docked panel.
   virtual const char* name() const = 0;
 
-  /// Whether there is something to show; the shell gives the room to the others.
-  virtual bool wanted(const ViewModel& view) const = 0;
-
   /// Draws inside the window the shell has begun.
   virtual void draw(const ViewModel& view, CommandSink& sink) = 0;
 };

@@ -1,7 +1,5 @@
 #include "app/panels/progress_text.h"
 
-#include <cstdio>
-
 #include "app/look/widgets.h"
 #include "engine/base/figures.h"
 
@@ -12,9 +10,7 @@ std::string progress_figures(const Progress& p) {
 }
 
 std::string speed_figures(double tokens_per_second) {
-  char text[32];
-  std::snprintf(text, sizeof text, tokens_per_second < 9.95 ? "%.1f" : "%.0f", tokens_per_second);
-  return text;
+  return speed(tokens_per_second);
 }
 
 std::string state_words(const ViewModel& view) {

@@ -22,10 +22,10 @@ std::string amount(uint64_t count, const char* one, const char* many) {
 std::string ending(FinishReason reason) {
   switch (reason) {
     case FinishReason::stop_token: return "";
-    case FinishReason::max_tokens: return "  token limit";
-    case FinishReason::context_full: return "  context full";
-    case FinishReason::cancelled: return "  stopped";
-    case FinishReason::failed: return "  failed";
+    case FinishReason::max_tokens: return "token limit";
+    case FinishReason::context_full: return "context full";
+    case FinishReason::cancelled: return "stopped";
+    case FinishReason::failed: return "failed";
   }
   return "";
 }
@@ -42,18 +42,16 @@ std::string sampling_of(const Message& message) {
 
 }  // namespace
 
-std::string reply_facts(const Message& message) {
+std::vector<std::string> reply_facts(const Message& message) {
   const ReplyFinished& r = *message.result;
-  std::string out;
-  if (r.tokens_per_second > 0) out += speed_figures(r.tokens_per_second) + " tok/s";
+  std::vector<std::string> facts;
+  if (r.tokens_per_second > 0) facts.push_back(speed_figures(r.tokens_per_second) + " tok/s");
   const bool drafted = r.tau > 0 && r.mode != DecodeMode::ar;
-  if (drafted) out += "  \u03c4 " + figures(r.tau, "%.2f");
-  if (drafted && message.rounds > 0)
-    out += "  " + amount(message.rounds, "round", "rounds");
-  else
-    out += "  " + amount(r.reply_tokens, "token", "tokens");
-  out += ending(r.reason);
-  return out.substr(std::min(out.find_first_not_of(' '), out.size()));
+  if (drafted) facts.push_back("\u03c4 " + figures(r.tau, "%.2f"));
+  if (const std::string end = ending(r.reason); !end.empty()) facts.push_back(end);
+  facts.push_back(drafted && message.rounds > 0 ? amount(message.rounds, "round", "rounds")
+                                                : amount(r.reply_tokens, "token", "tokens"));
+  return facts;
 }
 
 std::string reply_details(const Message& message) {
@@ -64,6 +62,8 @@ std::string reply_details(const Message& message) {
   if (message.created_ms > 0) out += time_text(message.created_ms).substr(0, 19).replace(10, 1, " ") + " UTC\n";
   out += "Drawn: " + sampling_of(message) + "\n";
   out += "Reply: " + amount(r.reply_tokens, "token", "tokens") + " in " + figures(r.decode_ms, "%.0f ms") + "\n";
+  if (const std::string end = ending(r.reason); !end.empty()) out += "Ended: " + end + "\n";
+  if (message.rounds > 0) out += "Rounds: " + grouped(message.rounds) + "\n";
   if (r.tau > 0) out += "\u03c4: tokens emitted by rounds / rounds = " + figures(r.tau, "%.2f") + "\n";
   out += "Prompt: " + amount(r.prompt_tokens, "token", "tokens") + " in " + figures(r.prefill_ms, "%.0f ms") + ", " +
          grouped(r.reused_tokens) + " of them reused\nAll measured";

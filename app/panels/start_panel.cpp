@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "app/look/text_block.h"
 #include "app/look/widgets.h"
+#include "app/models/device_words.h"
 #include "app/panels/error_cards.h"
 #include "app/panels/model_path_box.h"
 #include "app/panels/progress_text.h"
@@ -98,30 +98,65 @@ void draw_in_use(ImVec2 right_middle) {
   draw_text_middle(list, a.x + px(6), right_middle.y, Type::caption, t.accent_text, "in use");
 }
 
-void draw_device_row(const DeviceChoice& device, bool in_use, CommandSink& sink, ImVec2 a, float width) {
+/// Where the columns of the list begin, as shares of the room; a narrow list joins the later ones.
+struct DeviceColumns {
+  float memory, driver, test;
+};
+constexpr DeviceColumns kColumns = {0.30f, 0.43f, 0.635f};
+constexpr float kWideList = 860;
+
+void draw_device_sign(const DeviceChoice& device, const DeviceTest* test, bool in_use, ImVec2 centre) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const float middle = a.y + px(kDevicePitch) * 0.5f, name_x = a.x + px(26);
-  if (in_use)
-    draw_check_disc(list, {a.x + px(8), middle}, px(7), t.accent, t.on_accent);
-  else if (!device.usable)
-    draw_cross(list, {a.x + px(8), middle}, px(4), t.rejected, px(2));
+  if (!device.usable)
+    draw_cross(list, centre, px(4), t.rejected, px(2));
+  else if (test && !test->passed)
+    draw_triangle_sign(list, centre, px(14), t.bonus, t.panel);
+  else if (in_use)
+    draw_check_disc(list, centre, px(7), t.accent, t.on_accent);
   else
-    list->AddCircleFilled({a.x + px(8), middle}, px(3), t.unreached);
+    list->AddCircleFilled(centre, px(3), t.unreached);
+}
+
+/// What is known of a device, in columns from x to right.
+void draw_device_facts(const ModelsState& models, const DeviceChoice& device, float x, float right, float middle,
+                       float width) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto cell = [&](float from, float to, Type type, Colour colour, const std::string& words) {
+    draw_text_middle(list, from, middle, type, colour, elided(type, words, to - from - px(12)));
+  };
+  const Colour name = device.usable ? t.text : t.text3;
+  if (width < px(kWideList)) {
+    const float about = x + std::floor((right - x) * 0.42f);
+    cell(x + px(26), about, Type::base_medium, name, device.name);
+    cell(about, right, Type::base, t.text2, device.usable ? device_words(device) : device.reason);
+    return;
+  }
+  const auto at = [&](float share) { return std::floor(x + width * share); };
+  cell(x + px(26), at(kColumns.memory), Type::base_medium, name, device.name);
+  if (!device.usable) return cell(at(kColumns.memory), right, Type::base, t.text2, device.reason);
+  cell(at(kColumns.memory), at(kColumns.driver), Type::mono, t.text2, memory_words(device));
+  cell(at(kColumns.driver), at(kColumns.test), Type::base, t.text2, driver_words(device));
+  cell(at(kColumns.test), right, Type::base, t.text2, self_test_words(models, device));
+}
+
+void draw_device_row(const ModelsState& models, const DeviceChoice& device, bool in_use, CommandSink& sink, ImVec2 a,
+                     float width) {
+  const float middle = a.y + px(kDevicePitch) * 0.5f;
+  draw_device_sign(device, test_of(models, device), in_use, {a.x + px(8), middle});
   ButtonSpec use{"Use", Icon::none, ButtonKind::line};
   use.height = 24;
   use.type = Type::secondary;
-  const float button_width = button_size(use).x;
-  const float name_room = std::floor((width - px(26)) * 0.45f);
-  draw_text_middle(list, name_x, middle, Type::base_medium, device.usable ? t.text : t.text3,
-                   elided(Type::base_medium, device.name, name_room - px(12)));
-  const std::string about =
-      device.usable ? (device.type == "cpu" ? "software device; works, slow" : device.type) : device.reason;
-  const float about_room = width - px(26) - name_room - button_width - px(12);
-  draw_text_middle(list, name_x + name_room, middle, Type::base, t.text2, elided(Type::base, about, about_room));
+  const float end = std::max(button_size(use).x, text_size(Type::caption, "in use").x + px(12));
+  const float right = a.x + width - (device.usable ? end + px(4) : 0);
+  draw_device_facts(models, device, a.x, right, middle, width);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::InvisibleButton("About device", {std::max(1.0f, right - a.x - px(4)), px(kDevicePitch)});
+  tooltip(device_details(models, device).c_str());
   if (in_use) draw_in_use({a.x + width, middle});
   if (in_use || !device.usable) return;
-  ImGui::SetCursorScreenPos({a.x + width - button_width, middle - px(12)});
+  ImGui::SetCursorScreenPos({a.x + width - button_size(use).x, middle - px(12)});
   if (button(use)) sink.post(ChooseDevice{device.selector});
 }
 
@@ -154,7 +189,7 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
   const size_t in_use = device_in_use(view);
   for (size_t i = 0; i < view.devices.size(); ++i, y += px(kDevicePitch)) {
     ImGui::PushID(static_cast<int>(i));
-    draw_device_row(view.devices[i], i == in_use, sink, {x, y}, room);
+    draw_device_row(view.models, view.devices[i], i == in_use, sink, {x, y}, room);
     ImGui::PopID();
   }
   ImGui::SetCursorScreenPos(a);
@@ -163,7 +198,7 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
 
 }  // namespace
 
-bool StartPanel::wanted(const ViewModel& view) const {
+bool StartPanel::wanted(const ViewModel& view) {
   return !view.model && view.messages.empty() && view.rounds.trace_path.empty();
 }
 

@@ -13,7 +13,8 @@ namespace canopy::app {
 class StartPanel final : public Panel {
  public:
   const char* name() const override { return "Start"; }
-  bool wanted(const ViewModel& view) const override;
+  /// Whether there is nothing else to show; then it stands in for the docked panels.
+  static bool wanted(const ViewModel& view);
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "app/charts/chart_frame.h"
 #include "app/charts/live_charts.h"
@@ -34,15 +35,15 @@ void draw_key_figure(const StatisticsView& view) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float room = ImGui::GetContentRegionAvail().x, height = px(44);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const std::string speed = view.rounds > 0 ? view.speed.text : "\u2013";
-  const float wide = text_size(Type::key_figure, speed).x;
+  const std::string rate = view.rounds > 0 ? view.speed.text : "\u2013";
+  const float wide = text_size(Type::key_figure, rate).x;
   ImGui::InvisibleButton("Speed figure", {std::max(1.0f, std::min(room, wide + px(52))), height});
   tooltip(view.rounds > 0 ? view.speed.denominator.c_str() : "after the first round");
-  draw_text_middle(list, at.x, at.y + height * 0.5f, Type::key_figure, t.text, speed);
+  draw_text_middle(list, at.x, at.y + height * 0.5f, Type::key_figure, t.text, rate);
   const float base = at.y + height - px(14);
   draw_text_middle(list, at.x + wide + px(8), base, Type::base, t.text2, "tok/s");
   if (view.ratio <= 0) return;
-  const std::string plain = whole(view.plain_tokens_per_second), over = "over AR ";
+  const std::string plain = speed(view.plain_tokens_per_second), over = "over AR ";
   const float over_width = text_size(Type::base, over).x + text_size(Type::mono, plain).x;
   const float ratio_width = text_size(Type::ratio, view.over_plain.text).x;
   const float x = at.x + room - over_width - px(8) - ratio_width;
@@ -57,13 +58,34 @@ void draw_key_figure(const StatisticsView& view) {
   draw_text_middle(list, x + ratio_width + px(8) + text_size(Type::base, over).x, base, Type::mono, t.text2, plain);
 }
 
+struct BoxSpec {
+  const char *id, *name;
+  const Figure* figure;
+  float width = 0;  // that it needs
+};
+
+/// In one row where all fit, else in several; each row fills the room.
 void draw_boxes(const StatisticsView& view) {
-  const float room = ImGui::GetContentRegionAvail().x, gap = px(8), unit = (room - gap * 2) / 3.5f;
-  draw_box("Tau", "\u03c4, emitted per round", view.tau, std::floor(unit * 1.5f));
-  ImGui::SameLine(0, gap);
-  draw_box("Node use", "Node use", view.node_use, std::floor(unit));
-  ImGui::SameLine(0, gap);
-  draw_box("Round time mean", "Round time", view.round_time, std::floor(unit));
+  const float room = ImGui::GetContentRegionAvail().x, gap = px(8);
+  std::vector<BoxSpec> boxes = {{"Tau", "\u03c4, emitted per round", &view.tau},
+                                {"Node use", "Node use", &view.node_use},
+                                {"Round time mean", "Round time", &view.round_time}};
+  for (BoxSpec& box : boxes)
+    box.width = std::max(text_size(Type::caption, box.name).x, text_size(Type::figure, box.figure->text).x) + px(20);
+  for (size_t first = 0, end = 0; first < boxes.size(); first = end) {
+    float taken = 0;
+    for (end = first; end < boxes.size(); ++end) {
+      const float more = boxes[end].width + (end > first ? gap : 0);
+      if (end > first && taken + more > room) break;
+      taken += more;
+    }
+    const float spare = std::max(0.0f, room - taken) / static_cast<float>(end - first);
+    for (size_t i = first; i < end; ++i) {
+      if (i > first) ImGui::SameLine(0, gap);
+      draw_box(boxes[i].id, boxes[i].name, *boxes[i].figure, std::floor(std::min(room, boxes[i].width + spare)));
+    }
+    if (end < boxes.size()) ImGui::Dummy({0, gap});
+  }
 }
 
 void draw_verdict(const StatisticsView& view) {

@@ -14,7 +14,6 @@ class StatisticsPanel final : public Panel {
   static constexpr double kFigureInterval = 0.25;
 
   const char* name() const override { return "Live"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
   /// How often the key figures were brought up to date, for tests.

@@ -9,7 +9,6 @@ namespace canopy::app {
 class StatusBar final : public Panel {
  public:
   const char* name() const override { return "Status bar"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 };
 

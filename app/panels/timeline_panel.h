@@ -13,7 +13,6 @@ namespace canopy::app {
 class TimelinePanel final : public Panel {
  public:
   const char* name() const override { return "Timeline"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
   /// What the user zoomed to; kept whatever is shown, and when time goes on.

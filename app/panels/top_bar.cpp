@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "app/look/widgets.h"
 #include "app/panels/memory_bar.h"
 #include "app/panels/mode_segment.h"
+#include "app/panels/view_menu.h"
 #include "app/shell/actions.h"
 
 namespace canopy::app {
@@ -24,12 +24,15 @@ struct Step {
   float readable;  // a picker is never narrower than this, unless its value is
 };
 constexpr Step kSteps[] = {
-    {true, true, true, 250, true, true, true, 240},    {false, true, true, 250, true, true, true, 200},
+    {true, true, true, 250, true, true, true, 240},    {true, true, true, 150, true, true, true, 240},
+    {false, true, true, 250, true, true, true, 200},   {false, true, true, 150, true, true, true, 200},
     {false, false, true, 250, true, true, true, 150},  {false, false, true, 150, true, true, true, 120},
     {false, false, false, 110, true, true, true, 110}, {false, false, false, 0, true, true, true, 100},
     {false, false, false, 0, false, true, true, 90},   {false, false, false, 0, false, true, false, 90},
     {false, false, false, 0, false, false, false, 70},
 };
+constexpr size_t kWithoutQuantization = 2, kWithoutCaptions = 4;  // steps
+constexpr size_t kWholeNames = 7;  // in the steps before it, names are shown whole if one of them allows it
 
 std::string without_end(std::string text, const std::string& end) {
   if (!end.empty() && text.ends_with(" " + end)) text.resize(text.size() - end.size() - 1);
@@ -58,6 +61,12 @@ std::string device_value(const ViewModel& view) {
   return "none";
 }
 
+/// "llvmpipe (LLVM 15.0.6, 256 bits)" -> "llvmpipe": what drivers put in brackets is for the tooltip.
+std::string short_device(const std::string& name) {
+  const size_t bracket = name.find(" (");
+  return bracket == 0 || bracket == std::string::npos ? name : name.substr(0, bracket);
+}
+
 std::string target_tooltip(const ViewModel& view) {
   if (!view.model) return "Choose a model  Ctrl+O";
   const ModelReady& model = *view.model;
@@ -70,36 +79,48 @@ std::string drafter_tooltip(const ViewModel& view) {
   return view.model->drafter + "\nDFlash, blocks of " + std::to_string(view.model->block);
 }
 
-float scale_and_theme_width(bool scale) {
-  return px(28) + (scale ? px(28) * 2 + px(36) + px(4) * 3 : 0);
+ButtonSpec view_button(bool word) {
+  ButtonSpec spec{"View", Icon::panels};
+  spec.show_label = word;
+  spec.tooltip = "Panels, layout, scale, theme, motion, keys";
+  return spec;
 }
 
-void draw_scale_and_theme(const ViewModel& view, CommandSink& sink, float right, bool scale) {
-  ButtonSpec smaller{"Smaller", Icon::minus}, larger{"Larger", Icon::plus}, theme{"Theme", Icon::theme};
-  for (ButtonSpec* spec : {&smaller, &larger, &theme}) spec->show_label = false;
+/// Of what stands at the right end. scale: with the interface's scale; word: "View" beside its icon.
+float right_end_width(bool scale, bool word) {
+  return px(28) + px(4) + button_size(view_button(word)).x + (scale ? px(28) * 2 + px(36) + px(4) * 3 : 0);
+}
+
+void draw_scale(const ViewModel& view, CommandSink& sink) {
+  ButtonSpec smaller{"Smaller", Icon::minus}, larger{"Larger", Icon::plus};
+  smaller.show_label = larger.show_label = false;
   smaller.tooltip = "Smaller interface  Ctrl+-";
   larger.tooltip = "Larger interface  Ctrl++";
-  theme.tooltip = "Light or dark  Ctrl+Shift+L";
   smaller.enabled = view.user_scale > kMinScale;
   larger.enabled = view.user_scale < kMaxScale;
   const float side = px(28), gap = px(4), figure = px(36);
-  float x = right - scale_and_theme_width(scale);
-  const float y = ImGui::GetWindowPos().y + std::floor((px(kHeight) - side) * 0.5f);
-  auto next = [&](const ButtonSpec& spec) {
-    ImGui::SetCursorScreenPos({x, y});
-    x += side + gap;
-    return button(spec);
-  };
-  if (scale) {
-    char percent[16];
-    std::snprintf(percent, sizeof percent, "%.0f%%", static_cast<double>(view.user_scale * 100));
-    if (next(smaller)) sink.post(SetScale{next_scale(view.user_scale, -1)});
-    draw_text_middle(ImGui::GetWindowDrawList(), x + (figure - text_size(Type::mono, percent).x) * 0.5f,
-                     y + side * 0.5f, Type::mono, colours().text2, percent);
-    x += figure + gap;
-    if (next(larger)) sink.post(SetScale{next_scale(view.user_scale, 1)});
-  }
-  if (next(theme)) sink.post(SetTheme{view.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const std::string percents = whole(static_cast<double>(view.user_scale * 100)) + "%";
+  if (button(smaller)) sink.post(SetScale{next_scale(view.user_scale, -1)});
+  draw_text_middle(ImGui::GetWindowDrawList(), a.x + side + gap + (figure - text_size(Type::mono, percents).x) * 0.5f,
+                   a.y + side * 0.5f, Type::mono, colours().text2, percents);
+  ImGui::SetCursorScreenPos({a.x + side + figure + gap * 2, a.y});
+  if (button(larger)) sink.post(SetScale{next_scale(view.user_scale, 1)});
+  ImGui::SetCursorScreenPos({a.x + side * 2 + figure + gap * 3, a.y});
+}
+
+void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, float right,
+                    bool scale, bool word) {
+  const float y = ImGui::GetWindowPos().y + std::floor((px(kHeight) - px(28)) * 0.5f);
+  ImGui::SetCursorScreenPos({right - right_end_width(scale, word), y});
+  if (scale) draw_scale(view, sink);
+  ButtonSpec theme{"Theme", Icon::theme};
+  theme.show_label = false;
+  theme.tooltip = "Light or dark  Ctrl+Shift+L";
+  if (button(theme)) sink.post(SetTheme{view.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
+  ImGui::SameLine(0, px(4));
+  if (button(view_button(word))) ImGui::OpenPopup(kViewMenu);
+  draw_view_menu(view, sink, panels, {right, y + px(28) + px(6)});
 }
 
 struct PickerSpec {
@@ -114,7 +135,10 @@ struct PickerSpec {
 struct TopBar::Fit {
   Step step;
   std::vector<PickerSpec> pickers;
-  float mode = 0;  // width of the segment or picker; 0 without a model
+  float mode = 0;      // width of the segment or picker; 0 without a model
+  float room = 0;      // for the pickers
+  float wanted = 0;    // by the pickers, to show their values whole
+  float readable = 0;  // by the pickers, to show what can be read
 };
 
 /// Every picker gets what it needs, or the widest ones are cut down to one width.
@@ -131,40 +155,49 @@ static void share(std::vector<PickerSpec>& pickers, float room) {
   for (PickerSpec& p : pickers) p.width = std::floor(std::min(p.width, low));
 }
 
+static std::vector<PickerSpec> pickers_of(const ViewModel& view, const Step& step) {
+  auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
+  std::vector<PickerSpec> pickers = {{"Model", kTargetMenu, caption("Target"), target_value(view, step.quantization),
+                                      target_tooltip(view), view.model || view.model_state == ModelState::loading}};
+  if (step.all_pickers) {
+    const std::string device = device_value(view);
+    pickers.push_back({"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
+                       view.model && !view.model->drafter.empty()});
+    pickers.push_back({"Device", kDeviceMenu, caption("Device"), short_device(device),
+                       view.model ? device + ", " + view.model->driver : device, !view.devices.empty() || view.model});
+  }
+  for (PickerSpec& p : pickers) p.width = picker_width(p.caption, p.value);
+  return pickers;
+}
+
+TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) const {
+  Fit f;
+  f.step = kSteps[index];
+  f.pickers = pickers_of(view, f.step);
+  f.mode = !view.model ? 0 : f.step.segment ? mode_segment_width(view) : mode_picker_width(view);
+  if (!view.model || view.models.memory.budget == 0) f.step.memory = 0;
+  f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - right_end_width(f.step.scale, f.step.captions);
+  if (f.step.word) f.room -= px(kGap) + text_size(Type::title, "Canopy").x;
+  if (f.step.memory > 0) f.room -= px(f.step.memory) + px(kAroundMemory) * 2;
+  if (f.mode > 0) f.room -= f.mode + px(kGap) * 2;
+  f.room -= px(kGap) * static_cast<float>(f.pickers.size());
+  for (const PickerSpec& p : f.pickers) {
+    f.wanted += p.width;
+    f.readable += std::min(p.width, px(f.step.readable));
+  }
+  share(f.pickers, std::max(f.room, px(44) * static_cast<float>(f.pickers.size())));
+  return f;
+}
+
+/// The first step that shows every name whole; where no good one does, the first whose names can be read.
 TopBar::Fit TopBar::fit(const ViewModel& view, float width) const {
   const float at_100 = width / look().scale;
-  const size_t first = at_100 < kNoCaptions ? 2 : at_100 < kNoQuantization ? 1 : 0;
-  Fit f;
-  for (size_t i = first; i < std::size(kSteps); ++i) {
-    const Step& step = kSteps[i];
-    f.step = step;
-    auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
-    f.pickers = {{"Model", kTargetMenu, caption("Target"), target_value(view, step.quantization), target_tooltip(view),
-                  view.model || view.model_state == ModelState::loading}};
-    if (step.all_pickers) {
-      f.pickers.push_back({"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
-                           view.model && !view.model->drafter.empty()});
-      f.pickers.push_back({"Device", kDeviceMenu, caption("Device"), device_value(view),
-                           view.model ? view.model->device + ", " + view.model->driver : device_value(view),
-                           !view.devices.empty() || view.model});
-    }
-    f.mode = !view.model ? 0 : step.segment ? mode_segment_width(view) : mode_picker_width(view);
-    const bool memory = step.memory > 0 && view.model && view.models.memory.budget > 0;
-    if (!memory) f.step.memory = 0;
-    float room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - scale_and_theme_width(step.scale);
-    if (step.word) room -= px(kGap) + text_size(Type::title, "Canopy").x;
-    if (memory) room -= px(step.memory) + px(kAroundMemory) * 2;
-    if (f.mode > 0) room -= f.mode + px(kGap) * 2;
-    room -= px(kGap) * static_cast<float>(f.pickers.size());
-    float wanted = 0;
-    for (PickerSpec& p : f.pickers) {
-      p.width = picker_width(p.caption, p.value);
-      wanted += std::min(p.width, px(step.readable));
-    }
-    share(f.pickers, std::max(room, px(44) * static_cast<float>(f.pickers.size())));
-    if (wanted <= room) break;
-  }
-  return f;
+  const size_t first = at_100 < kNoCaptions ? kWithoutCaptions : at_100 < kNoQuantization ? kWithoutQuantization : 0;
+  for (size_t i = first; i < kWholeNames; ++i)
+    if (Fit f = fit_step(view, width, i); f.wanted <= f.room) return f;
+  for (size_t i = first; i + 1 < std::size(kSteps); ++i)
+    if (Fit f = fit_step(view, width, i); f.readable <= f.room) return f;
+  return fit_step(view, width, std::size(kSteps) - 1);
 }
 
 void TopBar::draw(const ViewModel& view, CommandSink& sink) {
@@ -187,9 +220,9 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
     memory_bar(view, sink, px(f.step.memory));
   }
   const float right = origin.x + ImGui::GetWindowWidth() - px(kMargin);
-  draw_scale_and_theme(view, sink, right, f.step.scale);
+  draw_right_end(view, sink, panels_, right, f.step.scale, f.step.captions);
   if (f.mode <= 0) return;
-  ImGui::SetCursorScreenPos({right - scale_and_theme_width(f.step.scale) - px(kGap) - f.mode, top});
+  ImGui::SetCursorScreenPos({right - right_end_width(f.step.scale, f.step.captions) - px(kGap) - f.mode, top});
   if (f.step.segment)
     mode_segment(view, sink);
   else

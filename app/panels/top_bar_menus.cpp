@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/look/widgets.h"
+#include "app/models/device_words.h"
 #include "app/models/memory_table.h"
 #include "app/panels/model_path_box.h"
 
@@ -39,8 +40,12 @@ std::string size_words(const FoundModel& model) {
 
 /// Models that were found, as long as they are no drafters.
 void draw_found(const ViewModel& view, CommandSink& sink, float width) {
+  if (!view.models.look_problem.empty()) heading(view.models.look_problem.c_str());
   const auto targets = std::ranges::count_if(view.models.found, [](const FoundModel& f) { return !f.drafter; });
-  if (targets == 0) return;
+  if (targets == 0) {
+    if (view.models.looking) heading("Looking for models on this computer");
+    return;
+  }
   heading("On this computer");
   ImGui::PushStyleColor(ImGuiCol_ChildBg, with_alpha(colours().raised, 0));
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
@@ -109,7 +114,8 @@ void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) 
   if (row("None", "No drafter", "Plain decoding only", !models.draft, true))
     sink.post(ModelsCommand(ChooseDrafter{"", false}));
   if (models.candidates.empty()) {
-    heading("No other drafter was found beside the model or in the cache");
+    heading(models.looking ? "Looking for drafters beside the model and in the cache"
+                           : "No other drafter was found beside the model or in the cache");
   } else {
     heading("Found on this computer");
     for (const DrafterCandidate& each : models.candidates) {
@@ -130,7 +136,7 @@ void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
   for (const DeviceChoice& device : view.devices) {
     ImGui::PushID(device.selector.c_str());
     const bool selected = view.model && view.model->device == device.name;
-    const std::string detail = device.usable ? device.type : device.reason;
+    const std::string detail = device.usable ? device_words(device) : device.reason;
     if (choice("device", device.name, detail, selected, device.usable, menu_width())) {
       sink.post(ChooseDevice{device.selector});
       ImGui::CloseCurrentPopup();

@@ -398,7 +398,7 @@ void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink,
   if (view.messages.place(i).count > 1) x += draw_alternatives(view, i, sink, {a.x - px(6), a.y});
   const float room = a.x + width - buttons - px(4) - x;
   draw_text_middle(ImGui::GetWindowDrawList(), x, a.y + px(kRow) * 0.5f, Type::mono, colours().text3,
-                   elided(Type::mono, reply_facts(message), room));
+                   fitting(Type::mono, reply_facts(message), room));
   ImGui::SetCursorScreenPos({x, a.y});
   ImGui::Dummy({std::max(px(1), room), px(kRow)});
   tooltip(reply_details(message).c_str());
@@ -420,7 +420,8 @@ void Transcript::draw_verdict(const ViewModel& view, const ReplyFinished& reply,
   plain.type = Type::secondary;
   plain.tooltip = "The same text, without drafts";
   const float room = width - button_size(plain).x - px(8);
-  const std::string words = elided(Type::secondary, verdict + " Drafting is on to show it.", room);
+  const std::string words = first_fitting(
+      Type::secondary, {verdict + " Drafting is on to show it.", verdict, short_plain_verdict(reply)}, room);
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::secondary, colours().text2, words);
   ImGui::SetCursorScreenPos({at.x + text_size(Type::secondary, words).x + px(4), at.y});
   if (button(plain)) sink.post(SetDrafting{DecodeMode::ar});

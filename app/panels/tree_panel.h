@@ -9,7 +9,6 @@ namespace canopy::app {
 class TreePanel final : public Panel {
  public:
   const char* name() const override { return "Tree"; }
-  bool wanted(const ViewModel&) const override { return true; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
   const TreeCanvas& canvas() const { return canvas_; }

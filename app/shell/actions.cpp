@@ -31,6 +31,12 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) { return v.busy() ? Wanted(StopWriting{}) : Wanted(); }},
     {"Chat", "Find in this chat", "Ctrl+F", kCtrl | ImGuiKey_F,
      [](const ViewModel&) { return Wanted(ChatCommand(ShowFind{})); }},
+    {"Chat", "Export chat", "Ctrl+E", kCtrl | ImGuiKey_E,
+     [](const ViewModel& v) {
+       return v.messages.empty() ? Wanted() : Wanted(ChatCommand(ShowChatFiles{ChatFiles::exporting}));
+     }},
+    {"Chat", "Import chat", "", 0,
+     [](const ViewModel&) { return Wanted(ChatCommand(ShowChatFiles{ChatFiles::importing})); }},
     {"Models", "Open model", "Ctrl+O", kCtrl | ImGuiKey_O, [](const ViewModel&) { return Wanted(BrowseModel{}); }},
     {"Models", "Cancel loading", "", 0,
      [](const ViewModel& v) { return v.model_state == ModelState::loading ? Wanted(CancelLoading{}) : Wanted(); }},
@@ -64,6 +70,8 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) {
        return Wanted(SetTheme{v.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
      }},
+    {"Window", "Reduced motion", "", 0,
+     [](const ViewModel& v) { return Wanted(RoundsCommand(SetReducedMotion{!v.rounds.reduced_motion})); }},
     {"Window", "Reset layout", "", 0, [](const ViewModel&) { return Wanted(ShellCommand(ResetLayout{})); }},
 };
 
@@ -96,7 +104,8 @@ std::span<const Action> actions() {
 void handle_shortcuts(const ViewModel& view, CommandSink& sink) {
   for (const Action& action : kActions) {
     if (!action.chord || !pressed(action.chord)) continue;
-    if (action.chord == ImGuiKey_Escape && view.shell.palette_shown) continue;  // it closes the palette
+    const bool over = view.shell.palette_shown || view.chat.files != ChatFiles::closed;
+    if (action.chord == ImGuiKey_Escape && over) continue;  // it closes what is over the panels
     if (auto command = action.command(view)) sink.post(*std::move(command));
   }
   if (view.help_shown && !view.shell.palette_shown && pressed(ImGuiKey_Escape)) sink.post(ShowHelp{false});

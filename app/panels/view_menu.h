@@ -1,0 +1,19 @@
+#pragma once
+
+#include <imgui.h>
+
+#include <string>
+#include <vector>
+
+#include "app/ui_command.h"
+#include "app/view_model.h"
+
+namespace canopy::app {
+
+inline constexpr const char* kViewMenu = "View menu";
+
+/// What the window shows: panels by name, their layout, scale, theme, motion, keys. Its upper right corner goes to
+/// `corner`. It stays open while panels are chosen. Open it with ImGui::OpenPopup(kViewMenu).
+void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, ImVec2 corner);
+
+}  // namespace canopy::app
