@@ -46,7 +46,7 @@ struct DeviceInfo {
   std::string driver;  // name and version
   std::string uuid;    // hex; stable across launches, changes with the driver
   bool is_software = false;
-  std::string kernels;  // of the backend, and their version: what is measured of them holds as long as this is the same
+  std::string kernels;  // "VERSION; CHOICE; ...": of the backend's code, then the variants it chose by speed so far
 };
 
 struct MemoryInfo {
