@@ -1,0 +1,221 @@
+// The window adds nothing to what the device is asked to do: the application on the engine's own thread, drawing every
+// panel while it writes, against the same commands with nobody there to look (gui.md, criterion 28).
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/app.h"
+#include "app/imgui_context.h"
+#include "engine/session/engine_thread.h"
+#include "tests/app/test_engine.h"
+#include "tests/model/golden_data.h"
+#include "tests/programs/recorded_calls.h"
+#include "tests/reference/reference_device.h"
+
+namespace canopy::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLongest = 120s;  // of a reply, on a busy machine
+
+/// The engine's thread on the oracle, and what its device was asked to do.
+struct RecordedEngine {
+  std::shared_ptr<CallList> calls = std::make_shared<CallList>();
+  std::unique_ptr<EngineThread> thread;
+
+  RecordedEngine() {
+    EngineBackend backend;
+    backend.open_device = [calls = calls](const std::string&) -> std::unique_ptr<Device> {
+      return std::make_unique<RecordedCalls>(make_reference_device(), calls);
+    };
+    backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };
+    thread = std::make_unique<EngineThread>(backend);
+  }
+
+  /// Ends the engine, so that nothing is under way any more.
+  std::vector<DeviceCall> take_calls() {
+    thread.reset();
+    return calls->all();
+  }
+};
+
+/// Passes everything on, and keeps what was asked for and the end of each reply.
+class Overheard final : public EngineClient {
+ public:
+  explicit Overheard(EngineClient& engine) : engine_(engine) {}
+
+  void post(Command command) override {
+    posted.push_back(command);
+    engine_.post(std::move(command));
+  }
+  std::vector<Event> poll() override {
+    std::vector<Event> events = engine_.poll();
+    for (const Event& event : events) rounds += std::holds_alternative<RoundFinished>(event) ? 1 : 0;
+    return events;
+  }
+  void set_wake(std::function<void()> wake) override { engine_.set_wake(std::move(wake)); }
+  std::vector<DeviceChoice> devices() const override { return engine_.devices(); }
+
+  std::vector<Command> posted;
+  size_t rounds = 0;
+
+ private:
+  EngineClient& engine_;
+};
+
+/// The application without a window: frames are laid out in full and go nowhere.
+class Screen {
+ public:
+  explicit Screen(EngineClient& engine) {
+    ImGuiIO& io = ImGui::GetIO();
+    io.DisplaySize = {1600, 1000};
+    io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
+    app::AppSettings settings;
+    settings.system_fonts = false;
+    settings.max_tokens = 40;
+    settings.sampling.seed = 11;
+    app_ = std::make_unique<app::App>(engine, settings);
+  }
+  ~Screen() {
+    app_.reset();
+    drop_textures();
+  }
+  app::App& app() { return *app_; }
+  const app::ViewModel& view() const { return app_->view(); }
+
+  void frame() {
+    ImGui::GetIO().DeltaTime = 1.0f / 60;
+    app_->pump();
+    app_->prepare_frame();
+    ImGui::NewFrame();
+    app_->draw();
+    ImGui::Render();
+    accept_textures();
+    vertices_ = std::max(vertices_, ImGui::GetDrawData()->TotalVtxCount);
+  }
+  /// Frames with one panel after the other in front, until the condition holds. False when it never did.
+  bool frames_until(const std::function<bool()>& condition) {
+    constexpr const char* kPanels[] = {"Tree", "Live", "Budget", "Residuals", "Roofline", "KV", "Calibration", "Log"};
+    const auto deadline = std::chrono::steady_clock::now() + kLongest;
+    for (size_t n = 0; std::chrono::steady_clock::now() < deadline; ++n) {
+      app_->run(app::ShellCommand(app::ShowPanel{kPanels[n % std::size(kPanels)], true}));
+      frame();
+      if (condition()) return true;
+    }
+    return false;
+  }
+  int vertices() const { return vertices_; }  // of the fullest frame
+
+ private:
+  app::ImguiContext context_;
+  std::unique_ptr<app::App> app_;
+  int vertices_ = 0;
+};
+
+struct Watched {
+  std::vector<DeviceCall> calls;
+  std::vector<Command> commands;
+  std::string text;
+  size_t rounds = 0;
+};
+
+/// A question put to the tiny pair in the window, which draws all the while.
+Watched with_the_window(float temperature) {
+  RecordedEngine engine;
+  Overheard overheard(*engine.thread);
+  Watched seen;
+  {
+    Screen screen(overheard);
+    app::App& app = screen.app();
+    // Before the model, so that there is one load and none is cut short.
+    app.run(app::ModelsCommand(app::ChooseDrafter{(golden_folder() / "tiny-qwen3-dflash-b8").string(), true}));
+    app.run(app::OpenModel{(golden_folder() / "tiny-qwen3").string()});
+    app.run(app::SetDrafting{DecodeMode::tree});
+    SamplingSettings sampling = screen.view().sampling;
+    sampling.temperature = temperature;
+    app.run(app::SetSampling{sampling, true});
+    EXPECT_TRUE(screen.frames_until([&] { return screen.view().can_send() && !screen.view().model->drafter.empty(); }));
+    app.run(app::SendMessage{"def main():"});
+    EXPECT_TRUE(screen.frames_until([&] { return screen.view().can_send(); }));
+    for (int n = 0; n < 20; ++n) screen.frame();
+    const app::Message* reply = screen.view().last_reply();
+    EXPECT_TRUE(reply != nullptr && reply->result);
+    if (reply != nullptr) seen.text = reply->text;
+    EXPECT_EQ(screen.view().rounds.log->rounds(), overheard.rounds) << "the window has every round";
+    EXPECT_GT(screen.vertices(), 5000) << "the window was drawn";
+  }
+  seen.calls = engine.take_calls();
+  seen.commands = overheard.posted;
+  seen.rounds = overheard.rounds;
+  return seen;
+}
+
+/// The same commands with nobody watching. Rounds are published or not.
+Watched with_nobody(const std::vector<Command>& commands, bool rounds) {
+  RecordedEngine engine;
+  Watched seen;
+  for (Command command : commands) {
+    if (auto* generate = std::get_if<Generate>(&command)) generate->rounds = rounds;
+    engine.thread->post(std::move(command));
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+  bool finished = false;
+  while (!finished && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(50ms);
+    for (const Event& event : engine.thread->poll()) {
+      if (const auto* delta = std::get_if<TextDelta>(&event)) seen.text += delta->text;
+      seen.rounds += std::holds_alternative<RoundFinished>(event) ? 1 : 0;
+      finished = finished || std::holds_alternative<ReplyFinished>(event);
+    }
+  }
+  EXPECT_TRUE(finished);
+  seen.calls = engine.take_calls();
+  return seen;
+}
+
+size_t count(const std::vector<DeviceCall>& calls, DeviceCall::Kind kind) {
+  return static_cast<size_t>(
+      std::count_if(calls.begin(), calls.end(), [&](const DeviceCall& call) { return call.kind == kind; }));
+}
+
+void expect_same_calls(const Watched& watched, const Watched& unwatched) {
+  for (const auto kind : {DeviceCall::Kind::run, DeviceCall::Kind::read, DeviceCall::Kind::write})
+    EXPECT_EQ(count(watched.calls, kind), count(unwatched.calls, kind)) << "kind " << static_cast<int>(kind);
+  EXPECT_TRUE(watched.calls == unwatched.calls) << "call by call, from the load to the end";
+}
+
+// gui.md, criterion 28
+TEST(DeviceCalls, AWindowThatShowsEveryRoundAddsNoneToAReply) {
+  const Watched watched = with_the_window(0.5f);
+  ASSERT_GE(watched.rounds, 5u);
+  ASSERT_FALSE(watched.text.empty());
+  const Watched unwatched = with_nobody(watched.commands, false);
+  EXPECT_EQ(unwatched.rounds, 0u);
+  EXPECT_EQ(unwatched.text, watched.text);
+  expect_same_calls(watched, unwatched);
+}
+
+// Greedy replies have no need of probabilities, which the window shows: they come with the pass of their round, in two
+// reads behind its one wait.
+TEST(DeviceCalls, ProbabilitiesOfGreedyRepliesAreReadWithTheirPass) {
+  const Watched watched = with_the_window(0);
+  ASSERT_GE(watched.rounds, 5u);
+  expect_same_calls(watched, with_nobody(watched.commands, true));
+  const Watched without = with_nobody(watched.commands, false);
+  EXPECT_EQ(without.text, watched.text);
+  EXPECT_EQ(count(watched.calls, DeviceCall::Kind::run), count(without.calls, DeviceCall::Kind::run));
+  const size_t more = count(watched.calls, DeviceCall::Kind::read) - count(without.calls, DeviceCall::Kind::read);
+  EXPECT_GT(more, 0u);
+  EXPECT_LE(more, 2 * watched.rounds);
+}
+
+}  // namespace
+}  // namespace canopy::test
