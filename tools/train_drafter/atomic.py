@@ -1,0 +1,26 @@
+"""Files that are either whole or not there."""
+
+import contextlib
+import os
+
+
+def write_atomically(path, data):
+    """Bytes beside the file, flushed, then in its place."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """A binary file to write; it replaces `path` when the block ends without an error."""
+    beside = f"{path}.{os.getpid()}.part"
+    try:
+        with open(beside, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside)
+        raise

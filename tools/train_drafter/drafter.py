@@ -1,0 +1,83 @@
+"""The DFlash drafter: a small transformer over a block of rows, the root and masks, that also attends to projected
+features of the target's layers. Many blocks behind one text run as one pass under one attention mask."""
+
+import dataclasses
+
+import torch
+from torch import nn
+
+from layers import Layer, RmsNorm, Rotation
+from target_config import TransformerSizes
+
+
+@dataclasses.dataclass(frozen=True)
+class DrafterConfig:
+    sizes: TransformerSizes  # of the drafter's own layers
+    block_size: int  # B: the root and B - 1 masks
+    mask_token: int  # id in the target's vocabulary
+    taps: tuple[int, ...]  # 0-based target layers whose output is a feature
+    target_layers: int
+    vocab: int
+    windows: tuple[int, ...] = ()  # by layer; 0: all keys, both directions in the block; else sliding and causal
+
+    def window(self, layer):
+        return self.windows[layer] if self.windows else 0
+
+
+class Drafter(nn.Module):
+    """Borrows the target's embedding and head, which callers apply."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        sizes = config.sizes
+        self.fc = nn.Linear(len(config.taps) * sizes.hidden, sizes.hidden, bias=False)
+        self.hidden_norm = RmsNorm(sizes.hidden, sizes.eps)
+        self.layers = nn.ModuleList(Layer(sizes, qk_norm=True) for _ in range(sizes.layers))
+        self.norm = RmsNorm(sizes.hidden, sizes.eps)
+        self.rotation = Rotation(sizes)
+
+    def context(self, features):
+        """features [rows, T, taps * H] -> g [rows, T, H], which every layer projects to keys and values."""
+        return self.hidden_norm(self.fc(features))
+
+    def block_tokens(self, roots):
+        """roots [...] -> [..., B]: each followed by masks"""
+        masks = roots.new_full((*roots.shape, self.config.block_size - 1), self.config.mask_token)
+        return torch.cat((roots[..., None], masks), dim=-1)
+
+    def forward(self, embeddings, context, anchors):
+        """embeddings [rows, A, B, H] of the blocks whose roots stand at `anchors` [rows, A]; context [rows, T, H] of
+        positions 0 ... T-1, of which a block sees those before its root. Returns [rows, A, B, H] after the last norm:
+        row i of a block, times the target's head, predicts the token at anchor + i; row 0 is of no use."""
+        rows, count, block, hidden = embeddings.shape
+        offsets = torch.arange(block, device=anchors.device)
+        positions = (anchors[:, :, None] + offsets).flatten(1)  # [rows, A * B]
+        context_positions = torch.arange(context.shape[1], device=anchors.device)
+        rotation, context_rotation = self.rotation(positions), self.rotation(context_positions)
+        masks = {}
+        x = embeddings.flatten(1, 2)
+        for index, layer in enumerate(self.layers):
+            window = self.config.window(index)
+            if window not in masks:
+                masks[window] = block_mask(anchors, positions, context_positions, block, window)
+            past = layer.self_attn.keys_values(context, context_rotation)
+
+            def memory(keys, values, past=past):
+                return torch.cat((past[0], keys), dim=2), torch.cat((past[1], values), dim=2)
+
+            x = layer(x, rotation, memory, masks[window])
+        return self.norm(x).view(rows, count, block, hidden)
+
+
+def block_mask(anchors, positions, context_positions, block, window):
+    """[rows, 1, A * B, T + A * B], true where a key is seen: the context before the block's root, and the block."""
+    own_anchor = anchors.repeat_interleave(block, dim=1)[:, :, None]  # [rows, A * B, 1]
+    sees_context = context_positions < own_anchor
+    block_index = torch.arange(positions.shape[1], device=anchors.device) // block
+    sees_block = (block_index[:, None] == block_index)[None].expand(len(anchors), -1, -1)
+    if window:
+        sees_context = sees_context & (positions[:, :, None] - context_positions < window)
+        distance = positions[:, :, None] - positions[:, None, :]
+        sees_block = sees_block & (distance >= 0) & (distance < window)
+    return torch.cat((sees_context, sees_block), dim=-1)[:, None]
