@@ -230,10 +230,10 @@ struct DeviceChoice {
   std::string name;
   std::string type;
   bool usable = false;
-  std::string reason;         // why not, when not usable
-  uint64_t memory_bytes = 0;  // its own heaps together; an integrated or software device shares them with the CPU
-  std::string driver;         // as ModelReady names it
-  std::string api_version;    // of Vulkan: "1.3.230"
+  std::string reason;            // why not, when not usable
+  uint64_t memory_bytes = 0;     // its own heaps together; an integrated or software device shares them with the CPU
+  std::string driver = {};       // as ModelReady names it
+  std::string api_version = {};  // of Vulkan: "1.3.230"
 };
 
 /// Thread-safe handle of an engine. Implementations: the real engine thread, a scripted one in tests.
