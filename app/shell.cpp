@@ -41,6 +41,14 @@ std::vector<DockedWindow> windows_of(const std::vector<DockedPanel>& panels) {
   return windows;
 }
 
+/// Brings a docked window's tab to the front, once its place has one.
+bool select_tab(const ImGuiWindow& window) {
+  ImGuiTabBar* bar = window.DockNode ? window.DockNode->TabBar : nullptr;
+  if (!bar || !ImGui::TabBarFindTabByID(bar, window.TabId)) return false;
+  bar->NextSelectedTabId = window.TabId;
+  return true;
+}
+
 /// The menu of a panel's tab.
 void draw_tab_menu(const char* name, CommandSink& sink) {
   if (!ImGui::BeginPopupContextItem("Tab menu")) return;
@@ -89,9 +97,10 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   if (start) {
     draw_in(*start_, area_pos, area, t.back, view, sink);
   } else if (docks_.ready()) {
+    if (raises_ != view.shell.raises) raising_ = view.shell.raised;
+    raises_ = view.shell.raises;
     for (DockedPanel& each : docked_)
       if (!view.shell.closed.contains(each.panel->name())) draw_docked(each, view, sink);
-    raises_ = view.shell.raises;
   }
   draw_in(*status_bar_, {origin.x, origin.y + size.y - bottom}, {size.x, bottom}, t.back, view, sink);
   if (view.help_shown) draw_help(sink);
@@ -101,7 +110,13 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
 
 void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink) {
   const char* name = docked.panel->name();
-  if (raises_ != view.shell.raises && view.shell.raised == name) ImGui::SetNextWindowFocus();
+  const bool raise = raising_ == name;
+  // The focus would close a menu that is open: then only the tab comes to the front, as soon as there is one.
+  const bool menu = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  if (raise && !menu) {
+    ImGui::SetNextWindowFocus();
+    raising_.clear();
+  }
   ImGui::SetNextWindowDockID(docks_.place_of(name), ImGuiCond_FirstUseEver);
   const ImGuiWindow* window = ImGui::FindWindowByName(name);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
@@ -113,6 +128,7 @@ void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink&
   }
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();
+  if (raise && menu && select_tab(*ImGui::GetCurrentWindow())) raising_.clear();
   draw_tab_menu(name, sink);
   if (visible) docked.panel->draw(view, sink);
   ImGui::End();

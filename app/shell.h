@@ -41,6 +41,7 @@ class Shell {
   std::set<std::string> closed_;        // as last saved
   std::set<std::string> shown_closed_;  // in the last frame
   uint32_t resets_ = 0, raises_ = 0;
+  std::string raising_;  // the panel that is to come to the front
 };
 
 }  // namespace canopy::app

@@ -9,7 +9,8 @@ namespace {
 
 constexpr float kGap = 5;  // between a mark and its words
 constexpr int kRings = 8;  // how far from its mark a label may go, in its own heights
-constexpr double kCovered = 1e6, kOutside = 1e5, kCurvePoint = 40;  // penalties; a pixel of distance costs 1
+constexpr double kCovered = 1e6, kOutside = 1e5, kCurvePoint = 40,
+                 kRing = 12;  // penalties; a pixel of distance costs 1
 
 Box box_at(float left, float middle, const LabelWish& wish) {
   return {left, middle - wish.height * 0.5f, left + wish.width, middle + wish.height * 0.5f};
@@ -26,21 +27,26 @@ Box inside(Box box, const Box& room) {
   return {box.left + dx, box.top + dy, box.right + dx, box.bottom + dy};
 }
 
+struct Candidate {
+  Box box;
+  int ring = 0;  // how many heights of the label above or below the mark
+};
+
 /// Beside the mark first, then above and below it in rings of the label's height.
-std::vector<Box> candidates(const LabelWish& wish, const Box& room) {
+std::vector<Candidate> candidates(const LabelWish& wish, const Box& room) {
   const float right = wish.mark.x + wish.reach + kGap, left = wish.mark.x - wish.reach - kGap - wish.width;
   const float centred = wish.mark.x - wish.width * 0.5f;
-  std::vector<Box> boxes;
+  std::vector<Candidate> found;
   for (int ring = 0; ring <= kRings; ++ring) {
     const float up = wish.mark.y - static_cast<float>(ring) * wish.height;
     const float down = wish.mark.y + static_cast<float>(ring) * wish.height;
     for (const float y : {up, down}) {
-      boxes.push_back(inside(box_at(right, y, wish), room));
-      boxes.push_back(inside(box_at(left, y, wish), room));
-      if (ring > 0) boxes.push_back(inside(box_at(centred, y, wish), room));
+      found.push_back({inside(box_at(right, y, wish), room), ring});
+      found.push_back({inside(box_at(left, y, wish), room), ring});
+      if (ring > 0) found.push_back({inside(box_at(centred, y, wish), room), ring});
     }
   }
-  return boxes;
+  return found;
 }
 
 double distance(const Box& box, Spot to) {
@@ -58,8 +64,8 @@ std::vector<Box> place_labels(std::span<const LabelWish> wishes, const Box& room
   for (const LabelWish& wish : wishes) {
     double least = std::numeric_limits<double>::infinity();
     Box best;
-    for (const Box& box : candidates(wish, room)) {
-      double cost = distance(box, wish.mark);
+    for (const auto& [box, ring] : candidates(wish, room)) {
+      double cost = distance(box, wish.mark) + kRing * ring;
       for (const Box& other : blocked) cost += box.overlaps(other) ? kCovered : 0;
       if (box.right > room.right || box.bottom > room.bottom) cost += kOutside;
       for (const Spot& each : curve) cost += box.holds(each.x, each.y) ? kCurvePoint : 0;

@@ -17,7 +17,7 @@ namespace canopy::app {
 namespace {
 
 constexpr const char* kPopup = "Chat files";
-constexpr float kWidth = 460, kTop = 96, kCaption = 68, kRow = 32, kLine = 18;
+constexpr float kWidth = 460, kTop = 96, kCaption = 68, kRow = 28, kLine = 18;
 
 void draw_caption(const char* words) {
   const ImVec2 at = ImGui::GetCursorScreenPos();

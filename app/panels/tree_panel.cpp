@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "app/look/widgets.h"
 #include "app/tree/tree_overlays.h"
@@ -54,12 +53,6 @@ class Line {
   float x_, y_, right_;
   bool full_ = false;
 };
-
-std::string ms_text(double ms) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f ms", ms);
-  return text;
-}
 
 /// Where the shown round comes from: every number says whether it was measured just now or is played back.
 const char* origin_words(const RoundsState& rounds) {
@@ -120,7 +113,7 @@ void TreePanel::draw_header(const RoundsState& rounds, ImVec2 pos, float width) 
   line.put(gap, {{Type::mono_semibold, t.accepted_text, std::to_string(accepted)}, {Type::base, t.text2, "accepted"}});
   line.put(gap,
            {{Type::mono_semibold, t.text, std::to_string(record.emitted.size())}, {Type::base, t.text2, "emitted"}});
-  line.put(gap, {{Type::mono, t.text2, ms_text(record.ms.total())}});
+  line.put(gap, {{Type::mono, t.text2, milliseconds(record.ms.total())}});
   if (!shown.model.bonus && record.width > 1) line.put(gap, {{Type::base, t.text3, "the reply ended inside the tree"}});
   if (const auto chain = chain_estimate(record, shown.model))
     line.put(gap, {{Type::base, t.text3, chain_words(*chain)}});

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/look/fonts.h"
 #include "engine/base/mapped_file.h"
 #include "tests/app/ui_harness.h"
 #include "tests/base/temp_folder.h"
@@ -356,12 +357,85 @@ TEST(ChatPanel, AChatIsExportedFromItsMenu) {  // gui.md, criterion 19: export
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     open_and_ask(ui, ctx, "A question");
     ctx->ItemClick("//Chat/Export or import");
-    ctx->ItemInputValue("//$FOCUSED/##path", path.c_str());
-    ctx->ItemClick("//$FOCUSED/Save Markdown");
+    ctx->ItemClick("//$FOCUSED/Export chat");
     ctx->Yield(3);
-    IM_CHECK(!ui.view().chat.note.empty());
+    ctx->ItemInputValue("//$FOCUSED/##folder", folder.path().c_str());
+    ctx->ItemInputValue("//$FOCUSED/##name", "out");  // ends with Enter, which saves
+    ctx->Yield(3);
+    IM_CHECK(ui.view().chat.files == app::ChatFiles::closed);
+    IM_CHECK(ui.view().chat.note.starts_with("Saved out.md in "));
   }));
   EXPECT_NE(read_small_file(path, 1 << 20).find("An answer."), std::string::npos);
+}
+
+// gui.md, criterion 25: by keys alone. The folder is there already, the name has the focus.
+TEST(ChatPanel, AChatIsExportedByKeysAsJsonAndComesBackByImport) {
+  const TempFolder folder;
+  UiHarness ui;
+  ui.engine().script = answers_with({"An answer."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_and_ask(ui, ctx, "A question");
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
+    ctx->Yield(3);
+    ctx->ItemClick("//$FOCUSED/JSON");
+    ctx->ItemInputValue("//$FOCUSED/##folder", folder.path().c_str());
+    ctx->ItemClick("//$FOCUSED/##name");
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
+    ctx->KeyChars("kept");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK(ui.view().chat.note.starts_with("Saved kept.json in "));
+    // What is there already is replaced only by a button that says so.
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
+    ctx->Yield(3);
+    std::vector<app::DrawnText> drawn;
+    app::look().drawn = &drawn;
+    ctx->Yield(2);
+    app::look().drawn = nullptr;
+    IM_CHECK(std::ranges::any_of(drawn, [](const auto& d) { return d.text == "Replace"; }));
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(3);
+    IM_CHECK(ui.view().chat.files == app::ChatFiles::closed);
+    ui.app().run(app::NewChat{});
+    ui.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::importing}));
+    ctx->Yield(3);
+    ctx->KeyChars((folder.path() / "kept.json").c_str());  // the file has the focus
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.view().messages.size(), 2u);
+    IM_CHECK_STR_EQ(ui.view().messages[1].text.c_str(), "An answer.");
+    IM_CHECK_STR_EQ(ui.view().chat.note.c_str(), "Imported kept.json");
+  }));
+}
+
+TEST(ChatPanel, AnExportThatFailsSaysWhyAndKeepsWhatWasTyped) {
+  const TempFolder folder;
+  folder.write("broken.json", "{\"format\": 1");
+  UiHarness ui;
+  ui.engine().script = answers_with({"An answer."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_and_ask(ui, ctx, "A question");
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
+    ctx->Yield(3);
+    ctx->ItemInputValue("//$FOCUSED/##folder", "/proc/nowhere");
+    ctx->ItemClick("//$FOCUSED/Save");
+    ctx->Yield(3);
+    IM_CHECK(ui.view().chat.files == app::ChatFiles::exporting);
+    IM_CHECK(ui.view().chat.files_problem.find("/proc/nowhere") != std::string::npos);
+    IM_CHECK(ui.view().cards.empty());
+    ctx->ItemInputValue("//$FOCUSED/##folder", folder.path().c_str());
+    ctx->ItemClick("//$FOCUSED/Save");
+    ctx->Yield(3);
+    IM_CHECK(ui.view().chat.files == app::ChatFiles::closed);
+    ui.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::importing}));
+    ctx->Yield(3);
+    ctx->KeyChars((folder.path() / "broken.json").c_str());
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK(ui.view().chat.files == app::ChatFiles::importing);
+    IM_CHECK(!ui.view().chat.files_problem.empty());
+    IM_CHECK_EQ(ui.view().messages.size(), 2u);  // what is shown stays
+  }));
 }
 
 }  // namespace

@@ -51,6 +51,7 @@ TEST(Drafting, SaysWhenPlainDecodingWouldHaveBeenClearlyFaster) {
   reply.tokens_per_second = 10;
   reply.plain_tokens_per_second = 18;
   EXPECT_EQ(plain_verdict({}, reply), "Plain decoding is about 1.8\u00d7 faster on this device.");
+  EXPECT_EQ(short_plain_verdict(reply), "AR is 1.8\u00d7 faster here");
   EXPECT_EQ(plain_verdict(DecodeMode::tree, reply), "");  // asked for
   reply.plain_tokens_per_second = 10.5;
   EXPECT_EQ(plain_verdict({}, reply), "");

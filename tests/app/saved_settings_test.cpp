@@ -43,6 +43,9 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.drafting = DecodeMode::chain;
   s.tree_budget = 64;
   s.recent = {"/models/b.gguf", "/models/a"};
+  s.reduced_motion = true;
+  s.device_tests = {{"Radeon RX 7900 XTX", "RADV 25.2", true, "Exactness checked."},
+                    {"llvmpipe", "22.3", false, "No."}};
   write_settings(path(), s);
   const SettingsRead read = read_settings(path());
   EXPECT_EQ(read.note, "");

@@ -123,6 +123,48 @@ TEST_F(SettingsUi, DraftingIsChosenInTheTopBarAndRemembered) {
   EXPECT_EQ(read_settings(file()).settings.drafting, DecodeMode::chain);
 }
 
+TEST_F(SettingsUi, ReducedMotionIsSwitchedInTheViewMenuAndRemembered) {
+  {
+    UiHarness ui(at_start());
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      ctx->ItemClick("//Top bar/View");
+      ctx->ItemClick("//$FOCUSED/Reduced motion");
+      ctx->Yield(2);
+      IM_CHECK(ui.view().rounds.reduced_motion);
+      IM_CHECK(read_settings(file()).settings.reduced_motion);
+    }));
+  }
+  UiHarness ui(at_start());
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield();
+    IM_CHECK(ui.view().rounds.reduced_motion);
+    // The palette has it too.
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+    ctx->Yield(2);
+    ctx->KeyChars("reduced");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(2);
+    IM_CHECK(!ui.view().rounds.reduced_motion);
+  }));
+  EXPECT_FALSE(read_settings(file()).settings.reduced_motion);
+}
+
+// The self-test that a load ran is known of its device from then on, also after a restart.
+TEST_F(SettingsUi, WhatADevicesSelfTestSaidIsRemembered) {
+  ModelReady model = small_model();
+  model.self_test = SelfTest::failed;
+  model.self_test_note = "This device rounds differently in wider passes.";
+  {
+    UiHarness ui(at_start());
+    ui.engine().publish(model);
+    for (int i = 0; i < 3; ++i) ui.frame();
+  }
+  UiHarness ui(at_start());
+  ASSERT_EQ(ui.view().models.device_tests.size(), 1u);
+  EXPECT_EQ(ui.view().models.device_tests[0],
+            (app::DeviceTest{model.device, model.driver, false, model.self_test_note}));
+}
+
 TEST_F(SettingsUi, SamplingReachesTheEngineAndEachReplyShowsItsSeed) {
   UiHarness ui(at_start());
   ui.engine().script = answers_with({"Yes."});

@@ -89,6 +89,19 @@ TEST_P(WindowPictures, ThePanels) {
   window.app().run(app::ShellCommand(app::ShowPalette{}));
   window.app().run(app::ShowHelp{});
   keep(window.settled_frame(), name("palette"));
+  window.app().run(app::ShellCommand(app::ShowPalette{false}));
+  window.app().run(app::ShowHelp{false});
+  window.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::exporting}));
+  keep(window.settled_frame(), name("export"));
+  window.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::closed}));
+  window.settled_frame();
+  ImGui::GetIO().AddMousePosEvent(kWidth - 40, 24);  // on View
+  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, true);
+  window.frame();
+  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, false);
+  const app::Image menu = window.settled_frame();
+  keep(menu, name("view-menu"));
+  EXPECT_EQ(pixel(menu, kWidth - 100, 120), theme().raised) << "the menu at the right";
 }
 
 TEST_P(WindowPictures, ARecordedRun) {

@@ -54,6 +54,14 @@ std::function<void(ScriptedEngine&, const Command&)> opens(const ModelReady& mod
   };
 }
 
+/// Models are looked for on a thread of its own; frames go on meanwhile.
+void wait_for_search(const UiHarness& ui, ImGuiTestContext* ctx) {
+  for (int i = 0; i < 20000 && !ui.view().models.looked; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ctx->Yield();
+  }
+}
+
 ImRect rect_of(const char* panel) {
   const ImGuiWindow* window = ImGui::FindWindowByName(panel);
   return window ? window->Rect() : ImRect();
@@ -287,7 +295,7 @@ TEST(ShellUi, ADrafterThatDoesNotFitSaysWhyAndOneThatDoesIsLoaded) {
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(4);
     ctx->ItemClick("//Top bar/Drafter");
-    ctx->Yield(3);
+    wait_for_search(ui, ctx);
     const auto& candidates = ui.view().models.candidates;
     const auto found =
         std::ranges::find_if(candidates, [](const auto& c) { return c.path.ends_with("/drafter.gguf"); });

@@ -371,6 +371,12 @@ TEST(Figures, AreWrittenAsTheDesignSays) {
   EXPECT_EQ(whole(1102.6), "1,103");
   EXPECT_EQ(whole(-3.2), "\u22123");
   EXPECT_EQ(milliseconds(9.967), "9.97 ms");
+  EXPECT_EQ(milliseconds(0.1), "0.10 ms");
+  EXPECT_EQ(milliseconds(99.99), "99.99 ms");
+  EXPECT_EQ(milliseconds(99.996), "100.0 ms");
+  EXPECT_EQ(milliseconds(404.27), "404.3 ms");
+  EXPECT_EQ(milliseconds(999.96), "1,000 ms");
+  EXPECT_EQ(milliseconds(99999), "99,999 ms");
   EXPECT_EQ(percent(0.0884), "8.8%");
   EXPECT_EQ(signed_percent(0.0091), "+0.9%");
   EXPECT_EQ(signed_percent(-0.12), "\u221212.0%");
