@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
 #include "app/charts/chart_style.h"
+#include "app/models/openable.h"
 #include "app/options.h"
 #include "app/rounds/open_trace.h"
 #include "app/rounds/trace_log.h"
@@ -29,6 +31,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
     : engine_(engine),
       desk_(settings.chat_folder),
       layout_file_(settings.layout_file),
+      trace_folder_(settings.trace_folder),
       shell_(layout.layout),
       content_scale_(settings.content_scale),
       keeper_(settings.settings_file, settings.saved),
@@ -81,6 +84,7 @@ bool App::pump() {
   const std::vector<Event> events = engine_.poll();
   view_.chat.now_ms = now_ms();
   for (const Event& event : events) update(view_, event);
+  if (std::exchange(view_.checks.stop, false)) engine_.post(StopReply{});
   if (!events.empty()) desk_.keep(view_);
   auto found = search_.take();
   const bool searched = found.has_value();
@@ -108,11 +112,17 @@ void App::draw() {
   expect_own_thread();
   // Time that passed while nothing moved, because the window slept, is no time of the rounds.
   if (was_moving_) advance(view_.rounds, 1000.0 * ImGui::GetIO().DeltaTime);
+  follow_playback(view_);
   shell_.draw(view_, sink_);
   for (const UiCommand& command : sink_.take()) run(command);
   keep_settings(false);
   keep_layout(shell_.layout_changed(view_));
   was_moving_ = moves(view_.rounds);
+}
+
+std::string App::suggested_recording() const {
+  if (trace_folder_.empty()) return "";
+  return (std::filesystem::path(trace_folder_) / recording_name(view_.chat.now_ms)).string();
 }
 
 bool App::input_waits() const {
@@ -160,7 +170,17 @@ void App::run(const UiCommand& command) {
     run(OpenTrace{open->path});
     return;
   }
+  if (const auto* open = std::get_if<OpenModel>(&command)) {
+    if (const std::string obstacle = open_obstacle(open->path); !obstacle.empty())
+      return fail(view_, "This file cannot be opened", obstacle);
+  }
   view_.chat.now_ms = now_ms();
+  view_.recording.suggested = suggested_recording();
+  if (const auto* recording = std::get_if<RecordingCommand>(&command);
+      recording && std::holds_alternative<StartRecording>(*recording)) {
+    std::error_code ignored;  // the engine says why it cannot write there
+    std::filesystem::create_directories(trace_folder_, ignored);
+  }
   Effects effects = update(view_, command);
   desk_.run(view_, command, effects);
   for (Command& each : effects.engine) engine_.post(std::move(each));

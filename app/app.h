@@ -30,6 +30,7 @@ struct AppSettings {
   std::string settings_note;                 // what was wrong with it, for the user
   std::string chat_folder;                   // where chats are kept; empty: nowhere
   std::string chat_note;                     // why not, for the user
+  std::string trace_folder;                  // where recordings go unless their user says otherwise; empty: nowhere
   std::string layout_file;                   // where the places of the panels are remembered; empty: nowhere
   ModelLister model_lister = search_models;  // how models are looked for
 };
@@ -63,7 +64,8 @@ class App {
   const ViewModel& view() const { return view_; }
   /// Whether the engine works, which leaves less of the processor to drawing.
   bool engine_busy() const {
-    return view_.busy() || view_.model_state == ModelState::loading || view_.calibration.busy();
+    return view_.busy() || view_.model_state == ModelState::loading || view_.calibration.busy() ||
+           view_.checks.check.running();
   }
   Colour background() const { return theme(view_.theme).back; }
   void set_content_scale(float scale) { content_scale_ = scale; }
@@ -81,6 +83,7 @@ class App {
   /// Dear ImGui belongs to one thread; the engine's must never draw. Throws std::logic_error.
   void expect_own_thread() const;
   void keep_settings(bool now);
+  std::string suggested_recording() const;
   void keep_layout(const std::optional<SavedLayout>& layout);
 
   const std::thread::id thread_ = std::this_thread::get_id();
@@ -89,7 +92,7 @@ class App {
   CommandSink sink_;
   bool was_moving_ = false;
   ChatDesk desk_;
-  std::string layout_file_;
+  std::string layout_file_, trace_folder_;
   Shell shell_;
   Look look_;
   float content_scale_;

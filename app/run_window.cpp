@@ -83,6 +83,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   settings.saved = saved.settings;
   settings.settings_note = saved.note.empty() ? options.settings_problem : saved.note;
   if (options.keeps_chats) settings.chat_folder = user_chat_folder(settings.chat_note);
+  if (options.keeps_chats) settings.trace_folder = user_trace_folder();
   settings.layout_file = layout_path_beside(options.settings_file);
   settings.content_scale = window.content_scale();
   App app(engine, settings);

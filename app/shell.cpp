@@ -106,6 +106,7 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   if (view.help_shown) draw_help(sink);
   palette_.draw(view, sink);
   chat_files_.draw(view, sink);
+  record_box_.draw(view, sink);
 }
 
 void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink) {

@@ -10,6 +10,7 @@
 #include "app/panels/chat_files_dialog.h"
 #include "app/panels/command_palette.h"
 #include "app/panels/panel.h"
+#include "app/panels/record_box.h"
 #include "app/shell/dock_space.h"
 #include "app/shell/shell_panels.h"
 
@@ -38,6 +39,7 @@ class Shell {
   DockSpace docks_;
   CommandPalette palette_;
   ChatFilesDialog chat_files_;
+  RecordBox record_box_;
   std::set<std::string> closed_;        // as last saved
   std::set<std::string> shown_closed_;  // in the last frame
   uint32_t resets_ = 0, raises_ = 0;

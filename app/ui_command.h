@@ -10,8 +10,10 @@
 
 #include "app/charts/calibration_state.h"
 #include "app/chat/chat_commands.h"
+#include "app/chat/plain_check.h"
 #include "app/look/theme_kind.h"
 #include "app/models/models_state.h"
+#include "app/rounds/recording_state.h"
 #include "app/rounds/rounds_commands.h"
 #include "app/shell/shell_state.h"
 #include "engine/session/round_record.h"
@@ -60,10 +62,10 @@ struct ShowPathBox {  // the path box that stands in where no file dialog exists
   bool shown = true;
 };
 
-using UiCommand =
-    std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
-                 ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetDrafting, ShowHelp, CopyText,
-                 ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand, ShellCommand, ModelsCommand>;
+using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
+                               CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetDrafting,
+                               ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand,
+                               ShellCommand, ModelsCommand, RecordingCommand, CheckCommand>;
 
 /// Collects the commands of one frame; they run after it, so no panel sees the state change while drawing.
 class CommandSink {

@@ -65,18 +65,19 @@ void on_model_ready(ViewModel& view, const ModelReady& e) {
 
 void on_failure(ViewModel& view, const Failure& e) {
   const bool of_reply = e.reply_id != 0;
-  if (of_reply && e.reply_id != view.reply_id) return;
+  const bool gone = e.kind == ErrorKind::device_lost;  // whatever it did then
+  if (of_reply && e.reply_id != view.reply_id && !gone) return;
   if (!of_reply && view.model_state == ModelState::loading && ends_superseded_load(view)) return;
   Card card{0, false, e.title, e.detail, Card::Action::none};
   if (of_reply) {
     if (view.busy()) end_reply(view, FinishReason::failed);
-    card.action = e.kind == ErrorKind::device_lost ? Card::Action::load_again : Card::Action::run_again;
+    card.action = gone ? Card::Action::load_again : Card::Action::run_again;
   } else if (view.model_state == ModelState::loading) {
     view.model_state = view.model ? ModelState::ready : ModelState::none;
     view.loading = {};
     card.action = e.would_fit_quantized ? Card::Action::load_quantized : Card::Action::choose_model;
   }
-  if (e.kind == ErrorKind::device_lost) {
+  if (gone) {
     // Nothing of the model survives its device: say so instead of failing at the next question.
     if (view.busy()) end_reply(view, FinishReason::failed);
     view.model_state = ModelState::none;
@@ -114,7 +115,7 @@ Effects open_model(ViewModel& view, const std::string& path) {
   if (path.empty()) return {};
   Effects effects = stop_reply(view);
   if (view.model_state == ModelState::loading) {
-    effects.engine.push_back(CancelLoad{});
+    effects.engine.emplace_back(CancelLoad{});
     ++view.superseded_loads;
   }
   std::erase_if(view.cards, [](const Card& c) { return c.about_model && c.action != Card::Action::run_again; });
@@ -142,11 +143,11 @@ Effects choose_device(ViewModel& view, const std::string& selector) {
   return load_again(view);
 }
 
-/// Rounds of whatever the engine is asked to write are shown.
+/// Rounds of whatever the engine is asked to write are shown, but for those of a check, which stay out of everything.
 Effects ask_for_rounds(ViewModel& view, Effects effects) {
   for (Command& command : effects.engine) {
     auto* generate = std::get_if<Generate>(&command);
-    if (!generate) continue;
+    if (!generate || generate->reply_id == view.checks.check.reply_id) continue;
     generate->rounds = true;
     view.rounds.live->expect(*generate);
   }
@@ -157,6 +158,34 @@ Effects on_calibration_command(ViewModel& view, const CalibrationCommand& comman
   const bool possible = view.model_state == ModelState::ready && view.model && !view.model->drafter.empty();
   Effects effects;
   if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+/// What the user asks of the engine comes before a check that is under way.
+Effects before_check(ViewModel& view, Effects effects) {
+  const bool of_check = effects.engine.size() == 1 && std::holds_alternative<Generate>(effects.engine.front()) &&
+                        std::get<Generate>(effects.engine.front()).reply_id == view.checks.check.reply_id;
+  if (effects.engine.empty() || of_check || !give_way(view.checks)) return effects;
+  std::vector<Command> commands;
+  commands.emplace_back(StopReply{});
+  for (Command& each : effects.engine) commands.push_back(std::move(each));
+  effects.engine = std::move(commands);
+  return effects;
+}
+
+/// What changes the user's own chat leads back to it.
+bool leaves_replay(const UiCommand& command) {
+  if (std::holds_alternative<SendMessage>(command) || std::holds_alternative<NewChat>(command) ||
+      std::holds_alternative<RunAgain>(command))
+    return true;
+  const auto* chat = std::get_if<ChatCommand>(&command);
+  return chat && (std::holds_alternative<OpenChat>(*chat) || std::holds_alternative<ImportChat>(*chat));
+}
+
+Effects on_recording_command(ViewModel& view, const RecordingCommand& command) {
+  Effects effects;
+  if (auto asked = update(view.recording, command, view.model_state == ModelState::ready))
+    effects.engine.push_back(*std::move(asked));
   return effects;
 }
 
@@ -193,6 +222,9 @@ void update(ViewModel& view, const Event& event) {
   update(view.rounds, event);
   update(view.models, event);
   update(view.calibration, event);
+  update(view.checks, event);
+  if (const std::string problem = update(view.recording, event); !problem.empty())
+    warn(view, "The recording has stopped", problem);
   std::visit(Overloaded{
                  [&](const LoadProgress& e) { on_load_progress(view, e); },
                  [&](const ModelReady& e) { on_model_ready(view, e); },
@@ -215,7 +247,7 @@ void update(ViewModel& view, const Event& event) {
              event);
 }
 
-Effects update(ViewModel& view, const UiCommand& command) {
+static Effects apply(ViewModel& view, const UiCommand& command) {
   return ask_for_rounds(
       view,
       std::visit(Overloaded{
@@ -258,8 +290,26 @@ Effects update(ViewModel& view, const UiCommand& command) {
                      [&](const RoundsCommand& c) { return on_rounds_command(view, c); },
                      [&](const ShellCommand& c) { return update(view.shell, c), Effects{}; },
                      [&](const ModelsCommand& c) { return on_models_command(view, c); },
+                     [&](const RecordingCommand& c) { return on_recording_command(view, c); },
+                     [&](const CheckCommand& c) {
+                       return Effects{update_check(view, c), false, {}};
+                     },
                  },
                  command));
+}
+
+void follow_playback(ViewModel& view) {
+  if (view.replaying())
+    view.replay.show(view.rounds.playback.shown);
+  else if (!view.replay.conversation().empty())
+    view.replay = {};
+}
+
+Effects update(ViewModel& view, const UiCommand& command) {
+  if (view.replaying() && leaves_replay(command)) update(view.rounds, CloseTrace{});
+  Effects effects = apply(view, command);
+  follow_playback(view);
+  return before_check(view, std::move(effects));
 }
 
 void warn(ViewModel& view, const std::string& title, const std::string& detail) {

@@ -9,8 +9,11 @@
 
 #include "app/chat/chat_state.h"
 #include "app/chat/conversation.h"
+#include "app/chat/plain_check.h"
 #include "app/chat_sampling.h"
 #include "app/look/theme_kind.h"
+#include "app/rounds/recording_state.h"
+#include "app/rounds/replay_chat.h"
 #include "app/rounds/rounds_state.h"
 #include "app/ui_command.h"
 #include "engine/session/engine_client.h"
@@ -74,6 +77,9 @@ struct ViewModel {
   uint64_t replies_drawn = 0;          // since the chat or the seed began: reply n draws with seed + n
 
   RoundsState rounds;
+  ReplayChat replay;  // of the trace that is shown
+  RecordingState recording;
+  CheckState checks;
   CalibrationState calibration;
   ShellState shell;
   ModelsState models;
@@ -84,6 +90,10 @@ struct ViewModel {
   bool busy() const { return reply_state != ReplyState::idle; }
   bool can_send() const { return model_state == ModelState::ready && !busy(); }
   const Message* last_reply() const;
+
+  bool replaying() const { return !rounds.trace_path.empty(); }
+  /// What the chat shows: the recorded conversation while there is one, else the user's own.
+  const Conversation& conversation() const { return replaying() ? replay.conversation() : messages; }
 };
 
 /// What a command asks of the world outside the state.
@@ -102,6 +112,9 @@ void update(ViewModel& view, const Event& event);
 
 /// Folds a command of the user in. A command that makes no sense now (sending without a model) changes nothing.
 Effects update(ViewModel& view, const UiCommand& command);
+
+/// Brings the recorded conversation to the round that is shown. Call when time has passed.
+void follow_playback(ViewModel& view);
 
 /// Shows a warning, or a failure, that did not come from the engine.
 void warn(ViewModel& view, const std::string& title, const std::string& detail);

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/chat/token_spans.h"
 #include "app/drafting.h"
 #include "app/view_model.h"
 
@@ -13,21 +14,6 @@ namespace {
 
 bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \t\r\n") == std::string::npos;
-}
-
-/// The turns a new reply answers: a question whose answer failed before its first word is left out, so that roles
-/// alternate as chat templates expect.
-std::vector<ChatTurn> turns_of(const Conversation& conversation) {
-  std::vector<ChatTurn> turns;
-  for (const Message& message : conversation) {
-    if (message.failed_unsaid()) {
-      if (!turns.empty() && turns.back().role == "user") turns.pop_back();
-      continue;
-    }
-    turns.push_back({message.role == Role::user ? "user" : "assistant", message.text});
-  }
-  if (!is_blank(conversation.system_prompt)) turns.insert(turns.begin(), {"system", conversation.system_prompt});
-  return turns;
 }
 
 ReplyParameters parameters_of(const ViewModel& view, const Generate& command) {
@@ -46,7 +32,7 @@ ReplyParameters parameters_of(const ViewModel& view, const Generate& command) {
 
 Effects begin_reply(ViewModel& view) {
   Generate command;
-  command.turns = turns_of(view.messages);
+  command.turns = turns_before(view.messages, view.messages.size(), view.messages.system_prompt);
   command.max_tokens = view.max_tokens;
   command.sampling = view.sampling;
   command.sampling.seed += view.replies_drawn;
@@ -111,17 +97,21 @@ Effects continue_in_new_chat(ViewModel& view, uint64_t message) {
   return show_conversation(view, std::move(copy));
 }
 
-/// Node of the tree for each token of a round that was accepted: the accepted nodes below the root, by depth.
-std::vector<uint32_t> accepted_nodes(const RoundRecord& record) {
-  std::vector<uint32_t> nodes;
-  for (uint32_t n = 1; n < record.nodes.size(); ++n)
-    if (record.nodes[n].state == NodeState::accepted) nodes.push_back(n);
-  std::sort(nodes.begin(), nodes.end(),
-            [&](uint32_t a, uint32_t b) { return record.nodes[a].node.depth < record.nodes[b].node.depth; });
-  return nodes;
-}
-
 }  // namespace
+
+std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt) {
+  std::vector<ChatTurn> turns;
+  for (size_t i = 0; i < length; ++i) {
+    const Message& message = conversation[i];
+    if (message.failed_unsaid()) {
+      if (!turns.empty() && turns.back().role == "user") turns.pop_back();
+      continue;
+    }
+    turns.push_back({message.role == Role::user ? "user" : "assistant", message.text});
+  }
+  if (!is_blank(system_prompt)) turns.insert(turns.begin(), {"system", system_prompt});
+  return turns;
+}
 
 void on_text(ViewModel& view, const TextDelta& e) {
   if (view.reply_state == ReplyState::reading_prompt) view.reply_state = ReplyState::writing;
@@ -137,24 +127,7 @@ void on_round(ViewModel& view, const RoundFinished& e) {
   const RoundRecord& record = *e.round;
   Message& message = view.messages.back();
   message.rounds = std::max(message.rounds, record.round + 1);
-  uint32_t at = message.spans.empty() ? 0 : message.spans.back().end;
-  // What lies before the first round is the first token's, which came out of the prompt's pass.
-  if (message.spans.empty())
-    message.spans.push_back(
-        {0, e.text_begin, record.round, 0, record.mode == DecodeMode::ar ? TokenSource::plain : TokenSource::own});
-  at = std::max(at, e.text_begin);
-  const std::vector<uint32_t> accepted = accepted_nodes(record);
-  const auto bonus = static_cast<uint32_t>(record.nodes.size());
-  for (size_t i = 0; i < e.text_ends.size(); ++i) {
-    const bool drafted = i < record.accepted;
-    const TokenSource source = drafted                          ? TokenSource::accepted
-                               : record.shape == DecodeMode::ar ? TokenSource::plain
-                                                                : TokenSource::own;
-    const uint32_t node = drafted && i < accepted.size() ? accepted[i] : bonus;
-    const uint32_t end = std::max(at, e.text_ends[i]);
-    message.spans.push_back({at, end, record.round, node, source});
-    at = end;
-  }
+  append_spans(message, record, record.round, e.text_begin, e.text_ends);
 }
 
 void on_finished(ViewModel& view, const ReplyFinished& e) {

@@ -2,7 +2,9 @@
 // The part of view_model.h's update() that is about the conversation: what its events and commands do to the state.
 // Pure, like all of it.
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "app/chat/chat_commands.h"
 #include "engine/session/engine_client.h"
@@ -19,6 +21,10 @@ void on_round(ViewModel& view, const RoundFinished& event);
 void on_finished(ViewModel& view, const ReplyFinished& event);
 /// A failed reply keeps the text it had; ReplyFinished may or may not follow.
 void end_reply(ViewModel& view, FinishReason reason);
+
+/// The turns a reply to the first `length` messages answers, with a system prompt unless it is blank. A question whose
+/// answer failed before its first word is left out, so that roles alternate as chat templates expect.
+std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt);
 
 // Commands. Each does nothing where it makes no sense.
 Effects send_message(ViewModel& view, const std::string& text);

@@ -61,6 +61,7 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
     case Icon::none: break;
     case Icon::chevron: pen.line({{4.5f, 6.5f}, {8, 10}, {11.5f, 6.5f}}); break;
     case Icon::stop: pen.box({4, 4}, {12, 12}, 1.5f); break;
+    case Icon::record: pen.disc({8, 8}, 4.5f); break;
     case Icon::plus:
       pen.line({{8, 3}, {8, 13}});
       pen.line({{3, 8}, {13, 8}});

@@ -11,6 +11,7 @@ enum class Icon {
   none,
   chevron,
   stop,
+  record,
   plus,
   minus,
   close,

@@ -23,7 +23,6 @@ void update(ModelsState& state, const Event& event) {
     remember_test(state, *ready);
   }
   if (const auto* memory = std::get_if<MemoryUse>(&event)) state.memory = *memory;
-  if (const auto* recording = std::get_if<Recording>(&event)) state.recording = *recording;
 }
 
 void choose(ModelsState& state, const ModelsCommand& command) {

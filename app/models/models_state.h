@@ -39,7 +39,6 @@ struct ModelsState {
   std::vector<DrafterCandidate> candidates;  // for the model of `candidates_for`
   std::string candidates_for;
   MemoryUse memory;                      // of the loaded pair
-  Recording recording;                   // of a trace
   std::vector<DeviceTest> device_tests;  // the last one first
 };
 
@@ -55,7 +54,7 @@ struct LookForModels {};  // on this computer, anew
 
 using ModelsCommand = std::variant<ChooseDrafter, ChooseContext, LookForModels>;
 
-/// Folds in what the engine says of memory and recordings.
+/// Folds in what the engine says of memory.
 void update(ModelsState& state, const Event& event);
 
 /// Folds in what its user chose of loads to come.

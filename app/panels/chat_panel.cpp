@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "app/look/widgets.h"
+#include "app/panels/replay_bar.h"
 #include "app/panels/token_marks.h"
 
 namespace canopy::app {
@@ -22,8 +23,9 @@ constexpr float kLowest = 180;  // one below this has none for a title either: a
 constexpr const char* kExample = "Explain in two sentences why the sky is blue.";
 
 bool has_marks(const ViewModel& view) {
-  for (size_t i = view.messages.size(); i-- > 0 && i + 8 > view.messages.size();)
-    for (const TokenSpan& span : view.messages[i].spans)
+  const Conversation& shown = view.conversation();
+  for (size_t i = shown.size(); i-- > 0 && i + 8 > shown.size();)
+    for (const TokenSpan& span : shown[i].spans)
       if (span.source != TokenSource::plain) return true;
   return false;
 }
@@ -69,29 +71,36 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   else if (find_.close())
     composer_.focus();  // Esc in a text box counts as moving about by keys, after which it would stay nowhere
   ImGui::EndGroup();
-  if (moved && find_.current()) transcript_.show(*find_.current());
-  transcript_.mark(view.chat.find_shown ? &find_.hits() : nullptr, find_.current());
+  Transcript& transcript = shown(view);
+  if (moved && find_.current()) transcript.show(*find_.current());
+  transcript.mark(view.chat.find_shown ? &find_.hits() : nullptr, find_.current());
   const float top = ImGui::GetCursorScreenPos().y;
-  const float below = below_height(view) + composer_.height(width) + px(kMargin) + px(8);
+  const float writing = view.replaying() ? replay_bar_height() : composer_.height(width);
+  const float below = below_height(view) + writing + px(kMargin) + px(8);
   const ImVec2 size = {area.x, std::max(px(40), origin.y + area.y - top - below)};
   ImGui::SetCursorScreenPos({origin.x, top});
-  if (view.messages.empty() && view.cards.empty())
+  if (view.replaying() && view.replay.origin().redacted && view.cards.empty())
+    draw_redacted_note(size);
+  else if (view.conversation().empty() && view.cards.empty())
     draw_empty(view, sink, size);
   else
-    transcript_.draw(view, sink, size, left);
-  if (!transcript_.follows_end()) draw_to_end({origin.x + area.x * 0.5f, top + size.y - px(22)});
+    transcript.draw(view, sink, size, left);
+  if (!transcript.follows_end()) draw_to_end(transcript, {origin.x + area.x * 0.5f, top + size.y - px(22)});
   ImGui::SetCursorScreenPos({origin.x + left, top + size.y + px(8)});
   draw_below(view, sink, width);
-  composer_.draw(view, sink, width);
+  if (view.replaying())
+    draw_replay_bar(view, sink, width);
+  else
+    composer_.draw(view, sink, width);
   copy_selection(view, sink);
-  keep_keyboard_in_composer();
+  if (!view.replaying()) keep_keyboard_in_composer();
 }
 
-float ChatPanel::below_height(const ViewModel& view) const {
+float ChatPanel::below_height(const ViewModel& view) {
   if (ImGui::GetWindowHeight() < px(kLow)) return 0;
-  const bool limits = !transcript_.limits().empty() && transcript_.limits() != dismissed_limits_;
+  const std::string& limits = shown(view).limits();
   return (has_marks(view) ? px(kLegendRow) : 0) + (view.chat.note.empty() ? 0 : px(kNoteRow)) +
-         (limits ? px(kNoteRow) : 0);
+         (limits.empty() || limits == dismissed_limits_ ? 0 : px(kNoteRow));
 }
 
 /// What stands between the messages and the composer: limits of what is shown, what was done, what colours mean.
@@ -99,7 +108,7 @@ void ChatPanel::draw_below(const ViewModel& view, CommandSink& sink, float width
   if (ImGui::GetWindowHeight() < px(kLow)) return;
   const ImVec2 a = ImGui::GetCursorScreenPos();
   float y = a.y;
-  const std::string& limits = transcript_.limits();
+  const std::string& limits = shown(view).limits();
   if (!limits.empty() && limits != dismissed_limits_) {
     draw_triangle_sign(ImGui::GetWindowDrawList(), {a.x + px(8), y + px(14)}, px(14), colours().bonus, colours().panel);
     const float room = width - px(24) - px(32);
@@ -141,7 +150,7 @@ void ChatPanel::draw_note(const ViewModel& view, CommandSink& sink, float width)
   if (icon_button("Dismiss note", Icon::close, "Dismiss")) sink.post(DismissChatNote{});
 }
 
-void ChatPanel::draw_to_end(ImVec2 centre) {
+void ChatPanel::draw_to_end(Transcript& transcript, ImVec2 centre) {
   ButtonSpec spec{"To the end", Icon::chevron, ButtonKind::line};
   spec.type = Type::secondary;
   const ImVec2 size = button_size(spec),
@@ -152,7 +161,7 @@ void ChatPanel::draw_to_end(ImVec2 centre) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
   if (ImGui::BeginChild("Over", size, ImGuiChildFlags_None, ImGuiWindowFlags_NoScrollbar)) {
-    if (button(spec)) transcript_.follow_end();
+    if (button(spec)) transcript.follow_end();
   }
   ImGui::EndChild();
   ImGui::PopStyleVar(2);
@@ -160,10 +169,11 @@ void ChatPanel::draw_to_end(ImVec2 centre) {
 }
 
 void ChatPanel::copy_selection(const ViewModel& view, CommandSink& sink) {
-  TextSelection& selection = transcript_.selection();
-  if (composer_.has_selection() || find_.active() || transcript_.editing()) return selection.clear();
+  TextSelection& selection = shown(view).selection();
+  if ((!view.replaying() && composer_.has_selection()) || find_.active() || transcript_.editing())
+    return selection.clear();
   if (selection.empty() || !ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_C)) return;
-  for (const Message& message : view.messages)
+  for (const Message& message : view.conversation())
     if (message.id == selection.id()) sink.post(CopyText{selection.of(message.text)});
 }
 
@@ -194,9 +204,9 @@ void ChatPanel::draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, 
     if (entered || left) naming_ = false;
     return;
   }
-  const std::string title = elided(Type::base_semibold, view.messages.shown_title(), room);
+  const std::string title = elided(Type::base_semibold, view.conversation().shown_title(), room);
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y, Type::base_semibold, colours().text, title);
-  if (view.messages.empty()) return;
+  if (view.conversation().empty() || view.replaying()) return;
   ImGui::SetCursorScreenPos({at.x, at.y - px(14)});
   const float width = std::max(px(8), std::min(room, text_size(Type::base_semibold, title).x));
   if (ImGui::InvisibleButton("Title", {width, px(28)}, ImGuiButtonFlags_EnableNav)) {

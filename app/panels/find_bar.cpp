@@ -19,16 +19,16 @@ bool FindBar::close() {
 
 /// True when the hits are others than before.
 bool FindBar::search(const ViewModel& view) {
-  const bool empty = view.messages.empty();
-  const uint64_t leaf = empty ? 0 : view.messages.back().id;
-  const size_t bytes = empty ? 0 : view.messages.back().text.size(), messages = view.messages.size();
+  const bool empty = view.conversation().empty();
+  const uint64_t leaf = empty ? 0 : view.conversation().back().id;
+  const size_t bytes = empty ? 0 : view.conversation().back().text.size(), messages = view.conversation().size();
   if (wanted_ == searched_ && leaf == leaf_ && bytes == bytes_ && messages == messages_) return false;
   const bool typed = wanted_ != searched_;
   searched_ = wanted_;
   leaf_ = leaf;
   bytes_ = bytes;
   messages_ = messages;
-  hits_ = find_in(view.messages, wanted_);
+  hits_ = find_in(view.conversation(), wanted_);
   at_ = typed ? (hits_.empty() ? 0 : hits_.size() - 1) : std::min(at_, hits_.empty() ? 0 : hits_.size() - 1);
   return typed;
 }

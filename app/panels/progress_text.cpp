@@ -21,6 +21,7 @@ std::string state_words(const ViewModel& view) {
     case ReplyState::stopping: return "Stopping";
     case ReplyState::idle: break;
   }
+  if (view.checks.check.running()) return "Checking against plain decoding";
   return view.model_state == ModelState::ready ? "Ready" : "No model";
 }
 

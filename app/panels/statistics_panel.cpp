@@ -99,6 +99,19 @@ void draw_verdict(const StatisticsView& view) {
   bar_card("Verdict", ImGui::GetContentRegionAvail().x, bar, view.verdict_title, view.verdict_detail, more);
 }
 
+/// Whether plain decoding writes the same text, once its user has had that checked of the reply that is shown.
+void draw_plain_check(const ViewModel& view) {
+  const PlainCheck& check = view.checks.check;
+  const bool same = check.phase == PlainCheck::Phase::same;
+  if ((!same && check.phase != PlainCheck::Phase::different) || view.replaying()) return;
+  const RoundLog& log = *view.rounds.log;
+  const size_t shown = view.rounds.playback.shown;
+  if (shown >= log.rounds() || log.replies()[log.summary(shown).reply].id != check.message) return;
+  ImGui::Dummy({0, px(8)});
+  bar_card("Plain check", ImGui::GetContentRegionAvail().x, same ? colours().accent : colours().rejected,
+           same ? "Same text as AR" : "Not the text of AR", check_words(check) + ".", "");
+}
+
 }  // namespace
 
 void StatisticsPanel::update(const ViewModel& view) {
@@ -150,6 +163,7 @@ void StatisticsPanel::draw(const ViewModel& view, CommandSink&) {
     gap(8);
   }
   draw_verdict(view_);
+  draw_plain_check(view);
   ImGui::PopStyleVar();
 }
 

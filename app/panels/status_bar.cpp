@@ -123,6 +123,8 @@ void draw_rounds(const ViewModel& view, Row& row) {
   if (!view.rounds.trace_path.empty()) {
     row.statement(
         {{Type::secondary, t.text3, "Replaying"}, {Type::secondary, t.text2, file_name(view.rounds.trace_path)}});
+    const std::string& recorded = view.replay.origin().recorded;
+    if (!recorded.empty()) row.statement({{Type::secondary, t.text3, "recorded"}, {Type::mono, t.text2, recorded}});
   } else if (view.rounds.log->rounds() > 0) {
     const uint64_t behind = rounds_behind(view.rounds);
     row.statement({{Type::secondary, t.text3, "View"},
@@ -133,7 +135,7 @@ void draw_rounds(const ViewModel& view, Row& row) {
 
 void draw_recording(const ViewModel& view, Row& row) {
   const Theme& t = colours();
-  const Recording& recording = view.models.recording;
+  const Recording& recording = view.recording.told;
   if (!recording.active) return;
   const float before = row.x();
   row.statement({{Type::secondary, t.text2, "   Recording " + recording.file_name},

@@ -8,17 +8,19 @@
 
 #include "app/look/dash.h"
 #include "app/look/widgets.h"
+#include "app/panels/recording_row.h"
 #include "app/panels/transport.h"
 
 namespace canopy::app {
 namespace {
 
 constexpr float kMargin = 12, kTop = 14;
-constexpr float kTicks = 22;  // for the figures left of the bars
-constexpr float kNames = 66;  // for the words right of them
-constexpr float kAbove = 42;  // height of the highest bar over the axis
-constexpr float kBelow = 20;  // of the widest round under it
-constexpr float kAxis = 66;   // of the panel's height, from its top
+constexpr float kRecordingTop = 62;  // of the third row of controls
+constexpr float kTicks = 22;         // for the figures left of the bars
+constexpr float kNames = 66;         // for the words right of them
+constexpr float kAbove = 42;         // height of the highest bar over the axis
+constexpr float kBelow = 20;         // of the widest round under it
+constexpr float kAxis = 66;          // of the panel's height, from its top
 constexpr float kBonusCap = 2.5f;
 constexpr float kWheelStep = 1.25f;
 constexpr float kLeastPlot = 120;
@@ -122,7 +124,10 @@ void TimelinePanel::draw(const ViewModel& view, CommandSink& sink) {
   handle_transport_keys(rounds, sink);
   const ImVec2 pos = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   ImGui::SetCursorScreenPos({pos.x + px(kMargin), pos.y + px(kTop)});
-  draw_transport(rounds, sink, std::min(px(kTransportWidth), room.x - 2 * px(kMargin)));
+  const float controls = std::min(px(kTransportWidth), room.x - 2 * px(kMargin));
+  draw_transport(rounds, sink, controls);
+  ImGui::SetCursorScreenPos({pos.x + px(kMargin), pos.y + px(kTop + kRecordingTop)});
+  draw_recording_row(view, sink, controls);
   const float left = px(kMargin + kTransportWidth + 16 + kTicks), width = room.x - left - px(kNames);
   if (width < px(kLeastPlot)) return;
   draw_plot(rounds, sink, {std::floor(pos.x + left), pos.y + px(8)}, {width, px(92)});

@@ -18,7 +18,8 @@ void draw_dots(ImDrawList* list, float x, float end, float y, Colour colour) {
 
 /// The rounds of the log that are this reply's: where they begin.
 std::optional<size_t> first_round(const ViewModel& view, const Message& message) {
-  if (!view.rounds.log || !view.rounds.trace_path.empty()) return std::nullopt;
+  if (view.replaying()) return view.replay.first_round(message.id);
+  if (!view.rounds.log) return std::nullopt;
   const auto& replies = view.rounds.log->replies();
   for (auto reply = replies.rbegin(); reply != replies.rend(); ++reply)
     if (reply->id == message.id) return reply->first_round;

@@ -40,6 +40,7 @@ std::string without_end(std::string text, const std::string& end) {
 }
 
 std::string target_value(const ViewModel& view, bool quantization) {
+  if (view.replaying()) return view.replay.origin().target;
   if (view.model_state == ModelState::loading) return file_name(view.model_path);
   if (!view.model) return "none";
   const std::string title = model_title(*view.model);
@@ -47,12 +48,14 @@ std::string target_value(const ViewModel& view, bool quantization) {
 }
 
 std::string drafter_value(const ViewModel& view) {
+  if (view.replaying()) return view.replay.origin().drafter.empty() ? "none" : view.replay.origin().drafter;
   if (!view.model || view.model->drafter.empty()) return "none";
   const std::string& name = view.model->drafter;
   return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
 }
 
 std::string device_value(const ViewModel& view) {
+  if (view.replaying()) return view.replay.origin().device.empty() ? "not recorded" : view.replay.origin().device;
   if (view.model) return view.model->device;
   for (const DeviceChoice& d : view.devices)
     if (d.selector == view.device_selector && !view.device_selector.empty()) return d.name;
@@ -67,16 +70,49 @@ std::string short_device(const std::string& name) {
   return bracket == 0 || bracket == std::string::npos ? name : name.substr(0, bracket);
 }
 
+/// What a picker says of a recording, before what it offers.
+std::string replay_tooltip(const ViewModel& view) {
+  const ReplayOrigin& origin = view.replay.origin();
+  return "Replayed: what " + file_name(view.rounds.trace_path) + " was recorded with" +
+         (origin.recorded.empty() ? "" : ", " + origin.recorded);
+}
+
 std::string target_tooltip(const ViewModel& view) {
+  if (view.replaying()) return replay_tooltip(view);
   if (!view.model) return "Choose a model  Ctrl+O";
   const ModelReady& model = *view.model;
   return model.weights_note.empty() ? model.file_name : model.file_name + "\n" + model.weights_note;
 }
 
 std::string drafter_tooltip(const ViewModel& view) {
+  if (view.replaying()) return replay_tooltip(view);
   if (!view.model) return "Chosen with the model";
   if (view.model->drafter.empty()) return "No drafter: every token is the target's own";
   return view.model->drafter + "\nDFlash, blocks of " + std::to_string(view.model->block);
+}
+
+std::string device_tooltip(const ViewModel& view, const std::string& device) {
+  if (view.replaying()) return replay_tooltip(view) + "\n" + device;
+  return view.model ? device + ", " + view.model->driver : device;
+}
+
+constexpr const char* kReplayed = "Replayed";
+
+float replayed_width() {
+  return text_size(Type::secondary, kReplayed).x + px(16);
+}
+
+/// A tag, so that nobody takes what the pickers say for what is loaded.
+void draw_replayed(ImVec2 at, const std::string& about) {
+  const Theme& t = colours();
+  const float width = replayed_width(), height = px(22);
+  const ImVec2 a = {at.x, std::floor(at.y - height * 0.5f)};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(a, {a.x + width, a.y + height}, t.bonus_bg, px(4));
+  draw_text_middle(list, a.x + px(8), at.y, Type::secondary, t.bonus_text, kReplayed);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::InvisibleButton("Replayed", {width, height});
+  tooltip(about.c_str());
 }
 
 ButtonSpec view_button(bool word) {
@@ -158,13 +194,15 @@ static void share(std::vector<PickerSpec>& pickers, float room) {
 static std::vector<PickerSpec> pickers_of(const ViewModel& view, const Step& step) {
   auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
   std::vector<PickerSpec> pickers = {{"Model", kTargetMenu, caption("Target"), target_value(view, step.quantization),
-                                      target_tooltip(view), view.model || view.model_state == ModelState::loading}};
+                                      target_tooltip(view),
+                                      view.replaying() || view.model || view.model_state == ModelState::loading}};
   if (step.all_pickers) {
     const std::string device = device_value(view);
-    pickers.push_back({"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
-                       view.model && !view.model->drafter.empty()});
-    pickers.push_back({"Device", kDeviceMenu, caption("Device"), short_device(device),
-                       view.model ? device + ", " + view.model->driver : device, !view.devices.empty() || view.model});
+    pickers.push_back(
+        {"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
+         view.replaying() ? !view.replay.origin().drafter.empty() : view.model && !view.model->drafter.empty()});
+    pickers.push_back({"Device", kDeviceMenu, caption("Device"), short_device(device), device_tooltip(view, device),
+                       view.replaying() || !view.devices.empty() || view.model});
   }
   for (PickerSpec& p : pickers) p.width = picker_width(p.caption, p.value);
   return pickers;
@@ -174,12 +212,14 @@ TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) c
   Fit f;
   f.step = kSteps[index];
   f.pickers = pickers_of(view, f.step);
-  f.mode = !view.model ? 0 : f.step.segment ? mode_segment_width(view) : mode_picker_width(view);
-  if (!view.model || view.models.memory.budget == 0) f.step.memory = 0;
+  // What belongs to the loaded model would contradict a recording beside it.
+  f.mode = !view.model || view.replaying() ? 0 : f.step.segment ? mode_segment_width(view) : mode_picker_width(view);
+  if (!view.model || view.replaying() || view.models.memory.budget == 0) f.step.memory = 0;
   f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - right_end_width(f.step.scale, f.step.captions);
   if (f.step.word) f.room -= px(kGap) + text_size(Type::title, "Canopy").x;
   if (f.step.memory > 0) f.room -= px(f.step.memory) + px(kAroundMemory) * 2;
   if (f.mode > 0) f.room -= f.mode + px(kGap) * 2;
+  if (view.replaying()) f.room -= replayed_width() + px(kGap);
   f.room -= px(kGap) * static_cast<float>(f.pickers.size());
   for (const PickerSpec& p : f.pickers) {
     f.wanted += p.width;
@@ -218,6 +258,10 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
     ImGui::SameLine(0, px(kAroundMemory));
     ImGui::SetCursorPosY(top - origin.y);
     memory_bar(view, sink, px(f.step.memory));
+  }
+  if (view.replaying()) {
+    ImGui::SameLine(0, px(kGap));
+    draw_replayed({ImGui::GetCursorScreenPos().x, middle}, replay_tooltip(view));
   }
   const float right = origin.x + ImGui::GetWindowWidth() - px(kMargin);
   draw_right_end(view, sink, panels_, right, f.step.scale, f.step.captions);

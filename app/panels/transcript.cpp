@@ -10,6 +10,7 @@
 
 #include "app/drafting.h"
 #include "app/look/widgets.h"
+#include "app/panels/check_row.h"
 #include "app/panels/error_cards.h"
 #include "app/panels/reply_facts.h"
 #include "app/panels/token_marks.h"
@@ -35,8 +36,10 @@ float bubble_width(float width) {
 }
 
 bool has_verdict(const ViewModel& view, size_t i) {
-  const Message& message = view.messages[i];
-  return i + 1 == view.messages.size() && message.result && !plain_verdict(view.drafting, *message.result).empty();
+  if (view.replaying()) return false;
+  const Message& message = view.conversation()[i];
+  return i + 1 == view.conversation().size() && message.result &&
+         !plain_verdict(view.drafting, *message.result).empty();
 }
 
 bool small_button(const char* label, Icon icon, const char* about, bool enabled = true) {
@@ -45,6 +48,22 @@ bool small_button(const char* label, Icon icon, const char* about, bool enabled 
   spec.tooltip = about;
   spec.enabled = enabled;
   return button(spec);
+}
+
+/// What a recorded reply is called before its figures. Returns its width.
+float draw_replayed(ImVec2 at) {
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(kRow) * 0.5f, Type::secondary, colours().text2,
+                   "replayed");
+  return text_size(Type::secondary, "replayed").x + px(10);
+}
+
+void draw_check_button(const ViewModel& view, const Message& message, CommandSink& sink) {
+  const std::string obstacle = check_obstacle(view, message);
+  const std::string about =
+      "Check against plain decoding" +
+      (obstacle.empty() ? ": writes the reply once more without drafts and compares every token" : "\n" + obstacle);
+  if (small_button("Check against plain decoding", Icon::check, about.c_str(), obstacle.empty()))
+    sink.post(CheckCommand(CheckAgainstPlain{message.id}));
 }
 
 /// What kind of script a character belongs to, for a sentence about fonts.
@@ -77,15 +96,15 @@ MessageBody& Transcript::body_of(const Message& message, float width) {
 
 /// The height of a message with all that belongs to it, spacing included.
 float Transcript::height_of(const ViewModel& view, size_t i, float width) {
-  const Message& message = view.messages[i];
+  const Message& message = view.conversation()[i];
   if (message.failed_unsaid()) return 0;
   float height = px(kSpacing);
   if (message.id == editing_) return height + px(kPitch) * kEditorLines + px(16) + px(kRow) + px(8);
   height += body_of(message, width).height();
   if (message.role == Role::user)
-    return height + px(kBubblePadY) * 2 + (view.messages.place(i).count > 1 ? px(kRow) : 0);
+    return height + px(kBubblePadY) * 2 + (view.conversation().place(i).count > 1 ? px(kRow) : 0);
   if (message.writing || !message.result) return height;
-  return height + px(kRow) + (has_verdict(view, i) ? px(kRow) : 0);
+  return height + px(kRow) + (has_check_row(view, message) ? px(kRow) : 0) + (has_verdict(view, i) ? px(kRow) : 0);
 }
 
 float Transcript::guess(const Message& message, float width) const {
@@ -102,14 +121,14 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
   if (width != width_ || scale != scale_) heights_.clear(), bodies_.clear();
   width_ = width;
   scale_ = scale;
-  const size_t count = view.messages.size();
+  const size_t count = view.conversation().size();
   tops_.resize(count + 1);
   const auto sum = [&] {
     float y = 0;
     for (size_t i = 0; i < count; ++i) {
       tops_[i] = y;
-      const auto known = heights_.find(view.messages[i].id);
-      y += known != heights_.end() ? known->second : guess(view.messages[i], width);
+      const auto known = heights_.find(view.conversation()[i].id);
+      y += known != heights_.end() ? known->second : guess(view.conversation()[i], width);
     }
     tops_[count] = total_ = y;
   };
@@ -119,27 +138,27 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
   const bool going = child && child->ScrollTarget.y < FLT_MAX && !follow_;
   const float here = !child ? 0 : going ? child->ScrollTarget.y : child->Scroll.y;
   float scroll = here;
-  const size_t anchor = anchor_ ? view.messages.find(anchor_) : count;
-  if (wanted_ && view.messages.find(wanted_->message) < count)
-    scroll = std::max(0.0f, tops_[view.messages.find(wanted_->message)] - room * 0.4f);
+  const size_t anchor = anchor_ ? view.conversation().find(anchor_) : count;
+  if (wanted_ && view.conversation().find(wanted_->message) < count)
+    scroll = std::max(0.0f, tops_[view.conversation().find(wanted_->message)] - room * 0.4f);
   else if (follow_)
     scroll = std::max(0.0f, total_ - room);
   bool changed = false;
   for (size_t i = 0; i < count; ++i) {
     const bool near_view = tops_[i + 1] >= scroll - room * 0.5f && tops_[i] <= scroll + room * 1.5f;
     if (!near_view && i + 1 != count) continue;
-    float& height = heights_[view.messages[i].id];
+    float& height = heights_[view.conversation()[i].id];
     const float now = height_of(view, i, width);
     changed |= height != now;
     height = now;
   }
   if (changed) sum();
   if (wanted_) {
-    const size_t i = view.messages.find(wanted_->message);
+    const size_t i = view.conversation().find(wanted_->message);
     if (i == count) return wanted_.reset();
     float y = tops_[i];
     heights_[wanted_->message] = height_of(view, i, width);
-    body_of(view.messages[i], width).rects({0, 0}, wanted_->begin, wanted_->end, [&](ImVec2 a, ImVec2) {
+    body_of(view.conversation()[i], width).rects({0, 0}, wanted_->begin, wanted_->end, [&](ImVec2 a, ImVec2) {
       y = std::max(y, tops_[i] + a.y);
     });
     ImGui::SetNextWindowScroll({-1, std::max(0.0f, y - room * 0.4f)});
@@ -151,7 +170,7 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
 }
 
 void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, float margin) {
-  const uint64_t first = view.messages.empty() ? 0 : view.messages.front().id;
+  const uint64_t first = view.conversation().empty() ? 0 : view.conversation().front().id;
   if (first != first_) {  // another conversation
     bodies_.clear();
     heights_.clear();
@@ -168,7 +187,7 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), 0});
-  if (ImGui::BeginChild("Messages", size, ImGuiChildFlags_None, ImGuiWindowFlags_NoNavInputs)) {
+  if (ImGui::BeginChild(name_, size, ImGuiChildFlags_None, ImGuiWindowFlags_NoNavInputs)) {
     child_ = ImGui::GetCurrentWindow()->ID;
     draw_messages(view, sink, margin, width);
     scroll(view);
@@ -183,8 +202,8 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   if (bodies_.size() > seen_.size() + kBodiesKept)
     std::erase_if(bodies_, [&](const auto& each) { return !seen_.contains(each.first); });
   limits_ = limits_next_;
-  shown_ = view.messages.size();
-  last_ = view.messages.empty() ? 0 : view.messages.back().id;
+  shown_ = view.conversation().size();
+  last_ = view.conversation().empty() ? 0 : view.conversation().back().id;
 }
 
 /// The end stays in view until the reader scrolls away from it, and again once they come back or a message is sent.
@@ -197,8 +216,8 @@ void Transcript::scroll(const ViewModel& view) {
   if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageDown)) jump = page;
   if (now < scroll_ - 1 || jump < 0) follow_ = false;
   if (now >= most - 1 && jump >= 0) follow_ = true;
-  const uint64_t newest = view.messages.empty() ? 0 : view.messages.back().id;
-  if (newest != last_ && view.messages.size() != shown_) follow_ = true;
+  const uint64_t newest = view.conversation().empty() ? 0 : view.conversation().back().id;
+  if (newest != last_ && view.conversation().size() != shown_) follow_ = true;
   scroll_ = now;
   if (jump != 0)
     ImGui::SetScrollY(std::clamp(now + jump, 0.0f, most));
@@ -209,8 +228,8 @@ void Transcript::scroll(const ViewModel& view) {
 void Transcript::draw_messages(const ViewModel& view, CommandSink& sink, float left, float width) {
   const float from = ImGui::GetScrollY(), to = from + ImGui::GetWindowHeight();
   anchor_ = 0;
-  for (size_t i = 0; i < view.messages.size(); ++i) {
-    const Message& message = view.messages[i];
+  for (size_t i = 0; i < view.conversation().size(); ++i) {
+    const Message& message = view.conversation()[i];
     if (tops_[i + 1] < from || tops_[i] > to || message.failed_unsaid()) continue;
     if (!anchor_) anchor_ = message.id, anchor_top_ = tops_[i];
     seen_.insert(message.id);
@@ -251,7 +270,7 @@ void Transcript::draw_marks(ImDrawList* list, const ViewModel& view, const Messa
 
 void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, float width) {
   const Theme& t = colours();
-  const Message& message = view.messages[i];
+  const Message& message = view.conversation()[i];
   MessageBody& body = body_of(message, width);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size = {std::ceil(body.widest()) + px(kBubblePadX) * 2, body.height() + px(kBubblePadY) * 2};
@@ -266,7 +285,7 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
   // Beside the bubble, so that nothing moves when they appear; always there for the keyboard.
   const bool near_by = ImGui::IsMouseHoveringRect(at, {b.x, b.y}) && ImGui::IsWindowHovered();
   const float x = a.x - px(kRow) - px(4);
-  if (x >= at.x) {
+  if (x >= at.x && !view.replaying()) {
     const float faded = near_by || ImGui::GetIO().NavVisible ? 1.0f : 0.0f;
     ImGui::PushStyleVar(ImGuiStyleVar_Alpha, ImGui::GetStyle().Alpha * std::max(faded, 0.001f));
     ImGui::SetCursorScreenPos({x, a.y + (std::min(size.y, px(38)) - px(kRow)) * 0.5f});
@@ -277,7 +296,7 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
     }
     ImGui::PopStyleVar();
   }
-  if (view.messages.place(i).count > 1) {
+  if (view.conversation().place(i).count > 1) {
     const float nav = px(20) * 2 + px(44);
     draw_alternatives(view, i, sink, {b.x - nav, b.y});
   }
@@ -352,7 +371,7 @@ void Transcript::point_at(const ViewModel& view, const Message& message, const M
 }
 
 void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, float width) {
-  const Message& message = view.messages[i];
+  const Message& message = view.conversation()[i];
   MessageBody& body = body_of(message, width);
   const ImVec2 a = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -368,15 +387,21 @@ void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, 
   if (message.writing || !message.result) return;
   ImGui::SetCursorScreenPos({a.x, a.y + height});
   draw_footer(view, i, sink, width);
+  float y = a.y + height + px(kRow);
+  if (has_check_row(view, message)) {
+    ImGui::SetCursorScreenPos({a.x, y});
+    draw_check_row(view, message, sink, width);
+    y += px(kRow);
+  }
   if (!has_verdict(view, i)) return;
-  ImGui::SetCursorScreenPos({a.x, a.y + height + px(kRow)});
+  ImGui::SetCursorScreenPos({a.x, y});
   draw_verdict(view, *message.result, sink, width);
 }
 
 /// "‹ 2 / 3 ›". Returns its width.
 float Transcript::draw_alternatives(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos) {
-  const Conversation::Place place = view.messages.place(i);
-  const uint64_t id = view.messages[i].id;
+  const Conversation::Place place = view.conversation().place(i);
+  const uint64_t id = view.conversation()[i].id;
   const std::string words = std::to_string(place.index + 1) + " / " + std::to_string(place.count);
   const float room = text_size(Type::mono, words).x + px(8);
   ImGui::SetCursorScreenPos(pos);
@@ -391,20 +416,28 @@ float Transcript::draw_alternatives(const ViewModel& view, size_t i, CommandSink
 }
 
 void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink, float width) {
-  const Message& message = view.messages[i];
+  const Message& message = view.conversation()[i];
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  const float buttons = px(kRow) * 3;
+  const bool own = !view.replaying();
+  const bool checkable = own && message.result->mode != DecodeMode::ar;
+  const float buttons = px(kRow) * (own ? 3.0f + (checkable ? 1.0f : 0.0f) : 1.0f);
   float x = a.x;
-  if (view.messages.place(i).count > 1) x += draw_alternatives(view, i, sink, {a.x - px(6), a.y});
+  if (!own) x += draw_replayed({x, a.y});
+  if (view.conversation().place(i).count > 1) x += draw_alternatives(view, i, sink, {a.x - px(6), a.y});
   const float room = a.x + width - buttons - px(4) - x;
   draw_text_middle(ImGui::GetWindowDrawList(), x, a.y + px(kRow) * 0.5f, Type::mono, colours().text3,
                    fitting(Type::mono, reply_facts(message), room));
   ImGui::SetCursorScreenPos({x, a.y});
   ImGui::Dummy({std::max(px(1), room), px(kRow)});
-  tooltip(reply_details(message).c_str());
+  tooltip((reply_details(message) + (own ? "" : ", when it was recorded")).c_str());
   ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
   if (small_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{message.text});
+  if (!own) return;  // a recording is only read
   ImGui::SameLine(0, 0);
+  if (checkable) {
+    draw_check_button(view, message, sink);
+    ImGui::SameLine(0, 0);
+  }
   if (small_button("Run again", Icon::redo, "Answer again; this answer stays as a version", view.can_send()))
     sink.post(AnswerAgain{message.id});
   ImGui::SameLine(0, 0);

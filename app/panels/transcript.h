@@ -19,6 +19,9 @@ namespace canopy::app {
 /// are known, or guessed until they come near, and what is being read stands still when a guess was wrong.
 class Transcript {
  public:
+  /// name: of its child window, which remembers where it was scrolled to.
+  explicit Transcript(const char* name) : name_(name) {}
+
   /// Draws into a child window of `size`, its column inset by `margin` at both sides.
   void draw(const ViewModel& view, CommandSink& sink, ImVec2 size, float margin);
 
@@ -54,6 +57,7 @@ class Transcript {
   void scroll(const ViewModel& view);
   void note_limits(const MessageBody& body);
 
+  const char* name_;
   TextSelection selection_;
   std::unordered_map<uint64_t, MessageBody> bodies_;  // of messages near the view
   std::unordered_map<uint64_t, float> heights_;       // of all that were near it once, at this width

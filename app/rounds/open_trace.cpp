@@ -27,6 +27,8 @@ void open_trace(ViewModel& view, const std::string& path) {
   try {
     const auto log = std::make_shared<TraceLog>(path);
     show_log(view.rounds, log, path);
+    view.replay = ReplayChat(*log, view.last_id);
+    follow_playback(view);
     if (!log->reader().notice().empty()) warn(view, "The trace is not whole", log->reader().notice());
   } catch (const Error& e) {
     fail(view, "The trace could not be opened", e.what());

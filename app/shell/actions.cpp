@@ -28,7 +28,16 @@ constexpr Action kActions[] = {
     {"Chat", "Answer again", "Ctrl+R", kCtrl | ImGuiKey_R,
      [](const ViewModel& v) { return v.can_send() && v.last_reply() ? Wanted(RunAgain{}) : Wanted(); }},
     {"Chat", "Stop, keep the text", "Esc", ImGuiKey_Escape,
-     [](const ViewModel& v) { return v.busy() ? Wanted(StopWriting{}) : Wanted(); }},
+     [](const ViewModel& v) {
+       if (v.checks.check.running()) return Wanted(CheckCommand(CancelCheck{}));
+       return v.busy() ? Wanted(StopWriting{}) : Wanted();
+     }},
+    {"Chat", "Check against plain decoding", "", 0,
+     [](const ViewModel& v) {
+       const Message* reply = v.last_reply();
+       if (v.replaying() || !reply || !check_obstacle(v, *reply).empty()) return Wanted();
+       return Wanted(CheckCommand(CheckAgainstPlain{reply->id}));
+     }},
     {"Chat", "Find in this chat", "Ctrl+F", kCtrl | ImGuiKey_F,
      [](const ViewModel&) { return Wanted(ChatCommand(ShowFind{})); }},
     {"Chat", "Export chat", "Ctrl+E", kCtrl | ImGuiKey_E,
@@ -58,6 +67,13 @@ constexpr Action kActions[] = {
      [](const ViewModel&) { return Wanted(RoundsCommand(WatchDemo{})); }},
     {"Rounds", "Close the recording", "", 0,
      [](const ViewModel& v) { return v.rounds.trace_path.empty() ? Wanted() : Wanted(RoundsCommand(CloseTrace{})); }},
+    {"Rounds", "Record a trace", "Ctrl+Shift+R", kCtrl | kShift | ImGuiKey_R,
+     [](const ViewModel& v) {
+       const bool possible = v.model_state == ModelState::ready && !v.recording.running();
+       return possible ? Wanted(RecordingCommand(ShowRecordBox{})) : Wanted();
+     }},
+    {"Rounds", "Stop recording", "", 0,
+     [](const ViewModel& v) { return v.recording.running() ? Wanted(RecordingCommand(EndRecording{})) : Wanted(); }},
     {"Window", "Commands", "Ctrl+K", kCtrl | ImGuiKey_K,
      [](const ViewModel& v) { return Wanted(ShellCommand(ShowPalette{!v.shell.palette_shown})); }},
     {"Window", "Help", "F1", ImGuiKey_F1, [](const ViewModel& v) { return Wanted(ShowHelp{!v.help_shown}); }},

@@ -332,9 +332,9 @@ TEST_F(TraceInWindow, LiveRoundsArriveBehindATrace) {
   ViewModel view;
   update(view, UiCommand(OpenModel{"/models/a.gguf"}));
   update(view, Event(small_model()));
+  const Effects effects = update(view, UiCommand(SendMessage{"Hello"}));
   open_trace(view, file().string());
   EXPECT_EQ(view.rounds.playback.state, PlayState::paused);
-  const Effects effects = update(view, UiCommand(SendMessage{"Hello"}));
   update(view, Event(round_event(std::get<Generate>(effects.engine[0]).reply_id, records_[0])));
   EXPECT_EQ(view.rounds.log->rounds(), 60u);
   EXPECT_EQ(view.rounds.playback.shown, 0u);

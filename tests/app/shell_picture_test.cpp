@@ -115,6 +115,47 @@ TEST_P(WindowPictures, ARecordedRun) {
   EXPECT_EQ(pixel(image, 366, 400), theme().back) << "panels, not the start page";
 }
 
+/// A reply with a check below it, while it is being recorded.
+TEST_P(WindowPictures, ARecordingAndACheckedReply) {
+  app::Headless window(engine_, settings_, kWidth, kHeight, false);
+  const std::vector<uint32_t> tokens = {1, 2, 3, 4, 5, 6};
+  engine_.script = [&](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(drafting_model());
+    if (std::holds_alternative<RecordTrace>(command))
+      engine.publish(Recording{true, "canopy-2026-11-22-140512.canopytrace", 48'200, 73, ""});
+    const auto* generate = std::get_if<Generate>(&command);
+    if (!generate) return;
+    auto record = std::make_shared<RoundRecord>();
+    record->mode = record->shape = generate->mode.value_or(DecodeMode::tree);
+    record->emitted.assign(tokens.begin() + 1, tokens.end());
+    engine.publish(ReplyStarted{generate->reply_id, 24, 0, 38, tokens.front()});
+    engine.publish(TextDelta{generate->reply_id, "The merge step joins two lists.", 6, 30, 64});
+    engine.publish(RoundFinished{generate->reply_id, record, 1, 3, {9, 14, 20, 24, 31}, false});
+    ReplyFinished finished;
+    finished.reply_id = generate->reply_id;
+    finished.reply_tokens = 6;
+    finished.mode = record->mode;
+    finished.tokens_per_second = 64;
+    engine.publish(finished);
+  };
+  window.app().run(app::OpenModel{"/models/Qwen3-4B.Q4_K_M.gguf"});
+  window.app().pump();
+  window.app().run(app::SendMessage{"Explain the merge step of merge sort."});
+  window.app().pump();
+  window.app().run(app::CheckCommand(app::CheckAgainstPlain{window.app().view().messages.back().id}));
+  window.app().pump();
+  ASSERT_EQ(window.app().view().checks.check.phase, app::PlainCheck::Phase::same);
+  window.app().run(app::RecordingCommand(app::ShowRecordBox{}));
+  window.settled_frame();
+  keep(window.settled_frame(), name("record-box"));
+  window.app().run(app::RecordingCommand(app::StartRecording{"/data/canopy-2026-11-22-140512.canopytrace", false}));
+  window.app().pump();
+  window.settled_frame();
+  const app::Image image = window.settled_frame();
+  keep(image, name("recording"));
+  EXPECT_EQ(pixel(image, 18, kHeight - 28 - 106 + 14 + 62 + 11), theme().rejected) << "the dot of the recording";
+}
+
 INSTANTIATE_TEST_SUITE_P(Themes, WindowPictures, testing::Values(app::ThemeKind::dark, app::ThemeKind::light));
 
 }  // namespace
