@@ -36,12 +36,6 @@ void show(PanelHarness& ui, const std::shared_ptr<SampleLog>& log) {
   app::apply_chart_style(*ui.context().look().theme, 1);
 }
 
-std::string joined(const std::vector<std::string>& all) {
-  std::string text;
-  for (const std::string& each : all) text += "\n  " + each;
-  return text;
-}
-
 ImRect rect_of(ImGuiTestContext* ctx, const char* item) {
   return ctx->ItemInfo(item).RectFull;
 }
