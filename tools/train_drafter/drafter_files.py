@@ -6,6 +6,7 @@ import os
 import safetensors.torch
 import torch
 
+import checkpoint
 from atomic import write_atomically
 from drafter import Drafter, DrafterConfig
 from errors import UserError, require
@@ -18,7 +19,7 @@ GGUF_NAMES = {"fc.weight": "fc.weight", "enc.output_norm.weight": "hidden_norm.w
 
 
 def load_drafter(path, target_config=None):
-    """A Drafter in float32 from a folder or a GGUF file; with a target's config the pair is checked."""
+    """A Drafter in float32 from a folder (exported, or of a run) or a GGUF file; with a target's config the pair is checked."""
     if os.path.isdir(path):
         config, tensors = read_folder(path)
     else:
@@ -50,7 +51,7 @@ def check_pair(config, target, where):
 
 
 def read_folder(path):
-    """(DrafterConfig, float32 tensors) of a Hugging Face folder."""
+    """(DrafterConfig, float32 tensors) of a Hugging Face folder or of a run of train."""
     where = os.path.join(path, "config.json")
     stated = read_json(where)
     inner = stated.get("dflash_config") or {}
@@ -67,7 +68,8 @@ def read_folder(path):
         mask_token=int(field("mask_token_id")), taps=tuple(field("target_layer_ids")),
         target_layers=int(stated.get("num_target_layers") or 0), vocab=int(stated.get("vocab_size") or 0),
         windows=tuple(window if kind == "sliding_attention" else 0 for kind in sliding))
-    return config, read_safetensors(path)
+    state = checkpoint.load(path)
+    return config, state["drafter"] if state else read_safetensors(path)
 
 
 def read_gguf(file):

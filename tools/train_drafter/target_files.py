@@ -44,14 +44,18 @@ def read_safetensors(folder):
 
 def read_target(path):
     """(TargetConfig, tensors) of a folder or a GGUF file. Raises UserError for anything that is not supported."""
+    config = read_config(path)
+    return config, read_safetensors(path) if os.path.isdir(path) else gguf_tensors(GgufFile(path))
+
+
+def read_config(path):
+    """The TargetConfig alone."""
     if os.path.isdir(path):
-        config = config_from_hugging_face(read_json(os.path.join(path, "config.json")),
-                                          read_json(os.path.join(path, "generation_config.json"), missing_ok=True),
-                                          os.path.join(path, "config.json"))
-        return config, read_safetensors(path)
+        where = os.path.join(path, "config.json")
+        generation = read_json(os.path.join(path, "generation_config.json"), missing_ok=True)
+        return config_from_hugging_face(read_json(where), generation, where)
     require(os.path.isfile(path), f"{path}: there is no such file or folder.")
-    file = GgufFile(path)
-    return gguf_config(file), gguf_tensors(file)
+    return gguf_config(GgufFile(path))
 
 
 def gguf_config(file):

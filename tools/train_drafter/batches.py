@@ -1,0 +1,71 @@
+"""Which texts a step trains on, where its blocks start, and what their rows should predict."""
+
+import dataclasses
+
+import torch
+
+from runtime import seeded
+
+WINDOW = 16  # batches whose texts are sorted by length among each other, so that little is padded
+
+
+@dataclasses.dataclass
+class Batch:
+    indices: list[int]  # of the texts
+    tokens: torch.Tensor  # int64 [rows, T], padded with 0
+    answer: torch.Tensor  # bool [rows, T]
+    lengths: torch.Tensor  # int64 [rows]
+    anchors: torch.Tensor  # int64 [rows, A]: positions of roots
+    anchor_used: torch.Tensor  # bool [rows, A]: false where a text had fewer positions than A
+
+
+@dataclasses.dataclass
+class Labels:
+    """Of the rows 1 ... B-1 of every block, as far as the text is an answer there: n of them."""
+
+    picked: torch.Tensor  # bool [rows, A, B - 1]
+    rows: torch.Tensor  # int64 [n], the text
+    positions: torch.Tensor  # int64 [n], of the label in its text
+    tokens: torch.Tensor  # int64 [n]
+    depths: torch.Tensor  # int64 [n], 1 ... B - 1
+
+
+def epoch_batches(text, indices, size, seed, epoch):
+    """All texts once, in batches of `size` texts of like length; the order depends on seed and epoch alone."""
+    draw, order = seeded(seed, "epoch", epoch), list(indices)
+    draw.shuffle(order)
+    batches = []
+    for start in range(0, len(order), size * WINDOW):
+        window = sorted(order[start:start + size * WINDOW], key=text.length)
+        batches += [window[i:i + size] for i in range(0, len(window), size)]
+    draw.shuffle(batches)
+    return batches
+
+
+def make_batch(text, indices, anchors, draw, max_length, device):
+    """Roots are drawn among the positions whose next token is an answer."""
+    rows = [text.row(index) for index in indices]
+    lengths = [min(len(tokens), max_length) for tokens, _ in rows]
+    tokens = torch.zeros(len(rows), max(lengths), dtype=torch.int64)
+    answer = torch.zeros(len(rows), max(lengths), dtype=torch.bool)
+    places = torch.ones(len(rows), anchors, dtype=torch.int64)
+    used = torch.zeros(len(rows), anchors, dtype=torch.bool)
+    for row, ((ids, mask), count) in enumerate(zip(rows, lengths)):
+        tokens[row, :count] = torch.from_numpy(ids[:count])
+        answer[row, :count] = torch.from_numpy(mask[:count])
+        possible = [place for place in answer[row, 1:].nonzero()[:, 0].tolist() if place > 0]
+        drawn = sorted(draw.sample(possible, min(anchors, len(possible))))
+        places[row, :len(drawn)] = torch.tensor(drawn, dtype=torch.int64)
+        used[row, :len(drawn)] = True
+    return Batch(list(indices), tokens.to(device), answer.to(device), torch.tensor(lengths, device=device),
+                 places.to(device), used.to(device))
+
+
+def labels_of(batch, block):
+    depths = torch.arange(1, block, device=batch.tokens.device)
+    places = batch.anchors[:, :, None] + depths  # [rows, A, B - 1]
+    row = torch.arange(len(places), device=places.device)[:, None, None].expand_as(places)
+    inside = (places < batch.lengths[:, None, None]) & batch.anchor_used[:, :, None]
+    picked = inside & batch.answer[row, places.clamp(max=batch.tokens.shape[1] - 1)]
+    rows, positions = row[picked], places[picked]
+    return Labels(picked, rows, positions, batch.tokens[rows, positions], depths.expand_as(places)[picked])

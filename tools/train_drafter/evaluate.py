@@ -1,0 +1,165 @@
+"""evaluate: how many tokens a round emits (tau), by category, for chains and for trees of several budgets."""
+
+import json
+import statistics
+import time
+
+
+import templates
+from acceptance import drafts_of, round_lengths
+from atomic import write_atomically
+from decode import greedy_replies
+from drafter_files import load_drafter
+from errors import UserError, require
+from progress import Progress, say
+from prompts import Prompt, default_files, read_prompts
+from rounds import decode_rounds
+from runtime import add_runtime_options, seeded, start
+from target import load_target
+from text import load_text
+
+HELP = "measure how many drafted tokens the target accepts"
+ALL = "all"
+
+
+def add_options(parser):
+    parser.add_argument("--target", required=True, help="Hugging Face folder or GGUF file")
+    parser.add_argument("--drafter", required=True, help="folder of a run or of an export, or GGUF file")
+    parser.add_argument("--prompts", nargs="+", help="JSON lines (default: assets/prompts and held_out.jsonl)")
+    parser.add_argument("--limit", type=int, help="prompts of each category (default: all)")
+    parser.add_argument("--templates", type=int, default=0, help="add so many of each held-out family of templates")
+    parser.add_argument("--forced", help="replies from a file as --replies writes instead of prompts: no decoding")
+    parser.add_argument("--max-tokens", type=int, default=128, help="of a reply (default 128)")
+    parser.add_argument("--budgets", default="4,8,16,32,64,128,256", help="nodes of trees (default 4 ... 256)")
+    parser.add_argument("--check", type=int, default=1,
+                        help="prompts of each category decoded round by round and compared with plain decoding (default 1)")
+    parser.add_argument("--check-budget", type=int, default=16, help="of those trees (default 16)")
+    parser.add_argument("--replies", help="write ids and round lengths here, for canopy-cli bench --forced")
+    parser.add_argument("--json", help="write all figures here")
+    parser.add_argument("--seed", type=int, default=1, help="of the prompts that --templates draws (default 1)")
+    add_runtime_options(parser)
+
+
+def run(options):
+    device, dtype = start(options)
+    budgets = budgets_of(options.budgets)
+    target = load_target(options.target, device, dtype)
+    drafter = load_drafter(options.drafter, target.config).to(device).eval().requires_grad_(False)
+    entries = forced(options.forced) if options.forced else plain(options, target)
+    measure(target, drafter, entries, budgets)
+    checked = 0 if options.forced else check(options, target, drafter, entries)
+    table = summary(entries, budgets)
+    print(markdown(table, budgets))
+    if checked:
+        print(f"\n{checked} replies decoded round by round, by chains and by trees of {options.check_budget}: each the "
+              "plain greedy reply.")
+    if options.replies:
+        write_atomically(options.replies, (json.dumps(entries) + "\n").encode())
+    if options.json:
+        figures = {"target": options.target, "drafter": options.drafter, "max_tokens": options.max_tokens,
+                   "checked": checked, "tau": table}
+        write_atomically(options.json, (json.dumps(figures, indent=1) + "\n").encode())
+
+
+def budgets_of(text):
+    try:
+        budgets = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        raise UserError(f"--budgets {text}: numbers with commas between them are expected.") from None
+    require(budgets and 1 <= budgets[0] and budgets[-1] <= 1024, f"--budgets {text}: 1 to 1024 are allowed.")
+    return budgets
+
+
+def plain(options, target):
+    """Entries with the plain greedy reply to every prompt."""
+    text = load_text(options.target)
+    prompts = read_prompts(options.prompts or default_files(), options.limit)
+    if options.templates:
+        prompts += [Prompt(f"held out: {family}", words)
+                    for family, words in templates.held_out(options.templates, seeded(options.seed, "held out"))]
+    ids = [text.prompt(prompt.text) for prompt in prompts]
+    begun = time.monotonic()
+    replies = greedy_replies(target, ids, options.max_tokens)
+    seconds = time.monotonic() - begun
+    say(f"{len(prompts)} replies by plain decoding: {sum(map(len, replies))} tokens in {seconds:.0f} s")
+    return [{"category": prompt.category, "prompt": prompt.text, "prompt_ids": prompt_ids, "output_ids": reply}
+            for prompt, prompt_ids, reply in zip(prompts, ids, replies)]
+
+
+def forced(path):
+    """Entries of a file with replies; what other implementations accepted in them is dropped."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [{key: entry[key] for key in ("category", "prompt_ids", "output_ids")} for entry in json.load(file)]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a list of replies ({error}).") from None
+
+
+def measure(target, drafter, entries, budgets):
+    """Adds the round lengths of every way to every entry."""
+    progress = Progress("evaluate", len(entries))
+    for number, entry in enumerate(entries, start=1):
+        candidates = min(max(budgets), target.config.vocab)
+        drafts = drafts_of(target, drafter, entry["prompt_ids"], entry["output_ids"], candidates)
+        for way, lengths in round_lengths(drafts, entry["output_ids"], budgets).items():
+            entry[way] = {"acceptance_lengths": lengths}
+        progress.update(number, f"reply {number}")
+
+
+def check(options, target, drafter, entries):
+    """Decodes some prompts for real; raises UserError where a reply or its rounds differ. Returns how many it did."""
+    counts, done = {}, 0
+    for entry in entries:
+        counts[entry["category"]] = counts.get(entry["category"], 0) + 1
+        if counts[entry["category"]] > options.check:
+            continue
+        for budget in (None, options.check_budget):
+            reply, lengths = decode_rounds(target, drafter, entry["prompt_ids"], options.max_tokens, budget)
+            way = "chain" if budget is None else f"a tree of {budget}"
+            require(reply == entry["output_ids"],
+                    f"Decoding {entry['prompt']!r} by {way} gave another reply than plain decoding, from token "
+                    f"{first_difference(reply, entry['output_ids'])} on: with --precision bf16 that may be a near-tie, "
+                    "in f32 it is a defect.")
+            known = entry.get("chain" if budget is None else f"tree{budget}")
+            require(known is None or off_by(known["acceptance_lengths"], lengths) <= 1,
+                    f"Decoding {entry['prompt']!r} by {way} took other rounds than were computed from its reply.")
+        done += 1
+    return done
+
+
+def first_difference(one, other):
+    return next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+
+
+def off_by(one, other):
+    """How many rounds more or fewer: near-ties between candidates move single ones."""
+    return abs(len(one) - len(other))
+
+
+def summary(entries, budgets):
+    """{category: {"prompts", way: {"tau", "mean", "deviation", "low", "high"}}}: tau over all rounds, the rest over the
+    replies' own."""
+    categories = list(dict.fromkeys(entry["category"] for entry in entries))
+    table = {}
+    for category in [*categories, *([ALL] if len(categories) > 1 else [])]:
+        some = [entry for entry in entries if category in (ALL, entry["category"])]
+        table[category] = {"prompts": len(some)}
+        for way in ["chain", *(f"tree{budget}" for budget in budgets)]:
+            rounds = [entry[way]["acceptance_lengths"] for entry in some if entry[way]["acceptance_lengths"]]
+            taus = [sum(lengths) / len(lengths) for lengths in rounds]
+            if taus:
+                table[category][way] = {
+                    "tau": sum(map(sum, rounds)) / sum(map(len, rounds)), "mean": statistics.fmean(taus),
+                    "deviation": statistics.stdev(taus) if len(taus) > 1 else 0.0, "low": min(taus), "high": max(taus)}
+    return table
+
+
+def markdown(table, budgets):
+    """tau over all rounds, ± the standard deviation of the replies' own."""
+    ways = ["chain", *(f"tree{budget}" for budget in budgets)]
+    lines = ["| category | prompts | " + " | ".join(["chain", *(f"{budget} nodes" for budget in budgets)]) + " |",
+             "|---|---|" + "---|" * len(ways)]
+    for category, row in table.items():
+        cells = [f"{row[way]['tau']:.2f} ± {row[way]['deviation']:.2f}" if way in row else "-" for way in ways]
+        lines.append(f"| {category} | {row['prompts']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,75 @@
+"""A new drafter for a target: its configuration, and weights to start from."""
+
+import dataclasses
+
+import torch
+
+from drafter import Drafter, DrafterConfig
+from errors import require
+
+
+def default_taps(layers, count):
+    """Evenly from layer 1 to the third from the end, as the published drafters have them."""
+    count = min(count, max(1, layers - 3))
+    if count == 1:
+        return (max(0, layers - 3),)
+    return tuple(round(1 + i * (layers - 4) / (count - 1)) for i in range(count))
+
+
+def mask_token_id(text, vocab, named):
+    """The id of a token that text does not contain, by its spelling or number; without one named, that of a <mask>."""
+    if named is None:
+        for spelling in ("<|mask|>", "<mask>", "[MASK]", "<|MASK|>"):
+            if text.token_id(spelling) is not None:
+                return text.token_id(spelling)
+        require(False, "The target's tokenizer has no mask token: name one that does not occur in text by --mask-token, "
+                       "such as a reserved special token.")
+    found = text.token_id(named)
+    if found is None and named.isdecimal():
+        found = int(named)
+    require(found is not None and found < vocab,
+            f"--mask-token {named}: neither a token's spelling nor an id below {vocab}.")
+    return found
+
+
+def new_config(target_config, layers, block_size, taps, mask_token):
+    sizes = dataclasses.replace(target_config.sizes, layers=layers)
+    require(all(0 <= tap < target_config.sizes.layers for tap in taps) and list(taps) == sorted(set(taps)),
+            f"--taps {','.join(map(str, taps))}: ascending layers from 0 to {target_config.sizes.layers - 1} are allowed.")
+    require(2 <= block_size <= 64, f"--block-size {block_size}: 2 to 64 are allowed.")
+    return DrafterConfig(sizes=sizes, block_size=block_size, mask_token=mask_token, taps=tuple(taps),
+                         target_layers=target_config.sizes.layers, vocab=target_config.vocab)
+
+
+def new_drafter(config, target, warm, seed):
+    """A Drafter in float32 on the target's device: warm, its layers are the target's last before the last tap's
+    successor and fc averages the taps; else all matrices are random."""
+    torch.manual_seed(seed)
+    drafter = Drafter(config)
+    with torch.no_grad():
+        for name, values in drafter.named_parameters():
+            if values.ndim == 2:
+                values.normal_(std=0.02)
+        if warm:
+            copy_layers(drafter, target)
+            average_taps(drafter)
+    return drafter.to(target.head_weight.device)
+
+
+def copy_layers(drafter, target):
+    """The target's layers from the last tap on, as many as there are, or the last ones."""
+    count, total = drafter.config.sizes.layers, target.config.sizes.layers
+    require(count <= total, f"--layers {count}: the target has {total} to start from; use --init random.")
+    first = min(drafter.config.taps[-1], total - count)
+    for index, layer in enumerate(drafter.layers):
+        source = target.layers[first + index].state_dict()
+        layer.load_state_dict({name: values.float() for name, values in source.items()}, strict=False)
+
+
+def average_taps(drafter):
+    """fc = identities side by side, the last tap weighing most: what it tells is nearest to what the copied layers
+    expect."""
+    hidden, count = drafter.config.sizes.hidden, len(drafter.config.taps)
+    identity = torch.eye(hidden)
+    shares = [0.5 / max(count - 1, 1)] * (count - 1) + [1.0]
+    drafter.fc.weight.add_(torch.cat([share * identity for share in shares], dim=1))

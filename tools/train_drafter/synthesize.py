@@ -1,0 +1,129 @@
+"""synthesize: text that the target writes itself. Questions are sampled from it, or come from templates; its answers are
+greedy, as a drafter will see them."""
+
+import os
+
+import dataset
+import templates
+from decode import Forced, Greedy, Sampled, decode
+from errors import require
+from progress import Progress, say
+from prompts import default_files, read_prompts
+from runtime import add_runtime_options, seeded, start
+from target import load_target
+from text import chat_frame, load_text
+
+HELP = "let the target write text to train on"
+
+
+def add_options(parser):
+    parser.add_argument("--target", required=True, help="Hugging Face folder or GGUF file")
+    parser.add_argument("--out", required=True, help="folder for the parts and, in the end, text.npz")
+    parser.add_argument("--tokens", type=int, default=2_000_000, help="answer tokens to write (default 2000000)")
+    parser.add_argument("--style", choices=("chat", "text"), default="chat",
+                        help="chat (default): conversations in the target's template; text: plain continuations")
+    parser.add_argument("--rows", type=int, default=128, help="texts decoded in lockstep (default 128)")
+    parser.add_argument("--max-length", type=int, default=448, help="tokens of a text at most (default 448)")
+    parser.add_argument("--question", type=int, default=96, help="tokens of a sampled question at most (default 96)")
+    parser.add_argument("--free", type=float, default=0.45, help="share of questions sampled freely (default 0.45)")
+    parser.add_argument("--opened", type=float, default=0.35,
+                        help="share sampled behind an opener; the rest comes from templates (default 0.35)")
+    parser.add_argument("--second-turn", type=float, default=0.25, help="share with a second turn (default 0.25)")
+    parser.add_argument("--top-p", type=float, default=0.95, help="of sampled questions, at temperature 1 (default 0.95)")
+    parser.add_argument("--seed", type=int, default=1, help="same seed, same text (default 1)")
+    add_runtime_options(parser)
+
+
+def run(options):
+    device, dtype = start(options)
+    require(0 <= options.free and 0 <= options.opened and options.free + options.opened <= 1,
+            f"--free {options.free} and --opened {options.opened}: shares from 0 to 1 in all are allowed.")
+    require(options.max_length > options.question > 0, "--max-length must leave room behind --question.")
+    target, text = load_target(options.target, device, dtype), load_text(options.target)
+    require(options.max_length <= target.config.context,
+            f"--max-length {options.max_length}: the target was made for {target.config.context} positions.")
+    os.makedirs(options.out, exist_ok=True)
+    frame = chat_frame(text) if options.style == "chat" else None
+    parts, answered, part = [], 0, 0
+    progress = None
+    while answered < options.tokens:
+        path = os.path.join(options.out, f"part-s{options.seed}-{part:05}.npz")
+        if not os.path.exists(path):
+            progress = progress or Progress("synthesize", options.tokens, answered)
+            write_part(path, target, text, frame, options, part, progress, answered)
+        parts.append(dataset.load(path))
+        answered += int(parts[-1].answer.sum())
+        part += 1
+    excluded = evaluation_prompts(text) if frame else set()
+    whole = dataset.merged(parts, target.config.vocab, excluded)
+    out = os.path.join(options.out, "text.npz")
+    dataset.save(out, shuffled(whole, options.seed))
+    say(f"{out}: {len(whole)} texts, {len(whole.tokens)} tokens, {int(whole.answer.sum())} of them answers")
+    if progress:
+        say(f"{(answered - progress.first) / progress.seconds():.0f} answer tokens a second")
+
+
+def write_part(path, target, text, frame, options, part, progress, before):
+    draw = seeded(options.seed, part, "plans")
+    plans = [chat_plan(text, frame, options, draw) if frame else text_plan(target, options, draw)
+             for _ in range(options.rows)]
+
+    def show(position, rows, active):
+        if position % 8 == 0:
+            done = before + sum(sum(row.answer) for row in rows)
+            progress.update(min(done, options.tokens - 1), f"part {part}, position {position}, {active} texts")
+
+    seed = seeded(options.seed, part, "tokens").getrandbits(48)
+    rows = decode(target, plans, options.max_length, options.top_p, seed, show)
+    kept = [(row.tokens, row.answer) for row in rows if sum(row.answer) >= 8]
+    dataset.save(path, dataset.from_rows(kept, target.config.vocab))
+    progress.update(min(before + sum(sum(answer) for _, answer in kept), options.tokens), f"part {part} written")
+
+
+def chat_plan(text, frame, options, draw):
+    """Stages of one conversation: the question forced or sampled, the answer greedy, perhaps the same again."""
+    answer = Greedy(options.max_length)
+    kind = draw.random()
+    if kind < options.free:
+        plan = [Forced(tuple(frame.opening)), Sampled(options.question)]
+    elif kind < options.free + options.opened:
+        # Without the blank at its end, which belongs to the token that follows.
+        opener = draw.choice(templates.OPENERS).rstrip(" ")
+        plan = [Forced(tuple(frame.opening + text.encode(opener))), Sampled(options.question)]
+    else:
+        plan = [Forced(tuple(frame.opening + text.encode(templates.instruction(draw)[1])))]
+    plan += [Forced(tuple(frame.to_answer)), answer]
+    if draw.random() < options.second_turn:
+        plan += [Forced(tuple(frame.to_user)), Sampled(options.question), Forced(tuple(frame.to_answer)), answer]
+    return merged_openings(plan)
+
+
+def merged_openings(plan):
+    """Forced stages at the front as one: Row starts from a single one."""
+    first = []
+    while plan and isinstance(plan[0], Forced):
+        first += plan[0].ids
+        plan = plan[1:]
+    return [Forced(tuple(first)), *plan]
+
+
+def text_plan(target, options, draw):
+    """A sampled beginning of any length, then its greedy continuation."""
+    config = target.config
+    start_token = config.bos if config.bos is not None else (config.stop_tokens or (0,))[0]
+    return [Forced((start_token,)), Sampled(draw.randint(4, options.question)), Greedy(options.max_length)]
+
+
+def evaluation_prompts(text):
+    """Keys of the prompts that evaluate measures with: the target may have asked one of them by itself."""
+    keys = set()
+    for prompt in read_prompts(default_files()):
+        ids = text.prompt(prompt.text)
+        keys.add(dataset.from_rows([(ids, [False] * len(ids))], None).prompt_key(0))
+    return keys
+
+
+def shuffled(text, seed):
+    order = list(range(len(text)))
+    seeded(seed, "order").shuffle(order)
+    return dataset.from_rows([text.row(i) for i in order], text.vocab)

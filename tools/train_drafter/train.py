@@ -1,0 +1,106 @@
+"""train: a drafter from texts that synthesize wrote. Run again with the same options, it goes on from its checkpoint."""
+
+import hashlib
+import json
+import os
+
+import checkpoint
+import dataset
+import initial
+from atomic import write_atomically
+from drafter_files import check_pair, config_json
+from errors import UserError, require
+from features import LiveFeatures, StoredFeatures
+from progress import say
+from runtime import add_runtime_options, start
+from target import load_target
+from text import load_text
+from trainer import Trainer
+
+HELP = "train a drafter on such text"
+
+
+def add_options(parser):
+    parser.add_argument("--target", required=True, help="Hugging Face folder or GGUF file")
+    parser.add_argument("--data", required=True, nargs="+", help="texts written by synthesize (.npz)")
+    parser.add_argument("--out", required=True, help="folder of the run: checkpoint.pt, log.jsonl")
+    model = parser.add_argument_group("the drafter")
+    model.add_argument("--layers", type=int, default=3, help="default 3")
+    model.add_argument("--block-size", type=int, default=8, help="the root and B - 1 masks (default 8)")
+    model.add_argument("--taps", help="target layers, e.g. 1,8,14,20,27 (default: five evenly spread)")
+    model.add_argument("--mask-token", help="spelling or id of a token that text does not contain")
+    model.add_argument("--init", choices=("warm", "random"), default="warm", help="default warm: the target's last layers")
+    loss = parser.add_argument_group("the loss")
+    loss.add_argument("--kl", type=float, default=0.5, help="share of the divergence from the target (default 0.5)")
+    loss.add_argument("--teacher-top", type=int, default=8, help="the target's tokens it is measured over (default 8)")
+    loss.add_argument("--vocabulary", type=int, default=6144, help="sampled columns of the head, 0: all (default 6144)")
+    loss.add_argument("--decay", type=float, default=4, help="row i weighs exp(-(i-1)/decay), 0: all alike (default 4)")
+    steps = parser.add_argument_group("the steps")
+    steps.add_argument("--steps", type=int, default=2000, help="default 2000")
+    steps.add_argument("--rows", type=int, default=8, help="texts a step (default 8)")
+    steps.add_argument("--anchors", type=int, default=32, help="blocks a text (default 32)")
+    steps.add_argument("--max-length", type=int, default=448, help="tokens of a text that are used (default 448)")
+    steps.add_argument("--optimizer", choices=("muon", "adamw"), default="muon", help="default muon")
+    steps.add_argument("--rate", type=float, default=2e-3, help="largest learning rate (default 0.002)")
+    steps.add_argument("--weight-decay", type=float, default=0.05, help="of matrices (default 0.05)")
+    steps.add_argument("--warmup", type=float, default=0.02, help="share of the steps (default 0.02)")
+    steps.add_argument("--final-rate", type=float, default=0.02, help="the cosine's end, a share of --rate (default 0.02)")
+    steps.add_argument("--seed", type=int, default=1, help="default 1")
+    steps.add_argument("--held-out", type=float, default=0.02, help="share of the prompts kept to measure (default 0.02)")
+    steps.add_argument("--minutes", type=float, default=0, help="stop with a checkpoint after so long")
+    steps.add_argument("--checkpoint-seconds", type=float, default=300, help="between checkpoints (default 300)")
+    steps.add_argument("--measure-every", type=int, default=200, help="steps between measurements (default 200)")
+    steps.add_argument("--measure-texts", type=int, default=64, help="held-out texts measured (default 64)")
+    steps.add_argument("--cache-features", help="folder to keep the target's features in, for several epochs on a CPU")
+    add_runtime_options(parser)
+
+
+def run(options):
+    device, dtype = start(options)
+    for name in ("rows", "anchors", "measure_every", "max_length"):
+        require(getattr(options, name) > 0, f"--{name.replace('_', '-')} must be positive.")
+    target = load_target(options.target, device, dtype)
+    text = dataset.merged([dataset.load(path) for path in options.data], target.config.vocab)
+    training, held = dataset.split(text, options.held_out)
+    require(training, "The texts hold no row to train on.")
+    config = drafter_config(options, target)
+    check_pair(config, target.config, options.target)
+    drafter = initial.new_drafter(config, target, options.init == "warm", options.seed)
+    os.makedirs(options.out, exist_ok=True)
+    write_atomically(os.path.join(options.out, "config.json"),
+                     (json.dumps(config_json(config, target.config), indent=1) + "\n").encode())
+    features = feature_source(options, target, config, text)
+    trainer = Trainer(options, target, drafter, text, training, held, features, dtype)
+    state = checkpoint.load(options.out, device)
+    if state:
+        trainer.restore(state)
+        say(f"Going on from step {trainer.step}.")
+    else:
+        trainer.save()
+    parameters = sum(p.numel() for p in drafter.parameters())
+    say(f"{len(training)} texts to train on, {len(held)} held out; {parameters / 1e6:.1f} million parameters; "
+        f"taps {list(config.taps)}; {device}, {'bf16' if dtype.itemsize == 2 else 'f32'}")
+    trainer.run()
+
+
+def drafter_config(options, target):
+    sizes = target.config.sizes
+    try:
+        taps = (tuple(int(tap) for tap in options.taps.split(",")) if options.taps
+                else initial.default_taps(sizes.layers, 5))
+    except ValueError:
+        raise UserError(f"--taps {options.taps}: numbers with commas between them are expected.") from None
+    mask = initial.mask_token_id(load_text(options.target), target.config.vocab, options.mask_token)
+    return initial.new_config(target.config, options.layers, options.block_size, taps, mask)
+
+
+def feature_source(options, target, config, text):
+    top = min(options.teacher_top, target.config.vocab) if options.kl > 0 else 0
+    if not options.cache_features:
+        return LiveFeatures(target, config.taps, top)
+    weights = hashlib.sha256()
+    for values in (target.norm.weight, target.embed_tokens.weight[:64], target.layers[-1].mlp.down_proj.weight):
+        weights.update(values.float().cpu().numpy().tobytes())
+    identity = {"target": weights.hexdigest(), "max_length": options.max_length,
+                "text": hashlib.sha256(text.tokens.tobytes()).hexdigest()}
+    return StoredFeatures(target, config.taps, top, text, options.cache_features, identity)
