@@ -14,9 +14,18 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "train_drafter"))
 try:
     import safetensors.torch
     import torch
-    from drafter_files import load_drafter, write_folder
-    from target import KvCache, load_target
+    import acceptance
+    import batches
+    import dataset
+    import decode
+    import losses
     import tree
+    from drafter_files import load_drafter, write_folder
+    from errors import UserError
+    from optimizer import orthogonal
+    from rounds import decode_rounds
+    from target import KvCache, load_target
+    from text import chat_frame, load_text
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -162,6 +171,121 @@ class Trees(unittest.TestCase):
             self.assertEqual([node.parent + 1 for node in nodes], case["parents"][1:])
             self.assertEqual([top.indices[node.depth - 1, node.rank].item() for node in nodes],
                              case["token_ids"])
+
+
+class Decoding(unittest.TestCase):
+    """Against the replies and rounds of the published loops."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.target = load_target(golden("tiny-qwen3"))
+        cls.drafter = load_drafter(golden("tiny-qwen3-dflash-b8"), cls.target.config)
+        cls.prompts = [p for p in read("generate.json")["prompts"] if len(p["prompt_ids"]) < 100]
+
+    def test_lockstep_rows_are_plain_greedy_replies(self):
+        for limit in {prompt["max_new_tokens"] for prompt in self.prompts}:
+            some = [prompt for prompt in self.prompts if prompt["max_new_tokens"] == limit]
+            replies = decode.greedy_replies(self.target, [prompt["prompt_ids"] for prompt in some], limit)
+            self.assertEqual(replies, [prompt["output_ids"] for prompt in some])
+
+    def test_rounds_computed_from_a_reply_are_those_of_the_published_loops(self):
+        for prompt in self.prompts:
+            drafts = acceptance.drafts_of(self.target, self.drafter, prompt["prompt_ids"], prompt["output_ids"], 64)
+            lengths = acceptance.round_lengths(drafts, prompt["output_ids"], [16, 64])
+            published = {"chain": prompt["dflash"]["acceptance_lengths"],
+                         "tree16": prompt["ddtree"]["16"]["acceptance_lengths"],
+                         "tree64": prompt["ddtree"]["64"]["acceptance_lengths"]}
+            for way, expected in published.items():  # theirs may run past the end, and once more behind the last token
+                self.assertEqual(lengths[way][:-1], expected[:len(lengths[way]) - 1], way)
+                self.assertIn(len(expected) - len(lengths[way]), (0, 1), way)
+                self.assertEqual(sum(lengths[way]), len(prompt["output_ids"]) - 1)
+
+    def test_speculative_rounds_give_the_plain_reply(self):
+        prompt = min(self.prompts, key=lambda p: len(p["output_ids"]))
+        for budget in (None, 16):
+            reply, lengths = decode_rounds(self.target, self.drafter, prompt["prompt_ids"], prompt["max_new_tokens"], budget)
+            self.assertEqual(reply, prompt["output_ids"])
+            self.assertLess(len(lengths), len(reply) - 1)
+
+    def test_plans_and_seeds(self):
+        plan = [decode.Forced((1001, 5)), decode.Sampled(6), decode.Forced((1002, 7, 8)), decode.Greedy(9)]
+        first, again = (decode.decode(self.target, [plan, plan[:2]], 64, seed=3) for _ in range(2))
+        self.assertEqual([row.tokens for row in first], [row.tokens for row in again])
+        tokens, answer = first[0].tokens, first[0].answer
+        start = answer.index(True)
+        self.assertEqual(tokens[start - 3:start], [1002, 7, 8])
+        self.assertFalse(any(answer[:start]))
+        self.assertTrue(all(answer[start:]))
+        greedy = decode.greedy_replies(self.target, [tokens[:start]], len(tokens) - start)
+        self.assertEqual(tokens[start:], greedy[0])
+
+    def test_loops_are_seen(self):
+        self.assertTrue(decode.loops([1, 2, 3] * 20))
+        self.assertTrue(decode.loops([7] * 64))
+        self.assertFalse(decode.loops(list(range(40)) + [1, 2, 3] * 8))
+
+
+class Tokens(unittest.TestCase):
+    def test_tokenizer_of_a_folder_and_of_a_gguf_file(self):
+        strings, cases = read("tokenize.json")["strings"], read("tokenize.json")["tokenizers"]["tiny"]["cases"]
+        folder, file = load_text(golden("tiny-qwen3")), load_text(golden("tiny-qwen3-f16.gguf"))
+        for case in cases:
+            text = strings[str(case["i"])]
+            self.assertEqual(folder.encode(text), case["ids"], text)
+            self.assertEqual(file.encode(text), case["ids"], text)
+
+    def test_frame_around_the_turns(self):
+        text = load_text(golden("tiny-qwen3"))
+        frame = chat_frame(text)
+        messages = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"},
+                    {"role": "user", "content": "three"}]
+        self.assertEqual([*frame.opening, *text.encode("one"), *frame.to_answer, *text.encode("two"), *frame.to_user,
+                          *text.encode("three"), *frame.to_answer], text.encode(text.render(messages)))
+
+
+class Training(unittest.TestCase):
+    def test_texts_survive_a_file_and_are_split_by_prompt(self):
+        rows = [([i, 2, 3, 4], [False, False, True, True]) for i in range(200)]
+        rows += [([5, 2, 9], [False, False, True])]  # the prompt of row 5 again
+        with tempfile.TemporaryDirectory() as folder:
+            dataset.save(os.path.join(folder, "text.npz"), dataset.from_rows(rows, 1010))
+            text = dataset.merged([dataset.load(os.path.join(folder, "text.npz"))], 1010)
+        self.assertEqual(len(text), 200)
+        self.assertEqual(text.row(7)[0].tolist(), [7, 2, 3, 4])
+        training, held = dataset.split(text, 0.2)
+        self.assertEqual(sorted(training + held), list(range(200)))
+        self.assertTrue(20 < len(held) < 60)
+        with self.assertRaisesRegex(UserError, "vocabulary of 1010"):
+            dataset.merged([text], 1000)
+
+    def test_labels_are_the_answers_behind_the_roots(self):
+        import random
+        text = dataset.from_rows([(list(range(100, 120)), [False] * 8 + [True] * 12)], 1010)
+        batch = batches.make_batch(text, [0], 4, random.Random(1), 64, "cpu")
+        labels = batches.labels_of(batch, 8)
+        self.assertTrue((batch.anchors >= 7).all())
+        self.assertEqual((labels.tokens - 100).tolist(), labels.positions.tolist())
+        self.assertTrue((labels.positions < 20).all())
+
+    def test_sampled_vocabulary_estimates_the_whole_one(self):
+        torch.manual_seed(1)
+        hidden, head = torch.randn(64, 32), torch.randn(4000, 32) * 0.2
+        labels = batches.Labels(None, None, None, torch.randint(4000, (64,)), torch.ones(64, dtype=torch.int64))
+        weights = losses.position_weights(8, 4, "cpu")
+        counts = torch.randint(1, 100, (4000,))
+
+        def loss(size):
+            generator = torch.Generator().manual_seed(2)
+            return losses.block_loss(hidden, head, labels, None, losses.Vocabulary(counts, size), generator, 0,
+                                     weights)[0].item()
+
+        self.assertAlmostEqual(loss(2000), loss(0), delta=0.05)
+
+    def test_orthogonal_updates(self):
+        torch.manual_seed(1)
+        for shape in ((3, 16, 40), (2, 40, 16)):
+            values = torch.linalg.svdvals(orthogonal(torch.randn(shape), 5))
+            self.assertTrue(((values > 0.5) & (values < 1.4)).all())
 
 
 if __name__ == "__main__":

@@ -4,22 +4,71 @@ import math
 
 import torch
 
+from runtime import multiplies_bf16_fast
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose matrices are made orthogonal by Newton-Schulz iteration (Jordan et al. 2024), at the size of AdamW's
+    updates (Liu et al. 2025), so that one rate serves both. PyTorch's own always iterates in bf16, which takes seven
+    times as long as float32 on a CPU without instructions for it; matrices of one shape go through it together here."""
+
+    COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+
+    def __init__(self, matrices, rate, weight_decay, momentum=0.95, iterations=5):
+        super().__init__(matrices, {"lr": rate, "weight_decay": weight_decay, "momentum": momentum,
+                                    "iterations": iterations})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            shapes = {}
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    shapes.setdefault(parameter.shape, []).append(parameter)
+            for shape, parameters in shapes.items():
+                updates = torch.stack([self.momentum(parameter, group["momentum"]) for parameter in parameters])
+                updates = orthogonal(updates, group["iterations"])
+                scale = group["lr"] * 0.2 * math.sqrt(max(shape))
+                for parameter, update in zip(parameters, updates):
+                    parameter.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update, alpha=scale)
+
+    def momentum(self, parameter, share):
+        """Nesterov's: a step further along the running mean of gradients."""
+        state = self.state[parameter]
+        if not state:
+            state["mean"] = torch.zeros_like(parameter)
+        state["mean"].lerp_(parameter.grad, 1 - share)
+        return parameter.grad.lerp(state["mean"], share)
+
+
+def orthogonal(matrices, iterations):
+    """[n, rows, columns] -> the nearest orthogonal matrices, roughly: singular values between 0.7 and 1.2."""
+    a, b, c = Muon.COEFFICIENTS
+    x = matrices.bfloat16() if multiplies_bf16_fast(matrices.device) else matrices.float()
+    tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if tall else x
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    for _ in range(iterations):
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return (x.mT if tall else x).to(matrices.dtype)
+
 
 class Optimizer:
+    """Both optimizers as one, with the schedule of the rate."""
+
     def __init__(self, drafter, kind, rate, weight_decay):
         matrices = [p for p in drafter.parameters() if p.ndim == 2]
         vectors = [p for p in drafter.parameters() if p.ndim != 2]
         self.parts = []
         if kind == "muon":
-            # Updates of AdamW's size, so that one rate serves both.
-            self.parts.append(torch.optim.Muon(matrices, lr=rate, weight_decay=weight_decay,
-                                               adjust_lr_fn="match_rms_adamw"))
+            self.parts.append(Muon(matrices, rate, weight_decay))
             matrices = []
         groups = [{"params": vectors, "weight_decay": 0.0}]
         if matrices:
             groups.append({"params": matrices, "weight_decay": weight_decay})
         self.parts.append(torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98)))
-        self.parameters = [p for p in drafter.parameters()]
+        self.parameters = list(drafter.parameters())
         self.rate = rate
 
     def step(self, share, warmup, final):

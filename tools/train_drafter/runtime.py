@@ -1,5 +1,6 @@
 """Where the arithmetic runs, in which precision, and from which seed."""
 
+import functools
 import os
 import random
 
@@ -29,6 +30,7 @@ def choose_device(name):
     return device
 
 
+@functools.cache
 def multiplies_bf16_fast(device):
     """CUDA from compute capability 8 on; CPUs with AMX or AVX-512 BF16."""
     if device.type == "cuda":
