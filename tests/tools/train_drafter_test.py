@@ -1,11 +1,15 @@
 """tools/train_drafter against the reference data of tests/golden: forward passes, trees, tokenizers, files. Needs the
 packages of tools/train_drafter/requirements.txt; without them it exits with 77, which ctest shows as skipped."""
 
+import argparse
+import contextlib
+import io
 import json
 import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GOLDEN = os.environ.get("CANOPY_GOLDEN_DIR", os.path.join(ROOT, "tests", "golden"))
@@ -19,6 +23,7 @@ try:
     import dataset
     import decode
     import losses
+    import train
     import tree
     from drafter_files import load_drafter, write_folder
     from errors import UserError
@@ -243,6 +248,48 @@ class Tokens(unittest.TestCase):
                           *text.encode("three"), *frame.to_answer], text.encode(text.render(messages)))
 
 
+class Runs(unittest.TestCase):
+    """A few steps over the replies of generate.json."""
+
+    @classmethod
+    def setUpClass(cls):
+        keeper = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(keeper.cleanup)
+        cls.folder = keeper.name
+        rows = [(p["prompt_ids"] + p["output_ids"], [False] * len(p["prompt_ids"]) + [True] * len(p["output_ids"]))
+                for p in read("generate.json")["prompts"]]
+        dataset.save(os.path.join(cls.folder, "text.npz"), dataset.from_rows(rows, 1010))
+
+    def run_train(self, name, *more):
+        parser = argparse.ArgumentParser()
+        train.add_options(parser)
+        out = os.path.join(self.folder, name)
+        with contextlib.redirect_stderr(io.StringIO()):
+            train.run(parser.parse_args([
+                "--target", golden("tiny-qwen3"), "--data", os.path.join(self.folder, "text.npz"), "--out", out,
+                "--layers", "1", "--taps", "1,5", "--steps", "4", "--rows", "2", "--anchors", "6", "--max-length", "96",
+                "--vocabulary", "256", "--held-out", "0.2", "--threads", "1", "--measure-every", "4", *more]))
+        return load_drafter(out).state_dict()
+
+    def test_a_resumed_run_is_the_unbroken_one(self):
+        whole = self.run_train("whole")
+        for _ in range(4):  # a step each
+            broken = self.run_train("broken", "--minutes", "0.00001")
+        for name, values in whole.items():
+            self.assertTrue(torch.equal(values, broken[name]), name)
+        with self.assertRaisesRegex(UserError, "another run: rate"):
+            self.run_train("whole", "--rate", "0.1")
+
+    def test_stored_features_are_the_target_s(self):
+        live = self.run_train("live")
+        for _ in range(2):  # filled, then read
+            stored = self.run_train(f"stored{_}", "--cache-features", os.path.join(self.folder, "features"))
+            for name, values in live.items():
+                self.assertLess((values - stored[name]).abs().max().item(), 2e-2, name)
+        with self.assertRaisesRegex(UserError, "another run .taps"):
+            self.run_train("other", "--cache-features", os.path.join(self.folder, "features"), "--taps", "1,4")
+
+
 class Training(unittest.TestCase):
     def test_texts_survive_a_file_and_are_split_by_prompt(self):
         rows = [([i, 2, 3, 4], [False, False, True, True]) for i in range(200)]
@@ -280,6 +327,9 @@ class Training(unittest.TestCase):
                                      weights)[0].item()
 
         self.assertAlmostEqual(loss(2000), loss(0), delta=0.05)
+        whole = loss(0)
+        with unittest.mock.patch.object(losses, "LOGITS_AT_ONCE", 4000 * 9):  # in pieces of nine rows
+            self.assertAlmostEqual(loss(0), whole, places=4)
 
     def test_orthogonal_updates(self):
         torch.manual_seed(1)

@@ -9,7 +9,7 @@ import torch
 import checkpoint
 from atomic import write_atomically
 from drafter import Drafter, DrafterConfig
-from errors import UserError, require
+from errors import require
 from gguf_file import GgufFile
 from target_config import TransformerSizes, sizes_from_hugging_face
 from target_files import LAYER_NAMES, read_json, read_safetensors
@@ -121,10 +121,6 @@ def config_json(config, target):
 
 def write_folder(path, drafter, target_config):
     """config.json and model.safetensors (bf16); each file replaces what was there at once."""
-    scaling = drafter.config.sizes.rope_scaling
-    if scaling and scaling["rope_type"] != "llama3":
-        raise UserError("The target's GGUF file stores its rope scaling as factors, which config.json cannot state; "
-                        "train with the target's Hugging Face folder instead.")
     os.makedirs(path, exist_ok=True)
     text = json.dumps(config_json(drafter.config, target_config), indent=1) + "\n"
     write_atomically(os.path.join(path, "config.json"), text.encode())

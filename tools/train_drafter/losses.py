@@ -4,6 +4,9 @@ weighing more, over the whole vocabulary or a sample of it."""
 import math
 
 import torch
+from torch.utils.checkpoint import checkpoint
+
+LOGITS_AT_ONCE = 2**28  # beyond that many (1 GiB) the loss goes in pieces, whose logits are computed again backwards
 
 
 def position_weights(block, decay, device):
@@ -51,18 +54,35 @@ def block_loss(hidden, head, labels, teacher, vocabulary, generator, kl_weight, 
     theirs = None if teacher is None else teacher[0]
     ids, raised = vocabulary.choose(labels, theirs, generator)
     columns = head if ids is None else head[ids]
-    logits = (hidden @ columns.T.to(hidden.dtype)).float()
     wanted = labels.tokens
     if ids is not None:
         wanted = torch.searchsorted(ids, wanted)
         theirs = None if theirs is None else torch.searchsorted(ids, theirs)
+    if kl_weight == 0:
+        theirs = None
+    weight = weights[labels.depths]
+    total, hits = hidden.new_zeros((), dtype=torch.float32), []
+    for some in torch.arange(len(hidden), device=hidden.device).split(max(1, LOGITS_AT_ONCE // len(columns))):
+        distribution = None if theirs is None else (theirs[some], teacher[1][some])
+        arguments = (hidden[some], columns, raised, wanted[some], distribution, kl_weight)
+        losses, hit = (row_losses(*arguments) if len(some) == len(hidden)
+                       else checkpoint(row_losses, *arguments, use_reentrant=False))
+        total = total + (losses * weight[some]).sum()
+        hits.append(hit)
+    hits = torch.cat(hits) if hits else torch.zeros(0, dtype=torch.bool, device=hidden.device)
+    return total / weight.sum().clamp(min=1e-9), hits
+
+
+def row_losses(hidden, columns, raised, wanted, teacher, kl_weight):
+    """(loss [n], hits [n]); wanted [n] and the teacher's tokens [n, k] count columns."""
+    logits = (hidden @ columns.T.to(hidden.dtype)).float()
     hits = logits.detach().argmax(-1) == wanted
     if raised is not None:
         logits = logits + raised
     log_sum = logits.logsumexp(-1, keepdim=True)
     loss = -(logits.gather(-1, wanted[:, None]) - log_sum)[:, 0]
-    if teacher is not None and kl_weight > 0:
-        divergence = teacher[1].exp() * (teacher[1] - logits.gather(-1, theirs) + log_sum)
+    if teacher is not None:
+        tokens, log_probs = teacher
+        divergence = log_probs.exp() * (log_probs - logits.gather(-1, tokens) + log_sum)
         loss = (1 - kl_weight) * loss + kl_weight * divergence.sum(-1)
-    weight = weights[labels.depths]
-    return (loss * weight).sum() / weight.sum().clamp(min=1e-9), hits
+    return loss, hits

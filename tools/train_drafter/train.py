@@ -60,6 +60,10 @@ def run(options):
     for name in ("rows", "anchors", "measure_every", "max_length"):
         require(getattr(options, name) > 0, f"--{name.replace('_', '-')} must be positive.")
     target = load_target(options.target, device, dtype)
+    scaling = target.config.sizes.rope_scaling
+    require(not scaling or scaling["rope_type"] == "llama3",
+            f"{options.target}: its rope scaling is stored as factors, which a drafter's config.json cannot state; take "
+            "the target's Hugging Face folder.")
     text = dataset.merged([dataset.load(path) for path in options.data], target.config.vocab)
     training, held = dataset.split(text, options.held_out)
     require(training, "The texts hold no row to train on.")
