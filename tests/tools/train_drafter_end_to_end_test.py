@@ -36,7 +36,7 @@ class EndToEnd(unittest.TestCase):
 
     def tool(self, *arguments):
         command = [sys.executable, "-B", os.path.join(ROOT, "tools", "train_drafter"), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1500)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3000)
         self.assertEqual(done.returncode, 0, f"{arguments[0]}: {done.stderr}")
         return done
 
@@ -56,7 +56,7 @@ class EndToEnd(unittest.TestCase):
         report = self.path("bench.json")
         subprocess.run([CLI, "bench", "-m", TARGET, "--drafter", drafter, "--modes", "chain,tree", "--budgets", "16",
                         "--prompts", PROMPTS, "--limit", "2", "-n", "48", "--repeats", "1", "--json", report],
-                       env=env, check=True, capture_output=True, timeout=1500)
+                       env=env, check=True, capture_output=True, timeout=3000)
         with open(report, encoding="utf-8") as file:
             modes = [mode for mode in json.load(file)["modes"] if mode["category"] == "all"]
         self.assertTrue(all(mode["identical_to_ar"] for mode in modes))

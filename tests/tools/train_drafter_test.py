@@ -208,7 +208,8 @@ class Decoding(unittest.TestCase):
     def test_speculative_rounds_give_the_plain_reply(self):
         prompt = min(self.prompts, key=lambda p: len(p["output_ids"]))
         for budget in (None, 16):
-            reply, lengths = decode_rounds(self.target, self.drafter, prompt["prompt_ids"], prompt["max_new_tokens"], budget)
+            reply, lengths = decode_rounds(self.target, self.drafter, prompt["prompt_ids"], prompt["max_new_tokens"],
+                                           budget)
             self.assertEqual(reply, prompt["output_ids"])
             self.assertLess(len(lengths), len(reply) - 1)
 

@@ -70,7 +70,8 @@ def merged(texts, vocab, excluded=frozenset()):
     """All rows of several texts, of rows with equal prompts the first, without those whose prompt is excluded."""
     rows, seen = [], set(excluded)
     for text in texts:
-        require(text.vocab in (None, vocab), f"A text was written with a vocabulary of {text.vocab}, the target's is {vocab}.")
+        require(text.vocab in (None, vocab),
+                f"A text was written with a vocabulary of {text.vocab}, the target's is {vocab}.")
         require(not len(text.tokens) or text.tokens.max() < vocab,
                 f"A text holds the token {text.tokens.max() if len(text.tokens) else 0}; the vocabulary has {vocab}.")
         for index in range(len(text)):

@@ -19,7 +19,8 @@ GGUF_NAMES = {"fc.weight": "fc.weight", "enc.output_norm.weight": "hidden_norm.w
 
 
 def load_drafter(path, target_config=None):
-    """A Drafter in float32 from a folder (exported, or of a run) or a GGUF file; with a target's config the pair is checked."""
+    """A Drafter in float32 from a folder (exported, or of a run) or a GGUF file; with a target's config the pair is
+    checked."""
     if os.path.isdir(path):
         config, tensors = read_folder(path)
     else:

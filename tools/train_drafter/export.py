@@ -1,5 +1,5 @@
-"""export: a run's drafter as a folder in the layout of the published ones (bf16) and, by canopy-cli convert, as one GGUF
-file (Q8_0)."""
+"""export: a run's drafter as a folder in the layout of the published ones (bf16) and, by canopy-cli convert, as one
+GGUF file (Q8_0)."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def add_options(parser):
     parser.add_argument("--target", required=True, help="Hugging Face folder or GGUF file that it was trained for")
     parser.add_argument("--out", required=True, help="folder for config.json and model.safetensors")
     parser.add_argument("--gguf", help="file to write as well")
-    parser.add_argument("--type", choices=("q8_0", "f16", "bf16"), default="q8_0", help="of its matrices (default q8_0)")
+    parser.add_argument("--type", choices=("q8_0", "f16", "bf16"), default="q8_0", help="of matrices (default q8_0)")
     parser.add_argument("--name", help="stated in the GGUF file")
     parser.add_argument("--license", help="stated in the GGUF file, e.g. apache-2.0")
     parser.add_argument("--source", help="where the weights come from, stated in the GGUF file")

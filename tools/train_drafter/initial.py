@@ -22,8 +22,8 @@ def mask_token_id(text, vocab, named):
         for spelling in ("<|mask|>", "<mask>", "[MASK]", "<|MASK|>"):
             if text.token_id(spelling) is not None:
                 return text.token_id(spelling)
-        require(False, "The target's tokenizer has no mask token: name one that does not occur in text by --mask-token, "
-                       "such as a reserved special token.")
+        require(False, "The target's tokenizer has no mask token: name one that does not occur in text by "
+                       "--mask-token, such as a reserved special token.")
     found = text.token_id(named)
     if found is None and named.isdecimal():
         found = int(named)
@@ -35,15 +35,16 @@ def mask_token_id(text, vocab, named):
 def new_config(target_config, layers, block_size, taps, mask_token):
     sizes = dataclasses.replace(target_config.sizes, layers=layers)
     require(all(0 <= tap < target_config.sizes.layers for tap in taps) and list(taps) == sorted(set(taps)),
-            f"--taps {','.join(map(str, taps))}: ascending layers from 0 to {target_config.sizes.layers - 1} are allowed.")
+            f"--taps {','.join(map(str, taps))}: ascending layers from 0 to {target_config.sizes.layers - 1} are "
+            "allowed.")
     require(2 <= block_size <= 64, f"--block-size {block_size}: 2 to 64 are allowed.")
     return DrafterConfig(sizes=sizes, block_size=block_size, mask_token=mask_token, taps=tuple(taps),
                          target_layers=target_config.sizes.layers, vocab=target_config.vocab)
 
 
 def new_drafter(config, target, warm, seed):
-    """A Drafter in float32 on the target's device: warm, its layers are the target's last before the last tap's
-    successor and fc averages the taps; else all matrices are random."""
+    """A Drafter in float32 on the target's device. Warm: its layers are copies of the target's from the last tap on, and
+    fc averages the taps; else all matrices are random."""
     torch.manual_seed(seed)
     drafter = Drafter(config)
     with torch.no_grad():

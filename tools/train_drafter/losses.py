@@ -18,9 +18,9 @@ def position_weights(block, decay, device):
 
 
 class Vocabulary:
-    """Which columns of the head a step computes. The labels' and the teacher's tokens always are among them; the rest is
-    the text's most frequent tokens and a random sample, whose logits are raised by log(left out / drawn), so that the
-    softmax's sum is that of the whole vocabulary in expectation."""
+    """Which columns of the head a step computes. The labels' and the teacher's tokens always are among them; the rest
+    is the text's most frequent tokens and a random sample, whose logits are raised by log(left out / drawn), so that
+    the softmax's sum is that of the whole vocabulary in expectation."""
 
     def __init__(self, counts, size):
         """counts [vocab] of the training text; size: columns, 0 for all."""
@@ -50,7 +50,8 @@ class Vocabulary:
 
 def block_loss(hidden, head, labels, teacher, vocabulary, generator, kl_weight, weights):
     """hidden [n, H]: drafter outputs of the labelled rows; head [vocab, H]; teacher: (tokens [n, k], log probabilities
-    [n, k]) or None. Returns (loss, hits): the weighted mean, and bool [n], whether the likeliest column is the label."""
+    [n, k]) or None. Returns (loss, hits): the weighted mean, and bool [n], whether the likeliest column is the
+    label."""
     theirs = None if teacher is None else teacher[0]
     ids, raised = vocabulary.choose(labels, theirs, generator)
     columns = head if ids is None else head[ids]

@@ -11,7 +11,7 @@ from errors import UserError, require
 
 def add_runtime_options(parser):
     """--device, --precision, --threads: the same for all commands."""
-    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, or auto (default): CUDA where there is one")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, auto (default): CUDA where there is one")
     parser.add_argument("--precision", default="auto", choices=("auto", "bf16", "f32"),
                         help="auto (default): bf16 where the device multiplies it fast (CUDA, AMX, AVX-512 BF16)")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: all cores)")

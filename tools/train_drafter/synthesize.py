@@ -1,5 +1,5 @@
-"""synthesize: text that the target writes itself. Questions are sampled from it, or come from templates; its answers are
-greedy, as a drafter will see them."""
+"""synthesize: text that the target writes itself. Questions are sampled from it, or come from templates; its answers
+are greedy, as a drafter will see them."""
 
 import os
 
@@ -29,7 +29,7 @@ def add_options(parser):
     parser.add_argument("--opened", type=float, default=0.35,
                         help="share sampled behind an opener; the rest comes from templates (default 0.35)")
     parser.add_argument("--second-turn", type=float, default=0.25, help="share with a second turn (default 0.25)")
-    parser.add_argument("--top-p", type=float, default=0.95, help="of sampled questions, at temperature 1 (default 0.95)")
+    parser.add_argument("--top-p", type=float, default=0.95, help="of questions, sampled at temperature 1 (0.95)")
     parser.add_argument("--seed", type=int, default=1, help="same seed, same text (default 1)")
     add_runtime_options(parser)
 

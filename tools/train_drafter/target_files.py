@@ -5,7 +5,6 @@ import json
 import os
 
 import safetensors
-import torch
 
 from errors import UserError, require
 from gguf_file import GgufFile
@@ -92,7 +91,8 @@ def gguf_tensors(file):
     family = file.require("general.architecture")
     heads = file.require(f"{family}.attention.head_count")
     head_counts = {"attn_q": heads, "attn_k": file.get(f"{family}.attention.head_count_kv", heads)}
-    tensors = {"embed_tokens.weight": file.tensor("token_embd.weight"), "norm.weight": file.tensor("output_norm.weight")}
+    tensors = {"embed_tokens.weight": file.tensor("token_embd.weight"),
+               "norm.weight": file.tensor("output_norm.weight")}
     if "output.weight" in file.tensors:
         tensors["lm_head.weight"] = file.tensor("output.weight")
     for name in file.tensors:

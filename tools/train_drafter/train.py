@@ -1,4 +1,5 @@
-"""train: a drafter from texts that synthesize wrote. Run again with the same options, it goes on from its checkpoint."""
+"""train: a drafter from texts that synthesize wrote. Run again with the same options, it goes on from its
+checkpoint."""
 
 import hashlib
 import json
@@ -29,7 +30,7 @@ def add_options(parser):
     model.add_argument("--block-size", type=int, default=8, help="the root and B - 1 masks (default 8)")
     model.add_argument("--taps", help="target layers, e.g. 1,8,14,20,27 (default: five evenly spread)")
     model.add_argument("--mask-token", help="spelling or id of a token that text does not contain")
-    model.add_argument("--init", choices=("warm", "random"), default="warm", help="default warm: the target's last layers")
+    model.add_argument("--init", choices=("warm", "random"), default="warm", help="warm (default): the target's layers")
     loss = parser.add_argument_group("the loss")
     loss.add_argument("--kl", type=float, default=0.5, help="share of the divergence from the target (default 0.5)")
     loss.add_argument("--teacher-top", type=int, default=8, help="the target's tokens it is measured over (default 8)")
@@ -44,9 +45,9 @@ def add_options(parser):
     steps.add_argument("--rate", type=float, default=2e-3, help="largest learning rate (default 0.002)")
     steps.add_argument("--weight-decay", type=float, default=0.05, help="of matrices (default 0.05)")
     steps.add_argument("--warmup", type=float, default=0.02, help="share of the steps (default 0.02)")
-    steps.add_argument("--final-rate", type=float, default=0.02, help="the cosine's end, a share of --rate (default 0.02)")
+    steps.add_argument("--final-rate", type=float, default=0.02, help="the cosine's end, of --rate (default 0.02)")
     steps.add_argument("--seed", type=int, default=1, help="default 1")
-    steps.add_argument("--held-out", type=float, default=0.02, help="share of the prompts kept to measure (default 0.02)")
+    steps.add_argument("--held-out", type=float, default=0.02, help="share of prompts kept to measure (default 0.02)")
     steps.add_argument("--minutes", type=float, default=0, help="stop with a checkpoint after so long")
     steps.add_argument("--checkpoint-seconds", type=float, default=300, help="between checkpoints (default 300)")
     steps.add_argument("--measure-every", type=int, default=200, help="steps between measurements (default 200)")
@@ -62,8 +63,8 @@ def run(options):
     target = load_target(options.target, device, dtype)
     scaling = target.config.sizes.rope_scaling
     require(not scaling or scaling["rope_type"] == "llama3",
-            f"{options.target}: its rope scaling is stored as factors, which a drafter's config.json cannot state; take "
-            "the target's Hugging Face folder.")
+            f"{options.target}: its rope scaling is stored as factors, which a drafter's config.json cannot state; "
+            "take the target's Hugging Face folder.")
     text = dataset.merged([dataset.load(path) for path in options.data], target.config.vocab)
     training, held = dataset.split(text, options.held_out)
     require(training, "The texts hold no row to train on.")
