@@ -61,7 +61,10 @@ TEST_P(WindowFit, NothingOfTheChatOrTheTopBarIsCut) {
     const DrawnTexts drawn;
     ui.frame();
     const std::string what = std::to_string(width) + " px, " + std::to_string(speed) + " tok/s:";
-    for (const std::string& text : drawn.shortened()) ADD_FAILURE() << what << " shortened: " << text;
+    for (const std::string& text : drawn.shortened()) {
+      if (text == "Record a trace\u2026") continue;  // these dots say that a dialog comes
+      ADD_FAILURE() << what << " shortened: " << text;
+    }
     for (const std::string& text : drawn.cut()) ADD_FAILURE() << what << " cut: " << text;
     for (const std::string& pair : drawn.overlapping()) ADD_FAILURE() << what << " crossing: " << pair;
     EXPECT_TRUE(drawn.any_contains("tok/s")) << what;
