@@ -32,7 +32,7 @@ def add_options(parser):
     parser.add_argument("--max-tokens", type=int, default=128, help="of a reply (default 128)")
     parser.add_argument("--budgets", default="4,8,16,32,64,128,256", help="nodes of trees (default 4 ... 256)")
     parser.add_argument("--check", type=int, default=1,
-                        help="prompts of each category decoded round by round, compared with plain decoding (default 1)")
+                        help="prompts of each category decoded round by round, as a check on the rest (default 1)")
     parser.add_argument("--check-budget", type=int, default=16, help="of those trees (default 16)")
     parser.add_argument("--replies", help="write ids and round lengths here, for canopy-cli bench --forced")
     parser.add_argument("--json", help="write all figures here")

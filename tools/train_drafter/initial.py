@@ -43,8 +43,8 @@ def new_config(target_config, layers, block_size, taps, mask_token):
 
 
 def new_drafter(config, target, warm, seed):
-    """A Drafter in float32 on the target's device. Warm: its layers are copies of the target's from the last tap on, and
-    fc averages the taps; else all matrices are random."""
+    """A Drafter in float32 on the target's device. Warm: its layers are copies of the target's from the last tap on,
+    and fc averages the taps; else all matrices are random."""
     torch.manual_seed(seed)
     drafter = Drafter(config)
     with torch.no_grad():

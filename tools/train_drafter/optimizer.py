@@ -9,8 +9,9 @@ from runtime import multiplies_bf16_fast
 
 class Muon(torch.optim.Optimizer):
     """Momentum whose matrices are made orthogonal by Newton-Schulz iteration (Jordan et al. 2024), at the size of
-    AdamW's updates (Liu et al. 2025), so that one rate serves both. PyTorch's own always iterates in bf16, which takes seven
-    times as long as float32 on a CPU without instructions for it; matrices of one shape go through it together here."""
+    AdamW's updates (Liu et al. 2025), so that one rate serves both. PyTorch's own always iterates in bf16, which takes
+    seven times as long as float32 on a CPU without instructions for it; matrices of one shape go through it together
+    here."""
 
     COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
