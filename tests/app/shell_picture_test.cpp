@@ -126,7 +126,8 @@ TEST_P(WindowPictures, ARecordingAndACheckedReply) {
     const auto* generate = std::get_if<Generate>(&command);
     if (!generate) return;
     auto record = std::make_shared<RoundRecord>();
-    record->mode = record->shape = generate->mode.value_or(DecodeMode::tree);
+    record->mode = generate->mode.value_or(DecodeMode::tree);
+    record->shape = DecodeMode::ar;  // no round is adaptive itself
     record->emitted.assign(tokens.begin() + 1, tokens.end());
     engine.publish(ReplyStarted{generate->reply_id, 24, 0, 38, tokens.front()});
     engine.publish(TextDelta{generate->reply_id, "The merge step joins two lists.", 6, 30, 64});
