@@ -154,7 +154,10 @@ int run_generate(GenerateOptions& options) {
   catch_interrupts();
   options.model.max_width = std::max(options.model.max_width, options.settings.budget + 1);
   if (options.mode == "ar" && options.model.drafter.empty()) options.model.drafter = "none";
-  if (options.mode.empty() || options.mode == "adaptive") options.model.calibration_s = kFirstCalibration;
+  // Fixed modes need no costs, but a recording of theirs is to say what other widths would have promised.
+  const bool asks_costs =
+      options.mode.empty() || options.mode == "adaptive" || (options.mode != "ar" && !options.trace.empty());
+  if (asks_costs) options.model.calibration_s = kFirstCalibration;
   options.settings.policy = *cost_policy_of(options.policy);
   const OpenedModel opened = open_model(options.model);
   std::optional<ReplyTrace> trace;

@@ -138,7 +138,7 @@ void draw_recording(const ViewModel& view, Row& row) {
   const Recording& recording = view.recording.told;
   if (!recording.active) return;
   const float before = row.x();
-  row.statement({{Type::secondary, t.text2, "   Recording " + recording.file_name},
+  row.statement({{Type::secondary, t.text2, "     Recording " + recording.file_name},
                  {Type::mono, t.text3, grouped(recording.rounds)},
                  {Type::secondary, t.text3, recording.rounds == 1 ? "round" : "rounds"}});
   if (row.x() > before) row.dot(before + px(kGap) + px(4), t.rejected);
