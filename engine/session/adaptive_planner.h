@@ -2,6 +2,7 @@
 // The mode adaptive: each round the width that promises the most tokens a second, plain decoding among them
 // (design.md, section 3).
 
+#include "engine/session/cost_watch.h"
 #include "engine/session/round_planner.h"
 #include "engine/session/speculation_state.h"
 #include "engine/speculation/paper_rule.h"

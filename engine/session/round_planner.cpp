@@ -26,9 +26,7 @@ const DraftTree* PlainPlanner::plan(const RoundStart& start, RoundRecord& record
 
 FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, Drafter& drafter, SpeculationState* state)
     : mode_(mode), budget_(budget), drafter_(drafter), state_(state), trees_(drafter) {
-  if (state_ == nullptr) return;
-  state_->controller().begin_reply();
-  costs_.emplace(drafter_, *state_);
+  if (state_ != nullptr) state_->controller().begin_reply();
 }
 
 const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record,
@@ -39,7 +37,7 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
   record.choice.reason = mode_ == DecodeMode::chain
                              ? "A chain was asked for."
                              : "A tree of " + std::to_string(budget_) + " drafted nodes was asked for.";
-  if (costs_) costs_->begin();
+  backlog_ = drafter_.backlog();
   if (depths == 0) {
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
     return plain_.plan(start, record, keep_going);
@@ -70,20 +68,20 @@ void FixedPlanner::watch(const RoundStart& start, uint32_t depths, uint32_t budg
   trees_.build(std::min(watched, trees_.last().candidates));
   const DraftTree& tree = trees_.tree();
   state_->controller().watch(tree, trees_.candidates());
-  if (!knows_costs()) return;
+  if (state_->table().verify_points().empty()) return;
   const PassCost& cost = state_->cost();
   const uint32_t width = mode_ == DecodeMode::chain ? depths + 1 : std::min(budget + 1, tree.width());
-  record.choice.candidates = state_->controller().forecast(tree, depths, width, start.context, costs_->backlog(), cost);
+  record.choice.candidates = state_->controller().forecast(tree, depths, width, start.context, backlog_, cost);
   record.choice.ar_tokens_per_second = 1000 / cost.ar_ms(start.context);
-  record.predicted.draft = cost.draft_ms(costs_->backlog(), start.context);
+  record.predicted.draft = cost.draft_ms(backlog_, start.context);
   record.predicted.verify = cost.verify_ms(width, start.context);
   record.predicted.other = cost.other_ms(width);
 }
 
+// What its passes took is not worked into the costs: where only one width is ever measured, the others would drift with
+// it, plain decoding among them.
 void FixedPlanner::observe(const RoundRecord& record) {
-  if (state_ == nullptr) return;
-  state_->controller().observe({.emitted = record.emitted});
-  if (knows_costs()) costs_->learn(record);
+  if (state_ != nullptr) state_->controller().observe({.emitted = record.emitted});
 }
 
 }  // namespace canopy

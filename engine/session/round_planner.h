@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 
-#include "engine/session/cost_watch.h"
 #include "engine/session/round_record.h"
 #include "engine/session/speculation_state.h"
 #include "engine/session/tree_drafter.h"
@@ -67,15 +65,14 @@ class FixedPlanner final : public RoundPlanner {
 
  private:
   void watch(const RoundStart& start, uint32_t depths, uint32_t budget, RoundRecord& record);
-  bool knows_costs() const { return costs_ && !state_->table().verify_points().empty(); }
 
   DecodeMode mode_;
   uint32_t budget_;
   Drafter& drafter_;
   SpeculationState* state_;
   TreeDrafter trees_;
-  std::optional<CostWatch> costs_;  // with state_
-  PlainPlanner plain_;              // where nothing can be drafted
+  uint32_t backlog_ = 0;  // features that the round's draft injects
+  PlainPlanner plain_;    // where nothing can be drafted
 };
 
 }  // namespace canopy
