@@ -1,14 +1,20 @@
 """First user turns for training: openers that the target goes on from, and whole instructions from templates. The
 families in HELD_OUT never go into training; evaluate can draw from them (--templates)."""
 
+# Lines are joined; \n is a line break of the opener.
 OPENERS = """
 Write a Python function that |Write a short story about |Explain how |Explain why |What is the difference between |
 What are the |How do I |How can I |Can you |Could you help me |Please |I need |I want to |My friend |Tell me about |
 Give me |List |Describe |Summarize |Rewrite the following |Translate |Solve |Calculate |A train |If |Why |When |Who |
 Compare |Create a |Design a |Imagine |Suppose |In the context of |Write an email |Write a poem about |Write code |
-Implement |Fix the bug in this code:\n|```python\ndef |Complete the following |Classify |Edit this paragraph:\n|
-Let |Find |Prove that |Is it true that |What would happen if |Should I |Make a table of |Give step by step instructions
-""".replace("\n", "").split("|")
+Implement |Fix the bug in this code:\\n|```python\\ndef |Complete the following |Classify |Edit this paragraph:\\n|
+Let |Find |Prove that |Is it true that |What would happen if |Should I |Make a table of |Give step by step instructions|
+Question: |Question: A |Question: How many |Problem: |Problem: Find |Problem: If |Problem: What is |Evaluate |Simplify |
+Let $x$ be |How many |How much |How long |What is the probability that |What is the area of |
+Complete this function:\\n\\n```python\\ndef |def |Here is the beginning of a function:\\n\\ndef |Write a program that |
+Write a class |Write a function |Write a script |What does this code do?\\n\\n```python\\n|Convert |Draft |Compose |Outline |
+Provide |Analyze |Identify |Discuss |Develop |Extract |Given |Read the following |Which |Where |You are |Act as |Pretend
+""".replace("\n", "").replace("\\n", "\n").split("|")
 
 SLOTS = {
     "name": "Anna Ben Carla David Emma Felix Grace Henry Iris Jonas Lena Marco Nora Oscar Priya Ravi Sofia Tom".split(),
