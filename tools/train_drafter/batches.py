@@ -21,7 +21,7 @@ class Batch:
 
 @dataclasses.dataclass
 class Labels:
-    """Of the rows 1 ... B-1 of every block, as far as the text is an answer there: n of them."""
+    """Of the rows 1 ... B-1 of every block, as far as the text is an answer without a break: n of them."""
 
     picked: torch.Tensor  # bool [rows, A, B - 1]
     rows: torch.Tensor  # int64 [n], the text
@@ -43,7 +43,8 @@ def epoch_batches(text, indices, size, seed, epoch):
 
 
 def make_batch(text, indices, anchors, draw, max_length, device):
-    """Roots are drawn among the positions whose next token is an answer."""
+    """Roots are drawn among the tokens of answers that another follows. The last token of a prompt is none: the token
+    after it comes out of the prompt's own pass, and is the first root."""
     rows = [text.row(index) for index in indices]
     lengths = [min(len(tokens), max_length) for tokens, _ in rows]
     tokens = torch.zeros(len(rows), max(lengths), dtype=torch.int64)
@@ -53,7 +54,7 @@ def make_batch(text, indices, anchors, draw, max_length, device):
     for row, ((ids, mask), count) in enumerate(zip(rows, lengths)):
         tokens[row, :count] = torch.from_numpy(ids[:count])
         answer[row, :count] = torch.from_numpy(mask[:count])
-        possible = [place for place in answer[row, 1:].nonzero()[:, 0].tolist() if place > 0]
+        possible = (answer[row, :-1] & answer[row, 1:]).nonzero()[:, 0].tolist()
         drawn = sorted(draw.sample(possible, min(anchors, len(possible))))
         places[row, :len(drawn)] = torch.tensor(drawn, dtype=torch.int64)
         used[row, :len(drawn)] = True
@@ -62,10 +63,12 @@ def make_batch(text, indices, anchors, draw, max_length, device):
 
 
 def labels_of(batch, block):
+    """Labels of a batch's blocks of `block` rows. Behind a row that is no answer none is labelled: a draft never reaches
+    past the end of its answer, into the next one."""
     depths = torch.arange(1, block, device=batch.tokens.device)
     places = batch.anchors[:, :, None] + depths  # [rows, A, B - 1]
     row = torch.arange(len(places), device=places.device)[:, None, None].expand_as(places)
     inside = (places < batch.lengths[:, None, None]) & batch.anchor_used[:, :, None]
-    picked = inside & batch.answer[row, places.clamp(max=batch.tokens.shape[1] - 1)]
+    picked = (inside & batch.answer[row, places.clamp(max=batch.tokens.shape[1] - 1)]).cumprod(-1).bool()
     rows, positions = row[picked], places[picked]
     return Labels(picked, rows, positions, batch.tokens[rows, positions], depths.expand_as(places)[picked])
