@@ -1,50 +1,23 @@
-"""tools/train_drafter against the reference data of tests/golden: forward passes, trees, tokenizers, files. Needs the
-packages of tools/train_drafter/requirements.txt; without them it exits with 77, which ctest shows as skipped."""
+"""tools/train_drafter against the reference data of tests/golden: forward passes, trees, tokenizers, files; with the
+cases of train_drafter_training.py. Needs the packages of
+tools/train_drafter/requirements.txt; without them it exits with 77, which ctest shows as skipped."""
 
-import argparse
-import contextlib
-import io
-import json
-import os
-import sys
 import tempfile
 import unittest
-import unittest.mock
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-GOLDEN = os.environ.get("CANOPY_GOLDEN_DIR", os.path.join(ROOT, "tests", "golden"))
-sys.path.insert(0, os.path.join(ROOT, "tools", "train_drafter"))
+from train_drafter_golden import golden, read  # first: it skips, and finds the tool's modules
 
-try:
-    import safetensors.torch
-    import torch
-    import acceptance
-    import batches
-    import dataset
-    import decode
-    import losses
-    import train
-    import tree
-    from drafter_files import load_drafter, write_folder
-    from errors import UserError
-    from optimizer import orthogonal
-    from rounds import decode_rounds
-    from target import KvCache, load_target
-    from text import chat_frame, load_text
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
+import safetensors.torch
+import torch
 
-torch.set_num_threads(1)
-
-
-def golden(*names):
-    return os.path.join(GOLDEN, *names)
-
-
-def read(name):
-    with open(golden(name), encoding="utf-8") as file:
-        return json.load(file)
+import acceptance
+import decode
+import tree
+from drafter_files import load_drafter, write_folder
+from rounds import decode_rounds
+from target import KvCache, load_target
+from text import chat_frame, load_text
+from train_drafter_training import Runs, Training
 
 
 class Forward(unittest.TestCase):
@@ -247,96 +220,6 @@ class Tokens(unittest.TestCase):
                     {"role": "user", "content": "three"}]
         self.assertEqual([*frame.opening, *text.encode("one"), *frame.to_answer, *text.encode("two"), *frame.to_user,
                           *text.encode("three"), *frame.to_answer], text.encode(text.render(messages)))
-
-
-class Runs(unittest.TestCase):
-    """A few steps over the replies of generate.json."""
-
-    @classmethod
-    def setUpClass(cls):
-        keeper = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(keeper.cleanup)
-        cls.folder = keeper.name
-        rows = [(p["prompt_ids"] + p["output_ids"], [False] * len(p["prompt_ids"]) + [True] * len(p["output_ids"]))
-                for p in read("generate.json")["prompts"]]
-        dataset.save(os.path.join(cls.folder, "text.npz"), dataset.from_rows(rows, 1010))
-
-    def run_train(self, name, *more):
-        parser = argparse.ArgumentParser()
-        train.add_options(parser)
-        out = os.path.join(self.folder, name)
-        with contextlib.redirect_stderr(io.StringIO()):
-            train.run(parser.parse_args([
-                "--target", golden("tiny-qwen3"), "--data", os.path.join(self.folder, "text.npz"), "--out", out,
-                "--layers", "1", "--taps", "1,5", "--steps", "4", "--rows", "2", "--anchors", "6", "--max-length", "96",
-                "--vocabulary", "256", "--held-out", "0.2", "--threads", "1", "--measure-every", "4", *more]))
-        return load_drafter(out).state_dict()
-
-    def test_a_resumed_run_is_the_unbroken_one(self):
-        whole = self.run_train("whole")
-        for _ in range(4):  # a step each
-            broken = self.run_train("broken", "--minutes", "0.00001")
-        for name, values in whole.items():
-            self.assertTrue(torch.equal(values, broken[name]), name)
-        with self.assertRaisesRegex(UserError, "another run: rate"):
-            self.run_train("whole", "--rate", "0.1")
-
-    def test_stored_features_are_the_target_s(self):
-        live = self.run_train("live")
-        for _ in range(2):  # filled, then read
-            stored = self.run_train(f"stored{_}", "--cache-features", os.path.join(self.folder, "features"))
-            for name, values in live.items():
-                self.assertLess((values - stored[name]).abs().max().item(), 2e-2, name)
-        with self.assertRaisesRegex(UserError, "another run .taps"):
-            self.run_train("other", "--cache-features", os.path.join(self.folder, "features"), "--taps", "1,4")
-
-
-class Training(unittest.TestCase):
-    def test_texts_survive_a_file_and_are_split_by_prompt(self):
-        rows = [([i, 2, 3, 4], [False, False, True, True]) for i in range(200)]
-        rows += [([5, 2, 9], [False, False, True])]  # the prompt of row 5 again
-        with tempfile.TemporaryDirectory() as folder:
-            dataset.save(os.path.join(folder, "text.npz"), dataset.from_rows(rows, 1010))
-            text = dataset.merged([dataset.load(os.path.join(folder, "text.npz"))], 1010)
-        self.assertEqual(len(text), 200)
-        self.assertEqual(text.row(7)[0].tolist(), [7, 2, 3, 4])
-        training, held = dataset.split(text, 0.2)
-        self.assertEqual(sorted(training + held), list(range(200)))
-        self.assertTrue(20 < len(held) < 60)
-        with self.assertRaisesRegex(UserError, "vocabulary of 1010"):
-            dataset.merged([text], 1000)
-
-    def test_labels_are_the_answers_behind_the_roots(self):
-        import random
-        text = dataset.from_rows([(list(range(100, 120)), [False] * 8 + [True] * 12)], 1010)
-        batch = batches.make_batch(text, [0], 4, random.Random(1), 64, "cpu")
-        labels = batches.labels_of(batch, 8)
-        self.assertTrue((batch.anchors >= 7).all())
-        self.assertEqual((labels.tokens - 100).tolist(), labels.positions.tolist())
-        self.assertTrue((labels.positions < 20).all())
-
-    def test_sampled_vocabulary_estimates_the_whole_one(self):
-        torch.manual_seed(1)
-        hidden, head = torch.randn(64, 32), torch.randn(4000, 32) * 0.2
-        labels = batches.Labels(None, None, None, torch.randint(4000, (64,)), torch.ones(64, dtype=torch.int64))
-        weights = losses.position_weights(8, 4, "cpu")
-        counts = torch.randint(1, 100, (4000,))
-
-        def loss(size):
-            generator = torch.Generator().manual_seed(2)
-            return losses.block_loss(hidden, head, labels, None, losses.Vocabulary(counts, size), generator, 0,
-                                     weights)[0].item()
-
-        self.assertAlmostEqual(loss(2000), loss(0), delta=0.05)
-        whole = loss(0)
-        with unittest.mock.patch.object(losses, "LOGITS_AT_ONCE", 4000 * 9):  # in pieces of nine rows
-            self.assertAlmostEqual(loss(0), whole, places=4)
-
-    def test_orthogonal_updates(self):
-        torch.manual_seed(1)
-        for shape in ((3, 16, 40), (2, 40, 16)):
-            values = torch.linalg.svdvals(orthogonal(torch.randn(shape), 5))
-            self.assertTrue(((values > 0.5) & (values < 1.4)).all())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import torch
 
 from atomic import replacing
 from errors import UserError
+from identity import differences
 
 NAME = "checkpoint.pt"
 VERSION = 1
@@ -30,10 +31,9 @@ def load(folder, device="cpu"):
     return state
 
 
-def same_run(before, now):
-    """Raises UserError naming the options in which a checkpoint's run differs."""
-    different = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+def same_run(folder, before, now):
+    """Raises UserError naming what a checkpoint's run differs in."""
+    different = differences(before, now)
     if different:
-        listed = ", ".join(f"{key} {before.get(key)!r} instead of {now.get(key)!r}" for key in different)
-        raise UserError(f"The checkpoint in --out is of another run: {listed}. Name another folder, or go on with the "
-                        "same options.")
+        raise UserError(f"--out {folder}: its checkpoint is of another run: {', '.join(different)}. Go on with the same "
+                        "options and text, or name another --out; --start-from begins there with this run's drafter.")

@@ -1,14 +1,12 @@
 """What training needs of the target: its taps at all positions of a batch, and its likeliest next tokens at those that
 are learnt. Computed anew for every batch, or kept in files: on a CPU the target costs several times the drafter."""
 
-import json
 import os
 
 import numpy
 import torch
 
-from atomic import write_atomically
-from errors import require
+from identity import claim
 
 
 class LiveFeatures:
@@ -38,7 +36,8 @@ class StoredFeatures:
         self.live = LiveFeatures(target, taps, teacher_top)
         self.target, self.text, self.top = target, text, teacher_top
         width, total = len(taps) * target.config.sizes.hidden, len(text.tokens)
-        prepare(folder, {**identity, "taps": list(taps), "teacher_top": teacher_top, "tokens": total})
+        claim(folder, {**identity, "taps": list(taps), "teacher_top": teacher_top}, "features",
+              used=os.path.exists(os.path.join(folder, "features.bin")))
 
         def mapped(name, kind, *shape):
             path = os.path.join(folder, name)
@@ -77,16 +76,3 @@ class StoredFeatures:
                 self.tokens[start + places.cpu()] = tokens.int().cpu()
                 self.log_probs[start + places.cpu()] = values.log_softmax(-1).half().cpu()
             self.filled[index] = 1
-
-
-def prepare(folder, identity):
-    """The folder exists and, if it was used before, for the same target, text and taps."""
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, "made_for.json")
-    if not os.path.exists(path):
-        write_atomically(path, json.dumps(identity, indent=1).encode())
-    with open(path, encoding="utf-8") as file:
-        before = json.load(file)
-    different = [key for key in identity if before.get(key) != identity[key]]
-    require(not different, f"{folder}: holds features of another run ({', '.join(different)} differ); name another "
-                           "folder or delete it.")

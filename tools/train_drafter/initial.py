@@ -17,22 +17,22 @@ def default_taps(layers, count):
 
 
 def mask_token_id(text, vocab, named):
-    """The id of a token that text does not contain, by its spelling or number; without one named, that of a <mask>."""
+    """The id of a token that text does not contain, by its spelling or its number; without one named, that of a <mask>.
+    Digits are a number, also where they spell a token: text contains those."""
     if named is None:
         for spelling in ("<|mask|>", "<mask>", "[MASK]", "<|MASK|>"):
             if text.token_id(spelling) is not None:
                 return text.token_id(spelling)
         require(False, "The target's tokenizer has no mask token: name one that does not occur in text by "
                        "--mask-token, such as a reserved special token.")
-    found = text.token_id(named)
-    if found is None and named.isdecimal():
-        found = int(named)
+    found = int(named) if named.isdecimal() else text.token_id(named)
     require(found is not None and found < vocab,
             f"--mask-token {named}: neither a token's spelling nor an id below {vocab}.")
     return found
 
 
 def new_config(target_config, layers, block_size, taps, mask_token):
+    require(1 <= layers <= 64, f"--layers {layers}: 1 to 64 are allowed.")
     sizes = dataclasses.replace(target_config.sizes, layers=layers)
     require(all(0 <= tap < target_config.sizes.layers for tap in taps) and list(taps) == sorted(set(taps)),
             f"--taps {','.join(map(str, taps))}: ascending layers from 0 to {target_config.sizes.layers - 1} are "

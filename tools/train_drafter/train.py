@@ -1,7 +1,6 @@
 """train: a drafter from texts that synthesize wrote. Run again with the same options, it goes on from its
 checkpoint."""
 
-import hashlib
 import json
 import os
 
@@ -12,6 +11,7 @@ from atomic import write_atomically
 from drafter_files import check_pair, config_json
 from errors import UserError, require
 from features import LiveFeatures, StoredFeatures
+from identity import text_digest, weights_digest
 from progress import say
 from runtime import add_runtime_options, start
 from target import load_target
@@ -29,7 +29,7 @@ def add_options(parser):
     model.add_argument("--layers", type=int, default=3, help="default 3")
     model.add_argument("--block-size", type=int, default=8, help="the root and B - 1 masks (default 8)")
     model.add_argument("--taps", help="target layers, e.g. 1,8,14,20,27 (default: five evenly spread)")
-    model.add_argument("--mask-token", help="spelling or id of a token that text does not contain")
+    model.add_argument("--mask-token", help="spelling of a token that text does not contain, or its id in digits")
     model.add_argument("--init", choices=("warm", "random"), default="warm", help="warm (default): the target's layers")
     loss = parser.add_argument_group("the loss")
     loss.add_argument("--kl", type=float, default=0.5, help="share of the divergence from the target (default 0.5)")
@@ -70,13 +70,12 @@ def run(options):
     require(training, "The texts hold no row to train on.")
     config = drafter_config(options, target)
     check_pair(config, target.config, options.target)
+    check_mask(config.mask_token, text)
     drafter = initial.new_drafter(config, target, options.init == "warm", options.seed)
-    os.makedirs(options.out, exist_ok=True)
-    write_atomically(os.path.join(options.out, "config.json"),
-                     (json.dumps(config_json(config, target.config), indent=1) + "\n").encode())
-    features = feature_source(options, target, config, text)
-    trainer = Trainer(options, target, drafter, text, training, held, features, dtype)
-    state = checkpoint.load(options.out, device)
+    identity = {**identity_of(options, config), "text": text_digest(text), "target": weights_digest(target)}
+    state = begun(options.out, identity, config_json(config, target.config), device)
+    features = feature_source(options, target, config, text, identity)
+    trainer = Trainer(options, target, drafter, text, training, held, features, dtype, identity)
     if state:
         trainer.restore(state)
         say(f"Going on from step {trainer.step}.")
@@ -99,13 +98,40 @@ def drafter_config(options, target):
     return initial.new_config(target.config, options.layers, options.block_size, taps, mask)
 
 
-def feature_source(options, target, config, text):
+def check_mask(mask, text):
+    """Raises UserError where the mask occurs in the text: its row would be both a token and the lack of one."""
+    times = int((text.tokens == mask).sum())
+    require(not times, f"--mask-token: the token {mask} occurs {times} times in --data; name one that does not, such as "
+                       "a reserved special token.")
+
+
+def identity_of(options, config):
+    """The options that make a run what it is, and the drafter that they describe: those of a checkpoint must be the
+    same. Files are left out: what is in them counts, not where they are."""
+    no_matter = ("command", "out", "target", "data", "device", "threads", "precision", "minutes", "checkpoint_seconds",
+                 "cache_features", "measure_every", "measure_texts")
+    described = {"layers": config.sizes.layers, "block_size": config.block_size, "taps": list(config.taps),
+                 "mask_token": config.mask_token}
+    return {**{name: value for name, value in vars(options).items() if name not in no_matter}, **described}
+
+
+def begun(folder, identity, config, device):
+    """The state of the run in a folder, or None where it begins; its config.json is written then. Raises UserError, and
+    leaves the folder as it is, where that is another run's."""
+    state = checkpoint.load(folder, device)
+    if state:
+        checkpoint.same_run(folder, state["identity"], identity)
+        return state
+    require(not os.path.exists(os.path.join(folder, "model.safetensors")),
+            f"--out {folder}: holds a model (model.safetensors); name another folder for the run.")
+    os.makedirs(folder, exist_ok=True)
+    write_atomically(os.path.join(folder, "config.json"), (json.dumps(config, indent=1) + "\n").encode())
+    return None
+
+
+def feature_source(options, target, config, text, identity):
     top = min(options.teacher_top, target.config.vocab) if options.kl > 0 else 0
     if not options.cache_features:
         return LiveFeatures(target, config.taps, top)
-    weights = hashlib.sha256()
-    for values in (target.norm.weight, target.embed_tokens.weight[:64], target.layers[-1].mlp.down_proj.weight):
-        weights.update(values.float().cpu().numpy().tobytes())
-    identity = {"target": weights.hexdigest(), "max_length": options.max_length,
-                "text": hashlib.sha256(text.tokens.tobytes()).hexdigest()}
-    return StoredFeatures(target, config.taps, top, text, options.cache_features, identity)
+    made_for = {name: identity[name] for name in ("target", "text", "max_length")}
+    return StoredFeatures(target, config.taps, top, text, options.cache_features, made_for)

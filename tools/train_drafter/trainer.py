@@ -16,7 +16,7 @@ from runtime import autocast, seeded
 
 
 class Trainer:
-    def __init__(self, options, target, drafter, text, training, held, features, dtype):
+    def __init__(self, options, target, drafter, text, training, held, features, dtype, identity):
         self.options, self.target, self.drafter, self.text = options, target, drafter, text
         self.training, self.held, self.features, self.dtype = training, held, features, dtype
         self.device, self.block = target.head_weight.device, drafter.config.block_size
@@ -26,11 +26,10 @@ class Trainer:
         self.whole = Vocabulary(counts, 0)
         self.weights = position_weights(self.block, options.decay, self.device)
         self.step, self.epoch, self.batches = 0, -1, []
-        self.identity = identity_of(options)
+        self.identity = identity
 
     def restore(self, state):
         """Goes on from a checkpoint of the same run."""
-        checkpoint.same_run(state["identity"], self.identity)
         self.drafter.load_state_dict(state["drafter"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.step = state["step"]
@@ -122,11 +121,3 @@ class Trainer:
         if tau:
             say(f"step {self.step}: loss {loss:.3f}, held-out tau of a chain {tau:.3f}, hits by depth "
                 + " ".join(f"{share:.3f}" for share in shares))
-
-
-def identity_of(options):
-    """The options that make a run what it is: those of a checkpoint must be the same."""
-    places = ("out", "target", "device", "threads", "precision", "minutes", "checkpoint_seconds", "cache_features",
-              "measure_every", "measure_texts", "command")
-    return {key: value for key, value in vars(options).items()
-            if key not in places and (value is None or isinstance(value, (int, float, str, list)))}

@@ -1,0 +1,207 @@
+"""Cases of train_drafter_test.py: runs of train, and what a training step computes."""
+
+import argparse
+import contextlib
+import io
+import math
+import os
+import random
+import tempfile
+import unittest
+import unittest.mock
+
+from train_drafter_golden import golden, read
+
+import torch
+
+import batches
+import dataset
+import losses
+import train
+from drafter_files import load_drafter
+from errors import UserError
+from features import LiveFeatures, StoredFeatures
+from identity import weights_digest
+from optimizer import orthogonal
+from target import load_target
+
+
+class Runs(unittest.TestCase):
+    """A few steps over the replies of generate.json."""
+
+    @classmethod
+    def setUpClass(cls):
+        keeper = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(keeper.cleanup)
+        cls.folder = keeper.name
+        rows = [(p["prompt_ids"] + p["output_ids"], [False] * len(p["prompt_ids"]) + [True] * len(p["output_ids"]))
+                for p in read("generate.json")["prompts"]]
+        dataset.save(os.path.join(cls.folder, "text.npz"), dataset.from_rows(rows, 1010))
+
+    def run_train(self, name, *more, data="text.npz"):
+        """The drafter's weights after a run of four steps, or of what `more` says, in the folder of that name."""
+        parser = argparse.ArgumentParser()
+        train.add_options(parser)
+        out = os.path.join(self.folder, name)
+        with contextlib.redirect_stderr(io.StringIO()):
+            train.run(parser.parse_args([
+                "--target", golden("tiny-qwen3"), "--data", os.path.join(self.folder, data), "--out", out, "--layers", "1",
+                "--taps", "1,5", "--steps", "4", "--rows", "2", "--anchors", "6", "--max-length", "96", "--vocabulary",
+                "256", "--held-out", "0.2", "--threads", "1", "--measure-every", "4", *more]))
+        return load_drafter(out).state_dict()
+
+    def test_a_resumed_run_is_the_unbroken_one(self):
+        whole = self.run_train("whole")
+        for _ in range(4):  # a step each
+            broken = self.run_train("broken", "--minutes", "0.00001")
+        for name, values in whole.items():
+            self.assertTrue(torch.equal(values, broken[name]), name)
+        with self.assertRaisesRegex(UserError, "another run: rate 0.002 instead of 0.1"):
+            self.run_train("whole", "--rate", "0.1")
+
+    def test_a_refused_run_leaves_the_folder_as_it_is(self):
+        before = self.run_train("kept", "--steps", "1")
+        with self.assertRaisesRegex(UserError, r"another run: taps \[1, 5\] instead of \[1, 4\]"):
+            self.run_train("kept", "--steps", "1", "--taps", "1,4")
+        after = load_drafter(os.path.join(self.folder, "kept"))
+        self.assertEqual(after.config.taps, (1, 5))
+        for name, values in before.items():
+            self.assertTrue(torch.equal(values, after.state_dict()[name]), name)
+        exported = os.path.join(self.folder, "exported")
+        os.mkdir(exported)
+        for name in ("config.json", "model.safetensors"):
+            with open(os.path.join(exported, name), "w", encoding="utf-8") as file:
+                file.write("{}")
+        with self.assertRaisesRegex(UserError, "holds a model"):
+            self.run_train("exported", "--steps", "1")
+        with open(os.path.join(exported, "config.json"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "{}")
+
+    def test_a_run_is_known_by_its_text_and_not_by_its_path(self):
+        self.run_train("moved", "--steps", "1")
+        text = dataset.load(os.path.join(self.folder, "text.npz"))
+        dataset.save(os.path.join(self.folder, "same.npz"), text)
+        self.run_train("moved", "--steps", "1", data="same.npz")
+        grown = [text.row(i) for i in range(len(text))] + [([5, 6, 7], [False, True, True])]
+        dataset.save(os.path.join(self.folder, "grown.npz"), dataset.from_rows(grown, 1010))
+        with self.assertRaisesRegex(UserError, "--data is another text.*--out.*--start-from"):
+            self.run_train("moved", "--steps", "1", data="grown.npz")
+        text.answer[-1] = not text.answer[-1]
+        dataset.save(os.path.join(self.folder, "answers.npz"), text)
+        with self.assertRaisesRegex(UserError, "--data is another text"):
+            self.run_train("moved", "--steps", "1", data="answers.npz")
+
+    def test_a_mask_that_the_text_contains_is_refused(self):
+        with self.assertRaisesRegex(UserError, "--mask-token: the token 1002 occurs"):
+            self.run_train("mask", "--mask-token", "<|im_end|>")
+        with self.assertRaisesRegex(UserError, "--mask-token 1010: neither"):
+            self.run_train("mask", "--mask-token", "1010")
+
+    def test_digits_name_the_mask_by_its_id(self):
+        self.run_train("digits", "--mask-token", "9", "--steps", "0")
+        self.assertEqual(load_drafter(os.path.join(self.folder, "digits")).config.mask_token, 9)
+
+    def test_stored_features_are_the_target_s(self):
+        target, text = load_target(golden("tiny-qwen3")), dataset.load(os.path.join(self.folder, "text.npz"))
+        batch = batches.make_batch(text, [2, 0, 1], 6, random.Random(1), 96, "cpu")
+        labels = batches.labels_of(batch, 8)
+        self.assertGreater(len(labels.tokens), 50)
+        live, (tokens, log_probs) = LiveFeatures(target, (1, 5), 4)(batch, labels)
+        for _ in range(2):  # filled, then read
+            stored = StoredFeatures(target, (1, 5), 4, text, os.path.join(self.folder, "direct"), {})
+            features, (their_tokens, their_log_probs) = stored(batch, labels)
+            for row, count in enumerate(batch.lengths.tolist()):  # padding is not stored
+                self.assertTrue(torch.equal(features[row, :count], live[row, :count].bfloat16().float()))
+            self.assertTrue(torch.equal(their_tokens, tokens))
+            self.assertTrue(torch.equal(their_log_probs, log_probs.half().float()))
+
+    def test_features_belong_to_their_target_and_taps(self):
+        for _ in range(2):
+            self.run_train(f"cached{_}", "--cache-features", os.path.join(self.folder, "features"))
+        with self.assertRaisesRegex(UserError, r"features that were made otherwise: taps \[1, 5\] instead of \[1, 4\]"):
+            self.run_train("other", "--cache-features", os.path.join(self.folder, "features"), "--taps", "1,4")
+
+    def test_weights_have_one_digest_in_every_precision(self):
+        f32 = load_target(golden("tiny-qwen3"))
+        digest = weights_digest(f32)
+        self.assertEqual(digest, weights_digest(load_target(golden("tiny-qwen3"), dtype=torch.bfloat16)))
+        f32.layers[3].self_attn.q_proj.weight.mul_(1.01)
+        self.assertNotEqual(digest, weights_digest(f32))
+
+
+class Training(unittest.TestCase):
+    def test_texts_survive_a_file_and_are_split_by_prompt(self):
+        rows = [([i, 2, 3, 4], [False, False, True, True]) for i in range(200)]
+        rows += [([5, 2, 9], [False, False, True])]  # the prompt of row 5 again
+        with tempfile.TemporaryDirectory() as folder:
+            dataset.save(os.path.join(folder, "text.npz"), dataset.from_rows(rows, 1010))
+            text = dataset.merged([dataset.load(os.path.join(folder, "text.npz"))], 1010)
+        self.assertEqual(len(text), 200)
+        self.assertEqual(text.row(7)[0].tolist(), [7, 2, 3, 4])
+        training, held = dataset.split(text, 0.2)
+        self.assertEqual(sorted(training + held), list(range(200)))
+        self.assertTrue(20 < len(held) < 60)
+        with self.assertRaisesRegex(UserError, "vocabulary of 1010"):
+            dataset.merged([text], 1000)
+
+    def test_labels_are_the_answers_behind_the_roots(self):
+        text = dataset.from_rows([(list(range(100, 120)), [False] * 8 + [True] * 12)], 1010)
+        batch = batches.make_batch(text, [0], 11, random.Random(1), 64, "cpu")
+        labels = batches.labels_of(batch, 8)
+        # The first root of a round is the first answer's token: that comes out of the prompt's own pass.
+        self.assertEqual(batch.anchors.tolist(), [list(range(8, 19))])
+        self.assertEqual((labels.tokens - 100).tolist(), labels.positions.tolist())
+        self.assertTrue((labels.positions < 20).all())
+        anchors = batch.anchors[:, :, None].expand(-1, -1, 7)[labels.picked]
+        self.assertEqual(labels.depths.tolist(), (labels.positions - anchors).tolist())
+
+    def test_no_row_is_labelled_behind_the_next_question(self):
+        answer = [False] * 4 + [True] * 3 + [False] * 2 + [True] * 5  # two turns
+        text = dataset.from_rows([(list(range(100, 114)), answer)], 1010)
+        batch = batches.make_batch(text, [0], 6, random.Random(1), 64, "cpu")
+        self.assertEqual(batch.anchors.tolist(), [[4, 5, 9, 10, 11, 12]])
+        labels = batches.labels_of(batch, 8)
+        self.assertEqual(labels.picked[0].sum(-1).tolist(), [2, 1, 4, 3, 2, 1])
+        self.assertEqual(labels.positions.tolist(), [5, 6, 6, 10, 11, 12, 13, 11, 12, 13, 12, 13, 13])
+
+    def test_loss_by_hand(self):
+        # Two rows over three columns, of depths 1 and 3: logits (log 2, 0, 0) and (0, log 3, 0).
+        head = torch.eye(3)
+        hidden = torch.tensor([[math.log(2), 0, 0], [0, math.log(3), 0]])
+        labels = batches.Labels(None, None, None, torch.tensor([0, 2]), torch.tensor([1, 3]))
+        teacher = (torch.tensor([[0, 1], [1, 2]]), torch.tensor([[0.75, 0.25], [0.5, 0.5]]).log())
+        weights = losses.position_weights(4, 2, "cpu")
+        self.assertEqual([round(w, 6) for w in weights.tolist()], [0, 1, round(math.exp(-0.5), 6), round(math.exp(-1), 6)])
+        loss, hits = losses.block_loss(hidden, head, labels, teacher, losses.Vocabulary(torch.ones(3), 0), None, 0.25,
+                                       weights)
+        # p = (1/2, 1/4, 1/4) and (1/5, 3/5, 1/5)
+        entropy = [math.log(2), math.log(5)]
+        divergence = [0.75 * math.log(0.75 / 0.5) + 0.25 * math.log(0.25 / 0.25),
+                      0.5 * math.log(0.5 / 0.6) + 0.5 * math.log(0.5 / 0.2)]
+        rows = [0.75 * entropy[i] + 0.25 * divergence[i] for i in range(2)]
+        expected = (rows[0] + math.exp(-1) * rows[1]) / (1 + math.exp(-1))
+        self.assertAlmostEqual(loss.item(), expected, places=6)
+        self.assertEqual(hits.tolist(), [True, False])
+
+    def test_sampled_vocabulary_estimates_the_whole_one(self):
+        torch.manual_seed(1)
+        hidden, head = torch.randn(64, 32), torch.randn(4000, 32) * 0.2
+        labels = batches.Labels(None, None, None, torch.randint(4000, (64,)), torch.ones(64, dtype=torch.int64))
+        weights = losses.position_weights(8, 4, "cpu")
+        counts = torch.randint(1, 100, (4000,))
+
+        def loss(size):
+            generator = torch.Generator().manual_seed(2)
+            return losses.block_loss(hidden, head, labels, None, losses.Vocabulary(counts, size), generator, 0,
+                                     weights)[0].item()
+
+        self.assertAlmostEqual(loss(2000), loss(0), delta=0.05)
+        whole = loss(0)
+        with unittest.mock.patch.object(losses, "LOGITS_AT_ONCE", 4000 * 9):  # in pieces of nine rows
+            self.assertAlmostEqual(loss(0), whole, places=4)
+
+    def test_orthogonal_updates(self):
+        torch.manual_seed(1)
+        for shape in ((3, 16, 40), (2, 40, 16)):
+            values = torch.linalg.svdvals(orthogonal(torch.randn(shape), 5))
+            self.assertTrue(((values > 0.5) & (values < 1.4)).all())
