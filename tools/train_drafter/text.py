@@ -6,7 +6,7 @@ import os
 import jinja2
 import jinja2.sandbox
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers
+from tokenizers import models, normalizers, pre_tokenizers
 
 from errors import UserError, require
 from gguf_file import GgufFile
@@ -21,26 +21,25 @@ _CONTROL, _USER_DEFINED = 3, 4  # tokenizer.ggml.token_type
 
 
 class Text:
-    """encode() and decode(), and the chat template if there is one."""
+    """The tokenizer, and the chat template if there is one."""
 
-    def __init__(self, tokenizer, template, special):
+    def __init__(self, tokenizer, template, special, leading=None):
         self.tokenizer = tokenizer
         self.template = template
         self.special = special  # bos_token and eos_token as templates see them
+        self.leading = leading  # id that every prompt begins with, or None
 
     def encode(self, text):
         """Token ids; special tokens in the text are recognised, none is added."""
         return self.tokenizer.encode(text, add_special_tokens=False).ids
-
-    def decode(self, ids):
-        return self.tokenizer.decode(list(ids), skip_special_tokens=False)
 
     def token_id(self, text):
         """The id of a token by its spelling; None where there is none."""
         return self.tokenizer.token_to_id(text)
 
     def render(self, messages, open_answer=True):
-        """The text of a conversation, up to where the answer starts."""
+        """The text of a conversation, up to where the answer starts. What a template may ask for beyond the messages,
+        such as enable_thinking, is left unset, as the engine leaves it."""
         require(self.template, "The target has no chat template; use --style text.")
         environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
 
@@ -51,13 +50,17 @@ class Text:
         environment.globals["strftime_now"] = lambda form: "26 Jul 2024"  # fixed: text must not depend on the day
         try:
             return environment.from_string(self.template).render(
-                messages=messages, add_generation_prompt=open_answer, enable_thinking=False, **self.special)
+                messages=messages, add_generation_prompt=open_answer, **self.special)
         except jinja2.TemplateError as error:
             raise UserError(f"The target's chat template refuses a conversation: {error}.") from None
 
     def prompt(self, user):
-        """Ids of a first user turn in the chat template."""
-        return self.encode(self.render([{"role": "user", "content": user}]))
+        """Ids of a first user turn in the chat template; of the bare text where there is no template."""
+        return self.begun(self.encode(self.render([{"role": "user", "content": user}]) if self.template else user))
+
+    def begun(self, ids):
+        """Ids with the leading one in front, unless it is there, as the engine begins its prompts."""
+        return ids if self.leading is None or ids[:1] == [self.leading] else [self.leading, *ids]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +84,7 @@ def chat_frame(text):
         to_user, _ = rest.split(marks[2])
     except ValueError:
         raise UserError("The target's chat template repeats or drops a message; use --style text.") from None
-    return ChatFrame(text.encode(opening), text.encode(to_answer), text.encode(to_user))
+    return ChatFrame(text.begun(text.encode(opening)), text.encode(to_answer), text.encode(to_user))
 
 
 def load_text(path):
@@ -108,7 +111,9 @@ def _from_folder(path):
         return value.get("content") if isinstance(value, dict) else value
 
     special = {name: spelling(name) for name in ("bos_token", "eos_token")}
-    return Text(tokenizers.Tokenizer.from_file(where), template, special)
+    tokenizer = tokenizers.Tokenizer.from_file(where)
+    alone = tokenizer.encode("")  # what the tokenizer adds by itself
+    return Text(tokenizer, template, special, alone.ids[0] if alone.special_tokens_mask[:1] == [1] else None)
 
 
 def _from_gguf(file):
@@ -130,7 +135,6 @@ def _from_gguf(file):
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     if pre == "qwen2":
         tokenizer.normalizer = normalizers.NFC()
-    tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([tokenizers.AddedToken(token, normalized=False, special=True)
                                   for token, kind in zip(tokens, kinds) if kind in (_CONTROL, _USER_DEFINED)])
 
@@ -139,4 +143,6 @@ def _from_gguf(file):
         return None if index is None else tokens[index]
 
     special = {"bos_token": spelling("bos"), "eos_token": spelling("eos")}
-    return Text(tokenizer, file.get("tokenizer.chat_template"), special)
+    leads = file.get("tokenizer.ggml.add_bos_token", pre == "llama-bpe")
+    leading = file.get("tokenizer.ggml.bos_token_id") if leads else None
+    return Text(tokenizer, file.get("tokenizer.chat_template"), special, leading)
