@@ -55,13 +55,21 @@ def save(path, text):
 def load(path):
     """Raises UserError where the file is no such text."""
     try:
-        with numpy.load(path) as file:
+        with open(path, "rb") as opened:
+            file = numpy.load(opened)
+            require(isinstance(file, numpy.lib.npyio.NpzFile),
+                    f"{path}: holds a single array; an .npz file is expected.")
             tokens, offsets = file["tokens"].astype(numpy.int64), file["offsets"].astype(numpy.int64)
-            answer = numpy.unpackbits(file["assistant"], count=len(tokens)).astype(bool)
+            packed = file["assistant"]
+            answer = numpy.unpackbits(packed, count=len(tokens)).astype(bool)
             vocab = int(file["vocab"]) if "vocab" in file else 0
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path}: not a text that synthesize wrote ({error}).") from None
-    require(len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(tokens) and (numpy.diff(offsets) >= 0).all(),
+    except UserError:
+        raise
+    except Exception as error:  # numpy, zipfile and zlib raise whatever the damage leads to
+        raise UserError(f"{path}: not a text that synthesize wrote ({str(error) or type(error).__name__}).") from None
+    require(tokens.ndim == 1 and (tokens >= 0).all() and len(packed) == -(-len(tokens) // 8),
+            f"{path}: its tokens are no list of ids with a bit for each.")
+    require(offsets.ndim == 1 and len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(tokens) and (numpy.diff(offsets) >= 0).all(),
             f"{path}: its offsets do not cut {len(tokens)} tokens into rows.")
     return Rows(tokens, answer, offsets, vocab or None)
 

@@ -19,25 +19,31 @@ LAYER_NAMES = {  # GGUF's name in a block: Hugging Face's in a layer
 
 
 def read_json(path, missing_ok=False):
-    """The object in a JSON file; {} where it is missing and may be."""
+    """The object in a JSON file; {} where it is missing and may be. Raises UserError."""
     if missing_ok and not os.path.exists(path):
         return {}
     try:
         with open(path, encoding="utf-8") as file:
-            return json.load(file)
+            found = json.load(file)
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read as JSON ({error}).") from None
+    require(isinstance(found, dict), f"{path}: holds no JSON object.")
+    return found
 
 
 def read_safetensors(folder):
-    """All tensors of a folder's *.safetensors as float32."""
+    """All tensors of a folder's *.safetensors as float32. Raises UserError where one cannot be read."""
     names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
     require(names, f"{folder}: there is no .safetensors file in it.")
     tensors = {}
     for name in names:
-        with safetensors.safe_open(os.path.join(folder, name), framework="pt") as file:
-            for key in file.keys():
-                tensors[key.removeprefix("model.")] = file.get_tensor(key).float()
+        path = os.path.join(folder, name)
+        try:
+            with safetensors.safe_open(path, framework="pt") as file:
+                for key in file.keys():
+                    tensors[key.removeprefix("model.")] = file.get_tensor(key).float()
+        except (OSError, ValueError, safetensors.SafetensorError) as error:
+            raise UserError(f"{path}: not a safetensors file that can be read ({error}).") from None
     return tensors
 
 
