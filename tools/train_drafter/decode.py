@@ -35,7 +35,6 @@ class Row:
         self.tokens, self.answer = list(plan[0].ids), [False] * len(plan[0].ids)
         self.plan = collections.deque(plan[1:])
         self.stage_start = len(self.tokens)
-        self.looped = False
         self._advance()
 
     def _advance(self, stopped=None):
@@ -61,8 +60,7 @@ class Row:
         written = len(self.tokens) - self.stage_start
         stopped = token in stop_tokens
         if isinstance(stage, Greedy) and stage.cut_loops and written >= LOOP_SPAN and written % 8 == 0:
-            self.looped = loops(self.tokens[-LOOP_SPAN:])
-            if self.looped:
+            if loops(self.tokens[-LOOP_SPAN:]):
                 self.plan.clear()
                 return
         if stopped or written >= stage.limit:
@@ -86,15 +84,16 @@ def nucleus_sample(logits, top_p, generator):
 
 @torch.inference_mode()
 def decode(target, plans, max_length, top_p=0.95, seed=0, on_position=None):
-    """plans: by row, stages of which the first is Forced and not empty. Returns the Rows, each at most max_length long.
+    """plans: by row, stages of which the first is Forced and not empty. Returns the Rows, each at most max_length long;
+    those whose beginning is as long are cut there.
     on_position(position, rows, how many of them go on) is called after every pass."""
     device = target.head_weight.device
     stop_tokens = set(target.config.stop_tokens)
     generator = torch.Generator().manual_seed(seed)
     rows = [Row(plan) for plan in plans]
-    active = [row for row in rows if row.stage is not None]
+    active = [row for row in rows if is_going_on(row, len(row.tokens), max_length)]
     if not active:
-        return rows
+        return cut(rows, max_length)
     cache = KvCache(target.config.sizes, len(active), max_length, target.head_weight)
     done = min(len(row.tokens) for row in active)
     hidden, _ = target(torch.tensor([row.tokens[:done] for row in active], device=device), cache)
@@ -113,6 +112,10 @@ def decode(target, plans, max_length, top_p=0.95, seed=0, on_position=None):
         # Rows that are done but not yet dropped repeat their last token; nobody reads what comes of it.
         tokens = [[row.tokens[min(done, len(row.tokens)) - 1]] for row in active]
         hidden = target(torch.tensor(tokens, device=device), cache)[0][:, -1]
+    return cut(rows, max_length)
+
+
+def cut(rows, max_length):
     for row in rows:
         del row.tokens[max_length:], row.answer[max_length:]
     return rows

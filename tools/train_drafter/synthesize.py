@@ -7,6 +7,7 @@ import dataset
 import templates
 from decode import Forced, Greedy, Sampled, decode
 from errors import require
+from identity import claim, weights_digest
 from progress import Progress, say
 from prompts import default_files, read_prompts
 from runtime import add_runtime_options, seeded, start
@@ -14,6 +15,7 @@ from target import load_target
 from text import chat_frame, load_text
 
 HELP = "let the target write text to train on"
+SHORTEST_ANSWER = 8  # tokens of answers in a text that is kept
 
 
 def add_options(parser):
@@ -35,15 +37,17 @@ def add_options(parser):
 
 
 def run(options):
+    check_options(options)
     device, dtype = start(options)
-    require(0 <= options.free and 0 <= options.opened and options.free + options.opened <= 1,
-            f"--free {options.free} and --opened {options.opened}: shares from 0 to 1 in all are allowed.")
-    require(options.max_length > options.question > 0, "--max-length must leave room behind --question.")
     target, text = load_target(options.target, device, dtype), load_text(options.target)
     require(options.max_length <= target.config.context,
             f"--max-length {options.max_length}: the target was made for {target.config.context} positions.")
-    os.makedirs(options.out, exist_ok=True)
     frame = chat_frame(text) if options.style == "chat" else None
+    around = len(frame.opening) + len(frame.to_answer) if frame else 1
+    require(options.question + around + SHORTEST_ANSWER <= options.max_length,
+            f"--max-length {options.max_length}: a question of --question {options.question} tokens, {around} around it "
+            f"and an answer of {SHORTEST_ANSWER} do not fit in.")
+    claim(options.out, identity_of(options, target), "parts of a text", used=has_parts(options.out))
     parts, answered, part = [], 0, 0
     progress = None
     while answered < options.tokens:
@@ -63,6 +67,28 @@ def run(options):
         say(f"{(answered - progress.first) / progress.seconds():.0f} answer tokens a second")
 
 
+def check_options(options):
+    """Raises UserError naming an option whose value is not allowed."""
+    for name in ("tokens", "rows", "question", "max_length"):
+        value = getattr(options, name)
+        require(value > 0, f"--{name.replace('_', '-')} {value}: 1 or more is needed.")
+    require(0 <= options.free and 0 <= options.opened and options.free + options.opened <= 1,
+            f"--free {options.free} and --opened {options.opened}: shares from 0 to 1 in all are allowed.")
+    require(0 <= options.second_turn <= 1, f"--second-turn {options.second_turn}: 0 to 1 is allowed.")
+    require(0 < options.top_p <= 1, f"--top-p {options.top_p}: more than 0 and at most 1 is allowed.")
+
+
+def identity_of(options, target):
+    """What all parts of a folder have in common; the seed and the number of a part are in its name."""
+    names = ("style", "max_length", "question", "free", "opened", "second_turn", "top_p", "rows")
+    return {"target": weights_digest(target), **{name: getattr(options, name) for name in names}}
+
+
+def has_parts(folder):
+    return os.path.isdir(folder) and any(name.startswith("part-") and name.endswith(".npz")
+                                         for name in os.listdir(folder))
+
+
 def write_part(path, target, text, frame, options, part, progress, before):
     draw = seeded(options.seed, part, "plans")
     plans = [chat_plan(text, frame, options, draw) if frame else text_plan(target, options, draw)
@@ -75,7 +101,10 @@ def write_part(path, target, text, frame, options, part, progress, before):
 
     seed = seeded(options.seed, part, "tokens").getrandbits(48)
     rows = decode(target, plans, options.max_length, options.top_p, seed, show)
-    kept = [(row.tokens, row.answer) for row in rows if sum(row.answer) >= 8]
+    kept = [(row.tokens, row.answer) for row in rows if sum(row.answer) >= SHORTEST_ANSWER]
+    # Without this, a target that never answers would be asked for ever.
+    require(kept, f"None of the {len(rows)} texts of part {part} has an answer of {SHORTEST_ANSWER} tokens. Take more "
+                  "--rows or a larger --max-length; a target that was not trained to answer needs --style text.")
     dataset.save(path, dataset.from_rows(kept, target.config.vocab))
     progress.update(min(before + sum(sum(answer) for _, answer in kept), options.tokens), f"part {part} written")
 

@@ -1,6 +1,11 @@
 """First user turns for training: openers that the target goes on from, and whole instructions from templates. The
 families in HELD_OUT never go into training; evaluate can draw from them (--templates)."""
 
+import math
+import string
+
+from errors import require
+
 # Lines are joined; \n is a line break of the opener.
 OPENERS = """
 Write a Python function that |Write a short story about |Explain how |Explain why |What is the difference between |
@@ -12,8 +17,8 @@ Let |Find |Prove that |Is it true that |What would happen if |Should I |Make a t
 Question: |Question: A |Question: How many |Problem: |Problem: Find |Problem: If |Problem: What is |Evaluate |Simplify |
 Let $x$ be |How many |How much |How long |What is the probability that |What is the area of |
 Complete this function:\\n\\n```python\\ndef |def |Here is the beginning of a function:\\n\\ndef |Write a program that |
-Write a class |Write a function |Write a script |What does this code do?\\n\\n```python\\n|Convert |Draft |Compose |Outline |
-Provide |Analyze |Identify |Discuss |Develop |Extract |Given |Read the following |Which |Where |You are |Act as |Pretend
+Write a class |Write a function |Write a script |What does this code do?\\n\\n```python\\n|Convert |Draft |Compose |
+Outline |Provide |Analyze |Identify |Discuss |Develop |Extract |Given |Read the following |Which |Where |You are |Act as |Pretend
 """.replace("\n", "").replace("\\n", "\n").split("|")
 
 SLOTS = {
@@ -88,8 +93,18 @@ def fill(pattern, draw):
     """A pattern with each slot drawn by `draw` (random.Random); {n2} is a second draw of {n}."""
     class Slots(dict):
         def __missing__(self, key):
-            return draw.choice(SLOTS[key.rstrip("23")])
+            return draw.choice(choices(key))
     return pattern.format_map(Slots())
+
+
+def choices(slot):
+    """What may stand in a slot of that name."""
+    return SLOTS[slot.rstrip("23")]
+
+
+def variants(pattern):
+    """How many texts a pattern has."""
+    return math.prod(len(choices(slot)) for _, slot, _, _ in string.Formatter().parse(pattern) if slot)
 
 
 def instruction(draw, families=None):
@@ -100,7 +115,11 @@ def instruction(draw, families=None):
 
 
 def held_out(count, draw):
-    """`count` different (family, text) of each held-out family."""
+    """`count` different (family, text) of each held-out family. Raises UserError where one has not so many."""
+    for family, patterns in HELD_OUT.items():
+        number = sum(map(variants, patterns))
+        require(0 <= count <= number, f"--templates {count}: the family {family} has {number} prompts; 0 to "
+                                      f"{min(sum(map(variants, some)) for some in HELD_OUT.values())} are allowed.")
     prompts = []
     for family in sorted(HELD_OUT):
         texts = set()
