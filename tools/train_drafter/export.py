@@ -36,10 +36,11 @@ def run(options):
 
 
 def convert(options):
-    """The engine's own converter writes the GGUF file, and checks that it can read it with this target."""
+    """The engine's own converter writes the GGUF file. Of a target that is a GGUF file it takes the tokenizer, after it
+    has checked the pair; with a target that is a folder it checks the drafter alone."""
     program = options.canopy_cli or os.path.join(ROOT, "build", "release", "bin", "canopy-cli")
-    require(os.access(program, os.X_OK), f"{program}: canopy-cli is not there. tools/run builds it; or name "
-                                         "name another by --canopy-cli.")
+    require(os.access(program, os.X_OK), f"{program}: canopy-cli is not there. tools/run builds it; or name another "
+                                         "by --canopy-cli.")
     command = [program, "convert", options.out, options.gguf, "--type", options.type, "--overwrite"]
     if os.path.isfile(options.target):
         command += ["--target", options.target]
