@@ -1,5 +1,5 @@
 """tools/train_drafter against the reference data of tests/golden: forward passes, trees, tokenizers, files; with the
-cases of train_drafter_training.py. Needs the packages of
+cases of train_drafter_commands.py and train_drafter_training.py. Needs the packages of
 tools/train_drafter/requirements.txt; without them it exits with 77, which ctest shows as skipped."""
 
 import tempfile
@@ -17,6 +17,7 @@ from drafter_files import load_drafter, write_folder
 from rounds import decode_rounds
 from target import KvCache, load_target
 from text import chat_frame, load_text
+from train_drafter_commands import Damaged, Evaluate, Prompts, Synthesize
 from train_drafter_training import Runs, Training
 
 
