@@ -63,8 +63,8 @@ def make_batch(text, indices, anchors, draw, max_length, device):
 
 
 def labels_of(batch, block):
-    """Labels of a batch's blocks of `block` rows. Behind a row that is no answer none is labelled: a draft never reaches
-    past the end of its answer, into the next one."""
+    """Labels of a batch's blocks of `block` rows. Behind a row that is no answer none is labelled: a draft never
+    reaches past the end of its answer, into the next one."""
     depths = torch.arange(1, block, device=batch.tokens.device)
     places = batch.anchors[:, :, None] + depths  # [rows, A, B - 1]
     row = torch.arange(len(places), device=places.device)[:, None, None].expand_as(places)

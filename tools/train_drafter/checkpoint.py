@@ -35,5 +35,5 @@ def same_run(folder, before, now):
     """Raises UserError naming what a checkpoint's run differs in."""
     different = differences(before, now)
     if different:
-        raise UserError(f"--out {folder}: its checkpoint is of another run: {', '.join(different)}. Go on with the same "
-                        "options and text, or name another --out; --start-from begins there with this run's drafter.")
+        raise UserError(f"--out {folder}: its checkpoint is of another run: {', '.join(different)}. Go on with the "
+                        "same options and text, or name another --out; --start-from begins there with this run's drafter.")

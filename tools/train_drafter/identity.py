@@ -58,5 +58,5 @@ def claim(folder, identity, what, used):
         return
     different = differences(read_json(path), identity)
     if different:
-        raise UserError(f"{folder}: holds {what} that were made otherwise: {', '.join(different)}. Name another folder, "
-                        "or delete it.")
+        raise UserError(f"{folder}: holds {what} that were made otherwise: {', '.join(different)}. Name another "
+                        "folder, or delete it.")

@@ -101,8 +101,8 @@ def drafter_config(options, target):
 def check_mask(mask, text):
     """Raises UserError where the mask occurs in the text: its row would be both a token and the lack of one."""
     times = int((text.tokens == mask).sum())
-    require(not times, f"--mask-token: the token {mask} occurs {times} times in --data; name one that does not, such as "
-                       "a reserved special token.")
+    require(not times, f"--mask-token: the token {mask} occurs {times} times in --data; name one that does not, such "
+                       "as a reserved special token.")
 
 
 def identity_of(options, config):
