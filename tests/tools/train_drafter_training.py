@@ -38,16 +38,16 @@ class Runs(unittest.TestCase):
                 for p in read("generate.json")["prompts"]]
         dataset.save(os.path.join(cls.folder, "text.npz"), dataset.from_rows(rows, 1010))
 
-    def run_train(self, name, *more, data="text.npz"):
+    def run_train(self, name, *more, data="text.npz", drafter=("--layers", "1", "--taps", "1,5")):
         """The drafter's weights after a run of four steps, or of what `more` says, in the folder of that name."""
         parser = argparse.ArgumentParser()
         train.add_options(parser)
         out = os.path.join(self.folder, name)
         with contextlib.redirect_stderr(io.StringIO()):
             train.run(parser.parse_args([
-                "--target", golden("tiny-qwen3"), "--data", os.path.join(self.folder, data), "--out", out, "--layers",
-                "1", "--taps", "1,5", "--steps", "4", "--rows", "2", "--anchors", "6", "--max-length", "96",
-                "--vocabulary", "256", "--held-out", "0.2", "--threads", "1", "--measure-every", "4", *more]))
+                "--target", golden("tiny-qwen3"), "--data", os.path.join(self.folder, data), "--out", out, *drafter,
+                "--steps", "4", "--rows", "2", "--anchors", "6", "--max-length", "96", "--vocabulary", "256",
+                "--held-out", "0.2", "--threads", "1", "--measure-every", "4", *more]))
         return load_drafter(out).state_dict()
 
     def test_a_resumed_run_is_the_unbroken_one(self):
@@ -100,6 +100,47 @@ class Runs(unittest.TestCase):
     def test_digits_name_the_mask_by_its_id(self):
         self.run_train("digits", "--mask-token", "9", "--steps", "0")
         self.assertEqual(load_drafter(os.path.join(self.folder, "digits")).config.mask_token, 9)
+
+    def test_start_from_a_published_drafter(self):
+        for number, start in enumerate(("tiny-qwen3-dflash-b8", "tiny-qwen3-dflash-b8-f16.gguf")):
+            known = load_drafter(golden(start))
+            options = ("--start-from", golden(start))
+            same = self.run_train(f"from{number}", *options, "--steps", "0", drafter=())
+            for name, values in known.state_dict().items():
+                self.assertTrue(torch.equal(values, same[name]), name)
+            config = load_drafter(os.path.join(self.folder, f"from{number}")).config
+            self.assertEqual((config.sizes.layers, config.block_size, config.taps, config.mask_token, config.vocab,
+                              config.target_layers), (2, 8, (1, 3, 5), 1003, 1010, 8))
+            # What it has may be said again, and the block may differ.
+            moved = self.run_train(f"more{number}", *options, "--block-size", "5", "--mask-token", "<|mask|>", drafter=(
+                "--layers", "2", "--taps", "1,3,5"))
+            self.assertTrue(any(not torch.equal(values, moved[name]) for name, values in same.items()))
+            self.assertEqual(load_drafter(os.path.join(self.folder, f"more{number}")).config.block_size, 5)
+
+    def test_start_from_refuses_what_its_weights_are_not_made_for(self):
+        options = ("--start-from", golden("tiny-qwen3-dflash-b8"))
+        for name, value, has in (("layers", "3", "2"), ("taps", "1,5", "1,3,5"), ("mask-token", "7", "1003")):
+            with self.assertRaisesRegex(UserError, f"--{name} {value}: the drafter of --start-from .* has {has};"):
+                self.run_train("refused", *options, f"--{name}", value, drafter=())
+        for name, value, message in (("init", "warm", "--init warm: the weights"),
+                                     ("taps", "1,x", "--taps 1,x: numbers"),
+                                     ("block-size", "1", "--block-size 1: 2 to 64"),
+                                     ("start-from", "nowhere", "nowhere: there is no such file")):
+            with self.assertRaisesRegex(UserError, message):
+                self.run_train("refused", *options, f"--{name}", value, drafter=())
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "refused")))
+
+    def test_a_run_is_known_by_the_weights_that_it_started_from(self):
+        self.run_train("base", "--steps", "2")
+        start = ("--start-from", os.path.join(self.folder, "base"))
+        self.run_train("next", *start, "--minutes", "0.00001")
+        self.run_train("next", *start)  # goes on
+        for options in ((), ("--start-from", os.path.join(self.folder, "next"))):
+            with self.assertRaisesRegex(UserError, "the weights of --start-from are others"):
+                self.run_train("next", *options)
+        whole = self.run_train("unbroken", *start)
+        for name, values in self.run_train("next", *start).items():
+            self.assertTrue(torch.equal(values, whole[name]), name)
 
     def test_stored_features_are_the_target_s(self):
         target, text = load_target(golden("tiny-qwen3")), dataset.load(os.path.join(self.folder, "text.npz"))

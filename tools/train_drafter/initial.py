@@ -37,9 +37,13 @@ def new_config(target_config, layers, block_size, taps, mask_token):
     require(all(0 <= tap < target_config.sizes.layers for tap in taps) and list(taps) == sorted(set(taps)),
             f"--taps {','.join(map(str, taps))}: ascending layers from 0 to {target_config.sizes.layers - 1} are "
             "allowed.")
-    require(2 <= block_size <= 64, f"--block-size {block_size}: 2 to 64 are allowed.")
+    check_block_size(block_size)
     return DrafterConfig(sizes=sizes, block_size=block_size, mask_token=mask_token, taps=tuple(taps),
                          target_layers=target_config.sizes.layers, vocab=target_config.vocab)
+
+
+def check_block_size(size):
+    require(2 <= size <= 64, f"--block-size {size}: 2 to 64 are allowed.")
 
 
 def new_drafter(config, target, warm, seed):

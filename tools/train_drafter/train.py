@@ -1,6 +1,7 @@
 """train: a drafter from texts that synthesize wrote. Run again with the same options, it goes on from its
 checkpoint."""
 
+import dataclasses
 import json
 import os
 
@@ -8,7 +9,7 @@ import checkpoint
 import dataset
 import initial
 from atomic import write_atomically
-from drafter_files import check_pair, config_json
+from drafter_files import check_pair, config_json, load_drafter
 from errors import UserError, require
 from features import LiveFeatures, StoredFeatures
 from identity import text_digest, weights_digest
@@ -26,11 +27,13 @@ def add_options(parser):
     parser.add_argument("--data", required=True, nargs="+", help="texts written by synthesize (.npz)")
     parser.add_argument("--out", required=True, help="folder of the run: checkpoint.pt, log.jsonl")
     model = parser.add_argument_group("the drafter")
-    model.add_argument("--layers", type=int, default=3, help="default 3")
-    model.add_argument("--block-size", type=int, default=8, help="the root and B - 1 masks (default 8)")
+    model.add_argument("--start-from", metavar="DRAFTER", help="go on with the weights of this drafter, the folder of "
+                       "a run or of an export, or a GGUF file; what follows is then as it has it")
+    model.add_argument("--layers", type=int, help="default 3")
+    model.add_argument("--block-size", type=int, help="the root and B - 1 masks (default 8)")
     model.add_argument("--taps", help="target layers, e.g. 1,8,14,20,27 (default: five evenly spread)")
     model.add_argument("--mask-token", help="spelling of a token that text does not contain, or its id in digits")
-    model.add_argument("--init", choices=("warm", "random"), default="warm", help="warm (default): the target's layers")
+    model.add_argument("--init", choices=("warm", "random"), help="warm (default): the target's layers")
     loss = parser.add_argument_group("the loss")
     loss.add_argument("--kl", type=float, default=0.5, help="share of the divergence from the target (default 0.5)")
     loss.add_argument("--teacher-top", type=int, default=8, help="the target's tokens it is measured over (default 8)")
@@ -61,18 +64,14 @@ def run(options):
     for name in ("rows", "anchors", "measure_every", "max_length"):
         require(getattr(options, name) > 0, f"--{name.replace('_', '-')} must be positive.")
     target = load_target(options.target, device, dtype)
-    scaling = target.config.sizes.rope_scaling
-    require(not scaling or scaling["rope_type"] == "llama3",
-            f"{options.target}: its rope scaling is stored as factors, which a drafter's config.json cannot state; "
-            "take the target's Hugging Face folder.")
     text = dataset.merged([dataset.load(path) for path in options.data], target.config.vocab)
     training, held = dataset.split(text, options.held_out)
     require(training, "The texts hold no row to train on.")
-    config = drafter_config(options, target)
-    check_pair(config, target.config, options.target)
+    drafter = (continued_drafter if options.start_from else new_drafter)(options, target)
+    config = drafter.config
     check_mask(config.mask_token, text)
-    drafter = initial.new_drafter(config, target, options.init == "warm", options.seed)
-    identity = {**identity_of(options, config), "text": text_digest(text), "target": weights_digest(target)}
+    identity = {**identity_of(options, config), "text": text_digest(text), "target": weights_digest(target),
+                "start": weights_digest(drafter) if options.start_from else None}
     state = begun(options.out, identity, config_json(config, target.config), device)
     features = feature_source(options, target, config, text, identity)
     trainer = Trainer(options, target, drafter, text, training, held, features, dtype, identity)
@@ -87,15 +86,52 @@ def run(options):
     trainer.run()
 
 
-def drafter_config(options, target):
-    sizes = target.config.sizes
+def new_drafter(options, target):
+    """A Drafter as the options describe it, with weights to start from."""
+    scaling = target.config.sizes.rope_scaling
+    require(not scaling or scaling["rope_type"] == "llama3",
+            f"{options.target}: its rope scaling is stored as factors, which a drafter's config.json cannot state; "
+            "take the target's Hugging Face folder.")
+    layers = 3 if options.layers is None else options.layers
+    block = 8 if options.block_size is None else options.block_size
+    taps = taps_of(options) or initial.default_taps(target.config.sizes.layers, 5)
+    mask = initial.mask_token_id(load_text(options.target), target.config.vocab, options.mask_token)
+    config = initial.new_config(target.config, layers, block, taps, mask)
+    check_pair(config, target.config, options.target)
+    return initial.new_drafter(config, target, options.init != "random", options.seed)
+
+
+def continued_drafter(options, target):
+    """The Drafter of --start-from. Raises UserError where an option contradicts what its weights are made for; the
+    block size is none of that."""
+    path = options.start_from
+    drafter = load_drafter(path, target.config)
+    config = drafter.config
+    require(options.init is None, f"--init {options.init}: the weights come from --start-from; leave one of them out.")
+    mask = options.mask_token
+    if mask is not None:
+        mask = initial.mask_token_id(load_text(options.target), target.config.vocab, mask)
+    for name, asked, has in (("layers", options.layers, config.sizes.layers), ("taps", taps_of(options), config.taps),
+                             ("mask-token", mask, config.mask_token)):
+        require(asked in (None, has), f"--{name} {shown(asked)}: the drafter of --start-from {path} has {shown(has)}; "
+                                      "leave the option out, or start anew without --start-from.")
+    block = config.block_size if options.block_size is None else options.block_size
+    initial.check_block_size(block)
+    drafter.config = dataclasses.replace(config, block_size=block, target_layers=target.config.sizes.layers,
+                                         vocab=target.config.vocab)
+    return drafter.to(target.head_weight.device)
+
+
+def taps_of(options):
+    """The layers that --taps names, or None."""
     try:
-        taps = (tuple(int(tap) for tap in options.taps.split(",")) if options.taps
-                else initial.default_taps(sizes.layers, 5))
+        return tuple(int(tap) for tap in options.taps.split(",")) if options.taps else None
     except ValueError:
         raise UserError(f"--taps {options.taps}: numbers with commas between them are expected.") from None
-    mask = initial.mask_token_id(load_text(options.target), target.config.vocab, options.mask_token)
-    return initial.new_config(target.config, options.layers, options.block_size, taps, mask)
+
+
+def shown(value):
+    return ",".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def check_mask(mask, text):
@@ -108,10 +144,10 @@ def check_mask(mask, text):
 def identity_of(options, config):
     """The options that make a run what it is, and the drafter that they describe: those of a checkpoint must be the
     same. Files are left out: what is in them counts, not where they are."""
-    no_matter = ("command", "out", "target", "data", "device", "threads", "precision", "minutes", "checkpoint_seconds",
-                 "cache_features", "measure_every", "measure_texts")
+    no_matter = ("command", "out", "target", "data", "start_from", "device", "threads", "precision", "minutes",
+                 "checkpoint_seconds", "cache_features", "measure_every", "measure_texts")
     described = {"layers": config.sizes.layers, "block_size": config.block_size, "taps": list(config.taps),
-                 "mask_token": config.mask_token}
+                 "mask_token": config.mask_token, "init": None if options.start_from else options.init or "warm"}
     return {**{name: value for name, value in vars(options).items() if name not in no_matter}, **described}
 
 
