@@ -92,7 +92,8 @@ class Damaged(InFolder):
             dataset.load(self.path("missing.npz"))
 
     def test_safetensors(self):
-        write_folder(self.folder, load_drafter(golden("tiny-qwen3-dflash-b8")), load_target(golden("tiny-qwen3")).config)
+        drafter = load_drafter(golden("tiny-qwen3-dflash-b8"))
+        write_folder(self.folder, drafter, load_target(golden("tiny-qwen3")).config)
         for length, data in self.cuts(self.path("model.safetensors"), 60):
             self.written("model.safetensors", data)
             with self.assertRaisesRegex(UserError, "model.safetensors: not a safetensors file", msg=f"{length} bytes"):
@@ -158,8 +159,8 @@ class Evaluate(InFolder):
         self.written("prompts.jsonl", b"".join(
             json.dumps({"category": "a", "prompt": prompt}).encode() + b"\n" for prompt in ("one and two", "three")))
         self.small = ("--target", golden("tiny-qwen3"), "--drafter", golden("tiny-qwen3-dflash-b8"), "--prompts",
-                      self.path("prompts.jsonl"), "--max-tokens", "12", "--budgets", "4,8", "--check-budget", "4", "--json",
-                      self.path("figures.json"), "--replies", self.path("replies.json"))
+                      self.path("prompts.jsonl"), "--max-tokens", "12", "--budgets", "4,8", "--check-budget", "4",
+                      "--json", self.path("figures.json"), "--replies", self.path("replies.json"))
 
     def read(self, name):
         with open(self.path(name), encoding="utf-8") as file:

@@ -36,4 +36,4 @@ def same_run(folder, before, now):
     different = differences(before, now)
     if different:
         raise UserError(f"--out {folder}: its checkpoint is of another run: {', '.join(different)}. Go on with the "
-                        "same options and text, or name another --out; --start-from begins there with this run's drafter.")
+                        "same options and text, or name another --out; --start-from begins it with this run's drafter.")

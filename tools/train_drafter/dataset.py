@@ -69,7 +69,8 @@ def load(path):
         raise UserError(f"{path}: not a text that synthesize wrote ({str(error) or type(error).__name__}).") from None
     require(tokens.ndim == 1 and (tokens >= 0).all() and len(packed) == -(-len(tokens) // 8),
             f"{path}: its tokens are no list of ids with a bit for each.")
-    require(offsets.ndim == 1 and len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(tokens) and (numpy.diff(offsets) >= 0).all(),
+    require(offsets.ndim == 1 and len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(tokens)
+            and (numpy.diff(offsets) >= 0).all(),
             f"{path}: its offsets do not cut {len(tokens)} tokens into rows.")
     return Rows(tokens, answer, offsets, vocab or None)
 

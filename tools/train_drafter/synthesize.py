@@ -45,8 +45,8 @@ def run(options):
     frame = chat_frame(text) if options.style == "chat" else None
     around = len(frame.opening) + len(frame.to_answer) if frame else 1
     require(options.question + around + SHORTEST_ANSWER <= options.max_length,
-            f"--max-length {options.max_length}: a question of --question {options.question} tokens, {around} around it "
-            f"and an answer of {SHORTEST_ANSWER} do not fit in.")
+            f"--max-length {options.max_length}: a question of --question {options.question} tokens, {around} around "
+            f"it and an answer of {SHORTEST_ANSWER} do not fit in.")
     claim(options.out, identity_of(options, target), "parts of a text", used=has_parts(options.out))
     parts, answered, part = [], 0, 0
     progress = None

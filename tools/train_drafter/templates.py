@@ -18,7 +18,8 @@ Question: |Question: A |Question: How many |Problem: |Problem: Find |Problem: If
 Let $x$ be |How many |How much |How long |What is the probability that |What is the area of |
 Complete this function:\\n\\n```python\\ndef |def |Here is the beginning of a function:\\n\\ndef |Write a program that |
 Write a class |Write a function |Write a script |What does this code do?\\n\\n```python\\n|Convert |Draft |Compose |
-Outline |Provide |Analyze |Identify |Discuss |Develop |Extract |Given |Read the following |Which |Where |You are |Act as |Pretend
+Outline |Provide |Analyze |Identify |Discuss |Develop |Extract |Given |Read the following |Which |Where |
+You are |Act as |Pretend
 """.replace("\n", "").replace("\\n", "\n").split("|")
 
 SLOTS = {
