@@ -17,7 +17,7 @@ void note_decision(const RoundDecision& decision, RoundChoice& choice) {
 }  // namespace
 
 AdaptivePlanner::AdaptivePlanner(Drafter& drafter, SpeculationState& state)
-    : drafter_(drafter), state_(state), trees_(drafter), costs_(drafter, state) {
+    : drafter_(drafter), state_(state), trees_(drafter) {
   state_.controller().begin_reply();
 }
 
@@ -33,8 +33,9 @@ WidthLimits AdaptivePlanner::limits(const RoundStart& start) const {
 
 const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record,
                                        const std::function<bool()>& keep_going) {
-  costs_.begin();
-  const RoundPlan plan = state_.controller().plan(start.context, costs_.backlog(), limits(start), state_.cost());
+  backlog_ = drafter_.backlog();
+  recordings_ = state_.recordings();
+  const RoundPlan plan = state_.controller().plan(start.context, backlog_, limits(start), state_.cost());
   record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
   record.choice.reason = plan.reason;
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
@@ -77,12 +78,20 @@ const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths
 }
 
 void AdaptivePlanner::observe(const RoundRecord& record) {
-  if (costs_.learn(record)) {
-    state_.controller().observe({record.emitted, record.ms.draft, record.ms.verify, other_ms(record.ms)});
-  } else {
+  const RoundTimes& ms = record.ms;
+  const double other = ms.build + ms.walk + ms.commit + ms.other;
+  if (state_.recordings() != recordings_) {
+    // Preparing a pass is paid for once, and on a cold cache takes hundreds of passes: it must not count against
+    // drafting.
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     state_.controller().observe({record.emitted, unknown, unknown, unknown});
+    return;
   }
+  state_.controller().observe({record.emitted, ms.draft, ms.verify, other});
+  ObservedCost& cost = state_.cost();
+  cost.observe_verify(record.width, record.context, ms.verify);
+  if (ms.draft > 0) cost.observe_draft(backlog_, record.context, ms.draft);
+  cost.observe_other(record.width, other);
 }
 
 PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, SpeculationState& state)

@@ -2,7 +2,6 @@
 // The mode adaptive: each round the width that promises the most tokens a second, plain decoding among them
 // (design.md, section 3).
 
-#include "engine/session/cost_watch.h"
 #include "engine/session/round_planner.h"
 #include "engine/session/speculation_state.h"
 #include "engine/speculation/paper_rule.h"
@@ -25,7 +24,8 @@ class AdaptivePlanner final : public RoundPlanner {
   SpeculationState& state_;
   TreeDrafter trees_;
   PlainPlanner plain_;
-  CostWatch costs_;
+  uint32_t backlog_ = 0;     // of the round under way
+  uint64_t recordings_ = 0;  // before it
 };
 
 /// The published rule (CostPolicy::paper): drafts every round and stops the tree at the first node that does not pay.
