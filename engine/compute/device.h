@@ -43,6 +43,13 @@ class Recorder {
   virtual std::unique_ptr<Commands> finish() = 0;
 };
 
+/// Bytes of a buffer from `offset`, and where they go on the host.
+struct BufferRead {
+  const Buffer* from = nullptr;
+  uint64_t offset = 0;
+  std::span<std::byte> to;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -65,7 +72,12 @@ class Device {
 
   /// Blocking copies, in bytes. Offsets and sizes are multiples of 4.
   virtual void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) = 0;
-  virtual void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) = 0;
+  /// All of them behind one wait: over a bus, each wait costs more than small results do.
+  virtual void read_all(std::span<const BufferRead> reads) = 0;
+  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) {
+    const BufferRead one{&from, offset, to};
+    read_all({&one, 1});
+  }
 
   /// Values of the first `width` rows, row-major [width, cols]; for tests and for the drafter's features.
   virtual std::vector<float> read_panel(const Panel& panel, uint32_t width) = 0;

@@ -17,13 +17,6 @@ void write_words(Device& device, Buffer& to, const std::vector<T>& values) {
   device.write(to, 0, as_bytes_of(values));
 }
 
-template <class T>
-std::vector<T> read_words(Device& device, const Buffer& from, uint64_t count) {
-  std::vector<T> values(count);
-  device.read(from, 0, std::as_writable_bytes(std::span(values)));
-  return values;
-}
-
 // Stands where a recording has room for more picks than were asked for.
 constexpr uint32_t no_row = 0xFFFFFFFF;
 
@@ -222,21 +215,24 @@ Commands* Model::commands_for(const PassShape& shape, const std::function<bool()
 PassResult Model::read_outputs(const PassOutputs& outputs, const PassShape& shape) {
   PassResult result;
   result.completed = true;
-  if (shape.head == HeadOutput::argmax) {
-    const auto words = read_words<uint32_t>(device_, *buffers_.best, uint64_t{shape.head_rows} * 2);
-    for (size_t i = 0; i < words.size(); i += 2) {
-      result.ids.push_back(words[i]);
-      result.best.push_back(std::bit_cast<float>(words[i + 1]));
-    }
-  }
+  std::vector<uint32_t> best;  // pairs: token, and the bits of its logit
+  std::vector<BufferRead> reads;
+  const auto want = [&reads](auto& words, const Buffer& from, uint64_t count) {
+    words.resize(count);
+    reads.push_back({&from, 0, std::as_writable_bytes(std::span(words))});
+  };
+  const uint64_t rows = shape.head_rows;
+  if (shape.head == HeadOutput::argmax) want(best, *buffers_.best, rows * 2);
   if (shape.head == HeadOutput::logits && !outputs.keep_logits) {
-    result.logits = read_words<float>(device_, *buffers_.logits, uint64_t{shape.head_rows} * config_.vocab);
+    want(result.logits, *buffers_.logits, rows * config_.vocab);
   }
-  if (shape.probabilities) result.log_sum_exp = read_words<float>(device_, *buffers_.log_sum_exp, shape.head_rows);
-  if (shape.picks > 0) result.picked = read_words<float>(device_, *buffers_.picked, outputs.picks.size());
-  if (outputs.taps) {
-    result.taps =
-        read_words<float>(device_, *buffers_.taps, uint64_t{shape.width} * tap_layers_.size() * config_.hidden);
+  if (shape.probabilities) want(result.log_sum_exp, *buffers_.log_sum_exp, rows);
+  if (shape.picks > 0) want(result.picked, *buffers_.picked, outputs.picks.size());
+  if (outputs.taps) want(result.taps, *buffers_.taps, uint64_t{shape.width} * tap_layers_.size() * config_.hidden);
+  if (!reads.empty()) device_.read_all(reads);
+  for (size_t i = 0; i < best.size(); i += 2) {
+    result.ids.push_back(best[i]);
+    result.best.push_back(std::bit_cast<float>(best[i + 1]));
   }
   return result;
 }

@@ -49,6 +49,13 @@ class Buffer {
   BufferKind kind_ = BufferKind::device;
 };
 
+/// Bytes of a buffer from `offset`, and where on the host they go.
+struct Download {
+  const Buffer* from = nullptr;
+  uint64_t offset = 0;
+  std::span<std::byte> to;
+};
+
 /// A typed window on a buffer (`usamplerBuffer`): texel i is the 32-bit word i from `offset`, or the four words 4i ...
 /// 4i+3. Made by Context::create_view; must not outlive its Context, and the buffer must outlive it.
 class BufferView {

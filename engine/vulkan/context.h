@@ -116,6 +116,8 @@ class Context {
   /// bytes; the device may still be copying.
   void upload(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data);
   void download(const Buffer& buffer, uint64_t offset, std::span<std::byte> data);
+  /// Several behind one wait.
+  void download(std::span<const Download> downloads);
 
   /// The kernel of that shader and options, made on first use and kept. Throws with the shader's name.
   const Kernel& kernel(std::string_view shader, const KernelOptions& options = {});

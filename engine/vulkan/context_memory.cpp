@@ -223,14 +223,23 @@ void Context::upload(const Buffer& buffer, uint64_t offset, std::span<const std:
 }
 
 void Context::download(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) {
+  const Download one{&buffer, offset, data};
+  download({&one, 1});
+}
+
+void Context::download(std::span<const Download> downloads) {
   require_alive();
-  check_range(buffer, offset, data.size(), "A download");
+  for (const Download& d : downloads) check_range(*d.from, d.offset, d.to.size(), "A download");
   wait_idle();
-  if (buffer.mapped_ != nullptr) {
-    read_mapped(buffer, offset, data);
-  } else {
-    staging_->download(buffer, offset, data);
+  std::vector<Download> unseen;
+  for (const Download& d : downloads) {
+    if (d.from->mapped_ == nullptr) {
+      unseen.push_back(d);
+    } else {
+      read_mapped(*d.from, d.offset, d.to);
+    }
   }
+  staging_->download(unseen);
 }
 
 }  // namespace canopy::vk

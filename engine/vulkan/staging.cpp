@@ -1,25 +1,21 @@
 #include "engine/vulkan/staging.h"
 
 #include <algorithm>
-#include <cstring>
+#include <vector>
 
 #include "engine/vulkan/context.h"
 
 namespace canopy::vk {
 
-Staging::Slot& Staging::prepare(std::array<Slot, 2>& slots, size_t turn, BufferKind kind) {
-  Slot& slot = slots[turn % slots.size()];
+void Staging::prepare(Slot& slot, BufferKind kind) {
   finish(slot);
   if (!slot.buffer) {
     slot.buffer = context_.create_buffer(kind, std::min(slot_bytes, context_.limits().max_allocation), "staging");
   }
-  return slot;
+  slot.copy = std::make_unique<CommandList>(context_, CommandListOptions{.name = "staging copy"});
 }
 
-void Staging::start(Slot& slot, const Buffer& from, uint64_t from_offset, const Buffer& to, uint64_t to_offset,
-                    uint64_t bytes) {
-  slot.copy = std::make_unique<CommandList>(context_, CommandListOptions{.name = "staging copy"});
-  slot.copy->copy(from, from_offset, to, to_offset, bytes);
+void Staging::submit(Slot& slot) {
   slot.submission = context_.submit(*slot.copy);
 }
 
@@ -29,33 +25,56 @@ void Staging::finish(Slot& slot) {
   }
   context_.wait(slot.submission);
   slot.copy.reset();
-  if (!slot.destination.empty()) {
-    context_.read_mapped(slot.buffer, 0, slot.destination);
-    slot.destination = {};
-  }
 }
 
 void Staging::upload(const Buffer& to, uint64_t offset, std::span<const std::byte> data) {
   for (size_t done = 0; done < data.size(); ++next_up_) {
-    Slot& slot = prepare(up_, next_up_, BufferKind::host_write);
+    Slot& slot = up_[next_up_ % up_.size()];
+    prepare(slot, BufferKind::host_write);
     const size_t bytes = std::min<size_t>(data.size() - done, slot.buffer.bytes());
     context_.write_mapped(slot.buffer, 0, data.subspan(done, bytes));
-    start(slot, slot.buffer, 0, to, offset + done, bytes);
+    slot.copy->copy(slot.buffer, 0, to, offset + done, bytes);
+    submit(slot);
     done += bytes;
   }
 }
 
-void Staging::download(const Buffer& from, uint64_t offset, std::span<std::byte> data) {
-  for (size_t turn = 0, done = 0; done < data.size(); ++turn) {
-    Slot& slot = prepare(down_, turn, BufferKind::host_read);
-    const size_t bytes = std::min<size_t>(data.size() - done, slot.buffer.bytes());
-    start(slot, from, offset + done, slot.buffer, 0, bytes);
-    slot.destination = data.subspan(done, bytes);
-    done += bytes;
+void Staging::download(std::span<const Download> downloads) {
+  // What a slot holds, in turn. Not kept beyond this call, which may end by an exception.
+  std::array<std::vector<std::span<std::byte>>, 2> held;
+  uint64_t used = 0;  // bytes of the slot that is being filled
+  size_t turn = 0;
+  const auto deliver = [&](size_t index) {
+    finish(down_[index]);
+    uint64_t offset = 0;
+    for (const std::span<std::byte> to : held[index]) {
+      context_.read_mapped(down_[index].buffer, offset, to);
+      offset += to.size();
+    }
+    held[index].clear();
+  };
+  for (const Download& d : downloads) {
+    for (size_t done = 0; done < d.to.size();) {
+      const size_t index = turn % down_.size();
+      Slot& slot = down_[index];
+      if (used == 0) {
+        deliver(index);
+        prepare(slot, BufferKind::host_read);
+      }
+      const size_t bytes = std::min<size_t>(d.to.size() - done, slot.buffer.bytes() - used);
+      slot.copy->copy(*d.from, d.offset + done, slot.buffer, used, bytes);
+      held[index].push_back(d.to.subspan(done, bytes));
+      used += bytes;
+      done += bytes;
+      if (used == slot.buffer.bytes()) {
+        submit(slot);
+        used = 0;
+        ++turn;
+      }
+    }
   }
-  for (Slot& slot : down_) {
-    finish(slot);
-  }
+  if (used > 0) submit(down_[turn % down_.size()]);
+  for (size_t index = 0; index < down_.size(); ++index) deliver(index);
 }
 
 }  // namespace canopy::vk

@@ -19,8 +19,8 @@ class Staging {
   /// Takes the bytes; what is submitted later sees them in place. The last of them may still be on their way, so that
   /// the host can prepare the next ones meanwhile.
   void upload(const Buffer& to, uint64_t offset, std::span<const std::byte> data);
-  /// Returns when the bytes are there.
-  void download(const Buffer& from, uint64_t offset, std::span<std::byte> data);
+  /// Returns when all bytes are there. What fits into a slot together comes in one submission.
+  void download(std::span<const Download> downloads);
 
  private:
   static constexpr uint64_t slot_bytes = 8ull << 20;
@@ -29,12 +29,10 @@ class Staging {
     Buffer buffer;
     std::unique_ptr<CommandList> copy;  // the last one submitted for this slot
     uint64_t submission = 0;
-    std::span<std::byte> destination;  // of a download, to fill once the copy is done
   };
 
-  Slot& prepare(std::array<Slot, 2>& slots, size_t turn, BufferKind kind);
-  void start(Slot& slot, const Buffer& from, uint64_t from_offset, const Buffer& to, uint64_t to_offset,
-             uint64_t bytes);
+  void prepare(Slot& slot, BufferKind kind);
+  void submit(Slot& slot);
   void finish(Slot& slot);
 
   Context& context_;

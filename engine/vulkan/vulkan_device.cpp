@@ -50,7 +50,7 @@ class VulkanDevice : public Device {
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override;
   uint64_t panel_bytes(uint32_t max_width, uint32_t cols) const override;
   void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override;
-  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override;
+  void read_all(std::span<const BufferRead> reads) override;
   std::vector<float> read_panel(const Panel& panel, uint32_t width) override;
   void write_panel(Panel& panel, uint32_t width, std::span<const float> values) override;
   std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
@@ -273,8 +273,10 @@ void VulkanDevice::write(Buffer& to, uint64_t offset, std::span<const std::byte>
   context().upload(vk::buffer_of(to), offset, from);
 }
 
-void VulkanDevice::read(const Buffer& from, uint64_t offset, std::span<std::byte> to) {
-  context().download(vk::buffer_of(from), offset, to);
+void VulkanDevice::read_all(std::span<const BufferRead> reads) {
+  std::vector<vk::Download> downloads;
+  for (const BufferRead& r : reads) downloads.push_back({&vk::buffer_of(*r.from), r.offset, r.to});
+  context().download(downloads);
 }
 
 std::vector<float> VulkanDevice::read_panel(const Panel& panel, uint32_t width) {

@@ -45,9 +45,11 @@ class RecordedCalls final : public ForwardingDevice {
     calls_->add({DeviceCall::Kind::write, from.size()});
     ForwardingDevice::write(to, offset, from);
   }
-  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override {
-    calls_->add({DeviceCall::Kind::read, to.size()});
-    ForwardingDevice::read(from, offset, to);
+  void read_all(std::span<const BufferRead> reads) override {
+    uint64_t bytes = 0;
+    for (const BufferRead& r : reads) bytes += r.to.size();
+    calls_->add({DeviceCall::Kind::read, bytes});
+    ForwardingDevice::read_all(reads);
   }
   std::vector<float> read_panel(const Panel& panel, uint32_t width) override {
     calls_->add({DeviceCall::Kind::read, width});

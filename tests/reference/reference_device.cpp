@@ -107,9 +107,8 @@ class ReferenceDevice : public Device {
     std::byte* data = range(to, offset, from.size());
     std::copy(from.begin(), from.end(), data);
   }
-  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override {
-    const std::byte* data = range(from, offset, to.size());
-    std::copy_n(data, to.size(), to.begin());
+  void read_all(std::span<const BufferRead> reads) override {
+    for (const BufferRead& r : reads) std::copy_n(range(*r.from, r.offset, r.to.size()), r.to.size(), r.to.begin());
   }
 
   std::vector<float> read_panel(const Panel& panel, uint32_t width) override {

@@ -34,7 +34,7 @@ class ForwardingDevice : public Device {
     return inner_->panel_bytes(max_width, cols);
   }
   void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override { inner_->write(to, offset, from); }
-  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override { inner_->read(from, offset, to); }
+  void read_all(std::span<const BufferRead> reads) override { inner_->read_all(reads); }
   std::vector<float> read_panel(const Panel& panel, uint32_t width) override {
     return inner_->read_panel(panel, width);
   }

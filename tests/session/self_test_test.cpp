@@ -18,9 +18,11 @@ class ContractingDevice : public ForwardingDevice {
     if (from.size() % sizeof(Row) == 0) wide_ = from.size() > sizeof(Row);
     ForwardingDevice::write(to, offset, from);
   }
-  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override {
-    ForwardingDevice::read(from, offset, to);
-    if (wide_ && to.size() > 64) to[4] ^= std::byte{1};
+  void read_all(std::span<const BufferRead> reads) override {
+    ForwardingDevice::read_all(reads);
+    for (const BufferRead& r : reads) {
+      if (wide_ && r.to.size() > 64) r.to[4] ^= std::byte{1};
+    }
   }
 
  private:

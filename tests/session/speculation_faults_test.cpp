@@ -41,11 +41,13 @@ class FaultyDevice final : public ForwardingDevice {
     names_.emplace_back(buffer.get(), name);
     return buffer;
   }
-  void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) override {
+  void read_all(std::span<const BufferRead> reads) override {
     count_call();
-    ForwardingDevice::read(from, offset, to);
-    for (const auto& [buffer, name] : names_) {
-      if (buffer == &from && name == spoilt) std::memset(to.data(), 0xFF, to.size());  // a NaN, and no token
+    ForwardingDevice::read_all(reads);
+    for (const BufferRead& r : reads) {
+      for (const auto& [buffer, name] : names_) {
+        if (buffer == r.from && name == spoilt) std::memset(r.to.data(), 0xFF, r.to.size());  // a NaN, and no token
+      }
     }
   }
   MemoryInfo memory() const override {

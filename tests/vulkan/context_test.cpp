@@ -139,6 +139,26 @@ TEST_P(ContextTest, stagingCopiesMoreThanItsOwnSize) {
   EXPECT_TRUE(back == data);
 }
 
+TEST_P(ContextTest, severalDownloadsComeTogether) {
+  const auto context = open({.force_staging = true});
+  // Around the size of a slot (8 MiB), so that some are cut; one in memory that the host sees.
+  const size_t sizes[] = {5, (8u << 20) - 7, 0, 4, (9u << 20) + 1, 12};
+  std::vector<Buffer> buffers;
+  std::vector<std::vector<std::byte>> sent, back;
+  for (size_t i = 0; i < std::size(sizes); ++i) {
+    buffers.push_back(context->create_buffer(i == 3 ? BufferKind::host_read : BufferKind::device, sizes[i] + 3, "one"));
+    sent.push_back(pattern(sizes[i], static_cast<unsigned>(i) + 1));
+    back.emplace_back(sizes[i]);
+    context->upload(buffers[i], 3, sent[i]);
+  }
+  std::vector<Download> downloads;
+  for (size_t i = 0; i < std::size(sizes); ++i) downloads.push_back({&buffers[i], 3, back[i]});
+  context->download(downloads);
+  EXPECT_TRUE(back == sent);
+  downloads.back().offset = 4;
+  EXPECT_NE(error_of([&] { context->download(downloads); }), "");
+}
+
 TEST_P(ContextTest, rangesOutsideABufferAreRefused) {
   const auto context = open();
   const Buffer buffer = context->create_buffer(BufferKind::device, 100, "small");
