@@ -8,6 +8,7 @@
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
 #include "engine/model/rounded_positions.h"
+#include "engine/model/stoppable_recorder.h"
 
 namespace canopy {
 namespace {
@@ -168,7 +169,8 @@ Commands& Drafter::copy_commands(uint32_t count) {
 bool Drafter::inject(const std::function<bool()>& keep_going) {
   const Shape shape{padded_count(waiting_, config_.block_size), 0, 0};
   write_injected_rows(shape.injected);
-  if (!device_.run(commands_for(shape), keep_going)) return false;
+  Commands* const commands = commands_for(shape, keep_going);
+  if (commands == nullptr || !device_.run(*commands, keep_going)) return false;
   injected_ += std::exchange(waiting_, 0);
   return true;
 }
@@ -183,7 +185,8 @@ std::optional<Draft> Drafter::draft(uint32_t root, uint32_t depths, const std::f
   const Shape shape{waiting_ > 0 ? padded_count(waiting_, config_.block_size) : 0, depths, positions};
   if (waiting_ > 0) write_injected_rows(shape.injected);
   write_block(root);
-  if (!device_.run(commands_for(shape), keep_going)) return std::nullopt;
+  Commands* const commands = commands_for(shape, keep_going);
+  if (commands == nullptr || !device_.run(*commands, keep_going)) return std::nullopt;
   injected_ += std::exchange(waiting_, 0);
   drafted_ = depths;
   device_ms_ = device_.last_run_ms();
@@ -191,9 +194,10 @@ std::optional<Draft> Drafter::draft(uint32_t root, uint32_t depths, const std::f
   draft.tokens.resize(size_t{depths} * candidates_);
   draft.logits.resize(size_t{depths} * candidates_);
   draft.log_sum_exp.resize(depths);
-  device_.read(*tokens_, 0, std::as_writable_bytes(std::span(draft.tokens)));
-  device_.read(*values_, 0, std::as_writable_bytes(std::span(draft.logits)));
-  device_.read(*log_sum_exp_, 0, std::as_writable_bytes(std::span(draft.log_sum_exp)));
+  const BufferRead reads[] = {{tokens_.get(), 0, std::as_writable_bytes(std::span(draft.tokens))},
+                              {values_.get(), 0, std::as_writable_bytes(std::span(draft.logits))},
+                              {log_sum_exp_.get(), 0, std::as_writable_bytes(std::span(draft.log_sum_exp))}};
+  device_.read_all(reads);
   return draft;
 }
 
@@ -240,12 +244,14 @@ void Drafter::write_block(uint32_t root) {
   device_.write(*buffers_.ancestors, 0, as_bytes_of(block.ancestors));
 }
 
-Commands& Drafter::commands_for(const Shape& shape) {
-  if (Commands* known = recordings_.find(shape)) return *known;
-  const std::unique_ptr<Recorder> record = device_.record();
-  if (shape.injected > 0) record_injection(*record, shape.injected);
-  if (shape.depths > 0) record_block(*record, shape);
-  return recordings_.keep(shape, record->finish());
+Commands* Drafter::commands_for(const Shape& shape, const std::function<bool()>& keep_going) {
+  if (Commands* known = recordings_.find(shape)) return known;
+  const std::unique_ptr<Recorder> recorder = device_.record();
+  StoppableRecorder record(*recorder, keep_going);
+  if (shape.injected > 0) record_injection(record, shape.injected);
+  if (shape.depths > 0) record_block(record, shape);
+  std::unique_ptr<Commands> commands = record.finish();
+  return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
 
 // g = hidden_norm(fc(features)); K = rope(k_norm(Wk g)), V = Wv g in every layer, with no input norm on this side.

@@ -95,7 +95,8 @@ class Drafter {
   bool inject(const std::function<bool()>& keep_going);
   void write_injected_rows(uint32_t padded);
   void write_block(uint32_t root);
-  Commands& commands_for(const Shape& shape);
+  /// Null when keep_going said no: a recording may compile kernels.
+  Commands* commands_for(const Shape& shape, const std::function<bool()>& keep_going);
   Commands& copy_commands(uint32_t count);
   void record_injection(Recorder& record, uint32_t count);
   void record_block(Recorder& record, const Shape& shape);

@@ -149,8 +149,11 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
   if (loaded->drafter != nullptr) {
     loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
                                                              cost_table(*loaded, request.calibration_s, callbacks));
-    // Now rather than in the first reply: the roofline takes a second.
-    if (request.calibration_s > 0) loaded->show_costs();
+    if (request.calibration_s > 0) {
+      // Now rather than in the first reply: the roofline takes a second.
+      announce(callbacks, {"Measuring the device"});
+      loaded->show_costs();
+    }
   }
   announce(callbacks, {"Ready"});
   loaded->session =

@@ -1,5 +1,6 @@
 // A load can be abandoned at any moment, and ends within a fifth of a second, also where weights are quantized and
-// kernels compiled for the first time. (On SwiftShader, one kernel takes longer to compile than that.)
+// kernels compiled for the first time, but for "Measuring the device", which is a second in one piece. (On SwiftShader,
+// one kernel takes longer to compile than that.)
 //   CANOPY_TEST_MODEL  a model file instead of the random one
 
 #include <gtest/gtest.h>
@@ -9,9 +10,11 @@
 #include <optional>
 #include <thread>
 
+#include "engine/format/model_file.h"
 #include "engine/session/engine_thread.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/base/temp_folder.h"
+#include "tests/model/random_drafter.h"
 #include "tests/model/random_model.h"
 
 namespace canopy::test {
@@ -33,6 +36,8 @@ class LoadCancel : public ::testing::Test {
     // No cache folder: every load compiles its kernels.
     backend.open_device = [](const std::string&) { return open_vulkan_device(); };
     backend.list_devices = [] { return std::vector<DeviceChoice>(); };
+    backend.calibration_s = 2;
+    setenv("CANOPY_CACHE_DIR", cache_.path().c_str(), 1);  // of the calibration
     engine_ = std::make_unique<EngineThread>(backend);
     const char* path = std::getenv("CANOPY_TEST_MODEL");
     if (path != nullptr && *path != '\0') {
@@ -46,6 +51,18 @@ class LoadCancel : public ::testing::Test {
     random.ffn = 1536;
     random.vocab = 20'000;
     load_.path = folder_.write("model.gguf", random.build());
+    load_.draft = false;
+  }
+
+  /// From now on with a drafter.
+  void add_drafter() {
+    RandomDrafter drafter;
+    drafter.heads = 8;
+    drafter.head_dim = 64;
+    drafter.ffn = 1536;
+    drafter.write(drafter_folder_, ModelFile::open(load_.path).config());
+    load_.drafter = drafter_folder_.path().string();
+    load_.draft = true;
   }
 
   /// What ended a load that `cancel` was asked about at each event, and the seconds from the cancelling to that end.
@@ -94,7 +111,7 @@ class LoadCancel : public ::testing::Test {
     RecordProperty(stage, std::to_string(best));
   }
 
-  TempFolder folder_;
+  TempFolder folder_, drafter_folder_, cache_;
   LoadModel load_;
   std::unique_ptr<EngineThread> engine_;
 };
@@ -112,6 +129,21 @@ TEST_F(LoadCancel, EndsAtOnceAtEveryStage) {
   // Afterwards nothing is left of it: the same load goes through.
   const Ended whole = load([](const LoadProgress&) { return false; });
   EXPECT_TRUE(whole.by && std::holds_alternative<ModelReady>(*whole.by));
+}
+
+TEST_F(LoadCancel, EndsAtOnceWhereADrafterIsLoadedMeasuredAndPrepared) {
+  if (std::getenv("CANOPY_TEST_MODEL") != nullptr) GTEST_SKIP() << "for the random model";
+  add_drafter();
+  for (const std::string stage : {"Loading the drafter", "Measuring what passes cost"})
+    expect_prompt([&](const LoadProgress& p) { return p.stage == stage; }, stage);
+  const auto never = [](const LoadProgress&) { return false; };
+  const Ended whole = load(never);
+  ASSERT_TRUE(whole.by && std::holds_alternative<ModelReady>(*whole.by));
+  EXPECT_FALSE(std::get<ModelReady>(*whole.by).drafter.empty());
+  // What passes cost is known from here on, so that drafts are only prepared.
+  expect_prompt([](const LoadProgress& p) { return p.stage == "Preparing the drafter"; }, "Preparing the drafter");
+  const Ended again = load(never);
+  EXPECT_TRUE(again.by && std::holds_alternative<ModelReady>(*again.by));
 }
 
 /// Measures rather than tests: the longest wait over moments spread over a whole load.
