@@ -78,15 +78,35 @@ class Pair {
     this->drafter = Drafter::load(draft, *model, {cache, {}});
   }
 
-  /// The draft behind kText tokens, of which the first `changed` are others.
-  Draft draft(uint32_t changed = 0) {
-    std::vector<uint32_t> text(kText), rows(kText);
+  /// kText tokens, of which the first `changed` are others.
+  static std::vector<uint32_t> some_text(uint32_t changed = 0) {
+    std::vector<uint32_t> text(kText);
     for (uint32_t i = 0; i < kText; ++i) text[i] = (i * 29 + (i < changed ? 11 : 3)) % 77;
+    return text;
+  }
+
+  /// The draft behind that text.
+  Draft draft(uint32_t changed = 0) {
+    const std::vector<uint32_t> text = some_text(changed);
+    std::vector<uint32_t> rows(kText);
     std::iota(rows.begin(), rows.end(), 0u);
     TreeVerifier target(*model);
     EXPECT_TRUE(target.read(text, 0, std::nullopt, true, {}));
     drafter->truncate(0);
     EXPECT_TRUE(drafter->keep(rows));
+    return drafter->draft(5, drafter->max_depth()).value();
+  }
+
+  /// The same draft, the text read as plain rounds read it: token by token, the next pass behind a copy that nobody
+  /// waited for.
+  Draft draft_behind_plain_rounds() {
+    const std::vector<uint32_t> text = some_text();
+    TreeVerifier target(*model);
+    drafter->truncate(0);
+    for (uint32_t i = 0; i < kText; ++i) {
+      EXPECT_TRUE(target.read({&text[i], 1}, i, std::nullopt, true, {}));
+      drafter->keep_soon(0);
+    }
     return drafter->draft(5, drafter->max_depth()).value();
   }
 
@@ -114,6 +134,14 @@ TEST_P(DrafterForms, ADeviceDraftsWhatTheOracleDrafts) {
   }
 }
 
+TEST_P(DrafterForms, FeaturesKeptByPlainRoundsGiveTheSameDraft) {
+  Pair pair(device_under_test(), GetParam().drafter, cache_under_test());
+  const Draft a = pair.draft(), b = pair.draft_behind_plain_rounds();
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.logits, b.logits);
+  EXPECT_EQ(a.log_sum_exp, b.log_sum_exp);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, DrafterForms, ::testing::ValuesIn(forms()),
                          [](const auto& test) { return std::string(test.param.name); });
 
@@ -134,8 +162,7 @@ TEST(DrafterFormsOnTheOracle, AWindowHidesTheKeysBehindIt) {
     Pair other(*oracle, form_of(name), CacheType::f32);
     other.draft(kText);  // every key is another now
     const auto keep_last = [&](Pair& into) {
-      std::vector<uint32_t> text(kText), rows = {kText - 2, kText - 1};
-      for (uint32_t i = 0; i < kText; ++i) text[i] = (i * 29 + 3) % 77;
+      const std::vector<uint32_t> text = Pair::some_text(), rows = {kText - 2, kText - 1};
       TreeVerifier target(*into.model);
       EXPECT_TRUE(target.read(text, 0, std::nullopt, true, {}));
       into.drafter->truncate(kText - 2);
