@@ -20,4 +20,16 @@ void accept_textures();
 /// Before the context goes.
 void drop_textures();
 
+/// One frame of the application, laid out in full and shown nowhere.
+template <class App>
+void lay_out_frame(App& app) {
+  ImGui::GetIO().DeltaTime = 1.0f / 60;
+  app.pump();
+  app.prepare_frame();
+  ImGui::NewFrame();
+  app.draw();
+  ImGui::Render();
+  accept_textures();
+}
+
 }  // namespace canopy::test

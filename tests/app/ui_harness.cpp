@@ -33,13 +33,7 @@ UiHarness::~UiHarness() {
 }
 
 void UiHarness::frame() {
-  ImGui::GetIO().DeltaTime = 1.0f / 60;
-  app_->pump();
-  app_->prepare_frame();
-  ImGui::NewFrame();
-  app_->draw();
-  ImGui::Render();
-  accept_textures();
+  lay_out_frame(*app_);
   ImGuiTestEngine_PostSwap(tests_);
   ++frames_;
   const double end = now();
