@@ -170,6 +170,16 @@ void look_at_the_rounds(ImGuiTestContext* ctx, Application& application) {
   IM_CHECK(ctx->ItemExists("//Tree/Pin path"));
 }
 
+/// "Same text as plain decoding", as the user asks for it: the engine writes the reply once more without drafts.
+void check_against_plain(ImGuiTestContext* ctx, Application& application) {
+  const app::PlainCheck& check = application.view().checks.check;
+  application.app().run(app::CheckCommand(app::CheckAgainstPlain{application.view().last_reply()->id}));
+  IM_CHECK(application.wait(ctx, [&] { return check.phase != app::PlainCheck::Phase::none && !check.running(); }));
+  IM_CHECK_EQ(static_cast<int>(check.phase), static_cast<int>(app::PlainCheck::Phase::same));
+  IM_CHECK_EQ(check.plain.size(), size_t{kTokens});
+  IM_CHECK(check.plain == check.expected);
+}
+
 void keep_picture(ImGuiTestContext* ctx, Application& application) {
   const char* const folder = std::getenv("CANOPY_PICTURES");
   if (folder == nullptr) return;
@@ -192,6 +202,9 @@ TEST(Application, AnswersInTheWindowWithTheTextOfPlainDecoding) {
       if (ctx->IsError()) return;
       reply = application.view().last_reply()->text;
       look_at_the_rounds(ctx, application);
+      check_against_plain(ctx, application);
+      if (ctx->IsError()) return;
+      EXPECT_EQ(application.view().last_reply()->text, reply) << "the chat is left as it was";
       keep_picture(ctx, application);
     });
     EXPECT_TRUE(done);
