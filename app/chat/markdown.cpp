@@ -250,16 +250,14 @@ class Builder {
     if (width == 0) return;
     if (words <= source_.size()) {
       const size_t line = words == 0 ? 0 : source_.rfind('\n', words - 1) + 1;
-      const auto column_of = [&](size_t byte) {
-        size_t column = 0;
-        for (size_t i = line; i < byte; ++i) column = source_[i] == '\t' ? (column / 4 + 1) * 4 : column + 1;
-        return column;
-      };
-      size_t from = words;
-      while (from > line && (source_[from - 1] == ' ' || source_[from - 1] == '\t') &&
-             column_of(words) - column_of(from) < width)
-        --from;
-      if (column_of(words) - column_of(from) == width) {
+      const auto next = [&](size_t column, size_t i) { return source_[i] == '\t' ? (column / 4 + 1) * 4 : column + 1; };
+      // Twice over the line, and not once for each of its blanks: a model that repeats itself writes thousands.
+      size_t end = 0, from = words;
+      for (size_t i = line; i < words; ++i) end = next(end, i);
+      for (size_t i = line, column = 0; i < words; column = next(column, i), ++i)
+        if (column + width == end) from = i;
+      const bool blank = source_.substr(from, words - from).find_first_not_of(" \t") == std::string_view::npos;
+      if (from < words && blank) {
         const uint32_t source = offset_ + static_cast<uint32_t>(from);
         return add(source_.substr(from, words - from), source, source + static_cast<uint32_t>(words - from));
       }

@@ -60,6 +60,21 @@ TEST(Markdown, CodeIsByteForByteWhatWasWritten) {  // gui.md, criterion 19: copi
   EXPECT_EQ(open.at(0).text, "not yet\nclosed");
 }
 
+TEST(Markdown, CodeKeepsItsIndentationInLists) {
+  // md4c takes the list's columns away, of a tab too, and says how many are left.
+  const std::vector<Block> blocks = parse_markdown("- ```\n  a\n      b\n\t\tc\n  ```\n");
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_EQ(blocks[0].text, "a\n    b\n      c");
+}
+
+// A model that repeats itself fills lines with blanks; while it writes, they are parsed with every token.
+TEST(Markdown, ALineOfBlanksTakesNoLongerThanItsLength) {
+  const std::string blanks(300'000, ' ');
+  const std::vector<Block> blocks = parse_markdown("```\n" + blanks + "x\n```\n");
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_EQ(blocks[0].text, blanks + "x");
+}
+
 TEST(Markdown, EveryShownByteStandsForItselfInTheSource) {
   const std::string source = kRich;
   for (const Block& block : parse_markdown(source)) {
