@@ -87,7 +87,7 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   const ImVec2 origin = viewport->Pos, size = viewport->Size;
   const float top = px(kTopBar), bottom = px(kStatusBar);
   const ImVec2 area_pos = {origin.x, origin.y + top}, area = {size.x, size.y - top - bottom};
-  handle_shortcuts(view, sink);
+  handle_shortcuts(view, popup_, sink);
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
   const bool start = StartPanel::wanted(view);
   for (const std::string& name : shown_closed_)
@@ -107,6 +107,7 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   palette_.draw(view, sink);
   chat_files_.draw(view, sink);
   record_box_.draw(view, sink);
+  popup_ = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
 }
 
 void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink) {

@@ -37,6 +37,7 @@ class Shell {
   std::unique_ptr<Panel> top_bar_, status_bar_, start_;
   std::vector<DockedPanel> docked_;
   DockSpace docks_;
+  bool popup_ = false;  // one was open when the last frame ended
   CommandPalette palette_;
   ChatFilesDialog chat_files_;
   RecordBox record_box_;

@@ -123,6 +123,10 @@ void draw_text(ImDrawList* list, ImVec2 pos, Type type, Colour colour, std::stri
   // Whole pixels: fractional positions blur small text. The alpha of a disabled group applies here too.
   list->AddText(font_of(type), text_height(type), {std::floor(pos.x), std::floor(pos.y)}, ImGui::GetColorU32(colour),
                 text.data(), text.data() + text.size());
+  note_drawn(list, pos, type, text);
+}
+
+void note_drawn(const ImDrawList* list, ImVec2 pos, Type type, std::string_view text) {
   if (look().drawn == nullptr) return;
   const ImVec2 size = text_size(type, text);
   look().drawn->push_back(

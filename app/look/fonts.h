@@ -62,7 +62,7 @@ struct Look {
   FontSet fonts;
   float scale = 1.0f;                       // pixels per unit of the 100% design
   double drawing_until = 0;                 // ImGui's time: something moves until then and wants frames
-  std::vector<DrawnText>* drawn = nullptr;  // where draw_text() notes what it draws; null outside of tests
+  std::vector<DrawnText>* drawn = nullptr;  // where note_drawn() notes it; null outside of tests
 };
 
 Look& look();
@@ -83,6 +83,8 @@ void push_type(Type type);  // pair with ImGui::PopFont()
 ImVec2 text_size(Type type, std::string_view text);
 float text_height(Type type);
 void draw_text(ImDrawList* list, ImVec2 pos, Type type, Colour colour, std::string_view text);
+/// Tells tests of text on one line; draw_text() does so itself.
+void note_drawn(const ImDrawList* list, ImVec2 pos, Type type, std::string_view text);
 /// Text with its middle at y.
 void draw_text_middle(ImDrawList* list, float x, float y, Type type, Colour colour, std::string_view text);
 

@@ -159,9 +159,19 @@ void tooltip(const char* text) {
   ImGui::EndTooltip();
 }
 
+float place_dialog(float width) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float pixels = std::min(px(width), viewport->Size.x - px(24));
+  ImGui::SetNextWindowPos({viewport->Pos.x + (viewport->Size.x - pixels) * 0.5f,
+                           viewport->Pos.y + std::min(px(96), viewport->Size.y * 0.1f)});
+  ImGui::SetNextWindowSize({pixels, 0});
+  return pixels;
+}
+
 void label(Type type, Colour colour, std::string_view text) {
   push_type(type);
   ImGui::PushStyleColor(ImGuiCol_Text, colour);
+  note_drawn(ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos(), type, text);
   ImGui::TextUnformatted(text.data(), text.data() + text.size());
   ImGui::PopStyleColor();
   ImGui::PopFont();

@@ -52,6 +52,10 @@ void draw_bar(ImDrawList* list, ImVec2 pos, ImVec2 size, float fraction, Colour 
 
 void tooltip(const char* text);
 
+/// Puts the next window at the top of the viewport's middle, as high as what it holds. width is at 100%; its pixels,
+/// less where the viewport is narrow.
+float place_dialog(float width);
+
 /// Text at the cursor as an item.
 void label(Type type, Colour colour, std::string_view text);
 

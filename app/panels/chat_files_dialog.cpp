@@ -17,7 +17,7 @@ namespace canopy::app {
 namespace {
 
 constexpr const char* kPopup = "Chat files";
-constexpr float kWidth = 460, kTop = 96, kCaption = 68, kRow = 28, kLine = 18;
+constexpr float kWidth = 460, kCaption = 68, kRow = 28, kLine = 18;
 
 void draw_caption(const char* words) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -75,11 +75,7 @@ void ChatFilesDialog::draw(const ViewModel& view, CommandSink& sink) {
     focus_ = true;
     ImGui::OpenPopup(kPopup);
   }
-  const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const float width = std::min(px(kWidth), viewport->Size.x - px(24));
-  ImGui::SetNextWindowPos({viewport->Pos.x + (viewport->Size.x - width) * 0.5f,
-                           viewport->Pos.y + std::min(px(kTop), viewport->Size.y * 0.1f)});
-  ImGui::SetNextWindowSize({width, 0});
+  const float width = place_dialog(kWidth);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
   ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
   if (ImGui::BeginPopup(kPopup)) {
@@ -98,10 +94,12 @@ void ChatFilesDialog::draw(const ViewModel& view, CommandSink& sink) {
 
 void ChatFilesDialog::suggest(const ViewModel& view) {
   if (folder_.empty()) folder_ = documents_folder().string();
-  const uint64_t chat = view.messages.empty() ? 0 : view.messages.front().id;
-  if (!name_.empty() && named_for_ == chat) return;
-  named_for_ = chat;
-  name_ = export_name(view.messages, "");
+  const Conversation& chat = view.conversation();
+  const uint64_t first = chat.empty() ? 0 : chat.front().id;
+  const bool typed = !name_.empty() && name_ != suggested_;
+  if (typed && named_for_ == first) return;
+  named_for_ = first;
+  name_ = suggested_ = export_name(chat, "");
 }
 
 /// The disk is asked when the path changes, not with every frame.
@@ -138,7 +136,7 @@ void ChatFilesDialog::draw_export(const ViewModel& view, CommandSink& sink, floa
   draw_text_middle(ImGui::GetWindowDrawList(), at.x + room - ending_width + px(8), at.y + px(14), Type::mono, t.text2,
                    ending);
   look_for_file();
-  const bool possible = !view.messages.empty() && !name_.empty() && !folder_.empty();
+  const bool possible = !view.conversation().empty() && !name_.empty() && !folder_.empty();
   if (!view.chat.files_problem.empty())
     draw_remark(view.chat.files_problem, true, width);
   else if (exists_)

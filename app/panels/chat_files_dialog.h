@@ -24,6 +24,7 @@ class ChatFilesDialog {
   bool focus_ = false;  // the text box that is typed into first takes the keyboard
   ExportFormat format_ = ExportFormat::markdown;
   std::string folder_, name_, import_;
+  std::string suggested_;   // what name_ was before its user changed it
   uint64_t named_for_ = 0;  // the first message of the chat that name_ was made of
   std::string looked_at_;   // the path that the next is known of:
   bool exists_ = false;     // there is such a file

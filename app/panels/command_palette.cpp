@@ -13,7 +13,7 @@ namespace canopy::app {
 namespace {
 
 constexpr const char* kPopup = "Commands";
-constexpr float kWidth = 560, kTop = 96, kPitch = 30;
+constexpr float kWidth = 560, kPitch = 30;
 constexpr int kMostLines = 12;
 
 }  // namespace
@@ -57,11 +57,7 @@ void CommandPalette::draw(const ViewModel& view, CommandSink& sink) {
     open_ = true;
     ImGui::OpenPopup(kPopup);
   }
-  const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const float width = std::min(px(kWidth), viewport->Size.x - px(24));
-  ImGui::SetNextWindowPos({viewport->Pos.x + (viewport->Size.x - width) * 0.5f,
-                           viewport->Pos.y + std::min(px(kTop), viewport->Size.y * 0.1f)});
-  ImGui::SetNextWindowSize({width, 0});
+  place_dialog(kWidth);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (!ImGui::BeginPopup(kPopup)) {
     ImGui::PopStyleVar();

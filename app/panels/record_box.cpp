@@ -70,7 +70,7 @@ void RecordBox::draw_notes(const ViewModel& view) {
   if (looked_at_ != path_) {
     std::error_code ignored;
     looked_at_ = path_;
-    exists_ = !path_.empty() && std::filesystem::is_regular_file(path_, ignored);
+    exists_ = !path_.empty() && std::filesystem::is_regular_file(recording_path(path_), ignored);
   }
   ButtonSpec redact{"Leave out texts", redact_ ? Icon::check : Icon::none};
   redact.on = redact_;

@@ -1,8 +1,7 @@
 #include "app/rounds/recording_state.h"
 
 #include <ctime>
-#include <filesystem>
-
+#include "app/chat/export_path.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/session/trace_format.h"
@@ -28,11 +27,9 @@ bool is_end_of_asking(const RecordingState& state, const Failure& event) {
 }
 
 std::optional<Command> start(RecordingState& state, const StartRecording& command) {
-  std::filesystem::path path = command.path;
-  if (!path.has_extension()) path += trace::extension;
   state.box_shown = false;
   state.phase = RecordingPhase::asked;
-  state.path = path.string();
+  state.path = recording_path(command.path).string();
   state.told = {};
   return RecordTrace{state.path, command.redact};
 }
@@ -60,6 +57,12 @@ std::optional<Command> update(RecordingState& state, const RecordingCommand& com
     return StopRecording{};
   }
   return std::nullopt;
+}
+
+std::filesystem::path recording_path(const std::string& typed) {
+  std::filesystem::path path = typed_path(typed);
+  if (!path.has_extension()) path += trace::extension;
+  return path;
 }
 
 std::string user_trace_folder() {

@@ -3,6 +3,7 @@
 // between two replies, so that "asked" may last as long as one does.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <variant>
@@ -46,6 +47,9 @@ std::string update(RecordingState& state, const Event& event);
 
 /// Folds a command of the user in; what the engine is to be told. `possible`: a model is there.
 std::optional<Command> update(RecordingState& state, const RecordingCommand& command, bool possible);
+
+/// The file that a typed path means: "~/" is the home folder, and a name without an ending gets that of a trace.
+std::filesystem::path recording_path(const std::string& typed);
 
 /// Where this user's recordings go. Empty where there can be no such folder; the chats say why.
 std::string user_trace_folder();

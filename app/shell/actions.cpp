@@ -42,7 +42,7 @@ constexpr Action kActions[] = {
      [](const ViewModel&) { return Wanted(ChatCommand(ShowFind{})); }},
     {"Chat", "Export chat", "Ctrl+E", kCtrl | ImGuiKey_E,
      [](const ViewModel& v) {
-       return v.messages.empty() ? Wanted() : Wanted(ChatCommand(ShowChatFiles{ChatFiles::exporting}));
+       return v.conversation().empty() ? Wanted() : Wanted(ChatCommand(ShowChatFiles{ChatFiles::exporting}));
      }},
     {"Chat", "Import chat", "", 0,
      [](const ViewModel&) { return Wanted(ChatCommand(ShowChatFiles{ChatFiles::importing})); }},
@@ -117,14 +117,13 @@ std::span<const Action> actions() {
   return kActions;
 }
 
-void handle_shortcuts(const ViewModel& view, CommandSink& sink) {
+void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink) {
   for (const Action& action : kActions) {
     if (!action.chord || !pressed(action.chord)) continue;
-    const bool over = view.shell.palette_shown || view.chat.files != ChatFiles::closed;
-    if (action.chord == ImGuiKey_Escape && over) continue;  // it closes what is over the panels
+    if (action.chord == ImGuiKey_Escape && popup) continue;
     if (auto command = action.command(view)) sink.post(*std::move(command));
   }
-  if (view.help_shown && !view.shell.palette_shown && pressed(ImGuiKey_Escape)) sink.post(ShowHelp{false});
+  if (view.help_shown && !popup && pressed(ImGuiKey_Escape)) sink.post(ShowHelp{false});
 }
 
 float next_scale(float scale, int direction) {

@@ -22,7 +22,8 @@ struct Action {
 std::span<const Action> actions();
 
 /// Posts the commands of the shortcuts pressed in this frame. They work wherever the keyboard focus is.
-void handle_shortcuts(const ViewModel& view, CommandSink& sink);
+/// popup: one was over the panels when the last frame ended, and Esc closes it instead.
+void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink);
 
 /// The next step people know from browsers: 0.9, 1, 1.1, 1.25 ...
 float next_scale(float scale, int direction);

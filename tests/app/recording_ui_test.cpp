@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "tests/app/drawn_texts.h"
 #include "tests/app/ui_harness.h"
 #include "tests/base/temp_folder.h"
 #include "tests/session/trace_builder.h"
@@ -56,6 +57,14 @@ class RecordingUi {
 
 constexpr const char* kPath = "//$FOCUSED/##trace";
 
+void record_by_mouse(ImGuiTestContext* ctx) {
+  ctx->Yield(3);
+  ctx->ItemClick("//Timeline/Record a trace");
+  ctx->Yield(3);
+  ctx->ItemClick("//$FOCUSED/Record");
+  ctx->Yield(3);
+}
+
 TEST(RecordingUiTest, BeginsInTheUsersFolderAndIsStoppedAndReplayed) {
   RecordingUi test;
   EXPECT_TRUE(test.ui.run([&](ImGuiTestContext* ctx) {
@@ -95,8 +104,12 @@ TEST(RecordingUiTest, ByKeysAloneWithAnotherNameAndWithoutTexts) {  // gui.md, c
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_R);
     ctx->Yield(3);
     IM_CHECK(test.state().box_shown);
-    ctx->ItemClick("//$FOCUSED/Leave out texts");
-    ctx->ItemInputValue(kPath, path.c_str());  // ends with Enter
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);  // the path has the focus
+    ctx->KeyChars(path.c_str());
+    ctx->KeyPress(ImGuiKey_Tab);
+    ctx->KeyPress(ImGuiKey_Space);  // leave out texts
+    ctx->KeyPress(ImGuiKey_Tab);
+    ctx->KeyPress(ImGuiKey_Space);  // record
     ctx->Yield(3);
   }));
   EXPECT_EQ(test.ui.engine().last<RecordTrace>().path, path + ".canopytrace");
@@ -129,11 +142,7 @@ TEST(RecordingUiTest, AFolderThatCannotBeWrittenIsSaidAndNothingRuns) {
   RecordingUi test;
   test.fails = "The trace cannot be recorded: Permission denied.";
   EXPECT_TRUE(test.ui.run([&](ImGuiTestContext* ctx) {
-    ctx->Yield(3);
-    ctx->ItemClick("//Timeline/Record a trace");
-    ctx->Yield(3);
-    ctx->ItemClick("//$FOCUSED/Record");
-    ctx->Yield(3);
+    record_by_mouse(ctx);
     IM_CHECK(!test.state().running());
     IM_CHECK(ctx->ItemExists("//Timeline/Record a trace"));
     IM_CHECK_EQ(test.ui.view().cards.size(), 1u);
@@ -144,16 +153,60 @@ TEST(RecordingUiTest, AFolderThatCannotBeWrittenIsSaidAndNothingRuns) {
 TEST(RecordingUiTest, AFullDiskIsSaidAndTheButtonIsBack) {
   RecordingUi test;
   EXPECT_TRUE(test.ui.run([&](ImGuiTestContext* ctx) {
-    ctx->Yield(3);
-    ctx->ItemClick("//Timeline/Record a trace");
-    ctx->Yield(3);
-    ctx->ItemClick("//$FOCUSED/Record");
-    ctx->Yield(3);
+    record_by_mouse(ctx);
     test.ui.engine().publish(Recording{false, test.name, 2048, 40, "Recording stopped after 40 rounds: disk full."});
     ctx->Yield(3);
     IM_CHECK_EQ(test.ui.view().cards.size(), 1u);
     IM_CHECK(ctx->ItemExists("//Timeline/Record a trace"));
     IM_CHECK(ctx->ItemExists("//Timeline/Open the recording"));
+  }));
+}
+
+TEST(RecordingUiTest, TheBoxWarnsOfTheFileThatWouldBeWritten) {
+  RecordingUi test;
+  const fs::path there = test.folder.path() / "demo.canopytrace";
+  TraceBuilder().write(there, 2);
+  const auto warned = [&](ImGuiTestContext* ctx, const std::string& typed) {
+    ctx->ItemInputValue(kPath, "");
+    ctx->ItemClick(kPath);
+    ctx->KeyChars(typed.c_str());
+    ctx->Yield(2);
+    const DrawnTexts drawn;
+    ctx->Yield(2);
+    return drawn.any_contains("will be replaced");
+  };
+  EXPECT_TRUE(test.ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(3);
+    ctx->ItemClick("//Timeline/Record a trace");
+    ctx->Yield(3);
+    IM_CHECK(warned(ctx, there.string()));
+    IM_CHECK(!warned(ctx, (test.folder.path() / "other").string()));
+    IM_CHECK(warned(ctx, (test.folder.path() / "demo").string()));  // gets the ending
+  }));
+}
+
+// Esc belongs to what is over the panels first.
+TEST(RecordingUiTest, EscInTheBoxLeavesTheReplyAlone) {
+  RecordingUi test;
+  EXPECT_TRUE(test.ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(3);
+    test.ui.app().run(SendMessage{"A question"});
+    ctx->Yield(2);
+    IM_CHECK(test.ui.view().busy());
+    ctx->ItemClick("//Timeline/Record a trace");
+    ctx->Yield(3);
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(3);
+    IM_CHECK(!test.state().box_shown);
+    IM_CHECK_EQ(test.ui.engine().count<StopReply>(), 0u);
+    ctx->ItemClick("//Top bar/View");
+    ctx->Yield(3);
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(3);
+    IM_CHECK_EQ(test.ui.engine().count<StopReply>(), 0u);
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(3);
+    IM_CHECK_EQ(test.ui.engine().count<StopReply>(), 1u);
   }));
 }
 

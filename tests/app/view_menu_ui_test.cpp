@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <latch>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -128,6 +129,10 @@ TEST(ModelMenu, TheWindowStaysAliveWhileASlowFolderIsRead) {
     return result;
   };
   UiHarness ui(settings, 1600, 1000);
+  // A check that fails must not leave the search, and with it this test, waiting.
+  const std::shared_ptr<void> release(nullptr, [&](void*) {
+    if (!answer.try_wait()) answer.count_down();
+  });
   bool shown = false;
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(3);
@@ -138,7 +143,9 @@ TEST(ModelMenu, TheWindowStaysAliveWhileASlowFolderIsRead) {
     {
       const DrawnTexts drawn;
       ctx->Yield();
+      ctx->Yield();
       IM_CHECK(ctx->ItemExists("//$FOCUSED/Open model"));
+      IM_CHECK(drawn.any_contains("Looking for models"));
     }
     answer.count_down();
     for (int i = 0; i < 20000 && !ui.view().models.looked; ++i) {
