@@ -1,6 +1,7 @@
 #include "app/chat/export_path.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <system_error>
 
 namespace canopy::app {
@@ -25,8 +26,13 @@ fs::path typed_path(const std::string& text) {
 }
 
 fs::path export_path(const std::string& folder, const std::string& name, ExportFormat format) {
-  const std::string ending = ending_of(format);
-  return typed_path(folder) / (name.ends_with(ending) ? name : name + ending);
+  std::string stem = name;
+  for (const ExportFormat each : {ExportFormat::markdown, ExportFormat::json})
+    if (stem.size() > strlen(ending_of(each)) && stem.ends_with(ending_of(each))) {
+      stem.resize(stem.size() - strlen(ending_of(each)));
+      break;
+    }
+  return typed_path(folder) / (stem + ending_of(format));
 }
 
 fs::path documents_folder() {

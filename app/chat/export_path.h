@@ -14,7 +14,7 @@ const char* ending_of(ExportFormat format);
 /// A path as people type it: "~/" is their home folder.
 std::filesystem::path typed_path(const std::string& text);
 
-/// The file of that name in a folder, with the format's ending unless the name has it.
+/// The file of that name in a folder, with the format's ending in place of either format's that the name has.
 std::filesystem::path export_path(const std::string& folder, const std::string& name, ExportFormat format);
 
 /// Where people look for a file that they saved: the folder of documents, else their home folder. It has no fixed name

@@ -42,7 +42,7 @@ void draw_files_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
       sink.post(ChatCommand(ShowChatFiles{files}));
       ImGui::CloseCurrentPopup();
     };
-    row("Export chat", "Export chat\u2026", "Ctrl+E", !view.messages.empty(), ChatFiles::exporting);
+    row("Export chat", "Export chat\u2026", "Ctrl+E", !view.conversation().empty(), ChatFiles::exporting);
     row("Import chat", "Import chat\u2026", "", true, ChatFiles::importing);
     ImGui::EndPopup();
   }
@@ -170,7 +170,7 @@ void ChatPanel::draw_to_end(Transcript& transcript, ImVec2 centre) {
 
 void ChatPanel::copy_selection(const ViewModel& view, CommandSink& sink) {
   TextSelection& selection = shown(view).selection();
-  if ((!view.replaying() && composer_.has_selection()) || find_.active() || transcript_.editing())
+  if ((!view.replaying() && composer_.has_selection()) || find_.active() || shown(view).editing())
     return selection.clear();
   if (selection.empty() || !ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_C)) return;
   for (const Message& message : view.conversation())
@@ -192,7 +192,7 @@ void ChatPanel::keep_keyboard_in_composer() {
 }
 
 void ChatPanel::draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, float room) {
-  if (naming_) {
+  if (naming_ && !view.replaying()) {
     ImGui::SetCursorScreenPos({at.x, at.y - px(14)});
     ImGui::SetNextItemWidth(room);
     if (focus_name_) ImGui::SetKeyboardFocusHere();

@@ -349,6 +349,19 @@ TEST(ChatPanel, AFailedReplyKeepsItsTextAndSaysWhy) {
   }));
 }
 
+void open_export(ImGuiTestContext* ctx) {
+  ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
+  ctx->Yield(3);
+}
+
+void import_by_keys(UiHarness& ui, ImGuiTestContext* ctx, const std::filesystem::path& file) {
+  ui.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::importing}));
+  ctx->Yield(3);
+  ctx->KeyChars(file.c_str());  // the file has the focus
+  ctx->KeyPress(ImGuiKey_Enter);
+  ctx->Yield(3);
+}
+
 TEST(ChatPanel, AChatIsExportedFromItsMenu) {  // gui.md, criterion 19: export
   const TempFolder folder;
   UiHarness ui;
@@ -375,19 +388,20 @@ TEST(ChatPanel, AChatIsExportedByKeysAsJsonAndComesBackByImport) {
   ui.engine().script = answers_with({"An answer."});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     open_and_ask(ui, ctx, "A question");
-    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
-    ctx->Yield(3);
-    ctx->ItemClick("//$FOCUSED/JSON");
-    ctx->ItemInputValue("//$FOCUSED/##folder", folder.path().c_str());
-    ctx->ItemClick("//$FOCUSED/##name");
+    open_export(ctx);
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_Tab);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
+    ctx->KeyChars(folder.path().c_str());
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_Tab);
+    ctx->KeyPress(ImGuiKey_Space);  // JSON
+    for (int i = 0; i < 2; ++i) ctx->KeyPress(ImGuiKey_Tab);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
     ctx->KeyChars("kept");
     ctx->KeyPress(ImGuiKey_Enter);
     ctx->Yield(3);
     IM_CHECK(ui.view().chat.note.starts_with("Saved kept.json in "));
     // What is there already is replaced only by a button that says so.
-    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
-    ctx->Yield(3);
+    open_export(ctx);
     std::vector<app::DrawnText> drawn;
     app::look().drawn = &drawn;
     ctx->Yield(2);
@@ -397,11 +411,7 @@ TEST(ChatPanel, AChatIsExportedByKeysAsJsonAndComesBackByImport) {
     ctx->Yield(3);
     IM_CHECK(ui.view().chat.files == app::ChatFiles::closed);
     ui.app().run(app::NewChat{});
-    ui.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::importing}));
-    ctx->Yield(3);
-    ctx->KeyChars((folder.path() / "kept.json").c_str());  // the file has the focus
-    ctx->KeyPress(ImGuiKey_Enter);
-    ctx->Yield(3);
+    import_by_keys(ui, ctx, folder.path() / "kept.json");
     IM_CHECK_EQ(ui.view().messages.size(), 2u);
     IM_CHECK_STR_EQ(ui.view().messages[1].text.c_str(), "An answer.");
     IM_CHECK_STR_EQ(ui.view().chat.note.c_str(), "Imported kept.json");
@@ -415,8 +425,7 @@ TEST(ChatPanel, AnExportThatFailsSaysWhyAndKeepsWhatWasTyped) {
   ui.engine().script = answers_with({"An answer."});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     open_and_ask(ui, ctx, "A question");
-    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
-    ctx->Yield(3);
+    open_export(ctx);
     ctx->ItemInputValue("//$FOCUSED/##folder", "/proc/nowhere");
     ctx->ItemClick("//$FOCUSED/Save");
     ctx->Yield(3);
@@ -427,11 +436,7 @@ TEST(ChatPanel, AnExportThatFailsSaysWhyAndKeepsWhatWasTyped) {
     ctx->ItemClick("//$FOCUSED/Save");
     ctx->Yield(3);
     IM_CHECK(ui.view().chat.files == app::ChatFiles::closed);
-    ui.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::importing}));
-    ctx->Yield(3);
-    ctx->KeyChars((folder.path() / "broken.json").c_str());
-    ctx->KeyPress(ImGuiKey_Enter);
-    ctx->Yield(3);
+    import_by_keys(ui, ctx, folder.path() / "broken.json");
     IM_CHECK(ui.view().chat.files == app::ChatFiles::importing);
     IM_CHECK(!ui.view().chat.files_problem.empty());
     IM_CHECK_EQ(ui.view().messages.size(), 2u);  // what is shown stays

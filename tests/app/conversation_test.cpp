@@ -7,6 +7,7 @@
 #include "app/chat/chat_export.h"
 #include "app/chat/chat_journal.h"
 #include "app/chat/chat_search.h"
+#include "app/chat/export_path.h"
 #include "app/view_model.h"
 #include "tests/app/scripted_engine.h"
 #include "tests/base/expect_error.h"
@@ -173,6 +174,14 @@ TEST(Conversation, ExportsNameNoPath) {
     EXPECT_NE(text.find("2023-11-14T22:13:20.123Z"), std::string::npos);
   }
   EXPECT_NE(markdown_of(view.messages).find("seed 4"), std::string::npos);
+}
+
+TEST(ExportPath, HasTheEndingOfItsFormatOnce) {
+  EXPECT_EQ(export_path("/a", "chat", ExportFormat::markdown), "/a/chat.md");
+  EXPECT_EQ(export_path("/a", "chat.md", ExportFormat::markdown), "/a/chat.md");
+  EXPECT_EQ(export_path("/a", "chat.md", ExportFormat::json), "/a/chat.json");
+  EXPECT_EQ(export_path("/a", "v1.2", ExportFormat::json), "/a/v1.2.json");
+  EXPECT_EQ(export_path("/a", ".md", ExportFormat::markdown), "/a/.md.md");
 }
 
 TEST(Conversation, ImportsSayWhatIsWrong) {

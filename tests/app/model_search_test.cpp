@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <latch>
 #include <stdexcept>
 #include <thread>
@@ -106,7 +107,10 @@ TEST(ModelSearch, FindsWhatLiesBesideTheModel) {
   const test::TempFolder folder;
   const std::string target = folder.write("target.gguf", test::tiny_gguf().build()).string();
   folder.write("drafter.gguf", test::tiny_drafter_gguf().build());
+  const test::TempFolder no_cache;
+  setenv("HF_HUB_CACHE", no_cache.path().c_str(), 1);
   const ModelSearchResult result = search_models({target, {}}, {});
+  unsetenv("HF_HUB_CACHE");
   const auto beside = std::ranges::find_if(result.candidates,
                                            [](const DrafterCandidate& c) { return c.path.ends_with("/drafter.gguf"); });
   ASSERT_NE(beside, result.candidates.end());

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "engine/base/mapped_file.h"
 #include "engine/base/paths.h"
 #include "tests/app/ui_harness.h"
 #include "tests/base/temp_folder.h"
@@ -77,6 +78,36 @@ TEST(ReplayUi, ATokenOfTheTextIsItsNodeInTheTree) {
     ctx->Yield(3);
     IM_CHECK(ui.view().rounds.selected.has_value());
     IM_CHECK_EQ(ui.view().rounds.playback.shown, ui.view().rounds.selected->round);
+  }));
+}
+
+TEST(ReplayUi, TheChatThatIsShownIsTheOneThatIsExported) {
+  const TempFolder folder;
+  UiHarness ui({}, 1600, 1000);
+  ui.engine().script = answers_with({"Yes."});
+  const auto saved_as = [&](ImGuiTestContext* ctx, const std::string& name) {
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
+    ctx->Yield(3);
+    ctx->ItemInputValue("//$FOCUSED/##folder", folder.path().c_str());
+    ctx->ItemInputValue("//$FOCUSED/##name", name.c_str());  // ends with Enter, which saves
+    ctx->Yield(3);
+    return read_small_file((folder.path() / (name + ".md")).string(), 1 << 20);
+  };
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(OpenModel{"/models/a.gguf"});
+    ctx->Yield(3);
+    ctx->KeyChars("My own question");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(4);
+    ui.app().run(OpenModel{kDemo});
+    ctx->Yield(4);
+    const std::string question = ui.view().conversation().front().text;
+    const std::string replayed = saved_as(ctx, "replayed");
+    IM_CHECK(replayed.find(question) != std::string::npos);
+    IM_CHECK(replayed.find("My own question") == std::string::npos);
+    ui.app().run(RoundsCommand(CloseTrace{}));
+    ctx->Yield(3);
+    IM_CHECK(saved_as(ctx, "own").find("My own question") != std::string::npos);
   }));
 }
 
