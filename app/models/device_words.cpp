@@ -5,12 +5,6 @@
 namespace canopy::app {
 namespace {
 
-/// "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)" -> "llvmpipe Mesa 22.3.6"
-std::string without_brackets(const std::string& text) {
-  const size_t bracket = text.find(" (");
-  return bracket == 0 || bracket == std::string::npos ? text : text.substr(0, bracket);
-}
-
 /// "1.3.230" -> "1.3"
 std::string major_minor(const std::string& version) {
   const size_t first = version.find('.');
@@ -23,6 +17,11 @@ std::string joined(const std::string& a, const std::string& b) {
 }
 
 }  // namespace
+
+std::string without_brackets(const std::string& text) {
+  const size_t bracket = text.find(" (");
+  return bracket == 0 || bracket == std::string::npos ? text : text.substr(0, bracket);
+}
 
 std::string memory_words(const DeviceChoice& device) {
   if (device.memory_bytes == 0) return "";

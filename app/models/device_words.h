@@ -7,6 +7,9 @@
 
 namespace canopy::app {
 
+/// "llvmpipe (LLVM 15.0.6, 256 bits)" -> "llvmpipe": what drivers put in brackets is for tooltips.
+std::string without_brackets(const std::string& text);
+
 /// "24.0 GiB"; "15.4 GiB shared" where the processor has the same memory; empty where it is not known.
 std::string memory_words(const DeviceChoice& device);
 

@@ -1,16 +1,11 @@
 #include "app/panels/progress_text.h"
 
-#include "app/look/widgets.h"
 #include "engine/base/figures.h"
 
 namespace canopy::app {
 
 std::string progress_figures(const Progress& p) {
   return canopy::progress_figures(p.done, p.total, p.in_bytes, p.seconds_left);
-}
-
-std::string speed_figures(double tokens_per_second) {
-  return speed(tokens_per_second);
 }
 
 std::string state_words(const ViewModel& view) {

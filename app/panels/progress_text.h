@@ -9,9 +9,6 @@ namespace canopy::app {
 /// "62 / 98 MB, 2 s left" for bytes, "3 of 9" for steps, empty when the total is unknown.
 std::string progress_figures(const Progress& progress);
 
-/// "128", or "1.7" where a whole number would hide the difference.
-std::string speed_figures(double tokens_per_second);
-
 /// What the engine is doing, in words for the status bar.
 std::string state_words(const ViewModel& view);
 

@@ -45,7 +45,7 @@ std::string sampling_of(const Message& message) {
 std::vector<std::string> reply_facts(const Message& message) {
   const ReplyFinished& r = *message.result;
   std::vector<std::string> facts;
-  if (r.tokens_per_second > 0) facts.push_back(speed_figures(r.tokens_per_second) + " tok/s");
+  if (r.tokens_per_second > 0) facts.push_back(speed(r.tokens_per_second) + " tok/s");
   const bool drafted = r.tau > 0 && r.mode != DecodeMode::ar;
   if (drafted) facts.push_back("\u03c4 " + figures(r.tau, "%.2f"));
   if (const std::string end = ending(r.reason); !end.empty()) facts.push_back(end);

@@ -109,7 +109,7 @@ void context_tooltip(const ModelReady& model, float x, float y, float width) {
 
 std::string speed(const ViewModel& view) {
   const Message* reply = view.last_reply();
-  return reply && reply->tokens_per_second > 0 ? speed_figures(reply->tokens_per_second) : "";
+  return reply && reply->tokens_per_second > 0 ? app::speed(reply->tokens_per_second) : "";
 }
 
 /// How far the shown round is from the newest, which the engine never waits for.

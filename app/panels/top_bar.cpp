@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/look/widgets.h"
+#include "app/models/device_words.h"
 #include "app/panels/memory_bar.h"
 #include "app/panels/mode_segment.h"
 #include "app/panels/view_menu.h"
@@ -64,12 +65,6 @@ std::string device_value(const ViewModel& view) {
   return "none";
 }
 
-/// "llvmpipe (LLVM 15.0.6, 256 bits)" -> "llvmpipe": what drivers put in brackets is for the tooltip.
-std::string short_device(const std::string& name) {
-  const size_t bracket = name.find(" (");
-  return bracket == 0 || bracket == std::string::npos ? name : name.substr(0, bracket);
-}
-
 /// What a picker says of a recording, before what it offers.
 std::string replay_tooltip(const ViewModel& view) {
   const ReplayOrigin& origin = view.replay.origin();
@@ -128,20 +123,14 @@ float right_end_width(bool scale, bool word) {
 }
 
 void draw_scale(const ViewModel& view, CommandSink& sink) {
-  ButtonSpec smaller{"Smaller", Icon::minus}, larger{"Larger", Icon::plus};
-  smaller.show_label = larger.show_label = false;
-  smaller.tooltip = "Smaller interface  Ctrl+-";
-  larger.tooltip = "Larger interface  Ctrl++";
-  smaller.enabled = view.user_scale > kMinScale;
-  larger.enabled = view.user_scale < kMaxScale;
   const float side = px(28), gap = px(4), figure = px(36);
   const ImVec2 a = ImGui::GetCursorScreenPos();
   const std::string percents = whole(static_cast<double>(view.user_scale * 100)) + "%";
-  if (button(smaller)) sink.post(SetScale{next_scale(view.user_scale, -1)});
+  draw_scale_button(view, sink, -1);
   draw_text_middle(ImGui::GetWindowDrawList(), a.x + side + gap + (figure - text_size(Type::mono, percents).x) * 0.5f,
                    a.y + side * 0.5f, Type::mono, colours().text2, percents);
   ImGui::SetCursorScreenPos({a.x + side + figure + gap * 2, a.y});
-  if (button(larger)) sink.post(SetScale{next_scale(view.user_scale, 1)});
+  draw_scale_button(view, sink, 1);
   ImGui::SetCursorScreenPos({a.x + side * 2 + figure + gap * 3, a.y});
 }
 
@@ -201,7 +190,7 @@ static std::vector<PickerSpec> pickers_of(const ViewModel& view, const Step& ste
     pickers.push_back(
         {"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
          view.replaying() ? !view.replay.origin().drafter.empty() : view.model && !view.model->drafter.empty()});
-    pickers.push_back({"Device", kDeviceMenu, caption("Device"), short_device(device), device_tooltip(view, device),
+    pickers.push_back({"Device", kDeviceMenu, caption("Device"), without_brackets(device), device_tooltip(view, device),
                        view.replaying() || !view.devices.empty() || view.model});
   }
   for (PickerSpec& p : pickers) p.width = picker_width(p.caption, p.value);

@@ -41,19 +41,13 @@ void draw_scale_row(const ViewModel& view, CommandSink& sink, float width) {
   const float side = px(28), figure = px(44), middle = a.y + side * 0.5f;
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_text_middle(list, a.x + px(32), middle, Type::base, colours().text, "Scale");
-  ButtonSpec smaller{"Smaller", Icon::minus}, larger{"Larger", Icon::plus};
-  smaller.show_label = larger.show_label = false;
-  smaller.tooltip = "Smaller interface  Ctrl+-";
-  larger.tooltip = "Larger interface  Ctrl++";
-  smaller.enabled = view.user_scale > kMinScale;
-  larger.enabled = view.user_scale < kMaxScale;
   ImGui::SetCursorScreenPos({a.x + width - side * 2 - figure, a.y});
-  if (button(smaller)) sink.post(SetScale{next_scale(view.user_scale, -1)});
+  draw_scale_button(view, sink, -1);
   const std::string percents = whole(static_cast<double>(view.user_scale * 100)) + "%";
   draw_text_middle(list, a.x + width - side - (figure + text_size(Type::mono, percents).x) * 0.5f, middle, Type::mono,
                    colours().text2, percents);
   ImGui::SetCursorScreenPos({a.x + width - side, a.y});
-  if (button(larger)) sink.post(SetScale{next_scale(view.user_scale, 1)});
+  draw_scale_button(view, sink, 1);
   ImGui::SetCursorScreenPos({a.x, a.y + side});
 }
 
@@ -73,6 +67,15 @@ void draw_look_rows(const ViewModel& view, CommandSink& sink, float width) {
 }
 
 }  // namespace
+
+void draw_scale_button(const ViewModel& view, CommandSink& sink, int step) {
+  const bool larger = step > 0;
+  ButtonSpec spec{larger ? "Larger" : "Smaller", larger ? Icon::plus : Icon::minus};
+  spec.show_label = false;
+  spec.tooltip = larger ? "Larger interface  Ctrl++" : "Smaller interface  Ctrl+-";
+  spec.enabled = larger ? view.user_scale < kMaxScale : view.user_scale > kMinScale;
+  if (button(spec)) sink.post(SetScale{next_scale(view.user_scale, step)});
+}
 
 void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, ImVec2 corner) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
