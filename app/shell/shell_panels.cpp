@@ -7,6 +7,7 @@
 #include "app/panels/history_panel.h"
 #include "app/panels/kv_panel.h"
 #include "app/panels/log_panel.h"
+#include "app/panels/round_table_panel.h"
 #include "app/panels/statistics_panel.h"
 #include "app/panels/timeline_panel.h"
 #include "app/panels/tree_panel.h"
@@ -19,6 +20,7 @@ std::vector<DockedPanel> make_docked_panels() {
   panels.push_back({std::make_unique<ChatPanel>(), DockPlace::left});
   panels.push_back({std::make_unique<HistoryPanel>(), DockPlace::left});
   panels.push_back({std::make_unique<TreePanel>(), DockPlace::centre});
+  panels.push_back({std::make_unique<RoundTablePanel>(), DockPlace::centre});
   panels.push_back({std::make_unique<BudgetPanel>(), DockPlace::below});
   panels.push_back({std::make_unique<ResidualsPanel>(), DockPlace::below});
   panels.push_back({std::make_unique<RooflinePanel>(), DockPlace::below});
