@@ -11,6 +11,7 @@ constexpr double kSoftwareShare = 0.1;  // of the processor, for drawing while t
 constexpr double kInputInterval = 1.0 / 60;
 constexpr double kInputShare = 0.5;  // typing may cost more for the moment it lasts
 constexpr double kMemory = 0.3;
+constexpr double kRest = 0.5;  // a little more than the delays of tooltips together (app/look/theme.cpp)
 
 }  // namespace
 
@@ -29,6 +30,12 @@ void FramePacer::on_frame(double start, double cost) {
   cost_ = cost_ == 0 ? cost : cost_ + kMemory * (cost - cost_);
   last_ = start;
   owed_ = std::max(0, owed_ - 1);
+  if (input_) {
+    rested_ = start + kRest;
+  } else if (start >= rested_) {
+    rested_ = kNever;
+    owed_ = kSettle - 1;
+  }
   input_ = false;
 }
 
@@ -38,7 +45,7 @@ double FramePacer::engine_interval() const {
 }
 
 double FramePacer::wait(double now) const {
-  if (owed_ == 0 && !moving_) return kNever;
+  if (owed_ == 0 && !moving_) return rested_ == kNever ? kNever : std::max(0.0, rested_ - now);
   double interval = kInputInterval;
   if (software_ && (moving_ || (input_ && generating_))) interval = std::max(interval, cost_ / kInputShare);
   if (!input_ && generating_) interval = engine_interval();

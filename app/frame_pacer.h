@@ -36,7 +36,8 @@ class FramePacer {
   int owed_ = 3;       // frames still to draw; Dear ImGui settles within three
   bool input_ = true;  // the next one answers the user
   double last_ = -kNever;
-  double cost_ = 0;  // running mean, seconds
+  double cost_ = 0;         // running mean, seconds
+  double rested_ = kNever;  // when the mouse will have rested long enough for a tooltip
 };
 
 }  // namespace canopy::app

@@ -61,7 +61,19 @@ TEST(FramePacer, InputIsAnsweredAtOnceAndSettlesInThreeFrames) {
   simulate(pacer, 0, 1, 0.002, 0);
   pacer.on_input();
   EXPECT_EQ(pacer.wait(5), 0);
-  EXPECT_EQ(simulate(pacer, 5, 1, 0.002, 0).frames, 3);
+  EXPECT_EQ(simulate(pacer, 5, 0.2, 0.002, 0).frames, 3);
+}
+
+// Dear ImGui shows a tooltip once the mouse has rested: nothing happens then that would bring a frame.
+TEST(FramePacer, FramesComeOnceMoreWhenTheMouseHasRested) {
+  FramePacer pacer(false);
+  simulate(pacer, 0, 2, 0.002, 0);
+  EXPECT_EQ(pacer.wait(2), FramePacer::kNever);
+  pacer.on_input();
+  EXPECT_EQ(simulate(pacer, 5, 0.4, 0.002, 0).frames, 3);
+  EXPECT_NEAR(pacer.wait(5.4), 0.1, 0.05);
+  EXPECT_EQ(simulate(pacer, 5.4, 1, 0.002, 0).frames, 3);
+  EXPECT_EQ(pacer.wait(7), FramePacer::kNever);
 }
 
 TEST(FramePacer, TheLastEngineEventIsDrawnToItsEnd) {
