@@ -80,6 +80,11 @@ void draw_mark_labels(const std::vector<MarkLabel>& labels, const std::vector<Bo
   for (size_t i = 0; i < labels.size(); ++i) {
     const MarkLabel& each = labels[i];
     const float middle = (places[i].top + places[i].bottom) * 0.5f;
+    // Words that found no room beside their mark are led to it.
+    const ImVec2 near = {std::clamp(each.mark.x, places[i].left, places[i].right),
+                         std::clamp(each.mark.y, places[i].top, places[i].bottom)};
+    if (std::hypot(near.x - each.mark.x, near.y - each.mark.y) > each.reach + px(12))
+      list->AddLine(near, each.mark, t.text3, px(1));
     draw_text_middle(list, places[i].left, middle, each.type(), each.strong ? t.text : t.text2, each.word);
     draw_text_middle(list, places[i].left + each.words_width(), middle, Type::mono_caption, t.text, each.figure);
   }
@@ -90,19 +95,19 @@ std::vector<MarkLabel> draw_marks(const BudgetView& view) {
   const Theme& t = colours();
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 real = ImPlot::PlotToPixels(view.realised.width, view.realised.tokens_per_second());
-  std::vector<MarkLabel> labels = {{real, px(6), "realised", speed(view.realised.tokens_per_second())}};
+  std::vector<MarkLabel> labels = {{real, px(6), "realised", speed(view.realised.tokens_per_second()) + " tok/s"}};
   if (view.hindsight && view.hindsight->width != view.realised.width) {
     const ImVec2 at = ImPlot::PlotToPixels(view.hindsight->width, view.hindsight->tokens_per_second());
     list->AddCircleFilled(at, px(3.5f), t.panel);
     list->AddCircle(at, px(3.5f), t.accent, 0, px(1.5f));
-    labels.push_back({at, px(4.5f), "best in hindsight", grouped(view.hindsight->width), false});
+    labels.push_back({at, px(4.5f), "best in hindsight", "N " + grouped(view.hindsight->width), false});
   }
   if (view.chosen && view.realised.width > 1) {
     const ImVec2 at = ImPlot::PlotToPixels(view.chosen->width, view.chosen->tokens_per_second());
     const ImVec2 a = {at.x, at.y + px(1)}, b = {at.x - px(6), at.y + px(12)}, c = {at.x + px(6), at.y + px(12)};
     list->AddTriangleFilled(a, b, c, t.text);
     list->AddTriangle(a, b, c, t.panel, px(1));
-    labels.push_back({{at.x, at.y + px(6.5f)}, px(6), "chosen", speed(view.chosen->tokens_per_second())});
+    labels.push_back({{at.x, at.y + px(6.5f)}, px(6), "chosen", speed(view.chosen->tokens_per_second()) + " tok/s"});
   }
   list->AddCircleFilled(real, px(5), t.accent);
   list->AddCircle(real, px(5), t.text, 0, px(1.5f));

@@ -11,7 +11,7 @@ namespace canopy::app {
 namespace {
 
 constexpr float kSide = 290;        // the column of words
-constexpr float kTwoColumns = 560;  // below, it goes under the chart
+constexpr float kTwoColumns = 560;  // below, all is one column
 constexpr float kLeastChart = 150;  // height
 constexpr float kHeader = 30;
 constexpr float kRow = 18;
@@ -79,9 +79,9 @@ void draw_outcome(const BudgetView& view, float width) {
   pair_line(width, "Limits", view.limits.size() > 1 ? view.limits[0] + ", " + view.limits[1] : view.limits[0], all);
 }
 
-void draw_words(const BudgetView& view, float width) {
+/// The verdict, and why the width was chosen.
+void draw_why(const BudgetView& view, float width) {
   const Theme& t = colours();
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   const bool against = view.loses;
   const std::string headline = verdict(view);
   const std::string title = against ? headline : view.title;
@@ -91,13 +91,28 @@ void draw_words(const BudgetView& view, float width) {
   if (!view.next_row.empty()) more += (more.empty() ? "" : " ") + view.next_row;
   if (!view.recorded && !view.predicted.empty()) more += " S(N) is worked out from the tree and the cost table.";
   if (!more.empty()) tooltip(more.c_str());
-  ImGui::Dummy({width, px(6)});
+}
+
+void draw_figures(const BudgetView& view, float width) {
   draw_rows(view, width);
   if (!view.rows.empty()) ImGui::Dummy({width, px(6)});
   ImGui::Indent(px(8));
   draw_outcome(view, width - px(16));
   ImGui::Unindent(px(8));
+}
+
+/// Words beside the chart.
+void draw_side(const BudgetView& view, ImVec2 size) {
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
+  ImGui::BeginChild("Budget words", size, ImGuiChildFlags_NavFlattened);
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  draw_why(view, width);
+  ImGui::Dummy({width, px(6)});
+  draw_figures(view, width);
   ImGui::PopStyleVar();
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
 }
 
 }  // namespace
@@ -122,24 +137,28 @@ void BudgetPanel::draw(const ViewModel& view, CommandSink&) {
   const BudgetView* shown_view = shown(view);
   const PanelBody body("Budget body", 14, 4);
   const ImVec2 room = ImGui::GetContentRegionAvail(), origin = ImGui::GetCursorScreenPos();
-  const bool side = room.x >= px(kTwoColumns);
-  const float words = side ? std::min(px(kSide), room.x * 0.4f) : room.x;
-  const float chart = side ? room.x - words - px(24) : room.x;
-  draw_header(chart);
-  const float height = std::max(px(kLeastChart), (side ? room.y : room.y * 0.6f) - px(kHeader) - px(12));
-  draw_budget_chart(shown_view, {chart, height});
-  if (!shown_view) return;
-  if (side) {
+  if (room.x >= px(kTwoColumns)) {
+    const float words = std::min(px(kSide), room.x * 0.4f), chart = room.x - words - px(24);
+    draw_header(chart);
+    draw_budget_chart(shown_view, {chart, std::max(px(kLeastChart), room.y - px(kHeader) - px(12))});
+    if (!shown_view) return;
     ImGui::SetCursorScreenPos({origin.x + room.x - words, origin.y + px(4)});
-  } else {
-    ImGui::Dummy({0, px(8)});
+    return draw_side(*shown_view, {words, room.y - px(4)});
   }
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
-  ImGui::BeginChild("Budget words", {words, side ? room.y - px(4) : 0},
-                    ImGuiChildFlags_NavFlattened | (side ? 0 : ImGuiChildFlags_AutoResizeY));
-  draw_words(*shown_view, ImGui::GetContentRegionAvail().x);
-  ImGui::EndChild();
-  ImGui::PopStyleColor();
+  // One column: the answer first, the chart in what is left of the view, the figures where one scrolls to.
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  if (shown_view) {
+    draw_why(*shown_view, room.x);
+    ImGui::Dummy({room.x, px(8)});
+  }
+  draw_header(room.x);
+  const float left = origin.y + room.y - ImGui::GetCursorScreenPos().y;
+  draw_budget_chart(shown_view, {room.x, std::max(px(kLeastChart), left - px(12))});
+  if (shown_view) {
+    ImGui::Dummy({room.x, px(8)});
+    draw_figures(*shown_view, room.x);
+  }
+  ImGui::PopStyleVar();
 }
 
 }  // namespace canopy::app
