@@ -78,11 +78,14 @@ void draw_load_progress(const ViewModel& view, CommandSink& sink, ImVec2 a, floa
   draw_text(list, {x, a.y + px(44)}, Type::secondary, t.text2,
             elided(Type::secondary, view.loading.stage, room - figures_width - px(12)));
   draw_text(list, {x + room - figures_width, a.y + px(44)}, Type::mono, t.text2, figures);
-  ButtonSpec cancel{"Cancel", Icon::none, ButtonKind::line};
-  const ImVec2 size = button_size(cancel);
+  ButtonSpec demo{"Watch demo", Icon::play, ButtonKind::line}, cancel{"Cancel", Icon::none, ButtonKind::line};
+  demo.tooltip = "A recorded reply, while the model is loaded";
+  const float buttons = button_size(demo).x + px(8) + button_size(cancel).x;
   if (view.loading.total)  // an empty bar would look like a load that is stuck
-    draw_bar(list, {x, a.y + px(80)}, {room - size.x - px(16), px(8)}, view.loading.fraction(), t.accent, t.raised);
-  ImGui::SetCursorScreenPos({x + room - size.x, a.y + px(70)});
+    draw_bar(list, {x, a.y + px(80)}, {room - buttons - px(16), px(8)}, view.loading.fraction(), t.accent, t.raised);
+  ImGui::SetCursorScreenPos({x + room - buttons, a.y + px(70)});
+  if (button(demo)) sink.post(RoundsCommand(WatchDemo{}));
+  ImGui::SameLine(0, px(8));
   if (button(cancel)) sink.post(CancelLoading{});
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy({width, b.y - a.y});
