@@ -17,12 +17,16 @@ import torch
 import batches
 import dataset
 import losses
+import synthesize
 import train
+from decode import Forced, Greedy, Sampled, decode
 from drafter_files import load_drafter
 from errors import UserError
+from feature_store import FeatureStore
 from features import LiveFeatures, StoredFeatures
 from identity import weights_digest
 from optimizer import orthogonal
+from recording import Recording
 from target import load_target
 
 
@@ -149,8 +153,9 @@ class Runs(unittest.TestCase):
         self.assertGreater(len(labels.tokens), 50)
         live, (tokens, log_probs) = LiveFeatures(target, (1, 5), 4)(batch, labels)
         for _ in range(2):  # filled, then read
-            stored = StoredFeatures(target, (1, 5), 4, text, os.path.join(self.folder, "direct"), {})
-            features, (their_tokens, their_log_probs) = stored(batch, labels)
+            folder = os.path.join(self.folder, "direct")
+            with contextlib.closing(StoredFeatures(target, (1, 5), 4, text, folder)) as stored:
+                features, (their_tokens, their_log_probs) = stored(batch, labels)
             for row, count in enumerate(batch.lengths.tolist()):  # padding is not stored
                 self.assertTrue(torch.equal(features[row, :count], live[row, :count].bfloat16().float()))
             self.assertTrue(torch.equal(their_tokens, tokens))
@@ -161,6 +166,61 @@ class Runs(unittest.TestCase):
             self.run_train(f"cached{_}", "--cache-features", os.path.join(self.folder, "features"))
         with self.assertRaisesRegex(UserError, r"features that were made otherwise: taps \[1, 5\] instead of \[1, 4\]"):
             self.run_train("other", "--cache-features", os.path.join(self.folder, "features"), "--taps", "1,4")
+
+    def test_what_decoding_recorded_is_what_the_target_says_of_the_text(self):
+        target = load_target(golden("tiny-qwen3"))
+        plans = [[Forced((3, 14, 15, 92)[:count]), Sampled(5), Forced((65, 35)), Greedy(40)] for count in (2, 4, 3)]
+        recording = Recording(3, 30, target, (1, 5), 4)
+        rows = decode(target, plans, 30, seed=1, recording=recording)
+        for place, row in enumerate(rows):
+            count = len(row.tokens)
+            hidden, features = target(torch.tensor([row.tokens]), None, (1, 5))
+            # Nothing computed the last position: its token was never read.
+            there = recording.features[place, :count - 1].float()
+            self.assertTrue(torch.allclose(there, features[0, :count - 1], atol=0.02, rtol=0.02))
+            places = torch.tensor(row.answer[1:]).nonzero()[:, 0]
+            self.assertGreater(len(places), 5)
+            values, tokens = target.logits(hidden[0, places]).topk(4)
+            self.assertTrue(torch.equal(recording.tokens[place, places].long(), tokens))
+            log_probs = recording.log_probs[place, places].float()
+            self.assertTrue(torch.allclose(log_probs, values.log_softmax(-1), atol=0.01))
+            self.assertTrue((recording.log_probs[place, :int(places[0])] == 0).all())
+
+    def test_train_reads_the_features_that_synthesize_wrote(self):
+        folder = os.path.join(self.folder, "written")
+        parser = argparse.ArgumentParser()
+        synthesize.add_options(parser)
+        with contextlib.redirect_stderr(io.StringIO()):
+            synthesize.run(parser.parse_args([
+                "--target", golden("tiny-qwen3"), "--out", folder, "--style", "text", "--tokens", "300", "--rows", "8",
+                "--max-length", "64", "--question", "8", "--threads", "1", "--features", folder + "-features", "--taps",
+                "1,5"]))
+        files = [os.path.join(folder + "-features", name) for name in ("features.bin", "index.bin")]
+        sizes = [os.path.getsize(file) for file in files]
+        self.assertGreater(min(sizes), 0)
+        self.run_train("reads", "--cache-features", folder + "-features", data="written/text.npz")
+        self.assertEqual([os.path.getsize(file) for file in files], sizes)  # the target was not asked again
+
+    def test_a_feature_store_survives_an_interruption(self):
+        target, folder = load_target(golden("tiny-qwen3")), os.path.join(self.folder, "store")
+        width = 2 * target.config.sizes.hidden
+        features = [torch.full((count, width), float(count)) for count in (5, 7)]
+        teachers = [(torch.full((count, 3), count), torch.full((count, 3), -1.0)) for count in (5, 7)]
+        with contextlib.closing(FeatureStore(folder, target, (1, 5), 3)) as store:
+            for name, one, teacher in zip((b"a" * 32, b"b" * 32), features, teachers):
+                store.append(name, one, teacher)
+                self.assertTrue(torch.equal(store.features(name).float(), one))
+            with self.assertRaisesRegex(UserError, "another synthesize or train"):
+                FeatureStore(folder, target, (1, 5), 3)
+        for name, cut in (("teacher_log_probs.bin", 1), ("features.bin", 3), ("index.bin", 20)):
+            path = os.path.join(folder, name)
+            os.truncate(path, os.path.getsize(path) - cut)
+            with contextlib.closing(FeatureStore(folder, target, (1, 5), 3)) as store:
+                self.assertTrue(torch.equal(store.features(b"a" * 32).float(), features[0]))
+                self.assertNotIn(b"b" * 32, store)
+                store.append(b"b" * 32, features[1], teachers[1])
+                self.assertTrue(torch.equal(store.teacher(b"b" * 32)[0].long(), teachers[1][0]))
+                self.assertTrue(torch.equal(store.features(b"b" * 32).float(), features[1]))
 
     def test_weights_have_one_digest_in_every_precision(self):
         f32 = load_target(golden("tiny-qwen3"))

@@ -83,23 +83,35 @@ def nucleus_sample(logits, top_p, generator):
 
 
 @torch.inference_mode()
-def decode(target, plans, max_length, top_p=0.95, seed=0, on_position=None):
+def decode(target, plans, max_length, top_p=0.95, seed=0, on_position=None, recording=None):
     """plans: by row, stages of which the first is Forced and not empty. Returns the Rows, each at most max_length long;
     those whose beginning is as long are cut there.
-    on_position(position, rows, how many of them go on) is called after every pass."""
+    on_position(position, rows, how many of them go on) is called after every pass; a Recording of as many rows notes
+    what the passes tell."""
     device = target.head_weight.device
     stop_tokens = set(target.config.stop_tokens)
     generator = torch.Generator().manual_seed(seed)
     rows = [Row(plan) for plan in plans]
-    active = [row for row in rows if is_going_on(row, len(row.tokens), max_length)]
+    places = [i for i, row in enumerate(rows) if is_going_on(row, len(row.tokens), max_length)]
+    active = [rows[i] for i in places]
     if not active:
         return cut(rows, max_length)
     cache = KvCache(target.config.sizes, len(active), max_length, target.head_weight)
+
+    def run(tokens):
+        """Output of the last of some tokens a row"""
+        start = cache.length
+        hidden, features = target(torch.tensor(tokens, device=device), cache, recording.taps if recording else ())
+        if recording:
+            recording.note_taps(places, start, features)
+        return hidden[:, -1]
+
     done = min(len(row.tokens) for row in active)
-    hidden, _ = target(torch.tensor([row.tokens[:done] for row in active], device=device), cache)
-    hidden = hidden[:, -1]
+    hidden = run([row.tokens[:done] for row in active])
     while True:
-        choose(target, active, hidden, done, top_p, generator, stop_tokens)
+        answered, logits = choose(target, active, hidden, done, top_p, generator, stop_tokens)
+        if recording:
+            recording.note_likeliest([places[i] for i in answered], done - 1, logits)
         done += 1
         if on_position:
             on_position(done, rows, len(active))
@@ -107,11 +119,10 @@ def decode(target, plans, max_length, top_p=0.95, seed=0, on_position=None):
         if not kept:
             break
         if len(kept) <= len(active) * 7 // 8:
-            active = [active[i] for i in kept]
+            active, places = [active[i] for i in kept], [places[i] for i in kept]
             cache.keep_rows(torch.tensor(kept, device=device))
         # Rows that are done but not yet dropped repeat their last token; nobody reads what comes of it.
-        tokens = [[row.tokens[min(done, len(row.tokens)) - 1]] for row in active]
-        hidden = target(torch.tensor(tokens, device=device), cache)[0][:, -1]
+        hidden = run([[row.tokens[min(done, len(row.tokens)) - 1]] for row in active])
     return cut(rows, max_length)
 
 
@@ -126,10 +137,11 @@ def is_going_on(row, done, max_length):
 
 
 def choose(target, active, hidden, done, top_p, generator, stop_tokens):
-    """Appends the next token of every row whose text ends at `done` and has a stage to go on with."""
+    """Appends the next token of every row whose text ends at `done` and has a stage to go on with. Returns (which rows
+    got a token of an answer, their logits [n, vocab])."""
     chosen = [i for i, row in enumerate(active) if row.stage is not None and len(row.tokens) == done]
     if not chosen:
-        return
+        return [], None
     logits = target.logits(hidden if len(chosen) == len(active) else hidden[torch.tensor(chosen, device=hidden.device)])
     tokens = logits.argmax(-1).tolist()
     sampled = [j for j, i in enumerate(chosen) if isinstance(active[i].stage, Sampled)]
@@ -137,8 +149,10 @@ def choose(target, active, hidden, done, top_p, generator, stop_tokens):
         drawn = nucleus_sample(logits[torch.tensor(sampled, device=logits.device)], top_p, generator).tolist()
         for j, token in zip(sampled, drawn):
             tokens[j] = token
+    answers = [j for j, i in enumerate(chosen) if isinstance(active[i].stage, Greedy)]
     for i, token in zip(chosen, tokens):
         active[i].append(token, stop_tokens)
+    return [chosen[j] for j in answers], logits if len(answers) == len(chosen) else logits[answers]
 
 
 def greedy_replies(target, prompts, limit, batch=32):

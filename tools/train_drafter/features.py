@@ -1,12 +1,9 @@
 """What training needs of the target: its taps at all positions of a batch, and its likeliest next tokens at those that
 are learnt. Computed anew for every batch, or kept in files: on a CPU the target costs several times the drafter."""
 
-import os
-
-import numpy
 import torch
 
-from identity import claim
+from feature_store import FeatureStore, row_key
 
 
 class LiveFeatures:
@@ -14,6 +11,9 @@ class LiveFeatures:
 
     def __init__(self, target, taps, teacher_top):
         self.target, self.taps, self.top = target, taps, teacher_top
+
+    def close(self):
+        pass
 
     @torch.no_grad()
     def __call__(self, batch, labels):
@@ -29,50 +29,47 @@ class LiveFeatures:
 
 
 class StoredFeatures:
-    """The same from files in a folder, which the first batch with a text fills: bf16 features and the teacher's tokens
-    at every position of an answer. 2 * taps * H bytes a token, 6 * k more with a teacher."""
+    """The same from a FeatureStore, which the first batch with a text adds to."""
 
-    def __init__(self, target, taps, teacher_top, text, folder, identity):
-        self.live = LiveFeatures(target, taps, teacher_top)
+    def __init__(self, target, taps, teacher_top, text, folder):
         self.target, self.text, self.top = target, text, teacher_top
-        width, total = len(taps) * target.config.sizes.hidden, len(text.tokens)
-        claim(folder, {**identity, "taps": list(taps), "teacher_top": teacher_top}, "features",
-              used=os.path.exists(os.path.join(folder, "features.bin")))
+        self.store = FeatureStore(folder, target, taps, teacher_top)
 
-        def mapped(name, kind, *shape):
-            path = os.path.join(folder, name)
-            mode = "r+" if os.path.exists(path) else "w+"
-            return torch.from_numpy(numpy.memmap(path, dtype=kind, mode=mode, shape=shape))
-
-        self.features = mapped("features.bin", numpy.int16, total, width).view(torch.bfloat16)
-        self.filled = mapped("filled.bin", numpy.uint8, max(len(text), 1))
-        if teacher_top:
-            self.tokens = mapped("teacher_tokens.bin", numpy.int32, total, teacher_top)
-            self.log_probs = mapped("teacher_log_probs.bin", numpy.float16, total, teacher_top)
+    def close(self):
+        self.store.close()
 
     def __call__(self, batch, labels):
-        if not all(self.filled[index] for index in batch.indices):
-            self.fill(batch)
-        device, starts = batch.tokens.device, [int(self.text.offsets[index]) for index in batch.indices]
-        features = torch.zeros(*batch.tokens.shape, self.features.shape[1], dtype=torch.bfloat16)
-        for row, (start, count) in enumerate(zip(starts, batch.lengths.tolist())):
-            features[row, :count] = self.features[start:start + count]
+        keys = [self.key(index, count) for index, count in zip(batch.indices, batch.lengths.tolist())]
+        if not all(key in self.store for key in keys):
+            self.fill(batch, keys)
+        features = torch.zeros(*batch.tokens.shape, self.store.width, dtype=torch.bfloat16)
+        tokens = torch.zeros(*batch.tokens.shape, self.top, dtype=torch.int32)
+        log_probs = torch.zeros(*batch.tokens.shape, self.top, dtype=torch.float16)
+        for row, (key, count) in enumerate(zip(keys, batch.lengths.tolist())):
+            features[row, :count] = self.store.features(key)
+            if self.top:
+                tokens[row, :count], log_probs[row, :count] = self.store.teacher(key)
+        device = batch.tokens.device
         features = features.to(device, self.target.head_weight.dtype)
         if not self.top:
             return features, None
-        places = torch.tensor(starts)[labels.rows.cpu()] + labels.positions.cpu() - 1
-        return features, (self.tokens[places].long().to(device), self.log_probs[places].float().to(device))
+        rows, places = labels.rows.cpu(), labels.positions.cpu() - 1
+        return features, (tokens[rows, places].long().to(device), log_probs[rows, places].float().to(device))
+
+    def key(self, index, count):
+        tokens, answer = self.text.row(index)
+        return row_key(tokens[:count], answer[:count])
 
     @torch.no_grad()
-    def fill(self, batch):
+    def fill(self, batch, keys):
         """Runs the target over a batch and stores what comes of it."""
-        hidden, features = self.target(batch.tokens, None, self.live.taps)
-        for row, (index, count) in enumerate(zip(batch.indices, batch.lengths.tolist())):
-            start = int(self.text.offsets[index])
-            self.features[start:start + count] = features[row, :count].to("cpu", torch.bfloat16)
+        hidden, features = self.target(batch.tokens, None, self.store.taps)
+        for row, (key, count) in enumerate(zip(keys, batch.lengths.tolist())):
+            teacher = None
             if self.top:  # in front of every token of an answer
+                teacher = torch.zeros(count, self.top, dtype=torch.int32), torch.zeros(count, self.top)
                 places = batch.answer[row, 1:count].nonzero()[:, 0]
                 values, tokens = self.target.logits(hidden[row, places]).topk(self.top)
-                self.tokens[start + places.cpu()] = tokens.int().cpu()
-                self.log_probs[start + places.cpu()] = values.log_softmax(-1).half().cpu()
-            self.filled[index] = 1
+                teacher[0][places.cpu()] = tokens.int().cpu()
+                teacher[1][places.cpu()] = values.log_softmax(-1).cpu()
+            self.store.append(key, features[row, :count], teacher)

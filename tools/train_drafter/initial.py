@@ -5,7 +5,7 @@ import dataclasses
 import torch
 
 from drafter import Drafter, DrafterConfig
-from errors import require
+from errors import UserError, require
 
 
 def default_taps(layers, count):
@@ -14,6 +14,21 @@ def default_taps(layers, count):
     if count == 1:
         return (max(0, layers - 3),)
     return tuple(round(1 + i * (layers - 4) / (count - 1)) for i in range(count))
+
+
+def taps_of(options):
+    """The layers that --taps names, or None."""
+    try:
+        return tuple(int(tap) for tap in options.taps.split(",")) if options.taps else None
+    except ValueError:
+        raise UserError(f"--taps {options.taps}: numbers with commas between them are expected.") from None
+
+
+def check_taps(taps, target_config):
+    """Raises UserError where a tap is no layer of the target, or they are not in order."""
+    last = target_config.sizes.layers - 1
+    require(all(0 <= tap <= last for tap in taps) and list(taps) == sorted(set(taps)),
+            f"--taps {','.join(map(str, taps))}: ascending layers from 0 to {last} are allowed.")
 
 
 def mask_token_id(text, vocab, named):
@@ -34,9 +49,7 @@ def mask_token_id(text, vocab, named):
 def new_config(target_config, layers, block_size, taps, mask_token):
     require(1 <= layers <= 64, f"--layers {layers}: 1 to 64 are allowed.")
     sizes = dataclasses.replace(target_config.sizes, layers=layers)
-    require(all(0 <= tap < target_config.sizes.layers for tap in taps) and list(taps) == sorted(set(taps)),
-            f"--taps {','.join(map(str, taps))}: ascending layers from 0 to {target_config.sizes.layers - 1} are "
-            "allowed.")
+    check_taps(taps, target_config)
     check_block_size(block_size)
     return DrafterConfig(sizes=sizes, block_size=block_size, mask_token=mask_token, taps=tuple(taps),
                          target_layers=target_config.sizes.layers, vocab=target_config.vocab)

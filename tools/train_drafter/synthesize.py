@@ -1,15 +1,19 @@
 """synthesize: text that the target writes itself. Questions are sampled from it, or come from templates; its answers
 are greedy, as a drafter will see them."""
 
+import contextlib
 import os
 
 import dataset
 import templates
 from decode import Forced, Greedy, Sampled, decode
 from errors import require
+from feature_store import FeatureStore, row_key
 from identity import claim, weights_digest
+from initial import check_taps, default_taps, taps_of
 from progress import Progress, say
 from prompts import default_files, read_prompts
+from recording import Recording
 from runtime import add_runtime_options, seeded, start
 from target import load_target
 from text import chat_frame, load_text
@@ -33,6 +37,10 @@ def add_options(parser):
     parser.add_argument("--second-turn", type=float, default=0.25, help="share with a second turn (default 0.25)")
     parser.add_argument("--top-p", type=float, default=0.95, help="of questions, sampled at temperature 1 (0.95)")
     parser.add_argument("--seed", type=int, default=1, help="same seed, same text (default 1)")
+    parser.add_argument("--features", help="folder to keep the target's features in, for train --cache-features")
+    parser.add_argument("--taps", help="with --features: target layers, e.g. 1,8,14,20,27 (default: five)")
+    parser.add_argument("--teacher-top", type=int, default=8,
+                        help="with --features: the target's likeliest tokens that are kept (default 8)")
     add_runtime_options(parser)
 
 
@@ -48,23 +56,28 @@ def run(options):
             f"--max-length {options.max_length}: a question of --question {options.question} tokens, {around} around "
             f"it and an answer of {SHORTEST_ANSWER} do not fit in.")
     claim(options.out, identity_of(options, target), "parts of a text", used=has_parts(options.out))
-    parts, answered, part = [], 0, 0
-    progress = None
-    while answered < options.tokens:
-        path = os.path.join(options.out, f"part-s{options.seed}-{part:05}.npz")
-        if not os.path.exists(path):
-            progress = progress or Progress("synthesize", options.tokens, answered)
-            write_part(path, target, text, frame, options, part, progress, answered)
-        parts.append(dataset.load(path))
-        answered += int(parts[-1].answer.sum())
-        part += 1
+    with feature_store(options, target) if options.features else contextlib.nullcontext() as store:
+        parts = all_parts(target, text, frame, options, store)
     excluded = evaluation_prompts(text) if frame else set()
     whole = dataset.merged(parts, target.config.vocab, excluded)
     out = os.path.join(options.out, "text.npz")
     dataset.save(out, shuffled(whole, options.seed))
     say(f"{out}: {len(whole)} texts, {len(whole.tokens)} tokens, {int(whole.answer.sum())} of them answers")
+
+
+def all_parts(target, text, frame, options, store):
+    """The parts that are there, and as many more as it takes."""
+    parts, answered, progress = [], 0, None
+    while answered < options.tokens:
+        path = os.path.join(options.out, f"part-s{options.seed}-{len(parts):05}.npz")
+        if not os.path.exists(path):
+            progress = progress or Progress("synthesize", options.tokens, answered)
+            write_part(path, target, text, frame, options, len(parts), progress, answered, store)
+        parts.append(dataset.load(path))
+        answered += int(parts[-1].answer.sum())
     if progress:
         say(f"{(answered - progress.first) / progress.seconds():.0f} answer tokens a second")
+    return parts
 
 
 def check_options(options):
@@ -89,7 +102,16 @@ def has_parts(folder):
                                          for name in os.listdir(folder))
 
 
-def write_part(path, target, text, frame, options, part, progress, before):
+def feature_store(options, target):
+    """The same as train opens for the same target, taps and teacher."""
+    taps = taps_of(options) or default_taps(target.config.sizes.layers, 5)
+    check_taps(taps, target.config)
+    require(options.teacher_top >= 0, f"--teacher-top {options.teacher_top}: 0 or more is needed.")
+    return contextlib.closing(FeatureStore(options.features, target, taps,
+                                           min(options.teacher_top, target.config.vocab)))
+
+
+def write_part(path, target, text, frame, options, part, progress, before, store):
     draw = seeded(options.seed, part, "plans")
     plans = [chat_plan(text, frame, options, draw) if frame else text_plan(target, options, draw)
              for _ in range(options.rows)]
@@ -100,11 +122,15 @@ def write_part(path, target, text, frame, options, part, progress, before):
             progress.update(min(done, options.tokens - 1), f"part {part}, position {position}, {active} texts")
 
     seed = seeded(options.seed, part, "tokens").getrandbits(48)
-    rows = decode(target, plans, options.max_length, options.top_p, seed, show)
-    kept = [(row.tokens, row.answer) for row in rows if sum(row.answer) >= SHORTEST_ANSWER]
+    recording = Recording(len(plans), options.max_length, target, store.taps, store.top) if store else None
+    rows = decode(target, plans, options.max_length, options.top_p, seed, show, recording)
+    places = [i for i, row in enumerate(rows) if sum(row.answer) >= SHORTEST_ANSWER]
+    kept = [(rows[i].tokens, rows[i].answer) for i in places]
     # Without this, a target that never answers would be asked for ever.
     require(kept, f"None of the {len(rows)} texts of part {part} has an answer of {SHORTEST_ANSWER} tokens. Take more "
                   "--rows or a larger --max-length; a target that was not trained to answer needs --style text.")
+    for i, (tokens, answer) in zip(places, kept) if store else ():
+        store.append(row_key(tokens, answer), recording.features[i, :len(tokens)], recording.teacher(i, len(tokens)))
     dataset.save(path, dataset.from_rows(kept, target.config.vocab))
     progress.update(min(before + sum(sum(answer) for _, answer in kept), options.tokens), f"part {part} written")
 

@@ -1,6 +1,7 @@
 """train: a drafter from texts that synthesize wrote. Run again with the same options, it goes on from its
 checkpoint."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -10,7 +11,7 @@ import dataset
 import initial
 from atomic import write_atomically
 from drafter_files import check_pair, config_json, load_drafter
-from errors import UserError, require
+from errors import require
 from features import LiveFeatures, StoredFeatures
 from identity import text_digest, weights_digest
 from progress import say
@@ -55,7 +56,8 @@ def add_options(parser):
     steps.add_argument("--checkpoint-seconds", type=float, default=300, help="between checkpoints (default 300)")
     steps.add_argument("--measure-every", type=int, default=200, help="steps between measurements (default 200)")
     steps.add_argument("--measure-texts", type=int, default=64, help="held-out texts measured (default 64)")
-    steps.add_argument("--cache-features", help="folder to keep the target's features in, for several epochs on a CPU")
+    steps.add_argument("--cache-features", help="folder to keep the target's features in, for several epochs on a CPU; "
+                                                "synthesize --features has written some of them already")
     add_runtime_options(parser)
 
 
@@ -73,17 +75,18 @@ def run(options):
     identity = {**identity_of(options, config), "text": text_digest(text), "target": weights_digest(target),
                 "start": weights_digest(drafter) if options.start_from else None}
     state = begun(options.out, identity, config_json(config, target.config), device)
-    features = feature_source(options, target, config, text, identity)
-    trainer = Trainer(options, target, drafter, text, training, held, features, dtype, identity)
-    if state:
-        trainer.restore(state)
-        say(f"Going on from step {trainer.step}.")
-    else:
-        trainer.save()
-    parameters = sum(p.numel() for p in drafter.parameters())
-    say(f"{len(training)} texts to train on, {len(held)} held out; {parameters / 1e6:.1f} million parameters; "
-        f"taps {list(config.taps)}; {device}, {'bf16' if dtype.itemsize == 2 else 'f32'}")
-    trainer.run()
+    features = feature_source(options, target, config, text)
+    with contextlib.closing(features):
+        trainer = Trainer(options, target, drafter, text, training, held, features, dtype, identity)
+        if state:
+            trainer.restore(state)
+            say(f"Going on from step {trainer.step}.")
+        else:
+            trainer.save()
+        parameters = sum(p.numel() for p in drafter.parameters())
+        say(f"{len(training)} texts to train on, {len(held)} held out; {parameters / 1e6:.1f} million parameters; "
+            f"taps {list(config.taps)}; {device}, {'bf16' if dtype.itemsize == 2 else 'f32'}")
+        trainer.run()
 
 
 def new_drafter(options, target):
@@ -94,7 +97,7 @@ def new_drafter(options, target):
             "take the target's Hugging Face folder.")
     layers = 3 if options.layers is None else options.layers
     block = 8 if options.block_size is None else options.block_size
-    taps = taps_of(options) or initial.default_taps(target.config.sizes.layers, 5)
+    taps = initial.taps_of(options) or initial.default_taps(target.config.sizes.layers, 5)
     mask = initial.mask_token_id(load_text(options.target), target.config.vocab, options.mask_token)
     config = initial.new_config(target.config, layers, block, taps, mask)
     check_pair(config, target.config, options.target)
@@ -111,8 +114,8 @@ def continued_drafter(options, target):
     mask = options.mask_token
     if mask is not None:
         mask = initial.mask_token_id(load_text(options.target), target.config.vocab, mask)
-    for name, asked, has in (("layers", options.layers, config.sizes.layers), ("taps", taps_of(options), config.taps),
-                             ("mask-token", mask, config.mask_token)):
+    for name, asked, has in (("layers", options.layers, config.sizes.layers),
+                             ("taps", initial.taps_of(options), config.taps), ("mask-token", mask, config.mask_token)):
         require(asked in (None, has), f"--{name} {shown(asked)}: the drafter of --start-from {path} has {shown(has)}; "
                                       "leave the option out, or start anew without --start-from.")
     block = config.block_size if options.block_size is None else options.block_size
@@ -120,14 +123,6 @@ def continued_drafter(options, target):
     drafter.config = dataclasses.replace(config, block_size=block, target_layers=target.config.sizes.layers,
                                          vocab=target.config.vocab)
     return drafter.to(target.head_weight.device)
-
-
-def taps_of(options):
-    """The layers that --taps names, or None."""
-    try:
-        return tuple(int(tap) for tap in options.taps.split(",")) if options.taps else None
-    except ValueError:
-        raise UserError(f"--taps {options.taps}: numbers with commas between them are expected.") from None
 
 
 def shown(value):
@@ -165,9 +160,8 @@ def begun(folder, identity, config, device):
     return None
 
 
-def feature_source(options, target, config, text, identity):
+def feature_source(options, target, config, text):
     top = min(options.teacher_top, target.config.vocab) if options.kl > 0 else 0
     if not options.cache_features:
         return LiveFeatures(target, config.taps, top)
-    made_for = {name: identity[name] for name in ("target", "text", "max_length")}
-    return StoredFeatures(target, config.taps, top, text, options.cache_features, made_for)
+    return StoredFeatures(target, config.taps, top, text, options.cache_features)

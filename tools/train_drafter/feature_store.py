@@ -1,0 +1,115 @@
+"""Features of the target on disk, by text: what its taps gave at every position of a row, and its likeliest tokens in
+front of every token of an answer. synthesize and train add to it, and any later training finds a row again, whichever
+other rows it comes with."""
+
+import fcntl
+import hashlib
+import os
+
+import numpy
+import torch
+
+from errors import require
+from identity import claim, weights_digest
+
+INDEX = "index.bin"
+ENTRY = numpy.dtype([("key", "V32"), ("start", "<i8"), ("count", "<i8")])
+
+
+def row_key(tokens, answer):
+    """32 bytes that stand for a row, or the beginning of one that is used: what comes behind changes no feature."""
+    digest = hashlib.sha256(numpy.ascontiguousarray(tokens, "<i8").tobytes())
+    digest.update(numpy.ascontiguousarray(answer, "u1").tobytes())
+    return digest.digest()
+
+
+class FeatureStore:
+    """A folder: bf16 features [tokens, width], the `top` likeliest tokens at each position and their log probabilities
+    among each other (0 where none were asked for), and an index of rows. 2 * width + 6 * top bytes a token. One process
+    at a time."""
+
+    def __init__(self, folder, target, taps, top):
+        """Raises UserError where the folder was made for another target, other taps or another top, or is in use."""
+        self.folder, self.taps, self.top = folder, tuple(taps), top
+        self.width = len(self.taps) * target.config.sizes.hidden
+        claim(folder, {"target": weights_digest(target), "taps": list(taps), "teacher_top": top}, "features",
+              used=os.path.exists(os.path.join(folder, INDEX)))
+        self.lock = open(os.path.join(folder, "lock"), "a")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.lock.close()
+            require(False, f"{folder}: another synthesize or train writes its features there; wait for it, or name "
+                           "another folder.")
+        self.files, self.maps, self.rows, self.tokens = {}, {}, {}, 0
+        self.open_files()
+
+    def close(self):
+        for file in self.files.values():
+            file.close()
+        self.lock.close()
+
+    def parts(self):
+        """(name, type, columns) of the files with one record a token"""
+        yield "features.bin", numpy.int16, self.width
+        if self.top:
+            yield "teacher_tokens.bin", numpy.int32, self.top
+            yield "teacher_log_probs.bin", numpy.float16, self.top
+
+    def open_files(self):
+        """Opens them to append. What an interrupted process left half written is cut off."""
+        for name in (INDEX, *(name for name, _, _ in self.parts())):
+            self.files[name] = open(os.path.join(self.folder, name), "ab", buffering=0)
+        written = min(os.path.getsize(self.path(name)) // (numpy.dtype(kind).itemsize * columns)
+                      for name, kind, columns in self.parts())
+        whole = os.path.getsize(self.path(INDEX)) // ENTRY.itemsize
+        entries = numpy.fromfile(self.path(INDEX), ENTRY, whole)
+        while whole and entries["start"][whole - 1] + entries["count"][whole - 1] > written:
+            whole -= 1
+        for entry in entries[:whole]:
+            self.rows[bytes(entry["key"])] = (int(entry["start"]), int(entry["count"]))
+            self.tokens = max(self.tokens, int(entry["start"] + entry["count"]))
+        os.truncate(self.path(INDEX), whole * ENTRY.itemsize)
+        for name, kind, columns in self.parts():
+            os.truncate(self.path(name), self.tokens * numpy.dtype(kind).itemsize * columns)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def __contains__(self, key):
+        return key in self.rows
+
+    def append(self, key, features, teacher=None):
+        """features [count, width]; teacher: (tokens [count, top], log probabilities [count, top]), or None where the
+        store has no teacher."""
+        if key in self.rows:
+            return
+        values = [features.to("cpu", torch.bfloat16).contiguous().view(torch.int16).numpy()]
+        if self.top:
+            values += [teacher[0].cpu().numpy(), teacher[1].float().cpu().numpy()]
+        for (name, kind, columns), rows in zip(self.parts(), values, strict=True):
+            require(rows.shape == (len(features), columns), f"{name}: {list(rows.shape)} values for one row.")
+            self.files[name].write(numpy.ascontiguousarray(rows, kind).tobytes())
+        # Last: a row counts once all of it is there.
+        self.files[INDEX].write(numpy.array([(key, self.tokens, len(features))], ENTRY).tobytes())
+        self.rows[key] = (self.tokens, len(features))
+        self.tokens += len(features)
+        self.maps = {}
+
+    def mapped(self, name):
+        """[tokens, columns] of a file, as a tensor on the disk"""
+        if not self.maps:
+            self.maps = {each: torch.from_numpy(numpy.memmap(self.path(each), kind, "c", shape=(self.tokens, columns)))
+                         for each, kind, columns in self.parts()}
+        return self.maps[name]
+
+    def features(self, key):
+        """bf16 [count, width]"""
+        start, count = self.rows[key]
+        return self.mapped("features.bin")[start:start + count].view(torch.bfloat16)
+
+    def teacher(self, key):
+        """(tokens int32 [count, top], log probabilities f16 [count, top])"""
+        start, count = self.rows[key]
+        return (self.mapped("teacher_tokens.bin")[start:start + count],
+                self.mapped("teacher_log_probs.bin")[start:start + count])
