@@ -44,7 +44,8 @@ constexpr Column kColumns[] = {
     {"ms", "Milliseconds of the whole round, measured",
      [](const RoundSummary& r) { return millisecond_figure(r.ms.total()); }},
     {"time error", "Measured over predicted time, less 1", time_error, 640},
-    {"tok/s", "Tokens emitted over the round's time", [](const RoundSummary& r) { return speed(tokens_per_second(r)); }},
+    {"tok/s", "Tokens emitted over the round's time",
+     [](const RoundSummary& r) { return speed(tokens_per_second(r)); }},
 };
 
 /// Where the cells of the columns that have room end, the round's number first.
@@ -105,7 +106,7 @@ void draw_row(const RoundLog& log, size_t index, bool shown, ImVec2 at, float wi
 void tell(const RoundLog& log, size_t index) {
   if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) return;
   const std::shared_ptr<const RoundRecord> record = log.round(index);
-  std::string words = !record                          ? "Its tree was let go for memory."
+  std::string words = !record                         ? "Its tree was let go for memory."
                       : record->choice.reason.empty() ? "The width was set, not chosen."
                                                       : record->choice.reason;
   if (log.summary(index).cut) words += "\n* The reply ended inside the tree.";

@@ -16,8 +16,8 @@ class RoundTablePanel final : public Panel {
  private:
   void draw_rows(const RoundsState& rounds, CommandSink& sink);
 
-  size_t kept_ = 0;        // the round that was scrolled to last
-  size_t kept_of_ = 0;     // rounds that there were then
+  size_t kept_ = 0;     // the round that was scrolled to last
+  size_t kept_of_ = 0;  // rounds that there were then
   float row_width_ = 0;
 };
 
