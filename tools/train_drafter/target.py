@@ -26,8 +26,11 @@ class KvCache:
         return store
 
     def keep_rows(self, rows):
-        """Drops all rows but these."""
-        self.keys, self.values = self.keys[:, rows], self.values[:, rows]
+        """Drops all rows but these, of which there must be one or more, in ascending order."""
+        for layer in range(len(self.keys)):  # in place: new memory for a whole cache takes longer than a pass
+            for values in (self.keys, self.values):
+                values[layer, :len(rows), :, :self.length] = values[layer, :, :, :self.length][rows]
+        self.keys, self.values = self.keys[:, :len(rows)], self.values[:, :len(rows)]
 
     def keep_positions(self, length, picked):
         """Positions 0 ... length-1 stay, those of `picked` move behind them, the rest is dropped."""
