@@ -186,6 +186,43 @@ class Runs(unittest.TestCase):
             self.assertTrue(torch.allclose(log_probs, values.log_softmax(-1), atol=0.01))
             self.assertTrue((recording.log_probs[place, :int(places[0])] == 0).all())
 
+    def test_roots_are_drawn_as_rounds_have_them(self):
+        target, text = load_target(golden("tiny-qwen3")), dataset.load(os.path.join(self.folder, "text.npz"))
+        with contextlib.closing(StoredFeatures(target, (1, 5), 4, text, os.path.join(self.folder, "sure"))) as stored:
+            batch = batches.make_batch(text, [0, 1, 2], 12, random.Random(1), 96, "cpu", stored.certainty)
+            sure = stored.certainty(batch)
+            means = []
+            for certainty in (None, stored.certainty):
+                drawn = [batches.make_batch(text, [0, 1, 2], 4, random.Random(seed), 96, "cpu", certainty)
+                         for seed in range(40)]
+                means.append(float(torch.stack([sure.gather(1, each.anchors) for each in drawn]).mean()))
+        for row in range(3):  # each once, in order, among the answers
+            anchors = batch.anchors[row][batch.anchor_used[row]].tolist()
+            self.assertEqual(anchors, sorted(set(anchors)))
+            self.assertTrue(batch.answer[row, anchors].all())
+            ids = batch.tokens[row]
+            values, tokens = target.logits(target(ids[None])[0][0, anchors[0] - 1]).topk(4)
+            chance = dict(zip(tokens.tolist(), values.softmax(-1).tolist()))[int(ids[anchors[0]])]
+            self.assertAlmostEqual(float(sure[row, anchors[0]]), chance, places=2)
+        self.assertLess(means[1], means[0] - 0.05)
+        with self.assertRaisesRegex(UserError, "--roots rounds: needs --cache-features"):
+            self.run_train("rooted", "--roots", "rounds")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "rooted")))
+        whole = self.run_train("whole_rounds", "--roots", "rounds", "--cache-features",
+                               os.path.join(self.folder, "one"))
+        for _ in range(4):
+            broken = self.run_train("broken_rounds", "--roots", "rounds", "--cache-features",
+                                    os.path.join(self.folder, "two"), "--minutes", "0.00001")
+        for name, values in whole.items():
+            self.assertTrue(torch.equal(values, broken[name]), name)
+
+    def test_drawing_prefers_by_weight(self):
+        weights, counts = [1.0, 4.0, 1.0, 2.0], [0] * 4
+        for seed in range(4000):
+            counts[batches.drawn_roots([0, 1, 2, 3], 1, random.Random(seed), weights)[0]] += 1
+        for count, weight in zip(counts, weights):
+            self.assertAlmostEqual(count / 4000, weight / 8, delta=0.03)
+
     def test_train_reads_the_features_that_synthesize_wrote(self):
         folder = os.path.join(self.folder, "written")
         parser = argparse.ArgumentParser()

@@ -6,6 +6,7 @@ import torch
 
 from runtime import seeded
 
+SUREST = 0.2  # weight of a root that the target was certain of; of one that it gave no chance: 1 more
 WINDOW = 16  # batches whose texts are sorted by length among each other, so that little is padded
 
 
@@ -42,24 +43,39 @@ def epoch_batches(text, indices, size, seed, epoch):
     return batches
 
 
-def make_batch(text, indices, anchors, draw, max_length, device):
+def make_batch(text, indices, anchors, draw, max_length, device, certainty=None):
     """Roots are drawn among the tokens of answers that another follows. The last token of a prompt is none: the token
-    after it comes out of the prompt's own pass, and is the first root."""
+    after it comes out of the prompt's own pass, and is the first root.
+
+    certainty, a function of the Batch before it has roots, returns [rows, T]: the probability that the target gave to
+    each token of an answer. Without it roots are drawn evenly; with it, those that the target was sure of are rarer: as
+    in decoding, where drafts run over such tokens and end before the others."""
     rows = [text.row(index) for index in indices]
     lengths = [min(len(tokens), max_length) for tokens, _ in rows]
     tokens = torch.zeros(len(rows), max(lengths), dtype=torch.int64)
     answer = torch.zeros(len(rows), max(lengths), dtype=torch.bool)
-    places = torch.ones(len(rows), anchors, dtype=torch.int64)
-    used = torch.zeros(len(rows), anchors, dtype=torch.bool)
     for row, ((ids, mask), count) in enumerate(zip(rows, lengths)):
         tokens[row, :count] = torch.from_numpy(ids[:count])
         answer[row, :count] = torch.from_numpy(mask[:count])
+    places = torch.ones(len(rows), anchors, dtype=torch.int64)
+    used = torch.zeros(len(rows), anchors, dtype=torch.bool)
+    batch = Batch(list(indices), tokens.to(device), answer.to(device), torch.tensor(lengths, device=device),
+                  places.to(device), used.to(device))
+    weights = None if certainty is None else (SUREST + 1 - certainty(batch)).tolist()
+    for row in range(len(rows)):
         possible = (answer[row, :-1] & answer[row, 1:]).nonzero()[:, 0].tolist()
-        drawn = sorted(draw.sample(possible, min(anchors, len(possible))))
-        places[row, :len(drawn)] = torch.tensor(drawn, dtype=torch.int64)
-        used[row, :len(drawn)] = True
-    return Batch(list(indices), tokens.to(device), answer.to(device), torch.tensor(lengths, device=device),
-                 places.to(device), used.to(device))
+        drawn = sorted(drawn_roots(possible, anchors, draw, weights and weights[row]))
+        batch.anchors[row, :len(drawn)] = torch.tensor(drawn, dtype=torch.int64)
+        batch.anchor_used[row, :len(drawn)] = True
+    return batch
+
+
+def drawn_roots(possible, count, draw, weights=None):
+    """Up to `count` of the positions, each at most once; one is drawn before another with the odds of their weights
+    (Efraimidis and Spirakis 2006)."""
+    if weights is None:
+        return draw.sample(possible, min(count, len(possible)))
+    return sorted(possible, key=lambda place: draw.random() ** (1 / weights[place]), reverse=True)[:count]
 
 
 def labels_of(batch, block):

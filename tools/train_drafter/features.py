@@ -39,9 +39,7 @@ class StoredFeatures:
         self.store.close()
 
     def __call__(self, batch, labels):
-        keys = [self.key(index, count) for index, count in zip(batch.indices, batch.lengths.tolist())]
-        if not all(key in self.store for key in keys):
-            self.fill(batch, keys)
+        keys = self.keys_of(batch)
         features = torch.zeros(*batch.tokens.shape, self.store.width, dtype=torch.bfloat16)
         tokens = torch.zeros(*batch.tokens.shape, self.top, dtype=torch.int32)
         log_probs = torch.zeros(*batch.tokens.shape, self.top, dtype=torch.float16)
@@ -56,9 +54,22 @@ class StoredFeatures:
         rows, places = labels.rows.cpu(), labels.positions.cpu() - 1
         return features, (tokens[rows, places].long().to(device), log_probs[rows, places].float().to(device))
 
-    def key(self, index, count):
-        tokens, answer = self.text.row(index)
-        return row_key(tokens[:count], answer[:count])
+    def certainty(self, batch):
+        """[rows, T]: the target's probability of each token of an answer, among its likeliest; 0 elsewhere"""
+        sure = torch.zeros(batch.tokens.shape)
+        for row, (key, count) in enumerate(zip(self.keys_of(batch), batch.lengths.tolist())):
+            sure[row, 1:count] = self.store.teacher(key)[1][:count - 1, 0].float().exp()
+        return torch.where(batch.answer.cpu(), sure, 0.0)
+
+    def keys_of(self, batch):
+        """Of its rows, all of which are in the store then"""
+        keys = []
+        for index, count in zip(batch.indices, batch.lengths.tolist()):
+            tokens, answer = self.text.row(index)
+            keys.append(row_key(tokens[:count], answer[:count]))
+        if not all(key in self.store for key in keys):
+            self.fill(batch, keys)
+        return keys
 
     @torch.no_grad()
     def fill(self, batch, keys):

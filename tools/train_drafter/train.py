@@ -44,6 +44,9 @@ def add_options(parser):
     steps.add_argument("--steps", type=int, default=2000, help="default 2000")
     steps.add_argument("--rows", type=int, default=8, help="texts a step (default 8)")
     steps.add_argument("--anchors", type=int, default=32, help="blocks a text (default 32)")
+    steps.add_argument("--roots", choices=("even", "rounds"), default="even",
+                       help="even (default): drawn evenly; rounds: seldom at tokens that the target was sure of, as "
+                            "when decoding (needs --cache-features and --teacher-top)")
     steps.add_argument("--max-length", type=int, default=448, help="tokens of a text that are used (default 448)")
     steps.add_argument("--optimizer", choices=("muon", "adamw"), default="muon", help="default muon")
     steps.add_argument("--rate", type=float, default=2e-3, help="largest learning rate (default 0.002)")
@@ -65,6 +68,8 @@ def run(options):
     device, dtype = start(options)
     for name in ("rows", "anchors", "measure_every", "max_length"):
         require(getattr(options, name) > 0, f"--{name.replace('_', '-')} must be positive.")
+    require(options.roots == "even" or (options.cache_features and options.teacher_top > 0 and options.kl > 0),
+            "--roots rounds: needs --cache-features, and --teacher-top and --kl above 0.")
     target = load_target(options.target, device, dtype)
     text = dataset.merged([dataset.load(path) for path in options.data], target.config.vocab)
     training, held = dataset.split(text, options.held_out)

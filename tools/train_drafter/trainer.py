@@ -68,10 +68,12 @@ class Trainer:
         if epoch != self.epoch:
             self.batches = epoch_batches(self.text, self.training, self.options.rows, self.options.seed, epoch)
             self.epoch = epoch
-        return self.make(self.batches[index], seeded(self.options.seed, "step", step))
+        certainty = self.features.certainty if self.identity["roots"] == "rounds" else None
+        return self.make(self.batches[index], seeded(self.options.seed, "step", step), certainty)
 
-    def make(self, indices, draw):
-        batch = make_batch(self.text, indices, self.options.anchors, draw, self.options.max_length, self.device)
+    def make(self, indices, draw, certainty=None):
+        batch = make_batch(self.text, indices, self.options.anchors, draw, self.options.max_length, self.device,
+                           certainty)
         return batch, torch.Generator().manual_seed(draw.getrandbits(48))
 
     def forward(self, batch, generator, vocabulary):
