@@ -1,8 +1,11 @@
 #include "app/models/model_search.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOwnDrafter = "smollm2-135m-dflash.gguf";  // the one that comes with Canopy
 constexpr size_t kMostNeighbours = 100;
+constexpr std::chrono::seconds kPatience{1};  // with a search, when the window closes
 
 void add(std::vector<FoundModel>& found, const fs::path& path) {
   if (std::ranges::any_of(found, [&](const FoundModel& f) { return f.path == path.string(); })) return;
@@ -29,6 +33,17 @@ void add_neighbours(std::vector<FoundModel>& found, const fs::path& target, cons
   for (fs::directory_iterator it(target.parent_path(), error), end;
        !error && it != end && seen < kMostNeighbours && !stop.stop_requested(); it.increment(error), ++seen) {
     if (it->path() != target && DrafterFile::is_drafter(it->path())) add(found, it->path());
+  }
+}
+
+ModelSearchResult look(const ModelLister& lister, const ModelSearchRequest& request, const std::stop_token& stop) {
+  try {
+    return lister(request, stop);
+  } catch (const std::exception& e) {
+    ModelSearchResult failed;
+    failed.target = request.target;
+    failed.problem = e.what();
+    return failed;
   }
 }
 
@@ -49,55 +64,68 @@ ModelSearchResult search_models(const ModelSearchRequest& request, const std::st
   return result;
 }
 
+struct ModelSearch::Shared {
+  ModelLister lister;
+  std::mutex mutex;
+  std::condition_variable_any asked, ended;
+  std::function<void()> wake;
+  std::optional<ModelSearchRequest> request;
+  std::optional<ModelSearchResult> result;
+  bool running = false;  // the thread
+};
+
+ModelSearch::ModelSearch(ModelLister lister) : shared_(std::make_shared<Shared>()) {
+  shared_->lister = std::move(lister);
+}
+
 ModelSearch::~ModelSearch() {
-  if (thread_.joinable()) {
-    thread_.request_stop();
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  std::unique_lock lock(shared_->mutex);
+  shared_->wake = {};
+  const bool ended = shared_->ended.wait_for(lock, kPatience, [&] { return !shared_->running; });
+  lock.unlock();
+  if (ended) {
     thread_.join();
+  } else {
+    thread_.detach();
   }
 }
 
 void ModelSearch::set_wake(std::function<void()> wake) {
-  const std::lock_guard lock(mutex_);
-  wake_ = std::move(wake);
+  const std::lock_guard lock(shared_->mutex);
+  shared_->wake = std::move(wake);
 }
 
 void ModelSearch::start(ModelSearchRequest request) {
   {
-    const std::lock_guard lock(mutex_);
-    request_ = std::move(request);
-    result_.reset();
+    const std::lock_guard lock(shared_->mutex);
+    shared_->request = std::move(request);
+    shared_->result.reset();
+    if (!std::exchange(shared_->running, true))
+      thread_ = std::jthread([shared = shared_](const std::stop_token& stop) { work(*shared, stop); });
   }
-  if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
-  asked_.notify_one();
+  shared_->asked.notify_one();
 }
 
 std::optional<ModelSearchResult> ModelSearch::take() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(result_, std::nullopt);
+  const std::lock_guard lock(shared_->mutex);
+  return std::exchange(shared_->result, std::nullopt);
 }
 
-ModelSearchResult ModelSearch::look(const ModelSearchRequest& request, const std::stop_token& stop) const {
-  try {
-    return lister_(request, stop);
-  } catch (const std::exception& e) {
-    ModelSearchResult failed;
-    failed.target = request.target;
-    failed.problem = e.what();
-    return failed;
-  }
-}
-
-void ModelSearch::work(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  while (asked_.wait(lock, stop, [&] { return request_.has_value(); })) {
-    const ModelSearchRequest request = *std::exchange(request_, std::nullopt);
+void ModelSearch::work(Shared& shared, const std::stop_token& stop) {
+  std::unique_lock lock(shared.mutex);
+  while (shared.asked.wait(lock, stop, [&] { return shared.request.has_value(); })) {
+    const ModelSearchRequest request = *std::exchange(shared.request, std::nullopt);
     lock.unlock();
-    ModelSearchResult result = look(request, stop);
+    ModelSearchResult result = look(shared.lister, request, stop);
     lock.lock();
-    if (request_ || stop.stop_requested()) continue;  // somebody wants to know something else by now
-    result_ = std::move(result);
-    if (wake_) wake_();
+    if (shared.request || stop.stop_requested()) continue;  // somebody wants to know something else by now
+    shared.result = std::move(result);
+    if (shared.wake) shared.wake();
   }
+  shared.running = false;
+  shared.ended.notify_all();
 }
 
 }  // namespace canopy::app

@@ -2,9 +2,8 @@
 // Looking for models on the disk, on a thread of its own: a folder on a network or a sleeping disk may take seconds,
 // and the window goes on drawing meanwhile.
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -35,8 +34,9 @@ using ModelLister = std::function<ModelSearchResult(const ModelSearchRequest&, c
 
 class ModelSearch {
  public:
-  explicit ModelSearch(ModelLister lister = search_models) : lister_(std::move(lister)) {}
-  /// Asks a search under way to stop, and waits for it.
+  explicit ModelSearch(ModelLister lister = search_models);
+  /// Asks a search under way to stop, and waits for it a second: a folder that does not answer must not keep a window
+  /// from closing. What hangs longer ends with the process.
   ~ModelSearch();
   ModelSearch(const ModelSearch&) = delete;
   ModelSearch& operator=(const ModelSearch&) = delete;
@@ -51,16 +51,11 @@ class ModelSearch {
   std::optional<ModelSearchResult> take();
 
  private:
-  void work(const std::stop_token& stop);
-  ModelSearchResult look(const ModelSearchRequest& request, const std::stop_token& stop) const;
+  struct Shared;  // between the window and the thread, which may outlive this
+  static void work(Shared& shared, const std::stop_token& stop);
 
-  ModelLister lister_;
-  std::mutex mutex_;
-  std::condition_variable_any asked_;
-  std::function<void()> wake_;
-  std::optional<ModelSearchRequest> request_;
-  std::optional<ModelSearchResult> result_;
-  std::jthread thread_;  // last: it uses the others
+  std::shared_ptr<Shared> shared_;
+  std::jthread thread_;
 };
 
 }  // namespace canopy::app

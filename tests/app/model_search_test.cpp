@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <latch>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -101,6 +102,27 @@ TEST(ModelSearch, ClosingTheWindowStopsASearchUnderWay) {
     search.start({"a", {}});
     asked.wait();
   }  // ends although the lister never would by itself
+}
+
+TEST(ModelSearch, AFolderThatDoesNotAnswerDoesNotKeepTheWindowOpen) {
+  // Shared with a thread that outlives the search.
+  struct Folder {
+    std::latch asked{1}, answer{1};
+  };
+  const auto folder = std::make_shared<Folder>();
+  {
+    ModelSearch search([folder](const ModelSearchRequest& request, const std::stop_token&) {
+      folder->asked.count_down();
+      folder->answer.wait();
+      return found_for(request);
+    });
+    search.set_wake([folder] { ADD_FAILURE() << "nobody is there any more"; });
+    search.start({"a", {}});
+    folder->asked.wait();
+  }  // ends although nothing answers
+  folder->answer.count_down();
+  // The lister goes with its thread, and nothing else holds the folder then.
+  while (folder.use_count() > 1) std::this_thread::sleep_for(1ms);
 }
 
 TEST(ModelSearch, FindsWhatLiesBesideTheModel) {
