@@ -11,7 +11,6 @@ constexpr double kSoftwareShare = 0.1;  // of the processor, for drawing while t
 constexpr double kInputInterval = 1.0 / 60;
 constexpr double kInputShare = 0.5;  // typing may cost more for the moment it lasts
 constexpr double kMemory = 0.3;
-constexpr double kRest = 0.5;  // a little more than the delays of tooltips together (app/look/theme.cpp)
 
 }  // namespace
 

@@ -11,6 +11,9 @@ class FramePacer {
   /// Times are seconds of one steady clock.
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
+  /// After input, when frames come once more: a little more than the delays of tooltips together (app/look/theme.cpp).
+  static constexpr double kRest = 0.5;
+
   explicit FramePacer(bool software_device) : software_(software_device) {}
 
   /// The user did something: answer at once.

@@ -3,8 +3,11 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "app/charts/chart_frame.h"
 #include "app/drafting.h"
@@ -118,25 +121,25 @@ void tell(const RoundLog& log, size_t index) {
 void RoundTablePanel::draw(const ViewModel& view, CommandSink& sink) {
   if (view.rounds.log->rounds() == 0) return empty_panel("No round yet. Send a message or watch the demo.");
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
-  draw_head(at, room.x - ImGui::GetStyle().ScrollbarSize);
+  const float width = room.x - ImGui::GetStyle().ScrollbarSize;
+  draw_head(at, width);
   ImGui::SetCursorScreenPos({at.x, at.y + px(kHead)});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-  row_width_ = room.x - ImGui::GetStyle().ScrollbarSize;
   const bool open = ImGui::BeginChild("Table", {room.x, std::max(px(kRow), room.y - px(kHead))},
                                       ImGuiChildFlags_NavFlattened, ImGuiWindowFlags_AlwaysVerticalScrollbar);
   ImGui::PopStyleVar(3);
   ImGui::PopStyleColor();
-  if (open) draw_rows(view.rounds, sink);
+  if (open) draw_rows(view.rounds, width, sink);
   ImGui::EndChild();
 }
 
-void RoundTablePanel::draw_rows(const RoundsState& rounds, CommandSink& sink) {
+void RoundTablePanel::draw_rows(const RoundsState& rounds, float width, CommandSink& sink) {
   const RoundLog& log = *rounds.log;
   const size_t count = log.rounds(), shown = rounds.playback.shown;
-  const std::vector<float> ends = right_ends(row_width_);
+  const std::vector<float> ends = right_ends(width);
   if (kept_ != shown || kept_of_ > count) {  // only when it changes: else nobody could scroll away from it
     const float top = static_cast<float>(shown) * px(kRow), height = ImGui::GetWindowHeight();
     if (top < ImGui::GetScrollY() || top + px(kRow) > ImGui::GetScrollY() + height)
@@ -154,13 +157,13 @@ void RoundTablePanel::draw_rows(const RoundsState& rounds, CommandSink& sink) {
       const ImVec2 at = {first.x, first.y + static_cast<float>(i) * px(kRow)};
       ImGui::SetCursorScreenPos(at);
       ImGui::PushID(i);
-      if (ImGui::InvisibleButton("Show round", {row_width_, px(kRow)}, ImGuiButtonFlags_EnableNav))
+      if (ImGui::InvisibleButton("Show round", {width, px(kRow)}, ImGuiButtonFlags_EnableNav))
         sink.post(RoundsCommand(ShowRound{index}));
       const bool hovered = ImGui::IsItemHovered();
       const Colour fill = index == shown ? colours().accent_bg : hovered ? colours().raised : 0;
-      if (fill) ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + row_width_, at.y + px(kRow)}, fill);
+      if (fill) ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + width, at.y + px(kRow)}, fill);
       tell(log, index);
-      draw_row(log, index, index == shown, at, row_width_, ends);
+      draw_row(log, index, index == shown, at, width, ends);
       ImGui::PopID();
     }
   }

@@ -14,11 +14,10 @@ class RoundTablePanel final : public Panel {
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:
-  void draw_rows(const RoundsState& rounds, CommandSink& sink);
+  void draw_rows(const RoundsState& rounds, float width, CommandSink& sink);
 
   size_t kept_ = 0;     // the round that was scrolled to last
   size_t kept_of_ = 0;  // rounds that there were then
-  float row_width_ = 0;
 };
 
 }  // namespace canopy::app

@@ -1,10 +1,12 @@
 #include "app/look/theme.h"
 
 #include <gtest/gtest.h>
+#include <imgui.h>
 
 #include <initializer_list>
 #include <utility>
 
+#include "app/frame_pacer.h"
 #include "tests/app/colour_math.h"
 
 namespace canopy::app {
@@ -18,6 +20,13 @@ class ThemeTest : public testing::TestWithParam<ThemeKind> {
  protected:
   const Theme& t = theme(GetParam());
 };
+
+// A window that rests draws once more after input: later than that, a tooltip would never come.
+TEST(Style, TooltipsAreDueBeforeTheLastFrameAfterInput) {
+  ImGuiStyle style;
+  apply_style(style, theme(ThemeKind::dark), 1);
+  EXPECT_LT(static_cast<double>(style.HoverStationaryDelay + style.HoverDelayNormal), FramePacer::kRest);
+}
 
 TEST(ColourMath, AgreesWithPublishedValues) {
   // Black on white is 21 by definition; the second pair is the familiar darkest grey that passes AA on white.
