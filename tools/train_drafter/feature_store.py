@@ -59,7 +59,7 @@ class FeatureStore:
     def open_files(self):
         """Opens them to append. What an interrupted process left half written is cut off."""
         for name in (INDEX, *(name for name, _, _ in self.parts())):
-            self.files[name] = open(os.path.join(self.folder, name), "ab", buffering=0)
+            self.files[name] = open(os.path.join(self.folder, name), "ab")
         written = min(os.path.getsize(self.path(name)) // (numpy.dtype(kind).itemsize * columns)
                       for name, kind, columns in self.parts())
         whole = os.path.getsize(self.path(INDEX)) // ENTRY.itemsize
@@ -89,12 +89,16 @@ class FeatureStore:
             values += [teacher[0].cpu().numpy(), teacher[1].float().cpu().numpy()]
         for (name, kind, columns), rows in zip(self.parts(), values, strict=True):
             require(rows.shape == (len(features), columns), f"{name}: {list(rows.shape)} values for one row.")
-            self.files[name].write(numpy.ascontiguousarray(rows, kind).tobytes())
+            self.write(name, numpy.ascontiguousarray(rows, kind))
         # Last: a row counts once all of it is there.
-        self.files[INDEX].write(numpy.array([(key, self.tokens, len(features))], ENTRY).tobytes())
+        self.write(INDEX, numpy.array([(key, self.tokens, len(features))], ENTRY))
         self.rows[key] = (self.tokens, len(features))
         self.tokens += len(features)
         self.maps = {}
+
+    def write(self, name, values):
+        self.files[name].write(values.tobytes())
+        self.files[name].flush()
 
     def mapped(self, name):
         """[tokens, columns] of a file, as a tensor on the disk"""
