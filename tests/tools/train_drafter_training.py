@@ -169,9 +169,13 @@ class Runs(unittest.TestCase):
 
     def test_what_decoding_recorded_is_what_the_target_says_of_the_text(self):
         target = load_target(golden("tiny-qwen3"))
-        plans = [[Forced((3, 14, 15, 92)[:count]), Sampled(5), Forced((65, 35)), Greedy(40)] for count in (2, 4, 3)]
-        recording = Recording(3, 30, target, (1, 5), 4)
+        # The first and the third row are done early and leave the batch: the others move up in it.
+        plans = [[Forced((3, 14, 15, 92)[:count]), Sampled(5), Forced((65, 35)), Greedy(limit)]
+                 for count, limit in ((2, 7), (4, 40), (3, 10), (2, 40))]
+        recording = Recording(4, 30, target, (1, 5), 4)
         rows = decode(target, plans, 30, seed=1, recording=recording)
+        self.assertLess(max(len(rows[0].tokens), len(rows[2].tokens)), 25)
+        self.assertEqual((len(rows[1].tokens), len(rows[3].tokens)), (30, 30))
         for place, row in enumerate(rows):
             count = len(row.tokens)
             hidden, features = target(torch.tensor([row.tokens]), None, (1, 5))
