@@ -340,8 +340,36 @@ class Training(unittest.TestCase):
 
         self.assertAlmostEqual(loss(2000), loss(0), delta=0.05)
         whole = loss(0)
-        with unittest.mock.patch.object(losses, "LOGITS_AT_ONCE", 4000 * 9):  # in pieces of nine rows
+        with unittest.mock.patch.object(losses, "ROWS_AT_ONCE", 9), \
+                unittest.mock.patch.dict(losses.LOGITS_AT_ONCE, cpu=1):  # in pieces of nine rows
             self.assertAlmostEqual(loss(0), whole, places=4)
+
+    def test_gradient_of_the_loss(self):
+        """Against autograd's of the same loss, written down plainly, in float64."""
+        torch.manual_seed(3)
+        rows, columns = 40, 30
+        hidden = torch.randn(rows, 8, dtype=torch.float64, requires_grad=True)
+        head = torch.randn(columns, 8, dtype=torch.float64)
+        wanted, weight = torch.randint(columns, (rows,)), torch.rand(rows)
+        tokens = torch.rand(rows, columns).topk(4).indices
+        teacher = (tokens, torch.randn(rows, 4).log_softmax(-1))
+        raised = torch.where(torch.arange(columns) < 20, 0.0, 0.7)
+        for distribution, share in ((None, 0.0), (teacher, 0.3), (teacher, 1.0)):
+            with unittest.mock.patch.dict(losses.LOGITS_AT_ONCE, cpu=1), \
+                    unittest.mock.patch.object(losses, "ROWS_AT_ONCE", 7):  # the last piece is shorter
+                loss, hits = losses.RowLosses.apply(hidden, head, raised, wanted, distribution, share, weight)
+            logits = hidden @ head.T
+            log_probs = (logits + raised).log_softmax(-1)
+            plain = -(1 - share) * log_probs.gather(-1, wanted[:, None])[:, 0]
+            if distribution:
+                kl = torch.nn.functional.kl_div(log_probs.gather(-1, tokens), teacher[1].double(), reduction="none",
+                                                log_target=True).sum(-1)
+                plain = plain + share * kl
+            plain = (plain * weight).sum()
+            self.assertAlmostEqual(loss.item(), plain.item(), places=4)
+            found, expected = (torch.autograd.grad(2 * value, hidden)[0] for value in (loss, plain))
+            self.assertLess((found - expected).abs().max().item(), 1e-5)
+            self.assertEqual(hits.tolist(), (logits.argmax(-1) == wanted).tolist())
 
     def test_orthogonal_updates(self):
         torch.manual_seed(1)

@@ -2,12 +2,15 @@
 features of the target's layers. Many blocks behind one text run as one pass under one attention mask."""
 
 import dataclasses
+import functools
 
 import torch
 from torch import nn
 
-from layers import Layer, RmsNorm, Rotation
+from layers import Layer, RmsNorm, Rotation, attention
 from target_config import TransformerSizes
+
+BLOCKS_AT_ONCE = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,19 +58,39 @@ class Drafter(nn.Module):
         positions = (anchors[:, :, None] + offsets).flatten(1)  # [rows, A * B]
         context_positions = torch.arange(context.shape[1], device=anchors.device)
         rotation, context_rotation = self.rotation(positions), self.rotation(context_positions)
-        masks = {}
+        groups = {}
         x = embeddings.flatten(1, 2)
         for index, layer in enumerate(self.layers):
             window = self.config.window(index)
-            if window not in masks:
-                masks[window] = block_mask(anchors, positions, context_positions, block, window)
+            if window not in groups:
+                groups[window] = block_groups(anchors, block, context.shape[1], window)
             past = layer.self_attn.keys_values(context, context_rotation)
-
-            def memory(keys, values, past=past):
-                return torch.cat((past[0], keys), dim=2), torch.cat((past[1], values), dim=2)
-
-            x = layer(x, rotation, memory, masks[window])
+            x = layer(x, rotation, functools.partial(attend_in_groups, groups[window], past))
         return self.norm(x).view(rows, count, block, hidden)
+
+
+def block_groups(anchors, block, length, window):
+    """Blocks do not see each other: attention over some of them at a time leaves most of the pairs out that the mask would
+    hide, and roots being sorted, the early ones need little of the context. [(rows of some blocks: a slice, positions of
+    the context that they see, mask [rows, 1, n, positions + n])]"""
+    groups = []
+    for start in range(0, anchors.shape[1], BLOCKS_AT_ONCE):
+        some = anchors[:, start:start + BLOCKS_AT_ONCE]
+        seen = min(int(some.max()), length)
+        positions = (some[:, :, None] + torch.arange(block, device=anchors.device)).flatten(1)
+        mask = block_mask(some, positions, torch.arange(seen, device=anchors.device), block, window)
+        groups.append((slice(start * block, start * block + positions.shape[1]), seen, mask))
+    return groups
+
+
+def attend_in_groups(groups, past, queries, keys, values):
+    """attention() of the blocks' rows to what they see of the past and of themselves."""
+    mixed = []
+    for some, seen, mask in groups:
+        all_keys, all_values = (torch.cat((before[:, :, :seen], own[:, :, some]), dim=2)
+                                for before, own in zip(past, (keys, values)))
+        mixed.append(attention(queries[:, :, some], all_keys, all_values, mask))
+    return torch.cat(mixed, dim=1)
 
 
 def block_mask(anchors, positions, context_positions, block, window):

@@ -78,18 +78,22 @@ class Attention(nn.Module):
         keys = rotate(self.k_norm(self.split(self.k_proj(x), self.kv_heads)), rotation)
         return keys, self.split(self.v_proj(x), self.kv_heads)
 
-    def attend(self, queries, keys, values, mask=None, causal=False):
-        """softmax(q k / sqrt d) v, then the output product. mask [rows or 1, 1, n, keys], true where a key is seen."""
-        rows, _, count, _ = queries.shape
-        if count == 1 and mask is None:  # the heads of a group as so many queries: keys are read once
-            queries = queries.reshape(rows, self.kv_heads, -1, self.head_dim)
-            out = functional.scaled_dot_product_attention(queries, keys, values)
-            return self.o_proj(out.reshape(rows, 1, -1))
-        groups = self.heads // self.kv_heads
+
+def attention(queries, keys, values, mask=None, causal=False):
+    """softmax(q k / sqrt d) v: queries [rows, heads, n, d], keys and values [rows, kv_heads, m, d], mask [rows or 1, 1, n,
+    m], true where a key is seen -> [rows, n, heads * d]"""
+    rows, heads, count, size = queries.shape
+    groups = heads // keys.shape[1]
+    if causal:
         if groups > 1:
             keys, values = (t.repeat_interleave(groups, dim=1) for t in (keys, values))
-        out = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal)
-        return self.o_proj(out.transpose(1, 2).flatten(2))
+        out = functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+    else:  # the heads of a group as so many queries: keys are read once
+        queries = queries.reshape(rows, -1, groups * count, size)
+        mask = None if mask is None else mask.repeat(1, 1, groups, 1)
+        out = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+        out = out.reshape(rows, heads, count, size)
+    return out.transpose(1, 2).flatten(2)
 
 
 class Mlp(nn.Module):
@@ -111,9 +115,9 @@ class Layer(nn.Module):
         self.post_attention_layernorm = RmsNorm(sizes.hidden, sizes.eps)
         self.mlp = Mlp(sizes)
 
-    def forward(self, x, rotation, memory, mask=None, causal=False):
-        """x [rows, n, H]. memory(keys, values) returns all keys and values to attend to, those of x among them."""
+    def forward(self, x, rotation, attend):
+        """x [rows, n, H]. attend(queries, keys, values of x) -> [rows, n, heads * head_dim] attends to all that x sees."""
         normed = self.input_layernorm(x)
-        keys, values = memory(*self.self_attn.keys_values(normed, rotation))
-        x = x + self.self_attn.attend(self.self_attn.queries(normed, rotation), keys, values, mask, causal)
+        keys, values = self.self_attn.keys_values(normed, rotation)
+        x = x + self.self_attn.o_proj(attend(self.self_attn.queries(normed, rotation), keys, values))
         return x + self.mlp(self.post_attention_layernorm(x))

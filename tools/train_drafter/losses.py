@@ -4,9 +4,9 @@ weighing more, over the whole vocabulary or a sample of it."""
 import math
 
 import torch
-from torch.utils.checkpoint import checkpoint
 
-LOGITS_AT_ONCE = 2**28  # beyond that many (1 GiB) the loss goes in pieces, whose logits are computed again backwards
+LOGITS_AT_ONCE = {"cpu": 2**20, "cuda": 2**28}  # 4 MiB stay in a core's cache; 1 GiB is enough for any GPU
+ROWS_AT_ONCE = 128  # at least: of fewer a matrix product is slow
 
 
 def position_weights(block, decay, device):
@@ -59,31 +59,61 @@ def block_loss(hidden, head, labels, teacher, vocabulary, generator, kl_weight, 
     if ids is not None:
         wanted = torch.searchsorted(ids, wanted)
         theirs = None if theirs is None else torch.searchsorted(ids, theirs)
-    if kl_weight == 0:
-        theirs = None
     weight = weights[labels.depths]
-    total, hits = hidden.new_zeros((), dtype=torch.float32), []
-    for some in torch.arange(len(hidden), device=hidden.device).split(max(1, LOGITS_AT_ONCE // len(columns))):
-        distribution = None if theirs is None else (theirs[some], teacher[1][some])
-        arguments = (hidden[some], columns, raised, wanted[some], distribution, kl_weight)
-        losses, hit = (row_losses(*arguments) if len(some) == len(hidden)
-                       else checkpoint(row_losses, *arguments, use_reentrant=False))
-        total = total + (losses * weight[some]).sum()
-        hits.append(hit)
-    hits = torch.cat(hits) if hits else torch.zeros(0, dtype=torch.bool, device=hidden.device)
-    return total / weight.sum().clamp(min=1e-9), hits
+    weight = weight / weight.sum().clamp(min=1e-9)
+    # The head takes part in the autocast's precision, which a Function does not see.
+    if torch.is_autocast_enabled(hidden.device.type):
+        hidden = hidden.to(torch.get_autocast_dtype(hidden.device.type))
+    distribution = None if theirs is None or kl_weight == 0 else (theirs, teacher[1])
+    return RowLosses.apply(hidden, columns, raised, wanted, distribution, kl_weight, weight)
 
 
-def row_losses(hidden, columns, raised, wanted, teacher, kl_weight):
-    """(loss [n], hits [n]); wanted [n] and the teacher's tokens [n, k] count columns."""
-    logits = (hidden @ columns.T.to(hidden.dtype)).float()
-    hits = logits.detach().argmax(-1) == wanted
-    if raised is not None:
-        logits = logits + raised
+class RowLosses(torch.autograd.Function):
+    """The rows' weighted sum and its hits. The gradient is computed beside the loss, a few rows at a time: the logits of
+    all rows, and what autograd keeps of them, are many times what a processor's caches hold. The columns have no
+    gradient: they are the target's."""
+
+    @staticmethod
+    def forward(context, hidden, columns, raised, wanted, teacher, kl_weight, weight):
+        total = hidden.new_zeros((), dtype=torch.float32)
+        hits = torch.zeros(len(hidden), dtype=torch.bool, device=hidden.device)
+        columns = columns.to(hidden.dtype)
+        gradient = torch.empty_like(hidden)
+        count = max(ROWS_AT_ONCE, LOGITS_AT_ONCE[hidden.device.type] // len(columns))
+        for start in range(0, len(hidden), count):
+            some = slice(start, start + count)
+            logits = (hidden[some] @ columns.T).float()
+            hits[some] = logits.argmax(-1) == wanted[some]
+            if raised is not None:
+                logits += raised
+            distribution = None if teacher is None else (teacher[0][some], teacher[1][some])
+            losses = replace_by_gradient(logits, wanted[some], distribution, kl_weight)
+            total += (losses * weight[some]).sum()
+            if context.needs_input_grad[0]:
+                gradient[some] = (logits * weight[some, None]).to(hidden.dtype) @ columns
+        context.save_for_backward(gradient)
+        context.mark_non_differentiable(hits)
+        return total, hits
+
+    @staticmethod
+    def backward(context, of_total, _):
+        (gradient,) = context.saved_tensors
+        return gradient * of_total, None, None, None, None, None, None
+
+
+def replace_by_gradient(logits, wanted, teacher, kl_weight):
+    """Losses [n] of rows of logits [n, columns] (float32), which become their gradient. wanted [n] and the teacher's
+    tokens [n, k] count columns."""
+    picked = logits.gather(-1, wanted[:, None])
+    theirs = None if teacher is None else logits.gather(-1, teacher[0])
     log_sum = logits.logsumexp(-1, keepdim=True)
-    loss = -(logits.gather(-1, wanted[:, None]) - log_sum)[:, 0]
-    if teacher is not None:
-        tokens, log_probs = teacher
-        divergence = log_probs.exp() * (log_probs - logits.gather(-1, tokens) + log_sum)
-        loss = (1 - kl_weight) * loss + kl_weight * divergence.sum(-1)
-    return loss, hits
+    probabilities = logits.sub_(log_sum).exp_()
+    if teacher is None:
+        probabilities.scatter_add_(-1, wanted[:, None], torch.full_like(picked, -1))
+        return (log_sum - picked)[:, 0]
+    shares = teacher[1].exp()
+    probabilities *= 1 - kl_weight + kl_weight * shares.sum(-1, keepdim=True)
+    probabilities.scatter_add_(-1, wanted[:, None], torch.full_like(picked, kl_weight - 1))
+    probabilities.scatter_add_(-1, teacher[0], -kl_weight * shares)
+    divergence = (shares * (teacher[1] - theirs + log_sum)).sum(-1)
+    return (1 - kl_weight) * (log_sum - picked)[:, 0] + kl_weight * divergence

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from errors import UserError
-from layers import Layer, RmsNorm, Rotation
+from layers import Layer, RmsNorm, Rotation, attention
 from target_files import read_target
 
 
@@ -16,14 +16,12 @@ class KvCache:
         self.keys, self.values = (torch.zeros(shape, dtype=like.dtype, device=like.device) for _ in range(2))
         self.length = 0
 
-    def memory(self, layer):
-        """For Layer.forward: stores what is new behind the first `length` positions and returns all."""
-        def store(keys, values):
-            end = self.length + keys.shape[2]
-            self.keys[layer, :, :, self.length:end] = keys
-            self.values[layer, :, :, self.length:end] = values
-            return self.keys[layer, :, :, :end], self.values[layer, :, :, :end]
-        return store
+    def store(self, layer, keys, values):
+        """What is new, behind the first `length` positions. Returns all."""
+        end = self.length + keys.shape[2]
+        self.keys[layer, :, :, self.length:end] = keys
+        self.values[layer, :, :, self.length:end] = values
+        return self.keys[layer, :, :, :end], self.values[layer, :, :, :end]
 
     def keep_rows(self, rows):
         """Drops all rows but these, of which there must be one or more, in ascending order."""
@@ -76,8 +74,12 @@ class Target(nn.Module):
         causal = mask is None and count > 1
         x, tapped = self.embed_tokens(tokens), {}
         for index, layer in enumerate(self.layers):
-            memory = cache.memory(index) if cache else lambda keys, values: (keys, values)
-            x = layer(x, rotation, memory, mask, causal)
+            def attend(queries, keys, values, index=index):
+                if cache:
+                    keys, values = cache.store(index, keys, values)
+                return attention(queries, keys, values, mask, causal)
+
+            x = layer(x, rotation, attend)
             if index in taps:
                 tapped[index] = x
         if cache:
