@@ -161,6 +161,28 @@ class Runs(unittest.TestCase):
             self.assertTrue(torch.equal(their_tokens, tokens))
             self.assertTrue(torch.equal(their_log_probs, log_probs.half().float()))
 
+    def test_only_texts_that_are_not_stored_are_computed(self):
+        target, text = load_target(golden("tiny-qwen3")), dataset.load(os.path.join(self.folder, "text.npz"))
+        passes = []
+
+        def counting(tokens, *arguments):
+            passes.append(len(tokens))
+            return target(tokens, *arguments)
+
+        counting.config, counting.head_weight, counting.logits = target.config, target.head_weight, target.logits
+        counting.named_parameters = target.named_parameters
+        with tempfile.TemporaryDirectory() as folder:
+            with contextlib.closing(StoredFeatures(counting, (1, 5), 4, text, folder)) as stored:
+                for indices in ([1], [0, 1, 2], [2, 0]):
+                    batch = batches.make_batch(text, indices, 3, random.Random(1), 96, "cpu")
+                    labels = batches.labels_of(batch, 4)
+                    features, teacher = stored(batch, labels)
+                    live, expected = LiveFeatures(target, (1, 5), 4)(batch, labels)
+                    for row, count in enumerate(batch.lengths.tolist()):
+                        self.assertTrue(torch.allclose(features[row, :count], live[row, :count], atol=0.02, rtol=0.02))
+                    self.assertTrue(torch.equal(teacher[0], expected[0]))
+        self.assertEqual(passes, [1, 2])
+
     def test_features_belong_to_their_target_and_taps(self):
         for _ in range(2):
             self.run_train(f"cached{_}", "--cache-features", os.path.join(self.folder, "features"))

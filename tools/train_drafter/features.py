@@ -67,20 +67,22 @@ class StoredFeatures:
         for index, count in zip(batch.indices, batch.lengths.tolist()):
             tokens, answer = self.text.row(index)
             keys.append(row_key(tokens[:count], answer[:count]))
-        if not all(key in self.store for key in keys):
-            self.fill(batch, keys)
+        missing = [row for row, key in enumerate(keys) if key not in self.store]
+        if missing:
+            self.fill(batch, keys, missing)
         return keys
 
     @torch.no_grad()
-    def fill(self, batch, keys):
-        """Runs the target over a batch and stores what comes of it."""
-        hidden, features = self.target(batch.tokens, None, self.store.taps)
-        for row, (key, count) in enumerate(zip(keys, batch.lengths.tolist())):
-            teacher = None
+    def fill(self, batch, keys, rows):
+        """Runs the target over some rows of a batch and stores what comes of it."""
+        hidden, features = self.target(batch.tokens[rows], None, self.store.taps)
+        lengths = batch.lengths.tolist()
+        for place, row in enumerate(rows):
+            count, teacher = lengths[row], None
             if self.top:  # in front of every token of an answer
                 teacher = torch.zeros(count, self.top, dtype=torch.int32), torch.zeros(count, self.top)
                 places = batch.answer[row, 1:count].nonzero()[:, 0]
-                values, tokens = self.target.logits(hidden[row, places]).topk(self.top)
+                values, tokens = self.target.logits(hidden[place, places]).topk(self.top)
                 teacher[0][places.cpu()] = tokens.int().cpu()
                 teacher[1][places.cpu()] = values.log_softmax(-1).cpu()
-            self.store.append(key, features[row, :count], teacher)
+            self.store.append(keys[row], features[place, :count], teacher)
