@@ -10,7 +10,7 @@ from torch import nn
 from layers import Layer, RmsNorm, Rotation, attention
 from target_config import TransformerSizes
 
-BLOCKS_AT_ONCE = 8
+BLOCKS_AT_ONCE = 8  # in attention: of 4 to 24 the fastest on a CPU
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,9 +70,9 @@ class Drafter(nn.Module):
 
 
 def block_groups(anchors, block, length, window):
-    """Blocks do not see each other: attention over some of them at a time leaves most of the pairs out that the mask would
-    hide, and roots being sorted, the early ones need little of the context. [(rows of some blocks: a slice, positions of
-    the context that they see, mask [rows, 1, n, positions + n])]"""
+    """Blocks do not see each other: attention over some of them at a time leaves out most of the pairs that the mask
+    would hide, and roots being sorted, the early ones need little of the context. [(rows of some blocks: a slice,
+    positions of the context that they see, mask [rows, 1, n, positions + n])]"""
     groups = []
     for start in range(0, anchors.shape[1], BLOCKS_AT_ONCE):
         some = anchors[:, start:start + BLOCKS_AT_ONCE]

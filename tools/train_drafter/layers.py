@@ -80,8 +80,8 @@ class Attention(nn.Module):
 
 
 def attention(queries, keys, values, mask=None, causal=False):
-    """softmax(q k / sqrt d) v: queries [rows, heads, n, d], keys and values [rows, kv_heads, m, d], mask [rows or 1, 1, n,
-    m], true where a key is seen -> [rows, n, heads * d]"""
+    """softmax(q k / sqrt d) v: queries [rows, heads, n, d], keys and values [rows, kv_heads, m, d],
+    mask [rows or 1, 1, n, m], true where a key is seen -> [rows, n, heads * d]"""
     rows, heads, count, size = queries.shape
     groups = heads // keys.shape[1]
     if causal:
@@ -116,7 +116,7 @@ class Layer(nn.Module):
         self.mlp = Mlp(sizes)
 
     def forward(self, x, rotation, attend):
-        """x [rows, n, H]. attend(queries, keys, values of x) -> [rows, n, heads * head_dim] attends to all that x sees."""
+        """x [rows, n, H]. attend(queries, keys, values of x) -> [rows, n, heads * head_dim]: to all that x sees."""
         normed = self.input_layernorm(x)
         keys, values = self.self_attn.keys_values(normed, rotation)
         x = x + self.self_attn.o_proj(attend(self.self_attn.queries(normed, rotation), keys, values))

@@ -69,8 +69,8 @@ def block_loss(hidden, head, labels, teacher, vocabulary, generator, kl_weight, 
 
 
 class RowLosses(torch.autograd.Function):
-    """The rows' weighted sum and its hits. The gradient is computed beside the loss, a few rows at a time: the logits of
-    all rows, and what autograd keeps of them, are many times what a processor's caches hold. The columns have no
+    """The rows' weighted sum and its hits. The gradient is computed beside the loss, a few rows at a time: the logits
+    of all rows, and what autograd keeps of them, are many times what a processor's caches hold. The columns have no
     gradient: they are the target's."""
 
     @staticmethod
