@@ -1,6 +1,5 @@
 """Where the arithmetic runs, in which precision, and from which seed."""
 
-import ctypes
 import functools
 import os
 import random
@@ -44,22 +43,8 @@ def multiplies_bf16_fast(device):
     return "amx_bf16" in flags or "avx512_bf16" in flags
 
 
-def keep_memory():
-    """Has glibc keep what a step frees for the next one. By default large blocks go back to the system, which hands them
-    out again page by page: two fifths of the time of a step on a CPU."""
-    m_trim_threshold, m_top_pad, m_mmap_max = -1, -2, -4  # malloc.h
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError, TypeError):  # another C library
-        return
-    mallopt(m_mmap_max, 0)
-    mallopt(m_trim_threshold, -1)  # never
-    mallopt(m_top_pad, 64 << 20)
-
-
 def start(options):
-    """(device, dtype of the frozen target and of autocast) after setting threads and memory."""
-    keep_memory()
+    """(device, dtype of the frozen target and of autocast) after setting threads."""
     torch.set_num_threads(options.threads or os.cpu_count() or 1)
     torch.set_float32_matmul_precision("high")
     device = choose_device(options.device)
