@@ -63,23 +63,22 @@ class Drafter(nn.Module):
         for index, layer in enumerate(self.layers):
             window = self.config.window(index)
             if window not in groups:
-                groups[window] = block_groups(anchors, block, context.shape[1], window)
+                groups[window] = block_groups(anchors, positions, context_positions, window)
             past = layer.self_attn.keys_values(context, context_rotation)
             x = layer(x, rotation, functools.partial(attend_in_groups, groups[window], past))
         return self.norm(x).view(rows, count, block, hidden)
 
 
-def block_groups(anchors, block, length, window):
+def block_groups(anchors, positions, context_positions, window):
     """Blocks do not see each other: attention over some of them at a time leaves out most of the pairs that the mask
     would hide, and roots being sorted, the early ones need little of the context. [(rows of some blocks: a slice,
     positions of the context that they see, mask [rows, 1, n, positions + n])]"""
-    groups = []
+    groups, block = [], positions.shape[1] // anchors.shape[1]
     for start in range(0, anchors.shape[1], BLOCKS_AT_ONCE):
-        some = anchors[:, start:start + BLOCKS_AT_ONCE]
-        seen = min(int(some.max()), length)
-        positions = (some[:, :, None] + torch.arange(block, device=anchors.device)).flatten(1)
-        mask = block_mask(some, positions, torch.arange(seen, device=anchors.device), block, window)
-        groups.append((slice(start * block, start * block + positions.shape[1]), seen, mask))
+        roots = anchors[:, start:start + BLOCKS_AT_ONCE]
+        some = slice(start * block, (start + BLOCKS_AT_ONCE) * block)
+        seen = min(int(roots.max()), len(context_positions))
+        groups.append((some, seen, block_mask(roots, positions[:, some], context_positions[:seen], block, window)))
     return groups
 
 
