@@ -19,7 +19,20 @@ Let $x$ be |How many |How much |How long |What is the probability that |What is 
 Complete this function:\\n\\n```python\\ndef |def |Here is the beginning of a function:\\n\\ndef |Write a program that |
 Write a class |Write a function |Write a script |What does this code do?\\n\\n```python\\n|Convert |Draft |Compose |
 Outline |Provide |Analyze |Identify |Discuss |Develop |Extract |Given |Read the following |Which |Where |
-You are |Act as |Pretend
+You are |Act as |Pretend |
+How does |How do |How is |How are |Why do |Why does |Why is |Why are |What is |What does |What makes |What causes |
+What happens when |What is meant by |What is the purpose of |What is the role of |Where does |Who was |Define |
+Explain the difference between |Explain what |Explain the concept of |Explain in simple words |Explain to a child |
+In one paragraph, explain |Describe the process of |Give an example of |Teach me |What do you know about |
+Write a JavaScript function that |Write a C program that |Write an SQL query that |Write a Python class |
+Write a Java method that |Write a bash script that |Write a regular expression that |In Python, how |In JavaScript, |
+How can I use Python to |My code |Why does this code |Explain what this code does:\\n\\n```python\\n|Refactor |
+What is the output of this code?\\n\\n```python\\n|Write a recursive function that |Write an HTML page |
+Using pandas, |Write a test for |Tell me a story about |Write the beginning of a novel about |Continue this story: |
+Write a dialogue between |Write a fable about |A farmer has |A baker |A car |A box |A store |Two |The sum of |
+Compute |Determine |Solve the equation |What is the value of |Find the value of |Find all |Expand |Factor |
+Recommend |Suggest |Give me some tips |What should I |Plan a |Name three |What are some |Make a list of |
+I am planning |I have a |I just |My boss |My child |Is it |Are there |Do you think |Thank you |Hello |Hi,
 """.replace("\n", "").replace("\\n", "\n").split("|")
 
 SLOTS = {
