@@ -12,6 +12,7 @@ import unittest.mock
 
 from train_drafter_golden import golden, read
 
+import numpy
 import torch
 
 import batches
@@ -22,7 +23,7 @@ import train
 from decode import Forced, Greedy, Sampled, decode
 from drafter_files import load_drafter
 from errors import UserError
-from feature_store import FeatureStore
+from feature_store import ENTRY, FeatureStore
 from features import LiveFeatures, StoredFeatures
 from identity import weights_digest
 from optimizer import orthogonal
@@ -284,6 +285,21 @@ class Runs(unittest.TestCase):
                 store.append(b"b" * 32, features[1], teachers[1])
                 self.assertTrue(torch.equal(store.teacher(b"b" * 32)[0].long(), teachers[1][0]))
                 self.assertTrue(torch.equal(store.features(b"b" * 32).float(), features[1]))
+
+    def test_a_feature_store_may_be_larger_than_memory(self):
+        target, folder = load_target(golden("tiny-qwen3")), os.path.join(self.folder, "large")
+        row, far = b"a" * 32, 1 << 32  # tokens, all but one of them holes
+        with contextlib.closing(FeatureStore(folder, target, (1, 5), 0)) as store:
+            width = store.width
+            store.append(row, torch.ones(1, width))
+        with open(os.path.join(folder, "index.bin"), "ab") as index:
+            numpy.array([(b"b" * 32, far, 1)], ENTRY).tofile(index)
+        with open(os.path.join(folder, "features.bin"), "r+b") as file:
+            file.seek(far * width * 2)
+            torch.full((width,), 2.0, dtype=torch.bfloat16).view(torch.int16).numpy().tofile(file)
+        with contextlib.closing(FeatureStore(folder, target, (1, 5), 0)) as store:
+            self.assertEqual(store.features(row).unique().tolist(), [1])
+            self.assertEqual(store.features(b"b" * 32).unique().tolist(), [2])
 
     def test_weights_have_one_digest_in_every_precision(self):
         f32 = load_target(golden("tiny-qwen3"))

@@ -41,7 +41,7 @@ class FeatureStore:
             self.lock.close()
             require(False, f"{folder}: another synthesize or train writes its features there; wait for it, or name "
                            "another folder.")
-        self.files, self.maps, self.rows, self.tokens = {}, {}, {}, 0
+        self.files, self.rows, self.tokens = {}, {}, 0
         self.open_files()
 
     def close(self):
@@ -94,26 +94,25 @@ class FeatureStore:
         self.write(INDEX, numpy.array([(key, self.tokens, len(features))], ENTRY))
         self.rows[key] = (self.tokens, len(features))
         self.tokens += len(features)
-        self.maps = {}
 
     def write(self, name, values):
         self.files[name].write(values.tobytes())
         self.files[name].flush()
 
-    def mapped(self, name):
-        """[tokens, columns] of a file, as a tensor on the disk"""
-        if not self.maps:
-            self.maps = {each: torch.from_numpy(numpy.memmap(self.path(each), kind, "c", shape=(self.tokens, columns)))
-                         for each, kind, columns in self.parts()}
-        return self.maps[name]
-
     def features(self, key):
         """bf16 [count, width]"""
-        start, count = self.rows[key]
-        return self.mapped("features.bin")[start:start + count].view(torch.bfloat16)
+        (features, *_) = self.parts()
+        return self.read(features, key).view(torch.bfloat16)
 
     def teacher(self, key):
         """(tokens int32 [count, top], log probabilities f16 [count, top])"""
+        (_, tokens, log_probs) = self.parts()
+        return self.read(tokens, key), self.read(log_probs, key)
+
+    def read(self, part, key):
+        """[count, columns] of one row; a store may be larger than what a process may map."""
+        name, kind, columns = part
         start, count = self.rows[key]
-        return (self.mapped("teacher_tokens.bin")[start:start + count],
-                self.mapped("teacher_log_probs.bin")[start:start + count])
+        place = start * columns * numpy.dtype(kind).itemsize
+        values = numpy.fromfile(self.path(name), kind, count * columns, offset=place)
+        return torch.from_numpy(values.reshape(count, columns))
