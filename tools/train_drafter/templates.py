@@ -32,7 +32,23 @@ Using pandas, |Write a test for |Tell me a story about |Write the beginning of a
 Write a dialogue between |Write a fable about |A farmer has |A baker |A car |A box |A store |Two |The sum of |
 Compute |Determine |Solve the equation |What is the value of |Find the value of |Find all |Expand |Factor |
 Recommend |Suggest |Give me some tips |What should I |Plan a |Name three |What are some |Make a list of |
-I am planning |I have a |I just |My boss |My child |Is it |Are there |Do you think |Thank you |Hello |Hi,
+I am planning |I have a |I just |My boss |My child |Is it |Are there |Do you think |Thank you |Hello |Hi,|
+How does a |How does an |How does the |How do people |How do animals |How do birds |How do plants |
+How do computers |How do scientists |How do engineers |How do we know |How are the |How is a |How was |How can a |
+How does the body |How does the brain |How do companies |How do governments |How do banks |How does money |
+How does light |How does water |Why do we |Why do people |Why do some |Why do animals |Why does a |Why does the |
+Why is a |Why is the |Why are some |Why can |Why did |Why does water |Why does the moon |Why is it important to |
+Why do companies |Why do languages |What is a |What is an |What is the |What are |What does a |What does an |
+What does the |What does it mean to |What is the function of |What is the meaning of |What is the main idea of |
+What is the relationship between |What is the theory of |What is the law of |What happens to |What happens inside |
+What are the causes of |What are the main differences between |What are the advantages of |What makes a |
+What makes the |What causes a |Explain the |Explain a |Explain how a |Explain how the |Explain why the |
+Explain why some |Explain what a |Explain in detail |Explain briefly |Explain the meaning of |
+Explain the importance of |Explain the effect of |Explain the theory of |Explain, with an example, |
+Explain to a beginner |Explain like I am five: |Describe how |Describe the difference between |
+Describe the structure of |Describe the life of |Help me understand |I do not understand |Tell me why |Tell me how |
+Who invented |Where do |When did |Which of the |In simple terms, |In biology, |In physics, |In economics, |
+In grammar, |In computer science, |In history, |In chemistry, |In medicine, |In geography, |In law, |In music,
 """.replace("\n", "").replace("\\n", "\n").split("|")
 
 SLOTS = {
