@@ -130,6 +130,16 @@ std::vector<Spot> curve_spots(const Curve& curve) {
   return spots;
 }
 
+/// As PlotStairs draws them: each value holds until the next width.
+Curve stairs_of(const Curve& curve) {
+  Curve stairs;
+  for (size_t i = 0; i < curve.width.size(); ++i) {
+    if (i > 0) stairs.width.push_back(curve.width[i]), stairs.speed.push_back(curve.speed[i - 1]);
+    stairs.width.push_back(curve.width[i]), stairs.speed.push_back(curve.speed[i]);
+  }
+  return stairs;
+}
+
 /// The numbers of the width under the mouse.
 void curve_tooltip(const BudgetView& view) {
   const auto width = static_cast<uint32_t>(std::max(1.0, std::round(ImPlot::GetPlotMousePos().x)));
@@ -155,9 +165,14 @@ void draw_curves(const BudgetView& view) {
   if (!measured.width.empty())
     ImPlot::PlotStairs("measured", measured.width.data(), measured.speed.data(),
                        static_cast<int>(measured.width.size()), measured_spec());
-  std::vector<Spot> spots = curve_spots(predicted);
-  const std::vector<Spot> more = curve_spots(measured);
-  spots.insert(spots.end(), more.begin(), more.end());
+  Curve plain;
+  if (view.plain_tokens_per_second > 0)
+    plain = {{1.0, static_cast<double>(view.axis_end)}, {view.plain_tokens_per_second, view.plain_tokens_per_second}};
+  std::vector<Spot> spots;
+  for (const Curve& each : {predicted, stairs_of(measured), plain}) {
+    const std::vector<Spot> more = curve_spots(each);
+    spots.insert(spots.end(), more.begin(), more.end());
+  }
   ImPlot::PushPlotClipRect(px(6));
   draw_mark_labels(draw_marks(view), taken, spots);
   ImPlot::PopPlotClipRect();

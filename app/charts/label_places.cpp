@@ -8,7 +8,8 @@ namespace canopy::app {
 namespace {
 
 constexpr float kGap = 5;  // between a mark and its words
-constexpr int kRings = 8;  // how far from its mark a label may go, in its own heights
+constexpr int kRings = 8;  // how far above or below its mark a label may go, in its own heights
+constexpr int kSteps = 4;  // how far aside, likewise
 constexpr double kCovered = 1e6, kOutside = 1e5, kCurvePoint = 40,
                  kRing = 12;  // penalties; a pixel of distance costs 1
 
@@ -29,10 +30,10 @@ Box inside(Box box, const Box& room) {
 
 struct Candidate {
   Box box;
-  int ring = 0;  // how many heights of the label above or below the mark
+  int ring = 0;  // how many heights of the label from the nearest place
 };
 
-/// Beside the mark first, then above and below it in rings of the label's height.
+/// Beside the mark first, then further aside, above and below it in steps of the label's height.
 std::vector<Candidate> candidates(const LabelWish& wish, const Box& room) {
   const float right = wish.mark.x + wish.reach + kGap, left = wish.mark.x - wish.reach - kGap - wish.width;
   const float centred = wish.mark.x - wish.width * 0.5f;
@@ -41,8 +42,11 @@ std::vector<Candidate> candidates(const LabelWish& wish, const Box& room) {
     const float up = wish.mark.y - static_cast<float>(ring) * wish.height;
     const float down = wish.mark.y + static_cast<float>(ring) * wish.height;
     for (const float y : {up, down}) {
-      found.push_back({inside(box_at(right, y, wish), room), ring});
-      found.push_back({inside(box_at(left, y, wish), room), ring});
+      for (int step = 0; step <= kSteps; ++step) {
+        const float aside = static_cast<float>(step) * wish.height;
+        found.push_back({inside(box_at(right + aside, y, wish), room), ring + step});
+        found.push_back({inside(box_at(left - aside, y, wish), room), ring + step});
+      }
       if (ring > 0) found.push_back({inside(box_at(centred, y, wish), room), ring});
     }
   }

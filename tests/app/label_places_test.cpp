@@ -43,6 +43,17 @@ TEST(LabelPlaces, ACurveIsLeftFreeWhereThatIsPossible) {
   for (const Spot& each : curve) EXPECT_FALSE(place.holds(each.x, each.y));
 }
 
+TEST(LabelPlaces, ACurveBesideTheMarkIsPassedAtTheRight) {
+  // A peak of the prediction, as high as the plot, close behind the mark of the best width.
+  const LabelWish wish{{12, 20}, 5, 110, 15};
+  std::vector<Spot> curve;
+  for (float y = 0; y <= 170; y += 4) curve.push_back({26, y}), curve.push_back({34, y});
+  const Box place = place_labels(std::span(&wish, 1), kRoom, {}, curve).at(0);
+  EXPECT_GT(place.left, 34);
+  EXPECT_LT(place.left, 60) << "no further than it must";
+  EXPECT_FLOAT_EQ((place.top + place.bottom) * 0.5f, 20);
+}
+
 TEST(LabelPlaces, NeverCrossWhereverTheMarksAre) {
   std::mt19937 random(5);
   std::uniform_real_distribution<float> x(0, 430), y(0, 170), width(40, 140), near(-8, 8);
