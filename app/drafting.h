@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::app {
 

@@ -1,7 +1,7 @@
 #pragma once
 // No engine: what shows a trace needs none, and on a machine without a Vulkan device there is none to make.
 
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::app {
 

@@ -5,7 +5,7 @@
 #include <iosfwd>
 
 #include "app/options.h"
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::app {
 

@@ -10,7 +10,7 @@
 #include "app/look/theme_kind.h"
 #include "app/models/models_state.h"
 #include "app/shell/shell_state.h"
-#include "engine/session/round_record.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

@@ -16,8 +16,8 @@
 #include "app/rounds/recording_state.h"
 #include "app/rounds/rounds_commands.h"
 #include "app/shell/shell_state.h"
-#include "engine/session/round_record.h"
 #include "engine/speculation/sampling_settings.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

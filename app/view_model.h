@@ -16,7 +16,7 @@
 #include "app/rounds/replay_chat.h"
 #include "app/rounds/rounds_state.h"
 #include "app/ui_command.h"
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::app {
 

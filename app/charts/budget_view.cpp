@@ -5,7 +5,7 @@
 
 #include "app/charts/choice_check.h"
 #include "app/look/figures.h"
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::app {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/session/cost_snapshot.h"
-#include "engine/session/round_record.h"
+#include "engine/client/cost_snapshot.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::app {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/session/round_record.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

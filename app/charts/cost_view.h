@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/session/cost_snapshot.h"
+#include "engine/client/cost_snapshot.h"
 
 namespace canopy::app {
 

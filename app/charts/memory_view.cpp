@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::app {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "engine/session/engine_client.h"
-#include "engine/session/round_record.h"
+#include "engine/client/engine_client.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

@@ -2,7 +2,7 @@
 
 #include "app/charts/statistics_view.h"
 #include "app/rounds/round_log.h"
-#include "engine/session/cost_snapshot.h"
+#include "engine/client/cost_snapshot.h"
 
 namespace canopy::app {
 

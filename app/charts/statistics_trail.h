@@ -9,7 +9,7 @@
 
 #include "app/charts/tallies.h"
 #include "app/rounds/round_log.h"
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::app {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/look/figures.h"
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::app {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/charts/statistics_trail.h"
-#include "engine/session/round_record.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "app/charts/budget_view.h"
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::app {
 namespace {

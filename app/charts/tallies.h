@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/session/round_record.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

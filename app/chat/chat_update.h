@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/chat/chat_commands.h"
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::app {
 

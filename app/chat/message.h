@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 #include "engine/speculation/sampling_settings.h"
 
 namespace canopy::app {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::app {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "app/chat/message.h"
-#include "engine/session/round_record.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/session/loaded_model.h"
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::cli {
 

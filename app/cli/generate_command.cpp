@@ -15,8 +15,8 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/session/reply_trace.h"
-#include "engine/session/round_statistics_json.h"
-#include "engine/session/trace_records.h"
+#include "engine/trace/round_statistics_json.h"
+#include "engine/trace/trace_records.h"
 
 namespace canopy::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::cli {
 

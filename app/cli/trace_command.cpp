@@ -13,8 +13,8 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
-#include "engine/session/round_statistics_json.h"
-#include "engine/session/trace_export.h"
+#include "engine/trace/round_statistics_json.h"
+#include "engine/trace/trace_export.h"
 
 namespace canopy::cli {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <ostream>
 
-#include "engine/session/round_statistics.h"
-#include "engine/session/trace_reader.h"
+#include "engine/trace/round_statistics.h"
+#include "engine/trace/trace_reader.h"
 
 namespace canopy::cli {
 

@@ -9,7 +9,7 @@
 
 #include "app/cli/terminal.h"
 #include "engine/base/printable.h"
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <ostream>
 
-#include "engine/session/trace_reader.h"
+#include "engine/trace/trace_reader.h"
 
 namespace canopy::cli {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::app {
 

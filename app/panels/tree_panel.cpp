@@ -5,7 +5,7 @@
 
 #include "app/look/widgets.h"
 #include "app/tree/tree_overlays.h"
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::app {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "app/rounds/trace_log.h"
 #include "engine/base/error.h"
-#include "engine/session/round_statistics_json.h"
-#include "engine/session/trace_export.h"
+#include "engine/trace/round_statistics_json.h"
+#include "engine/trace/trace_export.h"
 
 namespace canopy::app {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "app/rounds/round_log.h"
 #include "app/rounds/round_spill.h"
-#include "engine/session/token_texts.h"
+#include "engine/trace/token_texts.h"
 
 namespace canopy::app {
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/session/trace_format.h"
 #include "engine/text/chat_turn.h"
+#include "engine/trace/trace_format.h"
 
 namespace canopy::app {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/session/round_record.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

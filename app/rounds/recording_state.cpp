@@ -4,7 +4,7 @@
 #include "app/chat/export_path.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/session/trace_format.h"
+#include "engine/trace/trace_format.h"
 
 namespace canopy::app {
 namespace {

@@ -1,6 +1,6 @@
 #include "app/rounds/round_log.h"
 
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::app {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/session/engine_client.h"
-#include "engine/session/round_record.h"
-#include "engine/session/round_statistics.h"
-#include "engine/session/trace_format.h"
+#include "engine/client/engine_client.h"
+#include "engine/trace/round_record.h"
+#include "engine/trace/round_statistics.h"
+#include "engine/trace/trace_format.h"
 
 namespace canopy::app {
 

@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/session/round_record_codec.h"
+#include "engine/trace/round_record_codec.h"
 
 namespace canopy::app {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/rounds/recent_rounds.h"
-#include "engine/session/round_record.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

@@ -5,7 +5,7 @@
 
 #include "app/rounds/recent_rounds.h"
 #include "app/rounds/round_log.h"
-#include "engine/session/trace_reader.h"
+#include "engine/trace/trace_reader.h"
 
 namespace canopy::app {
 

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/format/json_text.h"
-#include "engine/session/trace_checksum.h"
+#include "engine/trace/trace_checksum.h"
 
 namespace canopy::app {
 namespace {

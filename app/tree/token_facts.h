@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/tree/tree_model.h"
-#include "engine/session/trace_format.h"
+#include "engine/trace/trace_format.h"
 
 namespace canopy::app {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/session/trace_format.h"
+#include "engine/trace/trace_format.h"
 
 namespace canopy::app {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/session/round_record.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/client/engine_client.h"
 #include "engine/compute/device.h"
-#include "engine/session/engine_client.h"
 
 namespace canopy {
 

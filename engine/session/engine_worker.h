@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/client/event_queue.h"
 #include "engine/session/engine_thread.h"
-#include "engine/session/event_queue.h"
 #include "engine/session/loaded_model.h"
 #include "engine/session/reply_trace.h"
 

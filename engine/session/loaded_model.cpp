@@ -8,10 +8,10 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/paths.h"
+#include "engine/base/remaining_time.h"
 #include "engine/format/drafter_pair.h"
 #include "engine/format/model_paths.h"
 #include "engine/session/model_timer.h"
-#include "engine/session/remaining_time.h"
 
 namespace canopy {
 namespace {

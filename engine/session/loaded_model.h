@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/calibration/calibration_file.h"
+#include "engine/client/engine_client.h"
 #include "engine/compute/device.h"
 #include "engine/format/model_config.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
-#include "engine/session/calibration_file.h"
-#include "engine/session/engine_client.h"
 #include "engine/session/self_test.h"
 #include "engine/session/text_model.h"
 #include "engine/session/text_session.h"

@@ -3,8 +3,8 @@
 
 #include <functional>
 
+#include "engine/calibration/calibration.h"
 #include "engine/model/drafter.h"
-#include "engine/session/calibration.h"
 #include "engine/session/tree_verifier.h"
 
 namespace canopy {

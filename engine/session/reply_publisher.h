@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "engine/session/engine_client.h"
+#include "engine/client/engine_client.h"
 #include "engine/session/text_session.h"
 
 namespace canopy {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "engine/session/loaded_model.h"
-#include "engine/session/trace_writer.h"
+#include "engine/trace/trace_writer.h"
 
 namespace canopy {
 

@@ -6,10 +6,10 @@
 #include <functional>
 #include <memory>
 
-#include "engine/session/round_record.h"
 #include "engine/session/speculation_state.h"
 #include "engine/session/tree_drafter.h"
 #include "engine/speculation/draft_tree.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy {
 

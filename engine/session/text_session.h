@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/client/engine_client.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
-#include "engine/session/engine_client.h"
-#include "engine/session/round_record.h"
 #include "engine/session/speculation_state.h"
 #include "engine/session/text_model.h"
 #include "engine/speculation/sampler.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy {
 

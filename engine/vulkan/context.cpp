@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/base/damage_hash.h"
 #include "engine/base/log.h"
 #include "engine/vulkan/check.h"
 #include "engine/vulkan/command_list.h"
@@ -191,7 +192,7 @@ void Context::load_pipeline_cache() {
   info.initialDataSize = file.data.size();
   info.pInitialData = file.data.data();
   if (vkCreatePipelineCache(device_, &info, nullptr, &cache_) == VK_SUCCESS) {
-    saved_cache_hash_ = file.data.empty() ? 0 : cache_hash(file.data);
+    saved_cache_hash_ = file.data.empty() ? 0 : damage_hash(file.data);
     return;
   }
   note("The driver refused the pipeline cache; starting with an empty one.");
@@ -212,7 +213,7 @@ void Context::save_pipeline_cache() {
     return;
   }
   data.resize(bytes);
-  const uint64_t hash = cache_hash(data);
+  const uint64_t hash = damage_hash(data);
   if (hash == saved_cache_hash_) {
     return;
   }

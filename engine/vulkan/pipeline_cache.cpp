@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/damage_hash.h"
 #include "engine/base/error.h"
 
 namespace canopy::vk {
@@ -35,15 +36,6 @@ CacheFile refused(const std::string& why) {
 
 }  // namespace
 
-// FNV-1a: against damage, not against malice.
-uint64_t cache_hash(std::span<const std::byte> data) {
-  uint64_t hash = 0xCBF29CE484222325;
-  for (const std::byte b : data) {
-    hash = (hash ^ static_cast<uint64_t>(b)) * 0x100000001B3;
-  }
-  return hash;
-}
-
 std::vector<std::byte> pack_cache(const CacheIdentity& identity, std::span<const std::byte> data) {
   const Header header{.magic = cache_magic,
                       .version = cache_version,
@@ -54,7 +46,7 @@ std::vector<std::byte> pack_cache(const CacheIdentity& identity, std::span<const
                       .driver_uuid = identity.driver_uuid,
                       .cache_uuid = identity.cache_uuid,
                       .data_bytes = data.size(),
-                      .data_hash = cache_hash(data)};
+                      .data_hash = damage_hash(data)};
   std::vector<std::byte> file(sizeof header + data.size());
   std::memcpy(file.data(), &header, sizeof header);
   if (!data.empty()) {
@@ -90,7 +82,7 @@ CacheFile unpack_cache(const CacheIdentity& identity, std::span<const std::byte>
     return refused("it should hold " + std::to_string(header.data_bytes) + " bytes of data and holds " +
                    std::to_string(data.size()));
   }
-  if (header.data_hash != cache_hash(data)) {
+  if (header.data_hash != damage_hash(data)) {
     return refused("its data is damaged (the hash differs)");
   }
   return {.data = std::vector<std::byte>(data.begin(), data.end()), .note = ""};

@@ -31,9 +31,6 @@ struct CacheFile {
 /// Caches larger than this are neither read nor written.
 inline constexpr uint64_t max_cache_bytes = 256ull << 20;
 
-/// 64-bit hash of a cache's data.
-uint64_t cache_hash(std::span<const std::byte> data);
-
 /// Header and data as they are on disk.
 std::vector<std::byte> pack_cache(const CacheIdentity& identity, std::span<const std::byte> data);
 /// The data of a packed cache if everything about it checks out.

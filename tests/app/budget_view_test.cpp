@@ -8,7 +8,7 @@
 
 #include "app/charts/cost_view.h"
 #include "app/charts/ticks.h"
-#include "engine/session/round_statistics.h"
+#include "engine/trace/round_statistics.h"
 #include "tests/app/chart_samples.h"
 
 namespace canopy::app {

@@ -8,10 +8,10 @@
 #include <random>
 #include <vector>
 
-#include "engine/session/cost_snapshot.h"
+#include "engine/client/cost_snapshot.h"
 #include "engine/speculation/controller_choice.h"
 #include "engine/speculation/controller_reason.h"
-#include "tests/session/trace_builder.h"
+#include "tests/trace/trace_builder.h"
 
 namespace canopy::test {
 

@@ -10,7 +10,7 @@
 #include "app/rounds/trace_log.h"
 #include "app/view_model.h"
 #include "engine/base/paths.h"
-#include "engine/session/round_statistics_json.h"
+#include "engine/trace/round_statistics_json.h"
 #include "tests/base/expect_error.h"
 
 namespace canopy::app {

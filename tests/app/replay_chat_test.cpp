@@ -11,7 +11,7 @@
 #include "engine/base/paths.h"
 #include "tests/app/scripted_engine.h"
 #include "tests/base/temp_folder.h"
-#include "tests/session/trace_builder.h"
+#include "tests/trace/trace_builder.h"
 
 namespace canopy::app {
 namespace {

@@ -11,7 +11,7 @@
 #include "app/run.h"
 #include "tests/app/picture.h"
 #include "tests/base/temp_folder.h"
-#include "tests/session/trace_builder.h"
+#include "tests/trace/trace_builder.h"
 
 namespace canopy::test {
 namespace {

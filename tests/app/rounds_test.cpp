@@ -9,12 +9,12 @@
 #include "app/rounds/trace_log.h"
 #include "app/view_model.h"
 #include "engine/base/mapped_file.h"
-#include "engine/session/round_statistics_json.h"
+#include "engine/trace/round_statistics_json.h"
 #include "tests/app/scripted_engine.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
-#include "tests/session/trace_builder.h"
-#include "tests/session/trace_compare.h"
+#include "tests/trace/trace_builder.h"
+#include "tests/trace/trace_compare.h"
 
 namespace canopy::test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/app/ui_harness.h"
 #include "tests/base/temp_folder.h"
-#include "tests/session/trace_builder.h"
+#include "tests/trace/trace_builder.h"
 
 namespace canopy::test {
 namespace {

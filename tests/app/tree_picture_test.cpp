@@ -14,7 +14,7 @@
 #include "tests/app/panel_context.h"
 #include "tests/app/sample_log.h"
 #include "tests/app/tree_samples.h"
-#include "tests/session/trace_builder.h"
+#include "tests/trace/trace_builder.h"
 
 namespace canopy::test {
 namespace {

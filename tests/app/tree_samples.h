@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/tree/tree_model.h"
-#include "engine/session/round_record.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::test {
 

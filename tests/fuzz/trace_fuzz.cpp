@@ -7,11 +7,11 @@
 #include <sstream>
 #include <string>
 
-#include "engine/session/round_record_codec.h"
-#include "engine/session/round_statistics_json.h"
-#include "engine/session/trace_export.h"
-#include "engine/session/trace_reader.h"
-#include "engine/session/trace_redaction.h"
+#include "engine/trace/round_record_codec.h"
+#include "engine/trace/round_statistics_json.h"
+#include "engine/trace/trace_export.h"
+#include "engine/trace/trace_reader.h"
+#include "engine/trace/trace_redaction.h"
 #include "tests/fuzz/archive.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/scratch.h"

@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/session/trace_reader.h"
 #include "engine/text/utf8_stream.h"
+#include "engine/trace/trace_reader.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/golden_data.h"
 #include "tests/model/random_model.h"

@@ -1,0 +1,255 @@
+#pragma once
+// The seam between a front end (window, command line) and the engine: commands go down, immutable events come up.
+// A front end never touches device, model or session; the engine never waits for a front end.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/calibration/calibration.h"
+#include "engine/client/cost_snapshot.h"
+#include "engine/client/learnt_snapshot.h"
+#include "engine/format/quantize_on_load.h"
+#include "engine/speculation/sampling_settings.h"
+#include "engine/text/chat_turn.h"
+#include "engine/trace/round_record.h"
+#include "engine/trace/token_texts.h"
+
+namespace canopy {
+
+// ---- commands -------------------------------------------------------------------------------------------------------
+
+/// Opens a model on a device; replaces the current one only when everything succeeded.
+struct LoadModel {
+  std::string path;     // a GGUF file, a Hugging Face folder, or a model in its cache (engine/format/model_paths.h)
+  std::string device;   // index, part of a name, or a type; empty chooses the best
+  std::string drafter;  // a DFlash drafter for it; empty: the one that comes with Canopy, where it fits the model
+  bool draft = true;    // false: none at all
+  bool f32_kv = false;
+  uint32_t context = 0;  // positions of the K/V cache; 0 chooses from the model and from memory
+  QuantizeOnLoad quantize = QuantizeOnLoad::none;
+};
+
+/// Answers a conversation. reply_id comes back in every event of this reply.
+struct Generate {
+  uint64_t reply_id = 0;
+  std::vector<ChatTurn> turns;  // a system prompt is a turn of its own, the first
+  std::string raw_prompt;       // used as it is, without a chat template, when turns is empty
+  SamplingSettings sampling;
+  uint32_t max_tokens = 512;
+  std::optional<DecodeMode> mode;  // none: adaptive where there is a drafter; without one always plain decoding
+  uint32_t budget = 16;            // of mode tree
+  bool rounds = false;             // publish a RoundFinished for each
+  bool probabilities = true;       // with rounds: fill RoundNode::log_p too, which costs a little of each
+};
+
+/// Ends the reply under way; its text so far stays.
+struct StopReply {};
+
+/// Abandons a load under way; the previous model stays.
+struct CancelLoad {};
+
+/// Measures what passes of the loaded pair cost, keeps it in the cache folder and uses it from then on. Ends in one
+/// Calibrated or one Failure. The next reply computes its whole prompt, since the cache is needed.
+struct Calibrate {
+  double seconds = 90;  // at most; positive
+};
+
+/// Ends a calibration under way or waiting in a Failure of kind cancelled; what was known before stays in use.
+struct CancelCalibration {};
+
+/// Records the replies posted after it into a new file, until StopRecording or another RecordTrace, or until another
+/// model is loaded. An existing trace at that path is replaced; another file there is refused.
+struct RecordTrace {
+  std::string path;
+  bool redact = false;  // no text and no token that could be traced back
+};
+
+struct StopRecording {};
+
+using Command =
+    std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, RecordTrace, StopRecording>;
+
+// ---- events ---------------------------------------------------------------------------------------------------------
+
+struct LoadProgress {
+  std::string stage;  // e.g. "Loading weights"
+  uint64_t done = 0;
+  uint64_t total = 0;        // bytes or steps; 0 when unknown
+  bool in_bytes = false;     // what done and total count
+  double seconds_left = -1;  // negative when unknown
+};
+
+/// Bytes on the device, for the memory bar. It comes with ModelReady and anew after each reply.
+struct MemoryUse {
+  uint64_t weights = 0;    // of the target
+  uint64_t drafter = 0;    // all of it: weights, cache, working memory; 0 without one
+  uint64_t cache = 0;      // keys and values of the committed text
+  uint64_t tree = 0;       // those of the draft tree's rows
+  uint64_t working = 0;    // activations and logits
+  uint64_t reserve = 0;    // set aside for pipelines, staging and partial results
+  uint64_t context = 0;    // positions that `cache` holds: it grows in proportion
+  uint64_t rows = 0;       // of a pass and of the largest tree: `tree` grows in proportion
+  uint64_t budget = 0;     // that the device may hold at all
+  uint64_t available = 0;  // that it may still allocate now, beside what is listed here and what others use
+
+  uint64_t total() const { return weights + drafter + cache + tree + working + reserve; }
+};
+
+/// Whether a device keeps the numeric contract with a model (self_test.h).
+enum class SelfTest { not_run, passed, failed };
+
+struct ModelReady {
+  std::string name;          // e.g. "Smollm2 135M 8k Lc100K Mix1 Ep2"
+  std::string file_name;     // last component only
+  std::string architecture;  // e.g. "llama"
+  std::string quantization;  // of the file, e.g. "Q4_1"
+  std::string quantized_to;  // on load, e.g. "Q8_0"; empty where the file's types were kept
+  std::string weights_note;  // what was quantized, as a sentence; likewise
+  uint64_t parameters = 0;
+  uint64_t weight_bytes = 0;
+  uint32_t context = 0;        // positions of the K/V cache
+  uint32_t model_context = 0;  // what the model was trained for
+  std::string device;
+  std::string device_type;  // "discrete", "integrated", "cpu", ...
+  std::string driver;
+  std::string kv_type;       // "f16" or "f32"
+  std::string drafter;       // last component of its path; empty without one
+  bool is_software = false;  // a device that computes on the CPU: there plain decoding is usually fastest
+  std::vector<std::string> warnings;
+  MemoryUse memory;
+  uint32_t block = 0;                         // rows of a drafter's pass: the tree is at most block - 1 deep; 0 without
+  std::shared_ptr<const TokenTexts> texts;    // of all tokens; never null
+  std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured
+  SelfTest self_test = SelfTest::not_run;     // of this device with this model
+  std::string self_test_note;                 // what was compared, or what differed first, as a sentence
+};
+
+struct PrefillProgress {
+  uint64_t reply_id = 0;
+  uint32_t done = 0;
+  uint32_t total = 0;  // tokens
+};
+
+/// The prompt is read and the reply has its first token, which is the root of the first round.
+struct ReplyStarted {
+  uint64_t reply_id = 0;
+  uint32_t prompt_tokens = 0;
+  uint32_t reused_tokens = 0;  // of the prompt, already in the cache
+  double prefill_ms = 0;
+  uint32_t first_token = 0;
+};
+
+/// New text of a reply. text is whole UTF-8 characters and may be empty.
+struct TextDelta {
+  uint64_t reply_id = 0;
+  std::string text;
+  uint32_t reply_tokens = 0;     // so far
+  uint32_t context_used = 0;     // positions
+  double tokens_per_second = 0;  // decoding only
+};
+
+/// A round of a reply, when it was committed: after the text that it wrote.
+///
+/// Which text a token wrote: token i of the round wrote bytes [text_ends[i - 1], text_ends[i]) of the reply's text, the
+/// first of the round from text_begin on. A character that several tokens spell belongs to the one that completes it,
+/// the others and control tokens have none. The ranges of a reply follow each other without a gap; the first token of
+/// all (ReplyStarted) has what lies before the first text_begin. Text that may begin a stop string is held back and one
+/// that does is never shown, so clamp the ranges to the text there is; bytes behind the last range belong to the last
+/// token.
+///
+/// Which node a token is: emitted[i] with i < accepted is the accepted node of depth i + 1, the last is the target's
+/// own (the bonus), and the next round's root.
+struct RoundFinished {
+  uint64_t reply_id = 0;
+  std::shared_ptr<const RoundRecord> round;
+  uint32_t first_index = 0;  // of emitted[0] in the reply, whose first token has 0
+  uint32_t text_begin = 0;
+  std::vector<uint32_t> text_ends;  // [emitted]
+  /// Nobody polled and too much waited (EventQueue): nodes and candidate widths were dropped, the rest is whole.
+  bool abridged = false;
+};
+
+struct ReplyFinished {
+  uint64_t reply_id = 0;
+  FinishReason reason = FinishReason::stop_token;
+  uint32_t prompt_tokens = 0;
+  uint32_t reused_tokens = 0;  // of the prompt, already in the cache
+  uint32_t reply_tokens = 0;
+  uint32_t context_used = 0;
+  double prefill_ms = 0;
+  double decode_ms = 0;
+  double tokens_per_second = 0;
+  DecodeMode mode = DecodeMode::ar;
+  double tau = 0;                      // tokens a round
+  double plain_tokens_per_second = 0;  // what plain decoding was measured to reach here; 0 where it was not
+};
+
+/// The costs that are in use from now on.
+struct Calibrated {
+  std::shared_ptr<const CostSnapshot> costs;
+};
+
+/// What rounds have taught by the end of a reply that drafted: before its ReplyFinished.
+struct Learnt {
+  uint64_t reply_id = 0;
+  std::shared_ptr<const LearntSnapshot> learnt;
+};
+
+/// The state of the recording, whenever it changed: begun, after each reply, ended.
+struct Recording {
+  bool active = false;
+  std::string file_name;  // last component of the path
+  uint64_t bytes = 0;
+  uint64_t rounds = 0;
+  std::string problem;  // why it ended by itself, as a sentence; else empty
+};
+
+/// Something the user must know. The engine lives on.
+struct Failure {
+  ErrorKind kind = ErrorKind::bad_input;
+  std::string title;                 // what failed, e.g. "The model could not be opened"
+  std::string detail;                // actual and allowed values, and what to do
+  uint64_t reply_id = 0;             // 0 when no reply was under way
+  bool would_fit_quantized = false;  // of a load: LoadModel::quantize = automatic would go through
+};
+
+using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
+                           ReplyFinished, CalibrationProgress, Calibrated, MemoryUse, Recording, Failure>;
+
+/// What the device picker of a front end lists.
+struct DeviceChoice {
+  std::string selector;  // pass this as LoadModel::device
+  std::string name;
+  std::string type;
+  bool usable = false;
+  std::string reason;            // why not, when not usable
+  uint64_t memory_bytes = 0;     // its own heaps together; an integrated or software device shares them with the CPU
+  std::string driver = {};       // as ModelReady names it
+  std::string api_version = {};  // of Vulkan: "1.3.230"
+};
+
+/// Thread-safe handle of an engine. Implementations: the real engine thread, a scripted one in tests.
+class EngineClient {
+ public:
+  virtual ~EngineClient() = default;
+
+  /// Queues a command; never blocks.
+  virtual void post(Command command) = 0;
+
+  /// Takes the events published since the last call, oldest first; never blocks.
+  virtual std::vector<Event> poll() = 0;
+
+  /// Called from the engine's thread after each published event, e.g. to wake the window. Must not block.
+  virtual void set_wake(std::function<void()> wake) = 0;
+
+  /// The devices of this machine, listed when the engine was made.
+  virtual std::vector<DeviceChoice> devices() const = 0;
+};
+
+}  // namespace canopy

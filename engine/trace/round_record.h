@@ -1,0 +1,93 @@
+#pragma once
+// What happened in one round of decoding (design.md, section 5). Immutable once published; one line of a trace.
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/speculation/controller_choice.h"
+#include "engine/speculation/draft_tree.h"
+
+namespace canopy {
+
+/// How a reply is written, and what one round of it did: a round itself is never `adaptive`.
+enum class DecodeMode : uint8_t { ar, chain, tree, adaptive };
+
+std::string_view to_string(DecodeMode mode);
+std::optional<DecodeMode> decode_mode_of(std::string_view name);
+
+/// Why a reply ended.
+enum class FinishReason { stop_token, max_tokens, context_full, cancelled, failed };
+
+/// "stop token", "token limit", ...
+const char* to_string(FinishReason reason);
+
+/// Wall time by stage, in milliseconds.
+struct RoundTimes {
+  double draft = 0;   // features injected, the drafter's pass, its candidates on the host
+  double build = 0;   // the tree from the drafter's candidates
+  double verify = 0;  // the target's pass, with its submission and the download of its result
+  double walk = 0;    // choosing the tokens: sampler, stop rules
+  double commit = 0;  // moving accepted K/V and features behind the text
+  double other = 0;   // the rest
+  double total() const { return draft + build + verify + walk + commit + other; }
+  bool operator==(const RoundTimes&) const = default;
+};
+
+enum class NodeState : uint8_t {
+  accepted,     // on the path the target wrote; the root always is
+  rejected,     // its parent is accepted, the target went on differently
+  not_reached,  // below a rejected node
+};
+
+/// A verified row: a node of the draft tree and what the target said there.
+struct RoundNode {
+  static constexpr uint32_t unknown = std::numeric_limits<uint32_t>::max();
+
+  TreeNode node;
+  NodeState state = NodeState::not_reached;
+  uint32_t target_token = unknown;                        // the target's own next token after this node
+  float log_p = std::numeric_limits<float>::quiet_NaN();  // log of the target's probability of the node's token
+};
+
+using WidthCandidate = WidthForecast;  // what one width promised when the round was planned
+using RoundLimits = WidthLimits;       // what bounded the width when it was chosen
+
+/// Why the round had its width.
+struct RoundChoice {
+  std::vector<WidthCandidate> candidates;  // ascending widths; empty where nothing was chosen
+  RoundLimits limits;
+  double ar_tokens_per_second = 0;  // what plain decoding promised; 0 where it was not asked
+  std::string reason;               // one sentence
+};
+
+struct RoundRecord {
+  uint32_t round = 0;                // from 0
+  uint32_t context = 0;              // committed positions before the round; its pass uses context + width of the cache
+  DecodeMode mode = DecodeMode::ar;  // of the reply
+  DecodeMode shape = DecodeMode::ar;  // of this round
+  uint32_t width = 1;                 // rows of the target's pass, root included
+  uint32_t accepted = 0;              // drafted tokens of the path
+  std::vector<uint32_t> emitted;
+  std::vector<RoundNode> nodes;  // [width] in the order of the tree, the root first; empty for a plain round
+  RoundTimes ms;                 // by the wall clock
+  RoundTimes device_ms;          // by the device's own clock; 0 where the device has none, or has no part
+  RoundTimes predicted;          // 0 where nothing was predicted
+  RoundChoice choice;
+};
+
+constexpr uint32_t max_round_width = 1u << 16;
+constexpr uint32_t max_round_depth = 1024;
+constexpr size_t max_reason_bytes = 4096;
+
+/// Throws bad_input naming the field, its value and what is allowed for a record that contradicts itself or that
+/// nothing could draw: a wrong number of nodes, a parent behind its child, times that are no numbers.
+void validate(const RoundRecord& record);
+
+/// The promise made for the width the round had; null where there was none.
+const WidthCandidate* chosen_candidate(const RoundRecord& record);
+
+}  // namespace canopy

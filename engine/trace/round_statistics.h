@@ -1,0 +1,117 @@
+#pragma once
+// What the rounds of a reply, or of many, come to. Added round by round in the same order, a live run and its trace
+// give the same object.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "engine/trace/round_record.h"
+
+namespace canopy {
+
+/// How far a round's tree and the text it wrote go together. Found by following the emitted tokens, so that nothing
+/// behind a stop token or the limit counts.
+struct DraftedPart {
+  uint32_t tokens = 0;     // emitted tokens that were drafted
+  uint32_t last_node = 0;  // that carries the last of them; the root where there is none
+  bool cut = false;        // all were: the reply ended inside the tree, and no one knows how far it was right
+  bool refused = false;    // the tree went on, but not with the token that came
+};
+
+DraftedPart drafted_part(const RoundRecord& record);
+
+/// Of the drafts at one depth, over the rounds whose text came to the depth above with drafted tokens.
+struct DepthCounts {
+  uint64_t offered = 0;   // rounds whose tree had a node there
+  uint64_t accepted = 0;  // of those, a node that carried the token that came
+  bool operator==(const DepthCounts&) const = default;
+};
+
+/// What the rounds of one shape did.
+struct ShapeCounts {
+  uint64_t rounds = 0;
+  uint64_t emitted = 0;
+  uint64_t rows = 0;  // of the target's passes
+  double ms = 0;
+  double tau() const;                // tokens emitted in a round; 0 without rounds
+  double tokens_per_second() const;  // 0 without time
+  bool operator==(const ShapeCounts&) const = default;
+};
+
+/// How predicted times compare with those measured, over the rounds that had a prediction.
+struct PredictionError {
+  uint64_t rounds = 0;
+  double predicted_ms = 0;
+  double measured_ms = 0;
+  double sum_of_errors = 0;   // |predicted - measured| / measured
+  double mean_error() const;  // of those, a share of the measured time
+  double bias() const;        // predicted over measured time in sum, less 1
+  void add(double predicted, double measured);
+  bool operator==(const PredictionError&) const = default;
+};
+
+/// Pearson's correlation of pairs, without keeping them (Welford's recurrence).
+struct Correlation {
+  uint64_t pairs = 0;
+  double mean_x = 0;
+  double mean_y = 0;
+  double squares_x = 0;  // sum of (x - mean)^2
+  double squares_y = 0;
+  double products = 0;
+  void add(double x, double y);
+  double value() const;  // -1 ... 1; 0 where x or y never varies
+  bool operator==(const Correlation&) const = default;
+};
+
+class RoundStatistics {
+ public:
+  void add(const RoundRecord& record);
+
+  uint64_t rounds() const { return rounds_; }
+  /// Tokens that the rounds added to the text: none past a stop token or the limit.
+  uint64_t emitted() const { return emitted_; }
+  /// Rounds that ended with the reply inside their tree, at a stop or the limit.
+  uint64_t cut_rounds() const { return cut_rounds_; }
+  /// Mean tokens emitted in a round; 0 without any.
+  double tau() const;
+  double tokens_per_second() const;
+
+  /// By number of drafted tokens that a round added to the text: how many rounds. Sums to rounds().
+  const std::map<uint32_t, uint64_t>& accepted_histogram() const { return histogram_; }
+  /// [depth - 1]
+  const std::vector<DepthCounts>& by_depth() const { return by_depth_; }
+
+  uint64_t rows() const { return rows_; }          // of all passes
+  uint64_t drafted() const { return drafted_; }    // rows but the roots
+  uint64_t accepted() const { return accepted_; }  // drafted tokens in the text
+  double node_utilisation() const;                 // accepted / drafted; 0 where nothing was drafted
+  double row_utilisation() const;                  // emitted / rows
+
+  const ShapeCounts& of(DecodeMode shape) const { return shapes_.at(static_cast<size_t>(shape)); }
+
+  const RoundTimes& ms() const { return ms_; }                // in sum
+  const RoundTimes& device_ms() const { return device_ms_; }  // likewise
+  const PredictionError& total_error() const { return total_error_; }
+  const PredictionError& draft_error() const { return draft_error_; }
+  const PredictionError& verify_error() const { return verify_error_; }
+  /// Expected against emitted tokens, over the rounds that had an expectation and were not cut.
+  const Correlation& expectation() const { return expectation_; }
+
+  bool operator==(const RoundStatistics&) const = default;
+
+ private:
+  void add_depths(const DraftedPart& part);
+  void add_predictions(const RoundRecord& record, const DraftedPart& part);
+
+  uint64_t rounds_ = 0, emitted_ = 0, cut_rounds_ = 0, rows_ = 0, drafted_ = 0, accepted_ = 0;
+  std::map<uint32_t, uint64_t> histogram_;
+  std::vector<DepthCounts> by_depth_;
+  std::array<ShapeCounts, 3> shapes_;  // ar, chain, tree
+  RoundTimes ms_, device_ms_;
+  PredictionError total_error_, draft_error_, verify_error_;
+  Correlation expectation_;
+};
+
+}  // namespace canopy

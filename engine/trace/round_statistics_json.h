@@ -1,0 +1,16 @@
+#pragma once
+// Statistics as JSON: of a live run, of its trace and of the window the same, field by field.
+
+#include <nlohmann/json.hpp>
+
+#include "engine/trace/round_statistics.h"
+
+namespace canopy {
+
+/// {"draft": ..., "build": ..., ...} in milliseconds.
+nlohmann::ordered_json to_json(const RoundTimes& times);
+
+/// Shares are 0 ... 1, times milliseconds; every rate stands beside what it was computed from.
+nlohmann::ordered_json to_json(const RoundStatistics& statistics);
+
+}  // namespace canopy

@@ -1,0 +1,173 @@
+#include "engine/trace/trace_export.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/trace/round_statistics_json.h"
+
+namespace canopy {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string dump(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+ordered_json text_of(uint32_t token, const TraceReader& trace) {
+  const trace::Piece* piece = trace.piece(token);
+  return piece == nullptr ? ordered_json() : ordered_json(std::string(piece->bytes));
+}
+
+ordered_json texts_of(const std::vector<uint32_t>& tokens, const TraceReader& trace) {
+  ordered_json texts = ordered_json::array();
+  for (const uint32_t token : tokens) texts.push_back(text_of(token, trace));
+  return texts;
+}
+
+std::string_view name_of(NodeState state) {
+  switch (state) {
+    case NodeState::accepted: return "accepted";
+    case NodeState::rejected: return "rejected";
+    case NodeState::not_reached: return "not_reached";
+  }
+  return "not_reached";
+}
+
+ordered_json node_to_json(const RoundNode& row, const TraceReader& trace) {
+  const TreeNode& node = row.node;
+  const bool root = node.parent == TreeNode::none;
+  const bool targeted = row.target_token != RoundNode::unknown;
+  return {{"token", node.token},
+          {"text", text_of(node.token, trace)},
+          {"parent", root ? ordered_json() : ordered_json(node.parent)},
+          {"depth", node.depth},
+          {"rank", node.rank},
+          {"log_q", node.log_q},
+          {"score", node.score},
+          {"state", name_of(row.state)},
+          {"target_token", targeted ? ordered_json(row.target_token) : ordered_json()},
+          {"target_text", targeted ? text_of(row.target_token, trace) : ordered_json()},
+          {"log_p", row.log_p}};  // null where it is not known
+}
+
+ordered_json limit_to_json(uint32_t limit) {
+  return limit == RoundLimits::none ? ordered_json() : ordered_json(limit);
+}
+
+ordered_json choice_to_json(const RoundChoice& choice) {
+  ordered_json candidates = ordered_json::array();
+  for (const WidthCandidate& candidate : choice.candidates) {
+    candidates.push_back({{"width", candidate.width},
+                          {"expected", candidate.expected},
+                          {"ms", candidate.ms},
+                          {"tokens_per_second", candidate.tokens_per_second()}});
+  }
+  const RoundLimits& limits = choice.limits;
+  return {{"reason", choice.reason},
+          {"ar_tokens_per_second", choice.ar_tokens_per_second},
+          {"limits",
+           {{"budget", limit_to_json(limits.budget)},
+            {"depth", limit_to_json(limits.depth)},
+            {"tokens_left", limit_to_json(limits.tokens_left)},
+            {"context_left", limit_to_json(limits.context_left)},
+            {"rows", limit_to_json(limits.rows)}}},
+          {"candidates", std::move(candidates)}};
+}
+
+ordered_json reply_to_json(const TraceReply& reply, const TraceReader& trace) {
+  ordered_json json = to_json(reply.begin);
+  json["prompt_texts"] = texts_of(reply.begin.prompt, trace);
+  json["prefill"] = reply.prefill ? to_json(*reply.prefill) : ordered_json();
+  json["end"] = reply.end ? to_json(*reply.end) : ordered_json();
+  return json;
+}
+
+/// A number with all its digits, as JSON writes it.
+std::string number(double value) {
+  return dump(value);
+}
+
+std::string csv_text(std::string_view text) {
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
+  return field + '"';
+}
+
+constexpr std::array<std::string_view, 6> stages = {"draft", "build", "verify", "walk", "commit", "other"};
+
+void add_times(std::string& line, const RoundTimes& times) {
+  for (const double ms : {times.draft, times.build, times.verify, times.walk, times.commit, times.other}) {
+    line += "," + number(ms);
+  }
+}
+
+std::string csv_names() {
+  std::string line = "reply,round,context,mode,shape,width,accepted,emitted";
+  for (const std::string_view prefix : {"ms_", "device_ms_", "predicted_ms_"}) {
+    for (const std::string_view stage : stages) line += "," + std::string(prefix) + std::string(stage);
+  }
+  return line + ",expected,predicted_tokens_per_second,ar_tokens_per_second,reason";
+}
+
+std::string csv_line(const RoundRecord& record, size_t reply) {
+  std::string line;
+  for (const uint64_t value : {uint64_t{reply}, uint64_t{record.round}, uint64_t{record.context}}) {
+    line += std::to_string(value) + ",";
+  }
+  line += std::string(to_string(record.mode)) + "," + std::string(to_string(record.shape));
+  for (const uint64_t value : {uint64_t{record.width}, uint64_t{record.accepted}, uint64_t{record.emitted.size()}}) {
+    line += "," + std::to_string(value);
+  }
+  for (const RoundTimes* times : {&record.ms, &record.device_ms, &record.predicted}) add_times(line, *times);
+  const WidthCandidate* chosen = chosen_candidate(record);
+  line += "," + (chosen != nullptr ? number(chosen->expected) : "");
+  line += "," + (chosen != nullptr ? number(chosen->tokens_per_second()) : "");
+  line += "," + number(record.choice.ar_tokens_per_second);
+  return line + "," + csv_text(record.choice.reason);
+}
+
+}  // namespace
+
+ordered_json round_to_json(const RoundRecord& record, const TraceReader& trace) {
+  ordered_json nodes = ordered_json::array();
+  for (const RoundNode& row : record.nodes) nodes.push_back(node_to_json(row, trace));
+  return {{"round", record.round},
+          {"context", record.context},
+          {"mode", to_string(record.mode)},
+          {"shape", to_string(record.shape)},
+          {"width", record.width},
+          {"accepted", record.accepted},
+          {"emitted", record.emitted},
+          {"emitted_texts", texts_of(record.emitted, trace)},
+          {"ms", to_json(record.ms)},
+          {"device_ms", to_json(record.device_ms)},
+          {"predicted_ms", to_json(record.predicted)},
+          {"choice", choice_to_json(record.choice)},
+          {"nodes", std::move(nodes)}};
+}
+
+void export_json(const TraceReader& trace, std::ostream& out) {
+  out << "{\"format\":\"canopytrace\",\"notice\":" << dump(trace.notice())
+      << ",\n\"header\":" << dump(to_json(trace.header())) << ",\n\"replies\":[";
+  for (size_t i = 0; i < trace.replies().size(); ++i) {
+    const TraceReply& reply = trace.replies()[i];
+    std::string head = dump(reply_to_json(reply, trace));
+    head.pop_back();  // the object goes on with its rounds
+    out << (i > 0 ? ",\n" : "\n") << head << ",\"rounds\":[";
+    for (size_t round = 0; round < reply.rounds; ++round) {
+      out << (round > 0 ? ",\n" : "\n") << dump(round_to_json(trace.round(reply.first_round + round), trace));
+    }
+    out << "]}";
+  }
+  out << "]}\n";
+}
+
+void export_csv(const TraceReader& trace, std::ostream& out) {
+  out << csv_names() << "\r\n";
+  for (size_t i = 0; i < trace.rounds(); ++i) out << csv_line(trace.round(i), trace.reply_of(i)) << "\r\n";
+}
+
+}  // namespace canopy

@@ -1,0 +1,234 @@
+#include "engine/trace/trace_records.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/format/json_text.h"
+
+namespace canopy {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr std::array<std::pair<FinishReason, std::string_view>, 5> finish_names = {{
+    {FinishReason::stop_token, "stop_token"},
+    {FinishReason::max_tokens, "max_tokens"},
+    {FinishReason::context_full, "context_full"},
+    {FinishReason::cancelled, "cancelled"},
+    {FinishReason::failed, "failed"},
+}};
+
+ordered_json to_json(const TraceModel& model) {
+  return {{"name", model.name},
+          {"file_name", model.file_name},
+          {"architecture", model.architecture},
+          {"quantization", model.quantization}};
+}
+
+ordered_json to_json(const SamplingSettings& sampling) {
+  ordered_json bias = ordered_json::array();
+  for (const auto& [token, value] : sampling.logit_bias) bias.push_back({token, value});
+  return {{"temperature", sampling.temperature},
+          {"top_k", sampling.top_k},
+          {"top_p", sampling.top_p},
+          {"min_p", sampling.min_p},
+          {"seed", sampling.seed},
+          {"repetition_penalty", sampling.repetition_penalty},
+          {"presence_penalty", sampling.presence_penalty},
+          {"frequency_penalty", sampling.frequency_penalty},
+          {"logit_bias", std::move(bias)}};
+}
+
+TraceModel parse_model(const json& object, const std::string& what) {
+  const JsonFields fields(object, what);
+  return {fields.text_or("name", ""), fields.text_or("file_name", ""), fields.text_or("architecture", ""),
+          fields.text_or("quantization", "")};
+}
+
+/// A whole number of 64 bits; JsonFields has those of 32.
+uint64_t parse_u64(const JsonFields& fields, const char* field) {
+  const json& value = fields.at(field);
+  if (value.is_number_unsigned()) return value.get<uint64_t>();
+  throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is no whole number from 0 to " +
+                  std::to_string(std::numeric_limits<uint64_t>::max()) + ".");
+}
+
+/// A number that a float holds.
+float parse_float(const JsonFields& fields, const char* field) {
+  const double value = fields.number(field);
+  if (std::abs(value) <= std::numeric_limits<float>::max()) return static_cast<float>(value);
+  throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is " + std::to_string(value) +
+                  "; a number of 32 bits is allowed.");
+}
+
+double parse_ms(const JsonFields& fields, const char* field) {
+  const double value = fields.number(field);
+  if (std::isfinite(value) && value >= 0) return value;
+  throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is " + std::to_string(value) +
+                  "; a time from 0 on is allowed.");
+}
+
+std::vector<std::pair<uint32_t, float>> parse_bias(const JsonFields& fields) {
+  std::vector<std::pair<uint32_t, float>> bias;
+  for (const json& entry : fields.list("logit_bias")) {
+    const bool pair = entry.is_array() && entry.size() == 2 && entry[0].is_number_unsigned() && entry[1].is_number();
+    if (!pair || entry[0].get<uint64_t>() > std::numeric_limits<uint32_t>::max()) {
+      throw bad_input("An entry of the field 'logit_bias' of " + fields.what() + " is no pair of token and number.");
+    }
+    bias.emplace_back(entry[0].get<uint32_t>(), entry[1].get<float>());
+  }
+  return bias;
+}
+
+SamplingSettings parse_sampling(const json& object) {
+  const JsonFields fields(object, "the sampling settings of a reply");
+  SamplingSettings sampling;
+  sampling.temperature = parse_float(fields, "temperature");
+  sampling.top_k = fields.u32("top_k");
+  sampling.top_p = parse_float(fields, "top_p");
+  sampling.min_p = parse_float(fields, "min_p");
+  sampling.seed = parse_u64(fields, "seed");
+  sampling.repetition_penalty = parse_float(fields, "repetition_penalty");
+  sampling.presence_penalty = parse_float(fields, "presence_penalty");
+  sampling.frequency_penalty = parse_float(fields, "frequency_penalty");
+  sampling.logit_bias = parse_bias(fields);
+  validate(sampling);
+  return sampling;
+}
+
+DecodeMode parse_mode(const JsonFields& fields, const char* field) {
+  const std::string name = fields.text(field);
+  if (const auto mode = decode_mode_of(name)) return *mode;
+  throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is '" + name +
+                  "'; allowed: ar, chain, tree, adaptive.");
+}
+
+FinishReason parse_reason(const JsonFields& fields, const char* field) {
+  const std::string name = fields.text(field);
+  for (const auto& [reason, known] : finish_names) {
+    if (known == name) return reason;
+  }
+  throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is '" + name +
+                  "'; allowed: stop_token, max_tokens, context_full, cancelled, failed.");
+}
+
+std::vector<std::string> parse_texts(const JsonFields& fields, const char* field) {
+  std::vector<std::string> texts;
+  for (const json& text : fields.list(field)) {
+    if (!text.is_string()) {
+      throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " has an entry that is no text.");
+    }
+    texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::string_view json_name(FinishReason reason) {
+  for (const auto& [known, name] : finish_names) {
+    if (known == reason) return name;
+  }
+  return "failed";
+}
+
+ordered_json to_json(const TraceHeader& header) {
+  return {{"canopy_version", header.canopy_version},
+          {"created", header.created},
+          {"redacted", header.redacted},
+          {"target", to_json(header.target)},
+          {"drafter", header.drafter ? to_json(*header.drafter) : ordered_json()},
+          {"device", header.device},
+          {"driver", header.driver},
+          {"kv_type", header.kv_type},
+          {"context", header.context},
+          {"variants", header.variants},
+          {"calibration", header.calibration}};
+}
+
+ordered_json to_json(const TraceReplyBegin& begin) {
+  return {{"turn", begin.turn},
+          {"mode", to_string(begin.mode)},
+          {"policy", begin.policy},
+          {"budget", begin.budget},
+          {"max_tokens", begin.max_tokens},
+          {"sampling", to_json(begin.sampling)},
+          {"stop_strings", begin.stop_strings},
+          {"prompt_tokens", begin.prompt_tokens},
+          {"prompt_ids", begin.prompt}};
+}
+
+ordered_json to_json(const TracePrefill& prefill) {
+  return {{"reused_tokens", prefill.reused_tokens},
+          {"ms", prefill.ms},
+          {"first_token", prefill.first_token ? ordered_json(*prefill.first_token) : ordered_json()}};
+}
+
+ordered_json to_json(const TraceReplyEnd& end) {
+  return {{"finish_reason", json_name(end.reason)},
+          {"reply_tokens", end.reply_tokens},
+          {"decode_ms", end.decode_ms},
+          {"text", end.text}};
+}
+
+TraceHeader parse_trace_header(std::string_view text) {
+  const json object = parse_json(text, "the header");
+  const JsonFields fields(object, "the header");
+  TraceHeader header;
+  header.canopy_version = fields.text_or("canopy_version", "");
+  header.created = fields.text_or("created", "");
+  header.redacted = fields.boolean_or("redacted", false);
+  header.target = parse_model(fields.at("target"), "the target in the header");
+  if (const json* drafter = fields.object("drafter"))
+    header.drafter = parse_model(*drafter, "the drafter in the header");
+  header.device = fields.text_or("device", "");
+  header.driver = fields.text_or("driver", "");
+  header.kv_type = fields.text_or("kv_type", "");
+  header.context = fields.u32_or("context", 0);
+  header.variants = fields.text_or("variants", "");
+  header.calibration = fields.text_or("calibration", "");
+  return header;
+}
+
+TraceReplyBegin parse_trace_reply_begin(std::string_view text) {
+  const json object = parse_json(text, "the beginning of a reply");
+  const JsonFields fields(object, "the beginning of a reply");
+  TraceReplyBegin begin;
+  begin.turn = parse_u64(fields, "turn");
+  begin.mode = parse_mode(fields, "mode");
+  begin.policy = fields.text("policy");
+  begin.budget = fields.u32("budget");
+  begin.max_tokens = fields.u32("max_tokens");
+  begin.sampling = parse_sampling(fields.at("sampling"));
+  begin.stop_strings = parse_texts(fields, "stop_strings");
+  begin.prompt_tokens = fields.u32("prompt_tokens");
+  begin.prompt = fields.ids("prompt_ids");
+  return begin;
+}
+
+TracePrefill parse_trace_prefill(std::string_view text) {
+  const json object = parse_json(text, "the prompt's record");
+  const JsonFields fields(object, "the prompt's record");
+  TracePrefill prefill;
+  prefill.reused_tokens = fields.u32("reused_tokens");
+  prefill.ms = parse_ms(fields, "ms");
+  if (fields.has("first_token")) prefill.first_token = fields.u32("first_token");
+  return prefill;
+}
+
+TraceReplyEnd parse_trace_reply_end(std::string_view text) {
+  const json object = parse_json(text, "the end of a reply");
+  const JsonFields fields(object, "the end of a reply");
+  TraceReplyEnd end;
+  end.reason = parse_reason(fields, "finish_reason");
+  end.reply_tokens = fields.u32("reply_tokens");
+  end.decode_ms = parse_ms(fields, "decode_ms");
+  end.text = fields.text("text");
+  return end;
+}
+
+}  // namespace canopy

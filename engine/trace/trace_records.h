@@ -1,0 +1,80 @@
+#pragma once
+// What a trace holds beside its rounds (docs/traces.md): where it was recorded, and how each reply began and ended.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/speculation/sampling_settings.h"
+#include "engine/trace/round_record.h"
+
+namespace canopy {
+
+struct TraceModel {
+  std::string name;
+  std::string file_name;  // last component only; the writer cuts off the rest
+  std::string architecture;
+  std::string quantization;
+};
+
+/// What is the same for all replies of a trace.
+struct TraceHeader {
+  std::string canopy_version;  // the writer fills it in where it is empty
+  std::string created;         // UTC, "2026-11-21T20:15:00Z"; likewise
+  TraceModel target;
+  std::optional<TraceModel> drafter;
+  std::string device;
+  std::string driver;
+  std::string kv_type;      // "f16", "f32"
+  uint32_t context = 0;     // positions of the K/V cache
+  std::string variants;     // identity of the kernels chosen by timing; empty: none were
+  std::string calibration;  // identity of the measured cost table; empty: none
+  bool redacted = false;    // the writer's: no texts, and token ids that mean nothing outside their round
+};
+
+/// The request of one reply.
+struct TraceReplyBegin {
+  uint64_t turn = 0;
+  DecodeMode mode = DecodeMode::ar;
+  std::string policy;   // of the adaptive mode; empty elsewhere
+  uint32_t budget = 0;  // drafted nodes
+  uint32_t max_tokens = 0;
+  SamplingSettings sampling;
+  std::vector<std::string> stop_strings;  // none in a redacted trace
+  uint32_t prompt_tokens = 0;             // the writer takes it from prompt, where that is not empty
+  std::vector<uint32_t> prompt;           // ids; none in a redacted trace
+};
+
+/// The prompt is read, and the first token of the reply is known: the root of the first round.
+struct TracePrefill {
+  uint32_t reused_tokens = 0;  // of the prompt, in the cache already
+  double ms = 0;
+  std::optional<uint32_t> first_token;  // none in a redacted trace
+};
+
+struct TraceReplyEnd {
+  FinishReason reason = FinishReason::stop_token;
+  uint32_t reply_tokens = 0;
+  double decode_ms = 0;
+  std::string text;  // as the user saw it; none in a redacted trace
+};
+
+/// "stop_token", "max_tokens", ...: the names in files and JSON.
+std::string_view json_name(FinishReason reason);
+
+nlohmann::ordered_json to_json(const TraceHeader& header);
+nlohmann::ordered_json to_json(const TraceReplyBegin& begin);
+nlohmann::ordered_json to_json(const TracePrefill& prefill);
+nlohmann::ordered_json to_json(const TraceReplyEnd& end);
+
+/// The other direction, from the text of a JSON object. Each throws bad_input naming field, value and what is allowed;
+/// fields unknown here are a later version's and left alone.
+TraceHeader parse_trace_header(std::string_view json);
+TraceReplyBegin parse_trace_reply_begin(std::string_view json);
+TracePrefill parse_trace_prefill(std::string_view json);
+TraceReplyEnd parse_trace_reply_end(std::string_view json);
+
+}  // namespace canopy

@@ -1,0 +1,249 @@
+#include "engine/trace/trace_writer.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/mapped_file.h"
+#include "engine/text/tokenizer.h"
+#include "engine/trace/round_record_codec.h"
+#include "engine/trace/trace_bytes.h"
+#include "engine/trace/trace_redaction.h"
+
+namespace canopy {
+namespace {
+
+using trace::Kind;
+
+std::string reason_of(int error) {
+  return std::generic_category().message(error);
+}
+
+std::string last_component(const std::string& path) {
+  const size_t end = path.find_last_not_of("/\\");
+  if (end == std::string::npos) return {};
+  const size_t separator = path.find_last_of("/\\", end);
+  return path.substr(separator == std::string::npos ? 0 : separator + 1, end - (separator + 1) + 1);
+}
+
+/// Names of devices may hold a "/"; what begins like a path is one.
+std::string without_path(const std::string& text) {
+  const bool drive = text.size() > 2 && std::isalpha(static_cast<unsigned char>(text[0])) != 0 && text[1] == ':' &&
+                     (text[2] == '\\' || text[2] == '/');
+  const bool path = text.starts_with('/') || text.starts_with("~/") || text.starts_with("./") ||
+                    text.starts_with("../") || text.starts_with("\\\\") || drive;
+  return path ? last_component(text) : text;
+}
+
+void cut_off_paths(TraceModel& model) {
+  // The name too: a Hugging Face config may hold the folder that its author trained in.
+  for (std::string* text : {&model.name, &model.file_name}) *text = last_component(*text);
+  for (std::string* text : {&model.architecture, &model.quantization}) *text = without_path(*text);
+}
+
+void cut_off_paths(TraceHeader& header) {
+  cut_off_paths(header.target);
+  if (header.drafter) cut_off_paths(*header.drafter);
+  for (std::string* text : {&header.device, &header.driver, &header.kv_type, &header.variants, &header.calibration}) {
+    *text = without_path(*text);
+  }
+}
+
+/// "2026-11-21T20:15:00Z"
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts = {};
+  if (::gmtime_r(&now, &parts) == nullptr) return {};
+  std::array<char, 32> text = {};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+/// An empty file or an earlier trace; anything else is somebody's work, chosen by mistake.
+bool may_be_overwritten(int descriptor, uint64_t size) {
+  std::string start(trace::magic.size(), '\0');
+  if (size == 0) return true;
+  const ssize_t got = ::pread(descriptor, start.data(), start.size(), 0);
+  return got == static_cast<ssize_t>(start.size()) && start == trace::magic;
+}
+
+}  // namespace
+
+TracePieces trace_pieces(const Tokenizer& tokenizer) {
+  return [&tokenizer](uint32_t token) {
+    return trace::Piece{tokenizer.token_bytes(token), tokenizer.is_special(token)};
+  };
+}
+
+TraceWriter::TraceWriter(const std::filesystem::path& path, TraceHeader header, TracePieces pieces, bool redact)
+    : path_(path), pieces_(std::move(pieces)), redact_(redact) {
+  try {
+    open();
+    start(std::move(header));
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+TraceWriter::~TraceWriter() {
+  finish();
+}
+
+void TraceWriter::open() {
+  const auto fail = [&](const std::string& why) {
+    throw bad_input("The trace " + shown(path_) + " cannot be recorded: " + why);
+  };
+  // O_NONBLOCK: opening a named pipe must not wait for a reader.
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (descriptor_ < 0) fail(reason_of(errno) + ".");
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) fail(reason_of(errno) + ".");
+  if (!S_ISREG(status.st_mode)) fail("it is no ordinary file.");
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) fail("it is being recorded into already.");
+  if (!may_be_overwritten(descriptor_, static_cast<uint64_t>(status.st_size))) {
+    fail("the file exists and is no trace; choose another name.");
+  }
+  if (::ftruncate(descriptor_, 0) != 0) fail(reason_of(errno) + ".");
+}
+
+void TraceWriter::start(TraceHeader header) {
+  if (header.canopy_version.empty()) header.canopy_version = CANOPY_VERSION;
+  if (header.created.empty()) header.created = utc_now();
+  header.redacted = redact_;
+  cut_off_paths(header);
+  trace::append_prologue(pending_);
+  trace::append_record(pending_, Kind::header, json_text(to_json(header)));
+  write_pending();
+}
+
+void TraceWriter::begin(TraceReplyBegin begin) {
+  record([&] {
+    if (!begin.prompt.empty()) begin.prompt_tokens = static_cast<uint32_t>(begin.prompt.size());
+    if (redact_) begin = redacted(std::move(begin));
+    for (const uint32_t token : begin.prompt) learn(token);
+    payload_ = json_text(to_json(begin));
+    return Kind::reply_begin;
+  });
+}
+
+void TraceWriter::prefilled(const TracePrefill& prefill) {
+  record([&] {
+    const TracePrefill kept = redact_ ? redacted(prefill) : prefill;
+    if (kept.first_token) learn(*kept.first_token);
+    payload_ = json_text(to_json(kept));
+    return Kind::prefill;
+  });
+}
+
+void TraceWriter::append(const RoundRecord& round) {
+  const bool written = record([&] {
+    validate(round);
+    if (redact_) {
+      encode(redacted(round), payload_);
+      return Kind::round;
+    }
+    for (const RoundNode& row : round.nodes) {
+      learn(row.node.token);
+      if (row.target_token != RoundNode::unknown) learn(row.target_token);
+    }
+    for (const uint32_t token : round.emitted) learn(token);
+    encode(round, payload_);
+    return Kind::round;
+  });
+  if (written) ++rounds_;
+}
+
+void TraceWriter::end(const TraceReplyEnd& end) {
+  record([&] {
+    payload_ = json_text(to_json(redact_ ? redacted(end) : end));
+    return Kind::reply_end;
+  });
+}
+
+void TraceWriter::finish() {
+  if (descriptor_ < 0) return;
+  if (::fsync(descriptor_) != 0 && errno != EINVAL) stop(reason_of(errno));
+  close();
+}
+
+void TraceWriter::learn(uint32_t token) {
+  if (!pieces_ || !known_.insert(token).second) return;
+  const trace::Piece piece = pieces_(token);
+  ByteWriter out(new_pieces_);
+  out.whole(token);
+  out.byte(piece.control ? 1 : 0);
+  out.text(piece.bytes);
+  ++new_count_;
+}
+
+void TraceWriter::add_new_pieces() {
+  if (new_count_ == 0) return;
+  std::string payload;
+  ByteWriter(payload).whole(new_count_);
+  trace::append_record(pending_, Kind::pieces, payload + new_pieces_);
+}
+
+/// Has `make` fill payload_ and writes it, behind the texts that it is the first to use. False where it could not.
+template <class F>
+bool TraceWriter::record(F&& make) {
+  if (descriptor_ < 0) return false;
+  try {
+    pending_.clear();
+    payload_.clear();
+    new_pieces_.clear();
+    new_count_ = 0;
+    const Kind kind = make();
+    add_new_pieces();
+    trace::append_record(pending_, kind, payload_);
+    write_pending();
+    return true;
+  } catch (const Error& e) {
+    stop(e.what());
+    return false;
+  }
+}
+
+void TraceWriter::write_pending() {
+  size_t done = 0;
+  while (done < pending_.size()) {
+    const ssize_t written =
+        ::pwrite(descriptor_, pending_.data() + done, pending_.size() - done, static_cast<off_t>(size_ + done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      // A part of a record would only look like damage. Where even this fails, a reader still stops before it.
+      (void)!::ftruncate(descriptor_, static_cast<off_t>(size_));
+      throw bad_input("The trace " + shown(path_) + " cannot be written: " + reason_of(error) + ".");
+    }
+    done += static_cast<size_t>(written);
+  }
+  size_ += done;
+}
+
+void TraceWriter::stop(const std::string& reason) {
+  problem_ = "Recording stopped after " + std::to_string(rounds_) + " rounds: " + reason;
+  close();
+  log_warning(problem_);
+}
+
+void TraceWriter::close() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+}  // namespace canopy

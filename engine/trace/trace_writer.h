@@ -1,0 +1,85 @@
+#pragma once
+// Records what a session does, as it does it. Each record is in the file when the call that wrote it returns, so that a
+// killed program loses nothing but the round it was in.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "engine/trace/round_record.h"
+#include "engine/trace/trace_format.h"
+#include "engine/trace/trace_records.h"
+
+namespace canopy {
+
+class Tokenizer;
+
+/// The text of a token. The view must stay valid until the next call.
+using TracePieces = std::function<trace::Piece(uint32_t token)>;
+
+/// Those of a tokenizer, which must outlive the function.
+TracePieces trace_pieces(const Tokenizer& tokenizer);
+
+/// Belongs to one thread.
+///
+///   TraceWriter trace(path, header, trace_pieces(tokenizer));
+///   trace.begin({.mode = ..., .prompt = ids});     for each reply
+///   trace.prefilled({.ms = ..., .first_token = id});
+///   trace.append(record);                           for each round
+///   trace.end({.reason = ..., .reply_tokens = n});
+///   trace.finish();                                 or the destructor
+///
+/// After construction nothing throws because of the disk: where a record cannot be written, or contradicts itself,
+/// problem() says so from then on, the log hears it once, and the file stays as it was after the last whole record.
+class TraceWriter {
+ public:
+  /// Creates the file, or empties an earlier trace. Throws bad_input naming path and reason when it cannot be written,
+  /// when another program records into it, and when it exists and is no trace. Machine paths are cut off the header's
+  /// names. With `redact`, no text and no token id is written (trace_redaction.h).
+  TraceWriter(const std::filesystem::path& path, TraceHeader header, TracePieces pieces, bool redact = false);
+  TraceWriter(const TraceWriter&) = delete;
+  TraceWriter& operator=(const TraceWriter&) = delete;
+  ~TraceWriter();
+
+  void begin(TraceReplyBegin begin);
+  void prefilled(const TracePrefill& prefill);
+  void append(const RoundRecord& record);
+  void end(const TraceReplyEnd& end);
+
+  /// Flushes the file to the disk and closes it. What is recorded afterwards is dropped.
+  void finish();
+
+  /// Why recording stopped, as a sentence; empty while all is well.
+  const std::string& problem() const { return problem_; }
+  uint64_t rounds() const { return rounds_; }
+  uint64_t bytes() const { return size_; }
+
+ private:
+  void open();
+  void start(TraceHeader header);
+  void learn(uint32_t token);
+  void add_new_pieces();
+  template <class F>
+  bool record(F&& make);
+  void write_pending();
+  void stop(const std::string& reason);
+  void close();
+
+  std::filesystem::path path_;
+  TracePieces pieces_;
+  bool redact_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;  // of whole records
+  uint64_t rounds_ = 0;
+  std::unordered_set<uint32_t> known_;  // tokens whose text is in the file
+  std::string new_pieces_;              // of the record being made
+  uint32_t new_count_ = 0;
+  std::string payload_;  // kept for its memory
+  std::string pending_;
+  std::string problem_;
+};
+
+}  // namespace canopy

@@ -1,0 +1,301 @@
+// Calibrations on disk: what was saved comes back, and whatever else is in the file is refused with a reason.
+
+#include "engine/calibration/calibration_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "engine/base/damage_hash.h"
+#include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
+
+namespace canopy {
+namespace {
+
+using nlohmann::json;
+
+const CalibrationKey key = {.device = "8c1f-22",
+                            .driver = "llvmpipe 22.3.6",
+                            .model = "smol 5b3a",
+                            .drafter = "dflash 91",
+                            .quantization = "Q4_1",
+                            .kv_type = "f16",
+                            .variants = "rows 4, lanes 8"};
+
+CostTable some_table() {
+  CostTable table(16);
+  for (uint32_t width = 1; width <= 6; ++width) table.set_verify(width, 512, 1.0 / 3 * width + 10);
+  table.set_verify(4, 64, 11.25);
+  table.set_draft(1, 512, 4.0000000001);
+  table.set_draft(16, 512, 5);
+  table.set_other(1, 0.02);
+  table.set_other(64, 0);
+  return table;
+}
+
+void expect_same(const CostTable& a, const CostTable& b) {
+  EXPECT_EQ(a.tile(), b.tile());
+  EXPECT_EQ(a.verify_points(), b.verify_points());
+  EXPECT_EQ(a.draft_points(), b.draft_points());
+  EXPECT_EQ(a.other_points(), b.other_points());
+}
+
+class CalibrationFile : public testing::Test {
+ protected:
+  test::TempFolder folder;
+  std::filesystem::path path = calibration_path(folder.path(), key);
+
+  void save() { ASSERT_EQ(save_calibration(folder.path(), key, some_table()), ""); }
+
+  std::string text() const {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  void write(const std::string& content) const { std::ofstream(path, std::ios::binary) << content; }
+
+  LoadedCalibration load() const { return load_calibration(folder.path(), key); }
+
+  // Loading neither throws nor gives a table; the note names the file and the reason.
+  void expect_refused(const std::string& why) const {
+    const LoadedCalibration loaded = load();
+    EXPECT_FALSE(loaded.table);
+    EXPECT_NE(loaded.note.find(path.filename().string()), std::string::npos) << loaded.note;
+    EXPECT_NE(loaded.note.find(why), std::string::npos) << "expected: " << why << "\nactual:   " << loaded.note;
+    EXPECT_EQ(loaded.note.back(), '.');
+  }
+
+  void change(const std::function<void(json&)>& edit) const {
+    json file = json::parse(text());
+    edit(file);
+    write(file.dump());
+  }
+
+  // A change of the table with the right hash, as a program with a fault would write it.
+  void change_table(const std::function<void(json&)>& edit) {
+    save();
+    change([&](json& file) {
+      edit(file["table"]);
+      const std::string content = file["table"].dump();
+      char hash[17];
+      std::snprintf(hash, sizeof hash, "%016llx",
+                    static_cast<unsigned long long>(damage_hash(std::as_bytes(std::span(content)))));
+      file["hash"] = hash;
+    });
+  }
+};
+
+TEST_F(CalibrationFile, WhatWasSavedComesBack) {
+  EXPECT_FALSE(load().table);
+  EXPECT_EQ(load().note, "") << "nothing is wrong when there is no file yet";
+  save();
+  const LoadedCalibration loaded = load();
+  EXPECT_EQ(loaded.note, "");
+  ASSERT_TRUE(loaded.table);
+  expect_same(*loaded.table, some_table());
+}
+
+TEST_F(CalibrationFile, ASecondSaveReplacesTheFirst) {
+  save();
+  CostTable other;
+  other.set_verify(1, 1, 2);
+  ASSERT_EQ(save_calibration(folder.path(), key, other), "");
+  expect_same(load().table.value(), other);
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
+  EXPECT_EQ(files, 1);
+}
+
+TEST_F(CalibrationFile, EachKeyHasItsOwnFile) {
+  save();
+  for (const auto field :
+       {&CalibrationKey::device, &CalibrationKey::driver, &CalibrationKey::model, &CalibrationKey::drafter,
+        &CalibrationKey::quantization, &CalibrationKey::kv_type, &CalibrationKey::variants}) {
+    CalibrationKey other = key;
+    other.*field += "x";
+    EXPECT_NE(calibration_path(folder.path(), other), path);
+    EXPECT_FALSE(load_calibration(folder.path(), other).table);
+  }
+}
+
+TEST_F(CalibrationFile, AnythingElseInTheKeyIsRefused) {
+  // Two keys of one file name would take a collision of hashes; a file copied from elsewhere does as well.
+  const std::vector<std::pair<std::string, std::string>> fields = {{"device", "another device"},
+                                                                   {"driver", "another version of the driver"},
+                                                                   {"model", "another model"},
+                                                                   {"drafter", "another drafter"},
+                                                                   {"kv_type", "another type of K/V"},
+                                                                   {"quantization", "another quantization"},
+                                                                   {"variants", "another choice of kernels"}};
+  for (const auto& [field, why] : fields) {
+    save();
+    change([&](json& file) { file["key"][field] = "other"; });
+    expect_refused(why + (field == "kv_type" ? " cache (\"other\")" : " (\"other\")"));
+    save();
+    change([&](json& file) { file["key"].erase(field); });
+    expect_refused(field);
+  }
+}
+
+TEST_F(CalibrationFile, AKernelThatWasTunedAnewMakesItWorthless) {
+  CalibrationKey tuned = key;
+  const auto load_tuned = [&](const char* choices) {
+    tuned.tuned = choices;
+    return load_calibration(folder.path(), tuned);
+  };
+  tuned.tuned = "Q4_1 576x1536 x1 (4 rows, 8 lanes, split 1); Q4_1 576x1536 x4 (8 rows, 8 lanes, split 1)";
+  EXPECT_EQ(calibration_path(folder.path(), tuned), path);  // tuning names no other file
+  ASSERT_EQ(save_calibration(folder.path(), tuned, some_table()), "");
+  EXPECT_TRUE(load().table);  // before any product ran
+  EXPECT_TRUE(load_tuned("Q4_1 576x1536 x4 (8 rows, 8 lanes, split 1); F16 64x64 x1 (4 rows, 8 lanes, split 2)").table);
+  const LoadedCalibration refused = load_tuned("Q4_1 576x1536 x4 (16 rows, 8 lanes, split 1)");
+  EXPECT_FALSE(refused.table);
+  EXPECT_NE(refused.note.find("'Q4_1 576x1536 x4': (8 rows, 8 lanes, split 1), now (16 rows, 8 lanes, split 1)"),
+            std::string::npos)
+      << refused.note;
+  for (const char* damaged : {"", "; ", ";;", " (", "x", "; (; )", "Q4_1 576x1536 x4"}) {
+    change([&](json& file) { file["tuned"] = damaged; });
+    EXPECT_TRUE(load_tuned("Q4_1 576x1536 x4 (16 rows, 8 lanes, split 1)").table) << damaged;
+  }
+}
+
+TEST_F(CalibrationFile, OtherFormatsAndVersionsAreRefused) {
+  save();
+  change([](json& file) { file["version"] = 2; });
+  expect_refused("its format is version 2, this program reads version 1");
+  save();
+  change([](json& file) { file["format"] = "canopy-trace"; });
+  expect_refused("it is no calibration");
+  save();
+  change([](json& file) { file.erase("version"); });
+  expect_refused("version");
+  write("[]");
+  expect_refused("must be a JSON object");
+  write("");
+  expect_refused("is not used");
+  write("null");
+  expect_refused("is not used");
+  write("\xff\xfe\x00garbage");
+  expect_refused("is not used");
+}
+
+TEST_F(CalibrationFile, EveryTruncationIsRefused) {
+  save();
+  const std::string whole = text();
+  ASSERT_EQ(whole.back(), '\n');
+  EXPECT_NO_THROW(parse_calibration(whole, key));
+  for (size_t bytes = 0; bytes + 1 < whole.size(); ++bytes) {
+    ASSERT_NE(test::error_of([&] { parse_calibration(whole.substr(0, bytes), key); }), "") << bytes << " bytes";
+  }
+  write(whole.substr(0, whole.size() / 2));
+  expect_refused("is not used");
+}
+
+TEST_F(CalibrationFile, EveryChangedBitIsRefusedOrChangesNothing) {
+  save();
+  const std::string whole = text();
+  int unharmed = 0;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+      try {
+        expect_same(parse_calibration(changed, key), some_table());
+        ++unharmed;  // white space
+      } catch (const Error& e) {
+        ASSERT_EQ(e.kind(), ErrorKind::bad_input);
+      }
+    }
+  }
+  EXPECT_LT(unharmed, static_cast<int>(whole.size()));
+}
+
+TEST_F(CalibrationFile, AChangedTimeIsDamage) {
+  save();
+  change([](json& file) { file["table"]["verify"][0][2] = 12.5; });
+  expect_refused("its content is damaged");
+}
+
+TEST_F(CalibrationFile, AbsurdValuesAreRefused) {
+  change_table([](json& table) { table["verify"][0][2] = 12.5; });
+  ASSERT_TRUE(load().table) << "a table with the right hash is read: " << load().note;
+
+  for (const json& bad : {json(0), json(-1.5), json(1e30), json(nullptr), json("1"), json::array()}) {
+    change_table([&](json& table) { table["verify"][0][2] = bad; });
+    expect_refused("is not used");
+    change_table([&](json& table) { table["draft"][1][2] = bad; });
+    expect_refused("is not used");
+    if (bad == 0) continue;  // the rest of a round may be
+    change_table([&](json& table) { table["other"][1][1] = bad; });
+    expect_refused("is not used");
+  }
+  change_table([](json& table) { table["verify"][2][2] = -3; });
+  expect_refused("-3.000000 ms; more than 0");
+  for (const json& bad : {json(-1), json(1.5), json(1u << 30), json(UINT64_MAX), json("7"), json(nullptr)}) {
+    for (const size_t place : {0u, 1u}) {
+      change_table([&](json& table) { table["verify"][3][place] = bad; });
+      expect_refused("entry 3 of \"verify\" has the number " + bad.dump());
+    }
+  }
+  change_table([](json& table) { table["verify"][0][0] = 0; });
+  expect_refused("a width of 0 rows");
+  change_table([](json& table) { table["verify"][0] = {1, 2}; });
+  expect_refused("entry 0 of \"verify\" is no list");
+  change_table([](json& table) { table["verify"] = json::array(); });
+  expect_refused("it holds no measured pass");
+  change_table([](json& table) { table["verify"] = json(9000, {1, 1, 1}); });
+  expect_refused("9000 entries");
+  change_table([](json& table) { table.erase("draft"); });
+  expect_refused("draft");
+  for (const json& bad : {json(0), json(5000), json(-4), json("16")}) {
+    change_table([&](json& table) { table["tile"] = bad; });
+    expect_refused("tile");
+  }
+  // What JSON cannot say at all.
+  for (const std::string bad : {"NaN", "Infinity", "1e999"}) {
+    save();
+    std::string content = text();
+    content.replace(content.find("11.25"), 5, bad);
+    write(content);
+    expect_refused("is not used");
+  }
+}
+
+TEST_F(CalibrationFile, ReadsNothingThatIsNoSmallFile) {
+  std::filesystem::create_directory(path);
+  expect_refused("it is no readable file");
+  std::filesystem::remove(path);
+  write(std::string((1 << 20) + 1, ' '));
+  expect_refused("more than 1048576 bytes");
+}
+
+TEST_F(CalibrationFile, DeepNestingIsRefused) {
+  write(std::string(100000, '['));
+  expect_refused("is not used");
+}
+
+TEST_F(CalibrationFile, AFolderThatCannotBeWrittenIsANote) {
+  const auto file = folder.write("file", "x");
+  const std::string note = save_calibration(file / "below", key, some_table());
+  EXPECT_NE(note.find("The calibration was not saved: "), std::string::npos) << note;
+  EXPECT_FALSE(load_calibration(file / "below", key).table);
+}
+
+TEST_F(CalibrationFile, KeysWithAnyBytesAreKept) {
+  CalibrationKey odd = key;
+  odd.model = "a\"b\\c\n\x01\xff" + std::string(3000, 'm');
+  ASSERT_EQ(save_calibration(folder.path(), odd, some_table()), "");
+  EXPECT_TRUE(load_calibration(folder.path(), odd).table);
+  odd.model.back() = 'n';
+  EXPECT_FALSE(load_calibration(folder.path(), odd).table);
+}
+
+}  // namespace
+}  // namespace canopy

@@ -1,0 +1,60 @@
+#pragma once
+// Whether two records are the same in every field, bit for bit.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "engine/trace/round_record.h"
+
+namespace canopy::test {
+
+inline void expect_same(double a, double b, const char* field) {
+  EXPECT_EQ(std::bit_cast<uint64_t>(a), std::bit_cast<uint64_t>(b)) << field << ": " << a << " and " << b;
+}
+
+inline void expect_same(const RoundTimes& a, const RoundTimes& b) {
+  EXPECT_EQ(a, b);
+}
+
+inline void expect_same(const RoundNode& a, const RoundNode& b) {
+  EXPECT_EQ(a.node.token, b.node.token);
+  EXPECT_EQ(a.node.parent, b.node.parent);
+  EXPECT_EQ(a.node.depth, b.node.depth);
+  EXPECT_EQ(a.node.rank, b.node.rank);
+  expect_same(a.node.log_q, b.node.log_q, "log q");
+  expect_same(a.node.score, b.node.score, "score");
+  EXPECT_EQ(a.state, b.state);
+  EXPECT_EQ(a.target_token, b.target_token);
+  EXPECT_EQ(std::bit_cast<uint32_t>(a.log_p), std::bit_cast<uint32_t>(b.log_p));
+}
+
+inline void expect_same(const RoundChoice& a, const RoundChoice& b) {
+  ASSERT_EQ(a.candidates.size(), b.candidates.size());
+  for (size_t i = 0; i < a.candidates.size(); ++i) {
+    EXPECT_EQ(a.candidates[i].width, b.candidates[i].width);
+    expect_same(a.candidates[i].expected, b.candidates[i].expected, "expected");
+    expect_same(a.candidates[i].ms, b.candidates[i].ms, "ms");
+  }
+  EXPECT_EQ(a.limits, b.limits);
+  expect_same(a.ar_tokens_per_second, b.ar_tokens_per_second, "ar_tokens_per_second");
+  EXPECT_EQ(a.reason, b.reason);
+}
+
+inline void expect_same(const RoundRecord& a, const RoundRecord& b) {
+  EXPECT_EQ(a.round, b.round);
+  EXPECT_EQ(a.context, b.context);
+  EXPECT_EQ(a.mode, b.mode);
+  EXPECT_EQ(a.shape, b.shape);
+  EXPECT_EQ(a.width, b.width);
+  EXPECT_EQ(a.accepted, b.accepted);
+  EXPECT_EQ(a.emitted, b.emitted);
+  ASSERT_EQ(a.nodes.size(), b.nodes.size());
+  for (size_t i = 0; i < a.nodes.size(); ++i) expect_same(a.nodes[i], b.nodes[i]);
+  expect_same(a.ms, b.ms);
+  expect_same(a.device_ms, b.device_ms);
+  expect_same(a.predicted, b.predicted);
+  expect_same(a.choice, b.choice);
+}
+
+}  // namespace canopy::test
