@@ -39,14 +39,14 @@ inline RoundRecord decided(RoundRecord record, const RoundCost& cost, WidthObjec
     tree.push_back(expected);
     ms.push_back(cost(i + 1));
   }
-  WidthQuestion question;
+  WidthCurves question;
   question.tree = tree;
   question.ms = ms;
   question.longest_ms = 1e9;
   question.tokens_per_ms = tokens_per_ms;
   question.objective = objective;
   const uint32_t built = record.width;
-  const WidthAnswer answer = choose_width(question);
+  const WidthChoice answer = choose_width(question);
   const uint32_t width = answer.best.width;
   record.mode = DecodeMode::adaptive;
   record.choice.limits = {};
