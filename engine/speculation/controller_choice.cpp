@@ -41,20 +41,24 @@ WidthChoice choose_width(const WidthCurves& curves) {
   const auto allowed = [&](uint32_t width) { return curves.ms[width - 1] <= curves.longest_ms; };
   const auto value = [&](const WidthForecast& f) { return worth(curves, f.expected, f.ms); };
 
-  WidthChoice choice{.shape = DecodeMode::ar, .best = forecast(curves.tree, 1)};
+  WidthChoice choice;
+  choice.best = forecast(curves.tree, 1);
+  const auto choose = [&](DecodeMode shape, const WidthForecast& best) {
+    choice.shape = shape;
+    choice.best = best;
+  };
   const auto built = static_cast<uint32_t>(curves.tree.size());
   for (uint32_t width = 2; width <= built; ++width) {
     if (!may_occur(width, built) || !allowed(width)) continue;
     const WidthForecast tree = forecast(curves.tree, width);
-    if (value(tree) > value(choice.best)) choice = {.shape = DecodeMode::tree, .best = tree};
+    if (value(tree) > value(choice.best)) choose(DecodeMode::tree, tree);
   }
   for (uint32_t width = 2; width <= curves.chain.size(); ++width) {
     if (!allowed(width)) continue;
     const WidthForecast chain = forecast(curves.chain, width);
     const WidthForecast handicapped{width, chain.expected * (1 - chain_margin), chain.ms};
     const bool over_a_chain = choice.shape == DecodeMode::chain;
-    if (value(over_a_chain ? chain : handicapped) > value(choice.best))
-      choice = {.shape = DecodeMode::chain, .best = chain};
+    if (value(over_a_chain ? chain : handicapped) > value(choice.best)) choose(DecodeMode::chain, chain);
   }
   return choice;
 }

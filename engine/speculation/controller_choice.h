@@ -55,8 +55,8 @@ struct WidthChoice {
   WidthForecast best{1, 1, 0};                       // rows to verify; a chain has best.width - 1 drafted tokens
   double draft_ms = 0, verify_ms = 0, other_ms = 0;  // predicted
   double ar_tokens_per_second = 0;                   // of autoregressive decoding, predicted
-  std::vector<WidthForecast> candidates;             // trees, ascending widths, at most 64
-  std::string reason;                                // one sentence
+  std::vector<WidthForecast> candidates = {};        // trees, ascending widths, at most 64
+  std::string reason = {};                           // one sentence
 };
 
 /// What a forecast is worth to the objective; the best is the largest.
