@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/base/figures.h"
 #include "app/charts/choice_check.h"
-#include "app/look/figures.h"
 #include "engine/trace/round_statistics.h"
 
 namespace canopy::app {

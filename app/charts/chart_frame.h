@@ -7,8 +7,8 @@
 
 #include <imgui.h>
 
+#include "app/base/figures.h"
 #include "app/charts/ticks.h"
-#include "app/look/figures.h"
 #include "app/look/fonts.h"
 
 namespace canopy::app {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <optional>
 
+#include "app/base/figures.h"
 #include "app/charts/budget_view.h"
-#include "app/look/figures.h"
 
 namespace canopy::app {
 namespace {

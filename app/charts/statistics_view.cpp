@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/look/figures.h"
+#include "app/base/figures.h"
 #include "engine/trace/round_statistics.h"
 
 namespace canopy::app {

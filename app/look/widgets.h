@@ -6,7 +6,7 @@
 
 #include <imgui.h>
 
-#include "app/look/figures.h"
+#include "app/base/figures.h"
 #include "app/look/fonts.h"
 #include "app/look/icons.h"
 

@@ -1,16 +1,16 @@
 #include "app/shell/shell_panels.h"
 
-#include "app/panels/budget_panel.h"
-#include "app/panels/calibration_panel.h"
-#include "app/panels/chat_panel.h"
-#include "app/panels/cost_panels.h"
-#include "app/panels/history_panel.h"
-#include "app/panels/kv_panel.h"
-#include "app/panels/log_panel.h"
-#include "app/panels/round_table_panel.h"
-#include "app/panels/statistics_panel.h"
-#include "app/panels/timeline_panel.h"
-#include "app/panels/tree_panel.h"
+#include "app/charts/budget_panel.h"
+#include "app/charts/calibration_panel.h"
+#include "app/charts/cost_panels.h"
+#include "app/charts/kv_panel.h"
+#include "app/charts/statistics_panel.h"
+#include "app/chat/chat_panel.h"
+#include "app/chat/history_panel.h"
+#include "app/shell/log_panel.h"
+#include "app/timeline/round_table_panel.h"
+#include "app/timeline/timeline_panel.h"
+#include "app/tree/tree_panel.h"
 
 namespace canopy::app {
 
