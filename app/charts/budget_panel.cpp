@@ -6,6 +6,7 @@
 #include "app/charts/budget_chart.h"
 #include "app/charts/chart_frame.h"
 #include "app/look/widgets.h"
+#include "app/panels/panel_body.h"
 
 namespace canopy::app {
 namespace {

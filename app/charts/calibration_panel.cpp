@@ -8,6 +8,7 @@
 #include "app/charts/chart_frame.h"
 #include "app/charts/chart_style.h"
 #include "app/look/widgets.h"
+#include "app/panels/panel_body.h"
 
 namespace canopy::app {
 namespace {

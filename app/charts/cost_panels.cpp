@@ -7,6 +7,7 @@
 #include "app/charts/chart_style.h"
 #include "app/charts/series.h"
 #include "app/look/widgets.h"
+#include "app/panels/panel_body.h"
 
 namespace canopy::app {
 namespace {

@@ -8,6 +8,7 @@
 #include "app/charts/live_charts.h"
 #include "app/charts/plain_speed.h"
 #include "app/look/widgets.h"
+#include "app/panels/panel_body.h"
 
 namespace canopy::app {
 namespace {

@@ -5,8 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "app/base/chat_sampling.h"
-#include "app/base/theme_kind.h"
+#include "app/base/choices.h"
 #include "engine/format/quantize_on_load.h"
 
 namespace canopy::app {

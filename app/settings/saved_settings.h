@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "app/base/chat_sampling.h"
-#include "app/base/theme_kind.h"
+#include "app/base/choices.h"
 #include "app/models/models_state.h"
-#include "app/state/shell_state.h"
 #include "engine/trace/round_record.h"
 
 namespace canopy::app {

@@ -8,9 +8,6 @@
 
 namespace canopy::app {
 
-/// Nodes of the trees that a slow device draws to show them.
-inline constexpr uint32_t kShownBudget = 8;
-
 /// The mode a reply is written in. What the user chose; else the fastest, but on a device that computes on the CPU,
 /// where plain decoding usually is, small trees: there is something to see then, and a line that says what it costs.
 DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model);

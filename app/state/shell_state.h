@@ -7,11 +7,9 @@
 #include <string>
 #include <variant>
 
-#include "app/state/drafting.h"
+#include "app/base/choices.h"
 
 namespace canopy::app {
-
-inline constexpr uint32_t kLargestTreeBudget = 1024;
 
 struct ShellState {
   bool palette_shown = false;

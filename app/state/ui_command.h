@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "app/base/theme_kind.h"
+#include "app/base/choices.h"
 #include "app/conversation/chat_commands.h"
 #include "app/models/models_state.h"
 #include "app/rounds/rounds_commands.h"

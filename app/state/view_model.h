@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "app/base/chat_sampling.h"
-#include "app/base/theme_kind.h"
+#include "app/base/choices.h"
 #include "app/conversation/chat_state.h"
 #include "app/conversation/conversation.h"
 #include "app/conversation/replay_chat.h"

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "app/charts/chart_frame.h"
 #include "app/look/widgets.h"
+#include "app/panels/panel_body.h"
 #include "app/state/drafting.h"
 
 namespace canopy::app {
