@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/look/widgets.h"
-#include "app/state/progress_text.h"
+#include "app/state/view_model.h"
 
 namespace canopy::app {
 namespace {

@@ -117,28 +117,22 @@ ButtonSpec view_button(bool word) {
   return spec;
 }
 
+constexpr float kScaleFigure = 36, kScaleGap = 4;
+
 /// Of what stands at the right end. scale: with the interface's scale; word: "View" beside its icon.
 float right_end_width(bool scale, bool word) {
-  return px(28) + px(4) + button_size(view_button(word)).x + (scale ? px(28) * 2 + px(36) + px(4) * 3 : 0);
-}
-
-void draw_scale(const ViewModel& view, CommandSink& sink) {
-  const float side = px(28), gap = px(4), figure = px(36);
-  const ImVec2 a = ImGui::GetCursorScreenPos();
-  const std::string percents = whole(static_cast<double>(view.user_scale * 100)) + "%";
-  draw_scale_button(view, sink, -1);
-  draw_text_middle(ImGui::GetWindowDrawList(), a.x + side + gap + (figure - text_size(Type::mono, percents).x) * 0.5f,
-                   a.y + side * 0.5f, Type::mono, colours().text2, percents);
-  ImGui::SetCursorScreenPos({a.x + side + figure + gap * 2, a.y});
-  draw_scale_button(view, sink, 1);
-  ImGui::SetCursorScreenPos({a.x + side * 2 + figure + gap * 3, a.y});
+  return px(28) + px(4) + button_size(view_button(word)).x +
+         (scale ? scale_control_width(kScaleFigure, kScaleGap) + px(4) : 0);
 }
 
 void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, float right,
                     bool scale, bool word) {
   const float y = ImGui::GetWindowPos().y + std::floor((px(kHeight) - px(28)) * 0.5f);
   ImGui::SetCursorScreenPos({right - right_end_width(scale, word), y});
-  if (scale) draw_scale(view, sink);
+  if (scale) {
+    draw_scale_control(view, sink, kScaleFigure, kScaleGap);
+    ImGui::SetCursorScreenPos({right - right_end_width(false, word), y});
+  }
   ButtonSpec theme{"Theme", Icon::theme};
   theme.show_label = false;
   theme.tooltip = "Light or dark  Ctrl+Shift+L";

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "app/look/model_path_box.h"
 #include "app/look/widgets.h"
 #include "app/models/device_words.h"
 #include "app/models/memory_table.h"

@@ -6,12 +6,12 @@
 
 #include "app/look/widgets.h"
 #include "app/panels/actions.h"
-#include "app/settings/options.h"
 
 namespace canopy::app {
 namespace {
 
 constexpr float kWidth = 280;
+constexpr float kScaleButton = 28;
 
 void heading(const char* words) {
   ImGui::Dummy({0, px(4)});
@@ -36,18 +36,23 @@ void draw_panel_rows(const ViewModel& view, CommandSink& sink, const std::vector
   if (menu_row("Reset layout", "Reset layout", "", false, true, width)) sink.post(ShellCommand(ResetLayout{}));
 }
 
+/// The interface one step smaller (-1) or larger (+1), as an icon.
+void draw_scale_button(const ViewModel& view, CommandSink& sink, int step) {
+  const bool larger = step > 0;
+  ButtonSpec spec{larger ? "Larger" : "Smaller", larger ? Icon::plus : Icon::minus};
+  spec.show_label = false;
+  spec.tooltip = larger ? "Larger interface  Ctrl++" : "Smaller interface  Ctrl+-";
+  spec.enabled = larger ? view.user_scale < kMaxScale : view.user_scale > kMinScale;
+  if (button(spec)) sink.post(SetScale{next_scale(view.user_scale, step)});
+}
+
 void draw_scale_row(const ViewModel& view, CommandSink& sink, float width) {
+  constexpr float kFigure = 44;
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  const float side = px(28), figure = px(44), middle = a.y + side * 0.5f;
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  draw_text_middle(list, a.x + px(32), middle, Type::base, colours().text, "Scale");
-  ImGui::SetCursorScreenPos({a.x + width - side * 2 - figure, a.y});
-  draw_scale_button(view, sink, -1);
-  const std::string percents = whole(static_cast<double>(view.user_scale * 100)) + "%";
-  draw_text_middle(list, a.x + width - side - (figure + text_size(Type::mono, percents).x) * 0.5f, middle, Type::mono,
-                   colours().text2, percents);
-  ImGui::SetCursorScreenPos({a.x + width - side, a.y});
-  draw_scale_button(view, sink, 1);
+  const float side = px(kScaleButton);
+  draw_text_middle(ImGui::GetWindowDrawList(), a.x + px(32), a.y + side * 0.5f, Type::base, colours().text, "Scale");
+  ImGui::SetCursorScreenPos({a.x + width - scale_control_width(kFigure, 0), a.y});
+  draw_scale_control(view, sink, kFigure, 0);
   ImGui::SetCursorScreenPos({a.x, a.y + side});
 }
 
@@ -68,13 +73,20 @@ void draw_look_rows(const ViewModel& view, CommandSink& sink, float width) {
 
 }  // namespace
 
-void draw_scale_button(const ViewModel& view, CommandSink& sink, int step) {
-  const bool larger = step > 0;
-  ButtonSpec spec{larger ? "Larger" : "Smaller", larger ? Icon::plus : Icon::minus};
-  spec.show_label = false;
-  spec.tooltip = larger ? "Larger interface  Ctrl++" : "Smaller interface  Ctrl+-";
-  spec.enabled = larger ? view.user_scale < kMaxScale : view.user_scale > kMinScale;
-  if (button(spec)) sink.post(SetScale{next_scale(view.user_scale, step)});
+float scale_control_width(float figure, float gap) {
+  return px(kScaleButton) * 2 + px(figure) + px(gap) * 2;
+}
+
+void draw_scale_control(const ViewModel& view, CommandSink& sink, float figure, float gap) {
+  const float side = px(kScaleButton);
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const std::string percents = whole(static_cast<double>(view.user_scale * 100)) + "%";
+  draw_scale_button(view, sink, -1);
+  draw_text_middle(ImGui::GetWindowDrawList(),
+                   a.x + side + px(gap) + (px(figure) - text_size(Type::mono, percents).x) * 0.5f, a.y + side * 0.5f,
+                   Type::mono, colours().text2, percents);
+  ImGui::SetCursorScreenPos({a.x + side + px(figure) + px(gap) * 2, a.y});
+  draw_scale_button(view, sink, 1);
 }
 
 void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, ImVec2 corner) {

@@ -16,7 +16,10 @@ inline constexpr const char* kViewMenu = "View menu";
 /// `corner`. It stays open while panels are chosen. Open it with ImGui::OpenPopup(kViewMenu).
 void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, ImVec2 corner);
 
-/// The interface one step smaller (-1) or larger (+1), as an icon of 28 pixels at 100%.
-void draw_scale_button(const ViewModel& view, CommandSink& sink, int step);
+/// The interface's scale between two buttons that make it one step smaller and larger, from the cursor on, 28 high.
+/// Lengths at 100%: figure is the room of the percentage, gap lies on either side of it.
+void draw_scale_control(const ViewModel& view, CommandSink& sink, float figure, float gap);
+/// Its width in pixels.
+float scale_control_width(float figure, float gap);
 
 }  // namespace canopy::app

@@ -5,7 +5,7 @@
 
 #include "app/charts/chart_frame.h"
 #include "app/charts/chart_style.h"
-#include "app/charts/series.h"
+#include "app/charts/statistics_view.h"
 #include "app/look/widgets.h"
 #include "app/panels/panel_body.h"
 

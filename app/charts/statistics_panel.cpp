@@ -1,17 +1,250 @@
 #include "app/charts/statistics_panel.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
 #include "app/charts/chart_frame.h"
-#include "app/charts/live_charts.h"
-#include "app/charts/plain_speed.h"
+#include "app/charts/chart_style.h"
+#include "app/charts/statistics_view.h"
 #include "app/look/widgets.h"
 #include "app/panels/panel_body.h"
 
 namespace canopy::app {
 namespace {
+
+constexpr float kSpeedHeight = 102;
+constexpr float kHistogramHeight = 142;
+constexpr double kAboveBars = 1.17;  // room for the words of the mean, times the highest bar
+constexpr float kDepthHeight = 108;
+constexpr uint32_t kShownDepths = 15;
+constexpr const char* kWaiting = "after 8 rounds";
+constexpr uint64_t kEnough = 8;
+
+float room() {
+  return ImGui::GetContentRegionAvail().x;
+}
+
+/// Ticks at whole numbers, leaving out those that would not fit.
+Ticks counted_ticks(double from, double to) {
+  const double step = std::max(1.0, std::ceil((to - from + 1) / 16));
+  std::vector<double> at;
+  for (double each = from; each <= to; each += step) at.push_back(each);
+  Ticks ticks = ticks_at(std::move(at));
+  ticks.top = to + 0.5;
+  return ticks;
+}
+
+void draw_mean(double mean) {
+  const ImPlotRect limits = ImPlot::GetPlotLimits();
+  const double x[] = {mean, mean}, y[] = {limits.Y.Min, limits.Y.Max};
+  ImPlotSpec spec = predicted_spec();
+  spec.LineColor = ImGui::ColorConvertU32ToFloat4(colours().text);
+  spec.LineWeight = 1.2f * look().scale;
+  plot_dashed(x, y, spec, {px(3), px(3)});
+  const ImVec2 at = ImPlot::PlotToPixels(mean, limits.Y.Max);
+  ImDrawList* list = ImPlot::GetPlotDrawList();
+  const std::string value = fixed(mean, 2);
+  const float words = text_size(Type::caption, "mean ").x, width = words + text_size(Type::mono_caption, value).x;
+  const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x;
+  const float x_at = at.x + px(5) + width > right ? at.x - px(5) - width : at.x + px(5);
+  draw_text_middle(list, x_at, at.y + px(8), Type::caption, colours().text2, "mean ");
+  draw_text_middle(list, x_at + words, at.y + px(8), Type::mono_caption, colours().text, value);
+}
+
+void draw_bars(const StatisticsView& view) {
+  ImDrawList* list = ImPlot::GetPlotDrawList();
+  const Theme& t = colours();
+  for (size_t i = 0; i < view.histogram.size(); ++i) {
+    const double x = static_cast<double>(i), y = static_cast<double>(view.histogram[i]);
+    ImVec2 a = ImPlot::PlotToPixels(x - 0.5, y), b = ImPlot::PlotToPixels(x + 0.5, 0);
+    const float gap = std::min(px(2), (b.x - a.x) * 0.2f);
+    a.x += gap;
+    b.x -= gap;
+    if (y > 0) list->AddRectFilled(a, b, t.accepted, px(1));
+    if (view.shown_accepted == i)
+      list->AddRect({a.x - px(1.5f), a.y - px(1.5f)}, {b.x + px(1.5f), b.y}, t.text, px(1), std::max(1.0f, px(1)));
+  }
+}
+
+/// What the bar under the mouse stands for.
+void histogram_tooltip(const StatisticsView& view) {
+  const auto place = std::lround(ImPlot::GetPlotMousePos().x);
+  if (place < 0 || static_cast<size_t>(place) >= view.histogram.size()) return;
+  const uint64_t rounds = view.histogram[static_cast<size_t>(place)];
+  ImGui::SetTooltip(
+      "%s", (std::to_string(place) + " accepted: " + grouped(rounds) + " of " + counted(view.rounds, "round", "rounds"))
+                .c_str());
+}
+
+struct Part {
+  const char* name;
+  double ms;
+  Colour colour;
+};
+
+std::array<Part, 3> parts_of(const StageTimes& times) {
+  const Theme& t = colours();
+  return {{{"draft", times.draft, t.draft}, {"verify", times.verify, t.verify}, {"rest", times.rest, t.rest}}};
+}
+
+/// A bar of the three parts, filled when it was measured. scale: pixels a millisecond.
+void draw_stage_bar(ImVec2 at, const StageTimes& times, float scale, bool measured) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float height = px(16);
+  for (const Part& part : parts_of(times)) {
+    const float width = static_cast<float>(part.ms) * scale;
+    if (width >= 1) {
+      const ImVec2 a = at, b = {at.x + std::max(px(1), width - px(1)), at.y + height};
+      if (measured)
+        list->AddRectFilled(a, b, part.colour, px(1));
+      else
+        list->AddRect({a.x + px(0.75f), a.y + px(0.75f)}, {std::max(a.x + px(1.5f), b.x - px(0.75f)), b.y - px(0.75f)},
+                      part.colour, px(1), px(1.5f));
+    }
+    at.x += width;
+  }
+}
+
+std::string stage_tooltip(const StatisticsView& view) {
+  const auto words = [](const StageTimes& times) {
+    return "draft " + fixed(times.draft, 2) + ", verify " + fixed(times.verify, 2) + ", rest " + fixed(times.rest, 2) +
+           ", together " + milliseconds(times.total());
+  };
+  std::string text = "Measured by the wall clock: " + words(view.measured) + ". Rest is build, walk, commit and other.";
+  if (view.predicted) text += "\nPredicted when the round was planned: " + words(*view.predicted) + ".";
+  return text;
+}
+
+void draw_speed(const SpeedSeries& series, const StatisticsView& view) {
+  const std::string note = series.rounds_a_point > 1
+                               ? "tok/s, " + grouped(series.rounds_a_point) + " rounds a point, line: EMA"
+                               : "tok/s per round, line: EMA";
+  chart_title("Speed", note,
+              "Each point is the tokens of a round over its time, measured. The line is their moving mean, each round "
+              "weighing a fifth. Dotted: plain decoding.");
+  Axes axes;
+  axes.y = ticks_to(std::max(series.highest, view.plain_tokens_per_second), 2);
+  axes.x_from = 0;
+  axes.x = ticks_at({0, std::max(2.0, series.round.empty() ? 1.0 : series.round.back() + 0.5)});
+  axes.x_labels = false;
+  const Chart chart("Speed chart", {room(), px(kSpeedHeight)}, axes);
+  if (!chart) return;
+  if (series.round.empty()) return chart.say(kWaiting);
+  if (view.plain_tokens_per_second > 0) plot_reference(view.plain_tokens_per_second);
+  ImPlotSpec dots = measured_spec();
+  dots.Marker = ImPlotMarker_Circle;
+  dots.MarkerSize = 1.5f * look().scale;
+  dots.LineColor = dots.MarkerFillColor = dots.MarkerLineColor = ImGui::ColorConvertU32ToFloat4(colours().text3);
+  dots.LineWeight = 0;
+  const int count = static_cast<int>(series.round.size());
+  ImPlot::PlotScatter("rounds", series.round.data(), series.speed.data(), count, dots);
+  ImPlot::PlotLine("mean", series.round.data(), series.mean.data(), count, measured_spec());
+}
+
+void draw_histogram(const StatisticsView& view) {
+  const std::string outlined = view.shown_accepted ? ", this one outlined" : "";
+  chart_title("Accepted per round", counted(view.rounds, "round", "rounds") + outlined,
+              "How many drafted tokens the rounds added to the text: the bars together are " +
+                  counted(view.rounds, "round", "rounds") + ". " + view.cut);
+  Axes axes;
+  const double last = std::max<double>(kShownDepths, static_cast<double>(view.histogram.size()) - 1);
+  const uint64_t highest = view.histogram.empty() ? 4 : *std::ranges::max_element(view.histogram);
+  axes.y = ticks_to(static_cast<double>(std::max<uint64_t>(4, highest)));
+  axes.y.top = std::max(axes.y.top, kAboveBars * static_cast<double>(highest));
+  axes.x = counted_ticks(0, last);
+  axes.x_from = -0.5;
+  const Chart chart("Accepted chart", {room(), px(kHistogramHeight)}, axes);
+  if (!chart) return;
+  if (view.rounds == 0) return chart.say(kWaiting);
+  draw_bars(view);
+  if (view.rounds >= kEnough) draw_mean(view.mean_accepted);
+  if (chart.hovered()) histogram_tooltip(view);
+}
+
+void draw_depths(const StatisticsView& view) {
+  chart_title("Accepted to depth", "share of rounds",
+              "The share of all " + counted(view.rounds, "round", "rounds") +
+                  " that accepted a drafted token at this depth, and so at all before it.");
+  Axes axes;
+  const double last = std::max<double>(kShownDepths, static_cast<double>(view.by_depth.size()));
+  axes.x = counted_ticks(1, last);
+  axes.x_from = 0.5;
+  axes.y.at = {0, 0.5, 1};
+  axes.y.labels = {"0%", "50%", "100%"};
+  axes.y.top = 1.08;
+  const Chart chart("Depth chart", {room(), px(kDepthHeight)}, axes);
+  if (!chart) return;
+  if (view.rounds < kEnough || view.by_depth.empty()) return chart.say(kWaiting);
+  std::vector<double> depth, share;
+  for (const DepthShare& each : view.by_depth) {
+    depth.push_back(each.depth);
+    share.push_back(each.share);
+  }
+  ImPlot::PlotLine("share", depth.data(), share.data(), static_cast<int>(depth.size()), accepted_spec());
+  if (!chart.hovered()) return;
+  const auto place = std::lround(ImPlot::GetPlotMousePos().x) - 1;
+  if (place < 0 || static_cast<size_t>(place) >= view.by_depth.size()) return;
+  const DepthShare& here = view.by_depth[static_cast<size_t>(place)];
+  ImGui::SetTooltip(
+      "Depth %u: accepted in %s of %s rounds;\nthe tree had a node there in %s of those that came so far.", here.depth,
+      grouped(here.accepted).c_str(), grouped(view.rounds).c_str(), grouped(here.offered).c_str());
+}
+
+/// The three parts by colour and figure; those that find no room go to another line.
+static void draw_stage_key(const StageTimes& times, float width) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  float x = at.x, middle = at.y + px(8);
+  for (const Part& part : parts_of(times)) {
+    const std::string value = millisecond_figure(part.ms);
+    const float words = text_size(Type::secondary, part.name).x, figure = text_size(Type::mono, value).x;
+    if (x > at.x && x + px(22) + words + figure > at.x + width) x = at.x, middle += px(20);
+    list->AddRectFilled({x, middle - px(5)}, {x + px(10), middle + px(5)}, part.colour);
+    draw_text_middle(list, x + px(16), middle, Type::secondary, colours().text2, part.name);
+    draw_text_middle(list, x + px(22) + words, middle, Type::mono, colours().text2, value);
+    x += px(22 + 16) + words + figure;
+  }
+  ImGui::Dummy({width, middle + px(8) - at.y});
+}
+
+void draw_stages(const StatisticsView& view) {
+  const std::string text = stage_tooltip(view);
+  chart_title("Round time", "ms, this round", text);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  struct Row {
+    const char* name;
+    const StageTimes* times;
+    bool measured;
+    std::string sum;
+  };
+  Row rows[] = {{"measured", view.measured.total() > 0 ? &view.measured : nullptr, true, "\u2013"},
+                {"predicted", view.predicted ? &*view.predicted : nullptr, false, "\u2013"}};
+  float left = 0, right = 0;  // of the bars
+  double longest = 1e-6;
+  for (Row& row : rows) {
+    if (row.times) row.sum = milliseconds(row.times->total());
+    if (row.times) longest = std::max(longest, row.times->total());
+    left = std::max(left, text_size(Type::secondary, row.name).x + px(10));
+    right = std::max(right, text_size(Type::mono, row.sum).x + px(10));
+  }
+  const float width = room();
+  ImGui::InvisibleButton("Round time bars", {std::max(1.0f, width), px(50)});
+  tooltip(text.c_str());
+  const float scale = std::max(0.0f, width - left - right) / static_cast<float>(longest);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  float y = at.y + px(2);
+  for (const Row& row : rows) {
+    const float middle = y + px(8);
+    draw_text_middle(list, at.x, middle, Type::secondary, colours().text2, row.name);
+    draw_text_middle(list, at.x + width - text_size(Type::mono, row.sum).x, middle, Type::mono, colours().text2,
+                     row.sum);
+    if (row.times) draw_stage_bar({at.x + left, y}, *row.times, scale, row.measured);
+    y += px(24);
+  }
+  draw_stage_key(view.measured, width);
+}
 
 constexpr size_t kRoundsAFrame = 512;  // read of a long reply; a few milliseconds
 constexpr float kBoxHeight = 52;

@@ -1,7 +1,6 @@
 #pragma once
 // What the shown reply's rounds come to, up to the shown one.
 
-#include "app/charts/series.h"
 #include "app/charts/statistics_trail.h"
 #include "app/charts/statistics_view.h"
 #include "app/panels/panel.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/conversation/chat_search.h"
+#include "app/conversation/conversation.h"
 #include "app/state/ui_command.h"
 #include "app/state/view_model.h"
 

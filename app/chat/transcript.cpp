@@ -8,7 +8,6 @@
 #include <cfloat>
 #include <cmath>
 
-#include "app/chat/check_row.h"
 #include "app/chat/reply_facts.h"
 #include "app/chat/token_marks.h"
 #include "app/look/widgets.h"

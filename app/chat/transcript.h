@@ -9,7 +9,7 @@
 
 #include "app/chat/message_body.h"
 #include "app/chat/text_selection.h"
-#include "app/conversation/chat_search.h"
+#include "app/conversation/conversation.h"
 #include "app/state/ui_command.h"
 #include "app/state/view_model.h"
 

@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace canopy::app {
+namespace {
+
+char folded(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+}  // namespace
 
 size_t Conversation::find(uint64_t message_id) const {
   // Most questions are about the newest messages.
@@ -77,6 +84,23 @@ std::string Conversation::shown_title() const {
   const std::string& text = nodes_.front().message.text;
   const size_t from = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   return text.substr(from, text.find('\n', from) - from);
+}
+
+std::vector<ChatHit> find_in(const Conversation& conversation, std::string_view wanted, size_t most) {
+  std::vector<ChatHit> hits;
+  if (wanted.empty()) return hits;
+  for (const Message& message : conversation) {
+    auto at = message.text.begin();
+    while (hits.size() < most) {
+      at = std::search(at, message.text.end(), wanted.begin(), wanted.end(),
+                       [](char a, char b) { return folded(a) == folded(b); });
+      if (at == message.text.end()) break;
+      const auto begin = static_cast<size_t>(at - message.text.begin());
+      hits.push_back({message.id, begin, begin + wanted.size()});
+      at += static_cast<std::ptrdiff_t>(wanted.size());
+    }
+  }
+  return hits;
 }
 
 }  // namespace canopy::app

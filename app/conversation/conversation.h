@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/conversation/message.h"
@@ -95,5 +96,15 @@ class Conversation {
   std::vector<Node> nodes_;     // parents before children
   std::vector<uint32_t> path_;  // nodes
 };
+
+/// Bytes [begin, end) of a message's text.
+struct ChatHit {
+  uint64_t message = 0;
+  size_t begin = 0, end = 0;
+  bool operator==(const ChatHit&) const = default;
+};
+
+/// Where `wanted` occurs on the shown path, in its order; ASCII letters are alike in either case. At most `most`.
+std::vector<ChatHit> find_in(const Conversation& conversation, std::string_view wanted, size_t most = 10'000);
 
 }  // namespace canopy::app

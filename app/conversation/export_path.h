@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "app/conversation/chat_commands.h"
+#include "app/conversation/chat_state.h"
 
 namespace canopy::app {
 

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/client/engine_client.h"
 #include "engine/speculation/sampling_settings.h"
+#include "engine/trace/round_record.h"
 
 namespace canopy::app {
 
@@ -57,5 +59,11 @@ struct Message {
   /// An answer that ended before its first word: shown as nothing, and never sent to the model.
   bool failed_unsaid() const { return role == Role::assistant && !writing && text.empty(); }
 };
+
+/// Adds the tokens of a round to a message's spans. `round`: of the reply, from 0. The first token of the round begins
+/// at text_begin, token i ends at text_ends[i] (RoundFinished). What lies before the first round is the first token's,
+/// which came out of the prompt's pass.
+void append_spans(Message& message, const RoundRecord& record, uint32_t round, uint32_t text_begin,
+                  std::span<const uint32_t> text_ends);
 
 }  // namespace canopy::app

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/conversation/message.h"
 #include "app/conversation/prompt_turns.h"
-#include "app/conversation/token_spans.h"
 #include "engine/text/utf8_stream.h"
 
 namespace canopy::app {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "app/charts/chart_style.h"
-#include "app/models/openable.h"
+#include "app/models/model_finder.h"
 #include "app/rounds/trace_log.h"
 #include "app/settings/options.h"
 #include "app/state/open_trace.h"

@@ -1,16 +1,40 @@
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
 #include <ostream>
 
-#include "app/platform/wake_signal.h"
 #include "app/run/autopilot.h"
 #include "app/run/headless.h"
 #include "app/run/run.h"
 #include "app/run/run_common.h"
-#include "app/state/progress_text.h"
+#include "app/state/view_model.h"
 
 namespace canopy::app {
 namespace {
+
+/// What a loop without a window system sleeps on until the engine has news.
+class WakeSignal {
+ public:
+  void raise() {
+    {
+      const std::lock_guard lock(mutex_);
+      raised_ = true;
+    }
+    condition_.notify_one();
+  }
+  /// Returns when raised since the last wait, or after the time.
+  void wait_for(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    condition_.wait_for(lock, time, [&] { return raised_; });
+    raised_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  bool raised_ = false;
+};
 
 constexpr const char* kBuiltInPrompt = "Explain in two sentences why the sky is blue.";
 constexpr const char* kDefaultShot = "out/canopy.png";

@@ -3,12 +3,20 @@
 #include "app/rounds/dump_trace.h"
 #include "app/rounds/trace_log.h"
 #include "app/run/headless.h"
-#include "app/run/idle_engine.h"
 #include "app/run/run.h"
 #include "app/run/run_common.h"
+#include "engine/client/engine_client.h"
 
 namespace canopy::app {
 namespace {
+
+class IdleEngine final : public EngineClient {
+ public:
+  void post(Command) override {}
+  std::vector<Event> poll() override { return {}; }
+  void set_wake(std::function<void()>) override {}
+  std::vector<DeviceChoice> devices() const override { return {}; }
+};
 
 constexpr const char* kDefaultShot = "out/replay.png";
 

@@ -4,10 +4,11 @@
 #include <imgui_stdlib.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string>
 
 #include "app/look/widgets.h"
 #include "app/panels/actions.h"
-#include "app/shell/palette_match.h"
 
 namespace canopy::app {
 namespace {
@@ -15,6 +16,39 @@ namespace {
 constexpr const char* kPopup = "Commands";
 constexpr float kWidth = 560, kPitch = 30;
 constexpr int kMostLines = 12;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+bool starts_a_word(const std::string& line, std::string_view word) {
+  for (size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1))
+    if (at == 0 || !std::isalnum(static_cast<unsigned char>(line[at - 1]))) return true;
+  return false;
+}
+
+bool every_word_starts_one(const std::string& line, std::string_view query) {
+  while (!query.empty()) {
+    const size_t end = query.find(' ');
+    const std::string_view word = query.substr(0, end);
+    if (!word.empty() && !starts_a_word(line, word)) return false;
+    query = end == std::string_view::npos ? std::string_view() : query.substr(end + 1);
+  }
+  return true;
+}
+
+bool letters_in_order(const std::string& line, std::string_view query) {
+  size_t at = 0;
+  for (const char c : query) {
+    if (c == ' ') continue;
+    at = line.find(c, at);
+    if (at == std::string::npos) return false;
+    ++at;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -128,6 +162,61 @@ void CommandPalette::draw_lines(const std::vector<Line>& lines, CommandSink& sin
   ImGui::PopStyleVar(2);
   ImGui::PopStyleColor();
   if (done) close(sink);
+}
+
+int palette_match(std::string_view query_text, std::string_view line_text) {
+  const std::string query = lower(query_text), line = lower(line_text);
+  if (query.empty()) return 1;
+  if (line.starts_with(query)) return 4;
+  if (every_word_starts_one(line, query)) return 3;
+  if (line.find(query) != std::string::npos) return 2;
+  return letters_in_order(line, query) ? 1 : 0;
+}
+
+void draw_help(CommandSink& sink) {
+  const Theme& t = colours();
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float pitch = px(26), padding = px(14);
+  const float width = std::min(px(264), viewport->Size.x - px(24));
+  const auto with_keys = std::ranges::count_if(actions(), [](const Action& a) { return a.chord != 0; });
+  const float height = padding * 2 + px(28) + pitch * (static_cast<float>(with_keys) + 4);
+  const ImVec2 size = {width, std::min(height, viewport->Size.y - px(28 + 48 + 16))};
+  ImGui::SetNextWindowPos(
+      {viewport->Pos.x + viewport->Size.x - size.x - px(12), viewport->Pos.y + viewport->Size.y - size.y - px(36)});
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, t.raised);
+  ImGui::PushStyleColor(ImGuiCol_Border, t.ctl);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(6));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {padding, padding});
+  ImGui::Begin("Help", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoFocusOnAppearing);
+  ImGui::PopStyleVar(3);
+  ImGui::PopStyleColor(2);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const float inner = width - padding * 2;
+  draw_text(list, a, Type::chat_semibold, t.text, "Keyboard");
+  float y = a.y + px(32);
+  auto row = [&](const char* what, const char* keys) {
+    draw_text_middle(list, a.x, y + pitch * 0.5f, Type::base, t.text2, what);
+    draw_text_middle(list, a.x + inner - text_size(Type::mono, keys).x, y + pitch * 0.5f, Type::mono, t.text, keys);
+    y += pitch;
+  };
+  row("Send", "Enter");
+  row("New line", "Shift+Enter");
+  row("Scroll", "PgUp, PgDn");
+  row("Copy what is selected", "Ctrl+C");
+  for (const Action& action : actions())
+    if (action.chord) row(action.name, action.keys);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::Dummy({inner, y - a.y});
+  ButtonSpec close{"Close help", Icon::close};
+  close.show_label = false;
+  ImGui::SetCursorScreenPos({a.x + inner - px(26), a.y - px(6)});
+  if (button(close)) sink.post(ShowHelp{false});
+  ImGui::End();
 }
 
 }  // namespace canopy::app

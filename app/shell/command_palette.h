@@ -1,6 +1,8 @@
 #pragma once
+// The list of actions on the screen: as a palette to be typed into, and as the help of keys.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/state/ui_command.h"
@@ -31,5 +33,12 @@ class CommandPalette {
   int chosen_ = 0;
   bool open_ = false, moved_ = false, entered_ = false;
 };
+
+/// How well a line of the palette answers what was typed; 0: not at all. Words of the query may come in any order, each
+/// at the start of a word; failing that, its letters in order.
+int palette_match(std::string_view query, std::string_view line);
+
+/// The list of shortcuts, above the status bar at the right. Not a modal: work goes on beside it.
+void draw_help(CommandSink& sink);
 
 }  // namespace canopy::app

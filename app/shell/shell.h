@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,15 @@
 #include "app/panels/panel.h"
 #include "app/shell/command_palette.h"
 #include "app/shell/dock_space.h"
-#include "app/shell/shell_panels.h"
 #include "app/timeline/record_box.h"
 
 namespace canopy::app {
+
+/// A panel that shares the area between the bars, and where it lies at first.
+struct DockedPanel {
+  std::unique_ptr<Panel> panel;
+  DockPlace place;
+};
 
 class Shell {
  public:

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/look/model_path_box.h"
 #include "app/look/text_block.h"
 #include "app/look/widgets.h"
 #include "app/models/device_words.h"
 #include "app/panels/error_cards.h"
 #include "app/shell/start_pictures.h"
-#include "app/state/progress_text.h"
+#include "app/state/view_model.h"
 
 namespace canopy::app {
 namespace {

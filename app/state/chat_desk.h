@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "app/conversation/chat_commands.h"
+#include "app/conversation/chat_state.h"
 #include "app/conversation/chat_store.h"
 #include "app/state/view_model.h"
 

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "app/conversation/token_spans.h"
+#include "app/conversation/message.h"
 #include "app/state/drafting.h"
 #include "app/state/view_model.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/conversation/chat_commands.h"
+#include "app/conversation/chat_state.h"
 #include "engine/client/engine_client.h"
 
 namespace canopy::app {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "app/base/choices.h"
-#include "app/conversation/chat_commands.h"
+#include "app/conversation/chat_state.h"
 #include "app/models/models_state.h"
-#include "app/rounds/rounds_commands.h"
+#include "app/rounds/rounds_state.h"
 #include "app/state/calibration_state.h"
 #include "app/state/plain_check.h"
 #include "app/state/recording_state.h"

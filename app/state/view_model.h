@@ -130,4 +130,10 @@ std::string model_title(const ModelReady& model);
 /// The last component of a path, for messages.
 std::string file_name(const std::string& path);
 
+/// "62 / 98 MB, 2 s left" for bytes, "3 of 9" for steps, empty when the total is unknown.
+std::string progress_figures(const Progress& progress);
+
+/// What the engine is doing, in words for the status bar.
+std::string state_words(const ViewModel& view);
+
 }  // namespace canopy::app

@@ -1,4 +1,6 @@
 #pragma once
+// Recording: the line of the timeline that begins one, says how it stands and ends it, and the box that asks where it
+// goes.
 
 #include <string>
 
@@ -24,5 +26,8 @@ class RecordBox {
   bool redact_ = false;
   bool open_ = false, entered_ = false;
 };
+
+/// Draws the line of the timeline from the cursor on, in this width.
+void draw_recording_row(const ViewModel& view, CommandSink& sink, float width);
 
 }  // namespace canopy::app

@@ -8,7 +8,7 @@
 
 #include "app/look/dash.h"
 #include "app/look/widgets.h"
-#include "app/timeline/recording_row.h"
+#include "app/timeline/record_box.h"
 #include "app/timeline/transport.h"
 
 namespace canopy::app {

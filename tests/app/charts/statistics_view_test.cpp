@@ -11,8 +11,6 @@
 #include "app/base/figures.h"
 #include "app/base/message_log.h"
 #include "app/charts/memory_view.h"
-#include "app/charts/plain_speed.h"
-#include "app/charts/series.h"
 #include "app/state/calibration_state.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/sample_log.h"

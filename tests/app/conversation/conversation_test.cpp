@@ -6,7 +6,6 @@
 
 #include "app/conversation/chat_export.h"
 #include "app/conversation/chat_journal.h"
-#include "app/conversation/chat_search.h"
 #include "app/conversation/export_path.h"
 #include "app/state/view_model.h"
 #include "tests/app/support/scripted_engine.h"

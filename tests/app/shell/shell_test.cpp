@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "app/shell/command_palette.h"
 #include "app/shell/dock_shape.h"
 #include "app/shell/layout_file.h"
-#include "app/shell/palette_match.h"
 #include "app/state/shell_state.h"
 #include "engine/base/mapped_file.h"
 #include "tests/base/expect_error.h"

@@ -1,4 +1,4 @@
-#include "app/conversation/token_spans.h"
+#include "app/conversation/message.h"
 
 #include <algorithm>
 #include <vector>
