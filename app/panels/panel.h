@@ -3,8 +3,8 @@
 // and never touches the engine. A panel is one file and one line in app/shell/shell_panels.cpp. Its window has no
 // padding and does not scroll: what may be taller than its place scrolls in a child window of its own.
 
-#include "app/ui_command.h"
-#include "app/view_model.h"
+#include "app/state/ui_command.h"
+#include "app/state/view_model.h"
 
 namespace canopy::app {
 
