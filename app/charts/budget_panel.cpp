@@ -8,10 +8,9 @@
 
 #include "app/charts/budget_view.h"
 #include "app/charts/chart_frame.h"
-#include "app/charts/chart_style.h"
 #include "app/charts/label_places.h"
 #include "app/look/widgets.h"
-#include "app/panels/panel_body.h"
+#include "app/panels/panel.h"
 
 namespace canopy::app {
 namespace {

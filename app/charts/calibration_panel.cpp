@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "app/charts/chart_frame.h"
-#include "app/charts/chart_style.h"
 #include "app/look/widgets.h"
-#include "app/panels/panel_body.h"
+#include "app/panels/panel.h"
 
 namespace canopy::app {
 namespace {

@@ -1,16 +1,38 @@
 #pragma once
-// What stands around charts: a title with what was counted, the plot's axes, and the marks of a legend.
+// The style of plots, and what stands around them: a title with what was counted, the axes, the marks of a legend.
 
+#include <imgui.h>
+#include <implot.h>
+
+#include <span>
 #include <string>
 #include <string_view>
 
-#include <imgui.h>
-
 #include "app/base/figures.h"
 #include "app/charts/ticks.h"
+#include "app/look/dash.h"
 #include "app/look/fonts.h"
+#include "app/look/theme.h"
 
 namespace canopy::app {
+
+/// Sets sizes and colours of the current ImPlot context. Call when theme or scale change.
+void apply_chart_style(const Theme& theme, float scale);
+
+// Solid is measured, dashed predicted, dotted something to compare with. Of the current theme and scale.
+ImPlotSpec measured_spec();
+ImPlotSpec predicted_spec();  // solid as ImPlot draws it: use plot_dashed()
+ImPlotSpec reference_spec();  // likewise: use plot_dotted()
+ImPlotSpec accepted_spec();   // a line with markers, in the colour of accepted tokens
+
+Dash predicted_dash();
+Dash reference_dash();
+
+/// A curve of the current plot in dashes; points in the plot's own units. Ends up inside the plot's area.
+void plot_dashed(std::span<const double> x, std::span<const double> y, const ImPlotSpec& spec, Dash dash);
+void plot_predicted(std::span<const double> x, std::span<const double> y);
+/// A dotted line across the current plot.
+void plot_reference(double y);
 
 /// Title left, what is counted right; the tooltip says the denominator.
 void chart_title(std::string_view title, std::string_view note, const std::string& tooltip_text = {});

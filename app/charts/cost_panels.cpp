@@ -4,10 +4,9 @@
 #include <cmath>
 
 #include "app/charts/chart_frame.h"
-#include "app/charts/chart_style.h"
 #include "app/charts/statistics_view.h"
 #include "app/look/widgets.h"
-#include "app/panels/panel_body.h"
+#include "app/panels/panel.h"
 
 namespace canopy::app {
 namespace {

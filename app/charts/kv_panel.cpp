@@ -7,7 +7,7 @@
 #include "app/charts/memory_view.h"
 #include "app/look/widgets.h"
 #include "app/models/memory_table.h"
-#include "app/panels/panel_body.h"
+#include "app/panels/panel.h"
 
 namespace canopy::app {
 namespace {

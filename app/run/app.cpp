@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/charts/chart_style.h"
+#include "app/charts/chart_frame.h"
 #include "app/models/model_finder.h"
 #include "app/rounds/trace_log.h"
 #include "app/settings/options.h"

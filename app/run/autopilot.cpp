@@ -1,6 +1,29 @@
 #include "app/run/autopilot.h"
 
+#include <filesystem>
+#include <system_error>
+
 namespace canopy::app {
+
+AppSettings settings_from(const AppOptions& options) {
+  AppSettings settings;
+  settings.theme = options.theme;
+  settings.user_scale = options.scale;
+  settings.device = options.device;
+  settings.quantize = options.quantize;
+  settings.max_tokens = options.max_tokens;
+  settings.sampling = options.sampling;
+  settings.system_fonts = options.system_fonts;
+  std::error_code ignored;
+  const std::string standard = default_model_path();
+  if (!standard.empty() && std::filesystem::exists(standard, ignored)) settings.default_model = standard;
+  return settings;
+}
+
+void show_replay(App& app, const AppOptions& options) {
+  app.run(RoundsCommand(OpenTrace{options.replay}));
+  if (options.round) app.run(RoundsCommand(ShowRound{static_cast<size_t>(*options.round)}));
+}
 
 Autopilot::Autopilot(App& app, const std::string& model, const std::string& prompt)
     : app_(app), prompt_(prompt), loads_(!model.empty()) {

@@ -1,10 +1,18 @@
 #pragma once
+// What the command line asks of the application: how it begins, the trace it shows, the prompt it sends.
 
 #include <string>
 
 #include "app/run/app.h"
+#include "app/settings/options.h"
 
 namespace canopy::app {
+
+/// Opens the trace that the command line names, on the round that it names.
+void show_replay(App& app, const AppOptions& options);
+
+/// How the command line wants the application to begin.
+AppSettings settings_from(const AppOptions& options);
 
 /// Does what the command line asked for, through the same commands a user's clicks would post: opens the model, sends
 /// the prompt, and notices the end.

@@ -7,7 +7,6 @@
 #include "app/run/autopilot.h"
 #include "app/run/headless.h"
 #include "app/run/run.h"
-#include "app/run/run_common.h"
 #include "app/state/view_model.h"
 
 namespace canopy::app {

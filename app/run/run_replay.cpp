@@ -2,9 +2,9 @@
 
 #include "app/rounds/dump_trace.h"
 #include "app/rounds/trace_log.h"
+#include "app/run/autopilot.h"
 #include "app/run/headless.h"
 #include "app/run/run.h"
-#include "app/run/run_common.h"
 #include "engine/client/engine_client.h"
 
 namespace canopy::app {
@@ -38,11 +38,6 @@ int draw(const AppOptions& options, std::ostream& out, std::ostream& err) {
 }
 
 }  // namespace
-
-void show_replay(App& app, const AppOptions& options) {
-  app.run(RoundsCommand(OpenTrace{options.replay}));
-  if (options.round) app.run(RoundsCommand(ShowRound{static_cast<size_t>(*options.round)}));
-}
 
 int run_replay(const AppOptions& options, std::ostream& out, std::ostream& err) {
   try {

@@ -6,7 +6,6 @@
 #include "app/platform/frame_pacer.h"
 #include "app/run/autopilot.h"
 #include "app/run/run.h"
-#include "app/run/run_common.h"
 #include "app/settings/saved_settings.h"
 
 namespace canopy::app {

@@ -1,7 +1,7 @@
 #include "app/shell/log_panel.h"
 
 #include "app/look/widgets.h"
-#include "app/panels/panel_body.h"
+#include "app/panels/panel.h"
 
 namespace canopy::app {
 namespace {

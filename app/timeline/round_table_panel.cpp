@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "app/look/widgets.h"
-#include "app/panels/panel_body.h"
+#include "app/panels/panel.h"
 #include "app/state/drafting.h"
 
 namespace canopy::app {

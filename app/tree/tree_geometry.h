@@ -7,11 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "app/tree/tree_fold.h"
 #include "app/tree/tree_layout.h"
+#include "app/tree/tree_model.h"
 
 namespace canopy::app {
 
+/// How much of a node is drawn, by the height of a row (look.md, section 6). Readability sets it, not speed.
 enum class Detail : uint8_t {
   folded,   // under 2: the path; rejected subtrees are wedges
   dots,     // from 2: badges without labels

@@ -9,7 +9,7 @@
 #include "app/base/message_log.h"
 #include "app/charts/budget_panel.h"
 #include "app/charts/calibration_panel.h"
-#include "app/charts/chart_style.h"
+#include "app/charts/chart_frame.h"
 #include "app/charts/cost_panels.h"
 #include "app/charts/kv_panel.h"
 #include "app/charts/statistics_panel.h"

@@ -7,7 +7,7 @@
 
 #include "app/base/figures.h"
 #include "app/charts/budget_panel.h"
-#include "app/charts/chart_style.h"
+#include "app/charts/chart_frame.h"
 #include "app/charts/statistics_panel.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/drawn_texts.h"

@@ -1,4 +1,4 @@
-#include "app/panels/panel_body.h"
+#include "app/panels/panel.h"
 
 #include <imgui.h>
 
