@@ -64,7 +64,7 @@ class VulkanDevice : public Device {
     const auto hold = keep_awake();
     return fma_probe_->run();
   }
-  std::unique_ptr<Recorder> record() override { return std::make_unique<vk::VulkanRecorder>(state_); }
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override;
   bool run(Commands& commands, const std::function<bool()>& keep_going) override;
   void start(Commands& commands) override {
     for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) context().submit(list);
@@ -336,6 +336,15 @@ void VulkanDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::sp
   std::vector<uint16_t> halves(data.size());
   std::ranges::transform(data, halves.begin(), f32_to_f16);
   context().upload(buffer, first * per_slot * 2, as_bytes_of(halves));
+}
+
+std::unique_ptr<Commands> VulkanDevice::compile(std::span<const Op> ops, const std::function<bool()>& keep_going) {
+  vk::VulkanRecorder recorder(state_);
+  for (const Op& op : ops) {
+    if (keep_going && !keep_going()) return nullptr;
+    recorder.record(op);
+  }
+  return recorder.finish();
 }
 
 bool VulkanDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
