@@ -24,7 +24,10 @@ namespace canopy {
 
 // ---- commands -------------------------------------------------------------------------------------------------------
 
-/// Opens a model on a device; replaces the current one only when everything succeeded.
+/// Opens a model on a device; replaces the current one only when everything succeeded. What it gets (context, weights)
+/// is planned as if the current one were gone. Where a device cannot hold both, the current one makes room once the new
+/// one's files are checked and its plan stands; if loading then fails or is cancelled, the current one is opened again
+/// and computes its next prompt anew, or the Failure says that it could not be.
 struct LoadModel {
   std::string path;     // a GGUF file, a Hugging Face folder, or a model in its cache (engine/format/model_paths.h)
   std::string device;   // index, part of a name, or a type; empty chooses the best
@@ -51,7 +54,7 @@ struct Generate {
 /// Ends the reply under way; its text so far stays.
 struct StopReply {};
 
-/// Abandons a load under way; the previous model stays.
+/// Abandons a load under way; the previous model stays, or comes back where it had made room (LoadModel).
 struct CancelLoad {};
 
 /// Measures what passes of the loaded pair cost, keeps it in the cache folder and uses it from then on. Ends in one

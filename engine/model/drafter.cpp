@@ -74,12 +74,15 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
   const ModelConfig& transformer = config_.transformer;
   const MemoryPlan memory = plan_memory(transformer, limits_, plan.device_bytes, device_);
   device_bytes_ = memory.weights + memory.cache + memory.working + feature_bytes(config_, device_);
-  if (const uint64_t available = device_.memory().available; device_bytes_ > available) {
+  ReclaimableMemory nothing_replaced;
+  ReclaimableMemory& reclaimable = options.memory != nullptr ? *options.memory : nothing_replaced;
+  if (const uint64_t available = reclaimable.available(device_); device_bytes_ > available) {
     throw out_of_memory("The drafter needs " + mebibytes(device_bytes_) + " on the device, but only " +
                         mebibytes(available) +
                         " are available beside the model. Choose a shorter context, or go on "
                         "without a drafter.");
   }
+  reclaimable.make_room(device_, device_bytes_);
   for (uint32_t layer = 0; layer < transformer.layers; ++layer) {
     cache_.push_back(device_.allocate_kv(kv_shape(transformer, limits_), "drafter K/V " + std::to_string(layer)));
   }

@@ -67,7 +67,14 @@ std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const 
   limits.head_rows = head_rows_for(config, options.max_width);
   limits.taps = static_cast<uint32_t>(options.taps.size());
   limits.cache_type = options.cache_type;
-  const LoadPlan plan = plan_load(file, device, limits, options.context, options.quantize, options.would_fit);
+  ReclaimableMemory nothing_replaced;
+  ReclaimableMemory& memory = options.memory != nullptr ? *options.memory : nothing_replaced;
+  const auto planned = [&] {
+    return plan_load(file, device, memory.available(device), limits, options.context, options.quantize,
+                     options.would_fit);
+  };
+  LoadPlan plan = planned();
+  if (memory.make_room(device, plan.memory.total())) plan = planned();  // with what is really there now
   if (options.planned) options.planned(plan);
   return std::unique_ptr<Model>(new Model(device, file, plan, limits, options));
 }
