@@ -104,6 +104,18 @@ TEST(SentencePieces, WithoutByteTokensOneUnknownStandsForARun) {
   EXPECT_EQ(v.build()->encode("axyzb", SpecialTokens::parse), (Ids{v.mark_a, unknown, v.b}));
 }
 
+TEST(SentencePieces, ACharacterWithoutATokenKeepsItsNeighboursApart) {
+  Small v;
+  v.tokens[0] = "<none>";
+  for (uint32_t id = first_byte; id < first_byte + 256; ++id) v.data.types[id] = 5;
+  const auto dropping = v.build();
+  EXPECT_EQ(dropping->encode("axb", SpecialTokens::parse), (Ids{v.mark_a, v.b}));
+  EXPECT_EQ(dropping->encode(" x a", SpecialTokens::parse), (Ids{v.marks, v.mark_a}));
+  EXPECT_EQ(dropping->encode("x x", SpecialTokens::parse), (Ids{v.mark, v.mark}));
+  v.data.unknown = v.a;  // an ordinary token: what stands for x is no "a" all the same
+  EXPECT_EQ(v.build()->encode("xbaab", SpecialTokens::parse), (Ids{v.mark, v.a, v.b, v.a, v.ab}));
+}
+
 TEST(SentencePieces, DecodingGivesTheTextBack) {
   Small v;
   const auto tokenizer = v.build();
