@@ -51,15 +51,15 @@ Steps read_normalizer(const JsonFields& root) {
   for (const JsonFields& part : parts_of(root, "normalizer", "normalizers")) {
     const std::string type = part.text("type");
     if (type == "NFC") {
-      steps.push_back(TextNormalizer::Unicode{UnicodeForm::nfc});
+      steps.emplace_back(TextNormalizer::Unicode{UnicodeForm::nfc});
     } else if (type == "NFD") {
-      steps.push_back(TextNormalizer::Unicode{UnicodeForm::nfd});
+      steps.emplace_back(TextNormalizer::Unicode{UnicodeForm::nfd});
     } else if (type == "NFKC") {
-      steps.push_back(TextNormalizer::Unicode{UnicodeForm::nfkc});
+      steps.emplace_back(TextNormalizer::Unicode{UnicodeForm::nfkc});
     } else if (type == "NFKD") {
-      steps.push_back(TextNormalizer::Unicode{UnicodeForm::nfkd});
+      steps.emplace_back(TextNormalizer::Unicode{UnicodeForm::nfkd});
     } else if (type == "Prepend") {
-      steps.push_back(TextNormalizer::Prepend{.text = part.text("prepend")});
+      steps.emplace_back(TextNormalizer::Prepend{.text = part.text("prepend")});
     } else if (type == "Replace") {
       steps.push_back(read_replace(part));
     } else {
@@ -106,9 +106,9 @@ void read_metaspace(const JsonFields& part, HuggingFacePipeline& pipeline, Steps
   if (mark != word_mark) refuse_tokenizer_part("Metaspace replacement", mark, "U+2581");
   const bool prepends = part.boolean_or("add_prefix_space", true);  // how older files say it
   const std::string scheme = part.text_or("prepend_scheme", prepends ? "always" : "never");
-  steps.push_back(TextNormalizer::Replace{" ", mark});
+  steps.emplace_back(TextNormalizer::Replace{" ", mark});
   if (scheme == "always" || scheme == "first") {
-    steps.push_back(TextNormalizer::Prepend{mark, scheme == "first", true});
+    steps.emplace_back(TextNormalizer::Prepend{mark, scheme == "first", true});
     pipeline.drops_leading_space = true;
   } else if (scheme != "never") {
     refuse_tokenizer_part("Metaspace prepend_scheme", scheme, "always, first, never");
@@ -122,7 +122,7 @@ void read_byte_level(const JsonFields& part, bool is_first, HuggingFacePipeline&
   if (part.boolean_or("add_prefix_space", true)) {
     // Behind other stages every piece would get a space of its own; no model in use wants that.
     if (!is_first) refuse_tokenizer_part("ByteLevel option", "add_prefix_space: true", "false behind other stages");
-    steps.push_back(TextNormalizer::Prepend{" ", false, true});
+    steps.emplace_back(TextNormalizer::Prepend{" ", false, true});
   }
   if (part.boolean_or("use_regex", true)) stages.push_back({Regex(gpt2_expression)});
 }
