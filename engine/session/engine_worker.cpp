@@ -163,7 +163,7 @@ void EngineThread::Worker::load(const LoadModel& command, uint64_t number) {
       opened = open(command, number);
     } catch (const Error& e) {
       // Freeing the old model helps only where it lives.
-      if (e.kind() != ErrorKind::out_of_memory || !current_ || current_->selector != command.device) throw;
+      if (e.kind() != ErrorKind::out_of_memory || !is_current_device(command.device)) throw;
     }
     if (!opened) opened = open_in_freed_memory(command, number);
     end_recording();
@@ -181,7 +181,7 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   const auto progress = [this](const LoadProgress& step) { publish(step); };
   const auto keep_going = [this, number] { return !is_cancelled(number); };
   if (!keep_going()) throw cancelled("Loading was cancelled.");
-  if (current_ && current_->selector == command.device) {
+  if (is_current_device(command.device)) {
     opened.device = current_->device;
   } else {
     progress({"Opening the device", 0, 0});
@@ -203,6 +203,17 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
     throw;
   }
   return opened;
+}
+
+/// Whether a selector names the device of the model in use. Where it names none at all, opening it will say so.
+bool EngineThread::Worker::is_current_device(const std::string& selector) const {
+  if (!current_) return false;
+  if (current_->selector == selector || !backend_.device_uuid) return current_->selector == selector;
+  try {
+    return backend_.device_uuid(selector) == current_->device->info().uuid;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 /// Both models together do not fit: the old one makes room, and comes back if the new one cannot be had all the same.

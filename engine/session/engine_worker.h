@@ -59,6 +59,7 @@ class EngineThread::Worker {
 
   void load(const LoadModel& command, uint64_t number);
   Current open(const LoadModel& command, uint64_t number);
+  bool is_current_device(const std::string& selector) const;
   Current open_in_freed_memory(const LoadModel& command, uint64_t number);
   void restore(const LoadModel& request);
   void load_failed(const Error& error);
