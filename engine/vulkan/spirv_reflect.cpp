@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t magic = 0x07230203;
 constexpr uint32_t max_ids = 1u << 20;  // far beyond any shader; bounds memory for a damaged module
 constexpr int max_type_depth = 32;
-constexpr int max_operation_depth = 64;
+constexpr int max_operation_steps = 4096;  // of one constant computed from others
 
 // The few opcodes and enumerants of SPIR-V 1.6 that matter here.
 enum Op : uint32_t {
@@ -296,13 +296,18 @@ class Reflector {
 
   // The value that an array is sized by: of the constants given, and computed from them (OpSpecConstantOp). 1 for what
   // is no such constant, or is computed by an operation that no array needs.
-  uint64_t size_value(uint32_t id, int depth = 0) const {
-    if (depth > max_operation_depth) {
-      fail("its constants are computed from each other more than " + std::to_string(max_operation_depth) + " deep");
+  uint64_t size_value(uint32_t id) const {
+    int steps = 0;
+    return size_value(id, steps);
+  }
+
+  uint64_t size_value(uint32_t id, int& steps) const {
+    if (++steps > max_operation_steps) {
+      fail("its constants are computed from each other in more than " + std::to_string(max_operation_steps) + " steps");
     }
     const Definition& constant = definition_or_none(id);
     if (constant.op == op_spec_constant_op) {
-      return computed_value(constant.operands, depth);
+      return computed_value(constant.operands, steps);
     }
     if (const std::optional<uint32_t> spec_id = decoration(id, dec_spec_id)) {
       for (const SpecConstant& given : given_) {
@@ -312,8 +317,8 @@ class Reflector {
     return constant_value(id);
   }
 
-  uint64_t computed_value(Words operands, int depth) const {
-    const auto value = [&](size_t i) { return size_value(operand(operands, 3 + i), depth + 1); };
+  uint64_t computed_value(Words operands, int& steps) const {
+    const auto value = [&](size_t i) { return size_value(operand(operands, 3 + i), steps); };
     const auto word = [](uint64_t v) { return v & 0xFFFFFFFF; };
     switch (operand(operands, 2)) {
       case do_iadd: return word(value(0) + value(1));
