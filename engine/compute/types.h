@@ -44,6 +44,7 @@ struct DeviceInfo {
   std::string uuid;    // hex; stable across launches, changes with the driver
   bool is_software = false;
   std::string kernels;  // "VERSION; CHOICE; ...": of the backend's code, then the variants it chose by speed so far
+  uint32_t widest_tile = 1;  // rows of a pass that one kernel of a product computes at most
 };
 
 struct MemoryInfo {

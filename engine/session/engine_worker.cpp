@@ -177,7 +177,7 @@ EngineThread::Worker::Current EngineThread::Worker::open_beside_current(const Lo
   } catch (const Error& e) {
     // A plan may promise more than the device then gives. Freeing the old model helps only where it lives.
     const bool ran_out = e.kind() == ErrorKind::out_of_memory && memory.is_planned();
-    if (!ran_out || !current_ || current_->model == nullptr || current_->selector != command.device) throw;
+    if (!ran_out || !current_ || current_->model == nullptr || !is_current_device(command.device)) throw;
   }
   release_current();
   would_fit_quantized_ = false;
@@ -193,7 +193,7 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   const auto progress = [this](const LoadProgress& step) { publish(step); };
   const auto keep_going = [this, number] { return !is_cancelled(number); };
   if (!keep_going()) throw cancelled("Loading was cancelled.");
-  if (current_ && current_->selector == command.device) {
+  if (is_current_device(command.device)) {
     opened.device = current_->device;
   } else {
     progress({"Opening the device", 0, 0});
@@ -218,6 +218,17 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
     throw;
   }
   return opened;
+}
+
+/// A selector that names no device at all is not the current one: opening it will say so.
+bool EngineThread::Worker::is_current_device(const std::string& selector) const {
+  if (!current_) return false;
+  if (current_->selector == selector || !backend_.device_uuid) return current_->selector == selector;
+  try {
+    return backend_.device_uuid(selector) == current_->device->info().uuid;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void EngineThread::Worker::release_current() {

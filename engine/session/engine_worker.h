@@ -60,6 +60,8 @@ class EngineThread::Worker {
   void load(const LoadModel& command, uint64_t number);
   Current open_beside_current(const LoadModel& command, uint64_t number);
   Current open(const LoadModel& command, uint64_t number, ReclaimableMemory& memory);
+  /// Whether a selector names the device of the model in use.
+  bool is_current_device(const std::string& selector) const;
   /// Frees the current model's memory for the one that is to replace it.
   void release_current();
   /// Opens the model again that release_current() took; a sentence where that fails, else nothing.

@@ -110,7 +110,7 @@ class ReferenceDevice : public Device {
   }
 
   std::shared_ptr<Ledger> ledger_ = std::make_shared<Ledger>();
-  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true, "formulas"};
+  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true, "formulas", 4};
 };
 
 std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,

@@ -48,6 +48,10 @@ class EngineThreadTest : public ::testing::Test {
       return std::make_unique<FragileDevice>(make_reference_device(memory), lose_);
     };
     backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };
+    backend.device_uuid = [](const std::string& selector) -> std::string {
+      if (selector == "none") throw Error(ErrorKind::unavailable, "There is no device \"none\".");
+      return selector == "1" ? "another" : "reference";  // the second is DeviceInfo::uuid of all that are opened here
+    };
     engine_ = std::make_unique<EngineThread>(backend);
   }
 
@@ -401,6 +405,18 @@ TEST_F(EngineThreadTest, ALostDeviceIsOpenedAnewByTheNextLoad) {
   await<ModelReady>();
   EXPECT_EQ(devices_opened_.load(), 2);
   EXPECT_EQ(answer(4), before);
+}
+
+// "" and "0" and a part of its name are one device: it is opened once, and a model that fits only alone finds room.
+TEST_F(EngineThreadTest, KnowsADeviceByAnyOfItsSelectors) {
+  start();
+  for (const char* selector : {"", "0", "refer", "1"}) {
+    LoadModel load = tiny();
+    load.device = selector;
+    engine_->post(load);
+    ASSERT_FALSE(until<ModelReady>().empty()) << selector;
+    EXPECT_EQ(devices_opened_.load(), std::string(selector) == "1" ? 2 : 1) << selector;
+  }
 }
 
 TEST_F(EngineThreadTest, QuittingDoesNotWaitForALongReply) {
