@@ -114,7 +114,8 @@ Conversation conversation_from(std::string_view text, uint64_t& last_id) {
       throw bad_input(what + ": \"after\" is " + std::to_string(message.u32("after")) +
                       "; it must be the number of an earlier message.");
     }
-    Message read = message_from(messages[i], what);
+    std::string note;  // a chat without its token ids is whole
+    Message read = message_from(messages[i], what, note);
     read.id = ++last_id;
     chat.append(std::move(read));
   }

@@ -69,6 +69,9 @@ class Reader {
     if (fields.has("system_prompt")) chat_.system_prompt = fields.text("system_prompt");
   }
 
+  /// What was left out though nothing is missing from the conversation, as a sentence; else empty.
+  const std::string& note() const { return note_; }
+
   /// From now on what is read is whatever is left.
   void expect_damage() { damaged_ = true; }
 
@@ -106,7 +109,7 @@ class Reader {
     if (number != next_ && !damaged_)
       throw bad_input(fields.what() + ": message " + std::to_string(number) + " comes where " + std::to_string(next_) +
                       " is expected.");
-    Message message = message_from(object, fields.what());
+    Message message = message_from(object, fields.what(), note_);
     message.id = ++last_id_;
     message.writing = fields.boolean_or("writing", false);
     settle();
@@ -156,12 +159,13 @@ class Reader {
   void ended(const JsonFields& fields, const json& object) {
     Message* message = grower(fields, fields.u32("ended"));
     if (!message) return;
-    read_ending(*message, object, fields.what());
+    read_ending(*message, object, fields.what(), note_);
     message->writing = false;
     writing_ = nullptr;
   }
 
   uint64_t& last_id_;
+  std::string note_;
   Conversation chat_;
   Message* writing_ = nullptr;                    // the newest node's, so no node is added while it is used
   std::unordered_map<uint32_t, uint32_t> nodes_;  // by their number in the file, which damage sets apart
@@ -234,6 +238,7 @@ JournalRead read_journal(std::string_view text, uint64_t& last_id) {
     }
   }
   if (!begun && read.problem.empty()) read.problem = "It is empty.";
+  read.note = reader.note();
   read.conversation = reader.finish();
   return read;
 }

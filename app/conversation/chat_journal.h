@@ -33,6 +33,7 @@ struct JournalRead {
   Conversation conversation;
   bool torn = false;  // the last line has no end: the program was killed while it wrote. Nothing is wrong with the rest
   std::string problem;  // damage: what, and in which line; the conversation is what could be read all the same
+  std::string note;     // something beside the text was left out; the file stays as it is
 };
 /// Never throws for what the text says.
 JournalRead read_journal(std::string_view text, uint64_t& last_id);

@@ -137,6 +137,32 @@ ReplyFinished result_from(const json& object, const std::string& what) {
   return r;
 }
 
+ordered_json tokens_json(const TurnTokens& tokens) {
+  ordered_json out = {{"vocabulary", tokens.vocabulary}, {"ids", tokens.ids}};
+  if (!tokens.ending.empty()) out["ending"] = tokens.ending;
+  return out;
+}
+
+uint32_t token_id_in(const json& id, const std::string& what) {
+  if (id.is_number_unsigned() && id.get<uint64_t>() <= UINT32_MAX) return id.get<uint32_t>();
+  throw bad_input(what + ": a token is " + id.dump() + "; it must be a whole number from 0 to 4294967295.");
+}
+
+/// The tokens of a reply of `count` of them.
+TurnTokens tokens_from(const json& object, uint32_t count, const std::string& what) {
+  if (!object.is_object()) throw bad_input(what + " are " + object.dump() + "; they must be an object.");
+  const JsonFields fields(object, what);
+  TurnTokens tokens;
+  tokens.vocabulary = whole_number(fields, "vocabulary", 0);
+  for (const json& id : fields.list("ids")) tokens.ids.push_back(token_id_in(id, what));
+  if (fields.has("ending"))
+    for (const json& id : fields.list("ending")) tokens.ending.push_back(token_id_in(id, what));
+  const size_t all = tokens.ids.size() + tokens.ending.size();
+  if (all != count)
+    throw bad_input(what + " are " + std::to_string(all) + "; the reply has " + std::to_string(count) + ".");
+  return tokens;
+}
+
 }  // namespace
 
 ordered_json message_json(const Message& message) {
@@ -159,6 +185,7 @@ ordered_json ending_json(const Message& message) {
   out["rounds"] = message.rounds;
   out["tokens_per_second"] = message.tokens_per_second;
   if (message.result) out["result"] = result_json(*message.result);
+  if (message.result && !message.result->tokens.ids.empty()) out["token_ids"] = tokens_json(message.result->tokens);
   return out;
 }
 
@@ -171,7 +198,7 @@ ordered_json spans_json(const Message& message, size_t first) {
   return out;
 }
 
-Message message_from(const json& object, const std::string& what) {
+Message message_from(const json& object, const std::string& what, std::string& note) {
   const JsonFields fields(object, what);
   Message message;
   const std::string role = fields.text("role");
@@ -183,16 +210,22 @@ Message message_from(const json& object, const std::string& what) {
   if (const json* parameters = fields.object("parameters")) message.parameters = parameters_from(*parameters, what);
   if (fields.has("seed")) message.seed = whole_number(fields, "seed", 0);
   if (fields.has("spans")) read_spans(message, fields.list("spans"), what);
-  read_ending(message, object, what);
+  read_ending(message, object, what, note);
   return message;
 }
 
-void read_ending(Message& message, const json& object, const std::string& what) {
+void read_ending(Message& message, const json& object, const std::string& what, std::string& note) {
   const JsonFields fields(object, what);
   message.tokens = fields.u32_or("tokens", message.tokens);
   message.rounds = fields.u32_or("rounds", message.rounds);
   message.tokens_per_second = fields.number_or("tokens_per_second", message.tokens_per_second);
   if (const json* result = fields.object("result")) message.result = result_from(*result, what);
+  if (!message.result || !fields.has("token_ids")) return;
+  try {
+    message.result->tokens = tokens_from(*fields.find("token_ids"), message.tokens, what + ": token_ids");
+  } catch (const Error& e) {
+    note = std::string(e.what()) + " They are left out; the text is there.";
+  }
 }
 
 void read_spans(Message& message, const json& list, const std::string& what) {

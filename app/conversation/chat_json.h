@@ -17,9 +17,10 @@ nlohmann::ordered_json ending_json(const Message& message);
 /// Tokens from number `first` on: [end, round, node, source] each; a token begins where the one before it ends.
 nlohmann::ordered_json spans_json(const Message& message, size_t first = 0);
 
-/// Throws bad_input naming `what`, field, value and what is allowed.
-Message message_from(const nlohmann::json& json, const std::string& what);
-void read_ending(Message& message, const nlohmann::json& json, const std::string& what);
+/// Throws bad_input naming `what`, field, value and what is allowed. Token ids that are damaged are left out, for the
+/// text says enough; `note` then says so.
+Message message_from(const nlohmann::json& json, const std::string& what, std::string& note);
+void read_ending(Message& message, const nlohmann::json& json, const std::string& what, std::string& note);
 void read_spans(Message& message, const nlohmann::json& json, const std::string& what);
 
 /// "2026-11-22T00:47:27.123Z", UTC.

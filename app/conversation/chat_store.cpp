@@ -174,7 +174,7 @@ ChatStore::Loaded ChatStore::load(const std::string& id, uint64_t& last_id) {
   JournalRead read = read_journal(bytes_of(path), last_id);
   if (read.problem.empty()) {
     read.conversation.id = id;
-    return {std::move(read.conversation), ""};
+    return {std::move(read.conversation), "", read.note};
   }
   fs::path aside = folder_ / "damaged" / path.filename();
   std::error_code ignored;

@@ -48,7 +48,8 @@ class ChatStore {
 
   struct Loaded {
     Conversation conversation;
-    std::string damage;  // the sentence for the user; empty when the file was whole
+    std::string damage;     // the sentence for the user; empty when the file was whole
+    std::string note = {};  // likewise, of what was left out of a file that stays where it is
   };
   /// A damaged file is set aside, and what could be read of it is a chat that is not kept yet. Throws bad_input.
   Loaded load(const std::string& id, uint64_t& last_id);

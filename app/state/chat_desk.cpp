@@ -125,6 +125,7 @@ void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& eff
     ChatStore::Loaded loaded = store_->load(open->id, view.last_id);
     show(view, std::move(loaded.conversation), effects);
     if (!loaded.damage.empty()) warn(view, "A chat's file is damaged", loaded.damage);
+    if (!loaded.note.empty()) view.chat.note = loaded.note;
   } else if (const auto* remove_chat = std::get_if<DeleteChat>(&command)) {
     if (store_) remove(view, remove_chat->id, effects);
   } else if (std::holds_alternative<UndoDelete>(command)) {

@@ -107,7 +107,8 @@ std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t leng
       if (!turns.empty() && turns.back().role == "user") turns.pop_back();
       continue;
     }
-    turns.push_back({message.role == Role::user ? "user" : "assistant", message.text});
+    turns.push_back({message.role == Role::user ? "user" : "assistant", message.text,
+                     message.result ? message.result->tokens : TurnTokens()});
   }
   if (!is_blank(system_prompt)) turns.insert(turns.begin(), {"system", system_prompt});
   return turns;

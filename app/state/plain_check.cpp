@@ -6,6 +6,7 @@
 #include "app/base/figures.h"
 #include "app/state/chat_update.h"
 #include "app/state/view_model.h"
+#include "engine/text/utf8.h"
 
 namespace canopy::app {
 namespace {
@@ -49,6 +50,30 @@ void take_tokens(CheckState& state, uint64_t reply, size_t first, const std::vec
   if (plain) compare(state);
 }
 
+/// All tokens of a reply: as they came in this process, or as they are kept with it. Empty where they are not known.
+std::vector<uint32_t> tokens_of(const ViewModel& view, const Message& reply) {
+  const auto came = view.checks.tokens.find(reply.id);
+  if (came != view.checks.tokens.end() && !came->second.empty()) return came->second;
+  const TurnTokens& kept = reply.result->tokens;
+  if (!view.model || kept.vocabulary != view.model->vocabulary) return {};
+  std::vector<uint32_t> all = kept.ids;
+  all.insert(all.end(), kept.ending.begin(), kept.ending.end());
+  return all;
+}
+
+/// Whether the tokens that are kept with a reply are those of its text, as far as the model's tokens can be looked up.
+bool spell_the_text(const ViewModel& view, const Message& reply) {
+  if (view.checks.tokens.contains(reply.id) || !view.model->texts) return true;
+  std::string bytes;
+  for (const uint32_t id : reply.result->tokens.ids) {
+    const std::optional<trace::Piece> piece = view.model->texts->find(id);
+    if (!piece) return false;
+    if (!piece->control) bytes += piece->bytes;
+  }
+  const std::string text = to_valid_utf8(bytes);
+  return text == reply.text || text == " " + reply.text;  // some vocabularies begin every text with a space
+}
+
 std::vector<Command> begin(ViewModel& view, uint64_t message) {
   const size_t i = view.messages.find(message);
   if (i == view.messages.size() || !check_obstacle(view, view.messages[i]).empty()) return {};
@@ -57,7 +82,7 @@ std::vector<Command> begin(ViewModel& view, uint64_t message) {
   check.phase = CheckPhase::running;
   check.message = message;
   check.reply_id = ++view.last_id;
-  check.expected = view.checks.tokens.at(message);
+  check.expected = tokens_of(view, reply);
   check.open_end = reply.result->reason == FinishReason::cancelled;
   Generate command;
   command.reply_id = check.reply_id;
@@ -115,12 +140,15 @@ std::vector<Command> update_check(ViewModel& view, const CheckCommand& command) 
 std::string check_obstacle(const ViewModel& view, const Message& reply) {
   if (!reply.result || reply.writing) return "The reply is not finished.";
   if (reply.result->mode == DecodeMode::ar) return "This reply was written by plain decoding.";
-  const auto tokens = view.checks.tokens.find(reply.id);
-  if (tokens == view.checks.tokens.end() || tokens->second.empty() || reply.result->reason == FinishReason::failed)
-    return "The tokens of this reply are not known any more: it was not written in this session.";
+  const auto came = view.checks.tokens.find(reply.id);
+  const bool known = (came != view.checks.tokens.end() && !came->second.empty()) || !reply.result->tokens.ids.empty();
+  if (!known || reply.result->reason == FinishReason::failed)
+    return "The tokens of this reply are not known: they are not kept with it.";
   if (view.model_state != ModelState::ready || view.busy()) return "Needs a model that is idle.";
-  if (model_title(*view.model) != reply.parameters.model || view.model->device != reply.parameters.device)
+  if (model_title(*view.model) != reply.parameters.model || view.model->device != reply.parameters.device ||
+      tokens_of(view, reply).empty())
     return "Another model or device is open than the one that wrote this reply.";
+  if (!spell_the_text(view, reply)) return "The tokens that are kept with this reply do not spell its text.";
   if (view.recording.running()) return "Stop the recording first: the check would go into it.";
   if (view.checks.check.running()) return "A check is under way.";
   return "";

@@ -1,6 +1,6 @@
 #pragma once
 // "Same text as plain decoding": a reply that was drafted, written once more without drafts and compared token by
-// token. Only when its user asks; never a part of the chat.
+// token, in this process or another that kept its tokens. Only when its user asks; never a part of the chat.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,9 +34,10 @@ struct PlainCheck {
 };
 
 struct CheckState {
-  PlainCheck check;                                            // the last one
-  std::unordered_map<uint64_t, std::vector<uint32_t>> tokens;  // of the replies of this process, by their ids
-  bool stop = false;                                           // its end is known: the engine can leave off
+  PlainCheck check;  // the last one
+  std::unordered_map<uint64_t, std::vector<uint32_t>>
+      tokens;         // of this process's replies by their ids; others keep theirs
+  bool stop = false;  // its end is known: the engine can leave off
 };
 
 struct CheckAgainstPlain {

@@ -131,6 +131,7 @@ struct ModelReady {
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured
   SelfTest self_test = SelfTest::not_run;     // of this device with this model
   std::string self_test_note;                 // what was compared, or what differed first, as a sentence
+  uint64_t vocabulary = 0;                    // Tokenizer::identity(): whose ids TurnTokens are
 };
 
 struct PrefillProgress {
@@ -191,6 +192,7 @@ struct ReplyFinished {
   DecodeMode mode = DecodeMode::ar;
   double tau = 0;                      // tokens a round
   double plain_tokens_per_second = 0;  // what plain decoding was measured to reach here; 0 where it was not
+  TurnTokens tokens = {};              // of its text, for ChatTurn::tokens; empty where they do not spell it
 };
 
 /// The costs that are in use from now on.

@@ -298,7 +298,8 @@ void EngineThread::Worker::write_reply(const Generate& command, uint64_t number)
   publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
                         static_cast<uint32_t>(reply.ids.size()),
                         static_cast<uint32_t>(model.session->committed().size()), reply.prefill_ms, reply.decode_ms,
-                        reply.tokens_per_second(), settings.mode, reply.tau(), plain_speed(model)});
+                        reply.tokens_per_second(), settings.mode, reply.tau(), plain_speed(model),
+                        tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text)});
   model.keep_what_was_learnt();
 }
 

@@ -236,6 +236,7 @@ ModelReady LoadedModel::describe() const {
   ready.drafter = drafter_name;
   ready.is_software = device.is_software;
   ready.kv_type = to_string(model->limits().cache_type);
+  ready.vocabulary = text.tokenizer->identity();
   ready.warnings = text.warnings;
   ready.warnings.insert(ready.warnings.end(), model->warnings().begin(), model->warnings().end());
   ready.warnings.insert(ready.warnings.end(), drafter_warnings.begin(), drafter_warnings.end());

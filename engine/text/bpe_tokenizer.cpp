@@ -128,9 +128,8 @@ bool BpeTokenizer::keeps_marks_apart(const VocabularyData& data) const {
   return !options_.unknown || !data.tokens[*options_.unknown].ends_with(word_mark);
 }
 
-void BpeTokenizer::encode_ordinary(std::string_view bytes, bool at_text_start, std::vector<uint32_t>& ids) const {
+void BpeTokenizer::encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const {
   Scratch scratch;
-  TextPlace place = at_text_start ? TextPlace::text_start : TextPlace::segment_start;
   while (!bytes.empty()) {
     const size_t valid = valid_utf8_prefix(bytes);
     if (valid > 0) encode_valid(bytes.substr(0, valid), place, scratch, ids);

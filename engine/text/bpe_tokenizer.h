@@ -52,7 +52,7 @@ class BpeTokenizer final : public Tokenizer {
 
   bool keeps_marks_apart(const VocabularyData& data) const;
   static Table table_of(const VocabularyData& data, std::vector<AddedToken> added, const Options& options);
-  void encode_ordinary(std::string_view bytes, bool at_text_start, std::vector<uint32_t>& ids) const override;
+  void encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const override;
   void encode_valid(std::string_view text, TextPlace place, Scratch& scratch, std::vector<uint32_t>& ids) const;
   void encode_normalized(std::string_view text, Scratch& scratch, std::vector<uint32_t>& ids) const;
   void encode_words(std::string_view text, Scratch& scratch, std::vector<uint32_t>& ids) const;

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "app/conversation/chat_export.h"
+#include "app/conversation/chat_journal.h"
 #include "app/state/chat_desk.h"
 #include "engine/base/mapped_file.h"
 #include "tests/app/support/scripted_engine.h"
@@ -75,6 +76,66 @@ fs::path only_file(const fs::path& folder) {
   for (uint32_t n = 0;; ++n) {
     window.event(TextDelta{window.view.reply_id, "w" + std::to_string(n) + " \u4f60 ", n, 10, 10});
     if (::write(pipe, &n, sizeof n) != sizeof n) _exit(1);
+  }
+}
+
+TEST(ChatStore, TokensOfAReplyAreKeptWithItAndGoIntoTheNextPrompt) {
+  const TempFolder folder;
+  std::string id;
+  const TurnTokens written = {{5, 0, 4294967295}, {2}, 18446744073709551615u};
+  {
+    Window window(folder.path());
+    window.run(SendMessage{"Say"});
+    window.event(TextDelta{window.view.reply_id, "It", 2, 10, 10});
+    window.event(TextDelta{window.view.reply_id, " is", 4, 10, 10});
+    ReplyFinished finished;
+    finished.reply_id = window.view.reply_id;
+    finished.reply_tokens = 4;
+    finished.tokens = written;
+    window.event(finished);
+    id = window.view.messages.id;
+  }
+  Window window(folder.path());
+  window.run(OpenChat{id});
+  ASSERT_EQ(window.view.messages.size(), 2u);
+  EXPECT_EQ(window.view.messages.back().result->tokens, written);
+  EXPECT_EQ(window.view.chat.note, "");
+  const Effects effects = update(window.view, UiCommand(SendMessage{"Go on"}));
+  const auto& turns = std::get<Generate>(effects.engine.at(0)).turns;
+  ASSERT_EQ(turns.size(), 3u);
+  EXPECT_EQ(turns[0].tokens, TurnTokens());
+  EXPECT_EQ(turns[1].content, "It is");
+  EXPECT_EQ(turns[1].tokens, written);
+}
+
+TEST(ChatStore, DamagedTokensAreLeftOutAndTheTextStays) {
+  const std::string kept = R"("token_ids":{"vocabulary":9,"ids":[5,6,7],"ending":[2]})";
+  const std::pair<std::string, std::string> cases[] = {
+      {kept, ""},
+      {R"("rest":1)", ""},  // as files were before they had any
+      {R"("token_ids":[5,6,7,2])", "must be an object"},
+      {R"("token_ids":{"vocabulary":9,"ids":[5,6],"ending":[2]})", "are 3; the reply has 4"},
+      {R"("token_ids":{"vocabulary":9,"ids":[5,-6,7],"ending":[2]})", "a token is -6"},
+      {R"("token_ids":{"vocabulary":9,"ids":[5,4294967296,7],"ending":[2]})", "a token is 4294967296"},
+      {R"("token_ids":{"vocabulary":9,"ids":[5,6,7],"ending":["x"]})", "a token is \"x\""},
+      {R"("token_ids":{"vocabulary":-1,"ids":[5,6,7],"ending":[2]})", "\"vocabulary\" is -1"},
+      {R"("token_ids":{"vocabulary":9,"ending":[2]})", "ids"},
+  };
+  for (const auto& [field, said] : cases) {
+    SCOPED_TRACE(field);
+    const std::string file =
+        "{\"canopy_chat\":1}\n{\"message\":0,\"role\":\"user\",\"text\":\"Say\"}\n"
+        "{\"message\":1,\"after\":0,\"role\":\"assistant\",\"text\":\"It is\",\"tokens\":4,"
+        "\"result\":{\"ended\":\"stop token\"}," +
+        field + "}\n";
+    uint64_t last_id = 0;
+    const JournalRead read = read_journal(file, last_id);
+    EXPECT_EQ(read.problem, "");
+    ASSERT_EQ(read.conversation.size(), 2u);
+    EXPECT_EQ(read.conversation.back().text, "It is");
+    EXPECT_EQ(read.conversation.back().result->tokens, field == kept ? (TurnTokens{{5, 6, 7}, {2}, 9}) : TurnTokens());
+    EXPECT_EQ(read.note.empty(), said.empty());
+    EXPECT_NE(read.note.find(said), std::string::npos) << read.note;
   }
 }
 

@@ -122,6 +122,51 @@ TEST_F(PlainCheckTest, AMismatchIsNamedByItsIndexAndEndsTheCheck) {  // as gui.m
   }
 }
 
+/// The tokens of a small vocabulary: a letter each, and a control token.
+class Letters final : public TokenTexts {
+ public:
+  std::optional<trace::Piece> find(uint32_t token) const override {
+    if (token > 25) return token == 99 ? std::optional(trace::Piece{"<end>", true}) : std::nullopt;
+    return trace::Piece{std::string_view("abcdefghijklmnopqrstuvwxyz").substr(token, 1)};
+  }
+};
+
+TEST_F(PlainCheckTest, AReplyOfAnotherDayIsComparedWithTheTokensThatAreKeptWithIt) {
+  ModelReady model = pair();
+  model.vocabulary = 7;
+  model.texts = std::make_shared<Letters>();
+  update(view, UiCommand(OpenModel{"/models/a.gguf"}));
+  update(view, Event(model));
+  update(view, UiCommand(SendMessage{"Hello"}));
+  update(view, Event(TextDelta{view.reply_id, "abc", 4, 30, 50}));
+  ReplyFinished finished;
+  finished.reply_id = view.reply_id;
+  finished.mode = DecodeMode::tree;
+  finished.reply_tokens = 4;
+  finished.tokens = {{0, 1, 2}, {99}, 7};
+  update(view, Event(finished));
+  const std::string file = json_of(view.messages);
+
+  update(view, UiCommand(NewChat{}));
+  view.messages = conversation_from(file, view.last_id);
+  EXPECT_EQ(json_of(view.messages), file);
+  ASSERT_EQ(check_obstacle(view, view.messages.back()), "");
+  const Generate plain = check();
+  EXPECT_EQ(state().expected, (Tokens{0, 1, 2, 99}));
+  write(view, plain.reply_id, {0, 1, 2, 99}, DecodeMode::ar);
+  end(view, plain.reply_id, DecodeMode::ar);
+  EXPECT_EQ(state().phase, CheckPhase::same);
+
+  Message other = view.messages.back();
+  other.result->tokens.ids[1] = 5;
+  EXPECT_NE(check_obstacle(view, other).find("do not spell"), std::string::npos);
+  other = view.messages.back();
+  other.result->tokens.vocabulary = 8;
+  EXPECT_NE(check_obstacle(view, other).find("Another model"), std::string::npos);
+  other.result->tokens = {};
+  EXPECT_NE(check_obstacle(view, other).find("not known"), std::string::npos);
+}
+
 TEST_F(PlainCheckTest, AnotherLengthIsADifference) {
   reply({1, 2, 3, 4});
   Generate plain = check();
