@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/model/blocks.h"
+#include "engine/format/architecture.h"
 #include "engine/model/rounded_positions.h"
 #include "engine/model/stoppable_recorder.h"
 
@@ -62,6 +62,7 @@ void check_options(const ModelConfig& config, const ModelOptions& options) {
 std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const ModelOptions& options) {
   const ModelConfig& config = file.config();
   check_options(config, options);
+  require_supported(layer_specs(config));
   ModelLimits limits;
   limits.max_width = options.max_width;
   limits.tree_slots = options.tree_slots != 0 ? options.tree_slots : options.max_width;
@@ -92,7 +93,7 @@ Model::Model(Device& device, const ModelFile& file, const LoadPlan& plan, const 
       quantized_(plan.quantized),
       weight_elements_(plan.weights.weight_elements),
       pass_bytes_(plan.weights.pass_bytes),
-      record_forward_(forward_of(config_.architecture)) {
+      layers_(layer_specs(config_)) {
   // The cache first: if memory runs out after all, it does so before gigabytes were copied.
   const KvShape shape = kv_shape(config_, limits_);
   for (uint32_t layer = 0; layer < config_.layers; ++layer) {
@@ -210,11 +211,7 @@ Commands* Model::commands_for(const PassShape& shape, const std::function<bool()
   if (Commands* known = recordings_.find(shape)) return known;
   const std::unique_ptr<Recorder> recorder = device_.record();
   StoppableRecorder stoppable(*recorder, keep_going);
-  if (shape.head_only) {
-    predict(stoppable, context(), shape);
-  } else {
-    record_forward_(stoppable, context(), shape);
-  }
+  record_forward(stoppable, context(), shape);
   std::unique_ptr<Commands> commands = stoppable.finish();
   return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
@@ -255,6 +252,7 @@ void Model::read_logits(uint32_t index, std::span<float> to) const {
 
 ForwardContext Model::context() const {
   return {.config = config_,
+          .layers = layers_,
           .weights = weights_,
           .embedding = embedding(),
           .head = head(),

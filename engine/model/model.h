@@ -144,7 +144,7 @@ class Model {
   QuantizeOnLoad quantized_ = QuantizeOnLoad::none;
   uint64_t weight_elements_ = 0;
   uint64_t pass_bytes_ = 0;
-  RecordForward record_forward_ = nullptr;
+  std::vector<LayerSpec> layers_;  // what each computes
   Weights weights_;
   std::vector<std::unique_ptr<KvLayer>> cache_;
   PassBuffers buffers_;
