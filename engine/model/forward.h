@@ -33,6 +33,7 @@ struct PassShape {
   bool probabilities = false;  // log_sum_exp of these rows
   uint32_t picks = 0;          // tokens whose logits are picked, rounded up
   bool taps = false;
+  uint32_t cache = 0;      // which of the model's caches its layers read and write
   bool head_only = false;  // of rows whose pass was before: width is that pass's
   auto operator<=>(const PassShape&) const = default;
 };
