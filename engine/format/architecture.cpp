@@ -9,9 +9,15 @@
 namespace canopy {
 namespace {
 
+/// The same in all layers: Llama (Touvron et al., "LLaMA", 2023; grouped-query attention as in Llama 2, frequency
+/// scaling as in Llama 3.1), and with norms of the heads the dense Qwen3 (Qwen Team, "Qwen3 Technical Report", 2025).
+LayerSpec dense_layer(const ModelConfig& config, uint32_t) {
+  return {.qk_norm = config.has_qk_norm, .rope = config.rope_layout};
+}
+
 constexpr std::array architectures = std::to_array<Architecture>({
-    {"llama", "LlamaForCausalLM", RopeLayout::interleaved, false},
-    {"qwen3", "Qwen3ForCausalLM", RopeLayout::half, true},
+    {"llama", "LlamaForCausalLM", RopeLayout::interleaved, false, dense_layer},
+    {"qwen3", "Qwen3ForCausalLM", RopeLayout::half, true, dense_layer},
 });
 
 template <std::string_view Architecture::*Field>
@@ -68,11 +74,20 @@ const Architecture& architecture_by_class(std::string_view class_name) {
 std::vector<RequiredTensor> required_tensors(const ModelConfig& c) {
   std::vector<RequiredTensor> result = {{"token_embd", c.vocab, c.hidden}, {"output_norm", 1, c.hidden}};
   if (!c.tied_head) result.push_back({"output", c.vocab, c.hidden});
-  append_layer_tensors(c, result);
+  append_layer_tensors(c, layer_specs(c), result);
   return result;
 }
 
-void append_layer_tensors(const ModelConfig& c, std::vector<RequiredTensor>& result) {
+std::vector<LayerSpec> layer_specs(const ModelConfig& config) {
+  const Architecture& architecture = architecture_by_name(config.architecture);
+  std::vector<LayerSpec> specs;
+  for (uint32_t n = 0; n < config.layers; ++n) specs.push_back(architecture.layer(config, n));
+  return specs;
+}
+
+void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layers,
+                          std::vector<RequiredTensor>& result) {
+  require_supported(layers);
   for (uint32_t layer = 0; layer < c.layers; ++layer) {
     const auto add = [&](std::string_view name, uint64_t rows, uint64_t cols) {
       result.push_back({"blk." + std::to_string(layer) + "." + std::string(name), rows, cols});
@@ -82,7 +97,7 @@ void append_layer_tensors(const ModelConfig& c, std::vector<RequiredTensor>& res
     add("attn_k", c.kv_width(), c.hidden);
     add("attn_v", c.kv_width(), c.hidden);
     add("attn_output", c.hidden, c.q_width());
-    if (c.has_qk_norm) {
+    if (layers[layer].qk_norm) {
       add("attn_q_norm", 1, c.head_dim);
       add("attn_k_norm", 1, c.head_dim);
     }

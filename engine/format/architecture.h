@@ -1,12 +1,15 @@
 #pragma once
-// What distinguishes the architectures we run, and the tensors each needs. A new one is a row in architecture.cpp.
+// What distinguishes the architectures we run: their names, what each of their layers computes, and the tensors that
+// follow from it. A new one whose layers are of kinds that there are (layer_spec.h) is a row in architecture.cpp.
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/format/layer_spec.h"
 #include "engine/format/model_config.h"
 
 namespace canopy {
@@ -16,12 +19,17 @@ struct Architecture {
   std::string_view hugging_face;  // config.json's architectures[0]
   RopeLayout gguf_rope_layout;    // Hugging Face files are always RopeLayout::half
   bool has_qk_norm;
+  /// What layer n computes.
+  LayerSpec (*layer)(const ModelConfig& config, uint32_t n);
 };
 
 /// Throws, listing what is supported, when there is none of that name.
 const Architecture& architecture_by_name(std::string_view name);
 /// The same for a class name of config.json.
 const Architecture& architecture_by_class(std::string_view class_name);
+
+/// Of all layers, first to last. Throws what architecture_by_name() throws for config.architecture.
+std::vector<LayerSpec> layer_specs(const ModelConfig& config);
 
 /// A tensor that a model of this configuration must have, under its canonical name; a vector has rows = 1.
 struct RequiredTensor {
@@ -32,7 +40,8 @@ struct RequiredTensor {
 
 std::vector<RequiredTensor> required_tensors(const ModelConfig& config);
 /// Those of the layers alone, "blk.N....".
-void append_layer_tensors(const ModelConfig& config, std::vector<RequiredTensor>& result);
+void append_layer_tensors(const ModelConfig& config, std::span<const LayerSpec> layers,
+                          std::vector<RequiredTensor>& result);
 
 /// Whether a GGUF file with this general.architecture, or a folder with this class in config.json, is a drafter of some
 /// kind; not necessarily one that can be run.

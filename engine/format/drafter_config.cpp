@@ -68,11 +68,22 @@ void validate_drafter_config(const DrafterConfig& config) {
   check_scale("final logit softcapping", config.final_logit_softcapping, true);
 }
 
+std::vector<LayerSpec> layer_specs(const DrafterConfig& config) {
+  std::vector<LayerSpec> specs;
+  for (const DrafterAttention& layer : config.attention) {
+    specs.push_back({.qk_norm = config.transformer.has_qk_norm,
+                     .rope = config.transformer.rope_layout,
+                     .causal = layer.causal,
+                     .window = layer.window});
+  }
+  return specs;
+}
+
 std::vector<RequiredTensor> required_drafter_tensors(const DrafterConfig& config) {
   const uint64_t hidden = config.transformer.hidden;
   std::vector<RequiredTensor> result = {
       {"fc", hidden, config.feature_width()}, {"hidden_norm", 1, hidden}, {"output_norm", 1, hidden}};
-  append_layer_tensors(config.transformer, result);
+  append_layer_tensors(config.transformer, layer_specs(config), result);
   return result;
 }
 

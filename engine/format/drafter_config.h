@@ -53,6 +53,9 @@ DrafterAttention drafter_attention(uint32_t window);
 /// Throws an Error that names the field when a value is zero, absurd, not a number or does not fit the others.
 void validate_drafter_config(const DrafterConfig& config);
 
+/// What its layers compute: attention over features and block, as config.attention says.
+std::vector<LayerSpec> layer_specs(const DrafterConfig& config);
+
 /// fc [H, taps*H], hidden_norm [H], output_norm [H] and those of the layers.
 std::vector<RequiredTensor> required_drafter_tensors(const DrafterConfig& config);
 

@@ -36,14 +36,14 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
                                     .norm_eps = config.rms_eps,
                                     .heads = config.heads,
                                     .shape = model.kv,
-                                    .interleaved = config.rope_layout == RopeLayout::interleaved,
+                                    .interleaved = model.layers[layer].rope == RopeLayout::interleaved,
                                     .cache = model.cache[layer].get(),
                                     .q = b.q.get()}});
 }
 
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
-  const LayerAttention kind = model.attention.empty() ? LayerAttention() : model.attention[layer];
+  const LayerSpec& spec = model.layers[layer];
   record(AttentionArgs{.width = pass.width,
                        .q = b.q.get(),
                        .rows = b.rows.get(),
@@ -54,8 +54,8 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
                        .max_positions = pass.max_positions,
                        .cache = model.cache[layer].get(),
                        .out = b.attended.get(),
-                       .mask = kind.mask,
-                       .window = kind.window});
+                       .mask = spec.causal ? AttentionMask::causal : AttentionMask::block,
+                       .window = spec.window});
 }
 
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
@@ -69,8 +69,8 @@ void add_attention(Recorder& record, const ForwardContext& model, const PassShap
                        .out = b.normed.get()});
 }
 
-void add_feed_forward(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
-                      const Buffer& next_norm) {
+void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
+                const Buffer& next_norm) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
   const uint32_t hidden = model.config.hidden;

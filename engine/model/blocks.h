@@ -22,8 +22,8 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
 /// x += (silu(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x); normed = x * next_norm. Writes the layer's tap.
-void add_feed_forward(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
-                      const Buffer& next_norm);
+void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
+                const Buffer& next_norm);
 
 /// logits = rms_norm(x) Wout^T of the wanted rows, and what is wanted of them: argmax, log sum exp, single logits. Goes
 /// through the rows in chunks of what `selected` and `logits` hold; the logits of the last chunk stay.

@@ -66,11 +66,9 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
       target_(target),
       config_(file.config()),
       limits_(limits_of(config_, target, options.cache_type)),
+      layers_(layer_specs(config_)),
       candidates_(std::min(kMaxTopK, target.config().vocab)) {
   config_.transformer.vocab = target.config().vocab;  // rows of the head it borrows
-  for (const DrafterAttention& layer : config_.attention) {
-    attention_.push_back({layer.causal ? AttentionMask::causal : AttentionMask::block, layer.window});
-  }
   const ModelConfig& transformer = config_.transformer;
   const MemoryPlan memory = plan_memory(transformer, limits_, plan.device_bytes, device_);
   device_bytes_ = memory.weights + memory.cache + memory.working + feature_bytes(config_, device_);
@@ -283,7 +281,7 @@ void Drafter::record_injection(Recorder& record, uint32_t count) {
                                       .norm_eps = config.rms_eps,
                                       .heads = 0,
                                       .shape = kv_shape(config, limits_),
-                                      .interleaved = config.rope_layout == RopeLayout::interleaved,
+                                      .interleaved = layers_[layer].rope == RopeLayout::interleaved,
                                       .cache = cache_[layer].get()}});
   }
 }
@@ -294,7 +292,7 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
   pass.max_positions = shape.max_positions;
   pass.head = HeadOutput::logits;
   pass.head_rows = shape.depths;
-  record_qwen3(record, context(), pass);  // the same blocks; what differs comes with the context
+  record_forward(record, context(), pass);
   record(TopKArgs{.width = shape.depths,
                   .logits = buffers_.logits.get(),
                   .vocab = config_.transformer.vocab,
@@ -308,6 +306,7 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
 
 ForwardContext Drafter::context() const {
   return {.config = config_.transformer,
+          .layers = layers_,
           .weights = weights_.body,
           .embedding = target_.embedding(),
           .head = target_.head(),
@@ -315,8 +314,7 @@ ForwardContext Drafter::context() const {
           .cache = cache_,
           .kv = kv_shape(config_.transformer, limits_),
           .tap_layers = {},
-          .embedding_scale = config_.input_embedding_scale,
-          .attention = attention_};
+          .embedding_scale = config_.input_embedding_scale};
 }
 
 }  // namespace canopy

@@ -107,9 +107,9 @@ class Drafter {
   Model& target_;
   DrafterConfig config_;
   ModelLimits limits_;
+  std::vector<LayerSpec> layers_;  // what each computes
   uint64_t device_bytes_ = 0;
   uint32_t candidates_ = 0;
-  std::vector<LayerAttention> attention_;  // by layer
   DrafterWeights weights_;
   std::vector<std::unique_ptr<KvLayer>> cache_;
   PassBuffers buffers_;

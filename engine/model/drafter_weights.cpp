@@ -45,11 +45,12 @@ DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& 
   const RequireTensor require = require_from(file);
   LoadMonitor monitor(callbacks, plan.file_bytes);
   TensorLoader tensors(device, monitor, [&file] { file.check_unchanged(); });
+  const std::vector<LayerSpec> specs = layer_specs(file.config());
   DrafterWeights weights;
   weights.fc = tensors.matrix(plan.fc);
   weights.hidden_norm = tensors.norm(require("hidden_norm", 1, config.hidden));
   for (uint32_t n = 0; n < config.layers; ++n) {
-    weights.body.layers.push_back(load_layer(tensors, require, config, plan.layers[n], n));
+    weights.body.layers.push_back(load_layer(tensors, require, config, specs[n], plan.layers[n], n));
   }
   weights.body.output_norm = tensors.norm(require("output_norm", 1, config.hidden));
   monitor.report();

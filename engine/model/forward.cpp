@@ -1,35 +1,49 @@
+// A pre-norm transformer, read top to bottom: embedding, layers, head.
+//
+//   x = embedding(token)
+//   for each layer:  x += mixer(rms_norm(x));  x += feed_forward(rms_norm(x))
+//   logits = rms_norm(x) Wout^T
+//
+// What distinguishes Llama, Qwen3 and a DFlash drafter is in their LayerSpecs (engine/format/architecture.cpp).
+
 #include "engine/model/forward.h"
 
-#include <array>
-#include <string>
-
-#include "engine/base/error.h"
-#include "engine/base/printable.h"
+#include "engine/model/blocks.h"
 
 namespace canopy {
 namespace {
 
-struct Entry {
-  std::string_view name;
-  RecordForward record;
-};
+/// x += mixer(rms_norm(x))
+void add_mixer(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  switch (model.layers[layer].mixer) {
+    case Mixer::attention:
+      project_qkv(record, model, pass, layer);
+      attend(record, model, pass, layer);
+      add_attention(record, model, pass, layer);
+      break;
+    case Mixer::gated_delta_net: break;  // require_supported() refused it
+  }
+}
 
-// A new architecture is its file and one line here.
-constexpr std::array forwards = std::to_array<Entry>({
-    {"llama", record_llama},
-    {"qwen3", record_qwen3},
-});
+/// x += feed_forward(rms_norm(x))
+void add_feed_forward(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  switch (model.layers[layer].feed_forward) {
+    case FeedForward::swiglu: add_swiglu(record, model, pass, layer, norm_after(model.weights, layer)); break;
+    case FeedForward::mixture_of_experts: break;  // require_supported() refused it
+  }
+}
 
 }  // namespace
 
-RecordForward forward_of(std::string_view architecture) {
-  std::string names;
-  for (const Entry& entry : forwards) {
-    if (entry.name == architecture) return entry.record;
-    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+void record_forward(Recorder& record, const ForwardContext& model, const PassShape& pass) {
+  if (!pass.head_only) {
+    embed_tokens(record, model, pass, *model.weights.layers[0].attn_norm);
+    for (uint32_t layer = 0; layer < model.layers.size(); ++layer) {
+      add_mixer(record, model, pass, layer);
+      add_feed_forward(record, model, pass, layer);
+    }
   }
-  throw bad_input("There is no forward pass for the architecture " + quoted_name(architecture) +
-                  "; supported: " + names + ".");
+  predict(record, model, pass);
 }
 
 }  // namespace canopy

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/model/blocks.h"
+#include "engine/format/architecture.h"
 #include "engine/model/rounded_positions.h"
 
 namespace canopy {
@@ -41,6 +41,16 @@ PassShape head_shape(const PassOutputs& outputs, uint32_t width) {
   return shape;
 }
 
+KvCache allocate_cache(Device& device, const ModelConfig& config, const KvShape& shape,
+                       const LoadCallbacks& callbacks) {
+  KvCache cache;
+  for (uint32_t layer = 0; layer < config.layers; ++layer) {
+    require_going(callbacks);
+    cache.push_back(device.allocate_kv(shape, "K/V " + std::to_string(layer)));
+  }
+  return cache;
+}
+
 void check_options(const ModelConfig& config, const ModelOptions& options) {
   if (options.max_width == 0 || options.max_width > 4096) {
     throw bad_input("The width of a pass is " + std::to_string(options.max_width) + "; allowed: 1 to 4096.");
@@ -61,6 +71,7 @@ void check_options(const ModelConfig& config, const ModelOptions& options) {
 std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const ModelOptions& options) {
   const ModelConfig& config = file.config();
   check_options(config, options);
+  require_supported(layer_specs(config));
   ModelLimits limits;
   limits.max_width = options.max_width;
   limits.tree_slots = options.tree_slots != 0 ? options.tree_slots : options.max_width;
@@ -91,13 +102,11 @@ Model::Model(Device& device, const ModelFile& file, const LoadPlan& plan, const 
       quantized_(plan.quantized),
       weight_elements_(plan.weights.weight_elements),
       pass_bytes_(plan.weights.pass_bytes),
-      record_forward_(forward_of(config_.architecture)) {
+      layers_(layer_specs(config_)) {
   // The cache first: if memory runs out after all, it does so before gigabytes were copied.
   const KvShape shape = kv_shape(config_, limits_);
-  for (uint32_t layer = 0; layer < config_.layers; ++layer) {
-    require_going(options.callbacks);
-    cache_.push_back(device_.allocate_kv(shape, "K/V " + std::to_string(layer)));
-  }
+  caches_.push_back(allocate_cache(device_, config_, shape, options.callbacks));
+  taken_.push_back(false);
   buffers_ = allocate_pass_buffers(device_, config_, limits_);
   weights_ = load_weights(file, plan.weights, device_, options.callbacks);
 }
@@ -111,8 +120,10 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
   return width * (2.0 * layers + attention) + head_rows * 2.0 * head;
 }
 
-PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going) {
+PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going,
+                      uint32_t cache) {
   check(batch);
+  check_cache(cache);
   check_outputs(outputs, batch.width());
   if ((outputs.taps || outputs.keep_taps) && tap_layers_.empty()) {
     throw bad_input("Taps were asked for; the model was loaded without any.");
@@ -120,6 +131,7 @@ PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const s
   PassShape shape = head_shape(outputs, batch.width());
   shape.max_positions = rounded_positions(longest(batch), limits_.context);
   shape.taps = outputs.taps || outputs.keep_taps;
+  shape.cache = cache;
   Commands* commands = commands_for(shape, keep_going);
   if (commands == nullptr) return {};
   last_width_ = 0;  // until the pass is done
@@ -166,6 +178,12 @@ void Model::check(const RowBatch& batch) const {
   }
 }
 
+void Model::check_cache(uint32_t cache) const {
+  if (cache < caches_.size()) return;
+  throw bad_input("The cache " + std::to_string(cache) + " was asked for; the model has " +
+                  std::to_string(caches_.size()) + ".");
+}
+
 void Model::check_outputs(const PassOutputs& outputs, uint32_t width) const {
   const uint32_t most = outputs.head == HeadOutput::logits ? limits_.head_rows : limits_.max_width;
   const bool wants_head = outputs.head != HeadOutput::none;
@@ -208,11 +226,7 @@ void Model::write_head_inputs(const PassOutputs& outputs, const PassShape& shape
 Commands* Model::commands_for(const PassShape& shape, const std::function<bool()>& keep_going) {
   if (Commands* known = recordings_.find(shape)) return known;
   Recorder record;
-  if (shape.head_only) {
-    predict(record, context(), shape);
-  } else {
-    record_forward_(record, context(), shape);
-  }
+  record_forward(record, context(shape.cache), shape);
   std::unique_ptr<Commands> commands = device_.compile(record.finish(), keep_going);
   return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
@@ -251,18 +265,20 @@ void Model::read_logits(uint32_t index, std::span<float> to) const {
   device_.read(*buffers_.logits, uint64_t{index} * config_.vocab * sizeof(float), std::as_writable_bytes(to));
 }
 
-ForwardContext Model::context() const {
+ForwardContext Model::context(uint32_t cache) const {
   return {.config = config_,
+          .layers = layers_,
           .weights = weights_,
           .embedding = embedding(),
           .head = head(),
           .buffers = buffers_,
-          .cache = cache_,
+          .cache = caches_[cache],
           .kv = kv_shape(config_, limits_),
           .tap_layers = tap_layers_};
 }
 
-void Model::move_kv(std::span<const KvMove> moves) {
+void Model::move_kv(std::span<const KvMove> moves, uint32_t cache) {
+  check_cache(cache);
   if (moves.empty()) return;
   if (moves.size() > kMaxKvMoves) {
     throw bad_input(std::to_string(moves.size()) + " K/V moves were asked for at once; allowed: at most " +
@@ -277,10 +293,10 @@ void Model::move_kv(std::span<const KvMove> moves) {
     words.insert(words.end(), {move.from, move.to});
   }
   const auto count = static_cast<uint32_t>(moves.size());
-  std::unique_ptr<Commands>& commands = moves_by_count_[count];
+  std::unique_ptr<Commands>& commands = moves_[{cache, count}];
   if (!commands) {
     Recorder record;
-    for (const auto& layer : cache_) {
+    for (const auto& layer : caches_[cache]) {
       record(KvMoveArgs{buffers_.moves.get(), count, kv_shape(config_, limits_), layer.get()});
     }
     commands = device_.compile(record.finish());
@@ -289,13 +305,36 @@ void Model::move_kv(std::span<const KvMove> moves) {
   device_.run(*commands);
 }
 
-std::vector<float> Model::read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const {
-  if (layer >= cache_.size() || uint64_t{first} + count > limits_.slots()) {
+void Model::copy_kv(uint32_t from, uint32_t to, uint32_t positions) {
+  check_cache(from);
+  check_cache(to);
+  if (positions == 0) return;
+  for (uint32_t layer = 0; layer < config_.layers; ++layer) {
+    for (const bool values : {false, true}) {
+      device_.write_kv(*caches_[to][layer], values, 0, read_kv(layer, values, 0, positions, from));
+    }
+  }
+}
+
+uint32_t Model::acquire_cache() {
+  const auto free = std::find(taken_.begin(), taken_.end(), false);
+  const auto cache = static_cast<uint32_t>(free - taken_.begin());
+  if (free == taken_.end()) {
+    caches_.push_back(allocate_cache(device_, config_, kv_shape(config_, limits_), {}));
+    taken_.push_back(false);
+  }
+  taken_[cache] = true;
+  return cache;
+}
+
+std::vector<float> Model::read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count, uint32_t cache) const {
+  check_cache(cache);
+  if (layer >= config_.layers || uint64_t{first} + count > limits_.slots()) {
     throw bad_input("K/V of layer " + std::to_string(layer) + ", slots " + std::to_string(first) + " to " +
                     std::to_string(uint64_t{first} + count) + " were asked for; there are " +
-                    std::to_string(cache_.size()) + " layers of " + std::to_string(limits_.slots()) + " slots.");
+                    std::to_string(config_.layers) + " layers of " + std::to_string(limits_.slots()) + " slots.");
   }
-  return device_.read_kv(*cache_[layer], values, first, count);
+  return device_.read_kv(*caches_[cache][layer], values, first, count);
 }
 
 }  // namespace canopy

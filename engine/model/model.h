@@ -61,6 +61,9 @@ struct PassResult {
   std::vector<float> taps;         // taps: [W, taps * H]
 };
 
+/// What the layers of a model keep of one sequence.
+using KvCache = std::vector<std::unique_ptr<KvLayer>>;
+
 /// One slot's K/V moves to another.
 struct KvMove {
   uint32_t from = 0;
@@ -103,7 +106,9 @@ class Model {
   /// Computes the rows and writes their K/V to their slots. keep_going is asked between the ops of a pass that is
   /// recorded for the first time, and between the parts of a long one; once it says no, the slots of these rows hold
   /// nothing of use. Throws bad_input for rows or outputs that do not fit.
-  PassResult run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going = {});
+  /// `cache` is a sequence's (Sequence::cache); without one the first.
+  PassResult run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going = {},
+                 uint32_t cache = 0);
 
   /// The head of other rows of the last pass that run() completed, with the bits it would have had there: what a walk
   /// finds it needs, without another pass. Moving K/V does not end it. Throws bad_input when there is no such pass,
@@ -114,11 +119,20 @@ class Model {
   /// [vocab]. Throws bad_input when there are none, or for a row that was not wanted.
   void read_logits(uint32_t index, std::span<float> to) const;
 
-  /// Moves K/V of all layers between slots, as if all moves happened at once; at most kMaxKvMoves.
-  void move_kv(std::span<const KvMove> moves);
+  /// Moves K/V of all layers between slots of a cache, as if all moves happened at once; at most kMaxKvMoves.
+  void move_kv(std::span<const KvMove> moves, uint32_t cache = 0);
+
+  /// Copies the first `positions` slots of all layers from one cache to another, through the host and without a change
+  /// of any bit.
+  void copy_kv(uint32_t from, uint32_t to, uint32_t positions);
+
+  /// A cache that no sequence has, allocated where all are taken; it stays the model's when it is given back. Throws
+  /// out_of_memory. For Sequence.
+  uint32_t acquire_cache();
+  void release_cache(uint32_t cache) { taken_[cache] = false; }
 
   /// Keys (or values) of a layer's slots, f32 [count, kv_heads, head_dim]: for tests and checks.
-  std::vector<float> read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const;
+  std::vector<float> read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count, uint32_t cache = 0) const;
 
   /// Recordings made since the start: each is paid for once per shape of pass, not per pass.
   uint64_t recordings() const { return recordings_.made(); }
@@ -127,12 +141,13 @@ class Model {
   Model(Device& device, const ModelFile& file, const LoadPlan& plan, const ModelLimits& limits,
         const ModelOptions& options);
   void check(const RowBatch& batch) const;
+  void check_cache(uint32_t cache) const;
   void check_outputs(const PassOutputs& outputs, uint32_t width) const;
   void write_head_inputs(const PassOutputs& outputs, const PassShape& shape);
   /// The recording of a pass, made where there is none yet; null where keep_going ended that.
   Commands* commands_for(const PassShape& shape, const std::function<bool()>& keep_going);
   PassResult read_outputs(const PassOutputs& outputs, const PassShape& shape);
-  ForwardContext context() const;
+  ForwardContext context(uint32_t cache) const;
 
   Device& device_;
   ModelConfig config_;
@@ -144,13 +159,14 @@ class Model {
   QuantizeOnLoad quantized_ = QuantizeOnLoad::none;
   uint64_t weight_elements_ = 0;
   uint64_t pass_bytes_ = 0;
-  RecordForward record_forward_ = nullptr;
+  std::vector<LayerSpec> layers_;  // what each computes
   Weights weights_;
-  std::vector<std::unique_ptr<KvLayer>> cache_;
+  std::vector<KvCache> caches_;  // the first is part of the memory plan, further ones come with further sequences
+  std::vector<bool> taken_;      // [caches_] by a sequence
   PassBuffers buffers_;
   Recordings<PassShape> recordings_;
-  std::map<uint32_t, std::unique_ptr<Commands>> moves_by_count_;  // at most kMaxKvMoves
-  uint32_t kept_logits_ = 0;                                      // rows of them on the device
+  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Commands>> moves_;  // by cache and count
+  uint32_t kept_logits_ = 0;                                                  // rows of them on the device
   uint32_t last_width_ = 0;  // of the pass whose rows buffers_.normed holds; 0: of none
 };
 

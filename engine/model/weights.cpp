@@ -2,18 +2,19 @@
 
 #include <string>
 
+#include "engine/format/architecture.h"
 #include "engine/model/tensor_loader.h"
 
 namespace canopy {
 LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config,
-                        const LayerPlan& plan, uint32_t n) {
+                        const LayerSpec& spec, const LayerPlan& plan, uint32_t n) {
   const auto norm = [&](const char* name, uint32_t count) {
     return tensors.norm(require("blk." + std::to_string(n) + "." + name, 1, count));
   };
   LayerWeights layer;
   layer.attn_norm = norm("attn_norm", config.hidden);
   for (const MatrixPlan& part : plan.qkv) layer.qkv.push_back(tensors.matrix(part));
-  if (config.has_qk_norm) {
+  if (spec.qk_norm) {
     layer.q_norm = norm("attn_q_norm", config.head_dim);
     layer.k_norm = norm("attn_k_norm", config.head_dim);
   }
@@ -31,10 +32,11 @@ Weights load_weights(const ModelFile& file, const WeightPlan& plan, Device& devi
   };
   LoadMonitor monitor(callbacks, plan.file_bytes);
   TensorLoader tensors(device, monitor, [&file] { file.check_unchanged(); });
+  const std::vector<LayerSpec> specs = layer_specs(config);
   Weights weights;
   weights.token_embd = tensors.matrix(plan.token_embd);
   for (uint32_t n = 0; n < config.layers; ++n) {
-    weights.layers.push_back(load_layer(tensors, require, config, plan.layers[n], n));
+    weights.layers.push_back(load_layer(tensors, require, config, specs[n], plan.layers[n], n));
   }
   weights.output_norm = tensors.norm(file.require("output_norm", 1, config.hidden));
   if (!plan.output.empty()) weights.output = tensors.matrix(plan.output[0]);

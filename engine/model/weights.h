@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/compute/device.h"
+#include "engine/format/layer_spec.h"
 #include "engine/format/model_file.h"
 #include "engine/model/load_monitor.h"
 #include "engine/model/tensor_loader.h"
@@ -26,7 +27,7 @@ struct LayerWeights {
 
 /// The weights of layer n. `plan` comes from plan_layer().
 LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config,
-                        const LayerPlan& plan, uint32_t n);
+                        const LayerSpec& spec, const LayerPlan& plan, uint32_t n);
 
 struct Weights {
   std::unique_ptr<Weight> token_embd;  // [V, H]

@@ -29,7 +29,7 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
       sampler_(settings.sampling, parts.model.config().vocab),
       text_(*parts.text.tokenizer, all_stops(*parts.text.chat, settings)),
       history_(prompt.begin(), prompt.end()),
-      verifier_(parts.model) {
+      verifier_(parts.model, parts.sequence.cache()) {
   check(prompt);
   if (settings.mode != DecodeMode::ar) drafter_ = parts.drafter;
   planner_ = make_planner();
@@ -122,12 +122,10 @@ bool ReplyWriter::prefill() {
 /// Cuts the caches back to what they share with the prompt. The prompt's last token is always computed: its row gives
 /// the first token of the reply.
 void ReplyWriter::reuse_cache() {
-  std::vector<uint32_t>& committed = parts_.committed;
-  const auto end = history_.begin() + static_cast<std::ptrdiff_t>(std::min(committed.size(), history_.size() - 1));
-  auto shared = static_cast<uint32_t>(std::mismatch(history_.begin(), end, committed.begin()).first - history_.begin());
+  uint32_t shared = parts_.sequence.shared_with(std::span(history_).first(history_.size() - 1));
   // Features come from the target's passes alone: where the drafter missed some, they are computed again.
   if (drafter_ != nullptr) shared = std::min(shared, drafter_->known());
-  committed.resize(shared);
+  parts_.sequence.truncate(shared);
   if (parts_.drafter != nullptr) parts_.drafter->truncate(shared);
 }
 
@@ -138,7 +136,7 @@ bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
                       callbacks_.keep_going)) {
     return false;
   }
-  parts_.committed.insert(parts_.committed.end(), tokens.begin(), tokens.end());
+  parts_.sequence.append(tokens);
   if (drafter_ == nullptr) return true;
   std::vector<uint32_t> rows(tokens.size());
   std::iota(rows.begin(), rows.end(), 0u);
@@ -236,9 +234,8 @@ uint32_t ReplyWriter::choose(uint32_t node) {
 /// Not cancelled half way: text, cache and features stay in step.
 void ReplyWriter::commit(RoundRecord& record) {
   const StageTimer timer(record.ms.commit);
-  verifier_.commit(path_);
+  parts_.sequence.commit(*tree_, path_);
   record.device_ms.commit = path_.accepted() > 0 ? parts_.model.device().last_run_ms() : 0;
-  for (const uint32_t node : path_.nodes) parts_.committed.push_back((*tree_)[node].token);
   if (drafter_ == nullptr) return;
   if (tree_->drafted() == 0) return drafter_->keep_soon(path_.nodes.front());
   drafter_->keep(path_.nodes);

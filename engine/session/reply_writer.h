@@ -15,13 +15,13 @@
 
 namespace canopy {
 
-/// What a reply is written with; `committed` is the session's and kept true at every step.
+/// What a reply is written with; the sequence is the session's and kept true at every step.
 struct ReplyParts {
   Model& model;
   const TextModel& text;
   Drafter* drafter = nullptr;
   SpeculationState* state = nullptr;
-  std::vector<uint32_t>& committed;
+  Sequence& sequence;
   uint32_t prefill_chunk = 1;
 };
 
@@ -39,7 +39,7 @@ class ReplyWriter {
   void require_token(uint32_t id, const char* where) const;
   bool keep_going() const { return !callbacks_.keep_going || callbacks_.keep_going(); }
   WalkBy walk_by() const { return settings_.sampling.is_plain_greedy() ? WalkBy::argmax : WalkBy::logits; }
-  uint32_t committed() const { return static_cast<uint32_t>(parts_.committed.size()); }
+  uint32_t committed() const { return parts_.sequence.length(); }
 
   bool prefill();
   void reuse_cache();

@@ -20,7 +20,7 @@ double Reply::tau() const {
 }
 
 TextSession::TextSession(Model& model, const TextModel& text, Drafter* drafter, SpeculationState* state)
-    : model_(model), text_(text), drafter_(drafter), state_(state) {
+    : model_(model), text_(text), drafter_(drafter), state_(state), sequence_(model) {
   constexpr uint32_t software_chunk = 32;
   const uint32_t widest = model.limits().max_width;
   prefill_chunk_ = std::bit_floor(model.device().info().is_software ? std::min(software_chunk, widest) : widest);
@@ -28,8 +28,7 @@ TextSession::TextSession(Model& model, const TextModel& text, Drafter* drafter, 
 
 Reply TextSession::reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
                          const ReplyCallbacks& callbacks) {
-  return ReplyWriter({model_, text_, drafter_, state_, committed_, prefill_chunk_}, prompt, settings, callbacks)
-      .write();
+  return ReplyWriter({model_, text_, drafter_, state_, sequence_, prefill_chunk_}, prompt, settings, callbacks).write();
 }
 
 }  // namespace canopy

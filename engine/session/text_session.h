@@ -12,6 +12,7 @@
 #include "engine/client/engine_client.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
+#include "engine/model/sequence.h"
 #include "engine/session/speculation_state.h"
 #include "engine/session/text_model.h"
 #include "engine/speculation/sampler.h"
@@ -88,10 +89,10 @@ class TextSession {
   Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings, const ReplyCallbacks& callbacks = {});
 
   /// Tokens whose K/V is in the cache: position i holds the i-th.
-  std::span<const uint32_t> committed() const { return committed_; }
+  std::span<const uint32_t> committed() const { return sequence_.tokens(); }
 
   /// Forgets the conversation.
-  void clear() { committed_.clear(); }
+  void clear() { sequence_.clear(); }
 
   /// Rows of one pass while a prompt is read: less on a software device, where a pass takes long.
   uint32_t prefill_chunk() const { return prefill_chunk_; }
@@ -102,7 +103,7 @@ class TextSession {
   Drafter* drafter_;
   SpeculationState* state_;
   uint32_t prefill_chunk_ = 1;
-  std::vector<uint32_t> committed_;
+  Sequence sequence_;
 };
 
 }  // namespace canopy

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/session/tree_rows.h"
+#include "engine/model/tree_rows.h"
 
 namespace canopy {
 namespace {
@@ -24,7 +24,6 @@ bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, WalkBy by, 
                           const std::function<bool()>& keep_going) {
   batch_.clear();
   add_tree(tree, committed, model_.limits().context, batch_);
-  committed_ = committed;
   first_answer_ = 0;
   // A walk visits few rows, most of them early ones: the logits of others are computed when it does, and only those it
   // visits leave the device.
@@ -47,7 +46,6 @@ bool TreeVerifier::read(std::span<const uint32_t> tokens, uint32_t committed, st
   batch_.clear();
   for (uint32_t i = 0; i < tokens.size(); ++i) batch_.add_text(tokens[i], committed + i);
   parents_.clear();
-  committed_ = committed;
   first_answer_ = batch_.width() - 1;
   rows_with_logits_ = answer == WalkBy::logits ? 1 : 0;
   PassOutputs outputs;
@@ -61,7 +59,7 @@ bool TreeVerifier::read(std::span<const uint32_t> tokens, uint32_t committed, st
 bool TreeVerifier::run(PassOutputs outputs, bool taps, const std::function<bool()>& keep_going) {
   outputs.keep_taps = taps;
   outputs.keep_logits = outputs.head == HeadOutput::logits;
-  result_ = model_.run(batch_, outputs, keep_going);
+  result_ = model_.run(batch_, outputs, keep_going, cache_);
   device_ms_ = model_.device().last_run_ms();
   return result_.completed;
 }
@@ -91,15 +89,6 @@ float TreeVerifier::log_p(uint32_t node) const {
   if (node == 0 || node > parents_.size()) return std::numeric_limits<float>::quiet_NaN();
   // Rounding may take it a hair above 0 where the token is as good as certain.
   return std::min(0.0f, result_.picked[node - 1] - result_.log_sum_exp[parents_[node - 1]]);
-}
-
-void TreeVerifier::commit(const AcceptedPath& path) {
-  std::vector<KvMove> moves;
-  for (uint32_t depth = 1; depth < path.nodes.size(); ++depth) {
-    const uint32_t from = slot_of(path.nodes[depth], committed_, model_.limits().context);
-    moves.push_back({from, committed_ + depth});
-  }
-  model_.move_kv(moves);
 }
 
 }  // namespace canopy

@@ -1,6 +1,6 @@
 #pragma once
-// The target's side of a round: a draft tree in one pass, what the target says at each node, and the accepted path
-// behind the text (design.md, section 2, steps 3 to 5).
+// The target's side of a round: a draft tree in one pass, and what the target says at each node (design.md, section 2,
+// steps 3 and 4).
 
 #include <cstdint>
 #include <functional>
@@ -10,7 +10,6 @@
 
 #include "engine/model/model.h"
 #include "engine/speculation/draft_tree.h"
-#include "engine/speculation/tree_walk.h"
 
 namespace canopy {
 
@@ -22,8 +21,8 @@ enum class WalkBy {
 
 class TreeVerifier {
  public:
-  /// The model must outlive it.
-  explicit TreeVerifier(Model& model) : model_(model) {}
+  /// Over the cache of a sequence, or the model's first. The model must outlive it.
+  explicit TreeVerifier(Model& model, uint32_t cache = 0) : model_(model), cache_(cache) {}
 
   /// Runs a tree behind `committed` positions. A tree of the root alone is a plain decoding pass. False when keep_going
   /// said no; then the cache still holds `committed` positions.
@@ -48,22 +47,19 @@ class TreeVerifier {
   /// Log of the target's probability of a node's token, at temperature 1 and with no filter; NaN where it is not known.
   float log_p(uint32_t node) const;
 
-  /// Moves the K/V of the path's nodes behind the committed text.
-  void commit(const AcceptedPath& path);
-
-  /// The last verified pass, by the device's clock and in whole; commit() is not part of it.
+  /// The last verified pass, by the device's clock and in whole.
   double device_ms() const { return device_ms_; }
 
  private:
   bool run(PassOutputs outputs, bool taps, const std::function<bool()>& keep_going);
 
   Model& model_;
+  uint32_t cache_;
   RowBatch batch_;
   PassResult result_;
   std::vector<uint32_t> parents_;  // of nodes 1 ..., where probabilities were asked for
   std::vector<float> row_logits_;  // of one node
-  uint32_t committed_ = 0;
-  uint32_t first_answer_ = 0;  // row of node 0
+  uint32_t first_answer_ = 0;      // row of node 0
   uint32_t rows_with_logits_ = 0;
   double device_ms_ = 0;
 };

@@ -44,6 +44,15 @@ ErrorKind kind_of(const std::function<void()>& f) {
   return ErrorKind::bad_input;
 }
 
+TEST(Model, LayersOfAKindWithoutAForwardPassAreRefusedByNumberAndKind) {
+  std::vector<LayerSpec> layers(3);
+  EXPECT_NO_THROW(require_supported(layers));
+  layers[2].feed_forward = FeedForward::mixture_of_experts;
+  expect_error("Layer 2 of the model is a mixture of experts", [&] { require_supported(layers); });
+  layers[1].mixer = Mixer::gated_delta_net;
+  expect_error("Layer 1 of the model is a gated delta net", [&] { require_supported(layers); });
+}
+
 TEST(Model, MixedTypesAreLoadedSeparatelyOrConvertedWithoutLoss) {
   // The same values in f16 and in f32: q, k, v become three weights, gate and up one of f32, and no logit changes.
   RandomModel random;

@@ -10,6 +10,7 @@
 
 #include "engine/format/dequantize.h"
 #include "engine/model/drafter.h"
+#include "engine/model/sequence.h"
 #include "engine/session/tree_drafter.h"
 #include "engine/session/tree_verifier.h"
 #include "tests/base/expect_error.h"
@@ -116,14 +117,15 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
   const GoldenTensors tensors("forward.safetensors");
   const auto prompt = json.at("prompt_ids").get<std::vector<uint32_t>>();
   read_prompt(prompt, *drafter_);
-  auto committed = static_cast<uint32_t>(prompt.size());
+  Sequence sequence(*model_);  // in the cache that the prompt was read into
+  sequence.append(prompt);
   EXPECT_EQ(verifier_->best(0), json.at("rounds").at(0).at("root_token").get<uint32_t>());
   TreeDrafter trees(*drafter_);
   for (size_t i = 0; i < json.at("rounds").size(); ++i) {
     const auto& round = json.at("rounds").at(i);
     const std::string name = "round" + std::to_string(i);
     SCOPED_TRACE(name);
-    ASSERT_EQ(drafter_->known(), committed);
+    ASSERT_EQ(drafter_->known(), sequence.length());
     const auto root = round.at("root_token").get<uint32_t>();
     ASSERT_TRUE(trees.draft(root, drafter_->max_depth(), {}));
     EXPECT_EQ(drafter_->backlog(), 0u);
@@ -140,7 +142,7 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
     if (cache_under_test() == CacheType::f32) {
       for (uint32_t n = 0; n < golden.width(); ++n) EXPECT_EQ(trees.tree()[n].token, golden[n].token) << n;
     }
-    ASSERT_TRUE(verifier_->verify(golden, committed, WalkBy::logits, true, false, {}));
+    ASSERT_TRUE(verifier_->verify(golden, sequence.length(), WalkBy::logits, true, false, {}));
     std::vector<float> logits;
     for (uint32_t n = 0; n < golden.width(); ++n) {
       const auto row = verifier_->logits(n);
@@ -150,10 +152,9 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
 
     AcceptedPath path;
     path.nodes = round.at("accepted_indices").get<std::vector<uint32_t>>();
-    verifier_->commit(path);
+    sequence.commit(golden, path);
     ASSERT_TRUE(drafter_->keep(path.nodes));
-    committed += path.emitted();
-    expect_cache(name, committed);
+    expect_cache(name, sequence.length());
   }
 }
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "engine/session/tree_rows.h"
+#include "engine/model/tree_rows.h"
 #include "engine/speculation/tree_walk.h"
 #include "tests/speculation/draft_candidates.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/session/tree_rows.h"
+#include "engine/model/tree_rows.h"
 #include "engine/speculation/tree_walk.h"
 #include "tests/model/golden_data.h"
 #include "tests/speculation/draft_candidates.h"

@@ -1,4 +1,4 @@
-#include "engine/session/tree_rows.h"
+#include "engine/model/tree_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,36 @@
+#pragma once
+// What one layer of a transformer computes. The forward pass, the weights and the tensors of a file follow from it.
+
+#include <cstdint>
+#include <span>
+
+#include "engine/format/model_config.h"
+
+namespace canopy {
+
+/// How rows of a sequence reach each other.
+enum class Mixer {
+  attention,        // grouped-query softmax attention with rotary positions
+  gated_delta_net,  // a recurrence with a state of fixed size; refused so far
+};
+
+enum class FeedForward {
+  swiglu,              // Wdown (silu(Wgate h) * (Wup h))
+  mixture_of_experts,  // the same in some of many experts; refused so far
+};
+
+/// A pre-norm layer: x += mixer(rms_norm(x)); x += feed_forward(rms_norm(x)).
+struct LayerSpec {
+  Mixer mixer = Mixer::attention;
+  FeedForward feed_forward = FeedForward::swiglu;
+  bool qk_norm = false;                // RMS norm of every query and key head before the rotation
+  RopeLayout rope = RopeLayout::half;  // of queries and keys
+  bool causal = true;                  // false: the rows of a drafter's block see each other in both directions
+  uint32_t window = 0;                 // positions: a key is visible iff p_row - p_key < window; 0: no limit
+  friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
+};
+
+/// Throws bad_input, naming the first layer of a kind that has no forward pass and the kinds that have one.
+void require_supported(std::span<const LayerSpec> layers);
+
+}  // namespace canopy
