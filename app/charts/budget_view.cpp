@@ -16,7 +16,7 @@ constexpr size_t kRows = 5;
 /// What the widths promise, as the engine recorded it.
 std::vector<WidthSpeed> recorded_forecast(const RoundRecord& record) {
   std::vector<WidthSpeed> curve;
-  for (const WidthCandidate& each : record.choice.candidates) curve.push_back({each.width, each.expected, each.ms});
+  for (const WidthForecast& each : record.choice.candidates) curve.push_back({each.width, each.expected, each.ms});
   return curve;
 }
 
@@ -112,10 +112,10 @@ std::string next_row(const std::vector<WidthSpeed>& curve, uint32_t chosen) {
          fixed(std::max(0.0, next->expected - here.expected), 2) + " tokens.";
 }
 
-std::vector<std::string> limits_of(const RoundLimits& limits) {
+std::vector<std::string> limits_of(const WidthLimits& limits) {
   std::vector<std::string> words;
   const auto add = [&](const char* name, uint32_t value) {
-    if (value != RoundLimits::none) words.push_back(name + (" " + grouped(value)));
+    if (value != WidthLimits::none) words.push_back(name + (" " + grouped(value)));
   };
   add("nodes", limits.budget);
   add("depth", limits.depth);

@@ -14,7 +14,7 @@ namespace {
 constexpr double kSame = 1e-9;
 
 /// The widths the choice was among: within the limits, and such as ever occur.
-std::vector<WidthSpeed> eligible(const std::vector<WidthSpeed>& curve, const RoundLimits& limits) {
+std::vector<WidthSpeed> eligible(const std::vector<WidthSpeed>& curve, const WidthLimits& limits) {
   std::vector<WidthSpeed> widths;
   for (const WidthSpeed& each : curve) {
     if (each.width < 2 || each.width > limits.widest()) continue;

@@ -21,22 +21,12 @@ AdaptivePlanner::AdaptivePlanner(Drafter& drafter, SpeculationState& state)
   state_.controller().begin_reply();
 }
 
-WidthLimits AdaptivePlanner::limits(const RoundStart& start) const {
-  WidthLimits limits;
-  limits.budget = start.budget();
-  limits.depth = drafter_.max_depth();
-  limits.tokens_left = start.remaining;
-  limits.context_left = start.context_left;
-  limits.rows = start.rows;
-  return limits;
-}
-
 const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record,
                                        const std::function<bool()>& keep_going) {
   backlog_ = drafter_.backlog();
   recordings_ = state_.recordings();
-  const RoundPlan plan = state_.controller().plan(start.context, backlog_, limits(start), state_.cost());
   record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
+  const RoundPlan plan = state_.controller().plan(start.context, backlog_, record.choice.limits, state_.cost());
   record.choice.reason = plan.reason;
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
   record.predicted.verify = plan.verify_ms;
@@ -63,13 +53,14 @@ const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths
   record.predicted.verify = decision.verify_ms;
   record.predicted.other = decision.other_ms;
   switch (decision.shape) {
-    case RoundShape::plain: return plain_.plan(start, record, {});
-    case RoundShape::chain:
+    case DecodeMode::ar: return plain_.plan(start, record, {});
+    case DecodeMode::chain:
       trees_.begin();
       trees_.build_chain(decision.width - 1);
       record.shape = DecodeMode::chain;
       break;
-    case RoundShape::tree:
+    case DecodeMode::adaptive:  // no round is
+    case DecodeMode::tree:
       trees_.cut(decision.width);
       record.shape = DecodeMode::tree;
       break;

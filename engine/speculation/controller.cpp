@@ -255,7 +255,7 @@ RoundDecision Controller::choose(const DraftTree& tree, std::span<const DepthCan
   decision.ar_tokens_per_second = 1000 / plan.ar_ms;
   decision.candidates = forecasts(asked, round_.width);
   const auto built = static_cast<uint32_t>(round_.tree.size());
-  decision.reason = answer.shape == RoundShape::plain
+  decision.reason = answer.shape == DecodeMode::ar
                         ? reason::not_worth_verifying(answer.best, round_.tree.back(), built)
                         : reason::chosen(answer.shape, answer.best, decision.ar_tokens_per_second);
   return decision;

@@ -53,7 +53,7 @@ struct RoundPlan {
 
 /// What is decided once the draft is there.
 struct RoundDecision {
-  RoundShape shape = RoundShape::plain;              // plain: the draft is not worth verifying, decode one row
+  DecodeMode shape = DecodeMode::ar;                 // plain: the draft is not worth verifying, decode one row
   uint32_t width = 1;                                // rows to verify; a chain has width - 1 drafted tokens
   double expected = 1;                               // tokens emitted
   double draft_ms = 0, verify_ms = 0, other_ms = 0;  // predicted

@@ -41,19 +41,19 @@ WidthAnswer choose_width(const WidthQuestion& question) {
   const auto allowed = [&](uint32_t width) { return question.ms[width - 1] <= question.longest_ms; };
   const auto value = [&](const WidthForecast& f) { return worth(question, f.expected, f.ms); };
 
-  WidthAnswer answer{RoundShape::plain, forecast(question.tree, 1)};
+  WidthAnswer answer{DecodeMode::ar, forecast(question.tree, 1)};
   const auto built = static_cast<uint32_t>(question.tree.size());
   for (uint32_t width = 2; width <= built; ++width) {
     if (!may_occur(width, built) || !allowed(width)) continue;
     const WidthForecast tree = forecast(question.tree, width);
-    if (value(tree) > value(answer.best)) answer = {RoundShape::tree, tree};
+    if (value(tree) > value(answer.best)) answer = {DecodeMode::tree, tree};
   }
   for (uint32_t width = 2; width <= question.chain.size(); ++width) {
     if (!allowed(width)) continue;
     const WidthForecast chain = forecast(question.chain, width);
     const WidthForecast handicapped{width, chain.expected * (1 - chain_margin), chain.ms};
-    const bool over_a_chain = answer.shape == RoundShape::chain;
-    if (value(over_a_chain ? chain : handicapped) > value(answer.best)) answer = {RoundShape::chain, chain};
+    const bool over_a_chain = answer.shape == DecodeMode::chain;
+    if (value(over_a_chain ? chain : handicapped) > value(answer.best)) answer = {DecodeMode::chain, chain};
   }
   return answer;
 }

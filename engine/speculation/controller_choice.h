@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/speculation/decode_mode.h"
+
 namespace canopy {
 
 /// What bounds the width of a round.
@@ -36,8 +38,6 @@ enum class WidthObjective : uint8_t {
   long_run,   // the most tokens above what the round's time would bring at the usual speed: E(W) - rate * ms(W)
 };
 
-enum class RoundShape : uint8_t { plain, chain, tree };
-
 /// All spans start at width 1, the root alone.
 struct WidthQuestion {
   std::span<const double> tree;   // [built] tokens emitted by the first W nodes of the tree
@@ -49,7 +49,7 @@ struct WidthQuestion {
 };
 
 struct WidthAnswer {
-  RoundShape shape = RoundShape::plain;
+  DecodeMode shape = DecodeMode::ar;  // never adaptive
   WidthForecast best;
 };
 

@@ -76,7 +76,7 @@ void check_node(const RoundRecord& record, size_t index) {
 void check_choice(const RoundRecord& record) {
   const RoundChoice& choice = record.choice;
   uint32_t last = 0;
-  for (const WidthCandidate& candidate : choice.candidates) {
+  for (const WidthForecast& candidate : choice.candidates) {
     if (candidate.width <= last || candidate.width > max_round_width) {
       refuse(record, "a candidate's width is " + std::to_string(candidate.width) + " behind one of " +
                          std::to_string(last) + "; ascending widths up to " + std::to_string(max_round_width) +
@@ -115,9 +115,9 @@ void validate(const RoundRecord& record) {
   check_choice(record);
 }
 
-const WidthCandidate* chosen_candidate(const RoundRecord& record) {
+const WidthForecast* chosen_candidate(const RoundRecord& record) {
   const auto& candidates = record.choice.candidates;
-  const auto found = std::ranges::lower_bound(candidates, record.width, {}, &WidthCandidate::width);
+  const auto found = std::ranges::lower_bound(candidates, record.width, {}, &WidthForecast::width);
   return found != candidates.end() && found->width == record.width ? &*found : nullptr;
 }
 

@@ -321,7 +321,7 @@ TEST_F(ModesTest, FixedModesSayWhatOtherWidthsWouldPromiseWhereCostsAreKnown) {
     for (const RoundRecord& round : session().reply(prompt, in(way, tokens(30))).rounds) {
       if (round.shape == DecodeMode::ar) continue;
       ++drafted;
-      const WidthCandidate* own = chosen_candidate(round);
+      const WidthForecast* own = chosen_candidate(round);
       ASSERT_NE(own, nullptr) << way.name;
       EXPECT_NEAR(own->ms, round.predicted.total(), 1e-6);
       EXPECT_GE(own->expected, 1);
@@ -348,7 +348,7 @@ TEST_F(ModesTest, RecordsOfThePapersRulePredictAndListWhatItVisited) {
     EXPECT_GT(round.choice.ar_tokens_per_second, 0);
     ASSERT_FALSE(round.choice.candidates.empty());
     const auto kept = std::find_if(round.choice.candidates.begin(), round.choice.candidates.end(),
-                                   [&](const WidthCandidate& each) { return each.width == round.width; });
+                                   [&](const WidthForecast& each) { return each.width == round.width; });
     ASSERT_NE(kept, round.choice.candidates.end());
     EXPECT_NEAR(kept->ms, round.predicted.total(), 1e-6);
   }

@@ -68,7 +68,7 @@ TEST(ChooseWidth, ObjectivesDiffer) {
   EXPECT_EQ(choose_width(made.question(WidthObjective::per_round)).best.width, 2u);
   EXPECT_EQ(choose_width(made.question(WidthObjective::long_run, 0.25)).best.width, 3u);
   EXPECT_EQ(choose_width(made.question(WidthObjective::long_run, 0.5)).best.width, 2u);
-  EXPECT_EQ(choose_width(made.question(WidthObjective::long_run, 5)).shape, RoundShape::plain);
+  EXPECT_EQ(choose_width(made.question(WidthObjective::long_run, 5)).shape, DecodeMode::ar);
 }
 
 TEST(ChooseWidth, StaysWithinTheTimeItIsGivenAndDecodesPlainlyWhereNothingFits) {
@@ -78,15 +78,15 @@ TEST(ChooseWidth, StaysWithinTheTimeItIsGivenAndDecodesPlainlyWhereNothingFits) 
   EXPECT_EQ(choose_width(question).best.width, 10u);
   question.longest_ms = 0;
   EXPECT_EQ(choose_width(question).best.width, 1u);
-  EXPECT_EQ(choose_width(question).shape, RoundShape::plain);
+  EXPECT_EQ(choose_width(question).shape, DecodeMode::ar);
 }
 
 TEST(ChooseWidth, AChainMustBeClearlyBetter) {
   Case made{.tree = {1, 1.5, 2}, .chain = {1, 1.5, 2.01}, .ms = {10, 10, 10}};
-  EXPECT_EQ(choose_width(made.question(WidthObjective::per_round)).shape, RoundShape::tree);
+  EXPECT_EQ(choose_width(made.question(WidthObjective::per_round)).shape, DecodeMode::tree);
   made.chain = {1, 2.0, 2.4};
   const WidthAnswer answer = choose_width(made.question(WidthObjective::per_round));
-  EXPECT_EQ(answer.shape, RoundShape::chain);
+  EXPECT_EQ(answer.shape, DecodeMode::chain);
   EXPECT_EQ(answer.best.width, 3u) << "the best chain, not the first that beats the tree";
 }
 

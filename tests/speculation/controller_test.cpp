@@ -197,7 +197,7 @@ TEST(Controller, SaysWhatItChoseAndWhy) {
   Rig rig;
   rig.cost.per_row = 0.2;
   const RoundDecision decision = rig.choose(rig.plan());
-  EXPECT_EQ(decision.shape, RoundShape::tree);
+  EXPECT_EQ(decision.shape, DecodeMode::tree);
   EXPECT_GT(decision.width, 1u);
   EXPECT_DOUBLE_EQ(decision.verify_ms, rig.cost.verify_ms(decision.width, 100));
   EXPECT_DOUBLE_EQ(decision.draft_ms, 2);

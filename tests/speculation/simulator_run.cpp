@@ -96,8 +96,8 @@ class Run {
     while (controller_.wants_more(builder_.tree()) && builder_.next() == TreeStep::added) {
     }
     RoundDecision decision = controller_.choose(builder_.tree(), candidates);
-    if (decision.shape == RoundShape::chain) builder_.build_chain(decision.width - 1);
-    if (decision.shape != RoundShape::chain) builder_.cut(decision.width);
+    if (decision.shape == DecodeMode::chain) builder_.build_chain(decision.width - 1);
+    if (decision.shape != DecodeMode::chain) builder_.cut(decision.width);
     if (decision.width > 1) sulks_until_ = position_ + trace_.spec().sulking;
     return decision;
   }
@@ -111,7 +111,7 @@ class Run {
     result_.longest_round_ms = std::max(result_.longest_round_ms, ms);
     if (decision.width == 1) return;
     result_.verified += 1;
-    result_.chains += decision.shape == RoundShape::chain ? 1 : 0;
+    result_.chains += decision.shape == DecodeMode::chain ? 1 : 0;
     result_.mean_width += decision.width;
   }
 
