@@ -44,7 +44,7 @@ double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
   grow(tree_, width);
   // One row is what plain decoding takes, which writes no taps: all speed-ups are over that.
   const bool taps = width > 1;
-  return time_prepared([&] { verifier_.verify(tree_, context, WalkBy::argmax, taps, false, keep_going_); },
+  return time_prepared([&] { verifier_.verify(tree_, context, HeadOutput::argmax, taps, false, keep_going_); },
                        [&] { return model_.recordings(); });
 }
 

@@ -132,7 +132,7 @@ void ReplyWriter::reuse_cache() {
 /// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
 bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
   if (!keep_going()) return false;
-  if (!verifier_.read(tokens, committed(), last ? std::optional(walk_by()) : std::nullopt, drafter_ != nullptr,
+  if (!verifier_.read(tokens, committed(), last ? head() : HeadOutput::none, drafter_ != nullptr,
                       callbacks_.keep_going)) {
     return false;
   }
@@ -160,7 +160,7 @@ bool ReplyWriter::round() {
   record.width = tree_->width();
   {
     const StageTimer timer(record.ms.verify);
-    if (!verifier_.verify(*tree_, committed(), walk_by(), drafter_ != nullptr, settings_.probabilities,
+    if (!verifier_.verify(*tree_, committed(), head(), drafter_ != nullptr, settings_.probabilities,
                           callbacks_.keep_going)) {
       return cancelled();
     }
@@ -227,7 +227,7 @@ void ReplyWriter::describe_nodes(RoundRecord& record) const {
 /// The target's own next token after a node, whose path is the end of history_.
 uint32_t ReplyWriter::choose(uint32_t node) {
   if (!settings_.forced.empty()) return settings_.forced[reply_.ids.size()];
-  if (walk_by() == WalkBy::argmax) return verifier_.best(node);
+  if (head() == HeadOutput::argmax) return verifier_.best(node);
   return sampler_.sample(verifier_.logits(node), history_, settings_.turn, reply_.ids.size());
 }
 

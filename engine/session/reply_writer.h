@@ -38,7 +38,7 @@ class ReplyWriter {
   void check(std::span<const uint32_t> prompt) const;
   void require_token(uint32_t id, const char* where) const;
   bool keep_going() const { return !callbacks_.keep_going || callbacks_.keep_going(); }
-  WalkBy walk_by() const { return settings_.sampling.is_plain_greedy() ? WalkBy::argmax : WalkBy::logits; }
+  HeadOutput head() const { return settings_.sampling.is_plain_greedy() ? HeadOutput::argmax : HeadOutput::logits; }
   uint32_t committed() const { return parts_.sequence.length(); }
 
   bool prefill();

@@ -20,18 +20,18 @@ std::vector<uint32_t> first_rows(uint32_t count) {
 
 }  // namespace
 
-bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, WalkBy by, bool taps, bool probabilities,
+bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool taps, bool probabilities,
                           const std::function<bool()>& keep_going) {
   batch_.clear();
   add_tree(tree, committed, model_.limits().context, batch_);
   first_answer_ = 0;
   // A walk visits few rows, most of them early ones: the logits of others are computed when it does, and only those it
   // visits leave the device.
-  rows_with_logits_ = by == WalkBy::logits ? std::min(tree.width(), model_.limits().head_rows) : 0;
-  PassOutputs outputs = by == WalkBy::argmax ? PassOutputs::argmax_of(first_rows(tree.width()))
-                                             : PassOutputs::logits_of(first_rows(rows_with_logits_));
+  rows_with_logits_ = head == HeadOutput::logits ? std::min(tree.width(), model_.limits().head_rows) : 0;
+  PassOutputs outputs = head == HeadOutput::argmax ? PassOutputs::argmax_of(first_rows(tree.width()))
+                                                   : PassOutputs::logits_of(first_rows(rows_with_logits_));
   parents_.clear();
-  if (probabilities && by == WalkBy::argmax && tree.drafted() > 0) {
+  if (probabilities && head == HeadOutput::argmax && tree.drafted() > 0) {
     outputs.probabilities = true;
     for (const TreeNode& node : tree.nodes().subspan(1)) {
       parents_.push_back(node.parent);
@@ -41,18 +41,16 @@ bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, WalkBy by, 
   return run(std::move(outputs), taps, keep_going);
 }
 
-bool TreeVerifier::read(std::span<const uint32_t> tokens, uint32_t committed, std::optional<WalkBy> answer, bool taps,
+bool TreeVerifier::read(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head, bool taps,
                         const std::function<bool()>& keep_going) {
   batch_.clear();
   for (uint32_t i = 0; i < tokens.size(); ++i) batch_.add_text(tokens[i], committed + i);
   parents_.clear();
   first_answer_ = batch_.width() - 1;
-  rows_with_logits_ = answer == WalkBy::logits ? 1 : 0;
+  rows_with_logits_ = head == HeadOutput::logits ? 1 : 0;
   PassOutputs outputs;
-  if (answer) {
-    outputs.head = *answer == WalkBy::argmax ? HeadOutput::argmax : HeadOutput::logits;
-    outputs.rows = {first_answer_};
-  }
+  outputs.head = head;
+  if (head != HeadOutput::none) outputs.rows = {first_answer_};
   return run(std::move(outputs), taps, keep_going);
 }
 

@@ -13,26 +13,21 @@
 
 namespace canopy {
 
-/// What the walk wants to know of the rows.
-enum class WalkBy {
-  argmax,  // greedy: the device chooses
-  logits,  // everything else
-};
-
 class TreeVerifier {
  public:
   /// Over the cache of a sequence, or the model's first. The model must outlive it.
   explicit TreeVerifier(Model& model, uint32_t cache = 0) : model_(model), cache_(cache) {}
 
-  /// Runs a tree behind `committed` positions. A tree of the root alone is a plain decoding pass. False when keep_going
+  /// Runs a tree behind `committed` positions; `head` is argmax where a walk is greedy, which the device then decides,
+  /// else logits. A tree of the root alone is a plain decoding pass. False when keep_going
   /// said no; then the cache still holds `committed` positions.
   /// `probabilities` makes log_p() known, for the price of a pass over the logits.
-  bool verify(const DraftTree& tree, uint32_t committed, WalkBy by, bool taps, bool probabilities,
+  bool verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool taps, bool probabilities,
               const std::function<bool()>& keep_going);
 
-  /// Runs text behind `committed` positions, to which its K/V then belongs. Where an answer is wanted, it is that of
-  /// the last token, as node 0.
-  bool read(std::span<const uint32_t> tokens, uint32_t committed, std::optional<WalkBy> answer, bool taps,
+  /// Runs text behind `committed` positions, to which its K/V then belongs. What `head` asks for is that of the
+  /// last token, as node 0.
+  bool read(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head, bool taps,
             const std::function<bool()>& keep_going);
 
   /// The target's most probable token after a node; by argmax only. Throws bad_input where the logits are no numbers.

@@ -91,7 +91,7 @@ class Pair {
     std::vector<uint32_t> rows(kText);
     std::iota(rows.begin(), rows.end(), 0u);
     TreeVerifier target(*model);
-    EXPECT_TRUE(target.read(text, 0, std::nullopt, true, {}));
+    EXPECT_TRUE(target.read(text, 0, HeadOutput::none, true, {}));
     drafter->truncate(0);
     EXPECT_TRUE(drafter->keep(rows));
     return drafter->draft(5, drafter->max_depth()).value();
@@ -104,7 +104,7 @@ class Pair {
     TreeVerifier target(*model);
     drafter->truncate(0);
     for (uint32_t i = 0; i < kText; ++i) {
-      EXPECT_TRUE(target.read({&text[i], 1}, i, std::nullopt, true, {}));
+      EXPECT_TRUE(target.read({&text[i], 1}, i, HeadOutput::none, true, {}));
       drafter->keep_soon(0);
     }
     return drafter->draft(5, drafter->max_depth()).value();
@@ -164,7 +164,7 @@ TEST(DrafterFormsOnTheOracle, AWindowHidesTheKeysBehindIt) {
     const auto keep_last = [&](Pair& into) {
       const std::vector<uint32_t> text = Pair::some_text(), rows = {kText - 2, kText - 1};
       TreeVerifier target(*into.model);
-      EXPECT_TRUE(target.read(text, 0, std::nullopt, true, {}));
+      EXPECT_TRUE(target.read(text, 0, HeadOutput::none, true, {}));
       into.drafter->truncate(kText - 2);
       EXPECT_TRUE(into.drafter->keep(rows));
       return into.drafter->draft(5, into.drafter->max_depth()).value();

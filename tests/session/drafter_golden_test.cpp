@@ -46,7 +46,7 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
   }
 
   void read_prompt(std::span<const uint32_t> prompt, Drafter& drafter) {
-    ASSERT_TRUE(verifier_->read(prompt, 0, WalkBy::argmax, true, {}));
+    ASSERT_TRUE(verifier_->read(prompt, 0, HeadOutput::argmax, true, {}));
     ASSERT_TRUE(drafter.keep(first_rows(prompt.size())));
   }
 
@@ -142,7 +142,7 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
     if (cache_under_test() == CacheType::f32) {
       for (uint32_t n = 0; n < golden.width(); ++n) EXPECT_EQ(trees.tree()[n].token, golden[n].token) << n;
     }
-    ASSERT_TRUE(verifier_->verify(golden, sequence.length(), WalkBy::logits, true, false, {}));
+    ASSERT_TRUE(verifier_->verify(golden, sequence.length(), HeadOutput::logits, true, false, {}));
     std::vector<float> logits;
     for (uint32_t n = 0; n < golden.width(); ++n) {
       const auto row = verifier_->logits(n);
@@ -171,7 +171,7 @@ TEST_P(DrafterGolden, PiecesOfFeaturesAndTruncationGiveTheDraftOfAFreshText) {
   ASSERT_TRUE(drafter_->draft(5, 3).has_value());
   uint32_t at = 20;
   for (const uint32_t count : {1u, 9u, 2u, static_cast<uint32_t>(prompt.size()) - 32}) {
-    ASSERT_TRUE(verifier_->read(std::span(prompt).subspan(at, count), at, std::nullopt, true, {}));
+    ASSERT_TRUE(verifier_->read(std::span(prompt).subspan(at, count), at, HeadOutput::none, true, {}));
     ASSERT_TRUE(drafter_->keep(first_rows(count)));
     at += count;
     if (count == 9) {

@@ -111,7 +111,7 @@ class SamplingStatistics : public ::testing::Test {
   }
 
   std::vector<std::vector<float>> logits_of(const DraftTree& tree, uint32_t committed) {
-    EXPECT_TRUE(verifier_->verify(tree, committed, WalkBy::logits, false, false, {}));
+    EXPECT_TRUE(verifier_->verify(tree, committed, HeadOutput::logits, false, false, {}));
     std::vector<std::vector<float>> rows;
     for (uint32_t node = 0; node < tree.width(); ++node) {
       const auto row = verifier_->logits(node);
@@ -126,7 +126,7 @@ class SamplingStatistics : public ::testing::Test {
     Known& k = entry->second;
     if (!is_new) return k;
     const auto committed = static_cast<uint32_t>(text.size()) - 1;
-    EXPECT_TRUE(verifier_->read({text.data(), committed}, 0, std::nullopt, true, {}));
+    EXPECT_TRUE(verifier_->read({text.data(), committed}, 0, HeadOutput::none, true, {}));
     std::vector<uint32_t> rows(committed);
     for (uint32_t i = 0; i < committed; ++i) rows[i] = i;
     loaded_->drafter->truncate(0);
