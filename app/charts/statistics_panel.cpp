@@ -192,7 +192,7 @@ void draw_depths(const StatisticsView& view) {
 }
 
 /// The three parts by colour and figure; those that find no room go to another line.
-static void draw_stage_key(const StageTimes& times, float width) {
+void draw_stage_key(const StageTimes& times, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   float x = at.x, middle = at.y + px(8);

@@ -67,8 +67,7 @@ const char* hint(const ViewModel& view) {
   return "Write a message";
 }
 
-}  // namespace
-
+/// How the next reply is asked for, in as many words as fit: "Temperature 0.5, seed 0, system prompt off".
 std::string sampling_words(const ViewModel& view, float room) {
   const char* prompt = view.messages.system_prompt.empty() ? "system prompt off" : "system prompt on";
   if (view.sampling.temperature == 0) return std::string("Greedy, ") + prompt;
@@ -99,6 +98,9 @@ void system_prompt_row(const ViewModel& view, CommandSink& sink) {
   ImGui::PopFont();
 }
 
+constexpr const char* kSamplingMenu = "Sampling menu";
+
+/// The popup that changes it; its lower left corner goes to `corner`.
 void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
   const Theme& t = colours();
   ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {0, 1});
@@ -133,6 +135,8 @@ void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner)
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
 }
+
+}  // namespace
 
 float Composer::text_height_for(float width) const {
   TextBlock block;

@@ -16,10 +16,10 @@ std::vector<std::string> reply_facts(const Message& message);
 /// What its tooltip adds: when, with which model and parameters, the prompt; and which of it was measured.
 std::string reply_details(const Message& message);
 
-/// Whether a reply has such a line now.
+/// Whether a reply has a line now that says how its check against plain decoding stands.
 bool has_check_row(const ViewModel& view, const Message& reply);
 
-/// Draws it from the cursor on, 28 px high at 100%.
+/// Draws that line from the cursor on, 28 px high at 100%.
 void draw_check_row(const ViewModel& view, const Message& reply, CommandSink& sink, float width);
 
 }  // namespace canopy::app
