@@ -1,6 +1,7 @@
 // Chat templates: parsing, rendering within limits, and who wrote which byte of a prompt. The input is an archive; what
 // stands in front is the template, "content" is what the user wrote.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ constexpr std::string_view mark = "\xEE\x80\x80";
 // A fraction of what chats may use, so that an input takes milliseconds.
 constexpr jinja::Limits limits = {
     .source_bytes = 1 << 16, .steps = 20'000, .text_bytes = 1 << 20, .output_bytes = 1 << 16};
+
+constexpr size_t most_written = 256;  // bytes of a reply that is written byte by byte
 
 Value message(const char* role, std::string_view content) {
   Dict fields;
@@ -84,6 +87,25 @@ void check_render(const jinja::Template& parsed, std::string_view source, std::s
   }
 }
 
+// A reply that was written byte by byte: its tokens go into a prompt without adding or taking a control token.
+void check_known_tokens(const ChatTemplate& chat, const Tokenizer& tokenizer, std::string_view content) {
+  std::vector<uint32_t> written;
+  for (const char& c : content) {
+    const auto ids = tokenizer.encode({&c, 1}, SpecialTokens::as_text);
+    written.insert(written.end(), ids.begin(), ids.end());
+  }
+  ChatTurn turns[] = {{"user", std::string(content)}, {"assistant", tokenizer.decode(written)}, {"user", "and then"}};
+  const auto controls = [&] {
+    const auto ids = chat.render_to_ids(turns, tokenizer);
+    return std::count_if(ids.begin(), ids.end(), [&](uint32_t id) { return tokenizer.is_special(id); });
+  };
+  accepted([&] {
+    const auto of_text = controls();
+    turns[1].tokens = tokens_of_reply(tokenizer, written, turns[1].content);
+    require(controls() == of_text, "tokens that are known bring no control token");
+  });
+}
+
 // The way that chats take, to the ids.
 void check_chat(std::string_view source, std::string_view content) {
   static const auto tokenizer = golden::tiny_tokenizer();
@@ -96,6 +118,7 @@ void check_chat(std::string_view source, std::string_view content) {
     spans.push_back({part.text, part.is_structure ? SpecialTokens::parse : SpecialTokens::as_text});
   }
   check_special_tokens(*tokenizer, spans);
+  check_known_tokens(*chat, *tokenizer, content.substr(0, most_written));
   touch(chat->warning());
 }
 
