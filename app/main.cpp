@@ -1,11 +1,11 @@
 #include <exception>
 #include <iostream>
 
-#include "app/charts/message_log.h"
-#include "app/options.h"
-#include "app/run.h"
-#include "app/saved_settings.h"
-#include "app/stderr_log.h"
+#include "app/base/message_log.h"
+#include "app/base/stderr_log.h"
+#include "app/run/run.h"
+#include "app/settings/options.h"
+#include "app/settings/saved_settings.h"
 #include "engine/base/error.h"
 #include "engine/session/engine_thread.h"
 

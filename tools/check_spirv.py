@@ -6,6 +6,10 @@ multiply, divide and Fma must carry the decoration NoContraction (GLSL: `precise
 operations is the driver's own: dot products, matrix products, subgroup sums and products, float atomics, and the
 built-in functions that hide multiplies and adds.
 
+Where workgroups count in a buffer which of them is the last (shaders/squares.glsl), the barriers on both sides of the count
+must order buffers too: GLSL's barrier() orders shared memory only, and memoryBarrierBuffer() beside it only what the
+invocation itself did.
+
     check_spirv.py MODULE.spv [...]        prints what is wrong and exits 1, or exits 0
 """
 
@@ -18,6 +22,10 @@ from pathlib import Path
 MAGIC = 0x07230203
 OP_EXT_INST_IMPORT, OP_EXT_INST, OP_STRING, OP_LINE, OP_NO_LINE = 11, 12, 7, 8, 317
 OP_DECORATE, OP_TYPE_FLOAT, OP_TYPE_VECTOR, OP_FUNCTION = 71, 22, 23, 54
+OP_TYPE_POINTER, OP_CONSTANT, OP_VARIABLE, OP_ACCESS_CHAIN, OP_CONTROL_BARRIER = 32, 43, 59, 65, 224
+OP_ATOMICS = range(229, 243)  # those that read and write
+BUFFER_CLASSES = (2, 12)      # Uniform, StorageBuffer
+ACQUIRE_RELEASE, UNIFORM_MEMORY = 0x8, 0x40
 NO_CONTRACTION = 42
 FMA = 50
 
@@ -106,6 +114,37 @@ def decorated_ids(words):
             if i.opcode == OP_DECORATE and i.operands[1] == NO_CONTRACTION}
 
 
+def unordered_counts(words):
+    """Problems of atomics on buffers whose neighbouring control barriers do not order buffers."""
+    classes, pointers, constants = {}, {}, {}  # of pointer types; of pointers; values
+    problems, before, waiting = [], 0, []      # before: semantics of the last barrier; waiting: atomics since then
+
+    def require(semantics, atomic, side):
+        if semantics & ACQUIRE_RELEASE == 0 or semantics & UNIFORM_MEMORY == 0:
+            problems.append(Problem("an atomic on a buffer", atomic.operands[1],
+                                    f"the control barrier {side} it does not order buffers; use controlBarrier() with "
+                                    "gl_StorageSemanticsBuffer", atomic.line))
+
+    for i in instructions(words):
+        if i.opcode == OP_TYPE_POINTER:
+            classes[i.operands[0]] = i.operands[1]
+        elif i.opcode == OP_CONSTANT:
+            constants[i.operands[1]] = i.operands[2]
+        elif i.opcode in (OP_VARIABLE, OP_ACCESS_CHAIN):
+            pointers[i.operands[1]] = classes.get(i.operands[0])
+        elif i.opcode == OP_CONTROL_BARRIER:
+            semantics = constants.get(i.operands[2], 0)
+            for atomic in waiting:
+                require(semantics, atomic, "behind")
+            before, waiting = semantics, []
+        elif i.opcode in OP_ATOMICS and pointers.get(i.operands[2]) in BUFFER_CLASSES:
+            require(before, i, "before")
+            waiting.append(i)
+    for atomic in waiting:
+        require(0, atomic, "behind")
+    return problems
+
+
 def check(words):
     """Returns the Problems of a module, in order."""
     exact, imports = decorated_ids(words), glsl_imports(words)
@@ -124,7 +163,7 @@ def check(words):
                                         "it hides multiplies and adds; write them out", i.line))
             elif i.operands[3] == FMA and i.operands[1] not in exact:
                 problems.append(Problem("Fma", i.operands[1], undecorated, i.line))
-    return problems
+    return problems + unordered_counts(words)
 
 
 def decorate_fma(words):

@@ -4,15 +4,29 @@
 #include <cmath>
 #include <vector>
 
-#include "app/charts/chart_style.h"
-#include "app/look/text_block.h"
+#include "app/look/fonts.h"
 #include "app/look/widgets.h"
 
 namespace canopy::app {
 namespace {
 
+ImVec4 plot_colour(Colour colour) {
+  return ImGui::ColorConvertU32ToFloat4(colour);
+}
+
+float stroke(float width) {
+  return width * look().scale;
+}
+
+ImPlotSpec line_spec(Colour colour, float width) {
+  ImPlotSpec spec;
+  spec.LineColor = plot_colour(colour);
+  spec.LineWeight = stroke(width);
+  spec.Flags = ImPlotItemFlags_NoFit;
+  return spec;
+}
+
 constexpr float kTitleHeight = 22;
-constexpr float kLinePitch = 17;
 
 std::vector<const char*> texts_of(const Ticks& ticks) {
   std::vector<const char*> texts;
@@ -29,18 +43,82 @@ void set_up_axis(ImAxis axis, const Ticks& ticks, double from, ImPlotAxisFlags f
 
 }  // namespace
 
-PanelBody::PanelBody(const char* id, float padding_x, float padding_y) {
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(padding_x), px(padding_y)});
-  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
-  ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0);
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
-  ImGui::BeginChild(id, {0, 0}, ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened);
-  ImGui::PopStyleColor();
-  ImGui::PopStyleVar(3);
+void apply_chart_style(const Theme& t, float scale) {
+  ImPlotStyle& s = ImPlot::GetStyle();
+  s = ImPlotStyle();
+  const auto sized = [scale](float x, float y) { return ImVec2(x * scale, y * scale); };
+  s.PlotPadding = sized(4, 6);
+  s.LabelPadding = sized(6, 4);
+  s.LegendPadding = {0, 0};
+  s.FitPadding = {0, 0.08f};
+  s.PlotBorderSize = 0;
+  s.MajorTickLen = s.MinorTickLen = {0, 0};
+  s.MajorGridSize = {std::max(1.0f, scale), std::max(1.0f, scale)};
+  s.MinorGridSize = s.MajorGridSize;
+  s.MinorAlpha = 0;
+  s.PlotMinSize = sized(160, 64);
+  s.AnnotationPadding = sized(4, 2);
+  const auto set = [&](ImPlotCol slot, Colour colour) { s.Colors[slot] = plot_colour(colour); };
+  for (const ImPlotCol slot : {ImPlotCol_FrameBg, ImPlotCol_PlotBg, ImPlotCol_LegendBg, ImPlotCol_LegendBorder,
+                               ImPlotCol_PlotBorder, ImPlotCol_AxisBg})
+    set(slot, with_alpha(t.panel, 0));
+  set(ImPlotCol_AxisGrid, t.grid);
+  set(ImPlotCol_AxisTick, t.grid);
+  set(ImPlotCol_AxisText, t.text3);
+  set(ImPlotCol_InlayText, t.text2);
+  set(ImPlotCol_LegendText, t.text2);
+  set(ImPlotCol_TitleText, t.text);
+  set(ImPlotCol_Selection, t.accent);
+  set(ImPlotCol_Crosshairs, t.text3);
+  set(ImPlotCol_AxisBgHovered, with_alpha(t.panel, 0));
+  set(ImPlotCol_AxisBgActive, with_alpha(t.panel, 0));
 }
 
-PanelBody::~PanelBody() {
-  ImGui::EndChild();
+ImPlotSpec measured_spec() {
+  return line_spec(colours().accent, 2.0f);
+}
+
+ImPlotSpec predicted_spec() {
+  return line_spec(colours().text2, 1.6f);
+}
+
+ImPlotSpec reference_spec() {
+  return line_spec(colours().text2, 1.2f);
+}
+
+ImPlotSpec accepted_spec() {
+  ImPlotSpec spec = line_spec(colours().accepted, 2.0f);
+  spec.Marker = ImPlotMarker_Circle;
+  spec.MarkerSize = stroke(2.6f);
+  spec.MarkerFillColor = spec.MarkerLineColor = spec.LineColor;
+  return spec;
+}
+
+Dash predicted_dash() {
+  return {stroke(6), stroke(4)};
+}
+
+Dash reference_dash() {
+  return {stroke(1.2f), stroke(4)};
+}
+
+void plot_dashed(std::span<const double> x, std::span<const double> y, const ImPlotSpec& spec, Dash dash) {
+  std::vector<ImVec2> points;
+  points.reserve(std::min(x.size(), y.size()));
+  for (size_t i = 0; i < x.size() && i < y.size(); ++i) points.push_back(ImPlot::PlotToPixels(x[i], y[i]));
+  ImPlot::PushPlotClipRect();
+  add_dashed(ImPlot::GetPlotDrawList(), points, dash, ImGui::ColorConvertFloat4ToU32(spec.LineColor), spec.LineWeight);
+  ImPlot::PopPlotClipRect();
+}
+
+void plot_predicted(std::span<const double> x, std::span<const double> y) {
+  plot_dashed(x, y, predicted_spec(), predicted_dash());
+}
+
+void plot_reference(double y) {
+  const ImPlotRect limits = ImPlot::GetPlotLimits();
+  const double x[] = {limits.X.Min, limits.X.Max}, ys[] = {y, y};
+  plot_dashed(x, ys, reference_spec(), reference_dash());
 }
 
 void chart_title(std::string_view title, std::string_view note, const std::string& tooltip_text) {
@@ -122,58 +200,6 @@ float legend_mark(ImVec2 at, LegendMark mark, Colour colour, std::string_view wo
   }
   draw_text_middle(list, at.x + px(30), at.y, Type::secondary, colours().text2, word);
   return at.x + legend_width(word);
-}
-
-void empty_panel(std::string_view sentence) {
-  const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
-  TextBlock block;
-  block.layout(sentence, Type::base, std::max(px(80), std::min(room.x, px(320))));
-  const float pitch = px(20);
-  const ImVec2 pos = {std::floor(at.x + (room.x - block.widest()) * 0.5f),
-                      std::floor(at.y + std::max(0.0f, (room.y - block.height(pitch)) * 0.4f))};
-  block.draw(ImGui::GetWindowDrawList(), pos, sentence, Type::base, colours().text3, pitch);
-}
-
-float bar_card(const char* id, float width, Colour bar, std::string_view title, const std::string& words,
-               const std::string& more) {
-  const Theme& t = colours();
-  const float room = width - px(12 + 3 + 12), pitch = px(kLinePitch);
-  TextBlock first, second;
-  first.layout(words, Type::secondary, room);
-  second.layout(more, Type::secondary, room);
-  const float first_height = words.empty() ? 0 : first.height(pitch),
-              second_height = more.empty() ? 0 : second.height(pitch);
-  const float height = std::ceil(px(10 + 18 + 9) + first_height + second_height);
-  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + height};
-  ImGui::InvisibleButton(id, {std::max(1.0f, width), height});
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddRectFilled(a, b, t.card, px(6));
-  list->AddRect(a, b, t.line, px(6), px(1));
-  list->AddRectFilled(a, {a.x + px(3), b.y}, bar, px(6), ImDrawFlags_RoundLeft);
-  const float x = a.x + px(15);
-  float y = a.y + px(9);
-  draw_text(list, {x, y}, Type::secondary_semibold, t.text, elided(Type::secondary_semibold, title, room));
-  y += px(19);
-  if (!words.empty()) first.draw(list, {x, y}, words, Type::secondary, t.text2, pitch);
-  if (!more.empty()) second.draw(list, {x, y + first_height}, more, Type::secondary, t.text2, pitch);
-  return height;
-}
-
-void pair_line(std::string_view left, std::string_view right, const std::string& tooltip_text) {
-  pair_line(ImGui::GetContentRegionAvail().x, left, right, tooltip_text);
-}
-
-void pair_line(float room, std::string_view left, std::string_view right, const std::string& tooltip_text) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float height = px(kLinePitch);
-  ImGui::PushID(left.data(), left.data() + left.size());
-  ImGui::InvisibleButton("pair", {std::max(1.0f, room), height});
-  ImGui::PopID();
-  if (!tooltip_text.empty()) tooltip(tooltip_text.c_str());
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  draw_text_middle(list, at.x, at.y + height * 0.5f, Type::secondary, colours().text2, left);
-  draw_text_middle(list, at.x + room - text_size(Type::mono, right).x, at.y + height * 0.5f, Type::mono, colours().text,
-                   right);
 }
 
 }  // namespace canopy::app

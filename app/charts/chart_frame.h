@@ -1,26 +1,38 @@
 #pragma once
-// What stands around charts: the panel's body, a title with what was counted, the plot's axes, and the sentence of an
-// empty one.
+// The style of plots, and what stands around them: a title with what was counted, the axes, the marks of a legend.
 
+#include <imgui.h>
+#include <implot.h>
+
+#include <span>
 #include <string>
 #include <string_view>
 
-#include <imgui.h>
-
+#include "app/base/figures.h"
 #include "app/charts/ticks.h"
-#include "app/look/figures.h"
+#include "app/look/dash.h"
 #include "app/look/fonts.h"
+#include "app/look/theme.h"
 
 namespace canopy::app {
 
-/// The room of a panel, which scrolls when it must. Holds for its life.
-class PanelBody {
- public:
-  explicit PanelBody(const char* id, float padding_x = 16, float padding_y = 14);
-  ~PanelBody();
-  PanelBody(const PanelBody&) = delete;
-  PanelBody& operator=(const PanelBody&) = delete;
-};
+/// Sets sizes and colours of the current ImPlot context. Call when theme or scale change.
+void apply_chart_style(const Theme& theme, float scale);
+
+// Solid is measured, dashed predicted, dotted something to compare with. Of the current theme and scale.
+ImPlotSpec measured_spec();
+ImPlotSpec predicted_spec();  // solid as ImPlot draws it: use plot_dashed()
+ImPlotSpec reference_spec();  // likewise: use plot_dotted()
+ImPlotSpec accepted_spec();   // a line with markers, in the colour of accepted tokens
+
+Dash predicted_dash();
+Dash reference_dash();
+
+/// A curve of the current plot in dashes; points in the plot's own units. Ends up inside the plot's area.
+void plot_dashed(std::span<const double> x, std::span<const double> y, const ImPlotSpec& spec, Dash dash);
+void plot_predicted(std::span<const double> x, std::span<const double> y);
+/// A dotted line across the current plot.
+void plot_reference(double y);
 
 /// Title left, what is counted right; the tooltip says the denominator.
 void chart_title(std::string_view title, std::string_view note, const std::string& tooltip_text = {});
@@ -55,16 +67,5 @@ class Chart {
 enum class LegendMark { solid, dashed, dotted, dot, ring };
 float legend_mark(ImVec2 at, LegendMark mark, Colour colour, std::string_view word);
 float legend_width(std::string_view word);
-
-/// A sentence in the middle of the room, for a panel that has nothing to show yet.
-void empty_panel(std::string_view sentence);
-
-/// A card with a bar at its left: a title and wrapped words below it. Returns its height.
-float bar_card(const char* id, float width, Colour bar, std::string_view title, const std::string& words,
-               const std::string& more = {});
-
-/// Two words on a line, the second at the right, in figures; over the room there is, or a width.
-void pair_line(float width, std::string_view left, std::string_view right, const std::string& tooltip_text = {});
-void pair_line(std::string_view left, std::string_view right, const std::string& tooltip_text = {});
 
 }  // namespace canopy::app

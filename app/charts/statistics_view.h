@@ -1,12 +1,15 @@
 #pragma once
 // The figures of the statistics panel, each with what it was counted over. Pure.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/charts/statistics_trail.h"
+#include "app/rounds/round_log.h"
+#include "engine/client/cost_snapshot.h"
 #include "engine/trace/round_record.h"
 
 namespace canopy::app {
@@ -60,5 +63,30 @@ struct PlainSpeed {
 /// shown: the newest of the counted rounds; may be null.
 StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown, DecodeMode mode,
                                const PlainSpeed& plain);
+
+/// Tokens a second from round to round. Of long replies each point is several rounds: their tokens over their time.
+struct SpeedSeries {
+  std::vector<double> round;  // number in the reply, from 1; of the last one of a point
+  std::vector<double> speed;
+  std::vector<double> mean;  // moving, exponential, over rounds
+  double highest = 0;        // of `speed`
+  size_t rounds_a_point = 1;
+};
+
+/// Rounds first ... last of the log; at most `most` points.
+SpeedSeries speed_series(const RoundLog& log, size_t first, size_t last, size_t most = 512);
+
+/// How long a round's verify pass took against its prediction.
+struct RoundResidual {
+  double width = 0;
+  double error = 0;  // measured over predicted, less 1
+};
+
+/// The newest `most` rounds of first ... last that were predicted.
+std::vector<RoundResidual> round_residuals(const RoundLog& log, size_t first, size_t last, size_t most = 1024);
+
+/// What plain decoding reaches where a round of the log was: measured with its reply; else by the costs of the loaded
+/// pair, for its own rounds; else what the round itself expected. shown and costs may be null.
+PlainSpeed plain_speed(const RoundLog& log, size_t round, const RoundRecord* shown, const CostSnapshot* costs);
 
 }  // namespace canopy::app

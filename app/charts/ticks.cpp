@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/look/figures.h"
+#include "app/base/figures.h"
 
 namespace canopy::app {
 namespace {

@@ -11,8 +11,8 @@
 #include <imgui.h>
 
 #include "app/chat/markdown.h"
-#include "app/chat/message.h"
 #include "app/chat/rich_block.h"
+#include "app/conversation/message.h"
 
 namespace canopy::app {
 

@@ -193,7 +193,7 @@ bool read_ahead(TextSession& session, const std::vector<uint32_t>& prompt, const
 }
 
 double expected_tokens(const RoundRecord& record) {
-  if (const WidthCandidate* chosen = chosen_candidate(record)) return chosen->expected;
+  if (const WidthForecast* chosen = chosen_candidate(record)) return chosen->expected;
   double expected = 1;
   for (size_t i = 1; i < record.nodes.size(); ++i) expected += std::exp(double{record.nodes[i].node.score});
   return expected;

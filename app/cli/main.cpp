@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "app/base/stderr_log.h"
 #include "app/cli/commands.h"
-#include "app/stderr_log.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -107,10 +107,10 @@ class TreeText {
   std::vector<std::string> indents_;
 };
 
-std::string limits_text(const RoundLimits& limits) {
+std::string limits_text(const WidthLimits& limits) {
   std::string text;
   const auto add = [&](const char* name, uint32_t limit) {
-    if (limit == RoundLimits::none) return;
+    if (limit == WidthLimits::none) return;
     text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(limit);
   };
   add("budget", limits.budget);
@@ -121,7 +121,7 @@ std::string limits_text(const RoundLimits& limits) {
   return text;
 }
 
-void show_candidate(const WidthCandidate& candidate, bool chosen, std::ostream& out) {
+void show_candidate(const WidthForecast& candidate, bool chosen, std::ostream& out) {
   char line[128];
   std::snprintf(line, sizeof line, "%10u %10.3f %10.3f %10.1f%s\n", candidate.width, candidate.expected, candidate.ms,
                 candidate.tokens_per_second(), chosen ? "  chosen" : "");
@@ -139,9 +139,9 @@ void show_choice(const RoundRecord& record, std::ostream& out) {
   }
   if (choice.candidates.empty()) return;
   constexpr size_t few = 24;
-  const WidthCandidate* chosen = chosen_candidate(record);
+  const WidthForecast* chosen = chosen_candidate(record);
   out << "\n     width   expected         ms      tok/s\n";
-  for (const WidthCandidate& candidate : choice.candidates) {
+  for (const WidthForecast& candidate : choice.candidates) {
     const uint32_t width = candidate.width;
     const bool round_number = std::has_single_bit(width) || (width % 3 == 0 && std::has_single_bit(width / 3));
     const bool ends = &candidate == &choice.candidates.back() || &candidate == chosen;

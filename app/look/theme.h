@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "app/look/theme_kind.h"
+#include "app/base/choices.h"
 
 struct ImGuiStyle;
 

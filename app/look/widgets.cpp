@@ -1,5 +1,8 @@
 #include "app/look/widgets.h"
 
+#include <imgui.h>
+#include <imgui_stdlib.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -179,6 +182,24 @@ void label(Type type, Colour colour, std::string_view text) {
 
 void centre_in_row(float y, float row_height, float item_height) {
   ImGui::SetCursorPosY(std::floor(y + (row_height - item_height) * 0.5f));
+}
+
+bool model_path_box(std::string& path, float width) {
+  ButtonSpec open{"Open", Icon::none, ButtonKind::line};
+  open.enabled = !path.empty();
+  const float room = width - button_size(open).x - px(8);
+  push_type(Type::base);
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_Border, colours().ctl);
+  ImGui::SetNextItemWidth(room);
+  bool asked = ImGui::InputTextWithHint("##path", "or paste a path", &path,
+                                        ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_ElideLeft);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  ImGui::SameLine(0, px(8));
+  asked |= button(open);
+  return asked && !path.empty();
 }
 
 }  // namespace canopy::app

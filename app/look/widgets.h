@@ -2,11 +2,12 @@
 // The few controls the panels are made of, in the look of the design. Each is one item for the keyboard, for the mouse
 // and for tests; its id is its label unless told otherwise.
 
-#include <string_view>
-
 #include <imgui.h>
 
-#include "app/look/figures.h"
+#include <string>
+#include <string_view>
+
+#include "app/base/figures.h"
 #include "app/look/fonts.h"
 #include "app/look/icons.h"
 
@@ -61,5 +62,9 @@ void label(Type type, Colour colour, std::string_view text);
 
 /// Moves the cursor so that the next item of this height sits in the middle of the row from y with row_height.
 void centre_in_row(float y, float row_height, float item_height);
+
+/// A line to type or paste a model's path into, with a button beside it; the way in where no file dialog exists.
+/// path keeps what was typed. True when Enter or the button asks to open it.
+bool model_path_box(std::string& path, float width);
 
 }  // namespace canopy::app

@@ -39,4 +39,8 @@ struct DrafterCandidate {
 /// Every drafter of `found` against the target, those that fit first.
 std::vector<DrafterCandidate> pair_drafters(const std::string& target, const std::vector<FoundModel>& found);
 
+/// Why nothing can be opened there, as a sentence: a file that is neither a model nor a trace. Empty for all others,
+/// of which the engine knows more: folders, models that are damaged, files that are not there.
+std::string open_obstacle(const std::filesystem::path& path);
+
 }  // namespace canopy::app

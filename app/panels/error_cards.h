@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/ui_command.h"
-#include "app/view_model.h"
+#include "app/state/ui_command.h"
+#include "app/state/view_model.h"
 
 namespace canopy::app {
 

@@ -9,9 +9,9 @@
 
 #include "app/gfx/ui_device.h"
 #include "app/gfx/window_target.h"
-#include "app/imgui_context.h"
-#include "app/options.h"
+#include "app/look/imgui_context.h"
 #include "app/platform/file_dialog.h"
+#include "app/settings/options.h"
 
 struct GLFWwindow;
 

@@ -16,7 +16,7 @@ std::string origin_of(const ModelReady& model) {
 
 size_t memory_of(const RoundRecord& record) {
   return sizeof record + record.nodes.capacity() * sizeof(RoundNode) + record.emitted.capacity() * sizeof(uint32_t) +
-         record.choice.candidates.capacity() * sizeof(WidthCandidate) + record.choice.reason.capacity();
+         record.choice.candidates.capacity() * sizeof(WidthForecast) + record.choice.reason.capacity();
 }
 
 void LiveLog::expect(const Generate& request) {

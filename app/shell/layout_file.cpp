@@ -4,7 +4,7 @@
 #include <span>
 #include <system_error>
 
-#include "app/look/theme_kind.h"
+#include "app/base/choices.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"

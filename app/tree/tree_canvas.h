@@ -7,10 +7,10 @@
 
 #include <imgui.h>
 
+#include "app/state/ui_command.h"
 #include "app/tree/shown_tree.h"
 #include "app/tree/tree_paint.h"
 #include "app/tree/tree_transition.h"
-#include "app/ui_command.h"
 
 namespace canopy::app {
 

@@ -1,10 +1,15 @@
 #include "app/tree/tree_geometry.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 
 namespace canopy::app {
 namespace {
+
+constexpr std::array<float, 6> kFrom = {0, 2, 5, 14, 34, 40};  // pixels at 100%, by Detail
+constexpr float kSlack = 0.05f;                                // to either side of a border
 
 using namespace tree_design;
 
@@ -226,6 +231,20 @@ float band_of(const TreeScene& scene, const TreeGeometry& g) {
 }
 
 }  // namespace
+
+float least_row_height(Detail detail) {
+  return kFrom[static_cast<size_t>(detail)];
+}
+
+Detail detail_for(float row_height, std::optional<Detail> before) {
+  size_t level = 0;
+  for (size_t next = 1; next < kFrom.size(); ++next) {
+    float border = kFrom[next];
+    if (before) border *= next <= static_cast<size_t>(*before) ? 1 - kSlack : 1 + kSlack;
+    if (row_height >= border) level = next;
+  }
+  return static_cast<Detail>(level);
+}
 
 bool TreeGeometry::inside(const CanvasSize& canvas) const {
   constexpr float kSlack = 1;

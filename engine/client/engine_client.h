@@ -24,7 +24,10 @@ namespace canopy {
 
 // ---- commands -------------------------------------------------------------------------------------------------------
 
-/// Opens a model on a device; replaces the current one only when everything succeeded.
+/// Opens a model on a device; replaces the current one only when everything succeeded. What it gets (context, weights)
+/// is planned as if the current one were gone. Where a device cannot hold both, the current one makes room once the new
+/// one's files are checked and its plan stands; if loading then fails or is cancelled, the current one is opened again
+/// and computes its next prompt anew, or the Failure says that it could not be.
 struct LoadModel {
   std::string path;     // a GGUF file, a Hugging Face folder, or a model in its cache (engine/format/model_paths.h)
   std::string device;   // index, part of a name, or a type; empty chooses the best
@@ -51,7 +54,7 @@ struct Generate {
 /// Ends the reply under way; its text so far stays.
 struct StopReply {};
 
-/// Abandons a load under way; the previous model stays.
+/// Abandons a load under way; the previous model stays, or comes back where it had made room (LoadModel).
 struct CancelLoad {};
 
 /// Measures what passes of the loaded pair cost, keeps it in the cache folder and uses it from then on. Ends in one
@@ -128,6 +131,7 @@ struct ModelReady {
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured
   SelfTest self_test = SelfTest::not_run;     // of this device with this model
   std::string self_test_note;                 // what was compared, or what differed first, as a sentence
+  uint64_t vocabulary = 0;                    // Tokenizer::identity(): whose ids TurnTokens are
 };
 
 struct PrefillProgress {
@@ -188,6 +192,7 @@ struct ReplyFinished {
   DecodeMode mode = DecodeMode::ar;
   double tau = 0;                      // tokens a round
   double plain_tokens_per_second = 0;  // what plain decoding was measured to reach here; 0 where it was not
+  TurnTokens tokens = {};              // of its text, for ChatTurn::tokens; empty where they do not spell it
 };
 
 /// The costs that are in use from now on.

@@ -37,7 +37,7 @@ bool merge_into(Event& last, const Event& event) {
 }  // namespace
 
 size_t bulk_of(const RoundRecord& record) {
-  return record.nodes.capacity() * sizeof(RoundNode) + record.choice.candidates.capacity() * sizeof(WidthCandidate);
+  return record.nodes.capacity() * sizeof(RoundNode) + record.choice.candidates.capacity() * sizeof(WidthForecast);
 }
 
 void EventQueue::push(Event event) {
@@ -55,7 +55,7 @@ void EventQueue::abridge_oldest() {
     waiting_ -= bulk_of(*finished->round);
     RoundRecord rest = *finished->round;
     rest.nodes = std::vector<RoundNode>();  // what clear() would keep is what counts here
-    rest.choice.candidates = std::vector<WidthCandidate>();
+    rest.choice.candidates = std::vector<WidthForecast>();
     finished->round = std::make_shared<const RoundRecord>(std::move(rest));
     finished->abridged = true;
     return;

@@ -7,40 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/compute/ops.h"
+#include "engine/compute/op_list.h"
 #include "engine/compute/types.h"
 
 namespace canopy {
 
-/// Ops recorded once for given buffers and widths, replayed any number of times. What changes between replays (tokens,
+/// Ops compiled once for given buffers and widths, replayed any number of times. What changes between replays (tokens,
 /// positions, slots) is read from buffers.
 class Commands {
  public:
   virtual ~Commands() = default;
-};
-
-/// Records ops in order; each op sees the results of the ones before it.
-class Recorder {
- public:
-  virtual ~Recorder() = default;
-  virtual void embed(const EmbedArgs&) = 0;
-  virtual void linear(const LinearArgs&) = 0;
-  virtual void linear_add(const LinearAddArgs&) = 0;
-  virtual void linear_swiglu(const LinearSwigluArgs&) = 0;
-  virtual void rope_store(const RopeStoreArgs&) = 0;
-  /// Unless a device knows better: linear of each weight, then rope_store.
-  virtual void project_heads(const ProjectHeadsArgs&);
-  virtual void attention(const AttentionArgs&) = 0;
-  virtual void select(const SelectArgs&) = 0;
-  virtual void argmax(const ArgmaxArgs&) = 0;
-  virtual void top_k(const TopKArgs&) = 0;
-  virtual void pick(const PickArgs&) = 0;
-  virtual void copy_rows(const CopyRowsArgs&) = 0;
-  virtual void norm_rows(const NormRowsArgs&) = 0;
-  virtual void kv_move(const KvMoveArgs&) = 0;
-
-  /// Ends the recording. The recorder is used up.
-  virtual std::unique_ptr<Commands> finish() = 0;
 };
 
 /// Bytes of a buffer from `offset`, and where they go on the host.
@@ -95,18 +71,22 @@ class Device {
   /// this moment, with whatever else it does.
   virtual double sample_fma_rate() = 0;
 
-  virtual std::unique_ptr<Recorder> record() = 0;
+  /// Makes commands of the ops. Compiling kernels and choosing their variants may take seconds: keep_going is asked
+  /// before each op, and when it says no, null comes back. Throws bad_input when an op's arguments do not fit each
+  /// other.
+  virtual std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going = {}) = 0;
 
   /// Runs commands and waits. keep_going is asked between the parts a long list is submitted in; when it says no, the
   /// rest is dropped and false comes back.
   virtual bool run(Commands& commands, const std::function<bool()>& keep_going = {}) = 0;
-  /// Runs short commands that nothing is waiting for: what runs later sees what they did. finish() must come before the
-  /// same commands start again and before a buffer that they read is written. Unless a device knows better: run().
-  virtual void start(Commands& commands) { run(commands); }
+  /// Runs short commands that nothing is waiting for: what runs later, and what is read later, sees what they did.
+  /// finish() must come before the same commands start again and before a buffer that they read is written. A device
+  /// that cannot do it runs them at once.
+  virtual void start(Commands& commands) = 0;
   /// Waits for what was started.
-  virtual void finish() {}
+  virtual void finish() = 0;
   /// Milliseconds the device itself spent on what the last run() submitted, by its own clock; 0 where it has none.
-  virtual double last_run_ms() const { return 0; }
+  virtual double last_run_ms() const = 0;
 };
 
 template <class T>

@@ -1,15 +1,45 @@
 #pragma once
-// The ops of the engine: one argument struct each. Shapes are [rows, cols], row-major f32 unless said otherwise; W is
-// the width of the op (rows of activations it works on). Formulas are per row; every backend must compute a row's
-// result independently of W and of where the row stands in it, bit for bit (docs/architecture.md, "Numeric contract").
+// The ops of the engine: one argument struct each, and `Op`, any of them. Shapes are [rows, cols], row-major f32 unless
+// said otherwise; W is the width of the op (rows of activations it works on). Formulas are per row; every backend must
+// compute a row's result independently of W and of where the row stands in it, bit for bit (docs/architecture.md,
+// "Numeric contract").
+//
+// Beside its operands each struct has its name, its price and the shapes it is printed with. A price counts every
+// operand once, as if nothing stayed in a cache between two ops and everything did within one: of a weight the bytes
+// that its file takes, of rows and tables what the op touches. What depends on the contents of buffers is counted at
+// its most (attention: max_positions). FLOPs are those of products and norms, a multiply-add counting as two;
+// exponentials, comparisons and conversions count as nothing.
 
+#include <algorithm>
 #include <cstdint>
-#include <span>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "engine/compute/rows.h"
 #include "engine/compute/types.h"
 
 namespace canopy {
+
+/// What an op moves and computes at the least.
+struct OpPrice {
+  uint64_t bytes = 0;  // read and written
+  uint64_t flops = 0;
+  bool operator==(const OpPrice&) const = default;
+};
+inline OpPrice operator+(const OpPrice& a, const OpPrice& b) {
+  return {a.bytes + b.bytes, a.flops + b.flops};
+}
+
+/// Bytes of `count` floats or other words.
+inline uint64_t word_bytes(uint64_t count) {
+  return count * 4;
+}
+/// Price of a product: the weight once, W rows of `cols` read. What becomes of the results is the op's own.
+inline OpPrice product_price(const Weight& weight, uint64_t width) {
+  const uint64_t elements = uint64_t{weight.rows()} * weight.cols();
+  return {stored_bytes(weight) + word_bytes(width * weight.cols()), 2 * elements * width};
+}
 
 /// An RMS norm split in two: the writer of a panel multiplies by `weight` and leaves sums of squares, the reader
 /// multiplies its results by 1 / sqrt(mean of squares + eps).
@@ -26,6 +56,15 @@ struct EmbedArgs {
   NormWrite norm;
   Panel* out = nullptr;  // [W, cols] with sums of squares
   float scale = 1;
+
+  static constexpr const char* name = "embed";
+  std::string shapes() const { return std::to_string(width) + " of " + describe(*table); }
+  OpPrice price() const {
+    // A row of the table, the pass's row, x and the panel; x * scale, x * norm and the sum of squares.
+    const uint64_t elements = uint64_t{width} * table->cols();
+    return {stored_row_bytes(*table) * width + width * sizeof(Row) + word_bytes(2 * elements + table->cols()),
+            (scale != 1 ? 4 : 3) * elements};
+  }
 };
 
 /// out[w, offset + r] = scale(w) * sum_k weight[r, k] * in[w, k]; scale is the norm's when norm_eps > 0, else 1.
@@ -37,6 +76,12 @@ struct LinearArgs {
   Buffer* out = nullptr;  // [W, stride]
   uint32_t stride = 0;
   uint32_t offset = 0;
+
+  static constexpr const char* name = "linear";
+  std::string shapes() const { return std::to_string(width) + " x " + describe(*weight); }
+  OpPrice price() const {
+    return product_price(*weight, width) + OpPrice{word_bytes(uint64_t{width} * weight->rows()), 0};
+  }
 };
 
 /// x[w, r] += sum_k weight[r, k] * in[w, k]; out = x * norm.weight; tap[w, offset + r] = x[w, r] where a tap is given.
@@ -50,6 +95,17 @@ struct LinearAddArgs {
   Buffer* tap = nullptr;  // [W, tap_stride] or null
   uint32_t tap_stride = 0;
   uint32_t tap_offset = 0;
+
+  static constexpr const char* name = "linear_add";
+  std::string shapes() const {
+    return std::to_string(width) + " x " + describe(*weight) + (tap != nullptr ? ", tapped" : "");
+  }
+  OpPrice price() const {
+    // x read and written, the panel, the tap; the sum, x * norm and the sum of squares.
+    const uint64_t elements = uint64_t{width} * weight->rows();
+    return product_price(*weight, width) +
+           OpPrice{word_bytes((tap != nullptr ? 4 : 3) * elements + weight->rows()), 4 * elements};
+  }
 };
 
 /// out[w, i] = silu(s * g_i) * (s * u_i), g and u the even and odd rows of a paired weight, s the norm's scale.
@@ -59,6 +115,12 @@ struct LinearSwigluArgs {
   const Panel* in = nullptr;       // [W, cols]
   float norm_eps = 0;
   Panel* out = nullptr;  // [W, ffn], no sums of squares
+
+  static constexpr const char* name = "linear_swiglu";
+  std::string shapes() const { return std::to_string(width) + " x " + describe(*weight); }
+  OpPrice price() const {
+    return product_price(*weight, width) + OpPrice{word_bytes(uint64_t{width} * (weight->rows() / 2)), 0};
+  }
 };
 
 /// Splits qkv into heads, applies the optional q/k norms and the rotation, writes q, and writes K and V to each row's
@@ -77,20 +139,53 @@ struct RopeStoreArgs {
   bool interleaved = false;  // pairs are (2i, 2i+1); otherwise (i, i + head_dim/2)
   KvLayer* cache = nullptr;
   Buffer* q = nullptr;  // [W, heads * head_dim]
+
+  /// Of a row of qkv.
+  uint32_t elements() const { return (heads + 2 * shape.kv_heads) * shape.head_dim; }
+
+  static constexpr const char* name = "rope_store";
+  std::string shapes() const {
+    return std::to_string(width) + " rows, " + std::to_string(heads) + " heads, " + describe(shape);
+  }
+  OpPrice price() const {
+    // qkv read, q, K and V written, a row of the rotation table for each row; 6 FLOPs for each pair of q and K.
+    const uint64_t kv = uint64_t{shape.kv_heads} * shape.head_dim;
+    const uint64_t q = uint64_t{heads} * shape.head_dim;
+    return {width * (word_bytes(q + 2 * kv) + word_bytes(q) + 2 * kv * element_bytes(shape.type) + sizeof(Row) +
+                     word_bytes(shape.head_dim)),
+            width * 3 * (q + kv)};
+  }
 };
 
 /// The rows of `weights`, one after the other, times `in` are qkv; rope_store makes heads of it. A device may do both
 /// at once, with the same bits, and leave heads.qkv as it was.
 struct ProjectHeadsArgs {
-  std::span<const Weight* const> weights;  // together [(heads + 2 kv_heads) * head_dim, cols]
-  const Panel* in = nullptr;               // [W, cols]
-  float in_norm_eps = 0;                   // 0: no norm
-  Buffer* qkv = nullptr;                   // the buffer that heads.qkv names
+  std::vector<const Weight*> weights;  // together [(heads + 2 kv_heads) * head_dim, cols]
+  const Panel* in = nullptr;           // [W, cols]
+  float in_norm_eps = 0;               // 0: no norm
+  Buffer* qkv = nullptr;               // the buffer that heads.qkv names
   RopeStoreArgs heads;
+
+  static constexpr const char* name = "project_heads";
+  std::string shapes() const {
+    std::string text = std::to_string(heads.width) + " x";
+    for (const Weight* weight : weights) text += " " + describe(*weight);
+    return text + ", " + std::to_string(heads.heads) + " heads, " + describe(heads.shape);
+  }
+  OpPrice price() const {
+    // As if fused: qkv is neither written nor read.
+    OpPrice price = heads.price();
+    price.bytes -= word_bytes(uint64_t{heads.width} * heads.elements());
+    for (const Weight* weight : weights) price = price + product_price(*weight, heads.width);
+    if (!weights.empty()) price.bytes -= (weights.size() - 1) * word_bytes(uint64_t{heads.width} * in->cols());
+    return price;
+  }
 };
 
 /// Throws bad_input when the weights do not have the rows of the heads.
 void check_heads(const ProjectHeadsArgs& args);
+
+inline constexpr uint32_t kAttentionChunk = 64;  // positions
 
 /// Which positions of its virtual sequence (see Row) a row sees at the far end.
 enum class AttentionMask : uint32_t {
@@ -115,8 +210,23 @@ struct AttentionArgs {
   Panel* out = nullptr;  // [W, heads * head_dim]
   AttentionMask mask = AttentionMask::causal;
   uint32_t window = 0;  // positions; 0: no limit
+
+  static constexpr const char* name = "attention";
+  std::string shapes() const {
+    return std::to_string(width) + " rows, " + std::to_string(heads) + " heads, " + describe(shape) + ", up to " +
+           std::to_string(keys()) + " keys";
+  }
+  OpPrice price() const {
+    // Two products of each query with each key; K and V of the longest row once, as rows share their prefix.
+    const uint64_t q = uint64_t{heads} * shape.head_dim;
+    const uint64_t kv = keys() * shape.kv_heads * shape.head_dim * element_bytes(shape.type);
+    return {word_bytes(2 * width * q) + 2 * kv + width * sizeof(Row), 4 * uint64_t{width} * keys() * q};
+  }
+  /// Of the longest row at most.
+  uint64_t keys() const {
+    return window > 0 ? std::min<uint64_t>(uint64_t{window} + kAttentionChunk, max_positions) : max_positions;
+  }
 };
-inline constexpr uint32_t kAttentionChunk = 64;
 
 /// out[i] = in[index[first + i]] for the values and their sums of squares: keeps the rows a head is wanted for.
 struct SelectArgs {
@@ -126,6 +236,12 @@ struct SelectArgs {
   const Buffer* index = nullptr;  // uint32 [first + count], below W
   Panel* out = nullptr;           // [count, cols]
   uint32_t first = 0;
+
+  static constexpr const char* name = "select";
+  std::string shapes() const {
+    return std::to_string(count) + " of " + std::to_string(width) + " rows of " + std::to_string(in->cols());
+  }
+  OpPrice price() const { return {word_bytes(uint64_t{count} * (2 * in->cols() + 1)), 0}; }
 };
 
 /// out[first_out + w] = {id, bits of the logit} of the largest logit of row w; ties go to the lowest id, NaN never wins
@@ -136,6 +252,10 @@ struct ArgmaxArgs {
   uint32_t vocab = 0;
   Buffer* out = nullptr;   // uint32 [first_out + W, 2]
   uint32_t first_out = 0;  // a head computed in chunks of rows leaves all its answers in one list
+
+  static constexpr const char* name = "argmax";
+  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(vocab); }
+  OpPrice price() const { return {word_bytes(uint64_t{width} * (vocab + 2)), 0}; }
 };
 
 /// The k largest logits of each row, largest first, ties by the lowest id, and log sum exp of the whole row. A logit x
@@ -152,6 +272,12 @@ struct TopKArgs {
   uint32_t first_out = 0;
   float multiplier = 1;  // finite, not 0
   float softcap = 0;     // 0: none; else positive
+
+  static constexpr const char* name = "top_k";
+  std::string shapes() const {
+    return std::to_string(k) + " of " + std::to_string(width) + " rows of " + std::to_string(vocab);
+  }
+  OpPrice price() const { return {word_bytes(uint64_t{width} * (vocab + 2 * k + 1)), 0}; }
 };
 inline constexpr uint32_t kMaxTopK = 64;
 
@@ -165,6 +291,12 @@ struct PickArgs {
   uint32_t vocab = 0;
   const Buffer* pairs = nullptr;  // uint32 [count, 2]: row of the list, token below vocab
   Buffer* out = nullptr;          // [count]
+
+  static constexpr const char* name = "pick";
+  std::string shapes() const {
+    return std::to_string(count) + " of " + std::to_string(rows) + " rows of " + std::to_string(vocab);
+  }
+  OpPrice price() const { return {word_bytes(uint64_t{count} * 4), 0}; }
 };
 
 /// out[to] = in[from] for each move. Moves to the same row must be the same move: a list may be filled up with one.
@@ -174,6 +306,10 @@ struct CopyRowsArgs {
   const Buffer* in = nullptr;     // [rows, cols]
   const Buffer* moves = nullptr;  // uint32 [count, 2]: from, to
   Buffer* out = nullptr;          // [rows, cols], another buffer than in
+
+  static constexpr const char* name = "copy_rows";
+  std::string shapes() const { return std::to_string(count) + " rows of " + std::to_string(cols); }
+  OpPrice price() const { return {word_bytes(uint64_t{count} * (2 * cols + 2)), 0}; }
 };
 
 /// panel = in * norm.weight with the sums of squares of `in`: what a product reads, from rows that no op left as a
@@ -183,6 +319,14 @@ struct NormRowsArgs {
   const Buffer* in = nullptr;  // [W, cols]
   NormWrite norm;              // weight null: none
   Panel* out = nullptr;        // [W, cols] with sums of squares
+
+  static constexpr const char* name = "norm_rows";
+  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(out->cols()); }
+  OpPrice price() const {
+    const uint64_t elements = uint64_t{width} * out->cols();
+    const bool has_norm = norm.weight != nullptr;
+    return {word_bytes(2 * elements + (has_norm ? out->cols() : 0)), (has_norm ? 3 : 2) * elements};
+  }
 };
 
 /// Moves K and V between slots: slot to[i] gets what slot from[i] held before the op, even where the lists overlap.
@@ -191,7 +335,19 @@ struct KvMoveArgs {
   uint32_t count = 0;             // at most kMaxKvMoves
   KvShape shape;
   KvLayer* cache = nullptr;
+
+  static constexpr const char* name = "kv_move";
+  std::string shapes() const { return std::to_string(count) + " slots, " + describe(shape); }
+  OpPrice price() const {
+    const uint64_t slot = uint64_t{2} * shape.kv_heads * shape.head_dim * element_bytes(shape.type);
+    return {count * (2 * slot + word_bytes(2)), 0};
+  }
 };
 inline constexpr uint32_t kMaxKvMoves = 64;
+
+/// One op with its arguments. What it names must live as long as what is compiled from it.
+using Op =
+    std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs,
+                 SelectArgs, ArgmaxArgs, TopKArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs>;
 
 }  // namespace canopy

@@ -1,40 +1,76 @@
 #include "engine/compute/types.h"
 
+#include <array>
+
 #include "engine/base/error.h"
 
 namespace canopy {
 
-TensorType stored_as(WeightType type) {
-  switch (type) {
-    case WeightType::f32: return TensorType::f32;
-    case WeightType::f16: return TensorType::f16;
-    case WeightType::bf16: return TensorType::bf16;
-    case WeightType::q8_0: return TensorType::q8_0;
-    case WeightType::q4_1: return TensorType::q4_1;
-    case WeightType::q4_0: return TensorType::q4_0;
-    case WeightType::q5_0: return TensorType::q5_0;
-    case WeightType::q5_1: return TensorType::q5_1;
-    case WeightType::q2_k: return TensorType::q2_k;
-    case WeightType::q3_k: return TensorType::q3_k;
-    case WeightType::q4_k: return TensorType::q4_k;
-    case WeightType::q5_k: return TensorType::q5_k;
-    case WeightType::q6_k: return TensorType::q6_k;
-    case WeightType::iq4_nl: return TensorType::iq4_nl;
-    case WeightType::iq4_xs: return TensorType::iq4_xs;
-    case WeightType::mxfp4: return TensorType::mxfp4;
+namespace {
+
+struct TypeEntry {
+  WeightType type;
+  const char* name;
+  BlockSize block;
+};
+
+// Bytes of a block: scales first, then the packed elements, as in GGUF.
+constexpr std::array types = std::to_array<TypeEntry>({
+    {WeightType::f32, "F32", {1, 4}},
+    {WeightType::f16, "F16", {1, 2}},
+    {WeightType::bf16, "BF16", {1, 2}},
+    {WeightType::q8_0, "Q8_0", {32, 2 + 32}},
+    {WeightType::q4_1, "Q4_1", {32, 2 + 2 + 16}},
+    {WeightType::q4_0, "Q4_0", {32, 2 + 16}},
+    {WeightType::q5_0, "Q5_0", {32, 2 + 4 + 16}},
+    {WeightType::q5_1, "Q5_1", {32, 2 + 2 + 4 + 16}},
+    {WeightType::q2_k, "Q2_K", {256, 2 + 2 + 16 + 64}},
+    {WeightType::q3_k, "Q3_K", {256, 2 + 64 + 32 + 12}},
+    {WeightType::q4_k, "Q4_K", {256, 2 + 2 + 12 + 128}},
+    {WeightType::q5_k, "Q5_K", {256, 2 + 2 + 12 + 32 + 128}},
+    {WeightType::q6_k, "Q6_K", {256, 2 + 128 + 64 + 16}},
+    {WeightType::iq4_nl, "IQ4_NL", {32, 2 + 16}},
+    {WeightType::iq4_xs, "IQ4_XS", {256, 2 + 2 + 4 + 128}},
+    {WeightType::mxfp4, "MXFP4", {32, 1 + 16}},
+});
+static_assert(types.size() == kWeightTypes);
+
+constexpr bool in_the_order_of_the_enum() {
+  for (uint32_t i = 0; i < types.size(); ++i) {
+    if (static_cast<uint32_t>(types[i].type) != i) return false;
   }
-  throw bad_input("A weight has no known type.");
+  return true;
+}
+static_assert(in_the_order_of_the_enum());
+
+const TypeEntry& entry_of(WeightType type) {
+  const auto index = static_cast<uint32_t>(type);
+  if (index >= types.size()) throw bad_input("A weight has no known type.");
+  return types[index];
 }
 
-std::optional<WeightType> weight_type_of(TensorType type) {
-  for (uint32_t i = 0; i < kWeightTypes; ++i) {
-    if (stored_as(static_cast<WeightType>(i)) == type) return static_cast<WeightType>(i);
-  }
-  return std::nullopt;
-}
+}  // namespace
 
 std::string to_string(WeightType type) {
-  return std::string(to_string(stored_as(type)));
+  return entry_of(type).name;
+}
+
+uint64_t stored_row_bytes(const Weight& weight) {
+  const BlockSize block = block_size(weight.type());
+  return uint64_t{weight.cols()} / block.elements * block.bytes;
+}
+
+uint64_t stored_bytes(const Weight& weight) {
+  return stored_row_bytes(weight) * weight.rows();
+}
+
+std::string describe(const Weight& weight) {
+  return to_string(weight.type()) + " [" + std::to_string(weight.rows()) + ", " + std::to_string(weight.cols()) + "]";
+}
+
+std::string describe(const KvShape& shape) {
+  return std::to_string(shape.kv_heads) + " K/V heads of " + std::to_string(shape.head_dim) + " in " +
+         to_string(shape.type);
 }
 
 std::span<const std::byte> read_rows(const WeightPart& part, uint32_t first, uint32_t count,
@@ -60,8 +96,7 @@ const char* to_string(CacheType type) {
 }
 
 BlockSize block_size(WeightType type) {
-  const TensorTypeInfo& info = tensor_type_info(stored_as(type));
-  return {info.block_elements, info.block_bytes};
+  return entry_of(type).block;
 }
 
 }  // namespace canopy

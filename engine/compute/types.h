@@ -4,13 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "engine/format/tensor_type.h"
 
 namespace canopy {
 
@@ -26,11 +23,7 @@ inline constexpr uint32_t kWeightTypes = 16;
 /// Element type of the K/V cache.
 enum class CacheType : uint32_t { f32, f16 };
 
-/// What a file calls it, and what it calls what; nothing for types that no device keeps.
-TensorType stored_as(WeightType type);
-std::optional<WeightType> weight_type_of(TensorType type);
-
-std::string to_string(WeightType type);
+std::string to_string(WeightType type);  // as files spell it: "Q4_1"
 const char* to_string(CacheType type);
 
 /// Elements that share one scale, and the bytes they take in a file: {32, 20} for q4_1, {1, 2} for f16.
@@ -39,6 +32,10 @@ struct BlockSize {
   uint32_t bytes = 4;
 };
 BlockSize block_size(WeightType type);
+/// Bytes of one element.
+inline uint32_t element_bytes(CacheType type) {
+  return type == CacheType::f16 ? 2 : 4;
+}
 
 struct DeviceInfo {
   std::string name;
@@ -47,6 +44,7 @@ struct DeviceInfo {
   std::string uuid;    // hex; stable across launches, changes with the driver
   bool is_software = false;
   std::string kernels;  // "VERSION; CHOICE; ...": of the backend's code, then the variants it chose by speed so far
+  uint32_t widest_tile = 1;  // rows of a pass that one kernel of a product computes at most
 };
 
 struct MemoryInfo {
@@ -84,6 +82,12 @@ class Weight {
   uint32_t cols_;
 };
 
+/// Bytes of one row, and of all, in the blocks of a file; a device may lay them out otherwise and pad them.
+uint64_t stored_row_bytes(const Weight& weight);
+uint64_t stored_bytes(const Weight& weight);
+/// "Q4_1 [576, 1536]"
+std::string describe(const Weight& weight);
+
 /// Activations [width, cols] in the layout a backend's matrix products read, f32. Next to the values it can carry the
 /// partial sums of squares an RMS norm needs: the norm's weight is multiplied in by the op that writes a panel, its
 /// scale by the op that reads it, so that a norm costs no pass of its own.
@@ -112,6 +116,9 @@ struct KvShape {
   uint32_t head_dim = 0;  // even
   CacheType type = CacheType::f16;
 };
+
+/// "2 K/V heads of 64 in f16"
+std::string describe(const KvShape& shape);
 
 /// Makes the blocks of rows [first, first + count) of a matrix. They may lie in `scratch`, which the caller keeps until
 /// they were used. Several threads read at once, each with a scratch of its own. What it throws ends the use of the

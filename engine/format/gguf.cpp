@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/reader.h"
+#include "engine/format/tensor_extent.h"
 
 namespace canopy {
 namespace {
@@ -128,44 +129,44 @@ void read_value(Reader& reader, GgufValue& value, const std::string& owner) {
   }
 }
 
-/// Reads one entry of the tensor list; `bytes` is filled later, from the offset returned.
-uint64_t read_tensor(Reader& reader, TensorView& tensor, uint64_t index) {
+/// Where a tensor lies: counted from the beginning of the data section, in bytes.
+struct Extent {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+};
+
+/// Reads one entry of the tensor list; `bytes` is filled later, from the extent returned.
+Extent read_tensor(Reader& reader, TensorView& tensor, uint64_t index) {
   const std::string ordinal = "tensor " + std::to_string(index);
   tensor.name = read_string(reader, GgufLimits::name_bytes, "the name of " + ordinal);
   if (tensor.name.empty()) throw bad_input("The name of " + ordinal + " is empty.");
   const std::string owner = "tensor " + quoted_name(tensor.name);
-  tensor.rank = reader.read<uint32_t>("the dimension count of " + owner);
-  if (tensor.rank == 0 || tensor.rank > TensorView::max_rank) {
-    throw bad_input("The " + owner + " has " + std::to_string(tensor.rank) + " dimensions; 1 to 4 are allowed.");
+  const auto rank = reader.read<uint32_t>("the dimension count of " + owner);
+  if (rank == 0 || rank > TensorView::max_rank) {
+    throw bad_input("The " + owner + " has " + std::to_string(rank) + " dimensions; 1 to 4 are allowed.");
   }
-  uint64_t elements = 1;
-  for (uint32_t i = 0; i < tensor.rank; ++i) {
-    const auto extent = reader.read<uint64_t>("a dimension of " + owner);
-    if (extent == 0) throw bad_input("Dimension " + std::to_string(i) + " of " + owner + " is 0.");
-    tensor.shape[tensor.rank - 1 - i] = extent;  // the file lists the contiguous dimension first
-    elements = checked_mul(elements, extent, "element count of " + owner);
+  std::vector<uint64_t> shape(rank);
+  for (uint32_t i = 0; i < rank; ++i) {
+    const auto dimension = reader.read<uint64_t>("a dimension of " + owner);
+    if (dimension == 0) throw bad_input("Dimension " + std::to_string(i) + " of " + owner + " is 0.");
+    shape[rank - 1 - i] = dimension;  // the file lists the contiguous dimension first
   }
   const auto id = reader.read<uint32_t>("the type of " + owner);
   const auto type = tensor_type_from_ggml(id);
   if (!type) throw bad_input("The " + owner + " has the unknown type " + std::to_string(id) + ".");
   tensor.type = *type;
-  tensor_bytes(tensor.type, tensor.cols(), "row of " + owner);  // a block may not cross rows
-  return reader.read<uint64_t>("the offset of " + owner);
+  tensor_bytes(tensor.type, shape.back(), "row of " + owner);  // a block may not cross rows
+  const uint64_t size = set_shape(tensor, shape, owner);
+  return {reader.read<uint64_t>("the offset of " + owner), size};
 }
 
-/// Points a tensor at its bytes in the data section; `offset` counts from the section's beginning.
-void place_tensor(TensorView& tensor, uint64_t offset, std::span<const std::byte> data, uint64_t alignment) {
+void place_aligned(TensorView& tensor, const Extent& extent, std::span<const std::byte> data, uint64_t alignment) {
   const std::string owner = "tensor " + quoted_name(tensor.name);
-  if (offset % alignment != 0) {
-    throw bad_input("The offset of " + owner + " is " + std::to_string(offset) + ", no multiple of the alignment " +
-                    std::to_string(alignment) + ".");
+  if (extent.offset % alignment != 0) {
+    throw bad_input("The offset of " + owner + " is " + std::to_string(extent.offset) +
+                    ", no multiple of the alignment " + std::to_string(alignment) + ".");
   }
-  const uint64_t size = tensor_bytes(tensor.type, tensor.elements(), owner);
-  if (offset > data.size() || size > data.size() - offset) {
-    throw bad_input("The " + owner + " of " + std::to_string(size) + " bytes at offset " + std::to_string(offset) +
-                    " lies outside the file, whose data section has " + std::to_string(data.size()) + " bytes.");
-  }
-  tensor.bytes = data.subspan(offset, size);
+  place_tensor(tensor, extent.offset, extent.size, data, owner);
 }
 
 void refuse_overlap(std::span<const TensorView> tensors) {
@@ -267,10 +268,10 @@ void GgufFile::parse_metadata(Reader& reader, uint64_t count) {
 
 void GgufFile::parse_tensors(Reader& reader, uint64_t count, std::span<const std::byte> bytes) {
   tensors_.resize(count);
-  std::vector<uint64_t> offsets(count);
+  std::vector<Extent> extents(count);
   std::unordered_set<std::string_view> names;
   for (uint64_t i = 0; i < count; ++i) {
-    offsets[i] = read_tensor(reader, tensors_[i], i);
+    extents[i] = read_tensor(reader, tensors_[i], i);
     if (!names.insert(tensors_[i].name).second) {
       throw bad_input("There are two tensors of the name " + quoted_name(tensors_[i].name) + ".");
     }
@@ -280,7 +281,7 @@ void GgufFile::parse_tensors(Reader& reader, uint64_t count, std::span<const std
   if (start > bytes.size()) {
     throw bad_input("The file ends before its data section, which begins at offset " + std::to_string(start) + ".");
   }
-  for (uint64_t i = 0; i < count; ++i) place_tensor(tensors_[i], offsets[i], bytes.subspan(start), alignment_);
+  for (uint64_t i = 0; i < count; ++i) place_aligned(tensors_[i], extents[i], bytes.subspan(start), alignment_);
   refuse_overlap(tensors_);
 }
 

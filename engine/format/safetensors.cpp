@@ -5,11 +5,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "engine/base/checked.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/reader.h"
 #include "engine/format/json_text.h"
+#include "engine/format/tensor_extent.h"
 
 namespace canopy {
 namespace {
@@ -57,20 +57,12 @@ TensorView read_entry(const std::string& name, const json& entry, Extent& extent
   tensor.name = name;
   tensor.type = read_dtype(entry, owner);
   const auto shape = whole_numbers(field_of(entry, "shape", owner), "shape", owner);
-  if (shape.size() > TensorView::max_rank) {
-    throw bad_input("The " + owner + " has " + std::to_string(shape.size()) + " dimensions; at most 4 are allowed.");
-  }
-  tensor.rank = static_cast<uint32_t>(shape.size());
-  std::ranges::copy(shape, tensor.shape.begin());
-  uint64_t elements = 1;
-  for (const uint64_t dimension : shape) elements = checked_mul(elements, dimension, "element count of " + owner);
-
+  const uint64_t size = set_shape(tensor, shape, owner);
   const auto offsets = whole_numbers(field_of(entry, "data_offsets", owner), "data_offsets", owner);
   if (offsets.size() != 2 || offsets[0] > offsets[1]) {
     throw bad_input("The field 'data_offsets' of " + owner + " must be a beginning and an end not before it.");
   }
   extent = {offsets[0], offsets[1]};
-  const uint64_t size = tensor_bytes(tensor.type, elements, owner);
   if (size != extent.end - extent.begin) {
     throw bad_input("The " + owner + " of shape " + tensor.shape_text() + " and type " +
                     std::string(to_string(tensor.type)) + " takes " + std::to_string(size) +
@@ -149,7 +141,7 @@ void SafetensorsFile::parse_all(std::span<const std::byte> bytes) {
   const auto data = bytes.subspan(reader.offset());
   tensors_.reserve(placed.size());
   for (auto& [extent, tensor] : placed) {
-    tensor.bytes = data.subspan(extent.begin, extent.end - extent.begin);
+    place_tensor(tensor, extent.begin, extent.end - extent.begin, data, "tensor " + quoted_name(tensor.name));
     tensors_.push_back(std::move(tensor));
   }
 }

@@ -8,13 +8,13 @@ namespace canopy {
 
 void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape& pass, const Buffer& first_norm) {
   const PassBuffers& b = model.buffers;
-  record.embed({.width = pass.width,
-                .table = &model.embedding,
-                .rows = b.rows.get(),
-                .x = b.x.get(),
-                .norm = {&first_norm},
-                .out = b.normed.get(),
-                .scale = model.embedding_scale});
+  record(EmbedArgs{.width = pass.width,
+                   .table = &model.embedding,
+                   .rows = b.rows.get(),
+                   .x = b.x.get(),
+                   .norm = {&first_norm},
+                   .out = b.normed.get(),
+                   .scale = model.embedding_scale});
 }
 
 void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
@@ -23,50 +23,50 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
   const ModelConfig& config = model.config;
   std::vector<const Weight*> stacked;
   for (const auto& weight : weights.qkv) stacked.push_back(weight.get());
-  record.project_heads({.weights = stacked,
-                        .in = b.normed.get(),
-                        .in_norm_eps = config.rms_eps,
-                        .qkv = b.qkv.get(),
-                        .heads = {.width = pass.width,
-                                  .qkv = b.qkv.get(),
-                                  .rows = b.rows.get(),
-                                  .rotation = b.rotation.get(),
-                                  .q_norm = weights.q_norm.get(),
-                                  .k_norm = weights.k_norm.get(),
-                                  .norm_eps = config.rms_eps,
-                                  .heads = config.heads,
-                                  .shape = model.kv,
-                                  .interleaved = config.rope_layout == RopeLayout::interleaved,
-                                  .cache = model.cache[layer].get(),
-                                  .q = b.q.get()}});
+  record(ProjectHeadsArgs{.weights = stacked,
+                          .in = b.normed.get(),
+                          .in_norm_eps = config.rms_eps,
+                          .qkv = b.qkv.get(),
+                          .heads = {.width = pass.width,
+                                    .qkv = b.qkv.get(),
+                                    .rows = b.rows.get(),
+                                    .rotation = b.rotation.get(),
+                                    .q_norm = weights.q_norm.get(),
+                                    .k_norm = weights.k_norm.get(),
+                                    .norm_eps = config.rms_eps,
+                                    .heads = config.heads,
+                                    .shape = model.kv,
+                                    .interleaved = config.rope_layout == RopeLayout::interleaved,
+                                    .cache = model.cache[layer].get(),
+                                    .q = b.q.get()}});
 }
 
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerAttention kind = model.attention.empty() ? LayerAttention() : model.attention[layer];
-  record.attention({.width = pass.width,
-                    .q = b.q.get(),
-                    .rows = b.rows.get(),
-                    .ancestors = b.ancestors.get(),
-                    .heads = model.config.heads,
-                    .shape = model.kv,
-                    .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim))),
-                    .max_positions = pass.max_positions,
-                    .cache = model.cache[layer].get(),
-                    .out = b.attended.get(),
-                    .mask = kind.mask,
-                    .window = kind.window});
+  record(AttentionArgs{.width = pass.width,
+                       .q = b.q.get(),
+                       .rows = b.rows.get(),
+                       .ancestors = b.ancestors.get(),
+                       .heads = model.config.heads,
+                       .shape = model.kv,
+                       .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim))),
+                       .max_positions = pass.max_positions,
+                       .cache = model.cache[layer].get(),
+                       .out = b.attended.get(),
+                       .mask = kind.mask,
+                       .window = kind.window});
 }
 
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
-  record.linear_add({.width = pass.width,
-                     .weight = weights.attn_output.get(),
-                     .in = b.attended.get(),
-                     .x = b.x.get(),
-                     .norm = {weights.ffn_norm.get()},
-                     .out = b.normed.get()});
+  record(LinearAddArgs{.width = pass.width,
+                       .weight = weights.attn_output.get(),
+                       .in = b.attended.get(),
+                       .x = b.x.get(),
+                       .norm = {weights.ffn_norm.get()},
+                       .out = b.normed.get()});
 }
 
 void add_feed_forward(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
@@ -77,20 +77,20 @@ void add_feed_forward(Recorder& record, const ForwardContext& model, const PassS
   const auto& taps = model.tap_layers;
   const auto tap = std::find(taps.begin(), taps.end(), layer);
   const bool tapped = pass.taps && tap != taps.end();
-  record.linear_swiglu({.width = pass.width,
-                        .weight = weights.gate_up.get(),
-                        .in = b.normed.get(),
-                        .norm_eps = model.config.rms_eps,
-                        .out = b.gated.get()});
-  record.linear_add({.width = pass.width,
-                     .weight = weights.ffn_down.get(),
-                     .in = b.gated.get(),
-                     .x = b.x.get(),
-                     .norm = {&next_norm},
-                     .out = b.normed.get(),
-                     .tap = tapped ? b.taps.get() : nullptr,
-                     .tap_stride = static_cast<uint32_t>(taps.size()) * hidden,
-                     .tap_offset = tapped ? static_cast<uint32_t>(tap - taps.begin()) * hidden : 0});
+  record(LinearSwigluArgs{.width = pass.width,
+                          .weight = weights.gate_up.get(),
+                          .in = b.normed.get(),
+                          .norm_eps = model.config.rms_eps,
+                          .out = b.gated.get()});
+  record(LinearAddArgs{.width = pass.width,
+                       .weight = weights.ffn_down.get(),
+                       .in = b.gated.get(),
+                       .x = b.x.get(),
+                       .norm = {&next_norm},
+                       .out = b.normed.get(),
+                       .tap = tapped ? b.taps.get() : nullptr,
+                       .tap_stride = static_cast<uint32_t>(taps.size()) * hidden,
+                       .tap_offset = tapped ? static_cast<uint32_t>(tap - taps.begin()) * hidden : 0});
 }
 
 namespace {
@@ -105,50 +105,47 @@ void compute_logits(Recorder& record, const ForwardContext& model, const PassSha
   const PassBuffers& b = model.buffers;
   const bool whole_pass = pass.all_rows && chunk.count == pass.width;  // nothing to select
   if (!whole_pass) {
-    record.select({.width = pass.width,
-                   .count = chunk.count,
-                   .in = b.normed.get(),
-                   .index = b.head_rows.get(),
-                   .out = b.selected.get(),
-                   .first = chunk.first});
+    record(SelectArgs{.width = pass.width,
+                      .count = chunk.count,
+                      .in = b.normed.get(),
+                      .index = b.head_rows.get(),
+                      .out = b.selected.get(),
+                      .first = chunk.first});
   }
-  record.linear({.width = chunk.count,
-                 .weight = &model.head,
-                 .in = whole_pass ? b.normed.get() : b.selected.get(),
-                 .norm_eps = model.config.rms_eps,
-                 .out = b.logits.get(),
-                 .stride = model.head.rows(),
-                 .offset = 0});
+  record(LinearArgs{.width = chunk.count,
+                    .weight = &model.head,
+                    .in = whole_pass ? b.normed.get() : b.selected.get(),
+                    .norm_eps = model.config.rms_eps,
+                    .out = b.logits.get(),
+                    .stride = model.head.rows(),
+                    .offset = 0});
 }
 
 void read_logits(Recorder& record, const ForwardContext& model, const PassShape& pass, HeadChunk chunk) {
   const PassBuffers& b = model.buffers;
   const uint32_t vocab = model.head.rows();
   if (pass.head == HeadOutput::argmax) {
-    record.argmax({.width = chunk.count,
-                   .logits = b.logits.get(),
-                   .vocab = vocab,
-                   .out = b.best.get(),
-                   .first_out = chunk.first});
+    record(ArgmaxArgs{
+        .width = chunk.count, .logits = b.logits.get(), .vocab = vocab, .out = b.best.get(), .first_out = chunk.first});
   }
   if (pass.probabilities) {
-    record.top_k({.width = chunk.count,
-                  .logits = b.logits.get(),
-                  .vocab = vocab,
-                  .k = 1,
-                  .ids = b.likeliest.get(),
-                  .values = b.likeliest_logits.get(),
-                  .log_sum_exp = b.log_sum_exp.get(),
-                  .first_out = chunk.first});
+    record(TopKArgs{.width = chunk.count,
+                    .logits = b.logits.get(),
+                    .vocab = vocab,
+                    .k = 1,
+                    .ids = b.likeliest.get(),
+                    .values = b.likeliest_logits.get(),
+                    .log_sum_exp = b.log_sum_exp.get(),
+                    .first_out = chunk.first});
   }
   if (pass.picks > 0) {
-    record.pick({.count = pass.picks,
-                 .first_row = chunk.first,
-                 .rows = chunk.count,
-                 .logits = b.logits.get(),
-                 .vocab = vocab,
-                 .pairs = b.picks.get(),
-                 .out = b.picked.get()});
+    record(PickArgs{.count = pass.picks,
+                    .first_row = chunk.first,
+                    .rows = chunk.count,
+                    .logits = b.logits.get(),
+                    .vocab = vocab,
+                    .pairs = b.picks.get(),
+                    .out = b.picked.get()});
   }
 }
 

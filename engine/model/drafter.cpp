@@ -8,7 +8,6 @@
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
 #include "engine/model/rounded_positions.h"
-#include "engine/model/stoppable_recorder.h"
 
 namespace canopy {
 namespace {
@@ -75,12 +74,15 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
   const ModelConfig& transformer = config_.transformer;
   const MemoryPlan memory = plan_memory(transformer, limits_, plan.device_bytes, device_);
   device_bytes_ = memory.weights + memory.cache + memory.working + feature_bytes(config_, device_);
-  if (const uint64_t available = device_.memory().available; device_bytes_ > available) {
+  ReclaimableMemory nothing_replaced;
+  ReclaimableMemory& reclaimable = options.memory != nullptr ? *options.memory : nothing_replaced;
+  if (const uint64_t available = reclaimable.available(device_); device_bytes_ > available) {
     throw out_of_memory("The drafter needs " + mebibytes(device_bytes_) + " on the device, but only " +
                         mebibytes(available) +
                         " are available beside the model. Choose a shorter context, or go on "
                         "without a drafter.");
   }
+  reclaimable.make_room(device_, device_bytes_);
   for (uint32_t layer = 0; layer < transformer.layers; ++layer) {
     cache_.push_back(device_.allocate_kv(kv_shape(transformer, limits_), "drafter K/V " + std::to_string(layer)));
   }
@@ -157,13 +159,13 @@ Commands& Drafter::prepare_copies(std::span<const uint32_t> rows) {
 
 Commands& Drafter::copy_commands(uint32_t count) {
   if (Commands* known = copies_.find(count)) return *known;
-  const std::unique_ptr<Recorder> record = device_.record();
-  record->copy_rows({.count = count,
-                     .cols = config_.transformer.hidden * tap_count(config_),
-                     .in = target_.taps_buffer(),
-                     .moves = feature_moves_.get(),
-                     .out = features_.get()});
-  return copies_.keep(count, record->finish());
+  Recorder record;
+  record(CopyRowsArgs{.count = count,
+                      .cols = config_.transformer.hidden * tap_count(config_),
+                      .in = target_.taps_buffer(),
+                      .moves = feature_moves_.get(),
+                      .out = features_.get()});
+  return copies_.keep(count, device_.compile(record.finish()));
 }
 
 bool Drafter::inject(const std::function<bool()>& keep_going) {
@@ -246,44 +248,43 @@ void Drafter::write_block(uint32_t root) {
 
 Commands* Drafter::commands_for(const Shape& shape, const std::function<bool()>& keep_going) {
   if (Commands* known = recordings_.find(shape)) return known;
-  const std::unique_ptr<Recorder> recorder = device_.record();
-  StoppableRecorder record(*recorder, keep_going);
+  Recorder record;
   if (shape.injected > 0) record_injection(record, shape.injected);
   if (shape.depths > 0) record_block(record, shape);
-  std::unique_ptr<Commands> commands = record.finish();
+  std::unique_ptr<Commands> commands = device_.compile(record.finish(), keep_going);
   return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
 
 // g = hidden_norm(fc(features)); K = rope(k_norm(Wk g)), V = Wv g in every layer, with no input norm on this side.
 void Drafter::record_injection(Recorder& record, uint32_t count) {
   const ModelConfig& config = config_.transformer;
-  record.norm_rows({.width = count, .in = features_.get(), .norm = {}, .out = feature_panel_.get()});
-  record.linear({.width = count,
-                 .weight = weights_.fc.get(),
-                 .in = feature_panel_.get(),
-                 .out = projected_.get(),
-                 .stride = config.hidden,
-                 .offset = 0});
-  record.norm_rows(
-      {.width = count, .in = projected_.get(), .norm = {weights_.hidden_norm.get()}, .out = context_panel_.get()});
+  record(NormRowsArgs{.width = count, .in = features_.get(), .norm = {}, .out = feature_panel_.get()});
+  record(LinearArgs{.width = count,
+                    .weight = weights_.fc.get(),
+                    .in = feature_panel_.get(),
+                    .out = projected_.get(),
+                    .stride = config.hidden,
+                    .offset = 0});
+  record(NormRowsArgs{
+      .width = count, .in = projected_.get(), .norm = {weights_.hidden_norm.get()}, .out = context_panel_.get()});
   for (uint32_t layer = 0; layer < config.layers; ++layer) {
     const LayerWeights& weights = weights_.body.layers[layer];
     std::vector<const Weight*> keys_values;
     for (size_t i = 1; i < weights.qkv.size(); ++i) keys_values.push_back(weights.qkv[i].get());
-    record.project_heads({.weights = keys_values,
-                          .in = context_panel_.get(),
-                          .in_norm_eps = config.rms_eps,
-                          .qkv = buffers_.qkv.get(),
-                          .heads = {.width = count,
-                                    .qkv = buffers_.qkv.get(),
-                                    .rows = injected_rows_.get(),
-                                    .rotation = buffers_.rotation.get(),
-                                    .k_norm = weights.k_norm.get(),
-                                    .norm_eps = config.rms_eps,
-                                    .heads = 0,
-                                    .shape = kv_shape(config, limits_),
-                                    .interleaved = config.rope_layout == RopeLayout::interleaved,
-                                    .cache = cache_[layer].get()}});
+    record(ProjectHeadsArgs{.weights = keys_values,
+                            .in = context_panel_.get(),
+                            .in_norm_eps = config.rms_eps,
+                            .qkv = buffers_.qkv.get(),
+                            .heads = {.width = count,
+                                      .qkv = buffers_.qkv.get(),
+                                      .rows = injected_rows_.get(),
+                                      .rotation = buffers_.rotation.get(),
+                                      .k_norm = weights.k_norm.get(),
+                                      .norm_eps = config.rms_eps,
+                                      .heads = 0,
+                                      .shape = kv_shape(config, limits_),
+                                      .interleaved = config.rope_layout == RopeLayout::interleaved,
+                                      .cache = cache_[layer].get()}});
   }
 }
 
@@ -294,15 +295,15 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
   pass.head = HeadOutput::logits;
   pass.head_rows = shape.depths;
   record_qwen3(record, context(), pass);  // the same blocks; what differs comes with the context
-  record.top_k({.width = shape.depths,
-                .logits = buffers_.logits.get(),
-                .vocab = config_.transformer.vocab,
-                .k = candidates_,
-                .ids = tokens_.get(),
-                .values = values_.get(),
-                .log_sum_exp = log_sum_exp_.get(),
-                .multiplier = config_.output_multiplier,
-                .softcap = config_.final_logit_softcapping});
+  record(TopKArgs{.width = shape.depths,
+                  .logits = buffers_.logits.get(),
+                  .vocab = config_.transformer.vocab,
+                  .k = candidates_,
+                  .ids = tokens_.get(),
+                  .values = values_.get(),
+                  .log_sum_exp = log_sum_exp_.get(),
+                  .multiplier = config_.output_multiplier,
+                  .softcap = config_.final_logit_softcapping});
 }
 
 ForwardContext Drafter::context() const {

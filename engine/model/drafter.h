@@ -22,6 +22,7 @@ namespace canopy {
 struct DrafterOptions {
   CacheType cache_type = CacheType::f16;
   LoadCallbacks callbacks;
+  ReclaimableMemory* memory = nullptr;  // of a model that target and drafter replace; null: none
 };
 
 /// What one pass drafted: the most probable tokens of each depth, 1 ... depths.

@@ -14,8 +14,9 @@ constexpr QuantizeOnLoad kNarrowing[] = {QuantizeOnLoad::q8_0, QuantizeOnLoad::q
 
 class LoadPlanner {
  public:
-  LoadPlanner(const ModelFile& file, const Device& device, const ModelLimits& limits, uint32_t requested_context)
-      : file_(file), device_(device), limits_(limits), requested_(requested_context) {}
+  LoadPlanner(const ModelFile& file, const Device& device, uint64_t available, const ModelLimits& limits,
+              uint32_t requested_context)
+      : file_(file), device_(device), available_(available), limits_(limits), requested_(requested_context) {}
 
   struct Planned {
     LoadPlan plan;
@@ -25,8 +26,8 @@ class LoadPlanner {
   /// Throws out_of_memory where it does not fit.
   Planned with(QuantizeOnLoad quantize) const {
     Planned planned{{plan_weights(file_, device_, quantize), {}, quantize}, limits_};
-    planned.plan.memory =
-        choose_context(file_.config(), planned.limits, requested_, planned.plan.weights.device_bytes, device_);
+    planned.plan.memory = choose_context(file_.config(), planned.limits, requested_, planned.plan.weights.device_bytes,
+                                         device_, available_);
     if (planned.plan.weights.quantized.to.empty()) planned.plan.quantized = QuantizeOnLoad::none;
     return planned;
   }
@@ -63,7 +64,6 @@ class LoadPlanner {
   Advice advice(QuantizeOnLoad refused) const {
     ModelLimits limits = limits_;
     limits.context = requested_ != 0 ? requested_ : std::min(kMinimumContext, file_.config().max_context);
-    const uint64_t available = device_.memory().available;
     uint64_t best = plan_weights(file_, device_, refused).device_bytes;
     Advice advice;
     for (const QuantizeOnLoad choice : kNarrowing) {
@@ -71,7 +71,7 @@ class LoadPlanner {
       if (weights >= best) continue;
       best = weights;
       const uint64_t total = plan_memory(file_.config(), limits, weights, device_).total();
-      const bool fits = total <= available;
+      const bool fits = total <= available_;
       if (fits && !advice.fits) advice.fits = choice;
       advice.text += " Quantized while loading it would need " + mebibytes(total) + " (--quantize " +
                      std::string(to_string(choice)) + ")" + (fits ? ", which fits." : ", still too much.");
@@ -82,15 +82,17 @@ class LoadPlanner {
  private:
   const ModelFile& file_;
   const Device& device_;
+  const uint64_t available_;
   const ModelLimits& limits_;
   const uint32_t requested_;
 };
 
 }  // namespace
 
-LoadPlan plan_load(const ModelFile& file, const Device& device, ModelLimits& limits, uint32_t requested_context,
-                   QuantizeOnLoad quantize, const std::function<void(QuantizeOnLoad)>& would_fit) {
-  const LoadPlanner planner(file, device, limits, requested_context);
+LoadPlan plan_load(const ModelFile& file, const Device& device, uint64_t available, ModelLimits& limits,
+                   uint32_t requested_context, QuantizeOnLoad quantize,
+                   const std::function<void(QuantizeOnLoad)>& would_fit) {
+  const LoadPlanner planner(file, device, available, limits, requested_context);
   try {
     LoadPlanner::Planned planned = quantize == QuantizeOnLoad::automatic ? planner.widest() : planner.with(quantize);
     limits = planned.limits;

@@ -24,8 +24,10 @@ inline constexpr uint32_t kRoomyContext = 4096;
 /// Plans the load and sets limits.context, see choose_context(). `automatic` quantizes only where the file's own types
 /// do not fit, or leave less than kRoomyContext positions where a context is to be chosen.
 /// Throws what choose_context() throws; a refusal for want of memory names the sizes that quantizing would give, and
-/// the option. `would_fit`, where given, is then told the widest choice that fits, if any does.
-LoadPlan plan_load(const ModelFile& file, const Device& device, ModelLimits& limits, uint32_t requested_context,
-                   QuantizeOnLoad quantize, const std::function<void(QuantizeOnLoad)>& would_fit = {});
+/// the option. `would_fit`, where given, is then told the widest choice that fits, if any does. `available` are the
+/// bytes of the device that the load may take.
+LoadPlan plan_load(const ModelFile& file, const Device& device, uint64_t available, ModelLimits& limits,
+                   uint32_t requested_context, QuantizeOnLoad quantize,
+                   const std::function<void(QuantizeOnLoad)>& would_fit = {});
 
 }  // namespace canopy

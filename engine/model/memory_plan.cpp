@@ -76,8 +76,7 @@ uint32_t ModelLimits::picks() const {
 }
 
 MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32_t requested, uint64_t weight_bytes,
-                          const Device& device) {
-  const uint64_t available = device.memory().available;
+                          const Device& device, uint64_t available) {
   if (requested > config.max_context) {
     throw bad_input("A context of " + std::to_string(requested) +
                     " positions was asked for; the model was trained for " + "at most " +

@@ -52,9 +52,9 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
 uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width);
 
 /// Sets limits.context: `requested`, or, where that is 0, the longest that the model was trained for and that fits the
-/// device's memory (the cache takes at most half of what the weights leave). Throws bad_input when more positions are
+/// `available` bytes (the cache takes at most half of what the weights leave). Throws bad_input when more positions are
 /// asked for than the model has, and out_of_memory, with needed and available bytes, when it does not fit.
 MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32_t requested, uint64_t weight_bytes,
-                          const Device& device);
+                          const Device& device, uint64_t available);
 
 }  // namespace canopy

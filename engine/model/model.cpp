@@ -7,7 +7,6 @@
 #include "engine/base/error.h"
 #include "engine/model/blocks.h"
 #include "engine/model/rounded_positions.h"
-#include "engine/model/stoppable_recorder.h"
 
 namespace canopy {
 namespace {
@@ -68,7 +67,14 @@ std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const 
   limits.head_rows = head_rows_for(config, options.max_width);
   limits.taps = static_cast<uint32_t>(options.taps.size());
   limits.cache_type = options.cache_type;
-  const LoadPlan plan = plan_load(file, device, limits, options.context, options.quantize, options.would_fit);
+  ReclaimableMemory nothing_replaced;
+  ReclaimableMemory& memory = options.memory != nullptr ? *options.memory : nothing_replaced;
+  const auto planned = [&] {
+    return plan_load(file, device, memory.available(device), limits, options.context, options.quantize,
+                     options.would_fit);
+  };
+  LoadPlan plan = planned();
+  if (memory.make_room(device, plan.memory.total())) plan = planned();  // with what is really there now
   if (options.planned) options.planned(plan);
   return std::unique_ptr<Model>(new Model(device, file, plan, limits, options));
 }
@@ -201,14 +207,13 @@ void Model::write_head_inputs(const PassOutputs& outputs, const PassShape& shape
 
 Commands* Model::commands_for(const PassShape& shape, const std::function<bool()>& keep_going) {
   if (Commands* known = recordings_.find(shape)) return known;
-  const std::unique_ptr<Recorder> recorder = device_.record();
-  StoppableRecorder stoppable(*recorder, keep_going);
+  Recorder record;
   if (shape.head_only) {
-    predict(stoppable, context(), shape);
+    predict(record, context(), shape);
   } else {
-    record_forward_(stoppable, context(), shape);
+    record_forward_(record, context(), shape);
   }
-  std::unique_ptr<Commands> commands = stoppable.finish();
+  std::unique_ptr<Commands> commands = device_.compile(record.finish(), keep_going);
   return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
 
@@ -274,11 +279,11 @@ void Model::move_kv(std::span<const KvMove> moves) {
   const auto count = static_cast<uint32_t>(moves.size());
   std::unique_ptr<Commands>& commands = moves_by_count_[count];
   if (!commands) {
-    const std::unique_ptr<Recorder> recorder = device_.record();
+    Recorder record;
     for (const auto& layer : cache_) {
-      recorder->kv_move({buffers_.moves.get(), count, kv_shape(config_, limits_), layer.get()});
+      record(KvMoveArgs{buffers_.moves.get(), count, kv_shape(config_, limits_), layer.get()});
     }
-    commands = recorder->finish();
+    commands = device_.compile(record.finish());
   }
   write_words(device_, *buffers_.moves, words);
   device_.run(*commands);

@@ -17,6 +17,7 @@
 #include "engine/model/forward.h"
 #include "engine/model/load_plan.h"
 #include "engine/model/memory_plan.h"
+#include "engine/model/reclaimable_memory.h"
 #include "engine/model/recordings.h"
 #include "engine/model/weights.h"
 
@@ -32,6 +33,7 @@ struct ModelOptions {
   LoadCallbacks callbacks;
   std::function<void(const LoadPlan&)> planned;   // told once, before anything is allocated
   std::function<void(QuantizeOnLoad)> would_fit;  // told before a refusal that this choice would have spared
+  ReclaimableMemory* memory = nullptr;            // of a model that this one replaces; null: none
 };
 
 /// What is wanted of a pass. What is not asked for is not computed.

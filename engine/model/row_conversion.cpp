@@ -8,6 +8,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/quantize.h"
+#include "engine/model/stored_type.h"
 
 namespace canopy {
 

@@ -2,41 +2,23 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "engine/session/stage_timer.h"
 
 namespace canopy {
-namespace {
-
-void note_decision(const RoundDecision& decision, RoundChoice& choice) {
-  choice.ar_tokens_per_second = decision.ar_tokens_per_second;
-  choice.reason = decision.reason;
-  choice.candidates = decision.candidates;
-}
-
-}  // namespace
 
 AdaptivePlanner::AdaptivePlanner(Drafter& drafter, SpeculationState& state)
     : drafter_(drafter), state_(state), trees_(drafter) {
   state_.controller().begin_reply();
 }
 
-WidthLimits AdaptivePlanner::limits(const RoundStart& start) const {
-  WidthLimits limits;
-  limits.budget = start.budget();
-  limits.depth = drafter_.max_depth();
-  limits.tokens_left = start.remaining;
-  limits.context_left = start.context_left;
-  limits.rows = start.rows;
-  return limits;
-}
-
 const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record,
                                        const std::function<bool()>& keep_going) {
   backlog_ = drafter_.backlog();
   recordings_ = state_.recordings();
-  const RoundPlan plan = state_.controller().plan(start.context, backlog_, limits(start), state_.cost());
   record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
+  const DraftPlan plan = state_.controller().plan(start.context, backlog_, record.choice.limits, state_.cost());
   record.choice.reason = plan.reason;
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
   record.predicted.verify = plan.verify_ms;
@@ -57,20 +39,23 @@ const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths
   trees_.begin(controller.calibration(depths));
   while (controller.wants_more(trees_.tree()) && trees_.next()) {
   }
-  const RoundDecision decision = controller.choose(trees_.tree(), trees_.candidates());
-  note_decision(decision, record.choice);
-  record.predicted.draft = decision.draft_ms;
-  record.predicted.verify = decision.verify_ms;
-  record.predicted.other = decision.other_ms;
-  switch (decision.shape) {
-    case RoundShape::plain: return plain_.plan(start, record, {});
-    case RoundShape::chain:
+  WidthChoice choice = controller.choose(trees_.tree(), trees_.candidates());
+  record.choice.ar_tokens_per_second = choice.ar_tokens_per_second;
+  record.choice.reason = std::move(choice.reason);
+  record.choice.candidates = std::move(choice.candidates);
+  record.predicted.draft = choice.draft_ms;
+  record.predicted.verify = choice.verify_ms;
+  record.predicted.other = choice.other_ms;
+  switch (choice.shape) {
+    case DecodeMode::adaptive:  // no shape of a round
+    case DecodeMode::ar: return plain_.plan(start, record, {});
+    case DecodeMode::chain:
       trees_.begin();
-      trees_.build_chain(decision.width - 1);
+      trees_.build_chain(choice.best.width - 1);
       record.shape = DecodeMode::chain;
       break;
-    case RoundShape::tree:
-      trees_.cut(decision.width);
+    case DecodeMode::tree:
+      trees_.cut(choice.best.width);
       record.shape = DecodeMode::tree;
       break;
   }
@@ -128,7 +113,7 @@ const DraftTree* PaperPlanner::build(const RoundStart& start, uint32_t backlog, 
   record.predicted.draft = cost.draft_ms(backlog, start.context);
   record.predicted.verify = cost.verify_ms(width, start.context);
   record.predicted.other = cost.other_ms(width);
-  WidthQuestion visited;
+  WidthCurves visited;
   visited.tree = rule.expected_by_width();
   visited.ms = rule.ms_by_width();
   record.choice.candidates = forecasts(visited, width);

@@ -17,7 +17,6 @@ class AdaptivePlanner final : public RoundPlanner {
   void observe(const RoundRecord& record) override;
 
  private:
-  WidthLimits limits(const RoundStart& start) const;
   const DraftTree* build(const RoundStart& start, uint32_t depths, RoundRecord& record);
 
   Drafter& drafter_;

@@ -30,6 +30,10 @@ std::unique_ptr<Device> open_device(const std::string& selector) {
   return open_vulkan_device(options);
 }
 
+std::string device_uuid(const std::string& selector) {
+  return vulkan_device_uuid(selector);
+}
+
 std::vector<DeviceChoice> list_devices() {
   std::vector<DeviceChoice> choices;
   for (const vk::DeviceReport& report : vk::Instance().list_devices()) {

@@ -14,6 +14,9 @@ namespace canopy {
 /// "cpu"); empty chooses the best. Throws unavailable, saying what there is or what to install.
 std::unique_ptr<Device> open_device(const std::string& selector);
 
+/// DeviceInfo::uuid of the device that a selector names, without opening it. Throws as open_device.
+std::string device_uuid(const std::string& selector);
+
 /// All devices of this machine, the unusable ones with the reason. Throws unavailable without a driver.
 std::vector<DeviceChoice> list_devices();
 

@@ -36,7 +36,7 @@ std::unique_ptr<EngineClient> make_engine() {
       return {{"", "No Vulkan device", "none", false, e.what()}};
     }
   };
-  return std::make_unique<EngineThread>(EngineBackend{open_device, list, kFirstCalibration});
+  return std::make_unique<EngineThread>(EngineBackend{open_device, list, kFirstCalibration, device_uuid});
 }
 
 }  // namespace canopy

@@ -19,6 +19,9 @@ struct EngineBackend {
   std::function<std::vector<DeviceChoice>()> list_devices;
   /// OpenRequest::calibration_s of every load; 0 in tests, which leave no files.
   double calibration_s = 0;
+  /// DeviceInfo::uuid of the device a selector names, without opening it: several selectors may name one device.
+  /// Without it each selector stands for a device of its own.
+  std::function<std::string(const std::string& selector)> device_uuid = {};
 };
 
 class EngineThread final : public EngineClient {

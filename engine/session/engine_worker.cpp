@@ -158,14 +158,7 @@ LoadedModel& EngineThread::Worker::model() {
 void EngineThread::Worker::load(const LoadModel& command, uint64_t number) {
   would_fit_quantized_ = false;
   try {
-    std::optional<Current> opened;
-    try {
-      opened = open(command, number);
-    } catch (const Error& e) {
-      // Freeing the old model helps only where it lives.
-      if (e.kind() != ErrorKind::out_of_memory || !current_ || current_->selector != command.device) throw;
-    }
-    if (!opened) opened = open_in_freed_memory(command, number);
+    Current opened = open_beside_current(command, number);
     end_recording();
     current_ = std::move(opened);
     publish(current_->model->describe());  // now that the one before has given its memory back
@@ -174,14 +167,33 @@ void EngineThread::Worker::load(const LoadModel& command, uint64_t number) {
   }
 }
 
-EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& command, uint64_t number) {
+/// The old model stays until the new one is there, unless their memory does not suffice for both: then it goes as soon
+/// as the new one's files are checked and its plan stands.
+EngineThread::Worker::Current EngineThread::Worker::open_beside_current(const LoadModel& command, uint64_t number) {
+  ReclaimableMemory memory;
+  if (current_) memory = {current_->model->device_bytes, [this] { release_current(); }};
+  try {
+    return open(command, number, memory);
+  } catch (const Error& e) {
+    // A plan may promise more than the device then gives. Freeing the old model helps only where it lives.
+    const bool ran_out = e.kind() == ErrorKind::out_of_memory && memory.is_planned();
+    if (!ran_out || !current_ || current_->model == nullptr || !is_current_device(command.device)) throw;
+  }
+  release_current();
+  would_fit_quantized_ = false;
+  ReclaimableMemory nothing_replaced;
+  return open(command, number, nothing_replaced);
+}
+
+EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& command, uint64_t number,
+                                                         ReclaimableMemory& memory) {
   Current opened;
   opened.selector = command.device;
   opened.request = command;
   const auto progress = [this](const LoadProgress& step) { publish(step); };
   const auto keep_going = [this, number] { return !is_cancelled(number); };
   if (!keep_going()) throw cancelled("Loading was cancelled.");
-  if (current_ && current_->selector == command.device) {
+  if (is_current_device(command.device)) {
     opened.device = current_->device;
   } else {
     progress({"Opening the device", 0, 0});
@@ -197,7 +209,10 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   request.calibration_s = backend_.calibration_s;
   try {
     const auto would_fit = [this](QuantizeOnLoad) { would_fit_quantized_ = true; };
-    opened.model = LoadedModel::open(*opened.device, request, {progress, keep_going, would_fit});
+    ReclaimableMemory elsewhere;  // the old model's is of no use on another device
+    const bool same_device = current_ && current_->device == opened.device;
+    opened.model = LoadedModel::open(*opened.device, request, {progress, keep_going, would_fit},
+                                     same_device ? &memory : &elsewhere);
   } catch (const Error& e) {
     device_lost_ = e.kind() == ErrorKind::device_lost && current_ && current_->device == opened.device;
     throw;
@@ -205,38 +220,51 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   return opened;
 }
 
-/// Both models together do not fit: the old one makes room, and comes back if the new one cannot be had all the same.
-EngineThread::Worker::Current EngineThread::Worker::open_in_freed_memory(const LoadModel& command, uint64_t number) {
-  const LoadModel previous = current_->request;
-  end_recording();
-  current_->model.reset();
-  would_fit_quantized_ = false;
+/// A selector that names no device at all is not the current one: opening it will say so.
+bool EngineThread::Worker::is_current_device(const std::string& selector) const {
+  if (!current_) return false;
+  if (current_->selector == selector || !backend_.device_uuid) return current_->selector == selector;
   try {
-    return open(command, number);
-  } catch (...) {
-    if (!device_lost_ && !quitting_) restore(previous);
-    throw;
+    return backend_.device_uuid(selector) == current_->device->info().uuid;
+  } catch (const Error&) {
+    return false;
   }
 }
 
-void EngineThread::Worker::restore(const LoadModel& request) {
+void EngineThread::Worker::release_current() {
+  end_recording();
+  current_->model.reset();
+}
+
+std::string EngineThread::Worker::restore() {
+  const LoadModel request = current_->request;
   try {
     constexpr uint64_t never_cancelled = ~uint64_t{0};
     publish(LoadProgress{"Bringing the previous model back", 0, 0});
-    current_ = open(request, never_cancelled);
+    ReclaimableMemory nothing_replaced;
+    current_ = open(request, never_cancelled, nothing_replaced);
+    return {};
   } catch (...) {
-    current_.reset();  // the next reply says that there is no model
+    const Error error = as_error(std::current_exception());
+    current_.reset();
+    return " The model before it had to make room and could not be opened again: " + std::string(error.what());
   }
 }
 
+/// The previous model goes on; one that had made room is opened again.
 void EngineThread::Worker::load_failed(const Error& error) {
   if (device_lost_) {
     end_recording();
     current_.reset();
     device_lost_ = false;
   }
+  const bool would_fit = would_fit_quantized_;
   Failure failure = failure_of(error, load_title(error.kind()), 0);
-  failure.would_fit_quantized = would_fit_quantized_;
+  if (current_ && current_->model == nullptr && !quitting_) {
+    failure.detail += printable(restore(), 4096, LineBreaks::keep);
+    device_lost_ = false;
+  }
+  failure.would_fit_quantized = would_fit;
   publish(failure);
 }
 
@@ -270,7 +298,8 @@ void EngineThread::Worker::write_reply(const Generate& command, uint64_t number)
   publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
                         static_cast<uint32_t>(reply.ids.size()),
                         static_cast<uint32_t>(model.session->committed().size()), reply.prefill_ms, reply.decode_ms,
-                        reply.tokens_per_second(), settings.mode, reply.tau(), plain_speed(model)});
+                        reply.tokens_per_second(), settings.mode, reply.tau(), plain_speed(model),
+                        tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text)});
   model.keep_what_was_learnt();
 }
 

@@ -58,9 +58,14 @@ class EngineThread::Worker {
   void failed(const std::exception_ptr& thrown, const char* (*title)(ErrorKind), uint64_t reply_id);
 
   void load(const LoadModel& command, uint64_t number);
-  Current open(const LoadModel& command, uint64_t number);
-  Current open_in_freed_memory(const LoadModel& command, uint64_t number);
-  void restore(const LoadModel& request);
+  Current open_beside_current(const LoadModel& command, uint64_t number);
+  Current open(const LoadModel& command, uint64_t number, ReclaimableMemory& memory);
+  /// Whether a selector names the device of the model in use.
+  bool is_current_device(const std::string& selector) const;
+  /// Frees the current model's memory for the one that is to replace it.
+  void release_current();
+  /// Opens the model again that release_current() took; a sentence where that fails, else nothing.
+  std::string restore();
   void load_failed(const Error& error);
 
   void generate(const Generate& command, uint64_t number);

@@ -46,8 +46,10 @@ LoadCallbacks load_callbacks(const OpenCallbacks& callbacks, const std::string& 
 }
 
 std::unique_ptr<Model> load_model(Device& device, const ModelFile& file, const OpenRequest& request,
-                                  std::vector<uint32_t> taps, const OpenCallbacks& callbacks) {
+                                  std::vector<uint32_t> taps, const OpenCallbacks& callbacks,
+                                  ReclaimableMemory* memory) {
   ModelOptions options;
+  options.memory = memory;
   options.taps = std::move(taps);
   options.cache_type = request.cache_type;
   options.context = request.context;
@@ -86,11 +88,11 @@ std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelF
 
 /// An optional drafter that does not fit beside its target is left out, like one for another model.
 void load_drafter(const DrafterFile& file, const OpenRequest& request, const OpenCallbacks& callbacks,
-                  LoadedModel& loaded) {
+                  ReclaimableMemory* memory, LoadedModel& loaded) {
   const std::string stage = "Loading the drafter";
   try {
     loaded.drafter = with_context(loaded.drafter_name, [&] {
-      return Drafter::load(file, *loaded.model, {request.cache_type, load_callbacks(callbacks, stage)});
+      return Drafter::load(file, *loaded.model, {request.cache_type, load_callbacks(callbacks, stage), memory});
     });
   } catch (const Error& e) {
     if (!request.drafter_is_optional || e.kind() != ErrorKind::out_of_memory) throw;
@@ -125,7 +127,10 @@ void choose_drafter(const std::string& choice, OpenRequest& request) {
 }
 
 std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest& request,
-                                               const OpenCallbacks& callbacks) {
+                                               const OpenCallbacks& callbacks, ReclaimableMemory* memory) {
+  ReclaimableMemory nothing_replaced;
+  if (memory == nullptr) memory = &nothing_replaced;
+  const uint64_t free_before = memory->available(device);
   auto loaded = std::make_unique<LoadedModel>();
   announce(callbacks, {"Opening the file"});
   const ModelFile file = ModelFile::open(request.path);
@@ -141,11 +146,11 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
     announce(callbacks, {"Loading weights"});
     std::vector<uint32_t> taps;
     if (drafter) taps = drafter->config().taps;
-    loaded->model = load_model(device, file, request, std::move(taps), callbacks);
+    loaded->model = load_model(device, file, request, std::move(taps), callbacks, memory);
     if (!loaded->model->quantization().empty()) log_info(loaded->file_name + ": " + loaded->model->quantization());
     if (request.self_test) loaded->self_test = check_exactness(*loaded->model, callbacks);
   });
-  if (drafter) load_drafter(*drafter, request, callbacks, *loaded);
+  if (drafter) load_drafter(*drafter, request, callbacks, memory, *loaded);
   if (loaded->drafter != nullptr) {
     loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
                                                              cost_table(*loaded, request.calibration_s, callbacks));
@@ -158,6 +163,7 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
   announce(callbacks, {"Ready"});
   loaded->session =
       std::make_unique<TextSession>(*loaded->model, loaded->text, loaded->drafter.get(), loaded->speculation.get());
+  loaded->device_bytes = free_before - std::min(free_before, memory->available(device));
   return loaded;
 }
 
@@ -230,6 +236,7 @@ ModelReady LoadedModel::describe() const {
   ready.drafter = drafter_name;
   ready.is_software = device.is_software;
   ready.kv_type = to_string(model->limits().cache_type);
+  ready.vocabulary = text.tokenizer->identity();
   ready.warnings = text.warnings;
   ready.warnings.insert(ready.warnings.end(), model->warnings().begin(), model->warnings().end());
   ready.warnings.insert(ready.warnings.end(), drafter_warnings.begin(), drafter_warnings.end());

@@ -62,9 +62,12 @@ struct LoadedModel {
   std::shared_ptr<const TokenTexts> texts;
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured, or no calibration was asked for
 
-  /// Throws bad_input with the path in front, also for a drafter that does not fit the model, out_of_memory, cancelled
-  /// or device_lost.
-  static std::unique_ptr<LoadedModel> open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks);
+  uint64_t device_bytes = 0;  // what the device has less of since it was opened
+
+  /// `memory` is that of a model on the same device which this one replaces; null: none. Throws bad_input with the path
+  /// in front, also for a drafter that does not fit the model, out_of_memory, cancelled or device_lost.
+  static std::unique_ptr<LoadedModel> open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks,
+                                           ReclaimableMemory* memory = nullptr);
 
   /// What writes a reply fastest here when nothing else was asked for.
   DecodeMode default_mode() const { return drafter != nullptr ? DecodeMode::adaptive : DecodeMode::ar; }

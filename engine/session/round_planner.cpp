@@ -7,8 +7,8 @@
 
 namespace canopy {
 
-RoundLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget) {
-  RoundLimits limits;
+WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget) {
+  WidthLimits limits;
   limits.budget = budget;
   limits.depth = block_depth;
   limits.tokens_left = start.remaining;

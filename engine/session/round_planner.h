@@ -41,7 +41,7 @@ class RoundPlanner {
 };
 
 /// What bounds a tree, as a record tells it.
-RoundLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget);
+WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget);
 
 /// The root alone.
 class PlainPlanner final : public RoundPlanner {

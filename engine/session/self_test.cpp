@@ -10,7 +10,22 @@
 namespace canopy {
 namespace {
 
-constexpr uint32_t kRows = 5;  // rows compared; they follow `base` positions of text
+constexpr uint32_t kRows = 5;      // rows compared; they follow `base` positions of text
+constexpr uint32_t kWidest = 257;  // rows of the widest pass on a GPU: a prompt's is no wider than a few tiles more
+
+/// Widths at which tiles are full, and just are not: of one tile and of several.
+std::vector<uint32_t> wide_widths(const Model& model) {
+  const DeviceInfo& device = model.device().info();
+  const uint32_t tile = std::max(device.widest_tile, 2u);
+  const uint32_t most = std::min({model.limits().max_width, model.limits().tree_slots, kWidest});
+  std::vector<uint32_t> widths = {tile, tile + 1, 2 * tile};
+  if (!device.is_software) widths.insert(widths.end(), {2 * tile + 1, most});
+  std::erase_if(widths, [&](uint32_t width) { return width > most; });
+  std::ranges::sort(widths);
+  const auto repeated = std::ranges::unique(widths);
+  widths.erase(repeated.begin(), repeated.end());
+  return widths;
+}
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
@@ -28,6 +43,7 @@ class SelfTestRun {
     // A software device takes a second for 62 rows; elsewhere the rows straddle the first attention chunk's end.
     const uint32_t wanted = model.device().info().is_software ? 14 : kAttentionChunk - 2;
     base_ = std::min(wanted, model.limits().context - std::min(model.limits().context, kRows));
+    widths_ = wide_widths(model);
   }
 
   SelfTestReport run() {
@@ -48,6 +64,7 @@ class SelfTestRun {
     compare_text(3);
     compare_text(kRows);
     compare_tree();
+    for (const uint32_t width : widths_) compare_wide_tree(width);
     report.passed = difference_.empty();
     report.sentence = report.passed ? "Exactness checked on this device: rows gave the same bits alone, in wider "
                                       "passes and as nodes of a draft tree."
@@ -80,7 +97,8 @@ class SelfTestRun {
 
   uint32_t passes() const {
     const uint32_t widest = model_.limits().max_width;
-    return (base_ + widest - 1) / widest + kRows + 3;  // the prompt's, the rows alone, two of text and a tree
+    // The prompt's, the rows alone, two of text and a small tree, the wide trees.
+    return (base_ + widest - 1) / widest + kRows + 3 + static_cast<uint32_t>(widths_.size());
   }
 
   PassResult pass(const RowBatch& batch, const PassOutputs& outputs) {
@@ -146,8 +164,53 @@ class SelfTestRun {
     compare(4, slots + 4, 2, "a tree's node of depth 2");
   }
 
+  /// A root whose children are all the same, and each has the same child: wherever they stand in the pass, they are
+  /// rows 0, 1 and 2 of the text. Of a pass wider than the logits a model gives, these are compared of its last rows.
+  void compare_wide_tree(uint32_t width) {
+    const uint32_t slots = model_.limits().context;
+    const auto row_of = [](uint32_t i) { return i == 0 ? 0 : 2 - i % 2; };
+    RowBatch batch;
+    for (uint32_t i = 0; i < width; ++i) {
+      const int32_t parent = i == 0 ? -1 : i % 2 == 1 ? 0 : static_cast<int32_t>(i) - 1;
+      batch.add_node(token(base_ + row_of(i)), slots + i, base_, parent);
+    }
+    const uint32_t first = width - std::min(width, model_.limits().head_rows);
+    std::vector<uint32_t> rows;
+    for (uint32_t i = first; i < width; ++i) rows.push_back(i);
+    logits_ = pass(batch, PassOutputs::logits_of(std::move(rows))).logits;
+    if (!difference_.empty()) return;
+    const auto name = [&](const char* what, uint32_t i) {
+      return std::string("the ") + what + " of row " + std::to_string(i + 1) + " of " + std::to_string(width);
+    };
+    const size_t vocab = model_.config().vocab;
+    for (uint32_t i = first; i < width && difference_.empty(); ++i) {
+      const std::span<const float> logits = std::span(logits_).subspan((i - first) * vocab, vocab);
+      if (!same_bits(logits, alone_[row_of(i)].logits)) difference_ = name("logits", i);
+    }
+    compare_wide_kv(
+        width, [&](uint32_t i) { return std::span<const float>(alone_[row_of(i)].kv); }, name);
+  }
+
+  /// K/V of the slots behind the context, a layer at a time, against those of `expected` (keys, then values, by layer).
+  template <class Expected, class Name>
+  void compare_wide_kv(uint32_t width, const Expected& expected, const Name& name) {
+    size_t at = 0;  // in a row's K/V of all layers
+    for (uint32_t layer = 0; layer < model_.config().layers; ++layer) {
+      for (const bool values : {false, true}) {
+        const std::vector<float> part = model_.read_kv(layer, values, model_.limits().context, width);
+        const size_t each = part.size() / width;
+        for (uint32_t i = 0; i < width && difference_.empty(); ++i) {
+          const std::span<const float> row = std::span(part).subspan(i * each, each);
+          if (!same_bits(row, expected(i).subspan(at, each))) difference_ = name("keys and values", i);
+        }
+        at += each;
+      }
+    }
+  }
+
   Model& model_;
   const SelfTestCallbacks& callbacks_;
+  std::vector<uint32_t> widths_;  // of the wide trees
   uint32_t base_ = 0;
   uint32_t done_ = 0;  // passes
   std::vector<RowResult> alone_;

@@ -22,8 +22,9 @@ struct SelfTestCallbacks {
   std::function<bool()> keep_going;                             // asked between the parts of a pass
 };
 
-/// Computes rows alone, in wider passes and as nodes of a draft tree, and compares logits and K/V bit by bit. Takes a
-/// few dozen rows' time and overwrites the start of the K/V cache, so it belongs before the first prompt. Throws
+/// Computes rows alone, in wider passes and as nodes of draft trees, and compares logits and K/V bit by bit: among the
+/// widths are those of the device's widest tile, of one row more, and of several tiles. Takes a few dozen rows' time on
+/// a software device, a few hundred elsewhere, and overwrites the start of the K/V cache, so it belongs before the first prompt. Throws
 /// cancelled when keep_going says no.
 SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks = {});
 

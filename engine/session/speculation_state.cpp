@@ -46,7 +46,10 @@ ModelShape model_shape(const Model& model) {
 }
 
 SpeculationState::SpeculationState(const Model& target, const Drafter& drafter, CostTable table)
-    : target_(target), drafter_(drafter), table_(std::move(table)) {}
+    : target_(target),
+      drafter_(drafter),
+      table_(std::move(table)),
+      controller_(controller_options(policy_), drafter.config().block_size) {}
 
 const Roofline& SpeculationState::roofline() {
   if (!roofline_) {
@@ -57,10 +60,11 @@ const Roofline& SpeculationState::roofline() {
 }
 
 void SpeculationState::use(CostPolicy policy) {
-  if (policy == policy_ && controller_ != nullptr) return;
+  started_ = true;
+  if (policy == policy_) return;
   policy_ = policy;
   cost_.reset();
-  controller_ = std::make_unique<Controller>(controller_options(policy_), drafter_.config().block_size);
+  controller_ = Controller(controller_options(policy_), drafter_.config().block_size);
 }
 
 ObservedCost& SpeculationState::cost() {

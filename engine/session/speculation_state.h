@@ -24,12 +24,12 @@ class SpeculationState {
   void replace(CostTable table);
   /// Recordings that target and drafter have made: where a round adds to them, its times are not those of such rounds.
   uint64_t recordings() const { return target_.recordings() + drafter_.recordings(); }
-  /// Whether use() was called: only then there are controller and cost.
-  bool is_started() const { return controller_ != nullptr; }
+  /// Whether use() was called: a reply drafted, or was to.
+  bool is_started() const { return started_; }
 
   // What passes cost is worked out when it is first asked for: fixed modes need the controller alone, and are not to
   // wait while the device is measured.
-  Controller& controller() { return *controller_; }
+  Controller& controller() { return controller_; }
   ObservedCost& cost();
   const CostTable& table() const { return table_; }
   /// The table with what rounds took worked in; nothing where they taught nothing of it.
@@ -51,7 +51,8 @@ class SpeculationState {
   CostTable table_;
   CostPolicy policy_ = CostPolicy::measured;
   std::unique_ptr<ObservedCost> cost_;
-  std::unique_ptr<Controller> controller_;
+  Controller controller_;  // under policy_
+  bool started_ = false;
 };
 
 /// What decides the cost of the target's passes.

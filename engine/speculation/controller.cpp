@@ -64,7 +64,7 @@ void Controller::begin_reply() {
   round_.planned = false;
 }
 
-RoundPlan Controller::plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost) {
+DraftPlan Controller::plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost) {
   round_.plan = decide(context, backlog, limits, cost);
   round_.planned = true;
   round_.width = 1;
@@ -73,7 +73,7 @@ RoundPlan Controller::plan(uint32_t context, uint32_t backlog, const WidthLimits
   return round_.plan;
 }
 
-RoundPlan Controller::plain(RoundPlan plan, std::string reason) const {
+DraftPlan Controller::without_draft(DraftPlan plan, std::string reason) const {
   plan.draft = false;
   plan.depth = 0;
   plan.width = 1;
@@ -81,8 +81,8 @@ RoundPlan Controller::plain(RoundPlan plan, std::string reason) const {
   return plan;
 }
 
-RoundPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost) {
-  RoundPlan plan;
+DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost) {
+  DraftPlan plan;
   plan.draft = true;
   plan.depth = std::min(depths_, limits.deepest());
   plan.width = std::max(1u, std::min(limits.widest(), widest_considered));
@@ -94,27 +94,27 @@ RoundPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
   plan.other_ms = one.other;
   plan.ar_ms = one.verify + one.other;
   plan.speed_up = speed_.mean();
-  if (plan.width < 2) return plain(plan, reason::no_room(limits));
+  if (plan.width < 2) return without_draft(plan, reason::no_room(limits));
 
   // What needs no more than this comes first: most plain rounds end here.
   const Hopes hoped = hopes(plan, context, cost);
   plan.believed = hoped.believed;
   const bool hopeful = is_hopeful(plan);
   if (!hopeful && !bound_.may_try(plan.draft_ms, plan.believed < 1 ? drafts_part : 1)) {
-    if (hoped.most <= 1) return plain(plan, reason::cannot_pay(hoped.most, plan.draft_ms, plan.ar_ms));
-    if (speed_.rounds() == 0) return plain(plan, reason::not_believed(plan.believed, plan.draft_ms));
-    return plain(plan, bound_.wait() > 0 ? reason::waiting(plan.speed_up, bound_.wait())
-                                         : reason::saving(plan.speed_up, plan.draft_ms));
+    if (hoped.most <= 1) return without_draft(plan, reason::cannot_pay(hoped.most, plan.draft_ms, plan.ar_ms));
+    if (speed_.rounds() == 0) return without_draft(plan, reason::not_believed(plan.believed, plan.draft_ms));
+    return without_draft(plan, bound_.wait() > 0 ? reason::waiting(plan.speed_up, bound_.wait())
+                                                 : reason::saving(plan.speed_up, plan.draft_ms));
   }
   predict(plan.width, context, backlog, cost);
   if (const double most = most_possible(plan); most <= 1) {
-    return plain(plan, reason::cannot_pay(most, plan.draft_ms, plan.ar_ms));
+    return without_draft(plan, reason::cannot_pay(most, plan.draft_ms, plan.ar_ms));
   }
   if (!bound_.allows(round_.cheapest_ms, plan.ar_ms, usual_round_ms())) {
-    return plain(plan, reason::bound_reached(usual_round_ms(), bound_.balance_ms(), options_.bound.rounds));
+    return without_draft(plan, reason::bound_reached(usual_round_ms(), bound_.balance_ms(), options_.bound.rounds));
   }
   if (hopeful && drafted_in_a_row_ >= rounds_between_plain * plan.speed_up * plan.speed_up) {
-    return plain(plan, reason::measuring_plain(drafted_in_a_row_));
+    return without_draft(plan, reason::measuring_plain(drafted_in_a_row_));
   }
   plan.trial = !hopeful;
   plan.reason = hopeful               ? reason::drafting(plan.speed_up, speed_.rounds())
@@ -143,7 +143,7 @@ void Controller::predict(uint32_t widest, uint32_t context, uint32_t backlog, co
 }
 
 /// The speed-up if every draft were accepted as far as it goes.
-double Controller::most_possible(const RoundPlan& plan) const {
+double Controller::most_possible(const DraftPlan& plan) const {
   double most = 0;
   for (uint32_t width = 2; width <= plan.width; ++width) {
     most = std::max(most, std::min(width, plan.depth + 1) * plan.ar_ms / round_.ms[width - 1]);
@@ -152,7 +152,7 @@ double Controller::most_possible(const RoundPlan& plan) const {
 }
 
 /// As in the middle of a reply: not the prompt to inject, nor few tokens left.
-Controller::Hopes Controller::hopes(const RoundPlan& plan, uint32_t context, const PassCost& cost) const {
+Controller::Hopes Controller::hopes(const DraftPlan& plan, uint32_t context, const PassCost& cost) const {
   const uint32_t widest = std::min(plan.width, depths_ + 1);
   Hopes best;
   for (uint32_t width = 2; width <= widest; ++width) {
@@ -165,7 +165,7 @@ Controller::Hopes Controller::hopes(const RoundPlan& plan, uint32_t context, con
 }
 
 /// Where even a good drafter would lose, drafting has to have been seen to gain; elsewhere not to have lost.
-bool Controller::is_hopeful(const RoundPlan& plan) const {
+bool Controller::is_hopeful(const DraftPlan& plan) const {
   return plan.believed >= 1 ? speed_.hopeful() >= 1 : speed_.mean() > 1;
 }
 
@@ -179,21 +179,21 @@ double Controller::tree_emitted(uint32_t width, double promised, uint32_t depth)
   return 1 + std::min<double>(most, tree_lines_.expected(width - 1, promised));
 }
 
-WidthQuestion Controller::question() const {
-  const RoundPlan& plan = round_.plan;
-  WidthQuestion question;
-  question.tree = round_.tree;
-  question.chain = round_.chain;
-  question.ms = round_.ms;
-  question.tokens_per_ms = std::max(1.0, plan.speed_up) / plan.ar_ms;
-  question.objective = options_.objective;
-  question.longest_ms = bound_.longest_allowed(plan.ar_ms, usual_round_ms());
+WidthCurves Controller::curves() const {
+  const DraftPlan& plan = round_.plan;
+  WidthCurves curves;
+  curves.tree = round_.tree;
+  curves.chain = round_.chain;
+  curves.ms = round_.ms;
+  curves.tokens_per_ms = std::max(1.0, plan.speed_up) / plan.ar_ms;
+  curves.objective = options_.objective;
+  curves.longest_ms = bound_.longest_allowed(plan.ar_ms, usual_round_ms());
   // A draft alone shows what it is worth. Where that was not to be expected, its promise is not enough to verify it:
   // what would be lost if it brought nothing has to have been saved up.
   if (plan.trial && plan.believed < 1) {
-    question.longest_ms = std::min(question.longest_ms, plan.ar_ms + bound_.trials_left_ms());
+    curves.longest_ms = std::min(curves.longest_ms, plan.ar_ms + bound_.trials_left_ms());
   }
-  return question;
+  return curves;
 }
 
 /// Takes note of the nodes that the tree has got since the last call.
@@ -207,31 +207,31 @@ void Controller::follow(const DraftTree& tree) {
 }
 
 bool Controller::wants_more(const DraftTree& tree) {
-  const RoundPlan& plan = round_.plan;
+  const DraftPlan& plan = round_.plan;
   if (!round_.planned || !plan.draft) return false;
   if (tree.width() >= plan.width) return false;
   if (tree.width() < width_to_learn) return true;
   // Nodes to come are no more probable than the last one. Looked at only now and then, since it looks at all widths.
   if ((tree.width() & (tree.width() - 1)) != 0) return true;
   follow(tree);
-  const WidthQuestion asked = question();
+  const WidthCurves offered = curves();
   double best = -INFINITY;
   for (uint32_t width = 1; width <= tree.width(); ++width) {
-    best = std::max(best, worth(asked, round_.tree[width - 1], round_.ms[width - 1]));
+    best = std::max(best, worth(offered, round_.tree[width - 1], round_.ms[width - 1]));
   }
   const double most_each = std::exp(tree.nodes().back().score);
   for (uint32_t width = tree.width() + 1; width <= plan.width; ++width) {
     const double promised = round_.promised.back() + (width - tree.width()) * most_each;
-    if (worth(asked, tree_emitted(width, promised, plan.depth), round_.ms[width - 1]) > best) return true;
+    if (worth(offered, tree_emitted(width, promised, plan.depth), round_.ms[width - 1]) > best) return true;
   }
   return false;
 }
 
-RoundDecision Controller::choose(const DraftTree& tree, std::span<const DepthCandidates> candidates) {
+WidthChoice Controller::choose(const DraftTree& tree, std::span<const DepthCandidates> candidates) {
   if (!round_.planned || !round_.plan.draft) {
     throw bad_input("A width was to be chosen in a round that plan() left without a draft.");
   }
-  const RoundPlan& plan = round_.plan;
+  const DraftPlan& plan = round_.plan;
   follow(tree);
   watch(tree, candidates, calibration(static_cast<uint32_t>(candidates.size())));
   const std::vector<double>& promised = ledger_.newest().chain_predicted;
@@ -241,24 +241,20 @@ RoundDecision Controller::choose(const DraftTree& tree, std::span<const DepthCan
     round_.chain.push_back(1 + std::min<double>(length, accepted));
   }
 
-  const WidthQuestion asked = question();
-  const WidthAnswer answer = choose_width(asked);
-  round_.width = answer.best.width;
+  const WidthCurves offered = curves();
+  WidthChoice choice = choose_width(offered);
+  round_.width = choice.best.width;
   const Stages& now = round_.predicted[round_.width - 1];
-  RoundDecision decision;
-  decision.shape = answer.shape;
-  decision.width = round_.width;
-  decision.expected = answer.best.expected;
-  decision.draft_ms = now.draft;
-  decision.verify_ms = now.verify;
-  decision.other_ms = now.other;
-  decision.ar_tokens_per_second = 1000 / plan.ar_ms;
-  decision.candidates = forecasts(asked, round_.width);
+  choice.draft_ms = now.draft;
+  choice.verify_ms = now.verify;
+  choice.other_ms = now.other;
+  choice.ar_tokens_per_second = 1000 / plan.ar_ms;
+  choice.candidates = forecasts(offered, round_.width);
   const auto built = static_cast<uint32_t>(round_.tree.size());
-  decision.reason = answer.shape == RoundShape::plain
-                        ? reason::not_worth_verifying(answer.best, round_.tree.back(), built)
-                        : reason::chosen(answer.shape, answer.best, decision.ar_tokens_per_second);
-  return decision;
+  choice.reason = choice.shape == DecodeMode::ar
+                      ? reason::not_worth_verifying(choice.best, round_.tree.back(), built)
+                      : reason::chosen(choice.shape, choice.best, choice.ar_tokens_per_second);
+  return choice;
 }
 
 void Controller::watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
@@ -276,17 +272,17 @@ std::vector<WidthForecast> Controller::forecast(const DraftTree& tree, uint32_t 
     emitted.push_back(tree_emitted(width, promised, depth));
     ms.push_back(stages(width, context, backlog, cost).sum());
   }
-  WidthQuestion asked;
-  asked.tree = emitted;
-  asked.ms = ms;
-  return forecasts(asked, chosen);
+  WidthCurves offered;
+  offered.tree = emitted;
+  offered.ms = ms;
+  return forecasts(offered, chosen);
 }
 
 void Controller::observe(const RoundOutcome& outcome) {
   const auto emitted = static_cast<uint32_t>(outcome.emitted.size());
   tokens_since_draft_ += emitted;
   if (round_.planned) {
-    const RoundPlan& plan = round_.plan;
+    const DraftPlan& plan = round_.plan;
     const Stages& expected = round_.predicted[round_.width - 1];
     const double verify = measured_or(outcome.verify_ms, expected.verify);
     const double other = measured_or(outcome.other_ms, expected.other);
@@ -301,7 +297,7 @@ void Controller::observe(const RoundOutcome& outcome) {
       tokens_since_draft_ = 0;
       ++drafted_in_a_row_;
     } else {
-      bound_.plain(verify + other);
+      bound_.decoded(verify + other);
       learn_plain(verify + other);
       drafted_in_a_row_ = 0;
     }

@@ -4,12 +4,12 @@
 //
 //   controller.begin_reply();
 //   while (...) {
-//     RoundPlan plan = controller.plan(context, backlog, limits, cost);
+//     DraftPlan plan = controller.plan(context, backlog, limits, cost);
 //     if (plan.draft) {
 //       // draft plan.depth tokens, begin the tree with controller.calibration(plan.depth)
 //       while (controller.wants_more(builder.tree()) && builder.next() == TreeStep::added) {}
-//       RoundDecision decision = controller.choose(builder.tree(), candidates);
-//       // cut the tree to decision.width, or make it a chain of decision.width - 1
+//       WidthChoice choice = controller.choose(builder.tree(), candidates);
+//       // cut the tree to choice.best.width, or make it a chain of choice.best.width - 1
 //     }
 //     // verify, walk, commit
 //     controller.observe({emitted, draft_ms, verify_ms, other_ms});
@@ -38,7 +38,7 @@ struct ControllerOptions {
 };
 
 /// What is decided before a draft is paid for.
-struct RoundPlan {
+struct DraftPlan {
   bool draft = false;
   bool trial = false;  // drafted to see whether it would pay by now, though it did not lately
   uint32_t depth = 0;  // tokens to draft, at most B - 1
@@ -49,17 +49,6 @@ struct RoundPlan {
   double speed_up = 1;  // of rounds with a draft over plain ones, lately
   double believed = 1;  // the same of a good drafter as passes cost here, before anything is known of this one
   std::string reason;   // one sentence
-};
-
-/// What is decided once the draft is there.
-struct RoundDecision {
-  RoundShape shape = RoundShape::plain;              // plain: the draft is not worth verifying, decode one row
-  uint32_t width = 1;                                // rows to verify; a chain has width - 1 drafted tokens
-  double expected = 1;                               // tokens emitted
-  double draft_ms = 0, verify_ms = 0, other_ms = 0;  // predicted
-  double ar_tokens_per_second = 0;
-  std::vector<WidthForecast> candidates;  // trees, ascending widths, at most 64
-  std::string reason;                     // one sentence
 };
 
 /// What a round did; times in milliseconds. Times that are no times (negative, NaN) are replaced by the prediction.
@@ -81,7 +70,7 @@ class Controller {
   /// Decides whether to draft. `context` committed positions, `backlog` features that a draft has to inject first. What
   /// the rounds took has to be worked into `cost` by whoever owns it. Throws Error(bad_input) for a cost that is no
   /// number.
-  RoundPlan plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
+  DraftPlan plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
 
   /// For TreeBuilder::begin() in a round that was planned; empty where calibration is off.
   std::span<const DepthCalibration> calibration(uint32_t depths) const;
@@ -90,7 +79,7 @@ class Controller {
   bool wants_more(const DraftTree& tree);
 
   /// Decides the width. `tree` is the best-first tree as far as it was built, `candidates` those it was built from.
-  RoundDecision choose(const DraftTree& tree, std::span<const DepthCandidates> candidates);
+  WidthChoice choose(const DraftTree& tree, std::span<const DepthCandidates> candidates);
 
   /// A draft of a round that was not planned here (a fixed mode): learnt from all the same.
   void watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
@@ -119,7 +108,7 @@ class Controller {
   /// The round between plan() and observe().
   struct Round {
     bool planned = false;
-    RoundPlan plan;
+    DraftPlan plan;
     uint32_t width = 1;
     std::vector<Stages> predicted;    // [plan.width]
     std::vector<double> ms;           // [plan.width] of the whole round
@@ -128,20 +117,20 @@ class Controller {
     std::vector<double> tree, chain;  // expected emitted, by width
   };
 
-  RoundPlan decide(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
-  RoundPlan plain(RoundPlan plan, std::string reason) const;
+  DraftPlan decide(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
+  DraftPlan without_draft(DraftPlan plan, std::string reason) const;
   double usual_round_ms() const { return std::max(round_.cheapest_ms, longest_run_ms_); }
   static Stages stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost);
   void predict(uint32_t widest, uint32_t context, uint32_t backlog, const PassCost& cost);
-  double most_possible(const RoundPlan& plan) const;
+  double most_possible(const DraftPlan& plan) const;
   struct Hopes {
     double believed = 0;  // speed-up of a drafter as good as is believed of one that was not seen yet
     double most = 0;      // and of a perfect one
   };
-  Hopes hopes(const RoundPlan& plan, uint32_t context, const PassCost& cost) const;
-  bool is_hopeful(const RoundPlan& plan) const;
+  Hopes hopes(const DraftPlan& plan, uint32_t context, const PassCost& cost) const;
+  bool is_hopeful(const DraftPlan& plan) const;
   double tree_emitted(uint32_t width, double promised, uint32_t depth) const;
-  WidthQuestion question() const;
+  WidthCurves curves() const;
   void follow(const DraftTree& tree);
   void learn_plain(double ms);
   double cautious_ar_ms() const;

@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "engine/speculation/decode_mode.h"
 
 namespace canopy {
 
@@ -36,10 +39,8 @@ enum class WidthObjective : uint8_t {
   long_run,   // the most tokens above what the round's time would bring at the usual speed: E(W) - rate * ms(W)
 };
 
-enum class RoundShape : uint8_t { plain, chain, tree };
-
-/// All spans start at width 1, the root alone.
-struct WidthQuestion {
+/// What every width promises and costs. All spans start at width 1, the root alone.
+struct WidthCurves {
   std::span<const double> tree;   // [built] tokens emitted by the first W nodes of the tree
   std::span<const double> chain;  // [deepest + 1] by a chain of W - 1 drafted tokens
   std::span<const double> ms;     // [>= both] of a round of that width
@@ -48,21 +49,26 @@ struct WidthQuestion {
   WidthObjective objective = WidthObjective::long_run;
 };
 
-struct WidthAnswer {
-  RoundShape shape = RoundShape::plain;
-  WidthForecast best;
+/// What a round verifies, and why. choose_width() fills shape and best alone.
+struct WidthChoice {
+  DecodeMode shape = DecodeMode::ar;                 // ar: the root alone, the draft is not worth verifying
+  WidthForecast best{1, 1, 0};                       // rows to verify; a chain has best.width - 1 drafted tokens
+  double draft_ms = 0, verify_ms = 0, other_ms = 0;  // predicted
+  double ar_tokens_per_second = 0;                   // of autoregressive decoding, predicted
+  std::vector<WidthForecast> candidates = {};        // trees, ascending widths, at most 64
+  std::string reason = {};                           // one sentence
 };
 
 /// What a forecast is worth to the objective; the best is the largest.
-double worth(const WidthQuestion& question, double expected, double ms);
+double worth(const WidthCurves& curves, double expected, double ms);
 
 /// The best of all widths. A chain must be worth clearly more than the best tree. Above 64 rows only multiples of 16
 /// count, and the whole tree: every width that occurs is recorded for the device, and tiles are no finer there.
-WidthAnswer choose_width(const WidthQuestion& question);
+WidthChoice choose_width(const WidthCurves& curves);
 bool may_occur(uint32_t width, uint32_t built);
 
-/// The trees of the question for a record or a plot, at most 64 of them, ascending: all narrow ones, fewer wide ones,
+/// The trees of the curves for a record or a plot, at most 64 of them, ascending: all narrow ones, fewer wide ones,
 /// the chosen width and the widest always.
-std::vector<WidthForecast> forecasts(const WidthQuestion& question, uint32_t chosen);
+std::vector<WidthForecast> forecasts(const WidthCurves& curves, uint32_t chosen);
 
 }  // namespace canopy

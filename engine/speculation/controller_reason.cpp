@@ -68,8 +68,8 @@ std::string saving(double speed_up, double draft_ms) {
          " plain decoding lately; trials have used up their share of time (one takes " + ms(draft_ms) + ").";
 }
 
-std::string chosen(RoundShape shape, const WidthForecast& best, double ar_tokens_per_second) {
-  return std::string(shape == RoundShape::chain ? "Chain" : "Tree") + " of " + std::to_string(best.width) +
+std::string chosen(DecodeMode shape, const WidthForecast& best, double ar_tokens_per_second) {
+  return std::string(shape == DecodeMode::chain ? "Chain" : "Tree") + " of " + std::to_string(best.width) +
          " rows: " + number(best.expected, 2) + " tokens expected in " + ms(best.ms) + ", " +
          number(best.tokens_per_second(), 1) + " tok/s against " + number(ar_tokens_per_second, 1) + " plain.";
 }

@@ -20,7 +20,7 @@ std::string waiting(double speed_up, uint32_t tokens);
 std::string saving(double speed_up, double draft_ms);
 
 /// `other` is the other objective's view: plain decoding's tokens per second.
-std::string chosen(RoundShape shape, const WidthForecast& best, double ar_tokens_per_second);
+std::string chosen(DecodeMode shape, const WidthForecast& best, double ar_tokens_per_second);
 std::string not_worth_verifying(const WidthForecast& plain, double verified_expected, uint32_t verified_width);
 
 }  // namespace canopy::reason

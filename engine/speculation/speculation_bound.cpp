@@ -37,7 +37,7 @@ void SpeculationBound::begin_reply() {
   balance_ = std::min(balance_, 0.0);
 }
 
-void SpeculationBound::plain(double ms) {
+void SpeculationBound::decoded(double ms) {
   balance_ += settings_.slack * ms;
   elapsed_ += ms;
   since_draft_ += 1;

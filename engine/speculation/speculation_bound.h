@@ -27,7 +27,7 @@ class SpeculationBound {
   void begin_reply();
 
   /// A plain round took `ms`.
-  void plain(double ms);
+  void decoded(double ms);
   /// A round with a draft took `ms` and emitted `tokens`, which take `ar_ms` each plainly. trial: it was allowed by
   /// may_try().
   void speculated(double ms, uint32_t tokens, double ar_ms, bool trial);

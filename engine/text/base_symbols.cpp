@@ -54,9 +54,27 @@ void BaseSymbols::append_fallback(std::string_view character, std::vector<uint32
     for (const char c : character) symbols.push_back(*token_of(c));
     return;
   }
+  if (fallback_.holds_place) {
+    if (symbols.empty() || symbols.back() != place_holder) symbols.push_back(place_holder);
+    return;
+  }
   if (!fallback_.unknown) return;
   const bool follows_one = !symbols.empty() && symbols.back() == *fallback_.unknown;
   if (!fallback_.fuses_unknown || !follows_one) symbols.push_back(*fallback_.unknown);
+}
+
+void BaseSymbols::release_places(std::vector<uint32_t>& symbols) const {
+  if (!fallback_.holds_place) return;
+  if (fallback_.unknown) {
+    std::replace(symbols.begin(), symbols.end(), place_holder, *fallback_.unknown);
+  } else {
+    std::erase(symbols, place_holder);
+  }
+}
+
+bool BaseSymbols::drops_characters() const {
+  const auto has_token = [](const std::optional<uint32_t>& id) { return id.has_value(); };
+  return !fallback_.unknown && !std::all_of(fallback_.byte_tokens.begin(), fallback_.byte_tokens.end(), has_token);
 }
 
 }  // namespace canopy

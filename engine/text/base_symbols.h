@@ -18,7 +18,11 @@ class BaseSymbols {
     std::array<std::optional<uint32_t>, 256> byte_tokens;  // used when every byte of the character has one
     std::optional<uint32_t> unknown;                       // otherwise; absent: nothing does, it is dropped
     bool fuses_unknown = false;                            // several in a row become one
+    bool holds_place = false;  // place_holder stands for unknown ones, several in a row being one, while symbols merge
   };
+
+  /// No token: merges with nothing, so that what stands around a character without a token stays apart.
+  static constexpr uint32_t place_holder = 0xFFFF'FFFE;
 
   /// Each byte by the token that GPT-2's alphabet writes it as. A byte without one is unknown.
   static BaseSymbols of_bytes(const TokenIndex& tokens, std::optional<uint32_t> unknown);
@@ -28,6 +32,13 @@ class BaseSymbols {
 
   /// Appends the symbols of a piece, valid UTF-8 or not: bytes that are no character count as one each.
   void append(std::string_view piece, std::vector<uint32_t>& symbols) const;
+
+  /// Puts the unknown token where a place was held for it, or nothing where there is none. To be called when the
+  /// symbols have merged.
+  void release_places(std::vector<uint32_t>& symbols) const;
+
+  /// Whether some character has neither a token nor anything that takes its place.
+  bool drops_characters() const;
 
  private:
   void append_fallback(std::string_view character, std::vector<uint32_t>& symbols) const;

@@ -65,7 +65,7 @@ TokenIndex index_pieces(const VocabularyData& data, Alphabet alphabet) {
 BaseSymbols base_symbols(const VocabularyData& data, const TokenIndex& spellings, const TokenIndex& pieces,
                          const BpeTokenizer::Options& options) {
   if (options.alphabet == Alphabet::bytes) return BaseSymbols::of_bytes(spellings, options.unknown);
-  BaseSymbols::Fallback fallback{{}, options.unknown, options.fuses_unknown};
+  BaseSymbols::Fallback fallback{{}, options.unknown, options.fuses_unknown, options.ranks_by_score};
   for (size_t id = 0; id < data.tokens.size(); ++id) {
     if (type_of_token(data, id) != TokenType::byte) continue;
     fallback.byte_tokens[checked_byte_of_token(data, id)] = static_cast<uint32_t>(id);
@@ -117,12 +117,19 @@ BpeTokenizer::BpeTokenizer(const VocabularyData& data, std::vector<AddedToken> a
   VocabularyMerges merges = options_.ranks_by_score ? scored_merges(data, whole_) : listed_merges(data, spellings);
   merges_ = std::move(merges.table);
   cuts_words_ = options_.alphabet == Alphabet::characters && !merges.joins_words && !options_.ignore_merges &&
-                whole_.find(word_mark).has_value();
+                whole_.find(word_mark).has_value() && keeps_marks_apart(data);
 }
 
-void BpeTokenizer::encode_ordinary(std::string_view bytes, bool at_text_start, std::vector<uint32_t>& ids) const {
+// Whether two marks that merge were neighbours in the text. Where merges are listed, symbols are all there is: a
+// character that is dropped, or whose unknown token is a mark itself, brings the marks around it together.
+bool BpeTokenizer::keeps_marks_apart(const VocabularyData& data) const {
+  if (options_.ranks_by_score) return true;
+  if (base_.drops_characters()) return false;
+  return !options_.unknown || !data.tokens[*options_.unknown].ends_with(word_mark);
+}
+
+void BpeTokenizer::encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const {
   Scratch scratch;
-  TextPlace place = at_text_start ? TextPlace::text_start : TextPlace::segment_start;
   while (!bytes.empty()) {
     const size_t valid = valid_utf8_prefix(bytes);
     if (valid > 0) encode_valid(bytes.substr(0, valid), place, scratch, ids);
@@ -188,6 +195,7 @@ void BpeTokenizer::encode_piece(std::string_view piece, Scratch& scratch, std::v
     throw bad_input("A text of more than 4 GiB cannot be tokenized.");
   }
   merges_.apply(symbols, scratch.merging);
+  base_.release_places(symbols);
   if (whole) {
     const bool reproduced = symbols.size() == 1 && symbols[0] == *whole;
     reproduced_[*whole].store(reproduced ? Whole::yes : Whole::no, std::memory_order_relaxed);

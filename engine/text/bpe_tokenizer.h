@@ -28,7 +28,7 @@ class BpeTokenizer final : public Tokenizer {
     Alphabet alphabet = Alphabet::bytes;
     TextNormalizer normalizer;
     PreTokenizer pre_tokenizer;
-    bool ranks_by_score = false;       // merges follow from the scores; otherwise they are listed
+    bool ranks_by_score = false;       // merges follow from the scores, of neighbours in the text; else they are listed
     bool ignore_merges = false;        // a piece that is a whole token stays one
     std::optional<uint32_t> unknown;   // stands for what has no token, nor byte tokens; absent: it is dropped
     bool fuses_unknown = false;        // several unknown characters in a row become one token
@@ -50,8 +50,9 @@ class BpeTokenizer final : public Tokenizer {
     std::string normalized;
   };
 
+  bool keeps_marks_apart(const VocabularyData& data) const;
   static Table table_of(const VocabularyData& data, std::vector<AddedToken> added, const Options& options);
-  void encode_ordinary(std::string_view bytes, bool at_text_start, std::vector<uint32_t>& ids) const override;
+  void encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const override;
   void encode_valid(std::string_view text, TextPlace place, Scratch& scratch, std::vector<uint32_t>& ids) const;
   void encode_normalized(std::string_view text, Scratch& scratch, std::vector<uint32_t>& ids) const;
   void encode_words(std::string_view text, Scratch& scratch, std::vector<uint32_t>& ids) const;

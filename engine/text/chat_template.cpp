@@ -22,6 +22,50 @@ void check_turns(std::span<const ChatTurn> turns) {
   }
 }
 
+// Tokenizes a prompt around the stretches whose tokens are known.
+class PromptIds {
+ public:
+  explicit PromptIds(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void add(const PromptPart& part) {
+    if (!tokenizer_.can_go_on() || !spells(tokenizer_, part.tokens, part.text)) {
+      spans_.push_back({part.text, part.is_structure ? SpecialTokens::parse : SpecialTokens::as_text});
+      return;
+    }
+    if (starts_with_dropped_space(part)) drop_space_before();
+    encode_spans();
+    ids_.insert(ids_.end(), part.tokens.ids.begin(), part.tokens.ids.end());
+    place_ = TextPlace::inside;
+  }
+
+  std::vector<uint32_t> finish() {
+    encode_spans();
+    return std::move(ids_);
+  }
+
+ private:
+  // A space of the reply's own that its text is shown without (Tokenizer::decode).
+  bool starts_with_dropped_space(const PromptPart& part) const {
+    return tokenizer_.drops_leading_space() && tokenizer_.token_bytes(part.tokens.ids.front()).starts_with(' ');
+  }
+
+  // "[/INST] " + content: the template's space is the one that the first token of the reply brings.
+  void drop_space_before() {
+    if (!spans_.empty() && spans_.back().text.ends_with(' ')) spans_.back().text.remove_suffix(1);
+  }
+
+  void encode_spans() {
+    const std::vector<uint32_t> encoded = tokenizer_.encode(spans_, place_);
+    ids_.insert(ids_.end(), encoded.begin(), encoded.end());
+    spans_.clear();
+  }
+
+  const Tokenizer& tokenizer_;
+  std::vector<TextSpan> spans_;
+  std::vector<uint32_t> ids_;
+  TextPlace place_ = TextPlace::text_start;
+};
+
 }  // namespace
 
 std::unique_ptr<ChatTemplate> ChatTemplate::create(std::string_view template_text, const Tokenizer& tokenizer) {
@@ -48,12 +92,9 @@ std::vector<PromptPart> ChatTemplate::render(std::span<const ChatTurn> turns, co
 std::vector<uint32_t> ChatTemplate::render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
                                                   const PromptOptions& options) const {
   const std::vector<PromptPart> parts = render(turns, options);
-  std::vector<TextSpan> spans;
-  spans.reserve(parts.size());
-  for (const PromptPart& part : parts) {
-    spans.push_back({part.text, part.is_structure ? SpecialTokens::parse : SpecialTokens::as_text});
-  }
-  std::vector<uint32_t> ids = tokenizer.encode(spans);
+  PromptIds prompt(tokenizer);
+  for (const PromptPart& part : parts) prompt.add(part);
+  std::vector<uint32_t> ids = prompt.finish();
   const auto bos = tokenizer.bos();
   if (tokenizer.adds_bos() && bos && (ids.empty() || ids.front() != *bos)) ids.insert(ids.begin(), *bos);
   return ids;

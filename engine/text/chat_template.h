@@ -18,6 +18,7 @@ namespace canopy {
 struct PromptPart {
   std::string text;
   bool is_structure = false;
+  TurnTokens tokens = {};  // of a turn that knows them, where the text is its content and nothing else
 };
 
 struct PromptOptions {
@@ -44,6 +45,12 @@ class ChatTemplate {
 
   /// The prompt as ids, with bos in front where the model wants it and its template does not write it. No content can
   /// become a special token.
+  ///
+  /// A turn that knows the tokens it was written with brings these instead of being tokenized, so that the prompt goes
+  /// on from the cache that its reply left. They stand where its content stands in the prompt whole and unaltered, and
+  /// only if they spell it (turn_tokens.h); what is around is tokenized by itself. A turn whose content the template
+  /// trims or changes, or whose tokens are of another vocabulary, is tokenized like any text, as all are where the
+  /// tokenizer cannot go on inside a text.
   std::vector<uint32_t> render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
                                       const PromptOptions& options = {}) const;
 

@@ -12,7 +12,7 @@ class ChatMl final : public ChatTemplate {
     std::vector<PromptPart> parts;
     for (const ChatTurn& turn : turns) {
       parts.push_back({std::string(turn_start) + turn.role + "\n", true});
-      parts.push_back({turn.content, false});
+      parts.push_back({turn.content, false, turn.tokens});
       parts.push_back({std::string(turn_end) + "\n", true});
     }
     if (options.add_generation_prompt) parts.push_back({std::string(turn_start) + "assistant\n", true});
@@ -29,7 +29,7 @@ class PlainTranscript final : public ChatTemplate {
     std::vector<PromptPart> parts;
     for (const ChatTurn& turn : turns) {
       if (turn.role != "system") parts.push_back({turn.role == "user" ? "User: " : "Assistant: ", true});
-      parts.push_back({turn.content, false});
+      parts.push_back({turn.content, false, turn.tokens});
       parts.push_back({"\n\n", true});
     }
     if (options.add_generation_prompt) parts.push_back({"Assistant:", true});

@@ -20,8 +20,37 @@ enum class ContentForm { string, parts };
 constexpr std::string_view trial_system = "canopy trial system", trial_user = "canopy trial user",
                            trial_reply = "canopy trial reply", trial_question = "canopy trial question";
 
-Value message_of(const ChatTurn& turn, ContentForm form) {
-  Value content = Value::content(turn.content);
+// Turns whose tokens are known have an origin each, by their number in the conversation: a hundred of them, which then
+// come anew, for an origin is one byte.
+constexpr size_t turn_origins = 100;
+
+jinja::Origin origin_of(const ChatTurn& turn, size_t number) {
+  if (turn.tokens.ids.empty()) return jinja::Origin::content;
+  return static_cast<jinja::Origin>(static_cast<size_t>(jinja::Origin::content) + 1 + number % turn_origins);
+}
+
+// Finds the turns whose content the template brought whole and as it was, in the order of the prompt.
+class KnownTurns {
+ public:
+  explicit KnownTurns(std::span<const ChatTurn> turns) : turns_(turns) {}
+
+  TurnTokens tokens_of(const jinja::Segment& segment) {
+    if (segment.origin <= jinja::Origin::content) return {};
+    for (size_t i = next_; i < turns_.size(); ++i) {
+      if (origin_of(turns_[i], i) != segment.origin || turns_[i].content != segment.text) continue;
+      next_ = i;  // a template may bring one turn twice
+      return turns_[i].tokens;
+    }
+    return {};
+  }
+
+ private:
+  std::span<const ChatTurn> turns_;
+  size_t next_ = 0;
+};
+
+Value message_of(const ChatTurn& turn, size_t number, ContentForm form) {
+  Value content = Value::content(turn.content, origin_of(turn, number));
   if (form == ContentForm::parts) {
     Dict part;
     part.set("type", Value::markup("text"));
@@ -84,7 +113,7 @@ class JinjaChat final : public ChatTemplate {
 
   std::vector<PromptPart> fill(std::span<const ChatTurn> turns, const PromptOptions& options, ContentForm form) const {
     List messages;
-    for (const ChatTurn& turn : turns) messages.items.push_back(message_of(turn, form));
+    for (size_t i = 0; i < turns.size(); ++i) messages.items.push_back(message_of(turns[i], i, form));
     Dict values;
     values.set("messages", std::move(messages));
     values.set("add_generation_prompt", options.add_generation_prompt);
@@ -94,8 +123,10 @@ class JinjaChat final : public ChatTemplate {
     values.set("documents", jinja::None{});
     if (options.enable_thinking) values.set("enable_thinking", *options.enable_thinking);
     std::vector<PromptPart> parts;
+    KnownTurns known(turns);
     for (jinja::Segment& segment : template_.render(values, local_time())) {
-      parts.push_back({std::move(segment.text), segment.origin == jinja::Origin::markup});
+      TurnTokens tokens = known.tokens_of(segment);
+      parts.push_back({std::move(segment.text), segment.origin == jinja::Origin::markup, std::move(tokens)});
     }
     return parts;
   }

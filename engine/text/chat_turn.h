@@ -2,12 +2,16 @@
 
 #include <string>
 
+#include "engine/text/turn_tokens.h"
+
 namespace canopy {
 
-/// One turn of a conversation. role is "system", "user" or "assistant"; content is UTF-8.
+/// One turn of a conversation. role is "system", "user" or "assistant"; content is UTF-8. The tokens that a model wrote
+/// the content with may be there too: a prompt then holds these where it can (ChatTemplate::render_to_ids).
 struct ChatTurn {
   std::string role;
   std::string content;
+  TurnTokens tokens = {};
 };
 
 }  // namespace canopy

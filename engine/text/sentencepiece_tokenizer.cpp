@@ -80,6 +80,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   SentencePieceTokenizer(std::unique_ptr<Processor> processor, const HuggingFaceConfig& config)
       : Tokenizer(table_of(*processor, config)), processor_(std::move(processor)) {}
 
+  bool can_go_on() const override { return false; }
+
  private:
   static Table table_of(const Processor& processor, const HuggingFaceConfig& config) {
     Table table;
@@ -110,7 +112,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   // The library takes valid UTF-8 only; what is damaged becomes U+FFFD.
-  void encode_ordinary(std::string_view bytes, bool, std::vector<uint32_t>& ids) const override {
+  void encode_ordinary(std::string_view bytes, TextPlace, std::vector<uint32_t>& ids) const override {
     if (bytes.size() > std::numeric_limits<int>::max() / 8) {
       throw bad_input("A text of " + std::to_string(bytes.size()) + " bytes is too long for a SentencePiece model.");
     }

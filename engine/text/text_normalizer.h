@@ -9,11 +9,9 @@
 
 #include "engine/text/normalizer.h"
 #include "engine/text/regex.h"
+#include "engine/text/text_place.h"
 
 namespace canopy {
-
-/// Where a stretch of text stands. Segments are what lies between two added tokens.
-enum class TextPlace { text_start, segment_start, inside };
 
 class TextNormalizer {
  public:

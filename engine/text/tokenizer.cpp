@@ -25,11 +25,24 @@ std::vector<AddedToken> as_written(const std::vector<AddedToken>& tokens) {
   return found;
 }
 
+// FNV-1a over the bytes and the type of each token, with its length in front.
+uint64_t identity_of(const std::vector<std::string>& bytes, const std::vector<TokenType>& types) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001B3u; };
+  for (size_t id = 0; id < bytes.size(); ++id) {
+    for (int shift = 0; shift < 32; shift += 8) add(static_cast<unsigned char>(bytes[id].size() >> shift));
+    for (const char c : bytes[id]) add(static_cast<unsigned char>(c));
+    add(id < types.size() ? static_cast<unsigned char>(types[id]) : 0);
+  }
+  return hash;
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(Table table)
     : bytes_(std::move(table.bytes)),
       types_(std::move(table.types)),
+      identity_(identity_of(bytes_, types_)),
       added_(as_written(table.added)),
       all_added_(std::move(table.added)),
       bos_(table.bos),
@@ -51,7 +64,7 @@ std::vector<uint32_t> Tokenizer::encode(std::string_view text, SpecialTokens spe
   return encode(std::span(&span, 1));
 }
 
-std::vector<uint32_t> Tokenizer::encode(std::span<const TextSpan> spans) const {
+std::vector<uint32_t> Tokenizer::encode(std::span<const TextSpan> spans, TextPlace place) const {
   std::string text;
   std::vector<TextRange> special_ranges;
   for (const TextSpan& span : spans) {
@@ -63,7 +76,8 @@ std::vector<uint32_t> Tokenizer::encode(std::span<const TextSpan> spans) const {
   while (at < text.size()) {
     const auto match = added_.find(text, at, special_ranges);
     const size_t ordinary_end = match ? match->begin : text.size();
-    if (ordinary_end > at) encode_ordinary(std::string_view(text).substr(at, ordinary_end - at), at == 0, ids);
+    const std::string_view ordinary = std::string_view(text).substr(at, ordinary_end - at);
+    if (!ordinary.empty()) encode_ordinary(ordinary, at == 0 ? place : TextPlace::segment_start, ids);
     if (!match) break;
     ids.push_back(match->token->id);
     at = match->end;

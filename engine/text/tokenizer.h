@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/text/added_tokens.h"
+#include "engine/text/text_place.h"
 #include "engine/text/vocabulary.h"
 
 namespace canopy {
@@ -52,7 +53,14 @@ class Tokenizer {
 
   /// Ids of the concatenation of spans. A special token is recognised only where it lies wholly inside one span that
   /// allows it; all other text is tokenized as if the spans were one string, as the model was trained to see it.
-  std::vector<uint32_t> encode(std::span<const TextSpan> spans) const;
+  /// place: where the text begins, inside for one that goes on behind tokens that are there already.
+  std::vector<uint32_t> encode(std::span<const TextSpan> spans, TextPlace place = TextPlace::text_start) const;
+
+  /// Whether encode() can go on inside a text. The sentencepiece library cannot: it begins every text anew.
+  virtual bool can_go_on() const { return true; }
+
+  /// Names the vocabulary: equal only where ids stand for the same bytes and are of the same types.
+  uint64_t identity() const { return identity_; }
 
   /// The text of ids as valid UTF-8 (invalid bytes become U+FFFD). skip_special leaves control tokens out. Ids outside
   /// the vocabulary have no text. Where drops_leading_space(), the space that a text begins with is left out.
@@ -99,13 +107,14 @@ class Tokenizer {
   };
   explicit Tokenizer(Table table);
 
-  /// Appends the ids of a text without special tokens. bytes may be anything; they begin at the start of the whole
-  /// text, or behind an added token.
-  virtual void encode_ordinary(std::string_view bytes, bool at_text_start, std::vector<uint32_t>& ids) const = 0;
+  /// Appends the ids of a text without special tokens. bytes may be anything; place says where they begin, inside only
+  /// where the tokenizer can_go_on().
+  virtual void encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const = 0;
 
  private:
   std::vector<std::string> bytes_;
   std::vector<TokenType> types_;
+  uint64_t identity_ = 0;
   AddedTokens added_;      // recognised in the text as it was written
   AddedTokens all_added_;  // and those that are looked for in normalized text
   std::optional<uint32_t> bos_, eos_;

@@ -1,15 +1,12 @@
 #include "engine/trace/round_record.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "engine/base/error.h"
 
 namespace canopy {
 namespace {
-
-constexpr std::array<std::string_view, 4> mode_names = {"ar", "chain", "tree", "adaptive"};
 
 [[noreturn]] void refuse(const RoundRecord& record, const std::string& what) {
   throw bad_input("The record of round " + std::to_string(record.round) + " is wrong: " + what);
@@ -76,7 +73,7 @@ void check_node(const RoundRecord& record, size_t index) {
 void check_choice(const RoundRecord& record) {
   const RoundChoice& choice = record.choice;
   uint32_t last = 0;
-  for (const WidthCandidate& candidate : choice.candidates) {
+  for (const WidthForecast& candidate : choice.candidates) {
     if (candidate.width <= last || candidate.width > max_round_width) {
       refuse(record, "a candidate's width is " + std::to_string(candidate.width) + " behind one of " +
                          std::to_string(last) + "; ascending widths up to " + std::to_string(max_round_width) +
@@ -95,17 +92,6 @@ void check_choice(const RoundRecord& record) {
 
 }  // namespace
 
-std::string_view to_string(DecodeMode mode) {
-  return mode_names.at(static_cast<size_t>(mode));
-}
-
-std::optional<DecodeMode> decode_mode_of(std::string_view name) {
-  for (size_t i = 0; i < mode_names.size(); ++i) {
-    if (mode_names[i] == name) return static_cast<DecodeMode>(i);
-  }
-  return std::nullopt;
-}
-
 void validate(const RoundRecord& record) {
   check_counts(record);
   for (size_t i = 0; i < record.nodes.size(); ++i) check_node(record, i);
@@ -115,9 +101,9 @@ void validate(const RoundRecord& record) {
   check_choice(record);
 }
 
-const WidthCandidate* chosen_candidate(const RoundRecord& record) {
+const WidthForecast* chosen_candidate(const RoundRecord& record) {
   const auto& candidates = record.choice.candidates;
-  const auto found = std::ranges::lower_bound(candidates, record.width, {}, &WidthCandidate::width);
+  const auto found = std::ranges::lower_bound(candidates, record.width, {}, &WidthForecast::width);
   return found != candidates.end() && found->width == record.width ? &*found : nullptr;
 }
 

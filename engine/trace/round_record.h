@@ -3,21 +3,15 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/speculation/controller_choice.h"
+#include "engine/speculation/decode_mode.h"
 #include "engine/speculation/draft_tree.h"
 
 namespace canopy {
-
-/// How a reply is written, and what one round of it did: a round itself is never `adaptive`.
-enum class DecodeMode : uint8_t { ar, chain, tree, adaptive };
-
-std::string_view to_string(DecodeMode mode);
-std::optional<DecodeMode> decode_mode_of(std::string_view name);
 
 /// Why a reply ended.
 enum class FinishReason { stop_token, max_tokens, context_full, cancelled, failed };
@@ -53,13 +47,10 @@ struct RoundNode {
   float log_p = std::numeric_limits<float>::quiet_NaN();  // log of the target's probability of the node's token
 };
 
-using WidthCandidate = WidthForecast;  // what one width promised when the round was planned
-using RoundLimits = WidthLimits;       // what bounded the width when it was chosen
-
 /// Why the round had its width.
 struct RoundChoice {
-  std::vector<WidthCandidate> candidates;  // ascending widths; empty where nothing was chosen
-  RoundLimits limits;
+  std::vector<WidthForecast> candidates;  // ascending widths; empty where nothing was chosen
+  WidthLimits limits;
   double ar_tokens_per_second = 0;  // what plain decoding promised; 0 where it was not asked
   std::string reason;               // one sentence
 };
@@ -88,6 +79,6 @@ constexpr size_t max_reason_bytes = 4096;
 void validate(const RoundRecord& record);
 
 /// The promise made for the width the round had; null where there was none.
-const WidthCandidate* chosen_candidate(const RoundRecord& record);
+const WidthForecast* chosen_candidate(const RoundRecord& record);
 
 }  // namespace canopy

@@ -132,13 +132,13 @@ uint32_t read_limit(Reader& reader) {
 void write_choice(ByteWriter& out, const RoundChoice& choice) {
   out.number(choice.ar_tokens_per_second);
   out.text(choice.reason);
-  const RoundLimits& limits = choice.limits;
+  const WidthLimits& limits = choice.limits;
   for (const uint32_t limit : {limits.budget, limits.depth, limits.tokens_left, limits.context_left, limits.rows}) {
     write_limit(out, limit);
   }
   out.whole(choice.candidates.size());
   uint32_t last = 0;
-  for (const WidthCandidate& candidate : choice.candidates) {
+  for (const WidthForecast& candidate : choice.candidates) {
     out.whole(candidate.width - last);
     out.number(candidate.expected);
     out.number(candidate.ms);
@@ -150,7 +150,7 @@ RoundChoice read_choice(Reader& reader) {
   RoundChoice choice;
   choice.ar_tokens_per_second = reader.read<double>("the rate of plain decoding");
   choice.reason = read_text(reader, "the reason of a round");
-  RoundLimits& limits = choice.limits;
+  WidthLimits& limits = choice.limits;
   for (uint32_t* limit : {&limits.budget, &limits.depth, &limits.tokens_left, &limits.context_left, &limits.rows}) {
     *limit = read_limit(reader);
   }

@@ -122,7 +122,7 @@ void RoundStatistics::add_predictions(const RoundRecord& record, const DraftedPa
   total_error_.add(record.predicted.total(), record.ms.total());
   draft_error_.add(record.predicted.draft, record.ms.draft);
   verify_error_.add(record.predicted.verify, record.ms.verify);
-  const WidthCandidate* chosen = chosen_candidate(record);
+  const WidthForecast* chosen = chosen_candidate(record);
   if (chosen != nullptr && !part.cut) expectation_.add(chosen->expected, static_cast<double>(record.emitted.size()));
 }
 

@@ -54,18 +54,18 @@ ordered_json node_to_json(const RoundNode& row, const TraceReader& trace) {
 }
 
 ordered_json limit_to_json(uint32_t limit) {
-  return limit == RoundLimits::none ? ordered_json() : ordered_json(limit);
+  return limit == WidthLimits::none ? ordered_json() : ordered_json(limit);
 }
 
 ordered_json choice_to_json(const RoundChoice& choice) {
   ordered_json candidates = ordered_json::array();
-  for (const WidthCandidate& candidate : choice.candidates) {
+  for (const WidthForecast& candidate : choice.candidates) {
     candidates.push_back({{"width", candidate.width},
                           {"expected", candidate.expected},
                           {"ms", candidate.ms},
                           {"tokens_per_second", candidate.tokens_per_second()}});
   }
-  const RoundLimits& limits = choice.limits;
+  const WidthLimits& limits = choice.limits;
   return {{"reason", choice.reason},
           {"ar_tokens_per_second", choice.ar_tokens_per_second},
           {"limits",
@@ -122,7 +122,7 @@ std::string csv_line(const RoundRecord& record, size_t reply) {
     line += "," + std::to_string(value);
   }
   for (const RoundTimes* times : {&record.ms, &record.device_ms, &record.predicted}) add_times(line, *times);
-  const WidthCandidate* chosen = chosen_candidate(record);
+  const WidthForecast* chosen = chosen_candidate(record);
   line += "," + (chosen != nullptr ? number(chosen->expected) : "");
   line += "," + (chosen != nullptr ? number(chosen->tokens_per_second()) : "");
   line += "," + number(record.choice.ar_tokens_per_second);

@@ -20,6 +20,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
     allocated_ = std::exchange(other.allocated_, 0);
     mapped_ = std::exchange(other.mapped_, nullptr);
     coherent_ = other.coherent_;
+    memory_flags_ = other.memory_flags_;
     kind_ = other.kind_;
   }
   return *this;

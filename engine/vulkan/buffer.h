@@ -46,6 +46,7 @@ class Buffer {
   uint64_t allocated_ = 0;  // bytes taken from the heap
   std::byte* mapped_ = nullptr;
   bool coherent_ = false;
+  VkMemoryPropertyFlags memory_flags_ = 0;
   BufferKind kind_ = BufferKind::device;
 };
 

@@ -32,21 +32,6 @@ struct FeatureChain {
   }
 };
 
-CacheIdentity identity_of(VkPhysicalDevice device) {
-  VkPhysicalDeviceProperties2 base{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-  VkPhysicalDeviceVulkan11Properties v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
-  base.pNext = &v11;
-  vkGetPhysicalDeviceProperties2(device, &base);
-  CacheIdentity identity;
-  identity.vendor_id = base.properties.vendorID;
-  identity.device_id = base.properties.deviceID;
-  identity.driver_version = base.properties.driverVersion;
-  std::memcpy(identity.device_uuid.data(), v11.deviceUUID, VK_UUID_SIZE);
-  std::memcpy(identity.driver_uuid.data(), v11.driverUUID, VK_UUID_SIZE);
-  std::memcpy(identity.cache_uuid.data(), base.properties.pipelineCacheUUID, VK_UUID_SIZE);
-  return identity;
-}
-
 bool has_unified_memory(const VkPhysicalDeviceMemoryProperties& memory, DeviceType type) {
   if (type != DeviceType::integrated && type != DeviceType::cpu) {
     return false;
@@ -61,6 +46,26 @@ void lower(T& limit, const std::optional<T>& to) {
   limit = to ? std::min(limit, *to) : limit;
 }
 
+void lower_to_baseline(DeviceLimits& limits) {
+  const DeviceLimits least = baseline_limits();
+  const auto lower_one = [&](auto DeviceLimits::*limit) { limits.*limit = std::min(limits.*limit, least.*limit); };
+  lower_one(&DeviceLimits::max_storage_range);
+  lower_one(&DeviceLimits::max_uniform_range);
+  lower_one(&DeviceLimits::max_texel_elements);
+  lower_one(&DeviceLimits::max_allocation);
+  lower_one(&DeviceLimits::max_allocations);
+  lower_one(&DeviceLimits::max_push_bytes);
+  lower_one(&DeviceLimits::max_shared_bytes);
+  lower_one(&DeviceLimits::max_invocations);
+  lower_one(&DeviceLimits::max_storage_buffers);
+  lower_one(&DeviceLimits::max_uniform_buffers);
+  lower_one(&DeviceLimits::max_sampled_images);
+  for (size_t axis = 0; axis < 3; ++axis) {
+    limits.max_group_size[axis] = std::min(limits.max_group_size[axis], least.max_group_size[axis]);
+    limits.max_group_count[axis] = std::min(limits.max_group_count[axis], least.max_group_count[axis]);
+  }
+}
+
 }  // namespace
 
 Context::Context(const Instance& instance, uint32_t device_index, ContextOptions options)
@@ -71,6 +76,7 @@ Context::Context(const Instance& instance, uint32_t device_index, ContextOptions
     throw Error(ErrorKind::unavailable, "The Vulkan device " + std::to_string(device_index) + " (" + report_.name +
                                             ") cannot be used: " + report_.reason);
   }
+  timeout_ = options_.timeout.value_or(std::chrono::seconds(report_.type == DeviceType::cpu ? 300 : 10));
   try {
     open(instance);
   } catch (...) {
@@ -99,6 +105,7 @@ void Context::open(const Instance& instance) {
 
 void Context::apply_limits() {
   DeviceLimits& limits = report_.limits;
+  if (options_.baseline) lower_to_baseline(limits);
   lower(limits.max_storage_range, options_.max_storage_range);
   lower(limits.max_uniform_range, options_.max_uniform_range);
   lower(limits.max_allocation, options_.max_allocation);
@@ -122,14 +129,18 @@ void Context::find_features() {
       present.v13.subgroupSizeControl == VK_TRUE && (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   features_.compute_full_subgroups = present.v13.computeFullSubgroups == VK_TRUE;
   features_.pipeline_statistics = executable_properties && present.statistics.pipelineExecutableInfo == VK_TRUE;
+  features_.buffer_array_indexing = present.base.features.shaderUniformBufferArrayDynamicIndexing == VK_TRUE &&
+                                    present.base.features.shaderStorageBufferArrayDynamicIndexing == VK_TRUE;
+  if (options_.baseline) {
+    features_.subgroup_size_control = features_.compute_full_subgroups = false;
+    return;
+  }
   features_.shader_float16 = present.v12.shaderFloat16 == VK_TRUE;
   features_.shader_int8 = present.v12.shaderInt8 == VK_TRUE;
   features_.storage_16bit = present.v11.storageBuffer16BitAccess == VK_TRUE;
   features_.storage_8bit = present.v12.storageBuffer8BitAccess == VK_TRUE;
   features_.shader_int64 = present.base.features.shaderInt64 == VK_TRUE;
   features_.shader_int16 = present.base.features.shaderInt16 == VK_TRUE;
-  features_.buffer_array_indexing = present.base.features.shaderUniformBufferArrayDynamicIndexing == VK_TRUE &&
-                                    present.base.features.shaderStorageBufferArrayDynamicIndexing == VK_TRUE;
   features_.texel_array_indexing = present.v12.shaderUniformTexelBufferArrayDynamicIndexing == VK_TRUE;
   features_.integer_dot_product = present.v13.shaderIntegerDotProduct == VK_TRUE;
 }
@@ -229,8 +240,7 @@ void Context::close() {
   if (device_ == VK_NULL_HANDLE) {
     return;
   }
-  if (hung_ &&
-      vkWaitForFences(device_, 1, &in_flight_.back().fence, VK_TRUE, nanoseconds(options_.timeout)) == VK_TIMEOUT) {
+  if (hung_ && vkWaitForFences(device_, 1, &in_flight_.back().fence, VK_TRUE, nanoseconds(timeout_)) == VK_TIMEOUT) {
     // The device may still run what we submitted: leaking everything beats freeing it underneath.
     for (auto& [key, kernel] : kernels_) {
       static_cast<void>(kernel.release());

@@ -34,8 +34,9 @@ class Staging;
 struct ContextOptions {
   /// Where compiled pipelines are kept between runs; empty: nowhere.
   std::filesystem::path pipeline_cache_file;
-  /// How long wait() waits before it gives the device up.
-  std::chrono::milliseconds timeout{10000};
+  /// How long wait() waits before it gives the device up. Unless given: 10 s, or 300 s on a software device, which
+  /// compiles a kernel when it first runs (seconds, on a busy machine many) and waits for the processor like everyone.
+  std::optional<std::chrono::milliseconds> timeout;
   /// Ask the driver for registers, spills, assembly … of each kernel, where it can tell.
   bool pipeline_statistics = false;
 
@@ -47,6 +48,10 @@ struct ContextOptions {
   std::optional<uint32_t> max_group_count;  // workgroups along each axis
   /// Treat device memory as invisible to the host, so that uploads and downloads go through staging.
   bool force_staging = false;
+  /// Treat mapped device memory as not cached by the host.
+  bool force_uncached = false;
+  /// Lower all limits to baseline_limits() and use no optional feature but those a shader asks for on every device.
+  bool baseline = false;
 };
 
 /// Optional features that are switched on because the device has them.
@@ -94,6 +99,7 @@ class Context {
   const DeviceLimits& limits() const { return report_.limits; }
   const DeviceFeatures& features() const { return features_; }
   const ContextOptions& options() const { return options_; }
+  std::chrono::milliseconds timeout() const { return timeout_; }
   /// Who the device and driver are, for keys of files measured on it.
   const CacheIdentity& identity() const { return identity_; }
   /// The device's memory is the host's: device buffers are mapped, copies between host and device are memcpy.
@@ -184,6 +190,7 @@ class Context {
   void close();
 
   ContextOptions options_;
+  std::chrono::milliseconds timeout_{0};
   DeviceReport report_;
   DeviceFeatures features_;
   CacheIdentity identity_;

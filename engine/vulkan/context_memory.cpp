@@ -134,6 +134,9 @@ void Context::allocate(Buffer& buffer, std::string_view name) {
     void* mapped = nullptr;
     check(vkMapMemory(device_, memory, 0, VK_WHOLE_SIZE, 0, &mapped), "Mapping \"" + std::string(name) + "\"");
     buffer.mapped_ = static_cast<std::byte*>(mapped);
+    buffer.memory_flags_ = flags;
+    if (options_.force_uncached)
+      buffer.memory_flags_ &= ~static_cast<VkMemoryPropertyFlags>(VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
     buffer.coherent_ = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
   }
 }
@@ -233,7 +236,8 @@ void Context::download(std::span<const Download> downloads) {
   wait_idle();
   std::vector<Download> unseen;
   for (const Download& d : downloads) {
-    if (d.from->mapped_ == nullptr) {
+    const bool in_place = d.from->kind_ != BufferKind::device || reads_in_place(d.from->memory_flags_, d.to.size());
+    if (d.from->mapped_ == nullptr || !in_place) {
       unseen.push_back(d);
     } else {
       read_mapped(*d.from, d.offset, d.to);

@@ -61,13 +61,13 @@ void Context::wait(Submission submission) {
   // Submissions run and finish in order, so one fence tells of all before it.
   const auto last = std::find_if(in_flight_.begin(), in_flight_.end(),
                                  [&](const InFlight& flight) { return flight.id == submission; });
-  const VkResult result = check(vkWaitForFences(device_, 1, &last->fence, VK_TRUE, nanoseconds(options_.timeout)),
-                                "Waiting for the device");
+  const VkResult result =
+      check(vkWaitForFences(device_, 1, &last->fence, VK_TRUE, nanoseconds(timeout_)), "Waiting for the device");
   if (result == VK_TIMEOUT) {
     lost_ = true;
     hung_ = true;
     throw Error(ErrorKind::device_lost, "The Vulkan device " + report_.name + " did not finish within " +
-                                            std::to_string(options_.timeout.count()) +
+                                            std::to_string(timeout_.count()) +
                                             " ms; it must be opened again before it can be used.");
   }
   collect(submission);

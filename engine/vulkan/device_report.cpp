@@ -5,14 +5,6 @@
 namespace canopy::vk {
 namespace {
 
-// The least that the baseline kernels are written for.
-constexpr uint64_t required_storage_range = 128ull << 20;
-constexpr uint64_t required_uniform_range = 16ull << 10;
-constexpr uint64_t required_allocation = 1ull << 30;
-constexpr uint32_t required_shared_bytes = 16u << 10;
-constexpr uint32_t required_invocations = 256;
-constexpr uint32_t required_push_bytes = 128;
-constexpr uint32_t required_storage_buffers = 8;  // the most that one kernel binds
 constexpr uint32_t least_subgroup = 4;
 constexpr uint32_t largest_subgroup = 64;
 
@@ -51,6 +43,27 @@ std::string_view to_string(DeviceType type) {
   return "other";
 }
 
+DeviceLimits baseline_limits() {
+  DeviceLimits limits;
+  limits.max_storage_range = 128ull << 20;
+  limits.max_uniform_range = 64ull << 10;  // a binding of activations (panel_layout.h)
+  limits.max_texel_elements = 1u << 16;
+  limits.max_allocation = 1ull << 30;
+  limits.max_allocations = 4096;
+  limits.max_push_bytes = 128;
+  limits.max_shared_bytes = 16u << 10;
+  limits.max_invocations = 256;
+  limits.max_group_size = {128, 128, 64};
+  limits.max_group_count = {65535, 65535, 65535};
+  limits.max_storage_buffers = 12;  // of linear_add
+  limits.max_uniform_buffers = 12;
+  limits.max_sampled_images = 16;
+  limits.subgroup_size = least_subgroup;
+  limits.min_subgroup_size = least_subgroup;
+  limits.max_subgroup_size = largest_subgroup;
+  return limits;
+}
+
 std::string unusable_reason(const DeviceFacts& facts) {
   Reasons reasons;
   if (facts.api_version < VK_API_VERSION_1_3) {
@@ -59,16 +72,19 @@ std::string unusable_reason(const DeviceFacts& facts) {
     return reasons.sentence();
   }
   const DeviceLimits& limits = facts.limits;
+  const DeviceLimits baseline = baseline_limits();
   reasons.require(facts.has_compute_queue, "it has no compute queue");
   reasons.require(facts.has_synchronization2, "the feature synchronization2 is missing");
   reasons.require(facts.has_maintenance4, "the feature maintenance4 is missing");
-  reasons.require_at_least(limits.max_storage_range, required_storage_range, "the largest storage buffer, in bytes,");
-  reasons.require_at_least(limits.max_uniform_range, required_uniform_range, "the largest uniform buffer, in bytes,");
-  reasons.require_at_least(limits.max_allocation, required_allocation, "the largest allocation, in bytes,");
-  reasons.require_at_least(limits.max_shared_bytes, required_shared_bytes, "the shared memory, in bytes,");
-  reasons.require_at_least(limits.max_invocations, required_invocations, "the largest workgroup");
-  reasons.require_at_least(limits.max_push_bytes, required_push_bytes, "the size of push constants, in bytes,");
-  reasons.require_at_least(limits.max_storage_buffers, required_storage_buffers, "the number of storage buffers");
+  reasons.require_at_least(limits.max_storage_range, baseline.max_storage_range,
+                           "the largest storage buffer, in bytes,");
+  reasons.require_at_least(limits.max_uniform_range, baseline.max_uniform_range,
+                           "the largest uniform buffer, in bytes,");
+  reasons.require_at_least(limits.max_allocation, baseline.max_allocation, "the largest allocation, in bytes,");
+  reasons.require_at_least(limits.max_shared_bytes, baseline.max_shared_bytes, "the shared memory, in bytes,");
+  reasons.require_at_least(limits.max_invocations, baseline.max_invocations, "the largest workgroup");
+  reasons.require_at_least(limits.max_push_bytes, baseline.max_push_bytes, "the size of push constants, in bytes,");
+  reasons.require_at_least(limits.max_storage_buffers, baseline.max_storage_buffers, "the number of storage buffers");
   reasons.require(limits.subgroup_size >= least_subgroup && limits.subgroup_size <= largest_subgroup,
                   "the subgroup size is " + std::to_string(limits.subgroup_size) + ", 4 to 64 is needed");
   return reasons.sentence();

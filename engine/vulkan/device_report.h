@@ -39,9 +39,14 @@ struct DeviceLimits {
   uint32_t timestamp_valid_bits = 0;  // of the queue used; 0: no timestamps
 };
 
+/// The least that a usable device offers, and all that the kernels of the baseline are written for. What Vulkan 1.3
+/// itself promises stands for limits that unusable_reason() does not ask about.
+DeviceLimits baseline_limits();
+
 struct DeviceReport {
   uint32_t index = 0;  // position in the loader's order
   std::string name;
+  std::string uuid;  // DeviceInfo::uuid; empty below Vulkan 1.3
   DeviceType type = DeviceType::other;
   uint32_t vendor_id = 0;
   uint32_t device_id = 0;

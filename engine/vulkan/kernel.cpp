@@ -65,7 +65,7 @@ std::string Kernel::describe(const ShaderCode& shader, const KernelOptions& opti
 Kernel::Kernel(Context& context, const ShaderCode& shader, const KernelOptions& options)
     : context_(context), name_(describe(shader, options)) {
   try {
-    reflection_ = reflect(shader.words);
+    reflection_ = reflect(shader.words, options.spec);
     apply_options(options);
     check_capabilities();
     check_limits();

@@ -18,11 +18,6 @@ class Context;
 /// The Vulkan word for a kind of binding.
 VkDescriptorType descriptor_type(BindingType type);
 
-struct SpecConstant {
-  uint32_t id = 0;     // constant_id in the shader
-  uint32_t value = 0;  // the 32 bits, whatever its type; bit_cast a float; 0 or 1 for a bool
-};
-
 struct KernelOptions {
   std::vector<SpecConstant> spec;
   /// Invocations a subgroup must have, or 0 for the driver's choice. Throws unavailable where the device cannot.

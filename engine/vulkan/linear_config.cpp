@@ -38,7 +38,15 @@ KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32
           0};
 }
 
-std::vector<LinearConfig> linear_candidates(bool software, const LinearShapeKey& key) {
+bool fits(const LinearConfig& config, uint32_t columns, const DeviceLimits& limits) {
+  constexpr uint64_t lane_sums = 32;  // of a column, in shaders/squares.glsl, and there a word more
+  const uint64_t parts = config.split > 1 ? uint64_t{config.split} * config.lanes * config.rows * columns : 1;
+  const uint64_t shared_bytes = (parts + lane_sums * columns + 1) * 4;
+  return config.lanes <= limits.max_group_size[0] && config.split <= limits.max_group_size[1] &&
+         uint64_t{config.lanes} * config.split <= limits.max_invocations && shared_bytes <= limits.max_shared_bytes;
+}
+
+std::vector<LinearConfig> linear_candidates(bool software, const LinearShapeKey& key, const DeviceLimits& limits) {
   if (software) {
     // Measured on llvmpipe: more than 16 sums do not stay in its registers and its first 4 KiB of stack.
     if (key.columns > 2) return {{4, 8, 1}};
@@ -47,9 +55,10 @@ std::vector<LinearConfig> linear_candidates(bool software, const LinearShapeKey&
   const uint32_t segments = (key.cols + 255) / 256;
   std::vector<LinearConfig> all = {{4, 32, 1}, {4, 64, 1}};
   for (uint32_t split = 4; split <= 16 && split <= segments; split *= 2) {
-    // Partial sums of a workgroup are kept in shared memory, of which 16 KiB are certain.
+    // More shared memory for partial sums leaves a GPU too few workgroups at once.
     if (32 * 4 * key.columns * split * 4 <= 16384) all.push_back({4, 32, split});
   }
+  std::erase_if(all, [&](const LinearConfig& config) { return !fits(config, key.columns, limits); });
   return all;
 }
 

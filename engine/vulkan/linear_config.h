@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/compute/types.h"
+#include "engine/vulkan/device_report.h"
 #include "engine/vulkan/kernel.h"
 
 namespace canopy::vk {
@@ -58,7 +59,11 @@ class LinearChoices {
   bool changed_ = false;
 };
 
-/// Variants worth measuring on a device for a shape, the likeliest first.
-std::vector<LinearConfig> linear_candidates(bool software, const LinearShapeKey& key);
+/// Whether the variant's workgroup and its shared memory are within a device's limits for tiles of `columns`, in each
+/// of the products (linear_add needs the most).
+bool fits(const LinearConfig& config, uint32_t columns, const DeviceLimits& limits);
+
+/// Variants worth measuring on a device for a shape, the likeliest first. All fit; there is at least one.
+std::vector<LinearConfig> linear_candidates(bool software, const LinearShapeKey& key, const DeviceLimits& limits);
 
 }  // namespace canopy::vk

@@ -49,7 +49,7 @@ double run_timed(Context& context, CommandList& list) {
 }
 
 LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const LinearShapeKey& key) {
-  auto candidates = linear_candidates(state.software, key);
+  auto candidates = linear_candidates(state.software, key, state.context->limits());
   for (LinearConfig& candidate : candidates) {
     candidate.body = state.max_body;
     candidate.whole = state.whole_rows;
@@ -102,7 +102,7 @@ LinearConfig variant_of(DeviceState& state, const VulkanWeight& weight, uint32_t
     return state.software ? LinearConfig{4, 8, 1} : LinearConfig{4, 32, 1};
   }
   std::optional<LinearConfig> chosen = state.choices->find(key);
-  if (!chosen) {
+  if (!chosen || !fits(*chosen, key.columns, state.context->limits())) {
     chosen = measure(state, weight, key);
     state.choices->set(key, *chosen);
   }

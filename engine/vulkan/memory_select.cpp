@@ -48,4 +48,10 @@ std::optional<uint32_t> select_memory_type(const VkPhysicalDeviceMemoryPropertie
   return best;
 }
 
+bool reads_in_place(VkMemoryPropertyFlags flags, uint64_t bytes) {
+  constexpr uint64_t few = 1024;  // read in the time that a submission takes
+  if ((flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) == 0) return false;
+  return (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0 || bytes <= few;
+}
+
 }  // namespace canopy::vk

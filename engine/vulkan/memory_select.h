@@ -21,4 +21,9 @@ enum class BufferKind {
 std::optional<uint32_t> select_memory_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t allowed_types,
                                            BufferKind kind, uint64_t bytes, bool unified);
 
+/// Whether the host should read `bytes` where they are, in memory of these properties, rather than from a copy that the
+/// device makes in memory of the kind host_read. Reading uncached memory (write-combined, as integrated devices give
+/// their own) takes some ten nanoseconds a word: only a few results are worth that.
+bool reads_in_place(VkMemoryPropertyFlags flags, uint64_t bytes);
+
 }  // namespace canopy::vk

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "engine/vulkan/check.h"
@@ -119,7 +120,30 @@ uint64_t device_local_bytes(VkPhysicalDevice device) {
   return bytes;
 }
 
+std::string hex(std::span<const uint8_t> bytes) {
+  static const char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t b : bytes) {
+    text += digits[b >> 4];
+    text += digits[b & 15];
+  }
+  return text;
+}
+
 }  // namespace
+
+CacheIdentity identity_of(VkPhysicalDevice device) {
+  const Properties properties(device);
+  const VkPhysicalDeviceProperties& base = properties.base.properties;
+  CacheIdentity identity;
+  identity.vendor_id = base.vendorID;
+  identity.device_id = base.deviceID;
+  identity.driver_version = base.driverVersion;
+  std::memcpy(identity.device_uuid.data(), properties.v11.deviceUUID, VK_UUID_SIZE);
+  std::memcpy(identity.driver_uuid.data(), properties.v11.driverUUID, VK_UUID_SIZE);
+  std::memcpy(identity.cache_uuid.data(), base.pipelineCacheUUID, VK_UUID_SIZE);
+  return identity;
+}
 
 std::optional<uint32_t> compute_queue_family(VkPhysicalDevice device) {
   const std::vector<VkQueueFamilyProperties> families = queue_families(device);
@@ -154,6 +178,7 @@ DeviceReport report_device(VkPhysicalDevice device, uint32_t index) {
   if (properties.v12.driverInfo[0] != '\0') {
     report.driver_version = properties.v12.driverInfo;
   }
+  report.uuid = hex(properties.v11.deviceUUID) + "-" + hex(properties.v11.driverUUID);
   const DeviceFacts facts = facts_of(device, properties);
   report.limits = facts.limits;
   report.reason = unusable_reason(facts);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/vulkan/device_report.h"
+#include "engine/vulkan/pipeline_cache.h"
 
 namespace canopy::vk {
 
@@ -15,6 +16,9 @@ std::optional<uint32_t> compute_queue_family(VkPhysicalDevice device);
 
 /// Everything in DeviceReport, `usable` and `reason` decided.
 DeviceReport report_device(VkPhysicalDevice device, uint32_t index);
+
+/// Of a Vulkan 1.3 device.
+CacheIdentity identity_of(VkPhysicalDevice device);
 
 bool has_extension(VkPhysicalDevice device, const char* name);
 

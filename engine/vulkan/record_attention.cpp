@@ -29,7 +29,8 @@ Binding queries_of(const RopeStoreArgs& args, const Buffer& none) {
   return words(*args.q, uint64_t{args.width} * args.heads * args.shape.head_dim, "The queries of a pass");
 }
 
-void VulkanRecorder::rope_store(const RopeStoreArgs& args) {
+template <>
+void VulkanRecorder::record_op(const RopeStoreArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "rope_store");
   const uint32_t dim = args.shape.head_dim;
   const uint32_t all_heads = args.heads + 2 * args.shape.kv_heads;
@@ -65,7 +66,8 @@ void VulkanRecorder::rope_store(const RopeStoreArgs& args) {
   list.barrier();
 }
 
-void VulkanRecorder::attention(const AttentionArgs& args) {
+template <>
+void VulkanRecorder::record_op(const AttentionArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "attention");
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "attention");
@@ -89,9 +91,7 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
                               0};
   const Kernel& kernel =
       state_.context->kernel(cache_shader(texel ? "attention_shared" : "attention", args.shape.type, false), options);
-  const uint64_t windowed = args.window > 0 ? uint64_t{args.window} + kAttentionChunk : args.max_positions;
-  const auto positions = static_cast<double>(std::min<uint64_t>(windowed, args.max_positions));
-  CommandList& list = this->list(4.0 * args.width * positions * q_width);
+  CommandList& list = this->list(static_cast<double>(args.price().flops));
   const uint64_t q_bytes = uint64_t{args.width} * q_width * 4;
   const VulkanBuffer& q_buffer = static_cast<const VulkanBuffer&>(*args.q);
   const Buffer& q = q_buffer.buffer;
@@ -125,7 +125,8 @@ void VulkanRecorder::attention(const AttentionArgs& args) {
   list.barrier();
 }
 
-void VulkanRecorder::kv_move(const KvMoveArgs& args) {
+template <>
+void VulkanRecorder::record_op(const KvMoveArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "kv_move");
   if (args.count > kMaxKvMoves) {
     throw bad_input("kv_move is asked for " + std::to_string(args.count) + " moves; at most " +

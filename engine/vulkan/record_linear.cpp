@@ -122,17 +122,22 @@ bool fuses(DeviceState& state, const ProjectHeadsArgs& args) {
 
 }  // namespace
 
-void VulkanRecorder::project_heads(const ProjectHeadsArgs& args) {
+template <>
+void VulkanRecorder::record_op(const ProjectHeadsArgs& args) {
   check_heads(args);
-  if (!fuses(state_, args)) return Recorder::project_heads(args);
+  if (!fuses(state_, args)) {
+    for (const Op& op : separate_ops(args)) record(op);
+    return;
+  }
   uint32_t first_element = 0;
   for (const canopy::Weight* weight : args.weights) {
-    linear_heads(args, *weight, first_element);
+    record_fused_heads(args, *weight, first_element);
     first_element += weight->rows();
   }
 }
 
-void VulkanRecorder::linear_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element) {
+void VulkanRecorder::record_fused_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight,
+                                        uint32_t first_element) {
   const RopeStoreArgs& heads = args.heads;
   const uint32_t dim = heads.shape.head_dim;
   const VulkanKv& kv = checked_kv(*heads.cache, heads.shape, "project_heads");
@@ -155,7 +160,8 @@ void VulkanRecorder::linear_heads(const ProjectHeadsArgs& args, const canopy::We
            });
 }
 
-void VulkanRecorder::linear(const LinearArgs& args) {
+template <>
+void VulkanRecorder::record_op(const LinearArgs& args) {
   const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear");
   const bool quads = product.has_whole_quads() && args.stride % 4 == 0 && args.offset % 4 == 0;
   const Binding out = words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + args.weight->rows(),
@@ -166,7 +172,8 @@ void VulkanRecorder::linear(const LinearArgs& args) {
            });
 }
 
-void VulkanRecorder::linear_add(const LinearAddArgs& args) {
+template <>
+void VulkanRecorder::record_op(const LinearAddArgs& args) {
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "linear_add");
   const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear_add");
@@ -197,7 +204,8 @@ void VulkanRecorder::linear_add(const LinearAddArgs& args) {
            });
 }
 
-void VulkanRecorder::linear_swiglu(const LinearSwigluArgs& args) {
+template <>
+void VulkanRecorder::record_op(const LinearSwigluArgs& args) {
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "linear_swiglu");
   const uint32_t rows = args.weight->rows();

@@ -18,7 +18,8 @@ uint32_t groups(uint32_t count, uint32_t size) {
 
 }  // namespace
 
-void VulkanRecorder::embed(const EmbedArgs& args) {
+template <>
+void VulkanRecorder::record_op(const EmbedArgs& args) {
   const VulkanWeight& table = weight_of(*args.table);
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "embed");
@@ -45,7 +46,8 @@ void VulkanRecorder::embed(const EmbedArgs& args) {
   list.barrier();
 }
 
-void VulkanRecorder::norm_rows(const NormRowsArgs& args) {
+template <>
+void VulkanRecorder::record_op(const NormRowsArgs& args) {
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, out, "norm_rows");
   const uint32_t cols = out.cols();
@@ -64,7 +66,8 @@ void VulkanRecorder::norm_rows(const NormRowsArgs& args) {
   list.barrier();
 }
 
-void VulkanRecorder::copy_rows(const CopyRowsArgs& args) {
+template <>
+void VulkanRecorder::record_op(const CopyRowsArgs& args) {
   if (args.in == args.out) throw bad_input("copy_rows has one buffer as input and output; they must be two.");
   if (args.count == 0 || args.cols == 0) return;
   const bool quads = args.cols % 4 == 0;
@@ -81,7 +84,8 @@ void VulkanRecorder::copy_rows(const CopyRowsArgs& args) {
   list.barrier();
 }
 
-void VulkanRecorder::pick(const PickArgs& args) {
+template <>
+void VulkanRecorder::record_op(const PickArgs& args) {
   if (args.count == 0 || args.rows == 0) return;
   struct Push {
     uint32_t count, first_row, rows, vocab;
@@ -96,7 +100,8 @@ void VulkanRecorder::pick(const PickArgs& args) {
   list.barrier();
 }
 
-void VulkanRecorder::select(const SelectArgs& args) {
+template <>
+void VulkanRecorder::record_op(const SelectArgs& args) {
   const VulkanPanel& in = panel_of(*args.in);
   const VulkanPanel& out = panel_of(*args.out);
   require_width(args.width, in, "select");
@@ -116,7 +121,8 @@ void VulkanRecorder::select(const SelectArgs& args) {
   list.barrier();
 }
 
-void VulkanRecorder::argmax(const ArgmaxArgs& args) {
+template <>
+void VulkanRecorder::record_op(const ArgmaxArgs& args) {
   const uint32_t blocks = groups(args.vocab, kArgmaxBlock);
   Buffer& candidates = scratch(uint64_t{args.width} * blocks * 8, "argmax candidates");
   const KernelOptions options{{{0, state_.attention_lanes}}, 0};
@@ -138,7 +144,8 @@ void VulkanRecorder::argmax(const ArgmaxArgs& args) {
   list.barrier();
 }
 
-void VulkanRecorder::top_k(const TopKArgs& args) {
+template <>
+void VulkanRecorder::record_op(const TopKArgs& args) {
   if (args.k == 0 || args.k > kMaxTopK || args.k > args.vocab) {
     throw bad_input("top_k is asked for " + std::to_string(args.k) + " of " + std::to_string(args.vocab) +
                     " logits; allowed: 1 to " + std::to_string(std::min(kMaxTopK, args.vocab)) + ".");

@@ -98,7 +98,11 @@ void VulkanRecorder::finish_list() {
   commands_->lists.back().finish();
 }
 
-std::unique_ptr<canopy::Commands> VulkanRecorder::finish() {
+void VulkanRecorder::record(const Op& op) {
+  std::visit([this](const auto& args) { record_op(args); }, op);
+}
+
+std::unique_ptr<VulkanCommands> VulkanRecorder::finish() {
   if (!commands_) throw bad_input("A recorder is used after finish().");
   finish_list();
   return std::move(commands_);

@@ -1,6 +1,6 @@
 #pragma once
-// Records ops as dispatches. An op is recorded in full between two barriers; long recordings are cut into several
-// command lists so that no submission comes near a watchdog.
+// Makes dispatches of ops. An op is recorded in full between two barriers; long recordings are cut into several command
+// lists so that no submission comes near a watchdog.
 
 #include <memory>
 #include <vector>
@@ -17,33 +17,25 @@ class VulkanCommands : public canopy::Commands {
   std::vector<Buffer> scratch;     // of ops that need some
 };
 
-class VulkanRecorder : public canopy::Recorder {
+class VulkanRecorder {
  public:
   explicit VulkanRecorder(DeviceState& state);
 
-  void embed(const EmbedArgs&) override;
-  void linear(const LinearArgs&) override;
-  void linear_add(const LinearAddArgs&) override;
-  void linear_swiglu(const LinearSwigluArgs&) override;
-  void rope_store(const RopeStoreArgs&) override;
-  void project_heads(const ProjectHeadsArgs&) override;
-  void attention(const AttentionArgs&) override;
-  void select(const SelectArgs&) override;
-  void argmax(const ArgmaxArgs&) override;
-  void top_k(const TopKArgs&) override;
-  void pick(const PickArgs&) override;
-  void copy_rows(const CopyRowsArgs&) override;
-  void norm_rows(const NormRowsArgs&) override;
-  void kv_move(const KvMoveArgs&) override;
-  std::unique_ptr<canopy::Commands> finish() override;
+  void record(const Op& op);
+  /// The lists of all ops. The recorder is used up.
+  std::unique_ptr<VulkanCommands> finish();
 
  private:
+  /// Each op has its specialisation in one of the files record_*.cpp; one that is missing is missed by the linker.
+  template <class Args>
+  void record_op(const Args& args);
+
   /// The list to record the next op in, after `flops` more.
   CommandList& list(double flops);
   /// Ends the list that is recorded, if there is one.
   void finish_list();
   Buffer& scratch(uint64_t bytes, const char* name);
-  void linear_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);
+  void record_fused_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);
 
   DeviceState& state_;
   std::unique_ptr<VulkanCommands> commands_;

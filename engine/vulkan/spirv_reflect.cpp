@@ -13,6 +13,7 @@ namespace {
 constexpr uint32_t magic = 0x07230203;
 constexpr uint32_t max_ids = 1u << 20;  // far beyond any shader; bounds memory for a damaged module
 constexpr int max_type_depth = 32;
+constexpr int max_operation_steps = 4096;  // of one constant computed from others
 
 // The few opcodes and enumerants of SPIR-V 1.6 that matter here.
 enum Op : uint32_t {
@@ -39,6 +40,7 @@ enum Op : uint32_t {
   op_spec_constant_false = 49,
   op_spec_constant = 50,
   op_spec_constant_composite = 51,
+  op_spec_constant_op = 52,
   op_variable = 59,
   op_decorate = 71,
   op_member_decorate = 72,
@@ -62,6 +64,21 @@ enum StorageClass : uint32_t {
   class_workgroup = 4,
   class_push_constant = 9,
   class_storage_buffer = 12,
+};
+// Operations of OpSpecConstantOp that size arrays.
+enum Operation : uint32_t {
+  do_iadd = 128,
+  do_isub = 130,
+  do_imul = 132,
+  do_udiv = 134,
+  do_umod = 137,
+  do_select = 169,
+  do_iequal = 170,
+  do_inotequal = 171,
+  do_ugreater = 172,
+  do_ugreater_equal = 174,
+  do_uless = 176,
+  do_uless_equal = 178,
 };
 constexpr uint32_t model_gl_compute = 5;
 constexpr uint32_t mode_local_size = 17;
@@ -90,7 +107,7 @@ uint64_t saturating_sum(uint64_t a, uint64_t b) {
 
 class Reflector {
  public:
-  explicit Reflector(Words words) : words_(words) {}
+  Reflector(Words words, std::span<const SpecConstant> given) : words_(words), given_(given) {}
 
   ShaderReflection run() {
     read_header();
@@ -196,7 +213,8 @@ class Reflector {
       case op_constant_false:
       case op_constant:
       case op_constant_composite:
-      case op_spec_constant_composite: define(operand(operands, 1), op, operands); break;
+      case op_spec_constant_composite:
+      case op_spec_constant_op: define(operand(operands, 1), op, operands); break;
       case op_spec_constant_true:
       case op_spec_constant_false:
       case op_spec_constant:
@@ -262,7 +280,7 @@ class Reflector {
     result_.spec_constants.push_back({spec_id, value});
   }
 
-  // The 32 bits of a scalar constant; 1 where its value is computed (OpSpecConstantOp), which sizes arrays only.
+  // The 32 bits of a scalar constant with its default, as it is declared.
   uint32_t constant_value(uint32_t id) const {
     const Definition& constant = definition_or_none(id);
     switch (constant.op) {
@@ -272,6 +290,49 @@ class Reflector {
       case op_spec_constant_false: return 0;
       case op_constant:
       case op_spec_constant: return operand(constant.operands, 2);
+      default: return 1;
+    }
+  }
+
+  // The value that an array is sized by: of the constants given, and computed from them (OpSpecConstantOp). 1 for what
+  // is no such constant, or is computed by an operation that no array needs.
+  uint64_t size_value(uint32_t id) const {
+    int steps = 0;
+    return size_value(id, steps);
+  }
+
+  uint64_t size_value(uint32_t id, int& steps) const {
+    if (++steps > max_operation_steps) {
+      fail("its constants are computed from each other in more than " + std::to_string(max_operation_steps) + " steps");
+    }
+    const Definition& constant = definition_or_none(id);
+    if (constant.op == op_spec_constant_op) {
+      return computed_value(constant.operands, steps);
+    }
+    if (const std::optional<uint32_t> spec_id = decoration(id, dec_spec_id)) {
+      for (const SpecConstant& given : given_) {
+        if (given.id == *spec_id) return given.value;
+      }
+    }
+    return constant_value(id);
+  }
+
+  uint64_t computed_value(Words operands, int& steps) const {
+    const auto value = [&](size_t i) { return size_value(operand(operands, 3 + i), steps); };
+    const auto word = [](uint64_t v) { return v & 0xFFFFFFFF; };
+    switch (operand(operands, 2)) {
+      case do_iadd: return word(value(0) + value(1));
+      case do_isub: return word(value(0) - value(1));
+      case do_imul: return saturating_product(value(0), value(1));  // an array as large as that fits nowhere
+      case do_udiv: return value(1) == 0 ? 1 : value(0) / value(1);
+      case do_umod: return value(1) == 0 ? 1 : value(0) % value(1);
+      case do_select: return value(0) != 0 ? value(1) : value(2);
+      case do_iequal: return value(0) == value(1) ? 1 : 0;
+      case do_inotequal: return value(0) != value(1) ? 1 : 0;
+      case do_ugreater: return value(0) > value(1) ? 1 : 0;
+      case do_ugreater_equal: return value(0) >= value(1) ? 1 : 0;
+      case do_uless: return value(0) < value(1) ? 1 : 0;
+      case do_uless_equal: return value(0) <= value(1) ? 1 : 0;
       default: return 1;
     }
   }
@@ -410,7 +471,7 @@ class Reflector {
   }
 
   uint64_t array_bytes(uint32_t id, const Definition& type, int depth) const {
-    const uint64_t count = constant_value(operand(type.operands, 2));
+    const uint64_t count = size_value(operand(type.operands, 2));
     const std::optional<uint32_t> stride = decoration(id, dec_array_stride);
     return saturating_product(count, stride ? *stride : type_bytes(operand(type.operands, 1), depth + 1));
   }
@@ -431,6 +492,7 @@ class Reflector {
   }
 
   Words words_;
+  std::span<const SpecConstant> given_;
   uint32_t bound_ = 0;
   uint32_t entry_id_ = 0;
   std::array<uint32_t, 3> local_size_ids_{};  // ids of constants, 0: none
@@ -466,8 +528,8 @@ const SpecConstantInfo* ShaderReflection::find_spec_constant(uint32_t id) const 
   return found == spec_constants.end() ? nullptr : &*found;
 }
 
-ShaderReflection reflect(std::span<const uint32_t> words) {
-  return Reflector(words).run();
+ShaderReflection reflect(std::span<const uint32_t> words, std::span<const SpecConstant> constants) {
+  return Reflector(words, constants).run();
 }
 
 }  // namespace canopy::vk

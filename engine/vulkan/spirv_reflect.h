@@ -26,6 +26,11 @@ struct ShaderBinding {
   std::string name;           // empty if the module carries no names
 };
 
+struct SpecConstant {
+  uint32_t id = 0;     // constant_id in the shader
+  uint32_t value = 0;  // the 32 bits, whatever its type; bit_cast a float; 0 or 1 for a bool
+};
+
 struct SpecConstantInfo {
   uint32_t id = 0;             // constant_id
   uint32_t default_value = 0;  // the bits of a 32-bit constant; 0 or 1 for a bool
@@ -42,14 +47,15 @@ struct ShaderReflection {
   std::vector<SpecConstantInfo> spec_constants;             // by id, each once
   std::array<uint32_t, 3> local_size = {1, 1, 1};           // with the defaults of the constants below
   std::array<std::optional<uint32_t>, 3> local_size_ids{};  // constant_id that sets each, if one does
-  uint64_t shared_bytes = 0;  // workgroup memory, with the default of constants that size arrays; lower bound
+  uint64_t shared_bytes = 0;  // workgroup memory, arrays sized by the constants given, or their defaults
 
   const ShaderBinding* find_binding(uint32_t binding) const;
   const SpecConstantInfo* find_spec_constant(uint32_t id) const;
 };
 
-/// Throws bad_input if `words` is not a well-formed compute module, uses a set other than 0, or a kind of binding that
-/// BindingType lacks.
-ShaderReflection reflect(std::span<const uint32_t> words);
+/// `constants` are given instead of their defaults where they size arrays; what the host need not agree with is
+/// ignored. Throws bad_input if `words` is not a well-formed compute module, uses a set other than 0, or a kind of
+/// binding that BindingType lacks.
+ShaderReflection reflect(std::span<const uint32_t> words, std::span<const SpecConstant> constants = {});
 
 }  // namespace canopy::vk

@@ -116,7 +116,7 @@ void add_cap(KernelOptions& options, const TopKBindings& b) {
 
 // Few invocations suit a software device, which pays for each one at every barrier; many hide a GPU's latency.
 uint32_t select_lanes(const Context& context) {
-  return context.report().type == DeviceType::cpu ? 64 : 256;
+  return context.report().type == DeviceType::cpu ? 64 : context.limits().max_group_size[0] >= 256 ? 256 : 128;
 }
 
 }  // namespace

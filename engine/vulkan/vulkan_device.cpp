@@ -25,16 +25,6 @@ using vk::PanelLayout;
 constexpr int kShaderVersion = 3;
 constexpr uint64_t kUploadPiece = 8ull << 20;  // bytes repacked while as many are on their way
 
-std::string hex(std::span<const uint8_t> bytes) {
-  static const char digits[] = "0123456789abcdef";
-  std::string text;
-  for (uint8_t b : bytes) {
-    text += digits[b >> 4];
-    text += digits[b & 15];
-  }
-  return text;
-}
-
 class VulkanDevice : public Device {
  public:
   explicit VulkanDevice(const VulkanDeviceOptions& options);
@@ -64,7 +54,7 @@ class VulkanDevice : public Device {
     const auto hold = keep_awake();
     return fma_probe_->run();
   }
-  std::unique_ptr<Recorder> record() override { return std::make_unique<vk::VulkanRecorder>(state_); }
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override;
   bool run(Commands& commands, const std::function<bool()>& keep_going) override;
   void start(Commands& commands) override {
     for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) context().submit(list);
@@ -97,26 +87,19 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   const auto reports = state_.instance->list_devices();
   const vk::DeviceReport& report = reports[vk::select_device(reports, options.selector)];
   vk::ContextOptions context_options = options.context;
-  if (report.type == vk::DeviceType::cpu) {
-    // Software devices compile a kernel when it first runs: seconds, on a busy machine many.
-    context_options.timeout = std::max(context_options.timeout, std::chrono::milliseconds(300'000));
-  }
   if (!options.cache_folder.empty()) {
     context_options.pipeline_cache_file = options.cache_folder / ("pipelines-" + std::to_string(report.index) + ".bin");
   }
-  // A software device on a busy machine waits for the processor like everyone else: that is not being lost.
-  if (report.type == vk::DeviceType::cpu) context_options.timeout = std::chrono::seconds(60);
   state_.context = std::make_unique<vk::Context>(*state_.instance, report.index, context_options);
   for (const std::string& note : state_.context->notes()) log_info(note);
 
-  const vk::CacheIdentity& identity = state_.context->identity();
   state_.info.name = report.name;
   state_.info.type = vk::to_string(report.type);
   state_.info.driver = report.driver_name + " " + report.driver_version;
-  state_.info.uuid = hex(identity.device_uuid) + "-" + hex(identity.driver_uuid);
+  state_.info.uuid = report.uuid;
   state_.info.is_software = report.type == vk::DeviceType::cpu;
-  state_.software = state_.info.is_software;
-  if (state_.software) cores_.emplace();
+  if (state_.info.is_software) cores_.emplace();
+  state_.software = options.as_software.value_or(state_.info.is_software);
   state_.attention_lanes = state_.software ? 8 : 32;
   state_.flops_per_second = state_.software ? 5e9 : 5e11;
   state_.forced_linear = options.linear;
@@ -128,6 +111,7 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   // each. SwiftShader compiles slowly: small bodies.
   if (state_.software) state_.max_body = state_.texel_fetch ? 512 : 32;
   state_.max_tile = options.max_tile.value_or(state_.software && state_.texel_fetch ? 4 : 8);
+  state_.info.widest_tile = state_.max_tile;
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()
                                             : options.cache_folder / ("linear-" + state_.info.uuid + ".json");
@@ -338,6 +322,15 @@ void VulkanDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::sp
   context().upload(buffer, first * per_slot * 2, as_bytes_of(halves));
 }
 
+std::unique_ptr<Commands> VulkanDevice::compile(std::span<const Op> ops, const std::function<bool()>& keep_going) {
+  vk::VulkanRecorder recorder(state_);
+  for (const Op& op : ops) {
+    if (keep_going && !keep_going()) return nullptr;
+    recorder.record(op);
+  }
+  return recorder.finish();
+}
+
 bool VulkanDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
   const auto hold = keep_awake();
   bool first = true;
@@ -356,6 +349,11 @@ bool VulkanDevice::run(Commands& commands, const std::function<bool()>& keep_goi
 
 std::unique_ptr<Device> open_vulkan_device(const VulkanDeviceOptions& options) {
   return std::make_unique<VulkanDevice>(options);
+}
+
+std::string vulkan_device_uuid(const std::string& selector) {
+  const std::vector<vk::DeviceReport> reports = vk::Instance().list_devices();
+  return reports[vk::select_device(reports, selector)].uuid;
 }
 
 std::vector<vk::ValidationMessage> validation_messages(const Device& device) {

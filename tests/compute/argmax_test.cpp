@@ -19,7 +19,7 @@ struct ArgmaxCase {
     const auto width = static_cast<uint32_t>(logits.size() / vocab);
     const Buffer* in = bench.buffer(logits);
     Buffer* out = bench.output((uint64_t{first_out} + width) * 2);
-    bench.run([&](Recorder& r) { r.argmax({width, in, vocab, out, first_out}); });
+    bench.run([&](Recorder& r) { r(ArgmaxArgs{width, in, vocab, out, first_out}); });
     Result result = bench.integers("out", out);
     for (uint32_t w = first_out; w < first_out + width; ++w) {
       if (result.words[2 * w] == 0xFFFFFFFF) result.words[2 * w + 1] = 0;  // no winner: its logit means nothing

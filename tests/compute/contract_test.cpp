@@ -74,7 +74,7 @@ TEST_P(ContractTest, Linear) {
       const Weight* weight = bench.weight(matrix);
       const Panel* in = bench.panel(width, cols, gather(inputs, cols, rows));
       Buffer* out = bench.output(uint64_t{width} * matrix_rows);
-      bench.run([&](Recorder& r) { r.linear({width, weight, in, 1e-5f, out, matrix_rows, 0}); });
+      bench.run([&](Recorder& r) { r(LinearArgs{width, weight, in, 1e-5f, out, matrix_rows, 0}); });
       return Results{trimmed(bench.result("out", out, exact), size_t{width} * matrix_rows)};
     });
   }
@@ -97,7 +97,7 @@ TEST_P(ContractTest, LinearAdd) {
       Buffer* x = bench.buffer(gather(residuals, matrix_rows, rows));
       const Buffer* norm_weight = bench.buffer(norm);
       Panel* out = bench.output_panel(width, matrix_rows);
-      bench.run([&](Recorder& r) { r.linear_add({width, weight, in, x, {norm_weight}, out, nullptr, 0, 0}); });
+      bench.run([&](Recorder& r) { r(LinearAddArgs{width, weight, in, x, {norm_weight}, out, nullptr, 0, 0}); });
       return Results{trimmed(bench.result("x", x, exact), size_t{width} * matrix_rows),
                      bench.result("out", out, width, exact), trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
     });
@@ -118,7 +118,7 @@ TEST_P(ContractTest, LinearSwiglu) {
       const Weight* weight = bench.paired_weight(gate, up);
       const Panel* in = bench.panel(width, cols, gather(inputs, cols, rows));
       Panel* out = bench.output_panel(width, ffn);
-      bench.run([&](Recorder& r) { r.linear_swiglu({width, weight, in, 1e-5f, out}); });
+      bench.run([&](Recorder& r) { r(LinearSwigluArgs{width, weight, in, 1e-5f, out}); });
       return Results{bench.result("out", out, width, exact)};
     });
   }
@@ -139,7 +139,7 @@ TEST_P(ContractTest, Embed) {
     Panel* out = bench.output_panel(width, cols);
     const Buffer* norm_weight = bench.buffer(norm);
     const Buffer* row_data = bench.buffer(batch.rows);
-    bench.run([&](Recorder& r) { r.embed({width, weight, row_data, x, {norm_weight}, out}); });
+    bench.run([&](Recorder& r) { r(EmbedArgs{width, weight, row_data, x, {norm_weight}, out}); });
     return Results{trimmed(bench.result("x", x, exact), size_t{width} * cols), bench.result("out", out, width, exact),
                    trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
   });
@@ -170,7 +170,7 @@ TEST_P(ContractTest, RopeStore) {
     args.shape = shape;
     args.cache = cache;
     args.q = bench.output(uint64_t{width} * heads * 32);
-    bench.run([&](Recorder& r) { r.rope_store(args); });
+    bench.run([&](Recorder& r) { r(args); });
     return Results{trimmed(bench.result("q", args.q, exact), size_t{width} * heads * 32),
                    trimmed(bench.keys("k", cache, shape, exact), size_t{width} * slot_size),
                    trimmed(bench.values("v", cache, shape, exact), size_t{width} * slot_size)};
@@ -284,15 +284,15 @@ TEST_P(ContractTest, TopKAndItsLogSumExp) {
       Buffer* sums = bench.output(width);
       Buffer* best = bench.output(uint64_t{width} * 2);
       bench.run([&](Recorder& r) {
-        r.top_k({.width = width,
-                 .logits = in,
-                 .vocab = vocab,
-                 .k = k,
-                 .ids = ids,
-                 .values = values,
-                 .log_sum_exp = sums,
-                 .softcap = softcap});
-        r.argmax({width, in, vocab, best});
+        r(TopKArgs{.width = width,
+                   .logits = in,
+                   .vocab = vocab,
+                   .k = k,
+                   .ids = ids,
+                   .values = values,
+                   .log_sum_exp = sums,
+                   .softcap = softcap});
+        r(ArgmaxArgs{width, in, vocab, best});
       });
       return Results{trimmed(bench.integers("ids", ids), size_t{width} * k),
                      trimmed(bench.result("values", values, exact), size_t{width} * k),
@@ -312,7 +312,7 @@ TEST_P(ContractTest, Select) {
     const Panel* in = bench.panel(pool, cols, inputs);
     const Buffer* index = bench.buffer(rows);
     Panel* out = bench.output_panel(count, cols);
-    bench.run([&](Recorder& r) { r.select({pool, count, in, index, out}); });
+    bench.run([&](Recorder& r) { r(SelectArgs{pool, count, in, index, out}); });
     return Results{bench.result("out", out, count, exact), trimmed(bench.norm_probe(out, count), size_t{count} * 4)};
   });
 }
@@ -328,7 +328,7 @@ TEST_P(ContractTest, NormRows) {
     const Buffer* in = bench.buffer(gather(inputs, cols, rows));
     const Buffer* norm_weight = bench.buffer(norm);
     Panel* out = bench.output_panel(width, cols);
-    bench.run([&](Recorder& r) { r.norm_rows({width, in, {norm_weight}, out}); });
+    bench.run([&](Recorder& r) { r(NormRowsArgs{width, in, {norm_weight}, out}); });
     return Results{bench.result("out", out, width, exact), trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
   });
 }

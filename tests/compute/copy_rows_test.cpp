@@ -17,7 +17,7 @@ struct CopyRowsCase {
     const Buffer* list = bench.buffer(moves);
     Buffer* out = bench.output(contents.size());
     const auto count = static_cast<uint32_t>(moves.size() / 2);
-    bench.run([&](Recorder& r) { r.copy_rows({count, cols, in, list, out}); });
+    bench.run([&](Recorder& r) { r(CopyRowsArgs{count, cols, in, list, out}); });
     return {bench.integers("out", out)};
   }
 };
@@ -44,7 +44,7 @@ TEST_P(CopyRowsTest, RefusesToCopyWithinABuffer) {
   OpBench bench(device());
   Buffer* both = bench.output(64);
   const Buffer* moves = bench.buffer(std::vector<uint32_t>{0, 1});
-  EXPECT_THROW(bench.run([&](Recorder& r) { r.copy_rows({1, 8, both, moves, both}); }), Error);
+  EXPECT_THROW(bench.run([&](Recorder& r) { r(CopyRowsArgs{1, 8, both, moves, both}); }), Error);
 }
 
 CANOPY_OP_TESTS(CopyRowsTest);

@@ -20,7 +20,7 @@ struct KvMoveCase {
     KvLayer* cache = bench.kv(shape, keys, values);
     const Buffer* list = bench.buffer(moves);
     const auto count = static_cast<uint32_t>(moves.size() / 2);
-    bench.run([&](Recorder& r) { r.kv_move({list, count, shape, cache}); });
+    bench.run([&](Recorder& r) { r(KvMoveArgs{list, count, shape, cache}); });
     return {bench.keys("k", cache, shape, exact), bench.values("v", cache, shape, exact)};
   }
 };

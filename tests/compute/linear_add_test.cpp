@@ -37,7 +37,7 @@ struct LinearAddCase {
       args.tap_stride = tap_stride;
       args.tap_offset = tap_offset;
     }
-    bench.run([&](Recorder& r) { r.linear_add(args); });
+    bench.run([&](Recorder& r) { r(args); });
 
     const Tolerance tolerance = integers ? exact : f32_rounding;
     return {bench.result("x", x, tolerance), bench.result("out", out, width, tolerance),

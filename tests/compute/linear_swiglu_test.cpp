@@ -21,7 +21,7 @@ struct SwigluCase {
     const Weight* weight = bench.paired_weight(gate, up);
     const Panel* in = bench.panel(width, cols, inputs);
     Panel* out = bench.output_panel(width, ffn);
-    bench.run([&](Recorder& r) { r.linear_swiglu({width, weight, in, norm_eps, out}); });
+    bench.run([&](Recorder& r) { r(LinearSwigluArgs{width, weight, in, norm_eps, out}); });
     return {bench.result("out", out, width, f32_exp)};
   }
 };

@@ -25,7 +25,7 @@ struct LinearCase {
     const uint32_t offset = width % 3;
     const uint32_t stride = rows + offset + width % 2;
     Buffer* out = bench.output(uint64_t{width} * stride);
-    bench.run([&](Recorder& r) { r.linear({width, weight, in, norm_eps, out, stride, offset}); });
+    bench.run([&](Recorder& r) { r(LinearArgs{width, weight, in, norm_eps, out, stride, offset}); });
     return {bench.result("out", out, data == integers ? exact : f32_rounding)};
   }
 };
@@ -98,7 +98,7 @@ TEST_P(LinearTest, StacksPartsInOrder) {
     EXPECT_EQ(weight->cols(), 64u);
     const Panel* in = bench.panel(2, 64, random.values(128));
     Buffer* out = bench.output(34);
-    bench.run([&](Recorder& r) { r.linear({2, weight.get(), in, 0, out, 17, 0}); });
+    bench.run([&](Recorder& r) { r(LinearArgs{2, weight.get(), in, 0, out, 17, 0}); });
     return Results{bench.result("out", out, f32_rounding)};
   };
   compare(op_case);

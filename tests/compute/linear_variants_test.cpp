@@ -40,7 +40,7 @@ std::vector<float> products(const VulkanDeviceOptions& options) {
     Panel* panel = bench.output_panel(kWidth, kRows);
     const Buffer* norm = bench.buffer(random.values(kRows));
     bench.run([&](Recorder& record) {
-      record.linear({kWidth, weight, in, 1e-5f, out, kRows, 0});
+      record(LinearArgs{kWidth, weight, in, 1e-5f, out, kRows, 0});
       LinearAddArgs add;
       add.width = kWidth;
       add.weight = weight;
@@ -48,7 +48,7 @@ std::vector<float> products(const VulkanDeviceOptions& options) {
       add.x = x;
       add.norm.weight = norm;
       add.out = panel;
-      record.linear_add(add);
+      record(add);
     });
     for (const Buffer* buffer : {out, x}) {
       std::vector<float> values(uint64_t{kWidth} * kRows);
@@ -79,7 +79,7 @@ std::vector<float> large_product(WeightType type, bool staging) {
   const Weight* weight = bench.weight(random.matrix(type, rows, cols));
   const Panel* in = bench.panel(1, cols, random.values(cols));
   Buffer* out = bench.output(rows);
-  bench.run([&](Recorder& record) { record.linear({1, weight, in, 0, out, rows, 0}); });
+  bench.run([&](Recorder& record) { record(LinearArgs{1, weight, in, 0, out, rows, 0}); });
   std::vector<float> values(rows);
   device->read(*out, 0, std::as_writable_bytes(std::span(values)));
   for (const auto& message : validation_messages(*device)) ADD_FAILURE() << message.id << ": " << message.text;

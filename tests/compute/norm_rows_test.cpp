@@ -15,7 +15,7 @@ struct NormRowsCase {
     const Buffer* in = bench.buffer(random.values(size_t{width} * cols));
     const Buffer* norm = with_norm ? bench.buffer(random.values(cols)) : nullptr;
     Panel* out = bench.output_panel(width, cols);
-    bench.run([&](Recorder& r) { r.norm_rows({width, in, {norm}, out}); });
+    bench.run([&](Recorder& r) { r(NormRowsArgs{width, in, {norm}, out}); });
     Results results = {bench.result("out", out, width, exact)};
     if (with_probe) results.push_back(bench.norm_probe(out, width));
     return results;
@@ -47,8 +47,8 @@ TEST_P(NormRowsTest, FeedsAProduct) {
     Panel* panel = bench.output_panel(width, cols);
     Buffer* out = bench.output(uint64_t{width} * rows);
     bench.run([&](Recorder& r) {
-      r.norm_rows({width, in, {nullptr}, panel});
-      r.linear({width, weight, panel, 0, out, rows, 0});
+      r(NormRowsArgs{width, in, {nullptr}, panel});
+      r(LinearArgs{width, weight, panel, 0, out, rows, 0});
     });
     return Results{bench.result("out", out, f32_rounding)};
   };

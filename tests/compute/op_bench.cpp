@@ -145,9 +145,9 @@ KvLayer* OpBench::kv(const KvShape& shape, const std::vector<float>& keys, const
 }
 
 void OpBench::run(const std::function<void(Recorder&)>& record) {
-  const auto recorder = device_.record();
-  record(*recorder);
-  const auto commands = recorder->finish();
+  Recorder recorder;
+  record(recorder);
+  const auto commands = device_.compile(recorder.finish());
   ASSERT_TRUE(device_.run(*commands));
 }
 
@@ -185,7 +185,7 @@ Result OpBench::norm_probe(const Panel* panel, uint32_t width) {
   Random random(99);
   const Weight* probe = weight(random.matrix(WeightType::f32, rows, panel->cols()));
   Buffer* out = output(uint64_t{width} * rows);
-  run([&](Recorder& r) { r.linear({width, probe, panel, 1e-5f, out, rows, 0}); });
+  run([&](Recorder& r) { r(LinearArgs{width, probe, panel, 1e-5f, out, rows, 0}); });
   return result("norm probe", out, f32_rounding);
 }
 

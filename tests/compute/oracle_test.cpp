@@ -41,8 +41,8 @@ TEST_F(OracleTest, EmbedLooksUpAndAppliesTheNormWeight) {
   const Weight* sum = bench.weight(f32_matrix(1, 2, {1, 1}));
   Buffer* y = bench.output(1);
   bench.run([&](Recorder& r) {
-    r.embed({1, table, rows, x, {norm}, out});
-    r.linear({1, sum, out, 0.5f, y, 1, 0});
+    r(EmbedArgs{1, table, rows, x, {norm}, out});
+    r(LinearArgs{1, sum, out, 0.5f, y, 1, 0});
   });
   EXPECT_EQ(head(bench.result("x", x, exact), 2), (std::vector<float>{3, 4}));
   EXPECT_EQ(head(bench.result("out", out, 1, exact), 2), (std::vector<float>{30, 400}));
@@ -54,7 +54,7 @@ TEST_F(OracleTest, LinearMultipliesRowsByColumns) {
   const Weight* weight = bench.weight(f32_matrix(3, 2, {1, 2, 3, 4, 5, 6}));
   const Panel* in = bench.panel(2, 2, {1, 10, 2, 20});
   Buffer* out = bench.output(2 * 5);
-  bench.run([&](Recorder& r) { r.linear({2, weight, in, 0, out, 5, 1}); });
+  bench.run([&](Recorder& r) { r(LinearArgs{2, weight, in, 0, out, 5, 1}); });
   const Result result = bench.result("out", out, exact);
   const std::vector<float> values = floats(result.words);
   EXPECT_EQ(std::vector<float>(values.begin() + 1, values.begin() + 4), (std::vector<float>{21, 43, 65}));
@@ -69,7 +69,7 @@ TEST_F(OracleTest, LinearAddAddsToTheResidualAndTaps) {
   const Buffer* norm = bench.buffer(std::vector<float>{2, -1});
   Panel* out = bench.output_panel(1, 2);
   Buffer* tap = bench.output(4);
-  bench.run([&](Recorder& r) { r.linear_add({1, weight, in, x, {norm}, out, tap, 4, 1}); });
+  bench.run([&](Recorder& r) { r(LinearAddArgs{1, weight, in, x, {norm}, out, tap, 4, 1}); });
   EXPECT_EQ(head(bench.result("x", x, exact), 2), (std::vector<float>{103, 207}));
   EXPECT_EQ(head(bench.result("out", out, 1, exact), 2), (std::vector<float>{206, -207}));
   const Result taps = bench.result("tap", tap, exact);
@@ -82,7 +82,7 @@ TEST_F(OracleTest, LinearSwigluGatesWithItsEvenRows) {
   const Weight* weight = bench.paired_weight(f32_matrix(2, 1, {2, 0}), f32_matrix(2, 1, {5, 7}));
   const Panel* in = bench.panel(1, 1, {1});
   Panel* out = bench.output_panel(1, 2);
-  bench.run([&](Recorder& r) { r.linear_swiglu({1, weight, in, 0, out}); });
+  bench.run([&](Recorder& r) { r(LinearSwigluArgs{1, weight, in, 0, out}); });
   const std::vector<float> values = head(bench.result("out", out, 1, exact), 2);
   EXPECT_FLOAT_EQ(values[0], 8.80797078f);  // 2 / (1 + e^-2) * 5
   EXPECT_EQ(values[1], 0.0f);               // silu(0) = 0
@@ -111,7 +111,7 @@ class OracleRopeTest : public OracleTest {
     KvLayer* cache = bench.kv(shape, std::vector<float>(12), std::vector<float>(12));
     args.cache = cache;
     args.q = bench.output(4);
-    bench.run([&](Recorder& r) { r.rope_store(args); });
+    bench.run([&](Recorder& r) { r(args); });
     q = head(bench.result("q", args.q, exact), 4);
     k = floats(bench.keys("k", cache, shape, exact).words);
     v = floats(bench.values("v", cache, shape, exact).words);
@@ -157,7 +157,7 @@ TEST_F(OracleTest, AttentionWeighsValuesByTheSoftmaxOfItsPath) {
   args.cache = cache;
   Panel* out = bench.output_panel(1, 4);
   args.out = out;
-  bench.run([&](Recorder& r) { r.attention(args); });
+  bench.run([&](Recorder& r) { r(args); });
   const std::vector<float> values = head(bench.result("out", out, 1, exact), 4);
   EXPECT_FLOAT_EQ(values[0], 2.5f);
   EXPECT_FLOAT_EQ(values[1], 25.0f);
@@ -172,8 +172,8 @@ TEST_F(OracleTest, SelectKeepsTheSumsOfSquares) {
   const Weight* sum = bench.weight(f32_matrix(1, 2, {1, 1}));
   Buffer* y = bench.output(1);
   bench.run([&](Recorder& r) {
-    r.select({2, 1, in, index, out});
-    r.linear({1, sum, out, 0.5f, y, 1, 0});
+    r(SelectArgs{2, 1, in, index, out});
+    r(LinearArgs{1, sum, out, 0.5f, y, 1, 0});
   });
   EXPECT_EQ(head(bench.result("out", out, 1, exact), 2), (std::vector<float>{3, 4}));
   EXPECT_FLOAT_EQ(head(bench.result("y", y, exact), 1)[0], 7 / std::sqrt(13.0f));
@@ -183,7 +183,7 @@ TEST_F(OracleTest, ArgmaxTakesTheFirstOfTheLargest) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Buffer* logits = bench.buffer(std::vector<float>{1, 3, 3, nan, nan, -5, -2, nan, nan, nan, nan, nan});
   Buffer* out = bench.output(6);
-  bench.run([&](Recorder& r) { r.argmax({3, logits, 4, out}); });
+  bench.run([&](Recorder& r) { r(ArgmaxArgs{3, logits, 4, out}); });
   const Result result = bench.integers("out", out);
   EXPECT_EQ(result.words[0], 1u);
   EXPECT_EQ(result.words[1], std::bit_cast<uint32_t>(3.0f));
@@ -197,7 +197,7 @@ TEST_F(OracleTest, TopKOrdersAndSums) {
   Buffer* ids = bench.output(3);
   Buffer* values = bench.output(3);
   Buffer* sum = bench.output(1);
-  bench.run([&](Recorder& r) { r.top_k({1, logits, 4, 3, ids, values, sum}); });
+  bench.run([&](Recorder& r) { r(TopKArgs{1, logits, 4, 3, ids, values, sum}); });
   const Result order = bench.integers("ids", ids);
   EXPECT_EQ(std::vector<uint32_t>(order.words.begin(), order.words.begin() + 3), (std::vector<uint32_t>{1, 2, 0}));
   EXPECT_EQ(head(bench.result("values", values, exact), 3), (std::vector<float>{1, 1, 0}));
@@ -208,7 +208,7 @@ TEST_F(OracleTest, KvMoveSwaps) {
   const KvShape shape{3, 1, 2, CacheType::f32};
   KvLayer* cache = bench.kv(shape, {1, 2, 3, 4, 5, 6}, {-1, -2, -3, -4, -5, -6});
   const Buffer* moves = bench.buffer(std::vector<uint32_t>{0, 2, 2, 0});
-  bench.run([&](Recorder& r) { r.kv_move({moves, 2, shape, cache}); });
+  bench.run([&](Recorder& r) { r(KvMoveArgs{moves, 2, shape, cache}); });
   EXPECT_EQ(floats(bench.keys("k", cache, shape, exact).words), (std::vector<float>{5, 6, 3, 4, 1, 2}));
   EXPECT_EQ(floats(bench.values("v", cache, shape, exact).words), (std::vector<float>{-5, -6, -3, -4, -1, -2}));
 }

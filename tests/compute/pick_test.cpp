@@ -16,7 +16,7 @@ struct PickCase {
     const Buffer* list = bench.buffer(pairs);
     const auto count = static_cast<uint32_t>(pairs.size() / 2);
     Buffer* out = bench.output(count);
-    bench.run([&](Recorder& r) { r.pick({count, first_row, rows, logits, vocab, list, out}); });
+    bench.run([&](Recorder& r) { r(PickArgs{count, first_row, rows, logits, vocab, list, out}); });
     return {bench.integers("out", out)};
   }
 };

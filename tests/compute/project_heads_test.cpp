@@ -23,8 +23,8 @@ struct ProjectHeadsCase {
     Random random(heads + head_dim + width);
     const uint32_t context = 200;
     const uint32_t kv_width = kv_heads * head_dim;
-    const Weight* weights[] = {bench.weight(random.matrix(type, heads * head_dim + kv_width, cols)),
-                               bench.weight(random.matrix(v_type, kv_width, cols))};
+    const std::vector<const Weight*> weights = {bench.weight(random.matrix(type, heads * head_dim + kv_width, cols)),
+                                                bench.weight(random.matrix(v_type, kv_width, cols))};
     ProjectHeadsArgs args;
     args.weights = weights;
     args.in = bench.panel(width, cols, random.values(size_t{width} * cols));
@@ -44,7 +44,10 @@ struct ProjectHeadsCase {
     KvLayer* layer = bench.kv(args.heads.shape, before, before);
     args.heads.cache = layer;
     args.heads.q = heads > 0 ? bench.output(uint64_t{width} * heads * head_dim) : nullptr;
-    bench.run([&](Recorder& r) { separately ? r.Recorder::project_heads(args) : r.project_heads(args); });
+    bench.run([&](Recorder& r) {
+      if (!separately) return r(args);
+      for (const Op& op : separate_ops(args)) r(op);
+    });
     const Tolerance stored = cache == CacheType::f16 ? f16_rounding : f32_rounding;
     Results results = {bench.keys("k", layer, args.heads.shape, stored),
                        bench.values("v", layer, args.heads.shape, stored)};
@@ -90,7 +93,7 @@ TEST_P(ProjectHeadsTest, HasTheBitsOfItsTwoHalves) {
 TEST_P(ProjectHeadsTest, RefusesWeightsThatAreNotTheHeads) {
   OpBench bench(device());
   Random random(1);
-  const Weight* weights[] = {bench.weight(random.matrix(WeightType::f32, 64, 32))};
+  const std::vector<const Weight*> weights = {bench.weight(random.matrix(WeightType::f32, 64, 32))};
   ProjectHeadsArgs args;
   args.weights = weights;
   args.in = bench.panel(1, 32, random.values(32));
@@ -104,7 +107,7 @@ TEST_P(ProjectHeadsTest, RefusesWeightsThatAreNotTheHeads) {
   args.heads.interleaved = true;
   args.heads.cache = bench.kv(args.heads.shape, std::vector<float>(160), std::vector<float>(160));
   args.heads.q = bench.output(64);
-  EXPECT_THROW(bench.run([&](Recorder& r) { r.project_heads(args); }), Error);  // 64 rows, but 4 + 2 heads of 16
+  EXPECT_THROW(bench.run([&](Recorder& r) { r(args); }), Error);  // 64 rows, but 4 + 2 heads of 16
 }
 
 CANOPY_OP_TESTS(ProjectHeadsTest);

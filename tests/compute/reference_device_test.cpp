@@ -82,7 +82,7 @@ TEST(ReferenceDevice, RefusesAPanelReadAtAnotherWidth) {
   const Panel* in = bench.panel(3, 4, random.values(12));
   Buffer* out = bench.output(6);
   EXPECT_EQ(kind_of_error([&] { bench.run([&](Recorder& r) {
-                                  r.linear({2, weight, in, 0, out, 2, 0});
+                                  r(LinearArgs{2, weight, in, 0, out, 2, 0});
                                 }); }),
             ErrorKind::bad_input);
 }
@@ -91,9 +91,9 @@ TEST(ReferenceDevice, ReplaysWithNewContents) {
   const auto device = make_reference_device();
   const auto logits = device->allocate(8, "logits");
   const auto out = device->allocate(8, "out");
-  const auto recorder = device->record();
-  recorder->argmax({1, logits.get(), 2, out.get()});
-  const auto commands = recorder->finish();
+  Recorder record;
+  record(ArgmaxArgs{1, logits.get(), 2, out.get()});
+  const auto commands = device->compile(record.finish());
   for (const uint32_t winner : {0u, 1u}) {
     std::vector<float> values(2);
     values[winner] = 1;
@@ -111,10 +111,10 @@ TEST(ReferenceDevice, StopsBetweenOpsWhenAskedTo) {
   const auto first = device->allocate(8, "first");
   const auto second = device->allocate(8, "second");
   device->write(*second, 0, as_bytes_of(std::vector<uint32_t>{77, 77}));
-  const auto recorder = device->record();
-  recorder->argmax({1, logits.get(), 1, first.get()});
-  recorder->argmax({1, logits.get(), 1, second.get()});
-  const auto commands = recorder->finish();
+  Recorder record;
+  record(ArgmaxArgs{1, logits.get(), 1, first.get()});
+  record(ArgmaxArgs{1, logits.get(), 1, second.get()});
+  const auto commands = device->compile(record.finish());
   EXPECT_FALSE(device->run(*commands, [] { return false; }));
   uint32_t id = 0;
   device->read(*second, 0, std::as_writable_bytes(std::span(&id, 1)));

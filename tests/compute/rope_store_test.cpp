@@ -40,7 +40,7 @@ struct RopeStoreCase {
     args.cache = cache;
     Buffer* q = heads == 0 ? nullptr : bench.output(size_t{width} * heads * head_dim);
     args.q = q;
-    bench.run([&](Recorder& r) { r.rope_store(args); });
+    bench.run([&](Recorder& r) { r(args); });
     Results results = {written("k", bench.keys("k", cache, shape, exact), slot_size,
                                type == CacheType::f16 ? f16_rounding : f32_rounding),
                        bench.values("v", cache, shape, exact)};
@@ -110,7 +110,7 @@ TEST_P(RopeStoreTest, RoundsValuesToNearestEven) {
     KvLayer* cache = bench.kv(shape, std::vector<float>(16), std::vector<float>(16));
     args.cache = cache;
     args.q = bench.output(16);
-    bench.run([&](Recorder& r) { r.rope_store(args); });
+    bench.run([&](Recorder& r) { r(args); });
     return Results{bench.values("v", cache, shape, exact)};
   };
   compare(op_case);

@@ -26,9 +26,9 @@ TEST_P(RunTimeTest, IsTheTimeOfAllParts) {
   args.max_positions = 1u << 22;
   args.cache = bench.kv(shape, zeros, zeros);
   args.out = bench.output_panel(args.width, 128);
-  const auto recorder = device().record();
-  for (int i = 0; i < 3; ++i) recorder->attention(args);
-  const auto commands = recorder->finish();
+  Recorder record;
+  for (int i = 0; i < 3; ++i) record(args);
+  const auto commands = device().compile(record.finish());
 
   uint32_t pauses = 0;
   const auto count = [&] { return ++pauses > 0; };
@@ -45,7 +45,7 @@ TEST_P(RunTimeTest, IsNothingForARunOfNothing) {
   Random random(2);
   const Buffer* logits = bench.buffer(random.values(500));
   Buffer* out = bench.output(2);
-  bench.run([&](Recorder& r) { r.argmax({1, logits, 500, out}); });
+  bench.run([&](Recorder& r) { r(ArgmaxArgs{1, logits, 500, out}); });
   EXPECT_GT(device().last_run_ms(), 0);
   bench.run([](Recorder&) {});
   EXPECT_EQ(device().last_run_ms(), 0);

@@ -16,7 +16,7 @@ struct SelectCase {
     const Panel* in = bench.panel(width, cols, random.values(size_t{width} * cols));
     const Buffer* rows = bench.buffer(index);
     Panel* out = bench.output_panel(count, cols);
-    bench.run([&](Recorder& r) { r.select({width, count, in, rows, out, first}); });
+    bench.run([&](Recorder& r) { r(SelectArgs{width, count, in, rows, out, first}); });
     return {bench.result("out", out, count, exact), bench.norm_probe(out, count)};
   }
 };

@@ -23,7 +23,9 @@ struct TopKCase {
     Buffer* ids = bench.output(rows * k);
     Buffer* values = bench.output(rows * k);
     Buffer* sums = bench.output(rows);
-    bench.run([&](Recorder& r) { r.top_k({width, in, vocab, k, ids, values, sums, first_out, multiplier, softcap}); });
+    bench.run([&](Recorder& r) {
+      r(TopKArgs{width, in, vocab, k, ids, values, sums, first_out, multiplier, softcap});
+    });
     return {bench.integers("ids", ids), bench.result("values", values, softcap > 0 ? f32_rounding : exact),
             bench.result("log_sum_exp", sums, f32_exp)};
   }
@@ -113,7 +115,7 @@ TEST_P(TopKTest, CapsSmallLogitsWithTheirDigits) {
   Buffer* values = bench.output(64);
   Buffer* sums = bench.output(1);
   const Buffer* in = bench.buffer(logits);
-  bench.run([&](Recorder& r) { r.top_k({1, in, 64, 64, ids, values, sums, 0, 1, 30}); });
+  bench.run([&](Recorder& r) { r(TopKArgs{1, in, 64, 64, ids, values, sums, 0, 1, 30}); });
   const std::vector<float> y = floats(bench.result("values", values, exact).words);
   for (uint32_t i = 0; i < 64; ++i) {
     const double want = 30 * std::tanh(double{logits[63 - i]} / 30);

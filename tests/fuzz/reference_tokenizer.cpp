@@ -15,6 +15,10 @@
 namespace canopy::fuzz {
 namespace {
 
+// Stands for a character of SentencePiece that has no token until the pairs around it have merged: the unknown token,
+// or nothing where there is none.
+constexpr uint32_t no_symbol = 0xFFFF'FFFF;
+
 std::string composed(std::string_view text) {
   utf8proc_uint8_t* mapped = nullptr;
   const auto length =
@@ -123,7 +127,9 @@ std::optional<ReferenceTokenizer::Merge> ReferenceTokenizer::merge_of(uint32_t l
     const auto found = merges_.find({left, right});
     return found == merges_.end() ? std::nullopt : std::optional(found->second);
   }
-  // SentencePiece: two tokens whose concatenation is a token; the higher its score, the earlier.
+  // SentencePiece: two tokens that are neighbours in the text and whose concatenation is a token; the higher its score,
+  // the earlier.
+  if (left == no_symbol || right == no_symbol) return std::nullopt;
   const std::string_view left_text = data_.tokens[left], right_text = data_.tokens[right];
   const auto found_left = whole_.find(left_text), found_right = whole_.find(right_text);
   if (found_left == whole_.end() || found_left->second != left) return std::nullopt;
@@ -161,7 +167,8 @@ ReferenceTokenizer::Ids ReferenceTokenizer::symbols_of(std::string_view piece) c
   return symbols;
 }
 
-// A character without a token becomes those of its bytes, or unknown; several unknown ones in a row are one.
+// A character without a token becomes those of its bytes, or else has no symbol; several of the latter in a row are
+// one.
 void ReferenceTokenizer::append_character(std::string_view character, Ids& symbols) const {
   if (const auto found = whole_.find(character); found != whole_.end()) {
     symbols.push_back(found->second);
@@ -177,8 +184,8 @@ void ReferenceTokenizer::append_character(std::string_view character, Ids& symbo
   }
   if (bytes.size() == character.size()) {
     symbols.insert(symbols.end(), bytes.begin(), bytes.end());
-  } else if (data_.unknown && (symbols.empty() || symbols.back() != *data_.unknown)) {
-    symbols.push_back(*data_.unknown);
+  } else if (symbols.empty() || symbols.back() != no_symbol) {
+    symbols.push_back(no_symbol);
   }
 }
 
@@ -200,7 +207,13 @@ void ReferenceTokenizer::encode_piece(std::string_view piece, Ids& ids) const {
     symbols[place] = best->id;
     symbols.erase(symbols.begin() + static_cast<ptrdiff_t>(place) + 1);
   }
-  ids.insert(ids.end(), symbols.begin(), symbols.end());
+  for (const uint32_t symbol : symbols) {
+    if (symbol != no_symbol) {
+      ids.push_back(symbol);
+    } else if (data_.unknown) {
+      ids.push_back(*data_.unknown);
+    }
+  }
 }
 
 // What lies between two added tokens. Bytes that are not UTF-8 are pieces of their own.

@@ -44,7 +44,7 @@ class LoadPlanTest : public ::testing::Test {
   LoadPlan plan(uint64_t available, QuantizeOnLoad quantize, uint32_t context = 0) {
     limits_ = {};
     limits_.max_width = limits_.tree_slots = limits_.head_rows = 1;
-    return plan_load(file_, PackingDevice(available), limits_, context, quantize);
+    return plan_load(file_, PackingDevice(available), available, limits_, context, quantize);
   }
 
   /// Bytes that the model takes with this context.

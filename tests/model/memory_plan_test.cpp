@@ -47,21 +47,21 @@ TEST(MemoryPlan, CountsTheCacheInItsOwnType) {
 TEST(MemoryPlan, TakesTheModelsWholeContextWhereItFits) {
   const auto device = make_reference_device(4096 * kMiB);
   ModelLimits l = limits();
-  choose_context(config(), l, 0, 100 * kMiB, *device);
+  choose_context(config(), l, 0, 100 * kMiB, *device, device->memory().available);
   EXPECT_EQ(l.context, 8192u);
 }
 
 TEST(MemoryPlan, ShortensTheContextToWhatFitsButNotBelowTheMinimum) {
   const auto device = make_reference_device(400 * kMiB);
   ModelLimits l = limits();
-  const MemoryPlan plan = choose_context(config(), l, 0, 100 * kMiB, *device);
+  const MemoryPlan plan = choose_context(config(), l, 0, 100 * kMiB, *device, device->memory().available);
   EXPECT_LT(l.context, 8192u);
   EXPECT_GE(l.context, kMinimumContext);
   EXPECT_LE(plan.total(), 400 * kMiB);
 
   const auto small = make_reference_device(120 * kMiB);
   try {
-    choose_context(config(), l, 0, 100 * kMiB, *small);
+    choose_context(config(), l, 0, 100 * kMiB, *small, small->memory().available);
     FAIL() << "a model that does not fit was accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::out_of_memory);
@@ -73,9 +73,9 @@ TEST(MemoryPlan, ShortensTheContextToWhatFitsButNotBelowTheMinimum) {
 TEST(MemoryPlan, RefusesAnExplicitContextThatDoesNotFitInsteadOfShorteningIt) {
   const auto device = make_reference_device(300 * kMiB);
   ModelLimits l = limits();
-  EXPECT_THROW(choose_context(config(), l, 8192, 100 * kMiB, *device), Error);
+  EXPECT_THROW(choose_context(config(), l, 8192, 100 * kMiB, *device, device->memory().available), Error);
   try {
-    choose_context(config(), l, 10000, 0, *device);
+    choose_context(config(), l, 10000, 0, *device, device->memory().available);
     FAIL() << "more positions than the model has were accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::bad_input);

@@ -14,13 +14,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "app/app.h"
 #include "app/platform/desktop_window.h"
-#include "app/run.h"
-#include "app/run_common.h"
+#include "app/run/app.h"
+#include "app/run/autopilot.h"
+#include "app/run/run.h"
 #include "engine/session/engine_thread.h"
-#include "tests/app/test_engine.h"
-#include "tests/app/tooltip_text.h"
+#include "tests/app/support/test_engine.h"
+#include "tests/app/support/tooltip_text.h"
 #include "tests/base/default_model.h"
 
 namespace canopy::test {

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "app/app.h"
-#include "app/imgui_context.h"
+#include "app/look/imgui_context.h"
+#include "app/run/app.h"
 #include "engine/session/engine_thread.h"
-#include "tests/app/test_engine.h"
+#include "tests/app/support/test_engine.h"
 #include "tests/model/golden_data.h"
 #include "tests/programs/recorded_calls.h"
 #include "tests/reference/reference_device.h"

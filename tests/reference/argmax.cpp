@@ -9,7 +9,8 @@
 
 namespace canopy::reference {
 
-void argmax(const ArgmaxArgs& args) {
+template <>
+void compute(const ArgmaxArgs& args) {
   const auto logits = elements<float>(args.logits, uint64_t{args.width} * args.vocab, "argmax: logits");
   const auto out = elements<uint32_t>(args.out, (uint64_t{args.first_out} + args.width) * 2, "argmax: out");
 

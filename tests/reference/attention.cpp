@@ -59,7 +59,8 @@ void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& sl
 
 }  // namespace
 
-void attention(const AttentionArgs& args) {
+template <>
+void compute(const AttentionArgs& args) {
   require(args.shape.kv_heads > 0 && args.heads % args.shape.kv_heads == 0,
           "attention: heads are no multiple of the kv heads.");
   const uint32_t dim = args.shape.head_dim;

@@ -8,7 +8,8 @@
 
 namespace canopy::reference {
 
-void copy_rows(const CopyRowsArgs& args) {
+template <>
+void compute(const CopyRowsArgs& args) {
   require(args.in != args.out, "copy_rows: in and out are the same buffer.");
   const auto moves = elements<uint32_t>(args.moves, uint64_t{args.count} * 2, "copy_rows: moves");
   std::map<uint64_t, uint64_t> sources;  // by the row written

@@ -8,7 +8,8 @@
 
 namespace canopy::reference {
 
-void embed(const EmbedArgs& args) {
+template <>
+void compute(const EmbedArgs& args) {
   const HostWeight& table = host_weight(args.table, "embed: table");
   const uint32_t cols = table.cols();
   const auto rows = elements<Row>(args.rows, args.width, "embed: rows");

@@ -8,7 +8,8 @@
 
 namespace canopy::reference {
 
-void kv_move(const KvMoveArgs& args) {
+template <>
+void compute(const KvMoveArgs& args) {
   require(args.count <= kMaxKvMoves, "kv_move: more than 64 moves.");
   HostKv& cache = host_kv(args.cache, args.shape, "kv_move: cache");
   const auto moves = elements<uint32_t>(args.moves, uint64_t{args.count} * 2, "kv_move: moves");

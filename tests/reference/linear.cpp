@@ -6,7 +6,8 @@
 
 namespace canopy::reference {
 
-void linear(const LinearArgs& args) {
+template <>
+void compute(const LinearArgs& args) {
   const HostWeight& weight = host_weight(args.weight, "linear: weight");
   const HostPanel& in = read_panel(args.in, args.width, weight.cols(), "linear: in");
   const auto out = elements<float>(args.out, uint64_t{args.width} * args.stride, "linear: out");

@@ -8,7 +8,8 @@
 
 namespace canopy::reference {
 
-void linear_add(const LinearAddArgs& args) {
+template <>
+void compute(const LinearAddArgs& args) {
   const HostWeight& weight = host_weight(args.weight, "linear_add: weight");
   const uint32_t rows = weight.rows();
   const HostPanel& in = read_panel(args.in, args.width, weight.cols(), "linear_add: in");

@@ -10,7 +10,8 @@
 
 namespace canopy::reference {
 
-void linear_swiglu(const LinearSwigluArgs& args) {
+template <>
+void compute(const LinearSwigluArgs& args) {
   const HostWeight& weight = host_weight(args.weight, "linear_swiglu: weight");
   require(weight.rows() % 2 == 0, "linear_swiglu: the weight is not paired, it has an odd number of rows.");
   const uint32_t ffn = weight.rows() / 2;

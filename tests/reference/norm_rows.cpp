@@ -6,7 +6,8 @@
 
 namespace canopy::reference {
 
-void norm_rows(const NormRowsArgs& args) {
+template <>
+void compute(const NormRowsArgs& args) {
   require(args.out != nullptr, "norm_rows: out is missing.");
   const uint32_t cols = args.out->cols();
   HostPanel& out = written_panel(args.out, args.width, cols, "norm_rows: out");

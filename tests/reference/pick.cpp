@@ -5,7 +5,8 @@
 
 namespace canopy::reference {
 
-void pick(const PickArgs& args) {
+template <>
+void compute(const PickArgs& args) {
   const auto logits = elements<float>(args.logits, uint64_t{args.rows} * args.vocab, "pick: logits");
   const auto pairs = elements<uint32_t>(args.pairs, uint64_t{args.count} * 2, "pick: pairs");
   const auto out = elements<float>(args.out, args.count, "pick: out");

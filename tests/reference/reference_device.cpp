@@ -7,6 +7,7 @@
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
 #include "engine/format/dequantize.h"
+#include "engine/model/stored_type.h"
 #include "tests/reference/matrix_product.h"
 #include "tests/reference/memory.h"
 #include "tests/reference/ops.h"
@@ -16,40 +17,8 @@ namespace {
 
 using namespace reference;
 
-/// One call per recorded op.
 struct RecordedOps : Commands {
-  std::vector<std::function<void()>> ops;
-};
-
-class ReferenceRecorder : public Recorder {
- public:
-  void embed(const EmbedArgs& a) override { add(reference::embed, a); }
-  void linear(const LinearArgs& a) override { add(reference::linear, a); }
-  void linear_add(const LinearAddArgs& a) override { add(reference::linear_add, a); }
-  void linear_swiglu(const LinearSwigluArgs& a) override { add(reference::linear_swiglu, a); }
-  void rope_store(const RopeStoreArgs& a) override { add(reference::rope_store, a); }
-  void attention(const AttentionArgs& a) override { add(reference::attention, a); }
-  void select(const SelectArgs& a) override { add(reference::select, a); }
-  void argmax(const ArgmaxArgs& a) override { add(reference::argmax, a); }
-  void top_k(const TopKArgs& a) override { add(reference::top_k, a); }
-  void pick(const PickArgs& a) override { add(reference::pick, a); }
-  void copy_rows(const CopyRowsArgs& a) override { add(reference::copy_rows, a); }
-  void norm_rows(const NormRowsArgs& a) override { add(reference::norm_rows, a); }
-  void kv_move(const KvMoveArgs& a) override { add(reference::kv_move, a); }
-
-  std::unique_ptr<Commands> finish() override {
-    require(commands_ != nullptr, "The recorder was already finished.");
-    return std::move(commands_);
-  }
-
- private:
-  template <class Args>
-  void add(void (*op)(const Args&), const Args& args) {
-    require(commands_ != nullptr, "The recorder was already finished.");
-    commands_->ops.push_back([op, args] { op(args); });
-  }
-
-  std::unique_ptr<RecordedOps> commands_ = std::make_unique<RecordedOps>();
+  OpList ops;
 };
 
 /// Rows of the joined matrix. Throws when the parts do not fit each other; reads no data.
@@ -126,8 +95,11 @@ class ReferenceDevice : public Device {
   }
   double sample_fma_rate() override { return measure_peak().fma_gflop_s; }
 
-  std::unique_ptr<Recorder> record() override { return std::make_unique<ReferenceRecorder>(); }
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override;
   bool run(Commands& commands, const std::function<bool()>& keep_going) override;
+  void start(Commands& commands) override { run(commands, {}); }
+  void finish() override {}
+  double last_run_ms() const override { return 0; }
 
  private:
   /// The bytes [offset, offset + size) of a buffer, checked.
@@ -138,7 +110,7 @@ class ReferenceDevice : public Device {
   }
 
   std::shared_ptr<Ledger> ledger_ = std::make_shared<Ledger>();
-  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true, "formulas"};
+  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true, "formulas", 4};
 };
 
 std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
@@ -186,16 +158,29 @@ void ReferenceDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std:
   std::transform(data.begin(), data.end(), to, [&](float v) { return host.rounded(v); });
 }
 
+std::unique_ptr<Commands> ReferenceDevice::compile(std::span<const Op> ops, const std::function<bool()>& keep_going) {
+  auto recorded = std::make_unique<RecordedOps>();
+  for (const Op& op : ops) {
+    if (keep_going && !keep_going()) return nullptr;
+    recorded->ops.push_back(op);
+  }
+  return recorded;
+}
+
 bool ReferenceDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
   auto& recorded = dynamic_cast<RecordedOps&>(commands);
   for (size_t i = 0; i < recorded.ops.size(); ++i) {
     if (i > 0 && keep_going && !keep_going()) return false;
-    recorded.ops[i]();
+    reference::compute_op(recorded.ops[i]);
   }
   return true;
 }
 
 }  // namespace
+
+void reference::compute_op(const Op& op) {
+  std::visit([](const auto& args) { compute(args); }, op);
+}
 
 std::unique_ptr<Device> make_reference_device(uint64_t memory_bytes) {
   return std::make_unique<ReferenceDevice>(memory_bytes);

@@ -37,7 +37,8 @@ std::vector<float> rotated(const float* head, uint32_t head_dim, std::span<const
 
 }  // namespace
 
-void rope_store(const RopeStoreArgs& args) {
+template <>
+void compute(const RopeStoreArgs& args) {
   const uint32_t dim = args.shape.head_dim;
   const uint32_t kv_heads = args.shape.kv_heads;
   const size_t in_stride = (size_t{args.heads} + 2 * size_t{kv_heads}) * dim;

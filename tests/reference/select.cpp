@@ -7,7 +7,8 @@
 
 namespace canopy::reference {
 
-void select(const SelectArgs& args) {
+template <>
+void compute(const SelectArgs& args) {
   require(args.in != nullptr, "select: in is missing.");
   const uint32_t cols = args.in->cols();
   const HostPanel& in = read_panel(args.in, args.width, cols, "select: in");

@@ -34,7 +34,8 @@ std::vector<float> capped(std::span<const float> logits, double multiplier, doub
 
 }  // namespace
 
-void top_k(const TopKArgs& args) {
+template <>
+void compute(const TopKArgs& args) {
   require(args.k >= 1 && args.k <= kMaxTopK && args.k <= args.vocab, "top_k: k lies outside 1 to min(64, vocab).");
   const auto all = elements<float>(args.logits, uint64_t{args.width} * args.vocab, "top_k: logits");
   require(std::isfinite(args.multiplier) && args.multiplier != 0, "top_k: the multiplier is 0 or not finite.");

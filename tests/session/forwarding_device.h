@@ -49,10 +49,14 @@ class ForwardingDevice : public Device {
   }
   DevicePeak measure_peak() override { return inner_->measure_peak(); }
   double sample_fma_rate() override { return inner_->sample_fma_rate(); }
-  std::unique_ptr<Recorder> record() override { return inner_->record(); }
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override {
+    return inner_->compile(ops, keep_going);
+  }
   bool run(Commands& commands, const std::function<bool()>& keep_going) override {
     return inner_->run(commands, keep_going);
   }
+  void start(Commands& commands) override { inner_->start(commands); }
+  void finish() override { inner_->finish(); }
   double last_run_ms() const override { return inner_->last_run_ms(); }
 
  private:

@@ -200,6 +200,31 @@ TEST_F(ModesTest, ASecondTurnReusesTextAndFeatures) {
   EXPECT_EQ(continued.rounds.size(), fresh(kTree, prompt, tokens(16)).rounds.size());
 }
 
+TEST_F(ModesTest, ASecondTurnGoesOnFromAllThatTheFirstLeftInTheCache) {
+  const std::vector<ChatTurn> first = {{"user", "def add(a, b):"}};
+  const auto opening = loaded_->prompt_ids(first, "");
+  ReplySettings letters = tokens(500);
+  for (const char c : std::string("return a + b")) letters.forced.push_back(encode({c}).back());
+  ASSERT_NE(letters.forced, encode("return a + b")) << "these are not the tokens that the text has by itself";
+  for (const Way& way : {kPlain, kTree}) {
+    SCOPED_TRACE(way.name);
+    const Reply one = fresh(way, opening, letters);
+    const auto left = static_cast<uint32_t>(session().committed().size());
+    ASSERT_EQ(left, opening.size() + one.ids.size() - 1);
+    auto turns = first;
+    turns.push_back({"assistant", one.text});
+    turns.push_back({"user", "and now class Stack:"});
+    const auto from_text = loaded_->prompt_ids(turns, "");
+    turns[1].tokens = tokens_of_reply(*loaded_->text.tokenizer, one.ids, one.text);
+    ASSERT_EQ(turns[1].tokens.ids, letters.forced);
+    const auto prompt = loaded_->prompt_ids(turns, "");
+    EXPECT_NE(prompt, from_text);
+    const Reply continued = session().reply(prompt, in(way, tokens(16)));
+    EXPECT_EQ(continued.reused_tokens, left);
+    EXPECT_EQ(continued.ids, fresh(kPlain, prompt, tokens(16)).ids);
+  }
+}
+
 TEST_F(ModesTest, FeaturesThatPlainDecodingDidNotKeepAreComputedAgain) {
   const auto prompt = encode(kCode);
   const Reply plain = session().reply(prompt, in(kPlain, tokens(20)));
@@ -321,7 +346,7 @@ TEST_F(ModesTest, FixedModesSayWhatOtherWidthsWouldPromiseWhereCostsAreKnown) {
     for (const RoundRecord& round : session().reply(prompt, in(way, tokens(30))).rounds) {
       if (round.shape == DecodeMode::ar) continue;
       ++drafted;
-      const WidthCandidate* own = chosen_candidate(round);
+      const WidthForecast* own = chosen_candidate(round);
       ASSERT_NE(own, nullptr) << way.name;
       EXPECT_NEAR(own->ms, round.predicted.total(), 1e-6);
       EXPECT_GE(own->expected, 1);
@@ -348,7 +373,7 @@ TEST_F(ModesTest, RecordsOfThePapersRulePredictAndListWhatItVisited) {
     EXPECT_GT(round.choice.ar_tokens_per_second, 0);
     ASSERT_FALSE(round.choice.candidates.empty());
     const auto kept = std::find_if(round.choice.candidates.begin(), round.choice.candidates.end(),
-                                   [&](const WidthCandidate& each) { return each.width == round.width; });
+                                   [&](const WidthForecast& each) { return each.width == round.width; });
     ASSERT_NE(kept, round.choice.candidates.end());
     EXPECT_NEAR(kept->ms, round.predicted.total(), 1e-6);
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/base/temp_folder.h"
 #include "tests/model/random_model.h"
 #include "tests/reference/reference_device.h"
@@ -26,6 +28,34 @@ class ContractingDevice : public ForwardingDevice {
   }
 
  private:
+  bool wide_ = false;
+};
+
+/// Rounds so in passes of at least `from` rows only, by the width of what was compiled: narrower ones are right.
+class WideFaultDevice : public ForwardingDevice {
+ public:
+  WideFaultDevice(std::unique_ptr<Device> inner, uint32_t from) : ForwardingDevice(std::move(inner)), from_(from) {}
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override {
+    auto commands = ForwardingDevice::compile(ops, keep_going);
+    const auto* embed = ops.empty() ? nullptr : std::get_if<EmbedArgs>(&ops.front());
+    if (embed != nullptr) widths_[commands.get()] = embed->width;
+    return commands;
+  }
+  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+    const auto width = widths_.find(&commands);
+    if (width != widths_.end()) wide_ = width->second >= from_;
+    return ForwardingDevice::run(commands, keep_going);
+  }
+  void read_all(std::span<const BufferRead> reads) override {
+    ForwardingDevice::read_all(reads);
+    for (const BufferRead& r : reads) {
+      if (wide_ && r.to.size() > 64) r.to.back() ^= std::byte{1};  // of the last row
+    }
+  }
+
+ private:
+  uint32_t from_;
+  std::map<const Commands*, uint32_t> widths_;
   bool wide_ = false;
 };
 
@@ -78,6 +108,16 @@ TEST(SelfTest, NamesTheFirstDifferenceOfOneBit) {
   const SelfTestReport report = test_on(device);
   EXPECT_FALSE(report.passed);
   EXPECT_NE(report.sentence.find("the logits of row 1 of 3"), std::string::npos) << report.sentence;
+}
+
+// Tiles of 4 on the reference: a full one, one row more, and two full ones.
+TEST(SelfTest, ComparesFullTilesAndPassesOfSeveral) {
+  WideFaultDevice several(make_reference_device(), 6);
+  const SelfTestReport report = test_on(several, 32);
+  EXPECT_FALSE(report.passed);
+  EXPECT_NE(report.sentence.find("the logits of row 8 of 8"), std::string::npos) << report.sentence;
+  WideFaultDevice none(make_reference_device(), 9);
+  EXPECT_TRUE(test_on(none, 32).passed) << "a software device is not asked for more";
 }
 
 TEST(SelfTest, SaysWhenItCouldNotRun) {

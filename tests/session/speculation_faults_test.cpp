@@ -102,6 +102,16 @@ class SpeculationFaults : public ::testing::Test {
   uint32_t tokens_ = 10;
 };
 
+TEST_F(SpeculationFaults, TheControllerIsThereBeforeAPolicyWasChosen) {
+  SpeculationState state(*loaded_->model, *loaded_->drafter, CostTable());
+  EXPECT_FALSE(state.is_started());
+  state.controller().begin_reply();
+  const uint32_t token = 1;
+  state.controller().observe({.emitted = {&token, 1}});
+  state.use(CostPolicy::measured);
+  EXPECT_TRUE(state.is_started());
+}
+
 TEST_F(SpeculationFaults, ADeviceLostAtAnyCallEndsTheReplyWithThatError) {
   tokens_ = 5;  // at each of all calls
   for (const DecodeMode mode : {DecodeMode::tree, DecodeMode::chain, DecodeMode::adaptive}) {

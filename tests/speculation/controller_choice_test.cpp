@@ -12,7 +12,7 @@ namespace {
 /// A tree that gains less with every node, on a device of the given times.
 struct Case {
   std::vector<double> tree, chain = {1}, ms;
-  WidthQuestion question(WidthObjective objective, double tokens_per_ms = 0.1) const {
+  WidthCurves curves(WidthObjective objective, double tokens_per_ms = 0.1) const {
     return {.tree = tree,
             .chain = chain,
             .ms = ms,
@@ -34,8 +34,8 @@ Case diminishing(uint32_t widest, double (*ms)(uint32_t)) {
 TEST(ChooseWidth, FindsTheBestBeyondACliff) {
   // The first cliff is not worth crossing for one row, but for many.
   const Case made = diminishing(64, [](uint32_t w) { return w <= 4 ? 10.0 + 3 * w : w <= 40 ? 24.0 : 60.0; });
-  EXPECT_EQ(choose_width(made.question(WidthObjective::per_round)).best.width, 40u);
-  EXPECT_EQ(choose_width(made.question(WidthObjective::long_run)).best.width, 40u);
+  EXPECT_EQ(choose_width(made.curves(WidthObjective::per_round)).best.width, 40u);
+  EXPECT_EQ(choose_width(made.curves(WidthObjective::long_run)).best.width, 40u);
 }
 
 TEST(ChooseWidth, IsTheBestOfAllWidthsWhateverTheTimes) {
@@ -44,14 +44,14 @@ TEST(ChooseWidth, IsTheBestOfAllWidthsWhateverTheTimes) {
   for (int i = 0; i < 200; ++i) {
     Case made = diminishing(200, [](uint32_t) { return 1.0; });
     for (double& ms : made.ms) ms = uniform(random);
-    const WidthQuestion question = made.question(i % 2 == 0 ? WidthObjective::per_round : WidthObjective::long_run);
-    const WidthAnswer answer = choose_width(question);
+    const WidthCurves curves = made.curves(i % 2 == 0 ? WidthObjective::per_round : WidthObjective::long_run);
+    const WidthChoice choice = choose_width(curves);
     for (uint32_t width = 1; width <= 200; ++width) {
       if (!may_occur(width, 200)) continue;
-      EXPECT_LE(worth(question, made.tree[width - 1], made.ms[width - 1]),
-                worth(question, answer.best.expected, answer.best.ms));
+      EXPECT_LE(worth(curves, made.tree[width - 1], made.ms[width - 1]),
+                worth(curves, choice.best.expected, choice.best.ms));
     }
-    EXPECT_TRUE(may_occur(answer.best.width, 200));
+    EXPECT_TRUE(may_occur(choice.best.width, 200));
   }
 }
 
@@ -65,36 +65,36 @@ TEST(ChooseWidth, WideTreesComeInSteps) {
 // Ratios of single rounds undervalue the long one: the paper's objective takes 4 tokens in 9 ms, the other 9 in 21.
 TEST(ChooseWidth, ObjectivesDiffer) {
   const Case made{.tree = {1, 4, 9}, .ms = {8, 9, 21}};
-  EXPECT_EQ(choose_width(made.question(WidthObjective::per_round)).best.width, 2u);
-  EXPECT_EQ(choose_width(made.question(WidthObjective::long_run, 0.25)).best.width, 3u);
-  EXPECT_EQ(choose_width(made.question(WidthObjective::long_run, 0.5)).best.width, 2u);
-  EXPECT_EQ(choose_width(made.question(WidthObjective::long_run, 5)).shape, RoundShape::plain);
+  EXPECT_EQ(choose_width(made.curves(WidthObjective::per_round)).best.width, 2u);
+  EXPECT_EQ(choose_width(made.curves(WidthObjective::long_run, 0.25)).best.width, 3u);
+  EXPECT_EQ(choose_width(made.curves(WidthObjective::long_run, 0.5)).best.width, 2u);
+  EXPECT_EQ(choose_width(made.curves(WidthObjective::long_run, 5)).shape, DecodeMode::ar);
 }
 
 TEST(ChooseWidth, StaysWithinTheTimeItIsGivenAndDecodesPlainlyWhereNothingFits) {
   const Case made = diminishing(32, [](uint32_t w) { return 10 + 0.1 * w; });
-  WidthQuestion question = made.question(WidthObjective::per_round);
-  question.longest_ms = 11.05;
-  EXPECT_EQ(choose_width(question).best.width, 10u);
-  question.longest_ms = 0;
-  EXPECT_EQ(choose_width(question).best.width, 1u);
-  EXPECT_EQ(choose_width(question).shape, RoundShape::plain);
+  WidthCurves curves = made.curves(WidthObjective::per_round);
+  curves.longest_ms = 11.05;
+  EXPECT_EQ(choose_width(curves).best.width, 10u);
+  curves.longest_ms = 0;
+  EXPECT_EQ(choose_width(curves).best.width, 1u);
+  EXPECT_EQ(choose_width(curves).shape, DecodeMode::ar);
 }
 
 TEST(ChooseWidth, AChainMustBeClearlyBetter) {
   Case made{.tree = {1, 1.5, 2}, .chain = {1, 1.5, 2.01}, .ms = {10, 10, 10}};
-  EXPECT_EQ(choose_width(made.question(WidthObjective::per_round)).shape, RoundShape::tree);
+  EXPECT_EQ(choose_width(made.curves(WidthObjective::per_round)).shape, DecodeMode::tree);
   made.chain = {1, 2.0, 2.4};
-  const WidthAnswer answer = choose_width(made.question(WidthObjective::per_round));
-  EXPECT_EQ(answer.shape, RoundShape::chain);
-  EXPECT_EQ(answer.best.width, 3u) << "the best chain, not the first that beats the tree";
+  const WidthChoice choice = choose_width(made.curves(WidthObjective::per_round));
+  EXPECT_EQ(choice.shape, DecodeMode::chain);
+  EXPECT_EQ(choice.best.width, 3u) << "the best chain, not the first that beats the tree";
 }
 
 TEST(Forecasts, AreThinnedButHoldWhatMatters) {
   for (const uint32_t widest : {1u, 2u, 40u, 41u, 64u, 65u, 300u, 1025u}) {
     const Case made = diminishing(widest, [](uint32_t w) { return 10.0 + w; });
     for (const uint32_t chosen : {1u, std::min(47u, widest), widest}) {
-      const auto shown = forecasts(made.question(WidthObjective::per_round), chosen);
+      const auto shown = forecasts(made.curves(WidthObjective::per_round), chosen);
       EXPECT_LE(shown.size(), 64u) << widest;
       EXPECT_EQ(shown.front().width, 1u);
       EXPECT_EQ(shown.back().width, widest);
@@ -109,7 +109,7 @@ TEST(Forecasts, AreThinnedButHoldWhatMatters) {
       EXPECT_TRUE(found) << widest << " " << chosen;
     }
     if (widest >= 40) {
-      EXPECT_EQ(forecasts(made.question(WidthObjective::per_round), 1)[39].width, 40u);
+      EXPECT_EQ(forecasts(made.curves(WidthObjective::per_round), 1)[39].width, 40u);
     }
   }
 }

@@ -32,9 +32,9 @@ struct Rig {
   TreeBuilder builder;
   WidthLimits limits{.budget = 63};
 
-  RoundPlan plan() { return controller.plan(100, 1, limits, cost); }
+  DraftPlan plan() { return controller.plan(100, 1, limits, cost); }
 
-  RoundDecision choose(const RoundPlan& plan) {
+  WidthChoice choose(const DraftPlan& plan) {
     auto depths = candidates.all();
     depths.resize(plan.depth);
     builder.begin(1, depths, 32, controller.calibration(plan.depth));
@@ -44,11 +44,11 @@ struct Rig {
   }
 
   /// A round whose draft, if there is one, is right for `right` tokens.
-  RoundPlan round(uint32_t right) {
-    const RoundPlan planned = plan();
+  DraftPlan round(uint32_t right) {
+    const DraftPlan planned = plan();
     std::vector<uint32_t> emitted;
     uint32_t width = 1;
-    if (planned.draft) width = choose(planned).width;
+    if (planned.draft) width = choose(planned).best.width;
     for (uint32_t d = 1; planned.draft && width > 1 && d <= std::min(right, planned.depth); ++d) {
       emitted.push_back(candidates.at(d).tokens[0]);
     }
@@ -62,7 +62,7 @@ TEST(Controller, DraftsAtFirstAndAsLongAsItPays) {
   Rig rig;
   rig.controller.begin_reply();
   for (int i = 0; i < 40; ++i) {
-    const RoundPlan plan = rig.round(4);
+    const DraftPlan plan = rig.round(4);
     ASSERT_TRUE(plan.draft) << plan.reason;
     EXPECT_FALSE(plan.trial);
     EXPECT_EQ(plan.depth, block - 1);
@@ -76,7 +76,7 @@ TEST(Controller, StopsWhereItDoesNotPayAndTriesAgain) {
   Rig rig;
   uint32_t drafts = 0, trials = 0, late = 0;
   for (int i = 0; i < 3000; ++i) {
-    const RoundPlan plan = rig.round(0);
+    const DraftPlan plan = rig.round(0);
     drafts += plan.draft ? 1 : 0;
     trials += plan.trial ? 1 : 0;
     late += plan.trial && i > 2000 ? 1 : 0;
@@ -95,7 +95,7 @@ TEST(Controller, NeverDraftsWhereEvenAFullyAcceptedDraftWouldLose) {
   Rig rig;
   rig.cost.draft = 80;
   for (int i = 0; i < 50; ++i) {
-    const RoundPlan plan = rig.round(6);
+    const DraftPlan plan = rig.round(6);
     EXPECT_FALSE(plan.draft);
     EXPECT_NE(plan.reason.find("accepted in full"), std::string::npos) << plan.reason;
     EXPECT_NE(plan.reason.find("80.0 ms"), std::string::npos) << plan.reason;
@@ -109,7 +109,7 @@ TEST(Controller, WaitsForTheTimeOfATrialWhereEvenAGoodDrafterWouldLose) {
   rig.cost.per_row = 6;
   uint32_t drafts = 0;
   for (int i = 1; i <= 4000; ++i) {
-    const RoundPlan plan = rig.round(0);
+    const DraftPlan plan = rig.round(0);
     EXPECT_LT(plan.believed, 1);
     if (plan.draft) {
       EXPECT_TRUE(plan.trial) << plan.reason;
@@ -129,7 +129,7 @@ TEST(Controller, WaitsForTheTimeOfATrialWhereEvenAGoodDrafterWouldLose) {
 TEST(Controller, DraftsAtOnceWhereAGoodDrafterPays) {
   Rig rig;
   rig.cost.per_row = 3;
-  const RoundPlan plan = rig.plan();
+  const DraftPlan plan = rig.plan();
   EXPECT_GT(plan.believed, 1);
   EXPECT_TRUE(plan.draft) << plan.reason;
   EXPECT_FALSE(plan.trial);
@@ -139,14 +139,14 @@ TEST(Controller, AStallIsNotHeldAgainstDrafting) {
   Rig rig;
   rig.cost.per_row = 1;
   for (int i = 0; i < 20; ++i) {
-    const RoundPlan plan = rig.plan();
+    const DraftPlan plan = rig.plan();
     ASSERT_TRUE(plan.draft) << "round " << i << ": " << plan.reason;
-    const RoundDecision decision = rig.choose(plan);
+    const WidthChoice choice = rig.choose(plan);
     std::vector<uint32_t> emitted;
-    for (uint32_t d = 1; decision.width > 1 && d <= 3; ++d) emitted.push_back(rig.candidates.at(d).tokens[0]);
+    for (uint32_t d = 1; choice.best.width > 1 && d <= 3; ++d) emitted.push_back(rig.candidates.at(d).tokens[0]);
     emitted.push_back(vocab);
     const double stalled = i == 0 ? 300 : 0;
-    rig.controller.observe({emitted, 2, rig.cost.verify_ms(decision.width, 100) + stalled, 0.1});
+    rig.controller.observe({emitted, 2, rig.cost.verify_ms(choice.best.width, 100) + stalled, 0.1});
   }
 }
 
@@ -163,7 +163,7 @@ TEST(Controller, TheBoundFollowsTheRoundsOfLate) {
   rig.controller.begin_reply();
   double behind = 0;
   for (int i = 0; i < 60; ++i) {
-    const RoundPlan plan = rig.round(0);
+    const DraftPlan plan = rig.round(0);
     behind += (plan.draft ? 12.1 : 10.1) - 1.02 * 10.1;
     ASSERT_LE(behind, 2 * 12.1 + 1e-6) << plan.reason;
   }
@@ -175,7 +175,7 @@ TEST(Controller, KeepsTheLimits) {
   EXPECT_EQ(rig.plan().width, 6u);
   rig.limits = {.rows = 4};
   EXPECT_EQ(rig.plan().width, 4u);
-  EXPECT_EQ(rig.choose(rig.plan()).width, 4u) << "wider rounds cost nothing here";
+  EXPECT_EQ(rig.choose(rig.plan()).best.width, 4u) << "wider rounds cost nothing here";
   rig.limits = {.depth = 3};
   EXPECT_EQ(rig.plan().depth, 3u);
   rig.limits = {.tokens_left = 3};
@@ -186,7 +186,7 @@ TEST(Controller, KeepsTheLimits) {
        {WidthLimits{.budget = 0}, WidthLimits{.tokens_left = 1}, WidthLimits{.context_left = 1}, WidthLimits{.rows = 1},
         WidthLimits{.depth = 0}, WidthLimits{.rows = 0}}) {
     rig.limits = none;
-    const RoundPlan plan = rig.plan();
+    const DraftPlan plan = rig.plan();
     EXPECT_FALSE(plan.draft);
     EXPECT_EQ(plan.width, 1u);
     EXPECT_NE(plan.reason.find("no room"), std::string::npos) << plan.reason;
@@ -196,19 +196,19 @@ TEST(Controller, KeepsTheLimits) {
 TEST(Controller, SaysWhatItChoseAndWhy) {
   Rig rig;
   rig.cost.per_row = 0.2;
-  const RoundDecision decision = rig.choose(rig.plan());
-  EXPECT_EQ(decision.shape, RoundShape::tree);
-  EXPECT_GT(decision.width, 1u);
-  EXPECT_DOUBLE_EQ(decision.verify_ms, rig.cost.verify_ms(decision.width, 100));
-  EXPECT_DOUBLE_EQ(decision.draft_ms, 2);
-  EXPECT_NEAR(decision.ar_tokens_per_second, 1000 / 10.1, 1e-9);
-  ASSERT_GE(decision.candidates.size(), 40u);
-  EXPECT_NE(decision.reason.find("Tree of " + std::to_string(decision.width) + " rows"), std::string::npos)
-      << decision.reason;
-  for (const WidthForecast& each : decision.candidates) {
+  const WidthChoice choice = rig.choose(rig.plan());
+  EXPECT_EQ(choice.shape, DecodeMode::tree);
+  EXPECT_GT(choice.best.width, 1u);
+  EXPECT_DOUBLE_EQ(choice.verify_ms, rig.cost.verify_ms(choice.best.width, 100));
+  EXPECT_DOUBLE_EQ(choice.draft_ms, 2);
+  EXPECT_NEAR(choice.ar_tokens_per_second, 1000 / 10.1, 1e-9);
+  ASSERT_GE(choice.candidates.size(), 40u);
+  EXPECT_NE(choice.reason.find("Tree of " + std::to_string(choice.best.width) + " rows"), std::string::npos)
+      << choice.reason;
+  for (const WidthForecast& each : choice.candidates) {
     EXPECT_NEAR(each.ms, 2 + 0.1 + rig.cost.verify_ms(each.width, 100), 1e-9);
-    if (each.width == decision.width) {
-      EXPECT_DOUBLE_EQ(each.expected, decision.expected);
+    if (each.width == choice.best.width) {
+      EXPECT_DOUBLE_EQ(each.expected, choice.best.expected);
     }
   }
 }
@@ -247,7 +247,7 @@ TEST(Controller, TakesThePredictionWhereAClockWentBackwards) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<uint32_t> token = {1};
   for (const double bad : {-5.0, nan, std::numeric_limits<double>::infinity()}) {
-    const RoundPlan plan = rig.plan();
+    const DraftPlan plan = rig.plan();
     if (plan.draft) rig.choose(plan);
     rig.controller.observe({token, bad, bad, bad});
     EXPECT_TRUE(std::isfinite(rig.controller.bound().balance_ms()));
@@ -258,8 +258,8 @@ TEST(Controller, TakesThePredictionWhereAClockWentBackwards) {
 TEST(Controller, DoesTheSameWhenToldTheSame) {
   Rig a, b;
   for (uint32_t i = 0; i < 500; ++i) {
-    const RoundPlan plan_a = a.round(i / 100 % 2 == 0 ? 3 : 0);
-    const RoundPlan plan_b = b.round(i / 100 % 2 == 0 ? 3 : 0);
+    const DraftPlan plan_a = a.round(i / 100 % 2 == 0 ? 3 : 0);
+    const DraftPlan plan_b = b.round(i / 100 % 2 == 0 ? 3 : 0);
     ASSERT_EQ(plan_a.reason, plan_b.reason);
     ASSERT_EQ(a.builder.tree().width(), b.builder.tree().width());
   }

@@ -58,28 +58,28 @@ class Run {
     WidthLimits limits;
     limits.budget = budget_;
     limits.tokens_left = replies_.left(position_, trace_.tokens());
-    const RoundPlan plan = controller_.plan(position_, backlog_, limits, *cost_);
+    const DraftPlan plan = controller_.plan(position_, backlog_, limits, *cost_);
     const uint32_t drafted_backlog = backlog_;
     double draft_ms = 0;
-    RoundDecision decision;
+    WidthChoice choice;
     uint32_t emitted = 1;
     if (plan.draft) {
       draft_ms = device_.draft_ms(backlog_, position_);
-      decision = draft(plan);
+      choice = draft(plan);
       walk(
           builder_.tree(), [&](uint32_t node) { return trace_.token(position_ + builder_.tree()[node].depth + 1); },
           path_);
       emitted = path_.emitted();
       backlog_ = 0;
     }
-    const double verify_ms = device_.verify_ms(decision.width, position_);
-    const double other_ms = device_.other_ms(decision.width, position_);
+    const double verify_ms = device_.verify_ms(choice.best.width, position_);
+    const double other_ms = device_.other_ms(choice.best.width, position_);
     const std::vector<uint32_t> tokens = text_behind(trace_, position_, emitted);
     controller_.observe({tokens, draft_ms, verify_ms, other_ms});
     if (plan.draft) cost_->observe_draft(drafted_backlog, position_, draft_ms);
-    cost_->observe_verify(decision.width, position_, verify_ms);
-    cost_->observe_other(decision.width, other_ms);
-    count(plan, decision, draft_ms + verify_ms + other_ms);
+    cost_->observe_verify(choice.best.width, position_, verify_ms);
+    cost_->observe_other(choice.best.width, other_ms);
+    count(plan, choice, draft_ms + verify_ms + other_ms);
     double plain_ms = 0;
     for (uint32_t i = 0; i < emitted; ++i) plain_ms += device_.plain_ms(position_ + i);
     plainly_ms_ += plain_ms;
@@ -89,30 +89,30 @@ class Run {
     backlog_ = std::min(backlog_ + emitted, most_waiting);
   }
 
-  RoundDecision draft(const RoundPlan& plan) {
+  WidthChoice draft(const DraftPlan& plan) {
     const bool sulking = position_ < sulks_until_;
     const auto candidates = trace_.draft(position_, plan.depth, sulking);
     builder_.begin(trace_.token(position_), candidates, DraftTable::listed, controller_.calibration(plan.depth));
     while (controller_.wants_more(builder_.tree()) && builder_.next() == TreeStep::added) {
     }
-    RoundDecision decision = controller_.choose(builder_.tree(), candidates);
-    if (decision.shape == RoundShape::chain) builder_.build_chain(decision.width - 1);
-    if (decision.shape != RoundShape::chain) builder_.cut(decision.width);
-    if (decision.width > 1) sulks_until_ = position_ + trace_.spec().sulking;
-    return decision;
+    WidthChoice choice = controller_.choose(builder_.tree(), candidates);
+    if (choice.shape == DecodeMode::chain) builder_.build_chain(choice.best.width - 1);
+    if (choice.shape != DecodeMode::chain) builder_.cut(choice.best.width);
+    if (choice.best.width > 1) sulks_until_ = position_ + trace_.spec().sulking;
+    return choice;
   }
 
-  void count(const RoundPlan& plan, const RoundDecision& decision, double ms) {
+  void count(const DraftPlan& plan, const WidthChoice& choice, double ms) {
     result_.ms += ms;
     result_.reply_ms.back() += ms;
     result_.rounds += 1;
     if (!plan.draft) return;
     result_.drafts += 1;
     result_.longest_round_ms = std::max(result_.longest_round_ms, ms);
-    if (decision.width == 1) return;
+    if (choice.best.width == 1) return;
     result_.verified += 1;
-    result_.chains += decision.shape == RoundShape::chain ? 1 : 0;
-    result_.mean_width += decision.width;
+    result_.chains += choice.shape == DecodeMode::chain ? 1 : 0;
+    result_.mean_width += choice.best.width;
   }
 
   Controller& controller_;

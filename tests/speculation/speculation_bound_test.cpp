@@ -31,7 +31,7 @@ TEST(SpeculationBound, HoldsWhateverTheRoundsBring) {
         plainly += tokens * ar;
       } else {
         ++refused;
-        bound.plain(ar);
+        bound.decoded(ar);
         elapsed += ar;
         plainly += ar;
       }
@@ -69,7 +69,7 @@ TEST(SpeculationBound, TrialsKeepTheirShareAndTheirIntervalIsCapped) {
   double lost = 0;
   for (int i = 0; i < 20000; ++i, ++since) {
     if (!bound.may_try(2)) {
-      bound.plain(10);
+      bound.decoded(10);
       continue;
     }
     longest = std::max(longest, since);
@@ -86,11 +86,11 @@ TEST(SpeculationBound, TrialsKeepTheirShareAndTheirIntervalIsCapped) {
 
 TEST(SpeculationBound, ATrialThatPaysIsRepeatedAtOnce) {
   SpeculationBound bound({});
-  for (int i = 0; i < 1000; ++i) bound.plain(10);
+  for (int i = 0; i < 1000; ++i) bound.decoded(10);
   ASSERT_TRUE(bound.may_try(2));
   bound.speculated(14, 4, 10, true);
   EXPECT_EQ(bound.wait(), 1u);
-  bound.plain(10);
+  bound.decoded(10);
   EXPECT_TRUE(bound.may_try(2));
 }
 

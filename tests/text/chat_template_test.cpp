@@ -37,6 +37,135 @@ TEST(ChatTemplate, AUserCannotForgeATurn) {
   EXPECT_EQ(tokenizer->decode(ids, false), text_of(form->render(std::span(&evil, 1)))) << "the text is all there";
 }
 
+// A text as no tokenizer cuts it: byte by byte.
+TurnTokens by_byte(const Tokenizer& tokenizer, std::string_view text) {
+  TurnTokens tokens;
+  tokens.vocabulary = tokenizer.identity();
+  for (const char& c : text) {
+    const auto ids = tokenizer.encode({&c, 1}, SpecialTokens::as_text);
+    tokens.ids.insert(tokens.ids.end(), ids.begin(), ids.end());
+  }
+  return tokens;
+}
+
+class KnownTokens : public ::testing::Test {
+ protected:
+  using Ids = std::vector<uint32_t>;
+
+  Ids ids_of(const ChatTemplate& form) const { return form.render_to_ids(turns_, *tokenizer_); }
+  Ids retokenized(const ChatTemplate& form) const {
+    std::vector<ChatTurn> plain = turns_;
+    for (ChatTurn& turn : plain) turn.tokens = {};
+    return form.render_to_ids(plain, *tokenizer_);
+  }
+  // The prompt of the first turn and all that the reply wrote: what the cache holds then.
+  Ids cached(const ChatTemplate& form) const {
+    Ids ids = form.render_to_ids(std::span(turns_).first(1), *tokenizer_);
+    ids.insert(ids.end(), turns_[1].tokens.ids.begin(), turns_[1].tokens.ids.end());
+    return ids;
+  }
+  static bool begins_with(const Ids& ids, const Ids& front) {
+    return ids.size() >= front.size() && std::equal(front.begin(), front.end(), ids.begin());
+  }
+  void expect_text(const char* why) const { EXPECT_EQ(ids_of(*form_), retokenized(*form_)) << why; }
+
+  std::unique_ptr<Tokenizer> tokenizer_ = golden::tiny_tokenizer();
+  std::vector<ChatTurn> turns_ = {
+      {"user", "the answer"}, {"assistant", "the answer", by_byte(*tokenizer_, "the answer")}, {"user", "and then"}};
+  std::unique_ptr<ChatTemplate> form_ = ChatTemplate::create("", *tokenizer_);
+};
+
+TEST_F(KnownTokens, StandInThePromptAsTheyWereWritten) {
+  constexpr auto as_it_is =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+  const auto own = ChatTemplate::create(as_it_is, *tokenizer_);
+  ASSERT_EQ(own->warning(), "");
+  const auto transcript = ChatTemplate::create("", *without_chat_tokens());
+  for (const ChatTemplate* form : {form_.get(), own.get(), transcript.get()}) {
+    const Ids ids = ids_of(*form);
+    EXPECT_NE(ids, retokenized(*form));
+    EXPECT_EQ(tokenizer_->decode(ids, false), tokenizer_->decode(retokenized(*form), false));
+  }
+  for (const ChatTemplate* form : {form_.get(), own.get()}) {
+    EXPECT_TRUE(begins_with(ids_of(*form), cached(*form)));
+    EXPECT_FALSE(begins_with(retokenized(*form), cached(*form)));
+  }
+}
+
+TEST_F(KnownTokens, OfManyTurnsGoWhereTheyBelong) {
+  constexpr auto bare = "{% for m in messages %}[{{ m.content }}]{% endfor %}";
+  const auto form = ChatTemplate::create(bare, *tokenizer_);
+  ASSERT_EQ(form->warning(), "");
+  for (int i = 0; i < 260; ++i) {
+    const std::string text = i % 3 == 0 ? "the same" : "text number " + std::to_string(i);
+    turns_.push_back({"user", text});
+    turns_.push_back({"assistant", text, by_byte(*tokenizer_, text)});
+  }
+  Ids expected;
+  std::string before;
+  for (const ChatTurn& turn : turns_) {
+    before += turn.tokens.ids.empty() ? "[" + turn.content + "]" : "[";
+    if (turn.tokens.ids.empty()) continue;
+    const Ids text = tokenizer_->encode(before, SpecialTokens::parse);
+    expected.insert(expected.end(), text.begin(), text.end());
+    expected.insert(expected.end(), turn.tokens.ids.begin(), turn.tokens.ids.end());
+    before = "]";
+  }
+  const Ids rest = tokenizer_->encode(before, SpecialTokens::parse);
+  expected.insert(expected.end(), rest.begin(), rest.end());
+  EXPECT_EQ(ids_of(*form), expected);
+}
+
+TEST_F(KnownTokens, OfAnotherVocabularyAreNotTaken) {
+  turns_[1].tokens.vocabulary = without_chat_tokens()->identity();
+  ASSERT_NE(turns_[1].tokens.vocabulary, tokenizer_->identity());
+  expect_text("other ids");
+  EXPECT_EQ(golden::tiny_tokenizer()->identity(), tokenizer_->identity());
+}
+
+TEST_F(KnownTokens, ThatDoNotSpellTheTextAreNotTaken) {
+  turns_[1].content += "!";
+  expect_text("an edited text");
+  turns_[1] = {"assistant", "ab", by_byte(*tokenizer_, "ab")};
+  turns_[1].tokens.ids.insert(turns_[1].tokens.ids.begin() + 1, 1002);
+  ASSERT_EQ(tokenizer_->decode(turns_[1].tokens.ids), "ab");
+  expect_text("a control token, which only a template may write");
+  turns_[1].tokens.ids = {tokenizer_->vocab_size()};
+  expect_text("an id outside the vocabulary");
+}
+
+TEST_F(KnownTokens, AreNotTakenWhereTheTemplateAltersTheText) {
+  constexpr auto trimming = "{% for m in messages %}[{{ m.content | trim }}]{% endfor %}";
+  form_ = ChatTemplate::create(trimming, *tokenizer_);
+  ASSERT_EQ(form_->warning(), "");
+  EXPECT_NE(ids_of(*form_), retokenized(*form_)) << "there is nothing to trim yet";
+  turns_[1] = {"assistant", " the answer", by_byte(*tokenizer_, " the answer")};
+  expect_text("trimmed");
+  form_ = ChatTemplate::create("{% for m in messages %}[{{ m.content | upper }}]{{ m.content[:30] }}{% endfor %}",
+                               *tokenizer_);
+  turns_[1] = {"assistant", std::string(40, 'x'), by_byte(*tokenizer_, std::string(40, 'x'))};
+  expect_text("in other letters, and cut");
+}
+
+TEST_F(KnownTokens, OfAReplyEndBeforeItsStopTokenOrString) {
+  Ids ids = turns_[1].tokens.ids;
+  EXPECT_EQ(tokens_of_reply(*tokenizer_, ids, "the answer"), turns_[1].tokens);
+  ids.push_back(1002);
+  const TurnTokens ended = tokens_of_reply(*tokenizer_, ids, "the answer");
+  EXPECT_EQ(ended.ids, turns_[1].tokens.ids);
+  EXPECT_EQ(ended.ending, Ids{1002});
+  const TurnTokens cut = tokens_of_reply(*tokenizer_, turns_[1].tokens.ids, "the");
+  EXPECT_EQ(tokenizer_->decode(cut.ids), "the");
+  EXPECT_EQ(tokenizer_->decode(cut.ending), " answer");
+  const Ids whole = tokenizer_->encode("the answer", SpecialTokens::as_text);
+  ASSERT_GT(tokenizer_->token_bytes(whole[0]).size(), 1u);
+  EXPECT_EQ(tokens_of_reply(*tokenizer_, whole, "t"), TurnTokens()) << "the text ends inside a token";
+  ids.insert(ids.begin() + 3, 1002);
+  EXPECT_EQ(tokens_of_reply(*tokenizer_, ids, "the answer"), TurnTokens()) << "a control token inside";
+  EXPECT_EQ(tokens_of_reply(*tokenizer_, {}, ""), TurnTokens());
+}
+
 constexpr auto turns_template =
     "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% if enable_thinking is defined and not enable_thinking %}"

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "engine/base/error.h"
+#include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"
 #include "tests/base/processor_time.h"
 
@@ -102,6 +103,36 @@ TEST(SentencePieces, WithoutByteTokensOneUnknownStandsForARun) {
   Small v;
   for (uint32_t id = first_byte; id < first_byte + 256; ++id) v.data.types[id] = 5;
   EXPECT_EQ(v.build()->encode("axyzb", SpecialTokens::parse), (Ids{v.mark_a, unknown, v.b}));
+}
+
+TEST(SentencePieces, ACharacterWithoutATokenKeepsItsNeighboursApart) {
+  Small v;
+  v.tokens[0] = "<none>";
+  for (uint32_t id = first_byte; id < first_byte + 256; ++id) v.data.types[id] = 5;
+  const auto dropping = v.build();
+  EXPECT_EQ(dropping->encode("axb", SpecialTokens::parse), (Ids{v.mark_a, v.b}));
+  EXPECT_EQ(dropping->encode(" x a", SpecialTokens::parse), (Ids{v.marks, v.mark_a}));
+  EXPECT_EQ(dropping->encode("x x", SpecialTokens::parse), (Ids{v.mark, v.mark}));
+  v.data.unknown = v.a;  // an ordinary token: what stands for x is no "a" all the same
+  EXPECT_EQ(v.build()->encode("xbaab", SpecialTokens::parse), (Ids{v.mark, v.a, v.b, v.a, v.ab}));
+}
+
+// The text of a reply lacks the space in front of its first word; a template writes it, a reply brings it itself.
+TEST(SentencePieces, AReplyBringsItsOwnLeadingSpace) {
+  Small v;
+  const auto tokenizer = v.build();
+  const auto form = ChatTemplate::create(
+      "{% for m in messages %}{% if m.role == 'user' %}<s>{{ m.content }}</s>{% else %} {{ m.content }}\n{% endif %}"
+      "{% endfor %}",
+      *tokenizer);
+  ASSERT_EQ(form->warning(), "");
+  ChatTurn turns[] = {{"user", "c"}, {"assistant", "abc", {{v.mark_a, v.b, v.c}, {}, tokenizer->identity()}}};
+  EXPECT_EQ(form->render_to_ids(turns, *tokenizer),
+            (Ids{begin_of_text, v.mark, v.c, 2, v.mark_a, v.b, v.c, first_byte + '\n'}))
+      << "no space is added behind the reply, for the text goes on there";
+  turns[1].tokens.ids = {v.mark_a, v.bc};
+  EXPECT_EQ(form->render_to_ids(turns, *tokenizer),
+            (Ids{begin_of_text, v.mark, v.c, 2, v.mark_a, v.bc, first_byte + '\n'}));
 }
 
 TEST(SentencePieces, DecodingGivesTheTextBack) {

@@ -59,6 +59,15 @@ TEST(TokenizerPipeline, PrependAndReplaceMakeTheLeadingSpace) {
   EXPECT_EQ(file.encode(""), Ids());
 }
 
+// With listed merges symbols are all there is: a character that is dropped leaves neighbours behind.
+TEST(TokenizerPipeline, MarksAroundADroppedCharacterMerge) {
+  const auto tokenizer = Tokenizer::from_tokenizer_json(
+      R"({"normalizer": null, "pre_tokenizer": null, "added_tokens": [], "decoder": {"type": "Sequence", "decoders":
+          [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "Fuse"}]}, "model": {"type": "BPE", "vocab": {"\u2581": 0, "a": 1, "\u2581\u2581": 2}, "merges": [["\u2581", "\u2581"]]}})");
+  EXPECT_EQ(tokenizer->encode("\xE2\x96\x81x\xE2\x96\x81", SpecialTokens::parse), (Ids{2}));
+  EXPECT_EQ(tokenizer->encode("\xE2\x96\x81\x61\xE2\x96\x81", SpecialTokens::parse), (Ids{0, 1, 0}));
+}
+
 TEST(TokenizerPipeline, ReplaceTakesExpressionsToo) {
   Characters file;
   file.normalizer = R"({"type": "Replace", "pattern": {"Regex": "x+"}, "content": "b"})";

@@ -53,7 +53,7 @@ TEST(RoundRecordCodec, KeepsExtremeValues) {
   record.nodes[7].target_token = RoundNode::unknown;
   record.nodes[7].node.log_q = -std::numeric_limits<double>::denorm_min();
   record.ms = {0, 1e-300, 1e300, 0.1, 0, 3};
-  record.choice.limits = {0, RoundLimits::none, largest - 1, 1, 2};
+  record.choice.limits = {0, WidthLimits::none, largest - 1, 1, 2};
   record.choice.candidates = {{1, 0, 0}, {max_round_width, 1e300, 5e-324}};
   record.choice.reason = std::string("\0\xff\n", 3);
   test::expect_same(record, coded(record));

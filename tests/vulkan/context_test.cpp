@@ -128,6 +128,27 @@ TEST_P(ContextTest, bytesComeBackFromEveryKindOfBuffer) {
   }
 }
 
+// Long results of mapped memory that the host does not cache come through a copy, short ones from where they are.
+TEST_P(ContextTest, bytesComeBackFromUncachedMemory) {
+  const auto context = open({.force_uncached = true});
+  const Buffer buffer = context->create_buffer(BufferKind::device, 100'000, "uncached");
+  const std::vector<std::byte> data = pattern(100'000, 4);
+  context->upload(buffer, 0, data);
+  std::vector<std::byte> first(64), rest(data.size() - 64);
+  const Download both[] = {{&buffer, 0, first}, {&buffer, 64, rest}};
+  context->download(both);
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), data.begin()));
+  EXPECT_TRUE(std::equal(rest.begin(), rest.end(), data.begin() + 64));
+}
+
+TEST_P(ContextTest, waitsAsLongAsItsCallerSaysOrTheDeviceNeeds) {
+  const auto by_default = open();
+  const bool software = by_default->report().type == DeviceType::cpu;
+  EXPECT_EQ(by_default->timeout(), std::chrono::seconds(software ? 300 : 10));
+  EXPECT_EQ(open({.timeout = std::chrono::seconds(7)})->timeout(), std::chrono::seconds(7));
+  EXPECT_EQ(open({.timeout = std::chrono::seconds(600)})->timeout(), std::chrono::seconds(600));
+}
+
 TEST_P(ContextTest, stagingCopiesMoreThanItsOwnSize) {
   const auto context = open({.force_staging = true});
   const std::vector<std::byte> data = pattern((20u << 20) + 5, 3);  // staging has two slots of 8 MiB

@@ -8,6 +8,7 @@
 
 #include "engine/base/half.h"
 #include "engine/format/dequantize.h"
+#include "engine/model/stored_type.h"
 #include "engine/vulkan/panel_layout.h"
 #include "engine/vulkan/weight_layout.h"
 #include "tests/base/expect_error.h"

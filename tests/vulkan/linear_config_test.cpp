@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
+#include "engine/vulkan/shader_library.h"
+#include "engine/vulkan/spirv_reflect.h"
 #include "tests/base/temp_folder.h"
 
 namespace canopy::vk {
@@ -48,6 +51,33 @@ TEST(LinearChoicesTest, SayWhyTheyCouldNotBeSaved) {
   LinearChoices choices("/proc/canopy/linear.json", "d");
   choices.set(kKey, {8, 8, 1});
   EXPECT_NE(choices.save(), "");
+}
+
+// Variants of GPUs within what the baseline promises: 256 invocations and 16 KiB of shared memory, as linear_add's
+// shader says itself.
+TEST(LinearCandidatesTest, FitTheSmallestUsableDevice) {
+  const DeviceLimits limits = baseline_limits();
+  for (const uint32_t cols : {256u, 1024u, 2048u, 4096u, 16384u}) {
+    for (uint32_t columns = 1; columns <= 32; columns *= 2) {
+      const auto candidates = linear_candidates(false, {WeightType::q4_1, 4096, cols, columns}, limits);
+      ASSERT_FALSE(candidates.empty());
+      for (const LinearConfig& config : candidates) {
+        const auto constants = linear_options(config, WeightType::q4_1, columns, false, true).spec;
+        EXPECT_LE(config.lanes * config.split, limits.max_invocations) << columns << " columns, split " << config.split;
+        EXPECT_LE(reflect(find_shader("linear_add_q4_1").words, constants).shared_bytes, limits.max_shared_bytes)
+            << columns << " columns, split " << config.split;
+      }
+    }
+  }
+}
+
+TEST(LinearCandidatesTest, UseWhatALargerDeviceHas) {
+  DeviceLimits limits = baseline_limits();
+  limits.max_invocations = 1024;
+  limits.max_group_size = {1024, 1024, 64};
+  limits.max_shared_bytes = 65536;
+  const auto candidates = linear_candidates(false, {WeightType::q4_1, 4096, 4096, 1}, limits);
+  EXPECT_NE(std::ranges::find(candidates, LinearConfig{4, 32, 16}), candidates.end());
 }
 
 }  // namespace

@@ -68,6 +68,37 @@ TEST(SelectMemoryType, takesTheDevicesShareOfUnifiedMemoryInTwoHeaps) {
   EXPECT_EQ(select_memory_type(two_heaps, all, BufferKind::device, gib, true), 4u);
 }
 
+// Results are device buffers. Where these lie in memory that the host does not cache, many words are read from a copy.
+TEST(ReadsInPlace, onlyWhatTheHostCachesOrIsShort) {
+  const auto flags = [](const VkPhysicalDeviceMemoryProperties& of, BufferKind kind, bool unified) {
+    return of.memoryTypes[select_memory_type(of, all, kind, 4096, unified).value()].propertyFlags;
+  };
+  constexpr uint64_t logits = 49152 * 4;
+  // An APU whose own memory is write-combined; its cached memory is the host's share.
+  const auto apu =
+      memory({10 * gib, 5 * gib},
+             {{local, 0}, {visible | coherent, 1}, {local | visible | coherent, 0}, {visible | coherent | cached, 1}});
+  EXPECT_EQ(flags(apu, BufferKind::device, true), local | visible | coherent);
+  EXPECT_FALSE(reads_in_place(flags(apu, BufferKind::device, true), logits));
+  EXPECT_TRUE(reads_in_place(flags(apu, BufferKind::device, true), 64)) << "a few ids";
+  EXPECT_EQ(flags(apu, BufferKind::host_read, true), visible | coherent | cached);
+  EXPECT_TRUE(reads_in_place(flags(apu, BufferKind::host_read, true), logits));
+  // One that caches its own, and lavapipe with its single type.
+  EXPECT_TRUE(reads_in_place(flags(integrated, BufferKind::device, true), logits));
+  const auto lavapipe = memory({8 * gib}, {{local | visible | coherent | cached, 0}});
+  EXPECT_TRUE(reads_in_place(flags(lavapipe, BufferKind::device, true), logits));
+  EXPECT_TRUE(reads_in_place(flags(lavapipe, BufferKind::host_read, true), logits));
+  // A discrete card whose whole memory is in the window (resizable BAR).
+  const auto resizable =
+      memory({16 * gib, 32 * gib},
+             {{local, 0}, {visible | coherent, 1}, {local | visible | coherent, 0}, {visible | coherent | cached, 1}});
+  for (const auto& card : {discrete, resizable}) {
+    EXPECT_FALSE(reads_in_place(flags(card, BufferKind::device, false), 4));
+    EXPECT_EQ(flags(card, BufferKind::host_read, false), visible | coherent | cached);
+  }
+  EXPECT_FALSE(reads_in_place(local | visible | coherent, logits)) << "the window itself";
+}
+
 TEST(HeapBudget, neverPromisesMoreThanTheHeapHas) {
   EXPECT_EQ(believable_budget(16 * gib, 14 * gib), 14 * gib);
   EXPECT_EQ(believable_budget(16 * gib, 24 * gib), 16 * gib);

@@ -165,6 +165,23 @@ class CompileShader(unittest.TestCase):
         self.assertIn("with\\ blank/factor.glsl", depfile)
         self.assertIn("with\\ blank/probe.comp", depfile)
 
+    counting = "layout(local_size_x = 64) in; layout(binding = 0) coherent buffer B { uint b[]; };\n" \
+               "shared uint last;\n" \
+               "void main() { b[gl_GlobalInvocationID.x] = 1u; BARRIER;\n" \
+               "if (gl_LocalInvocationIndex == 0u) last = atomicAdd(b[0], 1u); BARRIER; if (last == 9u) b[1] = b[2]; }\n"
+
+    def test_a_count_between_barriers_of_shared_memory_is_refused(self):
+        top = "#version 450\n#extension GL_KHR_memory_scope_semantics : require\n"
+        ordered = "controlBarrier(gl_ScopeWorkgroup, gl_ScopeDevice, gl_StorageSemanticsBuffer | " \
+                  "gl_StorageSemanticsShared, gl_SemanticsAcquireRelease)"
+        code, error, _, _ = self.compile(top, self.counting.replace("BARRIER", ordered))
+        self.assertEqual(code, 0, error)
+        for plain in ("barrier()", "memoryBarrierBuffer(); barrier()"):
+            code, error, _, _ = self.compile(top, self.counting.replace("BARRIER", plain))
+            self.assertEqual(code, 1)
+            self.assertIn("before it does not order buffers", error)
+            self.assertIn("behind it does not order buffers", error)
+
     def test_contraction_is_refused_with_the_line(self):
         body = self.exact.replace("precise ", "")
         code, error, output, _ = self.compile("#version 450\n// variants: one FACTOR=1.0\n", body)

@@ -75,6 +75,14 @@ TEST(Reflect, readsEveryShaderOfTheEngine) {
   }
 }
 
+// Arrays in shared memory whose lengths are computed from constants: split_parts, lane_sums, and last_group.
+TEST(Reflect, sizesSharedMemoryByTheConstantsGiven) {
+  const std::span<const uint32_t> words = find_shader("linear_add_q4_1").words;
+  EXPECT_EQ(reflect(words).shared_bytes, 4u + 32 * 4 + 4) << "one column, no split";
+  const SpecConstant constants[] = {{0, 8}, {1, 4}, {2, 32}, {3, 4}};  // columns, rows, lanes, split
+  EXPECT_EQ(reflect(words, constants).shared_bytes, 4u * 32 * 4 * 8 * 4 + 8 * 32 * 4 + 4);
+}
+
 // Neither crashes nor reads beyond its input (ASan sees a byte too many).
 TEST(Reflect, survivesEveryTruncation) {
   const std::span<const uint32_t> whole = find_shader(test_shaders(), "layouts").words;

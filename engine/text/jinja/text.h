@@ -10,7 +10,9 @@
 
 namespace canopy::jinja {
 
-enum class Origin : char { markup, content };  // the template's own text; what people wrote
+/// Who wrote a byte: the template, or people. Values above content are content too, for a caller that wants to tell one
+/// message from another.
+enum class Origin : char { markup, content };
 
 class Text {
  public:

@@ -61,7 +61,9 @@ class Value {
 
   static Value undefined(std::string what);
   static Value markup(std::string_view text) { return Text(std::string(text), Origin::markup); }
-  static Value content(std::string_view text) { return Text(std::string(text), Origin::content); }
+  static Value content(std::string_view text, Origin origin = Origin::content) {
+    return Text(std::string(text), origin);
+  }
 
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
   bool is_none() const { return std::holds_alternative<None>(data_); }

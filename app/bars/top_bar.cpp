@@ -1,0 +1,282 @@
+#include "app/bars/top_bar.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/bars/memory_bar.h"
+#include "app/bars/mode_segment.h"
+#include "app/bars/view_menu.h"
+#include "app/look/widgets.h"
+#include "app/models/device_words.h"
+#include "app/panels/actions.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kHeight = 48, kControl = 32, kMargin = 12, kGap = 8;
+constexpr float kLogo = 24, kAfterLogo = 18, kAroundMemory = 14;
+constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths below which words go
+
+/// What the bar shows; each step gives up a little more.
+struct Step {
+  bool quantization, captions, word;
+  float memory;  // width of the bar; 0: none
+  bool segment, scale, all_pickers;
+  float readable;  // a picker is never narrower than this, unless its value is
+};
+constexpr Step kSteps[] = {
+    {true, true, true, 250, true, true, true, 240},    {true, true, true, 150, true, true, true, 240},
+    {false, true, true, 250, true, true, true, 200},   {false, true, true, 150, true, true, true, 200},
+    {false, false, true, 250, true, true, true, 150},  {false, false, true, 150, true, true, true, 120},
+    {false, false, false, 110, true, true, true, 110}, {false, false, false, 0, true, true, true, 100},
+    {false, false, false, 0, false, true, true, 90},   {false, false, false, 0, false, true, false, 90},
+    {false, false, false, 0, false, false, false, 70},
+};
+constexpr size_t kWithoutQuantization = 2, kWithoutCaptions = 4;  // steps
+constexpr size_t kWholeNames = 7;  // in the steps before it, names are shown whole if one of them allows it
+
+std::string without_end(std::string text, const std::string& end) {
+  if (!end.empty() && text.ends_with(" " + end)) text.resize(text.size() - end.size() - 1);
+  return text;
+}
+
+std::string target_value(const ViewModel& view, bool quantization) {
+  if (view.replaying()) return view.replay.origin().target;
+  if (view.model_state == ModelState::loading) return file_name(view.model_path);
+  if (!view.model) return "none";
+  const std::string title = model_title(*view.model);
+  return quantization ? title : without_end(title, view.model->quantization);
+}
+
+std::string drafter_value(const ViewModel& view) {
+  if (view.replaying()) return view.replay.origin().drafter.empty() ? "none" : view.replay.origin().drafter;
+  if (!view.model || view.model->drafter.empty()) return "none";
+  const std::string& name = view.model->drafter;
+  return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
+}
+
+std::string device_value(const ViewModel& view) {
+  if (view.replaying()) return view.replay.origin().device.empty() ? "not recorded" : view.replay.origin().device;
+  if (view.model) return view.model->device;
+  for (const DeviceChoice& d : view.devices)
+    if (d.selector == view.device_selector && !view.device_selector.empty()) return d.name;
+  for (const DeviceChoice& d : view.devices)
+    if (d.usable) return d.name;
+  return "none";
+}
+
+/// What a picker says of a recording, before what it offers.
+std::string replay_tooltip(const ViewModel& view) {
+  const ReplayOrigin& origin = view.replay.origin();
+  return "Replayed: what " + file_name(view.rounds.trace_path) + " was recorded with" +
+         (origin.recorded.empty() ? "" : ", " + origin.recorded);
+}
+
+std::string target_tooltip(const ViewModel& view) {
+  if (view.replaying()) return replay_tooltip(view);
+  if (!view.model) return "Choose a model  Ctrl+O";
+  const ModelReady& model = *view.model;
+  return model.weights_note.empty() ? model.file_name : model.file_name + "\n" + model.weights_note;
+}
+
+std::string drafter_tooltip(const ViewModel& view) {
+  if (view.replaying()) return replay_tooltip(view);
+  if (!view.model) return "Chosen with the model";
+  if (view.model->drafter.empty()) return "No drafter: every token is the target's own";
+  return view.model->drafter + "\nDFlash, blocks of " + std::to_string(view.model->block);
+}
+
+std::string device_tooltip(const ViewModel& view, const std::string& device) {
+  if (view.replaying()) return replay_tooltip(view) + "\n" + device;
+  return view.model ? device + ", " + view.model->driver : device;
+}
+
+constexpr const char* kReplayed = "Replayed";
+
+float replayed_width() {
+  return text_size(Type::secondary, kReplayed).x + px(16);
+}
+
+/// A tag, so that nobody takes what the pickers say for what is loaded.
+void draw_replayed(ImVec2 at, const std::string& about) {
+  const Theme& t = colours();
+  const float width = replayed_width(), height = px(22);
+  const ImVec2 a = {at.x, std::floor(at.y - height * 0.5f)};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(a, {a.x + width, a.y + height}, t.bonus_bg, px(4));
+  draw_text_middle(list, a.x + px(8), at.y, Type::secondary, t.bonus_text, kReplayed);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::InvisibleButton("Replayed", {width, height});
+  tooltip(about.c_str());
+}
+
+ButtonSpec view_button(bool word) {
+  ButtonSpec spec{"View", Icon::panels};
+  spec.show_label = word;
+  spec.tooltip = "Panels, layout, scale, theme, motion, keys";
+  return spec;
+}
+
+constexpr float kScaleFigure = 36, kScaleGap = 4;
+
+/// Of what stands at the right end. scale: with the interface's scale; word: "View" beside its icon.
+float right_end_width(bool scale, bool word) {
+  return px(28) + px(4) + button_size(view_button(word)).x +
+         (scale ? scale_control_width(kScaleFigure, kScaleGap) + px(4) : 0);
+}
+
+void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, float right,
+                    bool scale, bool word) {
+  const float y = ImGui::GetWindowPos().y + std::floor((px(kHeight) - px(28)) * 0.5f);
+  ImGui::SetCursorScreenPos({right - right_end_width(scale, word), y});
+  if (scale) {
+    draw_scale_control(view, sink, kScaleFigure, kScaleGap);
+    ImGui::SetCursorScreenPos({right - right_end_width(false, word), y});
+  }
+  ButtonSpec theme{"Theme", Icon::theme};
+  theme.show_label = false;
+  theme.tooltip = "Light or dark  Ctrl+Shift+L";
+  if (button(theme)) sink.post(SetTheme{view.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
+  ImGui::SameLine(0, px(4));
+  if (button(view_button(word))) ImGui::OpenPopup(kViewMenu);
+  draw_view_menu(view, sink, panels, {right, y + px(28) + px(6)});
+}
+
+struct PickerSpec {
+  const char *id, *menu;
+  std::string caption, value, tip;
+  bool has_value = true;
+  float width = 0;
+};
+
+}  // namespace
+
+struct TopBar::Fit {
+  Step step;
+  std::vector<PickerSpec> pickers;
+  float mode = 0;      // width of the segment or picker; 0 without a model
+  float room = 0;      // for the pickers
+  float wanted = 0;    // by the pickers, to show their values whole
+  float readable = 0;  // by the pickers, to show what can be read
+};
+
+/// Every picker gets what it needs, or the widest ones are cut down to one width.
+static void share(std::vector<PickerSpec>& pickers, float room) {
+  float low = 0, high = 0;
+  for (const PickerSpec& p : pickers) high = std::max(high, p.width);
+  auto taken = [&](float most) {
+    float sum = 0;
+    for (const PickerSpec& p : pickers) sum += std::min(p.width, most);
+    return sum;
+  };
+  if (taken(high) <= room) return;
+  for (int i = 0; i < 24; ++i) (taken((low + high) * 0.5f) <= room ? low : high) = (low + high) * 0.5f;
+  for (PickerSpec& p : pickers) p.width = std::floor(std::min(p.width, low));
+}
+
+static std::vector<PickerSpec> pickers_of(const ViewModel& view, const Step& step) {
+  auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
+  std::vector<PickerSpec> pickers = {{"Model", kTargetMenu, caption("Target"), target_value(view, step.quantization),
+                                      target_tooltip(view),
+                                      view.replaying() || view.model || view.model_state == ModelState::loading}};
+  if (step.all_pickers) {
+    const std::string device = device_value(view);
+    pickers.push_back(
+        {"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
+         view.replaying() ? !view.replay.origin().drafter.empty() : view.model && !view.model->drafter.empty()});
+    pickers.push_back({"Device", kDeviceMenu, caption("Device"), without_brackets(device), device_tooltip(view, device),
+                       view.replaying() || !view.devices.empty() || view.model});
+  }
+  for (PickerSpec& p : pickers) p.width = picker_width(p.caption, p.value);
+  return pickers;
+}
+
+TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) const {
+  Fit f;
+  f.step = kSteps[index];
+  f.pickers = pickers_of(view, f.step);
+  // What belongs to the loaded model would contradict a recording beside it.
+  f.mode = !view.model || view.replaying() ? 0 : f.step.segment ? mode_segment_width(view) : mode_picker_width(view);
+  if (!view.model || view.replaying() || view.models.memory.budget == 0) f.step.memory = 0;
+  f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - right_end_width(f.step.scale, f.step.captions);
+  if (f.step.word) f.room -= px(kGap) + text_size(Type::title, "Canopy").x;
+  if (f.step.memory > 0) f.room -= px(f.step.memory) + px(kAroundMemory) * 2;
+  if (f.mode > 0) f.room -= f.mode + px(kGap) * 2;
+  if (view.replaying()) f.room -= replayed_width() + px(kGap);
+  f.room -= px(kGap) * static_cast<float>(f.pickers.size());
+  for (const PickerSpec& p : f.pickers) {
+    f.wanted += p.width;
+    f.readable += std::min(p.width, px(f.step.readable));
+  }
+  share(f.pickers, std::max(f.room, px(44) * static_cast<float>(f.pickers.size())));
+  return f;
+}
+
+/// The first step that shows every name whole; where no good one does, the first whose names can be read.
+TopBar::Fit TopBar::fit(const ViewModel& view, float width) const {
+  const float at_100 = width / look().scale;
+  const size_t first = at_100 < kNoCaptions ? kWithoutCaptions : at_100 < kNoQuantization ? kWithoutQuantization : 0;
+  for (size_t i = first; i < kWholeNames; ++i)
+    if (Fit f = fit_step(view, width, i); f.wanted <= f.room) return f;
+  for (size_t i = first; i + 1 < std::size(kSteps); ++i)
+    if (Fit f = fit_step(view, width, i); f.readable <= f.room) return f;
+  return fit_step(view, width, std::size(kSteps) - 1);
+}
+
+void TopBar::draw(const ViewModel& view, CommandSink& sink) {
+  const Fit f = fit(view, ImGui::GetWindowWidth());
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 origin = ImGui::GetWindowPos();
+  const float middle = origin.y + px(kHeight) * 0.5f, top = std::floor(middle - px(kControl) * 0.5f);
+  float x = px(kMargin);
+  draw_logo(list, {origin.x + x + px(kLogo) * 0.5f, middle}, px(kLogo));
+  x += px(kLogo);
+  if (f.step.word) {
+    draw_text_middle(list, origin.x + x + px(kGap), middle, Type::title, colours().text, "Canopy");
+    x += px(kGap) + text_size(Type::title, "Canopy").x;
+  }
+  ImGui::SetCursorScreenPos({std::floor(origin.x + x + px(kAfterLogo)), top});
+  draw_pickers(view, sink, f);
+  if (f.step.memory > 0) {
+    ImGui::SameLine(0, px(kAroundMemory));
+    ImGui::SetCursorPosY(top - origin.y);
+    memory_bar(view, sink, px(f.step.memory));
+  }
+  if (view.replaying()) {
+    ImGui::SameLine(0, px(kGap));
+    draw_replayed({ImGui::GetCursorScreenPos().x, middle}, replay_tooltip(view));
+  }
+  const float right = origin.x + ImGui::GetWindowWidth() - px(kMargin);
+  draw_right_end(view, sink, panels_, right, f.step.scale, f.step.captions);
+  if (f.mode <= 0) return;
+  ImGui::SetCursorScreenPos({right - right_end_width(f.step.scale, f.step.captions) - px(kGap) - f.mode, top});
+  if (f.step.segment)
+    mode_segment(view, sink);
+  else
+    mode_picker(view, sink, f.mode);
+}
+
+void TopBar::draw_pickers(const ViewModel& view, CommandSink& sink, const Fit& f) {
+  const float top = ImGui::GetCursorPosY();
+  ImVec2 corner{};
+  for (const PickerSpec& p : f.pickers) {
+    if (&p != f.pickers.data()) {
+      ImGui::SameLine(0, px(kGap));
+      ImGui::SetCursorPosY(top);
+    }
+    if (picker(p.id, p.caption, p.value, p.width, p.has_value)) ImGui::OpenPopup(p.menu);
+    tooltip(p.tip.c_str());
+    const ImVec2 below = {ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)};
+    if (p.menu == kTargetMenu) {
+      corner = below;
+      if (const char* next = target_menu_.draw(view, sink, below, !f.step.all_pickers)) ImGui::OpenPopup(next);
+    }
+    if (p.menu == kDrafterMenu) draw_drafter_menu(view, sink, below);
+    if (p.menu == kDeviceMenu) draw_device_menu(view, sink, below);
+  }
+  if (f.step.all_pickers) return;
+  draw_drafter_menu(view, sink, corner);
+  draw_device_menu(view, sink, corner);
+}
+
+}  // namespace canopy::app

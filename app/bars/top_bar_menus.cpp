@@ -1,0 +1,148 @@
+#include "app/bars/top_bar_menus.h"
+
+#include <algorithm>
+
+#include "app/look/widgets.h"
+#include "app/models/device_words.h"
+#include "app/models/memory_table.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kWidth = 400, kListHeight = 300;
+
+float menu_width() {
+  return std::min(px(kWidth), ImGui::GetMainViewport()->Size.x - px(48));
+}
+
+bool begin(const char* name, ImVec2 corner) {
+  ImGui::SetNextWindowPos(corner);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  const bool open = ImGui::BeginPopup(name);
+  if (!open) ImGui::PopStyleVar();
+  return open;
+}
+
+void end() {
+  ImGui::EndPopup();
+  ImGui::PopStyleVar();
+}
+
+void heading(const char* words) {
+  ImGui::Dummy({0, px(2)});
+  label(Type::secondary, colours().text3, words);
+}
+
+std::string size_words(const FoundModel& model) {
+  return model.problem.empty() ? bytes_text(model.bytes) : model.problem;
+}
+
+/// Models that were found, as long as they are no drafters.
+void draw_found(const ViewModel& view, CommandSink& sink, float width) {
+  if (!view.models.look_problem.empty()) heading(view.models.look_problem.c_str());
+  const auto targets = std::ranges::count_if(view.models.found, [](const FoundModel& f) { return !f.drafter; });
+  if (targets == 0) {
+    if (view.models.looking) heading("Looking for models on this computer");
+    return;
+  }
+  heading("On this computer");
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, with_alpha(colours().raised, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  const float height = std::min(px(kListHeight), static_cast<float>(targets) * (px(44) + px(8)));
+  ImGui::BeginChild("Found", {width, height});
+  for (const FoundModel& model : view.models.found) {
+    if (model.drafter) continue;
+    ImGui::PushID(model.path.c_str());
+    if (choice("model", model.name, size_words(model), model.path == view.model_path, model.problem.empty(),
+               ImGui::GetContentRegionAvail().x)) {
+      sink.post(OpenModel{model.path});
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::PopID();
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+}  // namespace
+
+const char* TargetMenu::draw(const ViewModel& view, CommandSink& sink, ImVec2 corner, bool folded) {
+  if (!begin(kTargetMenu, corner)) return nullptr;
+  const char* next = nullptr;
+  const float width = menu_width();
+  if (ImGui::IsWindowAppearing()) sink.post(ModelsCommand(LookForModels{}));
+  auto row = [&](const char* id, std::string_view title, std::string_view detail, bool selected) {
+    const bool pressed = choice(id, title, detail, selected, true, width);
+    if (pressed) ImGui::CloseCurrentPopup();
+    return pressed;
+  };
+  if (row("Open model", "Open model\u2026", "A GGUF file or a Hugging Face folder", false)) sink.post(BrowseModel{});
+  if (!view.default_model.empty()) {
+    const bool selected = view.model && view.model->file_name == file_name(view.default_model);
+    if (row("Default model", "SmolLM2 135M", file_name(view.default_model), selected))
+      sink.post(OpenModel{view.default_model});
+  }
+  if (model_path_box(path_, width)) {
+    sink.post(OpenModel{path_});
+    ImGui::CloseCurrentPopup();
+  }
+  if (folded) {
+    if (row("Choose drafter", "Drafter\u2026", view.model ? view.model->drafter : "", false)) next = kDrafterMenu;
+    if (row("Choose device", "Device\u2026", view.model ? view.model->device : "", false)) next = kDeviceMenu;
+  }
+  draw_found(view, sink, width);
+  end();
+  return next;
+}
+
+void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
+  if (!begin(kDrafterMenu, corner)) return;
+  const float width = menu_width();
+  if (ImGui::IsWindowAppearing()) sink.post(ModelsCommand(LookForModels{}));
+  auto row = [&](const char* id, std::string_view title, std::string_view detail, bool selected, bool enabled) {
+    const bool pressed = choice(id, title, detail, selected, enabled, width);
+    if (pressed) ImGui::CloseCurrentPopup();
+    return pressed;
+  };
+  const ModelsState& models = view.models;
+  const bool some = view.model && !view.model->drafter.empty();
+  if (row("Usual", "The one that comes with Canopy", "Where it fits the model",
+          models.draft && models.drafter.empty() && some, true))
+    sink.post(ModelsCommand(ChooseDrafter{}));
+  if (row("None", "No drafter", "Plain decoding only", !models.draft, true))
+    sink.post(ModelsCommand(ChooseDrafter{"", false}));
+  if (models.candidates.empty()) {
+    heading(models.looking ? "Looking for drafters beside the model and in the cache"
+                           : "No other drafter was found beside the model or in the cache");
+  } else {
+    heading("Found on this computer");
+    for (const DrafterCandidate& each : models.candidates) {
+      ImGui::PushID(each.path.c_str());
+      if (row("drafter", each.name, each.fits ? "Fits this model" : each.reason, models.drafter == each.path,
+              each.fits))
+        sink.post(ModelsCommand(ChooseDrafter{each.path}));
+      if (!each.fits) tooltip(each.reason.c_str());
+      ImGui::PopID();
+    }
+  }
+  end();
+}
+
+void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
+  if (!begin(kDeviceMenu, corner)) return;
+  if (view.devices.empty()) label(Type::secondary, colours().text2, "No Vulkan device was found");
+  for (const DeviceChoice& device : view.devices) {
+    ImGui::PushID(device.selector.c_str());
+    const bool selected = view.model && view.model->device == device.name;
+    const std::string detail = device.usable ? device_words(device) : device.reason;
+    if (choice("device", device.name, detail, selected, device.usable, menu_width())) {
+      sink.post(ChooseDevice{device.selector});
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::PopID();
+  }
+  end();
+}
+
+}  // namespace canopy::app

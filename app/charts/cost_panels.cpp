@@ -1,0 +1,182 @@
+#include "app/charts/cost_panels.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/charts/chart_frame.h"
+#include "app/charts/statistics_view.h"
+#include "app/look/widgets.h"
+#include "app/panels/panel.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kHeader = 30;
+constexpr float kCaption = 18;
+constexpr const char* kWidths = "N, rows verified in one pass, root included";
+
+struct Legend {
+  LegendMark mark;
+  Colour colour;
+  const char* word;
+};
+
+void draw_header(const char* title, const std::string& note, const char* about, std::initializer_list<Legend> legend) {
+  const Theme& t = colours();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x, middle = at.y + px(kHeader) * 0.5f;
+  ImGui::InvisibleButton(title, {std::max(1.0f, room), px(kHeader)});
+  tooltip(about);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  draw_text_middle(list, at.x, middle, Type::secondary_semibold, t.text, title);
+  const float note_width = text_size(Type::caption, note).x;
+  draw_text_middle(list, at.x + room - note_width, middle, Type::caption, t.text3, note);
+  float x = at.x + text_size(Type::secondary_semibold, title).x + px(24);
+  for (const Legend& each : legend) {
+    if (x + legend_width(each.word) > at.x + room - note_width - px(12)) break;
+    x = legend_mark({x, middle}, each.mark, each.colour, each.word) + px(16);
+  }
+}
+
+/// Below the chart, whose item is the last one.
+void draw_caption() {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  draw_text_middle(ImGui::GetWindowDrawList(),
+                   at.x + (ImGui::GetContentRegionAvail().x - text_size(Type::caption, kWidths).x) * 0.5f,
+                   at.y - ImGui::GetStyle().ItemSpacing.y + px(7), Type::caption, colours().text3, kWidths);
+}
+
+ImVec2 chart_size() {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  return {room.x, std::max(px(120), room.y - px(kCaption))};
+}
+
+/// An axis of shares around 0, wide enough for the largest but for a few outliers.
+Axes share_axes(double widest, double largest) {
+  Axes axes;
+  axes.x = width_ticks(std::max(16.0, widest));
+  axes.x_from = 0;
+  axes.x_lines = true;
+  double step = 0.05;
+  for (const double each : {0.1, 0.25, 0.5, 1.0})
+    if (largest > step * 2) step = each;
+  const double end = step * 2;
+  for (int i = -2; i <= 2; ++i) {
+    axes.y.at.push_back(step * i);
+    axes.y.labels.push_back(i == 0 ? "0%" : (i > 0 ? "+" : "\u2212") + fixed(100 * step * std::abs(i), 0) + "%");
+  }
+  axes.y_from = -end * 1.1;
+  axes.y.top = end * 1.1;
+  return axes;
+}
+
+ImPlotSpec marks(Colour colour, bool filled) {
+  ImPlotSpec spec;
+  spec.Marker = ImPlotMarker_Circle;
+  spec.MarkerSize = 2.6f * look().scale;
+  spec.LineWeight = 1.2f * look().scale;
+  const ImVec4 line = ImGui::ColorConvertU32ToFloat4(colour);
+  spec.LineColor = spec.MarkerLineColor = line;
+  spec.MarkerFillColor = filled ? line : ImGui::ColorConvertU32ToFloat4(with_alpha(colour, 0));
+  return spec;
+}
+
+/// The points of each context and the curve fitted to them. Long contexts stand out: there passes cost most.
+void draw_passes(const CostView& costs) {
+  const Theme& t = colours();
+  const size_t contexts = costs.contexts.size();
+  for (size_t i = 0; i < contexts; ++i) {
+    const ContextCosts& each = costs.contexts[i];
+    const float strength = contexts > 1 ? 0.45f + 0.55f * static_cast<float>(i) / static_cast<float>(contexts - 1) : 1;
+    plot_predicted(each.curve_width, each.curve_ms);
+    ImPlot::PlotScatter("passes", each.width.data(), each.ms.data(), static_cast<int>(each.width.size()),
+                        marks(mix(t.panel, t.accent, strength), true));
+    const ImVec2 end = ImPlot::PlotToPixels(each.width.back(), each.ms.back());
+    const std::string words = "context " + grouped(each.context);
+    const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x - text_size(Type::caption, words).x;
+    draw_text_middle(ImPlot::GetPlotDrawList(), std::min(end.x + px(8), right), end.y + px(16), Type::caption, t.text2,
+                     words);
+  }
+}
+
+size_t first_of_reply(const RoundLog& log, size_t shown) {
+  return log.replies()[log.summary(shown).reply].first_round;
+}
+
+}  // namespace
+
+const CostView* ShownCosts::of(const ViewModel& view) {
+  const auto& costs = view.calibration.costs;
+  if (!costs || costs->passes.empty() || !view.rounds.log->is_live()) return nullptr;
+  if (costs != costs_) {
+    costs_ = costs;
+    view_ = cost_view(*costs);
+  }
+  return &view_;
+}
+
+void ResidualsPanel::draw(const ViewModel& view, CommandSink&) {
+  const Theme& t = colours();
+  const CostView* costs = costs_.of(view);
+  const RoundLog& log = *view.rounds.log;
+  const size_t shown = view.rounds.playback.shown;
+  std::vector<RoundResidual> rounds;
+  if (shown < log.rounds()) rounds = round_residuals(log, first_of_reply(log, shown), shown);
+  const PanelBody body("Residuals body", 14, 4);
+  double mean = 0, largest = costs ? costs->worst_error : 0, widest = costs ? costs->widest : 0;
+  std::vector<double> width, error;
+  for (const RoundResidual& each : rounds) {
+    width.push_back(each.width);
+    error.push_back(each.error);
+    mean += std::abs(each.error) / static_cast<double>(rounds.size());
+    widest = std::max(widest, each.width);
+  }
+  largest = std::max(largest, mean * 3);
+  std::string note =
+      rounds.empty() ? "" : counted(rounds.size(), "round", "rounds") + ", off by " + percent(mean) + " in the mean";
+  if (rounds.empty() && costs)
+    note = counted(costs->passes, "pass", "passes") + ", off by " + percent(costs->fit_error);
+  draw_header(
+      "Verify time, measured over predicted", note,
+      "Above the line the pass took longer than predicted. Rounds: against what the table and its corrections "
+      "said before the round. Calibration: single measured passes against the roofline fitted to them.",
+      {{LegendMark::dot, t.accent, "rounds"}, {LegendMark::ring, t.text2, "calibration, against the roofline"}});
+  if (const Chart chart("Residuals chart", chart_size(), share_axes(widest, largest)); chart) {
+    plot_reference(0);
+    if (costs)
+      for (const ContextCosts& each : costs->contexts)
+        ImPlot::PlotScatter("passes", each.width.data(), each.residual.data(), static_cast<int>(each.width.size()),
+                            marks(t.text2, false));
+    if (!width.empty())
+      ImPlot::PlotScatter("rounds", width.data(), error.data(), static_cast<int>(width.size()), marks(t.accent, true));
+    if (!costs && rounds.empty()) chart.say("after the first predicted round, or a calibration");
+  }
+  draw_caption();
+}
+
+void RooflinePanel::draw(const ViewModel& view, CommandSink&) {
+  const Theme& t = colours();
+  const CostView* costs = costs_.of(view);
+  const PanelBody body("Roofline body", 14, 4);
+  const std::string note =
+      costs ? counted(costs->passes, "pass", "passes") + ", roofline off by " + percent(costs->fit_error)
+            : std::string();
+  draw_header(
+      "Verify time by width, ms", note,
+      "Points: single passes of the target, measured by the calibration. Dashed: the roofline "
+      "max(\u03b1m\u00b7Tmem + \u03b2m, \u03b1c\u00b7Tcomp + \u03b2c) fitted to them. One colour strength a context.",
+      {{LegendMark::dot, t.accent, "measured"}, {LegendMark::dashed, t.text2, "fitted roofline"}});
+  Axes axes;
+  axes.x = width_ticks(costs ? std::max(16.0, static_cast<double>(costs->widest)) : 128);
+  axes.x_lines = true;
+  axes.y = ticks_to(costs ? costs->slowest_ms : 10, 4, false);
+  if (const Chart chart("Roofline chart", chart_size(), axes); chart) {
+    if (costs)
+      draw_passes(*costs);
+    else
+      chart.say("Nothing was measured yet: Calibrate, in the panel Calibration, takes about 90 s");
+  }
+  draw_caption();
+}
+
+}  // namespace canopy::app

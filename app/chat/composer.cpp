@@ -1,0 +1,242 @@
+#include "app/chat/composer.h"
+
+#include <imgui.h>
+#include <imgui_internal.h>
+#include <imgui_stdlib.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "app/look/text_block.h"
+#include "app/look/widgets.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kWidth = 320;
+constexpr float kLabelWidth = 130;
+constexpr float kRowPitch = 36;
+
+/// Begins a row: its name at the left, the cursor where its control goes.
+void begin_row(const char* name, const char* about) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::base, colours().text2, name);
+  ImGui::Dummy({px(kLabelWidth), px(28)});
+  tooltip(about);
+  ImGui::SetCursorScreenPos({at.x + px(kLabelWidth), at.y});
+  ImGui::SetNextItemWidth(px(kWidth - kLabelWidth));
+}
+
+void end_row(float top) {
+  ImGui::SetCursorPosY(top + px(kRowPitch));
+}
+
+bool slider(const char* name, const char* about, float& value, float low, float high) {
+  const float top = ImGui::GetCursorPosY();
+  begin_row(name, about);
+  ImGui::PushID(name);
+  const bool changed = ImGui::SliderFloat("##value", &value, low, high, "%.2f", ImGuiSliderFlags_AlwaysClamp);
+  ImGui::PopID();
+  end_row(top);
+  return changed;
+}
+
+/// The seed of the next reply.
+bool seed_row(const ViewModel& view, SamplingSettings& s) {
+  const float top = ImGui::GetCursorPosY();
+  begin_row("Next seed", "The same seed, settings and messages give the same text. Each reply takes the next one");
+  int seed = static_cast<int>(view.sampling.seed + view.replies_drawn);
+  const bool changed = ImGui::InputInt("##seed", &seed, 1, 100);
+  if (changed) s.seed = static_cast<uint64_t>(std::clamp(seed, 0, static_cast<int>(kMaxSeed)));
+  end_row(top);
+  return changed;
+}
+
+constexpr float kPadding = 10;
+constexpr size_t kMinLines = 2;
+constexpr float kLowWindow = 320;  // below this, messages need the second line's room more
+constexpr size_t kMaxLines = 8;
+
+float line_height() {
+  return text_height(Type::chat);
+}
+
+const char* hint(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return "Write a message while the model loads";
+  return "Write a message";
+}
+
+}  // namespace
+
+std::string sampling_words(const ViewModel& view, float room) {
+  const char* prompt = view.messages.system_prompt.empty() ? "system prompt off" : "system prompt on";
+  if (view.sampling.temperature == 0) return std::string("Greedy, ") + prompt;
+  char seed[32], heat[32];
+  std::snprintf(seed, sizeof seed, ", seed %llu",
+                static_cast<unsigned long long>(view.sampling.seed + view.replies_drawn));
+  std::snprintf(heat, sizeof heat, "%.2g", static_cast<double>(view.sampling.temperature));
+  // The longest that fits, the shortest where none does.
+  std::string words;
+  for (const std::string& each :
+       {std::string("Temperature ") + heat + seed + ", " + prompt, std::string("Temperature ") + heat + ", " + prompt,
+        std::string("Temp ") + heat + ", " + prompt, std::string("Temp ") + heat}) {
+    words = each;
+    if (text_size(Type::secondary, words).x <= room) break;
+  }
+  return words;
+}
+
+/// Goes with the chat, before its first message.
+void system_prompt_row(const ViewModel& view, CommandSink& sink) {
+  label(Type::base, colours().text2, "System prompt");
+  std::string text = view.messages.system_prompt;
+  push_type(Type::base);
+  const bool changed =
+      ImGui::InputTextMultiline("##system prompt", &text, {px(kWidth), px(66)}, ImGuiInputTextFlags_WordWrap);
+  // Esc closes the menu; to Dear ImGui it also means: give up what was typed.
+  if (changed && !ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(SetSystemPrompt{text});
+  ImGui::PopFont();
+}
+
+void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
+  const Theme& t = colours();
+  ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {0, 1});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, t.card);
+  ImGui::PushStyleColor(ImGuiCol_Button, t.card);
+  if (ImGui::BeginPopup(kSamplingMenu)) {
+    push_type(Type::mono);
+    SamplingSettings s = view.sampling;
+    bool changed =
+        slider("Temperature", "0 takes the likeliest token; more is more varied", s.temperature, 0, kMaxTemperature);
+    changed |=
+        slider("Top-p", "Draw from the likeliest tokens of this total probability; 1 is off", s.top_p, kMinTopP, 1);
+    changed |=
+        slider("Min-p", "Leave out tokens below this share of the likeliest one; 0 is off", s.min_p, 0, kMaxMinP);
+    changed |= slider("Repetition", "Makes what was written less likely; 1 is off", s.repetition_penalty, kMinPenalty,
+                      kMaxPenalty);
+    const bool seeded = seed_row(view, s);
+    ButtonSpec usual{"Usual", Icon::none, ButtonKind::line}, greedy{"Greedy", Icon::none, ButtonKind::line};
+    usual.tooltip = "The settings that Canopy starts with";
+    greedy.tooltip = "Always the likeliest token: what the command line does by default";
+    const uint64_t seed = s.seed;
+    system_prompt_row(view, sink);
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(4));
+    if (button(usual)) s = chat_sampling(), s.seed = seed, changed = true;
+    ImGui::SameLine(0, px(8));
+    if (button(greedy)) s = SamplingSettings{}, s.seed = seed, changed = true;
+    ImGui::PopFont();
+    if (changed || seeded) sink.post(SetSampling{s, seeded});
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleColor(2);
+  ImGui::PopStyleVar();
+}
+
+float Composer::text_height_for(float width) const {
+  TextBlock block;
+  block.layout(text_, Type::chat, width - px(kPadding) * 2 - px(14));
+  const bool low = ImGui::GetWindowHeight() < px(kLowWindow);
+  const size_t lines = std::clamp(block.line_count(), low ? size_t{1} : kMinLines, low ? kMinLines : kMaxLines);
+  return line_height() * static_cast<float>(lines) + px(6);  // two of padding at each end, two of rounding
+}
+
+float Composer::height(float width) const {
+  return px(kPadding) * 2 + text_height_for(width) + px(8) + px(28);
+}
+
+void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
+  const Theme& t = colours();
+  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + height(width)};
+  top_ = a.y;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(a, b, t.card, px(6));
+  const ImVec2 at = {a.x + px(kPadding), a.y + px(kPadding)};
+  const float text_height = text_height_for(width);
+  draw_input(at, {width - px(kPadding) * 2, text_height});
+  list->AddRect(a, b, active_ ? t.accent : t.ctl, px(6), px(active_ ? 2 : 1));
+  if (text_.empty()) draw_text(list, {at.x + px(2), at.y + px(2)}, Type::chat, t.text3, hint(view));
+  draw_row(view, sink, {at.x, at.y + text_height + px(8)}, width - px(kPadding) * 2);
+  if (entered_) send(view, sink);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::Dummy({width, b.y - a.y});
+}
+
+void Composer::draw_input(ImVec2 pos, ImVec2 size) {
+  ImGui::SetCursorScreenPos(pos);
+  if (focus_next_) {
+    ImGui::SetKeyboardFocusHere();
+    focus_next_ = false;
+  }
+  push_type(Type::chat);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, px(2)});
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, with_alpha(colours().card, 0));
+  // The composer's own border turns into the focus ring; a second one inside it would only be noise.
+  ImGui::PushStyleColor(ImGuiCol_NavCursor, with_alpha(colours().accent, 0));
+  const bool escaped = active_ && ImGui::IsKeyPressed(ImGuiKey_Escape, false);
+  const std::string before = escaped ? text_ : "";
+  entered_ = ImGui::InputTextMultiline("##message", &text_, size,
+                                       ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CtrlEnterForNewLine |
+                                           ImGuiInputTextFlags_WordWrap | ImGuiInputTextFlags_NoHorizontalScroll);
+  active_ = ImGui::IsItemActive();
+  ImGuiInputTextState* state = ImGui::GetInputTextState(ImGui::GetItemID());
+  // Esc means "stop" here. To Dear ImGui it means: give up what was typed, and the keyboard with it.
+  if (escaped) {
+    text_ = before;
+    focus_next_ = true;
+  }
+  // Whoever did not click into the text goes on writing where it ends.
+  if (ImGui::IsItemActivated() && state && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
+    state->ReloadUserBufAndMoveToEnd();
+  // Dear ImGui selects all for the one frame until the cursor is at the end.
+  has_selection_ = active_ && state && state->HasSelection() && !state->WantReloadUserBuf;
+  ImGui::PopStyleColor(2);
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+}
+
+float Composer::draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room) {
+  const std::string words = sampling_words(view, room - px(40));
+  ButtonSpec settings{"Sampling", Icon::sliders};
+  settings.type = Type::secondary;
+  settings.words = words.c_str();
+  settings.tooltip = "How tokens are drawn, and the system prompt";
+  if (button_size(settings).x > room) settings.show_label = false;
+  // The icon, not the invisible edge of its button, lines up with the text above.
+  ImGui::SetCursorScreenPos({pos.x - px(settings.show_label ? 12 : 8), pos.y});
+  if (button(settings)) ImGui::OpenPopup(kSamplingMenu);
+  draw_sampling_menu(view, sink, {pos.x - px(kPadding), top_ - px(8)});
+  return button_size(settings).x - px(12);
+}
+
+void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width) {
+  ButtonSpec stop{"Stop", Icon::stop, ButtonKind::line}, go{"Send", Icon::send, ButtonKind::primary};
+  go.type = Type::base_semibold;
+  go.enabled = view.can_send() && text_.find_first_not_of(" \t\r\n") != std::string::npos;
+  go.tooltip = view.model_state == ModelState::ready ? "Send  Enter" : "Needs a model";
+  stop.enabled = view.reply_state != ReplyState::stopping;
+  stop.tooltip = "Stop and keep the text  Esc";
+  const ButtonSpec& shown = view.busy() ? stop : go;
+  const ImVec2 size = button_size(shown);
+  const float right = pos.x + width - size.x - px(8);
+  const float keys_x = pos.x + draw_sampling(view, sink, pos, right - pos.x) + px(16);
+  const char* keys = "Enter sends, Shift+Enter starts a line";
+  if (keys_x + text_size(Type::secondary, keys).x + px(12) <= pos.x + width - size.x)
+    draw_text_middle(ImGui::GetWindowDrawList(), keys_x, pos.y + px(14), Type::secondary, colours().text3, keys);
+  ImGui::SetCursorScreenPos({pos.x + width - size.x, pos.y});
+  if (!button(shown)) return;
+  if (view.busy())
+    sink.post(StopWriting{});
+  else
+    send(view, sink);
+}
+
+void Composer::send(const ViewModel& view, CommandSink& sink) {
+  entered_ = false;
+  focus_next_ = true;
+  if (!view.can_send() || text_.find_first_not_of(" \t\r\n") == std::string::npos) return;
+  sink.post(SendMessage{std::exchange(text_, {})});
+}
+
+}  // namespace canopy::app

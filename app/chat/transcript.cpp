@@ -1,0 +1,475 @@
+#include "app/chat/transcript.h"
+
+#include <imgui.h>
+#include <imgui_internal.h>
+#include <imgui_stdlib.h>
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "app/chat/reply_facts.h"
+#include "app/chat/token_marks.h"
+#include "app/look/widgets.h"
+#include "app/panels/error_cards.h"
+#include "app/state/drafting.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kPitch = 22;
+constexpr float kSpacing = 10;
+constexpr float kBubblePadX = 12, kBubblePadY = 8;
+constexpr float kRow = 28;  // of buttons
+constexpr float kEditorLines = 4;
+constexpr size_t kBodiesKept = 64;  // laid out messages that are not in view
+
+/// The caret stands still: nothing blinks, and an idle window draws nothing.
+void draw_caret(ImVec2 at) {
+  ImGui::GetWindowDrawList()->AddRectFilled({at.x + px(2), at.y + px(3)}, {at.x + px(9), at.y + px(19)},
+                                            colours().accent);
+}
+
+float bubble_width(float width) {
+  return std::floor(width * 0.8f);
+}
+
+bool has_verdict(const ViewModel& view, size_t i) {
+  if (view.replaying()) return false;
+  const Message& message = view.conversation()[i];
+  return i + 1 == view.conversation().size() && message.result &&
+         !plain_verdict(view.drafting, *message.result).empty();
+}
+
+bool small_button(const char* label, Icon icon, const char* about, bool enabled = true) {
+  ButtonSpec spec{label, icon};
+  spec.show_label = false;
+  spec.tooltip = about;
+  spec.enabled = enabled;
+  return button(spec);
+}
+
+/// What a recorded reply is called before its figures. Returns its width.
+float draw_replayed(ImVec2 at) {
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(kRow) * 0.5f, Type::secondary, colours().text2,
+                   "replayed");
+  return text_size(Type::secondary, "replayed").x + px(10);
+}
+
+void draw_check_button(const ViewModel& view, const Message& message, CommandSink& sink) {
+  const std::string obstacle = check_obstacle(view, message);
+  const std::string about =
+      "Check against plain decoding" +
+      (obstacle.empty() ? ": writes the reply once more without drafts and compares every token" : "\n" + obstacle);
+  if (small_button("Check against plain decoding", Icon::check, about.c_str(), obstacle.empty()))
+    sink.post(CheckCommand(CheckAgainstPlain{message.id}));
+}
+
+/// What kind of script a character belongs to, for a sentence about fonts.
+const char* script_of(uint32_t c) {
+  struct Range {
+    uint32_t first, last;
+    const char* name;
+  };
+  static constexpr Range kRanges[] = {
+      {0x0370, 0x03FF, "Greek"},     {0x0400, 0x052F, "Cyrillic"}, {0x0530, 0x058F, "Armenian"},
+      {0x0590, 0x05FF, "Hebrew"},    {0x0600, 0x08FF, "Arabic"},   {0x0900, 0x0DFF, "Indian scripts"},
+      {0x0E00, 0x0E7F, "Thai"},      {0x1100, 0x11FF, "Korean"},   {0x2190, 0x2BFF, "symbols"},
+      {0x2E80, 0x303F, "Chinese"},   {0x3040, 0x30FF, "Japanese"}, {0x3100, 0x9FFF, "Chinese"},
+      {0xAC00, 0xD7AF, "Korean"},    {0xF900, 0xFAFF, "Chinese"},  {0x1F000, 0x1FAFF, "emoji"},
+      {0x20000, 0x3FFFF, "Chinese"},
+  };
+  for (const Range& range : kRanges)
+    if (c >= range.first && c <= range.last) return range.name;
+  return "some characters";
+}
+
+}  // namespace
+
+MessageBody& Transcript::body_of(const Message& message, float width) {
+  MessageBody& body = bodies_[message.id];
+  const bool user = message.role == Role::user;
+  body.layout(message, user ? bubble_width(width) - px(kBubblePadX) * 2 : width - px(4));
+  return body;
+}
+
+/// The height of a message with all that belongs to it, spacing included.
+float Transcript::height_of(const ViewModel& view, size_t i, float width) {
+  const Message& message = view.conversation()[i];
+  if (message.failed_unsaid()) return 0;
+  float height = px(kSpacing);
+  if (message.id == editing_) return height + px(kPitch) * kEditorLines + px(16) + px(kRow) + px(8);
+  height += body_of(message, width).height();
+  if (message.role == Role::user)
+    return height + px(kBubblePadY) * 2 + (view.conversation().place(i).count > 1 ? px(kRow) : 0);
+  if (message.writing || !message.result) return height;
+  return height + px(kRow) + (has_check_row(view, message) ? px(kRow) : 0) + (has_verdict(view, i) ? px(kRow) : 0);
+}
+
+float Transcript::guess(const Message& message, float width) const {
+  if (message.failed_unsaid()) return 0;
+  const float letters = std::max(8.0f, width / px(7.5f));
+  const float lines = 1 + static_cast<float>(message.text.size()) / letters;
+  return px(kPitch) * std::ceil(lines) + px(kRow) + px(kSpacing);
+}
+
+/// Settles where every message is, before the child begins: what is in view and near it is measured, and the scroll
+/// position follows what changed above it.
+void Transcript::prepare(const ViewModel& view, float width, float room) {
+  const float scale = text_height(Type::chat);
+  if (width != width_ || scale != scale_) heights_.clear(), bodies_.clear();
+  width_ = width;
+  scale_ = scale;
+  const size_t count = view.conversation().size();
+  tops_.resize(count + 1);
+  const auto sum = [&] {
+    float y = 0;
+    for (size_t i = 0; i < count; ++i) {
+      tops_[i] = y;
+      const auto known = heights_.find(view.conversation()[i].id);
+      y += known != heights_.end() ? known->second : guess(view.conversation()[i], width);
+    }
+    tops_[count] = total_ = y;
+  };
+  sum();
+  ImGuiWindow* child = child_ ? ImGui::FindWindowByID(child_) : nullptr;
+  // A wheel or a key may have asked for another place already.
+  const bool going = child && child->ScrollTarget.y < FLT_MAX && !follow_;
+  const float here = !child ? 0 : going ? child->ScrollTarget.y : child->Scroll.y;
+  float scroll = here;
+  const size_t anchor = anchor_ ? view.conversation().find(anchor_) : count;
+  if (wanted_ && view.conversation().find(wanted_->message) < count)
+    scroll = std::max(0.0f, tops_[view.conversation().find(wanted_->message)] - room * 0.4f);
+  else if (follow_)
+    scroll = std::max(0.0f, total_ - room);
+  bool changed = false;
+  for (size_t i = 0; i < count; ++i) {
+    const bool near_view = tops_[i + 1] >= scroll - room * 0.5f && tops_[i] <= scroll + room * 1.5f;
+    if (!near_view && i + 1 != count) continue;
+    float& height = heights_[view.conversation()[i].id];
+    const float now = height_of(view, i, width);
+    changed |= height != now;
+    height = now;
+  }
+  if (changed) sum();
+  if (wanted_) {
+    const size_t i = view.conversation().find(wanted_->message);
+    if (i == count) return wanted_.reset();
+    float y = tops_[i];
+    heights_[wanted_->message] = height_of(view, i, width);
+    body_of(view.conversation()[i], width).rects({0, 0}, wanted_->begin, wanted_->end, [&](ImVec2 a, ImVec2) {
+      y = std::max(y, tops_[i] + a.y);
+    });
+    ImGui::SetNextWindowScroll({-1, std::max(0.0f, y - room * 0.4f)});
+    follow_ = false;
+    wanted_.reset();
+  } else if (!follow_ && child && anchor < count && std::abs(tops_[anchor] - anchor_top_) >= 1) {
+    ImGui::SetNextWindowScroll({-1, std::max(0.0f, here + tops_[anchor] - anchor_top_)});
+  }
+}
+
+void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, float margin) {
+  const uint64_t first = view.conversation().empty() ? 0 : view.conversation().front().id;
+  if (first != first_) {  // another conversation
+    bodies_.clear();
+    heights_.clear();
+    selection_.clear();
+    editing_ = 0;
+    follow_ = true;
+  }
+  first_ = first;
+  const float width = size.x - margin * 2;
+  seen_.clear();
+  limits_next_.clear();
+  pointed_ = false;
+  prepare(view, width, size.y);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), 0});
+  if (ImGui::BeginChild(name_, size, ImGuiChildFlags_None, ImGuiWindowFlags_NoNavInputs)) {
+    child_ = ImGui::GetCurrentWindow()->ID;
+    draw_messages(view, sink, margin, width);
+    scroll(view);
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor();
+  if (pointing_ && !pointed_) {
+    sink.post(RoundsCommand(HoverNode{}));
+    pointing_ = false;
+  }
+  if (bodies_.size() > seen_.size() + kBodiesKept)
+    std::erase_if(bodies_, [&](const auto& each) { return !seen_.contains(each.first); });
+  limits_ = limits_next_;
+  shown_ = view.conversation().size();
+  last_ = view.conversation().empty() ? 0 : view.conversation().back().id;
+}
+
+/// The end stays in view until the reader scrolls away from it, and again once they come back or a message is sent.
+void Transcript::scroll(const ViewModel& view) {
+  const float now = ImGui::GetScrollY(), most = ImGui::GetScrollMaxY();
+  const float page = ImGui::GetWindowHeight() - px(kPitch) * 2;
+  const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  float jump = 0;
+  if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageUp)) jump = -page;
+  if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageDown)) jump = page;
+  if (now < scroll_ - 1 || jump < 0) follow_ = false;
+  if (now >= most - 1 && jump >= 0) follow_ = true;
+  const uint64_t newest = view.conversation().empty() ? 0 : view.conversation().back().id;
+  if (newest != last_ && view.conversation().size() != shown_) follow_ = true;
+  scroll_ = now;
+  if (jump != 0)
+    ImGui::SetScrollY(std::clamp(now + jump, 0.0f, most));
+  else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left))  // text must not run away under the mouse
+    ImGui::SetScrollHereY(1.0f);
+}
+
+void Transcript::draw_messages(const ViewModel& view, CommandSink& sink, float left, float width) {
+  const float from = ImGui::GetScrollY(), to = from + ImGui::GetWindowHeight();
+  anchor_ = 0;
+  for (size_t i = 0; i < view.conversation().size(); ++i) {
+    const Message& message = view.conversation()[i];
+    if (tops_[i + 1] < from || tops_[i] > to || message.failed_unsaid()) continue;
+    if (!anchor_) anchor_ = message.id, anchor_top_ = tops_[i];
+    seen_.insert(message.id);
+    ImGui::SetCursorPos({left, tops_[i]});
+    ImGui::PushID(static_cast<int>(message.id));
+    if (message.id == editing_)
+      draw_editor(view, message, sink, width);
+    else if (message.role == Role::user)
+      draw_user(view, i, sink, width);
+    else
+      draw_reply(view, i, sink, width);
+    ImGui::PopID();
+  }
+  ImGui::SetCursorPos({left, total_});
+  ImGui::BeginGroup();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(kSpacing)});
+  draw_error_cards(view, sink, width);
+  ImGui::PopStyleVar();
+  ImGui::EndGroup();
+  ImGui::Dummy({1, px(4)});
+}
+
+void Transcript::draw_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,
+                            ImVec2 pos) {
+  if (message.role == Role::assistant) draw_token_marks(list, view, message, body, pos);
+  selection_.draw(message.id, body, pos, list);
+  if (!hits_) return;
+  for (const ChatHit& hit : *hits_) {
+    if (hit.message != message.id) continue;
+    const bool current = current_hit_ && hit == *current_hit_;
+    body.rects(pos, hit.begin, hit.end, [&](ImVec2 a, ImVec2 b) {
+      list->AddRectFilled({a.x, a.y + px(2)}, {b.x, b.y - px(1)}, colours().bonus_bg, px(2));
+      list->AddRect({a.x - px(1), a.y + px(1)}, {b.x + px(1), b.y}, current ? colours().bonus : colours().ctl, px(2),
+                    px(current ? 1.5f : 1));
+    });
+  }
+}
+
+void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, float width) {
+  const Theme& t = colours();
+  const Message& message = view.conversation()[i];
+  MessageBody& body = body_of(message, width);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = {std::ceil(body.widest()) + px(kBubblePadX) * 2, body.height() + px(kBubblePadY) * 2};
+  const ImVec2 a = {at.x + width - size.x, at.y}, b = {a.x + size.x, a.y + size.y};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(a, b, t.raised, px(8));
+  const ImVec2 text_at = {a.x + px(kBubblePadX), a.y + px(kBubblePadY)};
+  selection_.item(message.id, body, a, b, text_at, message.text);
+  draw_marks(list, view, message, body, text_at);
+  body.draw_text(list, text_at);
+  note_limits(body);
+  // Beside the bubble, so that nothing moves when they appear; always there for the keyboard.
+  const bool near_by = ImGui::IsMouseHoveringRect(at, {b.x, b.y}) && ImGui::IsWindowHovered();
+  const float x = a.x - px(kRow) - px(4);
+  if (x >= at.x && !view.replaying()) {
+    const float faded = near_by || ImGui::GetIO().NavVisible ? 1.0f : 0.0f;
+    ImGui::PushStyleVar(ImGuiStyleVar_Alpha, ImGui::GetStyle().Alpha * std::max(faded, 0.001f));
+    ImGui::SetCursorScreenPos({x, a.y + (std::min(size.y, px(38)) - px(kRow)) * 0.5f});
+    if (small_button("Edit", Icon::edit, "Ask anew; this question stays as a branch", !view.busy())) {
+      editing_ = message.id;
+      edited_ = message.text;
+      focus_editor_ = true;
+    }
+    ImGui::PopStyleVar();
+  }
+  if (view.conversation().place(i).count > 1) {
+    const float nav = px(20) * 2 + px(44);
+    draw_alternatives(view, i, sink, {b.x - nav, b.y});
+  }
+}
+
+void Transcript::draw_editor(const ViewModel& view, const Message& message, CommandSink& sink, float width) {
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const float height = px(kPitch) * kEditorLines + px(16);
+  push_type(Type::chat);
+  if (focus_editor_) ImGui::SetKeyboardFocusHere();
+  focus_editor_ = false;
+  ImGui::InputTextMultiline("##question", &edited_, {width, height}, ImGuiInputTextFlags_WordWrap);
+  const bool escaped = ImGui::IsItemFocused() && ImGui::IsKeyPressed(ImGuiKey_Escape, false);
+  ImGui::PopFont();
+  ButtonSpec ask{"Ask again", Icon::send, ButtonKind::primary}, keep{"Keep", Icon::none, ButtonKind::line};
+  ask.enabled = view.can_send() && edited_.find_first_not_of(" \t\r\n") != std::string::npos;
+  ask.tooltip = view.can_send() ? "Ask this instead; the old question stays as a branch" : "Needs a model that is idle";
+  keep.tooltip = "Leave the question as it was  Esc";
+  ImGui::SetCursorScreenPos({a.x, a.y + height + px(6)});
+  if (button(ask)) {
+    sink.post(EditQuestion{message.id, edited_});
+    editing_ = 0;
+  }
+  ImGui::SameLine(0, px(8));
+  if (button(keep) || escaped) editing_ = 0;
+}
+
+void Transcript::draw_code_buttons(const MessageBody& body, ImVec2 pos, CommandSink& sink) {
+  int number = 0;
+  body.code_blocks(pos, [&](const std::string& code, ImVec2 corner, float head) {
+    ImGui::PushID(++number);
+    ButtonSpec copy{"Copy code", Icon::copy};
+    copy.type = Type::secondary;
+    copy.words = "Copy";
+    copy.height = 24;
+    const ImVec2 size = button_size(copy);
+    ImGui::SetCursorScreenPos({corner.x - size.x - px(3), std::floor(corner.y + (head - size.y) * 0.5f)});
+    if (ImGui::IsRectVisible(size) && button(copy)) sink.post(CopyText{code});
+    ImGui::PopID();
+  });
+}
+
+void Transcript::point_at(const ViewModel& view, const Message& message, const MessageBody& body, ImVec2 pos,
+                          TextSelection::Mouse mouse, CommandSink& sink) {
+  if (!mouse.over) return;
+  const std::string link = body.link_at(ImGui::GetIO().MousePos, pos);
+  if (!link.empty()) {
+    ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    ImGui::SetTooltip("%s\nClick copies the address", link.c_str());
+    if (mouse.clicked) sink.post(CopyText{link});
+    return;
+  }
+  ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);
+  if (message.spans.empty() || ImGui::IsMouseDragging(ImGuiMouseButton_Left)) return;
+  // The token whose ink is under the pointer, not the nearest one.
+  const ImVec2 at = ImGui::GetIO().MousePos;
+  const size_t byte = body.byte_at(at, pos);
+  for (const size_t near_by : {byte, byte > 0 ? byte - 1 : byte}) {
+    const TokenSpan* span = token_at(message, near_by);
+    bool inside = false;
+    if (span)
+      body.rects(pos, span->begin, span->end,
+                 [&](ImVec2 a, ImVec2 b) { inside |= at.x >= a.x && at.x < b.x && at.y >= a.y && at.y < b.y; });
+    const auto node = inside ? node_of(view, message, *span) : std::nullopt;
+    if (!node) continue;
+    pointed_ = true;
+    if (!pointing_ || view.rounds.hovered != node) sink.post(RoundsCommand(HoverNode{node}));
+    pointing_ = true;
+    if (mouse.clicked) sink.post(RoundsCommand(SelectNode{node}));
+    return;
+  }
+}
+
+void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, float width) {
+  const Message& message = view.conversation()[i];
+  MessageBody& body = body_of(message, width);
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float height = message.text.empty() && !message.writing ? 0 : body.height();
+  const auto mouse = selection_.item(message.id, body, a, {a.x + width, a.y + height}, a, message.text);
+  body.draw_surfaces(list, a);
+  draw_marks(list, view, message, body, a);
+  const ImVec2 end = body.draw_text(list, a);
+  if (message.writing) draw_caret(end);
+  point_at(view, message, body, a, mouse, sink);
+  draw_code_buttons(body, a, sink);
+  note_limits(body);
+  if (message.writing || !message.result) return;
+  ImGui::SetCursorScreenPos({a.x, a.y + height});
+  draw_footer(view, i, sink, width);
+  float y = a.y + height + px(kRow);
+  if (has_check_row(view, message)) {
+    ImGui::SetCursorScreenPos({a.x, y});
+    draw_check_row(view, message, sink, width);
+    y += px(kRow);
+  }
+  if (!has_verdict(view, i)) return;
+  ImGui::SetCursorScreenPos({a.x, y});
+  draw_verdict(view, *message.result, sink, width);
+}
+
+/// "‹ 2 / 3 ›". Returns its width.
+float Transcript::draw_alternatives(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos) {
+  const Conversation::Place place = view.conversation().place(i);
+  const uint64_t id = view.conversation()[i].id;
+  const std::string words = std::to_string(place.index + 1) + " / " + std::to_string(place.count);
+  const float room = text_size(Type::mono, words).x + px(8);
+  ImGui::SetCursorScreenPos(pos);
+  if (small_button("Previous version", Icon::left, "Previous version", place.index > 0 && !view.busy()))
+    sink.post(ShowAlternative{id, -1});
+  draw_text_middle(ImGui::GetWindowDrawList(), pos.x + px(kRow) + px(4), pos.y + px(kRow) * 0.5f, Type::mono,
+                   colours().text2, words);
+  ImGui::SetCursorScreenPos({pos.x + px(kRow) + room, pos.y});
+  if (small_button("Next version", Icon::right, "Next version", place.index + 1 < place.count && !view.busy()))
+    sink.post(ShowAlternative{id, 1});
+  return px(kRow) * 2 + room;
+}
+
+void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink, float width) {
+  const Message& message = view.conversation()[i];
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const bool own = !view.replaying();
+  const bool checkable = own && message.result->mode != DecodeMode::ar;
+  const float buttons = px(kRow) * (own ? 3.0f + (checkable ? 1.0f : 0.0f) : 1.0f);
+  float x = a.x;
+  if (!own) x += draw_replayed({x, a.y});
+  if (view.conversation().place(i).count > 1) x += draw_alternatives(view, i, sink, {a.x - px(6), a.y});
+  const float room = a.x + width - buttons - px(4) - x;
+  draw_text_middle(ImGui::GetWindowDrawList(), x, a.y + px(kRow) * 0.5f, Type::mono, colours().text3,
+                   fitting(Type::mono, reply_facts(message), room));
+  ImGui::SetCursorScreenPos({x, a.y});
+  ImGui::Dummy({std::max(px(1), room), px(kRow)});
+  tooltip((reply_details(message) + (own ? "" : ", when it was recorded")).c_str());
+  ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
+  if (small_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{message.text});
+  if (!own) return;  // a recording is only read
+  ImGui::SameLine(0, 0);
+  if (checkable) {
+    draw_check_button(view, message, sink);
+    ImGui::SameLine(0, 0);
+  }
+  if (small_button("Run again", Icon::redo, "Answer again; this answer stays as a version", view.can_send()))
+    sink.post(AnswerAgain{message.id});
+  ImGui::SameLine(0, 0);
+  if (small_button("Continue in a new chat", Icon::branch, "Continue from here in a new chat", !view.busy()))
+    sink.post(ContinueInNewChat{message.id});
+}
+
+/// On a device where drafting does not pay, it is on to be seen: that is said, with the way out beside it.
+void Transcript::draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width) {
+  const std::string verdict = plain_verdict(view.drafting, reply);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ButtonSpec plain{"Write plainly", Icon::none, ButtonKind::bare};
+  plain.type = Type::secondary;
+  plain.tooltip = "The same text, without drafts";
+  const float room = width - button_size(plain).x - px(8);
+  const std::string words = first_fitting(
+      Type::secondary, {verdict + " Drafting is on to show it.", verdict, short_plain_verdict(reply)}, room);
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::secondary, colours().text2, words);
+  ImGui::SetCursorScreenPos({at.x + text_size(Type::secondary, words).x + px(4), at.y});
+  if (button(plain)) sink.post(SetDrafting{DecodeMode::ar});
+}
+
+void Transcript::note_limits(const MessageBody& body) {
+  if (!limits_next_.empty()) return;
+  const std::vector<uint32_t> missing = body.missing();
+  if (!missing.empty()) {
+    const char* script = script_of(missing.front());
+    limits_next_ = std::string("No font for ") + script +
+                   " is installed: these characters show as boxes. Install one, e.g. fonts-noto, and start again.";
+  } else if (body.unshaped()) {
+    limits_next_ =
+        "Joined and right-to-left scripts are shown letter by letter, from left to right. Copied text is right.";
+  }
+}
+
+}  // namespace canopy::app

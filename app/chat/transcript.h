@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "app/chat/message_body.h"
+#include "app/chat/text_selection.h"
+#include "app/conversation/conversation.h"
+#include "app/state/ui_command.h"
+#include "app/state/view_model.h"
+
+namespace canopy::app {
+
+/// The messages of the conversation, scrolling. Only those in view are laid out and drawn; of the others their heights
+/// are known, or guessed until they come near, and what is being read stands still when a guess was wrong.
+class Transcript {
+ public:
+  /// name: of its child window, which remembers where it was scrolled to.
+  explicit Transcript(const char* name) : name_(name) {}
+
+  /// Draws into a child window of `size`, its column inset by `margin` at both sides.
+  void draw(const ViewModel& view, CommandSink& sink, ImVec2 size, float margin);
+
+  bool follows_end() const { return follow_; }
+  void follow_end() { follow_ = true; }
+  /// Scrolls to a hit at the next frame.
+  void show(const ChatHit& hit) { wanted_ = hit; }
+  /// What to mark; both must live until the next call.
+  void mark(const std::vector<ChatHit>* hits, const ChatHit* current) { hits_ = hits, current_hit_ = current; }
+
+  TextSelection& selection() { return selection_; }
+  /// Whether a question is being edited, which needs the keyboard.
+  bool editing() const { return editing_ != 0; }
+  /// What cannot be shown as it should be, as a sentence; empty when all can.
+  const std::string& limits() const { return limits_; }
+
+ private:
+  float height_of(const ViewModel& view, size_t i, float width);
+  float guess(const Message& message, float width) const;
+  MessageBody& body_of(const Message& message, float width);
+  void prepare(const ViewModel& view, float width, float room);
+  void draw_messages(const ViewModel& view, CommandSink& sink, float left, float width);
+  void draw_user(const ViewModel& view, size_t i, CommandSink& sink, float width);
+  void draw_reply(const ViewModel& view, size_t i, CommandSink& sink, float width);
+  void draw_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body, ImVec2 pos);
+  void draw_code_buttons(const MessageBody& body, ImVec2 pos, CommandSink& sink);
+  void draw_footer(const ViewModel& view, size_t i, CommandSink& sink, float width);
+  float draw_alternatives(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos);
+  void draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width);
+  void draw_editor(const ViewModel& view, const Message& message, CommandSink& sink, float width);
+  void point_at(const ViewModel& view, const Message& message, const MessageBody& body, ImVec2 pos,
+                TextSelection::Mouse mouse, CommandSink& sink);
+  void scroll(const ViewModel& view);
+  void note_limits(const MessageBody& body);
+
+  const char* name_;
+  TextSelection selection_;
+  std::unordered_map<uint64_t, MessageBody> bodies_;  // of messages near the view
+  std::unordered_map<uint64_t, float> heights_;       // of all that were near it once, at this width
+  std::unordered_set<uint64_t> seen_;                 // drawn in this frame
+  std::vector<float> tops_;
+  float width_ = 0, scale_ = 0, total_ = 0;
+  ImGuiID child_ = 0;
+  uint64_t anchor_ = 0;  // the first message in view, and where it was
+  float anchor_top_ = 0;
+  size_t shown_ = 0;               // messages in the last frame
+  uint64_t first_ = 0, last_ = 0;  // ids of the oldest and the newest of them
+  bool follow_ = true;             // stay at the end while text arrives
+  float scroll_ = 0;               // of the last frame
+  std::optional<ChatHit> wanted_;
+  const std::vector<ChatHit>* hits_ = nullptr;
+  const ChatHit* current_hit_ = nullptr;
+  uint64_t editing_ = 0;
+  std::string edited_;
+  bool focus_editor_ = false;
+  bool pointing_ = false;  // this panel made RoundsState::hovered
+  bool pointed_ = false;   // at a token, in this frame
+  std::string limits_, limits_next_;
+};
+
+}  // namespace canopy::app

@@ -1,0 +1,139 @@
+#include "app/conversation/chat_export.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "app/conversation/chat_json.h"
+#include "engine/base/error.h"
+#include "engine/format/json_text.h"
+
+namespace canopy::app {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr const char* kFormat = "canopy-chat";
+constexpr uint32_t kVersion = 1;
+constexpr size_t kLongestName = 60;
+
+std::string figures(double value, const char* format) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+/// One line on how a reply was made.
+std::string about_reply(const Message& message) {
+  const ReplyParameters& p = message.parameters;
+  std::string out = p.model;
+  auto add = [&](const std::string& part) {
+    if (part.empty()) return;
+    if (!out.empty()) out += " \u00b7 ";
+    out += part;
+  };
+  add(p.device);
+  if (p.mode) add("mode " + std::string(to_string(*p.mode)));
+  if (p.sampling.temperature == 0) {
+    add("greedy");
+  } else {
+    add("temperature " + figures(static_cast<double>(p.sampling.temperature), "%.4g"));
+    add("top-p " + figures(static_cast<double>(p.sampling.top_p), "%.4g"));
+    add("min-p " + figures(static_cast<double>(p.sampling.min_p), "%.4g"));
+    if (message.seed) add("seed " + std::to_string(*message.seed));
+  }
+  add(std::to_string(message.tokens) + (message.tokens == 1 ? " token" : " tokens"));
+  if (message.tokens_per_second > 0) add(figures(message.tokens_per_second, "%.1f") + " tok/s measured");
+  if (message.result && message.result->tau > 0) add("\u03c4 " + figures(message.result->tau, "%.2f"));
+  if (message.rounds > 0) add(std::to_string(message.rounds) + (message.rounds == 1 ? " round" : " rounds"));
+  if (message.result && message.result->reason != FinishReason::stop_token)
+    add(std::string("ended by ") + to_string(message.result->reason));
+  return out;
+}
+
+}  // namespace
+
+std::string markdown_of(const Conversation& chat) {
+  std::string out = "# " + chat.shown_title() + "\n";
+  if (!chat.system_prompt.empty()) out += "\n**System prompt**\n\n" + chat.system_prompt + "\n";
+  for (const Message& message : chat) {
+    const bool user = message.role == Role::user;
+    out += std::string("\n## ") + (user ? "You" : "Reply") + "\n\n_" + time_text(message.created_ms) + "_\n\n" +
+           message.text + "\n";
+    if (!user) out += "\n_" + about_reply(message) + "_\n";
+  }
+  return out;
+}
+
+std::string json_of(const Conversation& chat) {
+  ordered_json head;
+  head["format"] = kFormat;
+  head["version"] = kVersion;
+  head["title"] = chat.title;
+  head["system_prompt"] = chat.system_prompt;
+  head["created"] = time_text(chat.created_ms);
+  if (!chat.empty()) head["shown"] = chat.leaf();
+  std::string out = head.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+  out.resize(out.size() - 2);  // the closing brace and its line
+  out += ",\n  \"messages\": [";
+  // A message a line: shorter than one number a line, and differences between files can be read.
+  for (size_t i = 0; i < chat.nodes().size(); ++i) {
+    const Conversation::Node& node = chat.nodes()[i];
+    ordered_json message;
+    message["after"] = node.parent == Conversation::none ? ordered_json() : ordered_json(node.parent);
+    message.update(message_json(node.message));
+    out += (i == 0 ? "\n    " : ",\n    ") + message.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  }
+  return out + "\n  ]\n}\n";
+}
+
+Conversation conversation_from(std::string_view text, uint64_t& last_id) {
+  const json object = parse_json(text, "The file");
+  const JsonFields fields(object, "The file");
+  if (fields.text_or("format", "") != kFormat)
+    throw bad_input("The file is no chat of Canopy: its \"format\" is \"" + fields.text_or("format", "") +
+                    "\", not \"" + kFormat + "\".");
+  if (fields.u32("version") > kVersion)
+    throw bad_input("The file has version " + std::to_string(fields.u32("version")) +
+                    ", from a newer Canopy; this one reads up to " + std::to_string(kVersion) + ".");
+  Conversation chat;
+  chat.title = fields.text_or("title", "");
+  chat.system_prompt = fields.text_or("system_prompt", "");
+  if (fields.has("created")) chat.created_ms = time_from(fields.text("created"), "The file");
+  const json& messages = fields.list("messages");
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string what = "message " + std::to_string(i);
+    const JsonFields message(messages[i], what);
+    if (!message.has("after")) {
+      chat.cut(0);
+    } else if (message.u32("after") < i) {
+      if (chat.leaf() != message.u32("after")) chat.show_leaf(message.u32("after"));
+    } else {
+      throw bad_input(what + ": \"after\" is " + std::to_string(message.u32("after")) +
+                      "; it must be the number of an earlier message.");
+    }
+    std::string note;  // a chat without its token ids is whole
+    Message read = message_from(messages[i], what, note);
+    read.id = ++last_id;
+    chat.append(std::move(read));
+  }
+  if (fields.has("shown") && fields.u32("shown") < messages.size()) chat.show_leaf(fields.u32("shown"));
+  return chat;
+}
+
+std::string export_name(const Conversation& chat, std::string_view ending) {
+  std::string name;
+  for (char c : chat.shown_title()) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (letter && name.size() < kLongestName)
+      name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    else if (!name.empty() && name.back() != '-' && name.size() < kLongestName)
+      name += '-';
+  }
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  return (name.empty() ? "chat" : name) + std::string(ending);
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,246 @@
+#include "app/conversation/chat_journal.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "app/conversation/chat_json.h"
+#include "engine/base/error.h"
+#include "engine/format/json_text.h"
+
+namespace canopy::app {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr uint32_t kVersion = 1;
+
+void add_line(std::string& lines, const ordered_json& record) {
+  // Text comes from the engine as valid UTF-8; should it not, U+FFFD is better than no file.
+  lines += record.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+void add_node(std::string& lines, const Conversation::Node& node, size_t number) {
+  ordered_json record;
+  record["message"] = number;
+  if (node.parent != Conversation::none) record["after"] = node.parent;
+  record.update(message_json(node.message));
+  if (node.message.writing) record["writing"] = true;
+  add_line(lines, record);
+}
+
+/// What was added to the reply that is being written.
+void add_growth(std::string& lines, const Message& message, JournalMark& mark) {
+  ordered_json record;
+  record["grown"] = mark.writing;
+  if (message.text.size() > mark.text) {
+    record["at"] = mark.text;
+    record["text"] = message.text.substr(mark.text);
+  }
+  if (message.spans.size() > mark.spans) {
+    record["span"] = mark.spans;
+    record["spans"] = spans_json(message, mark.spans);
+  }
+  if (record.size() > 1) add_line(lines, record);
+  mark.text = message.text.size();
+  mark.spans = message.spans.size();
+  if (message.writing) return;
+  record = {{"ended", mark.writing}};
+  record.update(ending_json(message));
+  add_line(lines, record);
+  mark.writing = Conversation::none;
+}
+
+/// Reads one file, record by record.
+class Reader {
+ public:
+  explicit Reader(uint64_t& last_id) : last_id_(last_id) {}
+
+  void record(const json& object, const std::string& what) {
+    const JsonFields fields(object, what);
+    if (fields.has("canopy_chat")) return begin(fields);
+    if (fields.has("message")) return message(fields, object);
+    if (fields.has("grown")) return grown(fields);
+    if (fields.has("ended")) return ended(fields, object);
+    if (fields.has("leaf")) leaf_ = fields.u32("leaf");
+    if (fields.has("title")) chat_.title = fields.text("title");
+    if (fields.has("system_prompt")) chat_.system_prompt = fields.text("system_prompt");
+  }
+
+  /// What was left out though nothing is missing from the conversation, as a sentence; else empty.
+  const std::string& note() const { return note_; }
+
+  /// From now on what is read is whatever is left.
+  void expect_damage() { damaged_ = true; }
+
+  Conversation finish() {
+    settle();
+    if (const auto leaf = nodes_.find(leaf_); leaf != nodes_.end()) chat_.show_leaf(leaf->second);
+    return std::move(chat_);
+  }
+
+ private:
+  void begin(const JsonFields& fields) {
+    const uint32_t version = fields.u32("canopy_chat");
+    if (version > kVersion)
+      throw bad_input(fields.what() + ": the format is " + std::to_string(version) +
+                      ", from a newer Canopy; this one reads up to " + std::to_string(kVersion) + ".");
+    if (fields.has("created")) chat_.created_ms = time_from(fields.text("created"), fields.what());
+    chat_.title = fields.text_or("title", "");
+    chat_.system_prompt = fields.text_or("system_prompt", "");
+  }
+
+  /// A reply that was being written when the program ended is over.
+  void settle() {
+    if (!writing_) return;
+    writing_->writing = false;
+    ReplyFinished result;
+    result.reason = FinishReason::cancelled;
+    result.reply_tokens = writing_->tokens;
+    writing_->result = result;
+    writing_ = nullptr;
+  }
+
+  void message(const JsonFields& fields, const json& object) {
+    const uint32_t number = fields.u32("message");
+    if (nodes_.contains(number)) return;  // written twice
+    if (number != next_ && !damaged_)
+      throw bad_input(fields.what() + ": message " + std::to_string(number) + " comes where " + std::to_string(next_) +
+                      " is expected.");
+    Message message = message_from(object, fields.what(), note_);
+    message.id = ++last_id_;
+    message.writing = fields.boolean_or("writing", false);
+    settle();
+    go_to_parent(fields);
+    Message& added = chat_.append(std::move(message));
+    nodes_[number] = chat_.leaf();
+    next_ = number + 1;
+    writing_ = added.writing ? &added : nullptr;
+    writing_number_ = number;
+  }
+
+  /// Shows the path that the next message goes on. In a damaged file its parent may be lost: then the message before.
+  void go_to_parent(const JsonFields& fields) {
+    const uint32_t parent = fields.u32_or("after", Conversation::none);
+    if (parent == Conversation::none) return chat_.cut(0);
+    const auto node = nodes_.find(parent);
+    if (node != nodes_.end()) {
+      if (chat_.leaf() != node->second) chat_.show_leaf(node->second);
+    } else if (!damaged_) {
+      throw bad_input(fields.what() + ": it follows message " + std::to_string(parent) + ", which is not there.");
+    }
+  }
+
+  /// The reply that grows: null for records of one that is over, which were written twice.
+  Message* grower(const JsonFields& fields, uint32_t number) const {
+    if (!nodes_.contains(number))
+      throw bad_input(fields.what() + ": message " + std::to_string(number) + " grows, which is not there.");
+    return writing_ && number == writing_number_ ? writing_ : nullptr;
+  }
+
+  void grown(const JsonFields& fields) {
+    Message* message = grower(fields, fields.u32("grown"));
+    if (!message) return;
+    if (fields.has("text")) {
+      const size_t at = fields.u32("at");
+      if (at > message->text.size())
+        throw bad_input(fields.what() + ": text goes on at byte " + std::to_string(at) + " of " +
+                        std::to_string(message->text.size()) + ".");
+      const std::string more = fields.text("text");
+      const size_t known = message->text.size() - at;
+      if (more.size() > known) message->text += more.substr(known);
+    }
+    if (fields.has("spans") && fields.u32("span") == message->spans.size())
+      read_spans(*message, fields.list("spans"), fields.what());
+  }
+
+  void ended(const JsonFields& fields, const json& object) {
+    Message* message = grower(fields, fields.u32("ended"));
+    if (!message) return;
+    read_ending(*message, object, fields.what(), note_);
+    message->writing = false;
+    writing_ = nullptr;
+  }
+
+  uint64_t& last_id_;
+  std::string note_;
+  Conversation chat_;
+  Message* writing_ = nullptr;                    // the newest node's, so no node is added while it is used
+  std::unordered_map<uint32_t, uint32_t> nodes_;  // by their number in the file, which damage sets apart
+  uint32_t writing_number_ = 0, next_ = 0, leaf_ = Conversation::none;
+  bool damaged_ = false;
+};
+
+}  // namespace
+
+std::string journal_lines(const Conversation& chat, JournalMark& mark) {
+  std::string lines;
+  if (!mark.begun) {
+    ordered_json head = {{"canopy_chat", kVersion}, {"created", time_text(chat.created_ms)}};
+    if (!chat.title.empty()) head["title"] = chat.title;
+    if (!chat.system_prompt.empty()) head["system_prompt"] = chat.system_prompt;
+    add_line(lines, head);
+    mark = {true, 0, Conversation::none, 0, 0, Conversation::none, chat.title, chat.system_prompt};
+  }
+  if (mark.writing != Conversation::none) add_growth(lines, chat.nodes()[mark.writing].message, mark);
+  for (; mark.nodes < chat.nodes().size(); ++mark.nodes) {
+    const Conversation::Node& node = chat.nodes()[mark.nodes];
+    add_node(lines, node, mark.nodes);
+    mark.leaf = static_cast<uint32_t>(mark.nodes);
+    if (!node.message.writing) continue;
+    mark.writing = static_cast<uint32_t>(mark.nodes);
+    mark.text = node.message.text.size();
+    mark.spans = node.message.spans.size();
+  }
+  if (chat.leaf() != mark.leaf && chat.leaf() != Conversation::none) add_line(lines, {{"leaf", chat.leaf()}});
+  mark.leaf = chat.leaf();
+  if (chat.title != mark.title) add_line(lines, {{"title", chat.title}});
+  if (chat.system_prompt != mark.system_prompt) add_line(lines, {{"system_prompt", chat.system_prompt}});
+  mark.title = chat.title;
+  mark.system_prompt = chat.system_prompt;
+  return lines;
+}
+
+JournalMark mark_of(const Conversation& conversation) {
+  JournalMark mark;
+  journal_lines(conversation, mark);
+  return mark;
+}
+
+JournalRead read_journal(std::string_view text, uint64_t& last_id) {
+  JournalRead read;
+  Reader reader(last_id);
+  size_t line_number = 0;
+  bool begun = false;
+  while (!text.empty()) {
+    const size_t newline = text.find('\n');
+    const std::string_view line = text.substr(0, newline);
+    const bool whole = newline != std::string_view::npos;
+    text.remove_prefix(whole ? newline + 1 : text.size());
+    ++line_number;
+    if (line.empty()) continue;
+    // A line that was being written when the program ended: either the last one, or one after which it was resumed.
+    const bool torn = !whole || text.starts_with(kResume.substr(1));
+    try {
+      const std::string what = "line " + std::to_string(line_number);
+      const json object = parse_json(line, what);
+      if (!begun && !object.contains("canopy_chat")) throw bad_input("It does not begin as a chat file does.");
+      begun = true;
+      reader.record(object, what);
+      read.torn |= !whole;
+    } catch (const Error& e) {
+      if (!whole) read.torn = true;
+      if (torn) continue;
+      if (read.problem.empty()) read.problem = e.what();
+      reader.expect_damage();
+    }
+  }
+  if (!begun && read.problem.empty()) read.problem = "It is empty.";
+  read.note = reader.note();
+  read.conversation = reader.finish();
+  return read;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,277 @@
+#include "app/conversation/chat_json.h"
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "engine/base/error.h"
+#include "engine/format/json_text.h"
+
+namespace canopy::app {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr std::array kSources = {"plain", "accepted", "own"};
+constexpr std::array kReasons = {FinishReason::stop_token, FinishReason::max_tokens, FinishReason::context_full,
+                                 FinishReason::cancelled, FinishReason::failed};
+
+/// As a person would write it, and yet exactly the same float when it is read: 0.9, not 0.8999999761581421.
+double shortest(float value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  double back = 0;
+  std::from_chars(text, end, back);
+  return back;
+}
+
+ordered_json parameters_json(const ReplyParameters& p) {
+  const SamplingSettings& s = p.sampling;
+  ordered_json out;
+  if (!p.model.empty()) out["model"] = p.model;
+  if (!p.device.empty()) out["device"] = p.device;
+  if (p.mode) out["mode"] = to_string(*p.mode);
+  out["budget"] = p.budget;
+  out["max_tokens"] = p.max_tokens;
+  out["temperature"] = shortest(s.temperature);
+  out["top_k"] = s.top_k;
+  out["top_p"] = shortest(s.top_p);
+  out["min_p"] = shortest(s.min_p);
+  out["repetition_penalty"] = shortest(s.repetition_penalty);
+  out["presence_penalty"] = shortest(s.presence_penalty);
+  out["frequency_penalty"] = shortest(s.frequency_penalty);
+  out["seed"] = s.seed;
+  for (const auto& [token, bias] : s.logit_bias) out["logit_bias"].push_back({token, shortest(bias)});
+  if (!p.system_prompt.empty()) out["system_prompt"] = p.system_prompt;
+  return out;
+}
+
+float float_or(const JsonFields& fields, const char* name, float fallback) {
+  return static_cast<float>(fields.number_or(name, static_cast<double>(fallback)));
+}
+
+uint64_t whole_number(const JsonFields& fields, const char* name, uint64_t fallback) {
+  const json* value = fields.find(name);
+  if (!value) return fallback;
+  if (value->is_number_unsigned()) return value->get<uint64_t>();
+  throw bad_input(fields.what() + ": \"" + name + "\" is " + value->dump() + "; it must be a whole number from 0 on.");
+}
+
+std::optional<DecodeMode> mode_in(const JsonFields& fields) {
+  const std::string name = fields.text_or("mode", "");
+  if (name.empty()) return std::nullopt;
+  if (const auto mode = decode_mode_of(name)) return mode;
+  throw bad_input(fields.what() + ": \"mode\" is \"" + name +
+                  "\"; it must be \"ar\", \"chain\", \"tree\" or \"adaptive\".");
+}
+
+ReplyParameters parameters_from(const json& object, const std::string& what) {
+  const JsonFields fields(object, what + ": parameters");
+  ReplyParameters p;
+  p.model = fields.text_or("model", "");
+  p.device = fields.text_or("device", "");
+  p.mode = mode_in(fields);
+  p.budget = fields.u32_or("budget", 0);
+  p.max_tokens = fields.u32_or("max_tokens", 0);
+  SamplingSettings& s = p.sampling;
+  s.temperature = float_or(fields, "temperature", s.temperature);
+  s.top_k = fields.u32_or("top_k", s.top_k);
+  s.top_p = float_or(fields, "top_p", s.top_p);
+  s.min_p = float_or(fields, "min_p", s.min_p);
+  s.repetition_penalty = float_or(fields, "repetition_penalty", s.repetition_penalty);
+  s.presence_penalty = float_or(fields, "presence_penalty", s.presence_penalty);
+  s.frequency_penalty = float_or(fields, "frequency_penalty", s.frequency_penalty);
+  s.seed = whole_number(fields, "seed", 0);
+  if (fields.has("logit_bias")) {
+    for (const json& pair : fields.list("logit_bias")) {
+      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_unsigned() || !pair[1].is_number())
+        throw bad_input(fields.what() + ": an entry of \"logit_bias\" is " + pair.dump() +
+                        "; it must be [id, number].");
+      s.logit_bias.emplace_back(pair[0].get<uint32_t>(), static_cast<float>(pair[1].get<double>()));
+    }
+  }
+  p.system_prompt = fields.text_or("system_prompt", "");
+  return p;
+}
+
+ordered_json result_json(const ReplyFinished& r) {
+  ordered_json out;
+  out["ended"] = to_string(r.reason);
+  out["mode"] = to_string(r.mode);
+  out["tau"] = r.tau;
+  out["tokens_per_second"] = r.tokens_per_second;
+  out["plain_tokens_per_second"] = r.plain_tokens_per_second;
+  out["prompt_tokens"] = r.prompt_tokens;
+  out["reused_tokens"] = r.reused_tokens;
+  out["reply_tokens"] = r.reply_tokens;
+  out["context_used"] = r.context_used;
+  out["prefill_ms"] = r.prefill_ms;
+  out["decode_ms"] = r.decode_ms;
+  return out;
+}
+
+FinishReason reason_in(const JsonFields& fields) {
+  const std::string name = fields.text("ended");
+  for (FinishReason reason : kReasons)
+    if (name == to_string(reason)) return reason;
+  throw bad_input(fields.what() + ": \"ended\" is \"" + name + "\"; it must be one of the reasons that Canopy writes.");
+}
+
+ReplyFinished result_from(const json& object, const std::string& what) {
+  const JsonFields fields(object, what + ": result");
+  ReplyFinished r;
+  r.reason = reason_in(fields);
+  r.mode = mode_in(fields).value_or(DecodeMode::ar);
+  r.tau = fields.number_or("tau", 0);
+  r.tokens_per_second = fields.number_or("tokens_per_second", 0);
+  r.plain_tokens_per_second = fields.number_or("plain_tokens_per_second", 0);
+  r.prompt_tokens = fields.u32_or("prompt_tokens", 0);
+  r.reused_tokens = fields.u32_or("reused_tokens", 0);
+  r.reply_tokens = fields.u32_or("reply_tokens", 0);
+  r.context_used = fields.u32_or("context_used", 0);
+  r.prefill_ms = fields.number_or("prefill_ms", 0);
+  r.decode_ms = fields.number_or("decode_ms", 0);
+  return r;
+}
+
+ordered_json tokens_json(const TurnTokens& tokens) {
+  ordered_json out = {{"vocabulary", tokens.vocabulary}, {"ids", tokens.ids}};
+  if (!tokens.ending.empty()) out["ending"] = tokens.ending;
+  return out;
+}
+
+uint32_t token_id_in(const json& id, const std::string& what) {
+  if (id.is_number_unsigned() && id.get<uint64_t>() <= UINT32_MAX) return id.get<uint32_t>();
+  throw bad_input(what + ": a token is " + id.dump() + "; it must be a whole number from 0 to 4294967295.");
+}
+
+/// The tokens of a reply of `count` of them.
+TurnTokens tokens_from(const json& object, uint32_t count, const std::string& what) {
+  if (!object.is_object()) throw bad_input(what + " are " + object.dump() + "; they must be an object.");
+  const JsonFields fields(object, what);
+  TurnTokens tokens;
+  tokens.vocabulary = whole_number(fields, "vocabulary", 0);
+  for (const json& id : fields.list("ids")) tokens.ids.push_back(token_id_in(id, what));
+  if (fields.has("ending"))
+    for (const json& id : fields.list("ending")) tokens.ending.push_back(token_id_in(id, what));
+  const size_t all = tokens.ids.size() + tokens.ending.size();
+  if (all != count)
+    throw bad_input(what + " are " + std::to_string(all) + "; the reply has " + std::to_string(count) + ".");
+  return tokens;
+}
+
+}  // namespace
+
+ordered_json message_json(const Message& message) {
+  ordered_json out;
+  out["role"] = message.role == Role::user ? "user" : "assistant";
+  out["created"] = time_text(message.created_ms);
+  out["text"] = message.text;
+  if (message.role == Role::user) return out;
+  out["parameters"] = parameters_json(message.parameters);
+  if (message.seed) out["seed"] = *message.seed;
+  if (!message.spans.empty()) out["spans"] = spans_json(message);
+  if (!message.writing) out.update(ending_json(message));
+  return out;
+}
+
+ordered_json ending_json(const Message& message) {
+  ordered_json out = ordered_json::object();
+  if (message.role == Role::user) return out;
+  out["tokens"] = message.tokens;
+  out["rounds"] = message.rounds;
+  out["tokens_per_second"] = message.tokens_per_second;
+  if (message.result) out["result"] = result_json(*message.result);
+  if (message.result && !message.result->tokens.ids.empty()) out["token_ids"] = tokens_json(message.result->tokens);
+  return out;
+}
+
+ordered_json spans_json(const Message& message, size_t first) {
+  ordered_json out = ordered_json::array();
+  for (size_t i = first; i < message.spans.size(); ++i) {
+    const TokenSpan& s = message.spans[i];
+    out.push_back({s.end, s.round, s.node, kSources[static_cast<size_t>(s.source)]});
+  }
+  return out;
+}
+
+Message message_from(const json& object, const std::string& what, std::string& note) {
+  const JsonFields fields(object, what);
+  Message message;
+  const std::string role = fields.text("role");
+  if (role != "user" && role != "assistant")
+    throw bad_input(what + ": \"role\" is \"" + role + "\"; it must be \"user\" or \"assistant\".");
+  message.role = role == "user" ? Role::user : Role::assistant;
+  message.text = fields.text("text");
+  if (fields.has("created")) message.created_ms = time_from(fields.text("created"), what);
+  if (const json* parameters = fields.object("parameters")) message.parameters = parameters_from(*parameters, what);
+  if (fields.has("seed")) message.seed = whole_number(fields, "seed", 0);
+  if (fields.has("spans")) read_spans(message, fields.list("spans"), what);
+  read_ending(message, object, what, note);
+  return message;
+}
+
+void read_ending(Message& message, const json& object, const std::string& what, std::string& note) {
+  const JsonFields fields(object, what);
+  message.tokens = fields.u32_or("tokens", message.tokens);
+  message.rounds = fields.u32_or("rounds", message.rounds);
+  message.tokens_per_second = fields.number_or("tokens_per_second", message.tokens_per_second);
+  if (const json* result = fields.object("result")) message.result = result_from(*result, what);
+  if (!message.result || !fields.has("token_ids")) return;
+  try {
+    message.result->tokens = tokens_from(*fields.find("token_ids"), message.tokens, what + ": token_ids");
+  } catch (const Error& e) {
+    note = std::string(e.what()) + " They are left out; the text is there.";
+  }
+}
+
+void read_spans(Message& message, const json& list, const std::string& what) {
+  if (!list.is_array()) throw bad_input(what + ": \"spans\" is no list.");
+  for (const json& each : list) {
+    const bool shaped = each.is_array() && each.size() == 4 && each[0].is_number_unsigned() &&
+                        each[1].is_number_unsigned() && each[2].is_number_unsigned() && each[3].is_string();
+    const auto source =
+        shaped ? std::find(kSources.begin(), kSources.end(), each[3].get<std::string>()) : kSources.end();
+    if (source == kSources.end())
+      throw bad_input(what + ": a span is " + each.dump() + "; it must be [end, round, node, source].");
+    const uint32_t begin = message.spans.empty() ? 0 : message.spans.back().end;
+    const uint32_t end = each[0].get<uint32_t>();
+    if (end < begin)
+      throw bad_input(what + ": a span ends at " + std::to_string(end) + ", before the one in front of it (" +
+                      std::to_string(begin) + ").");
+    message.spans.push_back({begin, end, each[1].get<uint32_t>(), each[2].get<uint32_t>(),
+                             static_cast<TokenSource>(source - kSources.begin())});
+  }
+}
+
+std::string time_text(int64_t milliseconds) {
+  using namespace std::chrono;
+  const sys_time<std::chrono::milliseconds> time{std::chrono::milliseconds(milliseconds)};
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(time - day);
+  char text[64];
+  std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+                static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
+  return text;
+}
+
+int64_t time_from(const std::string& text, const std::string& what) {
+  using namespace std::chrono;
+  int y = 0, h = 0, min = 0, s = 0, ms = 0, used = 0;
+  unsigned m = 0, d = 0;
+  const int fields = std::sscanf(text.c_str(), "%4d-%2u-%2uT%2d:%2d:%2d.%3dZ%n", &y, &m, &d, &h, &min, &s, &ms, &used);
+  const year_month_day date{year(y), month(m), day(d)};
+  const bool in_day = h >= 0 && h < 24 && min >= 0 && min < 60 && s >= 0 && s < 60 && ms >= 0;
+  if (fields != 7 || static_cast<size_t>(used) != text.size() || !date.ok() || !in_day)
+    throw bad_input(what + ": the time is \"" + text + "\"; it must be like \"2026-01-31T13:45:00.000Z\".");
+  return duration_cast<milliseconds>(sys_days(date).time_since_epoch()).count() + ((h * 60 + min) * 60 + s) * 1000LL +
+         ms;
+}
+
+}  // namespace canopy::app

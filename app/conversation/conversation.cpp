@@ -1,0 +1,106 @@
+#include "app/conversation/conversation.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace canopy::app {
+namespace {
+
+char folded(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+}  // namespace
+
+size_t Conversation::find(uint64_t message_id) const {
+  // Most questions are about the newest messages.
+  for (size_t i = size(); i-- > 0;)
+    if ((*this)[i].id == message_id) return i;
+  return size();
+}
+
+Message& Conversation::append(Message message) {
+  const uint32_t parent = leaf(), node = static_cast<uint32_t>(nodes_.size());
+  nodes_.push_back({std::move(message), parent, none});
+  if (parent != none) nodes_[parent].shown_child = node;
+  path_.push_back(node);
+  return nodes_.back().message;
+}
+
+void Conversation::cut(size_t length) {
+  if (length < path_.size()) path_.resize(length);
+}
+
+std::vector<uint32_t> Conversation::alternatives(size_t i) const {
+  const uint32_t here = path_[i], parent = nodes_[here].parent;
+  std::vector<uint32_t> found;
+  for (uint32_t n = parent == none ? 0 : parent + 1; n < nodes_.size(); ++n)
+    if (nodes_[n].parent == parent && (n == here || !nodes_[n].message.failed_unsaid())) found.push_back(n);
+  return found;
+}
+
+Conversation::Place Conversation::place(size_t i) const {
+  const std::vector<uint32_t> all = alternatives(i);
+  const auto here = std::find(all.begin(), all.end(), path_[i]);
+  return {static_cast<size_t>(here - all.begin()), all.size()};
+}
+
+void Conversation::show_alternative(size_t i, int by) {
+  if (i >= size()) return;
+  const std::vector<uint32_t> all = alternatives(i);
+  const auto last = static_cast<std::ptrdiff_t>(all.size()) - 1;
+  const auto here = static_cast<std::ptrdiff_t>(place(i).index);
+  const uint32_t chosen = all[static_cast<size_t>(std::clamp<std::ptrdiff_t>(here + by, 0, last))];
+  path_.resize(i);
+  path_.push_back(chosen);
+  if (i > 0) nodes_[path_[i - 1]].shown_child = chosen;
+  extend_to_leaf();
+}
+
+void Conversation::extend_to_leaf() {
+  for (uint32_t next = nodes_[path_.back()].shown_child; next != none; next = nodes_[next].shown_child)
+    path_.push_back(next);
+}
+
+void Conversation::show_leaf(uint32_t node) {
+  path_.clear();
+  if (node >= nodes_.size()) return;
+  for (uint32_t n = node; n != none; n = nodes_[n].parent) path_.push_back(n);
+  std::reverse(path_.begin(), path_.end());
+  for (size_t i = 0; i + 1 < path_.size(); ++i) nodes_[path_[i]].shown_child = path_[i + 1];
+}
+
+Conversation Conversation::copy_of_path(size_t length) const {
+  Conversation copy;
+  copy.title = title;
+  copy.system_prompt = system_prompt;
+  for (size_t i = 0; i < std::min(length, size()); ++i) copy.append((*this)[i]);
+  return copy;
+}
+
+std::string Conversation::shown_title() const {
+  if (!title.empty()) return title;
+  if (nodes_.empty()) return "New chat";
+  const std::string& text = nodes_.front().message.text;
+  const size_t from = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  return text.substr(from, text.find('\n', from) - from);
+}
+
+std::vector<ChatHit> find_in(const Conversation& conversation, std::string_view wanted, size_t most) {
+  std::vector<ChatHit> hits;
+  if (wanted.empty()) return hits;
+  for (const Message& message : conversation) {
+    auto at = message.text.begin();
+    while (hits.size() < most) {
+      at = std::search(at, message.text.end(), wanted.begin(), wanted.end(),
+                       [](char a, char b) { return folded(a) == folded(b); });
+      if (at == message.text.end()) break;
+      const auto begin = static_cast<size_t>(at - message.text.begin());
+      hits.push_back({message.id, begin, begin + wanted.size()});
+      at += static_cast<std::ptrdiff_t>(wanted.size());
+    }
+  }
+  return hits;
+}
+
+}  // namespace canopy::app

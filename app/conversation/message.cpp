@@ -1,0 +1,42 @@
+#include "app/conversation/message.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace canopy::app {
+namespace {
+
+/// Node of the tree for each token of a round that was accepted: the accepted nodes below the root, by depth.
+std::vector<uint32_t> accepted_nodes(const RoundRecord& record) {
+  std::vector<uint32_t> nodes;
+  for (uint32_t n = 1; n < record.nodes.size(); ++n)
+    if (record.nodes[n].state == NodeState::accepted) nodes.push_back(n);
+  std::sort(nodes.begin(), nodes.end(),
+            [&](uint32_t a, uint32_t b) { return record.nodes[a].node.depth < record.nodes[b].node.depth; });
+  return nodes;
+}
+
+}  // namespace
+
+void append_spans(Message& message, const RoundRecord& record, uint32_t round, uint32_t text_begin,
+                  std::span<const uint32_t> text_ends) {
+  uint32_t at = message.spans.empty() ? 0 : message.spans.back().end;
+  if (message.spans.empty())
+    message.spans.push_back(
+        {0, text_begin, round, 0, record.mode == DecodeMode::ar ? TokenSource::plain : TokenSource::own});
+  at = std::max(at, text_begin);
+  const std::vector<uint32_t> accepted = accepted_nodes(record);
+  const auto bonus = static_cast<uint32_t>(record.nodes.size());
+  for (size_t i = 0; i < text_ends.size(); ++i) {
+    const bool drafted = i < record.accepted;
+    const TokenSource source = drafted                          ? TokenSource::accepted
+                               : record.shape == DecodeMode::ar ? TokenSource::plain
+                                                                : TokenSource::own;
+    const uint32_t node = drafted && i < accepted.size() ? accepted[i] : bonus;
+    const uint32_t end = std::max(at, text_ends[i]);
+    message.spans.push_back({at, end, round, node, source});
+    at = end;
+  }
+}
+
+}  // namespace canopy::app

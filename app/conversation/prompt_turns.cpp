@@ -1,0 +1,76 @@
+#include "app/conversation/prompt_turns.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/text/utf8_stream.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr std::string_view kBlank = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(kBlank);
+  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+/// The words between control tokens.
+std::vector<std::string> stretches(std::span<const uint32_t> tokens, const PieceOf& piece) {
+  std::vector<std::string> found(1);
+  Utf8Stream characters;
+  for (const uint32_t token : tokens) {
+    const auto text = piece(token);
+    if (!text) continue;
+    if (text->control) {
+      found.back() += characters.finish();
+      found.emplace_back();
+    } else {
+      found.back() += characters.push(text->bytes);
+    }
+  }
+  found.back() += characters.finish();
+  return found;
+}
+
+struct Role {
+  std::string_view word, role;
+};
+constexpr Role kRoles[] = {
+    {"system", "system"}, {"user", "user"}, {"human", "user"}, {"model", "assistant"}, {"assistant", "assistant"}};
+
+/// The role that a stretch names on a line of its own at its start, which is cut off.
+std::string_view take_role(std::string_view& text) {
+  const std::string_view rest = text.substr(std::min(text.find_first_not_of(kBlank), text.size()));
+  for (const Role& each : kRoles) {
+    if (!rest.starts_with(each.word)) continue;
+    const std::string_view behind = rest.substr(each.word.size());
+    if (!behind.empty() && behind.front() != '\n') continue;
+    text = behind;
+    return each.role;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<ChatTurn> prompt_turns(std::span<const uint32_t> tokens, const PieceOf& piece) {
+  std::vector<ChatTurn> turns;
+  std::string all;
+  std::string_view role;  // named, and still without a word
+  for (const std::string& stretch : stretches(tokens, piece)) {
+    std::string_view text = stretch;
+    if (const std::string_view named = take_role(text); !named.empty()) role = named;
+    const std::string_view words = trimmed(text);
+    if (words.empty()) continue;
+    all += (all.empty() ? "" : "\n\n") + std::string(words);
+    if (role.empty()) continue;
+    turns.push_back({std::string(role), std::string(words)});
+    role = {};
+  }
+  if (turns.empty() && !all.empty()) turns.push_back({"user", std::move(all)});
+  return turns;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,189 @@
+#include "app/conversation/replay_chat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/conversation/message.h"
+#include "app/conversation/prompt_turns.h"
+#include "engine/text/utf8_stream.h"
+
+namespace canopy::app {
+namespace {
+
+std::string name_of(const TraceModel& model) {
+  return model.quantization.empty() ? model.name : model.name + " " + model.quantization;
+}
+
+/// "2026-11-22T03:16:49Z" as people write it; what has another form stays as it is.
+std::string moment(const std::string& created) {
+  if (created.size() != 20 || created[10] != 'T' || created.back() != 'Z') return created;
+  return created.substr(0, 10) + " " + created.substr(11, 5) + " UTC";
+}
+
+ReplayOrigin origin_of(const TraceHeader& header) {
+  ReplayOrigin origin;
+  origin.target = name_of(header.target);
+  if (header.drafter) origin.drafter = name_of(*header.drafter);
+  origin.device = header.device;
+  origin.driver = header.driver;
+  origin.recorded = moment(header.created);
+  origin.redacted = header.redacted;
+  return origin;
+}
+
+/// Text of tokens, a character at a time: bytes that it has by the end of each one.
+class Writer {
+ public:
+  /// drops_space: the vocabulary puts a space before the first word that belongs to no text.
+  Writer(const TraceLog& log, std::string& text, bool drops_space)
+      : log_(log), text_(text), drops_space_(drops_space) {}
+
+  uint32_t push(uint32_t token) {
+    const auto piece = log_.piece(token);
+    if (piece && !piece->control) {
+      std::string_view bytes = piece->bytes;
+      if (std::exchange(drops_space_, false) && bytes.starts_with(' ')) bytes.remove_prefix(1);
+      text_ += characters_.push(bytes);
+    }
+    return static_cast<uint32_t>(text_.size());
+  }
+
+ private:
+  const TraceLog& log_;
+  std::string& text_;
+  Utf8Stream characters_;
+  bool drops_space_;
+};
+
+ReplyFinished result_of(const TraceReply& reply, const ReplySummary& summary, uint32_t emitted, double rounds_ms) {
+  ReplyFinished result;
+  result.reason = reply.end ? reply.end->reason : FinishReason::cancelled;
+  result.mode = summary.mode;
+  result.prompt_tokens = reply.begin.prompt_tokens;
+  if (reply.prefill) result.reused_tokens = reply.prefill->reused_tokens;
+  if (reply.prefill) result.prefill_ms = reply.prefill->ms;
+  result.reply_tokens = reply.end ? reply.end->reply_tokens : emitted + 1;
+  result.decode_ms = reply.end && reply.end->decode_ms > 0 ? reply.end->decode_ms : rounds_ms;
+  if (result.decode_ms > 0) result.tokens_per_second = 1000.0 * emitted / result.decode_ms;
+  if (summary.rounds > 0) result.tau = static_cast<double>(emitted) / static_cast<double>(summary.rounds);
+  return result;
+}
+
+/// What the user saw, where the tokens make that text: a stop string ends it before they do.
+void cut_to_seen(std::string& text, const std::optional<TraceReplyEnd>& end) {
+  if (end && text.starts_with(end->text)) text.resize(end->text.size());
+}
+
+/// Where the turns begin that were not said before: a conversation that goes on has all of it in its prompt. What the
+/// model said may stand there in other letters than it was shown.
+size_t first_unsaid(const std::vector<ChatTurn>& turns, const std::vector<ChatTurn>& said) {
+  bool goes_on = turns.size() > said.size();
+  for (size_t i = 0; goes_on && i < said.size(); ++i)
+    goes_on = turns[i].role == said[i].role && (turns[i].role != "user" || turns[i].content == said[i].content);
+  if (goes_on) return said.size();
+  return turns.empty() ? 0 : turns.size() - 1;  // another question, or the same once more
+}
+
+}  // namespace
+
+ReplayChat::ReplayChat(const TraceLog& log, uint64_t& last_id) : origin_(origin_of(log.reader().header())) {
+  for (size_t i = 0; i < log.replies().size(); ++i) add(log, i, last_id);
+  said_.clear();
+}
+
+void ReplayChat::add(const TraceLog& log, size_t index, uint64_t& last_id) {
+  const TraceReply& recorded = log.reader().replies()[index];
+  const ReplySummary& summary = log.replies()[index];
+  Reply reply;
+  reply.first_round = summary.first_round;
+  reply.rounds = summary.rounds;
+  std::vector<ChatTurn> turns = prompt_turns(recorded.begin.prompt, [&](uint32_t token) { return log.piece(token); });
+  ReplyParameters& asked = reply.whole.parameters;
+  if (!turns.empty() && turns.front().role == "system") {
+    asked.system_prompt = std::move(turns.front().content);
+    turns.erase(turns.begin());
+  }
+  for (size_t i = first_unsaid(turns, said_); i < turns.size(); ++i) {
+    Message question;
+    question.id = ++last_id;
+    question.role = turns[i].role == "assistant" ? Role::assistant : Role::user;
+    question.text = turns[i].content;
+    reply.questions.push_back(std::move(question));
+  }
+  reply.whole.id = ++last_id;
+  reply.whole.role = Role::assistant;
+  asked.sampling = recorded.begin.sampling;
+  asked.max_tokens = recorded.begin.max_tokens;
+  asked.mode = summary.mode;
+  asked.budget = summary.budget;
+  asked.model = origin_.target;
+  asked.device = origin_.device;
+  if (asked.sampling.temperature > 0) reply.whole.seed = asked.sampling.seed;
+  write(log, recorded, summary, reply);
+  said_ = std::move(turns);
+  said_.push_back({"assistant", reply.whole.text});
+  replies_.push_back(std::move(reply));
+}
+
+/// Puts the text together from the tokens of the rounds, so that each byte has its round and its node.
+void ReplayChat::write(const TraceLog& log, const TraceReply& recorded, const ReplySummary& summary, Reply& reply) {
+  Message& message = reply.whole;
+  Writer writer(log, message.text, recorded.end && !recorded.end->text.starts_with(' '));
+  uint32_t begin = summary.first_token ? writer.push(*summary.first_token) : 0;
+  uint32_t emitted = 0;
+  double ms = 0;
+  for (size_t i = 0; i < summary.rounds; ++i) {
+    const auto round = log.round(summary.first_round + i);
+    if (!round) break;  // the file was changed since it was opened
+    std::vector<uint32_t> ends;
+    for (const uint32_t token : round->emitted) ends.push_back(writer.push(token));
+    append_spans(message, *round, static_cast<uint32_t>(i), begin, ends);
+    if (!ends.empty()) begin = ends.back();
+    reply.ends.push_back(begin);
+    emitted += static_cast<uint32_t>(round->emitted.size());
+    ms += round->ms.total();
+  }
+  cut_to_seen(message.text, recorded.end);
+  message.rounds = static_cast<uint32_t>(summary.rounds);
+  message.tokens = emitted + 1;
+  message.result = result_of(recorded, summary, emitted, ms);
+  message.tokens_per_second = message.result->tokens_per_second;
+}
+
+Message ReplayChat::up_to(const Reply& reply, size_t round) const {
+  const size_t at = round - reply.first_round;
+  if (at + 1 >= reply.ends.size()) return reply.whole;
+  Message message = reply.whole;
+  message.text.resize(std::min<size_t>(reply.ends[at], message.text.size()));
+  std::erase_if(message.spans, [&](const TokenSpan& span) { return span.round > at; });
+  message.writing = true;
+  message.result.reset();
+  return message;
+}
+
+void ReplayChat::show(size_t round) {
+  if (round == shown_round_ || replies_.empty()) return;
+  shown_round_ = round;
+  size_t shown = 0;
+  for (size_t i = 0; i < replies_.size(); ++i)
+    if (replies_[i].rounds > 0 && replies_[i].first_round <= round) shown = i;
+  if (shown == shown_reply_) {
+    conversation_.back() = up_to(replies_[shown], round);
+    return;
+  }
+  shown_reply_ = shown;
+  conversation_.clear();
+  for (size_t i = 0; i <= shown; ++i) {
+    for (const Message& question : replies_[i].questions) conversation_.append(question);
+    conversation_.append(i == shown ? up_to(replies_[i], round) : replies_[i].whole);
+  }
+  conversation_.system_prompt = replies_[shown].whole.parameters.system_prompt;
+}
+
+std::optional<size_t> ReplayChat::first_round(uint64_t message) const {
+  for (const Reply& reply : replies_)
+    if (reply.whole.id == message) return reply.first_round;
+  return std::nullopt;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,199 @@
+#include "app/run/app.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "app/charts/chart_frame.h"
+#include "app/models/model_finder.h"
+#include "app/rounds/trace_log.h"
+#include "app/settings/options.h"
+#include "app/state/open_trace.h"
+
+namespace canopy::app {
+namespace {
+
+int64_t now_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+}  // namespace
+
+App::App(EngineClient& engine, const AppSettings& settings)
+    : App(engine, settings, read_layout(settings.layout_file)) {}
+
+App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& layout)
+    : engine_(engine),
+      desk_(settings.chat_folder),
+      layout_file_(settings.layout_file),
+      trace_folder_(settings.trace_folder),
+      shell_(layout.layout),
+      content_scale_(settings.content_scale),
+      keeper_(settings.settings_file, settings.saved),
+      remembered_(settings.saved),
+      search_(settings.model_lister) {
+  view_.theme = settings.theme;
+  view_.user_scale = settings.user_scale;
+  view_.default_model = settings.default_model;
+  view_.device_selector = settings.device;
+  view_.quantize = settings.quantize;
+  view_.max_tokens = settings.max_tokens;
+  view_.sampling = settings.sampling;
+  view_.drafting = settings.saved.drafting;
+  view_.shell.tree_budget = settings.saved.tree_budget;
+  view_.models.recent = settings.saved.recent;
+  view_.models.device_tests = settings.saved.device_tests;
+  view_.rounds.reduced_motion = settings.saved.reduced_motion;
+  if (!settings.settings_note.empty())
+    warn(view_, settings.settings_file.empty() ? "Settings cannot be kept" : "The settings were not read",
+         settings.settings_note);
+  if (!layout.note.empty()) warn(view_, "The layout was not read", layout.note);
+  view_.shell.closed = layout.layout.closed;
+  view_.devices = engine.devices();
+  view_.chat.now_ms = now_ms();
+  desk_.begin(view_);
+  if (!settings.chat_note.empty()) warn(view_, "Chats are not saved", settings.chat_note);
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;
+  io.LogFilename = nullptr;
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard | ImGuiConfigFlags_DockingEnable;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;  // dragging inside a panel is the panel's
+  io.ConfigInputTextCursorBlink = false;        // a blinking caret would keep an idle window drawing
+  io.ConfigNavCursorVisibleAuto = true;
+  io.UserData = &look_;
+  look_.fonts = load_fonts(settings.system_fonts);
+  look_.theme = &theme(view_.theme);
+}
+
+App::~App() {
+  ImGui::GetIO().UserData = nullptr;
+}
+
+void App::expect_own_thread() const {
+  if (std::this_thread::get_id() != thread_)
+    throw std::logic_error("The window was asked to draw by another thread than its own.");
+}
+
+bool App::pump() {
+  expect_own_thread();
+  const std::vector<Event> events = engine_.poll();
+  view_.chat.now_ms = now_ms();
+  for (const Event& event : events) update(view_, event);
+  if (std::exchange(view_.checks.stop, false)) engine_.post(StopReply{});
+  if (!events.empty()) desk_.keep(view_);
+  auto found = search_.take();
+  const bool searched = found.has_value();
+  if (searched) end_search(view_.models, *std::move(found));
+  return !events.empty() || searched;
+}
+
+void App::prepare_frame() {
+  expect_own_thread();
+  const float scale = view_.user_scale * content_scale_;
+  shell_.prepare(view_, scale);
+  if (styled_theme_ == view_.theme && look_.scale == scale) return;
+  look_.theme = &theme(view_.theme);
+  look_.scale = scale;
+  ImGuiStyle& style = ImGui::GetStyle();
+  apply_style(style, *look_.theme, scale);
+  apply_chart_style(*look_.theme, scale);
+  style.FontScaleMain = view_.user_scale;
+  style.FontScaleDpi = content_scale_;
+  style.FontSizeBase = font_size(Type::base);
+  styled_theme_ = view_.theme;
+}
+
+void App::draw() {
+  expect_own_thread();
+  // Time that passed while nothing moved, because the window slept, is no time of the rounds.
+  if (was_moving_) advance(view_.rounds, 1000.0 * ImGui::GetIO().DeltaTime);
+  follow_playback(view_);
+  shell_.draw(view_, sink_);
+  for (const UiCommand& command : sink_.take()) run(command);
+  keep_settings(false);
+  keep_layout(shell_.layout_changed(view_));
+  was_moving_ = moves(view_.rounds);
+}
+
+std::string App::suggested_recording() const {
+  if (trace_folder_.empty()) return "";
+  return (std::filesystem::path(trace_folder_) / recording_name(view_.chat.now_ms)).string();
+}
+
+bool App::input_waits() const {
+  return ImGui::GetCurrentContext()->InputEventsQueue.Size > 0;
+}
+
+void App::set_window_size(uint32_t width, uint32_t height) {
+  remembered_.width = std::clamp(width, kMinSide, kMaxSide);
+  remembered_.height = std::clamp(height, kMinSide, kMaxSide);
+}
+
+void App::remember() {
+  keep_settings(true);
+  keep_layout(shell_.layout(view_));
+}
+
+void App::keep_layout(const std::optional<SavedLayout>& layout) {
+  if (layout_file_.empty() || !layout) return;
+  try {
+    write_layout(layout_file_, *layout);
+  } catch (const Error& e) {
+    warn(view_, "The layout cannot be saved", e.what());
+    layout_file_.clear();  // said once
+  }
+}
+
+void App::keep_settings(bool now) {
+  remembered_.theme = view_.theme;
+  remembered_.scale = view_.user_scale;
+  remembered_.sampling = view_.sampling;
+  remembered_.drafting = view_.drafting;
+  remembered_.tree_budget = view_.shell.tree_budget;
+  remembered_.recent = view_.models.recent;
+  remembered_.device_tests = view_.models.device_tests;
+  remembered_.reduced_motion = view_.rounds.reduced_motion;
+  // A slider that is being dragged changes with every frame; one write at its end is enough.
+  if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
+  const std::string failure = keeper_.keep(remembered_);
+  if (!failure.empty()) warn(view_, "The settings cannot be saved", failure);
+}
+
+void App::run(const UiCommand& command) {
+  if (const auto* open = std::get_if<OpenModel>(&command); open && looks_like_trace(open->path)) {
+    // The dialog, the path box, a dropped file and the command line all come here.
+    run(OpenTrace{open->path});
+    return;
+  }
+  if (const auto* open = std::get_if<OpenModel>(&command)) {
+    if (const std::string obstacle = open_obstacle(open->path); !obstacle.empty())
+      return fail(view_, "This file cannot be opened", obstacle);
+  }
+  view_.chat.now_ms = now_ms();
+  view_.recording.suggested = suggested_recording();
+  if (const auto* recording = std::get_if<RecordingCommand>(&command);
+      recording && std::holds_alternative<StartRecording>(*recording)) {
+    std::error_code ignored;  // the engine says why it cannot write there
+    std::filesystem::create_directories(trace_folder_, ignored);
+  }
+  Effects effects = update(view_, command);
+  desk_.run(view_, command, effects);
+  for (Command& each : effects.engine) engine_.post(std::move(each));
+  if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
+  if (effects.browse && browse_) browse_();
+  if (effects.trace) open_trace(view_, *effects.trace);
+  if (effects.search) search_.start(*std::move(effects.search));
+  if (effects.demo) watch_demo(view_, *effects.demo);
+}
+
+void App::set_browse(std::function<void()> browse) {
+  browse_ = std::move(browse);
+  view_.file_dialog_available = static_cast<bool>(browse_);
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,180 @@
+#include "app/shell/shell.h"
+
+#include <imgui_internal.h>
+
+#include "app/bars/status_bar.h"
+#include "app/bars/top_bar.h"
+#include "app/charts/budget_panel.h"
+#include "app/charts/calibration_panel.h"
+#include "app/charts/cost_panels.h"
+#include "app/charts/kv_panel.h"
+#include "app/charts/statistics_panel.h"
+#include "app/chat/chat_panel.h"
+#include "app/chat/history_panel.h"
+#include "app/look/fonts.h"
+#include "app/panels/actions.h"
+#include "app/shell/command_palette.h"
+#include "app/shell/log_panel.h"
+#include "app/shell/start_panel.h"
+#include "app/timeline/round_table_panel.h"
+#include "app/timeline/timeline_panel.h"
+#include "app/tree/tree_panel.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kTopBar = 48;
+constexpr float kStatusBar = 28;
+
+constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                                    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse |
+                                    ImGuiWindowFlags_NoFocusOnAppearing;
+constexpr ImGuiWindowFlags kDocked = ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoScrollbar |
+                                     ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoFocusOnAppearing;
+
+void draw_in(Panel& panel, ImVec2 pos, ImVec2 size, Colour background, const ViewModel& view, CommandSink& sink) {
+  ImGui::SetNextWindowPos(pos);
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, background);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, {1, 1});
+  ImGui::Begin(panel.name(), nullptr, kFixed);
+  ImGui::PopStyleVar(2);
+  panel.draw(view, sink);
+  ImGui::End();
+  ImGui::PopStyleColor();
+}
+
+std::vector<DockedWindow> windows_of(const std::vector<DockedPanel>& panels) {
+  std::vector<DockedWindow> windows;
+  for (const DockedPanel& each : panels) windows.push_back({each.panel->name(), each.place});
+  return windows;
+}
+
+/// Brings a docked window's tab to the front, once its place has one.
+bool select_tab(const ImGuiWindow& window) {
+  ImGuiTabBar* bar = window.DockNode ? window.DockNode->TabBar : nullptr;
+  if (!bar || !ImGui::TabBarFindTabByID(bar, window.TabId)) return false;
+  bar->NextSelectedTabId = window.TabId;
+  return true;
+}
+
+/// The menu of a panel's tab.
+void draw_tab_menu(const char* name, CommandSink& sink) {
+  if (!ImGui::BeginPopupContextItem("Tab menu")) return;
+  if (ImGui::MenuItem("Close panel")) sink.post(ShellCommand(ShowPanel{name, false}));
+  if (ImGui::MenuItem("Reset layout")) sink.post(ShellCommand(ResetLayout{}));
+  ImGui::EndPopup();
+}
+
+/// Every panel, in the order of tabs.
+std::vector<DockedPanel> make_docked_panels() {
+  std::vector<DockedPanel> panels;
+  // One line a panel. Of a place's tabs the first is in front.
+  panels.push_back({std::make_unique<ChatPanel>(), DockPlace::left});
+  panels.push_back({std::make_unique<HistoryPanel>(), DockPlace::left});
+  panels.push_back({std::make_unique<TreePanel>(), DockPlace::centre});
+  panels.push_back({std::make_unique<RoundTablePanel>(), DockPlace::centre});
+  panels.push_back({std::make_unique<BudgetPanel>(), DockPlace::below});
+  panels.push_back({std::make_unique<ResidualsPanel>(), DockPlace::below});
+  panels.push_back({std::make_unique<RooflinePanel>(), DockPlace::below});
+  panels.push_back({std::make_unique<StatisticsPanel>(), DockPlace::right});
+  panels.push_back({std::make_unique<KvPanel>(), DockPlace::right});
+  panels.push_back({std::make_unique<CalibrationPanel>(), DockPlace::right});
+  panels.push_back({std::make_unique<LogPanel>(), DockPlace::right});
+  panels.push_back({std::make_unique<TimelinePanel>(), DockPlace::bottom});
+  return panels;
+}
+
+}  // namespace
+
+Shell::Shell(const SavedLayout& saved)
+    : status_bar_(std::make_unique<StatusBar>()),
+      start_(std::make_unique<StartPanel>()),
+      docked_(make_docked_panels()),
+      docks_(windows_of(docked_), saved),
+      closed_(saved.closed),
+      shown_closed_(saved.closed) {
+  std::vector<std::string> names;
+  for (const DockedPanel& each : docked_) names.push_back(each.panel->name());
+  top_bar_ = std::make_unique<TopBar>(names);
+  palette_.set_panels(std::move(names));
+}
+
+Shell::~Shell() = default;
+
+void Shell::prepare(const ViewModel& view, float scale) {
+  if (resets_ != view.shell.layout_resets) docks_.reset();
+  resets_ = view.shell.layout_resets;
+  const ImVec2 display = ImGui::GetIO().DisplaySize;
+  docks_.prepare({display.x, display.y - (kTopBar + kStatusBar) * scale}, scale);
+}
+
+void Shell::draw(const ViewModel& view, CommandSink& sink) {
+  const Theme& t = colours();
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const ImVec2 origin = viewport->Pos, size = viewport->Size;
+  const float top = px(kTopBar), bottom = px(kStatusBar);
+  const ImVec2 area_pos = {origin.x, origin.y + top}, area = {size.x, size.y - top - bottom};
+  handle_shortcuts(view, popup_, sink);
+  draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
+  const bool start = StartPanel::wanted(view);
+  for (const std::string& name : shown_closed_)
+    if (!view.shell.closed.contains(name)) docks_.restore(name.c_str());
+  shown_closed_ = view.shell.closed;
+  if (docks_.ready()) docks_.draw(area_pos, area, look().scale, !start);
+  if (start) {
+    draw_in(*start_, area_pos, area, t.back, view, sink);
+  } else if (docks_.ready()) {
+    if (raises_ != view.shell.raises) raising_ = view.shell.raised;
+    raises_ = view.shell.raises;
+    for (DockedPanel& each : docked_)
+      if (!view.shell.closed.contains(each.panel->name())) draw_docked(each, view, sink);
+  }
+  draw_in(*status_bar_, {origin.x, origin.y + size.y - bottom}, {size.x, bottom}, t.back, view, sink);
+  if (view.help_shown) draw_help(sink);
+  palette_.draw(view, sink);
+  chat_files_.draw(view, sink);
+  record_box_.draw(view, sink);
+  popup_ = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+}
+
+void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink) {
+  const char* name = docked.panel->name();
+  const bool raise = raising_ == name;
+  // The focus would close a menu that is open: then only the tab comes to the front, as soon as there is one.
+  const bool menu = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  if (raise && !menu) {
+    ImGui::SetNextWindowFocus();
+    raising_.clear();
+  }
+  ImGui::SetNextWindowDockID(docks_.place_of(name), ImGuiCond_FirstUseEver);
+  const ImGuiWindow* window = ImGui::FindWindowByName(name);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleColor(ImGuiCol_Text, window && window->DockTabIsVisible ? colours().text : colours().text3);
+  bool visible = false;
+  {
+    const TabStyle tabs;
+    visible = ImGui::Begin(name, nullptr, kDocked);
+  }
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  if (raise && menu && select_tab(*ImGui::GetCurrentWindow())) raising_.clear();
+  draw_tab_menu(name, sink);
+  if (visible) docked.panel->draw(view, sink);
+  ImGui::End();
+}
+
+SavedLayout Shell::layout(const ViewModel& view) {
+  return {docks_.now(), view.shell.closed};
+}
+
+std::optional<SavedLayout> Shell::layout_changed(const ViewModel& view) {
+  auto docks = docks_.changed();
+  if (!docks && closed_ == view.shell.closed) return std::nullopt;
+  closed_ = view.shell.closed;
+  return SavedLayout{docks ? *std::move(docks) : docks_.now(), closed_};
+}
+
+}  // namespace canopy::app

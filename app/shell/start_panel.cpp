@@ -1,0 +1,315 @@
+#include "app/shell/start_panel.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/look/text_block.h"
+#include "app/look/widgets.h"
+#include "app/models/device_words.h"
+#include "app/panels/error_cards.h"
+#include "app/shell/start_pictures.h"
+#include "app/state/view_model.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kColumn = 1248;  // three cards of 400 and their gaps
+constexpr float kCardGap = 24;
+constexpr float kCardPadding = 24;
+constexpr float kMinCard = 300;
+constexpr float kCardHeight = 414;
+constexpr const char* kHeadline = "See every guess a model makes";
+constexpr const char* kLead =
+    "Canopy writes several tokens per pass and shows which ones were drafted, accepted and rejected.";
+constexpr float kDevicePitch = 32;
+
+void draw_centred(float x, float y, Type type, Colour colour, std::string_view text) {
+  draw_text(ImGui::GetWindowDrawList(), {x - text_size(type, text).x * 0.5f, y}, type, colour, text);
+}
+
+void draw_card_back(ImVec2 a, ImVec2 size, Colour border) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 b = {a.x + size.x, a.y + size.y};
+  list->AddRectFilled(a, b, t.panel, px(8));
+  list->AddRectFilled(a, {b.x, a.y + px(kPictureHeight)}, t.canvas, px(8), ImDrawFlags_RoundTop);
+  list->AddLine({a.x, a.y + px(kPictureHeight)}, {b.x, a.y + px(kPictureHeight)}, t.line, px(1));
+  list->AddRect(a, b, border, px(8), px(1));
+}
+
+struct CardWords {
+  const char* title;
+  const char* body;
+  std::string note;
+  Icon note_icon;
+  bool first = false;
+};
+
+/// Draws the words of a card; returns where its buttons go.
+ImVec2 draw_words(ImVec2 a, float width, const CardWords& words) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float x = a.x + px(kCardPadding), room = width - px(kCardPadding) * 2;
+  float y = a.y + px(kPictureHeight) + px(20);
+  draw_text(list, {x, y}, Type::card_title, t.text, words.title);
+  y += px(34);
+  TextBlock body;
+  body.layout(words.body, Type::chat, room);
+  body.draw(list, {x, y}, words.body, Type::chat, t.text2, px(21));
+  y += std::max(px(42), body.height(px(21))) + px(14);
+  draw_icon(list, words.note_icon, {x + px(7), y + px(8)}, px(14), words.first ? t.accent_text : t.text3);
+  draw_text_middle(list, x + px(22), y + px(8), Type::secondary, t.text2,
+                   elided(Type::secondary, words.note, room - px(22)));
+  return {x, y + px(36)};
+}
+
+void draw_load_progress(const ViewModel& view, CommandSink& sink, ImVec2 a, float width) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 b = {a.x + width, a.y + px(116)};
+  list->AddRectFilled(a, b, t.panel, px(8));
+  list->AddRect(a, b, t.line, px(8), px(1));
+  const float x = a.x + px(kCardPadding), room = width - px(kCardPadding) * 2;
+  const std::string figures = progress_figures(view.loading);
+  const float figures_width = text_size(Type::mono, figures).x;
+  draw_text(list, {x, a.y + px(20)}, Type::chat_semibold, t.text,
+            elided(Type::chat_semibold, "Loading " + file_name(view.model_path), room));
+  draw_text(list, {x, a.y + px(44)}, Type::secondary, t.text2,
+            elided(Type::secondary, view.loading.stage, room - figures_width - px(12)));
+  draw_text(list, {x + room - figures_width, a.y + px(44)}, Type::mono, t.text2, figures);
+  ButtonSpec demo{"Watch demo", Icon::play, ButtonKind::line}, cancel{"Cancel", Icon::none, ButtonKind::line};
+  demo.tooltip = "A recorded reply, while the model is loaded";
+  const float buttons = button_size(demo).x + px(8) + button_size(cancel).x;
+  if (view.loading.total)  // an empty bar would look like a load that is stuck
+    draw_bar(list, {x, a.y + px(80)}, {room - buttons - px(16), px(8)}, view.loading.fraction(), t.accent, t.raised);
+  ImGui::SetCursorScreenPos({x + room - buttons, a.y + px(70)});
+  if (button(demo)) sink.post(RoundsCommand(WatchDemo{}));
+  ImGui::SameLine(0, px(8));
+  if (button(cancel)) sink.post(CancelLoading{});
+  ImGui::SetCursorScreenPos(a);
+  ImGui::Dummy({width, b.y - a.y});
+}
+
+/// The word at the end of a device's row.
+void draw_in_use(ImVec2 right_middle) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float width = text_size(Type::caption, "in use").x + px(12), half = px(11);
+  const ImVec2 a = {right_middle.x - width, right_middle.y - half};
+  list->AddRectFilled(a, {right_middle.x, right_middle.y + half}, t.accent_bg, px(4));
+  draw_text_middle(list, a.x + px(6), right_middle.y, Type::caption, t.accent_text, "in use");
+}
+
+/// Where the columns of the list begin, as shares of the room; a narrow list joins the later ones.
+struct DeviceColumns {
+  float memory, driver, test;
+};
+constexpr DeviceColumns kColumns = {0.30f, 0.43f, 0.635f};
+constexpr float kWideList = 860;
+
+void draw_device_sign(const DeviceChoice& device, const DeviceTest* test, bool in_use, ImVec2 centre) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (!device.usable)
+    draw_cross(list, centre, px(4), t.rejected, px(2));
+  else if (test && !test->passed)
+    draw_triangle_sign(list, centre, px(14), t.bonus, t.panel);
+  else if (in_use)
+    draw_check_disc(list, centre, px(7), t.accent, t.on_accent);
+  else
+    list->AddCircleFilled(centre, px(3), t.unreached);
+}
+
+/// What is known of a device, in columns from x to right.
+void draw_device_facts(const ModelsState& models, const DeviceChoice& device, float x, float right, float middle,
+                       float width) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto cell = [&](float from, float to, Type type, Colour colour, const std::string& words) {
+    draw_text_middle(list, from, middle, type, colour, elided(type, words, to - from - px(12)));
+  };
+  const Colour name = device.usable ? t.text : t.text3;
+  if (width < px(kWideList)) {
+    const float about = x + std::floor((right - x) * 0.42f);
+    cell(x + px(26), about, Type::base_medium, name, device.name);
+    cell(about, right, Type::base, t.text2, device.usable ? device_words(device) : device.reason);
+    return;
+  }
+  const auto at = [&](float share) { return std::floor(x + width * share); };
+  cell(x + px(26), at(kColumns.memory), Type::base_medium, name, device.name);
+  if (!device.usable) return cell(at(kColumns.memory), right, Type::base, t.text2, device.reason);
+  cell(at(kColumns.memory), at(kColumns.driver), Type::mono, t.text2, memory_words(device));
+  cell(at(kColumns.driver), at(kColumns.test), Type::base, t.text2, driver_words(device));
+  cell(at(kColumns.test), right, Type::base, t.text2, self_test_words(models, device));
+}
+
+void draw_device_row(const ModelsState& models, const DeviceChoice& device, bool in_use, CommandSink& sink, ImVec2 a,
+                     float width) {
+  const float middle = a.y + px(kDevicePitch) * 0.5f;
+  draw_device_sign(device, test_of(models, device), in_use, {a.x + px(8), middle});
+  ButtonSpec use{"Use", Icon::none, ButtonKind::line};
+  use.height = 24;
+  use.type = Type::secondary;
+  const float end = std::max(button_size(use).x, text_size(Type::caption, "in use").x + px(12));
+  const float right = a.x + width - (device.usable ? end + px(4) : 0);
+  draw_device_facts(models, device, a.x, right, middle, width);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::InvisibleButton("About device", {std::max(1.0f, right - a.x - px(4)), px(kDevicePitch)});
+  tooltip(device_details(models, device).c_str());
+  if (in_use) draw_in_use({a.x + width, middle});
+  if (in_use || !device.usable) return;
+  ImGui::SetCursorScreenPos({a.x + width - button_size(use).x, middle - px(12)});
+  if (button(use)) sink.post(ChooseDevice{device.selector});
+}
+
+/// The device a load would take: the chosen one, or the first usable one.
+size_t device_in_use(const ViewModel& view) {
+  size_t first = view.devices.size();
+  for (size_t i = 0; i < view.devices.size(); ++i) {
+    if (!view.device_selector.empty() && view.devices[i].selector == view.device_selector) return i;
+    if (view.devices[i].usable && first == view.devices.size()) first = i;
+  }
+  return first;
+}
+
+void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float width) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float rows = static_cast<float>(std::max<size_t>(1, view.devices.size()));
+  const ImVec2 b = {a.x + width, a.y + px(16 + 20 + 10 + 12) + px(kDevicePitch) * rows};
+  list->AddRectFilled(a, b, t.panel, px(8));
+  list->AddRect(a, b, t.line, px(8), px(1));
+  const float x = a.x + px(kCardPadding), room = width - px(kCardPadding) * 2;
+  draw_text(list, {x, a.y + px(16)}, Type::chat_semibold, t.text, "Devices on this computer");
+  const std::string_view promise = "Nothing leaves this computer";
+  if (room > px(420))
+    draw_text(list, {x + room - text_size(Type::secondary, promise).x, a.y + px(18)}, Type::secondary, t.text3,
+              promise);
+  float y = a.y + px(16 + 20 + 10);
+  if (view.devices.empty())
+    draw_text_middle(list, x, y + px(kDevicePitch) * 0.5f, Type::base, t.text2, "No Vulkan device was found");
+  const size_t in_use = device_in_use(view);
+  for (size_t i = 0; i < view.devices.size(); ++i, y += px(kDevicePitch)) {
+    ImGui::PushID(static_cast<int>(i));
+    draw_device_row(view.models, view.devices[i], i == in_use, sink, {x, y}, room);
+    ImGui::PopID();
+  }
+  ImGui::SetCursorScreenPos(a);
+  ImGui::Dummy({width, b.y - a.y});
+}
+
+}  // namespace
+
+bool StartPanel::wanted(const ViewModel& view) {
+  return !view.model && view.messages.empty() && view.rounds.trace_path.empty();
+}
+
+void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
+  const Theme& t = colours();
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, t.back);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0);
+  ImGui::SetCursorPos({0, 0});
+  ImGui::BeginChild("Start page", ImGui::GetWindowSize(), ImGuiChildFlags_NavFlattened);
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float width = std::floor(std::min(px(kColumn), room - px(32)));
+  const ImVec2 origin = ImGui::GetCursorScreenPos();
+  const float left = std::floor(origin.x + (room - width) * 0.5f), centre = origin.x + room * 0.5f;
+  const float y = origin.y + std::clamp((ImGui::GetWindowHeight() - px(774)) * 0.5f, px(16), px(76));
+  const Type headline = text_size(Type::headline, kHeadline).x <= width ? Type::headline : Type::card_title;
+  draw_centred(centre, y, headline, t.text, elided(headline, kHeadline, width));
+  draw_centred(centre, y + px(52), Type::lead, t.text2, elided(Type::lead, kLead, width));
+  ImGui::SetCursorScreenPos({left, y + px(128)});
+  ImGui::BeginGroup();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(28)});
+  draw_error_cards(view, sink, width);
+  if (view.model_state == ModelState::loading)
+    draw_load_progress(view, sink, ImGui::GetCursorScreenPos(), width);
+  else
+    draw_cards(view, sink, width);
+  draw_devices(view, sink, ImGui::GetCursorScreenPos(), width);
+  ImGui::Dummy({width, px(8)});
+  ImGui::PopStyleVar();
+  ImGui::EndGroup();
+  ImGui::EndChild();
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor();
+}
+
+/// Side by side where there is room for three, else below each other.
+void StartPanel::draw_cards(const ViewModel& view, CommandSink& sink, float width) {
+  const bool row = width >= px(kMinCard) * 3 + px(kCardGap) * 2;
+  const float path_box = view.path_box_shown ? px(38) : 0;
+  const ImVec2 size = {row ? std::floor((width - px(kCardGap) * 2) / 3) : width, px(kCardHeight) + path_box};
+  const ImVec2 step = row ? ImVec2(size.x + px(kCardGap), 0) : ImVec2(0, size.y + px(kCardGap));
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  auto at = [&](float i) { return ImVec2(a.x + step.x * i, a.y + step.y * i); };
+  draw_demo_card(sink, at(0), size);
+  draw_open_card(view, sink, at(1), size);
+  draw_compare_card(at(2), size);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::Dummy({width, at(2).y + size.y - a.y});
+}
+
+void StartPanel::draw_demo_card(CommandSink& sink, ImVec2 a, ImVec2 size) {
+  draw_card_back(a, size, colours().accent);
+  draw_tree_picture(a, size.x);
+  ImGui::SetCursorScreenPos(draw_words(
+      a, size.x,
+      {"Watch the demo", "Replay a recorded chat at any speed, pause on a round and step through its phases.",
+       "No GPU and no model needed", Icon::check, true}));
+  ButtonSpec watch{"Watch demo", Icon::play, ButtonKind::primary};
+  watch.height = 38;
+  watch.type = Type::chat_semibold;
+  watch.tooltip = "Watch the demo  Ctrl+D";
+  if (button(watch)) sink.post(RoundsCommand(WatchDemo{}));
+}
+
+void StartPanel::draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2 a, ImVec2 size) {
+  draw_card_back(a, size, colours().line);
+  draw_pair_picture(a, size.x);
+  const ImVec2 at =
+      draw_words(a, size.x,
+                 {"Open a model",
+                  "Choose a GGUF file or a Hugging Face folder, or drop it here. Canopy looks for a matching drafter.",
+                  "About 4 GiB for a 4B model with drafter", Icon::folder});
+  ImGui::SetCursorScreenPos(at);
+  ButtonSpec open{"Open model", Icon::folder, ButtonKind::line};
+  open.height = 38;
+  open.type = Type::chat;
+  open.tooltip = "Open model  Ctrl+O";
+  if (button(open)) sink.post(BrowseModel{});
+  if (!view.default_model.empty()) {
+    ButtonSpec use{"Use SmolLM2 135M"};
+    use.height = 38;
+    use.type = Type::chat;
+    use.tooltip = "A small chat model with its drafter, which came with the set-up; it runs on any device";
+    if (at.x + button_size(open).x + button_size(use).x + px(8) <= a.x + size.x - px(8)) {
+      ImGui::SameLine(0, px(8));
+    } else {
+      ImGui::SetCursorScreenPos({at.x, at.y - px(36)});  // over the note, which says less than it
+    }
+    if (button(use)) sink.post(OpenModel{view.default_model});
+  }
+  if (!view.path_box_shown) return;
+  ImGui::SetCursorScreenPos({at.x, at.y + px(38) + px(10)});
+  if (model_path_box(path_, size.x - px(kCardPadding) * 2)) sink.post(OpenModel{path_});
+}
+
+void StartPanel::draw_compare_card(ImVec2 a, ImVec2 size) {
+  draw_card_back(a, size, colours().line);
+  draw_compare_picture(a, size.x);
+  ImGui::SetCursorScreenPos(
+      draw_words(a, size.x,
+                 {"Compare budgets",
+                  "Run one prompt four ways, check that the text is the same, and see which width is fastest here.",
+                  "Not built yet; the modes in the top bar run one by one", Icon::branch}));
+  ButtonSpec compare{"Compare", Icon::none, ButtonKind::line};
+  compare.height = 38;
+  compare.type = Type::chat;
+  compare.enabled = false;
+  compare.tooltip = "Comparing four runs side by side is not built yet";
+  button(compare);
+}
+
+}  // namespace canopy::app

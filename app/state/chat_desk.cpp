@@ -1,0 +1,175 @@
+#include "app/state/chat_desk.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <variant>
+
+#include "app/conversation/chat_export.h"
+#include "app/state/chat_update.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/paths.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr size_t kLargestImport = size_t{256} << 20;
+
+}  // namespace
+
+std::string user_chat_folder(std::string& problem) {
+  try {
+    return (data_dir() / "chats").string();
+  } catch (const Error& e) {
+    problem = std::string(e.what()) + " Chats last until the window is closed; export what you need.";
+    return "";
+  }
+}
+
+void ChatDesk::begin(ViewModel& view) {
+  if (folder_.empty()) return;
+  try {
+    store_.emplace(folder_);
+    view.chat.kept = true;
+    refresh(view);
+  } catch (const Error& e) {
+    warn(view, "Chats are not saved",
+         std::string(e.what()) + " They last until the window is closed; export what you need.");
+  }
+}
+
+void ChatDesk::keep(ViewModel& view) {
+  if (store_) write(view, view.messages);
+}
+
+void ChatDesk::open_file(ViewModel& view, Conversation& chat) {
+  if (!chat.id.empty()) {
+    const auto path = store_->path_of(chat.id);
+    file_ = ChatFile::open(path);
+    if (file_) {
+      // Another window may have written to it since it was read here.
+      uint64_t unused = 0;
+      const JournalRead now = read_journal(read_small_file(path, kLargestImport), unused);
+      if (now.problem.empty() && mark_of(now.conversation) == mark_) return;
+      file_.reset();
+    }
+    view.chat.note = "Another window wrote to this chat: what you add goes to a copy.";
+    chat.title = chat.shown_title() + " (copy)";
+  }
+  mark_ = {};
+  chat.id = store_->new_id(view.chat.now_ms);
+  file_ = ChatFile::create(store_->path_of(chat.id));
+}
+
+void ChatDesk::write(ViewModel& view, Conversation& chat) {
+  if (chat.nodes().empty()) return;
+  try {
+    // A chat that was only opened to be read stays as it is, for whichever window writes to it.
+    if (!file_ && !chat.id.empty()) {
+      JournalMark mark = mark_;
+      if (journal_lines(chat, mark).empty()) return;
+    }
+    if (!file_) open_file(view, chat);
+    JournalMark mark = mark_;
+    const std::string lines = journal_lines(chat, mark);
+    if (lines.empty()) return;
+    unlisted_ |= mark.nodes != mark_.nodes || mark.title != mark_.title;
+    file_->append(lines);
+    mark_ = std::move(mark);
+    failing_ = false;
+    if (unlisted_ && !view.busy()) refresh(view);
+  } catch (const Error& e) {
+    if (!std::exchange(failing_, true))
+      warn(view, "The chat is not saved",
+           std::string(e.what()) + " It stays here until the window is closed, and saving is tried again.");
+  }
+}
+
+void ChatDesk::close(ViewModel& view, Conversation& closed) {
+  if (store_) write(view, closed);
+  file_.reset();
+  mark_ = {};
+}
+
+void ChatDesk::refresh(ViewModel& view) {
+  if (!store_) return;
+  view.chat.listings = store_->list(view.chat.search);
+  unlisted_ = false;
+}
+
+void ChatDesk::show(ViewModel& view, Conversation next, Effects& effects) {
+  Effects shown = show_conversation(view, std::move(next));
+  if (shown.closed) close(view, *shown.closed);
+  for (Command& each : shown.engine) effects.engine.push_back(std::move(each));
+  mark_ = view.messages.id.empty() ? JournalMark{} : mark_of(view.messages);
+  refresh(view);
+}
+
+void ChatDesk::remove(ViewModel& view, const std::string& id, Effects& effects) {
+  const auto& all = view.chat.listings;
+  const auto listing = std::find_if(all.begin(), all.end(), [&](const ChatListing& l) { return l.id == id; });
+  std::optional<ChatListing> deleted;
+  if (listing != all.end()) deleted = *listing;
+  if (view.messages.id == id) show(view, Conversation{}, effects);
+  store_->remove(id);
+  view.chat.deleted = std::move(deleted);
+  view.chat.note = "Chat deleted";
+  refresh(view);
+}
+
+void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& effects) {
+  if (const auto* open = std::get_if<OpenChat>(&command)) {
+    if (!store_ || open->id == view.messages.id) return;
+    ChatStore::Loaded loaded = store_->load(open->id, view.last_id);
+    show(view, std::move(loaded.conversation), effects);
+    if (!loaded.damage.empty()) warn(view, "A chat's file is damaged", loaded.damage);
+    if (!loaded.note.empty()) view.chat.note = loaded.note;
+  } else if (const auto* remove_chat = std::get_if<DeleteChat>(&command)) {
+    if (store_) remove(view, remove_chat->id, effects);
+  } else if (std::holds_alternative<UndoDelete>(command)) {
+    if (!store_ || !view.chat.deleted) return;
+    store_->restore(view.chat.deleted->id);
+    view.chat.deleted.reset();
+    view.chat.note.clear();
+    refresh(view);
+  } else if (const auto* search = std::get_if<SearchChats>(&command)) {
+    view.chat.search = search->text;
+    refresh(view);
+  } else if (const auto* out = std::get_if<ExportChat>(&command)) {
+    const bool markdown = out->format == ExportFormat::markdown;
+    write_file_atomically(out->path, markdown ? markdown_of(view.conversation()) : json_of(view.conversation()));
+    view.chat.note = "Saved " + file_name(out->path) + " in " + std::filesystem::path(out->path).parent_path().string();
+    view.chat.files = ChatFiles::closed;
+  } else if (const auto* in = std::get_if<ImportChat>(&command)) {
+    show(view, conversation_from(read_small_file(in->path, kLargestImport), view.last_id), effects);
+    view.chat.note = "Imported " + file_name(in->path);
+    view.chat.files = ChatFiles::closed;
+  }
+}
+
+void ChatDesk::run(ViewModel& view, const UiCommand& command, Effects& effects) {
+  if (effects.closed) close(view, *effects.closed);
+  if (const auto* chat = std::get_if<ChatCommand>(&command)) {
+    try {
+      this->command(view, *chat, effects);
+    } catch (const Error& e) {
+      const bool import = std::holds_alternative<ImportChat>(*chat),
+                 exported = std::holds_alternative<ExportChat>(*chat);
+      const bool removed = std::holds_alternative<DeleteChat>(*chat);
+      if ((import || exported) && view.chat.files != ChatFiles::closed)
+        view.chat.files_problem = e.what();  // whoever typed the path is still there to mend it
+      else
+        warn(view,
+             import     ? "The chat cannot be imported"
+             : exported ? "The chat cannot be exported"
+             : removed  ? "The chat cannot be deleted"
+                        : "The chat cannot be opened",
+             e.what());
+    }
+  }
+  keep(view);
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,215 @@
+#include "app/state/chat_update.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "app/conversation/message.h"
+#include "app/state/drafting.h"
+#include "app/state/view_model.h"
+
+namespace canopy::app {
+namespace {
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+ReplyParameters parameters_of(const ViewModel& view, const Generate& command) {
+  ReplyParameters p;
+  p.sampling = command.sampling;
+  p.max_tokens = command.max_tokens;
+  p.mode = command.mode;
+  p.budget = command.budget;
+  p.system_prompt = view.messages.system_prompt;
+  if (view.model) {
+    p.model = model_title(*view.model);
+    p.device = view.model->device;
+  }
+  return p;
+}
+
+Effects begin_reply(ViewModel& view) {
+  Generate command;
+  command.turns = turns_before(view.messages, view.messages.size(), view.messages.system_prompt);
+  command.max_tokens = view.max_tokens;
+  command.sampling = view.sampling;
+  command.sampling.seed += view.replies_drawn;
+  if (view.model) command.mode = mode_for(view.drafting, *view.model);
+  command.budget = view.shell.tree_budget;
+  Message message;
+  message.id = ++view.last_id;
+  message.role = Role::assistant;
+  message.created_ms = view.chat.now_ms;
+  message.writing = true;
+  if (view.sampling.temperature > 0) {
+    message.seed = command.sampling.seed;
+    ++view.replies_drawn;
+  }
+  message.parameters = parameters_of(view, command);
+  view.reply_id = command.reply_id = message.id;
+  view.messages.append(std::move(message));
+  view.reply_state = ReplyState::reading_prompt;
+  view.prompt = {};
+  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
+  Effects effects;
+  effects.engine.push_back(std::move(command));
+  return effects;
+}
+
+void append_question(ViewModel& view, const std::string& text) {
+  if (view.messages.created_ms == 0) view.messages.created_ms = view.chat.now_ms;
+  Message message;
+  message.id = ++view.last_id;
+  message.text = text;
+  message.created_ms = view.chat.now_ms;
+  view.messages.append(std::move(message));
+}
+
+Effects edit_question(ViewModel& view, const EditQuestion& c) {
+  const size_t i = view.messages.find(c.message);
+  if (!view.can_send() || i == view.messages.size() || is_blank(c.text)) return {};
+  if (view.messages[i].role != Role::user) return {};
+  view.messages.cut(i);
+  append_question(view, c.text);
+  return begin_reply(view);
+}
+
+Effects answer_again(ViewModel& view, uint64_t message) {
+  const size_t i = view.messages.find(message);
+  if (!view.can_send() || i == view.messages.size() || view.messages[i].role != Role::assistant) return {};
+  view.messages.cut(i);
+  return begin_reply(view);
+}
+
+void show_alternative(ViewModel& view, const ShowAlternative& c) {
+  if (view.busy()) return;
+  view.messages.show_alternative(view.messages.find(c.message), c.by);
+  view.context_used = 0;
+}
+
+Effects continue_in_new_chat(ViewModel& view, uint64_t message) {
+  const size_t i = view.messages.find(message);
+  if (view.busy() || i == view.messages.size()) return {};
+  Conversation copy = view.messages.copy_of_path(i + 1);
+  copy.created_ms = view.chat.now_ms;
+  return show_conversation(view, std::move(copy));
+}
+
+}  // namespace
+
+std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt) {
+  std::vector<ChatTurn> turns;
+  for (size_t i = 0; i < length; ++i) {
+    const Message& message = conversation[i];
+    if (message.failed_unsaid()) {
+      if (!turns.empty() && turns.back().role == "user") turns.pop_back();
+      continue;
+    }
+    turns.push_back({message.role == Role::user ? "user" : "assistant", message.text,
+                     message.result ? message.result->tokens : TurnTokens()});
+  }
+  if (!is_blank(system_prompt)) turns.insert(turns.begin(), {"system", system_prompt});
+  return turns;
+}
+
+void on_text(ViewModel& view, const TextDelta& e) {
+  if (view.reply_state == ReplyState::reading_prompt) view.reply_state = ReplyState::writing;
+  Message& message = view.messages.back();
+  message.text += e.text;
+  message.tokens = e.reply_tokens;
+  message.tokens_per_second = e.tokens_per_second;
+  view.context_used = e.context_used;
+}
+
+void on_round(ViewModel& view, const RoundFinished& e) {
+  if (!e.round) return;
+  const RoundRecord& record = *e.round;
+  Message& message = view.messages.back();
+  message.rounds = std::max(message.rounds, record.round + 1);
+  append_spans(message, record, record.round, e.text_begin, e.text_ends);
+}
+
+void on_finished(ViewModel& view, const ReplyFinished& e) {
+  Message& message = view.messages.back();
+  message.writing = false;
+  message.tokens = e.reply_tokens;
+  message.tokens_per_second = e.tokens_per_second;
+  message.result = e;
+  view.reply_state = ReplyState::idle;
+  view.context_used = e.context_used;
+}
+
+void end_reply(ViewModel& view, FinishReason reason) {
+  Message& message = view.messages.back();
+  message.writing = false;
+  ReplyFinished result;
+  result.reply_id = view.reply_id;
+  result.reason = reason;
+  result.reply_tokens = message.tokens;
+  result.context_used = view.context_used;
+  result.tokens_per_second = message.tokens_per_second;
+  message.result = result;
+  view.reply_state = ReplyState::idle;
+}
+
+Effects send_message(ViewModel& view, const std::string& text) {
+  if (!view.can_send() || is_blank(text)) return {};
+  append_question(view, text);
+  return begin_reply(view);
+}
+
+Effects stop_reply(ViewModel& view) {
+  if (!view.busy() || view.reply_state == ReplyState::stopping) return {};
+  view.reply_state = ReplyState::stopping;
+  Effects effects;
+  effects.engine.push_back(StopReply{});
+  return effects;
+}
+
+Effects answer_last_again(ViewModel& view) {
+  if (!view.can_send() || view.messages.empty()) return {};
+  if (view.messages.back().role == Role::assistant) view.messages.cut(view.messages.size() - 1);
+  return view.messages.empty() ? Effects{} : begin_reply(view);
+}
+
+Effects show_conversation(ViewModel& view, Conversation next) {
+  Effects effects = stop_reply(view);
+  // Late events of the old reply are no longer current; what it had written stays with its conversation.
+  if (view.busy()) end_reply(view, FinishReason::cancelled);
+  effects.closed = std::exchange(view.messages, std::move(next));
+  view.replies_drawn = 0;
+  view.context_used = 0;
+  view.chat.find_shown = false;
+  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
+  return effects;
+}
+
+Effects new_chat(ViewModel& view) {
+  Conversation fresh;
+  fresh.system_prompt = view.messages.system_prompt;  // like the sampler's settings: it is on show in the composer
+  return show_conversation(view, std::move(fresh));
+}
+
+Effects update_chat(ViewModel& view, const ChatCommand& command) {
+  if (const auto* edit = std::get_if<EditQuestion>(&command)) return edit_question(view, *edit);
+  if (const auto* again = std::get_if<AnswerAgain>(&command)) return answer_again(view, again->message);
+  if (const auto* other = std::get_if<ShowAlternative>(&command)) show_alternative(view, *other);
+  if (const auto* from = std::get_if<ContinueInNewChat>(&command)) return continue_in_new_chat(view, from->message);
+  if (const auto* prompt = std::get_if<SetSystemPrompt>(&command)) view.messages.system_prompt = prompt->text;
+  if (const auto* name = std::get_if<RenameChat>(&command)) view.messages.title = name->title;
+  if (const auto* sources = std::get_if<ShowTokenSources>(&command)) view.chat.sources_shown = sources->shown;
+  if (const auto* find = std::get_if<ShowFind>(&command)) view.chat.find_shown = find->shown;
+  if (const auto* files = std::get_if<ShowChatFiles>(&command)) {
+    view.chat.files = files->shown;
+    view.chat.files_problem.clear();
+  }
+  if (std::holds_alternative<DismissChatNote>(command)) {
+    view.chat.note.clear();
+    view.chat.deleted.reset();
+  }
+  return {};
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,50 @@
+#include "app/state/drafting.h"
+
+#include <cstdio>
+
+namespace canopy::app {
+
+DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model) {
+  if (model.drafter.empty()) return DecodeMode::ar;
+  if (chosen) return *chosen;
+  return model.is_software ? DecodeMode::tree : DecodeMode::adaptive;
+}
+
+const char* mode_title(DecodeMode mode) {
+  switch (mode) {
+    case DecodeMode::ar: return "AR";
+    case DecodeMode::chain: return "Chain";
+    case DecodeMode::tree: return "Tree";
+    case DecodeMode::adaptive: return "Adaptive";
+  }
+  return "";
+}
+
+const char* mode_detail(DecodeMode mode) {
+  switch (mode) {
+    case DecodeMode::ar: return "Autoregressive: one token a pass, no drafts";
+    case DecodeMode::chain: return "DFlash: the drafter's likeliest line, checked in one pass";
+    case DecodeMode::tree: return "DDTree: a draft tree of a fixed size, checked in one pass";
+    case DecodeMode::adaptive: return "BASTION: each round the width that is fastest here";
+  }
+  return "";
+}
+
+std::string plain_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply) {
+  constexpr double clearly = 1.1;
+  if (chosen || reply.mode == DecodeMode::ar || reply.mode == DecodeMode::adaptive) return "";
+  if (reply.tokens_per_second <= 0 || reply.plain_tokens_per_second < clearly * reply.tokens_per_second) return "";
+  char text[96];
+  std::snprintf(text, sizeof text, "Plain decoding is about %.1f\u00d7 faster on this device.",
+                reply.plain_tokens_per_second / reply.tokens_per_second);
+  return text;
+}
+
+std::string short_plain_verdict(const ReplyFinished& reply) {
+  char text[48];
+  std::snprintf(text, sizeof text, "AR is %.1f\u00d7 faster here",
+                reply.tokens_per_second > 0 ? reply.plain_tokens_per_second / reply.tokens_per_second : 0.0);
+  return text;
+}
+
+}  // namespace canopy::app

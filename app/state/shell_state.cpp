@@ -1,0 +1,37 @@
+#include "app/state/shell_state.h"
+
+#include <algorithm>
+
+namespace canopy::app {
+namespace {
+
+void apply(ShellState& state, const ShowPalette& c) {
+  state.palette_shown = c.shown;
+}
+
+void apply(ShellState& state, const ShowPanel& c) {
+  if (!c.shown) {
+    state.closed.insert(c.name);
+    return;
+  }
+  state.closed.erase(c.name);
+  state.raised = c.name;
+  ++state.raises;
+}
+
+void apply(ShellState& state, const ResetLayout&) {
+  state.closed.clear();
+  ++state.layout_resets;
+}
+
+void apply(ShellState& state, const SetTreeBudget& c) {
+  state.tree_budget = std::clamp(c.nodes, 1u, kLargestTreeBudget);
+}
+
+}  // namespace
+
+void update(ShellState& state, const ShellCommand& command) {
+  std::visit([&](const auto& c) { apply(state, c); }, command);
+}
+
+}  // namespace canopy::app

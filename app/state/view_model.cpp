@@ -1,0 +1,364 @@
+#include "app/state/view_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "app/state/chat_update.h"
+#include "engine/base/figures.h"
+
+namespace canopy::app {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+void add_card(ViewModel& view, Card card) {
+  card.id = ++view.last_id;
+  // The same failure twice is one card: pressing "Load again" must not pile them up.
+  std::erase_if(view.cards, [&](const Card& c) { return c.title == card.title && c.detail == card.detail; });
+  view.cards.push_back(std::move(card));
+}
+
+bool is_current(const ViewModel& view, uint64_t reply_id) {
+  return view.busy() && reply_id == view.reply_id;
+}
+
+void on_load_progress(ViewModel& view, const LoadProgress& e) {
+  if (view.model_state != ModelState::loading) return;
+  view.loading = {e.stage, e.done, e.total, e.in_bytes, e.seconds_left};
+}
+
+/// The first piece of a prompt tells how far it is, the later ones how fast it goes.
+void on_prefill(ViewModel& view, const PrefillProgress& e) {
+  const bool first = view.prompt.total == 0;
+  if (first) view.prompt_since_ms = view.chat.now_ms;
+  const uint32_t before = first ? e.done : view.prompt_began_at;
+  if (first) view.prompt_began_at = e.done;
+  const double seconds = static_cast<double>(view.chat.now_ms - view.prompt_since_ms) / 1000;
+  const double left = e.done > before ? seconds * (e.total - e.done) / (e.done - before) : -1;
+  view.prompt = {"Reading prompt", e.done, e.total, false, left};
+}
+
+/// Every load ends in one ModelReady or one Failure. True when this end is that of a load a newer one replaced.
+bool ends_superseded_load(ViewModel& view) {
+  if (view.superseded_loads == 0) return false;
+  --view.superseded_loads;
+  return true;
+}
+
+void on_model_ready(ViewModel& view, const ModelReady& e) {
+  view.model = e;
+  view.context_used = 0;
+  if (ends_superseded_load(view)) return;
+  view.model_state = ModelState::ready;
+  view.loading = {};
+  remember_model(view.models, view.model_path);
+  for (const std::string& warning : e.warnings) add_card(view, {0, true, "The model works with a limit", warning, {}});
+}
+
+void on_failure(ViewModel& view, const Failure& e) {
+  const bool of_reply = e.reply_id != 0;
+  const bool gone = e.kind == ErrorKind::device_lost;  // whatever it did then
+  if (of_reply && e.reply_id != view.reply_id && !gone) return;
+  if (!of_reply && view.model_state == ModelState::loading && ends_superseded_load(view)) return;
+  Card card{0, false, e.title, e.detail, Card::Action::none};
+  if (of_reply) {
+    if (view.busy()) end_reply(view, FinishReason::failed);
+    card.action = gone ? Card::Action::load_again : Card::Action::run_again;
+  } else if (view.model_state == ModelState::loading) {
+    view.model_state = view.model ? ModelState::ready : ModelState::none;
+    view.loading = {};
+    card.action = e.would_fit_quantized ? Card::Action::load_quantized : Card::Action::choose_model;
+  }
+  if (gone) {
+    // Nothing of the model survives its device: say so instead of failing at the next question.
+    if (view.busy()) end_reply(view, FinishReason::failed);
+    view.model_state = ModelState::none;
+    view.model.reset();
+    view.context_used = 0;
+    card.action = Card::Action::load_again;
+  }
+  if (e.kind != ErrorKind::cancelled) add_card(view, std::move(card));
+}
+
+/// Whether text ends in `end`, ASCII letters alike in either case.
+bool ends_in(std::string_view text, std::string_view end) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return text.size() >= end.size() &&
+         std::equal(end.begin(), end.end(), text.end() - static_cast<ptrdiff_t>(end.size()),
+                    [&](char a, char b) { return lower(a) == lower(b); });
+}
+
+void set_sampling(ViewModel& view, const SamplingSettings& wanted, bool restart) {
+  auto within = [](float value, float low, float high, float otherwise) {
+    return std::isfinite(value) ? std::clamp(value, low, high) : otherwise;
+  };
+  const SamplingSettings usual = chat_sampling();
+  if (restart) view.replies_drawn = 0;
+  view.sampling = wanted;
+  SamplingSettings& s = view.sampling;
+  s.temperature = within(s.temperature, 0, kMaxTemperature, usual.temperature);
+  s.top_p = within(s.top_p, kMinTopP, 1, usual.top_p);
+  s.min_p = within(s.min_p, 0, kMaxMinP, usual.min_p);
+  s.repetition_penalty = within(s.repetition_penalty, kMinPenalty, kMaxPenalty, usual.repetition_penalty);
+  s.seed = std::min<uint64_t>(s.seed, kMaxSeed);
+}
+
+Effects open_model(ViewModel& view, const std::string& path) {
+  if (path.empty()) return {};
+  Effects effects = stop_reply(view);
+  if (view.model_state == ModelState::loading) {
+    effects.engine.emplace_back(CancelLoad{});
+    ++view.superseded_loads;
+  }
+  std::erase_if(view.cards, [](const Card& c) { return c.about_model && c.action != Card::Action::run_again; });
+  view.model_path = path;
+  view.model_state = ModelState::loading;
+  view.loading = {"Opening " + file_name(path), 0, 0};
+  view.path_box_shown = false;
+  LoadModel load;
+  load.path = path;
+  load.device = view.device_selector;
+  load.quantize = view.quantize;
+  ask_for(view.models, load);
+  effects.engine.push_back(std::move(load));
+  return effects;
+}
+
+/// What is chosen of a load takes effect by loading once more what is loaded.
+Effects load_again(ViewModel& view) {
+  return view.model_path.empty() || view.model_state == ModelState::none ? Effects{}
+                                                                         : open_model(view, view.model_path);
+}
+
+Effects choose_device(ViewModel& view, const std::string& selector) {
+  view.device_selector = selector;
+  return load_again(view);
+}
+
+/// Rounds of whatever the engine is asked to write are shown, but for those of a check, which stay out of everything.
+Effects ask_for_rounds(ViewModel& view, Effects effects) {
+  for (Command& command : effects.engine) {
+    auto* generate = std::get_if<Generate>(&command);
+    if (!generate || generate->reply_id == view.checks.check.reply_id) continue;
+    generate->rounds = true;
+    view.rounds.live->expect(*generate);
+  }
+  return effects;
+}
+
+Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
+  const bool possible = view.model_state == ModelState::ready && view.model && !view.model->drafter.empty();
+  Effects effects;
+  if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+/// What the user asks of the engine comes before a check that is under way.
+Effects before_check(ViewModel& view, Effects effects) {
+  const bool of_check = effects.engine.size() == 1 && std::holds_alternative<Generate>(effects.engine.front()) &&
+                        std::get<Generate>(effects.engine.front()).reply_id == view.checks.check.reply_id;
+  if (effects.engine.empty() || of_check || !give_way(view.checks)) return effects;
+  std::vector<Command> commands;
+  commands.emplace_back(StopReply{});
+  for (Command& each : effects.engine) commands.push_back(std::move(each));
+  effects.engine = std::move(commands);
+  return effects;
+}
+
+/// What changes the user's own chat leads back to it.
+bool leaves_replay(const UiCommand& command) {
+  if (std::holds_alternative<SendMessage>(command) || std::holds_alternative<NewChat>(command) ||
+      std::holds_alternative<RunAgain>(command))
+    return true;
+  const auto* chat = std::get_if<ChatCommand>(&command);
+  return chat && (std::holds_alternative<OpenChat>(*chat) || std::holds_alternative<ImportChat>(*chat));
+}
+
+Effects on_recording_command(ViewModel& view, const RecordingCommand& command) {
+  Effects effects;
+  if (auto asked = update(view.recording, command, view.model_state == ModelState::ready))
+    effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
+  update(view.rounds, command);
+  Effects effects;
+  if (const auto* open = std::get_if<OpenTrace>(&command)) effects.trace = open->path;
+  if (const auto* watch = std::get_if<WatchDemo>(&command)) effects.demo = watch->demo;
+  return effects;
+}
+
+Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
+  if (std::holds_alternative<LookForModels>(command)) {
+    Effects effects;
+    effects.search = begin_search(view.models, view.model_path);
+    return effects;
+  }
+  choose(view.models, command);
+  return load_again(view);
+}
+
+}  // namespace
+
+float Progress::fraction() const {
+  if (total == 0) return -1.0f;
+  return std::clamp(static_cast<float>(static_cast<double>(done) / static_cast<double>(total)), 0.0f, 1.0f);
+}
+
+const Message* ViewModel::last_reply() const {
+  return messages.empty() || messages.back().role != Role::assistant ? nullptr : &messages.back();
+}
+
+void update(ViewModel& view, const Event& event) {
+  update(view.rounds, event);
+  update(view.models, event);
+  update(view.calibration, event);
+  update(view.checks, event);
+  if (const std::string problem = update(view.recording, event); !problem.empty())
+    warn(view, "The recording has stopped", problem);
+  std::visit(Overloaded{
+                 [&](const LoadProgress& e) { on_load_progress(view, e); },
+                 [&](const ModelReady& e) { on_model_ready(view, e); },
+                 [&](const PrefillProgress& e) {
+                   if (is_current(view, e.reply_id)) on_prefill(view, e);
+                 },
+                 [&](const TextDelta& e) {
+                   if (is_current(view, e.reply_id)) on_text(view, e);
+                 },
+                 [&](const RoundFinished& e) {
+                   if (is_current(view, e.reply_id)) on_round(view, e);
+                 },
+                 [&](const ReplyFinished& e) {
+                   if (is_current(view, e.reply_id)) on_finished(view, e);
+                 },
+                 [&](const Failure& e) { on_failure(view, e); },
+                 // What other parts of the state take up.
+                 [&](const auto&) {},
+             },
+             event);
+}
+
+static Effects apply(ViewModel& view, const UiCommand& command) {
+  return ask_for_rounds(
+      view,
+      std::visit(Overloaded{
+                     [&](const SendMessage& c) { return send_message(view, c.text); },
+                     [&](const StopWriting&) { return stop_reply(view); },
+                     [&](const NewChat&) { return new_chat(view); },
+                     [&](const RunAgain&) { return answer_last_again(view); },
+                     [&](const OpenModel& c) { return open_model(view, c.path); },
+                     [&](const LoadQuantized&) {
+                       // Also when the model moves to another device.
+                       view.quantize = QuantizeOnLoad::automatic;
+                       return open_model(view, view.model_path);
+                     },
+                     [&](const BrowseModel&) {
+                       view.path_box_shown = !view.file_dialog_available;
+                       return Effects{{}, view.file_dialog_available, {}};
+                     },
+                     [&](const CancelLoading&) {
+                       return view.model_state == ModelState::loading ? Effects{{CancelLoad{}}, false, {}} : Effects{};
+                     },
+                     [&](const ChooseDevice& c) { return choose_device(view, c.selector); },
+                     [&](const DismissCard& c) {
+                       std::erase_if(view.cards, [&](const Card& card) { return card.id == c.id; });
+                       return Effects{};
+                     },
+                     [&](const SetTheme& c) { return view.theme = c.theme, Effects{}; },
+                     [&](const SetScale& c) {
+                       if (std::isfinite(c.scale)) view.user_scale = std::clamp(c.scale, kMinScale, kMaxScale);
+                       return Effects{};
+                     },
+                     [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
+                     [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
+                     [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
+                     [&](const CopyText& c) {
+                       return Effects{{}, false, c.text};
+                     },
+                     [&](const ShowPathBox& c) { return view.path_box_shown = c.shown, Effects{}; },
+                     [&](const ChatCommand& c) { return update_chat(view, c); },
+                     [&](const CalibrationCommand& c) { return on_calibration_command(view, c); },
+                     [&](const RoundsCommand& c) { return on_rounds_command(view, c); },
+                     [&](const ShellCommand& c) { return update(view.shell, c), Effects{}; },
+                     [&](const ModelsCommand& c) { return on_models_command(view, c); },
+                     [&](const RecordingCommand& c) { return on_recording_command(view, c); },
+                     [&](const CheckCommand& c) {
+                       return Effects{update_check(view, c), false, {}};
+                     },
+                 },
+                 command));
+}
+
+void follow_playback(ViewModel& view) {
+  if (view.replaying())
+    view.replay.show(view.rounds.playback.shown);
+  else if (!view.replay.conversation().empty())
+    view.replay = {};
+}
+
+Effects update(ViewModel& view, const UiCommand& command) {
+  if (view.replaying() && leaves_replay(command)) update(view.rounds, CloseTrace{});
+  Effects effects = apply(view, command);
+  follow_playback(view);
+  return before_check(view, std::move(effects));
+}
+
+void warn(ViewModel& view, const std::string& title, const std::string& detail) {
+  add_card(view, {0, true, title, detail, Card::Action::none, false});
+}
+
+void fail(ViewModel& view, const std::string& title, const std::string& detail) {
+  add_card(view, {0, false, title, detail, Card::Action::none, false});
+}
+
+std::string conversation_title(const ViewModel& view) {
+  return view.messages.shown_title();
+}
+
+std::string model_title(const ModelReady& model) {
+  const std::string& quantization = model.quantization;
+  std::string title = model.name;
+  if (ends_in(model.file_name, ".gguf")) {
+    title = model.file_name.substr(0, model.file_name.size() - 5);
+    if (!quantization.empty() && ends_in(title, quantization)) {
+      title.resize(title.size() - quantization.size());
+      while (!title.empty() && std::string_view(".-_ ").find(title.back()) != std::string_view::npos) title.pop_back();
+    }
+    if (title.empty()) title = model.name;
+  }
+  if (!quantization.empty()) title += " " + quantization;
+  return model.quantized_to.empty() ? title : title + " as " + model.quantized_to;
+}
+
+std::string file_name(const std::string& path) {
+  const std::filesystem::path p(path);
+  return p.has_filename() ? p.filename().string() : p.parent_path().filename().string();
+}
+
+std::string progress_figures(const Progress& p) {
+  return canopy::progress_figures(p.done, p.total, p.in_bytes, p.seconds_left);
+}
+
+std::string state_words(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return "Loading";
+  switch (view.reply_state) {
+    case ReplyState::reading_prompt: return "Reading prompt";
+    case ReplyState::writing: return "Generating";
+    case ReplyState::stopping: return "Stopping";
+    case ReplyState::idle: break;
+  }
+  if (view.checks.check.running()) return "Checking against plain decoding";
+  return view.model_state == ModelState::ready ? "Ready" : "No model";
+}
+
+}  // namespace canopy::app

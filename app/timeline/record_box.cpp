@@ -1,0 +1,170 @@
+#include "app/timeline/record_box.h"
+
+#include <imgui.h>
+#include <imgui_stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "app/look/widgets.h"
+#include "engine/base/figures.h"
+
+namespace canopy::app {
+namespace {
+
+/// How a recording stands, in words: "recording, 12 rounds".
+std::string recording_words(const RecordingState& recording) {
+  if (recording.phase == RecordingPhase::asked) return "begins after this reply";
+  if (recording.phase == RecordingPhase::ending) return "ends after this reply";
+  if (recording.told.rounds == 0) return recording.running() ? "from the next reply on" : "";
+  return counted(recording.told.rounds, "round", "rounds") + ", " + byte_figures(recording.told.bytes);
+}
+
+constexpr const char* kPopup = "Record a trace";
+constexpr float kWidth = 460, kAboveBottom = 142;  // clear of timeline and status bar
+
+constexpr float kRow = 22;
+
+ButtonSpec small(const char* id, const char* words, Icon icon = Icon::none) {
+  ButtonSpec spec{id, icon};
+  spec.words = words;
+  spec.height = kRow;
+  spec.type = Type::secondary;
+  return spec;
+}
+
+/// File name, then how it stands; the name gives way where both do not fit.
+void draw_words(ImVec2 at, float room, const std::string& name, const std::string& state) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float middle = at.y + px(kRow) * 0.5f, state_width = text_size(Type::secondary, state).x;
+  const std::string shown = elided(Type::secondary, name, std::max(px(24), room - state_width - px(8)));
+  draw_text_middle(list, at.x, middle, Type::secondary, t.text, shown);
+  const float x = at.x + text_size(Type::secondary, shown).x + px(8);
+  draw_text_middle(list, x, middle, Type::secondary, t.text3, elided(Type::secondary, state, at.x + room - x));
+}
+
+void draw_running(const RecordingState& recording, CommandSink& sink, float width) {
+  const Theme& t = colours();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ButtonSpec stop = small("Stop recording", "Stop", Icon::stop);
+  stop.enabled = recording.phase != RecordingPhase::ending;
+  stop.tooltip = "End the recording; the file is whole after every round";
+  const float stop_width = button_size(stop).x;
+  const ImVec2 dot = {at.x + px(6), at.y + px(kRow) * 0.5f};
+  if (recording.phase == RecordingPhase::on)
+    ImGui::GetWindowDrawList()->AddCircleFilled(dot, px(5), t.rejected);
+  else
+    ImGui::GetWindowDrawList()->AddCircle(dot, px(4.5f), t.rejected, 0, px(1.5f));
+  const float room = width - px(18) - stop_width - px(6);
+  draw_words({at.x + px(18), at.y}, room, file_name(recording.path), recording_words(recording));
+  ImGui::SetCursorScreenPos({at.x + px(18), at.y});
+  ImGui::Dummy({std::max(1.0f, room), px(kRow)});
+  tooltip(recording.path.c_str());
+  ImGui::SetCursorScreenPos({at.x + width - stop_width, at.y});
+  if (button(stop)) sink.post(RecordingCommand(EndRecording{}));
+}
+
+}  // namespace
+
+void RecordBox::close(CommandSink& sink) {
+  ImGui::CloseCurrentPopup();
+  open_ = false;
+  sink.post(RecordingCommand(ShowRecordBox{false}));
+}
+
+void RecordBox::draw(const ViewModel& view, CommandSink& sink) {
+  if (!view.recording.box_shown) {
+    open_ = false;
+    return;
+  }
+  const bool opening = !open_;
+  if (opening) {
+    open_ = true;
+    path_ = view.recording.suggested;
+    ImGui::OpenPopup(kPopup);
+  }
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float bottom = viewport->Size.y - std::min(px(kAboveBottom), viewport->Size.y * 0.3f);
+  ImGui::SetNextWindowPos({viewport->Pos.x + px(12), viewport->Pos.y + bottom}, ImGuiCond_Always, {0, 1});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
+  if (!ImGui::BeginPopup(kPopup)) {
+    ImGui::PopStyleVar();
+    if (!opening) sink.post(RecordingCommand(ShowRecordBox{false}));  // clicked away
+    return;
+  }
+  label(Type::base_semibold, colours().text, "Record a trace");
+  label(Type::secondary, colours().text2, "Every reply from now on, round by round. It replays without model and GPU.");
+  if (opening) ImGui::SetKeyboardFocusHere();
+  draw_path();
+  draw_notes(view);
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false))
+    close(sink);
+  else
+    draw_buttons(sink);
+  ImGui::EndPopup();
+  ImGui::PopStyleVar();
+}
+
+void RecordBox::draw_path() {
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_Border, colours().ctl);
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
+  ImGui::SetNextItemWidth(std::min(px(kWidth), ImGui::GetMainViewport()->Size.x - px(64)));
+  entered_ = ImGui::InputTextWithHint("##trace", "Path of the file", &path_,
+                                      ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_ElideLeft);
+  ImGui::PopStyleColor(2);
+  ImGui::PopStyleVar();
+}
+
+void RecordBox::draw_notes(const ViewModel& view) {
+  if (looked_at_ != path_) {
+    std::error_code ignored;
+    looked_at_ = path_;
+    exists_ = !path_.empty() && std::filesystem::is_regular_file(recording_path(path_), ignored);
+  }
+  ButtonSpec redact{"Leave out texts", redact_ ? Icon::check : Icon::none};
+  redact.on = redact_;
+  redact.tooltip = "No words and no tokens that could be traced back: only trees, widths and times";
+  if (button(redact)) redact_ = !redact_;
+  if (exists_)
+    label(Type::secondary, colours().bonus_text, "A file of that name is there. A trace will be replaced.");
+  else if (view.busy())
+    label(Type::secondary, colours().text3, "Begins after the reply under way");
+}
+
+void RecordBox::draw_buttons(CommandSink& sink) {
+  ButtonSpec record{"Record", Icon::record, ButtonKind::primary}, cancel{"Not now", Icon::none, ButtonKind::line};
+  record.enabled = !path_.empty();
+  const bool pressed = button(record);
+  ImGui::SameLine(0, px(8));
+  const bool left = button(cancel);
+  if ((pressed || entered_) && record.enabled) sink.post(RecordingCommand(StartRecording{path_, redact_}));
+  if (left || ((pressed || entered_) && record.enabled)) close(sink);
+}
+
+void draw_recording_row(const ViewModel& view, CommandSink& sink, float width) {
+  const RecordingState& recording = view.recording;
+  if (recording.running()) return draw_running(recording, sink, width);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ButtonSpec record = small("Record a trace", "Record a trace\u2026", Icon::record);
+  record.enabled = view.model_state == ModelState::ready;
+  record.tooltip = record.enabled ? "Keep every round of the next replies in a file (Ctrl+Shift+R)" : "Needs a model";
+  ImGui::SetCursorScreenPos({at.x - px(8), at.y});  // its icon, not its edge, lines up with what is above
+  if (button(record)) sink.post(RecordingCommand(ShowRecordBox{}));
+  if (!recording.finished()) return;
+  const float x = at.x + button_size(record).x;
+  ButtonSpec open = small("Open the recording", "Open");
+  open.tooltip = "Replay what was recorded";
+  const float open_width = button_size(open).x, room = at.x + width - x - open_width;
+  if (room < px(60)) return;
+  draw_words({x, at.y}, room, "Saved", recording_words(recording));
+  ImGui::SetCursorScreenPos({x, at.y});
+  ImGui::Dummy({room, px(kRow)});
+  tooltip(recording.path.c_str());
+  ImGui::SetCursorScreenPos({at.x + width - open_width, at.y});
+  if (button(open)) sink.post(RoundsCommand(OpenTrace{recording.path}));
+}
+
+}  // namespace canopy::app

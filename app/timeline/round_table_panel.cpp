@@ -1,0 +1,172 @@
+#include "app/timeline/round_table_panel.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/look/widgets.h"
+#include "app/panels/panel.h"
+#include "app/state/drafting.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kRow = 26, kHead = 32, kMargin = 14;
+
+struct Column {
+  const char* title;
+  const char* about;
+  std::string (*cell)(const RoundSummary& round);
+  float from_width = 0;  // of the panel at 100%; narrower, there is no room for it
+};
+
+double tokens_per_second(const RoundSummary& round) {
+  return round.ms.total() > 0 ? 1000 * round.emitted / round.ms.total() : 0;
+}
+
+std::string time_error(const RoundSummary& round) {
+  const double predicted = round.predicted.total();
+  return predicted > 0 ? signed_percent(round.ms.total() / predicted - 1) : "\u2013";
+}
+
+constexpr Column kColumns[] = {
+    {"way", "How the round was drafted", [](const RoundSummary& r) { return std::string(mode_title(r.shape)); }},
+    {"N", "Rows of the target's pass, root included", [](const RoundSummary& r) { return grouped(r.width); }},
+    {"accepted", "Drafted tokens in the text", [](const RoundSummary& r) { return grouped(r.accepted); }},
+    {"emitted", "Tokens that the round brought, the target's own included",
+     [](const RoundSummary& r) { return grouped(r.emitted) + (r.cut ? "*" : ""); }},
+    {"draft", "Milliseconds of the drafter's pass, measured",
+     [](const RoundSummary& r) { return millisecond_figure(r.ms.draft); }, 520},
+    {"verify", "Milliseconds of the target's pass, measured",
+     [](const RoundSummary& r) { return millisecond_figure(r.ms.verify); }, 520},
+    {"ms", "Milliseconds of the whole round, measured",
+     [](const RoundSummary& r) { return millisecond_figure(r.ms.total()); }},
+    {"time error", "Measured over predicted time, less 1", time_error, 640},
+    {"tok/s", "Tokens emitted over the round's time",
+     [](const RoundSummary& r) { return speed(tokens_per_second(r)); }},
+};
+
+/// Where the cells of the columns that have room end, the round's number first.
+std::vector<float> right_ends(float width) {
+  size_t count = 1;
+  for (const Column& column : kColumns) count += width >= px(column.from_width) ? 1 : 0;
+  const float first = px(64), pitch = (width - first - px(kMargin)) / static_cast<float>(count - 1);
+  std::vector<float> ends = {first};
+  while (ends.size() < count) ends.push_back(ends.back() + pitch);
+  return ends;
+}
+
+void draw_cell(ImVec2 right_middle, Type type, Colour colour, const std::string& words) {
+  draw_text_middle(ImGui::GetWindowDrawList(), right_middle.x - text_size(type, words).x, right_middle.y, type, colour,
+                   words);
+}
+
+void draw_head(ImVec2 at, float width) {
+  const std::vector<float> ends = right_ends(width);
+  const float middle = at.y + px(kHead) * 0.5f;
+  draw_cell({at.x + ends[0], middle}, Type::caption, colours().text3, "round");
+  size_t place = 1;
+  for (const Column& column : kColumns) {
+    if (width < px(column.from_width)) continue;
+    draw_cell({at.x + ends[place], middle}, Type::caption, colours().text3, column.title);
+    ImGui::SetCursorScreenPos({at.x + ends[place - 1], at.y});
+    ImGui::InvisibleButton(column.title, {ends[place] - ends[place - 1], px(kHead)});
+    tooltip(column.about);
+    ++place;
+  }
+  ImGui::GetWindowDrawList()->AddLine({at.x, at.y + px(kHead) - 1}, {at.x + width, at.y + px(kHead) - 1},
+                                      colours().line);
+}
+
+/// Where replies begin, between the rows.
+void draw_begins(const RoundLog& log, size_t round, ImVec2 at, float width) {
+  const std::vector<ReplySummary>& replies = log.replies();
+  const size_t reply = log.summary(round).reply;
+  if (round == 0 || reply >= replies.size() || replies[reply].first_round != round) return;
+  ImGui::GetWindowDrawList()->AddLine(at, {at.x + width, at.y}, colours().text3);
+}
+
+void draw_row(const RoundLog& log, size_t index, bool shown, ImVec2 at, float width, std::span<const float> ends) {
+  const Theme& t = colours();
+  const RoundSummary& round = log.summary(index);
+  const float middle = at.y + px(kRow) * 0.5f;
+  const Type type = shown ? Type::mono_semibold : Type::mono;
+  draw_begins(log, index, at, width);
+  draw_cell({at.x + ends[0], middle}, type, shown ? t.text : t.text2, grouped(index + 1));
+  size_t place = 1;
+  for (const Column& column : kColumns) {
+    if (width < px(column.from_width)) continue;
+    const bool accepted = std::string_view(column.title) == "accepted" && round.accepted > 0;
+    draw_cell({at.x + ends[place++], middle}, type, accepted ? t.accepted_text : t.text, column.cell(round));
+  }
+}
+
+void tell(const RoundLog& log, size_t index) {
+  if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) return;
+  const std::shared_ptr<const RoundRecord> record = log.round(index);
+  std::string words = !record                         ? "Its tree was let go for memory."
+                      : record->choice.reason.empty() ? "The width was set, not chosen."
+                                                      : record->choice.reason;
+  if (log.summary(index).cut) words += "\n* The reply ended inside the tree.";
+  tooltip(words.c_str());
+}
+
+}  // namespace
+
+void RoundTablePanel::draw(const ViewModel& view, CommandSink& sink) {
+  if (view.rounds.log->rounds() == 0) return empty_panel("No round yet. Send a message or watch the demo.");
+  const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+  const float width = room.x - ImGui::GetStyle().ScrollbarSize;
+  draw_head(at, width);
+  ImGui::SetCursorScreenPos({at.x, at.y + px(kHead)});
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  const bool open = ImGui::BeginChild("Table", {room.x, std::max(px(kRow), room.y - px(kHead))},
+                                      ImGuiChildFlags_NavFlattened, ImGuiWindowFlags_AlwaysVerticalScrollbar);
+  ImGui::PopStyleVar(3);
+  ImGui::PopStyleColor();
+  if (open) draw_rows(view.rounds, width, sink);
+  ImGui::EndChild();
+}
+
+void RoundTablePanel::draw_rows(const RoundsState& rounds, float width, CommandSink& sink) {
+  const RoundLog& log = *rounds.log;
+  const size_t count = log.rounds(), shown = rounds.playback.shown;
+  const std::vector<float> ends = right_ends(width);
+  if (kept_ != shown || kept_of_ > count) {  // only when it changes: else nobody could scroll away from it
+    const float top = static_cast<float>(shown) * px(kRow), height = ImGui::GetWindowHeight();
+    if (top < ImGui::GetScrollY() || top + px(kRow) > ImGui::GetScrollY() + height)
+      ImGui::SetScrollY(std::max(0.0f, top - height * 0.5f));
+  }
+  kept_ = shown;
+  kept_of_ = count;
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(count), px(kRow));
+  const ImVec2 first = ImGui::GetCursorScreenPos();
+  clipper.IncludeItemByIndex(static_cast<int>(std::min(shown, count - 1)));
+  while (clipper.Step()) {
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const auto index = static_cast<size_t>(i);
+      const ImVec2 at = {first.x, first.y + static_cast<float>(i) * px(kRow)};
+      ImGui::SetCursorScreenPos(at);
+      ImGui::PushID(i);
+      if (ImGui::InvisibleButton("Show round", {width, px(kRow)}, ImGuiButtonFlags_EnableNav))
+        sink.post(RoundsCommand(ShowRound{index}));
+      const bool hovered = ImGui::IsItemHovered();
+      const Colour fill = index == shown ? colours().accent_bg : hovered ? colours().raised : 0;
+      if (fill) ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + width, at.y + px(kRow)}, fill);
+      tell(log, index);
+      draw_row(log, index, index == shown, at, width, ends);
+      ImGui::PopID();
+    }
+  }
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,33 @@
+# canopy_app_library(app_FOLDER [DRAWN] DEPENDS lower ... LINK target ...)
+# The library of one folder of the window: every .cpp file in it. DEPENDS names what its files may include, the folders
+# below it and libraries of the engine; tools/check_layers.py holds them to it.
+#
+# DRAWN: it is compiled against Dear ImGui, and so in two flavours. canopy_app_FOLDER_test is compiled against Dear ImGui
+# with the Test Engine's hooks, which must never reach the release program; only test programs link it.
+function(canopy_app_library name)
+  cmake_parse_arguments(ARG "DRAWN" "" "DEPENDS;LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  if(NOT sources)
+    add_library(canopy_${name} INTERFACE)
+    target_link_libraries(canopy_${name} INTERFACE canopy_flags)
+    return()
+  endif()
+  canopy_library(${name} SOURCES ${sources} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
+  if(NOT ARG_DRAWN)
+    return()
+  endif()
+  target_link_libraries(canopy_${name} PUBLIC canopy_imgui canopy_implot)
+  if(CANOPY_TESTS)
+    set(depends "")
+    foreach(each IN LISTS ARG_DEPENDS)
+      if(TARGET canopy_${each}_test)
+        list(APPEND depends ${each}_test)
+      else()
+        list(APPEND depends ${each})
+      endif()
+    endforeach()
+    canopy_library(${name}_test SOURCES ${sources} DEPENDS ${depends} LINK ${ARG_LINK})
+    target_link_libraries(canopy_${name}_test PUBLIC canopy_imgui_test canopy_implot_test)
+    set_target_properties(canopy_${name}_test PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+endfunction()

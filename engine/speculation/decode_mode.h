@@ -1,0 +1,18 @@
+#pragma once
+// How text is decoded: the four modes of design.md, section 2.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace canopy {
+
+/// How a reply is written, and what one round of it did: a round itself is never `adaptive`.
+enum class DecodeMode : uint8_t { ar, chain, tree, adaptive };
+
+std::string_view to_string(DecodeMode mode);
+
+/// The mode of that name; nothing for another name.
+std::optional<DecodeMode> decode_mode_of(std::string_view name);
+
+}  // namespace canopy

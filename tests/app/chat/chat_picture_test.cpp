@@ -1,0 +1,134 @@
+// Pictures of a conversation: who wrote each token is seen, in both themes, and hidden on request. Set CANOPY_PICTURES
+// to a folder to keep them.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "app/gfx/image.h"
+#include "app/run/headless.h"
+#include "tests/app/support/scripted_engine.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr const char* kFirst =
+    "The merge step joins two lists that are **already sorted**. Look at the first item of each list, move the smaller "
+    "one to the result, and repeat. When one list runs out, append what is left of the other.\n\n"
+    "1. Compare `left[i]` with `right[j]`\n2. Move the smaller one\n   - on ties take the *left* one\n3. Repeat\n\n"
+    "> Each comparison moves exactly one item.\n";
+constexpr const char* kSecond =
+    "Walk both lists with two indices and always take the smaller head, so the cost is linear.\n\n"
+    "```python\ndef merge(a, b):\n    \"\"\"Merge two sorted lists.\"\"\"\n    out, i, j = [], 0, 0\n"
+    "    while i < len(a) and j < len(b):\n        if a[i] <= b[j]:\n            out.append(a[i])\n```\n\n"
+    "| case | cost |\n|---|--:|\n| best | n |\n| worst | n + m - 1 |\n";
+
+/// Where tokens end: a word with the blank in front of it, as most vocabularies have it.
+std::vector<uint32_t> token_ends(const std::string& text) {
+  std::vector<uint32_t> ends;
+  for (size_t i = 1; i < text.size(); ++i)
+    if ((text[i] == ' ' && text[i - 1] != ' ') || text[i] == '\n' || text[i] == '.')
+      ends.push_back(static_cast<uint32_t>(i));
+  ends.push_back(static_cast<uint32_t>(text.size()));
+  return ends;
+}
+
+/// A reply in rounds of up to five tokens, the last of each the target's own.
+void publish_in_rounds(ScriptedEngine& engine, uint64_t id, const std::string& text, DecodeMode mode) {
+  const std::vector<uint32_t> ends = token_ends(text);
+  engine.publish(TextDelta{id, text, static_cast<uint32_t>(ends.size()), 200, 439});
+  uint32_t round = 0;
+  for (size_t at = 1; at < ends.size(); ++round) {
+    const size_t count = std::min<size_t>(mode == DecodeMode::ar ? 1 : 2 + round * 7 % 4, ends.size() - at);
+    auto record = std::make_shared<RoundRecord>();
+    record->round = round;
+    record->mode = record->shape = mode;
+    record->accepted = static_cast<uint32_t>(count - 1);
+    record->emitted.assign(count, 7);
+    record->width = static_cast<uint32_t>(count);
+    if (mode != DecodeMode::ar) record->nodes.resize(count);
+    for (uint32_t n = 1; n < record->nodes.size(); ++n) {
+      record->nodes[n].node.token = 7;
+      record->nodes[n].node.parent = n - 1;
+      record->nodes[n].node.depth = n;
+    }
+    for (RoundNode& node : record->nodes) node.state = NodeState::accepted;
+    engine.publish(RoundFinished{id,
+                                 record,
+                                 static_cast<uint32_t>(at),
+                                 ends[at - 1],
+                                 {ends.begin() + static_cast<long>(at), ends.begin() + static_cast<long>(at + count)}});
+    at += count;
+  }
+  ReplyFinished finished;
+  finished.reply_id = id;
+  finished.mode = mode;
+  finished.tau = mode == DecodeMode::ar ? 1 : 4.14;
+  finished.reply_tokens = static_cast<uint32_t>(ends.size());
+  finished.tokens_per_second = 439;
+  engine.publish(finished);
+}
+
+class ChatPicture : public testing::Test {
+ protected:
+  ChatPicture() {
+    engine_.devices_ = some_devices();
+    engine_.script = [this](ScriptedEngine& engine, const Command& command) {
+      if (std::holds_alternative<LoadModel>(command)) engine.publish(small_model());
+      if (const auto* generate = std::get_if<Generate>(&command))
+        publish_in_rounds(engine, generate->reply_id, replies_++ == 0 ? kFirst : kSecond, mode_);
+    };
+  }
+
+  app::Image picture(app::ThemeKind theme, bool sources, const char* name) {
+    app::AppSettings settings;
+    settings.theme = theme;
+    settings.system_fonts = false;
+    app::Headless headless(engine_, settings, 1600, 1000, false);
+    headless.app().run(app::OpenModel{"/models/a.gguf"});
+    headless.app().pump();
+    for (const char* question : {"Explain the merge step of merge sort.", "Now write it in Python, in linear time."}) {
+      headless.app().run(app::SendMessage{question});
+      headless.app().pump();
+    }
+    headless.app().run(app::ShowTokenSources{sources});
+    app::Image image = headless.settled_frame();
+    if (const char* folder = std::getenv("CANOPY_PICTURES"))
+      app::write_png(image, std::filesystem::path(folder) / name);
+    return image;
+  }
+
+  static size_t count(const app::Image& image, app::Colour colour) {
+    size_t found = 0;
+    for (size_t i = 0; i < image.pixels.size(); i += 4)
+      found += image.pixels[i] == (colour & 0xFF) && image.pixels[i + 1] == (colour >> 8 & 0xFF) &&
+               image.pixels[i + 2] == (colour >> 16 & 0xFF);
+    return found;
+  }
+
+  ScriptedEngine engine_;
+  DecodeMode mode_ = DecodeMode::tree;
+  int replies_ = 0;
+};
+
+TEST_F(ChatPicture, TokensShowWhoWroteThemInBothThemes) {  // look.md, section 7
+  for (const app::ThemeKind kind : {app::ThemeKind::dark, app::ThemeKind::light}) {
+    replies_ = 0;
+    const app::Theme& t = app::theme(kind);
+    const app::Image image = picture(kind, true, kind == app::ThemeKind::dark ? "chat-dark.png" : "chat-light.png");
+    EXPECT_GT(count(image, t.accepted_bg), 3000u);
+    EXPECT_GT(count(image, t.accepted_strong_bg), 100u) << "the shown round";
+  }
+}
+
+TEST_F(ChatPicture, SourcesAreHiddenOnRequestAndPlainRepliesHaveNone) {
+  const app::Theme& t = app::theme(app::ThemeKind::dark);
+  EXPECT_EQ(count(picture(app::ThemeKind::dark, false, "chat-hidden.png"), t.accepted_strong_bg), 0u);
+  replies_ = 0;
+  mode_ = DecodeMode::ar;
+  EXPECT_EQ(count(picture(app::ThemeKind::dark, true, "chat-plain.png"), t.accepted_strong_bg), 0u);
+}
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,209 @@
+// Reading a conversation: selecting, copying, scrolling, and where the keyboard is meanwhile.
+
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
+#include <string>
+
+#include "tests/app/support/ui_harness.h"
+
+namespace canopy::test {
+namespace {
+
+void open_and_ask(UiHarness& ui, ImGuiTestContext* ctx, const char* question) {
+  ui.app().run(app::OpenModel{"/models/a.gguf"});
+  ctx->Yield(3);
+  ctx->KeyChars(question);
+  ctx->KeyPress(ImGuiKey_Enter);
+  ctx->Yield(3);
+}
+
+/// Where the text of the last message is on the screen.
+ImRect last_text(ImGuiTestContext* ctx) {
+  ImGuiTestItemList items;
+  ctx->GatherItems(&items, ctx->WindowInfo("//Chat/Messages").ID, 8);
+  ImRect found;
+  for (const ImGuiTestItemInfo& item : items)
+    if (std::string(item.DebugLabel) == "text" && (found.Max.y == 0 || item.RectFull.Min.y > found.Min.y))
+      found = item.RectFull;
+  return found;
+}
+
+std::string many_lines(int count) {
+  std::string text;
+  for (int i = 1; i <= count; ++i) text += "Line " + std::to_string(i) + "\n";
+  return text;
+}
+
+TEST(ChatUi, SelectedTextIsCopiedByteForByte) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"na\u00efve \u4f60\u597d words here"});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_and_ask(ui, ctx, "Hello");
+    const ImRect text = last_text(ctx);
+    IM_CHECK_GT(text.GetHeight(), 10.0f);
+    const float y = text.Min.y + 8;
+    ctx->KeyChars("A draft stays out of it");
+    // Twice on a word takes the word, whatever its letters.
+    ctx->MouseMoveToPos({text.Min.x + 6, y});
+    ctx->MouseDoubleClick();
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
+    ctx->Yield(2);
+    IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "na\u00efve");
+    // From before the first letter to behind the last one is everything.
+    ctx->MouseMoveToPos({text.Min.x - 1 + 1, y});
+    ctx->MouseDown();
+    ctx->MouseMoveToPos({text.Max.x - 2, y});
+    ctx->MouseUp();
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
+    ctx->Yield(2);
+    IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "na\u00efve \u4f60\u597d words here");
+    // Afterwards typing goes into the composer again, and a selection there takes over.
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
+    ctx->KeyChars("abc");
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
+    ctx->Yield(2);
+    IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "abc");
+    ctx->ItemClick("//Chat/**/Copy");
+    ctx->Yield(2);
+    IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "na\u00efve \u4f60\u597d words here");
+  }));
+}
+
+TEST(ChatUi, TheEndStaysInViewOnlyWhileTheReaderIsThere) {
+  UiHarness ui;
+  ui.engine().script = answers_with({});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_and_ask(ui, ctx, "Count");
+    ui.engine().script = {};
+    ctx->KeyChars("Go on");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    const uint64_t id = ui.engine().last<Generate>().reply_id;
+    auto write = [&](int lines) {
+      ui.engine().publish(TextDelta{id, many_lines(lines), 10, 40, 50});
+      ctx->Yield(3);
+    };
+    ImGuiWindow* messages = ctx->WindowInfo("//Chat/Messages").Window;
+    IM_CHECK(messages != nullptr);
+    write(100);
+    IM_CHECK_GT(messages->ScrollMax.y, 100.0f);
+    IM_CHECK_GE(messages->Scroll.y, messages->ScrollMax.y - 1);
+    ctx->KeyPress(ImGuiKey_PageUp);
+    ctx->Yield(3);
+    const float there = messages->Scroll.y;
+    IM_CHECK_LT(there, messages->ScrollMax.y - 50);
+    write(20);
+    IM_CHECK_EQ(messages->Scroll.y, there);  // what is being read stands still
+    ctx->ItemClick("//Chat/**/To the end");
+    ctx->Yield(3);
+    IM_CHECK_GE(messages->Scroll.y, messages->ScrollMax.y - 1);
+    write(20);
+    IM_CHECK_GE(messages->Scroll.y, messages->ScrollMax.y - 1);
+    ui.resize(1280, 560);  // a smaller window is no scrolling away
+    ctx->Yield(3);
+    IM_CHECK_GE(messages->Scroll.y, messages->ScrollMax.y - 1);
+    ctx->MouseMoveToPos(messages->InnerRect.GetCenter());
+    ctx->MouseWheelY(5);
+    ctx->Yield(3);
+    const float wheeled = messages->Scroll.y;
+    write(20);
+    IM_CHECK_EQ(messages->Scroll.y, wheeled);
+  }));
+}
+
+TEST(ChatUi, EscStopsAndKeepsWhatIsBeingTyped) {
+  UiHarness ui;
+  ui.engine().script = answers_with({});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_and_ask(ui, ctx, "First");
+    ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+      if (!std::holds_alternative<StopReply>(command)) return;
+      ReplyFinished finished;
+      finished.reply_id = engine.last<Generate>().reply_id;
+      finished.reason = FinishReason::cancelled;
+      engine.publish(finished);
+    };
+    ctx->KeyChars("Second");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK(ui.view().busy());
+    ctx->KeyChars("A draft");
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(3);
+    IM_CHECK(!ui.view().busy());
+    ctx->KeyChars(" goes on");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+  }));
+  ASSERT_FALSE(ui.engine().last<Generate>().turns.empty());
+  EXPECT_EQ(ui.engine().last<Generate>().turns.back().content, "A draft goes on");
+}
+
+TEST(ChatUi, TheKeyboardComesBackAfterEveryClick) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"Yes."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_and_ask(ui, ctx, "One");
+    for (const char* item : {"//Top bar/Theme", "//Chat/**/Copy", "//Chat/**/Run again", "//Top bar/Smaller"}) {
+      const size_t before = ui.engine().count<Generate>() + (std::string(item).ends_with("Run again") ? 1 : 0);
+      ctx->KeyChars("Go");
+      ctx->ItemClick(item);
+      ctx->Yield(3);
+      ctx->KeyChars(" on");
+      ctx->KeyPress(ImGuiKey_Enter);
+      ctx->Yield(3);
+      EXPECT_EQ(ui.engine().count<Generate>(), before + 1) << "after " << item;
+      EXPECT_EQ(ui.engine().last<Generate>().turns.back().content, "Go on") << "after " << item;
+    }
+  }));
+}
+
+/// As a window system reports it: each key goes down and up again before the next frame.
+void type_at_once(const std::string& text) {
+  ImGuiIO& io = ImGui::GetIO();
+  for (char c : text) {
+    io.AddKeyEvent(ImGuiKey_A, true);
+    io.AddInputCharacter(static_cast<unsigned char>(c));
+    io.AddKeyEvent(ImGuiKey_A, false);
+  }
+}
+
+void press_at_once(ImGuiKey modifier, ImGuiKey modifier_key, ImGuiKey key) {
+  ImGuiIO& io = ImGui::GetIO();
+  if (modifier) io.AddKeyEvent(modifier, true), io.AddKeyEvent(modifier_key, true);
+  io.AddKeyEvent(key, true);
+  io.AddKeyEvent(key, false);
+  if (modifier) io.AddKeyEvent(modifier, false), io.AddKeyEvent(modifier_key, false);
+}
+
+TEST(ChatUi, WhatIsTypedFasterThanFramesAreDrawnIsNotLost) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"Yes."});
+  ui.app().run(app::OpenModel{"/models/a.gguf"});
+  auto take_all = [&] {
+    ui.frame();
+    for (int frames = 0; ui.app().input_waits() && frames < 200; ++frames) ui.frame();
+    EXPECT_FALSE(ui.app().input_waits());
+    ui.frame();
+  };
+  for (int i = 0; i < 4; ++i) ui.frame();
+  EXPECT_FALSE(ui.app().input_waits());
+  type_at_once("typed in one go");
+  press_at_once(ImGuiKey_None, ImGuiKey_None, ImGuiKey_Enter);
+  ui.frame();
+  EXPECT_TRUE(ui.app().input_waits());
+  take_all();
+  ASSERT_EQ(ui.view().messages.size(), 2u);
+  EXPECT_EQ(ui.view().messages[0].text, "typed in one go");
+  press_at_once(ImGuiMod_Ctrl, ImGuiKey_LeftCtrl, ImGuiKey_N);
+  take_all();
+  EXPECT_TRUE(ui.view().messages.empty());
+  press_at_once(ImGuiMod_Ctrl, ImGuiKey_LeftCtrl, ImGuiKey_Minus);
+  take_all();
+  EXPECT_FLOAT_EQ(ui.view().user_scale, 0.9f);
+}
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,336 @@
+// Chats on the disk: a real kill, damage, several windows, full and missing disks.
+
+#include "app/conversation/chat_store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "app/conversation/chat_export.h"
+#include "app/conversation/chat_journal.h"
+#include "app/state/chat_desk.h"
+#include "engine/base/mapped_file.h"
+#include "tests/app/support/scripted_engine.h"
+#include "tests/base/full_disk.h"
+#include "tests/base/temp_folder.h"
+
+namespace canopy::app {
+namespace {
+
+namespace fs = std::filesystem;
+using test::FullDisk;
+using test::small_model;
+using test::TempFolder;
+
+/// A window without drawing: state, disk, and what App does between them.
+class Window {
+ public:
+  explicit Window(const fs::path& folder) : desk(folder.string()) {
+    view.chat.now_ms = 1'700'000'000'000;
+    desk.begin(view);
+    event(small_model());
+    view.model_state = ModelState::ready;
+  }
+  void run(const UiCommand& command) {
+    view.chat.now_ms += 1000;
+    Effects effects = update(view, command);
+    desk.run(view, command, effects);
+  }
+  void event(const Event& event) {
+    update(view, event);
+    desk.keep(view);
+  }
+  void ask(const std::string& question, const std::string& reply) {
+    run(SendMessage{question});
+    event(TextDelta{view.reply_id, reply, 1, 10, 10});
+    ReplyFinished finished;
+    finished.reply_id = view.reply_id;
+    event(finished);
+  }
+
+  ViewModel view;
+  ChatDesk desk;
+};
+
+size_t files_in(const fs::path& folder) {
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) count += entry.is_regular_file();
+  return count;
+}
+
+/// The only chat of a folder.
+fs::path only_file(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_regular_file()) return entry.path();
+  return {};
+}
+
+/// Writes a reply, a word at a time, until it is killed; says after each word how many were shown.
+[[noreturn]] void write_forever(const fs::path& folder, int pipe) {
+  Window window(folder);
+  window.run(SendMessage{"Count, please"});
+  for (uint32_t n = 0;; ++n) {
+    window.event(TextDelta{window.view.reply_id, "w" + std::to_string(n) + " \u4f60 ", n, 10, 10});
+    if (::write(pipe, &n, sizeof n) != sizeof n) _exit(1);
+  }
+}
+
+TEST(ChatStore, TokensOfAReplyAreKeptWithItAndGoIntoTheNextPrompt) {
+  const TempFolder folder;
+  std::string id;
+  const TurnTokens written = {{5, 0, 4294967295}, {2}, 18446744073709551615u};
+  {
+    Window window(folder.path());
+    window.run(SendMessage{"Say"});
+    window.event(TextDelta{window.view.reply_id, "It", 2, 10, 10});
+    window.event(TextDelta{window.view.reply_id, " is", 4, 10, 10});
+    ReplyFinished finished;
+    finished.reply_id = window.view.reply_id;
+    finished.reply_tokens = 4;
+    finished.tokens = written;
+    window.event(finished);
+    id = window.view.messages.id;
+  }
+  Window window(folder.path());
+  window.run(OpenChat{id});
+  ASSERT_EQ(window.view.messages.size(), 2u);
+  EXPECT_EQ(window.view.messages.back().result->tokens, written);
+  EXPECT_EQ(window.view.chat.note, "");
+  const Effects effects = update(window.view, UiCommand(SendMessage{"Go on"}));
+  const auto& turns = std::get<Generate>(effects.engine.at(0)).turns;
+  ASSERT_EQ(turns.size(), 3u);
+  EXPECT_EQ(turns[0].tokens, TurnTokens());
+  EXPECT_EQ(turns[1].content, "It is");
+  EXPECT_EQ(turns[1].tokens, written);
+}
+
+TEST(ChatStore, DamagedTokensAreLeftOutAndTheTextStays) {
+  const std::string kept = R"("token_ids":{"vocabulary":9,"ids":[5,6,7],"ending":[2]})";
+  const std::pair<std::string, std::string> cases[] = {
+      {kept, ""},
+      {R"("rest":1)", ""},  // as files were before they had any
+      {R"("token_ids":[5,6,7,2])", "must be an object"},
+      {R"("token_ids":{"vocabulary":9,"ids":[5,6],"ending":[2]})", "are 3; the reply has 4"},
+      {R"("token_ids":{"vocabulary":9,"ids":[5,-6,7],"ending":[2]})", "a token is -6"},
+      {R"("token_ids":{"vocabulary":9,"ids":[5,4294967296,7],"ending":[2]})", "a token is 4294967296"},
+      {R"("token_ids":{"vocabulary":9,"ids":[5,6,7],"ending":["x"]})", "a token is \"x\""},
+      {R"("token_ids":{"vocabulary":-1,"ids":[5,6,7],"ending":[2]})", "\"vocabulary\" is -1"},
+      {R"("token_ids":{"vocabulary":9,"ending":[2]})", "ids"},
+  };
+  for (const auto& [field, said] : cases) {
+    SCOPED_TRACE(field);
+    const std::string file =
+        "{\"canopy_chat\":1}\n{\"message\":0,\"role\":\"user\",\"text\":\"Say\"}\n"
+        "{\"message\":1,\"after\":0,\"role\":\"assistant\",\"text\":\"It is\",\"tokens\":4,"
+        "\"result\":{\"ended\":\"stop token\"}," +
+        field + "}\n";
+    uint64_t last_id = 0;
+    const JournalRead read = read_journal(file, last_id);
+    EXPECT_EQ(read.problem, "");
+    ASSERT_EQ(read.conversation.size(), 2u);
+    EXPECT_EQ(read.conversation.back().text, "It is");
+    EXPECT_EQ(read.conversation.back().result->tokens, field == kept ? (TurnTokens{{5, 6, 7}, {2}, 9}) : TurnTokens());
+    EXPECT_EQ(read.note.empty(), said.empty());
+    EXPECT_NE(read.note.find(said), std::string::npos) << read.note;
+  }
+}
+
+TEST(ChatStore, AKillLosesNothingThatWasShown) {  // gui.md, criterion 19: kill -9
+  const TempFolder folder;
+  int pipes[2];
+  ASSERT_EQ(::pipe(pipes), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::close(pipes[0]);
+    write_forever(folder.path(), pipes[1]);
+  }
+  ::close(pipes[1]);
+  uint32_t shown = 0;
+  while (shown < 300) ASSERT_EQ(::read(pipes[0], &shown, sizeof shown), static_cast<ssize_t>(sizeof shown));
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  for (uint32_t more; ::read(pipes[0], &more, sizeof more) == sizeof more;) shown = more;
+  ::close(pipes[0]);
+
+  Window window(folder.path());
+  ASSERT_EQ(window.view.chat.listings.size(), 1u);
+  EXPECT_EQ(window.view.chat.listings[0].title, "Count, please");
+  window.run(OpenChat{window.view.chat.listings[0].id});
+  ASSERT_EQ(window.view.messages.size(), 2u);
+  EXPECT_TRUE(window.view.cards.empty()) << window.view.cards[0].detail;
+  const Message reply = window.view.messages.back();  // a copy: what comes later moves messages about
+  EXPECT_NE(reply.text.find("w" + std::to_string(shown) + " \u4f60"), std::string::npos);
+  EXPECT_FALSE(reply.writing);
+  EXPECT_EQ(reply.result->reason, FinishReason::cancelled);
+  // It goes on where it was, in the same file.
+  window.ask("And now?", "On we go.");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+  Window later(folder.path());
+  later.run(OpenChat{later.view.chat.listings[0].id});
+  ASSERT_EQ(later.view.messages.size(), 4u);
+  EXPECT_EQ(later.view.messages[1].text, reply.text);
+  EXPECT_EQ(later.view.messages[3].text, "On we go.");
+}
+
+TEST(ChatStore, ChatsAreListedNewestFirstAndFoundByTheirWords) {
+  const TempFolder folder;
+  Window window(folder.path());
+  window.ask("Explain merge sort", "It merges.");
+  window.run(NewChat{});
+  window.ask("Why is the sky blue?", "Because of Rayleigh scattering of \u4f60\u597d light.");
+  ASSERT_EQ(window.view.chat.listings.size(), 2u);
+  EXPECT_EQ(window.view.chat.listings[0].title, "Why is the sky blue?");
+  window.run(SearchChats{"RAYLEIGH"});
+  ASSERT_EQ(window.view.chat.listings.size(), 1u);
+  EXPECT_NE(window.view.chat.listings[0].excerpt.find("Rayleigh"), std::string::npos);
+  window.run(SearchChats{"quicksort"});
+  EXPECT_TRUE(window.view.chat.listings.empty());
+  window.run(SearchChats{""});
+  window.run(OpenChat{window.view.chat.listings[1].id});
+  EXPECT_EQ(window.view.messages.back().text, "It merges.");
+}
+
+TEST(ChatStore, ADeletedChatComesBackWhole) {
+  const TempFolder folder;
+  Window window(folder.path());
+  window.ask("Keep me", "Yes");
+  const std::string before = read_small_file(only_file(folder.path()), 1 << 20);
+  window.run(DeleteChat{window.view.messages.id});
+  EXPECT_TRUE(window.view.messages.empty());
+  EXPECT_TRUE(window.view.chat.listings.empty());
+  EXPECT_EQ(files_in(folder.path()), 0u);
+  window.run(UndoDelete{});
+  ASSERT_EQ(window.view.chat.listings.size(), 1u);
+  EXPECT_EQ(read_small_file(only_file(folder.path()), 1 << 20), before);
+  window.run(OpenChat{window.view.chat.listings[0].id});
+  EXPECT_EQ(window.view.messages.back().text, "Yes");
+}
+
+TEST(ChatStore, ADamagedFileIsSetAsideUntouchedAndItsRestIsShown) {
+  const TempFolder folder;
+  {
+    Window window(folder.path());
+    window.ask("First", "Read me");
+    window.ask("Second", "And me");
+  }
+  const fs::path path = only_file(folder.path());
+  std::string bytes = read_small_file(path, 1 << 20);
+  bytes.insert(bytes.rfind("{\"message\""), "\x01\x02 garbage\n");
+  std::ofstream(path, std::ios::binary) << bytes;
+  Window window(folder.path());
+  window.run(OpenChat{path.stem().string()});
+  ASSERT_EQ(window.view.cards.size(), 1u);
+  EXPECT_NE(window.view.cards[0].detail.find("damaged"), std::string::npos);
+  EXPECT_EQ(read_small_file(folder.path() / "damaged" / path.filename(), 1 << 20), bytes);
+  EXPECT_GE(window.view.messages.size(), 3u);
+  EXPECT_NE(only_file(folder.path()), path) << "what was read has a file of its own";
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(ChatStore, TwoWindowsDoNotDestroyEachOthersChats) {
+  const TempFolder folder;
+  Window first(folder.path());
+  first.ask("Shared", "One");
+  const std::string id = first.view.messages.id;
+  Window second(folder.path());
+  second.run(OpenChat{id});
+  ASSERT_EQ(second.view.messages.size(), 2u);
+  EXPECT_EQ(files_in(folder.path()), 1u) << "reading makes no copy";
+  second.ask("From the second", "Two");
+  EXPECT_NE(second.view.messages.id, id) << "the first window writes to that file";
+  first.ask("From the first", "Three");
+  second.run(DeleteChat{id});
+  ASSERT_FALSE(second.view.cards.empty());
+  EXPECT_NE(second.view.cards.back().detail.find("another window"), std::string::npos);
+  Window third(folder.path());
+  ASSERT_EQ(third.view.chat.listings.size(), 2u);
+  for (const auto& [file, last] :
+       {std::pair(id, std::string("Three")), std::pair(second.view.messages.id, std::string("Two"))}) {
+    third.run(OpenChat{file});
+    EXPECT_EQ(third.view.messages.size(), 4u);
+    EXPECT_EQ(third.view.messages.back().text, last);
+  }
+}
+
+TEST(ChatStore, WhatAnotherWindowAddedMeanwhileIsNotMixedUp) {
+  const TempFolder folder;
+  std::string id;
+  {
+    Window first(folder.path());
+    first.ask("Shared", "One");
+    id = first.view.messages.id;
+  }
+  Window reader(folder.path());
+  reader.run(OpenChat{id});
+  {
+    Window writer(folder.path());
+    writer.run(OpenChat{id});
+    writer.ask("Written meanwhile", "Kept");
+  }
+  reader.ask("Mine", "Also kept");
+  Window last(folder.path());
+  last.run(OpenChat{id});
+  EXPECT_EQ(last.view.messages.back().text, "Kept");
+  last.run(OpenChat{reader.view.messages.id});
+  EXPECT_EQ(last.view.messages.back().text, "Also kept");
+}
+
+TEST(ChatStore, AFolderThatCannotBeMadeWarnsOnceAndTheChatGoesOn) {  // gui.md, criterion 26: read-only home
+  const TempFolder folder;
+  const fs::path file = folder.write("file", "x");
+  Window window(file / "chats");
+  ASSERT_EQ(window.view.cards.size(), 1u);
+  EXPECT_TRUE(window.view.cards[0].warning);
+  EXPECT_NE(window.view.cards[0].detail.find("export"), std::string::npos);
+  window.ask("Still here?", "Yes");
+  window.ask("Really?", "Yes");
+  EXPECT_EQ(window.view.cards.size(), 1u);
+  EXPECT_EQ(window.view.messages.size(), 4u);
+  EXPECT_FALSE(window.view.chat.kept);
+}
+
+TEST(ChatStore, AFullDiskIsToldOnceAndMadeUpForLater) {
+  const TempFolder folder;
+  Window window(folder.path());
+  window.ask("Before", "Saved");
+  {
+    const FullDisk full;
+    window.ask("Meanwhile", "Not yet");
+    window.ask("Again", "Not yet either");
+    EXPECT_EQ(window.view.cards.size(), 1u);
+  }
+  window.ask("After", "Saved again");
+  Window later(folder.path());
+  later.run(OpenChat{window.view.messages.id});
+  EXPECT_TRUE(later.view.cards.empty());
+  ASSERT_EQ(later.view.messages.size(), 8u);
+  EXPECT_EQ(later.view.messages[3].text, "Not yet");
+}
+
+TEST(ChatStore, ExportsAndImportsThroughFiles) {
+  const TempFolder folder;
+  Window window(folder.path() / "chats");
+  window.ask("Out", "And in");
+  const std::string exported = json_of(window.view.messages), path = (folder.path() / "chat.json").string();
+  window.run(ExportChat{path, ExportFormat::json});
+  EXPECT_EQ(read_small_file(path, 1 << 20), exported);
+  EXPECT_NE(window.view.chat.note.find("chat.json"), std::string::npos);
+  window.run(NewChat{});
+  window.run(ImportChat{path});
+  EXPECT_EQ(json_of(window.view.messages), exported);
+  window.run(ImportChat{(folder.path() / "none.json").string()});
+  EXPECT_EQ(window.view.cards.size(), 1u);
+  EXPECT_EQ(window.view.messages.size(), 2u) << "a failed import changes nothing";
+  window.run(ExportChat{"/proc/nowhere/chat.md", ExportFormat::markdown});
+  EXPECT_EQ(window.view.cards.back().title, "The chat cannot be exported");
+}
+
+}  // namespace
+}  // namespace canopy::app

@@ -1,0 +1,178 @@
+// Looking for models beside the window, never in its way.
+
+#include "app/models/model_search.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <latch>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "app/models/device_words.h"
+#include "app/models/models_state.h"
+#include "tests/app/support/scripted_engine.h"
+#include "tests/base/temp_folder.h"
+#include "tests/format/tiny_drafter.h"
+#include "tests/format/tiny_model.h"
+
+namespace canopy::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The result, which a thread delivers in its own time.
+ModelSearchResult wait_for(ModelSearch& search) {
+  for (int i = 0; i < 20000; ++i) {
+    if (auto result = search.take()) return *std::move(result);
+    std::this_thread::sleep_for(1ms);
+  }
+  throw std::runtime_error("The search brought no result.");
+}
+
+ModelSearchResult found_for(const ModelSearchRequest& request) {
+  ModelSearchResult result;
+  result.target = request.target;
+  return result;
+}
+
+TEST(ModelSearch, AsksASlowListerWithoutWaitingForIt) {
+  std::latch asked(1), answer(1);
+  std::atomic<int> woken = 0;
+  ModelSearch search([&](const ModelSearchRequest& request, const std::stop_token&) {
+    asked.count_down();
+    answer.wait();
+    return found_for(request);
+  });
+  search.set_wake([&] { ++woken; });
+  search.start({"/models/a.gguf", {}});  // returns although the lister waits for what comes later here
+  asked.wait();
+  EXPECT_FALSE(search.take().has_value());
+  EXPECT_EQ(woken, 0);
+  answer.count_down();
+  EXPECT_EQ(wait_for(search).target, "/models/a.gguf");
+  EXPECT_EQ(woken, 1);
+  EXPECT_FALSE(search.take().has_value()) << "a result is taken once";
+}
+
+TEST(ModelSearch, OfSeveralRequestsTheLastOneCounts) {
+  std::latch asked(1), answer(1);
+  int calls = 0;
+  ModelSearch search([&](const ModelSearchRequest& request, const std::stop_token&) {
+    if (++calls == 1) {
+      asked.count_down();
+      answer.wait();
+    }
+    return found_for(request);
+  });
+  search.start({"first", {}});
+  asked.wait();
+  search.start({"second", {}});
+  search.start({"third", {}});
+  answer.count_down();
+  EXPECT_EQ(wait_for(search).target, "third");
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(ModelSearch, AFailureIsSaidAndTheNextSearchGoesOn) {
+  bool fails = true;
+  ModelSearch search([&](const ModelSearchRequest& request, const std::stop_token&) {
+    if (fails) throw std::runtime_error("The folder went away.");
+    return found_for(request);
+  });
+  search.start({"a", {}});
+  const ModelSearchResult failed = wait_for(search);
+  EXPECT_EQ(failed.problem, "The folder went away.");
+  EXPECT_EQ(failed.target, "a");
+  fails = false;
+  search.start({"b", {}});
+  EXPECT_EQ(wait_for(search).problem, "");
+}
+
+TEST(ModelSearch, ClosingTheWindowStopsASearchUnderWay) {
+  std::latch asked(1);
+  {
+    ModelSearch search([&](const ModelSearchRequest& request, const std::stop_token& stop) {
+      asked.count_down();
+      while (!stop.stop_requested()) std::this_thread::sleep_for(1ms);
+      return found_for(request);
+    });
+    search.start({"a", {}});
+    asked.wait();
+  }  // ends although the lister never would by itself
+}
+
+TEST(ModelSearch, AFolderThatDoesNotAnswerDoesNotKeepTheWindowOpen) {
+  // Shared with a thread that outlives the search.
+  struct Folder {
+    std::latch asked{1}, answer{1};
+  };
+  const auto folder = std::make_shared<Folder>();
+  {
+    ModelSearch search([folder](const ModelSearchRequest& request, const std::stop_token&) {
+      folder->asked.count_down();
+      folder->answer.wait();
+      return found_for(request);
+    });
+    search.set_wake([folder] { ADD_FAILURE() << "nobody is there any more"; });
+    search.start({"a", {}});
+    folder->asked.wait();
+  }  // ends although nothing answers
+  folder->answer.count_down();
+  // The lister goes with its thread, and nothing else holds the folder then.
+  while (folder.use_count() > 1) std::this_thread::sleep_for(1ms);
+}
+
+TEST(ModelSearch, FindsWhatLiesBesideTheModel) {
+  const test::TempFolder folder;
+  const std::string target = folder.write("target.gguf", test::tiny_gguf().build()).string();
+  folder.write("drafter.gguf", test::tiny_drafter_gguf().build());
+  const test::TempFolder no_cache;
+  setenv("HF_HUB_CACHE", no_cache.path().c_str(), 1);
+  const ModelSearchResult result = search_models({target, {}}, {});
+  unsetenv("HF_HUB_CACHE");
+  const auto beside = std::ranges::find_if(result.candidates,
+                                           [](const DrafterCandidate& c) { return c.path.ends_with("/drafter.gguf"); });
+  ASSERT_NE(beside, result.candidates.end());
+  EXPECT_EQ(result.target, target);
+  std::stop_source stopped;
+  stopped.request_stop();
+  EXPECT_TRUE(search_models({target, {}}, stopped.get_token()).candidates.empty());
+}
+
+TEST(DeviceWords, SayMemoryDriverAndHowTheSelfTestWent) {
+  const std::vector<DeviceChoice> devices = test::some_devices();
+  EXPECT_EQ(memory_words(devices[0]), "24.0 GiB");
+  EXPECT_EQ(driver_words(devices[0]), "Vulkan 1.3, RADV 25.2");
+  EXPECT_EQ(memory_words(devices[1]), "62.0 GiB shared");
+  EXPECT_EQ(driver_words(devices[1]), "Vulkan 1.3, llvmpipe Mesa 22.3.6");
+  EXPECT_EQ(device_words(devices[0]), "discrete, 24.0 GiB, Vulkan 1.3, RADV 25.2");
+  DeviceChoice unknown{"9", "Card", "discrete", true, ""};
+  EXPECT_EQ(device_words(unknown), "discrete");
+
+  ModelsState models;
+  EXPECT_EQ(self_test_words(models, devices[0]), "self-test with the first model");
+  ModelReady ready = test::small_model();
+  ready.device = devices[0].name;
+  ready.driver = devices[0].driver;
+  update(models, Event(ready));
+  EXPECT_EQ(test_of(models, devices[0]), nullptr) << "a load without a self-test says nothing";
+  ready.self_test = SelfTest::passed;
+  ready.self_test_note = "Exactness checked on this device.";
+  update(models, Event(ready));
+  EXPECT_EQ(self_test_words(models, devices[0]), "passed the self-test");
+  EXPECT_NE(device_details(models, devices[0]).find("Exactness checked"), std::string::npos);
+  ready.self_test = SelfTest::failed;
+  update(models, Event(ready));
+  EXPECT_EQ(self_test_words(models, devices[0]), "failed the self-test");
+  EXPECT_EQ(models.device_tests.size(), 1u) << "the newest result stands for a device and driver";
+  // Another driver is another device.
+  DeviceChoice updated = devices[0];
+  updated.driver = "RADV 26.0";
+  EXPECT_EQ(self_test_words(models, updated), "self-test with the first model");
+}
+
+}  // namespace
+}  // namespace canopy::app

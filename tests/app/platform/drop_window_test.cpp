@@ -1,0 +1,41 @@
+// Files dropped on the window by another program, from the window system to the path that the application opens.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "app/platform/desktop_window.h"
+#include "app/run/run.h"
+#include "tests/app/platform/xdnd_source.h"
+
+namespace canopy::test {
+namespace {
+
+// gui.md, criterion 18: what these paths then open is in replay_ui_test.cpp (OpenedPaths).
+TEST(DroppedFiles, ComeOutAsThePathsTheyAre) {
+  if (!app::display_present()) GTEST_SKIP() << "there is no display; ctest starts this program under xvfb-run";
+  app::AppOptions options;
+  options.system_fonts = false;
+  app::DesktopWindow window(options);
+  for (const std::string path :
+       {"/models/a model.gguf", "/models/hf--folder", "/traces/run.canopytrace", "/notes/100% na\u00efve.txt"}) {
+    bool taken = false;
+    std::thread source([&] { taken = drop_files("Canopy", {path, "/another/file"}); });
+    std::optional<std::string> got;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!got && std::chrono::steady_clock::now() < end) {
+      window.wait_events(0.05);
+      got = window.take_path();
+    }
+    for (int i = 0; i < 4; ++i) window.wait_events(0.05);
+    source.join();
+    EXPECT_TRUE(taken);
+    EXPECT_EQ(got, path) << "the first of them";
+    EXPECT_FALSE(window.take_path().has_value()) << "once";
+  }
+}
+
+}  // namespace
+}  // namespace canopy::test

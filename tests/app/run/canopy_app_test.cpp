@@ -1,0 +1,331 @@
+// The application under Dear ImGui's Test Engine, with an engine that follows a script.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "tests/app/support/ui_harness.h"
+
+namespace canopy::test {
+namespace {
+
+using app::AppSettings;
+using app::ModelState;
+using app::OpenModel;
+using app::ReplyState;
+using app::ThemeKind;
+
+void open_model(UiHarness& ui) {
+  ui.app().run(OpenModel{"/models/SmolLM2-135M-Instruct.Q4_1.gguf"});
+}
+
+void type_and_send(ImGuiTestContext* ctx, const char* text) {
+  ctx->ItemClick("//Chat/##message");
+  ctx->KeyChars(text);
+  ctx->KeyPress(ImGuiKey_Enter);
+  ctx->Yield(2);
+}
+
+TEST(App, SendsAndStreams) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"The merge ", "step joins ", "two lists."});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    type_and_send(ctx, "Explain merging");
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui.view().messages.size(), 2u);
+    IM_CHECK_STR_EQ(ui.view().messages[0].text.c_str(), "Explain merging");
+    IM_CHECK_STR_EQ(ui.view().messages[1].text.c_str(), "The merge step joins two lists.");
+    IM_CHECK_EQ(ui.view().context_used, 27u);
+    // A second turn, without clicking: the keyboard focus stayed in the composer. It sends the whole conversation.
+    ctx->KeyChars("And now");
+    ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_Enter);
+    ctx->KeyChars("in Python?");
+    ctx->Yield();
+    ctx->ItemClick("//Chat/Send");
+    ctx->Yield(2);
+  }));
+  const Generate last = ui.engine().last<Generate>();
+  ASSERT_EQ(last.turns.size(), 3u);
+  EXPECT_EQ(last.turns[1].content, "The merge step joins two lists.");
+  EXPECT_EQ(last.turns[2].content, "And now\nin Python?");
+}
+
+TEST(App, TheComposerHasTheKeyboardAtOnce) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"Yes."});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(3);
+    ctx->KeyChars("Hello");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.view().messages.size(), 2u);
+  }));
+}
+
+TEST(App, StopKeepsThePartialText) {
+  UiHarness ui;
+  ui.engine().script = answers_with({});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+      const uint64_t id = engine.last<Generate>().reply_id;
+      if (std::holds_alternative<Generate>(command)) engine.publish(TextDelta{id, "Half an ans", 4, 30, 50});
+      if (!std::holds_alternative<StopReply>(command)) return;
+      ReplyFinished finished;
+      finished.reply_id = id;
+      finished.reason = FinishReason::cancelled;
+      finished.reply_tokens = 4;
+      finished.context_used = 30;
+      engine.publish(finished);
+    };
+    type_and_send(ctx, "Tell me a story");
+    IM_CHECK(ui.view().busy());
+    ctx->ItemClick("//Chat/Stop");
+    ctx->Yield(2);
+    IM_CHECK(!ui.view().busy());
+    IM_CHECK_STR_EQ(ui.view().messages[1].text.c_str(), "Half an ans");
+    // Esc does the same.
+    type_and_send(ctx, "Another");
+    IM_CHECK(ui.view().busy());
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(2);
+    IM_CHECK(!ui.view().busy());
+  }));
+  EXPECT_EQ(ui.engine().count<StopReply>(), 2u);
+}
+
+TEST(App, ABrokenModelShowsACardAndTheNextOneLoads) {
+  UiHarness ui;
+  ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+    if (const auto* load = std::get_if<LoadModel>(&command)) {
+      if (load->path == "/models/good.gguf")
+        engine.publish(small_model());
+      else
+        engine.publish(
+            Failure{ErrorKind::bad_input, "The model could not be opened", "broken.gguf is %s%n 3 bytes long.", 0});
+    }
+  };
+  ui.app().run(OpenModel{"/models/broken.gguf"});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    IM_CHECK(ui.view().model_state == ModelState::none);
+    IM_CHECK_EQ(ui.view().cards.size(), 1u);
+    IM_CHECK(ctx->ItemExists("//Start/**/Dismiss"));
+    // "Choose model" falls back to the path box where there is no file dialog.
+    ctx->ItemClick("//Start/**/Choose model");
+    ctx->Yield(2);
+    IM_CHECK(ui.view().path_box_shown);
+    ctx->ItemInput("//Start/**/##path");
+    ctx->KeyCharsReplace("/models/good.gguf");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK(ui.view().model_state == ModelState::ready);
+    IM_CHECK(ui.view().cards.empty());
+  }));
+}
+
+TEST(App, StreamsCharactersOfSeveralBytes) {
+  const std::string expected = "na\u00efve \u4f60\u597d \u2192 \U0001F333 e\u0301";
+  UiHarness ui;
+  ui.engine().script = answers_with({"na\u00ef", "ve \u4f60", "\u597d \u2192", " \U0001F333", " e\u0301"});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    type_and_send(ctx, "\u00bfQu\u00e9 tal?");
+    ctx->Yield(3);
+    IM_CHECK_STR_EQ(ui.view().messages[0].text.c_str(), "\u00bfQu\u00e9 tal?");
+    IM_CHECK_STR_EQ(ui.view().messages[1].text.c_str(), expected.c_str());
+  }));
+}
+
+TEST(App, NothingCanBeSentWhileTheModelLoads) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"x"});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    ui.engine().script = {};
+    open_model(ui);  // another one, which never arrives
+    type_and_send(ctx, "Hello");
+    IM_CHECK(ui.view().messages.empty());
+    IM_CHECK((ctx->ItemInfo("//Chat/Send").ItemFlags & ImGuiItemFlags_Disabled) != 0);
+    ctx->ItemClick("//Status bar/Cancel");
+    ctx->Yield(2);
+  }));
+  EXPECT_EQ(ui.engine().count<CancelLoad>(), 1u);
+  EXPECT_EQ(ui.engine().count<Generate>(), 0u);
+}
+
+/// An engine whose load goes on until it is cancelled.
+std::function<void(ScriptedEngine&, const Command&)> loads_until_cancelled(const LoadProgress& progress) {
+  return [progress](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(progress);
+    if (!std::holds_alternative<CancelLoad>(command)) return;
+    engine.publish(Failure{ErrorKind::cancelled, "Loading was cancelled", "", 0});
+  };
+}
+
+TEST(App, EveryStageOfALoadCanBeCancelledFromTheStartPanel) {
+  for (const LoadProgress& progress :
+       {LoadProgress{"Opening the device"}, LoadProgress{"Loading weights", 62'000'000, 98'362'432, true, 2},
+        LoadProgress{"Quantizing weights to Q8_0", 1, 2'000'000'000, true, -1},
+        LoadProgress{"Checking exactness", 3, 9}}) {
+    UiHarness ui;
+    ui.engine().script = loads_until_cancelled(progress);
+    open_model(ui);
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      ctx->Yield(2);
+      IM_CHECK(ui.view().model_state == ModelState::loading);
+      IM_CHECK_STR_EQ(ui.view().loading.stage.c_str(), progress.stage.c_str());
+      ctx->ItemClick("//Start/**/Cancel");
+      ctx->Yield(2);
+      IM_CHECK(ui.view().model_state == ModelState::none);
+      IM_CHECK(ui.view().cards.empty());
+    })) << progress.stage;
+    EXPECT_EQ(ui.engine().count<CancelLoad>(), 1u);
+  }
+}
+
+TEST(App, TheCancelButtonOfTheStatusBarStaysWhereItIs) {
+  UiHarness ui;
+  ui.engine().script = answers_with({});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    ui.engine().script = loads_until_cancelled({"Opening the file"});
+    open_model(ui);
+    ctx->Yield(2);
+    const ImRect first = ctx->ItemInfo("//Status bar/Cancel").RectFull;
+    for (const LoadProgress& progress :
+         {LoadProgress{"Loading weights", 9'000'000, 98'362'432, true, -1},
+          LoadProgress{"Loading weights", 62'000'000, 98'362'432, true, 2}, LoadProgress{"Checking exactness", 3, 9}}) {
+      ui.engine().publish(progress);
+      ctx->Yield(2);
+      IM_CHECK_EQ(ctx->ItemInfo("//Status bar/Cancel").RectFull.Min.x, first.Min.x);
+    }
+    ctx->ItemClick("//Status bar/Cancel");
+    ctx->Yield(2);
+    IM_CHECK(ui.view().model_state == ModelState::ready);  // the model that was there
+  }));
+}
+
+TEST(App, AModelThatIsTooLargeIsQuantizedOnAClick) {
+  UiHarness ui;
+  ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+    const auto* load = std::get_if<LoadModel>(&command);
+    if (load == nullptr) return;
+    if (load->quantize == QuantizeOnLoad::automatic) {
+      engine.publish(small_model());
+      return;
+    }
+    Failure failure{ErrorKind::out_of_memory, "The model does not fit into memory", "16,000 MiB are needed.", 0};
+    failure.would_fit_quantized = true;
+    engine.publish(failure);
+  };
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui.view().cards.size(), 1u);
+    ctx->ItemClick("**/Quantize and load");
+    ctx->Yield(2);
+    IM_CHECK(ui.view().model_state == ModelState::ready);
+    IM_CHECK(ui.view().cards.empty());
+  }));
+}
+
+TEST(App, ChoosingADeviceLoadsTheModelThere) {
+  UiHarness ui;
+  ui.engine().script = answers_with({});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    ctx->ItemClick("//Top bar/Device");
+    ctx->ItemClick("//$FOCUSED/1/device");
+    ctx->Yield(2);
+  }));
+  EXPECT_EQ(ui.engine().last<LoadModel>().device, "1");
+}
+
+TEST(App, ThemeAndScaleButtonsWork) {
+  UiHarness ui;
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Top bar/Theme");
+    ctx->Yield();
+    IM_CHECK(ui.view().theme == ThemeKind::light);
+    ctx->ItemClick("//Top bar/Larger");
+    ctx->Yield(2);
+    IM_CHECK_GT(ui.view().user_scale, 1.0f);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_0);
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui.view().user_scale, 1.0f);
+    ctx->KeyPress(ImGuiKey_F1);
+    ctx->Yield(2);
+    IM_CHECK(ui.view().help_shown);
+    ctx->ItemClick("//Help/Close help");
+    ctx->Yield(2);
+    IM_CHECK(!ui.view().help_shown);
+  }));
+}
+
+/// Every control of the window that does not scroll lies inside it, whole.
+void check_nothing_clipped(ImGuiTestContext* ctx, const char* window) {
+  ImGuiTestItemList items;
+  ctx->GatherItems(&items, window, 1);
+  IM_CHECK_GT(items.GetSize(), 0);
+  for (const ImGuiTestItemInfo& item : items) {
+    if (!item.DebugLabel[0]) continue;
+    EXPECT_TRUE(item.Window->Rect().Contains(item.RectFull)) << window << "/" << item.DebugLabel;
+    EXPECT_GE(item.RectFull.GetWidth(), 8) << window << "/" << item.DebugLabel;
+  }
+}
+
+class ScaleTest : public testing::TestWithParam<float> {};
+
+TEST_P(ScaleTest, NoControlIsClipped) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"A reply that is long enough to wrap in a narrow column at any scale there is."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::SetScale{GetParam()});
+    ctx->Yield(3);
+    check_nothing_clipped(ctx, "//Top bar");
+    check_nothing_clipped(ctx, "//Status bar");
+    open_model(ui);
+    ctx->Yield(3);
+    type_and_send(ctx, "Hello");
+    ctx->Yield(3);
+    check_nothing_clipped(ctx, "//Top bar");
+    check_nothing_clipped(ctx, "//Status bar");
+    check_nothing_clipped(ctx, "//Chat");
+    ctx->ItemClick("//Top bar/Theme");
+    ctx->Yield(2);
+    check_nothing_clipped(ctx, "//Chat");
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Scales, ScaleTest, testing::Values(0.75f, 1.0f, 1.5f, 2.0f, 3.0f));
+
+TEST(App, AStalledEngineDoesNotStallTheWindow) {
+  UiHarness ui;
+  ui.engine().script = answers_with({});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    ui.engine().script = {};  // from now on the engine says nothing
+    type_and_send(ctx, "Are you there?");
+    IM_CHECK(ui.view().busy());
+    ui.reset_gap();
+    const auto start = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - start < std::chrono::seconds(5)) {
+      ctx->KeyChars("x");
+      ctx->Yield(10);
+    }
+    IM_CHECK_LE(ui.longest_gap(), 0.1);
+    IM_CHECK(ui.view().reply_state == ReplyState::reading_prompt);
+  }));
+}
+
+}  // namespace
+}  // namespace canopy::test

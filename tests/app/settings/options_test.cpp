@@ -1,0 +1,107 @@
+#include "app/settings/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <vector>
+
+#include "engine/base/error.h"
+
+namespace canopy::app {
+namespace {
+
+struct Parsed {
+  std::optional<AppOptions> options;
+  int exit_code = -1;
+  std::string out, err;
+};
+
+Parsed parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "canopy");
+  std::ostringstream out, err;
+  Parsed parsed;
+  parsed.options = parse_options(static_cast<int>(arguments.size()), arguments.data(), out, err, parsed.exit_code);
+  parsed.out = out.str();
+  parsed.err = err.str();
+  return parsed;
+}
+
+TEST(Options, HelpAndVersionEndWellAndNeedNothing) {
+  const Parsed help = parse({"--help"}), version = parse({"--version"});
+  EXPECT_FALSE(help.options || version.options);
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_NE(help.out.find("--offscreen"), std::string::npos);
+  EXPECT_EQ(version.out, "canopy " CANOPY_VERSION "\n");
+}
+
+TEST(Options, ReplaysARound) {
+  const Parsed p = parse({"--replay", "/t.canopytrace", "--round", "41", "--shot", "p.png", "--size", "640x480"});
+  ASSERT_TRUE(p.options) << p.err;
+  EXPECT_EQ(p.options->replay, "/t.canopytrace");
+  EXPECT_EQ(p.options->round, 41u);
+  EXPECT_FALSE(p.options->dump_json);
+  EXPECT_TRUE(parse({"--replay", "t", "--dump-json"}).options->dump_json);
+  for (const auto& wrong :
+       {parse({"--round", "1"}), parse({"--dump-json"}), parse({"--replay", "t", "--round", "-1"})}) {
+    EXPECT_FALSE(wrong.options);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_NE(wrong.err, "");
+  }
+}
+
+TEST(Options, ReadsEveryOption) {
+  const Parsed p = parse({"--model",     "/m.gguf", "--device", "cpu",          "--prompt",  "Hi",
+                          "--offscreen", "--shot",  "a.png",    "--size",       "1600x1000", "--scale",
+                          "1.5",         "--theme", "light",    "--max-tokens", "64",        "--exit-after-reply",
+                          "--quantize",  "auto"});
+  ASSERT_TRUE(p.options) << p.err;
+  EXPECT_EQ(p.options->model, "/m.gguf");
+  EXPECT_EQ(p.options->device, "cpu");
+  EXPECT_EQ(p.options->width, 1600u);
+  EXPECT_EQ(p.options->height, 1000u);
+  EXPECT_FLOAT_EQ(p.options->scale, 1.5f);
+  EXPECT_EQ(p.options->theme, ThemeKind::light);
+  EXPECT_EQ(p.options->quantize, QuantizeOnLoad::automatic);
+  EXPECT_EQ(p.options->max_tokens, 64u);
+  EXPECT_TRUE(p.options->offscreen && p.options->exit_after_reply && p.options->model_given);
+}
+
+TEST(Options, ChatsAreSampledUnlessToldOtherwise) {
+  const Parsed usual = parse({}), greedy = parse({"--temperature", "0", "--seed", "7"});
+  ASSERT_TRUE(usual.options && greedy.options) << usual.err << greedy.err;
+  EXPECT_GT(usual.options->sampling.temperature, 0.0f);
+  EXPECT_FALSE(usual.options->sampling_given || usual.options->theme_given || usual.options->size_given);
+  EXPECT_EQ(greedy.options->sampling.temperature, 0.0f);
+  EXPECT_EQ(greedy.options->sampling.seed, 7u);
+  EXPECT_TRUE(greedy.options->sampling_given);
+  EXPECT_TRUE(parse({"--theme", "dark", "--size", "900x600", "--scale", "2"}).options->theme_given);
+}
+
+TEST(Options, TheDefaultModelIsTheOneInTheCache) {
+  setenv("CANOPY_CACHE_DIR", testing::TempDir().c_str(), 1);
+  const Parsed p = parse({});
+  unsetenv("CANOPY_CACHE_DIR");
+  ASSERT_TRUE(p.options);
+  EXPECT_FALSE(p.options->model_given);
+  EXPECT_NE(p.options->model.find("models/SmolLM2-135M-Instruct.Q4_1.gguf"), std::string::npos);
+  EXPECT_EQ(p.options->model.rfind(testing::TempDir(), 0), 0u);
+}
+
+TEST(Options, RefusesWrongValuesWithAMessage) {
+  const std::vector<std::vector<const char*>> wrong = {
+      {"--size", "10x10"}, {"--size", "1280"},  {"--size", "1280x"},   {"--size", "99999x800"}, {"--size", "12a0x800"},
+      {"--scale", "9"},    {"--theme", "pink"}, {"--max-tokens", "0"}, {"--temperature", "-1"}, {"--top-p", "0"},
+      {"--min-p", "nan"},  {"--seed", "-4"},    {"--unknown"},
+  };
+  for (const auto& arguments : wrong) {
+    const Parsed p = parse(arguments);
+    EXPECT_FALSE(p.options) << arguments.back();
+    EXPECT_EQ(p.exit_code, 2) << arguments.back();
+    EXPECT_FALSE(p.err.empty()) << arguments.back();
+  }
+}
+
+}  // namespace
+}  // namespace canopy::app

@@ -1,0 +1,131 @@
+#include "app/settings/saved_settings.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "engine/base/error.h"
+
+namespace canopy::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SavedSettingsTest : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override {
+    fs::permissions(folder_, fs::perms::owner_all);
+    fs::remove_all(folder_);
+  }
+  std::string path() const { return (folder_ / "settings.json").string(); }
+  void put(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
+  std::string text() const {
+    std::ostringstream all;
+    all << std::ifstream(path(), std::ios::binary).rdbuf();
+    return all.str();
+  }
+
+  fs::path folder_ = fs::path(testing::TempDir()) / ("canopy_settings_" + std::to_string(::getpid()));
+};
+
+TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
+  SavedSettings s;
+  s.theme = ThemeKind::light;
+  s.scale = 1.25f;
+  s.width = 900;
+  s.height = 600;
+  s.sampling.temperature = 0.9f;
+  s.sampling.top_p = 0.85f;
+  s.drafting = DecodeMode::chain;
+  s.tree_budget = 64;
+  s.recent = {"/models/b.gguf", "/models/a"};
+  s.reduced_motion = true;
+  s.device_tests = {{"Radeon RX 7900 XTX", "RADV 25.2", true, "Exactness checked."},
+                    {"llvmpipe", "22.3", false, "No."}};
+  write_settings(path(), s);
+  const SettingsRead read = read_settings(path());
+  EXPECT_EQ(read.note, "");
+  EXPECT_TRUE(read.settings == s);
+  EXPECT_NE(text().find("\"temperature\": 0.9,"), std::string::npos) << text();
+}
+
+TEST_F(SavedSettingsTest, NoFileMeansTheUsualSettingsAndNoNote) {
+  const SettingsRead read = read_settings(path());
+  EXPECT_EQ(read.note, "");
+  EXPECT_TRUE(read.settings == SavedSettings{});
+  EXPECT_EQ(read_settings("").note, "");
+}
+
+TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
+  struct Case {
+    std::string text, fault;
+  };
+  const Case cases[] = {
+      {"{\"theme\": \"dark\"", "settings.json"},
+      {"[]", "settings.json"},
+      {"{\"theme\": \"pink\"}", "\"theme\" is \"pink\""},
+      {"{\"theme\": 3}", "theme"},
+      {"{\"tree_budget\": 0}", "\"tree_budget\" is 0; it must be 1 to 1024."},
+      {"{\"recent\": [3]}", "\"recent\" must hold paths"},
+      {"{\"drafting\": \"bushy\"}", "\"drafting\" is \"bushy\""},
+      {"{\"scale\": 40}", "\"scale\" is 40; it must be 0.75 to 3."},
+      {"{\"width\": 5}", "\"width\" is 5; it must be 320 to 8192."},
+      {"{\"height\": -1}", "height"},
+      {"{\"temperature\": 1e999}", "settings.json"},
+      {"{\"min_p\": 0.9}", "min_p"},
+      {std::string(70'000, ' '), "70000 bytes"},
+      {std::string("\0\xff", 2), "settings.json"},
+      {"", "settings.json"},
+  };
+  for (const Case& c : cases) {
+    put(c.text);
+    const SettingsRead read = read_settings(path());
+    EXPECT_TRUE(read.settings == SavedSettings{}) << c.text.substr(0, 40);
+    EXPECT_NE(read.note.find(c.fault), std::string::npos) << c.text.substr(0, 40) << " gave: " << read.note;
+  }
+  fs::remove(path());
+  fs::create_directory(path());
+  EXPECT_NE(read_settings(path()).note, "");
+}
+
+TEST_F(SavedSettingsTest, EveryTruncationIsEitherReadOrNoted) {
+  write_settings(path(), SavedSettings{});
+  const std::string whole = text();
+  for (size_t n = 0; n + 2 < whole.size(); ++n) {  // the last two bytes close the object
+    put(whole.substr(0, n));
+    EXPECT_NE(read_settings(path()).note, "") << n;
+  }
+}
+
+TEST_F(SavedSettingsTest, FieldsOfALaterVersionAreLeftAlone) {
+  put("{\"version\": 7, \"theme\": \"light\", \"dock\": {\"left\": 3}}");
+  const SettingsRead read = read_settings(path());
+  EXPECT_EQ(read.note, "");
+  EXPECT_EQ(read.settings.theme, ThemeKind::light);
+}
+
+TEST_F(SavedSettingsTest, TheKeeperWritesChangesAndSaysOnceThatItCannot) {
+  SavedSettings now;
+  SettingsKeeper keeper(path(), now);
+  EXPECT_EQ(keeper.keep(now), "");
+  EXPECT_FALSE(fs::exists(path()));  // nothing changed
+  now.width = 1000;
+  EXPECT_FALSE(keeper.worth_saving_at_once(now));
+  now.theme = ThemeKind::light;
+  EXPECT_TRUE(keeper.worth_saving_at_once(now));
+  EXPECT_EQ(keeper.keep(now), "");
+  EXPECT_TRUE(read_settings(path()).settings == now);
+
+  SettingsKeeper lost((folder_ / "nowhere" / "settings.json").string(), now);
+  now.scale = 2;
+  EXPECT_NE(lost.keep(now).find("nowhere"), std::string::npos);
+  now.scale = 3;
+  EXPECT_EQ(lost.keep(now), "");
+}
+
+}  // namespace
+}  // namespace canopy::app

@@ -1,0 +1,163 @@
+// Pictures of the whole window: the first run and the docked panels, in both themes. Set CANOPY_PICTURES to a folder to
+// keep them.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "app/gfx/image.h"
+#include "app/run/headless.h"
+#include "app/state/shell_state.h"
+#include "tests/app/support/scripted_engine.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint32_t kWidth = 1600, kHeight = 1000;
+
+ModelReady drafting_model() {
+  constexpr uint64_t MiB = 1ull << 20;
+  ModelReady model = small_model();
+  model.file_name = "Qwen3-4B.Q4_K_M.gguf";
+  model.quantization = "Q4_K_M";
+  model.drafter = "Qwen3-4B-DFlash-b16.gguf";
+  model.block = 16;
+  model.context = model.model_context = 32768;
+  model.memory.weights = 2386 * MiB;
+  model.memory.drafter = 1044 * MiB;
+  model.memory.cache = 4608 * MiB;
+  model.memory.context = 32768;
+  model.memory.tree = 317 * MiB;
+  model.memory.budget = 24576 * MiB;
+  model.memory.available = model.memory.budget - model.memory.total() - 1659 * MiB;
+  return model;
+}
+
+void keep(const app::Image& image, const std::string& name) {
+  if (const char* folder = std::getenv("CANOPY_PICTURES")) write_png(image, std::filesystem::path(folder) / name);
+}
+
+app::Colour pixel(const app::Image& image, uint32_t x, uint32_t y) {
+  const uint8_t* p = image.pixels.data() + (size_t{y} * image.width + x) * 4;
+  return p[0] | app::Colour{p[1]} << 8 | app::Colour{p[2]} << 16 | 0xFF000000u;
+}
+
+class WindowPictures : public testing::TestWithParam<app::ThemeKind> {
+ protected:
+  WindowPictures() {
+    engine_.devices_ = some_devices();
+    settings_.theme = GetParam();
+    settings_.system_fonts = false;
+    settings_.default_model = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  }
+  std::string name(const char* what) const {
+    return std::string(what) + (GetParam() == app::ThemeKind::dark ? "-dark.png" : "-light.png");
+  }
+  const app::Theme& theme() const { return app::theme(GetParam()); }
+
+  ScriptedEngine engine_;
+  app::AppSettings settings_;
+};
+
+TEST_P(WindowPictures, TheFirstRun) {
+  app::Headless window(engine_, settings_, kWidth, kHeight, false);
+  const app::Image image = window.settled_frame();
+  keep(image, name("first-run"));
+  EXPECT_EQ(pixel(image, 20, 500), theme().back) << "beside the cards";
+  EXPECT_EQ(pixel(image, 800, 4), theme().panel) << "the top bar";
+}
+
+TEST_P(WindowPictures, ThePanels) {
+  app::Headless window(engine_, settings_, kWidth, kHeight, false);
+  const auto answer = answers_with({"The merge step ", "joins two lists."});
+  engine_.script = [&](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command))
+      engine.publish(drafting_model());
+    else
+      answer(engine, command);
+  };
+  window.app().run(app::OpenModel{"/models/Qwen3-4B.Q4_K_M.gguf"});
+  window.app().pump();
+  window.app().run(app::SendMessage{"Explain the merge step of merge sort."});
+  window.app().pump();
+  window.settled_frame();
+  const app::Image image = window.settled_frame();
+  keep(image, name("panels"));
+  EXPECT_EQ(pixel(image, 366, 400), theme().back) << "the line between chat and tree";
+  EXPECT_EQ(pixel(image, 30, 48), theme().accent) << "the first tab of the chat is in front";
+  window.app().run(app::ShellCommand(app::ShowPalette{}));
+  window.app().run(app::ShowHelp{});
+  keep(window.settled_frame(), name("palette"));
+  window.app().run(app::ShellCommand(app::ShowPalette{false}));
+  window.app().run(app::ShowHelp{false});
+  window.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::exporting}));
+  keep(window.settled_frame(), name("export"));
+  window.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::closed}));
+  window.settled_frame();
+  ImGui::GetIO().AddMousePosEvent(kWidth - 40, 24);  // on View
+  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, true);
+  window.frame();
+  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, false);
+  const app::Image menu = window.settled_frame();
+  keep(menu, name("view-menu"));
+  EXPECT_EQ(pixel(menu, kWidth - 100, 120), theme().raised) << "the menu at the right";
+}
+
+TEST_P(WindowPictures, ARecordedRun) {
+  app::Headless window(engine_, settings_, kWidth, kHeight, false);
+  window.app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+  ASSERT_GT(window.app().view().rounds.log->rounds(), 20u);
+  window.app().run(app::RoundsCommand(app::ShowRound{window.app().view().rounds.log->rounds() - 4}));
+  window.settled_frame();
+  const app::Image image = window.settled_frame();
+  keep(image, name("demo"));
+  EXPECT_EQ(pixel(image, 366, 400), theme().back) << "panels, not the start page";
+}
+
+/// A reply with a check below it, while it is being recorded.
+TEST_P(WindowPictures, ARecordingAndACheckedReply) {
+  app::Headless window(engine_, settings_, kWidth, kHeight, false);
+  const std::vector<uint32_t> tokens = {1, 2, 3, 4, 5, 6};
+  engine_.script = [&](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(drafting_model());
+    if (std::holds_alternative<RecordTrace>(command))
+      engine.publish(Recording{true, "canopy-2026-11-22-140512.canopytrace", 48'200, 73, ""});
+    const auto* generate = std::get_if<Generate>(&command);
+    if (!generate) return;
+    auto record = std::make_shared<RoundRecord>();
+    record->mode = generate->mode.value_or(DecodeMode::tree);
+    record->shape = DecodeMode::ar;  // no round is adaptive itself
+    record->emitted.assign(tokens.begin() + 1, tokens.end());
+    engine.publish(ReplyStarted{generate->reply_id, 24, 0, 38, tokens.front()});
+    engine.publish(TextDelta{generate->reply_id, "The merge step joins two lists.", 6, 30, 64});
+    engine.publish(RoundFinished{generate->reply_id, record, 1, 3, {9, 14, 20, 24, 31}, false});
+    ReplyFinished finished;
+    finished.reply_id = generate->reply_id;
+    finished.reply_tokens = 6;
+    finished.mode = record->mode;
+    finished.tokens_per_second = 64;
+    engine.publish(finished);
+  };
+  window.app().run(app::OpenModel{"/models/Qwen3-4B.Q4_K_M.gguf"});
+  window.app().pump();
+  window.app().run(app::SendMessage{"Explain the merge step of merge sort."});
+  window.app().pump();
+  window.app().run(app::CheckCommand(app::CheckAgainstPlain{window.app().view().messages.back().id}));
+  window.app().pump();
+  ASSERT_EQ(window.app().view().checks.check.phase, app::PlainCheck::Phase::same);
+  window.app().run(app::RecordingCommand(app::ShowRecordBox{}));
+  window.settled_frame();
+  keep(window.settled_frame(), name("record-box"));
+  window.app().run(app::RecordingCommand(app::StartRecording{"/data/canopy-2026-11-22-140512.canopytrace", false}));
+  window.app().pump();
+  window.settled_frame();
+  const app::Image image = window.settled_frame();
+  keep(image, name("recording"));
+  EXPECT_EQ(pixel(image, 18, kHeight - 28 - 106 + 14 + 62 + 11), theme().rejected) << "the dot of the recording";
+}
+
+INSTANTIATE_TEST_SUITE_P(Themes, WindowPictures, testing::Values(app::ThemeKind::dark, app::ThemeKind::light));
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,98 @@
+// The words of the whole window against their room, at common sizes.
+
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/app/support/drawn_texts.h"
+#include "tests/app/support/ui_harness.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint64_t GiB = 1ull << 30;
+
+ModelReady pair_on(const std::string& device) {
+  ModelReady model = small_model();
+  model.device = device;
+  model.drafter = "smollm2-135m-dflash.gguf";
+  model.block = 8;
+  model.is_software = true;
+  model.memory.weights = 3 * GiB;
+  model.memory.cache = 4 * GiB;
+  model.memory.context = 8192;
+  model.memory.budget = 24 * GiB;
+  model.memory.available = 14 * GiB;
+  return model;
+}
+
+/// Answers in a mode that drafts, at a speed, and ends at the limit of tokens.
+std::function<void(ScriptedEngine&, const Command&)> drafts_at(double speed) {
+  return [speed](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(pair_on("llvmpipe (LLVM 15.0.6, 256 bits)"));
+    const auto* generate = std::get_if<Generate>(&command);
+    if (!generate) return;
+    ReplyFinished finished;
+    finished.reply_id = generate->reply_id;
+    finished.reason = FinishReason::max_tokens;
+    finished.mode = DecodeMode::tree;
+    finished.reply_tokens = 12345;
+    finished.tau = 12.34;
+    finished.tokens_per_second = speed;
+    finished.plain_tokens_per_second = speed * 12.3;
+    engine.publish(TextDelta{generate->reply_id, "Yes.", 1, 25, speed});
+    engine.publish(finished);
+  };
+}
+
+class WindowFit : public testing::TestWithParam<std::pair<float, float>> {};
+
+TEST_P(WindowFit, NothingOfTheChatOrTheTopBarIsCut) {
+  for (const double speed : {0.1, 6.5, 99.9, 1234.0, 99999.0}) {
+    const auto [width, height] = GetParam();
+    UiHarness ui({}, width, height);
+    ui.engine().script = drafts_at(speed);
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    for (int i = 0; i < 4; ++i) ui.frame();
+    ui.app().run(app::SendMessage{"Go"});
+    for (int i = 0; i < 6; ++i) ui.frame();
+    const DrawnTexts drawn;
+    ui.frame();
+    const std::string what = std::to_string(width) + " px, " + std::to_string(speed) + " tok/s:";
+    for (const std::string& text : drawn.shortened()) {
+      if (text == "Record a trace\u2026") continue;  // these dots say that a dialog comes
+      ADD_FAILURE() << what << " shortened: " << text;
+    }
+    for (const std::string& text : drawn.cut()) ADD_FAILURE() << what << " cut: " << text;
+    for (const std::string& pair : drawn.overlapping()) ADD_FAILURE() << what << " crossing: " << pair;
+    EXPECT_TRUE(drawn.any_contains("tok/s")) << what;
+    EXPECT_TRUE(drawn.any_contains("faster")) << what;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, WindowFit,
+                         testing::Values(std::pair{1280.0f, 800.0f}, std::pair{1440.0f, 900.0f},
+                                         std::pair{1600.0f, 1000.0f}, std::pair{1920.0f, 1080.0f}));
+
+// gui.md, section 2: the names in the top bar, where there is room for them.
+TEST(WindowFitTopBar, ShowsWholeNamesWhereThereIsRoom) {
+  for (const float width : {1366.0f, 1440.0f, 1600.0f, 1920.0f}) {
+    UiHarness ui({}, width, 900);
+    ui.engine().script = drafts_at(10);
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    for (int i = 0; i < 4; ++i) ui.frame();
+    const DrawnTexts drawn;
+    ui.frame();
+    EXPECT_TRUE(drawn.any_contains("SmolLM2-135M-Instruct")) << width;
+    EXPECT_TRUE(drawn.has("smollm2-135m-dflash")) << width;
+    EXPECT_TRUE(drawn.has("llvmpipe")) << width;
+    if (width >= 1600) {
+      EXPECT_TRUE(drawn.has("SmolLM2-135M-Instruct Q4_1")) << width;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,34 @@
+#pragma once
+// One panel alone in a window of its own, with the look of the application. The rounds' commands are folded in as the
+// application does it; everything that the panel posts is kept to be looked at.
+
+#include <memory>
+#include <vector>
+
+#include "app/look/fonts.h"
+#include "app/look/imgui_context.h"
+#include "app/panels/panel.h"
+
+namespace canopy::test {
+
+class PanelContext {
+ public:
+  PanelContext(app::Panel& panel, float width, float height, app::ThemeKind theme = app::ThemeKind::dark,
+               float scale = 1);
+
+  app::ViewModel view;
+  std::vector<app::UiCommand> posted;
+
+  /// Between ImGui::NewFrame() and ImGui::Render(); then fold().
+  void draw();
+  void fold();
+  app::Look& look() { return look_; }
+
+ private:
+  app::Panel& panel_;
+  app::ImguiContext context_;
+  app::Look look_;
+  app::CommandSink sink_;
+};
+
+}  // namespace canopy::test

@@ -1,0 +1,46 @@
+#pragma once
+// Drives the application with Dear ImGui's Test Engine: no window, no device, the fonts and textures of the real thing.
+
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <functional>
+#include <memory>
+
+#include "app/look/imgui_context.h"
+#include "app/run/app.h"
+#include "tests/app/support/scripted_engine.h"
+#include "tests/app/support/test_engine.h"
+
+namespace canopy::test {
+
+class UiHarness {
+ public:
+  explicit UiHarness(app::AppSettings settings = {}, float width = 1280, float height = 800);
+  ~UiHarness();
+  UiHarness(const UiHarness&) = delete;
+  UiHarness& operator=(const UiHarness&) = delete;
+
+  ScriptedEngine& engine() { return engine_; }
+  app::App& app() { return *app_; }
+  void resize(float width, float height);
+  const app::ViewModel& view() const { return app_->view(); }
+  size_t frames() const { return frames_; }
+  double longest_gap() const { return longest_gap_; }  // seconds between the ends of two frames
+  void reset_gap();
+
+  /// Runs actions as a user's; true when every check in it held.
+  bool run(std::function<void(ImGuiTestContext*)> actions);
+  /// One frame of the application. Between frames, input can be put straight into ImGuiIO.
+  void frame();
+
+ private:
+  ScriptedEngine engine_;
+  std::unique_ptr<app::ImguiContext> context_;
+  std::unique_ptr<app::App> app_;
+  ImGuiTestEngine* tests_ = nullptr;
+  size_t frames_ = 0;
+  double last_end_ = 0, longest_gap_ = 0;
+};
+
+}  // namespace canopy::test

@@ -1,0 +1,241 @@
+// What is said of a token: its label, its card, the states of a round, the chain beside it.
+
+#include "app/tree/token_facts.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "app/tree/token_label.h"
+#include "tests/app/tree/tree_samples.h"
+
+namespace canopy::test {
+namespace {
+
+using app::NodeFate;
+using app::token_label;
+using app::TreeModel;
+
+std::string label(std::string_view bytes, size_t longest = app::kLongestLabel) {
+  return token_label(trace::Piece{bytes, false}, 7, longest);
+}
+
+TEST(TokenLabel, LeavesOutBlanksAroundAWord) {
+  EXPECT_EQ(label(" the"), "the");
+  EXPECT_EQ(label("):\n"), "):\\n");
+  EXPECT_EQ(label(" a b "), "a b");
+}
+
+TEST(TokenLabel, CountsRunsOfBlanks) {
+  EXPECT_EQ(label("       "), "\u00b7\u00d77");
+  EXPECT_EQ(label(" "), "\u00b7");
+  EXPECT_EQ(label("\n    "), "\\n");
+  EXPECT_EQ(label("\n    x"), "\\n\u00b7\u00d74x");
+}
+
+TEST(TokenLabel, EscapesWhatActsAndShowsBytesThatAreNoCharacter) {
+  EXPECT_EQ(label("\xe2\x82"), "\u2039E2 82\u203a");
+  EXPECT_EQ(label("\x1b[2J"), "\\x1b[2J");
+  EXPECT_EQ(label("a\xff"), "a\u2039FF\u203a");
+  EXPECT_EQ(label("\u202e"), "\\u202e");
+  EXPECT_EQ(label("\u4f60\u597d"), "\u4f60\u597d");
+}
+
+TEST(TokenLabel, EndsAfterTwentyFourCharacters) {
+  EXPECT_EQ(label(std::string(24, 'x')), std::string(24, 'x'));
+  EXPECT_EQ(label(std::string(25, 'x')), std::string(23, 'x') + "\u2026");
+  EXPECT_EQ(app::characters(label("\u4f60\u597d\u4e16\u754c", 3)), 3u);
+}
+
+TEST(TokenLabel, GoesByNumberWhereNobodyKnowsTheText) {
+  EXPECT_EQ(token_label(std::nullopt, 1234), "#1234");
+  EXPECT_EQ(token_label(std::nullopt, std::nullopt), "?");
+  EXPECT_EQ(label(""), "#7");
+}
+
+// gui.md, criterion 9
+TEST(TreeStates, PartitionTheNodesAndTheBonusIsTheEnginesOwn) {
+  std::mt19937 random(9);
+  for (int trial = 0; trial < 300; ++trial) {
+    const uint32_t width = 1 + static_cast<uint32_t>(random() % 500);
+    const RoundRecord record = random_round(random, width, 0.6);
+    const TreeModel tree = app::tree_model(record);
+    const uint32_t drafted =
+        tree.counted(NodeFate::accepted) + tree.counted(NodeFate::rejected) + tree.counted(NodeFate::not_reached);
+    ASSERT_EQ(drafted, width - 1);
+    ASSERT_EQ(tree.counted(NodeFate::root), 1u);
+    ASSERT_EQ(tree.counted(NodeFate::accepted), record.accepted);
+    ASSERT_TRUE(tree.bonus);
+    ASSERT_EQ(tree.nodes[*tree.bonus].token, record.emitted.back());
+    // The path is rooted, connected, and carries what was emitted.
+    ASSERT_EQ(tree.path.front(), 0u);
+    ASSERT_EQ(tree.path.size(), record.emitted.size() + 1);
+    for (size_t i = 1; i < tree.path.size(); ++i) {
+      ASSERT_EQ(tree.nodes[tree.path[i]].parent, tree.path[i - 1]);
+      ASSERT_EQ(tree.nodes[tree.path[i]].token, record.emitted[i - 1]);
+    }
+    for (uint32_t i = 1; i < width; ++i)
+      if (tree.nodes[i].fate == NodeFate::rejected) {
+        ASSERT_TRUE(tree.on_path(tree.nodes[i].parent));
+      }
+  }
+}
+
+TEST(TreeStates, BehindTheEndOfAReplyNothingWasRefused) {
+  RoundRecord record = small_round();
+  record.emitted = {11};  // a stop token, drafted: the walk ended on it
+  record.accepted = 1;
+  const TreeModel tree = app::tree_model(record);
+  EXPECT_FALSE(tree.bonus);
+  EXPECT_EQ(tree.nodes[3].fate, NodeFate::accepted);
+  EXPECT_EQ(tree.nodes[4].fate, NodeFate::not_reached);
+  EXPECT_EQ(tree.nodes[6].fate, NodeFate::not_reached);
+  EXPECT_EQ(tree.nodes[1].fate, NodeFate::rejected);
+}
+
+TEST(TreeStates, APlainRoundIsARootAndItsBonus) {
+  RoundRecord record;
+  record.emitted = {42};
+  const TreeModel tree = app::tree_model(record, 17);
+  ASSERT_EQ(tree.size(), 2u);
+  EXPECT_EQ(tree.nodes[0].token, 17u);
+  EXPECT_EQ(tree.nodes[1].fate, NodeFate::bonus);
+  EXPECT_EQ(tree.nodes[1].token, 42u);
+}
+
+// ---- the chain ------------------------------------------------------------------------------------------------------
+
+std::optional<app::ChainEstimate> chain_of(const RoundRecord& record) {
+  return app::chain_estimate(record, app::tree_model(record));
+}
+
+TEST(ChainEstimate, EndsWhereTheTargetTookAnotherRank) {
+  const auto chain = chain_of(small_round());
+  ASSERT_TRUE(chain);
+  EXPECT_EQ(chain->emitted, 1u);  // rank 1 was taken at once: only the target's own token
+  EXPECT_FALSE(chain->at_least);
+}
+
+TEST(ChainEstimate, GoesOnAsLongAsTheLikeliestWereTaken) {
+  const auto chain =
+      chain_of(sample_round({{0, 10, 0, .6}, {1, 20, 0, .5}, {2, 31, 1, .2}, {2, 30, 0, .5}}, {10, 20, 31, 9}));
+  ASSERT_TRUE(chain);
+  EXPECT_EQ(chain->emitted, 3u);
+  EXPECT_FALSE(chain->at_least);
+}
+
+TEST(ChainEstimate, SaysAtLeastWhereTheTreeDoesNotReach) {
+  const auto chain = chain_of(sample_round({{0, 10, 0, .6}, {0, 11, 1, .3}}, {10, 9}));
+  ASSERT_TRUE(chain);
+  EXPECT_EQ(chain->emitted, 2u);
+  EXPECT_TRUE(chain->at_least);
+}
+
+TEST(ChainEstimate, KnowsTheLikeliestFromAnyBranch) {
+  // Behind 11 nothing was drafted, but 20 is what the drafter held likeliest at that depth, and the bonus was 21.
+  const auto other = chain_of(sample_round({{0, 10, 0, .6}, {0, 11, 1, .3}, {2, 20, 0, .5}}, {10, 21}));
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->emitted, 2u);
+  EXPECT_FALSE(other->at_least);
+  const auto same = chain_of(sample_round({{0, 10, 0, .6}, {0, 11, 1, .3}, {2, 20, 0, .5}}, {10, 20}));
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->emitted, 3u);
+  EXPECT_TRUE(same->at_least);
+}
+
+TEST(ChainEstimate, IsNotMadeForPlainRoundsAndChains) {
+  RoundRecord chain = sample_round({{0, 10, 0, .6}, {1, 20, 0, .5}}, {10, 9});
+  chain.shape = DecodeMode::chain;
+  EXPECT_FALSE(chain_of(chain));
+  RoundRecord plain;
+  plain.emitted = {4};
+  EXPECT_FALSE(chain_of(plain));
+}
+
+// ---- the card -------------------------------------------------------------------------------------------------------
+
+std::optional<trace::Piece> word(uint32_t token) {
+  static const std::map<uint32_t, std::string> words = {{1, "def"},     {10, " merge"},  {11, " two"}, {12, " a"},
+                                                        {20, " lists"}, {21, " sorted"}, {30, "\n"},   {99, " here"}};
+  const auto found = words.find(token);
+  if (found == words.end()) return std::nullopt;
+  return trace::Piece{found->second, false};
+}
+
+app::TokenFacts facts_of(const RoundRecord& record, uint32_t node) {
+  return app::token_facts(record, app::tree_model(record), node, word);
+}
+
+// gui.md, criterion 8: every field of the record, node by node
+TEST(TokenFacts, MatchTheRecord) {
+  std::mt19937 random(4);
+  const RoundRecord record = random_round(random, 200, 0.5);
+  const TreeModel tree = app::tree_model(record);
+  const auto three = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3f", value);
+    return std::string(text);
+  };
+  for (uint32_t i = 1; i < 200; ++i) {
+    const app::TokenFacts facts = app::token_facts(record, tree, i, word);
+    const RoundNode& row = record.nodes[i];
+    ASSERT_EQ(facts.id, std::to_string(row.node.token));
+    ASSERT_EQ(facts.depth, std::to_string(row.node.depth));
+    ASSERT_EQ(facts.rank, std::to_string(row.node.rank));
+    ASSERT_EQ(facts.position, std::to_string(500 + row.node.depth));
+    ASSERT_EQ(facts.row, std::to_string(i + 1) + " of 200");
+    ASSERT_EQ(facts.p, app::probability_text(std::exp(double{row.log_p})));
+    ASSERT_EQ(facts.log_p, three(double{row.log_p}));
+    ASSERT_EQ(facts.q, app::probability_text(std::exp(row.node.log_q)));
+    ASSERT_EQ(facts.log_q, three(row.node.log_q));
+    ASSERT_EQ(facts.path, app::probability_text(std::exp(row.node.score)));
+    ASSERT_EQ(facts.choice_id, std::to_string(row.target_token));
+    ASSERT_EQ(facts.fate, tree.nodes[i].fate);
+    ASSERT_FALSE(facts.sentence.empty());
+  }
+}
+
+TEST(TokenFacts, SayWhatATokenIsMadeOf) {
+  const app::TokenFacts facts = facts_of(small_round(), 4);
+  EXPECT_EQ(facts.label, "lists");
+  EXPECT_EQ(facts.bytes, "20 6C 69 73 74 73");
+  EXPECT_EQ(facts.state, "Rejected at the frontier");
+  EXPECT_EQ(facts.q, "0.500");
+  EXPECT_EQ(facts.path, "0.150");
+}
+
+TEST(TokenFacts, ExplainEachStateInOneSentence) {
+  const RoundRecord record = small_round();
+  EXPECT_EQ(facts_of(record, 1).sentence_text(),
+            "The target chose two, held here at rank 1. A chain would have ended after 0 accepted.");
+  EXPECT_EQ(facts_of(record, 2).sentence_text(),
+            "Verified with the others, but it stands below merge, which the target did not choose.");
+  EXPECT_EQ(facts_of(record, 3).sentence_text(),
+            "The target chose it; the drafter held it at rank 1. A chain, which drafts rank 0 only, would have stopped "
+            "here.");
+  EXPECT_EQ(facts_of(record, 8).sentence_text(), "Nothing was drafted behind this path. It comes free with the pass.");
+  EXPECT_EQ(facts_of(record, 7).sentence_text(), "The target chose two, held here at rank 1.");
+}
+
+TEST(TokenFacts, OfTheBonusTheRecordHasNoProbability) {
+  const app::TokenFacts facts = facts_of(small_round(), 8);
+  EXPECT_EQ(facts.fate, NodeFate::bonus);
+  EXPECT_EQ(facts.label, "here");
+  EXPECT_EQ(facts.position, "503");
+  EXPECT_TRUE(facts.p.empty() && facts.q.empty() && facts.path.empty() && facts.row.empty());
+}
+
+TEST(TokenFacts, WithoutTextsTheNumbersStay) {
+  const RoundRecord record = small_round();
+  const app::TokenFacts facts =
+      app::token_facts(record, app::tree_model(record), 1, [](uint32_t) { return std::nullopt; });
+  EXPECT_EQ(facts.label, "#10");
+  EXPECT_TRUE(facts.bytes.empty());
+  EXPECT_EQ(facts.q, "0.600");
+}
+
+}  // namespace
+}  // namespace canopy::test

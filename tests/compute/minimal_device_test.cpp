@@ -1,0 +1,99 @@
+// On the smallest device that the baseline allows: every variant that the tuner may choose can be recorded, at every
+// width of a tile, and what it chooses is right.
+
+#include <chrono>
+#include <thread>
+
+#include "engine/base/error.h"
+#include "engine/vulkan/vulkan_device.h"
+#include "tests/compute/op_test.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr uint32_t kRows = 64;
+constexpr uint32_t kCols = 4096;  // 16 segments, and with the rows enough for the tuner to measure
+
+class MinimalDeviceTest : public OpTest {};
+
+/// A wide product of each kind: plain, added to a residual stream with the norm that follows, and gated.
+Results products(Device& device, uint32_t width, bool run) {
+  OpBench bench(device);
+  Random random(width);
+  const Weight* weight = bench.weight(random.matrix(WeightType::q4_1, kRows, kCols));
+  const FileMatrix half = random.matrix(WeightType::q4_1, kRows / 2, kCols);
+  const Weight* paired = bench.paired_weight(half, half);
+  const Panel* in = bench.panel(width, kCols, random.values(size_t{width} * kCols));
+  Buffer* x = bench.buffer(random.values(size_t{width} * kRows));
+  const Buffer* norm = bench.buffer(random.values(kRows));
+  Buffer* out = bench.output(size_t{width} * kRows);
+  Panel* next = bench.output_panel(width, kRows);
+  Panel* gated = bench.output_panel(width, kRows / 2);
+  const auto record = [&](Recorder& r) {
+    r(LinearArgs{width, weight, in, 1e-5f, out, kRows, 0});
+    r(LinearAddArgs{width, weight, in, x, {norm}, next, nullptr, 0, 0});
+    r(LinearSwigluArgs{width, paired, in, 1e-5f, gated});
+  };
+  if (!run) {
+    Recorder recorder;
+    record(recorder);
+    EXPECT_NE(device.compile(recorder.finish()), nullptr);
+    return {};
+  }
+  bench.run(record);
+  return {bench.result("out", out, f32_rounding), bench.result("x", x, f32_rounding),
+          bench.result("next", next, width, f32_rounding), bench.norm_probe(next, width)};
+}
+
+TEST_P(MinimalDeviceTest, RecordsEveryVariantThatMayBeChosen) {
+  for (uint32_t columns = 1; columns <= 8; columns *= 2) {
+    for (const vk::LinearConfig& config :
+         vk::linear_candidates(false, {WeightType::q4_1, kRows, kCols, columns}, vk::baseline_limits())) {
+      VulkanDeviceOptions options;
+      options.context.baseline = true;
+      options.as_software = false;
+      options.texel_fetch = false;
+      options.linear = config;
+      const auto device = open_vulkan_device(options);
+      for (uint32_t width = columns / 2 + 1; width <= columns; ++width) {
+        SCOPED_TRACE("split " + std::to_string(config.split) + ", width " + std::to_string(width));
+        products(*device, width, false);
+      }
+    }
+  }
+}
+
+TEST_P(MinimalDeviceTest, ComputesWithTheVariantsItMeasured) {
+  for (const uint32_t width : {1u, 2u, 9u}) {
+    SCOPED_TRACE(width);
+    compare([&](Device& device) { return products(device, width, true); });
+  }
+}
+
+// The caller's own timeout holds on software devices too, which have a long one by default.
+TEST_P(MinimalDeviceTest, GivesUpAfterTheTimeOfItsCaller) {
+  VulkanDeviceOptions options;
+  options.context.timeout = std::chrono::milliseconds(1);
+  const auto device = open_vulkan_device(options);
+  OpBench bench(*device);
+  Random random(3);
+  const uint32_t width = 512;
+  const Weight* weight = bench.weight(random.matrix(WeightType::q4_1, 4 * kRows, kCols));
+  const Panel* in = bench.panel(width, kCols, random.values(size_t{width} * kCols));
+  Buffer* out = bench.output(size_t{width} * 4 * kRows);
+  try {
+    bench.run([&](Recorder& r) {
+      for (int i = 0; i < 20; ++i) r(LinearArgs{width, weight, in, 0, out, 4 * kRows, 0});
+    });
+    ADD_FAILURE() << "10 GFLOP took less than a millisecond";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::device_lost);
+    EXPECT_NE(std::string(e.what()).find("within 1 ms"), std::string::npos) << e.what();
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // so that the device is done, and frees instead of leaking
+}
+
+CANOPY_OP_TESTS(MinimalDeviceTest);
+
+}  // namespace
+}  // namespace canopy::test

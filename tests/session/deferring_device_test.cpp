@@ -1,0 +1,79 @@
+// Commands that run later than they are started, through a wrapper, in the calls themselves and in whole replies.
+
+#include "tests/session/deferring_device.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/session/loaded_model.h"
+#include "tests/base/expect_error.h"
+#include "tests/model/golden_data.h"
+#include "tests/reference/reference_device.h"
+
+namespace canopy::test {
+namespace {
+
+struct Deferred {
+  DeferringDevice* inner = nullptr;
+  std::unique_ptr<Device> device;  // a wrapper around it, which adds nothing
+
+  Deferred() {
+    auto deferring = std::make_unique<DeferringDevice>(make_reference_device());
+    inner = deferring.get();
+    device = std::make_unique<ForwardingDevice>(std::move(deferring));
+  }
+};
+
+TEST(DeferringDevice, RunsWhatWasStartedBeforeItIsSeen) {
+  const Deferred deferred;
+  Device& device = *deferred.device;
+  const auto in = device.allocate(4, "in");
+  const auto moves = device.allocate(8, "moves");
+  const auto out = device.allocate(4, "out");
+  Recorder record;
+  record(CopyRowsArgs{.count = 1, .cols = 1, .in = in.get(), .moves = moves.get(), .out = out.get()});
+  const auto copy = device.compile(record.finish());
+  const auto write = [&](uint32_t value) { device.write(*in, 0, as_bytes_of(std::vector<uint32_t>{value})); };
+  const auto result = [&] {
+    uint32_t value = 0;
+    device.read(*out, 0, std::as_writable_bytes(std::span(&value, 1)));
+    return value;
+  };
+  write(1);
+  device.start(*copy);
+  EXPECT_EQ(deferred.inner->waiting(), 1u) << "the wrapper starts it, and does not run it";
+  EXPECT_THROW(device.start(*copy), Error) << "it is still under way";
+  EXPECT_EQ(result(), 1u);
+  device.start(*copy);
+  device.finish();
+  write(2);
+  EXPECT_EQ(result(), 1u) << "finished before the input changed";
+  device.start(*copy);
+  write(3);
+  EXPECT_EQ(result(), 3u) << "who does not wait is found out";
+}
+
+// Features of a plainly decoded token are copied while nothing waits for them.
+TEST(DeferringDevice, RepliesAreThoseOfADeviceThatWaits) {
+  OpenRequest request;
+  request.path = golden_folder() / "tiny-qwen3";
+  request.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+  request.context = 256;
+  request.self_test = false;
+  const Deferred deferred;
+  const auto waits = make_reference_device();
+  const auto later = LoadedModel::open(*deferred.device, request, {});
+  const auto at_once = LoadedModel::open(*waits, request, {});
+  const std::vector<uint32_t> prompt = at_once->text.encode_raw("def read_file(path, mode='r'):\n");
+  for (const DecodeMode mode : {DecodeMode::ar, DecodeMode::adaptive, DecodeMode::tree, DecodeMode::chain}) {
+    ReplySettings settings;
+    settings.mode = mode;
+    settings.max_tokens = 24;
+    const Reply expected = at_once->session->reply(prompt, settings);
+    const Reply reply = later->session->reply(prompt, settings);
+    EXPECT_EQ(reply.ids, expected.ids) << to_string(mode);
+  }
+  EXPECT_GT(deferred.inner->started(), 0u);
+}
+
+}  // namespace
+}  // namespace canopy::test
