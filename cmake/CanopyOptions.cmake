@@ -10,12 +10,6 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
-find_program(CANOPY_CCACHE ccache)
-if(CANOPY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER "${CANOPY_CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CANOPY_CCACHE}")
-endif()
-
 add_library(canopy_flags INTERFACE)
 target_include_directories(canopy_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_definitions(canopy_flags INTERFACE "CANOPY_VERSION=\"${PROJECT_VERSION}\"")
@@ -56,14 +50,28 @@ if(CANOPY_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link) # coverage of everything; the programs add the fuzzer itself
 endif()
 
-# canopy_library(NAME SOURCES a.cpp ... DEPENDS lower ...)
-# A static library of one engine folder. DEPENDS names the folders below it, and nothing else may be used.
+# canopy_library(NAME [SOURCES a.cpp ...] [EXCLUDE b.cpp ...] DEPENDS lower ... [LINK target ...])
+# A static library of one folder: SOURCES, or else every .cpp file in it but those of EXCLUDE. DEPENDS names the folders
+# below it, and nothing else may be used.
 function(canopy_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;EXCLUDE;DEPENDS;LINK" ${ARGN})
+  if(NOT ARG_SOURCES)
+    file(GLOB ARG_SOURCES CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*.cpp")
+    list(REMOVE_ITEM ARG_SOURCES ${ARG_EXCLUDE} "")
+  endif()
   add_library(canopy_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(canopy_${name} PUBLIC canopy_flags)
   foreach(dep IN LISTS ARG_DEPENDS)
     target_link_libraries(canopy_${name} PUBLIC canopy_${dep})
   endforeach()
   target_link_libraries(canopy_${name} PRIVATE ${ARG_LINK})
+
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/")
+  if(folder MATCHES "^engine/")
+    canopy_compile_together(canopy_${name} 16)
+  elseif(folder MATCHES "^app")
+    canopy_optimize(canopy_${name} -O1) # drawing is Dear ImGui's and the driver's work
+  elseif(folder MATCHES "^tests/")
+    canopy_optimize(canopy_${name} -O1)
+  endif()
 endfunction()

@@ -20,7 +20,7 @@ struct Cell {
 };
 
 /// In place of a category's name: of all of them. No file and no suite has it.
-constexpr const char* everything = "";
+constexpr const char* all_prompts = "";
 
 class ModesBench {
  public:
@@ -30,7 +30,7 @@ class ModesBench {
     for (const BenchPrompt& prompt : prompts) {
       if (std::ranges::find(categories_, prompt.category) == categories_.end()) categories_.push_back(prompt.category);
     }
-    categories_.push_back(everything);
+    categories_.push_back(all_prompts);
     total_ = prompts.size() * settings.ways.size() * settings.repeats;
     plain_ids_.resize(prompts.size());
   }
@@ -80,7 +80,7 @@ class ModesBench {
     if (repeat == 0) plain_ids_[index] = replies.front().ids;
     for (size_t way = 0; way < replies.size(); ++way) {
       const bool identical = replies[way].ids == plain_ids_[index];
-      for (const std::string& category : {prompt.category, std::string(everything)}) {
+      for (const std::string& category : {prompt.category, std::string(all_prompts)}) {
         add_reply({category, way, repeat}, replies[way], identical);
       }
     }
@@ -113,7 +113,7 @@ class ModesBench {
   ModeResult summary(const std::string& category, size_t way, uint32_t repeats) {
     ModeResult result;
     result.way = settings_.ways[way];
-    result.category = category == everything ? all_categories : category;
+    result.category = category == all_prompts ? all_categories : category;
     std::vector<double> speeds, ratios;
     double host_ms = 0, total_ms = 0;
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {

@@ -154,7 +154,7 @@ void decode_iq1_m(const BlockOf<T::iq1_m>& block, ElementsOf<T::iq1_m> out) {
   }
 }
 
-constexpr std::array decoders = {
+constexpr std::array codebook_decoder_list = {
     blockwise<T::iq2_xxs, decode_iq2_xxs>(), blockwise<T::iq2_xs, decode_iq2_xs>(), blockwise<T::iq2_s, decode_iq2_s>(),
     blockwise<T::iq3_xxs, decode_iq3_xxs>(), blockwise<T::iq3_s, decode_iq3_s>(),   blockwise<T::iq1_s, decode_iq1_s>(),
     blockwise<T::iq1_m, decode_iq1_m>(),
@@ -163,7 +163,7 @@ constexpr std::array decoders = {
 }  // namespace
 
 std::span<const Decoder> codebook_decoders() {
-  return decoders;
+  return codebook_decoder_list;
 }
 
 }  // namespace canopy

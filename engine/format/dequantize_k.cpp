@@ -96,7 +96,7 @@ void decode_q6_k(const BlockOf<T::q6_k>& block, ElementsOf<T::q6_k> out) {
   }
 }
 
-constexpr std::array decoders = {
+constexpr std::array k_decoder_list = {
     blockwise<T::q2_k, decode_q2_k>(),
     blockwise<T::q3_k, decode_q3_k>(),
     blockwise<T::q4_k, decode_with_minimums<T::q4_k>>(),
@@ -107,7 +107,7 @@ constexpr std::array decoders = {
 }  // namespace
 
 std::span<const Decoder> k_decoders() {
-  return decoders;
+  return k_decoder_list;
 }
 
 }  // namespace canopy

@@ -69,7 +69,7 @@ void decode_q8_0(const BlockOf<T::q8_0>& block, ElementsOf<T::q8_0> out) {
   for (size_t i = 0; i < 32; ++i) out[i] = d * static_cast<float>(static_cast<int8_t>(block[2 + i]));
 }
 
-constexpr std::array decoders = {
+constexpr std::array simple_decoder_list = {
     blockwise<T::f32, decode_f32>(),   blockwise<T::f16, decode_f16>(),   blockwise<T::bf16, decode_bf16>(),
     blockwise<T::q4_0, decode_q4_0>(), blockwise<T::q4_1, decode_q4_1>(), blockwise<T::q5_0, decode_q5_0>(),
     blockwise<T::q5_1, decode_q5_1>(), blockwise<T::q8_0, decode_q8_0>(),
@@ -78,7 +78,7 @@ constexpr std::array decoders = {
 }  // namespace
 
 std::span<const Decoder> simple_decoders() {
-  return decoders;
+  return simple_decoder_list;
 }
 
 }  // namespace canopy

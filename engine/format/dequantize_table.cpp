@@ -86,7 +86,7 @@ void decode_nvfp4(const BlockOf<T::nvfp4>& block, ElementsOf<T::nvfp4> out) {
   }
 }
 
-constexpr std::array decoders = {
+constexpr std::array table_decoder_list = {
     blockwise<T::iq4_nl, decode_iq4_nl>(),
     blockwise<T::iq4_xs, decode_iq4_xs>(),
     blockwise<T::mxfp4, decode_mxfp4>(),
@@ -96,7 +96,7 @@ constexpr std::array decoders = {
 }  // namespace
 
 std::span<const Decoder> table_decoders() {
-  return decoders;
+  return table_decoder_list;
 }
 
 }  // namespace canopy

@@ -47,12 +47,12 @@ void decode_tq2_0(const BlockOf<T::tq2_0>& block, ElementsOf<T::tq2_0> out) {
   }
 }
 
-constexpr std::array decoders = {blockwise<T::tq1_0, decode_tq1_0>(), blockwise<T::tq2_0, decode_tq2_0>()};
+constexpr std::array ternary_decoder_list = {blockwise<T::tq1_0, decode_tq1_0>(), blockwise<T::tq2_0, decode_tq2_0>()};
 
 }  // namespace
 
 std::span<const Decoder> ternary_decoders() {
-  return decoders;
+  return ternary_decoder_list;
 }
 
 }  // namespace canopy

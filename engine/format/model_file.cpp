@@ -30,7 +30,7 @@ namespace {
 constexpr uint64_t max_generation_config_bytes = 16ull << 20;
 
 /// Tensors that files carry although nothing in the forward pass reads them.
-bool is_harmless(std::string_view name) {
+bool is_unread(std::string_view name) {
   return name == "rope_freqs" ||  // read into the config
          name == "output" ||      // beside a tied head, as Hugging Face ignores it
          name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn_rot_embd");
@@ -91,7 +91,7 @@ void ModelFile::validate_tensors() const {
   std::unordered_set<std::string_view> known;
   for (const RequiredTensor& tensor : wanted) known.insert(tensor.name);
   for (const TensorView& tensor : tensors()) {
-    if (known.contains(tensor.name) || is_harmless(tensor.name)) continue;
+    if (known.contains(tensor.name) || is_unread(tensor.name)) continue;
     throw bad_input("The tensor " + quoted_name(tensor.name) + " has no place in the architecture " +
                     config().architecture + "; leaving it out would change what the model writes.");
   }

@@ -37,9 +37,9 @@ struct RowResult {
   std::vector<float> kv;  // of all layers: keys, then values
 };
 
-class SelfTest {
+class SelfTestRun {
  public:
-  SelfTest(Model& model, const SelfTestCallbacks& callbacks) : model_(model), callbacks_(callbacks) {
+  SelfTestRun(Model& model, const SelfTestCallbacks& callbacks) : model_(model), callbacks_(callbacks) {
     // A software device takes a second for 62 rows; elsewhere the rows straddle the first attention chunk's end.
     const uint32_t wanted = model.device().info().is_software ? 14 : kAttentionChunk - 2;
     base_ = std::min(wanted, model.limits().context - std::min(model.limits().context, kRows));
@@ -221,7 +221,7 @@ class SelfTest {
 }  // namespace
 
 SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks) {
-  return SelfTest(model, callbacks).run();
+  return SelfTestRun(model, callbacks).run();
 }
 
 }  // namespace canopy

@@ -7,7 +7,7 @@ namespace canopy {
 namespace {
 
 // Drafts that are assumed to have kept their promise.
-constexpr double assumed = 4;
+constexpr double assumed_drafts = 4;
 // Beyond this the weights are divided out, long before they overflow.
 constexpr double largest_weight = 1e100;
 
@@ -32,10 +32,10 @@ double PromiseLines::expected(size_t i, double promised) const {
   const double n = seen.n / weight_;
   // The assumed drafts lie on y = x, half of them at 0 and half at twice the usual promise, which fixes the slope too.
   const double usual = n > 0 ? seen.x / seen.n : promised;
-  const double total = n + assumed;
-  const double mean_x = (seen.x / weight_ + assumed * usual) / total;
-  const double mean_y = (seen.y / weight_ + assumed * usual) / total;
-  const double square = 2 * assumed * usual * usual;
+  const double total = n + assumed_drafts;
+  const double mean_x = (seen.x / weight_ + assumed_drafts * usual) / total;
+  const double mean_y = (seen.y / weight_ + assumed_drafts * usual) / total;
+  const double square = 2 * assumed_drafts * usual * usual;
   const double variance = (seen.xx / weight_ + square) / total - mean_x * mean_x;
   const double covariance = (seen.xy / weight_ + square) / total - mean_x * mean_y;
   const double slope = variance > 1e-12 ? std::clamp(covariance / variance, 0.0, 2.0) : 1.0;

@@ -7,7 +7,7 @@ namespace canopy {
 namespace {
 
 constexpr double memory_tokens = 200;
-constexpr double assumed = 4;           // rounds of speed-up 1, one token each ...
+constexpr double assumed_rounds = 4;    // rounds of speed-up 1, one token each ...
 constexpr double assumed_variance = 4;  // ... that might as well have brought two more
 constexpr double hope = 0.5;            // standard errors
 
@@ -28,13 +28,13 @@ void DraftingSpeed::learn(double tokens, double plain_rounds, double distance) {
 }
 
 double DraftingSpeed::mean() const {
-  return (tokens_ + assumed) / (time_ + assumed);
+  return (tokens_ + assumed_rounds) / (time_ + assumed_rounds);
 }
 
 double DraftingSpeed::hopeful() const {
   const double s = mean();
-  const double spread = std::max(0.0, tt_ - 2 * s * tv_ + s * s * vv_) + assumed * assumed_variance;
-  return s + hope * std::sqrt(spread) / (time_ + assumed);
+  const double spread = std::max(0.0, tt_ - 2 * s * tv_ + s * s * vv_) + assumed_rounds * assumed_variance;
+  return s + hope * std::sqrt(spread) / (time_ + assumed_rounds);
 }
 
 }  // namespace canopy

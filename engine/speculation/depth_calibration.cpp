@@ -16,7 +16,7 @@ constexpr double edges[] = {0.001, 0.003, 0.01, 0.03, 0.1,  0.2,  0.3,   0.4,   
 // Candidates in each bin that holds any which are assumed to have hit as often as the drafter said, and what pulls the
 // line to the drafter's own where bins alone would not decide it. Bins that hold nothing assume nothing: a drafter that
 // is never sure would be kept from being raised by what it never said.
-constexpr double assumed = 4;
+constexpr double assumed_candidates = 4;
 constexpr double pull = 1;
 // What a sample's weight becomes with every draft that follows: half after 700 drafts.
 constexpr double fading = 0.999;
@@ -130,7 +130,7 @@ DepthCalibration DepthCalibrator::fit(const Bins& seen, const DepthCalibration& 
     const Bin& bin = seen[i];
     if (bin.count == 0) continue;
     const double x = std::min(bin.log_q / bin.count, largest_log);
-    points[count++] = {x, bin.count + assumed, bin.hits + assumed * std::exp(x)};
+    points[count++] = {x, bin.count + assumed_candidates, bin.hits + assumed_candidates * std::exp(x)};
   }
   const auto used = std::span(points).first(count);
   // From where the last fit ended, if that is possible still; the drafter's own word always is.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t alphabet_size = 0x100 + 68;  // code points below this may stand for a byte
 
-struct Alphabet {
+struct ByteTables {
   std::array<std::string, 256> character;           // UTF-8 by byte
   std::array<int16_t, alphabet_size> byte_of = {};  // by code point; -1: none
 };
@@ -19,9 +19,9 @@ bool stands_for_itself(uint32_t byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-const Alphabet& alphabet() {
-  static const Alphabet made = [] {
-    Alphabet a;
+const ByteTables& alphabet() {
+  static const ByteTables made = [] {
+    ByteTables a;
     a.byte_of.fill(-1);
     uint32_t next = 0x100;
     for (uint32_t byte = 0; byte < 256; ++byte) {

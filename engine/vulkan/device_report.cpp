@@ -8,11 +8,6 @@ namespace {
 constexpr uint32_t least_subgroup = 4;
 constexpr uint32_t largest_subgroup = 64;
 
-std::string version_text(uint32_t version) {
-  return std::to_string(VK_API_VERSION_MAJOR(version)) + "." + std::to_string(VK_API_VERSION_MINOR(version)) + "." +
-         std::to_string(VK_API_VERSION_PATCH(version));
-}
-
 class Reasons {
  public:
   void require(bool met, const std::string& reason) {
@@ -31,6 +26,11 @@ class Reasons {
 };
 
 }  // namespace
+
+std::string version_text(uint32_t version) {
+  return std::to_string(VK_API_VERSION_MAJOR(version)) + "." + std::to_string(VK_API_VERSION_MINOR(version)) + "." +
+         std::to_string(VK_API_VERSION_PATCH(version));
+}
 
 std::string_view to_string(DeviceType type) {
   switch (type) {

@@ -69,6 +69,9 @@ struct DeviceFacts {
   DeviceLimits limits;
 };
 
+/// A version as Vulkan packs it (VK_MAKE_API_VERSION), as "1.3.230".
+std::string version_text(uint32_t version);
+
 /// Empty if the device can be used, otherwise every reason why not as one sentence with actual and required values.
 std::string unusable_reason(const DeviceFacts& facts);
 

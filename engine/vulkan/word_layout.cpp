@@ -6,7 +6,7 @@ namespace canopy::vk {
 
 namespace {
 
-constexpr uint32_t kBlock = 32;
+constexpr uint32_t kBlockColumns = 32;
 
 // Nibble i of word w is element 4 w + i of the first half of the block, then of the second; or, two bits a code, byte q
 // of word h is quad q of half h.
@@ -61,7 +61,7 @@ const WordFormat* word_format(WeightType type) {
 }
 
 uint32_t words_per_row(const WordFormat& format, uint32_t cols) {
-  const uint32_t group = format.group_blocks * kBlock;
+  const uint32_t group = format.group_blocks * kBlockColumns;
   return (cols + group - 1) / group * format.group_words();
 }
 
@@ -73,10 +73,10 @@ void pack_words(WeightType type, const std::byte* row, uint32_t cols,
   const BlockSize file = block_size(type);
   BlockCodes block;
   uint32_t scales = 0;  // of the word under way
-  for (uint32_t b = 0; b * kBlock < cols; ++b) {
-    const uint32_t inside = b * kBlock % file.elements / kBlock;  // of a file block
-    if (inside == 0) read_block(type, row + uint64_t{b} * kBlock / file.elements * file.bytes, block);
-    const uint8_t* codes = block.codes.data() + inside * kBlock;
+  for (uint32_t b = 0; b * kBlockColumns < cols; ++b) {
+    const uint32_t inside = b * kBlockColumns % file.elements / kBlockColumns;  // of a file block
+    if (inside == 0) read_block(type, row + uint64_t{b} * kBlockColumns / file.elements * file.bytes, block);
+    const uint8_t* codes = block.codes.data() + inside * kBlockColumns;
     const uint32_t group = b / per_group * format.group_words();
     const uint32_t first = group + b % per_group * block_words;
     for (uint32_t w = 0; w < format.main_words; ++w) set(first + w, main_word(format, codes, w));

@@ -111,6 +111,10 @@ const Text& Parameters::text(size_t index) const {
                 std::string(at(index).kind()) + "; it must be a string.");
 }
 
+const Text* Parameters::text_or_null(size_t index) const {
+  return find(index) == nullptr || at(index).is_none() ? nullptr : &text(index);
+}
+
 int64_t Parameters::integer(size_t index, int64_t otherwise) const {
   if (values_[index] == nullptr) return otherwise;
   if (const auto value = at(index).as_integer()) return *value;

@@ -89,6 +89,7 @@ class Parameters {
 
   /// Throw Failure where the argument is of another kind; the second form where it may be absent.
   const Text& text(size_t index) const;
+  const Text* text_or_null(size_t index) const;  // null where it was not given or is none
   int64_t integer(size_t index, int64_t otherwise) const;
   bool truth(size_t index, bool otherwise) const;
 

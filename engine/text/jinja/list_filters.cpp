@@ -209,7 +209,7 @@ Value filter_choose(Context& context, const Value& subject, const Arguments& arg
   return chosen(context, subject, arguments, by_attribute, wanted);
 }
 
-constexpr Filter filters[] = {
+constexpr Filter list_filter_list[] = {
     {"attr", filter_attr},
     {"count", filter_length},
     {"dictsort", filter_dictsort},
@@ -235,7 +235,7 @@ constexpr Filter filters[] = {
 }  // namespace
 
 std::span<const Filter> list_filters() {
-  return filters;
+  return list_filter_list;
 }
 
 Value apply_filter(Context& context, std::string_view name, const Value& subject, const Arguments& arguments) {

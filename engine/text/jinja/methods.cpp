@@ -16,24 +16,20 @@ struct Method {
   Value (*call)(Context&, const Value& self, const Arguments&);
 };
 
-const Text* text_or_null(const Parameters& p, size_t index) {
-  return p.find(index) == nullptr || p.at(index).is_none() ? nullptr : &p.text(index);
-}
-
 template <Sides sides>
 Value call_strip(Context& context, const Value& self, const Arguments& arguments) {
   const Parameters p("strip", arguments, {"chars"});
-  return strip(context, *self.text(), text_or_null(p, 0), sides);
+  return strip(context, *self.text(), p.text_or_null(0), sides);
 }
 
 Value call_split(Context& context, const Value& self, const Arguments& arguments) {
   const Parameters p("split", arguments, {"sep", "maxsplit"});
-  return context.make_list(split(context, *self.text(), text_or_null(p, 0), p.integer(1, -1)));
+  return context.make_list(split(context, *self.text(), p.text_or_null(0), p.integer(1, -1)));
 }
 
 Value call_rsplit(Context& context, const Value& self, const Arguments& arguments) {
   const Parameters p("rsplit", arguments, {"sep", "maxsplit"});
-  return context.make_list(split_from_right(context, *self.text(), text_or_null(p, 0), p.integer(1, -1)));
+  return context.make_list(split_from_right(context, *self.text(), p.text_or_null(0), p.integer(1, -1)));
 }
 
 Value call_splitlines(Context& context, const Value& self, const Arguments& arguments) {

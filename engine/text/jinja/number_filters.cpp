@@ -114,7 +114,7 @@ Value filter_default(Context&, const Value& subject, const Arguments& arguments)
   return p.find(0) == nullptr ? Value::markup("") : p.at(0);
 }
 
-constexpr Filter filters[] = {
+constexpr Filter number_filter_list[] = {
     {"abs", filter_abs},     {"d", filter_default}, {"default", filter_default},
     {"float", filter_float}, {"int", filter_int},   {"round", filter_round},
 };
@@ -122,7 +122,7 @@ constexpr Filter filters[] = {
 }  // namespace
 
 std::span<const Filter> number_filters() {
-  return filters;
+  return number_filter_list;
 }
 
 }  // namespace canopy::jinja

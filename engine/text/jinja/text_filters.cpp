@@ -15,10 +15,6 @@ Text text_of(Context& context, const Value& value) {
   return value.text() != nullptr ? *value.text() : to_text(context, value);
 }
 
-const Text* text_or_null(const Parameters& p, size_t index) {
-  return p.find(index) == nullptr || p.at(index).is_none() ? nullptr : &p.text(index);
-}
-
 template <Text (*change)(Context&, const Text&)>
 Value change_case(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("a change of case", arguments, {});
@@ -32,7 +28,7 @@ Value filter_title(Context& context, const Value& subject, const Arguments& argu
 
 Value filter_trim(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("trim", arguments, {"chars"});
-  return strip(context, text_of(context, subject), text_or_null(p, 0), Sides::both);
+  return strip(context, text_of(context, subject), p.text_or_null(0), Sides::both);
 }
 
 Value filter_replace(Context& context, const Value& subject, const Arguments& arguments) {
@@ -107,7 +103,7 @@ Value filter_tojson(Context& context, const Value& subject, const Arguments& arg
   return out.take();
 }
 
-constexpr Filter filters[] = {
+constexpr Filter text_filter_list[] = {
     {"capitalize", change_case<capitalize>},
     {"format", filter_format},
     {"indent", filter_indent},
@@ -124,7 +120,7 @@ constexpr Filter filters[] = {
 }  // namespace
 
 std::span<const Filter> text_filters() {
-  return filters;
+  return text_filter_list;
 }
 
 }  // namespace canopy::jinja
