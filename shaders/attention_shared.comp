@@ -14,7 +14,7 @@
 // In a chunk an invocation first owns positions (POSITIONS of them: scores), then elements of the head (o).
 #include "rows.glsl"
 #include "keys.glsl"
-#include "panel.glsl"
+#include "activations.glsl"
 
 layout(constant_id = 0) const uint LANES = 8;      // of a subgroup: 4 or 8
 layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of UNIT
@@ -39,7 +39,7 @@ layout(set = 0, binding = 1) uniform usamplerBuffer v_units;
 layout(set = 0, binding = 2) uniform usamplerBuffer queries;  // [width, heads, HEAD_QUADS]
 layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
-layout(set = 0, binding = 5) writeonly buffer OutPanel { vec4 out_panel4[]; };  // panel [width, heads * HEAD_DIM]
+layout(set = 0, binding = 5) writeonly buffer OutActivations { vec4 out_activations4[]; };  // activations [width, heads * HEAD_DIM]
 
 layout(push_constant) uniform Push {
   uint first_row;
@@ -189,7 +189,7 @@ void merge(float m[GROUP], float l[GROUP]) {
 }
 
 void write_output(uint w, uint head) {
-  uvec2 place = panel_column(w, tile, kv_heads * GROUP * HEAD_DIM);
+  uvec2 place = activation_column(w, tile, kv_heads * GROUP * HEAD_DIM);
   [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
     uint unit = o * LANES + gl_LocalInvocationID.x;
     if (unit < UNITS) {
@@ -197,7 +197,7 @@ void write_output(uint w, uint head) {
         uint k = (head * GROUP + g) * HEAD_DIM + unit * UNIT;
         [[unroll]] for (uint d = 0u; d < UNIT; d += 4u) {
           precise vec4 y = vec4(out_[o][d][g], out_[o][d + 1u][g], out_[o][d + 2u][g], out_[o][d + 3u][g]) / sum_[g];
-          out_panel4[panel_element(place, k + d) / 4u] = y;
+          out_activations4[activation_element(place, k + d) / 4u] = y;
         }
       }
     }

@@ -6,14 +6,14 @@
 // x[w] = scale * table[token of row w]; out = x * norm_weight; sums of squares: 32 lanes, each over its units in order.
 #include "weights.glsl"
 #include "rows.glsl"
-#include "panel.glsl"
+#include "activations.glsl"
 
 layout(constant_id = 0) const uint SCALED = 0;  // 0: the scale is 1 and nothing is multiplied
 layout(local_size_x = 32) in;
 
 layout(set = 0, binding = 2) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 3) writeonly buffer X { float x_[]; };                    // [width, cols]
-layout(set = 0, binding = 4) writeonly buffer OutPanel { float out_panel[]; };      // panel [width, cols]
+layout(set = 0, binding = 4) writeonly buffer OutActivations { float out_activations[]; };      // activations [width, cols]
 layout(set = 0, binding = 5) writeonly buffer Squares { float squares[]; };         // [width]
 layout(set = 0, binding = 6) readonly buffer NormWeight { float norm_weight[]; };   // [cols]
 
@@ -35,7 +35,7 @@ float add_element(uint w, uvec2 place, uint k, float x, float sum) {
   }
   precise float y = x * norm_weight[k];
   x_[w * cols + k] = x;
-  out_panel[panel_element(place, k)] = y;
+  out_activations[activation_element(place, k)] = y;
   return fma(x, x, sum);
 }
 
@@ -57,7 +57,7 @@ void main() {
   uint row = rows_[w].token - row_offset;
   if (row >= rows) return;  // another shard's
   uint lane = gl_LocalInvocationID.x;
-  uvec2 place = panel_column(w, tile, cols);
+  uvec2 place = activation_column(w, tile, cols);
   precise float sum = 0.0;
 #if IS_WORDS
   uint first = words_of(row, cols);

@@ -19,7 +19,7 @@ layout(constant_id = 7) const uint QUADS = 0;     // 1: rows, strides and offset
 layout(local_size_x_id = 2, local_size_y_id = 3) in;
 
 #include "weights.glsl"
-#include "panel.glsl"
+#include "activations.glsl"
 
 const uint SEGMENT = 256u;
 
@@ -35,7 +35,7 @@ float total[R][N];
 
 // First column and first quad of this workgroup's tile, from those of the dispatch.
 uint tile_column(uint first_column) { return first_column + gl_WorkGroupID.x * N; }
-uint tile_quad(uint first_quad, uint cols) { return first_quad + gl_WorkGroupID.x * (panel_tile_stride(N, cols) / 4u); }
+uint tile_quad(uint first_quad, uint cols) { return first_quad + gl_WorkGroupID.x * (activation_tile_stride(N, cols) / 4u); }
 
 // First of the R rows of this invocation; `owned` tells whether there are any.
 uint first_row(LinearShape s, out bool owned) {

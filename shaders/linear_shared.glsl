@@ -56,7 +56,7 @@ void begin_block(Activations from, uint k_end) {
     uint q = h * SUBGROUP + gl_SubgroupInvocationID % SUBGROUP;
     [[unroll]] for (uint c = 0u; c < N; ++c) {
       vec4 x = uintBitsToFloat(texelFetch(activations, int(from.at + q * N + c)));
-      if (RAGGED != 0u) {  // the weights there are 0, but what lies in the panel need not be finite
+      if (RAGGED != 0u) {  // the weights there are 0, but what lies in the activations need not be finite
         [[unroll]] for (uint i = 0u; i < 4u; ++i) x[i] = 4u * q + i < k_end ? x[i] : 0.0;
       }
 #if HAS_MINIMUM

@@ -7,8 +7,8 @@
 #include "linear_core.glsl"
 
 layout(set = 0, binding = 3) readonly buffer Squares { float sum_of_squares[]; };  // [width]
-layout(set = 0, binding = 4) writeonly buffer OutPanel { float out_panel[]; };     // panel [width, total_rows / 2]
-layout(set = 0, binding = 5) writeonly buffer OutPanel2 { vec2 out_panel2[]; };    // the same, for QUADS
+layout(set = 0, binding = 4) writeonly buffer OutActivations { float out_activations[]; };     // activations [width, total_rows / 2]
+layout(set = 0, binding = 5) writeonly buffer OutActivations2 { vec2 out_activations2[]; };    // the same, for QUADS
 
 layout(push_constant) uniform Push {
   uint rows;
@@ -33,16 +33,16 @@ float gated(float gate, float up, float scale) {
 void write_column(uint c, uint row) {
   uint column = tile_column(first_column) + c;
   if (column >= width) return;
-  uvec2 place = panel_column(column, tile, total_rows / 2u);
+  uvec2 place = activation_column(column, tile, total_rows / 2u);
   float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[column], cols, norm_eps) : 1.0;
   [[unroll]] for (uint r = 0u; r < R; r += 4u) {
     uint k = (row_offset + row + r) / 2u;
     vec2 y = vec2(gated(total[r][c], total[r + 1u][c], scale), gated(total[r + 2u][c], total[r + 3u][c], scale));
     if (QUADS != 0u) {
-      out_panel2[panel_element(place, k) / 2u] = y;
+      out_activations2[activation_element(place, k) / 2u] = y;
     } else {
-      if (row + r < rows) out_panel[panel_element(place, k)] = y.x;
-      if (row + r + 2u < rows) out_panel[panel_element(place, k + 1u)] = y.y;
+      if (row + r < rows) out_activations[activation_element(place, k)] = y.x;
+      if (row + r + 2u < rows) out_activations[activation_element(place, k + 1u)] = y.y;
     }
   }
 }

@@ -27,7 +27,7 @@ vec4 fetch_activations(Activations from, uint c) {
 void fetch_quad(Activations from, uint half_, uint k_end, out vec4 x[N]) {
   [[unroll]] for (uint c = 0u; c < N; ++c) {
     x[c] = fetch_activations(from, c);
-    if (RAGGED != 0u) {  // the weights there are 0, but what lies in the panel need not be finite
+    if (RAGGED != 0u) {  // the weights there are 0, but what lies in the activations need not be finite
       [[unroll]] for (uint i = 0u; i < 4u; ++i) x[c][i] = i < k_end ? x[c][i] : 0.0;
     }
 #if HAS_MINIMUM

@@ -2,8 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: quads QUADS=1; words QUADS=0
-// panel = in * norm_weight, and the sums of squares of `in` in the order of squares.glsl. One workgroup per row.
-#include "panel.glsl"
+// activations = in * norm_weight, and the sums of squares of `in` in the order of squares.glsl. One workgroup per row.
+#include "activations.glsl"
 
 layout(constant_id = 0) const uint HAS_NORM = 0;  // 0: values go over as they are
 layout(local_size_x = 32) in;                     // the lanes of squares.glsl
@@ -12,11 +12,11 @@ layout(set = 0, binding = 0) writeonly buffer Squares { float squares[]; };     
 #if QUADS
 layout(set = 0, binding = 1) readonly buffer In { vec4 in4[]; };                   // [width, cols], cols a multiple of 4
 layout(set = 0, binding = 2) readonly buffer NormWeight { vec4 norm_weight4[]; };  // [cols]
-layout(set = 0, binding = 3) writeonly buffer OutPanel { vec4 out_panel4[]; };     // panel [width, cols]
+layout(set = 0, binding = 3) writeonly buffer OutActivations { vec4 out_activations4[]; };     // activations [width, cols]
 #else
 layout(set = 0, binding = 1) readonly buffer In { float in_[]; };
 layout(set = 0, binding = 2) readonly buffer NormWeight { float norm_weight[]; };
-layout(set = 0, binding = 3) writeonly buffer OutPanel { float out_panel[]; };
+layout(set = 0, binding = 3) writeonly buffer OutActivations { float out_activations[]; };
 #endif
 
 layout(push_constant) uniform Push {
@@ -34,7 +34,7 @@ float write_quad(uint w, uvec2 place, uint k) {
   vec4 x = in4[(w * cols + k) / 4u];
   precise vec4 y = x;
   if (HAS_NORM != 0u) y = x * norm_weight4[k / 4u];
-  out_panel4[panel_element(place, k) / 4u] = y;
+  out_activations4[activation_element(place, k) / 4u] = y;
   [[unroll]] for (uint i = 0u; i < 4u; ++i) square = fma(x[i], x[i], square);
 #else
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
@@ -42,7 +42,7 @@ float write_quad(uint w, uvec2 place, uint k) {
       float x = in_[w * cols + k + i];
       precise float y = x;
       if (HAS_NORM != 0u) y = x * norm_weight[k + i];
-      out_panel[panel_element(place, k + i)] = y;
+      out_activations[activation_element(place, k + i)] = y;
       square = fma(x, x, square);
     }
   }
@@ -53,7 +53,7 @@ float write_quad(uint w, uvec2 place, uint k) {
 void main() {
   uint w = gl_WorkGroupID.x;
   uint lane = gl_LocalInvocationID.x;
-  uvec2 place = panel_column(w, tile, cols);
+  uvec2 place = activation_column(w, tile, cols);
   precise float sum = 0.0;
   for (uint k = 4u * lane; k < cols; k += 4u * LANES) sum = sum + write_quad(w, place, k);
   lane_sums[lane] = sum;

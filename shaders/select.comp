@@ -1,14 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // out[i] = in[index[first + i]]: values and sums of squares. Grid: (cols / 64, count).
-#include "panel.glsl"
+#include "activations.glsl"
 
 layout(local_size_x = 64) in;
 
-layout(set = 0, binding = 0) readonly buffer In { float in_panel[]; };        // panel [width, cols]
+layout(set = 0, binding = 0) readonly buffer In { float in_activations[]; };        // activations [width, cols]
 layout(set = 0, binding = 1) readonly buffer InSquares { float in_squares[]; };
 layout(set = 0, binding = 2) readonly buffer Index { uint index[]; };         // [first + count]
-layout(set = 0, binding = 3) writeonly buffer Out { float out_panel[]; };     // panel [count, cols]
+layout(set = 0, binding = 3) writeonly buffer Out { float out_activations[]; };     // activations [count, cols]
 layout(set = 0, binding = 4) writeonly buffer OutSquares { float out_squares[]; };
 
 layout(push_constant) uniform Push {
@@ -24,8 +24,8 @@ void main() {
   uint from = index[first + i];
   if (k == 0u) out_squares[i] = in_squares[from];
   if (k < cols) {
-    uvec2 source = panel_column(from, tile, cols);
-    uvec2 target = panel_column(i, out_tile, cols);
-    out_panel[panel_element(target, k)] = in_panel[panel_element(source, k)];
+    uvec2 source = activation_column(from, tile, cols);
+    uvec2 target = activation_column(i, out_tile, cols);
+    out_activations[activation_element(target, k)] = in_activations[activation_element(source, k)];
   }
 }

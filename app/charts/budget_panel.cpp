@@ -32,7 +32,7 @@ Curve curve_of(const std::vector<WidthSpeed>& points, double end) {
 }
 
 double highest(const BudgetView& view) {
-  double most = std::max(view.plain_tokens_per_second, view.realised.tokens_per_second());
+  double most = std::max(view.ar_tokens_per_second, view.realised.tokens_per_second());
   for (const WidthSpeed& each : view.predicted) most = std::max(most, each.tokens_per_second());
   for (const WidthSpeed& each : view.measured) most = std::max(most, each.tokens_per_second());
   return most;
@@ -55,13 +55,13 @@ Box plot_room() {
   return {pos.x + px(3), pos.y + px(1), pos.x + size.x, pos.y + size.y - px(1)};
 }
 
-/// Draws plain decoding's line and its words at the right end; returns the room of the words.
-std::vector<Box> draw_plain(const BudgetView& view) {
-  if (view.plain_tokens_per_second <= 0) return {};
-  plot_reference(view.plain_tokens_per_second);
-  const std::string figure = speed(view.plain_tokens_per_second);
+/// Draws autoregressive decoding's line and its words at the right end; returns the room of the words.
+std::vector<Box> draw_ar(const BudgetView& view) {
+  if (view.ar_tokens_per_second <= 0) return {};
+  plot_reference(view.ar_tokens_per_second);
+  const std::string figure = speed(view.ar_tokens_per_second);
   const float words = text_size(Type::caption, "AR ").x, width = words + text_size(Type::mono_caption, figure).x;
-  const ImVec2 at = ImPlot::PlotToPixels(view.axis_end, view.plain_tokens_per_second);
+  const ImVec2 at = ImPlot::PlotToPixels(view.axis_end, view.ar_tokens_per_second);
   const float left = at.x - width - px(2), middle = at.y - px(8);
   ImDrawList* list = ImPlot::GetPlotDrawList();
   draw_text_middle(list, left, middle, Type::caption, colours().text2, "AR ");
@@ -161,7 +161,7 @@ void curve_tooltip(const BudgetView& view) {
 }
 
 void draw_curves(const BudgetView& view) {
-  const std::vector<Box> taken = draw_plain(view);
+  const std::vector<Box> taken = draw_ar(view);
   const Curve predicted = curve_of(view.predicted, view.axis_end);
   plot_predicted(predicted.width, predicted.speed);
   const Curve measured = curve_of(view.measured, view.axis_end);
@@ -169,8 +169,8 @@ void draw_curves(const BudgetView& view) {
     ImPlot::PlotStairs("measured", measured.width.data(), measured.speed.data(),
                        static_cast<int>(measured.width.size()), measured_spec());
   Curve plain;
-  if (view.plain_tokens_per_second > 0)
-    plain = {{1.0, static_cast<double>(view.axis_end)}, {view.plain_tokens_per_second, view.plain_tokens_per_second}};
+  if (view.ar_tokens_per_second > 0)
+    plain = {{1.0, static_cast<double>(view.axis_end)}, {view.ar_tokens_per_second, view.ar_tokens_per_second}};
   std::vector<Spot> spots;
   for (const Curve& each : {predicted, stairs_of(measured), plain}) {
     const std::vector<Spot> more = curve_spots(each);

@@ -17,9 +17,10 @@ namespace {
 
 /// Whether a round had the width with the highest S(N) shown, and if not, why not.
 struct ChoiceCheck {
-  uint32_t best = 0;       // width of the highest S(N) within the limits; 1 is plain decoding; 0 where nothing is known
+  uint32_t best =
+      0;  // width of the highest S(N) within the limits; 1 is autoregressive decoding; 0 where nothing is known
   bool is_argmax = false;  // the round had it
-  bool loses = false;      // no width above 1 promised more than plain decoding
+  bool loses = false;      // no width above 1 promised more than autoregressive decoding
   std::string why_not;     // a sentence; empty where it had it, and where nothing is known
 };
 
@@ -69,24 +70,23 @@ std::string why_not_widest_speed(const WidthSpeed& chosen, const WidthSpeed& bes
                  : "it was passed over by the rule in force.");
 }
 
-std::string why_plain(const RoundRecord& record, const WidthSpeed& best) {
+std::string why_ar(const RoundRecord& record, const WidthSpeed& best) {
   if (record.mode == DecodeMode::ar) return "AR was asked for; no draft is made.";
   return "S(N) is highest at " + grouped(best.width) + " (" + speed_of(best) +
          "), but within the bound on time lost to drafts, and over the long run, plain decoding was taken.";
 }
 
-/// curve: S(N) as shown, ascending widths. plain_tokens_per_second: 0 where it is not known.
-ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed>& curve,
-                         double plain_tokens_per_second) {
+/// curve: S(N) as shown, ascending widths. ar_tokens_per_second: 0 where it is not known.
+ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed>& curve, double ar_tokens_per_second) {
   ChoiceCheck check;
   const std::vector<WidthSpeed> widths = eligible(curve, record.choice.limits);
   if (widths.empty()) {
-    check.best = plain_tokens_per_second > 0 ? 1 : 0;
+    check.best = ar_tokens_per_second > 0 ? 1 : 0;
     check.is_argmax = check.best == 1 && record.shape == DecodeMode::ar;
     return check;
   }
   const WidthSpeed best = *std::ranges::max_element(widths, {}, &WidthSpeed::tokens_per_second);
-  check.loses = best.tokens_per_second() <= plain_tokens_per_second;
+  check.loses = best.tokens_per_second() <= ar_tokens_per_second;
   check.best = check.loses ? 1 : best.width;
   const bool is_plain = record.shape == DecodeMode::ar;
   const uint32_t ran = is_plain ? 1 : record.width;
@@ -111,7 +111,7 @@ ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed
     check.why_not = "A chain of " + grouped(record.width) +
                     " rows was taken: chains compete by what they were seen to bring, which S(N) of trees leaves out.";
   } else if (is_plain) {
-    check.why_not = why_plain(record, best);
+    check.why_not = why_ar(record, best);
   } else if (check.loses) {
     check.why_not = "Plain decoding promises more; this draft was made to see whether drafting pays by now.";
   } else if (chosen == widths.end()) {
@@ -211,8 +211,8 @@ void add_rows(const RoundRecord& record, uint32_t best, BudgetView& view) {
     const auto found = std::ranges::find(view.predicted, width, &WidthSpeed::width);
     view.rows.push_back({*found, false, !is_plain && width == record.width, width == best});
   }
-  if (view.plain_tokens_per_second > 0)
-    view.rows.push_back({{1, 1, 1000 / view.plain_tokens_per_second}, true, is_plain, best == 1});
+  if (view.ar_tokens_per_second > 0)
+    view.rows.push_back({{1, 1, 1000 / view.ar_tokens_per_second}, true, is_plain, best == 1});
 }
 
 std::string next_row(const std::vector<WidthSpeed>& curve, uint32_t chosen) {
@@ -243,21 +243,21 @@ BudgetView budget_view(const RoundRecord& record, const CostSnapshot* costs) {
   BudgetView view;
   view.predicted = recorded_forecast(record);
   view.recorded = !view.predicted.empty();
-  view.plain_tokens_per_second = record.choice.ar_tokens_per_second;
+  view.ar_tokens_per_second = record.choice.ar_tokens_per_second;
   const bool is_plain = record.shape == DecodeMode::ar;
   if (costs != nullptr && !costs->passes.empty()) {
     if (!view.recorded && !is_plain) view.predicted = worked_out_forecast(record, costs->table);
-    if (view.plain_tokens_per_second <= 0) view.plain_tokens_per_second = 1000 / costs->table.ar_ms(record.context);
+    if (view.ar_tokens_per_second <= 0) view.ar_tokens_per_second = 1000 / costs->table.ar_ms(record.context);
   }
   add_measured(record, view);
   const auto own = std::ranges::find(view.predicted, record.width, &WidthSpeed::width);
   if (own != view.predicted.end() && !is_plain) view.chosen = *own;
-  if (is_plain && view.plain_tokens_per_second > 0) view.chosen = WidthSpeed{1, 1, 1000 / view.plain_tokens_per_second};
+  if (is_plain && view.ar_tokens_per_second > 0) view.chosen = WidthSpeed{1, 1, 1000 / view.ar_tokens_per_second};
   const double predicted_ms = view.recorded || is_plain ? record.predicted.total() : view.chosen ? view.chosen->ms : 0;
   if (predicted_ms > 0 && view.realised.ms > 0) view.time_error = view.realised.ms / predicted_ms - 1;
   view.axis_end = std::max(kShortestAxis, 2 * record.width);
 
-  const ChoiceCheck check = check_choice(record, view.predicted, view.plain_tokens_per_second);
+  const ChoiceCheck check = check_choice(record, view.predicted, view.ar_tokens_per_second);
   view.is_argmax = check.is_argmax;
   view.not_argmax = check.why_not;
   view.loses = check.loses;
@@ -270,7 +270,7 @@ BudgetView budget_view(const RoundRecord& record, const CostSnapshot* costs) {
 }
 
 std::string verdict(const BudgetView& view) {
-  if (view.predicted.empty() || view.plain_tokens_per_second <= 0) return {};
+  if (view.predicted.empty() || view.ar_tokens_per_second <= 0) return {};
   return view.loses ? "Speculation loses here: use AR" : "Speculation pays here";
 }
 

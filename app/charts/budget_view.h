@@ -22,16 +22,16 @@ struct WidthSpeed {
 
 struct BudgetRow {
   WidthSpeed speed;
-  bool plain = false;   // the row of plain decoding
+  bool plain = false;   // the row of autoregressive decoding
   bool chosen = false;  // what the round did
-  bool best = false;    // the highest S(N) of all that is shown, plain decoding included
+  bool best = false;    // the highest S(N) of all that is shown, autoregressive decoding included
 };
 
 struct BudgetView {
   // Predicted, before the target's pass.
-  std::vector<WidthSpeed> predicted;   // ascending widths; empty where nothing was forecast
-  bool recorded = false;               // by the engine in that round; else worked out from its tree and the cost table
-  double plain_tokens_per_second = 0;  // of plain decoding; 0 where it is not known
+  std::vector<WidthSpeed> predicted;  // ascending widths; empty where nothing was forecast
+  bool recorded = false;              // by the engine in that round; else worked out from its tree and the cost table
+  double ar_tokens_per_second = 0;    // of autoregressive decoding; 0 where it is not known
   // Measured, by what the text accepted of this tree cut at N. The time of other widths than the one that ran is the
   // predicted one, corrected by this round's error.
   std::vector<WidthSpeed> measured;     // widths 1 ... the one that ran
@@ -47,7 +47,7 @@ struct BudgetView {
   std::string next_row;             // what one step wider would have cost; may be empty
   bool is_argmax = false;           // the choice is the highest of the S(N) shown, within the limits
   std::string not_argmax;           // if not: why; empty where it is, and where nothing was forecast
-  bool loses = false;               // no width with a draft promised more than plain decoding
+  bool loses = false;               // no width with a draft promised more than autoregressive decoding
   std::vector<std::string> limits;  // in force: "depth 15", ...
 };
 

@@ -124,14 +124,14 @@ void draw_speed(const SpeedSeries& series, const StatisticsView& view) {
               "Each point is the tokens of a round over its time, measured. The line is their moving mean, each round "
               "weighing a fifth. Dotted: plain decoding.");
   Axes axes;
-  axes.y = ticks_to(std::max(series.highest, view.plain_tokens_per_second), 2);
+  axes.y = ticks_to(std::max(series.highest, view.ar_tokens_per_second), 2);
   axes.x_from = 0;
   axes.x = ticks_at({0, std::max(2.0, series.round.empty() ? 1.0 : series.round.back() + 0.5)});
   axes.x_labels = false;
   const Chart chart("Speed chart", {room(), px(kSpeedHeight)}, axes);
   if (!chart) return;
   if (series.round.empty()) return chart.say(kWaiting);
-  if (view.plain_tokens_per_second > 0) plot_reference(view.plain_tokens_per_second);
+  if (view.ar_tokens_per_second > 0) plot_reference(view.ar_tokens_per_second);
   ImPlotSpec dots = measured_spec();
   dots.Marker = ImPlotMarker_Circle;
   dots.MarkerSize = 1.5f * look().scale;
@@ -276,17 +276,17 @@ void draw_key_figure(const StatisticsView& view) {
   const float base = at.y + height - px(14);
   draw_text_middle(list, at.x + wide + px(8), base, Type::base, t.text2, "tok/s");
   if (view.ratio <= 0) return;
-  const std::string plain = speed(view.plain_tokens_per_second), over = "over AR ";
+  const std::string plain = speed(view.ar_tokens_per_second), over = "over AR ";
   const float over_width = text_size(Type::base, over).x + text_size(Type::mono, plain).x;
-  const float ratio_width = text_size(Type::ratio, view.over_plain.text).x;
+  const float ratio_width = text_size(Type::ratio, view.over_ar.text).x;
   const float x = at.x + room - over_width - px(8) - ratio_width;
   if (x < at.x + wide + px(52)) return;
   ImGui::SameLine(0, 0);
   ImGui::SetCursorScreenPos({x, at.y});
   ImGui::InvisibleButton("Ratio figure", {at.x + room - x, height});
-  tooltip(view.over_plain.denominator.c_str());
+  tooltip(view.over_ar.denominator.c_str());
   draw_text_middle(list, x, base - px(3), Type::ratio, view.ratio >= 1 ? t.accent_text : t.bonus_text,
-                   view.over_plain.text);
+                   view.over_ar.text);
   draw_text_middle(list, x + ratio_width + px(8), base, Type::base, t.text2, over);
   draw_text_middle(list, x + ratio_width + px(8) + text_size(Type::base, over).x, base, Type::mono, t.text2, plain);
 }
@@ -332,11 +332,11 @@ void draw_verdict(const StatisticsView& view) {
   bar_card("Verdict", ImGui::GetContentRegionAvail().x, bar, view.verdict_title, view.verdict_detail, more);
 }
 
-/// Whether plain decoding writes the same text, once its user has had that checked of the reply that is shown.
-void draw_plain_check(const ViewModel& view) {
-  const PlainCheck& check = view.checks.check;
-  const bool same = check.phase == PlainCheck::Phase::same;
-  if ((!same && check.phase != PlainCheck::Phase::different) || view.replaying()) return;
+/// Whether autoregressive decoding writes the same text, once its user has had that checked of the reply that is shown.
+void draw_ar_check(const ViewModel& view) {
+  const ArCheck& check = view.checks.check;
+  const bool same = check.phase == ArCheck::Phase::same;
+  if ((!same && check.phase != ArCheck::Phase::different) || view.replaying()) return;
   const RoundLog& log = *view.rounds.log;
   const size_t shown = view.rounds.playback.shown;
   if (shown >= log.rounds() || log.replies()[log.summary(shown).reply].id != check.message) return;
@@ -354,11 +354,10 @@ void StatisticsPanel::update(const ViewModel& view) {
   if (!trail_.done()) keep_drawing(0.1);
   const auto record = rounds.shown();
   DecodeMode mode = DecodeMode::ar;
-  PlainSpeed plain;
+  ArSpeed plain;
   if (shown < rounds.log->rounds()) {
     mode = rounds.log->replies()[rounds.log->summary(shown).reply].mode;
-    plain =
-        plain_speed(*rounds.log, shown, record.get(), rounds.log->is_live() ? view.calibration.costs.get() : nullptr);
+    plain = ar_speed(*rounds.log, shown, record.get(), rounds.log->is_live() ? view.calibration.costs.get() : nullptr);
   }
   view_ = statistics_view(point, record.get(), mode, plain);
   speed_ = point.rounds.rounds() == 0 ? SpeedSeries{} : speed_series(*rounds.log, trail_.first(), shown);
@@ -396,7 +395,7 @@ void StatisticsPanel::draw(const ViewModel& view, CommandSink&) {
     gap(8);
   }
   draw_verdict(view_);
-  draw_plain_check(view);
+  draw_ar_check(view);
   ImGui::PopStyleVar();
 }
 

@@ -25,7 +25,7 @@ void OracleTally::add(const RoundRecord& record) {
   const BudgetView view = budget_view(record, nullptr);
   WidthSpeed best = view.realised;
   if (view.hindsight && view.hindsight->tokens_per_second() > best.tokens_per_second()) best = *view.hindsight;
-  const double plain = view.plain_tokens_per_second;
+  const double plain = view.ar_tokens_per_second;
   if (record.shape != DecodeMode::ar && plain > best.tokens_per_second()) best = {1, 1, 1000 / plain};
   if (best.ms <= 0) return;
   ++rounds;

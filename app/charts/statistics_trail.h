@@ -15,7 +15,7 @@
 namespace canopy::app {
 
 /// What the reply would have reached had every round known beforehand what its tree would bring: the best width of each
-/// round, plain decoding included. No rule can do better with these drafts.
+/// round, autoregressive decoding included. No rule can do better with these drafts.
 struct OracleTally {
   uint64_t rounds = 0;  // that had a forecast to take times from
   double tokens = 0;    // of the best widths

@@ -60,9 +60,9 @@ void add_shown(const RoundRecord& shown, StatisticsView& view) {
                ", what the tree had right beyond them does not.";
 }
 
-void add_verdict(const RoundStatistics& s, DecodeMode mode, const PlainSpeed& plain, StatisticsView& view) {
+void add_verdict(const RoundStatistics& s, DecodeMode mode, const ArSpeed& plain, StatisticsView& view) {
   if (mode == DecodeMode::ar || s.drafted() == 0) {
-    view.verdict = VerdictKind::plain;
+    view.verdict = VerdictKind::ar;
     view.verdict_title = mode == DecodeMode::ar ? "Plain decoding" : "Nothing was drafted yet";
     view.verdict_detail = mode == DecodeMode::ar
                               ? "Mode AR makes no drafts. Choose Tree or Adaptive to see whether they pay."
@@ -94,20 +94,20 @@ StageTimes stage_times(const RoundTimes& times) {
 }
 
 StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown, DecodeMode mode,
-                               const PlainSpeed& plain) {
+                               const ArSpeed& plain) {
   StatisticsView view;
   const RoundStatistics& s = point.rounds;
   view.rounds = s.rounds();
   if (point.missing > 0) view.missing = rounds_word(point.missing) + " were let go for memory and are not counted.";
   if (view.rounds == 0) return view;
   view.tokens_per_second = s.tokens_per_second();
-  view.plain_tokens_per_second = plain.tokens_per_second;
+  view.ar_tokens_per_second = plain.tokens_per_second;
   add_figures(s, point.oracle, view);
   if (plain.tokens_per_second > 0) {
     view.ratio = view.tokens_per_second / plain.tokens_per_second;
-    view.over_plain = {times(view.ratio), speed(view.tokens_per_second) + " tok/s measured over " +
-                                              speed(plain.tokens_per_second) + " tok/s of plain decoding, " +
-                                              plain.origin + "."};
+    view.over_ar = {times(view.ratio), speed(view.tokens_per_second) + " tok/s measured over " +
+                                           speed(plain.tokens_per_second) + " tok/s of plain decoding, " +
+                                           plain.origin + "."};
   }
   add_histogram(s, view);
   add_depths(s, view);
@@ -158,12 +158,12 @@ std::vector<RoundResidual> round_residuals(const RoundLog& log, size_t first, si
   return residuals;
 }
 
-PlainSpeed plain_speed(const RoundLog& log, size_t round, const RoundRecord* shown, const CostSnapshot* costs) {
+ArSpeed ar_speed(const RoundLog& log, size_t round, const RoundRecord* shown, const CostSnapshot* costs) {
   if (round >= log.rounds()) return {};
   const RoundSummary& summary = log.summary(round);
   const ReplySummary& reply = log.replies()[summary.reply];
   if (reply.mode == DecodeMode::ar) return {};
-  if (reply.plain_tokens_per_second > 0) return {reply.plain_tokens_per_second, "measured"};
+  if (reply.ar_tokens_per_second > 0) return {reply.ar_tokens_per_second, "measured"};
   if (costs != nullptr && !costs->passes.empty()) return {1000 / costs->table.ar_ms(summary.context), "calibrated"};
   if (shown != nullptr && shown->choice.ar_tokens_per_second > 0)
     return {shown->choice.ar_tokens_per_second, "predicted"};

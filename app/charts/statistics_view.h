@@ -39,9 +39,9 @@ enum class VerdictKind { none, pays, even, loses, plain };
 struct StatisticsView {
   uint64_t rounds = 0;
   double tokens_per_second = 0;
-  double plain_tokens_per_second = 0;  // 0 where it is not known
-  double ratio = 0;                    // of the two; 0 where the second is not known
-  Figure speed, over_plain, tau, node_use, round_time, oracle;
+  double ar_tokens_per_second = 0;  // 0 where it is not known
+  double ratio = 0;                 // of the two; 0 where the second is not known
+  Figure speed, over_ar, tau, node_use, round_time, oracle;
   std::vector<uint64_t> histogram;  // [accepted] rounds
   double mean_accepted = 0;
   std::optional<uint32_t> shown_accepted;  // bar of the shown round
@@ -54,15 +54,15 @@ struct StatisticsView {
   std::string missing;  // a sentence where rounds are not counted
 };
 
-/// What there is to compare with: what plain decoding reaches, and where that number comes from.
-struct PlainSpeed {
+/// What there is to compare with: what autoregressive decoding reaches, and where that number comes from.
+struct ArSpeed {
   double tokens_per_second = 0;  // 0: not known
   std::string origin;            // "measured", "predicted"
 };
 
 /// shown: the newest of the counted rounds; may be null.
 StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown, DecodeMode mode,
-                               const PlainSpeed& plain);
+                               const ArSpeed& plain);
 
 /// Tokens a second from round to round. Of long replies each point is several rounds: their tokens over their time.
 struct SpeedSeries {
@@ -85,8 +85,8 @@ struct RoundResidual {
 /// The newest `most` rounds of first ... last that were predicted.
 std::vector<RoundResidual> round_residuals(const RoundLog& log, size_t first, size_t last, size_t most = 1024);
 
-/// What plain decoding reaches where a round of the log was: measured with its reply; else by the costs of the loaded
-/// pair, for its own rounds; else what the round itself expected. shown and costs may be null.
-PlainSpeed plain_speed(const RoundLog& log, size_t round, const RoundRecord* shown, const CostSnapshot* costs);
+/// What autoregressive decoding reaches where a round of the log was: measured with its reply; else by the costs of the
+/// loaded pair, for its own rounds; else what the round itself expected. shown and costs may be null.
+ArSpeed ar_speed(const RoundLog& log, size_t round, const RoundRecord* shown, const CostSnapshot* costs);
 
 }  // namespace canopy::app

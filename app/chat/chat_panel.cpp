@@ -26,7 +26,7 @@ bool has_marks(const ViewModel& view) {
   const Conversation& shown = view.conversation();
   for (size_t i = shown.size(); i-- > 0 && i + 8 > shown.size();)
     for (const TokenSpan& span : shown[i].spans)
-      if (span.source != TokenSource::plain) return true;
+      if (span.source != TokenSource::ar) return true;
   return false;
 }
 

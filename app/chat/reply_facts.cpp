@@ -56,35 +56,35 @@ std::string spelt(const ViewModel& view, const std::vector<uint32_t>& tokens, si
   return words;
 }
 
-std::string details(const ViewModel& view, const PlainCheck& check) {
+std::string details(const ViewModel& view, const ArCheck& check) {
   switch (check.phase) {
-    case PlainCheck::Phase::same:
+    case ArCheck::Phase::same:
       return std::string(
                  "The same request was answered once more without drafts, with the same settings and seed, and "
                  "gave the same tokens.") +
              (check.open_end ? "\nThe reply had been stopped: compared up to there." : "");
-    case PlainCheck::Phase::different:
+    case ArCheck::Phase::different:
       return "This reply: " + spelt(view, check.expected, *check.difference) +
              "\nPlain decoding: " + spelt(view, check.plain, *check.difference) +
              "\nCounted from 1. On one device both should be equal.";
-    case PlainCheck::Phase::failed: return check.problem;
+    case ArCheck::Phase::failed: return check.problem;
     default: return "Answers the same request once more without drafts. It is no part of the chat.";
   }
 }
 
-void draw_sign(const PlainCheck& check, ImVec2 at) {
+void draw_sign(const ArCheck& check, ImVec2 at) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 centre = {at.x + px(7), at.y + px(kRow) * 0.5f};
   switch (check.phase) {
-    case PlainCheck::Phase::same: draw_check_disc(list, centre, px(6.5f), t.accent, t.panel); break;
-    case PlainCheck::Phase::different: draw_cross(list, centre, px(4.5f), t.rejected, px(2)); break;
-    case PlainCheck::Phase::failed: draw_triangle_sign(list, centre, px(14), t.bonus, t.panel); break;
+    case ArCheck::Phase::same: draw_check_disc(list, centre, px(6.5f), t.accent, t.panel); break;
+    case ArCheck::Phase::different: draw_cross(list, centre, px(4.5f), t.rejected, px(2)); break;
+    case ArCheck::Phase::failed: draw_triangle_sign(list, centre, px(14), t.bonus, t.panel); break;
     default: list->AddCircle(centre, px(5), t.text3, 0, px(1.5f)); break;
   }
 }
 
-float draw_end(const PlainCheck& check, CommandSink& sink, float right, float top) {
+float draw_end(const ArCheck& check, CommandSink& sink, float right, float top) {
   ButtonSpec spec{check.running() ? "Cancel check" : "Dismiss check", check.running() ? Icon::none : Icon::close};
   spec.words = "Cancel";
   spec.show_label = check.running();
@@ -127,13 +127,13 @@ std::string reply_details(const Message& message) {
 }
 
 bool has_check_row(const ViewModel& view, const Message& reply) {
-  const PlainCheck& check = view.checks.check;
-  return check.phase != PlainCheck::Phase::none && check.message == reply.id && !view.replaying();
+  const ArCheck& check = view.checks.check;
+  return check.phase != ArCheck::Phase::none && check.message == reply.id && !view.replaying();
 }
 
 void draw_check_row(const ViewModel& view, const Message&, CommandSink& sink, float width) {
   const Theme& t = colours();
-  const PlainCheck& check = view.checks.check;
+  const ArCheck& check = view.checks.check;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   float x = at.x;
   if (check.running()) {
@@ -148,9 +148,9 @@ void draw_check_row(const ViewModel& view, const Message&, CommandSink& sink, fl
     x += px(20);
   }
   const float room = at.x + width - x - draw_end(check, sink, at.x + width, at.y) - px(6);
-  const Colour colour = check.phase == PlainCheck::Phase::same        ? t.accent_text
-                        : check.phase == PlainCheck::Phase::different ? t.rejected_text
-                                                                      : t.text2;
+  const Colour colour = check.phase == ArCheck::Phase::same        ? t.accent_text
+                        : check.phase == ArCheck::Phase::different ? t.rejected_text
+                                                                   : t.text2;
   draw_text_middle(ImGui::GetWindowDrawList(), x, at.y + px(kRow) * 0.5f, Type::secondary, colour,
                    elided(Type::secondary, check_words(check), room));
   ImGui::SetCursorScreenPos({x, at.y});

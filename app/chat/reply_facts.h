@@ -1,5 +1,5 @@
 #pragma once
-// What stands below a reply: its figures, and whether plain decoding writes the same text.
+// What stands below a reply: its figures, and whether autoregressive decoding writes the same text.
 
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ std::vector<std::string> reply_facts(const Message& message);
 /// What its tooltip adds: when, with which model and parameters, the prompt; and which of it was measured.
 std::string reply_details(const Message& message);
 
-/// Whether a reply has a line now that says how its check against plain decoding stands.
+/// Whether a reply has a line now that says how its check against autoregressive decoding stands.
 bool has_check_row(const ViewModel& view, const Message& reply);
 
 /// Draws that line from the cursor on, 28 px high at 100%.

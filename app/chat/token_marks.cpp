@@ -74,7 +74,7 @@ void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& me
     const size_t begin = std::min<size_t>(span->begin, message.text.size()),
                  end = std::min<size_t>(span->end, message.text.size());
     const std::string_view text = std::string_view(message.text).substr(begin, end - begin);
-    if (span->source == TokenSource::plain || is_blank(text)) continue;
+    if (span->source == TokenSource::ar || is_blank(text)) continue;
     const bool shown = first && view.rounds.playback.shown == *first + span->round;
     if (span->source == TokenSource::accepted) {
       body.rects(pos, begin, end, [&](ImVec2 a, ImVec2 b) {

@@ -37,8 +37,7 @@ float bubble_width(float width) {
 bool has_verdict(const ViewModel& view, size_t i) {
   if (view.replaying()) return false;
   const Message& message = view.conversation()[i];
-  return i + 1 == view.conversation().size() && message.result &&
-         !plain_verdict(view.drafting, *message.result).empty();
+  return i + 1 == view.conversation().size() && message.result && !ar_verdict(view.drafting, *message.result).empty();
 }
 
 bool small_button(const char* label, Icon icon, const char* about, bool enabled = true) {
@@ -62,7 +61,7 @@ void draw_check_button(const ViewModel& view, const Message& message, CommandSin
       "Check against plain decoding" +
       (obstacle.empty() ? ": writes the reply once more without drafts and compares every token" : "\n" + obstacle);
   if (small_button("Check against plain decoding", Icon::check, about.c_str(), obstacle.empty()))
-    sink.post(CheckCommand(CheckAgainstPlain{message.id}));
+    sink.post(CheckCommand(CheckAgainstAr{message.id}));
 }
 
 /// What kind of script a character belongs to, for a sentence about fonts.
@@ -446,14 +445,14 @@ void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink,
 
 /// On a device where drafting does not pay, it is on to be seen: that is said, with the way out beside it.
 void Transcript::draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width) {
-  const std::string verdict = plain_verdict(view.drafting, reply);
+  const std::string verdict = ar_verdict(view.drafting, reply);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ButtonSpec plain{"Write plainly", Icon::none, ButtonKind::bare};
   plain.type = Type::secondary;
   plain.tooltip = "The same text, without drafts";
   const float room = width - button_size(plain).x - px(8);
-  const std::string words = first_fitting(
-      Type::secondary, {verdict + " Drafting is on to show it.", verdict, short_plain_verdict(reply)}, room);
+  const std::string words =
+      first_fitting(Type::secondary, {verdict + " Drafting is on to show it.", verdict, short_ar_verdict(reply)}, room);
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::secondary, colours().text2, words);
   ImGui::SetCursorScreenPos({at.x + text_size(Type::secondary, words).x + px(4), at.y});
   if (button(plain)) sink.post(SetDrafting{DecodeMode::ar});

@@ -32,7 +32,7 @@ ordered_json by_width(const std::map<uint32_t, double>& values) {
   return object;
 }
 
-ordered_json to_json(const BenchResult& result, const LoadedModel& model) {
+ordered_json to_json(const BenchResult& result, const Engine& model) {
   const DeviceInfo& device = model.model->device().info();
   return {{"device", device.name},
           {"driver", device.driver},
@@ -50,7 +50,7 @@ ordered_json to_json(const BenchResult& result, const LoadedModel& model) {
           {"share_of_roofline", by_width(result.share_of_roofline)}};
 }
 
-void print_table(const BenchResult& result, const BenchSettings& settings, const LoadedModel& model) {
+void print_table(const BenchResult& result, const BenchSettings& settings, const Engine& model) {
   const DeviceInfo& device = model.model->device().info();
   std::cout << "model    " << model.file_name << "\n"
             << "device   " << device.name << " (" << device.driver << ")\n"
@@ -71,7 +71,7 @@ void print_table(const BenchResult& result, const BenchSettings& settings, const
   }
 }
 
-void fit_to_model(BenchSettings& settings, const LoadedModel& model) {
+void fit_to_model(BenchSettings& settings, const Engine& model) {
   const ModelLimits& limits = model.model->limits();
   const uint32_t longest = std::max({settings.prefill_tokens, settings.context + settings.decode_tokens,
                                      settings.context + 16});  // a binary tree of 128 rows is 8 deep

@@ -151,7 +151,7 @@ std::vector<ForcedReply> read_forced(const std::filesystem::path& path) {
   return replies;
 }
 
-std::vector<ForcedResult> compare_forced(LoadedModel& model, const std::vector<ForcedReply>& replies,
+std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<ForcedReply>& replies,
                                          const std::vector<WayToDecode>& ways, const ModesCallbacks& callbacks) {
   for (const ForcedReply& reply : replies) {
     for (const WayToDecode& way : ways) lengths_of(reply, way);  // before the first takes its time

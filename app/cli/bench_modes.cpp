@@ -24,7 +24,7 @@ constexpr const char* all_prompts = "";
 
 class ModesBench {
  public:
-  ModesBench(LoadedModel& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
+  ModesBench(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
              const ModesCallbacks& callbacks)
       : session_(*model.session), prompts_(prompts), settings_(settings), callbacks_(callbacks) {
     for (const BenchPrompt& prompt : prompts) {
@@ -32,7 +32,7 @@ class ModesBench {
     }
     categories_.push_back(all_prompts);
     total_ = prompts.size() * settings.ways.size() * settings.repeats;
-    plain_ids_.resize(prompts.size());
+    ar_ids_.resize(prompts.size());
   }
 
   ModesResult run() {
@@ -77,9 +77,9 @@ class ModesBench {
       if (replies.back().reason == FinishReason::cancelled) return false;
       ++done_;
     }
-    if (repeat == 0) plain_ids_[index] = replies.front().ids;
+    if (repeat == 0) ar_ids_[index] = replies.front().ids;
     for (size_t way = 0; way < replies.size(); ++way) {
-      const bool identical = replies[way].ids == plain_ids_[index];
+      const bool identical = replies[way].ids == ar_ids_[index];
       for (const std::string& category : {prompt.category, std::string(all_prompts)}) {
         add_reply({category, way, repeat}, replies[way], identical);
       }
@@ -143,9 +143,9 @@ class ModesBench {
   const ModesCallbacks& callbacks_;
   std::vector<std::string> categories_;
   std::map<Key, Cell> cells_;
-  std::vector<std::vector<uint32_t>> plain_ids_;  // by prompt, of plain decoding in the first repeat
-  uint64_t done_ = 0, total_ = 0;                 // replies
-  uint64_t finished_prompts_ = 0;                 // of the first repeat
+  std::vector<std::vector<uint32_t>> ar_ids_;  // by prompt, of autoregressive decoding in the first repeat
+  uint64_t done_ = 0, total_ = 0;              // replies
+  uint64_t finished_prompts_ = 0;              // of the first repeat
 };
 
 }  // namespace
@@ -176,7 +176,7 @@ Spread spread_of(const std::vector<double>& values) {
   return spread;
 }
 
-ModesResult measure_modes(LoadedModel& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
+ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
                           const ModesCallbacks& callbacks) {
   return ModesBench(model, prompts, settings, callbacks).run();
 }

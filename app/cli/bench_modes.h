@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "engine/trace/round_statistics.h"
 
 namespace canopy::cli {
@@ -24,7 +24,7 @@ struct BenchPrompt {
 };
 
 struct ModesSettings {
-  std::vector<WayToDecode> ways;  // plain decoding first: the others are compared with it
+  std::vector<WayToDecode> ways;  // autoregressive decoding first: the others are compared with it
   CostPolicy policy = CostPolicy::measured;
   uint32_t repeats = 3;
   uint32_t max_tokens = 128;
@@ -47,7 +47,7 @@ struct ModeResult {
   uint64_t tokens = 0;  // emitted by rounds: not the first of each reply, which comes out of the prefill
   double tau = 0;
   Spread tokens_per_second;
-  Spread times_ar;        // the same over that of plain decoding in the same repeat
+  Spread times_ar;        // the same over that of autoregressive decoding in the same repeat
   double host_share = 0;  // 0 ... 1: build, walk and other of all time
   bool identical_to_ar = true;
   Correlation expectation;  // expected against emitted tokens, over rounds with a draft that the reply's end left whole
@@ -69,7 +69,7 @@ struct ModesCallbacks {
 /// Runs every way on every prompt, way by way, `repeats` times. The prompt is in both caches when a way begins, so that
 /// times are of rounds alone. Stopped by keep_going, it gives what whole repeats measured, or the whole prompts of the
 /// first; with nothing whole it throws cancelled. Throws what TextSession::reply() throws.
-ModesResult measure_modes(LoadedModel& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
+ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
                           const ModesCallbacks& callbacks);
 
 /// Reads a prompt into both caches, so that a reply to it starts with its first round. False when keep_going said no.

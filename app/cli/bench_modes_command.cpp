@@ -63,8 +63,8 @@ std::vector<WayToDecode> ways_of(const ModesOptions& options) {
   return ways;
 }
 
-/// Plain decoding is what the others are compared with.
-std::vector<WayToDecode> with_plain_first(std::vector<WayToDecode> ways) {
+/// Autoregressive decoding is what the others are compared with.
+std::vector<WayToDecode> with_ar_first(std::vector<WayToDecode> ways) {
   std::erase_if(ways, [](const WayToDecode& way) { return way.mode == DecodeMode::ar; });
   ways.insert(ways.begin(), WayToDecode{});
   return ways;
@@ -101,7 +101,7 @@ void check_targets(const ModesOptions& options) {
 }
 
 /// The table on standard output, unless something else goes there.
-void report(const ModesOptions& options, const LoadedModel& model, const ordered_json& json, const Table& table) {
+void report(const ModesOptions& options, const Engine& model, const ordered_json& json, const Table& table) {
   write_report(options.json, json_text(json));
   write_report(options.csv, as_csv(table));
   write_report(options.markdown, headline(model) + "\n\n" + as_markdown(table));
@@ -119,7 +119,7 @@ std::vector<Prompt> read_prompt_option(const ModesOptions& options) {
   return read_all_prompts(paths);
 }
 
-std::vector<BenchPrompt> bench_prompts(const LoadedModel& model, const ModesOptions& options,
+std::vector<BenchPrompt> bench_prompts(const Engine& model, const ModesOptions& options,
                                        const std::vector<Prompt>& prompts) {
   std::vector<BenchPrompt> result;
   if (options.prompt_tokens.empty()) {
@@ -162,7 +162,7 @@ ModesCallbacks shown_on(BenchProgress& progress) {
 
 int measure(const ModelChoice& choice, const ModesOptions& options) {
   ModesSettings settings;
-  settings.ways = with_plain_first(ways_of(options));
+  settings.ways = with_ar_first(ways_of(options));
   const auto policy = cost_policy_of(options.policy);
   if (!policy) {
     throw UsageError("--policy names " + quoted_name(options.policy) +
@@ -174,7 +174,7 @@ int measure(const ModelChoice& choice, const ModesOptions& options) {
   const std::vector<Prompt> texts = read_prompt_option(options);
 
   const OpenedModel opened = open_pair(choice, settings.ways);
-  const LoadedModel& model = *opened.model;
+  const Engine& model = *opened.model;
   BenchProgress progress("replies");
   const ModesResult result =
       measure_modes(*opened.model, bench_prompts(model, options, texts), settings, shown_on(progress));

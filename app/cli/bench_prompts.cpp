@@ -25,7 +25,7 @@ std::vector<fs::path> files_of(const fs::path& path) {
   return files;
 }
 
-std::vector<uint32_t> encode(const LoadedModel& model, const std::string& text) {
+std::vector<uint32_t> encode(const Engine& model, const std::string& text) {
   return model.prompt_ids({{"user", text}}, "");
 }
 
@@ -45,7 +45,7 @@ std::vector<size_t> word_ends(const std::string& text) {
   return ends;
 }
 
-std::vector<uint32_t> prompt_of_length(const LoadedModel& model, const std::vector<Prompt>& prompts, size_t first,
+std::vector<uint32_t> prompt_of_length(const Engine& model, const std::vector<Prompt>& prompts, size_t first,
                                        uint32_t length) {
   constexpr size_t bytes_a_token = 16;  // more than a token of running text has
   const std::string text = joined(prompts, first, length * bytes_a_token);
@@ -98,13 +98,13 @@ std::vector<Prompt> limit_by_category(const std::vector<Prompt>& prompts, uint32
   return result;
 }
 
-std::vector<BenchPrompt> encode_prompts(const LoadedModel& model, const std::vector<Prompt>& prompts) {
+std::vector<BenchPrompt> encode_prompts(const Engine& model, const std::vector<Prompt>& prompts) {
   std::vector<BenchPrompt> encoded;
   for (const Prompt& prompt : prompts) encoded.push_back({prompt.category, encode(model, prompt.text)});
   return encoded;
 }
 
-std::vector<BenchPrompt> long_prompts(const LoadedModel& model, const std::vector<Prompt>& prompts,
+std::vector<BenchPrompt> long_prompts(const Engine& model, const std::vector<Prompt>& prompts,
                                       const std::vector<uint32_t>& lengths, uint32_t count) {
   std::vector<BenchPrompt> result;
   for (const uint32_t length : lengths) {

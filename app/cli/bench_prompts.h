@@ -19,12 +19,12 @@ std::vector<Prompt> read_all_prompts(const std::vector<std::filesystem::path>& p
 std::vector<Prompt> limit_by_category(const std::vector<Prompt>& prompts, uint32_t limit);
 
 /// Through the model's chat template, one turn of the user each.
-std::vector<BenchPrompt> encode_prompts(const LoadedModel& model, const std::vector<Prompt>& prompts);
+std::vector<BenchPrompt> encode_prompts(const Engine& model, const std::vector<Prompt>& prompts);
 
 /// For each length `count` prompts of that many tokens or, as a text ends with a whole word, a few fewer: the texts of
 /// `prompts` joined, each beginning at another of them. Their category is "512 tokens". Throws bad_input for a length
 /// that the chat template alone exceeds.
-std::vector<BenchPrompt> long_prompts(const LoadedModel& model, const std::vector<Prompt>& prompts,
+std::vector<BenchPrompt> long_prompts(const Engine& model, const std::vector<Prompt>& prompts,
                                       const std::vector<uint32_t>& lengths, uint32_t count);
 
 }  // namespace canopy::cli

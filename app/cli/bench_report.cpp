@@ -33,7 +33,7 @@ bool has_correlation(const ModeResult& mode) {
 
 }  // namespace
 
-ordered_json describe_subject(const LoadedModel& model) {
+ordered_json describe_subject(const Engine& model) {
   const ModelReady ready = model.describe();
   return {{"device", ready.device},    {"driver", ready.driver},
           {"model", model.file_name},  {"drafter", model.drafter_name},
@@ -128,7 +128,7 @@ void write_report(const std::string& target, const std::string& content) {
   }
 }
 
-std::string headline(const LoadedModel& model) {
+std::string headline(const Engine& model) {
   const ModelReady ready = model.describe();
   return model.file_name + ", drafter " + model.drafter_name + ", K/V in " + ready.kv_type + ", on " + ready.device +
          " (" + ready.driver + "), canopy " CANOPY_VERSION " at " + built_commit();

@@ -12,7 +12,7 @@
 namespace canopy::cli {
 
 /// device, driver, model, drafter, version, commit, kv: what the figures are of.
-nlohmann::ordered_json describe_subject(const LoadedModel& model);
+nlohmann::ordered_json describe_subject(const Engine& model);
 
 /// One object for each way and category (design.md, section 8, with more fields behind those named there).
 nlohmann::ordered_json to_json(const std::vector<ModeResult>& modes);
@@ -27,6 +27,6 @@ std::string json_text(const nlohmann::ordered_json& json);
 void write_report(const std::string& target, const std::string& content);
 
 /// Above a table: "SmolLM2..., drafter ..., on llvmpipe (...)".
-std::string headline(const LoadedModel& model);
+std::string headline(const Engine& model);
 
 }  // namespace canopy::cli

@@ -62,7 +62,7 @@ int run_calibrate(CalibrateOptions& options) {
   catch_interrupts();
   options.model.self_test = false;
   const OpenedModel opened = open_model(options.model);
-  LoadedModel& model = *opened.model;
+  Engine& model = *opened.model;
   if (model.drafter == nullptr) {
     throw bad_input("There is nothing to calibrate without a drafter: name one with --drafter.");
   }

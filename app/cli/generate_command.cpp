@@ -59,7 +59,7 @@ ordered_json to_json(const std::vector<uint32_t>& prompt, const Reply& reply, De
           {"tokens_per_second", reply.tokens_per_second()}};
 }
 
-void print_statistics(const Reply& reply, const LoadedModel& model) {
+void print_statistics(const Reply& reply, const Engine& model) {
   const uint32_t computed = reply.prompt_tokens - reply.reused_tokens;
   std::string line = "prompt: " + std::to_string(reply.prompt_tokens) + " tokens";
   if (reply.reused_tokens > 0) line += " (" + std::to_string(reply.reused_tokens) + " reused)";

@@ -49,7 +49,7 @@ void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uin
   }
 }
 
-std::vector<uint32_t> first_ids(const LogitsOptions& options, const LoadedModel& model, const std::string& text) {
+std::vector<uint32_t> first_ids(const LogitsOptions& options, const Engine& model, const std::string& text) {
   std::vector<uint32_t> ids = model.text.encode_raw(text);
   if (ids.size() < options.positions) {
     throw bad_input(options.text_file + " has " + std::to_string(ids.size()) + " tokens; " +

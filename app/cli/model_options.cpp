@@ -65,7 +65,7 @@ OpenedModel open_model(const ModelChoice& choice) {
   OpenCallbacks callbacks;
   callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };
   callbacks.keep_going = [] { return !interrupted(); };
-  opened.model = LoadedModel::open(*opened.device, request, callbacks);
+  opened.model = Engine::open(*opened.device, request, callbacks);
   line.clear();
   const std::string& quantization = opened.model->model->quantization();
   if (!quantization.empty()) note(quantization);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/compute/device.h"
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 
 namespace canopy::cli {
 
@@ -28,7 +28,7 @@ void add_model_options(CLI::App& command, ModelChoice& choice);
 /// Model before device: members are destroyed in reverse.
 struct OpenedModel {
   std::unique_ptr<Device> device;
-  std::unique_ptr<LoadedModel> model;
+  std::unique_ptr<Engine> model;
 };
 
 /// Shows progress and warnings on standard error. Ctrl-C abandons it.

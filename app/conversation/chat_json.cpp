@@ -103,7 +103,7 @@ ordered_json result_json(const ReplyFinished& r) {
   out["mode"] = to_string(r.mode);
   out["tau"] = r.tau;
   out["tokens_per_second"] = r.tokens_per_second;
-  out["plain_tokens_per_second"] = r.plain_tokens_per_second;
+  out["plain_tokens_per_second"] = r.ar_tokens_per_second;
   out["prompt_tokens"] = r.prompt_tokens;
   out["reused_tokens"] = r.reused_tokens;
   out["reply_tokens"] = r.reply_tokens;
@@ -127,7 +127,7 @@ ReplyFinished result_from(const json& object, const std::string& what) {
   r.mode = mode_in(fields).value_or(DecodeMode::ar);
   r.tau = fields.number_or("tau", 0);
   r.tokens_per_second = fields.number_or("tokens_per_second", 0);
-  r.plain_tokens_per_second = fields.number_or("plain_tokens_per_second", 0);
+  r.ar_tokens_per_second = fields.number_or("plain_tokens_per_second", 0);
   r.prompt_tokens = fields.u32_or("prompt_tokens", 0);
   r.reused_tokens = fields.u32_or("reused_tokens", 0);
   r.reply_tokens = fields.u32_or("reply_tokens", 0);

@@ -23,14 +23,14 @@ void append_spans(Message& message, const RoundRecord& record, uint32_t round, u
   uint32_t at = message.spans.empty() ? 0 : message.spans.back().end;
   if (message.spans.empty())
     message.spans.push_back(
-        {0, text_begin, round, 0, record.mode == DecodeMode::ar ? TokenSource::plain : TokenSource::own});
+        {0, text_begin, round, 0, record.mode == DecodeMode::ar ? TokenSource::ar : TokenSource::own});
   at = std::max(at, text_begin);
   const std::vector<uint32_t> accepted = accepted_nodes(record);
   const auto bonus = static_cast<uint32_t>(record.nodes.size());
   for (size_t i = 0; i < text_ends.size(); ++i) {
     const bool drafted = i < record.accepted;
     const TokenSource source = drafted                          ? TokenSource::accepted
-                               : record.shape == DecodeMode::ar ? TokenSource::plain
+                               : record.shape == DecodeMode::ar ? TokenSource::ar
                                                                 : TokenSource::own;
     const uint32_t node = drafted && i < accepted.size() ? accepted[i] : bonus;
     const uint32_t end = std::max(at, text_ends[i]);

@@ -17,7 +17,7 @@ enum class Role { user, assistant };
 
 /// Who wrote a token of a reply.
 enum class TokenSource : uint8_t {
-  plain,     // the target alone, in a plain round
+  plain,     // the target alone, in an AR round
   accepted,  // drafted, and the target agreed
   own,       // the target's own token at the end of a round of drafting
 };
@@ -27,7 +27,7 @@ struct TokenSpan {
   uint32_t begin = 0, end = 0;
   uint32_t round = 0;  // of the reply, from 0
   uint32_t node = 0;   // of the round's tree; the number behind its last node for the target's own token
-  TokenSource source = TokenSource::plain;
+  TokenSource source = TokenSource::ar;
   bool operator==(const TokenSpan&) const = default;
 };
 

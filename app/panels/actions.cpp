@@ -14,7 +14,7 @@ Wanted rounds(const ViewModel& view, RoundsCommand command) {
   return UiCommand(std::move(command));
 }
 
-/// Drafting needs a drafter; without one only plain decoding can be asked for.
+/// Drafting needs a drafter; without one only autoregressive decoding can be asked for.
 Wanted mode(const ViewModel& view, DecodeMode wanted) {
   const bool drafts = view.model && !view.model->drafter.empty();
   if (wanted != DecodeMode::ar && !drafts) return std::nullopt;
@@ -36,7 +36,7 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) {
        const Message* reply = v.last_reply();
        if (v.replaying() || !reply || !check_obstacle(v, *reply).empty()) return Wanted();
-       return Wanted(CheckCommand(CheckAgainstPlain{reply->id}));
+       return Wanted(CheckCommand(CheckAgainstAr{reply->id}));
      }},
     {"Chat", "Find in this chat", "Ctrl+F", kCtrl | ImGuiKey_F,
      [](const ViewModel&) { return Wanted(ChatCommand(ShowFind{})); }},

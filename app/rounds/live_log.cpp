@@ -66,7 +66,7 @@ void LiveLog::take(const Event& event) {
     if (!of) return;
     of->reason = end->reason;
     of->mode = end->mode;
-    of->plain_tokens_per_second = end->plain_tokens_per_second;
+    of->ar_tokens_per_second = end->ar_tokens_per_second;
   }
 }
 

@@ -15,7 +15,7 @@ enum class PlayState : uint8_t {
   paused,     // the shown one stays, whatever the engine does
 };
 
-/// What slow motion shows of a round, one after the other. A plain round has nothing to fill and to insert, and begins
+/// What slow motion shows of a round, one after the other. An AR round has nothing to fill and to insert, and begins
 /// with its pass.
 enum class Phase : uint8_t { fill, insert, verify, walk, bonus, commit };
 inline constexpr uint32_t kPhases = 6;

@@ -37,7 +37,7 @@ struct ReplySummary {
   size_t rounds = 0;
   std::optional<uint32_t> first_token;  // the root of its first round; it belongs to the prompt's pass
   std::optional<FinishReason> reason;   // once it ended
-  double plain_tokens_per_second = 0;   // measured; 0 where it was not
+  double ar_tokens_per_second = 0;      // measured; 0 where it was not
   std::string prompt_text, text;        // of a trace; empty where it has none, and of live replies, whose chat has it
 };
 

@@ -92,13 +92,13 @@ void draw_pair_picture(ImVec2 a, float width) {
   const float inset = px(24), left = a.x + std::floor((width - px(252)) * 0.5f);
   add_dashed_rect(list, {a.x + inset, a.y + px(22)}, {a.x + width - inset, a.y + px(174)}, px(8), {px(6), px(5)}, t.ctl,
                   px(1.5f));
-  constexpr int kLayers = 9, kTaps = 4;
+  constexpr int kLayers = 9, kAuxLayers = 4;
   const float drafter = left + px(178);
   for (int i = 0; i < kLayers; ++i) {
     const float y = a.y + px(38) + px(12) * static_cast<float>(i);
     list->AddRectFilled({left, y}, {left + px(116), y + px(8.5f)}, i % 2 ? t.verify : t.raised, px(2));
   }
-  for (int i = 0; i < kTaps; ++i) {
+  for (int i = 0; i < kAuxLayers; ++i) {
     const float y = a.y + px(60) + px(16) * static_cast<float>(i);
     list->AddRectFilled({drafter, y}, {drafter + px(74), y + px(11)}, t.draft, px(2));
     const ImVec2 from = {left + px(116), a.y + px(42.3f) + px(12) * static_cast<float>(2 * i + 1)};

@@ -30,20 +30,20 @@ const char* mode_detail(DecodeMode mode) {
   return "";
 }
 
-std::string plain_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply) {
+std::string ar_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply) {
   constexpr double clearly = 1.1;
   if (chosen || reply.mode == DecodeMode::ar || reply.mode == DecodeMode::adaptive) return "";
-  if (reply.tokens_per_second <= 0 || reply.plain_tokens_per_second < clearly * reply.tokens_per_second) return "";
+  if (reply.tokens_per_second <= 0 || reply.ar_tokens_per_second < clearly * reply.tokens_per_second) return "";
   char text[96];
   std::snprintf(text, sizeof text, "Plain decoding is about %.1f\u00d7 faster on this device.",
-                reply.plain_tokens_per_second / reply.tokens_per_second);
+                reply.ar_tokens_per_second / reply.tokens_per_second);
   return text;
 }
 
-std::string short_plain_verdict(const ReplyFinished& reply) {
+std::string short_ar_verdict(const ReplyFinished& reply) {
   char text[48];
   std::snprintf(text, sizeof text, "AR is %.1f\u00d7 faster here",
-                reply.tokens_per_second > 0 ? reply.plain_tokens_per_second / reply.tokens_per_second : 0.0);
+                reply.tokens_per_second > 0 ? reply.ar_tokens_per_second / reply.tokens_per_second : 0.0);
   return text;
 }
 

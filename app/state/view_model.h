@@ -12,7 +12,7 @@
 #include "app/conversation/conversation.h"
 #include "app/conversation/replay_chat.h"
 #include "app/rounds/rounds_state.h"
-#include "app/state/plain_check.h"
+#include "app/state/ar_check.h"
 #include "app/state/recording_state.h"
 #include "app/state/ui_command.h"
 #include "engine/client/engine_client.h"

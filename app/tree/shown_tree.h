@@ -25,7 +25,7 @@ struct ShownTree {
 
   TokenPieces pieces() const;
   TokenFacts facts(uint32_t node) const { return token_facts(*record, model, node, pieces()); }
-  /// The name of a node outside the tree, and back. The root of a plain round has none.
+  /// The name of a node outside the tree, and back. The root of an AR round has none.
   std::optional<NodeRef> ref(uint32_t node) const;
   std::optional<uint32_t> node(const std::optional<NodeRef>& ref) const;
 };

@@ -19,7 +19,7 @@ struct TreeNodeView {
   uint32_t parent = TreeNode::none;
   uint32_t depth = 0;
   uint32_t rank = 0;  // among the drafter's candidates of its depth; of the bonus: behind all that were drafted there
-  std::optional<uint32_t> token;  // none: the root of a plain round whose text before is not known
+  std::optional<uint32_t> token;  // none: the root of an AR round whose text before is not known
   NodeFate fate = NodeFate::not_reached;
   double q = 1;     // the drafter's probability of the token; 1 where it has none (root, bonus)
   double path = 1;  // the drafter's probability of the path to it; of the bonus that of its parent
@@ -50,7 +50,7 @@ struct TreeModel {
   std::vector<uint32_t> child_, first_child_, next_on_path_;
 };
 
-/// root_token: of a plain round, whose record has no nodes: the last token before it, where it is known.
+/// root_token: of an AR round, whose record has no nodes: the last token before it, where it is known.
 /// States follow the text that was written, not the walk: behind a stop token nobody knows what was right.
 TreeModel tree_model(const RoundRecord& record, std::optional<uint32_t> root_token = std::nullopt);
 
@@ -60,7 +60,7 @@ struct ChainEstimate {
   bool at_least = false;  // the record does not say what the drafter held likeliest one deeper
 };
 
-/// None for a plain round and for one that was a chain. The drafter's ranks at a depth do not depend on the path, so
+/// None for an AR round and for one that was a chain. The drafter's ranks at a depth do not depend on the path, so
 /// any node of rank 0 names what the chain would have held there.
 std::optional<ChainEstimate> chain_estimate(const RoundRecord& record, const TreeModel& tree);
 

@@ -45,10 +45,11 @@ struct Generate {
   std::string raw_prompt;       // used as it is, without a chat template, when turns is empty
   SamplingSettings sampling;
   uint32_t max_tokens = 512;
-  std::optional<DecodeMode> mode;  // none: adaptive where there is a drafter; without one always plain decoding
-  uint32_t budget = 16;            // of mode tree
-  bool rounds = false;             // publish a RoundFinished for each
-  bool probabilities = true;       // with rounds: fill RoundNode::log_p too, which costs a little of each
+  std::optional<DecodeMode>
+      mode;                   // none: adaptive where there is a drafter; without one always autoregressive decoding
+  uint32_t budget = 16;       // of mode tree
+  bool rounds = false;        // publish a RoundFinished for each
+  bool probabilities = true;  // with rounds: fill RoundNode::log_p too, which costs a little of each
 };
 
 /// Ends the reply under way; its text so far stays.
@@ -123,7 +124,7 @@ struct ModelReady {
   std::string driver;
   std::string kv_type;       // "f16" or "f32"
   std::string drafter;       // last component of its path; empty without one
-  bool is_software = false;  // a device that computes on the CPU: there plain decoding is usually fastest
+  bool is_software = false;  // a device that computes on the CPU: there autoregressive decoding is usually fastest
   std::vector<std::string> warnings;
   MemoryUse memory;
   uint32_t block = 0;                         // rows of a drafter's pass: the tree is at most block - 1 deep; 0 without
@@ -190,9 +191,9 @@ struct ReplyFinished {
   double decode_ms = 0;
   double tokens_per_second = 0;
   DecodeMode mode = DecodeMode::ar;
-  double tau = 0;                      // tokens a round
-  double plain_tokens_per_second = 0;  // what plain decoding was measured to reach here; 0 where it was not
-  TurnTokens tokens = {};              // of its text, for ChatTurn::tokens; empty where they do not spell it
+  double tau = 0;                   // tokens a round
+  double ar_tokens_per_second = 0;  // what autoregressive decoding was measured to reach here; 0 where it was not
+  TurnTokens tokens = {};           // of its text, for ChatTurn::tokens; empty where they do not spell it
 };
 
 /// The costs that are in use from now on.

@@ -35,7 +35,8 @@ class Device {
 
   /// Zeroed memory. Throws Error(out_of_memory) with needed and available bytes before anything is allocated.
   virtual std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) = 0;
-  virtual std::unique_ptr<Panel> allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) = 0;
+  virtual std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols,
+                                                            std::string_view name) = 0;
   virtual std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) = 0;
 
   /// Repacks a matrix into the device's layout. Throws Error(bad_input) when the parts do not fit each other.
@@ -44,7 +45,7 @@ class Device {
 
   /// Device bytes that make_weight would take; reads no data.
   virtual uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const = 0;
-  virtual uint64_t panel_bytes(uint32_t max_width, uint32_t cols) const = 0;
+  virtual uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const = 0;
 
   /// Blocking copies, in bytes. Offsets and sizes are multiples of 4.
   virtual void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) = 0;
@@ -56,9 +57,9 @@ class Device {
   }
 
   /// Values of the first `width` rows, row-major [width, cols]; for tests and for the drafter's features.
-  virtual std::vector<float> read_panel(const Panel& panel, uint32_t width) = 0;
-  /// Fills a panel and its sums of squares from row-major values [width, cols]; for tests.
-  virtual void write_panel(Panel& panel, uint32_t width, std::span<const float> values) = 0;
+  virtual std::vector<float> read_activations(const Activations& activations, uint32_t width) = 0;
+  /// Fills activations and its sums of squares from row-major values [width, cols]; for tests.
+  virtual void write_activations(Activations& activations, uint32_t width, std::span<const float> values) = 0;
 
   /// Keys (or values) of slots [first, first + count), as f32 [count, kv_heads, head_dim].
   virtual std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) = 0;

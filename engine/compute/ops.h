@@ -41,26 +41,27 @@ inline OpPrice product_price(const Weight& weight, uint64_t width) {
   return {stored_bytes(weight) + word_bytes(width * weight.cols()), 2 * elements * width};
 }
 
-/// An RMS norm split in two: the writer of a panel multiplies by `weight` and leaves sums of squares, the reader
+/// An RMS norm split in two: the writer of activations multiplies by `weight` and leaves sums of squares, the reader
 /// multiplies its results by 1 / sqrt(mean of squares + eps).
 struct NormWrite {
   const Buffer* weight = nullptr;  // [cols]
 };
 
-/// x = scale * table[token], panel = x * norm.weight. A scale of 1 leaves the table's values as they are, bit for bit.
+/// x = scale * table[token], activations = x * norm.weight. A scale of 1 leaves the table's values as they are, bit for
+/// bit.
 struct EmbedArgs {
   uint32_t width = 0;
   const Weight* table = nullptr;  // [vocab, cols]
   const Buffer* rows = nullptr;   // Row [W]
   Buffer* x = nullptr;            // [W, cols], the residual stream
   NormWrite norm;
-  Panel* out = nullptr;  // [W, cols] with sums of squares
+  Activations* out = nullptr;  // [W, cols] with sums of squares
   float scale = 1;
 
   static constexpr const char* name = "embed";
   std::string shapes() const { return std::to_string(width) + " of " + describe(*table); }
   OpPrice price() const {
-    // A row of the table, the pass's row, x and the panel; x * scale, x * norm and the sum of squares.
+    // A row of the table, the pass's row, x and the activations; x * scale, x * norm and the sum of squares.
     const uint64_t elements = uint64_t{width} * table->cols();
     return {stored_row_bytes(*table) * width + width * sizeof(Row) + word_bytes(2 * elements + table->cols()),
             (scale != 1 ? 4 : 3) * elements};
@@ -70,8 +71,8 @@ struct EmbedArgs {
 /// out[w, offset + r] = scale(w) * sum_k weight[r, k] * in[w, k]; scale is the norm's when norm_eps > 0, else 1.
 struct LinearArgs {
   uint32_t width = 0;
-  const Weight* weight = nullptr;  // [rows, cols]
-  const Panel* in = nullptr;       // [W, cols]
+  const Weight* weight = nullptr;   // [rows, cols]
+  const Activations* in = nullptr;  // [W, cols]
   float norm_eps = 0;
   Buffer* out = nullptr;  // [W, stride]
   uint32_t stride = 0;
@@ -84,37 +85,37 @@ struct LinearArgs {
   }
 };
 
-/// x[w, r] += sum_k weight[r, k] * in[w, k]; out = x * norm.weight; tap[w, offset + r] = x[w, r] where a tap is given.
+/// x[w, r] += sum_k weight[r, k] * in[w, k]; out = x * norm.weight; aux[w, offset + r] = x[w, r] where aux is given.
 struct LinearAddArgs {
   uint32_t width = 0;
-  const Weight* weight = nullptr;  // [rows, cols]
-  const Panel* in = nullptr;       // [W, cols]
-  Buffer* x = nullptr;             // [W, rows]
+  const Weight* weight = nullptr;   // [rows, cols]
+  const Activations* in = nullptr;  // [W, cols]
+  Buffer* x = nullptr;              // [W, rows]
   NormWrite norm;
-  Panel* out = nullptr;   // [W, rows] with sums of squares
-  Buffer* tap = nullptr;  // [W, tap_stride] or null
-  uint32_t tap_stride = 0;
-  uint32_t tap_offset = 0;
+  Activations* out = nullptr;  // [W, rows] with sums of squares
+  Buffer* aux = nullptr;       // [W, aux_stride] or null
+  uint32_t aux_stride = 0;
+  uint32_t aux_offset = 0;
 
   static constexpr const char* name = "linear_add";
   std::string shapes() const {
-    return std::to_string(width) + " x " + describe(*weight) + (tap != nullptr ? ", tapped" : "");
+    return std::to_string(width) + " x " + describe(*weight) + (aux != nullptr ? ", tapped" : "");
   }
   OpPrice price() const {
-    // x read and written, the panel, the tap; the sum, x * norm and the sum of squares.
+    // x read and written, the activations, the aux; the sum, x * norm and the sum of squares.
     const uint64_t elements = uint64_t{width} * weight->rows();
     return product_price(*weight, width) +
-           OpPrice{word_bytes((tap != nullptr ? 4 : 3) * elements + weight->rows()), 4 * elements};
+           OpPrice{word_bytes((aux != nullptr ? 4 : 3) * elements + weight->rows()), 4 * elements};
   }
 };
 
 /// out[w, i] = silu(s * g_i) * (s * u_i), g and u the even and odd rows of a paired weight, s the norm's scale.
 struct LinearSwigluArgs {
   uint32_t width = 0;
-  const Weight* weight = nullptr;  // paired, [2 * ffn, cols]
-  const Panel* in = nullptr;       // [W, cols]
+  const Weight* weight = nullptr;   // paired, [2 * ffn, cols]
+  const Activations* in = nullptr;  // [W, cols]
   float norm_eps = 0;
-  Panel* out = nullptr;  // [W, ffn], no sums of squares
+  Activations* out = nullptr;  // [W, ffn], no sums of squares
 
   static constexpr const char* name = "linear_swiglu";
   std::string shapes() const { return std::to_string(width) + " x " + describe(*weight); }
@@ -161,7 +162,7 @@ struct RopeStoreArgs {
 /// at once, with the same bits, and leave heads.qkv as it was.
 struct ProjectHeadsArgs {
   std::vector<const Weight*> weights;  // together [(heads + 2 kv_heads) * head_dim, cols]
-  const Panel* in = nullptr;           // [W, cols]
+  const Activations* in = nullptr;     // [W, cols]
   float in_norm_eps = 0;               // 0: no norm
   Buffer* qkv = nullptr;               // the buffer that heads.qkv names
   RopeStoreArgs heads;
@@ -207,7 +208,7 @@ struct AttentionArgs {
   float scale = 0;
   uint32_t max_positions = 0;  // no row has more keys than this
   const KvLayer* cache = nullptr;
-  Panel* out = nullptr;  // [W, heads * head_dim]
+  Activations* out = nullptr;  // [W, heads * head_dim]
   AttentionMask mask = AttentionMask::causal;
   uint32_t window = 0;  // positions; 0: no limit
 
@@ -230,11 +231,11 @@ struct AttentionArgs {
 
 /// out[i] = in[index[first + i]] for the values and their sums of squares: keeps the rows a head is wanted for.
 struct SelectArgs {
-  uint32_t width = 0;             // of in
-  uint32_t count = 0;             // of out
-  const Panel* in = nullptr;      // [W, cols]
-  const Buffer* index = nullptr;  // uint32 [first + count], below W
-  Panel* out = nullptr;           // [count, cols]
+  uint32_t width = 0;               // of in
+  uint32_t count = 0;               // of out
+  const Activations* in = nullptr;  // [W, cols]
+  const Buffer* index = nullptr;    // uint32 [first + count], below W
+  Activations* out = nullptr;       // [count, cols]
   uint32_t first = 0;
 
   static constexpr const char* name = "select";
@@ -312,13 +313,13 @@ struct CopyRowsArgs {
   OpPrice price() const { return {word_bytes(uint64_t{count} * (2 * cols + 2)), 0}; }
 };
 
-/// panel = in * norm.weight with the sums of squares of `in`: what a product reads, from rows that no op left as a
-/// panel. Without a weight the values go over as they are.
+/// activations = in * norm.weight with the sums of squares of `in`: what a product reads, from rows that no op left as
+/// a activations. Without a weight the values go over as they are.
 struct NormRowsArgs {
   uint32_t width = 0;
   const Buffer* in = nullptr;  // [W, cols]
   NormWrite norm;              // weight null: none
-  Panel* out = nullptr;        // [W, cols] with sums of squares
+  Activations* out = nullptr;  // [W, cols] with sums of squares
 
   static constexpr const char* name = "norm_rows";
   std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(out->cols()); }

@@ -89,12 +89,12 @@ uint64_t stored_bytes(const Weight& weight);
 std::string describe(const Weight& weight);
 
 /// Activations [width, cols] in the layout a backend's matrix products read, f32. Next to the values it can carry the
-/// partial sums of squares an RMS norm needs: the norm's weight is multiplied in by the op that writes a panel, its
+/// partial sums of squares an RMS norm needs: the norm's weight is multiplied in by the op that writes activations, its
 /// scale by the op that reads it, so that a norm costs no pass of its own.
-class Panel {
+class Activations {
  public:
-  Panel(uint32_t max_width, uint32_t cols) : max_width_(max_width), cols_(cols) {}
-  virtual ~Panel() = default;
+  Activations(uint32_t max_width, uint32_t cols) : max_width_(max_width), cols_(cols) {}
+  virtual ~Activations() = default;
   uint32_t max_width() const { return max_width_; }
   uint32_t cols() const { return cols_; }
 

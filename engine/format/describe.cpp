@@ -127,7 +127,7 @@ json drafter_json(const DrafterConfig& c) {
   result["vocab"] = c.vocab;
   result["block_size"] = c.block_size;
   result["mask_token"] = c.mask_token;
-  result["taps"] = c.taps;
+  result["taps"] = c.aux_layers;
   result["target_layers"] = c.target_layers;
   result["attention"] = attention;
   result["input_embedding_scale"] = number_json(c.input_embedding_scale);

@@ -9,7 +9,7 @@
 namespace canopy {
 namespace {
 
-constexpr size_t max_taps = 64;
+constexpr size_t max_aux_layers = 64;
 
 void check_block(const DrafterConfig& config) {
   if (config.block_size >= 2 && config.block_size <= max_draft_block) return;
@@ -17,19 +17,19 @@ void check_block(const DrafterConfig& config) {
                   std::to_string(max_draft_block) + " is allowed, the root and at least one mask row.");
 }
 
-void check_taps(const DrafterConfig& config) {
-  const std::vector<uint32_t>& taps = config.taps;
-  if (taps.empty() || taps.size() > max_taps) {
-    throw bad_input("The drafter names " + std::to_string(taps.size()) + " target layers (taps); 1 to " +
-                    std::to_string(max_taps) + " are allowed.");
+void check_aux_layers(const DrafterConfig& config) {
+  const std::vector<uint32_t>& aux_layers = config.aux_layers;
+  if (aux_layers.empty() || aux_layers.size() > max_aux_layers) {
+    throw bad_input("The drafter names " + std::to_string(aux_layers.size()) + " target layers (taps); 1 to " +
+                    std::to_string(max_aux_layers) + " are allowed.");
   }
-  for (size_t i = 0; i < taps.size(); ++i) {
-    if (std::find(taps.begin(), taps.begin() + static_cast<std::ptrdiff_t>(i), taps[i]) !=
-        taps.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw bad_input("The drafter names target layer " + std::to_string(taps[i]) + " twice among its taps.");
+  for (size_t i = 0; i < aux_layers.size(); ++i) {
+    if (std::find(aux_layers.begin(), aux_layers.begin() + static_cast<std::ptrdiff_t>(i), aux_layers[i]) !=
+        aux_layers.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw bad_input("The drafter names target layer " + std::to_string(aux_layers[i]) + " twice among its taps.");
     }
-    if (config.target_layers != 0 && taps[i] >= config.target_layers) {
-      throw bad_input("The drafter's tap " + std::to_string(taps[i]) + " is outside the " +
+    if (config.target_layers != 0 && aux_layers[i] >= config.target_layers) {
+      throw bad_input("The drafter's tap " + std::to_string(aux_layers[i]) + " is outside the " +
                       std::to_string(config.target_layers) + " layers that it says its target has (0 to " +
                       std::to_string(config.target_layers - 1) + ").");
     }
@@ -54,7 +54,7 @@ DrafterAttention drafter_attention(uint32_t window) {
 void validate_drafter_config(const DrafterConfig& config) {
   validate_transformer(config.transformer);
   check_block(config);
-  check_taps(config);
+  check_aux_layers(config);
   if (config.vocab != 0 && config.mask_token >= config.vocab) {
     throw bad_input("The drafter's mask token is " + std::to_string(config.mask_token) +
                     ", outside its vocabulary of " + std::to_string(config.vocab) + " tokens.");

@@ -28,10 +28,10 @@ struct DrafterConfig {
   ModelConfig transformer;
   std::vector<DrafterAttention> attention;  // [transformer.layers]
 
-  uint32_t block_size = 0;     // B: rows of a pass, the root and B - 1 mask rows
-  uint32_t mask_token = 0;     // id in the target's vocabulary
-  std::vector<uint32_t> taps;  // 0-based target layers whose *output* is a feature, in the order of fc's columns (the
-                               // file's own, ascending in every published drafter)
+  uint32_t block_size = 0;           // B: rows of a pass, the root and B - 1 mask rows
+  uint32_t mask_token = 0;           // id in the target's vocabulary
+  std::vector<uint32_t> aux_layers;  // 0-based target layers whose *output* is a feature, in the order of fc's columns
+                                     // (the file's own, ascending in every published drafter)
   uint32_t target_layers = 0;  // layers of the target it was trained for; 0: the file does not say
   uint32_t vocab = 0;          // rows of that target's embedding; 0: the file does not say
 
@@ -42,8 +42,8 @@ struct DrafterConfig {
   bool brings_vocabulary = false;  // the file has an embedding or a head, which is not used: the target's is
   std::string dialect;             // "Hugging Face", "dflash (llama.cpp)", ...: for messages
 
-  /// Columns of fc: the taps' hidden states beside each other.
-  uint64_t feature_width() const { return uint64_t{transformer.hidden} * taps.size(); }
+  /// Columns of fc: the aux layers' hidden states beside each other.
+  uint64_t feature_width() const { return uint64_t{transformer.hidden} * aux_layers.size(); }
 };
 
 /// What a layer sees: `window` 0 is full attention. Where the file does not say otherwise, full layers see the block in
@@ -56,7 +56,7 @@ void validate_drafter_config(const DrafterConfig& config);
 /// What its layers compute: attention over features and block, as config.attention says.
 std::vector<LayerSpec> layer_specs(const DrafterConfig& config);
 
-/// fc [H, taps*H], hidden_norm [H], output_norm [H] and those of the layers.
+/// fc [H, aux layers*H], hidden_norm [H], output_norm [H] and those of the layers.
 std::vector<RequiredTensor> required_drafter_tensors(const DrafterConfig& config);
 
 }  // namespace canopy

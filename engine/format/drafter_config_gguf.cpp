@@ -48,10 +48,10 @@ class DrafterKeys {
   std::string architecture_;
 };
 
-/// `names` are those of the taps' key.
+/// `names` are those of the aux layers' key.
 struct Dialect {
   std::string name;
-  bool shifted = false;  // taps are stored plus one: llama.cpp counts the input of the next layer
+  bool shifted = false;  // aux layers are stored plus one: llama.cpp counts the input of the next layer
   bool fork = false;     // not of the architecture "dflash"
 };
 
@@ -66,8 +66,8 @@ Dialect read_dialect(const DrafterKeys& keys) {
   if (architecture != "dflash") return {architecture, false, true};
   const bool own_mask = keys.present({"mask_token_id", "dflash.mask_token_id"}).has_value();
   const bool upstream_mask = keys.file().find(mask_key) != nullptr;
-  const bool own_taps = keys.present({"dflash.target_layer_ids", "target_layer_ids"}).has_value();
-  if (own_taps || (own_mask && !upstream_mask)) return {"dflash (unshifted)", false, false};
+  const bool own_aux_layers = keys.present({"dflash.target_layer_ids", "target_layer_ids"}).has_value();
+  if (own_aux_layers || (own_mask && !upstream_mask)) return {"dflash (unshifted)", false, false};
   return {"dflash (llama.cpp)", true, false};
 }
 
@@ -122,12 +122,12 @@ void refuse_unsupported(const DrafterKeys& keys, const ModelConfig& transformer)
   }
 }
 
-std::vector<uint32_t> read_taps(const DrafterKeys& keys, const Dialect& dialect) {
+std::vector<uint32_t> read_aux_layers(const DrafterKeys& keys, const Dialect& dialect) {
   const std::string key = dialect.shifted
                               ? keys.key("target_layers")
                               : keys.wanted({"dflash.target_layer_ids", "target_layer_ids", "target_layers"});
   if (keys.file().find(key) == nullptr) throw bad_input("The metadata '" + key + "' is missing.");
-  std::vector<uint32_t> taps;
+  std::vector<uint32_t> aux_layers;
   for (const int32_t layer : keys.file().i32s(key)) {
     const int32_t lowest = dialect.shifted ? 1 : 0;
     if (layer < lowest) {
@@ -135,9 +135,9 @@ std::vector<uint32_t> read_taps(const DrafterKeys& keys, const Dialect& dialect)
                       std::to_string(lowest) + " is expected" +
                       (dialect.shifted ? ", this dialect (" + dialect.name + ") counts from 1." : "."));
     }
-    taps.push_back(static_cast<uint32_t>(layer - lowest));
+    aux_layers.push_back(static_cast<uint32_t>(layer - lowest));
   }
-  return taps;
+  return aux_layers;
 }
 
 uint32_t read_mask(const DrafterKeys& keys, const Dialect& dialect) {
@@ -209,7 +209,7 @@ DrafterConfig read_gguf_drafter_config(const GgufFile& file) {
   refuse_unsupported(keys, transformer);
   config.attention = read_attention(keys, dialect, transformer.layers);
   config.block_size = file.u32(keys.wanted({"block_size", "dflash.block_size"}));
-  config.taps = read_taps(keys, dialect);
+  config.aux_layers = read_aux_layers(keys, dialect);
   config.mask_token = read_mask(keys, dialect);
   config.target_layers = keys.u32_or({"num_target_layers", "dflash.num_target_layers"}, 0);
   config.vocab = read_vocab(keys);

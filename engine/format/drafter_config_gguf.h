@@ -14,9 +14,10 @@ namespace canopy {
 /// validated.
 ///
 /// The dialects, told apart by metadata alone (A is general.architecture):
-///   llama.cpp     A = dflash; A.target_layers holds tap + 1; the mask is tokenizer.ggml.mask_token_id
-///   unshifted     A = dflash, but taps as they are, with the mask in A.mask_token_id
-///   forks         A = dflash-draft, qwen35-dflash-draft, ...: A.dflash.target_layer_ids holds the taps as they are
+///   llama.cpp     A = dflash; A.target_layers holds aux layer + 1; the mask is tokenizer.ggml.mask_token_id
+///   unshifted     A = dflash, but aux layers as they are, with the mask in A.mask_token_id
+///   forks         A = dflash-draft, qwen35-dflash-draft, ...: A.dflash.target_layer_ids holds the aux layers as they
+///   are
 DrafterConfig read_gguf_drafter_config(const GgufFile& file);
 
 /// Canonical names from those of llama.cpp: "enc.output_norm.weight" -> "hidden_norm".

@@ -141,7 +141,7 @@ std::vector<DrafterAttention> read_attention(const DrafterFields& fields, uint32
   return result;
 }
 
-std::vector<uint32_t> read_taps(const DrafterFields& fields) {
+std::vector<uint32_t> read_aux_layers(const DrafterFields& fields) {
   const JsonFields& place = fields.holding("target_layer_ids");
   place.list("target_layer_ids");  // required, and no single number
   return place.ids("target_layer_ids");
@@ -168,7 +168,7 @@ DrafterConfig read_hf_drafter_config(std::string_view config_json) {
   check_target_hidden(fields, transformer.hidden);
   config.attention = read_attention(fields, transformer.layers);
   config.block_size = fields.holding("block_size").u32("block_size");
-  config.taps = read_taps(fields);
+  config.aux_layers = read_aux_layers(fields);
   config.mask_token = fields.holding("mask_token_id").u32("mask_token_id");
   config.target_layers = fields.holding("num_target_layers").u32_or("num_target_layers", 0);
   config.vocab = fields.top().u32_or("vocab_size", 0);

@@ -3,8 +3,8 @@
 // Hugging Face folder or a GGUF file of any of the dialects in drafter_config_gguf.h. The bytes stay in the mapped
 // file.
 //
-// Canonical names (H hidden, T taps): fc [H, T*H]   hidden_norm [H]   output_norm [H]   and those of the layers as in
-// model_file.h: blk.N.attn_norm ... blk.N.ffn_down.
+// Canonical names (H hidden, T aux layers): fc [H, T*H]   hidden_norm [H]   output_norm [H]   and those of the layers
+// as in model_file.h: blk.N.attn_norm ... blk.N.ffn_down.
 
 #include <filesystem>
 #include <memory>

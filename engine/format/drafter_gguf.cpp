@@ -162,7 +162,7 @@ void add_config(const DrafterConfig& config, GgufWriter& writer) {
   add_attention(config, writer);
   writer.u32("dflash.block_size", config.block_size);
   std::vector<int32_t> layers;  // counted from 1, as llama.cpp reads a layer's output where the next one begins
-  for (const uint32_t tap : config.taps) layers.push_back(static_cast<int32_t>(tap + 1));
+  for (const uint32_t aux_layer : config.aux_layers) layers.push_back(static_cast<int32_t>(aux_layer + 1));
   writer.i32s("dflash.target_layers", layers);
   if (config.target_layers != 0) writer.u32("dflash.num_target_layers", config.target_layers);
   if (config.vocab != 0) writer.u32("dflash.vocab_size", config.vocab);

@@ -34,10 +34,10 @@ void check_sizes(const ModelConfig& target, const DrafterConfig& drafter) {
            "it was made for a model of " + std::to_string(drafter.target_layers) + " layers; this one has " +
                std::to_string(target.layers) + ".");
   }
-  for (const uint32_t tap : drafter.taps) {
-    if (tap < target.layers) continue;
+  for (const uint32_t aux_layer : drafter.aux_layers) {
+    if (aux_layer < target.layers) continue;
     refuse(target, drafter,
-           "it reads layer " + std::to_string(tap) + "; the model has the layers 0 to " +
+           "it reads layer " + std::to_string(aux_layer) + "; the model has the layers 0 to " +
                std::to_string(target.layers - 1) + ".");
   }
   if (drafter.vocab != 0 && drafter.vocab != target.vocab) {
@@ -67,7 +67,7 @@ std::vector<std::string> oddities(const ModelConfig& target, const DrafterConfig
                      " positions, the model for " + std::to_string(target.max_context) +
                      "; beyond its own, its drafts may be poor.");
   }
-  if (!std::ranges::is_sorted(drafter.taps)) {
+  if (!std::ranges::is_sorted(drafter.aux_layers)) {
     result.push_back(
         "The drafter reads the model's layers in another than ascending order, which no published one does.");
   }

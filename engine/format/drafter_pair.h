@@ -12,8 +12,8 @@
 
 namespace canopy {
 
-/// Throws bad_input with the reason where the two cannot work together: hidden size, taps beyond the model's layers, a
-/// stated number of layers or vocabulary that is another, a mask token outside the vocabulary, a config that
+/// Throws bad_input with the reason where the two cannot work together: hidden size, aux layers beyond the model's
+/// layers, a stated number of layers or vocabulary that is another, a mask token outside the vocabulary, a config that
 /// validate_drafter_config() refuses. Otherwise says, one sentence each, what is unusual about the pair.
 std::vector<std::string> check_pair(const ModelConfig& target, const DrafterConfig& drafter);
 

@@ -74,9 +74,9 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
   const uint32_t hidden = model.config.hidden;
-  const auto& taps = model.tap_layers;
-  const auto tap = std::find(taps.begin(), taps.end(), layer);
-  const bool tapped = pass.taps && tap != taps.end();
+  const auto& aux_hidden_states = model.aux_layers;
+  const auto aux = std::find(aux_hidden_states.begin(), aux_hidden_states.end(), layer);
+  const bool writes_aux = pass.aux_hidden_states && aux != aux_hidden_states.end();
   record(LinearSwigluArgs{.width = pass.width,
                           .weight = weights.gate_up.get(),
                           .in = b.normed.get(),
@@ -88,9 +88,9 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
                        .x = b.x.get(),
                        .norm = {&next_norm},
                        .out = b.normed.get(),
-                       .tap = tapped ? b.taps.get() : nullptr,
-                       .tap_stride = static_cast<uint32_t>(taps.size()) * hidden,
-                       .tap_offset = tapped ? static_cast<uint32_t>(tap - taps.begin()) * hidden : 0});
+                       .aux = writes_aux ? b.aux_hidden_states.get() : nullptr,
+                       .aux_stride = static_cast<uint32_t>(aux_hidden_states.size()) * hidden,
+                       .aux_offset = writes_aux ? static_cast<uint32_t>(aux - aux_hidden_states.begin()) * hidden : 0});
 }
 
 namespace {
@@ -109,12 +109,12 @@ void compute_logits(Recorder& record, const ForwardContext& model, const PassSha
                       .count = chunk.count,
                       .in = b.normed.get(),
                       .index = b.head_rows.get(),
-                      .out = b.selected.get(),
+                      .out = b.gathered.get(),
                       .first = chunk.first});
   }
   record(LinearArgs{.width = chunk.count,
                     .weight = &model.head,
-                    .in = whole_pass ? b.normed.get() : b.selected.get(),
+                    .in = whole_pass ? b.normed.get() : b.gathered.get(),
                     .norm_eps = model.config.rms_eps,
                     .out = b.logits.get(),
                     .stride = model.head.rows(),
@@ -138,14 +138,14 @@ void read_logits(Recorder& record, const ForwardContext& model, const PassShape&
                     .log_sum_exp = b.log_sum_exp.get(),
                     .first_out = chunk.first});
   }
-  if (pass.picks > 0) {
-    record(PickArgs{.count = pass.picks,
+  if (pass.token_logits > 0) {
+    record(PickArgs{.count = pass.token_logits,
                     .first_row = chunk.first,
                     .rows = chunk.count,
                     .logits = b.logits.get(),
                     .vocab = vocab,
-                    .pairs = b.picks.get(),
-                    .out = b.picked.get()});
+                    .pairs = b.token_logit_pairs.get(),
+                    .out = b.token_logits.get()});
   }
 }
 
@@ -153,7 +153,7 @@ void read_logits(Recorder& record, const ForwardContext& model, const PassShape&
 
 void predict(Recorder& record, const ForwardContext& model, const PassShape& pass) {
   if (pass.head == HeadOutput::none) return;
-  const uint32_t most = model.buffers.selected->max_width();
+  const uint32_t most = model.buffers.gathered->max_width();
   for (uint32_t first = 0; first < pass.head_rows; first += most) {
     const HeadChunk chunk{first, std::min(most, pass.head_rows - first)};
     compute_logits(record, model, pass, chunk);

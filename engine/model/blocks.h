@@ -21,12 +21,12 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
 /// x += attended Wo^T; normed = x * ffn_norm.
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
-/// x += (silu(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x); normed = x * next_norm. Writes the layer's tap.
+/// x += (silu(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x); normed = x * next_norm. Writes the layer's aux.
 void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                 const Buffer& next_norm);
 
 /// logits = rms_norm(x) Wout^T of the wanted rows, and what is wanted of them: argmax, log sum exp, single logits. Goes
-/// through the rows in chunks of what `selected` and `logits` hold; the logits of the last chunk stay.
+/// through the rows in chunks of what `gathered` and `logits` hold; the logits of the last chunk stay.
 void predict(Recorder& record, const ForwardContext& model, const PassShape& pass);
 
 /// The norm that follows a layer: the next layer's, or the final one.

@@ -15,8 +15,8 @@ namespace {
 /// Features that may wait, and rows that are injected at once.
 constexpr uint32_t kMostWaiting = 128;
 
-uint32_t tap_count(const DrafterConfig& config) {
-  return static_cast<uint32_t>(config.taps.size());
+uint32_t aux_layer_count(const DrafterConfig& config) {
+  return static_cast<uint32_t>(config.aux_layers.size());
 }
 
 /// Counts of one block have recordings of their own, larger ones share them in steps of a tile: a prompt's lengths are
@@ -37,26 +37,26 @@ ModelLimits limits_of(const DrafterConfig& config, const Model& target, CacheTyp
   return limits;
 }
 
-void require_taps(const DrafterConfig& config, const Model& target) {
-  std::vector<uint32_t> taps(target.tap_layers().begin(), target.tap_layers().end());
-  if (taps != config.taps) {
-    throw bad_input("The target was loaded with " + std::to_string(taps.size()) +
+void require_aux_layers(const DrafterConfig& config, const Model& target) {
+  std::vector<uint32_t> aux_layers(target.aux_layers().begin(), target.aux_layers().end());
+  if (aux_layers != config.aux_layers) {
+    throw bad_input("The target was loaded with " + std::to_string(aux_layers.size()) +
                     " taps that are not the drafter's; it must keep the outputs of the drafter's own tap layers.");
   }
 }
 
 uint64_t feature_bytes(const DrafterConfig& config, const Device& device) {
   const uint32_t hidden = config.transformer.hidden;
-  const uint32_t width = hidden * tap_count(config);
+  const uint32_t width = hidden * aux_layer_count(config);
   const uint64_t rows = uint64_t{kMostWaiting} * (width + hidden + sizeof(Row) / 4 + 2) * sizeof(float);
-  return rows + device.panel_bytes(kMostWaiting, width) + device.panel_bytes(kMostWaiting, hidden);
+  return rows + device.activation_bytes(kMostWaiting, width) + device.activation_bytes(kMostWaiting, hidden);
 }
 
 }  // namespace
 
 std::unique_ptr<Drafter> Drafter::load(const DrafterFile& file, Model& target, const DrafterOptions& options) {
   const DrafterConfig& config = file.config();
-  require_taps(config, target);
+  require_aux_layers(config, target);
   const DrafterPlan plan = plan_drafter(file, target.device());
   return std::unique_ptr<Drafter>(new Drafter(file, plan, target, options));
 }
@@ -86,13 +86,13 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
   }
   buffers_ = allocate_pass_buffers(device_, transformer, limits_);
   const uint64_t word = sizeof(float);
-  const uint32_t width = transformer.hidden * tap_count(config_);
+  const uint32_t width = transformer.hidden * aux_layer_count(config_);
   features_ = device_.allocate(kMostWaiting * width * word, "features");
   feature_moves_ = device_.allocate(kMostWaiting * 2 * word, "feature moves");
   injected_rows_ = device_.allocate(kMostWaiting * sizeof(Row), "rows of features");
   projected_ = device_.allocate(kMostWaiting * transformer.hidden * word, "projected features");
-  feature_panel_ = device_.allocate_panel(kMostWaiting, width, "feature panel");
-  context_panel_ = device_.allocate_panel(kMostWaiting, transformer.hidden, "context panel");
+  feature_activations_ = device_.allocate_activations(kMostWaiting, width, "aux hidden states");
+  context_activations_ = device_.allocate_activations(kMostWaiting, transformer.hidden, "drafter context");
   const uint64_t depths = config_.block_size - 1;
   tokens_ = device_.allocate(depths * candidates_ * word, "drafted tokens");
   values_ = device_.allocate(depths * candidates_ * word, "drafted logits");
@@ -120,7 +120,7 @@ void Drafter::pretend(uint32_t injected, uint32_t waiting) {
   waiting_ = waiting;
 }
 
-bool Drafter::keep(std::span<const uint32_t> rows, const std::function<bool()>& keep_going) {
+bool Drafter::append_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going) {
   while (!rows.empty()) {
     if (waiting_ == kMostWaiting && !inject(keep_going)) return false;
     const auto count = std::min<size_t>(rows.size(), kMostWaiting - waiting_);
@@ -130,7 +130,7 @@ bool Drafter::keep(std::span<const uint32_t> rows, const std::function<bool()>& 
   return true;
 }
 
-void Drafter::keep_soon(uint32_t row) {
+void Drafter::append_features_soon(uint32_t row) {
   if (waiting_ == kMostWaiting) inject({});
   device_.start(prepare_copies({&row, 1}));
   ++waiting_;
@@ -159,8 +159,8 @@ Commands& Drafter::copy_commands(uint32_t count) {
   if (Commands* known = copies_.find(count)) return *known;
   Recorder record;
   record(CopyRowsArgs{.count = count,
-                      .cols = config_.transformer.hidden * tap_count(config_),
-                      .in = target_.taps_buffer(),
+                      .cols = config_.transformer.hidden * aux_layer_count(config_),
+                      .in = target_.aux_hidden_states(),
                       .moves = feature_moves_.get(),
                       .out = features_.get()});
   return copies_.keep(count, device_.compile(record.finish()));
@@ -256,21 +256,21 @@ Commands* Drafter::commands_for(const Shape& shape, const std::function<bool()>&
 // g = hidden_norm(fc(features)); K = rope(k_norm(Wk g)), V = Wv g in every layer, with no input norm on this side.
 void Drafter::record_injection(Recorder& record, uint32_t count) {
   const ModelConfig& config = config_.transformer;
-  record(NormRowsArgs{.width = count, .in = features_.get(), .norm = {}, .out = feature_panel_.get()});
+  record(NormRowsArgs{.width = count, .in = features_.get(), .norm = {}, .out = feature_activations_.get()});
   record(LinearArgs{.width = count,
                     .weight = weights_.fc.get(),
-                    .in = feature_panel_.get(),
+                    .in = feature_activations_.get(),
                     .out = projected_.get(),
                     .stride = config.hidden,
                     .offset = 0});
   record(NormRowsArgs{
-      .width = count, .in = projected_.get(), .norm = {weights_.hidden_norm.get()}, .out = context_panel_.get()});
+      .width = count, .in = projected_.get(), .norm = {weights_.hidden_norm.get()}, .out = context_activations_.get()});
   for (uint32_t layer = 0; layer < config.layers; ++layer) {
     const LayerWeights& weights = weights_.body.layers[layer];
     std::vector<const Weight*> keys_values;
     for (size_t i = 1; i < weights.qkv.size(); ++i) keys_values.push_back(weights.qkv[i].get());
     record(ProjectHeadsArgs{.weights = keys_values,
-                            .in = context_panel_.get(),
+                            .in = context_activations_.get(),
                             .in_norm_eps = config.rms_eps,
                             .qkv = buffers_.qkv.get(),
                             .heads = {.width = count,
@@ -313,7 +313,7 @@ ForwardContext Drafter::context() const {
           .buffers = buffers_,
           .cache = cache_,
           .kv = kv_shape(config_.transformer, limits_),
-          .tap_layers = {},
+          .aux_layers = {},
           .embedding_scale = config_.input_embedding_scale};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // A DFlash drafter on a device (design.md, section 2, step 1): one pass drafts a whole block behind the root, from the
-// features that taps of the target left of the committed text.
+// features that aux hidden states of the target left of the committed text.
 
 #include <cstdint>
 #include <functional>
@@ -38,7 +38,7 @@ struct Draft {
 /// waiting to be injected, which the next draft does on its way. Not thread-safe; device and target must outlive it.
 class Drafter {
  public:
-  /// The target must have been loaded with the drafter's taps; check_pair() has passed. Throws bad_input,
+  /// The target must have been loaded with the drafter's aux hidden states; check_pair() has passed. Throws bad_input,
   /// out_of_memory, cancelled or device_lost.
   static std::unique_ptr<Drafter> load(const DrafterFile& file, Model& target, const DrafterOptions& options);
   ~Drafter();
@@ -57,12 +57,12 @@ class Drafter {
   /// Throws bad_input beyond the context or for more than can wait.
   void pretend(uint32_t injected, uint32_t waiting);
 
-  /// Keeps the features of rows of the target's last pass, which had taps: of positions known() ... in this order.
-  /// False when keep_going said no; what is known is then less than asked for, but right.
-  bool keep(std::span<const uint32_t> rows, const std::function<bool()>& keep_going = {});
+  /// Appends the features of rows of the target's last pass, which had aux hidden states: of positions known() ... in
+  /// this order. False when keep_going said no; what is known is then less than asked for, but right.
+  bool append_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going = {});
 
   /// The same of one row, for rounds that drafted nothing: they should not wait for what only a later draft needs.
-  void keep_soon(uint32_t row);
+  void append_features_soon(uint32_t row);
 
   /// Drafts behind `root`, which stands at position known(). depths is 1 ... max_depth(); nothing when keep_going said
   /// no. The block's keys and values are gone afterwards.
@@ -114,12 +114,12 @@ class Drafter {
   std::vector<std::unique_ptr<KvLayer>> cache_;
   PassBuffers buffers_;
   // Features and their way into the cache. I is the most that wait.
-  std::unique_ptr<Buffer> features_;       // [I, taps * H]
-  std::unique_ptr<Buffer> feature_moves_;  // uint32 [I, 2]: row of the target's taps, row of features_
+  std::unique_ptr<Buffer> features_;       // [I, aux hidden states * H]
+  std::unique_ptr<Buffer> feature_moves_;  // uint32 [I, 2]: row of the target's aux hidden states, row of features_
   std::unique_ptr<Buffer> injected_rows_;  // Row [I]
   std::unique_ptr<Buffer> projected_;      // [I, H]
-  std::unique_ptr<Panel> feature_panel_;   // [I, taps * H]
-  std::unique_ptr<Panel> context_panel_;   // [I, H]: hidden_norm(fc(features))
+  std::unique_ptr<Activations> feature_activations_;  // [I, aux hidden states * H]
+  std::unique_ptr<Activations> context_activations_;  // [I, H]: hidden_norm(fc(features))
   // Candidates.
   std::unique_ptr<Buffer> tokens_, values_, log_sum_exp_;
   Recordings<Shape> recordings_;

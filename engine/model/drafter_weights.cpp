@@ -14,7 +14,7 @@ RequireTensor require_from(const DrafterFile& file) {
 }
 
 uint64_t features_width(const DrafterConfig& config) {
-  return uint64_t{config.transformer.hidden} * config.taps.size();
+  return uint64_t{config.transformer.hidden} * config.aux_layers.size();
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace canopy {
 
 /// What is computed after the last layer.
 enum class HeadOutput {
-  none,    // only K/V (and taps): all of a prompt but its end
+  none,    // only K/V (and aux hidden states): all of a prompt but its end
   argmax,  // id and value of each wanted row's largest logit
   logits,  // all logits of each wanted row
 };
@@ -31,8 +31,8 @@ struct PassShape {
   uint32_t head_rows = 0;      // rows the head is computed for
   bool all_rows = false;       // these are all rows, in order
   bool probabilities = false;  // log_sum_exp of these rows
-  uint32_t picks = 0;          // tokens whose logits are picked, rounded up
-  bool taps = false;
+  uint32_t token_logits = 0;   // single logits that are wanted, rounded up
+  bool aux_hidden_states = false;
   uint32_t cache = 0;      // which of the model's caches its layers read and write
   bool head_only = false;  // of rows whose pass was before: width is that pass's
   auto operator<=>(const PassShape&) const = default;
@@ -48,7 +48,7 @@ struct ForwardContext {
   const PassBuffers& buffers;
   std::span<const std::unique_ptr<KvLayer>> cache;  // by layer
   KvShape kv;
-  std::span<const uint32_t> tap_layers;
+  std::span<const uint32_t> aux_layers;
   float embedding_scale = 1;
 };
 

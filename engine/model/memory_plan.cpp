@@ -17,18 +17,20 @@ uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
 
 uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
   const uint64_t width = limits.max_width;
-  const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.taps) + 2 * config.q_width() + 2 * config.kv_width() +
-                           8 + kMaxTreeDepth + 1 +  // Row, ancestors
-                           1 + 2 + 3;               // index, best, likeliest and log_sum_exp
+  const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.aux_layers) + 2 * config.q_width() +
+                           2 * config.kv_width() + 8 + kMaxTreeDepth + 1 +  // Row, ancestors
+                           1 + 2 + 3;                                       // index, best, likeliest and log_sum_exp
   const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
-  const uint64_t picks = uint64_t{limits.picks()} * 3;
+  const uint64_t token_logits = uint64_t{limits.max_token_logits()} * 3;
   const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
   const uint64_t rotation = uint64_t{limits.context} * config.head_dim;
-  const uint64_t panels =
-      device.panel_bytes(limits.max_width, config.hidden) + device.panel_bytes(limits.max_width, config.q_width()) +
-      device.panel_bytes(limits.max_width, config.ffn) + device.panel_bytes(limits.head_rows, config.hidden);
-  const uint64_t words = checked_mul(width, per_row, "size of the activations") + logits + picks + moves + rotation;
-  return words * sizeof(float) + panels;
+  const uint64_t activations = device.activation_bytes(limits.max_width, config.hidden) +
+                               device.activation_bytes(limits.max_width, config.q_width()) +
+                               device.activation_bytes(limits.max_width, config.ffn) +
+                               device.activation_bytes(limits.head_rows, config.hidden);
+  const uint64_t words =
+      checked_mul(width, per_row, "size of the activations") + logits + token_logits + moves + rotation;
+  return words * sizeof(float) + activations;
 }
 
 [[noreturn]] void refuse(const MemoryPlan& plan, const ModelLimits& limits, uint64_t available) {
@@ -55,7 +57,8 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
   plan.weights = weight_bytes;
   plan.cache = cache_bytes(config, limits);
   plan.working = working_bytes(config, limits, device);
-  // Partial attention results, split-K sums, staging and pipelines are the backend's own; they grow with the panels.
+  // Partial attention results, split-K sums, staging and pipelines are the backend's own; they grow with the
+  // activations.
   plan.reserve = (uint64_t{16} << 20) + plan.working;
   return plan;
 }
@@ -71,8 +74,8 @@ uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(rows, storage_range / row), 1, max_width));
 }
 
-uint32_t ModelLimits::picks() const {
-  return std::bit_ceil(std::max(kFewestPicks, 2 * max_width));
+uint32_t ModelLimits::max_token_logits() const {
+  return std::bit_ceil(std::max(kFewestTokenLogits, 2 * max_width));
 }
 
 MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32_t requested, uint64_t weight_bytes,

@@ -15,12 +15,12 @@ struct ModelLimits {
   uint32_t tree_slots = 0;  // K/V slots behind them, for the rows of a draft tree
   uint32_t max_width = 0;   // rows of one pass
   uint32_t head_rows = 0;   // rows whose logits are in memory at a time
-  uint32_t taps = 0;        // layers whose output is kept
+  uint32_t aux_layers = 0;  // layers whose output is kept
   CacheType cache_type = CacheType::f16;
 
   uint32_t slots() const { return context + tree_slots; }
-  /// Tokens of one pass whose logits can be picked: more than a tree of max_width rows has. A power of two.
-  uint32_t picks() const;
+  /// Single logits that one pass can bring: more than a tree of max_width rows has. A power of two.
+  uint32_t max_token_logits() const;
 };
 
 /// Bytes on the device.
@@ -36,8 +36,8 @@ struct MemoryPlan {
 inline constexpr uint32_t kMinimumContext = 512;
 /// Longest ancestor list of a row: the old chunks of attention lie at least this far back (design: D).
 inline constexpr uint32_t kMaxTreeDepth = 64;
-/// A pass that picks tokens is recorded for a power of two of them, no smaller than this.
-inline constexpr uint32_t kFewestPicks = 16;
+/// A pass that brings single logits is recorded for a power of two of them, no smaller than this.
+inline constexpr uint32_t kFewestTokenLogits = 16;
 
 /// "93 MiB", rounded up: how messages about memory count.
 std::string mebibytes(uint64_t bytes);

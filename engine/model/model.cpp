@@ -16,7 +16,7 @@ void write_words(Device& device, Buffer& to, const std::vector<T>& values) {
   device.write(to, 0, as_bytes_of(values));
 }
 
-// Stands where a recording has room for more picks than were asked for.
+// Stands where a recording has room for more single logits than were asked for.
 constexpr uint32_t no_row = 0xFFFFFFFF;
 
 /// Keys of the row that has most.
@@ -36,8 +36,8 @@ PassShape head_shape(const PassOutputs& outputs, uint32_t width) {
   for (uint32_t i = 0; i < shape.head_rows && shape.all_rows; ++i) shape.all_rows = outputs.rows[i] == i;
   shape.probabilities = outputs.probabilities;
   // Trees of all sizes share a few recordings.
-  const auto picks = static_cast<uint32_t>(outputs.picks.size());
-  if (picks > 0) shape.picks = std::bit_ceil(std::max(kFewestPicks, picks));
+  const auto count = static_cast<uint32_t>(outputs.token_logits.size());
+  if (count > 0) shape.token_logits = std::bit_ceil(std::max(kFewestTokenLogits, count));
   return shape;
 }
 
@@ -58,9 +58,9 @@ void check_options(const ModelConfig& config, const ModelOptions& options) {
   if (options.tree_slots > 65536) {
     throw bad_input("The number of tree slots is " + std::to_string(options.tree_slots) + "; allowed: up to 65536.");
   }
-  for (size_t i = 0; i < options.taps.size(); ++i) {
-    if (options.taps[i] >= config.layers || (i > 0 && options.taps[i] <= options.taps[i - 1])) {
-      throw bad_input("Tap " + std::to_string(i) + " names layer " + std::to_string(options.taps[i]) +
+  for (size_t i = 0; i < options.aux_layers.size(); ++i) {
+    if (options.aux_layers[i] >= config.layers || (i > 0 && options.aux_layers[i] <= options.aux_layers[i - 1])) {
+      throw bad_input("Tap " + std::to_string(i) + " names layer " + std::to_string(options.aux_layers[i]) +
                       "; allowed: ascending layers below " + std::to_string(config.layers) + ".");
     }
   }
@@ -76,7 +76,7 @@ std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const 
   limits.max_width = options.max_width;
   limits.tree_slots = options.tree_slots != 0 ? options.tree_slots : options.max_width;
   limits.head_rows = head_rows_for(config, options.max_width);
-  limits.taps = static_cast<uint32_t>(options.taps.size());
+  limits.aux_layers = static_cast<uint32_t>(options.aux_layers.size());
   limits.cache_type = options.cache_type;
   ReclaimableMemory nothing_replaced;
   ReclaimableMemory& memory = options.memory != nullptr ? *options.memory : nothing_replaced;
@@ -96,7 +96,7 @@ Model::Model(Device& device, const ModelFile& file, const LoadPlan& plan, const 
       config_(file.config()),
       limits_(limits),
       memory_(plan.memory),
-      tap_layers_(options.taps),
+      aux_layers_(options.aux_layers),
       warnings_(plan.weights.warnings),
       quantization_(plan.weights.quantized.sentence()),
       quantized_(plan.quantized),
@@ -125,12 +125,12 @@ PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const s
   check(batch);
   check_cache(cache);
   check_outputs(outputs, batch.width());
-  if ((outputs.taps || outputs.keep_taps) && tap_layers_.empty()) {
+  if ((outputs.aux_hidden_states || outputs.keep_aux_hidden_states) && aux_layers_.empty()) {
     throw bad_input("Taps were asked for; the model was loaded without any.");
   }
   PassShape shape = head_shape(outputs, batch.width());
   shape.max_positions = rounded_positions(longest(batch), limits_.context);
-  shape.taps = outputs.taps || outputs.keep_taps;
+  shape.aux_hidden_states = outputs.aux_hidden_states || outputs.keep_aux_hidden_states;
   shape.cache = cache;
   Commands* commands = commands_for(shape, keep_going);
   if (commands == nullptr) return {};
@@ -145,12 +145,12 @@ PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const s
   return read_outputs(outputs, shape);
 }
 
-PassResult Model::more(const PassOutputs& outputs, const std::function<bool()>& keep_going) {
+PassResult Model::compute_logits(const PassOutputs& outputs, const std::function<bool()>& keep_going) {
   if (last_width_ == 0) {
     throw bad_input("The head of more rows was asked for; no pass was completed whose rows these could be.");
   }
   check_outputs(outputs, last_width_);
-  if (outputs.head == HeadOutput::none || outputs.taps || outputs.keep_taps) {
+  if (outputs.head == HeadOutput::none || outputs.aux_hidden_states || outputs.keep_aux_hidden_states) {
     throw bad_input("More of a pass was asked for, but not of the head; allowed: argmax or logits, and no taps.");
   }
   PassShape shape = head_shape(outputs, last_width_);
@@ -201,11 +201,11 @@ void Model::check_outputs(const PassOutputs& outputs, uint32_t width) const {
   if (!wants_head && outputs.probabilities) {
     throw bad_input("Probabilities were asked for; they come with argmax or logits only.");
   }
-  if (outputs.picks.size() > limits_.picks()) {
-    throw bad_input(std::to_string(outputs.picks.size()) + " picked logits were asked for; allowed: at most " +
-                    std::to_string(limits_.picks()) + ".");
+  if (outputs.token_logits.size() > limits_.max_token_logits()) {
+    throw bad_input(std::to_string(outputs.token_logits.size()) + " single logits were asked for; allowed: at most " +
+                    std::to_string(limits_.max_token_logits()) + ".");
   }
-  for (const auto& [row, token] : outputs.picks) {
+  for (const auto& [row, token] : outputs.token_logits) {
     if (row >= outputs.rows.size() || token >= config_.vocab) {
       throw bad_input("The logit of token " + std::to_string(token) + " of wanted row " + std::to_string(row) +
                       " was asked for; there are " + std::to_string(outputs.rows.size()) + " wanted rows and " +
@@ -216,11 +216,11 @@ void Model::check_outputs(const PassOutputs& outputs, uint32_t width) const {
 
 void Model::write_head_inputs(const PassOutputs& outputs, const PassShape& shape) {
   if (shape.head_rows > 0) write_words(device_, *buffers_.head_rows, outputs.rows);
-  if (shape.picks == 0) return;
+  if (shape.token_logits == 0) return;
   std::vector<uint32_t> pairs;
-  for (const auto& [row, token] : outputs.picks) pairs.insert(pairs.end(), {row, token});
-  while (pairs.size() < size_t{shape.picks} * 2) pairs.insert(pairs.end(), {no_row, 0});
-  write_words(device_, *buffers_.picks, pairs);
+  for (const auto& [row, token] : outputs.token_logits) pairs.insert(pairs.end(), {row, token});
+  while (pairs.size() < size_t{shape.token_logits} * 2) pairs.insert(pairs.end(), {no_row, 0});
+  write_words(device_, *buffers_.token_logit_pairs, pairs);
 }
 
 Commands* Model::commands_for(const PassShape& shape, const std::function<bool()>& keep_going) {
@@ -246,8 +246,10 @@ PassResult Model::read_outputs(const PassOutputs& outputs, const PassShape& shap
     want(result.logits, *buffers_.logits, rows * config_.vocab);
   }
   if (shape.probabilities) want(result.log_sum_exp, *buffers_.log_sum_exp, rows);
-  if (shape.picks > 0) want(result.picked, *buffers_.picked, outputs.picks.size());
-  if (outputs.taps) want(result.taps, *buffers_.taps, uint64_t{shape.width} * tap_layers_.size() * config_.hidden);
+  if (shape.token_logits > 0) want(result.token_logits, *buffers_.token_logits, outputs.token_logits.size());
+  if (outputs.aux_hidden_states)
+    want(result.aux_hidden_states, *buffers_.aux_hidden_states,
+         uint64_t{shape.width} * aux_layers_.size() * config_.hidden);
   if (!reads.empty()) device_.read_all(reads);
   for (size_t i = 0; i < best.size(); i += 2) {
     result.ids.push_back(best[i]);
@@ -274,7 +276,7 @@ ForwardContext Model::context(uint32_t cache) const {
           .buffers = buffers_,
           .cache = caches_[cache],
           .kv = kv_shape(config_, limits_),
-          .tap_layers = tap_layers_};
+          .aux_layers = aux_layers_};
 }
 
 void Model::move_kv(std::span<const KvMove> moves, uint32_t cache) {

@@ -1,5 +1,5 @@
 #pragma once
-// A model on a device: rows of tokens in, argmax or logits and tap features out, K/V kept in between.
+// A model on a device: rows of tokens in, argmax or logits and aux hidden states out, K/V kept in between.
 
 #include <cstdint>
 #include <functional>
@@ -25,10 +25,10 @@ namespace canopy {
 
 struct ModelOptions {
   CacheType cache_type = CacheType::f16;
-  uint32_t context = 0;        // positions; 0 chooses from the model and from memory
-  uint32_t max_width = 128;    // rows of one pass
-  uint32_t tree_slots = 0;     // K/V slots for rows of a draft tree; 0: as many as max_width
-  std::vector<uint32_t> taps;  // 0-based layers whose outputs a pass can return, ascending
+  uint32_t context = 0;              // positions; 0 chooses from the model and from memory
+  uint32_t max_width = 128;          // rows of one pass
+  uint32_t tree_slots = 0;           // K/V slots for rows of a draft tree; 0: as many as max_width
+  std::vector<uint32_t> aux_layers;  // 0-based layers whose outputs a pass can return, ascending
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
   LoadCallbacks callbacks;
   std::function<void(const LoadPlan&)> planned;   // told once, before anything is allocated
@@ -39,12 +39,13 @@ struct ModelOptions {
 /// What is wanted of a pass. What is not asked for is not computed.
 struct PassOutputs {
   HeadOutput head = HeadOutput::none;
-  std::vector<uint32_t> rows;  // indices of the rows whose head is wanted; of logits at most limits().head_rows
-  bool taps = false;           // of all rows; only where the model was loaded with taps
-  bool keep_taps = false;      // the same, but they stay on the device: Model::taps_buffer
-  bool probabilities = false;  // log_sum_exp of `rows`: a token's log probability is its logit less that
-  std::vector<std::pair<uint32_t, uint32_t>> picks = {};  // {index into `rows`, token}; at most limits().picks()
-  bool keep_logits = false;                               // of logits: they stay on the device, for read_logits()
+  std::vector<uint32_t> rows;      // indices of the rows whose head is wanted; of logits at most limits().head_rows
+  bool aux_hidden_states = false;  // of all rows; only where the model was loaded with aux hidden states
+  bool keep_aux_hidden_states = false;  // the same, but they stay on the device: Model::aux_hidden_states
+  bool probabilities = false;           // log_sum_exp of `rows`: a token's log probability is its logit less that
+  std::vector<std::pair<uint32_t, uint32_t>> token_logits = {};  // {index into `rows`, token}; at most
+                                                                 // limits().max_token_logits()
+  bool keep_logits = false;  // of logits: they stay on the device, for read_logits()
 
   static PassOutputs nothing() { return {}; }
   static PassOutputs argmax_of(std::vector<uint32_t> rows) { return {HeadOutput::argmax, std::move(rows)}; }
@@ -52,13 +53,13 @@ struct PassOutputs {
 };
 
 struct PassResult {
-  bool completed = false;          // false: keep_going said no, nothing below is filled
-  std::vector<uint32_t> ids;       // argmax: [rows]; 0xFFFFFFFF where a row held nothing but NaN
-  std::vector<float> best;         // argmax: [rows] the logit of each id
-  std::vector<float> logits;       // logits: [rows, vocab]
-  std::vector<float> log_sum_exp;  // probabilities: [rows], natural, over the whole vocabulary
-  std::vector<float> picked;       // picks: [picks] their logits
-  std::vector<float> taps;         // taps: [W, taps * H]
+  bool completed = false;                // false: keep_going said no, nothing below is filled
+  std::vector<uint32_t> ids;             // argmax: [rows]; 0xFFFFFFFF where a row held nothing but NaN
+  std::vector<float> best;               // argmax: [rows] the logit of each id
+  std::vector<float> logits;             // logits: [rows, vocab]
+  std::vector<float> log_sum_exp;        // probabilities: [rows], natural, over the whole vocabulary
+  std::vector<float> token_logits;       // token_logits: their values
+  std::vector<float> aux_hidden_states;  // aux hidden states: [W, aux hidden states * H]
 };
 
 /// What the layers of a model keep of one sequence.
@@ -83,10 +84,11 @@ class Model {
   const ModelConfig& config() const { return config_; }
   const ModelLimits& limits() const { return limits_; }
   const MemoryPlan& memory() const { return memory_; }
-  std::span<const uint32_t> tap_layers() const { return tap_layers_; }
-  /// What a drafter reads of its target: taps of the last pass that kept them, [W, taps * H], null where the model was
-  /// loaded without taps; the table of embeddings and the output head, [V, H] both.
-  const Buffer* taps_buffer() const { return buffers_.taps.get(); }
+  std::span<const uint32_t> aux_layers() const { return aux_layers_; }
+  /// What a drafter reads of its target: aux hidden states of the last pass that kept them, [W, aux hidden states * H],
+  /// null where the model was loaded without aux hidden states; the table of embeddings and the output head, [V, H]
+  /// both.
+  const Buffer* aux_hidden_states() const { return buffers_.aux_hidden_states.get(); }
   const Weight& embedding() const { return *weights_.token_embd; }
   const Weight& head() const { return weights_.head(); }
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -112,11 +114,11 @@ class Model {
 
   /// The head of other rows of the last pass that run() completed, with the bits it would have had there: what a walk
   /// finds it needs, without another pass. Moving K/V does not end it. Throws bad_input when there is no such pass,
-  /// when the rows are not its own, or for taps, which come with the pass only.
-  PassResult more(const PassOutputs& outputs, const std::function<bool()>& keep_going = {});
+  /// when the rows are not its own, or for aux hidden states, which come with the pass only.
+  PassResult compute_logits(const PassOutputs& outputs, const std::function<bool()>& keep_going = {});
 
-  /// Logits of the index-th wanted row of the last run(), which kept them and has not been followed by more(). `to` is
-  /// [vocab]. Throws bad_input when there are none, or for a row that was not wanted.
+  /// Logits of the index-th wanted row of the last run(), which kept them and has not been followed by
+  /// compute_logits(). `to` is [vocab]. Throws bad_input when there are none, or for a row that was not wanted.
   void read_logits(uint32_t index, std::span<float> to) const;
 
   /// Moves K/V of all layers between slots of a cache, as if all moves happened at once; at most kMaxKvMoves.
@@ -153,7 +155,7 @@ class Model {
   ModelConfig config_;
   ModelLimits limits_;
   MemoryPlan memory_;
-  std::vector<uint32_t> tap_layers_;
+  std::vector<uint32_t> aux_layers_;
   std::vector<std::string> warnings_;
   std::string quantization_;
   QuantizeOnLoad quantized_ = QuantizeOnLoad::none;

@@ -7,13 +7,13 @@ namespace canopy {
 
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
   const uint64_t width = limits.max_width;
-  const uint64_t picks = limits.picks();
+  const uint64_t token_logits = limits.max_token_logits();
   const uint64_t word = sizeof(uint32_t);
   PassBuffers b;
   b.rows = device.allocate(width * sizeof(Row), "rows");
   b.ancestors = device.allocate(width * (kMaxTreeDepth + 1) * word, "ancestors");
   b.head_rows = device.allocate(width * word, "head rows");
-  b.picks = device.allocate(picks * 2 * word, "picks");
+  b.token_logit_pairs = device.allocate(token_logits * 2 * word, "wanted logits");
   b.moves = device.allocate(kMaxKvMoves * 2 * word, "K/V moves");
 
   const std::vector<float> rotation = rotation_table(config, limits.context);
@@ -23,15 +23,16 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   b.x = device.allocate(width * config.hidden * sizeof(float), "x");
   b.qkv = device.allocate(width * (config.q_width() + 2 * config.kv_width()) * sizeof(float), "qkv");
   b.q = device.allocate(width * config.q_width() * sizeof(float), "q");
-  b.normed = device.allocate_panel(limits.max_width, config.hidden, "normed");
-  b.attended = device.allocate_panel(limits.max_width, config.q_width(), "attended");
-  b.gated = device.allocate_panel(limits.max_width, config.ffn, "gated");
-  b.selected = device.allocate_panel(limits.head_rows, config.hidden, "selected");
+  b.normed = device.allocate_activations(limits.max_width, config.hidden, "normed");
+  b.attended = device.allocate_activations(limits.max_width, config.q_width(), "attended");
+  b.gated = device.allocate_activations(limits.max_width, config.ffn, "gated");
+  b.gathered = device.allocate_activations(limits.head_rows, config.hidden, "gathered rows");
 
-  if (limits.taps > 0) b.taps = device.allocate(width * limits.taps * config.hidden * sizeof(float), "taps");
+  if (limits.aux_layers > 0)
+    b.aux_hidden_states = device.allocate(width * limits.aux_layers * config.hidden * sizeof(float), "taps");
   b.logits = device.allocate(uint64_t{limits.head_rows} * config.vocab * sizeof(float), "logits");
   b.best = device.allocate(width * 2 * word, "best");
-  b.picked = device.allocate(picks * sizeof(float), "picked");
+  b.token_logits = device.allocate(token_logits * sizeof(float), "token logits");
   b.likeliest = device.allocate(width * word, "likeliest");
   b.likeliest_logits = device.allocate(width * sizeof(float), "likeliest logits");
   b.log_sum_exp = device.allocate(width * sizeof(float), "log sum exp");

@@ -8,8 +8,8 @@
 
 #include "engine/compute/rows.h"
 #include "engine/model/model.h"
+#include "engine/speculation/accept.h"
 #include "engine/speculation/draft_tree.h"
-#include "engine/speculation/tree_walk.h"
 
 namespace canopy {
 

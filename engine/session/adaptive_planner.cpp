@@ -23,7 +23,7 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
   record.predicted.verify = plan.verify_ms;
   record.predicted.other = plan.other_ms;
-  if (!plan.draft || start.depths() == 0) return plain_.plan(start, record, keep_going);
+  if (!plan.draft || start.depths() == 0) return ar_.plan(start, record, keep_going);
   record.predicted.draft = plan.draft_ms;
   {
     const StageTimer timer(record.ms.draft);
@@ -48,7 +48,7 @@ const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths
   record.predicted.other = choice.other_ms;
   switch (choice.shape) {
     case DecodeMode::adaptive:  // no shape of a round
-    case DecodeMode::ar: return plain_.plan(start, record, {});
+    case DecodeMode::ar: return ar_.plan(start, record, {});
     case DecodeMode::chain:
       trees_.begin();
       trees_.build_chain(choice.best.width - 1);
@@ -86,7 +86,7 @@ PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, 
 
 const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record,
                                     const std::function<bool()>& keep_going) {
-  if (start.depths() == 0 || start.budget() == 0) return plain_.plan(start, record, keep_going);
+  if (start.depths() == 0 || start.budget() == 0) return ar_.plan(start, record, keep_going);
   const uint32_t backlog = drafter_.backlog();
   record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
   {

@@ -1,5 +1,5 @@
 #pragma once
-// The mode adaptive: each round the width that promises the most tokens a second, plain decoding among them
+// The mode adaptive: each round the width that promises the most tokens a second, autoregressive decoding among them
 // (design.md, section 3).
 
 #include "engine/session/round_planner.h"
@@ -22,7 +22,7 @@ class AdaptivePlanner final : public RoundPlanner {
   Drafter& drafter_;
   SpeculationState& state_;
   TreeDrafter trees_;
-  PlainPlanner plain_;
+  ArPlanner ar_;
   uint32_t backlog_ = 0;     // of the round under way
   uint64_t recordings_ = 0;  // before it
 };
@@ -43,7 +43,7 @@ class PaperPlanner final : public RoundPlanner {
   Drafter& drafter_;
   SpeculationState& state_;
   TreeDrafter trees_;
-  PlainPlanner plain_;
+  ArPlanner ar_;
 };
 
 }  // namespace canopy

@@ -56,12 +56,12 @@ Failure failure_of(const Error& error, const char* title, uint64_t reply_id) {
   return {error.kind(), title, printable(error.what(), 4096, LineBreaks::keep), reply_id};
 }
 
-double plain_speed(const LoadedModel& model) {
+double ar_speed(const Engine& model) {
   if (model.speculation == nullptr) return 0;
-  return model.speculation->plain_tokens_per_second(static_cast<uint32_t>(model.session->committed().size()));
+  return model.speculation->ar_tokens_per_second(static_cast<uint32_t>(model.session->committed().size()));
 }
 
-ReplySettings settings_of(const Generate& command, const LoadedModel& model) {
+ReplySettings settings_of(const Generate& command, const Engine& model) {
   ReplySettings settings;
   settings.sampling = command.sampling;
   settings.max_tokens = command.max_tokens;
@@ -148,7 +148,7 @@ void EngineThread::Worker::handle(const Numbered& item) {
   if (std::holds_alternative<StopRecording>(item.command)) end_recording();
 }
 
-LoadedModel& EngineThread::Worker::model() {
+Engine& EngineThread::Worker::model() {
   if (!current_) throw Error(ErrorKind::unavailable, "No model is loaded: open a model first.");
   return *current_->model;
 }
@@ -211,8 +211,8 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
     const auto would_fit = [this](QuantizeOnLoad) { would_fit_quantized_ = true; };
     ReclaimableMemory elsewhere;  // the old model's is of no use on another device
     const bool same_device = current_ && current_->device == opened.device;
-    opened.model = LoadedModel::open(*opened.device, request, {progress, keep_going, would_fit},
-                                     same_device ? &memory : &elsewhere);
+    opened.model =
+        Engine::open(*opened.device, request, {progress, keep_going, would_fit}, same_device ? &memory : &elsewhere);
   } catch (const Error& e) {
     device_lost_ = e.kind() == ErrorKind::device_lost && current_ && current_->device == opened.device;
     throw;
@@ -279,7 +279,7 @@ void EngineThread::Worker::generate(const Generate& command, uint64_t number) {
 }
 
 void EngineThread::Worker::write_reply(const Generate& command, uint64_t number) {
-  LoadedModel& model = this->model();
+  Engine& model = this->model();
   const std::vector<uint32_t> prompt = model.prompt_ids(command.turns, command.raw_prompt);
   const ReplySettings settings = settings_of(command, model);
   ReplyPublisher publisher(command.reply_id, static_cast<uint32_t>(prompt.size()),
@@ -298,13 +298,13 @@ void EngineThread::Worker::write_reply(const Generate& command, uint64_t number)
   publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
                         static_cast<uint32_t>(reply.ids.size()),
                         static_cast<uint32_t>(model.session->committed().size()), reply.prefill_ms, reply.decode_ms,
-                        reply.tokens_per_second(), settings.mode, reply.tau(), plain_speed(model),
+                        reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
                         tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text)});
   model.keep_what_was_learnt();
 }
 
 void EngineThread::Worker::tell_what_changed(uint64_t reply_id, DecodeMode mode) {
-  LoadedModel& model = *current_->model;
+  Engine& model = *current_->model;
   if (mode != DecodeMode::ar && model.speculation != nullptr && model.speculation->is_started()) {
     publish(Learnt{reply_id, std::make_shared<const LearntSnapshot>(learnt_snapshot(
                                  model.speculation->controller(), model.drafter->config().block_size))});
@@ -328,7 +328,7 @@ void EngineThread::Worker::failed(const std::exception_ptr& thrown, const char* 
 
 void EngineThread::Worker::calibrate(const Calibrate& command, uint64_t number) {
   try {
-    LoadedModel& model = this->model();
+    Engine& model = this->model();
     if (model.drafter == nullptr) {
       throw Error(ErrorKind::unavailable, "There is nothing to calibrate without a drafter: open one with the model.");
     }
@@ -351,7 +351,7 @@ void EngineThread::Worker::calibrate(const Calibrate& command, uint64_t number) 
 void EngineThread::Worker::record(const RecordTrace& command) {
   end_recording();
   try {
-    const LoadedModel& recorded = model();
+    const Engine& recorded = model();
     const std::filesystem::path path = command.path;
     current_->trace = std::make_unique<ReplyTrace>(path, recorded, command.redact);
     current_->trace_name = printable(path.filename().string());

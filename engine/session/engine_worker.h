@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "engine/client/event_queue.h"
+#include "engine/session/engine.h"
 #include "engine/session/engine_thread.h"
-#include "engine/session/loaded_model.h"
 #include "engine/session/reply_trace.h"
 
 namespace canopy {
@@ -41,7 +41,7 @@ class EngineThread::Worker {
     std::string selector;
     std::shared_ptr<Device> device;
     LoadModel request;
-    std::unique_ptr<LoadedModel> model;
+    std::unique_ptr<Engine> model;
     std::unique_ptr<ReplyTrace> trace;  // null while nothing is recorded
     std::string trace_name;
   };
@@ -53,7 +53,7 @@ class EngineThread::Worker {
   bool is_cancelled(uint64_t number) const { return quitting_ || number < cancelled_before_; }
   bool is_uncalibrated(uint64_t number) const { return quitting_ || number < uncalibrated_before_; }
   /// The model in use. Throws unavailable without one.
-  LoadedModel& model();
+  Engine& model();
   /// Tells what a command of a front end died of, and gives up a lost device.
   void failed(const std::exception_ptr& thrown, const char* (*title)(ErrorKind), uint64_t reply_id);
 

@@ -5,7 +5,7 @@
 namespace canopy {
 namespace {
 
-TraceHeader header_of(const LoadedModel& loaded) {
+TraceHeader header_of(const Engine& loaded) {
   const ModelReady model = loaded.describe();
   TraceHeader header;
   header.target = {model.name, model.file_name, model.architecture, model.quantization};
@@ -40,7 +40,7 @@ TraceReplyBegin begin_of(std::span<const uint32_t> prompt, const ReplySettings& 
 
 }  // namespace
 
-ReplyTrace::ReplyTrace(const std::filesystem::path& path, const LoadedModel& model, bool redact)
+ReplyTrace::ReplyTrace(const std::filesystem::path& path, const Engine& model, bool redact)
     : model_(model), writer_(path, header_of(model), trace_pieces(*model.text.tokenizer), redact) {}
 
 Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks) {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <span>
 
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "engine/trace/trace_writer.h"
 
 namespace canopy {
@@ -12,7 +12,7 @@ namespace canopy {
 class ReplyTrace {
  public:
   /// Throws what TraceWriter throws. The model must outlive it.
-  ReplyTrace(const std::filesystem::path& path, const LoadedModel& model, bool redact = false);
+  ReplyTrace(const std::filesystem::path& path, const Engine& model, bool redact = false);
 
   /// Writes a reply of the model's session and records it. A disk that fails ends the recording, not the reply.
   Reply record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks);
@@ -26,7 +26,7 @@ class ReplyTrace {
   void finish() { writer_.finish(); }
 
  private:
-  const LoadedModel& model_;
+  const Engine& model_;
   TraceWriter writer_;
 };
 

@@ -39,7 +39,7 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
 }
 
 std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
-  if (settings_.mode == DecodeMode::ar) return std::make_unique<PlainPlanner>();
+  if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
     return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafter_, parts_.state);
@@ -59,7 +59,7 @@ Reply ReplyWriter::write() {
     const uint32_t first = choose(0);  // the last pass answered for its last row alone
     reply_.prefill_ms = milliseconds_since(start);
     if (callbacks_.started) callbacks_.started({reply_.reused_tokens, reply_.prefill_ms, first});
-    going = !accept(first);
+    going = !append(first);
   }
   reply_.prefill_ms = milliseconds_since(start);
   while (going) going = round();
@@ -132,15 +132,15 @@ void ReplyWriter::reuse_cache() {
 /// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
 bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
   if (!keep_going()) return false;
-  if (!verifier_.read(tokens, committed(), last ? head() : HeadOutput::none, drafter_ != nullptr,
-                      callbacks_.keep_going)) {
+  if (!verifier_.prefill(tokens, committed(), last ? head() : HeadOutput::none, drafter_ != nullptr,
+                         callbacks_.keep_going)) {
     return false;
   }
   parts_.sequence.append(tokens);
   if (drafter_ == nullptr) return true;
   std::vector<uint32_t> rows(tokens.size());
   std::iota(rows.begin(), rows.end(), 0u);
-  return drafter_->keep(rows, callbacks_.keep_going);
+  return drafter_->append_features(rows, callbacks_.keep_going);
 }
 
 /// Writes the tokens of one round. False when the reply has ended.
@@ -166,7 +166,7 @@ bool ReplyWriter::round() {
     }
     record.device_ms.verify = verifier_.device_ms();
   }
-  const bool ended = walk(record);
+  const bool ended = accept_path(record);
   commit(record);
   if (tree_->drafted() > 0) describe_nodes(record);
   const double total = milliseconds_since(start);
@@ -190,17 +190,17 @@ RoundStart ReplyWriter::start() const {
 }
 
 /// Follows the target's own tokens along the tree. True when one of them ended the reply: it is not followed then, as
-/// plain decoding would not have computed its row.
-bool ReplyWriter::walk(RoundRecord& record) {
+/// autoregressive decoding would not have computed its row.
+bool ReplyWriter::accept_path(RoundRecord& record) {
   bool ended = false;
   const auto choose_and_accept = [&](uint32_t node) -> WalkedToken {
     const StageTimer timer(record.ms.walk);
     const uint32_t token = choose(node);
     record.emitted.push_back(token);
-    ended = accept(token);
+    ended = append(token);
     return {token, ended};
   };
-  canopy::walk(*tree_, choose_and_accept, path_);
+  canopy::accept(*tree_, choose_and_accept, path_);
   record.accepted = path_.accepted();
   return ended;
 }
@@ -237,13 +237,13 @@ void ReplyWriter::commit(RoundRecord& record) {
   parts_.sequence.commit(*tree_, path_);
   record.device_ms.commit = path_.accepted() > 0 ? parts_.model.device().last_run_ms() : 0;
   if (drafter_ == nullptr) return;
-  if (tree_->drafted() == 0) return drafter_->keep_soon(path_.nodes.front());
-  drafter_->keep(path_.nodes);
+  if (tree_->drafted() == 0) return drafter_->append_features_soon(path_.nodes.front());
+  drafter_->append_features(path_.nodes);
   record.device_ms.commit += parts_.model.device().last_run_ms();
 }
 
 /// Adds a token to the reply. True when it ends it.
-bool ReplyWriter::accept(uint32_t token) {
+bool ReplyWriter::append(uint32_t token) {
   reply_.ids.push_back(token);
   history_.push_back(token);
   const std::vector<uint32_t>& stops = parts_.text.stop_ids;

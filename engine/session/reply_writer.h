@@ -47,13 +47,13 @@ class ReplyWriter {
 
   bool round();
   RoundStart start() const;
-  bool walk(RoundRecord& record);
+  bool accept_path(RoundRecord& record);
   uint32_t choose(uint32_t node);
   void commit(RoundRecord& record);
   void describe_nodes(RoundRecord& record) const;
   bool cancelled();
 
-  bool accept(uint32_t token);
+  bool append(uint32_t token);
   void report(std::string_view shown) const;
 
   ReplyParts parts_;

@@ -17,7 +17,7 @@ WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t bu
   return limits;
 }
 
-const DraftTree* PlainPlanner::plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>&) {
+const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>&) {
   record.shape = DecodeMode::ar;
   if (record.choice.reason.empty()) record.choice.reason = "Plain decoding was asked for.";
   tree_.reset(start.root);
@@ -40,7 +40,7 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
   backlog_ = drafter_.backlog();
   if (depths == 0) {
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
-    return plain_.plan(start, record, keep_going);
+    return ar_.plan(start, record, keep_going);
   }
   {
     const StageTimer timer(record.ms.draft);
@@ -79,7 +79,7 @@ void FixedPlanner::watch(const RoundStart& start, uint32_t depths, uint32_t budg
 }
 
 // What its passes took is not worked into the costs: where only one width is ever measured, the others would drift with
-// it, plain decoding among them.
+// it, autoregressive decoding among them.
 void FixedPlanner::observe(const RoundRecord& record) {
   if (state_ != nullptr) state_->controller().observe({.emitted = record.emitted});
 }

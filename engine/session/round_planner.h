@@ -44,7 +44,7 @@ class RoundPlanner {
 WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget);
 
 /// The root alone.
-class PlainPlanner final : public RoundPlanner {
+class ArPlanner final : public RoundPlanner {
  public:
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>&) override;
 
@@ -72,7 +72,7 @@ class FixedPlanner final : public RoundPlanner {
   SpeculationState* state_;
   TreeDrafter trees_;
   uint32_t backlog_ = 0;  // features that the round's draft injects
-  PlainPlanner plain_;    // where nothing can be drafted
+  ArPlanner ar_;          // where nothing can be drafted
 };
 
 }  // namespace canopy

@@ -77,7 +77,7 @@ void SpeculationState::replace(CostTable table) {
   if (cost_ != nullptr) price();
 }
 
-double SpeculationState::plain_tokens_per_second(uint32_t context) const {
+double SpeculationState::ar_tokens_per_second(uint32_t context) const {
   return table_.verify_points().empty() ? 0 : 1000 / table_.ar_ms(context);
 }
 

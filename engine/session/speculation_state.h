@@ -39,8 +39,8 @@ class SpeculationState {
   /// Of the target on this device, bare.
   const Roofline& roofline();
 
-  /// What plain decoding reaches behind so many positions, by the table; 0 where nothing was measured.
-  double plain_tokens_per_second(uint32_t context) const;
+  /// What autoregressive decoding reaches behind so many positions, by the table; 0 where nothing was measured.
+  double ar_tokens_per_second(uint32_t context) const;
 
  private:
   void price();

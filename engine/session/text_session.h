@@ -78,8 +78,8 @@ struct Reply {
 /// Not thread-safe. Model, text, drafter and state must outlive it.
 class TextSession {
  public:
-  /// Without a drafter only plain decoding is possible, without a state no mode that chooses. The model must have been
-  /// loaded with the drafter's taps.
+  /// Without a drafter only autoregressive decoding is possible, without a state no mode that chooses. The model must
+  /// have been loaded with the drafter's aux hidden states.
   TextSession(Model& model, const TextModel& text, Drafter* drafter = nullptr, SpeculationState* state = nullptr);
 
   /// Writes a reply to a prompt: the same tokens in every mode. What the prompt shares with the tokens in the cache is

@@ -20,8 +20,8 @@ std::vector<uint32_t> first_rows(uint32_t count) {
 
 }  // namespace
 
-bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool taps, bool probabilities,
-                          const std::function<bool()>& keep_going) {
+bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool aux_hidden_states,
+                          bool probabilities, const std::function<bool()>& keep_going) {
   batch_.clear();
   add_tree(tree, committed, model_.limits().context, batch_);
   first_answer_ = 0;
@@ -35,14 +35,14 @@ bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, HeadOutput 
     outputs.probabilities = true;
     for (const TreeNode& node : tree.nodes().subspan(1)) {
       parents_.push_back(node.parent);
-      outputs.picks.emplace_back(node.parent, node.token);
+      outputs.token_logits.emplace_back(node.parent, node.token);
     }
   }
-  return run(std::move(outputs), taps, keep_going);
+  return run(std::move(outputs), aux_hidden_states, keep_going);
 }
 
-bool TreeVerifier::read(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head, bool taps,
-                        const std::function<bool()>& keep_going) {
+bool TreeVerifier::prefill(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head,
+                           bool aux_hidden_states, const std::function<bool()>& keep_going) {
   batch_.clear();
   for (uint32_t i = 0; i < tokens.size(); ++i) batch_.add_text(tokens[i], committed + i);
   parents_.clear();
@@ -51,11 +51,11 @@ bool TreeVerifier::read(std::span<const uint32_t> tokens, uint32_t committed, He
   PassOutputs outputs;
   outputs.head = head;
   if (head != HeadOutput::none) outputs.rows = {first_answer_};
-  return run(std::move(outputs), taps, keep_going);
+  return run(std::move(outputs), aux_hidden_states, keep_going);
 }
 
-bool TreeVerifier::run(PassOutputs outputs, bool taps, const std::function<bool()>& keep_going) {
-  outputs.keep_taps = taps;
+bool TreeVerifier::run(PassOutputs outputs, bool aux_hidden_states, const std::function<bool()>& keep_going) {
+  outputs.keep_aux_hidden_states = aux_hidden_states;
   outputs.keep_logits = outputs.head == HeadOutput::logits;
   result_ = model_.run(batch_, outputs, keep_going, cache_);
   device_ms_ = model_.device().last_run_ms();
@@ -78,7 +78,7 @@ std::span<const float> TreeVerifier::logits(uint32_t node) {
     model_.read_logits(node, row_logits_);
   } else {
     rows_with_logits_ = 0;  // theirs are overwritten
-    row_logits_ = model_.more(PassOutputs::logits_of({node})).logits;
+    row_logits_ = model_.compute_logits(PassOutputs::logits_of({node})).logits;
   }
   return row_logits_;
 }
@@ -86,7 +86,7 @@ std::span<const float> TreeVerifier::logits(uint32_t node) {
 float TreeVerifier::log_p(uint32_t node) const {
   if (node == 0 || node > parents_.size()) return std::numeric_limits<float>::quiet_NaN();
   // Rounding may take it a hair above 0 where the token is as good as certain.
-  return std::min(0.0f, result_.picked[node - 1] - result_.log_sum_exp[parents_[node - 1]]);
+  return std::min(0.0f, result_.token_logits[node - 1] - result_.log_sum_exp[parents_[node - 1]]);
 }
 
 }  // namespace canopy

@@ -19,16 +19,16 @@ class TreeVerifier {
   explicit TreeVerifier(Model& model, uint32_t cache = 0) : model_(model), cache_(cache) {}
 
   /// Runs a tree behind `committed` positions; `head` is argmax where a walk is greedy, which the device then decides,
-  /// else logits. A tree of the root alone is a plain decoding pass. False when keep_going
+  /// else logits. A tree of the root alone is an autoregressive decoding pass. False when keep_going
   /// said no; then the cache still holds `committed` positions.
   /// `probabilities` makes log_p() known, for the price of a pass over the logits.
-  bool verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool taps, bool probabilities,
+  bool verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool aux_hidden_states, bool probabilities,
               const std::function<bool()>& keep_going);
 
   /// Runs text behind `committed` positions, to which its K/V then belongs. What `head` asks for is that of the
   /// last token, as node 0.
-  bool read(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head, bool taps,
-            const std::function<bool()>& keep_going);
+  bool prefill(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head, bool aux_hidden_states,
+               const std::function<bool()>& keep_going);
 
   /// The target's most probable token after a node; by argmax only. Throws bad_input where the logits are no numbers.
   uint32_t best(uint32_t node) const;
@@ -46,7 +46,7 @@ class TreeVerifier {
   double device_ms() const { return device_ms_; }
 
  private:
-  bool run(PassOutputs outputs, bool taps, const std::function<bool()>& keep_going);
+  bool run(PassOutputs outputs, bool aux_hidden_states, const std::function<bool()>& keep_going);
 
   Model& model_;
   uint32_t cache_;

@@ -13,13 +13,13 @@ namespace {
 
 // Trees are built at least this wide, so that hindsight sees more than was chosen; it costs some 20 microseconds.
 constexpr uint32_t width_to_learn = 64;
-// Plain rounds that their mean looks back on, and rounds with drafts after which it is out of date.
-constexpr uint32_t plain_mean_rounds = 50;
+// AR rounds that their mean looks back on, and rounds with drafts after which it is out of date.
+constexpr uint32_t ar_mean_rounds = 50;
 // However much is allowed: no device that this was written for verifies as many rows for nothing.
 constexpr uint32_t widest_considered = 1025;
-// Rounds with drafts after which a plain one is measured again: everything is compared with it.
+// Rounds with drafts after which an AR one is measured again: everything is compared with it.
 // The further ahead drafting is, the longer: the square of its speed-up times as many.
-constexpr double rounds_between_plain = 128;
+constexpr double rounds_between_ar = 128;
 // The width at which promises are judged: usual, and narrow enough to be built always.
 constexpr uint32_t judged_width = 16;
 
@@ -96,7 +96,7 @@ DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
   plan.speed_up = speed_.mean();
   if (plan.width < 2) return without_draft(plan, reason::no_room(limits));
 
-  // What needs no more than this comes first: most plain rounds end here.
+  // What needs no more than this comes first: most AR rounds end here.
   const Hopes hoped = hopes(plan, context, cost);
   plan.believed = hoped.believed;
   const bool hopeful = is_hopeful(plan);
@@ -113,8 +113,8 @@ DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
   if (!bound_.allows(round_.cheapest_ms, plan.ar_ms, usual_round_ms())) {
     return without_draft(plan, reason::bound_reached(usual_round_ms(), bound_.balance_ms(), options_.bound.rounds));
   }
-  if (hopeful && drafted_in_a_row_ >= rounds_between_plain * plan.speed_up * plan.speed_up) {
-    return without_draft(plan, reason::measuring_plain(drafted_in_a_row_));
+  if (hopeful && drafted_in_a_row_ >= rounds_between_ar * plan.speed_up * plan.speed_up) {
+    return without_draft(plan, reason::measuring_ar(drafted_in_a_row_));
   }
   plan.trial = !hopeful;
   plan.reason = hopeful               ? reason::drafting(plan.speed_up, speed_.rounds())
@@ -288,7 +288,7 @@ void Controller::observe(const RoundOutcome& outcome) {
     const double other = measured_or(outcome.other_ms, expected.other);
     if (plan.draft) {
       const double predicted_ms = round_.ms[round_.width - 1];
-      // A round that was held up by something else says nothing of drafting: plain rounds meet such stalls as well. A
+      // A round that was held up by something else says nothing of drafting: AR rounds meet such stalls as well. A
       // device that is slower from now on is believed by the costs at its second round.
       const double ms = std::min(measured_or(outcome.draft_ms, expected.draft) + verify + other, stall * predicted_ms);
       bound_.speculated(ms, emitted, cautious_ar_ms(), plan.trial);
@@ -298,7 +298,7 @@ void Controller::observe(const RoundOutcome& outcome) {
       ++drafted_in_a_row_;
     } else {
       bound_.decoded(verify + other);
-      learn_plain(verify + other);
+      learn_ar(verify + other);
       drafted_in_a_row_ = 0;
     }
     round_.planned = false;
@@ -307,20 +307,20 @@ void Controller::observe(const RoundOutcome& outcome) {
   ledger_.follow(outcome.emitted, [this](const DraftOutcome& settled) { settle(settled); });
 }
 
-void Controller::learn_plain(double ms) {
-  if (plain_mean_ms_ == 0) plain_mean_ms_ = ms;
-  const double off = ms - plain_mean_ms_;
-  plain_mean_ms_ += off / plain_mean_rounds;
-  plain_variance_ += (off * off - plain_variance_) / plain_mean_rounds;
+void Controller::learn_ar(double ms) {
+  if (ar_mean_ms_ == 0) ar_mean_ms_ = ms;
+  const double off = ms - ar_mean_ms_;
+  ar_mean_ms_ += off / ar_mean_rounds;
+  ar_variance_ += (off * off - ar_variance_) / ar_mean_rounds;
 }
 
-/// What the bound takes for a plain round. On a noisy device drafts are allowed at just those moments at which plain
+/// What the bound takes for an AR round. On a noisy device drafts are allowed at just those moments at which plain
 /// decoding looks slow by chance: a standard error less than its mean, while that is not out of date.
 double Controller::cautious_ar_ms() const {
   const double predicted = round_.plan.ar_ms;
-  if (plain_mean_ms_ == 0 || drafted_in_a_row_ >= plain_mean_rounds) return predicted;
-  const double error = std::sqrt(plain_variance_ / plain_mean_rounds);
-  return std::min(predicted, std::max(plain_mean_ms_ / 2, plain_mean_ms_ - error));
+  if (ar_mean_ms_ == 0 || drafted_in_a_row_ >= ar_mean_rounds) return predicted;
+  const double error = std::sqrt(ar_variance_ / ar_mean_rounds);
+  return std::min(predicted, std::max(ar_mean_ms_ / 2, ar_mean_ms_ - error));
 }
 
 void Controller::settle(const DraftOutcome& outcome) {

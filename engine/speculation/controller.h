@@ -43,10 +43,10 @@ struct DraftPlan {
   bool trial = false;  // drafted to see whether it would pay by now, though it did not lately
   uint32_t depth = 0;  // tokens to draft, at most B - 1
   uint32_t width = 1;  // of the widest tree that may come of it
-  double ar_ms = 0;    // of a plain round: verify_ms + other_ms
+  double ar_ms = 0;    // of an AR round: verify_ms + other_ms
   double verify_ms = 0, other_ms = 0;
   double draft_ms = 0;
-  double speed_up = 1;  // of rounds with a draft over plain ones, lately
+  double speed_up = 1;  // of rounds with a draft over AR ones, lately
   double believed = 1;  // the same of a good drafter as passes cost here, before anything is known of this one
   std::string reason;   // one sentence
 };
@@ -132,7 +132,7 @@ class Controller {
   double tree_emitted(uint32_t width, double promised, uint32_t depth) const;
   WidthCurves curves() const;
   void follow(const DraftTree& tree);
-  void learn_plain(double ms);
+  void learn_ar(double ms);
   double cautious_ar_ms() const;
   void settle(const DraftOutcome& outcome);
 
@@ -146,10 +146,10 @@ class Controller {
   HindsightCurve hindsight_;
   PromiseRecord promises_;
   Round round_;
-  double plain_mean_ms_ = 0;       // of the plain rounds lately, slowly faded; 0 before the first
-  double plain_variance_ = 0;      // of those, in squared milliseconds
+  double ar_mean_ms_ = 0;          // of the AR rounds lately, slowly faded; 0 before the first
+  double ar_variance_ = 0;         // of those, in squared milliseconds
   double longest_run_ms_ = 0;      // predicted time of the longest round with a draft lately
-  uint32_t drafted_in_a_row_ = 0;  // rounds without a plain one
+  uint32_t drafted_in_a_row_ = 0;  // rounds without an AR one
   uint32_t tokens_since_draft_ = 0;
   uint32_t tokens_since_settled_ = 0;
 };

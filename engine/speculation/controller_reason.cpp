@@ -36,7 +36,7 @@ std::string bound_reached(double round_ms, double balance_ms, double rounds) {
          number(rounds, 0) + " rounds of " + ms(round_ms) + " are the most).";
 }
 
-std::string measuring_plain(uint32_t rounds) {
+std::string measuring_ar(uint32_t rounds) {
   return "Plain: measured again after " + std::to_string(rounds) + " rounds with drafts.";
 }
 

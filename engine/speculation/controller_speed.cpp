@@ -17,14 +17,14 @@ double fading_over(double distance, double memory) {
   return std::max(0.5, std::exp(-distance / memory));
 }
 
-void DraftingSpeed::learn(double tokens, double plain_rounds, double distance) {
+void DraftingSpeed::learn(double tokens, double ar_rounds, double distance) {
   const double f = fading_over(distance, memory_tokens);
   n_ = f * n_ + 1;
   tokens_ = f * tokens_ + tokens;
-  time_ = f * time_ + plain_rounds;
+  time_ = f * time_ + ar_rounds;
   tt_ = f * tt_ + tokens * tokens;
-  tv_ = f * tv_ + tokens * plain_rounds;
-  vv_ = f * vv_ + plain_rounds * plain_rounds;
+  tv_ = f * tv_ + tokens * ar_rounds;
+  vv_ = f * vv_ + ar_rounds * ar_rounds;
 }
 
 double DraftingSpeed::mean() const {

@@ -1,19 +1,19 @@
 #pragma once
-// How fast drafting has been lately, in plain decoding's time.
+// How fast drafting has been lately, in autoregressive decoding's time.
 
 #include <cstdint>
 
 namespace canopy {
 
-/// Ratio of faded sums: tokens that rounds with a draft emitted to the plain rounds that would have fitted in their
+/// Ratio of faded sums: tokens that rounds with a draft emitted to the AR rounds that would have fitted in their
 /// time. A few assumed rounds of speed-up 1 stand for what is not known yet.
 class DraftingSpeed {
  public:
-  /// A round with a draft emitted `tokens` in the time of `plain_rounds` plain ones, `distance` tokens of text after
+  /// A round with a draft emitted `tokens` in the time of `ar_rounds` AR ones, `distance` tokens of text after
   /// the one before it.
-  void learn(double tokens, double plain_rounds, double distance);
+  void learn(double tokens, double ar_rounds, double distance);
 
-  /// Speed-up over plain decoding.
+  /// Speed-up over autoregressive decoding.
   double mean() const;
   /// The mean and a little more, by how uncertain it is: being wrong about it costs little where it is tried again.
   double hopeful() const;

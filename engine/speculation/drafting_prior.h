@@ -1,6 +1,6 @@
 #pragma once
 // What is believed of a drafter that has not drafted yet. With what passes were measured to cost it says whether
-// drafting may be tried at once, or has to wait until plain decoding has earned the attempt.
+// drafting may be tried at once, or has to wait until autoregressive decoding has earned the attempt.
 
 #include <cstdint>
 

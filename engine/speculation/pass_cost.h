@@ -17,7 +17,7 @@ class PassCost {
   /// Milliseconds of the drafter: `backlog` features are injected, then one block is drafted.
   virtual double draft_ms(uint32_t backlog, uint32_t context) const = 0;
 
-  /// Milliseconds of the rest of a round of `width` rows: build, walk, commit. `width` 1 is a plain round.
+  /// Milliseconds of the rest of a round of `width` rows: build, walk, commit. `width` 1 is an AR round.
   virtual double other_ms(uint32_t width) const = 0;
 
   double ar_ms(uint32_t context) const { return verify_ms(1, context) + other_ms(1); }

@@ -6,7 +6,7 @@
 namespace canopy {
 
 struct BoundSettings {
-  double slack = 0.02;         // share of plain decoding's time that may be lost
+  double slack = 0.02;         // share of autoregressive decoding's time that may be lost
   double rounds = 2;           // and as many rounds
   double trial_share = 0.01;   // share of the time that trial drafts may lose, within the slack
   uint32_t shortest_wait = 8;  // tokens between trial drafts, at first
@@ -16,9 +16,9 @@ struct BoundSettings {
 /// Throws Error(bad_input) naming the field unless all are finite, not negative and in order.
 void validate(const BoundSettings& settings);
 
-/// Keeps account of a reply: elapsed <= (1 + slack) * (what its tokens would have taken plainly) + `rounds` rounds, the
-/// worst case of the next round included. A plain round takes what plain decoding takes, by definition, so that only
-/// speculated tokens rest on an estimate.
+/// Keeps account of a reply: elapsed <= (1 + slack) * (what its tokens would have taken autoregressively) + `rounds`
+/// rounds, the worst case of the next round included. An AR round takes what autoregressive decoding takes, by
+/// definition, so that only speculated tokens rest on an estimate.
 class SpeculationBound {
  public:
   explicit SpeculationBound(const BoundSettings& settings);
@@ -26,10 +26,10 @@ class SpeculationBound {
   /// Gains of the reply before are not there to be lost in this one; what it overdrew stays overdrawn.
   void begin_reply();
 
-  /// A plain round took `ms`.
+  /// An AR round took `ms`.
   void decoded(double ms);
-  /// A round with a draft took `ms` and emitted `tokens`, which take `ar_ms` each plainly. trial: it was allowed by
-  /// may_try().
+  /// A round with a draft took `ms` and emitted `tokens`, which take `ar_ms` each autoregressively. trial: it was
+  /// allowed by may_try().
   void speculated(double ms, uint32_t tokens, double ar_ms, bool trial);
 
   /// Whether a round that may take `worst_ms` and emits one token keeps the bound. `round_ms`: what a round is in "two

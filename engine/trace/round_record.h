@@ -51,7 +51,7 @@ struct RoundNode {
 struct RoundChoice {
   std::vector<WidthForecast> candidates;  // ascending widths; empty where nothing was chosen
   WidthLimits limits;
-  double ar_tokens_per_second = 0;  // what plain decoding promised; 0 where it was not asked
+  double ar_tokens_per_second = 0;  // what autoregressive decoding promised; 0 where it was not asked
   std::string reason;               // one sentence
 };
 
@@ -63,7 +63,7 @@ struct RoundRecord {
   uint32_t width = 1;                 // rows of the target's pass, root included
   uint32_t accepted = 0;              // drafted tokens of the path
   std::vector<uint32_t> emitted;
-  std::vector<RoundNode> nodes;  // [width] in the order of the tree, the root first; empty for a plain round
+  std::vector<RoundNode> nodes;  // [width] in the order of the tree, the root first; empty for an AR round
   RoundTimes ms;                 // by the wall clock
   RoundTimes device_ms;          // by the device's own clock; 0 where the device has none, or has no part
   RoundTimes predicted;          // 0 where nothing was predicted

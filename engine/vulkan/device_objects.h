@@ -21,15 +21,15 @@ class VulkanBuffer : public canopy::Buffer {
   uint64_t bytes_;
 };
 
-class VulkanPanel : public canopy::Panel {
+class VulkanActivations : public canopy::Activations {
  public:
-  VulkanPanel(uint32_t max_width, uint32_t cols) : Panel(max_width, cols) {}
+  VulkanActivations(uint32_t max_width, uint32_t cols) : Activations(max_width, cols) {}
 
   /// Partial sums of squares of one row, and where they start in `squares`, in floats.
   uint32_t partials() const { return (cols() + 3) / 4; }
   uint32_t partial_base() const { return max_width(); }
 
-  Buffer values;      // see panel_layout.h
+  Buffer values;      // see activation_layout.h
   BufferView texels;  // of four words; empty where uniform bindings are used
   Buffer squares;     // [max_width] totals, [max_width, partials] partial sums
   Buffer counters;    // uint32 [max_width], 0 between uses

@@ -46,7 +46,7 @@ std::string_view to_string(DeviceType type) {
 DeviceLimits baseline_limits() {
   DeviceLimits limits;
   limits.max_storage_range = 128ull << 20;
-  limits.max_uniform_range = 64ull << 10;  // a binding of activations (panel_layout.h)
+  limits.max_uniform_range = 64ull << 10;  // a binding of activations (activation_layout.h)
   limits.max_texel_elements = 1u << 16;
   limits.max_allocation = 1ull << 30;
   limits.max_allocations = 4096;

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "engine/compute/types.h"
+#include "engine/vulkan/activation_layout.h"
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/device_objects.h"
 #include "engine/vulkan/linear_config.h"
-#include "engine/vulkan/panel_layout.h"
 
 namespace canopy::vk {
 
@@ -28,17 +28,19 @@ struct DeviceState {
   std::unique_ptr<LinearChoices> choices;
   Buffer dummy;  // stands in for optional bindings
 
-  PanelLayout layout(uint32_t width, uint32_t cols) const { return {width, cols, tile_width(width, cols, max_tile)}; }
+  ActivationLayout layout(uint32_t width, uint32_t cols) const {
+    return {width, cols, tile_width(width, cols, max_tile)};
+  }
 };
 
 inline const Buffer& buffer_of(const canopy::Buffer& buffer) {
   return static_cast<const VulkanBuffer&>(buffer).buffer;
 }
-inline VulkanPanel& panel_of(canopy::Panel& panel) {
-  return static_cast<VulkanPanel&>(panel);
+inline VulkanActivations& activations_of(canopy::Activations& activations) {
+  return static_cast<VulkanActivations&>(activations);
 }
-inline const VulkanPanel& panel_of(const canopy::Panel& panel) {
-  return static_cast<const VulkanPanel&>(panel);
+inline const VulkanActivations& activations_of(const canopy::Activations& activations) {
+  return static_cast<const VulkanActivations&>(activations);
 }
 inline const VulkanWeight& weight_of(const canopy::Weight& weight) {
   return static_cast<const VulkanWeight&>(weight);

@@ -24,7 +24,7 @@ CommandList record_candidate(DeviceState& state, const VulkanWeight& weight, uin
                              const Buffer& out) {
   Context& context = *state.context;
   const WeightShard& shard = weight.shards.front();
-  const PanelLayout layout{columns, weight.cols(), columns};
+  const ActivationLayout layout{columns, weight.cols(), columns};
   const Kernel& kernel = context.kernel(
       weight_shader("linear", weight.type(), state.texel_fetch),
       linear_options(config, weight.type(), columns, weight.cols() % 32 != 0, shard.layout.rows % config.rows == 0));
@@ -57,8 +57,8 @@ LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const Linea
   if (candidates.size() == 1) return candidates.front();
   const uint32_t columns = std::min(key.columns, tile_width(key.columns, weight.cols(), state.max_tile));
   Context& context = *state.context;
-  const Buffer activations =
-      context.create_buffer(BufferKind::device, panel_buffer_bytes(columns, weight.cols(), columns), "tuning input");
+  const Buffer activations = context.create_buffer(
+      BufferKind::device, activation_buffer_bytes(columns, weight.cols(), columns), "tuning input");
   const BufferView texels =
       state.texel_fetch ? context.create_view(activations, 0, activations.bytes() / 16 * 16, 4) : BufferView();
   const std::vector<std::byte> zeros(activations.bytes());

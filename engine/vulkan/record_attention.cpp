@@ -69,7 +69,7 @@ void VulkanRecorder::record_op(const RopeStoreArgs& args) {
 template <>
 void VulkanRecorder::record_op(const AttentionArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "attention");
-  const VulkanPanel& out = panel_of(*args.out);
+  const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "attention");
   const uint32_t q_width = args.heads * args.shape.head_dim;
   const uint32_t rows_per_binding = kUniformFloats / q_width;

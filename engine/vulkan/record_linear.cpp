@@ -13,7 +13,7 @@ namespace {
 
 struct LinearAddPush {
   ProductPush product;
-  uint32_t row_offset, total_rows, width, tile, counter, groups, partial_base, tap_stride, tap_offset;
+  uint32_t row_offset, total_rows, width, tile, counter, groups, partial_base, aux_stride, aux_offset;
 };
 
 struct LinearHeadsPush {
@@ -33,37 +33,37 @@ uint32_t group_count(const WeightShard& shard, const LinearConfig& config) {
   return (shard.layout.rows + rows - 1) / rows;
 }
 
-// First quad of tile t in a panel.
-uint32_t first_quad(const PanelLayout& layout, uint32_t t) {
+// First quad of tile t in activations.
+uint32_t first_quad(const ActivationLayout& layout, uint32_t t) {
   return static_cast<uint32_t>(t * layout.tile_stride() / 4);
 }
 
 // Tiles that one dispatch computes: all, where activations are one texel buffer; else tiles have bindings of their own.
-uint32_t tiles_together(const DeviceState& state, const PanelLayout& layout) {
+uint32_t tiles_together(const DeviceState& state, const ActivationLayout& layout) {
   return state.texel_fetch ? layout.tiles() : 1;
 }
 
-// What every product is: a weight, the panel it is multiplied with, and how both are cut.
+// What every product is: a weight, the activations it is multiplied with, and how both are cut.
 struct Product {
   const VulkanWeight& weight;
-  const VulkanPanel& in;
+  const VulkanActivations& in;
   uint32_t width;
-  PanelLayout layout;
+  ActivationLayout layout;
   LinearConfig config;
 
   double flops() const { return 2.0 * weight.rows() * weight.cols() * width; }
   bool has_whole_quads() const { return weight.rows() % config.rows == 0; }
 };
 
-Product product_of(DeviceState& state, const canopy::Weight& weight, const canopy::Panel& panel, uint32_t width,
-                   const char* op) {
-  const VulkanPanel& in = panel_of(panel);
+Product product_of(DeviceState& state, const canopy::Weight& weight, const canopy::Activations& activations,
+                   uint32_t width, const char* op) {
+  const VulkanActivations& in = activations_of(activations);
   require_width(width, in, op);
   if (in.cols() != weight.cols()) {
     throw bad_input(std::string(op) + " multiplies a weight of " + std::to_string(weight.cols()) +
-                    " columns with a panel of " + std::to_string(in.cols()) + "; they must agree.");
+                    " columns with activations of " + std::to_string(in.cols()) + "; they must agree.");
   }
-  const PanelLayout layout = state.layout(width, weight.cols());
+  const ActivationLayout layout = state.layout(width, weight.cols());
   if (layout.tile == 0) {
     throw bad_input(std::string(op) + " has " + std::to_string(weight.cols()) + " columns; at most " +
                     std::to_string(kUniformBindings * kUniformFloats) + " are possible.");
@@ -88,7 +88,7 @@ template <class MakePush>
 void dispatch(DeviceState& state, CommandList& list, const std::string& shader, const KernelOptions& options,
               const Product& product, const std::vector<Binding>& outputs, const MakePush& push) {
   const VulkanWeight& weight = product.weight;
-  const PanelLayout& layout = product.layout;
+  const ActivationLayout& layout = product.layout;
   const Kernel& kernel = state.context->kernel(weight_shader(shader, weight.type(), state.texel_fetch), options);
   const uint32_t together = tiles_together(state, layout);
   for (uint32_t t = 0; t < layout.tiles(); t += together) {
@@ -174,22 +174,22 @@ void VulkanRecorder::record_op(const LinearArgs& args) {
 
 template <>
 void VulkanRecorder::record_op(const LinearAddArgs& args) {
-  const VulkanPanel& out = panel_of(*args.out);
+  const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "linear_add");
   const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear_add");
   const uint32_t rows = args.weight->rows();
-  const bool quads = product.has_whole_quads() && args.tap_stride % 4 == 0 && args.tap_offset % 4 == 0;
+  const bool quads = product.has_whole_quads() && args.aux_stride % 4 == 0 && args.aux_offset % 4 == 0;
   const Binding x = words(*args.x, uint64_t{args.width} * rows, "The residual stream of linear_add");
   const Binding norm = words(*args.norm.weight, rows, "The norm weight of linear_add");
-  const Binding tap = args.tap != nullptr
-                          ? words(*args.tap, uint64_t{args.width - 1} * args.tap_stride + args.tap_offset + rows,
+  const Binding aux = args.aux != nullptr
+                          ? words(*args.aux, uint64_t{args.width - 1} * args.aux_stride + args.aux_offset + rows,
                                   "The tap of linear_add")
                           : Binding(state_.dummy);
   uint32_t groups = 0;
   for (const WeightShard& shard : product.weight.shards) groups += group_count(shard, product.config);
   const uint32_t out_tile = state_.layout(args.width, rows).tile;
   dispatch(state_, list(product.flops()), "linear_add", options_of(product, quads), product,
-           {x, out.values, out.squares, out.counters, norm, tap, x, out.values, norm, tap},  // the last four as quads
+           {x, out.values, out.squares, out.counters, norm, aux, x, out.values, norm, aux},  // the last four as quads
            [&](const ProductPush& common, const WeightShard& shard, uint32_t t) {
              return LinearAddPush{common,
                                   shard.layout.first_row,
@@ -199,14 +199,14 @@ void VulkanRecorder::record_op(const LinearAddArgs& args) {
                                   t,
                                   groups,
                                   out.partial_base(),
-                                  args.tap != nullptr ? args.tap_stride : 0,
-                                  args.tap_offset};
+                                  args.aux != nullptr ? args.aux_stride : 0,
+                                  args.aux_offset};
            });
 }
 
 template <>
 void VulkanRecorder::record_op(const LinearSwigluArgs& args) {
-  const VulkanPanel& out = panel_of(*args.out);
+  const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "linear_swiglu");
   const uint32_t rows = args.weight->rows();
   if (rows % 2 != 0) {

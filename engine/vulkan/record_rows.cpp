@@ -21,9 +21,9 @@ uint32_t groups(uint32_t count, uint32_t size) {
 template <>
 void VulkanRecorder::record_op(const EmbedArgs& args) {
   const VulkanWeight& table = weight_of(*args.table);
-  const VulkanPanel& out = panel_of(*args.out);
+  const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "embed");
-  const PanelLayout layout = state_.layout(args.width, table.cols());
+  const ActivationLayout layout = state_.layout(args.width, table.cols());
   CommandList& list = this->list(0);
   const Kernel& kernel = state_.context->kernel(weight_shader("embed", table.type(), state_.texel_fetch),
                                                 {{{0, args.scale != 1 ? 1u : 0u}}, 0});
@@ -48,7 +48,7 @@ void VulkanRecorder::record_op(const EmbedArgs& args) {
 
 template <>
 void VulkanRecorder::record_op(const NormRowsArgs& args) {
-  const VulkanPanel& out = panel_of(*args.out);
+  const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "norm_rows");
   const uint32_t cols = out.cols();
   const bool has_norm = args.norm.weight != nullptr;
@@ -102,8 +102,8 @@ void VulkanRecorder::record_op(const PickArgs& args) {
 
 template <>
 void VulkanRecorder::record_op(const SelectArgs& args) {
-  const VulkanPanel& in = panel_of(*args.in);
-  const VulkanPanel& out = panel_of(*args.out);
+  const VulkanActivations& in = activations_of(*args.in);
+  const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, in, "select");
   require_width(args.count, out, "select");
   struct Push {

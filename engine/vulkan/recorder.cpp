@@ -24,10 +24,10 @@ std::string cache_shader(const std::string& op, CacheType type, bool texel) {
   return op + (type == CacheType::f16 ? "_f16" : "_f32") + (texel ? "_texel" : "");
 }
 
-void require_width(uint32_t width, const canopy::Panel& panel, const char* op) {
-  if (width == 0 || width > panel.max_width()) {
-    throw bad_input(std::string(op) + " is asked for width " + std::to_string(width) + "; its panel holds 1 to " +
-                    std::to_string(panel.max_width()) + " rows.");
+void require_width(uint32_t width, const canopy::Activations& activations, const char* op) {
+  if (width == 0 || width > activations.max_width()) {
+    throw bad_input(std::string(op) + " is asked for width " + std::to_string(width) + "; its activations hold 1 to " +
+                    std::to_string(activations.max_width()) + " rows.");
   }
 }
 
@@ -44,7 +44,7 @@ Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what) {
 }
 
 void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,
-                      const PanelLayout& layout, uint32_t t) {
+                      const ActivationLayout& layout, uint32_t t) {
   if (texels) {
     bindings.emplace_back(texels);
     return;

@@ -17,9 +17,9 @@ namespace canopy {
 
 namespace {
 
+using vk::ActivationLayout;
 using vk::BufferKind;
 using vk::DeviceState;
-using vk::PanelLayout;
 
 // Raised when a change of the shaders makes old choices meaningless.
 constexpr int kShaderVersion = 3;
@@ -33,16 +33,16 @@ class VulkanDevice : public Device {
   const DeviceInfo& info() const override { return state_.info; }
   MemoryInfo memory() const override;
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override;
-  std::unique_ptr<Panel> allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) override;
+  std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override;
   std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override;
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                       std::string_view name) override;
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override;
-  uint64_t panel_bytes(uint32_t max_width, uint32_t cols) const override;
+  uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override;
   void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override;
   void read_all(std::span<const BufferRead> reads) override;
-  std::vector<float> read_panel(const Panel& panel, uint32_t width) override;
-  void write_panel(Panel& panel, uint32_t width, std::span<const float> values) override;
+  std::vector<float> read_activations(const Activations& activations, uint32_t width) override;
+  void write_activations(Activations& activations, uint32_t width, std::span<const float> values) override;
   std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
   void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
   DevicePeak measure_peak() override {
@@ -152,17 +152,19 @@ std::unique_ptr<Buffer> VulkanDevice::allocate(uint64_t bytes, std::string_view 
   return buffer;
 }
 
-std::unique_ptr<Panel> VulkanDevice::allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) {
-  auto panel = std::make_unique<vk::VulkanPanel>(max_width, cols);
-  panel->values = zeroed(vk::panel_buffer_bytes(max_width, cols, state_.max_tile), name);
-  if (state_.texel_fetch) panel->texels = context().create_view(panel->values, 0, panel->values.bytes(), 4);
-  panel->squares = zeroed(uint64_t{max_width} * (1 + panel->partials()) * 4, name);
-  panel->counters = zeroed(uint64_t{max_width} * 4, name);
-  return panel;
+std::unique_ptr<Activations> VulkanDevice::allocate_activations(uint32_t max_width, uint32_t cols,
+                                                                std::string_view name) {
+  auto activations = std::make_unique<vk::VulkanActivations>(max_width, cols);
+  activations->values = zeroed(vk::activation_buffer_bytes(max_width, cols, state_.max_tile), name);
+  if (state_.texel_fetch)
+    activations->texels = context().create_view(activations->values, 0, activations->values.bytes(), 4);
+  activations->squares = zeroed(uint64_t{max_width} * (1 + activations->partials()) * 4, name);
+  activations->counters = zeroed(uint64_t{max_width} * 4, name);
+  return activations;
 }
 
-uint64_t VulkanDevice::panel_bytes(uint32_t max_width, uint32_t cols) const {
-  return vk::panel_buffer_bytes(max_width, cols, state_.max_tile) + uint64_t{max_width} * (2 + (cols + 3) / 4) * 4;
+uint64_t VulkanDevice::activation_bytes(uint32_t max_width, uint32_t cols) const {
+  return vk::activation_buffer_bytes(max_width, cols, state_.max_tile) + uint64_t{max_width} * (2 + (cols + 3) / 4) * 4;
 }
 
 std::unique_ptr<KvLayer> VulkanDevice::allocate_kv(const KvShape& shape, std::string_view name) {
@@ -263,33 +265,34 @@ void VulkanDevice::read_all(std::span<const BufferRead> reads) {
   context().download(downloads);
 }
 
-std::vector<float> VulkanDevice::read_panel(const Panel& panel, uint32_t width) {
-  vk::require_width(width, panel, "read_panel");
-  const PanelLayout layout = state_.layout(width, panel.cols());
+std::vector<float> VulkanDevice::read_activations(const Activations& activations, uint32_t width) {
+  vk::require_width(width, activations, "read_activations");
+  const ActivationLayout layout = state_.layout(width, activations.cols());
   std::vector<float> stored(layout.floats());
-  context().download(vk::panel_of(panel).values, 0, std::as_writable_bytes(std::span(stored)));
-  std::vector<float> values(uint64_t{width} * panel.cols());
+  context().download(vk::activations_of(activations).values, 0, std::as_writable_bytes(std::span(stored)));
+  std::vector<float> values(uint64_t{width} * activations.cols());
   for (uint32_t w = 0; w < width; ++w) {
-    for (uint32_t k = 0; k < panel.cols(); ++k) values[uint64_t{w} * panel.cols() + k] = stored[layout.index(w, k)];
+    for (uint32_t k = 0; k < activations.cols(); ++k)
+      values[uint64_t{w} * activations.cols() + k] = stored[layout.index(w, k)];
   }
   return values;
 }
 
-void VulkanDevice::write_panel(Panel& panel, uint32_t width, std::span<const float> values) {
-  vk::require_width(width, panel, "write_panel");
-  const PanelLayout layout = state_.layout(width, panel.cols());
+void VulkanDevice::write_activations(Activations& activations, uint32_t width, std::span<const float> values) {
+  vk::require_width(width, activations, "write_activations");
+  const ActivationLayout layout = state_.layout(width, activations.cols());
   std::vector<float> stored(layout.floats(), 0.0f);
   std::vector<float> squares(width);
   for (uint32_t w = 0; w < width; ++w) {
     double sum = 0;
-    for (uint32_t k = 0; k < panel.cols(); ++k) {
-      const float x = values[uint64_t{w} * panel.cols() + k];
+    for (uint32_t k = 0; k < activations.cols(); ++k) {
+      const float x = values[uint64_t{w} * activations.cols() + k];
       stored[layout.index(w, k)] = x;
       sum += double{x} * x;
     }
     squares[w] = static_cast<float>(sum);
   }
-  vk::VulkanPanel& target = vk::panel_of(panel);
+  vk::VulkanActivations& target = vk::activations_of(activations);
   context().upload(target.values, 0, as_bytes_of(stored));
   context().upload(target.squares, 0, as_bytes_of(squares));
 }

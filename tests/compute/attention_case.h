@@ -64,7 +64,7 @@ inline Results run_attention(Device& device, const KvShape& shape, uint32_t head
   args.mask = view.mask;
   args.window = view.window;
   args.cache = bench.kv(shape, contents.keys, contents.values);
-  Panel* out = bench.output_panel(args.width, heads * shape.head_dim);
+  Activations* out = bench.output_activations(args.width, heads * shape.head_dim);
   args.out = out;
   bench.run([&](Recorder& r) { r(args); });
   return {bench.result("out", out, args.width, f32_exp)};

@@ -72,7 +72,7 @@ TEST_P(ContractTest, Linear) {
       OpBench bench(device);
       const auto width = static_cast<uint32_t>(rows.size());
       const Weight* weight = bench.weight(matrix);
-      const Panel* in = bench.panel(width, cols, gather(inputs, cols, rows));
+      const Activations* in = bench.activations(width, cols, gather(inputs, cols, rows));
       Buffer* out = bench.output(uint64_t{width} * matrix_rows);
       bench.run([&](Recorder& r) { r(LinearArgs{width, weight, in, 1e-5f, out, matrix_rows, 0}); });
       return Results{trimmed(bench.result("out", out, exact), size_t{width} * matrix_rows)};
@@ -93,10 +93,10 @@ TEST_P(ContractTest, LinearAdd) {
       OpBench bench(device);
       const auto width = static_cast<uint32_t>(rows.size());
       const Weight* weight = bench.weight(matrix);
-      const Panel* in = bench.panel(width, cols, gather(inputs, cols, rows));
+      const Activations* in = bench.activations(width, cols, gather(inputs, cols, rows));
       Buffer* x = bench.buffer(gather(residuals, matrix_rows, rows));
       const Buffer* norm_weight = bench.buffer(norm);
-      Panel* out = bench.output_panel(width, matrix_rows);
+      Activations* out = bench.output_activations(width, matrix_rows);
       bench.run([&](Recorder& r) { r(LinearAddArgs{width, weight, in, x, {norm_weight}, out, nullptr, 0, 0}); });
       return Results{trimmed(bench.result("x", x, exact), size_t{width} * matrix_rows),
                      bench.result("out", out, width, exact), trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
@@ -116,8 +116,8 @@ TEST_P(ContractTest, LinearSwiglu) {
       OpBench bench(device);
       const auto width = static_cast<uint32_t>(rows.size());
       const Weight* weight = bench.paired_weight(gate, up);
-      const Panel* in = bench.panel(width, cols, gather(inputs, cols, rows));
-      Panel* out = bench.output_panel(width, ffn);
+      const Activations* in = bench.activations(width, cols, gather(inputs, cols, rows));
+      Activations* out = bench.output_activations(width, ffn);
       bench.run([&](Recorder& r) { r(LinearSwigluArgs{width, weight, in, 1e-5f, out}); });
       return Results{bench.result("out", out, width, exact)};
     });
@@ -136,7 +136,7 @@ TEST_P(ContractTest, Embed) {
     for (const uint32_t row : rows) batch.add_text(row, row);
     const Weight* weight = bench.weight(table);
     Buffer* x = bench.output(uint64_t{width} * cols);
-    Panel* out = bench.output_panel(width, cols);
+    Activations* out = bench.output_activations(width, cols);
     const Buffer* norm_weight = bench.buffer(norm);
     const Buffer* row_data = bench.buffer(batch.rows);
     bench.run([&](Recorder& r) { r(EmbedArgs{width, weight, row_data, x, {norm_weight}, out}); });
@@ -309,9 +309,9 @@ TEST_P(ContractTest, Select) {
   expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
     OpBench bench(device);
     const auto count = static_cast<uint32_t>(rows.size());
-    const Panel* in = bench.panel(pool, cols, inputs);
+    const Activations* in = bench.activations(pool, cols, inputs);
     const Buffer* index = bench.buffer(rows);
-    Panel* out = bench.output_panel(count, cols);
+    Activations* out = bench.output_activations(count, cols);
     bench.run([&](Recorder& r) { r(SelectArgs{pool, count, in, index, out}); });
     return Results{bench.result("out", out, count, exact), trimmed(bench.norm_probe(out, count), size_t{count} * 4)};
   });
@@ -327,7 +327,7 @@ TEST_P(ContractTest, NormRows) {
     const auto width = static_cast<uint32_t>(rows.size());
     const Buffer* in = bench.buffer(gather(inputs, cols, rows));
     const Buffer* norm_weight = bench.buffer(norm);
-    Panel* out = bench.output_panel(width, cols);
+    Activations* out = bench.output_activations(width, cols);
     bench.run([&](Recorder& r) { r(NormRowsArgs{width, in, {norm_weight}, out}); });
     return Results{bench.result("out", out, width, exact), trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
   });

@@ -22,7 +22,7 @@ struct EmbedCase {
     const Buffer* norm = bench.buffer(random.values(cols));
     const Buffer* rows = bench.buffer(batch.rows);
     Buffer* x = bench.output(uint64_t{width} * cols);
-    Panel* out = bench.output_panel(width, cols);
+    Activations* out = bench.output_activations(width, cols);
     bench.run([&](Recorder& r) { r(EmbedArgs{width, table, rows, x, {norm}, out, scale}); });
     // A quantised element is a product and a sum, each of which may be rounded or not (fma).
     const bool stored_as_is = block_size(type).elements == 1;

@@ -8,7 +8,7 @@ struct LinearAddCase {
   uint32_t rows;
   uint32_t cols;
   uint32_t width;
-  bool with_tap = false;
+  bool with_aux = false;
   bool integers = false;
 
   Results operator()(Device& device) const {
@@ -17,13 +17,13 @@ struct LinearAddCase {
     const auto data = [&](size_t count) { return integers ? random.integers(count, 4) : random.values(count); };
     const Weight* weight =
         bench.weight(integers ? random.integer_matrix(type, rows, cols) : random.matrix(type, rows, cols));
-    const Panel* in = bench.panel(width, cols, data(size_t{width} * cols));
+    const Activations* in = bench.activations(width, cols, data(size_t{width} * cols));
     Buffer* x = bench.buffer(data(size_t{width} * rows));
     const Buffer* norm = bench.buffer(data(rows));
-    Panel* out = bench.output_panel(width, rows);
-    const uint32_t tap_offset = 2;
-    const uint32_t tap_stride = rows + 5;
-    Buffer* tap = bench.output(uint64_t{width} * tap_stride);
+    Activations* out = bench.output_activations(width, rows);
+    const uint32_t aux_offset = 2;
+    const uint32_t aux_stride = rows + 5;
+    Buffer* aux = bench.output(uint64_t{width} * aux_stride);
 
     LinearAddArgs args;
     args.width = width;
@@ -32,16 +32,16 @@ struct LinearAddCase {
     args.x = x;
     args.norm.weight = norm;
     args.out = out;
-    if (with_tap) {
-      args.tap = tap;
-      args.tap_stride = tap_stride;
-      args.tap_offset = tap_offset;
+    if (with_aux) {
+      args.aux = aux;
+      args.aux_stride = aux_stride;
+      args.aux_offset = aux_offset;
     }
     bench.run([&](Recorder& r) { r(args); });
 
     const Tolerance tolerance = integers ? exact : f32_rounding;
     return {bench.result("x", x, tolerance), bench.result("out", out, width, tolerance),
-            bench.result("tap", tap, tolerance), bench.norm_probe(out, width)};
+            bench.result("tap", aux, tolerance), bench.norm_probe(out, width)};
   }
 };
 

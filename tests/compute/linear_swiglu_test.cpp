@@ -19,8 +19,8 @@ struct SwigluCase {
     std::vector<float> inputs = random.values(size_t{width} * cols);
     for (float& v : inputs) v *= magnitude;
     const Weight* weight = bench.paired_weight(gate, up);
-    const Panel* in = bench.panel(width, cols, inputs);
-    Panel* out = bench.output_panel(width, ffn);
+    const Activations* in = bench.activations(width, cols, inputs);
+    Activations* out = bench.output_activations(width, ffn);
     bench.run([&](Recorder& r) { r(LinearSwigluArgs{width, weight, in, norm_eps, out}); });
     return {bench.result("out", out, width, f32_exp)};
   }

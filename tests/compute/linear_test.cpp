@@ -20,8 +20,8 @@ struct LinearCase {
                                                  : random_data.subnormal_matrix(type, rows, cols);
     const size_t inputs = size_t{width} * cols;
     const Weight* weight = bench.weight(matrix);
-    const Panel* in =
-        bench.panel(width, cols, data == integers ? random_data.integers(inputs, 4) : random_data.values(inputs));
+    const Activations* in =
+        bench.activations(width, cols, data == integers ? random_data.integers(inputs, 4) : random_data.values(inputs));
     const uint32_t offset = width % 3;
     const uint32_t stride = rows + offset + width % 2;
     Buffer* out = bench.output(uint64_t{width} * stride);
@@ -96,7 +96,7 @@ TEST_P(LinearTest, StacksPartsInOrder) {
     const auto weight = device.make_weight(parts, WeightLayout::stacked, "qkv");
     EXPECT_EQ(weight->rows(), 17u);
     EXPECT_EQ(weight->cols(), 64u);
-    const Panel* in = bench.panel(2, 64, random.values(128));
+    const Activations* in = bench.activations(2, 64, random.values(128));
     Buffer* out = bench.output(34);
     bench.run([&](Recorder& r) { r(LinearArgs{2, weight.get(), in, 0, out, 17, 0}); });
     return Results{bench.result("out", out, f32_rounding)};

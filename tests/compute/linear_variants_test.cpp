@@ -33,11 +33,11 @@ std::vector<float> products(const VulkanDeviceOptions& options) {
     const uint32_t cols = 608;  // two whole segments and a part of one
     const FileMatrix matrix = random.matrix(type, kRows, cols);
     const Weight* weight = bench.weight(matrix);
-    const Panel* in = bench.panel(kWidth, cols, random.values(uint64_t{kWidth} * cols));
+    const Activations* in = bench.activations(kWidth, cols, random.values(uint64_t{kWidth} * cols));
     const std::vector<float> stream = random.values(uint64_t{kWidth} * kRows);
     Buffer* x = bench.buffer(stream);
     Buffer* out = bench.output(uint64_t{kWidth} * kRows);
-    Panel* panel = bench.output_panel(kWidth, kRows);
+    Activations* activations = bench.output_activations(kWidth, kRows);
     const Buffer* norm = bench.buffer(random.values(kRows));
     bench.run([&](Recorder& record) {
       record(LinearArgs{kWidth, weight, in, 1e-5f, out, kRows, 0});
@@ -47,7 +47,7 @@ std::vector<float> products(const VulkanDeviceOptions& options) {
       add.in = in;
       add.x = x;
       add.norm.weight = norm;
-      add.out = panel;
+      add.out = activations;
       record(add);
     });
     for (const Buffer* buffer : {out, x}) {
@@ -55,7 +55,7 @@ std::vector<float> products(const VulkanDeviceOptions& options) {
       device->read(*buffer, 0, std::as_writable_bytes(std::span(values)));
       all.insert(all.end(), values.begin(), values.end());
     }
-    const std::vector<float> next = device->read_panel(*panel, kWidth);
+    const std::vector<float> next = device->read_activations(*activations, kWidth);
     all.insert(all.end(), next.begin(), next.end());
   }
   for (const auto& message : validation_messages(*device)) ADD_FAILURE() << message.id << ": " << message.text;
@@ -77,7 +77,7 @@ std::vector<float> large_product(WeightType type, bool staging) {
   Random random(12);
   const uint32_t rows = 4500, cols = 2048;
   const Weight* weight = bench.weight(random.matrix(type, rows, cols));
-  const Panel* in = bench.panel(1, cols, random.values(cols));
+  const Activations* in = bench.activations(1, cols, random.values(cols));
   Buffer* out = bench.output(rows);
   bench.run([&](Recorder& record) { record(LinearArgs{1, weight, in, 0, out, rows, 0}); });
   std::vector<float> values(rows);
@@ -115,7 +115,7 @@ TEST(LinearVariantsTest, RowsSummedInOneGoGiveTheSameBits) {
 TEST(LinearVariantsTest, AWeightCutIntoShardsGivesTheSameBits) {
   const std::vector<float> expected = products(variant({4, 8, 1}));
   VulkanDeviceOptions cut = variant({4, 8, 1});
-  cut.context.max_storage_range = 200'000;  // the panels fit; of f32 with 608 columns 64 rows take 155,648 bytes
+  cut.context.max_storage_range = 200'000;  // the activations fit; of f32 with 608 columns 64 rows take 155,648 bytes
   EXPECT_TRUE(same_bits(products(cut), expected));
 }
 

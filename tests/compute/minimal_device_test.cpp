@@ -23,12 +23,12 @@ Results products(Device& device, uint32_t width, bool run) {
   const Weight* weight = bench.weight(random.matrix(WeightType::q4_1, kRows, kCols));
   const FileMatrix half = random.matrix(WeightType::q4_1, kRows / 2, kCols);
   const Weight* paired = bench.paired_weight(half, half);
-  const Panel* in = bench.panel(width, kCols, random.values(size_t{width} * kCols));
+  const Activations* in = bench.activations(width, kCols, random.values(size_t{width} * kCols));
   Buffer* x = bench.buffer(random.values(size_t{width} * kRows));
   const Buffer* norm = bench.buffer(random.values(kRows));
   Buffer* out = bench.output(size_t{width} * kRows);
-  Panel* next = bench.output_panel(width, kRows);
-  Panel* gated = bench.output_panel(width, kRows / 2);
+  Activations* next = bench.output_activations(width, kRows);
+  Activations* gated = bench.output_activations(width, kRows / 2);
   const auto record = [&](Recorder& r) {
     r(LinearArgs{width, weight, in, 1e-5f, out, kRows, 0});
     r(LinearAddArgs{width, weight, in, x, {norm}, next, nullptr, 0, 0});
@@ -79,7 +79,7 @@ TEST_P(MinimalDeviceTest, GivesUpAfterTheTimeOfItsCaller) {
   Random random(3);
   const uint32_t width = 512;
   const Weight* weight = bench.weight(random.matrix(WeightType::q4_1, 4 * kRows, kCols));
-  const Panel* in = bench.panel(width, kCols, random.values(size_t{width} * kCols));
+  const Activations* in = bench.activations(width, kCols, random.values(size_t{width} * kCols));
   Buffer* out = bench.output(size_t{width} * 4 * kRows);
   try {
     bench.run([&](Recorder& r) {

@@ -14,7 +14,7 @@ struct NormRowsCase {
     Random random(width + cols);
     const Buffer* in = bench.buffer(random.values(size_t{width} * cols));
     const Buffer* norm = with_norm ? bench.buffer(random.values(cols)) : nullptr;
-    Panel* out = bench.output_panel(width, cols);
+    Activations* out = bench.output_activations(width, cols);
     bench.run([&](Recorder& r) { r(NormRowsArgs{width, in, {norm}, out}); });
     Results results = {bench.result("out", out, width, exact)};
     if (with_probe) results.push_back(bench.norm_probe(out, width));
@@ -24,7 +24,7 @@ struct NormRowsCase {
 
 class NormRowsTest : public OpTest {};
 
-TEST_P(NormRowsTest, MakesAPanelOfRows) {
+TEST_P(NormRowsTest, MakesActivationsOfRows) {
   for (const uint32_t cols : {1u, 3u, 30u, 128u, 129u, 576u}) {
     for (const uint32_t width : {1u, 3u, 65u}) {
       for (const bool with_norm : {false, true}) {
@@ -36,7 +36,7 @@ TEST_P(NormRowsTest, MakesAPanelOfRows) {
   }
 }
 
-// A product reads it as it reads the panel of any other op.
+// A product reads it as it reads the activations of any other op.
 TEST_P(NormRowsTest, FeedsAProduct) {
   const auto op_case = [](Device& device) {
     OpBench bench(device);
@@ -44,11 +44,11 @@ TEST_P(NormRowsTest, FeedsAProduct) {
     const uint32_t width = 13, cols = 96, rows = 20;
     const Buffer* in = bench.buffer(random.values(size_t{width} * cols));
     const Weight* weight = bench.weight(random.matrix(WeightType::f32, rows, cols));
-    Panel* panel = bench.output_panel(width, cols);
+    Activations* activations = bench.output_activations(width, cols);
     Buffer* out = bench.output(uint64_t{width} * rows);
     bench.run([&](Recorder& r) {
-      r(NormRowsArgs{width, in, {nullptr}, panel});
-      r(LinearArgs{width, weight, panel, 0, out, rows, 0});
+      r(NormRowsArgs{width, in, {nullptr}, activations});
+      r(LinearArgs{width, weight, activations, 0, out, rows, 0});
     });
     return Results{bench.result("out", out, f32_rounding)};
   };

@@ -111,18 +111,18 @@ Buffer* OpBench::guarded(std::span<const std::byte> contents) {
   return buffers_.back().get();
 }
 
-Panel* OpBench::output_panel(uint32_t width, uint32_t cols) {
+Activations* OpBench::output_activations(uint32_t width, uint32_t cols) {
   const uint32_t max_width = width + spare_rows;
-  panels_.push_back(device_.allocate_panel(max_width, cols, "test panel"));
+  activations_.push_back(device_.allocate_activations(max_width, cols, "test activations"));
   const std::vector<float> nothing(size_t{max_width} * cols, std::bit_cast<float>(poison));
-  device_.write_panel(*panels_.back(), max_width, nothing);
-  return panels_.back().get();
+  device_.write_activations(*activations_.back(), max_width, nothing);
+  return activations_.back().get();
 }
 
-Panel* OpBench::panel(uint32_t width, uint32_t cols, const std::vector<float>& values) {
-  Panel* panel = output_panel(width, cols);
-  device_.write_panel(*panel, width, values);
-  return panel;
+Activations* OpBench::activations(uint32_t width, uint32_t cols, const std::vector<float>& values) {
+  Activations* activations = output_activations(width, cols);
+  device_.write_activations(*activations, width, values);
+  return activations;
 }
 
 Weight* OpBench::weight(const FileMatrix& matrix) {
@@ -163,13 +163,13 @@ Result OpBench::integers(std::string name, const Buffer* buffer) {
   return result;
 }
 
-Result OpBench::result(std::string name, const Panel* panel, uint32_t width, Tolerance tolerance) {
-  // Read at another width a panel shows the same memory in another order, so elements can be counted only.
-  const std::vector<float> all = device_.read_panel(*panel, panel->max_width());
+Result OpBench::result(std::string name, const Activations* activations, uint32_t width, Tolerance tolerance) {
+  // Read at another width activations shows the same memory in another order, so elements can be counted only.
+  const std::vector<float> all = device_.read_activations(*activations, activations->max_width());
   const auto changed = std::count_if(all.begin(), all.end(), [](float v) { return !std::isnan(v); });
-  EXPECT_LE(static_cast<uint64_t>(changed), uint64_t{width} * panel->cols())
-      << name << ": the op wrote outside the " << width << " rows of its panel";
-  return {std::move(name), words(device_.read_panel(*panel, width)), true, tolerance};
+  EXPECT_LE(static_cast<uint64_t>(changed), uint64_t{width} * activations->cols())
+      << name << ": the op wrote outside the " << width << " rows of its activations";
+  return {std::move(name), words(device_.read_activations(*activations, width)), true, tolerance};
 }
 
 Result OpBench::keys(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance) {
@@ -180,12 +180,12 @@ Result OpBench::values(std::string name, const KvLayer* layer, const KvShape& sh
   return {std::move(name), words(device_.read_kv(*layer, true, 0, shape.slots)), true, tolerance};
 }
 
-Result OpBench::norm_probe(const Panel* panel, uint32_t width) {
+Result OpBench::norm_probe(const Activations* activations, uint32_t width) {
   constexpr uint32_t rows = 4;
   Random random(99);
-  const Weight* probe = weight(random.matrix(WeightType::f32, rows, panel->cols()));
+  const Weight* probe = weight(random.matrix(WeightType::f32, rows, activations->cols()));
   Buffer* out = output(uint64_t{width} * rows);
-  run([&](Recorder& r) { r(LinearArgs{width, probe, panel, 1e-5f, out, rows, 0}); });
+  run([&](Recorder& r) { r(LinearArgs{width, probe, activations, 1e-5f, out, rows, 0}); });
   return result("norm probe", out, f32_rounding);
 }
 

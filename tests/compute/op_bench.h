@@ -73,10 +73,10 @@ class OpBench {
   /// A buffer of `count` poisoned words, then the guard.
   Buffer* output(uint64_t count) { return buffer(std::vector<uint32_t>(count, poison)); }
 
-  /// A panel that holds values [width, cols] and has room for more rows, which are NaN.
-  Panel* panel(uint32_t width, uint32_t cols, const std::vector<float>& values);
-  /// A panel of NaN.
-  Panel* output_panel(uint32_t width, uint32_t cols);
+  /// activations that holds values [width, cols] and has room for more rows, which are NaN.
+  Activations* activations(uint32_t width, uint32_t cols, const std::vector<float>& values);
+  /// activations of NaN.
+  Activations* output_activations(uint32_t width, uint32_t cols);
 
   Weight* weight(const FileMatrix& matrix);
   Weight* paired_weight(const FileMatrix& even, const FileMatrix& odd);
@@ -90,19 +90,19 @@ class OpBench {
   Result result(std::string name, const Buffer* buffer, Tolerance tolerance);
   Result integers(std::string name, const Buffer* buffer);
   /// Rows 0 ... width - 1. Fails the running test when the op changed more than that many rows' worth of elements.
-  Result result(std::string name, const Panel* panel, uint32_t width, Tolerance tolerance);
+  Result result(std::string name, const Activations* activations, uint32_t width, Tolerance tolerance);
   Result keys(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance);
   Result values(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance);
 
-  /// A product with the norm's scale: the only way to see the sums of squares in a panel.
-  Result norm_probe(const Panel* panel, uint32_t width);
+  /// A product with the norm's scale: the only way to see the sums of squares in activations.
+  Result norm_probe(const Activations* activations, uint32_t width);
 
  private:
   Buffer* guarded(std::span<const std::byte> contents);
 
   Device& device_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
-  std::vector<std::unique_ptr<Panel>> panels_;
+  std::vector<std::unique_ptr<Activations>> activations_;
   std::vector<std::unique_ptr<Weight>> weights_;
   std::vector<std::unique_ptr<KvLayer>> layers_;
 };

@@ -58,11 +58,11 @@ TEST(Difference, FindsMissingResults) {
   EXPECT_NE(difference(result({1, 2}), result({1})), "");
 }
 
-TEST(OpBench, FindsAPanelWrittenBeyondItsRows) {
+TEST(OpBench, FindsActivationsWrittenBeyondItsRows) {
   OpBench bench(oracle());
-  Panel* panel = bench.output_panel(2, 5);
-  oracle().write_panel(*panel, 3, std::vector<float>(15, 1.0f));
-  EXPECT_NONFATAL_FAILURE(bench.result("out", panel, 2, exact), "wrote outside the 2 rows");
+  Activations* activations = bench.output_activations(2, 5);
+  oracle().write_activations(*activations, 3, std::vector<float>(15, 1.0f));
+  EXPECT_NONFATAL_FAILURE(bench.result("out", activations, 2, exact), "wrote outside the 2 rows");
 }
 
 TEST(RandomData, IntegerMatricesHoldSmallIntegers) {

@@ -20,7 +20,7 @@ class OpListTest : public testing::Test {
     record_(AttentionArgs{.width = 2, .heads = 2, .shape = shape_, .max_positions = 7});
     record_(LinearAddArgs{.width = 2, .weight = square_, .in = x_, .norm = {}, .out = x_});
     record_(LinearSwigluArgs{.width = 2, .weight = gate_up_, .in = x_});
-    record_(LinearAddArgs{.width = 2, .weight = square_, .in = x_, .norm = {}, .out = x_, .tap = tap_});
+    record_(LinearAddArgs{.width = 2, .weight = square_, .in = x_, .norm = {}, .out = x_, .aux = tap_});
     record_(SelectArgs{.width = 2, .count = 1, .in = x_});
     record_(LinearArgs{.width = 1, .weight = table_, .in = x_});
     record_(ArgmaxArgs{.width = 1, .vocab = 10});
@@ -37,7 +37,7 @@ class OpListTest : public testing::Test {
   Weight* kv_ = bench_.weight(random_.matrix(WeightType::f32, 4, 32));
   Weight* square_ = bench_.weight(random_.matrix(WeightType::f16, 32, 32));
   Weight* gate_up_ = bench_.weight(random_.matrix(WeightType::f16, 6, 32));
-  Panel* x_ = bench_.output_panel(2, 32);
+  Activations* x_ = bench_.output_activations(2, 32);
   Buffer* tap_ = bench_.output(64);
   Recorder record_;
 };
@@ -55,13 +55,13 @@ TEST_F(OpListTest, HoldsTheOpsInOrder) {
 // Worked out by hand from the shapes.
 TEST_F(OpListTest, HasAPriceForEachOp) {
   const OpList ops = record_.finish();
-  // two rows of 20 bytes, two Rows of 32, x and panel of 64 floats, the norm's weight
+  // two rows of 20 bytes, two Rows of 32, x and activations of 64 floats, the norm's weight
   EXPECT_EQ(price_of(ops[0]), (OpPrice{40 + 64 + 512 + 128, 3 * 64}));
   // weights of 136 and 512 bytes, 64 floats in; q of 8 floats, K and V of 4 halves each, two Rows, two rows of rotation
   EXPECT_EQ(price_of(ops[1]), (OpPrice{136 + 512 + 256 + 32 + 16 + 64 + 16, 2 * 2 * 256 + 2 * 3 * 6}));
   // q and out of 8 floats, K and V of 7 slots of 2 halves, two Rows
   EXPECT_EQ(price_of(ops[2]), (OpPrice{64 + 56 + 64, 4 * 2 * 7 * 4}));
-  // 1024 halves, 64 floats in, x read and written and the panel, the norm's weight
+  // 1024 halves, 64 floats in, x read and written and the activations, the norm's weight
   EXPECT_EQ(price_of(ops[3]), (OpPrice{2048 + 256 + 768 + 128, 2 * 2 * 1024 + 4 * 64}));
   EXPECT_EQ(price_of(ops[4]), (OpPrice{384 + 256 + 24, 2 * 2 * 192}));
   EXPECT_EQ(price_of(ops[5]).bytes, price_of(ops[3]).bytes + 256) << "with the tap";
@@ -76,7 +76,7 @@ TEST_F(OpListTest, HasAPriceForEachOp) {
 TEST_F(OpListTest, FusedHeadsCostLessThanTheirPartsByTheValuesBetween) {
   const ProjectHeadsArgs fused{.weights = {q_, kv_}, .in = x_, .heads = heads()};
   const OpPrice parts = price_of(separate_ops(fused));
-  // qkv of 2 x 8 floats is written and read, and the panel of 64 floats is read twice
+  // qkv of 2 x 8 floats is written and read, and the activations of 64 floats is read twice
   EXPECT_EQ(price_of(Op(fused)), (OpPrice{parts.bytes - 128 - 256, parts.flops}));
 }
 

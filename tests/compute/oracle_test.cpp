@@ -37,7 +37,7 @@ TEST_F(OracleTest, EmbedLooksUpAndAppliesTheNormWeight) {
   const Buffer* norm = bench.buffer(std::vector<float>{10, 100});
   const Buffer* rows = bench.buffer(batch.rows);
   Buffer* x = bench.output(2);
-  Panel* out = bench.output_panel(1, 2);
+  Activations* out = bench.output_activations(1, 2);
   const Weight* sum = bench.weight(f32_matrix(1, 2, {1, 1}));
   Buffer* y = bench.output(1);
   bench.run([&](Recorder& r) {
@@ -52,7 +52,7 @@ TEST_F(OracleTest, EmbedLooksUpAndAppliesTheNormWeight) {
 
 TEST_F(OracleTest, LinearMultipliesRowsByColumns) {
   const Weight* weight = bench.weight(f32_matrix(3, 2, {1, 2, 3, 4, 5, 6}));
-  const Panel* in = bench.panel(2, 2, {1, 10, 2, 20});
+  const Activations* in = bench.activations(2, 2, {1, 10, 2, 20});
   Buffer* out = bench.output(2 * 5);
   bench.run([&](Recorder& r) { r(LinearArgs{2, weight, in, 0, out, 5, 1}); });
   const Result result = bench.result("out", out, exact);
@@ -64,24 +64,24 @@ TEST_F(OracleTest, LinearMultipliesRowsByColumns) {
 
 TEST_F(OracleTest, LinearAddAddsToTheResidualAndTaps) {
   const Weight* weight = bench.weight(f32_matrix(2, 2, {1, 2, 3, 4}));
-  const Panel* in = bench.panel(1, 2, {1, 1});
+  const Activations* in = bench.activations(1, 2, {1, 1});
   Buffer* x = bench.buffer(std::vector<float>{100, 200});
   const Buffer* norm = bench.buffer(std::vector<float>{2, -1});
-  Panel* out = bench.output_panel(1, 2);
-  Buffer* tap = bench.output(4);
-  bench.run([&](Recorder& r) { r(LinearAddArgs{1, weight, in, x, {norm}, out, tap, 4, 1}); });
+  Activations* out = bench.output_activations(1, 2);
+  Buffer* aux = bench.output(4);
+  bench.run([&](Recorder& r) { r(LinearAddArgs{1, weight, in, x, {norm}, out, aux, 4, 1}); });
   EXPECT_EQ(head(bench.result("x", x, exact), 2), (std::vector<float>{103, 207}));
   EXPECT_EQ(head(bench.result("out", out, 1, exact), 2), (std::vector<float>{206, -207}));
-  const Result taps = bench.result("tap", tap, exact);
-  EXPECT_EQ(taps.words[0], poison);
-  EXPECT_EQ(floats({taps.words[1], taps.words[2]}), (std::vector<float>{103, 207}));
-  EXPECT_EQ(taps.words[3], poison);
+  const Result aux_hidden_states = bench.result("tap", aux, exact);
+  EXPECT_EQ(aux_hidden_states.words[0], poison);
+  EXPECT_EQ(floats({aux_hidden_states.words[1], aux_hidden_states.words[2]}), (std::vector<float>{103, 207}));
+  EXPECT_EQ(aux_hidden_states.words[3], poison);
 }
 
 TEST_F(OracleTest, LinearSwigluGatesWithItsEvenRows) {
   const Weight* weight = bench.paired_weight(f32_matrix(2, 1, {2, 0}), f32_matrix(2, 1, {5, 7}));
-  const Panel* in = bench.panel(1, 1, {1});
-  Panel* out = bench.output_panel(1, 2);
+  const Activations* in = bench.activations(1, 1, {1});
+  Activations* out = bench.output_activations(1, 2);
   bench.run([&](Recorder& r) { r(LinearSwigluArgs{1, weight, in, 0, out}); });
   const std::vector<float> values = head(bench.result("out", out, 1, exact), 2);
   EXPECT_FLOAT_EQ(values[0], 8.80797078f);  // 2 / (1 + e^-2) * 5
@@ -155,7 +155,7 @@ TEST_F(OracleTest, AttentionWeighsValuesByTheSoftmaxOfItsPath) {
   args.scale = std::log(3.0f) / 2;  // scores 0 and log 3 for head 0: weights 1/4 and 3/4; 0 and 0 for head 1
   args.max_positions = 2;
   args.cache = cache;
-  Panel* out = bench.output_panel(1, 4);
+  Activations* out = bench.output_activations(1, 4);
   args.out = out;
   bench.run([&](Recorder& r) { r(args); });
   const std::vector<float> values = head(bench.result("out", out, 1, exact), 4);
@@ -166,9 +166,9 @@ TEST_F(OracleTest, AttentionWeighsValuesByTheSoftmaxOfItsPath) {
 }
 
 TEST_F(OracleTest, SelectKeepsTheSumsOfSquares) {
-  const Panel* in = bench.panel(2, 2, {9, 9, 3, 4});
+  const Activations* in = bench.activations(2, 2, {9, 9, 3, 4});
   const Buffer* index = bench.buffer(std::vector<uint32_t>{1});
-  Panel* out = bench.output_panel(1, 2);
+  Activations* out = bench.output_activations(1, 2);
   const Weight* sum = bench.weight(f32_matrix(1, 2, {1, 1}));
   Buffer* y = bench.output(1);
   bench.run([&](Recorder& r) {

@@ -27,7 +27,7 @@ struct ProjectHeadsCase {
                                                 bench.weight(random.matrix(v_type, kv_width, cols))};
     ProjectHeadsArgs args;
     args.weights = weights;
-    args.in = bench.panel(width, cols, random.values(size_t{width} * cols));
+    args.in = bench.activations(width, cols, random.values(size_t{width} * cols));
     args.in_norm_eps = 1e-5f;
     args.qkv = bench.output(uint64_t{width} * (heads * head_dim + 2 * kv_width));
     args.heads.width = width;
@@ -96,7 +96,7 @@ TEST_P(ProjectHeadsTest, RefusesWeightsThatAreNotTheHeads) {
   const std::vector<const Weight*> weights = {bench.weight(random.matrix(WeightType::f32, 64, 32))};
   ProjectHeadsArgs args;
   args.weights = weights;
-  args.in = bench.panel(1, 32, random.values(32));
+  args.in = bench.activations(1, 32, random.values(32));
   args.qkv = bench.output(96);
   args.heads.width = 1;
   args.heads.qkv = args.qkv;

@@ -74,12 +74,12 @@ TEST(ReferenceDevice, RefusesPartsThatDoNotFit) {
   EXPECT_TRUE(refused({ragged}, WeightLayout::stacked));
 }
 
-TEST(ReferenceDevice, RefusesAPanelReadAtAnotherWidth) {
+TEST(ReferenceDevice, RefusesActivationsReadAtAnotherWidth) {
   const auto device = make_reference_device();
   OpBench bench(*device);
   Random random(1);
   const Weight* weight = bench.weight(random.matrix(WeightType::f32, 2, 4));
-  const Panel* in = bench.panel(3, 4, random.values(12));
+  const Activations* in = bench.activations(3, 4, random.values(12));
   Buffer* out = bench.output(6);
   EXPECT_EQ(kind_of_error([&] { bench.run([&](Recorder& r) {
                                   r(LinearArgs{2, weight, in, 0, out, 2, 0});

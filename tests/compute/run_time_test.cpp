@@ -25,7 +25,7 @@ TEST_P(RunTimeTest, IsTheTimeOfAllParts) {
   args.shape = shape;
   args.max_positions = 1u << 22;
   args.cache = bench.kv(shape, zeros, zeros);
-  args.out = bench.output_panel(args.width, 128);
+  args.out = bench.output_activations(args.width, 128);
   Recorder record;
   for (int i = 0; i < 3; ++i) record(args);
   const auto commands = device().compile(record.finish());

@@ -13,9 +13,9 @@ struct SelectCase {
     OpBench bench(device);
     Random random(width + cols);
     const auto count = static_cast<uint32_t>(index.size()) - first;
-    const Panel* in = bench.panel(width, cols, random.values(size_t{width} * cols));
+    const Activations* in = bench.activations(width, cols, random.values(size_t{width} * cols));
     const Buffer* rows = bench.buffer(index);
-    Panel* out = bench.output_panel(count, cols);
+    Activations* out = bench.output_activations(count, cols);
     bench.run([&](Recorder& r) { r(SelectArgs{width, count, in, rows, out, first}); });
     return {bench.result("out", out, count, exact), bench.norm_probe(out, count)};
   }

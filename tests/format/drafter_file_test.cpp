@@ -40,7 +40,7 @@ void expect_tiny(const DrafterFile& drafter) {
   EXPECT_TRUE(c.transformer.has_qk_norm);
   EXPECT_EQ(c.block_size, 4u);
   EXPECT_EQ(c.mask_token, 9u);
-  EXPECT_EQ(c.taps, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(c.aux_layers, (std::vector<uint32_t>{0, 2}));
   EXPECT_EQ(c.feature_width(), 16u);
   EXPECT_EQ(c.vocab, 10u);
   EXPECT_EQ(c.attention, std::vector<DrafterAttention>(2));
@@ -99,10 +99,10 @@ TEST(DrafterFile, ReadsItsUnshiftedRelative) {
   own_mask.without("dflash.target_layers").numbers<int32_t>("dflash.target_layers", {0, 2});
   expect_tiny_gguf(own_mask, "dflash (unshifted)");
 
-  GgufBuilder own_taps = tiny_drafter_gguf();
-  own_taps.without("dflash.target_layers").numbers<uint32_t>("dflash.dflash.target_layer_ids", {0, 2});
-  own_taps.without("dflash.block_size").value<uint32_t>("dflash.dflash.block_size", 4);
-  expect_tiny_gguf(own_taps, "dflash (unshifted)");
+  GgufBuilder own_aux_layers = tiny_drafter_gguf();
+  own_aux_layers.without("dflash.target_layers").numbers<uint32_t>("dflash.dflash.target_layer_ids", {0, 2});
+  own_aux_layers.without("dflash.block_size").value<uint32_t>("dflash.dflash.block_size", 4);
+  expect_tiny_gguf(own_aux_layers, "dflash (unshifted)");
 }
 
 TEST(DrafterFile, ReadsTheForksDialects) {
@@ -119,7 +119,7 @@ TEST(DrafterFile, ReadsTheForksDialects) {
 TEST(DrafterFile, KeepsTheOrderOfTheTaps) {
   GgufBuilder b = tiny_drafter_gguf();
   b.without("dflash.target_layers").numbers<int32_t>("dflash.target_layers", {4, 2});
-  EXPECT_EQ(config_of(b).taps, (std::vector<uint32_t>{3, 1}));
+  EXPECT_EQ(config_of(b).aux_layers, (std::vector<uint32_t>{3, 1}));
 }
 
 TEST(DrafterFile, ReadsSlidingLayersAsCausal) {
@@ -166,7 +166,7 @@ TEST(DrafterFile, FindsFieldsAtTheTopLevelAndInDflashConfig) {
   EXPECT_EQ(inner.vocab, 0u);
   const DrafterConfig top = config_of_folder(
       head + R"("rope_theta":1e6,"block_size":4,"mask_token_id":9,"target_layer_ids":[0,2],"dflash_config":null})");
-  EXPECT_EQ(top.taps, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(top.aux_layers, (std::vector<uint32_t>{0, 2}));
   EXPECT_EQ(top.mask_token, 9u);
 }
 

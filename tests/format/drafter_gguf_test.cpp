@@ -48,7 +48,7 @@ void expect_same_config(const DrafterConfig& a, const DrafterConfig& b) {
   EXPECT_EQ(a.attention, b.attention);
   EXPECT_EQ(a.block_size, b.block_size);
   EXPECT_EQ(a.mask_token, b.mask_token);
-  EXPECT_EQ(a.taps, b.taps);
+  EXPECT_EQ(a.aux_layers, b.aux_layers);
   EXPECT_EQ(a.target_layers, b.target_layers);
   EXPECT_EQ(a.vocab, b.vocab);
   EXPECT_EQ(a.input_embedding_scale, b.input_embedding_scale);
@@ -172,7 +172,7 @@ TEST(DrafterGguf, ShiftsTheTapsOfTheForksAndDropsTheirVocabulary) {
   b.zeros("token_embd.weight", {8, 10});
   const DrafterFile original = DrafterFile::open(folder.write("in.gguf", b.build()));
   const DrafterFile copy = reread(folder, original, {.type = TensorType::f16});
-  EXPECT_EQ(copy.config().taps, original.config().taps);
+  EXPECT_EQ(copy.config().aux_layers, original.config().aux_layers);
   EXPECT_EQ(copy.file().gguf()->i32s("dflash.target_layers"), (std::vector<int32_t>{1, 3}));
   EXPECT_EQ(copy.find("token_embd"), nullptr);
   EXPECT_EQ(copy.tensors().size(), 25u);

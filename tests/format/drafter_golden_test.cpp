@@ -34,7 +34,7 @@ void expect_tiny_drafter(const DrafterConfig& c) {
   EXPECT_TRUE(t.has_qk_norm);
   EXPECT_EQ(c.block_size, 8u);
   EXPECT_EQ(c.mask_token, 1003u);
-  EXPECT_EQ(c.taps, (std::vector<uint32_t>{1, 3, 5}));
+  EXPECT_EQ(c.aux_layers, (std::vector<uint32_t>{1, 3, 5}));
   EXPECT_EQ(c.vocab, 1010u);
   EXPECT_EQ(c.attention, std::vector<DrafterAttention>(2));
   EXPECT_EQ(c.input_embedding_scale, 1);

@@ -56,7 +56,7 @@ Change words(const char* key, const char* value) {
   return [key, value](GgufBuilder& b) { b.without(key).text(key, value); };
 }
 
-Change taps(std::vector<int32_t> layers) {
+Change aux_layers(std::vector<int32_t> layers) {
   return [layers](GgufBuilder& b) { b.without("dflash.target_layers").numbers("dflash.target_layers", layers); };
 }
 
@@ -105,18 +105,18 @@ const GgufCase gguf_cases[] = {
      [](auto& b) {
        b.without("dflash.target_layers").template numbers<float>("dflash.target_layers", {1, 2});
      }},
-    {"TapsEmpty", "names 0 target layers (taps); 1 to 64 are allowed", taps({})},
+    {"TapsEmpty", "names 0 target layers (taps); 1 to 64 are allowed", aux_layers({})},
     {"TapsMany", "names 65 target layers (taps); 1 to 64 are allowed",
      [](auto& b) {
        std::vector<int32_t> many;
        for (int32_t i = 1; i <= 65; ++i) many.push_back(i);
-       taps(many)(b);
+       aux_layers(many)(b);
      }},
-    {"TapsDuplicate", "names target layer 2 twice among its taps", taps({3, 3})},
+    {"TapsDuplicate", "names target layer 2 twice among its taps", aux_layers({3, 3})},
     {"TapZero",
      "'dflash.target_layers' holds 0; at least 1 is expected, this dialect (dflash (llama.cpp)) counts from 1",
-     taps({0, 3})},
-    {"TapNegative", "'dflash.target_layers' holds -1; at least 1", taps({1, -1})},
+     aux_layers({0, 3})},
+    {"TapNegative", "'dflash.target_layers' holds -1; at least 1", aux_layers({1, -1})},
     {"TapOutside", "tap 2 is outside the 2 layers that it says its target has (0 to 1)",
      set<uint32_t>("dflash.num_target_layers", 2)},
     {"MaskMissing", "The metadata 'tokenizer.ggml.mask_token_id' is missing.", drop(mask)},

@@ -45,7 +45,7 @@ struct Pair {
     drafter.attention.resize(1);
     drafter.block_size = 4;
     drafter.mask_token = 9;
-    drafter.taps = {0, 3};
+    drafter.aux_layers = {0, 3};
     drafter.target_layers = 4;
     drafter.vocab = 10;
   }
@@ -85,7 +85,7 @@ const Case refused[] = {
     {"BlockZero", "The drafter's block size is 0; 2 to 64 is allowed", [](Pair& p) { p.drafter.block_size = 0; }},
     {"BlockOne", "The drafter's block size is 1; 2 to 64 is allowed", [](Pair& p) { p.drafter.block_size = 1; }},
     {"BlockHuge", "The drafter's block size is 65; 2 to 64 is allowed", [](Pair& p) { p.drafter.block_size = 65; }},
-    {"NoTaps", "The drafter names 0 target layers (taps)", [](Pair& p) { p.drafter.taps.clear(); }},
+    {"NoTaps", "The drafter names 0 target layers (taps)", [](Pair& p) { p.drafter.aux_layers.clear(); }},
 };
 
 class DrafterPairRefused : public testing::TestWithParam<Case> {};
@@ -106,7 +106,7 @@ const Case unusual[] = {
     {"Context", "made for a context of 64 positions, the model for 128", [](Pair& p) { p.target.max_context = 128; }},
     {"Order", "in another than ascending order",
      [](Pair& p) {
-       p.drafter.taps = {3, 0};
+       p.drafter.aux_layers = {3, 0};
      }},
     {"MaskEnds", "mask token, 9, is one that ends the model's replies.", [](Pair& p) { p.target.eos = {9}; }},
     {"OwnVocabulary", "brings an embedding or an output head of its own",

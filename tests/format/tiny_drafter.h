@@ -1,6 +1,6 @@
 #pragma once
-// The smallest complete drafters: hidden 8, 2 heads of 4 over 1 key/value head, ffn 16, two layers, block 4, taps 0 and
-// 2 of 4 target layers, mask 9 of a vocabulary of 10.
+// The smallest complete drafters: hidden 8, 2 heads of 4 over 1 key/value head, ffn 16, two layers, block 4, aux layers
+// 0 and 2 of 4 target layers, mask 9 of a vocabulary of 10.
 
 #include <string>
 

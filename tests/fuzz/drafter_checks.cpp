@@ -18,7 +18,7 @@ constexpr uint32_t beyond = std::numeric_limits<uint32_t>::max();
 /// The smallest target that has the layers and the vocabulary that the drafter asks for.
 ModelConfig target_of(const DrafterConfig& config) {
   ModelConfig target = config.transformer;
-  target.layers = config.target_layers != 0 ? config.target_layers : *std::ranges::max_element(config.taps) + 1;
+  target.layers = config.target_layers != 0 ? config.target_layers : *std::ranges::max_element(config.aux_layers) + 1;
   target.vocab = config.vocab != 0 ? config.vocab : config.mask_token + 1;
   return target;
 }
@@ -31,14 +31,14 @@ bool fits(const ModelConfig& target, const DrafterConfig& drafter) {
 
 void check_pairs(const DrafterConfig& config) {
   // No target has so many layers or tokens that the highest number is one of them.
-  if (config.mask_token == beyond || std::ranges::count(config.taps, beyond) > 0) return;
+  if (config.mask_token == beyond || std::ranges::count(config.aux_layers, beyond) > 0) return;
   const ModelConfig fitting = target_of(config);
   require(fits(fitting, config), "a target that has what the drafter asks for is taken");
   ModelConfig other = fitting;
   other.hidden += 2;
   require(!fits(other, config), "a target of another hidden size is refused");
   other = fitting;
-  other.layers = *std::ranges::max_element(config.taps);
+  other.layers = *std::ranges::max_element(config.aux_layers);
   require(!fits(other, config), "a target that lacks the layer of a tap is refused");
   other = fitting;
   other.vocab = config.mask_token;
@@ -51,7 +51,7 @@ void require_same(const DrafterConfig& a, const DrafterConfig& b) {
               s.head_dim == t.head_dim && s.ffn == t.ffn && s.max_context == t.max_context,
           "the sizes of a drafter outlive GGUF");
   require(a.attention == b.attention, "what layers see outlives GGUF");
-  require(a.block_size == b.block_size && a.mask_token == b.mask_token && a.taps == b.taps,
+  require(a.block_size == b.block_size && a.mask_token == b.mask_token && a.aux_layers == b.aux_layers,
           "block, mask and taps outlive GGUF");
   require(a.target_layers == b.target_layers && (a.vocab == b.vocab || a.vocab == 0),
           "what a drafter says of its target outlives GGUF");
@@ -60,7 +60,7 @@ void require_same(const DrafterConfig& a, const DrafterConfig& b) {
           "the scales of a drafter outlive GGUF");
 }
 
-/// Not every valid drafter can be written (taps beyond a signed number, weights too large): refusing is as good.
+/// Not every valid drafter can be written (aux layers beyond a signed number, weights too large): refusing is as good.
 void check_rewritten(const DrafterFile& drafter) {
   static ScratchFile file;
   const bool written = accepted([&] { file.write(drafter_gguf(drafter, {.type = TensorType::bf16})); });
@@ -76,7 +76,8 @@ void check_drafter_config(const DrafterConfig& config) {
   require(transformer.heads % transformer.kv_heads == 0 && transformer.head_dim % 2 == 0,
           "heads can be shared and turned");
   require(config.block_size >= 2 && config.block_size <= max_draft_block, "a block is a root and mask rows");
-  require(!config.taps.empty() && config.attention.size() == transformer.layers, "there are taps, and a rule a layer");
+  require(!config.aux_layers.empty() && config.attention.size() == transformer.layers,
+          "there are taps, and a rule a layer");
   for (const double frequency : rope_frequencies(transformer)) {
     require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
   }

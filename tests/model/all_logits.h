@@ -17,8 +17,8 @@ inline std::vector<uint32_t> all_rows(const RowBatch& batch) {
 }
 
 /// Runs a pass and returns the logits of all its rows in order, the first with the pass itself, the others by
-/// Model::more; with the taps where they are wanted.
-inline PassResult run_for_all_logits(Model& model, const RowBatch& batch, bool taps = false) {
+/// Model::more; with the aux hidden states where they are wanted.
+inline PassResult run_for_all_logits(Model& model, const RowBatch& batch, bool aux_hidden_states = false) {
   const std::vector<uint32_t> rows = all_rows(batch);
   const auto chunk = [&](size_t first) {
     const size_t end = std::min(rows.size(), first + model.limits().head_rows);
@@ -26,10 +26,10 @@ inline PassResult run_for_all_logits(Model& model, const RowBatch& batch, bool t
                                  rows.begin() + static_cast<std::ptrdiff_t>(end));
   };
   PassOutputs outputs = PassOutputs::logits_of(chunk(0));
-  outputs.taps = taps;
+  outputs.aux_hidden_states = aux_hidden_states;
   PassResult result = model.run(batch, outputs);
   for (size_t first = outputs.rows.size(); first < rows.size(); first += model.limits().head_rows) {
-    const std::vector<float> logits = model.more(PassOutputs::logits_of(chunk(first))).logits;
+    const std::vector<float> logits = model.compute_logits(PassOutputs::logits_of(chunk(first))).logits;
     result.logits.insert(result.logits.end(), logits.begin(), logits.end());
   }
   return result;

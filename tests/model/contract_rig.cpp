@@ -18,7 +18,8 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
 
 ::testing::AssertionResult same(const RowResult& row, const RowResult& alone) {
   if (!same_bits(row.logits, alone.logits)) return ::testing::AssertionFailure() << "logits differ";
-  if (!same_bits(row.taps, alone.taps)) return ::testing::AssertionFailure() << "tap features differ";
+  if (!same_bits(row.aux_hidden_states, alone.aux_hidden_states))
+    return ::testing::AssertionFailure() << "tap features differ";
   if (!same_bits(row.kv, alone.kv)) return ::testing::AssertionFailure() << "keys or values differ";
   return ::testing::AssertionSuccess();
 }
@@ -42,7 +43,7 @@ ContractRig::ContractRig(const RandomModel& random, const RigSizes& sizes)
   options.context = sizes.context;
   options.max_width = sizes.widest;
   options.tree_slots = sizes.tree_slots;
-  options.taps = {0, 1};
+  options.aux_layers = {0, 1};
   model_ = Model::load(device_under_test(), file_, options);
   for (uint32_t position = 0; position < sizes.text; ++position) {
     alone_.push_back(commit(text_token(position), position));
@@ -63,10 +64,11 @@ std::vector<RowResult> ContractRig::compute(const RowBatch& batch) {
   const PassResult pass = run_for_all_logits(*model_, batch, true);
   std::vector<RowResult> results(batch.width());
   const size_t vocab = pass.logits.size() / batch.width();
-  const size_t taps = pass.taps.size() / batch.width();
+  const size_t aux_hidden_states = pass.aux_hidden_states.size() / batch.width();
   for (size_t i = 0; i < results.size(); ++i) {
     results[i].logits.assign(&pass.logits[i * vocab], &pass.logits[i * vocab] + vocab);
-    results[i].taps.assign(&pass.taps[i * taps], &pass.taps[i * taps] + taps);
+    results[i].aux_hidden_states.assign(&pass.aux_hidden_states[i * aux_hidden_states],
+                                        &pass.aux_hidden_states[i * aux_hidden_states] + aux_hidden_states);
   }
   read_kv(batch, results);
   return results;

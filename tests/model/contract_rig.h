@@ -23,9 +23,9 @@ struct ContractCase {
 };
 void PrintTo(const ContractCase& c, std::ostream* out);
 
-/// Logits, tap features and K/V of all layers.
+/// Logits, aux hidden states and K/V of all layers.
 struct RowResult {
-  std::vector<float> logits, taps, kv;
+  std::vector<float> logits, aux_hidden_states, kv;
 };
 
 bool same_bits(std::span<const float> a, std::span<const float> b);

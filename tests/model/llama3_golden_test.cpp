@@ -39,7 +39,7 @@ TEST(Llama3Golden, SequencesAndTrees) {
   options.cache_type = cache_under_test();
   options.context = static_cast<uint32_t>(longest) + 64;
   options.max_width = static_cast<uint32_t>(longest) + 64;
-  options.taps = {config.layers - 1};
+  options.aux_layers = {config.layers - 1};
   const auto model = Model::load(device_under_test(), file, options);
 
   for (const auto& sequence : json.at("sequences")) {
@@ -49,8 +49,9 @@ TEST(Llama3Golden, SequencesAndTrees) {
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
     const PassResult plain = run_for_all_logits(*model, text, true);
     EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]), tolerance(kLogits)) << name;
-    EXPECT_LE(max_difference(rms_norm(plain.taps, norm_weight, config.rms_eps), tensors[name + ".final_hidden"]),
-              tolerance(kLogits))
+    EXPECT_LE(
+        max_difference(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"]),
+        tolerance(kLogits))
         << name;
 
     const auto tokens = sequence.at("tree_token_ids").get<std::vector<uint32_t>>();

@@ -117,7 +117,7 @@ TEST(MemoryPlan, CountsWhatIsAllocated) {
     l.context = 1024;
     l.max_width = width;
     l.head_rows = head_rows_for(config(), width);
-    l.taps = 5;
+    l.aux_layers = 5;
     const MemoryPlan plan = plan_memory(config(), l, 0, *device);
     const uint64_t before = device->memory().available;
     const PassBuffers buffers = allocate_pass_buffers(*device, config(), l);

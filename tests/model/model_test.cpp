@@ -96,7 +96,7 @@ TEST(Model, KeptLogitsAreReadRowByRowUntilTheyAreOverwritten) {
   }
   expect_error("wanted row 3", [&] { l.model->read_logits(3, row); });
   expect_error("5 logits", [&] { l.model->read_logits(0, std::span(row).first(5)); });
-  l.model->more(PassOutputs::logits_of({3}));
+  l.model->compute_logits(PassOutputs::logits_of({3}));
   expect_error("kept 0 rows", [&] { l.model->read_logits(0, row); });
 }
 
@@ -190,12 +190,12 @@ TEST(Model, RefusesRowsAndOutputsThatDoNotFit) {
   expect_error("has 2 rows", [&] { model.run(text_rows(0, 2), PassOutputs::argmax_of({2})); });
   expect_error("without any", [&] {
     PassOutputs outputs;
-    outputs.taps = true;
+    outputs.aux_hidden_states = true;
     model.run(text_rows(0, 1), outputs);
   });
   const std::vector<KvMove> outside = {{64 + 8, 0}};
   expect_error("below 72", [&] { model.move_kv(outside); });
-  options.taps = {1, 1};
+  options.aux_layers = {1, 1};
   expect_error("ascending", [&] { Model::load(*l.device, l.file, options); });
 }
 
@@ -210,11 +210,11 @@ TEST(Model, RefusesHeadsThatDoNotFit) {
   outputs.probabilities = true;
   expect_error("argmax or logits", [&] { model.run(batch, outputs); });
   outputs = PassOutputs::argmax_of({3, 4});
-  outputs.picks = {{2, 0}};
+  outputs.token_logits = {{2, 0}};
   expect_error("there are 2 wanted rows", [&] { model.run(batch, outputs); });
-  outputs.picks = {{1, 77}};
+  outputs.token_logits = {{1, 77}};
   expect_error("77 tokens", [&] { model.run(batch, outputs); });
-  outputs.picks.assign(257, {0, 0});
+  outputs.token_logits.assign(257, {0, 0});
   expect_error("at most 256", [&] { model.run(batch, outputs); });
 }
 
@@ -223,58 +223,58 @@ TEST(Model, PicksAreRecordedForRoundNumbersOnly) {
   PassOutputs outputs = PassOutputs::logits_of({2, 0});
   std::vector<std::vector<float>> answers;
   for (const uint32_t count : {1u, 9u, 16u, 17u, 30u, 32u}) {
-    outputs.picks.clear();
-    for (uint32_t i = 0; i < count; ++i) outputs.picks.emplace_back(i % 2, (i * 5) % 77);
+    outputs.token_logits.clear();
+    for (uint32_t i = 0; i < count; ++i) outputs.token_logits.emplace_back(i % 2, (i * 5) % 77);
     const PassResult result = l.model->run(text_rows(0, 3), outputs);
-    ASSERT_EQ(result.picked.size(), count);
+    ASSERT_EQ(result.token_logits.size(), count);
     EXPECT_TRUE(result.log_sum_exp.empty());
-    for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(result.picked[i], result.logits[i % 2 * 77 + i * 5 % 77]);
+    for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(result.token_logits[i], result.logits[i % 2 * 77 + i * 5 % 77]);
   }
   EXPECT_EQ(l.model->recordings(), 2u);
 }
 
 TEST(Model, GivesMoreOfTheLastPassOnly) {
   ModelOptions options;
-  options.taps = {1};
+  options.aux_layers = {1};
   Loaded l(RandomModel{}, options);
   Model& model = *l.model;
-  expect_error("no pass was completed", [&] { model.more(PassOutputs::argmax_of({0})); });
+  expect_error("no pass was completed", [&] { model.compute_logits(PassOutputs::argmax_of({0})); });
   model.run(text_rows(0, 5), PassOutputs::nothing());
   const std::vector<KvMove> moves = {{4, 9}};
   model.move_kv(moves);
-  EXPECT_EQ(model.more(PassOutputs::logits_of({4, 1})).logits,
+  EXPECT_EQ(model.compute_logits(PassOutputs::logits_of({4, 1})).logits,
             model.run(text_rows(0, 5), PassOutputs::logits_of({4, 1})).logits);
-  expect_error("has 5 rows", [&] { model.more(PassOutputs::argmax_of({5})); });
-  expect_error("no taps", [&] { model.more(PassOutputs::nothing()); });
+  expect_error("has 5 rows", [&] { model.compute_logits(PassOutputs::argmax_of({5})); });
+  expect_error("no taps", [&] { model.compute_logits(PassOutputs::nothing()); });
   PassOutputs outputs = PassOutputs::argmax_of({0});
-  outputs.taps = true;
-  expect_error("no taps", [&] { model.more(outputs); });
+  outputs.aux_hidden_states = true;
+  expect_error("no taps", [&] { model.compute_logits(outputs); });
   const uint64_t recordings = model.recordings();
-  model.more(PassOutputs::logits_of({0, 3}));
+  model.compute_logits(PassOutputs::logits_of({0, 3}));
   EXPECT_EQ(model.recordings(), recordings);
   // A pass that stopped half-way leaves no rows of use behind, and those of the pass before are gone.
   int asked = 0;
   const auto once = [&] { return ++asked < 2; };
   EXPECT_FALSE(model.run(text_rows(0, 5), PassOutputs::nothing(), once).completed);
-  expect_error("no pass was completed", [&] { model.more(PassOutputs::logits_of({0, 3})); });
+  expect_error("no pass was completed", [&] { model.compute_logits(PassOutputs::logits_of({0, 3})); });
 }
 
 TEST(Model, KeepsTapsOnTheDevice) {
   ModelOptions options;
-  options.taps = {0, 1};
+  options.aux_layers = {0, 1};
   Loaded l(RandomModel{}, options);
   PassOutputs outputs;
-  outputs.taps = true;
-  const std::vector<float> taps = l.model->run(text_rows(0, 3), outputs).taps;
-  ASSERT_EQ(taps.size(), 3u * 2 * 64);
-  outputs.taps = false;
+  outputs.aux_hidden_states = true;
+  const std::vector<float> aux_hidden_states = l.model->run(text_rows(0, 3), outputs).aux_hidden_states;
+  ASSERT_EQ(aux_hidden_states.size(), 3u * 2 * 64);
+  outputs.aux_hidden_states = false;
   l.model->run(text_rows(5, 3), outputs);  // leaves them alone
-  outputs.keep_taps = true;
-  EXPECT_TRUE(l.model->run(text_rows(0, 3), outputs).taps.empty());
-  std::vector<float> kept(taps.size());
-  l.device->read(*l.model->taps_buffer(), 0, std::as_writable_bytes(std::span(kept)));
-  EXPECT_EQ(kept, taps);
-  EXPECT_EQ(Loaded{RandomModel{}}.model->taps_buffer(), nullptr);
+  outputs.keep_aux_hidden_states = true;
+  EXPECT_TRUE(l.model->run(text_rows(0, 3), outputs).aux_hidden_states.empty());
+  std::vector<float> kept(aux_hidden_states.size());
+  l.device->read(*l.model->aux_hidden_states(), 0, std::as_writable_bytes(std::span(kept)));
+  EXPECT_EQ(kept, aux_hidden_states);
+  EXPECT_EQ(Loaded{RandomModel{}}.model->aux_hidden_states(), nullptr);
   EXPECT_EQ(&l.model->embedding(), &l.model->head());  // tied
 }
 

@@ -1,6 +1,6 @@
-// The numeric contract (docs/architecture.md): what a row leaves behind - logits, K/V, tap features - has the same bits
-// whatever else is in its pass, wherever it stands there, and whether its ancestors sit in the committed cache or in
-// the same pass. Every comparison below is of bits, with the row computed alone.
+// The numeric contract (docs/architecture.md): what a row leaves behind - logits, K/V, aux hidden states - has the same
+// bits whatever else is in its pass, wherever it stands there, and whether its ancestors sit in the committed cache or
+// in the same pass. Every comparison below is of bits, with the row computed alone.
 
 #include <gtest/gtest.h>
 

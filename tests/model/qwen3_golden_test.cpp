@@ -25,7 +25,7 @@ class Qwen3Golden : public ::testing::Test {
     ModelOptions options;
     options.cache_type = cache_under_test();
     options.context = 256;
-    options.taps = {0, 1, 2, 3, 4, 5, 6, 7};
+    options.aux_layers = {0, 1, 2, 3, 4, 5, 6, 7};
     model_ = Model::load(device_under_test(), *file_, options);
   }
   static void TearDownTestSuite() {
@@ -44,13 +44,13 @@ class Qwen3Golden : public ::testing::Test {
     return run_for_all_logits(*model_, batch, true);
   }
 
-  /// Row-major [rows, hidden] of one tapped layer.
-  static std::vector<float> tap(const PassResult& result, uint32_t layer) {
+  /// Row-major [rows, hidden] of one writes_aux layer.
+  static std::vector<float> aux(const PassResult& result, uint32_t layer) {
     const size_t hidden = model_->config().hidden;
-    const size_t stride = hidden * model_->tap_layers().size();
+    const size_t stride = hidden * model_->aux_layers().size();
     std::vector<float> values;
-    for (size_t row = 0; row < result.taps.size(); row += stride) {
-      const float* from = result.taps.data() + row + layer * hidden;
+    for (size_t row = 0; row < result.aux_hidden_states.size(); row += stride) {
+      const float* from = result.aux_hidden_states.data() + row + layer * hidden;
       values.insert(values.end(), from, from + hidden);
     }
     return values;
@@ -94,14 +94,14 @@ TEST_F(Qwen3Golden, PrefillGivesTheGoldenLogitsHiddenStatesAndCache) {
   const size_t one = prompt().size() * model_->config().hidden;
   const uint32_t layers = model_->config().layers;
   for (uint32_t layer = 0; layer + 1 < layers; ++layer) {
-    EXPECT_LE(max_difference(tap(result, layer), hidden_states.subspan((layer + 1) * one, one)),
+    EXPECT_LE(max_difference(aux(result, layer), hidden_states.subspan((layer + 1) * one, one)),
               tolerance(kLogits, kHalfCacheHiddenTolerance))
         << "layer " << layer;
   }
   const TensorView& norm = file_->require("output_norm", 1, model_->config().hidden);
   std::vector<float> weight(norm.elements());
   dequantize(norm.type, norm.bytes, weight);
-  EXPECT_LE(max_difference(rms_norm(tap(result, layers - 1), weight, model_->config().rms_eps),
+  EXPECT_LE(max_difference(rms_norm(aux(result, layers - 1), weight, model_->config().rms_eps),
                            hidden_states.subspan(layers * one, one)),
             tolerance(kLogits, kHalfCacheHiddenTolerance));
   expect_kv("prefill", static_cast<uint32_t>(prompt().size()));
@@ -143,14 +143,14 @@ TEST_F(Qwen3Golden, TreeRowsGiveTheGoldenLogitsTapsAndCommittedCache) {
 
     const size_t hidden = model_->config().hidden;
     const auto golden = (*tensors_)[name + ".verify_taps"];  // [rows, layers 1, 3, 5]
-    std::vector<float> taps;
+    std::vector<float> aux_hidden_states;
     for (size_t row = 0; row < tokens.size(); ++row) {
       for (const size_t layer : {1, 3, 5}) {
-        const float* from = result.taps.data() + (row * model_->tap_layers().size() + layer) * hidden;
-        taps.insert(taps.end(), from, from + hidden);
+        const float* from = result.aux_hidden_states.data() + (row * model_->aux_layers().size() + layer) * hidden;
+        aux_hidden_states.insert(aux_hidden_states.end(), from, from + hidden);
       }
     }
-    EXPECT_LE(max_difference(taps, golden), tolerance(kLogits, kHalfCacheHiddenTolerance)) << name;
+    EXPECT_LE(max_difference(aux_hidden_states, golden), tolerance(kLogits, kHalfCacheHiddenTolerance)) << name;
 
     std::vector<KvMove> moves;
     for (const auto& node : round.at("accepted_indices")) {

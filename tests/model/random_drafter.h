@@ -17,7 +17,7 @@ namespace canopy::test {
 struct RandomDrafter {
   uint32_t layers = 2, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96;
   uint32_t block = 8, mask_token = 2;
-  std::vector<uint32_t> taps = {0, 1};
+  std::vector<uint32_t> aux_layers = {0, 1};
   std::vector<std::string> layer_types;             // empty: full_attention
   uint32_t window = 0;                              // of sliding_attention layers
   nlohmann::json extra = nlohmann::json::object();  // further fields of dflash_config
@@ -31,7 +31,7 @@ struct RandomDrafter {
 
  private:
   nlohmann::json config(const ModelConfig& target) const {
-    nlohmann::json inner = {{"mask_token_id", mask_token}, {"target_layer_ids", taps}};
+    nlohmann::json inner = {{"mask_token_id", mask_token}, {"target_layer_ids", aux_layers}};
     inner.update(extra);
     nlohmann::json json = {{"architectures", {"DFlashDraftModel"}},
                            {"hidden_size", target.hidden},
@@ -61,7 +61,7 @@ struct RandomDrafter {
       add(b, random, name, {rows, cols}, -scale, scale);
     };
     const auto norm = [&](const std::string& name, uint64_t size) { add(b, random, name, {size}, 0.7f, 1.3f); };
-    matrix("fc.weight", hidden, taps.size() * hidden);
+    matrix("fc.weight", hidden, aux_layers.size() * hidden);
     norm("hidden_norm.weight", hidden);
     norm("norm.weight", hidden);
     for (uint32_t n = 0; n < layers; ++n) {

@@ -82,11 +82,11 @@ TEST_P(WidePass, TheHeadOfAllRowsComesInOnePass) {
   const RowBatch batch = text(0, kWidest);
   PassOutputs outputs = PassOutputs::argmax_of(all_rows(batch));
   outputs.probabilities = true;
-  for (uint32_t row = 0; row < kWidest; ++row) outputs.picks.emplace_back((row * 7) % kWidest, row % 77);
+  for (uint32_t row = 0; row < kWidest; ++row) outputs.token_logits.emplace_back((row * 7) % kWidest, row % 77);
   const PassResult result = rig().model().run(batch, outputs);
   ASSERT_EQ(result.ids.size(), kWidest);
   ASSERT_EQ(result.log_sum_exp.size(), kWidest);
-  ASSERT_EQ(result.picked.size(), kWidest);
+  ASSERT_EQ(result.token_logits.size(), kWidest);
   for (uint32_t row = 0; row < kWidest; ++row) {
     const std::vector<float>& logits = rig().alone(row).logits;
     const auto largest = std::max_element(logits.begin(), logits.end());
@@ -96,9 +96,9 @@ TEST_P(WidePass, TheHeadOfAllRowsComesInOnePass) {
     for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *largest);
     ASSERT_NEAR(result.log_sum_exp[row], *largest + std::log(sum), 1e-4) << "row " << row;
   }
-  for (size_t i = 0; i < outputs.picks.size(); ++i) {
-    const auto [row, token] = outputs.picks[i];
-    ASSERT_TRUE(same_bits({&result.picked[i], 1}, {&rig().alone(row).logits[token], 1})) << "pick " << i;
+  for (size_t i = 0; i < outputs.token_logits.size(); ++i) {
+    const auto [row, token] = outputs.token_logits[i];
+    ASSERT_TRUE(same_bits({&result.token_logits[i], 1}, {&rig().alone(row).logits[token], 1})) << "pick " << i;
   }
 }
 
@@ -113,7 +113,7 @@ TEST_P(WidePass, ChosenRowsInAnyOrderAndMoreOfThemLater) {
   std::vector<uint32_t> rest = all_rows(batch);
   std::erase_if(rest, [&](uint32_t row) { return row % 3 != 0 && std::ranges::count(chosen, row) > 0; });
   outputs.rows = rest;
-  const PassResult later = rig().model().more(outputs);
+  const PassResult later = rig().model().compute_logits(outputs);
   std::map<uint32_t, float> sums;
   const auto compare = [&](const std::vector<uint32_t>& rows, const PassResult& result) {
     ASSERT_EQ(result.ids.size(), rows.size());

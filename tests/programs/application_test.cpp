@@ -102,7 +102,7 @@ class Application {
   std::string shot_;
 };
 
-/// What the command line writes by plain decoding with the window's settings.
+/// What the command line writes by autoregressive decoding with the window's settings.
 std::string plain_text(const std::filesystem::path& model, const std::string& cli) {
   const SamplingSettings sampling = options().sampling;
   const nlohmann::json number[] = {sampling.temperature, sampling.top_p, sampling.min_p};
@@ -170,12 +170,13 @@ void look_at_the_rounds(ImGuiTestContext* ctx, Application& application) {
   IM_CHECK(ctx->ItemExists("//Tree/Pin path"));
 }
 
-/// "Same text as plain decoding", as the user asks for it: the engine writes the reply once more without drafts.
-void check_against_plain(ImGuiTestContext* ctx, Application& application) {
-  const app::PlainCheck& check = application.view().checks.check;
-  application.app().run(app::CheckCommand(app::CheckAgainstPlain{application.view().last_reply()->id}));
-  IM_CHECK(application.wait(ctx, [&] { return check.phase != app::PlainCheck::Phase::none && !check.running(); }));
-  IM_CHECK_EQ(static_cast<int>(check.phase), static_cast<int>(app::PlainCheck::Phase::same));
+/// "Same text as autoregressive decoding", as the user asks for it: the engine writes the reply once more without
+/// drafts.
+void check_against_ar(ImGuiTestContext* ctx, Application& application) {
+  const app::ArCheck& check = application.view().checks.check;
+  application.app().run(app::CheckCommand(app::CheckAgainstAr{application.view().last_reply()->id}));
+  IM_CHECK(application.wait(ctx, [&] { return check.phase != app::ArCheck::Phase::none && !check.running(); }));
+  IM_CHECK_EQ(static_cast<int>(check.phase), static_cast<int>(app::ArCheck::Phase::same));
   IM_CHECK_EQ(check.plain.size(), size_t{kTokens});
   IM_CHECK(check.plain == check.expected);
 }
@@ -202,7 +203,7 @@ TEST(Application, AnswersInTheWindowWithTheTextOfPlainDecoding) {
       if (ctx->IsError()) return;
       reply = application.view().last_reply()->text;
       look_at_the_rounds(ctx, application);
-      check_against_plain(ctx, application);
+      check_against_ar(ctx, application);
       if (ctx->IsError()) return;
       EXPECT_EQ(application.view().last_reply()->text, reply) << "the chat is left as it was";
       keep_picture(ctx, application);

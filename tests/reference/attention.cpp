@@ -69,7 +69,7 @@ void compute(const AttentionArgs& args) {
   const auto q = elements<float>(args.q, args.width * stride, "attention: q");
   const auto rows = elements<Row>(args.rows, args.width, "attention: rows");
   const HostKv& cache = host_kv(args.cache, args.shape, "attention: cache");
-  HostPanel& out = written_panel(args.out, args.width, args.heads * dim, "attention: out");
+  HostActivations& out = written_activations(args.out, args.width, args.heads * dim, "attention: out");
 
   for (uint32_t w = 0; w < args.width; ++w) {
     const std::vector<uint32_t> slots = visible_slots(args, rows[w]);

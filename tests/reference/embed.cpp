@@ -15,7 +15,7 @@ void compute(const EmbedArgs& args) {
   const auto rows = elements<Row>(args.rows, args.width, "embed: rows");
   const auto norm = elements<float>(args.norm.weight, cols, "embed: norm weight");
   const auto x = elements<float>(args.x, uint64_t{args.width} * cols, "embed: x");
-  HostPanel& out = written_panel(args.out, args.width, cols, "embed: out");
+  HostActivations& out = written_activations(args.out, args.width, cols, "embed: out");
 
   for (uint32_t w = 0; w < args.width; ++w) {
     require(rows[w].token < table.rows(), "embed: a token lies outside the table.");

@@ -9,7 +9,7 @@ namespace canopy::reference {
 template <>
 void compute(const LinearArgs& args) {
   const HostWeight& weight = host_weight(args.weight, "linear: weight");
-  const HostPanel& in = read_panel(args.in, args.width, weight.cols(), "linear: in");
+  const HostActivations& in = read_activations(args.in, args.width, weight.cols(), "linear: in");
   const auto out = elements<float>(args.out, uint64_t{args.width} * args.stride, "linear: out");
   require(uint64_t{args.offset} + weight.rows() <= args.stride, "linear: offset + rows exceed the stride.");
 

@@ -15,9 +15,9 @@ void compute(const LinearSwigluArgs& args) {
   const HostWeight& weight = host_weight(args.weight, "linear_swiglu: weight");
   require(weight.rows() % 2 == 0, "linear_swiglu: the weight is not paired, it has an odd number of rows.");
   const uint32_t ffn = weight.rows() / 2;
-  const HostPanel& in = read_panel(args.in, args.width, weight.cols(), "linear_swiglu: in");
-  HostPanel& out = written_panel(args.out, args.width, ffn, "linear_swiglu: out");
-  require(args.out != args.in, "linear_swiglu: in and out are the same panel.");
+  const HostActivations& in = read_activations(args.in, args.width, weight.cols(), "linear_swiglu: in");
+  HostActivations& out = written_activations(args.out, args.width, ffn, "linear_swiglu: out");
+  require(args.out != args.in, "linear_swiglu: in and out are the same activations.");
 
   for (uint32_t w = 0; w < args.width; ++w) {
     const double scale = in.norm_scale(w, args.norm_eps);

@@ -23,17 +23,18 @@ Reservation::~Reservation() {
   ledger_->used -= bytes_;
 }
 
-uint64_t HostPanel::bytes_of(uint32_t max_width, uint32_t cols) {
+uint64_t HostActivations::bytes_of(uint32_t max_width, uint32_t cols) {
   return uint64_t{max_width} * cols * sizeof(float) + max_width * sizeof(double);
 }
 
-HostPanel::HostPanel(std::shared_ptr<Ledger> ledger, uint32_t max_width, uint32_t cols, std::string_view name)
-    : Panel(max_width, cols),
+HostActivations::HostActivations(std::shared_ptr<Ledger> ledger, uint32_t max_width, uint32_t cols,
+                                 std::string_view name)
+    : Activations(max_width, cols),
       reservation_(std::move(ledger), bytes_of(max_width, cols), name),
       values_(size_t{max_width} * cols),
       sums_(max_width, std::numeric_limits<double>::quiet_NaN()) {}
 
-double HostPanel::norm_scale(uint32_t w, float eps) const {
+double HostActivations::norm_scale(uint32_t w, float eps) const {
   return eps > 0 ? 1.0 / std::sqrt(sums_[w] / cols() + eps) : 1.0;
 }
 
@@ -79,8 +80,9 @@ const HostBuffer& host_buffer(const Buffer* buffer, uint64_t bytes, std::string_
   return host;
 }
 
-const HostPanel& read_panel(const Panel* panel, uint32_t width, uint32_t cols, std::string_view what) {
-  const auto& host = own<const HostPanel>(panel, what);
+const HostActivations& read_activations(const Activations* activations, uint32_t width, uint32_t cols,
+                                        std::string_view what) {
+  const auto& host = own<const HostActivations>(activations, what);
   const std::string name(what);
   require(host.cols() == cols,
           name + " has " + std::to_string(host.cols()) + " columns; needed: " + std::to_string(cols) + ".");
@@ -90,8 +92,8 @@ const HostPanel& read_panel(const Panel* panel, uint32_t width, uint32_t cols, s
   return host;
 }
 
-HostPanel& written_panel(Panel* panel, uint32_t width, uint32_t cols, std::string_view what) {
-  auto& host = own<HostPanel>(panel, what);
+HostActivations& written_activations(Activations* activations, uint32_t width, uint32_t cols, std::string_view what) {
+  auto& host = own<HostActivations>(activations, what);
   const std::string name(what);
   require(host.cols() == cols,
           name + " has " + std::to_string(host.cols()) + " columns; needed: " + std::to_string(cols) + ".");

@@ -46,9 +46,9 @@ class HostBuffer : public Buffer {
   std::vector<std::byte> data_;
 };
 
-class HostPanel : public Panel {
+class HostActivations : public Activations {
  public:
-  HostPanel(std::shared_ptr<Ledger> ledger, uint32_t max_width, uint32_t cols, std::string_view name);
+  HostActivations(std::shared_ptr<Ledger> ledger, uint32_t max_width, uint32_t cols, std::string_view name);
   static uint64_t bytes_of(uint32_t max_width, uint32_t cols);
 
   float* row(uint32_t w) { return values_.data() + size_t{w} * cols(); }
@@ -59,7 +59,8 @@ class HostPanel : public Panel {
   double& sum_of_squares(uint32_t w) { return sums_[w]; }
   double sum_of_squares(uint32_t w) const { return sums_[w]; }
 
-  /// The width this panel was last written at, the only one it may be read at: a backend's layout may depend on it.
+  /// The width this activations was last written at, the only one it may be read at: a backend's layout may depend on
+  /// it.
   uint32_t written_width = 0;
 
   /// 1 / sqrt(mean of squares + eps), or 1 where eps is 0: no norm.
@@ -114,10 +115,11 @@ std::span<T> elements(Buffer* buffer, uint64_t count, std::string_view what);
 template <class T>
 std::span<const T> elements(const Buffer* buffer, uint64_t count, std::string_view what);
 
-/// A panel that the op writes at this width.
-HostPanel& written_panel(Panel* panel, uint32_t width, uint32_t cols, std::string_view what);
-/// A panel that the op reads; the op before must have written it at the same width.
-const HostPanel& read_panel(const Panel* panel, uint32_t width, uint32_t cols, std::string_view what);
+/// activations that the op writes at this width.
+HostActivations& written_activations(Activations* activations, uint32_t width, uint32_t cols, std::string_view what);
+/// activations that the op reads; the op before must have written it at the same width.
+const HostActivations& read_activations(const Activations* activations, uint32_t width, uint32_t cols,
+                                        std::string_view what);
 const HostWeight& host_weight(const Weight* weight, std::string_view what);
 HostKv& host_kv(KvLayer* layer, const KvShape& shape, std::string_view what);
 const HostKv& host_kv(const KvLayer* layer, const KvShape& shape, std::string_view what);

@@ -10,7 +10,7 @@ template <>
 void compute(const NormRowsArgs& args) {
   require(args.out != nullptr, "norm_rows: out is missing.");
   const uint32_t cols = args.out->cols();
-  HostPanel& out = written_panel(args.out, args.width, cols, "norm_rows: out");
+  HostActivations& out = written_activations(args.out, args.width, cols, "norm_rows: out");
   const auto in = elements<float>(args.in, uint64_t{args.width} * cols, "norm_rows: in");
   std::span<const float> norm;
   if (args.norm.weight != nullptr) norm = elements<float>(args.norm.weight, cols, "norm_rows: norm weight");

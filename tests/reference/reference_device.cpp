@@ -53,8 +53,8 @@ class ReferenceDevice : public Device {
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
     return std::make_unique<HostBuffer>(ledger_, bytes, name);
   }
-  std::unique_ptr<Panel> allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) override {
-    return std::make_unique<HostPanel>(ledger_, max_width, cols, name);
+  std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override {
+    return std::make_unique<HostActivations>(ledger_, max_width, cols, name);
   }
   std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override {
     require(shape.slots > 0 && shape.kv_heads > 0 && shape.head_dim > 0, "A K/V cache needs slots, heads and columns.");
@@ -68,8 +68,8 @@ class ReferenceDevice : public Device {
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override {
     return uint64_t{joined_rows(parts, layout)} * parts[0].cols * sizeof(float);
   }
-  uint64_t panel_bytes(uint32_t max_width, uint32_t cols) const override {
-    return HostPanel::bytes_of(max_width, cols);
+  uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override {
+    return HostActivations::bytes_of(max_width, cols);
   }
 
   void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override {
@@ -80,12 +80,12 @@ class ReferenceDevice : public Device {
     for (const BufferRead& r : reads) std::copy_n(range(*r.from, r.offset, r.to.size()), r.to.size(), r.to.begin());
   }
 
-  std::vector<float> read_panel(const Panel& panel, uint32_t width) override {
-    require(width <= panel.max_width(), "read_panel: the panel has fewer rows.");
-    const auto& host = dynamic_cast<const HostPanel&>(panel);
-    return {host.row(0), host.row(0) + size_t{width} * panel.cols()};
+  std::vector<float> read_activations(const Activations& activations, uint32_t width) override {
+    require(width <= activations.max_width(), "read_activations: the activations have fewer rows.");
+    const auto& host = dynamic_cast<const HostActivations&>(activations);
+    return {host.row(0), host.row(0) + size_t{width} * activations.cols()};
   }
-  void write_panel(Panel& panel, uint32_t width, std::span<const float> values) override;
+  void write_activations(Activations& activations, uint32_t width, std::span<const float> values) override;
 
   std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
   void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
@@ -136,11 +136,12 @@ std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart>
   return weight;
 }
 
-void ReferenceDevice::write_panel(Panel& panel, uint32_t width, std::span<const float> values) {
-  HostPanel& host = written_panel(&panel, width, panel.cols(), "write_panel: panel");
-  require(values.size() == size_t{width} * panel.cols(), "write_panel: the values are not [width, cols].");
+void ReferenceDevice::write_activations(Activations& activations, uint32_t width, std::span<const float> values) {
+  HostActivations& host =
+      written_activations(&activations, width, activations.cols(), "write_activations: activations");
+  require(values.size() == size_t{width} * activations.cols(), "write_activations: the values are not [width, cols].");
   std::copy(values.begin(), values.end(), host.row(0));
-  for (uint32_t w = 0; w < width; ++w) host.sum_of_squares(w) = sum_of_squares(host.row(w), panel.cols());
+  for (uint32_t w = 0; w < width; ++w) host.sum_of_squares(w) = sum_of_squares(host.row(w), activations.cols());
 }
 
 std::vector<float> ReferenceDevice::read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) {

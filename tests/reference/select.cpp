@@ -11,11 +11,11 @@ template <>
 void compute(const SelectArgs& args) {
   require(args.in != nullptr, "select: in is missing.");
   const uint32_t cols = args.in->cols();
-  const HostPanel& in = read_panel(args.in, args.width, cols, "select: in");
-  HostPanel& out = written_panel(args.out, args.count, cols, "select: out");
+  const HostActivations& in = read_activations(args.in, args.width, cols, "select: in");
+  HostActivations& out = written_activations(args.out, args.count, cols, "select: out");
   const auto index =
       elements<uint32_t>(args.index, uint64_t{args.first} + args.count, "select: index").subspan(args.first);
-  require(args.out != args.in, "select: in and out are the same panel.");
+  require(args.out != args.in, "select: in and out are the same activations.");
 
   for (uint32_t i = 0; i < args.count; ++i) {
     require(index[i] < args.width, "select: an index lies outside the rows of in.");

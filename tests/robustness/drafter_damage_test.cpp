@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "tests/base/temp_folder.h"
 #include "tests/reference/reference_device.h"
 #include "tests/robustness/damage.h"
@@ -50,7 +50,7 @@ class DrafterDamage : public testing::Test {
  private:
   std::vector<uint32_t> reply(DecodeMode mode) {
     const auto device = make_reference_device(device_bytes);
-    const auto loaded = LoadedModel::open(*device, request_, {});
+    const auto loaded = Engine::open(*device, request_, {});
     ReplySettings settings;
     settings.mode = mode;
     settings.budget = 6;

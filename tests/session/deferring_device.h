@@ -36,9 +36,9 @@ class DeferringDevice : public ForwardingDevice {
     finish();
     ForwardingDevice::read_all(reads);
   }
-  std::vector<float> read_panel(const Panel& panel, uint32_t width) override {
+  std::vector<float> read_activations(const Activations& activations, uint32_t width) override {
     finish();
-    return ForwardingDevice::read_panel(panel, width);
+    return ForwardingDevice::read_activations(activations, width);
   }
   std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override {
     finish();

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "tests/base/expect_error.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
@@ -52,7 +52,7 @@ TEST(DeferringDevice, RunsWhatWasStartedBeforeItIsSeen) {
   EXPECT_EQ(result(), 3u) << "who does not wait is found out";
 }
 
-// Features of a plainly decoded token are copied while nothing waits for them.
+// Features of a autoregressively decoded token are copied while nothing waits for them.
 TEST(DeferringDevice, RepliesAreThoseOfADeviceThatWaits) {
   OpenRequest request;
   request.path = golden_folder() / "tiny-qwen3";
@@ -61,8 +61,8 @@ TEST(DeferringDevice, RepliesAreThoseOfADeviceThatWaits) {
   request.self_test = false;
   const Deferred deferred;
   const auto waits = make_reference_device();
-  const auto later = LoadedModel::open(*deferred.device, request, {});
-  const auto at_once = LoadedModel::open(*waits, request, {});
+  const auto later = Engine::open(*deferred.device, request, {});
+  const auto at_once = Engine::open(*waits, request, {});
   const std::vector<uint32_t> prompt = at_once->text.encode_raw("def read_file(path, mode='r'):\n");
   for (const DecodeMode mode : {DecodeMode::ar, DecodeMode::adaptive, DecodeMode::tree, DecodeMode::chain}) {
     ReplySettings settings;

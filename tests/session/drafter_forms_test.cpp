@@ -40,7 +40,7 @@ std::vector<Form> forms() {
       form("usual", [](RandomDrafter&) {}),
       form("block_of_2", [](RandomDrafter& d) { d.block = 2; }),
       form("block_of_16", [](RandomDrafter& d) { d.block = 16; }),
-      form("one_tap_five_layers", [](RandomDrafter& d) { d.taps = {1}, d.layers = 5; }),
+      form("one_tap_five_layers", [](RandomDrafter& d) { d.aux_layers = {1}, d.layers = 5; }),
       form("grouped_nine_heads", [](RandomDrafter& d) { d.heads = 9, d.kv_heads = 3, d.head_dim = 32; }),
       form("sliding",
            [](RandomDrafter& d) {
@@ -73,7 +73,7 @@ class Pair {
     ModelOptions options;
     options.cache_type = cache;
     options.context = 128;
-    options.taps = drafter.taps;
+    options.aux_layers = drafter.aux_layers;
     model = Model::load(device, file, options);
     this->drafter = Drafter::load(draft, *model, {cache, {}});
   }
@@ -91,21 +91,21 @@ class Pair {
     std::vector<uint32_t> rows(kText);
     std::iota(rows.begin(), rows.end(), 0u);
     TreeVerifier target(*model);
-    EXPECT_TRUE(target.read(text, 0, HeadOutput::none, true, {}));
+    EXPECT_TRUE(target.prefill(text, 0, HeadOutput::none, true, {}));
     drafter->truncate(0);
-    EXPECT_TRUE(drafter->keep(rows));
+    EXPECT_TRUE(drafter->append_features(rows));
     return drafter->draft(5, drafter->max_depth()).value();
   }
 
-  /// The same draft, the text read as plain rounds read it: token by token, the next pass behind a copy that nobody
+  /// The same draft, the text read as AR rounds read it: token by token, the next pass behind a copy that nobody
   /// waited for.
-  Draft draft_behind_plain_rounds() {
+  Draft draft_behind_ar_rounds() {
     const std::vector<uint32_t> text = some_text();
     TreeVerifier target(*model);
     drafter->truncate(0);
     for (uint32_t i = 0; i < kText; ++i) {
-      EXPECT_TRUE(target.read({&text[i], 1}, i, HeadOutput::none, true, {}));
-      drafter->keep_soon(0);
+      EXPECT_TRUE(target.prefill({&text[i], 1}, i, HeadOutput::none, true, {}));
+      drafter->append_features_soon(0);
     }
     return drafter->draft(5, drafter->max_depth()).value();
   }
@@ -136,7 +136,7 @@ TEST_P(DrafterForms, ADeviceDraftsWhatTheOracleDrafts) {
 
 TEST_P(DrafterForms, FeaturesKeptByPlainRoundsGiveTheSameDraft) {
   Pair pair(device_under_test(), GetParam().drafter, cache_under_test());
-  const Draft a = pair.draft(), b = pair.draft_behind_plain_rounds();
+  const Draft a = pair.draft(), b = pair.draft_behind_ar_rounds();
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.logits, b.logits);
   EXPECT_EQ(a.log_sum_exp, b.log_sum_exp);
@@ -164,9 +164,9 @@ TEST(DrafterFormsOnTheOracle, AWindowHidesTheKeysBehindIt) {
     const auto keep_last = [&](Pair& into) {
       const std::vector<uint32_t> text = Pair::some_text(), rows = {kText - 2, kText - 1};
       TreeVerifier target(*into.model);
-      EXPECT_TRUE(target.read(text, 0, HeadOutput::none, true, {}));
+      EXPECT_TRUE(target.prefill(text, 0, HeadOutput::none, true, {}));
       into.drafter->truncate(kText - 2);
-      EXPECT_TRUE(into.drafter->keep(rows));
+      EXPECT_TRUE(into.drafter->append_features(rows));
       return into.drafter->draft(5, into.drafter->max_depth()).value();
     };
     return max_difference(all.logits, keep_last(other).logits);

@@ -33,7 +33,7 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
     ModelOptions options;
     options.cache_type = cache_under_test();
     options.context = kContext;
-    options.taps = drafter_file_->config().taps;
+    options.aux_layers = drafter_file_->config().aux_layers;
     model_ = Model::load(device_under_test(), file, options);
     drafter_ = Drafter::load(*drafter_file_, *model_, {cache_under_test(), {}});
     verifier_ = std::make_unique<TreeVerifier>(*model_);
@@ -46,8 +46,8 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
   }
 
   void read_prompt(std::span<const uint32_t> prompt, Drafter& drafter) {
-    ASSERT_TRUE(verifier_->read(prompt, 0, HeadOutput::argmax, true, {}));
-    ASSERT_TRUE(drafter.keep(first_rows(prompt.size())));
+    ASSERT_TRUE(verifier_->prefill(prompt, 0, HeadOutput::argmax, true, {}));
+    ASSERT_TRUE(drafter.append_features(first_rows(prompt.size())));
   }
 
   static DraftTree tree_of(const nlohmann::json& round) {
@@ -153,7 +153,7 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
     AcceptedPath path;
     path.nodes = round.at("accepted_indices").get<std::vector<uint32_t>>();
     sequence.commit(golden, path);
-    ASSERT_TRUE(drafter_->keep(path.nodes));
+    ASSERT_TRUE(drafter_->append_features(path.nodes));
     expect_cache(name, sequence.length());
   }
 }
@@ -171,8 +171,8 @@ TEST_P(DrafterGolden, PiecesOfFeaturesAndTruncationGiveTheDraftOfAFreshText) {
   ASSERT_TRUE(drafter_->draft(5, 3).has_value());
   uint32_t at = 20;
   for (const uint32_t count : {1u, 9u, 2u, static_cast<uint32_t>(prompt.size()) - 32}) {
-    ASSERT_TRUE(verifier_->read(std::span(prompt).subspan(at, count), at, HeadOutput::none, true, {}));
-    ASSERT_TRUE(drafter_->keep(first_rows(count)));
+    ASSERT_TRUE(verifier_->prefill(std::span(prompt).subspan(at, count), at, HeadOutput::none, true, {}));
+    ASSERT_TRUE(drafter_->append_features(first_rows(count)));
     at += count;
     if (count == 9) {
       ASSERT_TRUE(drafter_->draft(7, 7).has_value());

@@ -441,7 +441,7 @@ TEST_F(EngineThreadTest, UnpolledTextDoesNotPileUp) {
   EXPECT_LE(engine_->poll().size(), 5u);  // prefill, started, text, memory, finished
 }
 
-/// What a chat panel would tint: for each token of the reply the text it wrote, by the rule of RoundFinished.
+/// What a chat activations would tint: for each token of the reply the text it wrote, by the rule of RoundFinished.
 std::vector<std::pair<uint32_t, std::string>> tinted(const std::vector<Event>& events, const std::string& text) {
   std::vector<std::pair<uint32_t, std::string>> tokens;
   const auto cut = [&](uint32_t begin, uint32_t end) {
@@ -571,7 +571,7 @@ TEST_F(EngineThreadTest, CalibratesOnDemandAndGivesUpWhenTold) {
                                    [](const Event& event) { return std::holds_alternative<Learnt>(event); });
   ASSERT_NE(learnt, reply.end());
   EXPECT_EQ(std::get<Learnt>(*learnt).learnt->depths.size(), 7u);
-  EXPECT_GT(std::get<ReplyFinished>(reply.back()).plain_tokens_per_second, 0.0);
+  EXPECT_GT(std::get<ReplyFinished>(reply.back()).ar_tokens_per_second, 0.0);
   engine_.reset();
   unsetenv("CANOPY_CACHE_DIR");
 }

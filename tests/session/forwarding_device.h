@@ -17,8 +17,8 @@ class ForwardingDevice : public Device {
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
     return inner_->allocate(bytes, name);
   }
-  std::unique_ptr<Panel> allocate_panel(uint32_t max_width, uint32_t cols, std::string_view name) override {
-    return inner_->allocate_panel(max_width, cols, name);
+  std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override {
+    return inner_->allocate_activations(max_width, cols, name);
   }
   std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override {
     return inner_->allocate_kv(shape, name);
@@ -30,16 +30,16 @@ class ForwardingDevice : public Device {
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override {
     return inner_->weight_bytes(parts, layout);
   }
-  uint64_t panel_bytes(uint32_t max_width, uint32_t cols) const override {
-    return inner_->panel_bytes(max_width, cols);
+  uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override {
+    return inner_->activation_bytes(max_width, cols);
   }
   void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override { inner_->write(to, offset, from); }
   void read_all(std::span<const BufferRead> reads) override { inner_->read_all(reads); }
-  std::vector<float> read_panel(const Panel& panel, uint32_t width) override {
-    return inner_->read_panel(panel, width);
+  std::vector<float> read_activations(const Activations& activations, uint32_t width) override {
+    return inner_->read_activations(activations, width);
   }
-  void write_panel(Panel& panel, uint32_t width, std::span<const float> values) override {
-    inner_->write_panel(panel, width, values);
+  void write_activations(Activations& activations, uint32_t width, std::span<const float> values) override {
+    inner_->write_activations(activations, width, values);
   }
   std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override {
     return inner_->read_kv(layer, values, first, count);

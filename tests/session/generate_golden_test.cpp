@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 
@@ -15,7 +15,7 @@ TEST(GenerateGolden, PromptsGiveTheGoldenReply) {
   request.path = golden_folder() / "tiny-qwen3";
   request.cache_type = cache_under_test();
   request.context = 1024;
-  const auto loaded = LoadedModel::open(device_under_test(), request, {});
+  const auto loaded = Engine::open(device_under_test(), request, {});
   ASSERT_TRUE(loaded->self_test->passed) << loaded->self_test->sentence;
 
   size_t cases = 0;

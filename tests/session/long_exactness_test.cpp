@@ -1,4 +1,4 @@
-// Thousands of tokens of the default model on a device: every mode writes what plain decoding writes. Takes
+// Thousands of tokens of the default model on a device: every mode writes what autoregressive decoding writes. Takes
 // an hour and more on two cores; CANOPY_TEST_TOKENS shortens it.
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "engine/base/paths.h"
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/random_drafter.h"
 
@@ -47,7 +47,7 @@ class LongExactness : public ::testing::Test {
     request.context = 2048;
     request.max_width = max_width;
     request.self_test = false;
-    loaded_ = LoadedModel::open(device_under_test(), request, {});
+    loaded_ = Engine::open(device_under_test(), request, {});
   }
   void open_shipped(uint32_t max_width = 128) {
     open(fs::path(CANOPY_SOURCE_DIR) / "assets" / "smollm2-135m-dflash.gguf", max_width);
@@ -70,7 +70,7 @@ class LongExactness : public ::testing::Test {
     uint32_t budget;
   };
 
-  /// Writes about `tokens` tokens over the prompts in every way and plainly.
+  /// Writes about `tokens` tokens over the prompts in every way and autoregressively.
   void expect_same(const std::vector<Way>& ways, uint32_t tokens, float temperature = 0) {
     if (loaded_ == nullptr) return;  // skipped
     constexpr auto prompts = static_cast<uint32_t>(std::size(kPrompts));
@@ -95,7 +95,7 @@ class LongExactness : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<LoadedModel> loaded_;
+  std::unique_ptr<Engine> loaded_;
 };
 
 TEST_F(LongExactness, Greedy) {
@@ -119,7 +119,7 @@ TEST_F(LongExactness, RandomDrafter) {
   random.kv_heads = 3;
   random.head_dim = 64;
   random.ffn = 512;
-  random.taps = {1, 14, 27};
+  random.aux_layers = {1, 14, 27};
   random.mask_token = 4;
   ModelConfig target;
   target.hidden = 576;

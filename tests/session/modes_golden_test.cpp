@@ -1,11 +1,11 @@
 // Speculative decoding against the official implementations, prompt by prompt: generate.json. Every mode gives the text
-// of plain decoding; chain and trees accept what liranringel/ddtree accepted.
+// of autoregressive decoding; chain and trees accept what liranringel/ddtree accepted.
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 
@@ -25,7 +25,7 @@ class ModesGolden : public ::testing::Test {
     request.context = 1024;
     request.max_width = 513;
     request.self_test = false;
-    loaded_ = LoadedModel::open(device_under_test(), request, {});
+    loaded_ = Engine::open(device_under_test(), request, {});
   }
   static void TearDownTestSuite() {
     loaded_.reset();
@@ -100,7 +100,7 @@ class ModesGolden : public ::testing::Test {
   }
 
   static inline std::unique_ptr<nlohmann::json> json_;
-  static inline std::unique_ptr<LoadedModel> loaded_;
+  static inline std::unique_ptr<Engine> loaded_;
 };
 
 TEST_F(ModesGolden, EveryModeGivesTheSameText) {

@@ -1,5 +1,5 @@
-// Every mode writes what plain decoding writes, and leaves the cache it would leave: at any temperature, wherever a
-// reply ends, however it is interrupted.
+// Every mode writes what autoregressive decoding writes, and leaves the cache it would leave: at any temperature,
+// wherever a reply ends, however it is interrupted.
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "tests/base/expect_error.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
@@ -43,7 +43,7 @@ class ModesTest : public ::testing::Test {
     request.cache_type = cache_under_test();
     request.context = context;
     request.self_test = false;
-    loaded_ = LoadedModel::open(device_under_test(), request, {});
+    loaded_ = Engine::open(device_under_test(), request, {});
   }
   void SetUp() override { open(); }
 
@@ -80,7 +80,7 @@ class ModesTest : public ::testing::Test {
     return all;
   }
 
-  /// Writes the reply plainly and in every other way; all of it must agree, bit by bit.
+  /// Writes the reply autoregressively and in every other way; all of it must agree, bit by bit.
   void expect_same(std::span<const uint32_t> prompt, const ReplySettings& settings) {
     const Reply plain = fresh(kPlain, prompt, settings);
     const std::vector<uint32_t> committed(session().committed().begin(), session().committed().end());
@@ -98,7 +98,7 @@ class ModesTest : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<LoadedModel> loaded_;
+  std::unique_ptr<Engine> loaded_;
 };
 
 const char* const kCode = "def read_file(path, mode='r', encoding=None):\n    \"\"\"Return the contents";

@@ -12,7 +12,7 @@
 #include <map>
 #include <random>
 
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "engine/session/tree_drafter.h"
 #include "engine/session/tree_verifier.h"
 #include "tests/model/golden_data.h"
@@ -104,7 +104,7 @@ class SamplingStatistics : public ::testing::Test {
     request.cache_type = CacheType::f32;
     request.context = 256;
     request.self_test = false;
-    loaded_ = LoadedModel::open(*device_, request, {});
+    loaded_ = Engine::open(*device_, request, {});
     trees_ = std::make_unique<TreeDrafter>(*loaded_->drafter);
     verifier_ = std::make_unique<TreeVerifier>(*loaded_->model);
     prompt_ = loaded_->text.encode_raw("for i in range(10):\n    print(");
@@ -126,11 +126,11 @@ class SamplingStatistics : public ::testing::Test {
     Known& k = entry->second;
     if (!is_new) return k;
     const auto committed = static_cast<uint32_t>(text.size()) - 1;
-    EXPECT_TRUE(verifier_->read({text.data(), committed}, 0, HeadOutput::none, true, {}));
+    EXPECT_TRUE(verifier_->prefill({text.data(), committed}, 0, HeadOutput::none, true, {}));
     std::vector<uint32_t> rows(committed);
     for (uint32_t i = 0; i < committed; ++i) rows[i] = i;
     loaded_->drafter->truncate(0);
-    EXPECT_TRUE(loaded_->drafter->keep(rows));
+    EXPECT_TRUE(loaded_->drafter->append_features(rows));
     EXPECT_TRUE(trees_->draft(text.back(), loaded_->drafter->max_depth(), {}));
     trees_->begin();
     trees_->build(24);
@@ -181,7 +181,7 @@ class SamplingStatistics : public ::testing::Test {
     tree.cut(width);
     AcceptedPath path;
     Text history = followed_by(drawn);
-    walk(
+    accept(
         tree,
         [&](uint32_t node) {
           const uint32_t token = sampler.sample(logits[node], history, 0, drawn.size());
@@ -193,7 +193,7 @@ class SamplingStatistics : public ::testing::Test {
   }
 
   std::unique_ptr<Device> device_ = make_reference_device();
-  std::unique_ptr<LoadedModel> loaded_;
+  std::unique_ptr<Engine> loaded_;
   std::unique_ptr<TreeDrafter> trees_;
   std::unique_ptr<TreeVerifier> verifier_;
   Text prompt_;

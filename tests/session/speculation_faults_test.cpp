@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "tests/base/expect_error.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
@@ -69,7 +69,7 @@ class SpeculationFaults : public ::testing::Test {
   void open() {
     loaded_.reset();
     device_ = std::make_unique<FaultyDevice>();
-    loaded_ = LoadedModel::open(*device_, request(), {});
+    loaded_ = Engine::open(*device_, request(), {});
     prompt_ = loaded_->text.encode_raw("def read_file(path, mode='r'):\n");
   }
   void SetUp() override { open(); }
@@ -97,7 +97,7 @@ class SpeculationFaults : public ::testing::Test {
   }
 
   std::unique_ptr<FaultyDevice> device_;
-  std::unique_ptr<LoadedModel> loaded_;
+  std::unique_ptr<Engine> loaded_;
   std::vector<uint32_t> prompt_;
   uint32_t tokens_ = 10;
 };
@@ -186,7 +186,7 @@ TEST_F(SpeculationFaults, PairsThatDoNotFitAreRefusedWithTheReason) {
     OpenRequest other = request();
     other.path = golden_folder() / model;
     other.drafter = golden_folder() / drafter;
-    expect_error(reason, [&] { LoadedModel::open(*device_, other, {}); });
+    expect_error(reason, [&] { Engine::open(*device_, other, {}); });
   };
   refuse("tiny-llama3", "tiny-qwen3-dflash-b8", "hidden");
   refuse("tiny-qwen3", "tiny-llama3", "drafter");
@@ -195,14 +195,14 @@ TEST_F(SpeculationFaults, PairsThatDoNotFitAreRefusedWithTheReason) {
   OpenRequest optional = request();
   optional.drafter = golden_folder() / "tiny-llama3";
   optional.drafter_is_optional = true;
-  EXPECT_EQ(LoadedModel::open(*device_, optional, {})->drafter, nullptr);
+  EXPECT_EQ(Engine::open(*device_, optional, {})->drafter, nullptr);
 }
 
 TEST_F(SpeculationFaults, ADrafterNeedsATargetThatKeepsItsTaps) {
   const ModelFile file = ModelFile::open(request().path);
   ModelOptions options;
   options.context = 128;
-  options.taps = {1, 3};
+  options.aux_layers = {1, 3};
   const auto model = Model::load(*device_, file, options);
   const DrafterFile drafter = DrafterFile::open(request().drafter);
   expect_error("taps", [&] { Drafter::load(drafter, *model, {}); });

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 #include "tests/base/expect_error.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
@@ -18,7 +18,7 @@ class TextSessionTest : public ::testing::Test {
     request.context = context;
     request.max_width = max_width;
     request.self_test = false;
-    loaded_ = LoadedModel::open(*device_, request, {});
+    loaded_ = Engine::open(*device_, request, {});
   }
 
   std::vector<uint32_t> encode(const std::string& text) const { return loaded_->text.encode_raw(text); }
@@ -31,7 +31,7 @@ class TextSessionTest : public ::testing::Test {
   }
 
   std::unique_ptr<Device> device_ = make_reference_device();
-  std::unique_ptr<LoadedModel> loaded_;
+  std::unique_ptr<Engine> loaded_;
 };
 
 TEST_F(TextSessionTest, SecondTurnReusesTheFirstAndGivesTheSameText) {

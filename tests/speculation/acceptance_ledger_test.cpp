@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/speculation/tree_walk.h"
+#include "engine/speculation/accept.h"
 #include "tests/base/expect_error.h"
 #include "tests/speculation/draft_candidates.h"
 
@@ -17,7 +17,7 @@ constexpr uint32_t depths = 5;
 /// Tokens that a round would accept of `tree`, were the text behind the root `truth`.
 uint32_t walked(const DraftTree& tree, const std::vector<uint32_t>& truth) {
   AcceptedPath path;
-  walk(
+  accept(
       tree, [&](uint32_t node) { return tree[node].depth < truth.size() ? truth[tree[node].depth] : vocab; }, path);
   return path.accepted();
 }

@@ -102,7 +102,7 @@ TEST(Controller, NeverDraftsWhereEvenAFullyAcceptedDraftWouldLose) {
   }
 }
 
-// A draft takes two plain rounds and each row most of one: what a good drafter brings is not enough.
+// A draft takes two AR rounds and each row most of one: what a good drafter brings is not enough.
 TEST(Controller, WaitsForTheTimeOfATrialWhereEvenAGoodDrafterWouldLose) {
   Rig rig;
   rig.cost.draft = 20;

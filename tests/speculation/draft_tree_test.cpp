@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/speculation/tree_walk.h"
+#include "engine/speculation/accept.h"
 #include "tests/base/expect_error.h"
 
 namespace canopy {
@@ -105,7 +105,7 @@ TEST(Walk, AsksOnceANodeInOrderWithThePathKnown) {
     EXPECT_EQ(path.nodes.back(), node);
     return choices[node];
   };
-  walk(tree, choose, path);
+  accept(tree, choose, path);
   EXPECT_EQ(asked, (std::vector<Ids>{{0}, {0, 1}, {0, 1, 2}, {0, 1, 2, 5}}));
   EXPECT_EQ(path.bonus, 4u);
 }

@@ -16,7 +16,7 @@ struct DeviceSpec {
   double draft = 0;                              // ms
   double per_feature = 0;                        // ms of each injected feature
   double per_position = 0;                       // share of the pass that each committed position adds
-  double other = 0.1;                            // ms of a plain round
+  double other = 0.1;                            // ms of an AR round
   double other_per_row = 0.002;                  // ms of each row of a tree
   uint32_t block_size = 16;
   double noise = 0;       // standard deviation of the logarithm

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "engine/speculation/accept.h"
 #include "engine/speculation/cost_policy.h"
-#include "engine/speculation/tree_walk.h"
 
 namespace canopy::test {
 namespace {
@@ -51,7 +51,7 @@ class Run {
     controller_.begin_reply();
     backlog_ = std::min(backlog_ + replies_.prompt, most_waiting);
     result_.reply_ms.push_back(0);
-    result_.reply_plain_ms.push_back(0);
+    result_.reply_ar_ms.push_back(0);
   }
 
   void round() {
@@ -66,7 +66,7 @@ class Run {
     if (plan.draft) {
       draft_ms = device_.draft_ms(backlog_, position_);
       choice = draft(plan);
-      walk(
+      accept(
           builder_.tree(), [&](uint32_t node) { return trace_.token(position_ + builder_.tree()[node].depth + 1); },
           path_);
       emitted = path_.emitted();
@@ -82,9 +82,9 @@ class Run {
     count(plan, choice, draft_ms + verify_ms + other_ms);
     double plain_ms = 0;
     for (uint32_t i = 0; i < emitted; ++i) plain_ms += device_.plain_ms(position_ + i);
-    plainly_ms_ += plain_ms;
-    result_.reply_plain_ms.back() += plain_ms;
-    result_.worst_ms = std::max(result_.worst_ms, result_.ms - 1.02 * plainly_ms_);
+    ar_ms_ += plain_ms;
+    result_.reply_ar_ms.back() += plain_ms;
+    result_.worst_ms = std::max(result_.worst_ms, result_.ms - 1.02 * ar_ms_);
     position_ += emitted;
     backlog_ = std::min(backlog_ + emitted, most_waiting);
   }
@@ -125,7 +125,7 @@ class Run {
   AcceptedPath path_;
   uint32_t position_ = 0;  // of the root
   uint32_t backlog_ = 0;
-  double plainly_ms_ = 0;  // what the text so far takes plainly
+  double ar_ms_ = 0;  // what the text so far takes autoregressively
   uint32_t sulks_until_ = 0;
   RunResult result_;
 };
@@ -142,7 +142,7 @@ RunResult run_adaptive(Controller& controller, const Trace& trace, const Virtual
   return Run(controller, trace, device, budget, replies).all();
 }
 
-double run_plain(const Trace& trace, const VirtualDevice& device) {
+double run_ar(const Trace& trace, const VirtualDevice& device) {
   double ms = 0;
   for (uint32_t position = 0; position < trace.tokens(); ++position) ms += device.plain_ms(position);
   return ms;
@@ -206,7 +206,7 @@ double Hindsight::chain_ms(const VirtualDevice& device, uint32_t width, const Re
 }
 
 std::vector<Hindsight::Best> Hindsight::all(const VirtualDevice& device) const {
-  std::vector<Best> ways = {{1, false, run_plain(trace_, device)}};
+  std::vector<Best> ways = {{1, false, run_ar(trace_, device)}};
   for (uint32_t width = 2; width <= widest_; ++width) ways.push_back({width, false, tree_ms(device, width)});
   for (uint32_t width = 2; width <= device.spec().block_size; ++width) {
     ways.push_back({width, true, chain_ms(device, width)});

@@ -23,10 +23,10 @@ struct Replies {
 
 struct RunResult {
   double ms = 0;
-  std::vector<double> reply_ms;        // of each reply
-  std::vector<double> reply_plain_ms;  // decoded plainly
-  double longest_round_ms = 0;         // of those that made a draft
-  double worst_ms = 0;                 // the most that it ever was behind 1.02 times plain decoding, at any round
+  std::vector<double> reply_ms;     // of each reply
+  std::vector<double> reply_ar_ms;  // decoded autoregressively
+  double longest_round_ms = 0;      // of those that made a draft
+  double worst_ms = 0;              // the most that it ever was behind 1.02 times autoregressive decoding, at any round
   uint32_t rounds = 0;
   uint32_t drafts = 0;    // rounds with a draft
   uint32_t verified = 0;  // of them, those that verified more than the root
@@ -37,7 +37,7 @@ struct RunResult {
 RunResult run_adaptive(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget = 63,
                        const Replies& replies = {});
 
-double run_plain(const Trace& trace, const VirtualDevice& device);
+double run_ar(const Trace& trace, const VirtualDevice& device);
 
 /// What every fixed width would have taken, from the drafts of all positions.
 class Hindsight {
@@ -50,7 +50,7 @@ class Hindsight {
     double ms = 0;
     bool operator<(const Best& other) const { return ms < other.ms; }
   };
-  /// Plain decoding, all tree widths and all chains, always in the same order.
+  /// Autoregressive decoding, all tree widths and all chains, always in the same order.
   std::vector<Best> all(const VirtualDevice& device) const;
   double tree_ms(const VirtualDevice& device, uint32_t width, const Replies& replies = {}) const;
   double chain_ms(const VirtualDevice& device, uint32_t width, const Replies& replies = {}) const;

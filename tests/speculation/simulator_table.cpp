@@ -79,7 +79,7 @@ void run_table(const TableSpec& spec, const std::function<void(const TableRow&)>
                      .switching = text.stretch != 0,
                      .adversarial = text.sulking != 0};
         row.ours = run_adaptive(controller, trace, device, widest - 1);
-        row.ar_ms = run_plain(trace, device);
+        row.ar_ms = run_ar(trace, device);
         row.fixed = {{.ms = row.ar_ms}};
         if (spec.hindsight) {
           auto& hindsight = hindsights[each.block_size];

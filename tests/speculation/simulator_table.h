@@ -1,5 +1,5 @@
 #pragma once
-// The controller on many devices and texts, beside plain decoding and the best fixed width in hindsight.
+// The controller on many devices and texts, beside autoregressive decoding and the best fixed width in hindsight.
 
 #include <cstdint>
 #include <functional>
@@ -18,8 +18,9 @@ struct TableRow {
   bool switching = false, adversarial = false;
   double ar_ms = 0;
   RunResult ours = {};
-  std::vector<Hindsight::Best> fixed = {};  // every fixed way; plain decoding alone where hindsight was not asked
-  Hindsight::Best best = {};                // of them
+  std::vector<Hindsight::Best> fixed =
+      {};                     // every fixed way; autoregressive decoding alone where hindsight was not asked
+  Hindsight::Best best = {};  // of them
   const PromiseRecord* promises = nullptr;  // while the row is visited
 
   double regret() const { return ours.ms / best.ms; }
@@ -42,11 +43,11 @@ std::vector<DeviceSpec> devices_named(const std::vector<std::string>& names);
 /// Runs every combination and prints a line of each.
 void run_table(const TableSpec& spec, const std::function<void(const TableRow&)>& visit);
 
-/// What must hold of every row: elapsed <= 1.02 * plain decoding + two rounds, at every moment.
+/// What must hold of every row: elapsed <= 1.02 * autoregressive decoding + two rounds, at every moment.
 void expect_bound(const TableRow& row);
-/// What must hold in the sum over seeds, which tells skill from luck: <= 1.02 * the better of plain decoding and the
-/// best fixed width, 1.08 where the text switches. What an adversary did to a fixed width cannot be told: it would have
-/// met another text.
+/// What must hold in the sum over seeds, which tells skill from luck: <= 1.02 * the better of autoregressive decoding
+/// and the best fixed width, 1.08 where the text switches. What an adversary did to a fixed width cannot be told: it
+/// would have met another text.
 class Regrets {
  public:
   enum class Best : uint8_t {

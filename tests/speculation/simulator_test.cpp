@@ -25,8 +25,8 @@ TEST(Simulator, KeepsTheBoundAndComesNearTheBestFixedWidthEverywhere) {
   regrets.expect_small();
 }
 
-// Drafts are allowed when plain decoding looks slow, and with a quarter of noise it often does so by chance: over
-// 24,000 tokens that once bought 0.3% more time than the bound has.
+// Drafts are allowed when autoregressive decoding looks slow, and with a quarter of noise it often does so by chance:
+// over 24,000 tokens that once bought 0.3% more time than the bound has.
 TEST(Simulator, NoiseBuysNoTime) {
   run_table({.texts = texts_named({"hard", "adversarial"}),
              .devices = devices_named({"noisy linear", "noisy"}),

@@ -9,7 +9,7 @@
 #include <new>
 
 #include "engine/model/tree_rows.h"
-#include "engine/speculation/tree_walk.h"
+#include "engine/speculation/accept.h"
 #include "tests/speculation/draft_candidates.h"
 
 namespace {
@@ -69,7 +69,7 @@ struct Round {
     batch.clear();
     add_tree(builder.tree(), 100, 4096, batch);
     // The target agrees with the drafter's first choice everywhere.
-    walk(
+    accept(
         builder.tree(),
         [&](uint32_t node) { return given[std::min(builder.tree()[node].depth, depths - 1)].tokens[0]; }, path);
   }

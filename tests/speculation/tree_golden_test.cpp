@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/model/tree_rows.h"
-#include "engine/speculation/tree_walk.h"
+#include "engine/speculation/accept.h"
 #include "tests/model/golden_data.h"
 #include "tests/speculation/draft_candidates.h"
 
@@ -96,7 +96,7 @@ bool expect_round(const json& round, const Ids& text) {
   DraftTree tree(text[start]);
   for (size_t i = 0; i < tokens.size(); ++i) tree.add(static_cast<uint32_t>(parents[i + 1]), tokens[i], 0, 0, 0);
   AcceptedPath path;
-  walk(
+  accept(
       tree, [&](uint32_t node) { return text.at(start + tree[node].depth + 1); }, path);
   EXPECT_EQ(path.nodes, accepted);
   EXPECT_EQ(path.bonus, round.at("next_token").get<uint32_t>());

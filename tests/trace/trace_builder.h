@@ -59,7 +59,7 @@ class TraceBuilder {
 
   TraceReplyEnd end() const { return {FinishReason::max_tokens, context_, 1234.5, "the text of the reply"}; }
 
-  /// Plain decoding: one row.
+  /// Autoregressive decoding: one row.
   RoundRecord plain() { return finish(DraftTree(root_), DecodeMode::ar); }
   /// Up to 15 drafted tokens in a row.
   RoundRecord chain(uint32_t width) { return draft(DecodeMode::chain, width); }

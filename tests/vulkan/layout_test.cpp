@@ -1,4 +1,4 @@
-// Where weights and panels lie in device memory.
+// Where weights and activations lie in device memory.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "engine/base/half.h"
 #include "engine/format/dequantize.h"
 #include "engine/model/stored_type.h"
-#include "engine/vulkan/panel_layout.h"
+#include "engine/vulkan/activation_layout.h"
 #include "engine/vulkan/weight_layout.h"
 #include "tests/base/expect_error.h"
 #include "tests/compute/random_data.h"
@@ -116,11 +116,11 @@ TEST(WeightLayoutErrorTest, RefusesPartsThatDoNotFit) {
   EXPECT_THROW(shard_rows(WeightType::f32, {16, 4096}, 1000), Error);
 }
 
-TEST(PanelLayoutTest, GivesEveryElementAPlaceOfItsOwnInsideTheBuffer) {
+TEST(ActivationLayoutTest, GivesEveryElementAPlaceOfItsOwnInsideTheBuffer) {
   for (const uint32_t max_tile : {1u, 6u, 8u, 32u}) {
     for (const uint32_t cols : {4u, 36u, 576u, 1536u}) {
       for (const uint32_t width : {1u, 2u, 7u, 8u, 9u, 31u, 33u, 65u, 130u}) {
-        const PanelLayout layout{width, cols, tile_width(width, cols, max_tile)};
+        const ActivationLayout layout{width, cols, tile_width(width, cols, max_tile)};
         ASSERT_LE(layout.tile, max_tile);
         std::set<uint64_t> seen;
         for (uint32_t w = 0; w < width; ++w) {
@@ -129,14 +129,14 @@ TEST(PanelLayoutTest, GivesEveryElementAPlaceOfItsOwnInsideTheBuffer) {
         ASSERT_EQ(seen.size(), uint64_t{width} * cols);
         // A whole uniform binding is readable from the last tile's start.
         ASSERT_LE(((layout.tiles() - 1) * layout.tile_stride()) * 4 + kUniformBytes,
-                  panel_buffer_bytes(width, cols, max_tile));
-        ASSERT_LE((*seen.rbegin() + 1) * 4, panel_buffer_bytes(width, cols, max_tile));
+                  activation_buffer_bytes(width, cols, max_tile));
+        ASSERT_LE((*seen.rbegin() + 1) * 4, activation_buffer_bytes(width, cols, max_tile));
       }
     }
   }
 }
 
-TEST(PanelLayoutTest, NarrowsTilesWhoseActivationsWouldNotFitTheBindings) {
+TEST(ActivationLayoutTest, NarrowsTilesWhoseActivationsWouldNotFitTheBindings) {
   EXPECT_EQ(tile_width(32, 4096, 32), 32u);
   EXPECT_LE(tile_width(32, 14336, 32), 9u);
   EXPECT_GE(tile_width(32, 14336, 32), 1u);

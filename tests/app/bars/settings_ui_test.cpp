@@ -96,7 +96,7 @@ TEST_F(SettingsUi, DraftingIsChosenInTheTopBarAndRemembered) {
     finished.reply_id = generate->reply_id;
     finished.mode = generate->mode.value_or(DecodeMode::ar);
     finished.tokens_per_second = 10;
-    finished.plain_tokens_per_second = 18;
+    finished.ar_tokens_per_second = 18;
     engine.publish(finished);
   };
   {

@@ -39,7 +39,7 @@ TEST(BudgetView, ChosenWidthIsTheArgmaxOfTheDisplayedSpeedsPlainDecodingIncluded
     EXPECT_TRUE(view.is_argmax) << "width " << record.width << " of " << built << ": " << view.not_argmax;
     EXPECT_TRUE(view.not_argmax.empty());
     // The same by hand, from what is displayed.
-    double best = view.plain_tokens_per_second;
+    double best = view.ar_tokens_per_second;
     for (const WidthSpeed& each : view.predicted)
       if (each.width > 1 && may_occur(each.width, view.predicted.back().width))
         best = std::max(best, each.tokens_per_second());
@@ -185,7 +185,7 @@ TEST(BudgetView, AFixedTreeIsWorkedOutFromTheCostTable) {
               costs->table.draft_ms(static_cast<uint32_t>(record.emitted.size()), record.context) +
                   costs->table.verify_ms(32, record.context) + costs->table.other_ms(32),
               1e-9);
-  EXPECT_NEAR(view.plain_tokens_per_second, 1000 / costs->table.ar_ms(record.context), 1e-9);
+  EXPECT_NEAR(view.ar_tokens_per_second, 1000 / costs->table.ar_ms(record.context), 1e-9);
 }
 
 TEST(BudgetView, APlainRoundNeedsNoTree) {

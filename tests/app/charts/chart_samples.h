@@ -15,7 +15,7 @@
 
 namespace canopy::test {
 
-/// Milliseconds of a round of a width, its draft included; of width 1: of a plain round.
+/// Milliseconds of a round of a width, its draft included; of width 1: of an AR round.
 using RoundCost = std::function<double(uint32_t width)>;
 
 /// Flat within tiles of 16 rows, as kernels are.

@@ -35,7 +35,7 @@ struct Shot {
 std::shared_ptr<SampleLog> adaptive_log(const RoundCost& cost, size_t rounds) {
   auto log = std::make_shared<SampleLog>();
   log->reply().mode = DecodeMode::adaptive;
-  log->reply().plain_tokens_per_second = 1000 / cost(1);
+  log->reply().ar_tokens_per_second = 1000 / cost(1);
   TraceBuilder builder(41);
   builder.begin();
   std::mt19937 random(3);

@@ -103,7 +103,7 @@ TEST(StatisticsTrail, AnotherLogStartsAnew) {
   EXPECT_EQ(trail.up_to(none, 0, kAll).rounds.rounds(), 0u);
 }
 
-StatisticsView view_of(const std::shared_ptr<SampleLog>& log, size_t round, PlainSpeed plain = {}) {
+StatisticsView view_of(const std::shared_ptr<SampleLog>& log, size_t round, ArSpeed plain = {}) {
   StatisticsTrail trail;
   return statistics_view(trail.up_to(log, round, kAll), log->round(round).get(), DecodeMode::adaptive, plain);
 }
@@ -176,13 +176,13 @@ TEST(StatisticsView, VerdictComparesWithPlainDecodingAfterEightRounds) {
   const double speed = view_of(log, 19).tokens_per_second;
   EXPECT_EQ(view_of(log, 19).verdict, VerdictKind::none);  // nothing to compare with
   EXPECT_EQ(view_of(log, 19, {speed / 2, "measured"}).verdict_title, "Speculation pays here");
-  EXPECT_EQ(view_of(log, 19, {speed / 2, "measured"}).over_plain.text, "\u00d72.0");
+  EXPECT_EQ(view_of(log, 19, {speed / 2, "measured"}).over_ar.text, "\u00d72.0");
   EXPECT_EQ(view_of(log, 19, {speed * 2, "measured"}).verdict_title, "Speculation loses here: use AR");
   EXPECT_EQ(view_of(log, 19, {speed, "measured"}).verdict, VerdictKind::even);
   EXPECT_EQ(view_of(log, 6, {speed / 2, "measured"}).verdict, VerdictKind::none);
   StatisticsTrail trail;
   const StatisticsView plain = statistics_view(trail.up_to(log, 19, kAll), nullptr, DecodeMode::ar, {});
-  EXPECT_EQ(plain.verdict, VerdictKind::plain);
+  EXPECT_EQ(plain.verdict, VerdictKind::ar);
   // Nothing was compared, so no text is called the same.
   EXPECT_EQ(view_of(log, 19, {speed / 2, "measured"}).verdict_detail.find("Same text"), std::string::npos);
 }
@@ -276,15 +276,15 @@ TEST(Series, ResidualsAreMeasuredOverPredicted) {
   EXPECT_NEAR(residuals[0].error, 0.2, 1e-12);
 }
 
-TEST(PlainSpeed, SaysWhereItComesFrom) {
+TEST(ArSpeed, SaysWhereItComesFrom) {
   auto log = std::make_shared<SampleLog>();
   TraceBuilder builder(18);
   builder.begin();
   RoundRecord record = builder.tree(16);
   log->add(record);
   // SampleLog's reply is in mode AR: there is nothing to compare it with.
-  EXPECT_EQ(plain_speed(*log, 0, &record, nullptr).tokens_per_second, 0);
-  EXPECT_EQ(plain_speed(*log, 5, &record, nullptr).tokens_per_second, 0);
+  EXPECT_EQ(ar_speed(*log, 0, &record, nullptr).tokens_per_second, 0);
+  EXPECT_EQ(ar_speed(*log, 5, &record, nullptr).tokens_per_second, 0);
 }
 
 TEST(CacheView, KeepsTheRootAndTheAcceptedRows) {

@@ -1,4 +1,5 @@
-// "Same text as plain decoding" in the window: the button below a reply, its progress, and the three ways it ends.
+// "Same text as autoregressive decoding" in the window: the button below a reply, its progress, and the three ways it
+// ends.
 
 #include <gtest/gtest.h>
 
@@ -12,9 +13,9 @@ namespace {
 
 using namespace app;  // NOLINT: the whole file is about it
 
-using CheckPhase = PlainCheck::Phase;
+using CheckPhase = ArCheck::Phase;
 
-/// An engine that answers every request with the same tokens, plain ones with one of them changed where a test says so,
+/// An engine that answers every request with the same tokens, AR ones with one of them changed where a test says so,
 /// and that can be made to stop half way.
 class CheckUi {
  public:
@@ -25,13 +26,13 @@ class CheckUi {
     ui.app().run(SendMessage{"Hello"});
     ui.app().pump();
   }
-  const PlainCheck& check() const { return ui.view().checks.check; }
+  const ArCheck& check() const { return ui.view().checks.check; }
   /// The rest of a reply that was stopped half way.
   void go_on() { finish(ui.engine(), ui.engine().last<Generate>(), FinishReason::stop_token); }
 
   UiHarness ui;
-  int changed = -1;     // index of a token that plain decoding writes differently
-  bool halves = false;  // whether a plain reply stops half way
+  int changed = -1;     // index of a token that autoregressive decoding writes differently
+  bool halves = false;  // whether an AR reply stops half way
 
  private:
   static constexpr uint32_t kTokens = 40;

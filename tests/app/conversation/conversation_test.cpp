@@ -232,7 +232,7 @@ TEST(Conversation, EachTokenKnowsWhoWroteItAndItsNode) {
   EXPECT_EQ(spans[1], (TokenSpan{3, 9, 0, 1, TokenSource::accepted}));  // the node of depth 1
   EXPECT_EQ(spans[2], (TokenSpan{9, 14, 0, 5, TokenSource::own}));      // the bonus: behind the last node
   EXPECT_EQ(spans[3].source, TokenSource::own);
-  EXPECT_EQ(spans[4].source, TokenSource::plain);  // a plain round among rounds of drafting
+  EXPECT_EQ(spans[4].source, TokenSource::ar);  // an AR round among rounds of drafting
   EXPECT_EQ(view.messages.back().rounds, 3u);
 }
 

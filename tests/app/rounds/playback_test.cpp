@@ -246,7 +246,7 @@ TEST(Playback, SlowMotionStepsAPhaseAtATime) {
   step(playback, log, -2);
   EXPECT_EQ(playback.shown, 0u);
   EXPECT_EQ(playback.phase, Phase::commit);
-  step(playback, log, 12);  // to the plain round's last phase but two
+  step(playback, log, 12);  // to the AR round's last phase but two
   EXPECT_EQ(playback.shown, 2u);
   step(playback, log, 1000);
   EXPECT_EQ(playback.phase, Phase::commit);

@@ -39,7 +39,7 @@ ReplyFinished finished(uint64_t id) {
   event.reply_id = id;
   event.reason = FinishReason::max_tokens;
   event.mode = DecodeMode::adaptive;
-  event.plain_tokens_per_second = 12.5;
+  event.ar_tokens_per_second = 12.5;
   return event;
 }
 
@@ -81,7 +81,7 @@ TEST(LiveRounds, KeepsRepliesAndTheirRoundsInOrder) {
   EXPECT_EQ(log.replies()[1].budget, 30u);
   EXPECT_EQ(log.replies()[1].first_token, 49u);
   EXPECT_EQ(log.replies()[1].reason, FinishReason::max_tokens);
-  EXPECT_EQ(log.replies()[1].plain_tokens_per_second, 12.5);
+  EXPECT_EQ(log.replies()[1].ar_tokens_per_second, 12.5);
   for (size_t i = 0; i < records.size(); ++i) {
     expect_same(*log.round(i), records[i]);
     EXPECT_EQ(log.summary(i).reply, i / 4);

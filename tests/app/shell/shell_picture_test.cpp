@@ -143,9 +143,9 @@ TEST_P(WindowPictures, ARecordingAndACheckedReply) {
   window.app().pump();
   window.app().run(app::SendMessage{"Explain the merge step of merge sort."});
   window.app().pump();
-  window.app().run(app::CheckCommand(app::CheckAgainstPlain{window.app().view().messages.back().id}));
+  window.app().run(app::CheckCommand(app::CheckAgainstAr{window.app().view().messages.back().id}));
   window.app().pump();
-  ASSERT_EQ(window.app().view().checks.check.phase, app::PlainCheck::Phase::same);
+  ASSERT_EQ(window.app().view().checks.check.phase, app::ArCheck::Phase::same);
   window.app().run(app::RecordingCommand(app::ShowRecordBox{}));
   window.settled_frame();
   keep(window.settled_frame(), name("record-box"));

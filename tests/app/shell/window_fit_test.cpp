@@ -41,7 +41,7 @@ std::function<void(ScriptedEngine&, const Command&)> drafts_at(double speed) {
     finished.reply_tokens = 12345;
     finished.tau = 12.34;
     finished.tokens_per_second = speed;
-    finished.plain_tokens_per_second = speed * 12.3;
+    finished.ar_tokens_per_second = speed * 12.3;
     engine.publish(TextDelta{generate->reply_id, "Yes.", 1, 25, speed});
     engine.publish(finished);
   };

@@ -49,17 +49,17 @@ TEST(Drafting, SaysWhenPlainDecodingWouldHaveBeenClearlyFaster) {
   ReplyFinished reply;
   reply.mode = DecodeMode::tree;
   reply.tokens_per_second = 10;
-  reply.plain_tokens_per_second = 18;
-  EXPECT_EQ(plain_verdict({}, reply), "Plain decoding is about 1.8\u00d7 faster on this device.");
-  EXPECT_EQ(short_plain_verdict(reply), "AR is 1.8\u00d7 faster here");
-  EXPECT_EQ(plain_verdict(DecodeMode::tree, reply), "");  // asked for
-  reply.plain_tokens_per_second = 10.5;
-  EXPECT_EQ(plain_verdict({}, reply), "");
-  reply.plain_tokens_per_second = 0;  // not measured
-  EXPECT_EQ(plain_verdict({}, reply), "");
-  reply.plain_tokens_per_second = 18;
-  reply.mode = DecodeMode::adaptive;  // it decodes plainly itself
-  EXPECT_EQ(plain_verdict({}, reply), "");
+  reply.ar_tokens_per_second = 18;
+  EXPECT_EQ(ar_verdict({}, reply), "Plain decoding is about 1.8\u00d7 faster on this device.");
+  EXPECT_EQ(short_ar_verdict(reply), "AR is 1.8\u00d7 faster here");
+  EXPECT_EQ(ar_verdict(DecodeMode::tree, reply), "");  // asked for
+  reply.ar_tokens_per_second = 10.5;
+  EXPECT_EQ(ar_verdict({}, reply), "");
+  reply.ar_tokens_per_second = 0;  // not measured
+  EXPECT_EQ(ar_verdict({}, reply), "");
+  reply.ar_tokens_per_second = 18;
+  reply.mode = DecodeMode::adaptive;  // it decodes autoregressively itself
+  EXPECT_EQ(ar_verdict({}, reply), "");
 }
 
 }  // namespace

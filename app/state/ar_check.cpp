@@ -1,4 +1,4 @@
-#include "app/state/plain_check.h"
+#include "app/state/ar_check.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,11 +11,11 @@
 namespace canopy::app {
 namespace {
 
-using CheckPhase = PlainCheck::Phase;
+using CheckPhase = ArCheck::Phase;
 
 /// Looks at the tokens that have come, and settles the check as soon as they differ.
 void compare(CheckState& state) {
-  PlainCheck& check = state.check;
+  ArCheck& check = state.check;
   const size_t both = std::min(check.plain.size(), check.expected.size());
   const auto at = std::mismatch(check.plain.begin(), check.plain.begin() + static_cast<std::ptrdiff_t>(both),
                                 check.expected.begin());
@@ -28,7 +28,7 @@ void compare(CheckState& state) {
 }
 
 void finish(CheckState& state, const ReplyFinished& event) {
-  PlainCheck& check = state.check;
+  ArCheck& check = state.check;
   state.stop = false;
   if (!check.running()) return;
   if (event.reason == FinishReason::cancelled || event.reason == FinishReason::failed) {
@@ -78,7 +78,7 @@ std::vector<Command> begin(ViewModel& view, uint64_t message) {
   const size_t i = view.messages.find(message);
   if (i == view.messages.size() || !check_obstacle(view, view.messages[i]).empty()) return {};
   const Message& reply = view.messages[i];
-  PlainCheck check;
+  ArCheck check;
   check.phase = CheckPhase::running;
   check.message = message;
   check.reply_id = ++view.last_id;
@@ -104,7 +104,7 @@ std::string of_tokens(size_t some, size_t all) {
 }  // namespace
 
 void update(CheckState& state, const Event& event) {
-  PlainCheck& check = state.check;
+  ArCheck& check = state.check;
   if (const auto* prompt = std::get_if<PrefillProgress>(&event); prompt && prompt->reply_id == check.reply_id) {
     check.prompt_done = prompt->done;
     check.prompt = prompt->total;
@@ -131,7 +131,7 @@ bool give_way(CheckState& state) {
 }
 
 std::vector<Command> update_check(ViewModel& view, const CheckCommand& command) {
-  if (const auto* start = std::get_if<CheckAgainstPlain>(&command)) return begin(view, start->message);
+  if (const auto* start = std::get_if<CheckAgainstAr>(&command)) return begin(view, start->message);
   if (std::holds_alternative<CancelCheck>(command) && give_way(view.checks)) return {StopReply{}};
   if (std::holds_alternative<DismissCheck>(command) && !view.checks.check.running()) view.checks.check = {};
   return {};
@@ -154,7 +154,7 @@ std::string check_obstacle(const ViewModel& view, const Message& reply) {
   return "";
 }
 
-std::string check_words(const PlainCheck& check) {
+std::string check_words(const ArCheck& check) {
   const size_t all = check.expected.size();
   switch (check.phase) {
     case CheckPhase::none: return "";

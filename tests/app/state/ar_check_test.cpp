@@ -1,6 +1,6 @@
-// "Same text as plain decoding": what is asked of the engine, and what the answer comes to.
+// "Same text as autoregressive decoding": what is asked of the engine, and what the answer comes to.
 
-#include "app/state/plain_check.h"
+#include "app/state/ar_check.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace canopy::app {
 namespace {
 
-using CheckPhase = PlainCheck::Phase;
+using CheckPhase = ArCheck::Phase;
 using Tokens = std::vector<uint32_t>;
 
 ModelReady pair() {
@@ -41,7 +41,7 @@ void end(ViewModel& view, uint64_t id, DecodeMode mode, FinishReason reason = Fi
   update(view, Event(finished));
 }
 
-class PlainCheckTest : public testing::Test {
+class ArCheckTest : public testing::Test {
  protected:
   void reply(const Tokens& tokens, FinishReason reason = FinishReason::stop_token) {
     update(view, UiCommand(OpenModel{"/models/a.gguf"}));
@@ -56,22 +56,22 @@ class PlainCheckTest : public testing::Test {
   }
   /// Begins the check; its request.
   Generate check() {
-    const Effects effects = update(view, UiCommand(CheckCommand(CheckAgainstPlain{view.messages.back().id})));
+    const Effects effects = update(view, UiCommand(CheckCommand(CheckAgainstAr{view.messages.back().id})));
     EXPECT_EQ(effects.engine.size(), 1u);
     return effects.engine.empty() ? Generate{} : std::get<Generate>(effects.engine[0]);
   }
-  const PlainCheck& state() const { return view.checks.check; }
+  const ArCheck& state() const { return view.checks.check; }
 
   ViewModel view;
   Generate asked;
 };
 
-TEST_F(PlainCheckTest, NothingIsAskedUnlessItsUserAsks) {
+TEST_F(ArCheckTest, NothingIsAskedUnlessItsUserAsks) {
   reply({1, 2, 3, 4, 5});
   EXPECT_EQ(state().phase, CheckPhase::none);
 }
 
-TEST_F(PlainCheckTest, AsksForTheSameReplyWithoutDrafts) {
+TEST_F(ArCheckTest, AsksForTheSameReplyWithoutDrafts) {
   reply({1, 2, 3, 4, 5});
   update(view, UiCommand(SetSampling{{}, false}));  // of replies to come, not of this one
   const Generate plain = check();
@@ -86,7 +86,7 @@ TEST_F(PlainCheckTest, AsksForTheSameReplyWithoutDrafts) {
   EXPECT_EQ(plain.turns[1].content, "Hello");
 }
 
-TEST_F(PlainCheckTest, EqualTokensAreTheSameText) {
+TEST_F(ArCheckTest, EqualTokensAreTheSameText) {
   reply({1, 2, 3, 4, 5, 6, 7});
   const std::string chat = json_of(view.messages);
   const size_t rounds = view.rounds.log->rounds();
@@ -105,7 +105,7 @@ TEST_F(PlainCheckTest, EqualTokensAreTheSameText) {
   EXPECT_EQ(view.rounds.log->rounds(), rounds) << "nor of its rounds";
 }
 
-TEST_F(PlainCheckTest, AMismatchIsNamedByItsIndexAndEndsTheCheck) {  // as gui.md, criterion 15
+TEST_F(ArCheckTest, AMismatchIsNamedByItsIndexAndEndsTheCheck) {  // as gui.md, criterion 15
   for (size_t at = 0; at < 7; ++at) {
     view = ViewModel();
     reply({1, 2, 3, 4, 5, 6, 7});
@@ -131,7 +131,7 @@ class Letters final : public TokenTexts {
   }
 };
 
-TEST_F(PlainCheckTest, AReplyOfAnotherDayIsComparedWithTheTokensThatAreKeptWithIt) {
+TEST_F(ArCheckTest, AReplyOfAnotherDayIsComparedWithTheTokensThatAreKeptWithIt) {
   ModelReady model = pair();
   model.vocabulary = 7;
   model.texts = std::make_shared<Letters>();
@@ -167,7 +167,7 @@ TEST_F(PlainCheckTest, AReplyOfAnotherDayIsComparedWithTheTokensThatAreKeptWithI
   EXPECT_NE(check_obstacle(view, other).find("not known"), std::string::npos);
 }
 
-TEST_F(PlainCheckTest, AnotherLengthIsADifference) {
+TEST_F(ArCheckTest, AnotherLengthIsADifference) {
   reply({1, 2, 3, 4});
   Generate plain = check();
   write(view, plain.reply_id, {1, 2, 3}, DecodeMode::ar);
@@ -180,7 +180,7 @@ TEST_F(PlainCheckTest, AnotherLengthIsADifference) {
   EXPECT_EQ(*state().difference, 4u);
 }
 
-TEST_F(PlainCheckTest, AStoppedReplyIsComparedAsFarAsItGoes) {
+TEST_F(ArCheckTest, AStoppedReplyIsComparedAsFarAsItGoes) {
   reply({1, 2, 3, 4}, FinishReason::cancelled);
   const Generate plain = check();
   EXPECT_EQ(plain.max_tokens, 4u);
@@ -189,7 +189,7 @@ TEST_F(PlainCheckTest, AStoppedReplyIsComparedAsFarAsItGoes) {
   EXPECT_EQ(state().phase, CheckPhase::same);
 }
 
-TEST_F(PlainCheckTest, IsCancelledByItsUser) {
+TEST_F(ArCheckTest, IsCancelledByItsUser) {
   reply({1, 2, 3, 4});
   const Generate plain = check();
   const Effects effects = update(view, UiCommand(CheckCommand(CancelCheck{})));
@@ -201,7 +201,7 @@ TEST_F(PlainCheckTest, IsCancelledByItsUser) {
   EXPECT_TRUE(view.can_send());
 }
 
-TEST_F(PlainCheckTest, MakesWayForTheNextQuestion) {
+TEST_F(ArCheckTest, MakesWayForTheNextQuestion) {
   reply({1, 2, 3, 4});
   check();
   const Effects effects = update(view, UiCommand(SendMessage{"Go on"}));
@@ -211,7 +211,7 @@ TEST_F(PlainCheckTest, MakesWayForTheNextQuestion) {
   EXPECT_EQ(state().phase, CheckPhase::cancelled);
 }
 
-TEST_F(PlainCheckTest, AFailureIsSaidAndLeavesTheReply) {
+TEST_F(ArCheckTest, AFailureIsSaidAndLeavesTheReply) {
   reply({1, 2, 3, 4});
   const Generate plain = check();
   Failure failure;
@@ -224,7 +224,7 @@ TEST_F(PlainCheckTest, AFailureIsSaidAndLeavesTheReply) {
   EXPECT_EQ(view.messages.back().result->reason, FinishReason::stop_token);
 }
 
-TEST_F(PlainCheckTest, ALostDeviceIsNoticedDuringACheckToo) {  // gui.md, criterion 27
+TEST_F(ArCheckTest, ALostDeviceIsNoticedDuringACheckToo) {  // gui.md, criterion 27
   reply({1, 2, 3, 4});
   const Generate plain = check();
   Failure lost;
@@ -237,7 +237,7 @@ TEST_F(PlainCheckTest, ALostDeviceIsNoticedDuringACheckToo) {  // gui.md, criter
   EXPECT_EQ(view.cards.size(), 1u);
 }
 
-TEST_F(PlainCheckTest, SaysWhatStandsInItsWay) {
+TEST_F(ArCheckTest, SaysWhatStandsInItsWay) {
   reply({1, 2, 3, 4});
   const Message& message = view.messages.back();
   EXPECT_EQ(check_obstacle(view, message), "");
@@ -252,7 +252,7 @@ TEST_F(PlainCheckTest, SaysWhatStandsInItsWay) {
   EXPECT_NE(check_obstacle(view, plain).find("plain decoding"), std::string::npos);
   update(view, UiCommand(RecordingCommand(StartRecording{"/data/run", false})));
   EXPECT_NE(check_obstacle(view, message).find("recording"), std::string::npos);
-  EXPECT_TRUE(update(view, UiCommand(CheckCommand(CheckAgainstPlain{message.id}))).engine.empty());
+  EXPECT_TRUE(update(view, UiCommand(CheckCommand(CheckAgainstAr{message.id}))).engine.empty());
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// "Same text as plain decoding": a reply that was drafted, written once more without drafts and compared token by
-// token, in this process or another that kept its tokens. Only when its user asks; never a part of the chat.
+// "Same text as autoregressive decoding": a reply that was drafted, written once more without drafts and compared token
+// by token, in this process or another that kept its tokens. Only when its user asks; never a part of the chat.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace canopy::app {
 struct Message;
 struct ViewModel;
 
-struct PlainCheck {
+struct ArCheck {
   enum class Phase { none, running, same, different, cancelled, failed };
 
   Phase phase = Phase::none;
   uint64_t message = 0;                  // the reply that is checked
-  uint64_t reply_id = 0;                 // of the plain one
+  uint64_t reply_id = 0;                 // of the AR one
   std::vector<uint32_t> expected;        // tokens of the reply
-  std::vector<uint32_t> plain;           // tokens of the plain one so far
+  std::vector<uint32_t> plain;           // tokens of the AR one so far
   bool open_end = false;                 // the reply was stopped: nobody knows how it would have gone on
   std::optional<size_t> difference;      // the first index at which they differ
   uint32_t prompt_done = 0, prompt = 0;  // tokens, while the prompt is read
@@ -34,19 +34,19 @@ struct PlainCheck {
 };
 
 struct CheckState {
-  PlainCheck check;  // the last one
+  ArCheck check;  // the last one
   std::unordered_map<uint64_t, std::vector<uint32_t>>
       tokens;         // of this process's replies by their ids; others keep theirs
   bool stop = false;  // its end is known: the engine can leave off
 };
 
-struct CheckAgainstPlain {
+struct CheckAgainstAr {
   uint64_t message = 0;
 };
 struct CancelCheck {};
 struct DismissCheck {};
 
-using CheckCommand = std::variant<CheckAgainstPlain, CancelCheck, DismissCheck>;
+using CheckCommand = std::variant<CheckAgainstAr, CancelCheck, DismissCheck>;
 
 /// Folds an event of the engine in.
 void update(CheckState& state, const Event& event);
@@ -60,7 +60,7 @@ bool give_way(CheckState& state);
 /// Why a reply cannot be checked now, as a sentence; empty when it can.
 std::string check_obstacle(const ViewModel& view, const Message& reply);
 
-/// How a check stands, in words: "Same text as plain decoding: 128 of 128 tokens".
-std::string check_words(const PlainCheck& check);
+/// How a check stands, in words: "Same text as autoregressive decoding: 128 of 128 tokens".
+std::string check_words(const ArCheck& check);
 
 }  // namespace canopy::app

@@ -1,4 +1,4 @@
-#include "engine/session/loaded_model.h"
+#include "engine/session/engine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -46,11 +46,11 @@ LoadCallbacks load_callbacks(const OpenCallbacks& callbacks, const std::string& 
 }
 
 std::unique_ptr<Model> load_model(Device& device, const ModelFile& file, const OpenRequest& request,
-                                  std::vector<uint32_t> taps, const OpenCallbacks& callbacks,
+                                  std::vector<uint32_t> aux_layers, const OpenCallbacks& callbacks,
                                   ReclaimableMemory* memory) {
   ModelOptions options;
   options.memory = memory;
-  options.taps = std::move(taps);
+  options.aux_layers = std::move(aux_layers);
   options.cache_type = request.cache_type;
   options.context = request.context;
   options.max_width = request.max_width;
@@ -71,7 +71,7 @@ SelfTestReport check_exactness(Model& model, const OpenCallbacks& callbacks) {
 
 /// The drafter of the request, checked against its target; nothing where none is wanted, or an optional one does not
 /// fit.
-std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelFile& target, LoadedModel& loaded) {
+std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelFile& target, Engine& loaded) {
   if (request.drafter.empty()) return std::nullopt;
   const std::string name = model_path_name(request.drafter);
   try {
@@ -88,7 +88,7 @@ std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelF
 
 /// An optional drafter that does not fit beside its target is left out, like one for another model.
 void load_drafter(const DrafterFile& file, const OpenRequest& request, const OpenCallbacks& callbacks,
-                  ReclaimableMemory* memory, LoadedModel& loaded) {
+                  ReclaimableMemory* memory, Engine& loaded) {
   const std::string stage = "Loading the drafter";
   try {
     loaded.drafter = with_context(loaded.drafter_name, [&] {
@@ -103,7 +103,7 @@ void load_drafter(const DrafterFile& file, const OpenRequest& request, const Ope
 }
 
 /// What passes cost here: from the file of an earlier calibration, or measured now and saved.
-CostTable cost_table(LoadedModel& loaded, double seconds, const OpenCallbacks& callbacks) {
+CostTable cost_table(Engine& loaded, double seconds, const OpenCallbacks& callbacks) {
   if (seconds <= 0) return CostTable();
   LoadedCalibration known = load_calibration(calibration_folder(), loaded.calibration_key());
   if (!known.note.empty()) log_warning(known.note);
@@ -126,12 +126,12 @@ void choose_drafter(const std::string& choice, OpenRequest& request) {
   }
 }
 
-std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest& request,
-                                               const OpenCallbacks& callbacks, ReclaimableMemory* memory) {
+std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks,
+                                     ReclaimableMemory* memory) {
   ReclaimableMemory nothing_replaced;
   if (memory == nullptr) memory = &nothing_replaced;
   const uint64_t free_before = memory->available(device);
-  auto loaded = std::make_unique<LoadedModel>();
+  auto loaded = std::make_unique<Engine>();
   announce(callbacks, {"Opening the file"});
   const ModelFile file = ModelFile::open(request.path);
   loaded->file_name = model_path_name(request.path);
@@ -144,9 +144,9 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
     loaded->text = make_text_model(file);
     loaded->texts = token_texts(loaded->text.tokenizer);
     announce(callbacks, {"Loading weights"});
-    std::vector<uint32_t> taps;
-    if (drafter) taps = drafter->config().taps;
-    loaded->model = load_model(device, file, request, std::move(taps), callbacks, memory);
+    std::vector<uint32_t> aux_layers;
+    if (drafter) aux_layers = drafter->config().aux_layers;
+    loaded->model = load_model(device, file, request, std::move(aux_layers), callbacks, memory);
     if (!loaded->model->quantization().empty()) log_info(loaded->file_name + ": " + loaded->model->quantization());
     if (request.self_test) loaded->self_test = check_exactness(*loaded->model, callbacks);
   });
@@ -167,7 +167,7 @@ std::unique_ptr<LoadedModel> LoadedModel::open(Device& device, const OpenRequest
   return loaded;
 }
 
-CalibrationKey LoadedModel::calibration_key() const {
+CalibrationKey Engine::calibration_key() const {
   const DeviceInfo& device = model->device().info();
   CalibrationKey key;
   key.device = device.uuid;
@@ -184,7 +184,7 @@ CalibrationKey LoadedModel::calibration_key() const {
   return key;
 }
 
-CostTable LoadedModel::calibrate(double seconds, const OpenCallbacks& callbacks) {
+CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
   const CalibrationPlan plan = calibration_plan(*model, *drafter, seconds);
   const auto progress = [&](const CalibrationProgress& now) {
     if (!callbacks.progress) return;
@@ -202,13 +202,13 @@ CostTable LoadedModel::calibrate(double seconds, const OpenCallbacks& callbacks)
   return table;
 }
 
-void LoadedModel::show_costs() {
+void Engine::show_costs() {
   const Roofline& bare = speculation->roofline();
   if (speculation->table().verify_points().empty()) return;
   costs = std::make_shared<const CostSnapshot>(cost_snapshot(speculation->table(), bare));
 }
 
-void LoadedModel::keep_what_was_learnt() {
+void Engine::keep_what_was_learnt() {
   if (!keeps_calibration || speculation == nullptr || !speculation->is_started()) return;
   const std::optional<CostTable> table = speculation->refreshed_table();
   if (!table) return;
@@ -216,7 +216,7 @@ void LoadedModel::keep_what_was_learnt() {
   if (!problem.empty()) log_warning(problem);
 }
 
-ModelReady LoadedModel::describe() const {
+ModelReady Engine::describe() const {
   const ModelConfig& config = model->config();
   const DeviceInfo& device = model->device().info();
   ModelReady ready;
@@ -252,7 +252,7 @@ ModelReady LoadedModel::describe() const {
   return ready;
 }
 
-MemoryUse LoadedModel::memory_use() const {
+MemoryUse Engine::memory_use() const {
   const MemoryPlan& plan = model->memory();
   const ModelLimits& limits = model->limits();
   const MemoryInfo device = model->device().memory();
@@ -270,7 +270,7 @@ MemoryUse LoadedModel::memory_use() const {
   return use;
 }
 
-std::vector<uint32_t> LoadedModel::prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt) const {
+std::vector<uint32_t> Engine::prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt) const {
   return turns.empty() ? text.encode_raw(raw_prompt) : text.chat->render_to_ids(turns, *text.tokenizer);
 }
 

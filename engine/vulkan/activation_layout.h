@@ -1,6 +1,6 @@
 #pragma once
-// Where the elements of a panel lie (shaders/panel.glsl is the same in GLSL), and how a pass's rows are cut into the
-// column tiles of the matrix products.
+// Where the elements of activations lie (shaders/activations.glsl is the same in GLSL), and how a pass's rows are cut
+// into the column tiles of the matrix products.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,7 @@ inline uint32_t tile_width(uint32_t width, uint32_t cols, uint32_t max_tile) {
 
 /// All tiles are equally wide, so that one kernel, and where it can one dispatch, computes them; the last may have
 /// columns that nobody asked for.
-struct PanelLayout {
+struct ActivationLayout {
   uint32_t width = 0;
   uint32_t cols = 0;
   uint32_t tile = 1;
@@ -46,8 +46,9 @@ struct PanelLayout {
   uint64_t floats() const { return tiles() * tile_stride(); }
 };
 
-/// Bytes that hold a panel of any width up to max_width, with a whole uniform binding readable from any tile's start.
-inline uint64_t panel_buffer_bytes(uint32_t max_width, uint32_t cols, uint32_t max_tile) {
+/// Bytes that hold activations of any width up to max_width, with a whole uniform binding readable from any tile's
+/// start.
+inline uint64_t activation_buffer_bytes(uint32_t max_width, uint32_t cols, uint32_t max_tile) {
   const uint32_t segments = (cols + kSegment - 1) / kSegment;
   const uint32_t per_binding = (segments + kUniformBindings - 1) / kUniformBindings;
   const uint32_t limit = std::max(1u, std::min(max_tile, kUniformFloats / kSegment / per_binding));

@@ -21,7 +21,7 @@ struct AcceptedPath {
 };
 
 /// The target's own next token at a node, and whether the text ends with it: then no child of it is followed, since
-/// plain decoding would not have computed its row.
+/// autoregressive decoding would not have computed its row.
 struct WalkedToken {
   WalkedToken(uint32_t id, bool is_last = false) : token(id), ends(is_last) {}  // NOLINT: most walks do not end early
   uint32_t token = 0;
@@ -32,7 +32,7 @@ struct WalkedToken {
 /// there is none. choose is called once for each node of the path, in order, and nodes holds the path up to that node:
 /// what penalties and random numbers depend on is known by then. Replaces what `path` held and keeps its memory.
 template <std::invocable<uint32_t> Choose>
-void walk(const DraftTree& tree, Choose&& choose, AcceptedPath& path) {
+void accept(const DraftTree& tree, Choose&& choose, AcceptedPath& path) {
   path.nodes.assign(1, 0);
   for (;;) {
     const uint32_t node = path.nodes.back();

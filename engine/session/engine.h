@@ -21,8 +21,8 @@
 namespace canopy {
 
 struct OpenRequest {
-  std::string path;                  // a GGUF file or a Hugging Face folder
-  std::string drafter;               // likewise, of a DFlash drafter for that model; empty: plain decoding only
+  std::string path;     // a GGUF file or a Hugging Face folder
+  std::string drafter;  // likewise, of a DFlash drafter for that model; empty: autoregressive decoding only
   bool drafter_is_optional = false;  // one that does not fit the model is left out instead of refused
   CacheType cache_type = CacheType::f16;
   uint32_t context = 0;  // 0 chooses from the model and from memory
@@ -48,7 +48,7 @@ struct OpenCallbacks {
 };
 
 /// Belongs to one thread. The device must outlive it.
-struct LoadedModel {
+struct Engine {
   std::string file_name;  // last component of the path, safe to show
   TextModel text;
   std::unique_ptr<Model> model;
@@ -66,8 +66,8 @@ struct LoadedModel {
 
   /// `memory` is that of a model on the same device which this one replaces; null: none. Throws bad_input with the path
   /// in front, also for a drafter that does not fit the model, out_of_memory, cancelled or device_lost.
-  static std::unique_ptr<LoadedModel> open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks,
-                                           ReclaimableMemory* memory = nullptr);
+  static std::unique_ptr<Engine> open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks,
+                                      ReclaimableMemory* memory = nullptr);
 
   /// What writes a reply fastest here when nothing else was asked for.
   DecodeMode default_mode() const { return drafter != nullptr ? DecodeMode::adaptive : DecodeMode::ar; }

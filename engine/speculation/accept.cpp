@@ -1,4 +1,4 @@
-#include "engine/speculation/tree_walk.h"
+#include "engine/speculation/accept.h"
 
 #include <string>
 
@@ -11,7 +11,7 @@ void walk_choices(const DraftTree& tree, std::span<const uint32_t> choices, Acce
     throw bad_input("There are " + std::to_string(choices.size()) + " choices of the target for a draft tree of " +
                     std::to_string(tree.width()) + " rows; there must be one a row.");
   }
-  walk(
+  accept(
       tree, [&](uint32_t node) { return choices[node]; }, path);
 }
 
