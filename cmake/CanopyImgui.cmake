@@ -6,9 +6,10 @@
 #   canopy_md4c           md4c, the Markdown parser (C)
 #   canopy_rich_md        imgui_rich_md: Markdown rendered in ImGui (no network, no Mermaid, no LaTeX)
 #   canopy_file_dialogs   portable_file_dialogs.h
-#   canopy_imgui_test, canopy_implot_test, canopy_rich_md_test
-#                         the same, hooked for Dear ImGui Test Engine; canopy_imgui_test contains the engine itself.
-#                         For test programs only (its licence is not MIT). Never link both flavours into one program.
+#   canopy_imgui_test     Dear ImGui hooked for Dear ImGui Test Engine, and the engine itself. For test programs only
+#                         (its licence is not MIT). Never link both flavours into one program.
+#   canopy_imgui_headers  what is compiled against Dear ImGui links this: the hooks change no declaration that a user of
+#                         it sees, so the same object serves either flavour, which the program links.
 #
 # The Vulkan backend links no loader: call ImGui_ImplVulkan_LoadFunctions() before ImGui_ImplVulkan_Init().
 
@@ -64,40 +65,23 @@ function(canopy_third_party name)
   target_compile_options(${name} PRIVATE -w)
 endfunction()
 
-# canopy_imgui_flavour(SUFFIX DEFINES d ... SOURCES extra ... INCLUDES extra ...): ImGui and what is compiled against it.
+# canopy_imgui_flavour(SUFFIX DEFINES d ... SOURCES extra ... INCLUDES extra ...): ImGui itself, as a program links it.
+# Objects, not an archive: what draws is compiled against the headers alone and finds either flavour behind it.
 function(canopy_imgui_flavour suffix)
   cmake_parse_arguments(ARG "" "" "DEFINES;SOURCES;INCLUDES" ${ARGN})
-  set(imgui "${canopy_imgui_source_dir}")
-  set(sources imgui.cpp imgui_draw.cpp imgui_tables.cpp imgui_widgets.cpp imgui_demo.cpp backends/imgui_impl_glfw.cpp
-              backends/imgui_impl_vulkan.cpp misc/cpp/imgui_stdlib.cpp)
-  list(TRANSFORM sources PREPEND "${imgui}/")
-  if(EXISTS "${imgui}/imgui_stacklayout.cpp") # an addition of imgui-bundle that its imgui.h relies on
-    list(APPEND sources "${imgui}/imgui_stacklayout.cpp")
-  endif()
-  canopy_third_party(canopy_imgui${suffix}
-    SOURCES ${sources} ${ARG_SOURCES}
-    INCLUDES "${imgui}" "${imgui}/backends" "${imgui}/misc/cpp" "${PROJECT_SOURCE_DIR}/cmake/imgui_config" ${ARG_INCLUDES}
-    LINK glfw Threads::Threads
-    DEFINES "IMGUI_USER_CONFIG=\"canopy_imconfig.h\"" ${ARG_DEFINES})
-  # -O2 draws as fast as -O3 here; test programs run for seconds, so compiling them costs more than running them.
-  target_compile_options(canopy_imgui${suffix} PRIVATE $<$<CONFIG:Release>:$<IF:$<STREQUAL:${suffix},_test>,-O1,-O2>>)
+  set(objects canopy_imgui${suffix}_objects)
+  add_library(${objects} OBJECT EXCLUDE_FROM_ALL ${canopy_imgui_sources} ${ARG_SOURCES})
+  target_link_libraries(${objects} PRIVATE canopy_imgui_headers)
+  target_include_directories(${objects} SYSTEM PRIVATE ${ARG_INCLUDES})
   # The loader is opened at run time, so that the program starts (and explains) on a machine without Vulkan.
-  target_compile_definitions(canopy_imgui${suffix} PRIVATE IMGUI_IMPL_VULKAN_NO_PROTOTYPES GLFW_INCLUDE_NONE)
+  target_compile_definitions(${objects} PRIVATE ${ARG_DEFINES} IMGUI_IMPL_VULKAN_NO_PROTOTYPES GLFW_INCLUDE_NONE)
+  # -O2 draws as fast as -O3 here; test programs run for seconds, so compiling them costs more than running them.
+  target_compile_options(${objects} PRIVATE -w $<$<CONFIG:Release>:$<IF:$<STREQUAL:${suffix},_test>,-O1,-O2>>)
 
-  set(implot "${canopy_gui_dir}/external/implot/implot")
-  canopy_third_party(canopy_implot${suffix}
-    SOURCES "${implot}/implot.cpp" "${implot}/implot_items.cpp"
-    INCLUDES "${implot}" LINK canopy_imgui${suffix})
-  # ImPlot instantiates its plotters for ten number types: more than a minute of compilation. Canopy plots these four,
-  # and at -O1, half the time of -O3; drawing is not bound by ImPlot's own loops.
-  target_compile_options(canopy_implot${suffix} PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_compile_definitions(canopy_implot${suffix} PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(float)(double)(ImS32)(ImS64)")
-
-  set(md "${canopy_gui_dir}/external/imgui_rich_md/imgui_rich_md/imgui_rich_md")
-  canopy_third_party(canopy_rich_md${suffix}
-    SOURCES "${md}/rich_md.cpp" "${md}/narrative_programming.cpp" "${md}/internal/rich_md_renderer.cpp"
-            "${md}/internal/rich_md_search.cpp" "${md}/third_party/stb_image_impl.cpp"
-    INCLUDES "${md}" LINK canopy_imgui${suffix} canopy_md4c)
+  add_library(canopy_imgui${suffix} INTERFACE)
+  target_link_libraries(canopy_imgui${suffix} INTERFACE $<TARGET_OBJECTS:${objects}> canopy_imgui_headers glfw Threads::Threads)
+  target_include_directories(canopy_imgui${suffix} SYSTEM INTERFACE ${ARG_INCLUDES})
+  target_compile_definitions(canopy_imgui${suffix} INTERFACE ${ARG_DEFINES})
 endfunction()
 
 find_package(Threads REQUIRED)
@@ -124,6 +108,37 @@ canopy_third_party(canopy_md4c SOURCES "${md4c}/md4c.c" INCLUDES "${md4c}")
 add_library(canopy_file_dialogs INTERFACE)
 target_include_directories(canopy_file_dialogs SYSTEM INTERFACE
   "${canopy_gui_dir}/external/portable_file_dialogs/portable_file_dialogs")
+
+set(canopy_imgui_sources imgui.cpp imgui_draw.cpp imgui_tables.cpp imgui_widgets.cpp imgui_demo.cpp backends/imgui_impl_glfw.cpp
+                         backends/imgui_impl_vulkan.cpp misc/cpp/imgui_stdlib.cpp)
+list(TRANSFORM canopy_imgui_sources PREPEND "${canopy_imgui_source_dir}/")
+if(EXISTS "${canopy_imgui_source_dir}/imgui_stacklayout.cpp") # an addition of imgui-bundle that its imgui.h relies on
+  list(APPEND canopy_imgui_sources "${canopy_imgui_source_dir}/imgui_stacklayout.cpp")
+endif()
+add_library(canopy_imgui_headers INTERFACE)
+target_include_directories(canopy_imgui_headers SYSTEM INTERFACE
+  "${canopy_imgui_source_dir}" "${canopy_imgui_source_dir}/backends" "${canopy_imgui_source_dir}/misc/cpp"
+  "${PROJECT_SOURCE_DIR}/cmake/imgui_config")
+target_compile_definitions(canopy_imgui_headers INTERFACE "IMGUI_USER_CONFIG=\"canopy_imconfig.h\"")
+get_target_property(glfw_includes glfw INTERFACE_INCLUDE_DIRECTORIES)
+if(glfw_includes)
+  target_include_directories(canopy_imgui_headers SYSTEM INTERFACE ${glfw_includes})
+endif()
+
+set(implot "${canopy_gui_dir}/external/implot/implot")
+canopy_third_party(canopy_implot
+  SOURCES "${implot}/implot.cpp" "${implot}/implot_items.cpp"
+  INCLUDES "${implot}" LINK canopy_imgui_headers)
+# ImPlot instantiates its plotters for ten number types: more than a minute of compilation. Canopy plots these four,
+# and at -O1, half the time of -O3; drawing is not bound by ImPlot's own loops.
+target_compile_options(canopy_implot PRIVATE $<$<CONFIG:Release>:-O1>)
+target_compile_definitions(canopy_implot PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(float)(double)(ImS32)(ImS64)")
+
+set(md "${canopy_gui_dir}/external/imgui_rich_md/imgui_rich_md/imgui_rich_md")
+canopy_third_party(canopy_rich_md
+  SOURCES "${md}/rich_md.cpp" "${md}/narrative_programming.cpp" "${md}/internal/rich_md_renderer.cpp"
+          "${md}/internal/rich_md_search.cpp" "${md}/third_party/stb_image_impl.cpp"
+  INCLUDES "${md}" LINK canopy_imgui_headers canopy_md4c)
 
 canopy_imgui_flavour("")
 set(te "${canopy_gui_dir}/external/imgui_test_engine/imgui_test_engine/imgui_test_engine")

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// Where a tensor's bytes lie in the data section, [begin, end).
-struct Extent {
+struct ByteRange {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
@@ -50,7 +50,7 @@ TensorType read_dtype(const json& entry, const std::string& owner) {
   throw bad_input("The " + owner + " has the unknown dtype " + quoted_name(name) + ".");
 }
 
-TensorView read_entry(const std::string& name, const json& entry, Extent& extent) {
+TensorView read_entry(const std::string& name, const json& entry, ByteRange& extent) {
   const std::string owner = "tensor " + quoted_name(name);
   if (!entry.is_object()) throw bad_input("The entry of " + owner + " is no object.");
   TensorView tensor;
@@ -82,7 +82,7 @@ std::map<std::string, std::string> read_metadata(const json& object) {
 }
 
 /// Tensors must tile the data section: what no tensor owns could hide other content.
-void require_contiguous(const std::vector<std::pair<Extent, TensorView>>& tensors, uint64_t data_size) {
+void require_contiguous(const std::vector<std::pair<ByteRange, TensorView>>& tensors, uint64_t data_size) {
   uint64_t expected = 0;
   for (const auto& [extent, tensor] : tensors) {
     if (extent.begin != expected) {
@@ -125,14 +125,14 @@ void SafetensorsFile::parse_all(std::span<const std::byte> bytes) {
   if (header.empty() || header.front() != '{') throw bad_input("The header does not begin with '{'.");
   const json root = parse_json(header, "The header", DuplicateKeys::refuse);
 
-  std::vector<std::pair<Extent, TensorView>> placed;
+  std::vector<std::pair<ByteRange, TensorView>> placed;
   for (const auto& [name, entry] : root.items()) {
     if (name == "__metadata__") {
       metadata_ = read_metadata(entry);
       continue;
     }
     if (name.empty()) throw bad_input("A tensor's name is empty.");
-    Extent extent;
+    ByteRange extent;
     TensorView tensor = read_entry(name, entry, extent);
     placed.emplace_back(extent, std::move(tensor));
   }
