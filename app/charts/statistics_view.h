@@ -34,7 +34,7 @@ struct DepthShare {
   double share = 0;       // accepted, of all rounds
 };
 
-enum class VerdictKind { none, pays, even, loses, plain };
+enum class VerdictKind { none, pays, even, loses, ar };
 
 struct StatisticsView {
   uint64_t rounds = 0;

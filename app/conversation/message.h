@@ -17,7 +17,7 @@ enum class Role { user, assistant };
 
 /// Who wrote a token of a reply.
 enum class TokenSource : uint8_t {
-  plain,     // the target alone, in an AR round
+  ar,        // the target alone, in an AR round
   accepted,  // drafted, and the target agreed
   own,       // the target's own token at the end of a round of drafting
 };
