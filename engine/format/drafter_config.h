@@ -32,8 +32,8 @@ struct DrafterConfig {
   uint32_t mask_token = 0;           // id in the target's vocabulary
   std::vector<uint32_t> aux_layers;  // 0-based target layers whose *output* is a feature, in the order of fc's columns
                                      // (the file's own, ascending in every published drafter)
-  uint32_t target_layers = 0;  // layers of the target it was trained for; 0: the file does not say
-  uint32_t vocab = 0;          // rows of that target's embedding; 0: the file does not say
+  uint32_t target_layers = 0;        // layers of the target it was trained for; 0: the file does not say
+  uint32_t vocab = 0;                // rows of that target's embedding; 0: the file does not say
 
   float input_embedding_scale = 1;    // the rows' embeddings are multiplied by it
   float output_multiplier = 1;        // the logits are multiplied by it,

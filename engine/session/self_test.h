@@ -24,8 +24,8 @@ struct SelfTestCallbacks {
 
 /// Computes rows alone, in wider passes and as nodes of draft trees, and compares logits and K/V bit by bit: among the
 /// widths are those of the device's widest tile, of one row more, and of several tiles. Takes a few dozen rows' time on
-/// a software device, a few hundred elsewhere, and overwrites the start of the K/V cache, so it belongs before the first prompt. Throws
-/// cancelled when keep_going says no.
+/// a software device, a few hundred elsewhere, and overwrites the start of the K/V cache, so it belongs before the
+/// first prompt. Throws cancelled when keep_going says no.
 SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks = {});
 
 }  // namespace canopy

@@ -128,9 +128,9 @@ class Commands(unittest.TestCase):
 
     def test_only_slow_tests_install_what_fuzzing_needs(self):
         self.start("tools/test")
-        self.assertEqual([line for line in self.noted() if "clang-14" in line], [])
+        self.assertEqual([line for line in self.noted() if "libclang-rt-dev" in line], [])
         self.start("tools/test", "-L", "slow")
-        self.assertEqual(len([line for line in self.noted() if line.endswith("clang-14 libclang-rt-14-dev")]), 1)
+        self.assertEqual(len([line for line in self.noted() if line.endswith("clang libclang-rt-dev")]), 1)
 
     def test_offline_names_the_missing_packages(self):
         self.install(set(self.packages()) - {"ninja-build"})

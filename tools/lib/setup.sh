@@ -7,7 +7,7 @@ packages_build=(build-essential cmake ninja-build python3 python3-pip ccache pkg
   libglfw3-dev libpcre2-dev libutf8proc-dev libsentencepiece-dev nlohmann-json3-dev libcli11-dev libstb-dev
   libgtest-dev)
 packages_test=(xvfb xauth vulkan-validationlayers chromium clang-format git)
-packages_fuzz=(clang-14 libclang-rt-14-dev)
+packages_fuzz=(clang libclang-rt-dev)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() { printf 'canopy: %s\n' "$*" >&2; exit 1; }
