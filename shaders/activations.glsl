@@ -1,4 +1,4 @@
-// Layout of activations: activations [width, cols] as the matrix products read them (engine/vulkan/activation_layout.h).
+// Layout of activations: values [width, cols] as the matrix products read them (engine/vulkan/activation_layout.h).
 //
 // Columns of the product (rows of the pass) are cut into tiles of TILE; the last may have columns that nobody asked for,
 // whose values mean nothing. Inside a tile, element (k, c) is float (k / 4) * 4 TILE + 4 c + k mod 4: four consecutive

@@ -1,4 +1,4 @@
-// Sums of squares of activations's rows: float [max_width] totals, then one partial per 4 elements of each row. Who writes
+// Sums of squares of the rows of activations: float [max_width] totals, then one partial per 4 elements of each row. Who writes
 // the last partial of a tile adds them up (an atomic counter tells; nobody waits), so a norm costs no dispatch.
 //
 // The group's writes reach whoever adds them up in three steps: the barrier before the count makes them available to the

@@ -121,7 +121,7 @@ int converse(const OpenedModel& opened, ReplyTrace* trace, ReplySettings setting
     const Reply reply = reply_to(opened, trace, prompt, settings, streaming(false));
     std::cout << "\n" << std::flush;
     print_statistics(reply, *opened.model);
-    turns.push_back({"assistant", reply.text});
+    turns.push_back({"assistant", reply.text, tokens_of_reply(*opened.model->text.tokenizer, reply.ids, reply.text)});
     ++settings.turn;
   }
   opened.model->keep_what_was_learnt();

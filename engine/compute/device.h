@@ -58,7 +58,7 @@ class Device {
 
   /// Values of the first `width` rows, row-major [width, cols]; for tests and for the drafter's features.
   virtual std::vector<float> read_activations(const Activations& activations, uint32_t width) = 0;
-  /// Fills activations and its sums of squares from row-major values [width, cols]; for tests.
+  /// Fills activations and their sums of squares from row-major values [width, cols]; for tests.
   virtual void write_activations(Activations& activations, uint32_t width, std::span<const float> values) = 0;
 
   /// Keys (or values) of slots [first, first + count), as f32 [count, kv_heads, head_dim].

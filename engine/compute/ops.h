@@ -99,10 +99,10 @@ struct LinearAddArgs {
 
   static constexpr const char* name = "linear_add";
   std::string shapes() const {
-    return std::to_string(width) + " x " + describe(*weight) + (aux != nullptr ? ", tapped" : "");
+    return std::to_string(width) + " x " + describe(*weight) + (aux != nullptr ? ", with aux" : "");
   }
   OpPrice price() const {
-    // x read and written, the activations, the aux; the sum, x * norm and the sum of squares.
+    // x read and written, the activations, aux; the sum, x * norm and the sum of squares.
     const uint64_t elements = uint64_t{width} * weight->rows();
     return product_price(*weight, width) +
            OpPrice{word_bytes((aux != nullptr ? 4 : 3) * elements + weight->rows()), 4 * elements};
@@ -314,7 +314,7 @@ struct CopyRowsArgs {
 };
 
 /// activations = in * norm.weight with the sums of squares of `in`: what a product reads, from rows that no op left as
-/// a activations. Without a weight the values go over as they are.
+/// activations. Without a weight the values go over as they are.
 struct NormRowsArgs {
   uint32_t width = 0;
   const Buffer* in = nullptr;  // [W, cols]

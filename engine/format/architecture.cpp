@@ -85,6 +85,17 @@ std::vector<LayerSpec> layer_specs(const ModelConfig& config) {
   return specs;
 }
 
+void require_supported(std::span<const LayerSpec> layers) {
+  for (size_t n = 0; n < layers.size(); ++n) {
+    const auto refuse = [n](const char* kind, const char* supported) {
+      throw bad_input("Layer " + std::to_string(n) + " of the model is " + kind + ", which cannot be computed; " +
+                      supported + " is supported.");
+    };
+    if (layers[n].mixer != Mixer::attention) refuse("a gated delta net", "attention");
+    if (layers[n].feed_forward != FeedForward::swiglu) refuse("a mixture of experts", "a dense feed-forward (SwiGLU)");
+  }
+}
+
 void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layers,
                           std::vector<RequiredTensor>& result) {
   require_supported(layers);

@@ -28,6 +28,9 @@ const Architecture& architecture_by_name(std::string_view name);
 /// The same for a class name of config.json.
 const Architecture& architecture_by_class(std::string_view class_name);
 
+/// Throws bad_input, naming the first layer of a kind that has no forward pass and the kinds that have one.
+void require_supported(std::span<const LayerSpec> layers);
+
 /// Of all layers, first to last. Throws what architecture_by_name() throws for config.architecture.
 std::vector<LayerSpec> layer_specs(const ModelConfig& config);
 

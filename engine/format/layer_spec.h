@@ -2,7 +2,6 @@
 // What one layer of a transformer computes. The forward pass, the weights and the tensors of a file follow from it.
 
 #include <cstdint>
-#include <span>
 
 #include "engine/format/model_config.h"
 
@@ -29,8 +28,5 @@ struct LayerSpec {
   uint32_t window = 0;                 // positions: a key is visible iff p_row - p_key < window; 0: no limit
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
-
-/// Throws bad_input, naming the first layer of a kind that has no forward pass and the kinds that have one.
-void require_supported(std::span<const LayerSpec> layers);
 
 }  // namespace canopy

@@ -74,9 +74,9 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
   const uint32_t hidden = model.config.hidden;
-  const auto& aux_hidden_states = model.aux_layers;
-  const auto aux = std::find(aux_hidden_states.begin(), aux_hidden_states.end(), layer);
-  const bool writes_aux = pass.aux_hidden_states && aux != aux_hidden_states.end();
+  const auto& aux_layers = model.aux_layers;
+  const auto aux = std::find(aux_layers.begin(), aux_layers.end(), layer);
+  const bool writes_aux = pass.aux_hidden_states && aux != aux_layers.end();
   record(LinearSwigluArgs{.width = pass.width,
                           .weight = weights.gate_up.get(),
                           .in = b.normed.get(),
@@ -89,8 +89,8 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
                        .norm = {&next_norm},
                        .out = b.normed.get(),
                        .aux = writes_aux ? b.aux_hidden_states.get() : nullptr,
-                       .aux_stride = static_cast<uint32_t>(aux_hidden_states.size()) * hidden,
-                       .aux_offset = writes_aux ? static_cast<uint32_t>(aux - aux_hidden_states.begin()) * hidden : 0});
+                       .aux_stride = static_cast<uint32_t>(aux_layers.size()) * hidden,
+                       .aux_offset = writes_aux ? static_cast<uint32_t>(aux - aux_layers.begin()) * hidden : 0});
 }
 
 namespace {

@@ -21,7 +21,8 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
 /// x += attended Wo^T; normed = x * ffn_norm.
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
-/// x += (silu(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x); normed = x * next_norm. Writes the layer's aux.
+/// x += (silu(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x); normed = x * next_norm. x of an aux layer is
+/// written to the aux hidden states too.
 void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                 const Buffer& next_norm);
 

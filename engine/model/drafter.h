@@ -1,6 +1,6 @@
 #pragma once
 // A DFlash drafter on a device (design.md, section 2, step 1): one pass drafts a whole block behind the root, from the
-// features that aux hidden states of the target left of the committed text.
+// features, which are the aux hidden states that the target left of the committed text.
 
 #include <cstdint>
 #include <functional>
@@ -38,7 +38,7 @@ struct Draft {
 /// waiting to be injected, which the next draft does on its way. Not thread-safe; device and target must outlive it.
 class Drafter {
  public:
-  /// The target must have been loaded with the drafter's aux hidden states; check_pair() has passed. Throws bad_input,
+  /// The target must have been loaded with the drafter's aux layers; check_pair() has passed. Throws bad_input,
   /// out_of_memory, cancelled or device_lost.
   static std::unique_ptr<Drafter> load(const DrafterFile& file, Model& target, const DrafterOptions& options);
   ~Drafter();
@@ -57,8 +57,8 @@ class Drafter {
   /// Throws bad_input beyond the context or for more than can wait.
   void pretend(uint32_t injected, uint32_t waiting);
 
-  /// Appends the features of rows of the target's last pass, which had aux hidden states: of positions known() ... in
-  /// this order. False when keep_going said no; what is known is then less than asked for, but right.
+  /// Appends the features of rows of the target's last pass, which kept its aux hidden states: of positions known() ...
+  /// in this order. False when keep_going said no; what is known is then less than asked for, but right.
   bool append_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going = {});
 
   /// The same of one row, for rounds that drafted nothing: they should not wait for what only a later draft needs.
@@ -114,11 +114,11 @@ class Drafter {
   std::vector<std::unique_ptr<KvLayer>> cache_;
   PassBuffers buffers_;
   // Features and their way into the cache. I is the most that wait.
-  std::unique_ptr<Buffer> features_;       // [I, aux hidden states * H]
-  std::unique_ptr<Buffer> feature_moves_;  // uint32 [I, 2]: row of the target's aux hidden states, row of features_
+  std::unique_ptr<Buffer> features_;       // [I, aux layers * H]
+  std::unique_ptr<Buffer> feature_moves_;  // uint32 [I, 2]: row of the target's aux_hidden_states, row of features_
   std::unique_ptr<Buffer> injected_rows_;  // Row [I]
   std::unique_ptr<Buffer> projected_;      // [I, H]
-  std::unique_ptr<Activations> feature_activations_;  // [I, aux hidden states * H]
+  std::unique_ptr<Activations> feature_activations_;  // [I, aux layers * H]
   std::unique_ptr<Activations> context_activations_;  // [I, H]: hidden_norm(fc(features))
   // Candidates.
   std::unique_ptr<Buffer> tokens_, values_, log_sum_exp_;

@@ -13,7 +13,7 @@
 namespace canopy {
 
 struct DrafterPlan {
-  MatrixPlan fc;                  // [H, aux hidden states * H]
+  MatrixPlan fc;                  // [H, aux layers * H]
   std::vector<LayerPlan> layers;  // qkv: q, then k and v, stacked where their types agree: features need no q
   uint64_t file_bytes = 0;        // of the matrices
   uint64_t device_bytes = 0;      // matrices and norms
@@ -23,7 +23,7 @@ struct DrafterPlan {
 DrafterPlan plan_drafter(const DrafterFile& file, const Device& device);
 
 struct DrafterWeights {
-  std::unique_ptr<Weight> fc;           // [H, aux hidden states * H]
+  std::unique_ptr<Weight> fc;           // [H, aux layers * H]
   std::unique_ptr<Buffer> hidden_norm;  // [H]
   Weights body;                         // layers and output_norm; no embedding and no head
 };

@@ -58,7 +58,7 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
   plan.cache = cache_bytes(config, limits);
   plan.working = working_bytes(config, limits, device);
   // Partial attention results, split-K sums, staging and pipelines are the backend's own; they grow with the
-  // activations.
+  // Activations.
   plan.reserve = (uint64_t{16} << 20) + plan.working;
   return plan;
 }

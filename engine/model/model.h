@@ -40,7 +40,7 @@ struct ModelOptions {
 struct PassOutputs {
   HeadOutput head = HeadOutput::none;
   std::vector<uint32_t> rows;      // indices of the rows whose head is wanted; of logits at most limits().head_rows
-  bool aux_hidden_states = false;  // of all rows; only where the model was loaded with aux hidden states
+  bool aux_hidden_states = false;  // of all rows; only where the model was loaded with aux layers
   bool keep_aux_hidden_states = false;  // the same, but they stay on the device: Model::aux_hidden_states
   bool probabilities = false;           // log_sum_exp of `rows`: a token's log probability is its logit less that
   std::vector<std::pair<uint32_t, uint32_t>> token_logits = {};  // {index into `rows`, token}; at most
@@ -59,7 +59,7 @@ struct PassResult {
   std::vector<float> logits;             // logits: [rows, vocab]
   std::vector<float> log_sum_exp;        // probabilities: [rows], natural, over the whole vocabulary
   std::vector<float> token_logits;       // token_logits: their values
-  std::vector<float> aux_hidden_states;  // aux hidden states: [W, aux hidden states * H]
+  std::vector<float> aux_hidden_states;  // [W, aux layers * H]
 };
 
 /// What the layers of a model keep of one sequence.
@@ -85,8 +85,8 @@ class Model {
   const ModelLimits& limits() const { return limits_; }
   const MemoryPlan& memory() const { return memory_; }
   std::span<const uint32_t> aux_layers() const { return aux_layers_; }
-  /// What a drafter reads of its target: aux hidden states of the last pass that kept them, [W, aux hidden states * H],
-  /// null where the model was loaded without aux hidden states; the table of embeddings and the output head, [V, H]
+  /// What a drafter reads of its target: aux hidden states of the last pass that kept them, [W, aux layers * H],
+  /// null where the model was loaded without aux layers; the table of embeddings and the output head, [V, H]
   /// both.
   const Buffer* aux_hidden_states() const { return buffers_.aux_hidden_states.get(); }
   const Weight& embedding() const { return *weights_.token_embd; }

@@ -29,7 +29,8 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   b.gathered = device.allocate_activations(limits.head_rows, config.hidden, "gathered rows");
 
   if (limits.aux_layers > 0)
-    b.aux_hidden_states = device.allocate(width * limits.aux_layers * config.hidden * sizeof(float), "taps");
+    b.aux_hidden_states =
+        device.allocate(width * limits.aux_layers * config.hidden * sizeof(float), "aux hidden states");
   b.logits = device.allocate(uint64_t{limits.head_rows} * config.vocab * sizeof(float), "logits");
   b.best = device.allocate(width * 2 * word, "best");
   b.token_logits = device.allocate(token_logits * sizeof(float), "token logits");

@@ -31,7 +31,7 @@ struct PassBuffers {
   std::unique_ptr<Activations> gathered;  // [R, H] the rows that the logits are at
 
   // Outputs.
-  std::unique_ptr<Buffer> aux_hidden_states;  // [W, aux hidden states * H], null without aux hidden states
+  std::unique_ptr<Buffer> aux_hidden_states;  // [W, aux layers * H], null without aux layers
   std::unique_ptr<Buffer> logits;             // [R, V] of the rows that the head was computed for last
   std::unique_ptr<Buffer> best;               // uint32 [W, 2]: id and bits of its logit
   std::unique_ptr<Buffer> token_logits;       // [P] logits of the tokens of the pairs

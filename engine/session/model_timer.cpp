@@ -43,10 +43,9 @@ ModelTimer::~ModelTimer() {
 double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
   grow(tree_, width);
   // One row is what autoregressive decoding takes, which writes no aux hidden states: all speed-ups are over that.
-  const bool aux_hidden_states = width > 1;
-  return time_prepared(
-      [&] { verifier_.verify(tree_, context, HeadOutput::argmax, aux_hidden_states, false, keep_going_); },
-      [&] { return model_.recordings(); });
+  const bool keeps_aux = width > 1;
+  return time_prepared([&] { verifier_.verify(tree_, context, HeadOutput::argmax, keeps_aux, false, keep_going_); },
+                       [&] { return model_.recordings(); });
 }
 
 double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {

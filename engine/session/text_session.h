@@ -79,7 +79,7 @@ struct Reply {
 class TextSession {
  public:
   /// Without a drafter only autoregressive decoding is possible, without a state no mode that chooses. The model must
-  /// have been loaded with the drafter's aux hidden states.
+  /// have been loaded with the drafter's aux layers.
   TextSession(Model& model, const TextModel& text, Drafter* drafter = nullptr, SpeculationState* state = nullptr);
 
   /// Writes a reply to a prompt: the same tokens in every mode. What the prompt shares with the tokens in the cache is

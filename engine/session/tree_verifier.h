@@ -22,12 +22,12 @@ class TreeVerifier {
   /// else logits. A tree of the root alone is an autoregressive decoding pass. False when keep_going
   /// said no; then the cache still holds `committed` positions.
   /// `probabilities` makes log_p() known, for the price of a pass over the logits.
-  bool verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool aux_hidden_states, bool probabilities,
+  bool verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool keep_aux, bool probabilities,
               const std::function<bool()>& keep_going);
 
   /// Runs text behind `committed` positions, to which its K/V then belongs. What `head` asks for is that of the
   /// last token, as node 0.
-  bool prefill(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head, bool aux_hidden_states,
+  bool prefill(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head, bool keep_aux,
                const std::function<bool()>& keep_going);
 
   /// The target's most probable token after a node; by argmax only. Throws bad_input where the logits are no numbers.
@@ -46,7 +46,7 @@ class TreeVerifier {
   double device_ms() const { return device_ms_; }
 
  private:
-  bool run(PassOutputs outputs, bool aux_hidden_states, const std::function<bool()>& keep_going);
+  bool run(PassOutputs outputs, bool keep_aux, const std::function<bool()>& keep_going);
 
   Model& model_;
   uint32_t cache_;

@@ -21,6 +21,9 @@ struct AddedToken {
   bool in_normalized_text = false;  // looked for after normalization; otherwise in the text as it was written
 };
 
+/// Where a stretch of text stands. Segments are what lies between two added tokens.
+enum class TextPlace { text_start, segment_start, inside };
+
 struct TextRange {
   size_t begin = 0;
   size_t end = 0;

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
+#include "engine/text/added_tokens.h"
 #include "engine/text/normalizer.h"
 #include "engine/text/regex.h"
-#include "engine/text/text_place.h"
 
 namespace canopy {
 

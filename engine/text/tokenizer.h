@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "engine/text/added_tokens.h"
-#include "engine/text/text_place.h"
 #include "engine/text/vocabulary.h"
 
 namespace canopy {

@@ -44,7 +44,7 @@ class VulkanRecorder {
 
 // Shared by the files that implement the ops.
 
-/// Throws bad_input when a width is 0 or above what activations has room for.
+/// Throws bad_input when a width is 0 or above what the activations have room for.
 void require_width(uint32_t width, const canopy::Activations& activations, const char* op);
 /// Bytes from the start of a buffer, checked against its size.
 Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what);
@@ -53,7 +53,7 @@ Binding words(const Buffer& buffer, uint64_t count, const char* what);
 const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const char* op);
 /// Where the queries go; `none` where there are none.
 Binding queries_of(const RopeStoreArgs& args, const Buffer& none);
-/// activations as the third binding of a matrix product: its texel view, or for tile t kUniformBindings windows of 64
+/// Activations as the third binding of a matrix product: its texel view, or for tile t kUniformBindings windows of 64
 /// KiB.
 void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,
                       const ActivationLayout& layout, uint32_t t);

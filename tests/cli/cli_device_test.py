@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -139,6 +140,15 @@ class OnDevice(unittest.TestCase):
                               input="def f():\ndef g():\n")
         self.assertEqual(result.stderr.count("reply: 4 tokens"), 2, result.stderr)
         self.assertIn("reused", result.stderr)
+
+    def test_a_conversation_on_the_terminal_computes_no_reply_again(self):
+        # Drawn at a high temperature, so that the reply's text would be cut into other tokens than it was written with.
+        result = self.succeed("generate", "--model", MODEL, "--context", "512", "--chat", "-", "--max-tokens", "16",
+                              "--temperature", "2", "--seed", "3", input="def f():\ndef g():\n")
+        first, second = re.findall(r"prompt: (\d+) tokens(?: \((\d+) reused\))?", result.stderr)
+        replies = [int(n) for n in re.findall(r"reply: (\d+) tokens", result.stderr)]
+        # All but the reply's last token, whose K/V a pass of its own would have written.
+        self.assertGreaterEqual(int(second[1]), int(first[0]) + replies[0] - 1, result.stderr)
 
     def test_ctrl_c_ends_the_reply_and_still_reports(self):
         process = subprocess.Popen([CLI, "generate", "--model", MODEL, "--context", "2048", "--raw", "--prompt",

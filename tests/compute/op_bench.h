@@ -73,9 +73,9 @@ class OpBench {
   /// A buffer of `count` poisoned words, then the guard.
   Buffer* output(uint64_t count) { return buffer(std::vector<uint32_t>(count, poison)); }
 
-  /// activations that holds values [width, cols] and has room for more rows, which are NaN.
+  /// Activations that hold values [width, cols] and have room for more rows, which are NaN.
   Activations* activations(uint32_t width, uint32_t cols, const std::vector<float>& values);
-  /// activations of NaN.
+  /// Activations of NaN.
   Activations* output_activations(uint32_t width, uint32_t cols);
 
   Weight* weight(const FileMatrix& matrix);

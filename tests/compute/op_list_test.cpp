@@ -20,7 +20,7 @@ class OpListTest : public testing::Test {
     record_(AttentionArgs{.width = 2, .heads = 2, .shape = shape_, .max_positions = 7});
     record_(LinearAddArgs{.width = 2, .weight = square_, .in = x_, .norm = {}, .out = x_});
     record_(LinearSwigluArgs{.width = 2, .weight = gate_up_, .in = x_});
-    record_(LinearAddArgs{.width = 2, .weight = square_, .in = x_, .norm = {}, .out = x_, .aux = tap_});
+    record_(LinearAddArgs{.width = 2, .weight = square_, .in = x_, .norm = {}, .out = x_, .aux = aux_});
     record_(SelectArgs{.width = 2, .count = 1, .in = x_});
     record_(LinearArgs{.width = 1, .weight = table_, .in = x_});
     record_(ArgmaxArgs{.width = 1, .vocab = 10});
@@ -38,7 +38,7 @@ class OpListTest : public testing::Test {
   Weight* square_ = bench_.weight(random_.matrix(WeightType::f16, 32, 32));
   Weight* gate_up_ = bench_.weight(random_.matrix(WeightType::f16, 6, 32));
   Activations* x_ = bench_.output_activations(2, 32);
-  Buffer* tap_ = bench_.output(64);
+  Buffer* aux_ = bench_.output(64);
   Recorder record_;
 };
 
@@ -64,7 +64,7 @@ TEST_F(OpListTest, HasAPriceForEachOp) {
   // 1024 halves, 64 floats in, x read and written and the activations, the norm's weight
   EXPECT_EQ(price_of(ops[3]), (OpPrice{2048 + 256 + 768 + 128, 2 * 2 * 1024 + 4 * 64}));
   EXPECT_EQ(price_of(ops[4]), (OpPrice{384 + 256 + 24, 2 * 2 * 192}));
-  EXPECT_EQ(price_of(ops[5]).bytes, price_of(ops[3]).bytes + 256) << "with the tap";
+  EXPECT_EQ(price_of(ops[5]).bytes, price_of(ops[3]).bytes + 256) << "with aux";
   EXPECT_EQ(price_of(ops[6]), (OpPrice{4 * (32 + 32 + 1), 0}));
   EXPECT_EQ(price_of(ops[7]), (OpPrice{200 + 128 + 40, 2 * 320}));
   EXPECT_EQ(price_of(ops[8]), (OpPrice{48, 0}));
@@ -76,7 +76,7 @@ TEST_F(OpListTest, HasAPriceForEachOp) {
 TEST_F(OpListTest, FusedHeadsCostLessThanTheirPartsByTheValuesBetween) {
   const ProjectHeadsArgs fused{.weights = {q_, kv_}, .in = x_, .heads = heads()};
   const OpPrice parts = price_of(separate_ops(fused));
-  // qkv of 2 x 8 floats is written and read, and the activations of 64 floats is read twice
+  // qkv of 2 x 8 floats is written and read, and the activations of 64 floats are read twice
   EXPECT_EQ(price_of(Op(fused)), (OpPrice{parts.bytes - 128 - 256, parts.flops}));
 }
 
@@ -87,7 +87,7 @@ TEST_F(OpListTest, IsPrintedALineAnOp) {
             "attention      2 rows, 2 heads, 1 K/V heads of 2 in f16, up to 7 keys; 184 bytes, 224 FLOPs\n"
             "linear_add     2 x F16 [32, 32]; 3200 bytes, 4352 FLOPs\n"
             "linear_swiglu  2 x F16 [6, 32]; 664 bytes, 768 FLOPs\n"
-            "linear_add     2 x F16 [32, 32], tapped; 3456 bytes, 4352 FLOPs\n"
+            "linear_add     2 x F16 [32, 32], with aux; 3456 bytes, 4352 FLOPs\n"
             "select         1 of 2 rows of 32; 260 bytes, 0 FLOPs\n"
             "linear         1 x Q4_1 [10, 32]; 368 bytes, 640 FLOPs\n"
             "argmax         1 rows of 10; 48 bytes, 0 FLOPs\n"

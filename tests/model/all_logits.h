@@ -17,7 +17,7 @@ inline std::vector<uint32_t> all_rows(const RowBatch& batch) {
 }
 
 /// Runs a pass and returns the logits of all its rows in order, the first with the pass itself, the others by
-/// Model::more; with the aux hidden states where they are wanted.
+/// Model::compute_logits; with the aux hidden states where they are wanted.
 inline PassResult run_for_all_logits(Model& model, const RowBatch& batch, bool aux_hidden_states = false) {
   const std::vector<uint32_t> rows = all_rows(batch);
   const auto chunk = [&](size_t first) {

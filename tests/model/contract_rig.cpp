@@ -64,11 +64,11 @@ std::vector<RowResult> ContractRig::compute(const RowBatch& batch) {
   const PassResult pass = run_for_all_logits(*model_, batch, true);
   std::vector<RowResult> results(batch.width());
   const size_t vocab = pass.logits.size() / batch.width();
-  const size_t aux_hidden_states = pass.aux_hidden_states.size() / batch.width();
+  const size_t aux_values = pass.aux_hidden_states.size() / batch.width();
   for (size_t i = 0; i < results.size(); ++i) {
     results[i].logits.assign(&pass.logits[i * vocab], &pass.logits[i * vocab] + vocab);
-    results[i].aux_hidden_states.assign(&pass.aux_hidden_states[i * aux_hidden_states],
-                                        &pass.aux_hidden_states[i * aux_hidden_states] + aux_hidden_states);
+    results[i].aux_hidden_states.assign(&pass.aux_hidden_states[i * aux_values],
+                                        &pass.aux_hidden_states[i * aux_values] + aux_values);
   }
   read_kv(batch, results);
   return results;

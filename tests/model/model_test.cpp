@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/base/error.h"
+#include "engine/format/architecture.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/random_model.h"

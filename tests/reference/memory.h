@@ -59,8 +59,8 @@ class HostActivations : public Activations {
   double& sum_of_squares(uint32_t w) { return sums_[w]; }
   double sum_of_squares(uint32_t w) const { return sums_[w]; }
 
-  /// The width this activations was last written at, the only one it may be read at: a backend's layout may depend on
-  /// it.
+  /// The width these activations were last written at, the only one they may be read at: a backend's layout may depend
+  /// on it.
   uint32_t written_width = 0;
 
   /// 1 / sqrt(mean of squares + eps), or 1 where eps is 0: no norm.
@@ -115,9 +115,9 @@ std::span<T> elements(Buffer* buffer, uint64_t count, std::string_view what);
 template <class T>
 std::span<const T> elements(const Buffer* buffer, uint64_t count, std::string_view what);
 
-/// activations that the op writes at this width.
+/// Activations that the op writes at this width.
 HostActivations& written_activations(Activations* activations, uint32_t width, uint32_t cols, std::string_view what);
-/// activations that the op reads; the op before must have written it at the same width.
+/// Activations that the op reads; the op before must have written them at the same width.
 const HostActivations& read_activations(const Activations* activations, uint32_t width, uint32_t cols,
                                         std::string_view what);
 const HostWeight& host_weight(const Weight* weight, std::string_view what);

@@ -52,7 +52,7 @@ TEST(DeferringDevice, RunsWhatWasStartedBeforeItIsSeen) {
   EXPECT_EQ(result(), 3u) << "who does not wait is found out";
 }
 
-// Features of a autoregressively decoded token are copied while nothing waits for them.
+// Features of a token that was decoded autoregressively are copied while nothing waits for them.
 TEST(DeferringDevice, RepliesAreThoseOfADeviceThatWaits) {
   OpenRequest request;
   request.path = golden_folder() / "tiny-qwen3";

@@ -1,0 +1,112 @@
+#pragma once
+// An engine thread over reference devices, and what a front end does with it.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/session/engine_thread.h"
+#include "tests/model/golden_data.h"
+#include "tests/reference/reference_device.h"
+#include "tests/session/forwarding_device.h"
+
+namespace canopy::test {
+
+/// Loses the device at the next run once `lose` is set, and for good.
+class FragileDevice : public ForwardingDevice {
+ public:
+  FragileDevice(std::unique_ptr<Device> inner, std::atomic<bool>& lose)
+      : ForwardingDevice(std::move(inner)), lose_(lose) {}
+  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+    if (lose_.exchange(false)) lost_ = true;
+    if (lost_) throw Error(ErrorKind::device_lost, "The device was lost.");
+    return ForwardingDevice::run(commands, keep_going);
+  }
+
+ private:
+  std::atomic<bool>& lose_;
+  bool lost_ = false;
+};
+
+class EngineThreadTest : public ::testing::Test {
+ protected:
+  void start(uint64_t memory = uint64_t{8} << 30) {
+    EngineBackend backend;
+    backend.open_device = [this, memory](const std::string& selector) -> std::unique_ptr<Device> {
+      if (selector == "none") throw Error(ErrorKind::unavailable, "There is no device \"none\".");
+      ++devices_opened_;
+      return std::make_unique<FragileDevice>(make_reference_device(memory), lose_);
+    };
+    backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };
+    backend.device_uuid = [](const std::string& selector) -> std::string {
+      if (selector == "none") throw Error(ErrorKind::unavailable, "There is no device \"none\".");
+      return selector == "1" ? "another" : "reference";  // the second is DeviceInfo::uuid of all that are opened here
+    };
+    engine_ = std::make_unique<EngineThread>(backend);
+  }
+
+  static LoadModel tiny() {
+    LoadModel load;
+    load.path = golden_folder() / "tiny-qwen3";
+    load.context = 512;
+    return load;
+  }
+
+  static Generate question(uint64_t id, uint32_t max_tokens = 24) {
+    Generate generate;
+    generate.reply_id = id;
+    generate.raw_prompt = "def main():\n";
+    generate.max_tokens = max_tokens;
+    return generate;
+  }
+
+  /// Events up to the first T, which is the last; empty when none comes within a minute.
+  template <class T>
+  std::vector<Event> until() {
+    std::vector<Event> seen;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (std::chrono::steady_clock::now() < deadline) {
+      for (Event& event : engine_->poll()) waiting_.push_back(std::move(event));
+      while (!waiting_.empty()) {
+        seen.push_back(std::move(waiting_.front()));
+        waiting_.erase(waiting_.begin());
+        if (std::holds_alternative<T>(seen.back())) return seen;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << "the event did not come";
+    return {};
+  }
+
+  template <class T>
+  T await() {
+    const std::vector<Event> events = until<T>();
+    return events.empty() ? T{} : std::get<T>(events.back());
+  }
+
+  static std::string text_of(const std::vector<Event>& events) {
+    std::string text;
+    for (const Event& event : events) {
+      if (const auto* delta = std::get_if<TextDelta>(&event)) text += delta->text;
+    }
+    return text;
+  }
+
+  std::string answer(uint64_t id) {
+    engine_->post(question(id));
+    return text_of(until<ReplyFinished>());
+  }
+
+  std::atomic<bool> lose_{false};
+  std::atomic<int> devices_opened_{0};
+  std::vector<Event> waiting_;
+  std::unique_ptr<EngineThread> engine_;
+};
+
+}  // namespace canopy::test

@@ -1,0 +1,117 @@
+// A model that replaces another one: what it is planned with, and what becomes of the old one.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/base/temp_folder.h"
+#include "tests/model/random_model.h"
+#include "tests/session/engine_thread_rig.h"
+
+namespace canopy::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A model whose weights and context take what there is of a small device.
+class ReplacedModelTest : public EngineThreadTest {
+ protected:
+  LoadModel large(uint32_t seed) {
+    RandomModel random;
+    random.hidden = 256;
+    random.ffn = 1024;
+    random.heads = 8;
+    random.head_dim = 32;
+    random.layers = 4;
+    random.context = 16384;
+    random.seed = seed;
+    LoadModel load;
+    load.path = folder_.write("large" + std::to_string(seed) + ".gguf", random.build());
+    load.draft = false;
+    load.f32_kv = true;  // what the reference device keeps whatever is planned
+    return load;
+  }
+
+  ModelReady open(const LoadModel& load) {
+    engine_->post(load);
+    return await<ModelReady>();
+  }
+
+  static bool brought_back(const std::vector<Event>& events) {
+    return std::any_of(events.begin(), events.end(), [](const Event& event) {
+      const auto* progress = std::get_if<LoadProgress>(&event);
+      return progress != nullptr && progress->stage == "Bringing the previous model back";
+    });
+  }
+
+  TempFolder folder_;
+  std::mutex seen_mutex_;
+  std::vector<Event> seen_;
+};
+
+TEST_F(ReplacedModelTest, GetsTheContextOfAFreshStart) {
+  for (const uint64_t megabytes : {64, 80, 96, 144}) {
+    start(megabytes << 20);
+    const ModelReady first = open(large(1));
+    ASSERT_GT(first.context, 0u);
+    EXPECT_EQ(open(large(1)).context, first.context) << megabytes;
+    EXPECT_EQ(open(large(2)).context, first.context) << megabytes;
+    EXPECT_EQ(devices_opened_.exchange(0), 1);
+  }
+}
+
+TEST_F(ReplacedModelTest, StaysWhileTheNextOneIsPlannedInVain) {
+  start(64 << 20);
+  open(large(1));
+  const std::string before = answer(1);
+  LoadModel too_long = large(2);
+  too_long.context = 16384;
+  engine_->post(too_long);
+  const std::vector<Event> events = until<Failure>();
+  EXPECT_EQ(std::get<Failure>(events.back()).kind, ErrorKind::out_of_memory);
+  EXPECT_FALSE(brought_back(events));
+  EXPECT_EQ(answer(2), before);
+  engine_->post(question(3));
+  EXPECT_GT(await<ReplyFinished>().reused_tokens, 1u);  // not even its cache was lost
+}
+
+TEST_F(ReplacedModelTest, ComesBackWhenALoadItMadeRoomForIsCancelled) {
+  start(64 << 20);
+  open(large(1));
+  const std::string before = answer(1);
+  // From within the load, so that it is under way, its weights are being copied, and the old model is gone.
+  std::atomic<bool> cancelled{false};
+  engine_->set_wake([&] {
+    for (Event& event : engine_->poll()) {
+      const auto* progress = std::get_if<LoadProgress>(&event);
+      if (progress != nullptr && progress->in_bytes && !cancelled.exchange(true)) engine_->post(CancelLoad{});
+      const std::lock_guard lock(seen_mutex_);
+      seen_.push_back(std::move(event));
+    }
+  });
+  engine_->post(large(2));
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  std::optional<Failure> failure;
+  while (!failure && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(1ms);
+    const std::lock_guard lock(seen_mutex_);
+    for (const Event& event : seen_) {
+      if (const auto* found = std::get_if<Failure>(&event)) failure = *found;
+    }
+  }
+  engine_->set_wake({});
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->kind, ErrorKind::cancelled);
+  EXPECT_TRUE(brought_back(seen_));
+  EXPECT_EQ(answer(2), before);
+}
+
+}  // namespace
+}  // namespace canopy::test
