@@ -16,17 +16,6 @@ if(CANOPY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     "${CANOPY_CCACHE}")
 endif()
 
-# An edit ends with linking a program of 20 MB: a tenth of a second with mold or lld where they are installed.
-if(NOT MSVC AND NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-fuse-ld=")
-  find_program(CANOPY_MOLD mold)
-  find_program(CANOPY_LLD ld.lld)
-  if(CANOPY_MOLD AND (NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12.1))
-    add_link_options(-fuse-ld=mold)
-  elseif(CANOPY_LLD)
-    add_link_options(-fuse-ld=lld)
-  endif()
-endif()
-
 # canopy_optimize(TARGET LEVEL): in the release build, LEVEL (-O1, -O2) in place of CMake's -O3. For what computes
 # nothing worth the compiler's time; results are the same at every level (-ffp-contract=off, no -ffast-math).
 function(canopy_optimize target level)
