@@ -19,8 +19,8 @@ inline constexpr float kMaxMinP = 0.5f;
 inline constexpr float kMinPenalty = 1.0f, kMaxPenalty = 2.0f;
 inline constexpr uint32_t kMaxSeed = 999'999;  // short enough to be read aloud
 
-// Tree budgets: drafted nodes of a tree in mode Tree. kShownBudget is the default on slow devices, where trees are
-// drafted to be shown rather than for speed.
+// Tree budgets: drafted nodes of a tree in mode Tree. kShownBudget is the default: small, as on a slow device trees are
+// drafted to be looked at and not for speed.
 inline constexpr uint32_t kShownBudget = 8;
 inline constexpr uint32_t kLargestTreeBudget = 1024;
 
