@@ -51,7 +51,8 @@ ImVec2 chart_size() {
   return {room.x, std::max(px(120), room.y - px(kCaption))};
 }
 
-/// An axis for errors around 0. It is `widest` wide at most, so that a few outliers may be outside.
+/// Axes for prediction errors: passes up to `widest` rows, and errors around 0 in steps of 5% to 100%, so that an error
+/// of `largest` fits where possible.
 Axes share_axes(double widest, double largest) {
   Axes axes;
   axes.x = width_ticks(std::max(16.0, widest));

@@ -87,7 +87,7 @@ std::string sampling_words(const ViewModel& view, float room) {
   return words;
 }
 
-/// The row for the system prompt, which can be changed only before the first message.
+/// The row for the system prompt, which belongs to the chat and comes before its first message.
 void system_prompt_row(const ViewModel& view, CommandSink& sink) {
   label(Type::base, colours().text2, "System prompt");
   std::string text = view.messages.system_prompt;

@@ -217,9 +217,9 @@ void Transcript::scroll(const ViewModel& view) {
   const uint64_t newest = view.conversation().empty() ? 0 : view.conversation().back().id;
   if (newest != last_ && view.conversation().size() != shown_) follow_ = true;
   scroll_ = now;
-  if (jump != 0) ImGui::SetScrollY(std::clamp(now + jump, 0.0f, most));
-  // not while the mouse is pressed, so that text does not move under it
-  else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
+  if (jump != 0)
+    ImGui::SetScrollY(std::clamp(now + jump, 0.0f, most));
+  else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left))  // text must not move under the mouse
     ImGui::SetScrollHereY(1.0f);
 }
 
