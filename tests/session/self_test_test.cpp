@@ -12,7 +12,7 @@
 namespace canopy::test {
 namespace {
 
-/// Rounds the logits' last bit differently in passes of more than one row, as a driver was seen to do.
+/// A device that changes the last bit of logits in passes of more than one row, as one driver does.
 class ContractingDevice : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -31,7 +31,7 @@ class ContractingDevice : public ForwardingDevice {
   bool wide_ = false;
 };
 
-/// Rounds so in passes of at least `from` rows only, by the width of what was compiled: narrower ones are right.
+/// A device that changes it only in passes of at least `from` rows, by the width that was compiled for.
 class WideFaultDevice : public ForwardingDevice {
  public:
   WideFaultDevice(std::unique_ptr<Device> inner, uint32_t from) : ForwardingDevice(std::move(inner)), from_(from) {}
@@ -88,7 +88,7 @@ TEST(SelfTest, TellsItsProgressAndCanBeCancelledAtAnyMoment) {
   EXPECT_TRUE(test_on(*device, 8, callbacks).passed);
   ASSERT_EQ(seen.size(), of);
   for (uint32_t i = 0; i < of; ++i) EXPECT_EQ(seen[i], i);
-  EXPECT_GT(asked, 10 * of);  // within passes too
+  EXPECT_GT(asked, 10 * of);  // also asked inside passes
   const uint32_t whole = asked;
   for (const uint32_t last : {1u, 2u, whole / 3, whole / 2, whole - 1, whole}) {
     asked = 0;
@@ -110,7 +110,7 @@ TEST(SelfTest, NamesTheFirstDifferenceOfOneBit) {
   EXPECT_NE(report.sentence.find("the logits of row 1 of 3"), std::string::npos) << report.sentence;
 }
 
-// Tiles of 4 on the reference: a full one, one row more, and two full ones.
+// The reference device has tiles of 4: a full one, one row more, and two full ones.
 TEST(SelfTest, ComparesFullTilesAndPassesOfSeveral) {
   WideFaultDevice several(make_reference_device(), 6);
   const SelfTestReport report = test_on(several, 32);
