@@ -1,5 +1,5 @@
 #pragma once
-// The golden data of the text layer, and the tokenizers it speaks of.
+// The golden data of the text layer, and its tokenizers.
 
 #include <cstdlib>
 #include <filesystem>
@@ -39,7 +39,8 @@ inline std::unique_ptr<Tokenizer> tiny_tokenizer() {
 
 using test::default_model;
 
-/// Where published tokenizers lie that are not part of the repository: CANOPY_TOKENIZERS_DIR, or beside the repository.
+/// The folder of published tokenizers, which are not part of the repository: CANOPY_TOKENIZERS_DIR, or beside the
+/// repository.
 inline std::filesystem::path published_folder() {
   const char* dir = std::getenv("CANOPY_TOKENIZERS_DIR");
   return dir != nullptr && *dir != '\0'
@@ -47,10 +48,10 @@ inline std::filesystem::path published_folder() {
              : std::filesystem::path(CANOPY_SOURCE_DIR).parent_path() / "shared/reference/tokenizers";
 }
 
-/// The tokenizer.json of a published tokenizer, e.g. "qwen3", unpacked; empty where it is not on this machine.
+/// The unpacked tokenizer.json of a published tokenizer such as "qwen3"; empty where it is not on this machine.
 std::string published_tokenizer_json(const std::string& name);
 
-/// Null where it is not on this machine.
+/// A published tokenizer; null where it is not on this machine.
 std::unique_ptr<Tokenizer> published_tokenizer(const std::string& name);
 
 /// The tokenizer inside a GGUF file (golden_gguf.cpp).
