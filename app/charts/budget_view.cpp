@@ -21,7 +21,7 @@ struct ChoiceCheck {
       0;  // width of the highest S(N) within the limits; 1 is autoregressive decoding; 0 where nothing is known
   bool is_argmax = false;  // the round had the best width
   bool loses = false;      // no width above 1 promised more than plain decoding
-  // why the round had another width, as a sentence; empty where it had the best, and where nothing is known
+  // Why the round had another width, as a sentence; empty where it had the best, and where nothing is known.
   std::string why_not;
 };
 

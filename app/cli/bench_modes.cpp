@@ -14,7 +14,7 @@ namespace {
 /// The measurements of one way in one category and one repeat.
 struct Cell {
   RoundStatistics statistics;
-  // expected and emitted tokens of rounds whose draft was not cut by the reply's end
+  // Expected and emitted tokens of rounds whose draft was not cut by the reply's end.
   std::vector<std::pair<double, double>> promises;
   uint64_t replies = 0;
   bool identical = true;
