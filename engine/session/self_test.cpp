@@ -103,8 +103,8 @@ class SelfTestRun {
 
   PassResult pass(const RowBatch& batch, const PassOutputs& outputs) {
     if (callbacks_.progress) callbacks_.progress(done_, passes());
-    PassResult result = model_.run(batch, outputs, callbacks_.keep_going);
-    if (!result.completed || (callbacks_.keep_going && !callbacks_.keep_going())) {
+    PassResult result = model_.run(batch, outputs, callbacks_.stop);
+    if (!result.completed || (callbacks_.stop.stop_requested())) {
       throw cancelled("Loading was cancelled.");
     }
     ++done_;
