@@ -22,8 +22,7 @@ std::vector<uint32_t> wide_widths(const Model& model) {
   if (!device.is_software) widths.insert(widths.end(), {2 * tile + 1, most});
   std::erase_if(widths, [&](uint32_t width) { return width > most; });
   std::ranges::sort(widths);
-  const auto repeated = std::ranges::unique(widths);
-  widths.erase(repeated.begin(), repeated.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
   return widths;
 }
 

@@ -120,7 +120,7 @@ TEST_F(LoadCancel, EndsAtOnceAtEveryStage) {
   for (const auto& [quantize, stage] : {std::pair(QuantizeOnLoad::none, "Loading weights"),
                                         std::pair(QuantizeOnLoad::q4_k, "Quantizing weights to Q4_K")}) {
     load_.quantize = quantize;
-    expect_prompt([&](const LoadProgress& p) { return p.stage == stage && p.done > 0; }, stage);
+    expect_prompt([wanted = stage](const LoadProgress& p) { return p.stage == wanted && p.done > 0; }, stage);
   }
   load_.quantize = QuantizeOnLoad::none;
   expect_prompt([](const LoadProgress& p) { return p.stage == "Checking exactness"; }, "Checking exactness");
