@@ -1,4 +1,4 @@
-// canopy-cli bench: how fast a model runs on a device, and how much of what the device can do that is.
+// canopy-cli bench: measures how fast a model runs on a device, also as a share of what the device can do.
 
 #include <algorithm>
 #include <cstdio>
@@ -74,7 +74,7 @@ void print_table(const BenchResult& result, const BenchSettings& settings, const
 void fit_to_model(BenchSettings& settings, const Engine& model) {
   const ModelLimits& limits = model.model->limits();
   const uint32_t longest = std::max({settings.prefill_tokens, settings.context + settings.decode_tokens,
-                                     settings.context + 16});  // a binary tree of 128 rows is 8 deep
+                                     settings.context + 16});  // a binary tree of 128 rows has depth 8
   if (longest > limits.context) {
     throw bad_input("The measurement needs a context of " + std::to_string(longest) + " positions; the model has " +
                     std::to_string(limits.context) + ". Choose a smaller --at, --decode-tokens or --prefill-tokens.");

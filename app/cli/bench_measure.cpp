@@ -48,7 +48,7 @@ class Bench {
  private:
   uint32_t token(uint32_t position) const { return (position * 7919 + 13) % model_.config().vocab; }
 
-  /// Milliseconds of f, which must not be cut off.
+  /// Runs f, which runs a pass, and returns its milliseconds. Throws cancelled if the pass was not completed.
   template <class F>
   double time(F&& f) {
     const auto start = std::chrono::steady_clock::now();
@@ -71,7 +71,7 @@ class Bench {
     return fma_peaks_.back();
   }
 
-  /// Fills positions 0 ... count - 1. Milliseconds.
+  /// Commits positions 0 ... count - 1, in chunks. Returns milliseconds.
   double commit(uint32_t count) {
     double total = 0;
     for (uint32_t first = 0; first < count;) {
@@ -84,7 +84,8 @@ class Bench {
     return total;
   }
 
-  /// A verification pass: a binary tree of this many rows, the target's choice at each. Milliseconds.
+  /// One verification pass over a binary tree of this many rows, with the target's choice at each. Returns
+  /// milliseconds.
   double pass(uint32_t width) {
     RowBatch batch;
     for (uint32_t i = 0; i < width; ++i) {
@@ -96,7 +97,7 @@ class Bench {
     return time([&] { return model_.run(batch, PassOutputs::argmax_of(rows), stop_); });
   }
 
-  /// Median milliseconds of a decoded token.
+  /// The median time of a decoded token, in milliseconds.
   double decode_ms() {
     std::vector<double> times;
     uint32_t next = token(settings_.context);
@@ -119,7 +120,7 @@ class Bench {
 
   void measure_prefill() {
     step_("measuring prefill");
-    commit(settings_.prefill_tokens);  // its widths may be new
+    commit(settings_.prefill_tokens);  // compiles the widths it needs, so that they are not timed
     std::vector<double> times;
     for (uint32_t i = 0; i < std::min(settings_.repeats, 3u); ++i) times.push_back(commit(settings_.prefill_tokens));
     result_.prefill_tokens_per_second = 1000.0 * settings_.prefill_tokens / median(times);

@@ -1,4 +1,4 @@
-// canopy-cli calibrate: what passes cost on this device, measured and kept for the mode adaptive.
+// canopy-cli calibrate: measures what passes cost on this device, and saves the result for mode adaptive.
 
 #include <iostream>
 #include <memory>

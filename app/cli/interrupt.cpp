@@ -71,7 +71,7 @@ void catch_interrupts() {
   watcher().forget();
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  // Once: the second Ctrl-C takes the default action. No restart: a waiting read comes back.
+  // SA_RESETHAND: only the first Ctrl-C is caught, the second ends the program. No SA_RESTART: a waiting read returns.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
 }

@@ -54,7 +54,7 @@ OpenedModel open_model(const ModelChoice& choice) {
   request.calibration_s = choice.calibration_s;
   if (choice.drafter != "none") choose_drafter(choice.drafter, request);
 
-  // A wrong path is told at once, not after the device was opened.
+  // Report a wrong path before the device is opened, which takes longer.
   if (!std::filesystem::exists(request.path)) {
     throw bad_input("There is no model at " + shown(request.path) + ".");
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A device that writes down what it is asked to do, for tests that compare two ways of asking.
+// A device that records the calls it receives, for tests that compare two ways of using it.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace canopy::test {
 
-/// A call that waits for the device, or hands it something.
+/// A call that waits for the device or gives it data.
 struct DeviceCall {
   enum class Kind { run, read, write };
   Kind kind = Kind::run;

@@ -21,7 +21,7 @@ struct RecordedOps : Commands {
   OpList ops;
 };
 
-/// Rows of the joined matrix. Throws when the parts do not fit each other; reads no data.
+/// Number of rows of the joined matrix. Throws when the parts do not fit each other; reads no data.
 uint32_t joined_rows(std::span<const WeightPart> parts, WeightLayout layout) {
   require(!parts.empty(), "A weight needs at least one part.");
   uint32_t rows = 0;
@@ -38,7 +38,7 @@ uint32_t joined_rows(std::span<const WeightPart> parts, WeightLayout layout) {
   return rows;
 }
 
-/// Row of the joined matrix that row r of a part becomes; first is the number of rows in the parts before it.
+/// The row of the joined matrix for row r of a part; first is the number of rows in the parts before it.
 uint32_t joined_row(WeightLayout layout, size_t part, uint32_t first, uint32_t r) {
   return layout == WeightLayout::paired ? 2 * r + static_cast<uint32_t>(part) : first + r;
 }
