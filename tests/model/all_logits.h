@@ -1,5 +1,5 @@
 #pragma once
-// The logits of all rows of a pass, where those are more than come with it.
+// The logits of all rows of a pass, also where there are more rows than a pass returns logits for.
 
 #include <algorithm>
 #include <numeric>
@@ -9,15 +9,15 @@
 
 namespace canopy::test {
 
-/// Rows 0 ... width - 1.
+/// The numbers 0 ... width - 1.
 inline std::vector<uint32_t> all_rows(const RowBatch& batch) {
   std::vector<uint32_t> rows(batch.width());
   std::iota(rows.begin(), rows.end(), 0u);
   return rows;
 }
 
-/// Runs a pass and returns the logits of all its rows in order, the first with the pass itself, the others by
-/// Model::compute_logits; with the aux hidden states where they are wanted.
+/// Runs a pass and returns the logits of all its rows in order: the first with the pass itself, the others by
+/// Model::compute_logits. With aux_hidden_states it returns these too.
 inline PassResult run_for_all_logits(Model& model, const RowBatch& batch, bool aux_hidden_states = false) {
   const std::vector<uint32_t> rows = all_rows(batch);
   const auto chunk = [&](size_t first) {

@@ -16,7 +16,7 @@
 namespace canopy::test {
 namespace {
 
-/// A model on its own device and file.
+/// A model with its own device and file.
 struct Loaded {
   explicit Loaded(const RandomModel& random, ModelOptions options = {})
       : path(folder.write("model.gguf", random.build())),
@@ -56,7 +56,7 @@ TEST(Model, LayersOfAKindWithoutAForwardPassAreRefusedByNumberAndKind) {
 }
 
 TEST(Model, MixedTypesAreLoadedSeparatelyOrConvertedWithoutLoss) {
-  // The same values in f16 and in f32: q, k, v become three weights, gate and up one of f32, and no logit changes.
+  // The same values in f16 and in f32: q, k and v become three weights, gate and up one of f32, and no logit changes.
   RandomModel random;
   random.type = TensorType::f16;
   random.mixed = true;
@@ -116,9 +116,9 @@ TEST(Model, RecordingsAreBounded) {
   for (uint32_t width = 1; width <= 100; ++width) l.model->run(text_rows(0, width), PassOutputs::nothing());
   for (uint32_t width = 1; width <= 100; ++width) l.model->run(text_rows(0, width), PassOutputs::argmax_of({0}));
   EXPECT_EQ(l.model->recordings(), 200u);
-  l.model->run(text_rows(0, 1), PassOutputs::nothing());  // long forgotten
+  l.model->run(text_rows(0, 1), PassOutputs::nothing());  // not used for long
   EXPECT_EQ(l.model->recordings(), 201u);
-  l.model->run(text_rows(0, 100), PassOutputs::argmax_of({0}));  // recent
+  l.model->run(text_rows(0, 100), PassOutputs::argmax_of({0}));  // used recently
   EXPECT_EQ(l.model->recordings(), 201u);
 }
 
@@ -275,7 +275,7 @@ TEST(Model, KeepsTapsOnTheDevice) {
   const std::vector<float> aux_hidden_states = l.model->run(text_rows(0, 3), outputs).aux_hidden_states;
   ASSERT_EQ(aux_hidden_states.size(), 3u * 2 * 64);
   outputs.aux_hidden_states = false;
-  l.model->run(text_rows(5, 3), outputs);  // leaves them alone
+  l.model->run(text_rows(5, 3), outputs);  // does not change what is kept on the device
   outputs.keep_aux_hidden_states = true;
   EXPECT_TRUE(l.model->run(text_rows(0, 3), outputs).aux_hidden_states.empty());
   std::vector<float> kept(aux_hidden_states.size());

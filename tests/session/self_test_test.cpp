@@ -13,7 +13,7 @@
 namespace canopy::test {
 namespace {
 
-/// Rounds the logits' last bit differently in passes of more than one row, as a driver was seen to do.
+/// A device that changes the last bit of logits in passes of more than one row, as one driver does.
 class ContractingDevice : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -32,7 +32,7 @@ class ContractingDevice : public ForwardingDevice {
   bool wide_ = false;
 };
 
-/// Rounds so in passes of at least `from` rows only, by the width of what was compiled: narrower ones are right.
+/// A device that changes it only in passes of at least `from` rows, by the width that was compiled for.
 class WideFaultDevice : public ForwardingDevice {
  public:
   WideFaultDevice(std::unique_ptr<Device> inner, uint32_t from) : ForwardingDevice(std::move(inner)), from_(from) {}
@@ -109,7 +109,7 @@ TEST(SelfTest, NamesTheFirstDifferenceOfOneBit) {
   EXPECT_NE(report.sentence.find("the logits of row 1 of 3"), std::string::npos) << report.sentence;
 }
 
-// Tiles of 4 on the reference: a full one, one row more, and two full ones.
+// The reference device has tiles of 4: a full one, one row more, and two full ones.
 TEST(SelfTest, ComparesFullTilesAndPassesOfSeveral) {
   WideFaultDevice several(make_reference_device(), 6);
   const SelfTestReport report = test_on(several, 32);

@@ -126,7 +126,7 @@ TEST_F(TextSessionTest, StopsWhenTheContextIsFull) {
   const Reply reply = session().reply(prompt, tokens(500));
   EXPECT_EQ(reply.reason, FinishReason::context_full);
   EXPECT_EQ(session().committed().size(), 32u);
-  EXPECT_EQ(reply.ids.size(), 32u - prompt.size() + 1);  // the last token needs no position
+  EXPECT_EQ(reply.ids.size(), 32u - prompt.size() + 1);  // the last token needs no position in the cache
 
   prompt.assign(33, prompt[0]);
   expect_error("holds only 32", [&] { session().reply(prompt, tokens(4)); });
@@ -164,7 +164,7 @@ TEST_F(TextSessionTest, SamplingOnTheCpuAndArgmaxOnTheDeviceAgree) {
   open();
   const auto prompt = encode("while True:\n");
   ReplySettings biased = tokens(24);
-  biased.sampling.logit_bias = {{5, 0.0f}};  // no effect, but it takes the sampler's way
+  biased.sampling.logit_bias = {{5, 0.0f}};  // changes nothing, but makes the sampler run
   ASSERT_FALSE(biased.sampling.is_plain_greedy());
   EXPECT_EQ(session().reply(prompt, biased).ids, session().reply(prompt, tokens(24)).ids);
 }
