@@ -69,7 +69,7 @@ void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& me
   const auto [from, to] = body.visible(pos, list->GetClipRectMin().y, list->GetClipRectMax().y);
   const auto first = first_round(view, message);
   const auto& spans = message.spans;
-  auto span = std::partition_point(spans.begin(), spans.end(), [&](const TokenSpan& s) { return s.end <= from; });
+  auto span = std::partition_point(spans.begin(), spans.end(), [at = from](const TokenSpan& s) { return s.end <= at; });
   for (; view.chat.sources_shown && span != spans.end() && span->begin < to; ++span) {
     const size_t begin = std::min<size_t>(span->begin, message.text.size()),
                  end = std::min<size_t>(span->end, message.text.size());

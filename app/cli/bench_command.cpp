@@ -95,8 +95,7 @@ int run(BenchOptions& options) {
   if (options.settings.widths.empty()) options.settings.widths = standard_widths();
   fit_to_model(options.settings, *opened.model);
   const auto step = [](const char* what) { note(what); };
-  const auto keep_going = [] { return !interrupted(); };
-  const BenchResult result = run_bench(*opened.model->model, options.settings, step, keep_going);
+  const BenchResult result = run_bench(*opened.model->model, options.settings, step, interruption());
   if (!options.modes.json.empty()) {
     write_report(options.modes.json, json_text(to_json(result, *opened.model)));
   }

@@ -43,7 +43,7 @@ struct ForcedResult {
   double difference() const;  // (our tau - theirs) / theirs
 };
 
-/// Forces every reply on every way and compares. Stopped by keep_going, it gives the replies that were through all
+/// Forces every reply on every way and compares. Once stopped, it gives the replies that were through all
 /// ways; with none it throws cancelled. Throws bad_input for a way that a reply has no lengths of, and what
 /// TextSession::reply() throws.
 std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<ForcedReply>& replies,

@@ -12,8 +12,8 @@ namespace {
 class Bench {
  public:
   Bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
-        const std::function<bool()>& keep_going)
-      : model_(model), settings_(settings), step_(step), keep_going_(keep_going) {}
+        const std::stop_token& stop)
+      : model_(model), settings_(settings), step_(step), stop_(stop) {}
 
   BenchResult run() {
     measure_peak();
@@ -79,7 +79,7 @@ class Bench {
       RowBatch batch;
       for (; first < end; ++first) batch.add_text(token(first), first);
       const auto outputs = end == count ? PassOutputs::argmax_of({batch.width() - 1}) : PassOutputs::nothing();
-      total += time([&] { return model_.run(batch, outputs, keep_going_); });
+      total += time([&] { return model_.run(batch, outputs, stop_); });
     }
     return total;
   }
@@ -94,7 +94,7 @@ class Bench {
     }
     std::vector<uint32_t> rows(width);
     std::iota(rows.begin(), rows.end(), 0u);
-    return time([&] { return model_.run(batch, PassOutputs::argmax_of(rows), keep_going_); });
+    return time([&] { return model_.run(batch, PassOutputs::argmax_of(rows), stop_); });
   }
 
   /// The median time of a decoded token, in milliseconds.
@@ -105,7 +105,7 @@ class Bench {
       RowBatch batch;
       batch.add_text(next, settings_.context + i);
       times.push_back(time([&] {
-        PassResult result = model_.run(batch, PassOutputs::argmax_of({0}), keep_going_);
+        PassResult result = model_.run(batch, PassOutputs::argmax_of({0}), stop_);
         if (result.completed) next = std::min(result.ids[0], model_.config().vocab - 1);
         return result;
       }));
@@ -144,7 +144,7 @@ class Bench {
   Model& model_;
   const BenchSettings& settings_;
   const std::function<void(const char*)>& step_;
-  const std::function<bool()>& keep_going_;
+  std::stop_token stop_;
   BenchResult result_;
   std::vector<double> read_peaks_, fma_peaks_, plain_peaks_;
 };
@@ -165,8 +165,8 @@ double median(std::vector<double> values) {
 }
 
 BenchResult run_bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
-                      const std::function<bool()>& keep_going) {
-  return Bench(model, settings, step, keep_going).run();
+                      const std::stop_token& stop) {
+  return Bench(model, settings, step, stop).run();
 }
 
 }  // namespace canopy::cli

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <vector>
 
 #include "engine/model/model.h"
@@ -38,9 +39,9 @@ struct BenchResult {
   std::map<uint32_t, double> share_of_roofline;
 };
 
-/// Measures; `step` hears what is under way. Throws cancelled when keep_going says no.
+/// Measures; `step` hears what is under way. Throws cancelled when stop is requested.
 BenchResult run_bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
-                      const std::function<bool()>& keep_going);
+                      const std::stop_token& stop);
 
 /// The middle value; for an even number of values the lower one of the two in the middle. values must not be empty.
 double median(std::vector<double> values);

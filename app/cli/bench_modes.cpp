@@ -55,7 +55,7 @@ class ModesBench {
   /// Runs short replies, so that compiling and recording kernels for new widths does not count for the first reply.
   bool warm_up() {
     constexpr uint32_t tokens = 8;
-    if (!read_ahead(session_, prompts_.front().ids, callbacks_.keep_going)) return false;
+    if (!read_ahead(session_, prompts_.front().ids, callbacks_.stop)) return false;
     return std::ranges::all_of(settings_.ways, [&](const WayToDecode& way) {
       return reply(prompts_.front(), way, tokens).reason != FinishReason::cancelled;
     });
@@ -63,14 +63,14 @@ class ModesBench {
 
   Reply reply(const BenchPrompt& prompt, const WayToDecode& way, uint32_t max_tokens) {
     ReplyCallbacks callbacks;
-    callbacks.keep_going = callbacks_.keep_going;
+    callbacks.stop = callbacks_.stop;
     return session_.reply(prompt.ids, way.settings(settings_.policy, max_tokens), callbacks);
   }
 
   /// Its measurements count only if all ways answered the prompt.
   bool run_prompt(size_t index, uint32_t repeat) {
     const BenchPrompt& prompt = prompts_[index];
-    if (!read_ahead(session_, prompt.ids, callbacks_.keep_going)) return false;
+    if (!read_ahead(session_, prompt.ids, callbacks_.stop)) return false;
     std::vector<Reply> replies;
     for (const WayToDecode& way : settings_.ways) {
       if (callbacks_.progress) callbacks_.progress(done_, total_);
@@ -182,13 +182,13 @@ ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts
   return ModesBench(model, prompts, settings, callbacks).run();
 }
 
-bool read_ahead(TextSession& session, const std::vector<uint32_t>& prompt, const std::function<bool()>& keep_going) {
+bool read_ahead(TextSession& session, const std::vector<uint32_t>& prompt, const std::stop_token& stop) {
   // The drafter reads the prompt's features with its first draft, and a reply of fewer than three tokens has none.
   ReplySettings settings;
   settings.mode = DecodeMode::chain;
   settings.max_tokens = 3;
   ReplyCallbacks callbacks;
-  callbacks.keep_going = keep_going;
+  callbacks.stop = stop;
   return session.reply(prompt, settings, callbacks).reason != FinishReason::cancelled;
 }
 

@@ -157,7 +157,7 @@ OpenedModel open_pair(ModelChoice choice, const std::vector<WayToDecode>& ways) 
 
 ModesCallbacks shown_on(BenchProgress& progress) {
   return {.progress = [&progress](uint64_t done, uint64_t total) { progress.show(done, total); },
-          .keep_going = [] { return !interrupted(); }};
+          .stop = interruption()};
 }
 
 int measure(const ModelChoice& choice, const ModesOptions& options) {

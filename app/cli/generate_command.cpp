@@ -80,7 +80,7 @@ void print_statistics(const Reply& reply, const Engine& model) {
 
 ReplyCallbacks streaming(bool as_json) {
   ReplyCallbacks callbacks;
-  callbacks.keep_going = [] { return !interrupted(); };
+  callbacks.stop = interruption();
   if (!as_json) callbacks.token = [](const ReplyProgress& progress) { write_reply_text(progress.text); };
   return callbacks;
 }

@@ -2,6 +2,8 @@
 // Ctrl-C as a request to end the reply being written and to leave everything in order. Pressed again, it ends the
 // program.
 
+#include <stop_token>
+
 namespace canopy::cli {
 
 constexpr int kInterrupted = 130;  // exit code that shells use for Ctrl-C
@@ -11,6 +13,10 @@ void catch_interrupts();
 
 /// Whether Ctrl-C was pressed since the start or the last forget_interrupt().
 bool interrupted();
+
+/// Is stopped when Ctrl-C is pressed. forget_interrupt() makes a new one: a token from before says nothing of later
+/// presses.
+std::stop_token interruption();
 
 void forget_interrupt();
 

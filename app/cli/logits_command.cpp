@@ -41,7 +41,7 @@ void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uin
     for (; first < end; ++first) batch.add_text(ids[first], first);
     std::vector<uint32_t> rows(batch.width());
     std::iota(rows.begin(), rows.end(), 0u);
-    const PassResult result = model.run(batch, PassOutputs::logits_of(rows), [] { return !interrupted(); });
+    const PassResult result = model.run(batch, PassOutputs::logits_of(rows), interruption());
     if (!result.completed) throw cancelled("The pass was cancelled.");
     for (const uint32_t row : rows) {
       tops.push_back(likeliest(std::span(result.logits).subspan(size_t{row} * vocab, vocab), k));

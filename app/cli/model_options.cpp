@@ -64,7 +64,7 @@ OpenedModel open_model(const ModelChoice& choice) {
   opened.device = open_device(choice.device);
   OpenCallbacks callbacks;
   callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };
-  callbacks.keep_going = [] { return !interrupted(); };
+  callbacks.stop = interruption();
   opened.model = Engine::open(*opened.device, request, callbacks);
   line.clear();
   const std::string& quantization = opened.model->model->quantization();

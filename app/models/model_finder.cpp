@@ -111,7 +111,7 @@ std::vector<DrafterCandidate> pair_drafters(const std::string& target, const std
     }
     candidates.push_back(std::move(candidate));
   }
-  std::ranges::stable_partition(candidates, &DrafterCandidate::fits);
+  std::stable_partition(candidates.begin(), candidates.end(), [](const DrafterCandidate& c) { return c.fits; });
   return candidates;
 }
 

@@ -120,8 +120,7 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
   return width * (2.0 * layers + attention) + head_rows * 2.0 * head;
 }
 
-PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going,
-                      uint32_t cache) {
+PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const std::stop_token& stop, uint32_t cache) {
   check(batch);
   check_cache(cache);
   check_outputs(outputs, batch.width());
@@ -132,20 +131,20 @@ PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const s
   shape.max_positions = rounded_positions(longest(batch), limits_.context);
   shape.aux_hidden_states = outputs.aux_hidden_states || outputs.keep_aux_hidden_states;
   shape.cache = cache;
-  Commands* commands = commands_for(shape, keep_going);
+  Commands* commands = commands_for(shape, stop);
   if (commands == nullptr) return {};
   last_width_ = 0;  // until the pass is done
   kept_logits_ = 0;
   write_words(device_, *buffers_.rows, batch.rows);
   write_words(device_, *buffers_.ancestors, batch.ancestors);
   write_head_inputs(outputs, shape);
-  if (!device_.run(*commands, keep_going)) return {};
+  if (!device_.run(*commands, stop)) return {};
   last_width_ = shape.width;
   if (shape.head == HeadOutput::logits && outputs.keep_logits) kept_logits_ = shape.head_rows;
   return read_outputs(outputs, shape);
 }
 
-PassResult Model::compute_logits(const PassOutputs& outputs, const std::function<bool()>& keep_going) {
+PassResult Model::compute_logits(const PassOutputs& outputs, const std::stop_token& stop) {
   if (last_width_ == 0) {
     throw bad_input("The head of more rows was asked for; no pass was completed whose rows these could be.");
   }
@@ -156,10 +155,10 @@ PassResult Model::compute_logits(const PassOutputs& outputs, const std::function
   PassShape shape = head_shape(outputs, last_width_);
   shape.head_only = true;
   kept_logits_ = 0;
-  Commands* commands = commands_for(shape, keep_going);
+  Commands* commands = commands_for(shape, stop);
   if (commands == nullptr) return {};
   write_head_inputs(outputs, shape);
-  if (!device_.run(*commands, keep_going)) return {};
+  if (!device_.run(*commands, stop)) return {};
   return read_outputs(outputs, shape);
 }
 
@@ -223,11 +222,11 @@ void Model::write_head_inputs(const PassOutputs& outputs, const PassShape& shape
   write_words(device_, *buffers_.token_logit_pairs, pairs);
 }
 
-Commands* Model::commands_for(const PassShape& shape, const std::function<bool()>& keep_going) {
+Commands* Model::commands_for(const PassShape& shape, const std::stop_token& stop) {
   if (Commands* known = recordings_.find(shape)) return known;
   Recorder record;
   record_forward(record, context(shape.cache), shape);
-  std::unique_ptr<Commands> commands = device_.compile(record.finish(), keep_going);
+  std::unique_ptr<Commands> commands = device_.compile(record.finish(), stop);
   return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
 

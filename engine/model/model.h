@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,7 +54,7 @@ struct PassOutputs {
 };
 
 struct PassResult {
-  bool completed = false;                // false: keep_going said no, nothing below is filled
+  bool completed = false;                // false: stop was requested, nothing below is filled
   std::vector<uint32_t> ids;             // argmax: [rows]; 0xFFFFFFFF where a row held nothing but NaN
   std::vector<float> best;               // argmax: [rows] the logit of each id
   std::vector<float> logits;             // logits: [rows, vocab]
@@ -105,17 +106,17 @@ class Model {
   /// 4 * Q * positions * layers per row, every row seeing `positions` keys.
   double pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const;
 
-  /// Computes the rows and writes their K/V to their slots. keep_going is asked between the ops of a pass that is
-  /// recorded for the first time, and between the parts of a long one; once it says no, the slots of these rows hold
-  /// nothing of use. Throws bad_input for rows or outputs that do not fit.
+  /// Computes the rows and writes their K/V to their slots. `stop` is looked at between the ops of a pass that is
+  /// recorded for the first time, and between the parts of a long one; once it is requested, the slots of these rows
+  /// hold nothing of use. Throws bad_input for rows or outputs that do not fit.
   /// `cache` is a sequence's (Sequence::cache); without one the first.
-  PassResult run(const RowBatch& batch, const PassOutputs& outputs, const std::function<bool()>& keep_going = {},
+  PassResult run(const RowBatch& batch, const PassOutputs& outputs, const std::stop_token& stop = {},
                  uint32_t cache = 0);
 
   /// The head of other rows of the last pass that run() completed, with the bits it would have had there: what a walk
   /// finds it needs, without another pass. Moving K/V does not end it. Throws bad_input when there is no such pass,
   /// when the rows are not its own, or for aux hidden states, which come with the pass only.
-  PassResult compute_logits(const PassOutputs& outputs, const std::function<bool()>& keep_going = {});
+  PassResult compute_logits(const PassOutputs& outputs, const std::stop_token& stop = {});
 
   /// Logits of the index-th wanted row of the last run(), which kept them and has not been followed by
   /// compute_logits(). `to` is [vocab]. Throws bad_input when there are none, or for a row that was not wanted.
@@ -146,8 +147,8 @@ class Model {
   void check_cache(uint32_t cache) const;
   void check_outputs(const PassOutputs& outputs, uint32_t width) const;
   void write_head_inputs(const PassOutputs& outputs, const PassShape& shape);
-  /// The recording of a pass, made where there is none yet; null where keep_going ended that.
-  Commands* commands_for(const PassShape& shape, const std::function<bool()>& keep_going);
+  /// The recording of a pass, made where there is none yet; null where stop was requested.
+  Commands* commands_for(const PassShape& shape, const std::stop_token& stop);
   PassResult read_outputs(const PassOutputs& outputs, const PassShape& shape);
   ForwardContext context(uint32_t cache) const;
 

@@ -33,8 +33,8 @@ double time_prepared(Pass&& pass, Recordings&& recordings) {
 
 }  // namespace
 
-ModelTimer::ModelTimer(Model& model, Drafter& drafter, std::function<bool()> keep_going)
-    : model_(model), drafter_(drafter), keep_going_(std::move(keep_going)), verifier_(model) {}
+ModelTimer::ModelTimer(Model& model, Drafter& drafter, std::stop_token stop)
+    : model_(model), drafter_(drafter), stop_(std::move(stop)), verifier_(model) {}
 
 ModelTimer::~ModelTimer() {
   drafter_.pretend(0, 0);
@@ -44,7 +44,7 @@ double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
   grow(tree_, width);
   // One row is what autoregressive decoding takes, which writes no aux hidden states: all speed-ups are over that.
   const bool keeps_aux = width > 1;
-  return time_prepared([&] { verifier_.verify(tree_, context, HeadOutput::argmax, keeps_aux, false, keep_going_); },
+  return time_prepared([&] { verifier_.verify(tree_, context, HeadOutput::argmax, keeps_aux, false, stop_); },
                        [&] { return model_.recordings(); });
 }
 
@@ -52,16 +52,16 @@ double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {
   const uint32_t waiting = std::min(backlog, context);
   const auto draft = [&] {
     drafter_.pretend(context - waiting, waiting);
-    drafter_.draft(0, drafter_.max_depth(), keep_going_);
+    drafter_.draft(0, drafter_.max_depth(), stop_);
   };
   return time_prepared(draft, [&] { return drafter_.recordings(); });
 }
 
-void prepare_drafts(Model& model, Drafter& drafter, std::function<bool()> keep_going) {
+void prepare_drafts(Model& model, Drafter& drafter, std::stop_token stop) {
   const uint32_t context = std::min(64u, model.limits().context);
-  ModelTimer timer(model, drafter, std::move(keep_going));
+  ModelTimer timer(model, drafter, std::move(stop));
   for (const uint32_t backlog : {1u, context}) {
-    if (timer.keep_going()) timer.draft_ms(backlog, context);
+    if (!timer.stopped()) timer.draft_ms(backlog, context);
   }
 }
 

@@ -21,7 +21,7 @@ std::vector<uint32_t> first_rows(uint32_t count) {
 }  // namespace
 
 bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool keep_aux, bool probabilities,
-                          const std::function<bool()>& keep_going) {
+                          const std::stop_token& stop) {
   batch_.clear();
   add_tree(tree, committed, model_.limits().context, batch_);
   first_answer_ = 0;
@@ -38,11 +38,11 @@ bool TreeVerifier::verify(const DraftTree& tree, uint32_t committed, HeadOutput 
       outputs.token_logits.emplace_back(node.parent, node.token);
     }
   }
-  return run(std::move(outputs), keep_aux, keep_going);
+  return run(std::move(outputs), keep_aux, stop);
 }
 
 bool TreeVerifier::prefill(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head, bool keep_aux,
-                           const std::function<bool()>& keep_going) {
+                           const std::stop_token& stop) {
   batch_.clear();
   for (uint32_t i = 0; i < tokens.size(); ++i) batch_.add_text(tokens[i], committed + i);
   parents_.clear();
@@ -51,13 +51,13 @@ bool TreeVerifier::prefill(std::span<const uint32_t> tokens, uint32_t committed,
   PassOutputs outputs;
   outputs.head = head;
   if (head != HeadOutput::none) outputs.rows = {first_answer_};
-  return run(std::move(outputs), keep_aux, keep_going);
+  return run(std::move(outputs), keep_aux, stop);
 }
 
-bool TreeVerifier::run(PassOutputs outputs, bool keep_aux, const std::function<bool()>& keep_going) {
+bool TreeVerifier::run(PassOutputs outputs, bool keep_aux, const std::stop_token& stop) {
   outputs.keep_aux_hidden_states = keep_aux;
   outputs.keep_logits = outputs.head == HeadOutput::logits;
-  result_ = model_.run(batch_, outputs, keep_going, cache_);
+  result_ = model_.run(batch_, outputs, stop, cache_);
   device_ms_ = model_.device().last_run_ms();
   return result_.completed;
 }

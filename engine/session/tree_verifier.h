@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "engine/model/model.h"
@@ -19,16 +20,16 @@ class TreeVerifier {
   explicit TreeVerifier(Model& model, uint32_t cache = 0) : model_(model), cache_(cache) {}
 
   /// Runs a tree behind `committed` positions; `head` is argmax where a walk is greedy, which the device then decides,
-  /// else logits. A tree of the root alone is an autoregressive decoding pass. False when keep_going
-  /// said no; then the cache still holds `committed` positions.
+  /// else logits. A tree of the root alone is an autoregressive decoding pass. False when stop
+  /// was requested; then the cache still holds `committed` positions.
   /// `probabilities` makes log_p() known, for the price of a pass over the logits.
   bool verify(const DraftTree& tree, uint32_t committed, HeadOutput head, bool keep_aux, bool probabilities,
-              const std::function<bool()>& keep_going);
+              const std::stop_token& stop);
 
   /// Runs text behind `committed` positions, to which its K/V then belongs. What `head` asks for is that of the
   /// last token, as node 0.
   bool prefill(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head, bool keep_aux,
-               const std::function<bool()>& keep_going);
+               const std::stop_token& stop);
 
   /// The target's most probable token after a node; by argmax only. Throws bad_input where the logits are no numbers.
   uint32_t best(uint32_t node) const;
@@ -46,7 +47,7 @@ class TreeVerifier {
   double device_ms() const { return device_ms_; }
 
  private:
-  bool run(PassOutputs outputs, bool keep_aux, const std::function<bool()>& keep_going);
+  bool run(PassOutputs outputs, bool keep_aux, const std::stop_token& stop);
 
   Model& model_;
   uint32_t cache_;

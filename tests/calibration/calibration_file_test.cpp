@@ -136,10 +136,10 @@ TEST_F(CalibrationFile, AnythingElseInTheKeyIsRefused) {
                                                                    {"variants", "another choice of kernels"}};
   for (const auto& [field, why] : fields) {
     save();
-    change([&](json& file) { file["key"][field] = "other"; });
+    change([&key = field](json& file) { file["key"][key] = "other"; });
     expect_refused(why + (field == "kv_type" ? " cache (\"other\")" : " (\"other\")"));
     save();
-    change([&](json& file) { file["key"].erase(field); });
+    change([&key = field](json& file) { file["key"].erase(key); });
     expect_refused(field);
   }
 }

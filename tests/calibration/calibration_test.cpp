@@ -29,7 +29,7 @@ class VirtualTimer : public PassTimer {
   double spikes = 0;       // probability of a pass that takes four times as long
   double preparation = 0;  // additional ms of the first pass of a width
   double overhead = 0.02;  // ms between passes
-  int stop_after = -1;     // passes until keep_going() says no
+  int stop_after = -1;     // passes until it is stopped; below 0: never
 
   double verify_ms(uint32_t width, uint32_t context) override {
     ++passes[{width, context}];
@@ -39,7 +39,7 @@ class VirtualTimer : public PassTimer {
     ++drafts[{backlog, context}];
     return pass(draft(backlog, context));
   }
-  bool keep_going() override { return stop_after < 0 || count < stop_after; }
+  bool stopped() const override { return stop_after >= 0 && count >= stop_after; }
   double now() override { return seconds; }
 
   std::map<std::pair<uint32_t, uint32_t>, int> passes, drafts;

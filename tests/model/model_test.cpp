@@ -9,6 +9,7 @@
 #include "engine/format/architecture.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
+#include "tests/compute/stepping_device.h"
 #include "tests/model/random_model.h"
 #include "tests/reference/reference_device.h"
 
@@ -20,12 +21,12 @@ struct Loaded {
   explicit Loaded(const RandomModel& random, ModelOptions options = {})
       : path(folder.write("model.gguf", random.build())),
         file(ModelFile::open(path)),
-        device(make_reference_device()),
+        device(std::make_unique<SteppingDevice>(make_reference_device())),
         model(Model::load(*device, file, options)) {}
   TempFolder folder;
   std::filesystem::path path;
   ModelFile file;
-  std::unique_ptr<Device> device;
+  std::unique_ptr<SteppingDevice> device;
   std::unique_ptr<Model> model;
 };
 
@@ -134,10 +135,16 @@ TEST(Model, ReportsProgressUpToTheWholeFileAndCancels) {
   EXPECT_EQ(last, whole);
   EXPECT_GT(whole, 0u);
 
-  int asked = 0;
-  options.callbacks.progress = {};
-  options.callbacks.keep_going = [&] { return ++asked < 5; };
+  // Ends while matrices are copied: the first may be done, the last is not.
+  std::stop_source stop;
+  bool asked_for_the_last = false;
+  options.callbacks.progress = [&](uint64_t done, uint64_t total) {
+    asked_for_the_last |= done == total;
+    stop.request_stop();
+  };
+  options.callbacks.stop = stop.get_token();
   EXPECT_EQ(kind_of([&] { Model::load(*l.device, l.file, options); }), ErrorKind::cancelled);
+  EXPECT_FALSE(asked_for_the_last);
 }
 
 TEST(Model, LoadingChecksMemoryBeforeItAllocates) {
@@ -253,10 +260,9 @@ TEST(Model, GivesMoreOfTheLastPassOnly) {
   const uint64_t recordings = model.recordings();
   model.compute_logits(PassOutputs::logits_of({0, 3}));
   EXPECT_EQ(model.recordings(), recordings);
-  // A pass that stopped half-way leaves no rows to read, and those of the pass before are gone too.
-  int asked = 0;
-  const auto once = [&] { return ++asked < 2; };
-  EXPECT_FALSE(model.run(text_rows(0, 5), PassOutputs::nothing(), once).completed);
+  // A pass that stopped half-way leaves no rows of use behind, and those of the pass before are gone.
+  StopAtOp stop(*l.device);
+  EXPECT_FALSE(model.run(text_rows(0, 5), PassOutputs::nothing(), stop.arm(3)).completed);
   expect_error("no pass was completed", [&] { model.compute_logits(PassOutputs::logits_of({0, 3})); });
 }
 
@@ -281,8 +287,10 @@ TEST(Model, KeepsTapsOnTheDevice) {
 
 TEST(Model, StopsBetweenTheParts) {
   Loaded l{RandomModel{}};
-  int asked = 0;
-  const PassResult result = l.model->run(text_rows(0, 4), PassOutputs::argmax_of({3}), [&] { return ++asked < 3; });
+  StopAtOp stop(*l.device);
+  l.model->run(text_rows(0, 4), PassOutputs::argmax_of({3}));  // records
+  const PassResult result = l.model->run(text_rows(0, 4), PassOutputs::argmax_of({3}), stop.arm(3));
+  EXPECT_EQ(stop.ops(), 3u);
   EXPECT_FALSE(result.completed);
   EXPECT_TRUE(result.ids.empty());
   // The next pass is not disturbed.

@@ -95,8 +95,8 @@ class ReferenceDevice : public Device {
   }
   double sample_fma_rate() override { return measure_peak().fma_gflop_s; }
 
-  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override;
-  bool run(Commands& commands, const std::function<bool()>& keep_going) override;
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override;
+  bool run(Commands& commands, const std::stop_token& stop) override;
   void start(Commands& commands) override { run(commands, {}); }
   void finish() override {}
   double last_run_ms() const override { return 0; }
@@ -159,19 +159,19 @@ void ReferenceDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std:
   std::transform(data.begin(), data.end(), to, [&](float v) { return host.rounded(v); });
 }
 
-std::unique_ptr<Commands> ReferenceDevice::compile(std::span<const Op> ops, const std::function<bool()>& keep_going) {
+std::unique_ptr<Commands> ReferenceDevice::compile(std::span<const Op> ops, const std::stop_token& stop) {
   auto recorded = std::make_unique<RecordedOps>();
   for (const Op& op : ops) {
-    if (keep_going && !keep_going()) return nullptr;
+    if (stop.stop_requested()) return nullptr;
     recorded->ops.push_back(op);
   }
   return recorded;
 }
 
-bool ReferenceDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
+bool ReferenceDevice::run(Commands& commands, const std::stop_token& stop) {
   auto& recorded = dynamic_cast<RecordedOps&>(commands);
   for (size_t i = 0; i < recorded.ops.size(); ++i) {
-    if (i > 0 && keep_going && !keep_going()) return false;
+    if (i > 0 && stop.stop_requested()) return false;
     reference::compute_op(recorded.ops[i]);
   }
   return true;
