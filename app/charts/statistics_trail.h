@@ -54,6 +54,8 @@ class ReliabilityTally {
   uint64_t nodes_ = 0;
 };
 
+inline constexpr uint64_t kEnoughRounds = 8;  // of a reply; statistics of fewer are not shown
+
 /// What some rounds come to.
 struct TrailPoint {
   RoundStatistics rounds;
@@ -66,7 +68,8 @@ struct TrailPoint {
 
 class StatisticsTrail {
  public:
-  static constexpr size_t kStride = 64;  // rounds from one kept copy to the next
+  static constexpr size_t kStride = 64;         // rounds from one kept copy to the next
+  static constexpr size_t kRoundsAFrame = 512;  // read of a long reply in one frame; takes a few milliseconds
 
   /// The rounds of the reply that `round` belongs to, up to it. Reads at most `most` rounds that it has not read yet:
   /// done() says whether that was enough. Valid until the next call.

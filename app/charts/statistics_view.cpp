@@ -8,8 +8,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr uint64_t kEnoughRounds = 8;  // for a verdict
-constexpr double kClearly = 0.02;      // of a ratio to 1
+constexpr double kClearly = 0.02;  // of a ratio to 1
 
 std::string rounds_word(uint64_t rounds) {
   return counted(rounds, "round", "rounds");
