@@ -73,5 +73,6 @@ function(canopy_library name)
     canopy_optimize(canopy_${name} -O1) # drawing is Dear ImGui's and the driver's work
   elseif(folder MATCHES "^tests/")
     canopy_optimize(canopy_${name} -O1)
+    canopy_compile_together(canopy_${name} 8)
   endif()
 endfunction()

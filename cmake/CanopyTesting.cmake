@@ -1,7 +1,7 @@
-# canopy_test_program(NAME SOURCES a.cpp ... DEPENDS lib ... LINK target ... [APART]): one GoogleTest program, not
-# registered yet. APART: each of its files is compiled on its own.
+# canopy_test_program(NAME SOURCES a.cpp ... DEPENDS lib ... LINK target): one GoogleTest program, not
+# registered yet.
 function(canopy_test_program name)
-  cmake_parse_arguments(ARG "APART" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE canopy_flags GTest::gtest GTest::gtest_main ${ARG_LINK})
   foreach(dep IN LISTS ARG_DEPENDS)
@@ -10,9 +10,7 @@ function(canopy_test_program name)
   target_compile_definitions(${name} PRIVATE CANOPY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   canopy_optimize(${name} -O1) # what computes is in libraries
   canopy_precompile(${name} tests -O1 LINK GTest::gtest)
-  if(NOT ARG_APART)
-    canopy_compile_together(${name} 8)
-  endif()
+  canopy_compile_together(${name} 8)
 endfunction()
 
 # canopy_test(NAME LABELS l ... SOURCES a.cpp ... DEPENDS lib ...): one GoogleTest program, registered case by case.
@@ -20,15 +18,11 @@ endfunction()
 set(CANOPY_GOLDEN_DIR "" CACHE PATH "Golden data; empty means tests/golden")
 
 function(canopy_test name)
-  cmake_parse_arguments(ARG "APART" "TIMEOUT" "LABELS;SOURCES;DEPENDS;LINK;RUN_UNDER" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;SOURCES;DEPENDS;LINK;RUN_UNDER" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  set(apart "")
-  if(ARG_APART)
-    set(apart APART)
-  endif()
-  canopy_test_program(${name} ${apart} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
+  canopy_test_program(${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
   # One ctest entry for each program, so that it starts and compiles shaders only once.
   add_test(NAME ${name} COMMAND ${ARG_RUN_UNDER} $<TARGET_FILE:${name}>)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})

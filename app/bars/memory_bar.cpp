@@ -11,7 +11,7 @@ namespace canopy::app {
 namespace {
 
 constexpr const char* kPopup = "Memory menu";
-constexpr float kHeight = 32, kBarTop = 17, kBarHeight = 10;
+constexpr float kMemoryBarHeight = 32, kBarTop = 17, kBarHeight = 10;
 constexpr uint32_t kContexts[] = {2048, 4096, 8192, 16384, 32768, 65536, 131072};
 
 Colour colour_of(MemoryPart part) {
@@ -114,7 +114,8 @@ void memory_bar(const ViewModel& view, CommandSink& sink, float width) {
   const Theme& t = colours();
   const MemoryTable table = memory_table(view.models.memory, view.models.override_memory);
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  if (ImGui::InvisibleButton("Memory", {width, px(kHeight)}, ImGuiButtonFlags_EnableNav)) ImGui::OpenPopup(kPopup);
+  if (ImGui::InvisibleButton("Memory", {width, px(kMemoryBarHeight)}, ImGuiButtonFlags_EnableNav))
+    ImGui::OpenPopup(kPopup);
   tooltip("What the models take of the device's memory; press for the parts and the context");
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float words_y = a.y + px(7);
@@ -130,7 +131,7 @@ void memory_bar(const ViewModel& view, CommandSink& sink, float width) {
   if (x - a.x + text_size(Type::caption, verdict).x + figures_width + px(8) <= width)
     draw_text_middle(list, a.x + width - figures_width, words_y, Type::mono_caption, t.text2, figures);
   draw_parts(table, a, width);
-  ImGui::SetNextWindowPos({a.x, a.y + px(kHeight) + px(4)});
+  ImGui::SetNextWindowPos({a.x, a.y + px(kMemoryBarHeight) + px(4)});
   draw_popup(view, sink, table);
 }
 

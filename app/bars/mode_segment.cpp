@@ -10,7 +10,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kHeight = 32, kPadding = 2, kItemPadding = 12, kGap = 6;
+constexpr float kSegmentHeight = 32, kSegmentPadding = 2, kItemPadding = 12, kSegmentGap = 6;
 constexpr DecodeMode kModes[] = {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree, DecodeMode::adaptive};
 constexpr uint32_t kBudgets[] = {4, 8, 16, 32, 64, 128, 256, 512, 1024};
 constexpr const char* kBudgetPopup = "Tree size";
@@ -44,7 +44,7 @@ bool shows_budget(const ViewModel& view) {
 void draw_item(const ViewModel& view, CommandSink& sink, DecodeMode mode, ImVec2 a) {
   const Theme& t = colours();
   const bool on = mode == mode_now(view), possible = mode == DecodeMode::ar || drafts(view);
-  const ImVec2 size = {item_width(mode), px(kHeight - 2 * kPadding)};
+  const ImVec2 size = {item_width(mode), px(kSegmentHeight - 2 * kSegmentPadding)};
   ImGui::SetCursorScreenPos(a);
   ImGui::BeginDisabled(!possible);
   if (ImGui::InvisibleButton(mode_title(mode), size, ImGuiButtonFlags_EnableNav)) sink.post(SetDrafting{mode});
@@ -98,32 +98,32 @@ void draw_mode_menu(const ViewModel& view, CommandSink& sink) {
 }  // namespace
 
 float mode_segment_width(const ViewModel& view) {
-  float width = px(kPadding) * 2;
+  float width = px(kSegmentPadding) * 2;
   for (const DecodeMode mode : kModes) width += item_width(mode);
-  if (shows_budget(view)) width += px(kGap) + picker_width("N", budget_words(view));
+  if (shows_budget(view)) width += px(kSegmentGap) + picker_width("N", budget_words(view));
   return width;
 }
 
 void mode_segment(const ViewModel& view, CommandSink& sink) {
   const Theme& t = colours();
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  float width = px(kPadding) * 2;
+  float width = px(kSegmentPadding) * 2;
   for (const DecodeMode mode : kModes) width += item_width(mode);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 b = {a.x + width, a.y + px(kHeight)};
+  const ImVec2 b = {a.x + width, a.y + px(kSegmentHeight)};
   list->AddRectFilled(a, b, t.card, px(5));
   list->AddRect(a, b, t.line, px(5), std::max(1.0f, px(1)));
-  float x = a.x + px(kPadding);
+  float x = a.x + px(kSegmentPadding);
   for (const DecodeMode mode : kModes) {
-    draw_item(view, sink, mode, {x, a.y + px(kPadding)});
+    draw_item(view, sink, mode, {x, a.y + px(kSegmentPadding)});
     x += item_width(mode);
   }
   if (!shows_budget(view)) return;
-  ImGui::SetCursorScreenPos({b.x + px(kGap), a.y});
+  ImGui::SetCursorScreenPos({b.x + px(kSegmentGap), a.y});
   if (picker("Tree nodes", "N", budget_words(view), picker_width("N", budget_words(view))))
     ImGui::OpenPopup(kBudgetPopup);
   tooltip("Nodes of the draft tree; Adaptive chooses them by itself");
-  ImGui::SetNextWindowPos({b.x + px(kGap), a.y + px(kHeight) + px(4)});
+  ImGui::SetNextWindowPos({b.x + px(kSegmentGap), a.y + px(kSegmentHeight) + px(4)});
   draw_budget_menu(view, sink);
 }
 
@@ -135,7 +135,7 @@ void mode_picker(const ViewModel& view, CommandSink& sink, float width) {
   const ImVec2 a = ImGui::GetCursorScreenPos();
   if (picker("Mode", "", mode_title(mode_now(view)), width)) ImGui::OpenPopup(kModePopup);
   tooltip(why(view, mode_now(view)).c_str());
-  ImGui::SetNextWindowPos({a.x, a.y + px(kHeight) + px(4)});
+  ImGui::SetNextWindowPos({a.x, a.y + px(kSegmentHeight) + px(4)});
   draw_mode_menu(view, sink);
 }
 

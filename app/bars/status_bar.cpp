@@ -12,9 +12,9 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kHeight = 28;
-constexpr float kMargin = 14;
-constexpr float kGap = 24;
+constexpr float kStatusHeight = 28;
+constexpr float kStatusMargin = 14;
+constexpr float kStatusGap = 24;
 
 /// Draws texts from left to right and leaves out those that do not fit whole.
 class Row {
@@ -37,10 +37,10 @@ class Row {
     std::string words;
   };
   void statement(const std::vector<Piece>& pieces) {
-    float need = px(kGap) - px(6);
+    float need = px(kStatusGap) - px(6);
     for (const Piece& piece : pieces) need += text_size(piece.type, piece.words).x + px(6);
     if (need > room()) return;
-    x_ += px(kGap) - px(6);
+    x_ += px(kStatusGap) - px(6);
     for (const Piece& piece : pieces) {
       x_ += px(6);
       text(piece.type, piece.colour, piece.words);
@@ -79,7 +79,7 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
   const Progress& progress = work->progress;
   // Text that changes its width comes after the button, so that the button does not move.
   const float bar = px(120);
-  if (row.room() > bar + px(kGap) + px(70)) {
+  if (row.room() > bar + px(kStatusGap) + px(70)) {
     row.advance(px(16));
     if (progress.total)  // without a total no bar: an empty one would look stuck
       draw_bar(ImGui::GetWindowDrawList(), {row.x(), origin.y + px(11)}, {bar, px(6)}, progress.fraction(), t.accent,
@@ -101,7 +101,7 @@ void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 or
 
 void context_tooltip(const ModelReady& model, float x, float y, float width) {
   ImGui::SetCursorScreenPos({x, y});
-  ImGui::Dummy({std::max(px(1), width), px(kHeight)});
+  ImGui::Dummy({std::max(px(1), width), px(kStatusHeight)});
   tooltip(("Positions that the conversation fills. The cache keeps them as " + model.kv_type +
            "; the model was trained for " + grouped(model.model_context))
               .c_str());
@@ -141,7 +141,7 @@ void draw_recording(const ViewModel& view, Row& row) {
   row.statement({{Type::secondary, t.text2, "     Recording " + recording.file_name},
                  {Type::mono, t.text3, grouped(recording.rounds)},
                  {Type::secondary, t.text3, recording.rounds == 1 ? "round" : "rounds"}});
-  if (row.x() > before) row.dot(before + px(kGap) + px(4), t.rejected);
+  if (row.x() > before) row.dot(before + px(kStatusGap) + px(4), t.rejected);
 }
 
 void draw_context(const ViewModel& view, Row& row, float top) {
@@ -169,7 +169,7 @@ std::string engine_words(const ViewModel& view) {
 void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
   const Theme& t = colours();
   const ImVec2 origin = ImGui::GetWindowPos();
-  const float middle = origin.y + px(kHeight) * 0.5f, width = ImGui::GetWindowWidth();
+  const float middle = origin.y + px(kStatusHeight) * 0.5f, width = ImGui::GetWindowWidth();
   ButtonSpec help{"F1 help", Icon::none, ButtonKind::bare}, commands{"Ctrl+K commands", Icon::none, ButtonKind::bare};
   for (ButtonSpec* each : {&help, &commands}) {
     each->height = 22;
@@ -179,7 +179,7 @@ void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
   // A narrow window shows only one of the two buttons, so that the engine's state has room.
   const bool both = width > px(560);
   const float keys_width = help_width + (both ? commands_width : 0);
-  Row row(origin.x + px(kMargin), origin.x + width - px(kMargin) - keys_width, middle);
+  Row row(origin.x + px(kStatusMargin), origin.x + width - px(kStatusMargin) - keys_width, middle);
   row.dot(row.x() + px(4), state_colour(view));
   row.advance(px(14));
   row.text(Type::secondary, t.text2, elided(Type::secondary, engine_words(view), row.room() - px(90)));
@@ -187,7 +187,7 @@ void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
   if (view.model) draw_context(view, row, origin.y);
   draw_rounds(view, row);
   draw_recording(view, row);
-  float x = origin.x + width - px(kMargin) - keys_width + px(10);
+  float x = origin.x + width - px(kStatusMargin) - keys_width + px(10);
   auto key = [&](const ButtonSpec& spec) {
     ImGui::SetCursorScreenPos({x, origin.y + px(3)});
     x += button_size(spec).x;

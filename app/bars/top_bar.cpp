@@ -17,14 +17,19 @@ constexpr float kHeight = 48, kControl = 32, kMargin = 12, kGap = 8;
 constexpr float kLogo = 24, kAfterLogo = 18, kAroundMemory = 14;
 constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths at 100% below which these are left out
 
+}  // namespace
+
 /// What the bar shows; each step of the list shows a little less.
-struct Step {
+struct TopBarStep {
   bool quantization, captions, word;
   float memory;  // width of the memory bar; 0: none
   bool segment, scale, all_pickers;
   float readable;  // least width of a picker, unless its value is shorter
 };
-constexpr Step kSteps[] = {
+
+namespace {
+
+constexpr TopBarStep kSteps[] = {
     {true, true, true, 250, true, true, true, 240},    {true, true, true, 150, true, true, true, 240},
     {false, true, true, 250, true, true, true, 200},   {false, true, true, 150, true, true, true, 200},
     {false, false, true, 250, true, true, true, 150},  {false, false, true, 150, true, true, true, 120},
@@ -142,18 +147,18 @@ void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<
   draw_view_menu(view, sink, panels, {right, y + px(28) + px(6)});
 }
 
-struct PickerSpec {
+}  // namespace
+
+struct TopBarPicker {
   const char *id, *menu;
   std::string caption, value, tip;
   bool has_value = true;
   float width = 0;
 };
 
-}  // namespace
-
 struct TopBar::Fit {
-  Step step;
-  std::vector<PickerSpec> pickers;
+  TopBarStep step;
+  std::vector<TopBarPicker> pickers;
   float mode = 0;      // width of the mode control; 0 without a model
   float room = 0;      // for the pickers
   float wanted = 0;    // width at which the pickers show their values whole
@@ -161,24 +166,24 @@ struct TopBar::Fit {
 };
 
 /// Gives every picker the width it needs; if there is too little room, cuts the widest ones to the same width.
-static void share(std::vector<PickerSpec>& pickers, float room) {
+static void share(std::vector<TopBarPicker>& pickers, float room) {
   float low = 0, high = 0;
-  for (const PickerSpec& p : pickers) high = std::max(high, p.width);
+  for (const TopBarPicker& p : pickers) high = std::max(high, p.width);
   auto taken = [&](float most) {
     float sum = 0;
-    for (const PickerSpec& p : pickers) sum += std::min(p.width, most);
+    for (const TopBarPicker& p : pickers) sum += std::min(p.width, most);
     return sum;
   };
   if (taken(high) <= room) return;
   for (int i = 0; i < 24; ++i) (taken((low + high) * 0.5f) <= room ? low : high) = (low + high) * 0.5f;
-  for (PickerSpec& p : pickers) p.width = std::floor(std::min(p.width, low));
+  for (TopBarPicker& p : pickers) p.width = std::floor(std::min(p.width, low));
 }
 
-static std::vector<PickerSpec> pickers_of(const ViewModel& view, const Step& step) {
+static std::vector<TopBarPicker> pickers_of(const ViewModel& view, const TopBarStep& step) {
   auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
-  std::vector<PickerSpec> pickers = {{"Model", kTargetMenu, caption("Target"), target_value(view, step.quantization),
-                                      target_tooltip(view),
-                                      view.replaying() || view.model || view.model_state == ModelState::loading}};
+  std::vector<TopBarPicker> pickers = {{"Model", kTargetMenu, caption("Target"), target_value(view, step.quantization),
+                                        target_tooltip(view),
+                                        view.replaying() || view.model || view.model_state == ModelState::loading}};
   if (step.all_pickers) {
     const std::string device = device_value(view);
     pickers.push_back(
@@ -187,7 +192,7 @@ static std::vector<PickerSpec> pickers_of(const ViewModel& view, const Step& ste
     pickers.push_back({"Device", kDeviceMenu, caption("Device"), without_brackets(device), device_tooltip(view, device),
                        view.replaying() || !view.devices.empty() || view.model});
   }
-  for (PickerSpec& p : pickers) p.width = picker_width(p.caption, p.value);
+  for (TopBarPicker& p : pickers) p.width = picker_width(p.caption, p.value);
   return pickers;
 }
 
@@ -204,7 +209,7 @@ TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) c
   if (f.mode > 0) f.room -= f.mode + px(kGap) * 2;
   if (view.replaying()) f.room -= replayed_width() + px(kGap);
   f.room -= px(kGap) * static_cast<float>(f.pickers.size());
-  for (const PickerSpec& p : f.pickers) {
+  for (const TopBarPicker& p : f.pickers) {
     f.wanted += p.width;
     f.readable += std::min(p.width, px(f.step.readable));
   }
@@ -260,7 +265,7 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
 void TopBar::draw_pickers(const ViewModel& view, CommandSink& sink, const Fit& f) {
   const float top = ImGui::GetCursorPosY();
   ImVec2 corner{};
-  for (const PickerSpec& p : f.pickers) {
+  for (const TopBarPicker& p : f.pickers) {
     if (&p != f.pickers.data()) {
       ImGui::SameLine(0, px(kGap));
       ImGui::SetCursorPosY(top);

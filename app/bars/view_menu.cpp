@@ -10,10 +10,10 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kWidth = 280;
+constexpr float kViewMenuWidth = 280;
 constexpr float kScaleButton = 28;
 
-void heading(const char* words) {
+void section_heading(const char* words) {
   ImGui::Dummy({0, px(4)});
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_text(ImGui::GetWindowDrawList(), {at.x + px(8), at.y}, Type::caption_semibold, colours().text3, words);
@@ -28,7 +28,7 @@ void rule(float width) {
 }
 
 void draw_panel_rows(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, float width) {
-  heading("Panels");
+  section_heading("Panels");
   for (const std::string& name : panels) {
     const bool shown = !view.shell.closed.contains(name);
     if (menu_row(name.c_str(), name, "", shown, true, width)) sink.post(ShellCommand(ShowPanel{name, !shown}));
@@ -57,7 +57,7 @@ void draw_scale_row(const ViewModel& view, CommandSink& sink, float width) {
 }
 
 void draw_look_rows(const ViewModel& view, CommandSink& sink, float width) {
-  heading("Look");
+  section_heading("Look");
   draw_scale_row(view, sink, width);
   if (menu_row("Actual size", "Actual size", "Ctrl+0", view.user_scale == 1.0f, true, width)) sink.post(SetScale{1.0f});
   const bool dark = view.theme == ThemeKind::dark;
@@ -91,7 +91,7 @@ void draw_scale_control(const ViewModel& view, CommandSink& sink, float figure, 
 
 void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, ImVec2 corner) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const float width = std::min(px(kWidth), viewport->Size.x - px(48));
+  const float width = std::min(px(kViewMenuWidth), viewport->Size.x - px(48));
   ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {1, 0});
   ImGui::SetNextWindowSizeConstraints(
       {0, 0}, {FLT_MAX, std::max(px(80), viewport->Pos.y + viewport->Size.y - corner.y - px(8))});

@@ -15,7 +15,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kCaption = 18;
+constexpr float kAxisCaption = 18;
 
 struct Curve {
   std::vector<double> width, speed;
@@ -189,7 +189,7 @@ void draw_budget_chart(const BudgetView* view, ImVec2 size) {
   axes.x_lines = true;
   axes.y = ticks_to(view ? highest(*view) : 100, 4);
   {
-    const Chart chart("S(N)", {size.x, size.y - px(kCaption)}, axes);
+    const Chart chart("S(N)", {size.x, size.y - px(kAxisCaption)}, axes);
     if (!chart) return;
     if (view) {
       draw_curves(*view);
@@ -207,18 +207,18 @@ void draw_budget_chart(const BudgetView* view, ImVec2 size) {
 constexpr float kSide = 290;        // width of the column of text
 constexpr float kTwoColumns = 560;  // below this width, chart and text are in one column
 constexpr float kLeastChart = 150;  // least height of the chart
-constexpr float kHeader = 30;
-constexpr float kRow = 18;
+constexpr float kBudgetHeader = 30;
+constexpr float kBudgetRow = 18;
 
 void draw_header(float width) {
   const Theme& t = colours();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::InvisibleButton("S(N) title", {std::max(1.0f, width), px(kHeader)});
+  ImGui::InvisibleButton("S(N) title", {std::max(1.0f, width), px(kBudgetHeader)});
   tooltip(
       "Tokens a second of a round by its width N. Predicted: expected tokens over predicted time, before the pass. "
       "Measured: the tokens this tree cut at N would have brought; the time of widths that did not run is the "
       "predicted one, corrected by this round's error.");
-  const float middle = at.y + px(kHeader) * 0.5f;
+  const float middle = at.y + px(kBudgetHeader) * 0.5f;
   const std::string title = "S(N), tok/s by width N";
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, middle, Type::secondary_semibold, t.text, title);
   const char *first = "predicted", *second = "measured, this tree cut at N";
@@ -234,7 +234,7 @@ void draw_header(float width) {
 void draw_cells(ImVec2 at, float width, const std::string (&cells)[4], Type type, Colour colour) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float ends[] = {0, width * 0.47f, width * 0.745f, width - px(8)};
-  const float middle = at.y + px(kRow) * 0.5f;
+  const float middle = at.y + px(kBudgetRow) * 0.5f;
   draw_text_middle(list, at.x + px(8), middle, type, colour, cells[0]);
   for (int i = 1; i < 4; ++i)
     draw_text_middle(list, at.x + ends[i] - text_size(type, cells[i]).x, middle, type, colour, cells[i]);
@@ -245,15 +245,15 @@ void draw_rows(const BudgetView& view, float width) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_cells(ImGui::GetCursorScreenPos(), width, {"N", "expected", "ms", "tok/s"}, Type::caption, t.text3);
-  ImGui::Dummy({width, px(kRow)});
+  ImGui::Dummy({width, px(kBudgetRow)});
   for (const BudgetRow& row : view.rows) {
     const ImVec2 a = ImGui::GetCursorScreenPos();
-    if (row.chosen) list->AddRectFilled(a, {a.x + width, a.y + px(kRow)}, t.accent_bg);
+    if (row.chosen) list->AddRectFilled(a, {a.x + width, a.y + px(kBudgetRow)}, t.accent_bg);
     const std::string name = row.plain ? "AR" : grouped(row.speed.width);
     draw_cells(a, width,
                {name, fixed(row.speed.expected, 2), fixed(row.speed.ms, 2), speed(row.speed.tokens_per_second())},
                row.chosen ? Type::mono_semibold : Type::mono, t.text);
-    ImGui::InvisibleButton(("row " + name).c_str(), {std::max(1.0f, width), px(kRow)});
+    ImGui::InvisibleButton(("row " + name).c_str(), {std::max(1.0f, width), px(kBudgetRow)});
     std::string words = row.chosen ? "What the round had." : row.best ? "The highest S(N) shown." : "";
     words += std::string(words.empty() ? "" : " ") + "Expected tokens and time are predicted.";
     tooltip(words.c_str());
@@ -334,7 +334,7 @@ void BudgetPanel::draw(const ViewModel& view, CommandSink&) {
   if (room.x >= px(kTwoColumns)) {
     const float words = std::min(px(kSide), room.x * 0.4f), chart = room.x - words - px(24);
     draw_header(chart);
-    draw_budget_chart(shown_view, {chart, std::max(px(kLeastChart), room.y - px(kHeader) - px(12))});
+    draw_budget_chart(shown_view, {chart, std::max(px(kLeastChart), room.y - px(kBudgetHeader) - px(12))});
     if (!shown_view) return;
     ImGui::SetCursorScreenPos({origin.x + room.x - words, origin.y + px(4)});
     return draw_side(*shown_view, {words, room.y - px(4)});

@@ -12,8 +12,6 @@
 namespace canopy::app {
 namespace {
 
-constexpr size_t kRoundsAFrame = 512;
-constexpr uint64_t kEnough = 8;
 constexpr uint64_t kLeastNodes = 5;  // points of fewer nodes are left out, as they are too uncertain
 
 std::string progress_words(const CalibrationState& state) {
@@ -125,7 +123,7 @@ void draw_reliability(const ReliabilityTally& tally, uint64_t rounds) {
     if (!chart) return;
     const double diagonal[] = {0, 1};
     plot_dashed(diagonal, diagonal, reference_spec(), reference_dash());
-    if (rounds < kEnough || tally.nodes() == 0) return chart.say("after 8 rounds with drafts");
+    if (rounds < kEnoughRounds || tally.nodes() == 0) return chart.say("after 8 rounds with drafts");
     ImPlotSpec raw = accepted_spec(), calibrated = accepted_spec();
     raw.LineColor = raw.MarkerLineColor = ImGui::ColorConvertU32ToFloat4(t.text2);
     raw.MarkerFillColor = ImGui::ColorConvertU32ToFloat4(t.panel);
@@ -147,7 +145,7 @@ void draw_reliability(const ReliabilityTally& tally, uint64_t rounds) {
 }  // namespace
 
 void CalibrationPanel::draw(const ViewModel& view, CommandSink& sink) {
-  const TrailPoint& point = trail_.up_to(view.rounds.log, view.rounds.playback.shown, kRoundsAFrame);
+  const TrailPoint& point = trail_.up_to(view.rounds.log, view.rounds.playback.shown, StatisticsTrail::kRoundsAFrame);
   if (!trail_.done()) keep_drawing(0.1);
   const PanelBody body("Calibration body");
   draw_calibration(view, sink);

@@ -19,7 +19,6 @@ constexpr double kAboveBars = 1.17;  // height of the chart, in highest bars: ro
 constexpr float kDepthHeight = 108;
 constexpr uint32_t kShownDepths = 15;
 constexpr const char* kWaiting = "after 8 rounds";
-constexpr uint64_t kEnough = 8;
 
 float room() {
   return ImGui::GetContentRegionAvail().x;
@@ -158,7 +157,7 @@ void draw_histogram(const StatisticsView& view) {
   if (!chart) return;
   if (view.rounds == 0) return chart.say(kWaiting);
   draw_bars(view);
-  if (view.rounds >= kEnough) draw_mean(view.mean_accepted);
+  if (view.rounds >= kEnoughRounds) draw_mean(view.mean_accepted);
   if (chart.hovered()) histogram_tooltip(view);
 }
 
@@ -175,7 +174,7 @@ void draw_depths(const StatisticsView& view) {
   axes.y.top = 1.08;
   const Chart chart("Depth chart", {room(), px(kDepthHeight)}, axes);
   if (!chart) return;
-  if (view.rounds < kEnough || view.by_depth.empty()) return chart.say(kWaiting);
+  if (view.rounds < kEnoughRounds || view.by_depth.empty()) return chart.say(kWaiting);
   std::vector<double> depth, share;
   for (const DepthShare& each : view.by_depth) {
     depth.push_back(each.depth);
@@ -245,7 +244,6 @@ void draw_stages(const StatisticsView& view) {
   draw_stage_key(view.measured, width);
 }
 
-constexpr size_t kRoundsAFrame = 512;  // read in one frame; a few milliseconds
 constexpr float kBoxHeight = 52;
 
 /// Draws a figure in a box, with its name above it.
@@ -350,7 +348,7 @@ void draw_ar_check(const ViewModel& view) {
 void StatisticsPanel::update(const ViewModel& view) {
   const RoundsState& rounds = view.rounds;
   const size_t shown = rounds.playback.shown;
-  const TrailPoint& point = trail_.up_to(rounds.log, shown, kRoundsAFrame);
+  const TrailPoint& point = trail_.up_to(rounds.log, shown, StatisticsTrail::kRoundsAFrame);
   if (!trail_.done()) keep_drawing(0.1);
   const auto record = rounds.shown();
   DecodeMode mode = DecodeMode::ar;

@@ -55,6 +55,8 @@ class ReliabilityTally {
   uint64_t nodes_ = 0;
 };
 
+inline constexpr uint64_t kEnoughRounds = 8;  // least number of rounds for statistics and a verdict
+
 /// The statistics of some rounds.
 struct TrailPoint {
   RoundStatistics rounds;
@@ -67,7 +69,8 @@ struct TrailPoint {
 
 class StatisticsTrail {
  public:
-  static constexpr size_t kStride = 64;  // rounds between two copies
+  static constexpr size_t kStride = 64;         // rounds between two copies
+  static constexpr size_t kRoundsAFrame = 512;  // read in one frame; a few milliseconds
 
   /// Statistics of the reply that `round` belongs to, up to that round. Reads at most `most` new rounds; done() says
   /// whether these were all. The result is valid until the next call.

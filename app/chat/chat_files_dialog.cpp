@@ -17,12 +17,12 @@ namespace canopy::app {
 namespace {
 
 constexpr const char* kPopup = "Chat files";
-constexpr float kWidth = 460, kCaption = 68, kRow = 28, kLine = 18;
+constexpr float kDialogWidth = 460, kDialogCaption = 68, kDialogRow = 28, kLine = 18;
 
 void draw_caption(const char* words) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(kRow) * 0.5f, Type::base, colours().text2, words);
-  ImGui::SetCursorScreenPos({at.x + px(kCaption), at.y});
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(kDialogRow) * 0.5f, Type::base, colours().text2, words);
+  ImGui::SetCursorScreenPos({at.x + px(kDialogCaption), at.y});
 }
 
 bool text_box(const char* id, std::string& text, float width, bool focus = false) {
@@ -75,7 +75,7 @@ void ChatFilesDialog::draw(const ViewModel& view, CommandSink& sink) {
     focus_ = true;
     ImGui::OpenPopup(kPopup);
   }
-  const float width = place_dialog(kWidth);
+  const float width = place_dialog(kDialogWidth);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
   ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
   if (ImGui::BeginPopup(kPopup)) {
@@ -117,7 +117,7 @@ void ChatFilesDialog::draw_export(const ViewModel& view, CommandSink& sink, floa
   ImGui::Dummy({0, px(2)});
   draw_caption("Format");
   ButtonSpec markdown{"Markdown", Icon::none, ButtonKind::line}, json{"JSON", Icon::none, ButtonKind::line};
-  markdown.height = json.height = kRow;
+  markdown.height = json.height = kDialogRow;
   markdown.on = format_ == ExportFormat::markdown;
   json.on = !markdown.on;
   if (button(markdown)) format_ = ExportFormat::markdown;
@@ -125,7 +125,7 @@ void ChatFilesDialog::draw_export(const ViewModel& view, CommandSink& sink, floa
   if (button(json)) format_ = ExportFormat::json;
   label(Type::secondary, t.text2,
         markdown.on ? "The branch that is shown, to be read" : "All branches, to be imported again");
-  const float room = width - px(kCaption);
+  const float room = width - px(kDialogCaption);
   draw_caption("Folder");
   text_box("##folder", folder_, room);
   draw_caption("Name");
@@ -152,7 +152,7 @@ void ChatFilesDialog::draw_import(const ViewModel& view, CommandSink& sink, floa
   label(Type::title, colours().text, "Import chat");
   label(Type::secondary, colours().text2, "A chat that Canopy exported as JSON; it opens as a new one");
   draw_caption("File");
-  const bool entered = text_box("##file", import_, width - px(kCaption), std::exchange(focus_, false));
+  const bool entered = text_box("##file", import_, width - px(kDialogCaption), std::exchange(focus_, false));
   const bool possible = !import_.empty() && !view.busy();
   if (!view.chat.files_problem.empty()) draw_remark(view.chat.files_problem, true, width);
   ImGui::Dummy({0, px(2)});

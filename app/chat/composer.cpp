@@ -14,7 +14,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kWidth = 320;
+constexpr float kMenuWidth = 320;
 constexpr float kLabelWidth = 130;
 constexpr float kRowPitch = 36;
 
@@ -25,7 +25,7 @@ void begin_row(const char* name, const char* about) {
   ImGui::Dummy({px(kLabelWidth), px(28)});
   tooltip(about);
   ImGui::SetCursorScreenPos({at.x + px(kLabelWidth), at.y});
-  ImGui::SetNextItemWidth(px(kWidth - kLabelWidth));
+  ImGui::SetNextItemWidth(px(kMenuWidth - kLabelWidth));
 }
 
 void end_row(float top) {
@@ -53,7 +53,7 @@ bool seed_row(const ViewModel& view, SamplingSettings& s) {
   return changed;
 }
 
-constexpr float kPadding = 10;
+constexpr float kInputPadding = 10;
 constexpr size_t kMinLines = 2;
 // Window height below which the composer has only one line, to leave room for messages.
 constexpr float kLowWindow = 320;
@@ -93,7 +93,7 @@ void system_prompt_row(const ViewModel& view, CommandSink& sink) {
   std::string text = view.messages.system_prompt;
   push_type(Type::base);
   const bool changed =
-      ImGui::InputTextMultiline("##system prompt", &text, {px(kWidth), px(66)}, ImGuiInputTextFlags_WordWrap);
+      ImGui::InputTextMultiline("##system prompt", &text, {px(kMenuWidth), px(66)}, ImGuiInputTextFlags_WordWrap);
   // Esc closes the menu. Dear ImGui would also undo what was typed; ignore that change.
   if (changed && !ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(SetSystemPrompt{text});
   ImGui::PopFont();
@@ -141,14 +141,14 @@ void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner)
 
 float Composer::text_height_for(float width) const {
   TextBlock block;
-  block.layout(text_, Type::chat, width - px(kPadding) * 2 - px(14));
+  block.layout(text_, Type::chat, width - px(kInputPadding) * 2 - px(14));
   const bool low = ImGui::GetWindowHeight() < px(kLowWindow);
   const size_t lines = std::clamp(block.line_count(), low ? size_t{1} : kMinLines, low ? kMinLines : kMaxLines);
   return line_height() * static_cast<float>(lines) + px(6);  // two pixels of padding at each end and two for rounding
 }
 
 float Composer::height(float width) const {
-  return px(kPadding) * 2 + text_height_for(width) + px(8) + px(28);
+  return px(kInputPadding) * 2 + text_height_for(width) + px(8) + px(28);
 }
 
 void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
@@ -157,12 +157,12 @@ void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
   top_ = a.y;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, b, t.card, px(6));
-  const ImVec2 at = {a.x + px(kPadding), a.y + px(kPadding)};
+  const ImVec2 at = {a.x + px(kInputPadding), a.y + px(kInputPadding)};
   const float text_height = text_height_for(width);
-  draw_input(at, {width - px(kPadding) * 2, text_height});
+  draw_input(at, {width - px(kInputPadding) * 2, text_height});
   list->AddRect(a, b, active_ ? t.accent : t.ctl, px(6), px(active_ ? 2 : 1));
   if (text_.empty()) draw_text(list, {at.x + px(2), at.y + px(2)}, Type::chat, t.text3, hint(view));
-  draw_row(view, sink, {at.x, at.y + text_height + px(8)}, width - px(kPadding) * 2);
+  draw_row(view, sink, {at.x, at.y + text_height + px(8)}, width - px(kInputPadding) * 2);
   if (entered_) send(view, sink);
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy({width, b.y - a.y});
@@ -211,7 +211,7 @@ float Composer::draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 p
   // Aligns the icon with the text above, not the invisible edge of its button.
   ImGui::SetCursorScreenPos({pos.x - px(settings.show_label ? 12 : 8), pos.y});
   if (button(settings)) ImGui::OpenPopup(kSamplingMenu);
-  draw_sampling_menu(view, sink, {pos.x - px(kPadding), top_ - px(8)});
+  draw_sampling_menu(view, sink, {pos.x - px(kInputPadding), top_ - px(8)});
   return button_size(settings).x - px(12);
 }
 

@@ -11,8 +11,8 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kMargin = 12;
-constexpr float kRow = 52;
+constexpr float kListMargin = 12;
+constexpr float kChatRow = 52;
 
 /// "14:05" for today's chats, else the date; in UTC, as in exports.
 std::string when(int64_t changed_ms, int64_t now_ms) {
@@ -32,13 +32,13 @@ void draw_sentence(ImVec2 origin, ImVec2 size, const char* sentence) {
 
 void HistoryPanel::draw(const ViewModel& view, CommandSink& sink) {
   const ImVec2 a = ImGui::GetCursorScreenPos(), area = ImGui::GetContentRegionAvail();
-  const float width = area.x - px(kMargin) * 2;
-  ImGui::SetCursorScreenPos({a.x + px(kMargin), a.y + px(8)});
+  const float width = area.x - px(kListMargin) * 2;
+  ImGui::SetCursorScreenPos({a.x + px(kListMargin), a.y + px(8)});
   ImGui::SetNextItemWidth(width);
   if (ImGui::InputTextWithHint("Search all chats", "Search all chats", &search_)) sink.post(SearchChats{search_});
   float y = a.y + px(46);
   if (view.chat.deleted) {
-    ImGui::SetCursorScreenPos({a.x + px(kMargin), y});
+    ImGui::SetCursorScreenPos({a.x + px(kListMargin), y});
     ButtonSpec undo{"Undo delete", Icon::none, ButtonKind::line};
     undo.tooltip = "Bring the deleted chat back";
     if (button(undo)) sink.post(UndoDelete{});
@@ -58,7 +58,7 @@ void HistoryPanel::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   if (ImGui::BeginChild("Chats", size)) {
     ImGuiListClipper clipper;
-    clipper.Begin(static_cast<int>(view.chat.listings.size()), px(kRow));
+    clipper.Begin(static_cast<int>(view.chat.listings.size()), px(kChatRow));
     while (clipper.Step()) {
       for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
         const ChatListing& listing = view.chat.listings[static_cast<size_t>(i)];
@@ -75,24 +75,24 @@ void HistoryPanel::draw(const ViewModel& view, CommandSink& sink) {
 
 void HistoryPanel::draw_row(const ViewModel& view, const ChatListing& listing, CommandSink& sink, float width) {
   const Theme& t = colours();
-  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + px(kRow)};
+  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + px(kChatRow)};
   ImDrawList* list = ImGui::GetWindowDrawList();
   const bool selected = listing.id == view.messages.id;
   ImGui::SetNextItemAllowOverlap();
-  const bool pressed = ImGui::InvisibleButton("Open chat", {width, px(kRow)}, ImGuiButtonFlags_EnableNav);
+  const bool pressed = ImGui::InvisibleButton("Open chat", {width, px(kChatRow)}, ImGuiButtonFlags_EnableNav);
   const bool hovered = ImGui::IsItemHovered();
   if (pressed && !selected) sink.post(OpenChat{listing.id});
   Colour fill = selected ? t.accent_bg : 0;
   if (hovered) fill = mix(selected ? t.accent_bg : t.panel, t.text, kHoverMix);
   if (fill) list->AddRectFilled({a.x + px(6), a.y + px(2)}, {b.x - px(6), b.y - px(2)}, fill, px(5));
-  const float x = a.x + px(kMargin), right = b.x - px(kMargin) - px(32);
+  const float x = a.x + px(kListMargin), right = b.x - px(kListMargin) - px(32);
   draw_text_middle(list, x, a.y + px(17), Type::base, t.text, elided(Type::base, listing.title, right - x));
   const std::string about = when(listing.changed_ms, view.chat.now_ms) + "  " + std::to_string(listing.messages) +
                             (listing.messages == 1 ? " message" : " messages");
   const bool found = !listing.excerpt.empty();
   draw_text_middle(list, x, a.y + px(36), found ? Type::caption : Type::mono_caption, t.text3,
                    elided(found ? Type::caption : Type::mono_caption, found ? listing.excerpt : about, right - x));
-  ImGui::SetCursorScreenPos({b.x - px(kMargin) - px(28), a.y + px(12)});
+  ImGui::SetCursorScreenPos({b.x - px(kListMargin) - px(28), a.y + px(12)});
   ButtonSpec remove{"Delete", Icon::trash};
   remove.show_label = false;
   remove.tooltip = "Delete this chat; it can be brought back";

@@ -11,7 +11,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kHeight = 92, kPadding = 12;
+constexpr float kReplayBarHeight = 92, kReplayBarPadding = 12;
 
 }  // namespace
 
@@ -22,17 +22,17 @@ std::string origin_words(const ReplayOrigin& origin) {
 }
 
 float replay_bar_height() {
-  return px(kHeight);
+  return px(kReplayBarHeight);
 }
 
 void draw_replay_bar(const ViewModel& view, CommandSink& sink, float width) {
   const Theme& t = colours();
   const ReplayOrigin& origin = view.replay.origin();
-  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + px(kHeight)};
+  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + px(kReplayBarHeight)};
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, b, t.card, px(6));
   list->AddRect(a, b, t.line, px(6), px(1));
-  const float x = a.x + px(kPadding), room = width - px(kPadding) * 2;
+  const float x = a.x + px(kReplayBarPadding), room = width - px(kReplayBarPadding) * 2;
   const std::string when = origin.recorded.empty() ? "Replayed" : "Replayed, recorded " + origin.recorded;
   draw_text_middle(list, x, a.y + px(18), Type::base_semibold, t.text, elided(Type::base_semibold, when, room));
   const std::string words = origin_words(origin);
@@ -49,7 +49,7 @@ void draw_replay_bar(const ViewModel& view, CommandSink& sink, float width) {
   ImGui::SetCursorScreenPos({x, b.y - px(28 + 10)});
   if (button(back)) sink.post(RoundsCommand(CloseTrace{}));
   ImGui::SetCursorScreenPos(a);
-  ImGui::Dummy({width, px(kHeight)});
+  ImGui::Dummy({width, px(kReplayBarHeight)});
 }
 
 void draw_redacted_note(ImVec2 size) {

@@ -45,7 +45,7 @@ std::string sampling_of(const Message& message) {
   return out;
 }
 
-constexpr float kRow = 28, kBar = 56;
+constexpr float kFactRow = 28, kBar = 56;
 
 std::string spelt(const ViewModel& view, const std::vector<uint32_t>& tokens, size_t index) {
   if (index >= tokens.size()) return "nothing: it had ended";
@@ -75,7 +75,7 @@ std::string details(const ViewModel& view, const ArCheck& check) {
 void draw_sign(const ArCheck& check, ImVec2 at) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 centre = {at.x + px(7), at.y + px(kRow) * 0.5f};
+  const ImVec2 centre = {at.x + px(7), at.y + px(kFactRow) * 0.5f};
   switch (check.phase) {
     case ArCheck::Phase::same: draw_check_disc(list, centre, px(6.5f), t.accent, t.panel); break;
     case ArCheck::Phase::different: draw_cross(list, centre, px(4.5f), t.rejected, px(2)); break;
@@ -140,7 +140,7 @@ void draw_check_row(const ViewModel& view, const Message&, CommandSink& sink, fl
     const float done = check.expected.empty()
                            ? 0.0f
                            : static_cast<float>(check.plain.size()) / static_cast<float>(check.expected.size());
-    draw_bar(ImGui::GetWindowDrawList(), {x, at.y + px(kRow * 0.5f - 3)}, {px(kBar), px(6)}, std::min(done, 1.0f),
+    draw_bar(ImGui::GetWindowDrawList(), {x, at.y + px(kFactRow * 0.5f - 3)}, {px(kBar), px(6)}, std::min(done, 1.0f),
              t.accent, t.line);
     x += px(kBar + 8);
   } else {
@@ -151,10 +151,10 @@ void draw_check_row(const ViewModel& view, const Message&, CommandSink& sink, fl
   const Colour colour = check.phase == ArCheck::Phase::same        ? t.accent_text
                         : check.phase == ArCheck::Phase::different ? t.rejected_text
                                                                    : t.text2;
-  draw_text_middle(ImGui::GetWindowDrawList(), x, at.y + px(kRow) * 0.5f, Type::secondary, colour,
+  draw_text_middle(ImGui::GetWindowDrawList(), x, at.y + px(kFactRow) * 0.5f, Type::secondary, colour,
                    elided(Type::secondary, check_words(check), room));
   ImGui::SetCursorScreenPos({x, at.y});
-  ImGui::Dummy({std::max(1.0f, room), px(kRow)});
+  ImGui::Dummy({std::max(1.0f, room), px(kFactRow)});
   tooltip(details(view, check).c_str());
 }
 

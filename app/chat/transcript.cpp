@@ -17,10 +17,10 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kPitch = 22;
+constexpr float kLinePitch = 22;
 constexpr float kSpacing = 10;
 constexpr float kBubblePadX = 12, kBubblePadY = 8;
-constexpr float kRow = 28;  // height of a row of buttons
+constexpr float kButtonRow = 28;  // height of a row of buttons
 constexpr float kEditorLines = 4;
 constexpr size_t kBodiesKept = 64;  // layouts kept of messages that are out of view
 
@@ -50,7 +50,7 @@ bool small_button(const char* label, Icon icon, const char* about, bool enabled 
 
 /// Draws the label "replayed" before the figures of a recorded reply. Returns its width in pixels.
 float draw_replayed(ImVec2 at) {
-  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(kRow) * 0.5f, Type::secondary, colours().text2,
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(kButtonRow) * 0.5f, Type::secondary, colours().text2,
                    "replayed");
   return text_size(Type::secondary, "replayed").x + px(10);
 }
@@ -97,19 +97,20 @@ float Transcript::height_of(const ViewModel& view, size_t i, float width) {
   const Message& message = view.conversation()[i];
   if (message.failed_unsaid()) return 0;
   float height = px(kSpacing);
-  if (message.id == editing_) return height + px(kPitch) * kEditorLines + px(16) + px(kRow) + px(8);
+  if (message.id == editing_) return height + px(kLinePitch) * kEditorLines + px(16) + px(kButtonRow) + px(8);
   height += body_of(message, width).height();
   if (message.role == Role::user)
-    return height + px(kBubblePadY) * 2 + (view.conversation().place(i).count > 1 ? px(kRow) : 0);
+    return height + px(kBubblePadY) * 2 + (view.conversation().place(i).count > 1 ? px(kButtonRow) : 0);
   if (message.writing || !message.result) return height;
-  return height + px(kRow) + (has_check_row(view, message) ? px(kRow) : 0) + (has_verdict(view, i) ? px(kRow) : 0);
+  return height + px(kButtonRow) + (has_check_row(view, message) ? px(kButtonRow) : 0) +
+         (has_verdict(view, i) ? px(kButtonRow) : 0);
 }
 
 float Transcript::guess(const Message& message, float width) const {
   if (message.failed_unsaid()) return 0;
   const float letters = std::max(8.0f, width / px(7.5f));
   const float lines = 1 + static_cast<float>(message.text.size()) / letters;
-  return px(kPitch) * std::ceil(lines) + px(kRow) + px(kSpacing);
+  return px(kLinePitch) * std::ceil(lines) + px(kButtonRow) + px(kSpacing);
 }
 
 /// Finds the places of all messages, before the child window begins: measures those in and near the view, and corrects
@@ -207,7 +208,7 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
 /// Stays at the end while text arrives, until the user scrolls away; again once they return or send a message.
 void Transcript::scroll(const ViewModel& view) {
   const float now = ImGui::GetScrollY(), most = ImGui::GetScrollMaxY();
-  const float page = ImGui::GetWindowHeight() - px(kPitch) * 2;
+  const float page = ImGui::GetWindowHeight() - px(kLinePitch) * 2;
   const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   float jump = 0;
   if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageUp)) jump = -page;
@@ -282,11 +283,11 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
   note_limits(body);
   // Beside the bubble, so that nothing moves when it appears. For the keyboard it is always there.
   const bool near_by = ImGui::IsMouseHoveringRect(at, {b.x, b.y}) && ImGui::IsWindowHovered();
-  const float x = a.x - px(kRow) - px(4);
+  const float x = a.x - px(kButtonRow) - px(4);
   if (x >= at.x && !view.replaying()) {
     const float faded = near_by || ImGui::GetIO().NavVisible ? 1.0f : 0.0f;
     ImGui::PushStyleVar(ImGuiStyleVar_Alpha, ImGui::GetStyle().Alpha * std::max(faded, 0.001f));
-    ImGui::SetCursorScreenPos({x, a.y + (std::min(size.y, px(38)) - px(kRow)) * 0.5f});
+    ImGui::SetCursorScreenPos({x, a.y + (std::min(size.y, px(38)) - px(kButtonRow)) * 0.5f});
     if (small_button("Edit", Icon::edit, "Ask anew; this question stays as a branch", !view.busy())) {
       editing_ = message.id;
       edited_ = message.text;
@@ -302,7 +303,7 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
 
 void Transcript::draw_editor(const ViewModel& view, const Message& message, CommandSink& sink, float width) {
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  const float height = px(kPitch) * kEditorLines + px(16);
+  const float height = px(kLinePitch) * kEditorLines + px(16);
   push_type(Type::chat);
   if (focus_editor_) ImGui::SetKeyboardFocusHere();
   focus_editor_ = false;
@@ -385,11 +386,11 @@ void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, 
   if (message.writing || !message.result) return;
   ImGui::SetCursorScreenPos({a.x, a.y + height});
   draw_footer(view, i, sink, width);
-  float y = a.y + height + px(kRow);
+  float y = a.y + height + px(kButtonRow);
   if (has_check_row(view, message)) {
     ImGui::SetCursorScreenPos({a.x, y});
     draw_check_row(view, message, sink, width);
-    y += px(kRow);
+    y += px(kButtonRow);
   }
   if (!has_verdict(view, i)) return;
   ImGui::SetCursorScreenPos({a.x, y});
@@ -405,12 +406,12 @@ float Transcript::draw_alternatives(const ViewModel& view, size_t i, CommandSink
   ImGui::SetCursorScreenPos(pos);
   if (small_button("Previous version", Icon::left, "Previous version", place.index > 0 && !view.busy()))
     sink.post(ShowAlternative{id, -1});
-  draw_text_middle(ImGui::GetWindowDrawList(), pos.x + px(kRow) + px(4), pos.y + px(kRow) * 0.5f, Type::mono,
-                   colours().text2, words);
-  ImGui::SetCursorScreenPos({pos.x + px(kRow) + room, pos.y});
+  draw_text_middle(ImGui::GetWindowDrawList(), pos.x + px(kButtonRow) + px(4), pos.y + px(kButtonRow) * 0.5f,
+                   Type::mono, colours().text2, words);
+  ImGui::SetCursorScreenPos({pos.x + px(kButtonRow) + room, pos.y});
   if (small_button("Next version", Icon::right, "Next version", place.index + 1 < place.count && !view.busy()))
     sink.post(ShowAlternative{id, 1});
-  return px(kRow) * 2 + room;
+  return px(kButtonRow) * 2 + room;
 }
 
 void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink, float width) {
@@ -418,15 +419,15 @@ void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink,
   const ImVec2 a = ImGui::GetCursorScreenPos();
   const bool own = !view.replaying();
   const bool checkable = own && message.result->mode != DecodeMode::ar;
-  const float buttons = px(kRow) * (own ? 3.0f + (checkable ? 1.0f : 0.0f) : 1.0f);
+  const float buttons = px(kButtonRow) * (own ? 3.0f + (checkable ? 1.0f : 0.0f) : 1.0f);
   float x = a.x;
   if (!own) x += draw_replayed({x, a.y});
   if (view.conversation().place(i).count > 1) x += draw_alternatives(view, i, sink, {a.x - px(6), a.y});
   const float room = a.x + width - buttons - px(4) - x;
-  draw_text_middle(ImGui::GetWindowDrawList(), x, a.y + px(kRow) * 0.5f, Type::mono, colours().text3,
+  draw_text_middle(ImGui::GetWindowDrawList(), x, a.y + px(kButtonRow) * 0.5f, Type::mono, colours().text3,
                    fitting(Type::mono, reply_facts(message), room));
   ImGui::SetCursorScreenPos({x, a.y});
-  ImGui::Dummy({std::max(px(1), room), px(kRow)});
+  ImGui::Dummy({std::max(px(1), room), px(kButtonRow)});
   tooltip((reply_details(message) + (own ? "" : ", when it was recorded")).c_str());
   ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
   if (small_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{message.text});

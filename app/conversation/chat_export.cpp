@@ -16,7 +16,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr const char* kFormat = "canopy-chat";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kExportVersion = 1;
 constexpr size_t kLongestName = 60;
 
 std::string figures(double value, const char* format) {
@@ -70,7 +70,7 @@ std::string markdown_of(const Conversation& chat) {
 std::string json_of(const Conversation& chat) {
   ordered_json head;
   head["format"] = kFormat;
-  head["version"] = kVersion;
+  head["version"] = kExportVersion;
   head["title"] = chat.title;
   head["system_prompt"] = chat.system_prompt;
   head["created"] = time_text(chat.created_ms);
@@ -95,9 +95,9 @@ Conversation conversation_from(std::string_view text, uint64_t& last_id) {
   if (fields.text_or("format", "") != kFormat)
     throw bad_input("The file is no chat of Canopy: its \"format\" is \"" + fields.text_or("format", "") +
                     "\", not \"" + kFormat + "\".");
-  if (fields.u32("version") > kVersion)
+  if (fields.u32("version") > kExportVersion)
     throw bad_input("The file has version " + std::to_string(fields.u32("version")) +
-                    ", from a newer Canopy; this one reads up to " + std::to_string(kVersion) + ".");
+                    ", from a newer Canopy; this one reads up to " + std::to_string(kExportVersion) + ".");
   Conversation chat;
   chat.title = fields.text_or("title", "");
   chat.system_prompt = fields.text_or("system_prompt", "");

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kJournalVersion = 1;
 
 void add_line(std::string& lines, const ordered_json& record) {
   // The engine sends valid UTF-8. If text should be invalid all the same, U+FFFD in the file is better than not saving.
@@ -84,9 +84,9 @@ class Reader {
  private:
   void begin(const JsonFields& fields) {
     const uint32_t version = fields.u32("canopy_chat");
-    if (version > kVersion)
+    if (version > kJournalVersion)
       throw bad_input(fields.what() + ": the format is " + std::to_string(version) +
-                      ", from a newer Canopy; this one reads up to " + std::to_string(kVersion) + ".");
+                      ", from a newer Canopy; this one reads up to " + std::to_string(kJournalVersion) + ".");
     if (fields.has("created")) chat_.created_ms = time_from(fields.text("created"), fields.what());
     chat_.title = fields.text_or("title", "");
     chat_.system_prompt = fields.text_or("system_prompt", "");
@@ -180,7 +180,7 @@ class Reader {
 std::string journal_lines(const Conversation& chat, JournalMark& mark) {
   std::string lines;
   if (!mark.begun) {
-    ordered_json head = {{"canopy_chat", kVersion}, {"created", time_text(chat.created_ms)}};
+    ordered_json head = {{"canopy_chat", kJournalVersion}, {"created", time_text(chat.created_ms)}};
     if (!chat.title.empty()) head["title"] = chat.title;
     if (!chat.system_prompt.empty()) head["system_prompt"] = chat.system_prompt;
     add_line(lines, head);

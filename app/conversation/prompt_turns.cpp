@@ -34,16 +34,16 @@ std::vector<std::string> stretches(std::span<const uint32_t> tokens, const Piece
   return found;
 }
 
-struct Role {
+struct RoleWord {
   std::string_view word, role;
 };
-constexpr Role kRoles[] = {
+constexpr RoleWord kRoles[] = {
     {"system", "system"}, {"user", "user"}, {"human", "user"}, {"model", "assistant"}, {"assistant", "assistant"}};
 
 /// The role named on the first line of a stretch, which is removed from text; empty where no role is named.
 std::string_view take_role(std::string_view& text) {
   const std::string_view rest = text.substr(std::min(text.find_first_not_of(kBlank), text.size()));
-  for (const Role& each : kRoles) {
+  for (const RoleWord& each : kRoles) {
     if (!rest.starts_with(each.word)) continue;
     const std::string_view behind = rest.substr(each.word.size());
     if (!behind.empty() && behind.front() != '\n') continue;

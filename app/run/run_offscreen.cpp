@@ -36,7 +36,7 @@ class WakeSignal {
 };
 
 constexpr const char* kBuiltInPrompt = "Explain in two sentences why the sky is blue.";
-constexpr const char* kDefaultShot = "out/canopy.png";
+constexpr const char* kReplyShot = "out/canopy.png";
 constexpr auto kPatience = std::chrono::milliseconds(200);
 
 /// Prints what the window would show: progress on err, the growing reply on out.
@@ -96,7 +96,7 @@ int answer(EngineClient& engine, const AppOptions& options, std::ostream& out, s
     news.wait_for(kPatience);
   }
   narrator.statistics(headless.app().view());
-  const std::string shot = options.shot.empty() ? kDefaultShot : options.shot;
+  const std::string shot = options.shot.empty() ? kReplyShot : options.shot;
   write_png(headless.settled_frame(), shot);
   for (const std::string& message : headless.device().validation_messages()) err << message << "\n";
   if (pilot.state() == Autopilot::State::succeeded && headless.device().validation_messages().empty()) {

@@ -18,7 +18,7 @@ class IdleEngine final : public EngineClient {
   std::vector<DeviceChoice> devices() const override { return {}; }
 };
 
-constexpr const char* kDefaultShot = "out/replay.png";
+constexpr const char* kReplayShot = "out/replay.png";
 
 int draw(const AppOptions& options, std::ostream& out, std::ostream& err) {
   {
@@ -29,7 +29,7 @@ int draw(const AppOptions& options, std::ostream& out, std::ostream& err) {
   IdleEngine engine;
   Headless headless(engine, settings_from(options), options.width, options.height, options.validate);
   show_replay(headless.app(), options);
-  const std::string shot = options.shot.empty() ? kDefaultShot : options.shot;
+  const std::string shot = options.shot.empty() ? kReplayShot : options.shot;
   write_png(headless.settled_frame(), shot);
   for (const std::string& message : headless.device().validation_messages()) err << message << "\n";
   if (!headless.device().validation_messages().empty()) return 1;

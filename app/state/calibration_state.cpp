@@ -5,10 +5,10 @@
 namespace canopy::app {
 namespace {
 
-using Phase = CalibrationState::Phase;
+using CalibrationPhase = CalibrationState::Phase;
 
 void end(CalibrationState& state, std::string note) {
-  state.phase = Phase::idle;
+  state.phase = CalibrationPhase::idle;
   state.progress = {};
   state.note = std::move(note);
 }
@@ -25,7 +25,7 @@ void on_failure(CalibrationState& state, const Failure& failure) {
 }  // namespace
 
 float CalibrationState::fraction() const {
-  if (phase == Phase::idle || phase == Phase::waiting || progress.total == 0) return -1.0f;
+  if (phase == CalibrationPhase::idle || phase == CalibrationPhase::waiting || progress.total == 0) return -1.0f;
   return std::clamp(static_cast<float>(progress.done) / static_cast<float>(progress.total), 0.0f, 1.0f);
 }
 
@@ -36,7 +36,7 @@ void update(CalibrationState& state, const Event& event) {
   } else if (const auto* progress = std::get_if<CalibrationProgress>(&event)) {
     if (!state.busy()) return;
     state.progress = *progress;
-    if (state.phase == Phase::waiting) state.phase = Phase::running;
+    if (state.phase == CalibrationPhase::waiting) state.phase = CalibrationPhase::running;
   } else if (const auto* done = std::get_if<Calibrated>(&event)) {
     state.costs = done->costs;
     end(state, {});
@@ -50,13 +50,13 @@ void update(CalibrationState& state, const Event& event) {
 std::optional<Command> update(CalibrationState& state, const CalibrationCommand& command, bool possible) {
   if (const auto* start = std::get_if<StartCalibration>(&command)) {
     if (!possible || state.busy()) return std::nullopt;
-    state.phase = Phase::waiting;
+    state.phase = CalibrationPhase::waiting;
     state.progress = {};
     state.note.clear();
     return Calibrate{start->seconds};
   }
-  if (!state.busy() || state.phase == Phase::cancelling) return std::nullopt;
-  state.phase = Phase::cancelling;
+  if (!state.busy() || state.phase == CalibrationPhase::cancelling) return std::nullopt;
+  state.phase = CalibrationPhase::cancelling;
   return CancelCalibration{};
 }
 

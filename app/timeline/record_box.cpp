@@ -22,14 +22,14 @@ std::string recording_words(const RecordingState& recording) {
 }
 
 constexpr const char* kPopup = "Record a trace";
-constexpr float kWidth = 460, kAboveBottom = 142;  // above timeline and status bar
+constexpr float kBoxWidth = 460, kAboveBottom = 142;  // above timeline and status bar
 
-constexpr float kRow = 22;
+constexpr float kBoxRow = 22;
 
 ButtonSpec small(const char* id, const char* words, Icon icon = Icon::none) {
   ButtonSpec spec{id, icon};
   spec.words = words;
-  spec.height = kRow;
+  spec.height = kBoxRow;
   spec.type = Type::secondary;
   return spec;
 }
@@ -38,7 +38,7 @@ ButtonSpec small(const char* id, const char* words, Icon icon = Icon::none) {
 void draw_words(ImVec2 at, float room, const std::string& name, const std::string& state) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const float middle = at.y + px(kRow) * 0.5f, state_width = text_size(Type::secondary, state).x;
+  const float middle = at.y + px(kBoxRow) * 0.5f, state_width = text_size(Type::secondary, state).x;
   const std::string shown = elided(Type::secondary, name, std::max(px(24), room - state_width - px(8)));
   draw_text_middle(list, at.x, middle, Type::secondary, t.text, shown);
   const float x = at.x + text_size(Type::secondary, shown).x + px(8);
@@ -52,7 +52,7 @@ void draw_running(const RecordingState& recording, CommandSink& sink, float widt
   stop.enabled = recording.phase != RecordingPhase::ending;
   stop.tooltip = "End the recording; the file is whole after every round";
   const float stop_width = button_size(stop).x;
-  const ImVec2 dot = {at.x + px(6), at.y + px(kRow) * 0.5f};
+  const ImVec2 dot = {at.x + px(6), at.y + px(kBoxRow) * 0.5f};
   if (recording.phase == RecordingPhase::on)
     ImGui::GetWindowDrawList()->AddCircleFilled(dot, px(5), t.rejected);
   else
@@ -60,7 +60,7 @@ void draw_running(const RecordingState& recording, CommandSink& sink, float widt
   const float room = width - px(18) - stop_width - px(6);
   draw_words({at.x + px(18), at.y}, room, file_name(recording.path), recording_words(recording));
   ImGui::SetCursorScreenPos({at.x + px(18), at.y});
-  ImGui::Dummy({std::max(1.0f, room), px(kRow)});
+  ImGui::Dummy({std::max(1.0f, room), px(kBoxRow)});
   tooltip(recording.path.c_str());
   ImGui::SetCursorScreenPos({at.x + width - stop_width, at.y});
   if (button(stop)) sink.post(RecordingCommand(EndRecording{}));
@@ -111,7 +111,7 @@ void RecordBox::draw_path() {
   ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
   ImGui::PushStyleColor(ImGuiCol_Border, colours().ctl);
   ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
-  ImGui::SetNextItemWidth(std::min(px(kWidth), ImGui::GetMainViewport()->Size.x - px(64)));
+  ImGui::SetNextItemWidth(std::min(px(kBoxWidth), ImGui::GetMainViewport()->Size.x - px(64)));
   entered_ = ImGui::InputTextWithHint("##trace", "Path of the file", &path_,
                                       ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_ElideLeft);
   ImGui::PopStyleColor(2);
@@ -161,7 +161,7 @@ void draw_recording_row(const ViewModel& view, CommandSink& sink, float width) {
   if (room < px(60)) return;
   draw_words({x, at.y}, room, "Saved", recording_words(recording));
   ImGui::SetCursorScreenPos({x, at.y});
-  ImGui::Dummy({room, px(kRow)});
+  ImGui::Dummy({room, px(kBoxRow)});
   tooltip(recording.path.c_str());
   ImGui::SetCursorScreenPos({at.x + width - open_width, at.y});
   if (button(open)) sink.post(RoundsCommand(OpenTrace{recording.path}));

@@ -16,7 +16,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kRow = 26, kHead = 32, kMargin = 14;
+constexpr float kTableRow = 26, kHead = 32, kTableMargin = 14;
 
 struct Column {
   const char* title;
@@ -55,7 +55,7 @@ constexpr Column kColumns[] = {
 std::vector<float> right_ends(float width) {
   size_t count = 1;
   for (const Column& column : kColumns) count += width >= px(column.from_width) ? 1 : 0;
-  const float first = px(64), pitch = (width - first - px(kMargin)) / static_cast<float>(count - 1);
+  const float first = px(64), pitch = (width - first - px(kTableMargin)) / static_cast<float>(count - 1);
   std::vector<float> ends = {first};
   while (ends.size() < count) ends.push_back(ends.back() + pitch);
   return ends;
@@ -94,7 +94,7 @@ void draw_begins(const RoundLog& log, size_t round, ImVec2 at, float width) {
 void draw_row(const RoundLog& log, size_t index, bool shown, ImVec2 at, float width, std::span<const float> ends) {
   const Theme& t = colours();
   const RoundSummary& round = log.summary(index);
-  const float middle = at.y + px(kRow) * 0.5f;
+  const float middle = at.y + px(kTableRow) * 0.5f;
   const Type type = shown ? Type::mono_semibold : Type::mono;
   draw_begins(log, index, at, width);
   draw_cell({at.x + ends[0], middle}, type, shown ? t.text : t.text2, grouped(index + 1));
@@ -128,7 +128,7 @@ void RoundTablePanel::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-  const bool open = ImGui::BeginChild("Table", {room.x, std::max(px(kRow), room.y - px(kHead))},
+  const bool open = ImGui::BeginChild("Table", {room.x, std::max(px(kTableRow), room.y - px(kHead))},
                                       ImGuiChildFlags_NavFlattened, ImGuiWindowFlags_AlwaysVerticalScrollbar);
   ImGui::PopStyleVar(3);
   ImGui::PopStyleColor();
@@ -141,27 +141,27 @@ void RoundTablePanel::draw_rows(const RoundsState& rounds, float width, CommandS
   const size_t count = log.rounds(), shown = rounds.playback.shown;
   const std::vector<float> ends = right_ends(width);
   if (kept_ != shown || kept_of_ > count) {  // only when it changes, or the user could not scroll away from it
-    const float top = static_cast<float>(shown) * px(kRow), height = ImGui::GetWindowHeight();
-    if (top < ImGui::GetScrollY() || top + px(kRow) > ImGui::GetScrollY() + height)
+    const float top = static_cast<float>(shown) * px(kTableRow), height = ImGui::GetWindowHeight();
+    if (top < ImGui::GetScrollY() || top + px(kTableRow) > ImGui::GetScrollY() + height)
       ImGui::SetScrollY(std::max(0.0f, top - height * 0.5f));
   }
   kept_ = shown;
   kept_of_ = count;
   ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(count), px(kRow));
+  clipper.Begin(static_cast<int>(count), px(kTableRow));
   const ImVec2 first = ImGui::GetCursorScreenPos();
   clipper.IncludeItemByIndex(static_cast<int>(std::min(shown, count - 1)));
   while (clipper.Step()) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const auto index = static_cast<size_t>(i);
-      const ImVec2 at = {first.x, first.y + static_cast<float>(i) * px(kRow)};
+      const ImVec2 at = {first.x, first.y + static_cast<float>(i) * px(kTableRow)};
       ImGui::SetCursorScreenPos(at);
       ImGui::PushID(i);
-      if (ImGui::InvisibleButton("Show round", {width, px(kRow)}, ImGuiButtonFlags_EnableNav))
+      if (ImGui::InvisibleButton("Show round", {width, px(kTableRow)}, ImGuiButtonFlags_EnableNav))
         sink.post(RoundsCommand(ShowRound{index}));
       const bool hovered = ImGui::IsItemHovered();
       const Colour fill = index == shown ? colours().accent_bg : hovered ? colours().raised : 0;
-      if (fill) ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + width, at.y + px(kRow)}, fill);
+      if (fill) ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + width, at.y + px(kTableRow)}, fill);
       tell(log, index);
       draw_row(log, index, index == shown, at, width, ends);
       ImGui::PopID();

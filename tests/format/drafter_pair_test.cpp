@@ -56,17 +56,17 @@ TEST(DrafterPair, NothingIsSaidOfAUsualPair) {
   EXPECT_EQ(check_pair(pair.target, pair.drafter), std::vector<std::string>());
 }
 
-struct Case {
+struct PairCase {
   const char* name;
   const char* message;
   std::function<void(Pair&)> change;
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const PairCase& c, std::ostream* out) {
   *out << c.name;
 }
 
-const Case refused[] = {
+const PairCase refused[] = {
     {"Hidden", "The drafter 'small' does not fit the model 'big': its hidden size is 8, the model's 16.",
      [](Pair& p) { p.target.hidden = 16; }},
     {"Layers", "it was made for a model of 4 layers; this one has 5.", [](Pair& p) { p.target.layers = 5; }},
@@ -88,7 +88,7 @@ const Case refused[] = {
     {"NoTaps", "The drafter names 0 target layers (taps)", [](Pair& p) { p.drafter.aux_layers.clear(); }},
 };
 
-class DrafterPairRefused : public testing::TestWithParam<Case> {};
+class DrafterPairRefused : public testing::TestWithParam<PairCase> {};
 
 TEST_P(DrafterPairRefused, SaysWhy) {
   Pair pair;
@@ -99,7 +99,7 @@ TEST_P(DrafterPairRefused, SaysWhy) {
 INSTANTIATE_TEST_SUITE_P(Cases, DrafterPairRefused, testing::ValuesIn(refused),
                          [](const auto& info) { return std::string(info.param.name); });
 
-const Case unusual[] = {
+const PairCase unusual[] = {
     {"VocabularyUnknown", "does not say which vocabulary it was made for", [](Pair& p) { p.drafter.vocab = 0; }},
     {"Theta", "rope theta is 10000, the model's 1e+06; they are equal in most pairs.",
      [](Pair& p) { p.target.rope_theta = 1e6; }},
@@ -113,7 +113,7 @@ const Case unusual[] = {
      [](Pair& p) { p.drafter.brings_vocabulary = true; }},
 };
 
-class DrafterPairUnusual : public testing::TestWithParam<Case> {};
+class DrafterPairUnusual : public testing::TestWithParam<PairCase> {};
 
 TEST_P(DrafterPairUnusual, IsSaid) {
   Pair pair;

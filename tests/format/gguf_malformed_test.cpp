@@ -16,13 +16,13 @@ using test::gguf_string;
 using test::GgufBuilder;
 using test::le;
 
-struct Case {
+struct DamagedGguf {
   const char* name;
   const char* message;
   std::function<std::string()> file;
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const DamagedGguf& c, std::ostream* out) {
   *out << c.name;
 }
 
@@ -46,13 +46,13 @@ std::function<std::string()> with_tensor(std::function<void(GgufBuilder::Tensor&
 constexpr uint64_t huge = uint64_t{1} << 62;
 constexpr uint32_t array_id = 9;
 
-std::string nested(int depth) {
+std::string nested_arrays(int depth) {
   std::string payload = le<uint32_t>(0) + le<uint64_t>(0);
   for (int i = 1; i < depth; ++i) payload = le<uint32_t>(array_id) + le<uint64_t>(1) + payload;
   return payload;
 }
 
-const Case cases[] = {
+const DamagedGguf damaged_ggufs[] = {
     {"Magic", "This is no GGUF file: it begins with 'GGML'.", with([](auto& b) { b.magic = "GGML"; })},
     {"MagicEscape", "begins with '\\x1b]8;'", with([](auto& b) { b.magic = "\x1b]8;"; })},
     {"MagicSwapped", "big-endian GGUF", with([](auto& b) { b.magic = "FUGG"; })},
@@ -98,9 +98,10 @@ const Case cases[] = {
      with([](auto& b) { b.raw("k", array_id, le<uint32_t>(8) + le<uint64_t>(1) + le<uint64_t>(uint64_t{1} << 40)); })},
     {"ArrayStringBeyondFile", "The file ends inside a string of metadata 'k' at offset 57",
      with([](auto& b) { b.raw("k", array_id, le<uint32_t>(8) + le<uint64_t>(1) + le<uint64_t>(100)); })},
-    {"ArraysTooDeep", "Arrays in metadata 'k' are nested more than 4 levels deep.",
-     with([](auto& b) { b.raw("k", array_id, nested(5)); })},
-    {"ArraysVeryDeep", "nested more than 4 levels deep", with([](auto& b) { b.raw("k", array_id, nested(3000)); })},
+    {"ArraysTooDeep", "Arrays in metadata 'k' are nested_arrays more than 4 levels deep.",
+     with([](auto& b) { b.raw("k", array_id, nested_arrays(5)); })},
+    {"ArraysVeryDeep", "nested_arrays more than 4 levels deep",
+     with([](auto& b) { b.raw("k", array_id, nested_arrays(3000)); })},
     {"AlignmentZero", "'general.alignment' is 0; it must be a power of two",
      with([](auto& b) { b.template value<uint32_t>("general.alignment", 0); })},
     {"AlignmentOdd", "'general.alignment' is 33;",
@@ -170,7 +171,7 @@ const Case cases[] = {
      }},
 };
 
-class GgufMalformed : public testing::TestWithParam<Case> {};
+class GgufMalformed : public testing::TestWithParam<DamagedGguf> {};
 
 TEST_P(GgufMalformed, IsRefusedByName) {
   std::string file = GetParam().file();
@@ -179,7 +180,7 @@ TEST_P(GgufMalformed, IsRefusedByName) {
   test::expect_error(GetParam().message, [&] { GgufFile::parse(test::as_bytes(file)); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GgufMalformed, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(Cases, GgufMalformed, testing::ValuesIn(damaged_ggufs),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST(Golden, TinyQwen3InAllThreeFormats) {
   expect_tiny_qwen3(ModelFile::open(golden("tiny-qwen3-q8_0.gguf")).config());
 }
 
-std::vector<float> floats(const TensorView& tensor) {
+std::vector<float> decoded(const TensorView& tensor) {
   std::vector<float> out(tensor.elements());
   dequantize(tensor.type, tensor.bytes, out);
   return out;
@@ -68,9 +68,9 @@ TEST(Golden, TheSameTensorHoldsTheSameWeightsInEveryFormat) {
   const ModelFile q8 = ModelFile::open(golden("tiny-qwen3-q8_0.gguf"));
   for (const TensorView& tensor : folder.tensors()) {
     ASSERT_NE(f16.find(tensor.name), nullptr) << tensor.name;
-    const auto want = floats(tensor);
-    const auto close = floats(*f16.find(tensor.name));
-    const auto coarse = floats(*q8.find(tensor.name));
+    const auto want = decoded(tensor);
+    const auto close = decoded(*f16.find(tensor.name));
+    const auto coarse = decoded(*q8.find(tensor.name));
     float largest = 0;
     for (const float x : want) largest = std::max(largest, std::abs(x));
     for (size_t i = 0; i < want.size(); ++i) {

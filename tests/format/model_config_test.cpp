@@ -40,20 +40,20 @@ RopeScaling llama3() {
   return scaling;
 }
 
-struct Case {
+struct RefusedConfig {
   const char* name;
   const char* message;
   std::function<void(ModelConfig&)> change;
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const RefusedConfig& c, std::ostream* out) {
   *out << c.name;
 }
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-const Case cases[] = {
+const RefusedConfig refused_configs[] = {
     {"NoLayers", "layer count is 0; 1 to 512", [](auto& c) { c.layers = 0; }},
     {"TooManyLayers", "layer count is 513; 1 to 512", [](auto& c) { c.layers = 513; }},
     {"NoHidden", "hidden size is 0", [](auto& c) { c.hidden = 0; }},
@@ -95,7 +95,7 @@ const Case cases[] = {
      [](auto& c) { c.rope_scaling = {.kind = RopeScaling::Kind::factors, .divisors = std::vector<float>(8, nan)}; }},
 };
 
-class ConfigRefused : public testing::TestWithParam<Case> {};
+class ConfigRefused : public testing::TestWithParam<RefusedConfig> {};
 
 TEST_P(ConfigRefused, NamesTheField) {
   ModelConfig config = good();
@@ -104,7 +104,7 @@ TEST_P(ConfigRefused, NamesTheField) {
   test::expect_error(GetParam().message, [&] { validate_config(config); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ConfigRefused, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(Cases, ConfigRefused, testing::ValuesIn(refused_configs),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(RopeFrequencies, FollowTheFormulas) {

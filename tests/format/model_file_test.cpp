@@ -104,22 +104,22 @@ TEST(ModelFile, RefusesPathsThatAreNoModel) {
   expect_error("The tensor 'output' is missing; its shape should be [10, 8].", [&] { ModelFile::open(folder.path()); });
 }
 
-struct Case {
+struct ModelCase {
   const char* name;
   const char* message;
   std::function<void(GgufBuilder&)> change;
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const ModelCase& c, std::ostream* out) {
   *out << c.name;
 }
 
 template <class T>
-std::function<void(GgufBuilder&)> set(const char* key, T value) {
+std::function<void(GgufBuilder&)> with_key(const char* key, T value) {
   return [key, value](GgufBuilder& b) { b.without(key).value<T>(key, value); };
 }
 
-const Case cases[] = {
+const ModelCase model_cases[] = {
     {"ArchitectureUnknown", "The model's architecture 'mamba' is not supported; supported are: llama, qwen3.",
      [](auto& b) { b.without("general.architecture").text("general.architecture", "mamba"); }},
     {"ArchitectureMissing", "The metadata 'general.architecture' is missing.",
@@ -127,32 +127,32 @@ const Case cases[] = {
     {"ArchitectureNumber", "'general.architecture' is of type u32; string is expected",
      [](auto& b) { b.without("general.architecture").template value<uint32_t>("general.architecture", 1); }},
     {"LayersMissing", "The metadata 'llama.block_count' is missing.", [](auto& b) { b.without("llama.block_count"); }},
-    {"LayersZero", "layer count is 0", set<uint32_t>("llama.block_count", 0)},
-    {"LayersMany", "layer count is 513", set<uint32_t>("llama.block_count", 513)},
-    {"LayersNegative", "'llama.block_count' is -1; a whole number", set<int32_t>("llama.block_count", -1)},
+    {"LayersZero", "layer count is 0", with_key<uint32_t>("llama.block_count", 0)},
+    {"LayersMany", "layer count is 513", with_key<uint32_t>("llama.block_count", 513)},
+    {"LayersNegative", "'llama.block_count' is -1; a whole number", with_key<int32_t>("llama.block_count", -1)},
     {"LayersMore", "The tensor 'blk.1.attn_norm' is missing; its shape should be [8].",
-     set<uint32_t>("llama.block_count", 2)},
+     with_key<uint32_t>("llama.block_count", 2)},
     {"LayersArray", "'llama.block_count' is of type an array of u32; a whole number",
      [](auto& b) { b.without("llama.block_count").template numbers<uint32_t>("llama.block_count", {1}); }},
-    {"HeadsZero", "head count is 0", set<uint32_t>("llama.attention.head_count", 0)},
-    {"HeadsNotDivisible", "no multiple of its head count 3", set<uint32_t>("llama.attention.head_count", 3)},
-    {"KvHeadsZero", "key/value head count is 0", set<uint32_t>("llama.attention.head_count_kv", 0)},
+    {"HeadsZero", "head count is 0", with_key<uint32_t>("llama.attention.head_count", 0)},
+    {"HeadsNotDivisible", "no multiple of its head count 3", with_key<uint32_t>("llama.attention.head_count", 3)},
+    {"KvHeadsZero", "key/value head count is 0", with_key<uint32_t>("llama.attention.head_count_kv", 0)},
     {"ValueLength", "'llama.attention.value_length' is 8; only the head dimension, 4",
-     set<uint32_t>("llama.attention.value_length", 8)},
+     with_key<uint32_t>("llama.attention.value_length", 8)},
     {"PartialRope", "'llama.rope.dimension_count' is 2; only the head dimension, 4",
-     set<uint32_t>("llama.rope.dimension_count", 2)},
-    {"EpsNan", "RMS norm epsilon is nan", set<float>("llama.attention.layer_norm_rms_epsilon", NAN)},
-    {"ThetaNan", "rope theta is nan", set<float>("llama.rope.freq_base", NAN)},
-    {"VocabAbsurd", "vocabulary size is 4294967295", set<uint32_t>("llama.vocab_size", UINT32_MAX)},
+     with_key<uint32_t>("llama.rope.dimension_count", 2)},
+    {"EpsNan", "RMS norm epsilon is nan", with_key<float>("llama.attention.layer_norm_rms_epsilon", NAN)},
+    {"ThetaNan", "rope theta is nan", with_key<float>("llama.rope.freq_base", NAN)},
+    {"VocabAbsurd", "vocabulary size is 4294967295", with_key<uint32_t>("llama.vocab_size", UINT32_MAX)},
     {"VocabTooSmall", "'tokenizer.ggml.tokens' has 10 tokens, more than the 9",
      [](auto& b) {
        b.without("tokenizer.ggml.eos_token_id").without("tokenizer.ggml.token_type");
        b.template value<uint32_t>("llama.vocab_size", 9);
      }},
     {"VocabTooLarge", "The tensor 'token_embd' has the shape [10, 8]; [11, 8] is expected.",
-     set<uint32_t>("llama.vocab_size", 11)},
-    {"Experts", "The model has 8 experts; mixtures", set<uint32_t>("llama.expert_count", 8)},
-    {"Split", "one part of a model split into 3 GGUF files", set<uint16_t>("split.count", 3)},
+     with_key<uint32_t>("llama.vocab_size", 11)},
+    {"Experts", "The model has 8 experts; mixtures", with_key<uint32_t>("llama.expert_count", 8)},
+    {"Split", "one part of a model split into 3 GGUF files", with_key<uint16_t>("split.count", 3)},
     {"Yarn", "'llama.rope.scaling.type' is 'yarn'; supported are none, linear",
      [](auto& b) { b.text("llama.rope.scaling.type", "yarn"); }},
     {"LinearWithoutFactor", "'llama.rope.scaling.factor' is missing",
@@ -161,9 +161,9 @@ const Case cases[] = {
      [](auto& b) { b.tensor("rope_freqs.weight", {1}, TensorType::f32, test::le(1.0f)); }},
     {"RopeFactorsType", "'rope_freqs.weight' must be a vector of F32",
      [](auto& b) { b.zeros("rope_freqs.weight", {2}, TensorType::f16); }},
-    {"EosOutside", "eos token is 10, outside its vocabulary", set<uint32_t>("tokenizer.ggml.eos_token_id", 10)},
+    {"EosOutside", "eos token is 10, outside its vocabulary", with_key<uint32_t>("tokenizer.ggml.eos_token_id", 10)},
     {"MaskOutside", "'tokenizer.ggml.mask_token_id' is 99, outside the vocabulary of 10",
-     set<uint32_t>("tokenizer.ggml.mask_token_id", 99)},
+     with_key<uint32_t>("tokenizer.ggml.mask_token_id", 99)},
     {"TokenTypesShort", "'tokenizer.ggml.token_type' has 1 elements; 10 are expected",
      [](auto& b) {
        b.without("tokenizer.ggml.token_type").template numbers<int32_t>("tokenizer.ggml.token_type", {1});
@@ -194,7 +194,7 @@ const Case cases[] = {
      [](auto& b) { b.zeros("blk.1.attn_norm.weight", {8}); }},
 };
 
-class ModelRefused : public testing::TestWithParam<Case> {};
+class ModelRefused : public testing::TestWithParam<ModelCase> {};
 
 TEST_P(ModelRefused, SaysWhy) {
   const TempFolder folder;
@@ -206,7 +206,7 @@ TEST_P(ModelRefused, SaysWhy) {
   EXPECT_TRUE(message.starts_with(path.string())) << "the path is named: " << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ModelRefused, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(Cases, ModelRefused, testing::ValuesIn(model_cases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

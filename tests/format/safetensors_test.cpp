@@ -71,13 +71,13 @@ TEST(Safetensors, NoBitFlipGetsPastTheChecksAsAnythingButAnError) {
   }
 }
 
-struct Case {
+struct SafetensorsCase {
   const char* name;
   const char* message;
   std::string file;
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const SafetensorsCase& c, std::ostream* out) {
   *out << c.name;
 }
 
@@ -86,7 +86,7 @@ std::string entry(const std::string& text) {
   return safetensors_file("{" + text + "}", "1234");
 }
 
-std::vector<Case> cases() {
+std::vector<SafetensorsCase> safetensors_cases() {
   const std::string big = "18446744073709551615";
   return {
       {"LengthCut", "The file ends inside the header's length at offset 0", "1234567"},
@@ -149,13 +149,13 @@ std::vector<Case> cases() {
   };
 }
 
-class SafetensorsMalformed : public testing::TestWithParam<Case> {};
+class SafetensorsMalformed : public testing::TestWithParam<SafetensorsCase> {};
 
 TEST_P(SafetensorsMalformed, IsRefusedByName) {
   expect_error(GetParam().message, [&] { SafetensorsFile::parse(as_bytes(GetParam().file)); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, SafetensorsMalformed, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, SafetensorsMalformed, testing::ValuesIn(safetensors_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // ---- folders --------------------------------------------------------------------------------------------------------

@@ -12,10 +12,6 @@ void PrintTo(const ContractCase& c, std::ostream* out) {
   *out << c.name;
 }
 
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
-
 ::testing::AssertionResult same(const RowResult& row, const RowResult& alone) {
   if (!same_bits(row.logits, alone.logits)) return ::testing::AssertionFailure() << "logits differ";
   if (!same_bits(row.aux_hidden_states, alone.aux_hidden_states))

@@ -13,6 +13,7 @@
 #include "engine/model/model.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/random_model.h"
+#include "tests/model/same_bits.h"
 
 namespace canopy::test {
 
@@ -28,7 +29,6 @@ struct RowResult {
   std::vector<float> logits, aux_hidden_states, kv;
 };
 
-bool same_bits(std::span<const float> a, std::span<const float> b);
 /// Whether the bits are the same; the failure says what differs.
 ::testing::AssertionResult same(const RowResult& row, const RowResult& alone);
 

@@ -12,7 +12,7 @@
 namespace canopy::test {
 namespace {
 
-constexpr double kLogits = 2e-4;
+constexpr double kGgufLogits = 2e-4;
 
 class GgufGolden : public ::testing::TestWithParam<std::string> {};
 
@@ -28,7 +28,7 @@ TEST_P(GgufGolden, LogitsAndGreedyDecisions) {
   RowBatch text;
   for (const auto& id : json.at("prompt_ids")) text.add_text(id.get<uint32_t>(), text.width());
   EXPECT_LE(max_difference(run_for_all_logits(*model, text).logits, tensors[GetParam() + ".prefill_logits"]),
-            tolerance(kLogits));
+            tolerance(kGgufLogits));
 
   const nlohmann::json prompts = golden_json("generate.json").at("prompts");
   size_t cases = 0;
@@ -51,7 +51,7 @@ TEST_P(GgufGolden, LogitsAndGreedyDecisions) {
     }
     const PassResult result = model->run(batch, PassOutputs::argmax_of(decisions));
     for (size_t i = 0; i < output.size(); ++i) {
-      if (gaps[i] < 2 * tolerance(kLogits)) continue;
+      if (gaps[i] < 2 * tolerance(kGgufLogits)) continue;
       EXPECT_EQ(result.ids[i], output[i]) << greedy.at("prompt") << ", token " << i << ", gap " << gaps[i];
     }
     ++cases;

@@ -13,7 +13,7 @@
 namespace canopy::test {
 namespace {
 
-constexpr double kLogits = 2e-4;
+constexpr double kLlama3Logits = 2e-4;
 
 std::vector<uint32_t> argmax_rows(std::span<const float> logits, size_t vocab) {
   std::vector<uint32_t> ids;
@@ -48,10 +48,10 @@ TEST(Llama3Golden, SequencesAndTrees) {
     RowBatch text;
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
     const PassResult plain = run_for_all_logits(*model, text, true);
-    EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]), tolerance(kLogits)) << name;
+    EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]), tolerance(kLlama3Logits)) << name;
     EXPECT_LE(
         max_difference(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"]),
-        tolerance(kLogits))
+        tolerance(kLlama3Logits))
         << name;
 
     const auto tokens = sequence.at("tree_token_ids").get<std::vector<uint32_t>>();
@@ -64,9 +64,9 @@ TEST(Llama3Golden, SequencesAndTrees) {
       ASSERT_EQ(tree.rows[i].position, start + depths[i]);
     }
     const PassResult nodes = run_for_all_logits(*model, tree);
-    EXPECT_LE(max_difference(nodes.logits, tensors[name + ".tree_logits"]), tolerance(kLogits)) << name;
+    EXPECT_LE(max_difference(nodes.logits, tensors[name + ".tree_logits"]), tolerance(kLlama3Logits)) << name;
 
-    if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kLogits)) continue;
+    if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kLlama3Logits)) continue;
     EXPECT_EQ(argmax_rows(plain.logits, config.vocab), sequence.at("argmax").get<std::vector<uint32_t>>()) << name;
     EXPECT_EQ(argmax_rows(nodes.logits, config.vocab), sequence.at("tree_argmax").get<std::vector<uint32_t>>()) << name;
   }

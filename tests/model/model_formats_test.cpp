@@ -16,6 +16,7 @@
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 #include "tests/model/random_model.h"
+#include "tests/model/same_bits.h"
 
 namespace canopy::test {
 namespace {
@@ -36,10 +37,6 @@ Loaded load(const fs::path& path) {
   RowBatch batch;
   for (uint32_t i = 0; i < 5; ++i) batch.add_text((i * 31 + 7) % 77, i);
   return {model->run(batch, PassOutputs::logits_of({0, 1, 2, 3, 4})).logits, model->warnings()};
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 bool all_finite(const std::vector<float>& values) {

@@ -13,6 +13,7 @@
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 #include "tests/model/random_model.h"
+#include "tests/model/same_bits.h"
 
 namespace canopy::test {
 namespace {
@@ -54,10 +55,6 @@ Results results_of(Model& model) {
   results.keys = model.read_kv(last, false, 0, 5);
   results.values = model.read_kv(last, true, 0, 5);
   return results;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 /// The type that the loader should give a matrix, by the rule written once more here.

@@ -8,6 +8,7 @@
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/random_model.h"
+#include "tests/model/same_bits.h"
 
 namespace canopy::test {
 namespace {
@@ -52,10 +53,6 @@ Results results_on(Device& device, const ModelFile& file) {
   results.decoded = model->run(next, PassOutputs::logits_of({0})).logits;
   results.keys = model->read_kv(1, false, 0, 8);
   return results;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 class ShardedModel : public ::testing::TestWithParam<TensorType> {};

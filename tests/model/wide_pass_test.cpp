@@ -16,9 +16,9 @@ namespace canopy::test {
 namespace {
 
 constexpr uint32_t kWidest = 1025;
-constexpr RigSizes kSizes{.text = kWidest + 3, .context = 1152, .widest = kWidest, .tree_slots = kWidest};
+constexpr RigSizes kWideSizes{.text = kWidest + 3, .context = 1152, .widest = kWidest, .tree_slots = kWidest};
 
-std::vector<ContractCase> cases() {
+std::vector<ContractCase> wide_cases() {
   std::vector<ContractCase> result(2);
   result[0].name = "llama_f32_wide";
   result[1].name = "qwen3_q4_1_wide";
@@ -30,11 +30,11 @@ std::vector<ContractCase> cases() {
   q4.head_dim = 32;
   q4.hidden = 96;
   q4.ffn = 160;
-  for (ContractCase& c : result) c.model.context = kSizes.context;
+  for (ContractCase& c : result) c.model.context = kWideSizes.context;
   return result;
 }
 
-class WidePass : public ContractSuite<kSizes> {
+class WidePass : public ContractSuite<kWideSizes> {
  protected:
   static RowBatch text(uint32_t first, uint32_t width) {
     RowBatch batch;
@@ -45,7 +45,7 @@ class WidePass : public ContractSuite<kSizes> {
 
 TEST_P(WidePass, RowsOfTextEqualThemselvesAlone) {
   for (const uint32_t width : {1025u, 1024u, 1000u, 513u}) {
-    const uint32_t first = kSizes.text - width;
+    const uint32_t first = kWideSizes.text - width;
     const std::vector<RowResult> rows = rig().compute(text(first, width));
     for (uint32_t i = 0; i < width; ++i) {
       ASSERT_TRUE(same(rows[i], rig().alone(first + i))) << "width " << width << ", row " << i;
@@ -131,7 +131,7 @@ TEST_P(WidePass, ChosenRowsInAnyOrderAndMoreOfThemLater) {
   EXPECT_EQ(sums.size(), kWidest);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, WidePass, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Models, WidePass, ::testing::ValuesIn(wide_cases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

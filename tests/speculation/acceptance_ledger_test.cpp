@@ -11,14 +11,15 @@ namespace {
 
 using test::expect_error;
 
-constexpr uint32_t vocab = 40;
+constexpr uint32_t ledger_vocab = 40;
 constexpr uint32_t depths = 5;
 
 /// Tokens that a round would accept of `tree` if the text after the root were `truth`.
 uint32_t walked(const DraftTree& tree, const std::vector<uint32_t>& truth) {
   AcceptedPath path;
   accept(
-      tree, [&](uint32_t node) { return tree[node].depth < truth.size() ? truth[tree[node].depth] : vocab; }, path);
+      tree, [&](uint32_t node) { return tree[node].depth < truth.size() ? truth[tree[node].depth] : ledger_vocab; },
+      path);
   return path.accepted();
 }
 
@@ -36,9 +37,10 @@ TEST(AcceptanceLedger, SaysOfEveryWidthWhatTheWalkWouldHaveAccepted) {
   std::mt19937 random(1);
   uint32_t deepest = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
-    const test::Candidates candidates(test::random_rows(size_t{vocab} * depths, seed, 2.5f), vocab, vocab);
+    const test::Candidates candidates(test::random_rows(size_t{ledger_vocab} * depths, seed, 2.5f), ledger_vocab,
+                                      ledger_vocab);
     TreeBuilder builder;
-    builder.begin(1, candidates.all(), vocab);
+    builder.begin(1, candidates.all(), ledger_vocab);
     builder.build(60);
     const DraftTree whole = builder.tree();
     const auto truth = text_like(candidates, random);
@@ -66,7 +68,7 @@ TEST(AcceptanceLedger, SaysOfEveryWidthWhatTheWalkWouldHaveAccepted) {
 }
 
 TEST(AcceptanceLedger, PromisesAreTheSumsOfPathProbabilities) {
-  const test::Candidates candidates(test::random_rows(size_t{vocab} * 2, 3, 2.0f), vocab, 10);
+  const test::Candidates candidates(test::random_rows(size_t{ledger_vocab} * 2, 3, 2.0f), ledger_vocab, 10);
   const std::vector<DepthCalibration> calibration = {{0.5, -0.1}, {0.8, 0}};
   TreeBuilder builder;
   builder.begin(1, candidates.all(), 10, calibration);
@@ -91,7 +93,7 @@ TEST(AcceptanceLedger, PromisesAreTheSumsOfPathProbabilities) {
 }
 
 TEST(AcceptanceLedger, SettlesDraftsInOrderOnceAllTheirDepthsAreKnown) {
-  const test::Candidates candidates(test::random_rows(size_t{vocab} * 3, 4, 2.0f), vocab, 8);
+  const test::Candidates candidates(test::random_rows(size_t{ledger_vocab} * 3, 4, 2.0f), ledger_vocab, 8);
   AcceptanceLedger ledger;
   TreeBuilder builder;
   std::vector<uint32_t> built;
@@ -120,7 +122,7 @@ TEST(AcceptanceLedger, SettlesDraftsInOrderOnceAllTheirDepthsAreKnown) {
 }
 
 TEST(AcceptanceLedger, KnowsTokensThatWereNoCandidates) {
-  const test::Candidates candidates(test::random_rows(size_t{vocab} * 2, 5, 2.0f), vocab, 4);
+  const test::Candidates candidates(test::random_rows(size_t{ledger_vocab} * 2, 5, 2.0f), ledger_vocab, 4);
   TreeBuilder builder;
   builder.begin(1, candidates.all(), 4);
   builder.build(4);
@@ -136,7 +138,7 @@ TEST(AcceptanceLedger, KnowsTokensThatWereNoCandidates) {
 }
 
 TEST(AcceptanceLedger, RefusesWhatDoesNotFitTogether) {
-  const test::Candidates candidates(test::random_rows(size_t{vocab} * 2, 6, 2.0f), vocab, 4);
+  const test::Candidates candidates(test::random_rows(size_t{ledger_vocab} * 2, 6, 2.0f), ledger_vocab, 4);
   TreeBuilder builder;
   builder.begin(1, candidates.all(), 4);
   builder.build_chain(2);

@@ -18,17 +18,17 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 // A device with cliffs at widths 9 and 33, whose attention takes 1 microsecond for each row and 64 positions.
-double device_ms(uint32_t width, uint32_t context) {
+double cliff_ms(uint32_t width, uint32_t context) {
   const double products = width < 9 ? 10 + 2 * width : width < 33 ? 22 + 0.1 * width : 60;
   return products + 1e-3 * width * context / 64.0;
 }
 
 CostTable measured() {
   CostTable table(16);
-  for (uint32_t width = 1; width <= 64; ++width) table.set_verify(width, 512, device_ms(width, 512));
-  for (uint32_t width = 80; width <= 128; width += 16) table.set_verify(width, 512, device_ms(width, 512));
+  for (uint32_t width = 1; width <= 64; ++width) table.set_verify(width, 512, cliff_ms(width, 512));
+  for (uint32_t width = 80; width <= 128; width += 16) table.set_verify(width, 512, cliff_ms(width, 512));
   for (const uint32_t context : {64u, 2048u, 8192u}) {
-    for (const uint32_t width : {1u, 4u, 16u, 64u}) table.set_verify(width, context, device_ms(width, context));
+    for (const uint32_t width : {1u, 4u, 16u, 64u}) table.set_verify(width, context, cliff_ms(width, context));
   }
   return table;
 }
@@ -43,7 +43,7 @@ TEST(CostTable, GivesBackWhatWasMeasured) {
   const CostTable table = measured();
   ASSERT_EQ(table.verify_points().size(), 68u + 12u);
   for (const CostPoint& p : table.verify_points()) {
-    EXPECT_NEAR(table.verify_ms(p.rows, p.context), device_ms(p.rows, p.context), 1e-9) << p.rows << ' ' << p.context;
+    EXPECT_NEAR(table.verify_ms(p.rows, p.context), cliff_ms(p.rows, p.context), 1e-9) << p.rows << ' ' << p.context;
   }
   CostTable again = table;
   again.set_verify(3, 512, 99);
@@ -56,7 +56,7 @@ TEST(CostTable, KeepsCliffsAtEveryContext) {
   const CostTable table = measured();
   for (const uint32_t context : {64u, 100u, 512u, 1000u, 2048u, 5000u, 8192u}) {
     for (uint32_t width = 1; width <= 64; ++width) {
-      EXPECT_NEAR(table.verify_ms(width, context), device_ms(width, context), 1e-6) << width << ' ' << context;
+      EXPECT_NEAR(table.verify_ms(width, context), cliff_ms(width, context), 1e-6) << width << ' ' << context;
     }
   }
 }
@@ -86,19 +86,19 @@ TEST(CostTable, BeyondItsEdgesTheRooflineGoesOnFromThem) {
   CostTable table = measured();
   const Roofline model = roofline();
   table.set_roofline(model);
-  EXPECT_NEAR(table.verify_ms(256, 512), device_ms(128, 512) * model.seconds(256, 512) / model.seconds(128, 512), 1e-9);
-  EXPECT_NEAR(table.verify_ms(4, 32768), device_ms(4, 8192) * model.seconds(4, 32768) / model.seconds(4, 8192), 1e-9);
-  EXPECT_NEAR(table.verify_ms(4, 0), device_ms(4, 64) * model.seconds(4, 0) / model.seconds(4, 64), 1e-9);
+  EXPECT_NEAR(table.verify_ms(256, 512), cliff_ms(128, 512) * model.seconds(256, 512) / model.seconds(128, 512), 1e-9);
+  EXPECT_NEAR(table.verify_ms(4, 32768), cliff_ms(4, 8192) * model.seconds(4, 32768) / model.seconds(4, 8192), 1e-9);
+  EXPECT_NEAR(table.verify_ms(4, 0), cliff_ms(4, 64) * model.seconds(4, 0) / model.seconds(4, 64), 1e-9);
   EXPECT_GT(table.verify_ms(129, 512), table.verify_ms(128, 512));
   EXPECT_LT(table.verify_ms(129, 512), 1.02 * table.verify_ms(128, 512));
 }
 
 TEST(CostTable, WithoutARooflineItGoesOnAtItsMeanSlope) {
   const CostTable table = measured();
-  const double slope = (device_ms(128, 512) - device_ms(1, 512)) / 127;
-  EXPECT_NEAR(table.verify_ms(256, 512), device_ms(128, 512) + 128 * slope, 1e-9);
-  EXPECT_NEAR(table.verify_ms(4, 16384), device_ms(4, 16384), 1e-9);
-  EXPECT_NEAR(table.verify_ms(4, 0), device_ms(4, 64), 1e-9);
+  const double slope = (cliff_ms(128, 512) - cliff_ms(1, 512)) / 127;
+  EXPECT_NEAR(table.verify_ms(256, 512), cliff_ms(128, 512) + 128 * slope, 1e-9);
+  EXPECT_NEAR(table.verify_ms(4, 16384), cliff_ms(4, 16384), 1e-9);
+  EXPECT_NEAR(table.verify_ms(4, 0), cliff_ms(4, 64), 1e-9);
 }
 
 TEST(CostTable, AnswersFromAnyMeasurementWithPositiveTimes) {

@@ -11,8 +11,8 @@
 namespace canopy {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinite = std::numeric_limits<float>::infinity();
 
 void expect_refused(const char* field, const std::function<void(SamplingSettings&)>& change) {
   SamplingSettings settings;
@@ -41,17 +41,17 @@ TEST(SamplingSettings, DefaultsAndLimitsAreValid) {
 }
 
 TEST(SamplingSettings, EachBadValueIsRefusedByName) {
-  for (const float bad : {nan, infinity, -infinity, -0.5f}) {
+  for (const float bad : {not_a_number, infinite, -infinite, -0.5f}) {
     expect_refused("temperature", [&](SamplingSettings& s) { s.temperature = bad; });
     expect_refused("top_p", [&](SamplingSettings& s) { s.top_p = bad; });
     expect_refused("min_p", [&](SamplingSettings& s) { s.min_p = bad; });
     expect_refused("repetition_penalty", [&](SamplingSettings& s) { s.repetition_penalty = bad; });
   }
-  for (const float bad : {nan, infinity, -infinity, -2.5f, 2.5f}) {
+  for (const float bad : {not_a_number, infinite, -infinite, -2.5f, 2.5f}) {
     expect_refused("presence_penalty", [&](SamplingSettings& s) { s.presence_penalty = bad; });
     expect_refused("frequency_penalty", [&](SamplingSettings& s) { s.frequency_penalty = bad; });
   }
-  for (const float bad : {nan, infinity, -infinity}) {
+  for (const float bad : {not_a_number, infinite, -infinite}) {
     expect_refused("logit_bias of token 7", [&](SamplingSettings& s) { s.logit_bias = {{7, bad}}; });
   }
   expect_refused("top_p", [](SamplingSettings& s) { s.top_p = 0.0f; });

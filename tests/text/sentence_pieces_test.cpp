@@ -19,11 +19,11 @@ namespace {
 using Ids = std::vector<uint32_t>;
 
 // <unk> <s> </s>, the 256 bytes from id 3 on, then characters and merged tokens.
-struct Pieces {
+struct Unigram {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   VocabularyData data;
 
-  Pieces() {
+  Unigram() {
     data.model = "llama";
     data.types = {2, 3, 3};
     data.scores = {0, 0, 0};
@@ -49,7 +49,7 @@ struct Pieces {
 
 constexpr uint32_t unknown = 0, begin_of_text = 1, first_byte = 3;
 
-struct Small : Pieces {
+struct SmallUnigram : Unigram {
   uint32_t mark = add("\xE2\x96\x81", -100);
   uint32_t a = add("a", -101);
   uint32_t b = add("b", -102);
@@ -62,14 +62,14 @@ struct Small : Pieces {
 };
 
 TEST(SentencePieces, TheHighestScoreMergesFirst) {
-  Small v;
+  SmallUnigram v;
   const auto tokenizer = v.build();
   EXPECT_EQ(tokenizer->encode("abc", SpecialTokens::parse), (Ids{v.mark_a, v.bc}));
   EXPECT_EQ(tokenizer->encode("abab", SpecialTokens::parse), (Ids{v.mark, v.ab, v.ab}));
 }
 
 TEST(SentencePieces, TextBehindASpecialTokenHasItsOwnSpaceToo) {
-  Small v;
+  SmallUnigram v;
   const auto tokenizer = v.build();
   EXPECT_EQ(tokenizer->encode("<s>a</s>a", SpecialTokens::parse), (Ids{begin_of_text, v.mark_a, 2, v.mark_a}));
   EXPECT_EQ(tokenizer->encode("", SpecialTokens::parse), Ids());
@@ -78,20 +78,20 @@ TEST(SentencePieces, TextBehindASpecialTokenHasItsOwnSpaceToo) {
 }
 
 TEST(SentencePieces, RunsOfSpacesMergeAndWordsDoNotJoin) {
-  Small v;
+  SmallUnigram v;
   const auto tokenizer = v.build();
   EXPECT_EQ(tokenizer->encode("  a", SpecialTokens::parse), (Ids{v.marks, v.mark_a}));
   EXPECT_EQ(tokenizer->encode("b a", SpecialTokens::parse), (Ids{v.mark, v.b, v.mark_a}));
 }
 
 TEST(SentencePieces, AMergeAcrossWordsIsSeen) {
-  Small v;
+  SmallUnigram v;
   const uint32_t across = v.add("b\xE2\x96\x81", 0);
   EXPECT_EQ(v.build()->encode("b a", SpecialTokens::parse), (Ids{v.mark, across, v.a}));
 }
 
 TEST(SentencePieces, OtherCharactersBecomeBytes) {
-  Small v;
+  SmallUnigram v;
   const auto tokenizer = v.build();
   EXPECT_EQ(tokenizer->encode("\n\xC3\xA9", SpecialTokens::parse),
             (Ids{v.mark, first_byte + '\n', first_byte + 0xC3, first_byte + 0xA9}));
@@ -100,13 +100,13 @@ TEST(SentencePieces, OtherCharactersBecomeBytes) {
 }
 
 TEST(SentencePieces, WithoutByteTokensOneUnknownStandsForARun) {
-  Small v;
+  SmallUnigram v;
   for (uint32_t id = first_byte; id < first_byte + 256; ++id) v.data.types[id] = 5;
   EXPECT_EQ(v.build()->encode("axyzb", SpecialTokens::parse), (Ids{v.mark_a, unknown, v.b}));
 }
 
 TEST(SentencePieces, ACharacterWithoutATokenKeepsItsNeighboursApart) {
-  Small v;
+  SmallUnigram v;
   v.tokens[0] = "<none>";
   for (uint32_t id = first_byte; id < first_byte + 256; ++id) v.data.types[id] = 5;
   const auto dropping = v.build();
@@ -119,7 +119,7 @@ TEST(SentencePieces, ACharacterWithoutATokenKeepsItsNeighboursApart) {
 
 // A reply's text lacks the space before its first word. A template writes that space; a reply's own tokens contain it.
 TEST(SentencePieces, AReplyBringsItsOwnLeadingSpace) {
-  Small v;
+  SmallUnigram v;
   const auto tokenizer = v.build();
   const auto form = ChatTemplate::create(
       "{% for m in messages %}{% if m.role == 'user' %}<s>{{ m.content }}</s>{% else %} {{ m.content }}\n{% endif %}"
@@ -136,7 +136,7 @@ TEST(SentencePieces, AReplyBringsItsOwnLeadingSpace) {
 }
 
 TEST(SentencePieces, DecodingGivesTheTextBack) {
-  Small v;
+  SmallUnigram v;
   const auto tokenizer = v.build();
   for (const std::string text : {"abc", " a", "a  b", "\xE4\xBD\xA0 \xF0\x9F\x98\x80", "a\n\nb "}) {
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text, SpecialTokens::parse)), text);
@@ -147,14 +147,14 @@ TEST(SentencePieces, DecodingGivesTheTextBack) {
 }
 
 TEST(SentencePieces, WhatAFileLeavesOutIsAsInLlama2) {
-  const auto tokenizer = Small().build();
+  const auto tokenizer = SmallUnigram().build();
   EXPECT_EQ(tokenizer->bos(), 1u);
   EXPECT_EQ(tokenizer->eos(), 2u);
   EXPECT_TRUE(tokenizer->adds_bos());
 }
 
 // The reference: SentencePiece's rule in its simplest form, in quadratic time. Spaces are U+2581 already.
-Ids slow_pieces(const Pieces& v, const std::vector<std::string>& characters) {
+Ids slow_pieces(const Unigram& v, const std::vector<std::string>& characters) {
   std::vector<std::string> symbols = characters;
   const auto id_of = [&](const std::string& text) -> std::optional<uint32_t> {
     for (uint32_t id = first_byte + 256; id < v.tokens.size(); ++id) {
@@ -179,7 +179,7 @@ Ids slow_pieces(const Pieces& v, const std::vector<std::string>& characters) {
 }
 
 TEST(SentencePieces, AgreesWithThePlainAlgorithm) {
-  Small v;
+  SmallUnigram v;
   const auto tokenizer = v.build();
   std::mt19937 random(4);
   for (int round = 0; round < 400; ++round) {
@@ -195,7 +195,7 @@ TEST(SentencePieces, AgreesWithThePlainAlgorithm) {
 }
 
 TEST(SentencePieces, AMillionCharactersTakeLinearTime) {
-  const auto tokenizer = Small().build();
+  const auto tokenizer = SmallUnigram().build();
   for (const char* unit : {"a", " ", "ab", "\xC3\xA9", "\xFF"}) {
     std::string text;
     for (int i = 0; i < 1'000'000; ++i) text += unit;
@@ -206,8 +206,8 @@ TEST(SentencePieces, AMillionCharactersTakeLinearTime) {
 }
 
 TEST(SentencePiecesErrors, EachNamesWhatIsWrong) {
-  const auto refused = [](const char* part, const std::function<void(Small&)>& damage) {
-    Small v;
+  const auto refused = [](const char* part, const std::function<void(SmallUnigram&)>& damage) {
+    SmallUnigram v;
     damage(v);
     try {
       v.build();
@@ -217,13 +217,13 @@ TEST(SentencePiecesErrors, EachNamesWhatIsWrong) {
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
     }
   };
-  refused("268 tokens but 0 scores", [](Small& v) { v.data.scores.clear(); });
-  refused("268 tokens but 267 scores", [](Small& v) { v.data.scores.pop_back(); });
-  refused("score of token 260 is not a number", [](Small& v) { v.data.scores[260] = std::nanf(""); });
-  refused("Token 3 is of the type byte", [](Small& v) { v.tokens[3] = "<0x0G>"; });
-  refused("Token 3 is of the type byte", [](Small& v) { v.tokens[3] = ""; });
-  refused("Token 268 is 2000 bytes long", [](Small& v) { v.add(std::string(2000, 'a'), -9); });
-  refused("unknown token has the id 999", [](Small& v) { v.data.unknown = 999; });
+  refused("268 tokens but 0 scores", [](SmallUnigram& v) { v.data.scores.clear(); });
+  refused("268 tokens but 267 scores", [](SmallUnigram& v) { v.data.scores.pop_back(); });
+  refused("score of token 260 is not a number", [](SmallUnigram& v) { v.data.scores[260] = std::nanf(""); });
+  refused("Token 3 is of the type byte", [](SmallUnigram& v) { v.tokens[3] = "<0x0G>"; });
+  refused("Token 3 is of the type byte", [](SmallUnigram& v) { v.tokens[3] = ""; });
+  refused("Token 268 is 2000 bytes long", [](SmallUnigram& v) { v.add(std::string(2000, 'a'), -9); });
+  refused("unknown token has the id 999", [](SmallUnigram& v) { v.data.unknown = 999; });
 }
 
 }  // namespace

@@ -16,14 +16,14 @@ namespace {
 using test::expect_error;
 using test::TraceBuilder;
 
-std::span<const std::byte> bytes_of(const std::string& bytes) {
+std::span<const std::byte> view_of(const std::string& bytes) {
   return std::as_bytes(std::span(bytes));
 }
 
 RoundRecord coded(const RoundRecord& record) {
   std::string bytes;
   encode(record, bytes);
-  Reader reader(bytes_of(bytes));
+  Reader reader(view_of(bytes));
   const RoundRecord back = decode_round_record(reader);
   EXPECT_EQ(reader.remaining(), 0u);
   return back;
@@ -79,7 +79,7 @@ TEST(RoundRecordCodec, RefusesEveryTruncation) {
     // A string of exactly this size, so that a sanitizer sees reads after its end.
     const std::string cut = bytes.substr(0, length);
     test::error_of([&] {
-      Reader reader(bytes_of(cut));
+      Reader reader(view_of(cut));
       decode_round_record(reader);
     });
   }
@@ -94,7 +94,7 @@ TEST(RoundRecordCodec, RefusesFlippedBitsOrGivesAValidRecord) {
   for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::string bytes = whole;
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
-    Reader reader(bytes_of(bytes));
+    Reader reader(view_of(bytes));
     try {
       validate(decode_round_record(reader));
     } catch (const Error& e) {
@@ -110,7 +110,7 @@ TEST(RoundRecordCodec, LeavesWhatALaterVersionAddsUnread) {
   const RoundRecord record = builder.tree(5);
   std::string bytes;
   encode(record, bytes);
-  Reader reader(bytes_of(bytes += "later"));
+  Reader reader(view_of(bytes += "later"));
   test::expect_same(record, decode_round_record(reader));
   EXPECT_EQ(reader.remaining(), 5u);
 }
@@ -130,7 +130,7 @@ TEST_P(InvalidRound, IsNamedByItsField) {
   expect_error(GetParam().message, [&] { validate(record); });
   std::string bytes;
   encode(record, bytes);
-  Reader reader(bytes_of(bytes));
+  Reader reader(view_of(bytes));
   test::error_of([&] { decode_round_record(reader); });
 }
 

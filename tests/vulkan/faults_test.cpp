@@ -41,7 +41,7 @@ class Failing<VkResult(VKAPI_PTR*)(Arguments...)> {
 template <class Function>
 Failing(Function&, VkResult) -> Failing<Function>;
 
-struct CountPush {
+struct SpinPush {
   uint32_t count;
 };
 
@@ -108,9 +108,9 @@ TEST_P(FaultsTest, kernelsAndListsSurviveEachFailure) {
   CommandList list(*context);
   {
     const Failing failing(vkCreateDescriptorPool, VK_ERROR_OUT_OF_HOST_MEMORY);
-    EXPECT_NE(error_of([&] { list.bind(context->kernel(spin()), {out}, CountPush{1}); }), "");
+    EXPECT_NE(error_of([&] { list.bind(context->kernel(spin()), {out}, SpinPush{1}); }), "");
   }
-  list.bind(context->kernel(spin()), {out}, CountPush{1});
+  list.bind(context->kernel(spin()), {out}, SpinPush{1});
   list.dispatch(1);
   EXPECT_NO_THROW(context->run(list));
 }
@@ -145,7 +145,7 @@ TEST_P(FaultsTest, aDeviceThatTakesTooLongIsGivenUp) {
   const auto context = open({.timeout = std::chrono::milliseconds(1)});
   const Buffer out = context->create_buffer(BufferKind::device, 4, "out");
   CommandList list(*context);
-  list.bind(context->kernel(spin()), {out}, CountPush{60000});
+  list.bind(context->kernel(spin()), {out}, SpinPush{60000});
   list.dispatch(64);
   EXPECT_NE(error_of([&] { context->run(list); }).find("did not finish within 1 ms"), std::string::npos);
   EXPECT_TRUE(context->lost());

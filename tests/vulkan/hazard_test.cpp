@@ -15,7 +15,7 @@ std::span<const ShaderCode> test_shaders();
 
 namespace {
 
-struct ScalePush {
+struct HazardPush {
   uint32_t count;
   float offset;
 };
@@ -32,10 +32,10 @@ class HazardTest : public testing::DeviceTest {
     CommandList list(context);
     list.fill(values[0], 0, count * 4, 0);
     list.barrier();
-    list.bind(scale, {values[0], values[1], factor}, ScalePush{count, 1});
+    list.bind(scale, {values[0], values[1], factor}, HazardPush{count, 1});
     list.dispatch(1);
     if (with_barrier) list.barrier();
-    list.bind(scale, {values[1], values[2], factor}, ScalePush{count, 1});
+    list.bind(scale, {values[1], values[2], factor}, HazardPush{count, 1});
     list.dispatch(1);
     context.run(list);
     const auto messages = testing::instance().messages();

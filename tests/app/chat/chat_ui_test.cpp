@@ -10,7 +10,7 @@
 namespace canopy::test {
 namespace {
 
-void open_and_ask(UiHarness& ui, ImGuiTestContext* ctx, const char* question) {
+void open_and_type(UiHarness& ui, ImGuiTestContext* ctx, const char* question) {
   ui.app().run(app::OpenModel{"/models/a.gguf"});
   ctx->Yield(3);
   ctx->KeyChars(question);
@@ -39,7 +39,7 @@ TEST(ChatUi, SelectedTextIsCopiedByteForByte) {
   UiHarness ui;
   ui.engine().script = answers_with({"na\u00efve \u4f60\u597d words here"});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
-    open_and_ask(ui, ctx, "Hello");
+    open_and_type(ui, ctx, "Hello");
     const ImRect text = last_text(ctx);
     IM_CHECK_GT(text.GetHeight(), 10.0f);
     const float y = text.Min.y + 8;
@@ -75,7 +75,7 @@ TEST(ChatUi, TheEndStaysInViewOnlyWhileTheReaderIsThere) {
   UiHarness ui;
   ui.engine().script = answers_with({});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
-    open_and_ask(ui, ctx, "Count");
+    open_and_type(ui, ctx, "Count");
     ui.engine().script = {};
     ctx->KeyChars("Go on");
     ctx->KeyPress(ImGuiKey_Enter);
@@ -117,7 +117,7 @@ TEST(ChatUi, EscStopsAndKeepsWhatIsBeingTyped) {
   UiHarness ui;
   ui.engine().script = answers_with({});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
-    open_and_ask(ui, ctx, "First");
+    open_and_type(ui, ctx, "First");
     ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
       if (!std::holds_alternative<StopReply>(command)) return;
       ReplyFinished finished;
@@ -145,7 +145,7 @@ TEST(ChatUi, TheKeyboardComesBackAfterEveryClick) {
   UiHarness ui;
   ui.engine().script = answers_with({"Yes."});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
-    open_and_ask(ui, ctx, "One");
+    open_and_type(ui, ctx, "One");
     for (const char* item : {"//Top bar/Theme", "//Chat/**/Copy", "//Chat/**/Run again", "//Top bar/Smaller"}) {
       const size_t before = ui.engine().count<Generate>() + (std::string(item).ends_with("Run again") ? 1 : 0);
       ctx->KeyChars("Go");

@@ -17,7 +17,7 @@ namespace {
 using test::error_of;
 using test::small_model;
 
-ViewModel ready_view() {
+ViewModel dated_view() {
   ViewModel view;
   view.chat.now_ms = 1'700'000'000'123;
   update(view, UiCommand(OpenModel{"/models/a.gguf"}));
@@ -51,7 +51,7 @@ using Texts = std::vector<std::string>;
 
 /// A conversation of two questions; the first was edited, and its answer was drawn three times.
 ViewModel branched_view() {
-  ViewModel view = ready_view();
+  ViewModel view = dated_view();
   ask(view, "One", "A1");
   ask(view, "Two", "A2");
   update(view, UiCommand(EditQuestion{view.messages[0].id, "Uno"}));
@@ -91,7 +91,7 @@ TEST(Conversation, AnswersAreCycled) {  // gui.md, criterion 19: regenerate bran
 }
 
 TEST(Conversation, AnAnswerThatFailedUnsaidIsNoVersion) {
-  ViewModel view = ready_view();
+  ViewModel view = dated_view();
   ask(view, "One", "A1");
   update(view, UiCommand(RunAgain{}));
   update(view, Event(Failure{ErrorKind::out_of_memory, "t", "d", view.reply_id}));
@@ -125,7 +125,7 @@ TEST(Conversation, NothingBranchesWhileAReplyIsWritten) {
 }
 
 TEST(Conversation, ANewChatCarriesTheOldOneAwayWithItsPartialText) {
-  ViewModel view = ready_view();
+  ViewModel view = dated_view();
   update(view, UiCommand(SendMessage{"Question"}));
   update(view, Event(TextDelta{view.reply_id, "partial", 1, 10, 10}));
   const Effects effects = update(view, UiCommand(NewChat{}));
@@ -137,7 +137,7 @@ TEST(Conversation, ANewChatCarriesTheOldOneAwayWithItsPartialText) {
 }
 
 TEST(Conversation, AChatGoesOnInAnotherFromAnyMessage) {
-  ViewModel view = ready_view();
+  ViewModel view = dated_view();
   ask(view, "One", "A1");
   ask(view, "Two", "A2");
   const Effects effects = update(view, UiCommand(ContinueInNewChat{view.messages[1].id}));
@@ -197,7 +197,7 @@ TEST(Conversation, ImportsSayWhatIsWrong) {
 }
 
 TEST(Conversation, SearchFindsEveryPlaceInEitherCase) {
-  ViewModel view = ready_view();
+  ViewModel view = dated_view();
   ask(view, "Merge sort?", "To merge: MERGE both halves.");
   const std::vector<ChatHit> hits = find_in(view.messages, "merge");
   ASSERT_EQ(hits.size(), 3u);
@@ -220,7 +220,7 @@ RoundFinished round_of(uint64_t reply, uint32_t number, uint32_t accepted, uint3
 }
 
 TEST(Conversation, EachTokenKnowsWhoWroteItAndItsNode) {
-  ViewModel view = ready_view();
+  ViewModel view = dated_view();
   update(view, UiCommand(SendMessage{"Go"}));
   update(view, Event(TextDelta{view.reply_id, "The merge step joins", 5, 10, 10}));
   update(view, Event(round_of(view.reply_id, 0, 1, 3, {9, 14})));
@@ -237,7 +237,7 @@ TEST(Conversation, EachTokenKnowsWhoWroteItAndItsNode) {
 }
 
 TEST(ChatJournal, EveryPrefixOfItsWritingReadsAsTheConversationThen) {
-  ViewModel view = ready_view();
+  ViewModel view = dated_view();
   JournalMark mark;
   std::string file;
   const auto keep = [&] {

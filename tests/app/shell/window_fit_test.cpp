@@ -12,7 +12,7 @@
 namespace canopy::test {
 namespace {
 
-constexpr uint64_t GiB = 1ull << 30;
+constexpr uint64_t gib = 1ull << 30;
 
 ModelReady pair_on(const std::string& device) {
   ModelReady model = small_model();
@@ -20,11 +20,11 @@ ModelReady pair_on(const std::string& device) {
   model.drafter = "smollm2-135m-dflash.gguf";
   model.block = 8;
   model.is_software = true;
-  model.memory.weights = 3 * GiB;
-  model.memory.cache = 4 * GiB;
+  model.memory.weights = 3 * gib;
+  model.memory.cache = 4 * gib;
   model.memory.context = 8192;
-  model.memory.budget = 24 * GiB;
-  model.memory.available = 14 * GiB;
+  model.memory.budget = 24 * gib;
+  model.memory.available = 14 * gib;
   return model;
 }
 

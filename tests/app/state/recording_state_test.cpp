@@ -12,7 +12,7 @@
 namespace canopy::app {
 namespace {
 
-ViewModel ready_view() {
+ViewModel loaded_view() {
   ViewModel view;
   update(view, UiCommand(OpenModel{"/models/a.gguf"}));
   update(view, Event(test::small_model()));
@@ -28,7 +28,7 @@ Recording told(bool active, uint64_t rounds = 0, const std::string& problem = ""
 }
 
 TEST(RecordingState, AsksTheEngineWithTheEndingOfATrace) {
-  ViewModel view = ready_view();
+  ViewModel view = loaded_view();
   const Effects effects = record(view, "/data/run", true);
   ASSERT_EQ(effects.engine.size(), 1u);
   const auto& command = std::get<RecordTrace>(effects.engine[0]);
@@ -45,13 +45,13 @@ TEST(RecordingState, NeedsAModelAndAPath) {
   EXPECT_TRUE(record(view, "/data/run").engine.empty());
   update(view, UiCommand(RecordingCommand(ShowRecordBox{})));
   EXPECT_FALSE(view.recording.box_shown);
-  view = ready_view();
+  view = loaded_view();
   EXPECT_TRUE(record(view, "").engine.empty());
   EXPECT_FALSE(view.recording.running());
 }
 
 TEST(RecordingState, EndsWhenItsUserSaysSoAndCanBeOpened) {
-  ViewModel view = ready_view();
+  ViewModel view = loaded_view();
   record(view, "/data/run.canopytrace");
   update(view, Event(told(true)));
   const Effects effects = update(view, UiCommand(RecordingCommand(EndRecording{})));
@@ -67,7 +67,7 @@ TEST(RecordingState, EndsWhenItsUserSaysSoAndCanBeOpened) {
 }
 
 TEST(RecordingState, AFolderThatCannotBeWrittenIsACardAndNoRecording) {
-  ViewModel view = ready_view();
+  ViewModel view = loaded_view();
   record(view, "/readonly/run.canopytrace");
   Failure failure;
   failure.title = "Recording could not begin";
@@ -81,7 +81,7 @@ TEST(RecordingState, AFolderThatCannotBeWrittenIsACardAndNoRecording) {
 }
 
 TEST(RecordingState, AFullDiskIsSaidOnceAndTheFileStays) {
-  ViewModel view = ready_view();
+  ViewModel view = loaded_view();
   record(view, "/data/run.canopytrace");
   update(view, Event(told(true)));
   const std::string problem = "Recording stopped after 40 rounds: No space left on device.";

@@ -26,12 +26,12 @@ TEST(JinjaOrigin, MessagesAreContentAndTheRestIsMarkup) {
   EXPECT_EQ(marked("{{ m }}{{ m }}", "x"), "«xx»") << "neighbours of one origin are one segment";
 }
 
-struct Case {
+struct OriginCase {
   std::string source, message, expected;
 };
 
 TEST(JinjaOrigin, SurvivesEveryOperation) {
-  const Case cases[] = {
+  const OriginCase cases[] = {
       {"{{ m | trim }}", "  x ", "«x»"},
       {"{{ m.strip('<') ~ '<' }}", "<x<", "«x»<"},
       {"{{ m[1:-1] ~ m[0] }}", "abc", "«ba»"},
@@ -63,7 +63,7 @@ TEST(JinjaOrigin, SurvivesEveryOperation) {
       {"{{ strftime_now(m) }}", "x%%y", "«x»%«y»"},
       {"{{ m | string | trim | safe }}", "a", "«a»"},
   };
-  for (const Case& c : cases) {
+  for (const OriginCase& c : cases) {
     SCOPED_TRACE(c.source);
     EXPECT_EQ(marked(c.source, c.message), c.expected);
   }
