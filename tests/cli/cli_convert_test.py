@@ -1,4 +1,4 @@
-"""canopy-cli convert: drafters become GGUF files and replace no other file; the shipped one has the hash in its card."""
+"""canopy-cli convert: drafters become GGUF files and replace no other file; the shipped one has its card's hash."""
 
 import hashlib
 import os

@@ -45,7 +45,7 @@ TEST_P(ArgmaxTest, GivesTiesToTheLowestId) {
   Random random(3);
   for (const uint32_t vocab : {2u, 500u, 1010u, 49152u}) {
     SCOPED_TRACE("vocab " + std::to_string(vocab));
-    // about a seventh of all ids have the largest value
+    // About a seventh of all ids have the largest value.
     compare(ArgmaxCase{vocab, random.integers(size_t{vocab} * 3, 3)});
     compare(ArgmaxCase{vocab, std::vector<float>(vocab, -7.0f)});
     std::vector<float> two(vocab, -1.0f);

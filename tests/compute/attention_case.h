@@ -59,7 +59,7 @@ inline Results run_attention(Device& device, const KvShape& shape, uint32_t head
   args.ancestors = bench.buffer(batch.ancestors);
   args.heads = heads;
   args.shape = shape;
-  // sharper than in a model, so that a difference of keys shows
+  // Sharper than in a model, so that a difference of keys shows.
   args.scale = 2.5f / std::sqrt(static_cast<float>(shape.head_dim));
   args.max_positions = max_positions;
   args.mask = view.mask;

@@ -115,7 +115,7 @@ TEST(LinearVariantsTest, RowsSummedInOneGoGiveTheSameBits) {
 TEST(LinearVariantsTest, AWeightCutIntoShardsGivesTheSameBits) {
   const std::vector<float> expected = products(variant({4, 8, 1}));
   VulkanDeviceOptions cut = variant({4, 8, 1});
-  // the activations fit; for f32 with 608 columns 64 rows of weights take 155,648 bytes
+  // The activations fit; for f32 with 608 columns 64 rows of weights take 155,648 bytes.
   cut.context.max_storage_range = 200'000;
   EXPECT_TRUE(same_bits(products(cut), expected));
 }

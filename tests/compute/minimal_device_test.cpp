@@ -90,7 +90,7 @@ TEST_P(MinimalDeviceTest, GivesUpAfterTheTimeOfItsCaller) {
     EXPECT_EQ(e.kind(), ErrorKind::device_lost);
     EXPECT_NE(std::string(e.what()).find("within 1 ms"), std::string::npos) << e.what();
   }
-  // until the device has finished, so that the destructor frees memory and does not leak it
+  // Until the device has finished, so that the destructor frees memory and does not leak it.
   std::this_thread::sleep_for(std::chrono::seconds(2));
 }
 

@@ -7,7 +7,7 @@ struct NormRowsCase {
   uint32_t width;
   uint32_t cols;
   bool with_norm;
-  // check the sums of squares too; for a new shape of product that costs seconds where the device tunes its kernel
+  // Check the sums of squares too; for a new shape of product that costs seconds where the device tunes its kernel.
   bool with_probe;
 
   Results operator()(Device& device) const {

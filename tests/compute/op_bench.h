@@ -1,11 +1,11 @@
 #pragma once
-// Runs one op case on one device. A case allocates its arguments here, records ops, and hands back what they wrote as
-// Results; the same case run on the reference device and on the device under test gives two Results to compare.
+// Runs one op case on one device. A case allocates its arguments here, records ops, and returns what they wrote as
+// Results. Run on the reference device and on the device under test, it gives two Results to compare.
 //
-// Every buffer is followed by a guard, and every output starts out as `poison`, a NaN with a payload of its own. The
-// oracle writes exactly what an op documents, so a word that is still poison in its results must be poison in the
-// others' too: that finds writes outside the documented shape. Inputs are followed by poison as well: what is read
-// there turns up as NaN.
+// Every buffer is followed by a guard, and every output is filled with `poison`, a NaN with a special payload, at the
+// start. The reference writes exactly what an op documents, so a word that is still poison in its results must be
+// poison in the other results too: that finds writes outside the documented shape. Inputs are followed by poison as
+// well, so that reading past them gives NaN.
 
 #include <cstdint>
 #include <functional>

@@ -125,7 +125,7 @@ TEST(Gguf, NoBitFlipGetsPastTheChecksAsAnythingButAnError) {
         }
         ++accepted;
       } catch (const Error&) {
-        // refusing is right too
+        // Refusing is right too.
       }
     }
   }

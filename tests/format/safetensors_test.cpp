@@ -66,7 +66,7 @@ TEST(Safetensors, NoBitFlipGetsPastTheChecksAsAnythingButAnError) {
         ASSERT_LE(tensor.bytes.data() + tensor.bytes.size(), as_bytes(flipped).data() + flipped.size());
       }
     } catch (const Error&) {
-      // refusing is right too
+      // Refusing is right too.
     }
   }
 }

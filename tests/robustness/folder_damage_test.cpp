@@ -165,7 +165,7 @@ TEST_F(FolderDamage, EveryBitOfTheTokenizer) {
 TEST_F(FolderDamage, EveryBitOfTheTokenizersConfig) {
   load_all(seed_folder(), "tokenizer_config.json", [&](const std::string&, const WholeLoad& loaded) {
     WholeLoad expected = whole();
-    // the template may have changed, or a built-in one may be used with a warning
+    // The template may have changed, or a built-in one may be used with a warning.
     expected.prompt_ids = loaded.prompt_ids;
     return difference(expected, loaded);
   });

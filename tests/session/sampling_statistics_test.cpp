@@ -1,9 +1,9 @@
-// Sampled text has the target's own distribution in every mode: paths of three tokens, drawn under 20,000 seeds through
-// the real drafts, passes, sampler and walk, against probabilities worked out from the target's logits alone. Two rules
-// that are published and not exact are kept as controls: the same test must tell them apart from the truth.
+// Sampled text has the target's own distribution in every mode: paths of three tokens, drawn with 20,000 seeds through
+// the real drafts, passes, sampler and accept step, are compared with probabilities computed from the target's logits
+// alone. Two published rules that are not exact serve as controls: the same test must reject them.
 //
-// What a round does depends on the seed only through the sampler, so each text's draft and pass are computed once and
-// serve all seeds; a few hundred seeds are written by whole sessions beside them, token by token the same.
+// A round depends on the seed only through the sampler, so the draft and pass of each text are computed once for all
+// seeds. For a few hundred seeds whole sessions write the paths too, which must be the same.
 
 #include <gtest/gtest.h>
 
@@ -276,7 +276,7 @@ TEST_F(SamplingStatistics, AcceptingByTheRatioOfProbabilitiesIsToldApart) {
     std::mt19937_64 random(seed * 31 + drawn.size());
     std::uniform_real_distribution<double> uniform(0, 1);
     uint32_t node = 0;
-    // accepts a child with probability min(1, p / q), as if it had been drawn from q
+    // Accepts a child with probability min(1, p / q), as if it had been drawn from q.
     for (bool accepted = true; accepted;) {
       accepted = false;
       const auto p = next_tokens(k.tree_logits[node]);

@@ -140,7 +140,7 @@ TEST(CostTable, DraftsByBacklogAndContext) {
     EXPECT_NEAR(table.draft_ms(backlog, 512), draft(backlog, 512), 1e-9);
   }
   EXPECT_NEAR(table.draft_ms(1, 1000), draft(1, 1000), 1e-9);
-  // a long stretch of plain decoding before, all of which must be injected
+  // A long stretch of plain decoding before, all of which must be injected.
   EXPECT_GT(table.draft_ms(500, 512), draft(400, 512));
 }
 

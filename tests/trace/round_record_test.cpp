@@ -76,7 +76,7 @@ TEST(RoundRecordCodec, RefusesEveryTruncation) {
   std::string bytes;
   encode(builder.tree(20), bytes);
   for (size_t length = 0; length < bytes.size(); ++length) {
-    // a string of exactly this size, so that a sanitizer sees reads after its end
+    // A string of exactly this size, so that a sanitizer sees reads after its end.
     const std::string cut = bytes.substr(0, length);
     test::error_of([&] {
       Reader reader(bytes_of(cut));
