@@ -114,6 +114,16 @@ class Commands(unittest.TestCase):
         self.start("tools/test")  # the fake cmake builds nothing, and ctest is only noted
         self.assertIn("cmake --preset release", self.noted())
 
+    def test_what_tests_need_is_looked_for_again_where_it_was_missing(self):
+        self.start("tools/test")
+        self.assertNotIn("cmake --preset release", self.noted())
+        with open(os.path.join(self.root, "build", "release", "CMakeCache.txt"), "a", encoding="utf-8") as file:
+            file.write("CANOPY_SWIFTSHADER_ICD:FILEPATH=CANOPY_SWIFTSHADER_ICD-NOTFOUND\n")
+        self.start("tools/run")
+        self.assertNotIn("cmake --preset release", self.noted())
+        self.start("tools/test")
+        self.assertIn("cmake --preset release", self.noted())
+
     def test_only_missing_packages_are_installed(self):
         self.install(set(self.packages()) - {"ninja-build", "libglfw3-dev", "xvfb"})
         result = self.start("tools/run")

@@ -28,7 +28,7 @@ using testing::count_multiply_adds;
 using testing::MultiplyAdds;
 using testing::rounding_mismatch;
 
-constexpr const char* radv = "/usr/share/vulkan/icd.d/radeon_icd.x86_64.json";
+constexpr const char* radv = CANOPY_RADV_ICD;
 
 class IsaGate : public ::testing::TestWithParam<const char*> {
  protected:

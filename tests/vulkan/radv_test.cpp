@@ -15,7 +15,7 @@ std::span<const ShaderCode> test_shaders();
 
 namespace {
 
-constexpr const char* radv = "/usr/share/vulkan/icd.d/radeon_icd.x86_64.json";
+constexpr const char* radv = CANOPY_RADV_ICD;
 
 class RadvNullDevice : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(, RadvNullDevice, ::testing::Values("NAVI21", "GFX1100"));
