@@ -100,13 +100,13 @@ const std::vector<uint32_t>& lengths_of(const ForcedReply& reply, const WayToDec
 }
 
 /// Nothing when keep_going said no.
-std::optional<std::vector<uint32_t>> forced_lengths(TextSession& session, const ForcedReply& reply,
+std::optional<std::vector<uint32_t>> forced_lengths(const Engine& model, const ForcedReply& reply,
                                                     const WayToDecode& way, const std::function<bool()>& keep_going) {
   ReplySettings settings = way.settings(CostPolicy::measured, static_cast<uint32_t>(reply.output_ids.size()));
   settings.forced = reply.output_ids;
   ReplyCallbacks callbacks;
   callbacks.keep_going = keep_going;
-  const Reply forced = session.reply(reply.prompt_ids, settings, callbacks);
+  const Reply forced = model.reply(reply.prompt_ids, settings, callbacks);
   if (forced.reason == FinishReason::cancelled) return std::nullopt;
   if (forced.ids != reply.output_ids) {
     throw bad_input("A forced reply of " + std::to_string(reply.output_ids.size()) + " tokens ended after " +
@@ -163,7 +163,7 @@ std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<Forced
     std::vector<std::vector<uint32_t>> lengths;
     for (const WayToDecode& way : ways) {
       if (callbacks.progress) callbacks.progress(done++, replies.size() * ways.size());
-      auto of_way = forced_lengths(*model.session, reply, way, callbacks.keep_going);
+      auto of_way = forced_lengths(model, reply, way, callbacks.keep_going);
       if (!of_way) return false;
       lengths.push_back(std::move(*of_way));
     }

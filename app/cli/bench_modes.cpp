@@ -26,7 +26,7 @@ class ModesBench {
  public:
   ModesBench(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
              const ModesCallbacks& callbacks)
-      : session_(*model.session), prompts_(prompts), settings_(settings), callbacks_(callbacks) {
+      : model_(model), prompts_(prompts), settings_(settings), callbacks_(callbacks) {
     for (const BenchPrompt& prompt : prompts) {
       if (std::ranges::find(categories_, prompt.category) == categories_.end()) categories_.push_back(prompt.category);
     }
@@ -54,7 +54,7 @@ class ModesBench {
   /// Kernels that are compiled and recorded at the first pass of a width would count as the first reply's.
   bool warm_up() {
     constexpr uint32_t tokens = 8;
-    if (!read_ahead(session_, prompts_.front().ids, callbacks_.keep_going)) return false;
+    if (!read_ahead(model_, prompts_.front().ids, callbacks_.keep_going)) return false;
     return std::ranges::all_of(settings_.ways, [&](const WayToDecode& way) {
       return reply(prompts_.front(), way, tokens).reason != FinishReason::cancelled;
     });
@@ -63,13 +63,13 @@ class ModesBench {
   Reply reply(const BenchPrompt& prompt, const WayToDecode& way, uint32_t max_tokens) {
     ReplyCallbacks callbacks;
     callbacks.keep_going = callbacks_.keep_going;
-    return session_.reply(prompt.ids, way.settings(settings_.policy, max_tokens), callbacks);
+    return model_.reply(prompt.ids, way.settings(settings_.policy, max_tokens), callbacks);
   }
 
   /// Counts only when all ways were through it.
   bool run_prompt(size_t index, uint32_t repeat) {
     const BenchPrompt& prompt = prompts_[index];
-    if (!read_ahead(session_, prompt.ids, callbacks_.keep_going)) return false;
+    if (!read_ahead(model_, prompt.ids, callbacks_.keep_going)) return false;
     std::vector<Reply> replies;
     for (const WayToDecode& way : settings_.ways) {
       if (callbacks_.progress) callbacks_.progress(done_, total_);
@@ -137,7 +137,7 @@ class ModesBench {
     return result;
   }
 
-  TextSession& session_;
+  const Engine& model_;
   const std::vector<BenchPrompt>& prompts_;
   const ModesSettings& settings_;
   const ModesCallbacks& callbacks_;
@@ -181,7 +181,7 @@ ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts
   return ModesBench(model, prompts, settings, callbacks).run();
 }
 
-bool read_ahead(TextSession& session, const std::vector<uint32_t>& prompt, const std::function<bool()>& keep_going) {
+bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::function<bool()>& keep_going) {
   // The drafter takes the prompt's features in with its first draft, and a reply of fewer than three tokens drafts
   // none.
   ReplySettings settings;
@@ -189,7 +189,7 @@ bool read_ahead(TextSession& session, const std::vector<uint32_t>& prompt, const
   settings.max_tokens = 3;
   ReplyCallbacks callbacks;
   callbacks.keep_going = keep_going;
-  return session.reply(prompt, settings, callbacks).reason != FinishReason::cancelled;
+  return model.reply(prompt, settings, callbacks).reason != FinishReason::cancelled;
 }
 
 double expected_tokens(const RoundRecord& record) {

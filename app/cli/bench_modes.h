@@ -68,12 +68,12 @@ struct ModesCallbacks {
 
 /// Runs every way on every prompt, way by way, `repeats` times. The prompt is in both caches when a way begins, so that
 /// times are of rounds alone. Stopped by keep_going, it gives what whole repeats measured, or the whole prompts of the
-/// first; with nothing whole it throws cancelled. Throws what TextSession::reply() throws.
+/// first; with nothing whole it throws cancelled. Throws what Engine::reply() throws.
 ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
                           const ModesCallbacks& callbacks);
 
 /// Reads a prompt into both caches, so that a reply to it starts with its first round. False when keep_going said no.
-bool read_ahead(TextSession& session, const std::vector<uint32_t>& prompt, const std::function<bool()>& keep_going);
+bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::function<bool()>& keep_going);
 
 /// Tokens that the round's draft promised, the root's included: what the planner said of the chosen width, else the sum
 /// over the nodes' own probabilities (the paper's A(W)).

@@ -7,6 +7,7 @@
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
+#include "engine/model/packing.h"
 #include "engine/model/rounded_positions.h"
 
 namespace canopy {
@@ -52,6 +53,23 @@ uint64_t feature_bytes(const DrafterConfig& config, const Device& device) {
   return rows + device.activation_bytes(kMostWaiting, width) + device.activation_bytes(kMostWaiting, hidden);
 }
 
+/// Where the parts of a draft's input and results lie, in bytes.
+struct DraftLayout {
+  DraftLayout(uint64_t block, uint64_t candidates) {
+    Packing input;
+    rows = input.add(block * sizeof(Row));
+    ancestors = input.add(block * sizeof(uint32_t));
+    injected = input.add(0);
+    Packing results;
+    tokens = results.add((block - 1) * candidates * sizeof(uint32_t));
+    logits = results.add((block - 1) * candidates * sizeof(float));
+    log_sum_exp = results.add((block - 1) * sizeof(float));
+    result_bytes = results.end();
+  }
+  uint64_t rows = 0, ancestors = 0, injected = 0;
+  uint64_t tokens = 0, logits = 0, log_sum_exp = 0, result_bytes = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<Drafter> Drafter::load(const DrafterFile& file, Model& target, const DrafterOptions& options) {
@@ -89,21 +107,31 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
   const uint32_t width = transformer.hidden * aux_layer_count(config_);
   features_ = device_.allocate(kMostWaiting * width * word, "features");
   feature_moves_ = device_.allocate(kMostWaiting * 2 * word, "feature moves");
-  injected_rows_ = device_.allocate(kMostWaiting * sizeof(Row), "rows of features");
   projected_ = device_.allocate(kMostWaiting * transformer.hidden * word, "projected features");
   feature_activations_ = device_.allocate_activations(kMostWaiting, width, "aux hidden states");
   context_activations_ = device_.allocate_activations(kMostWaiting, transformer.hidden, "drafter context");
-  const uint64_t depths = config_.block_size - 1;
-  tokens_ = device_.allocate(depths * candidates_ * word, "drafted tokens");
-  values_ = device_.allocate(depths * candidates_ * word, "drafted logits");
-  log_sum_exp_ = device_.allocate(depths * word, "drafted sums");
-  std::vector<uint32_t> block_rows(depths);
-  std::iota(block_rows.begin(), block_rows.end(), 1u);  // row 0 is the root, which predicts nothing
-  device_.write(*buffers_.head_rows, 0, as_bytes_of(block_rows));
+  make_parts();
   weights_ = load_drafter_weights(file, plan, device_, options.callbacks);
 }
 
 Drafter::~Drafter() = default;
+
+void Drafter::make_parts() {
+  const DraftLayout layout(config_.block_size, candidates_);
+  const uint64_t block = config_.block_size, depths = block - 1, word = sizeof(uint32_t);
+  Buffer& input = *buffers_.input;
+  parts_.rows = device_.part(input, layout.rows, block * sizeof(Row), "rows of the block");
+  parts_.ancestors = device_.part(input, layout.ancestors, block * word, "slots of the block");
+  injected_rows_ = device_.part(input, layout.injected, kMostWaiting * sizeof(Row), "rows of features");
+  results_ = device_.allocate(layout.result_bytes, "draft results");
+  tokens_ = device_.part(*results_, layout.tokens, depths * candidates_ * word, "drafted tokens");
+  logits_ = device_.part(*results_, layout.logits, depths * candidates_ * word, "drafted logits");
+  log_sum_exp_ = device_.part(*results_, layout.log_sum_exp, depths * word, "drafted sums");
+  std::vector<uint32_t> block_rows(depths);
+  std::iota(block_rows.begin(), block_rows.end(), 1u);  // row 0 is the root, which predicts nothing
+  parts_.head_rows = device_.allocate(depths * word, "drafted rows");
+  device_.write(*parts_.head_rows, 0, as_bytes_of(block_rows));
+}
 
 void Drafter::truncate(uint32_t positions) {
   injected_ = std::min(injected_, positions);
@@ -168,9 +196,10 @@ Commands& Drafter::copy_commands(uint32_t count) {
 
 bool Drafter::inject(const std::function<bool()>& keep_going) {
   const Shape shape{padded_count(waiting_, config_.block_size), 0, 0};
-  write_injected_rows(shape.injected);
   Commands* const commands = commands_for(shape, keep_going);
-  if (commands == nullptr || !device_.run(*commands, keep_going)) return false;
+  if (commands == nullptr) return false;
+  device_.write(*injected_rows_, 0, as_bytes_of(injected_rows(shape.injected)));
+  if (!device_.run(*commands, keep_going)) return false;
   injected_ += std::exchange(waiting_, 0);
   return true;
 }
@@ -183,38 +212,50 @@ std::optional<Draft> Drafter::draft(uint32_t root, uint32_t depths, const std::f
   if (keep_going && !keep_going()) return std::nullopt;  // a short pass is not asked in between
   const uint32_t positions = rounded_positions(known() + config_.block_size, limits_.context);
   const Shape shape{waiting_ > 0 ? padded_count(waiting_, config_.block_size) : 0, depths, positions};
-  if (waiting_ > 0) write_injected_rows(shape.injected);
-  write_block(root);
   Commands* const commands = commands_for(shape, keep_going);
-  if (commands == nullptr || !device_.run(*commands, keep_going)) return std::nullopt;
+  if (commands == nullptr) return std::nullopt;
+  ++drafts_;
+  upload(root, shape.injected);
+  if (!device_.run(*commands, keep_going)) return std::nullopt;
   injected_ += std::exchange(waiting_, 0);
-  drafted_ = depths;
-  device_ms_ = device_.last_run_ms();
-  Draft draft{depths, candidates_, {}, {}, {}};
-  draft.tokens.resize(size_t{depths} * candidates_);
-  draft.logits.resize(size_t{depths} * candidates_);
-  draft.log_sum_exp.resize(depths);
-  const BufferRead reads[] = {{tokens_.get(), 0, std::as_writable_bytes(std::span(draft.tokens))},
-                              {values_.get(), 0, std::as_writable_bytes(std::span(draft.logits))},
-                              {log_sum_exp_.get(), 0, std::as_writable_bytes(std::span(draft.log_sum_exp))}};
-  device_.read_all(reads);
+  return read_results(depths);
+}
+
+Draft Drafter::read_results(uint32_t depths) {
+  const DraftLayout layout(config_.block_size, candidates_);
+  Draft draft;
+  draft.device_ms = device_.last_run_ms();
+  std::vector<std::byte> packed(layout.result_bytes);
+  device_.read(*results_, 0, packed);
+  draft.depths = depths;
+  draft.candidates = candidates_;
+  draft.tokens = array_at<uint32_t>(packed, layout.tokens, size_t{depths} * candidates_);
+  draft.logits = array_at<float>(packed, layout.logits, size_t{depths} * candidates_);
+  draft.log_sum_exp = array_at<float>(packed, layout.log_sum_exp, depths);
+  draft.drafter = this;
+  draft.number = drafts_;
   return draft;
 }
 
-std::vector<float> Drafter::logits_at(uint32_t depth) {
-  if (depth == 0 || depth > drafted_) {
-    throw bad_input("Logits of depth " + std::to_string(depth) + " were asked for; the last draft has depths 1 to " +
-                    std::to_string(drafted_) + ".");
+std::vector<float> Draft::logits_at(uint32_t depth) const {
+  if (depth == 0 || depth > depths) {
+    throw bad_input("Logits of depth " + std::to_string(depth) + " were asked for; the draft has depths 1 to " +
+                    std::to_string(depths) + ".");
   }
-  std::vector<float> logits(config_.transformer.vocab);
-  device_.read(*buffers_.logits, uint64_t{depth - 1} * logits.size() * sizeof(float),
-               std::as_writable_bytes(std::span(logits)));
-  const float cap = config_.final_logit_softcapping;
-  for (float& logit : logits) {
-    logit *= config_.output_multiplier;
+  if (drafter->drafts_ != number) {
+    throw bad_input("Logits of depth " + std::to_string(depth) +
+                    " were asked for after the drafter had begun another draft; they must be read before.");
+  }
+  const DrafterConfig& config = drafter->config_;
+  std::vector<float> row(config.transformer.vocab);
+  drafter->device_.read(*drafter->buffers_.logits, uint64_t{depth - 1} * row.size() * sizeof(float),
+                        std::as_writable_bytes(std::span(row)));
+  const float cap = config.final_logit_softcapping;
+  for (float& logit : row) {
+    logit *= config.output_multiplier;
     if (cap > 0) logit = cap * std::tanh(logit / cap);
   }
-  return logits;
+  return row;
 }
 
 std::vector<float> Drafter::hidden_states() {
@@ -223,25 +264,30 @@ std::vector<float> Drafter::hidden_states() {
   return x;
 }
 
-// Padded rows are features too, stale ones, but their keys go to a slot of the block, which is written after them.
-void Drafter::write_injected_rows(uint32_t padded) {
+// Rows beyond those that wait are features too, stale ones, but their keys go to a slot of the block, which is written
+// after them.
+std::vector<Row> Drafter::injected_rows(uint32_t padded) const {
   std::vector<Row> rows(padded);
   for (uint32_t i = 0; i < padded; ++i) {
     const bool real = i < waiting_;
     rows[i].position = real ? injected_ + i : 0;
     rows[i].slot = real ? injected_ + i : limits_.context;
   }
-  device_.write(*injected_rows_, 0, as_bytes_of(rows));
+  return rows;
 }
 
-void Drafter::write_block(uint32_t root) {
+void Drafter::upload(uint32_t root, uint32_t padded) {
   std::vector<uint32_t> tokens(config_.block_size, config_.mask_token);
   tokens[0] = root;
   RowBatch block;
   block.add_block(tokens, limits_.context, known());
   validate_block(block, config_.transformer.vocab, limits_.context, limits_.slots());
-  device_.write(*buffers_.rows, 0, as_bytes_of(block.rows));
-  device_.write(*buffers_.ancestors, 0, as_bytes_of(block.ancestors));
+  const DraftLayout layout(config_.block_size, candidates_);
+  upload_.clear();
+  put(upload_, layout.rows, block.rows);
+  put(upload_, layout.ancestors, block.ancestors);
+  if (padded > 0) put(upload_, layout.injected, injected_rows(padded));
+  device_.write(*buffers_.input, 0, upload_);
 }
 
 Commands* Drafter::commands_for(const Shape& shape, const std::function<bool()>& keep_going) {
@@ -298,7 +344,7 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
                   .vocab = config_.transformer.vocab,
                   .k = candidates_,
                   .ids = tokens_.get(),
-                  .values = values_.get(),
+                  .values = logits_.get(),
                   .log_sum_exp = log_sum_exp_.get(),
                   .multiplier = config_.output_multiplier,
                   .softcap = config_.final_logit_softcapping});
@@ -311,6 +357,7 @@ ForwardContext Drafter::context() const {
           .embedding = target_.embedding(),
           .head = target_.head(),
           .buffers = buffers_,
+          .parts = parts_,
           .cache = cache_,
           .kv = kv_shape(config_.transformer, limits_),
           .aux_layers = {},

@@ -25,6 +25,8 @@ struct DrafterOptions {
   ReclaimableMemory* memory = nullptr;  // of a model that target and drafter replace; null: none
 };
 
+class Drafter;
+
 /// What one pass drafted: the most probable tokens of each depth, 1 ... depths.
 struct Draft {
   uint32_t depths = 0;
@@ -32,6 +34,14 @@ struct Draft {
   std::vector<uint32_t> tokens;    // [depths, candidates]
   std::vector<float> logits;       // [depths, candidates] largest first, ties by the lowest token
   std::vector<float> log_sum_exp;  // [depths] over the whole vocabulary
+  double device_ms = 0;            // the pass by the device's clock, 0 where it has none
+
+  /// All logits of a depth, [vocab]: for a tree that wants more candidates than there are. They are still on the device
+  /// and must be read before the drafter's next draft. Throws bad_input afterwards, and for other depths.
+  std::vector<float> logits_at(uint32_t depth) const;
+
+  Drafter* drafter = nullptr;  // whose draft it is; must outlive it
+  uint64_t number = 0;         // among the drafter's
 };
 
 /// Knows features of a text's first known() positions: the first of them as keys and values in its cache, the others
@@ -68,12 +78,6 @@ class Drafter {
   /// no. The block's keys and values are gone afterwards.
   std::optional<Draft> draft(uint32_t root, uint32_t depths, const std::function<bool()>& keep_going = {});
 
-  /// The logits of a depth of the last draft, [vocab]: for a tree that wants more candidates than a draft has.
-  std::vector<float> logits_at(uint32_t depth);
-
-  /// The last draft by the device's clock, 0 where it has none.
-  double device_ms() const { return device_ms_; }
-
   /// Recordings made since the start: a pass that makes one takes far longer than it does from then on.
   uint64_t recordings() const { return recordings_.made() + copies_.made(); }
 
@@ -81,6 +85,8 @@ class Drafter {
   std::vector<float> hidden_states();
 
  private:
+  friend struct Draft;
+
   /// What one recording depends on.
   struct Shape {
     uint32_t injected = 0;  // features, rounded up
@@ -90,12 +96,14 @@ class Drafter {
   };
 
   Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target, const DrafterOptions& options);
+  void make_parts();
   bool copy_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going);
   /// Everything but running it; throws bad_input where the context ends before the last row.
   Commands& prepare_copies(std::span<const uint32_t> rows);
   bool inject(const std::function<bool()>& keep_going);
-  void write_injected_rows(uint32_t padded);
-  void write_block(uint32_t root);
+  std::vector<Row> injected_rows(uint32_t padded) const;
+  void upload(uint32_t root, uint32_t padded);
+  Draft read_results(uint32_t depths);
   /// Null when keep_going said no: a recording may compile kernels.
   Commands* commands_for(const Shape& shape, const std::function<bool()>& keep_going);
   Commands& copy_commands(uint32_t count);
@@ -116,18 +124,21 @@ class Drafter {
   // Features and their way into the cache. I is the most that wait.
   std::unique_ptr<Buffer> features_;       // [I, aux layers * H]
   std::unique_ptr<Buffer> feature_moves_;  // uint32 [I, 2]: row of the target's aux_hidden_states, row of features_
-  std::unique_ptr<Buffer> injected_rows_;  // Row [I]
   std::unique_ptr<Buffer> projected_;      // [I, H]
   std::unique_ptr<Activations> feature_activations_;  // [I, aux layers * H]
   std::unique_ptr<Activations> context_activations_;  // [I, H]: hidden_norm(fc(features))
-  // Candidates.
-  std::unique_ptr<Buffer> tokens_, values_, log_sum_exp_;
+  // Of each draft one upload and one read: parts of buffers_.input and of results_. The rows that are injected come
+  // last in the input: how many there are changes from draft to draft.
+  PassParts parts_;                        // of the block
+  std::unique_ptr<Buffer> injected_rows_;  // Row [I]
+  std::unique_ptr<Buffer> results_;
+  std::unique_ptr<Buffer> tokens_, logits_, log_sum_exp_;  // as in Draft
+  std::vector<std::byte> upload_;
   Recordings<Shape> recordings_;
   Recordings<uint32_t> copies_;  // by the number of rows
   uint32_t injected_ = 0;
   uint32_t waiting_ = 0;
-  uint32_t drafted_ = 0;  // depths of the last draft
-  double device_ms_ = 0;
+  uint64_t drafts_ = 0;  // that were begun
 };
 
 }  // namespace canopy

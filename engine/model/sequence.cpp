@@ -26,16 +26,16 @@ uint32_t Sequence::shared_with(std::span<const uint32_t> ids) const {
   return static_cast<uint32_t>(std::mismatch(ids.begin(), ids.begin() + most, tokens_.begin()).first - ids.begin());
 }
 
-RowBatch Sequence::text_rows(std::span<const uint32_t> tokens) const {
-  RowBatch batch;
-  for (const uint32_t token : tokens) batch.add_text(token, length() + batch.width());
-  return batch;
+ForwardInput Sequence::text(std::span<const uint32_t> tokens, HeadOutput head) const {
+  ForwardInput input = text_input(tokens, length(), head);
+  input.cache = cache_;
+  return input;
 }
 
-RowBatch Sequence::tree_rows(const DraftTree& tree) const {
-  RowBatch batch;
-  add_tree(tree, length(), capacity(), batch);
-  return batch;
+ForwardInput Sequence::tree(const DraftTree& tree, HeadOutput head, bool probabilities) const {
+  ForwardInput input = tree_input(tree, length(), model_.limits(), head, probabilities);
+  input.cache = cache_;
+  return input;
 }
 
 void Sequence::append(std::span<const uint32_t> tokens) {

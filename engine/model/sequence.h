@@ -14,8 +14,8 @@
 namespace canopy {
 
 /// Several may be resident in one model, each with a K/V cache of its own, drawn from the model's (Model::KvCache);
-/// results of their passes are what each would have had alone. A round: rows of a text or a tree, a pass over them
-/// (Model::run with cache()), then append() or commit(), or nothing, which leaves the sequence as it was.
+/// results of their passes are what each would have had alone. A round: text() or tree(), a pass over it
+/// (Model::forward), then append() or commit(), or nothing, which leaves the sequence as it was.
 ///
 /// The first sequence takes the cache that passes without a sequence use too: who runs such passes clears it. Not
 /// thread-safe; the model must outlive it.
@@ -41,16 +41,17 @@ class Sequence {
   /// Which of the model's caches its passes read and write.
   uint32_t cache() const { return cache_; }
 
-  /// Rows of tokens behind the committed ones: row i at position length() + i.
-  RowBatch text_rows(std::span<const uint32_t> tokens) const;
-  /// Rows of a draft tree behind the committed tokens, row i of node i: the root's K/V goes to its place in the text,
-  /// where it stays whatever is accepted, those of other nodes into the slots of trees.
-  RowBatch tree_rows(const DraftTree& tree) const;
+  /// A pass over tokens behind the committed ones: row i at position length() + i. What `head` names is wanted of the
+  /// last row.
+  ForwardInput text(std::span<const uint32_t> tokens, HeadOutput head = HeadOutput::none) const;
+  /// A pass over a draft tree behind the committed tokens, row i of node i; see tree_input(). The K/V of the root goes
+  /// to its place in the text, where it stays whatever is accepted, that of other nodes into the slots of trees.
+  ForwardInput tree(const DraftTree& tree, HeadOutput head, bool probabilities = false) const;
 
-  /// After a pass over text_rows(tokens): they are committed. Throws bad_input beyond capacity().
+  /// After a pass over text(tokens): they are committed. Throws bad_input beyond capacity().
   void append(std::span<const uint32_t> tokens);
 
-  /// After a pass over tree_rows(tree): the path's nodes are committed in its order and the rest is forgotten. Throws
+  /// After a pass over tree(tree): the path's nodes are committed in its order and the rest is forgotten. Throws
   /// bad_input, and commits nothing, for nodes that are no path from the root, and beyond capacity().
   void commit(const DraftTree& tree, const AcceptedPath& path);
 

@@ -29,7 +29,7 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
     const StageTimer timer(record.ms.draft);
     if (!trees_.draft(start.root, std::min(plan.depth, start.depths()), keep_going)) return nullptr;
   }
-  record.device_ms.draft = drafter_.device_ms();
+  record.device_ms.draft = trees_.last().device_ms;
   const StageTimer timer(record.ms.build);
   return build(start, trees_.last().depths, record);
 }
@@ -93,7 +93,7 @@ const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record
     const StageTimer timer(record.ms.draft);
     if (!trees_.draft(start.root, std::min(start.depths(), drafter_.max_depth()), keep_going)) return nullptr;
   }
-  record.device_ms.draft = drafter_.device_ms();
+  record.device_ms.draft = trees_.last().device_ms;
   const StageTimer timer(record.ms.build);
   return build(start, backlog, record);
 }

@@ -12,6 +12,7 @@
 #include "engine/format/drafter_pair.h"
 #include "engine/format/model_paths.h"
 #include "engine/session/model_timer.h"
+#include "engine/session/reply_writer.h"
 
 namespace canopy {
 namespace {
@@ -161,10 +162,14 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     }
   }
   announce(callbacks, {"Ready"});
-  loaded->session =
-      std::make_unique<TextSession>(*loaded->model, loaded->text, loaded->drafter.get(), loaded->speculation.get());
+  loaded->sequence = std::make_unique<Sequence>(*loaded->model);
   loaded->device_bytes = free_before - std::min(free_before, memory->available(device));
   return loaded;
+}
+
+Reply Engine::reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
+                    const ReplyCallbacks& callbacks) const {
+  return ReplyWriter({*model, text, *sequence, drafter.get(), speculation.get()}, prompt, settings, callbacks).write();
 }
 
 CalibrationKey Engine::calibration_key() const {
@@ -190,7 +195,7 @@ CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
     if (!callbacks.progress) return;
     callbacks.progress({"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
   };
-  if (session) session->clear();  // before the first pass overwrites its K/V: what follows may be cancelled
+  if (sequence) sequence->clear();  // before the first pass overwrites its K/V: what follows may be cancelled
   ModelTimer timer(*model, *drafter, callbacks.keep_going);
   const CostTable table = canopy::calibrate(timer, plan, progress);
   const std::string problem = save_calibration(calibration_folder(), calibration_key(), table);

@@ -34,7 +34,7 @@ double time_prepared(Pass&& pass, Recordings&& recordings) {
 }  // namespace
 
 ModelTimer::ModelTimer(Model& model, Drafter& drafter, std::function<bool()> keep_going)
-    : model_(model), drafter_(drafter), keep_going_(std::move(keep_going)), verifier_(model) {}
+    : model_(model), drafter_(drafter), keep_going_(std::move(keep_going)) {}
 
 ModelTimer::~ModelTimer() {
   drafter_.pretend(0, 0);
@@ -43,9 +43,12 @@ ModelTimer::~ModelTimer() {
 double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
   grow(tree_, width);
   // One row is what autoregressive decoding takes, which writes no aux hidden states: all speed-ups are over that.
-  const bool keeps_aux = width > 1;
-  return time_prepared([&] { verifier_.verify(tree_, context, HeadOutput::argmax, keeps_aux, false, keep_going_); },
-                       [&] { return model_.recordings(); });
+  const auto pass = [&] {
+    ForwardInput input = tree_input(tree_, context, model_.limits(), HeadOutput::argmax);
+    input.aux_hidden_states = width > 1;
+    model_.forward(input, keep_going_);
+  };
+  return time_prepared(pass, [&] { return model_.recordings(); });
 }
 
 double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {

@@ -5,7 +5,8 @@
 
 #include "engine/calibration/calibration.h"
 #include "engine/model/drafter.h"
-#include "engine/session/tree_verifier.h"
+#include "engine/model/model.h"
+#include "engine/speculation/draft_tree.h"
 
 namespace canopy {
 
@@ -24,7 +25,6 @@ class ModelTimer final : public PassTimer {
   Model& model_;
   Drafter& drafter_;
   std::function<bool()> keep_going_;
-  TreeVerifier verifier_;
   DraftTree tree_;
 };
 

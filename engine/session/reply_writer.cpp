@@ -21,6 +21,12 @@ std::vector<std::string> all_stops(const ChatTemplate& chat, const ReplySettings
 
 }  // namespace
 
+uint32_t prefill_chunk(const Model& model) {
+  constexpr uint32_t software_chunk = 32;
+  const uint32_t widest = model.limits().max_width;
+  return std::bit_floor(model.device().info().is_software ? std::min(software_chunk, widest) : widest);
+}
+
 ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prompt, const ReplySettings& settings,
                          const ReplyCallbacks& callbacks)
     : parts_(parts),
@@ -28,8 +34,7 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
       callbacks_(callbacks),
       sampler_(settings.sampling, parts.model.config().vocab),
       text_(*parts.text.tokenizer, all_stops(*parts.text.chat, settings)),
-      history_(prompt.begin(), prompt.end()),
-      verifier_(parts.model, parts.sequence.cache()) {
+      history_(prompt.begin(), prompt.end()) {
   check(prompt);
   if (settings.mode != DecodeMode::ar) drafter_ = parts.drafter;
   planner_ = make_planner();
@@ -54,9 +59,10 @@ std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
 
 Reply ReplyWriter::write() {
   const auto start = std::chrono::steady_clock::now();
-  bool going = prefill();
+  const std::optional<uint32_t> last_row = prefill();
+  bool going = last_row.has_value();
   if (going) {
-    const uint32_t first = choose(0);  // the last pass answered for its last row alone
+    const uint32_t first = choose(*last_row);
     reply_.prefill_ms = milliseconds_since(start);
     if (callbacks_.started) callbacks_.started({reply_.reused_tokens, reply_.prefill_ms, first});
     going = !append(first);
@@ -103,20 +109,26 @@ bool ReplyWriter::cancelled() {
   return false;
 }
 
-/// Reads the part of the prompt that is not in the cache. False when cancelled.
-bool ReplyWriter::prefill() {
+/// Reads the part of the prompt that is not in the cache. The row of its last token in the last pass; nothing when
+/// cancelled.
+std::optional<uint32_t> ReplyWriter::prefill() {
   reuse_cache();
   const auto total = static_cast<uint32_t>(history_.size());
   reply_.reused_tokens = committed();
   if (callbacks_.prefill) callbacks_.prefill(reply_.reused_tokens, total);
+  const uint32_t chunk = prefill_chunk(parts_.model);
+  uint32_t count = 0;
   while (committed() < total) {
     // Powers of two: every width has kernels of its own, and a device compiles those of a width when it first meets it.
     const uint32_t first = committed();
-    const uint32_t count = std::min(parts_.prefill_chunk, std::bit_floor(total - first));
-    if (!read_prompt({history_.data() + first, count}, first + count == total)) return cancelled();
+    count = std::min(chunk, std::bit_floor(total - first));
+    if (!read_prompt({history_.data() + first, count}, first + count == total)) {
+      cancelled();
+      return std::nullopt;
+    }
     if (callbacks_.prefill) callbacks_.prefill(first + count, total);
   }
-  return true;
+  return count - 1;
 }
 
 /// Cuts the caches back to what they share with the prompt. The prompt's last token is always computed: its row gives
@@ -132,10 +144,10 @@ void ReplyWriter::reuse_cache() {
 /// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
 bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
   if (!keep_going()) return false;
-  if (!verifier_.prefill(tokens, committed(), last ? head() : HeadOutput::none, drafter_ != nullptr,
-                         callbacks_.keep_going)) {
-    return false;
-  }
+  ForwardInput input = parts_.sequence.text(tokens, last ? head() : HeadOutput::none);
+  input.aux_hidden_states = drafter_ != nullptr;
+  output_ = parts_.model.forward(input, callbacks_.keep_going);
+  if (!output_.completed()) return false;
   parts_.sequence.append(tokens);
   if (drafter_ == nullptr) return true;
   std::vector<uint32_t> rows(tokens.size());
@@ -160,11 +172,11 @@ bool ReplyWriter::round() {
   record.width = tree_->width();
   {
     const StageTimer timer(record.ms.verify);
-    if (!verifier_.verify(*tree_, committed(), head(), drafter_ != nullptr, settings_.probabilities,
-                          callbacks_.keep_going)) {
-      return cancelled();
-    }
-    record.device_ms.verify = verifier_.device_ms();
+    ForwardInput input = parts_.sequence.tree(*tree_, head(), settings_.probabilities);
+    input.aux_hidden_states = drafter_ != nullptr;
+    output_ = parts_.model.forward(input, callbacks_.keep_going);
+    if (!output_.completed()) return cancelled();
+    record.device_ms.verify = output_.device_ms();
   }
   const bool ended = accept_path(record);
   commit(record);
@@ -206,11 +218,11 @@ bool ReplyWriter::accept_path(RoundRecord& record) {
 }
 
 void ReplyWriter::describe_nodes(RoundRecord& record) const {
-  const std::span<const uint32_t> choices = verifier_.choices();
+  const std::span<const uint32_t> choices = output_.choices();
   record.nodes.resize(tree_->width());
   for (uint32_t i = 0; i < tree_->width(); ++i) {
     record.nodes[i].node = (*tree_)[i];
-    record.nodes[i].log_p = verifier_.log_p(i);
+    record.nodes[i].log_p = output_.log_p(i);
     if (i < choices.size()) record.nodes[i].target_token = choices[i];
   }
   for (uint32_t depth = 0; depth < path_.nodes.size(); ++depth) {
@@ -224,11 +236,11 @@ void ReplyWriter::describe_nodes(RoundRecord& record) const {
   }
 }
 
-/// The target's own next token after a node, whose path is the end of history_.
-uint32_t ReplyWriter::choose(uint32_t node) {
+/// The target's own next token after a row of the last pass, whose text or path is the end of history_.
+uint32_t ReplyWriter::choose(uint32_t row) {
   if (!settings_.forced.empty()) return settings_.forced[reply_.ids.size()];
-  if (head() == HeadOutput::argmax) return verifier_.best(node);
-  return sampler_.sample(verifier_.logits(node), history_, settings_.turn, reply_.ids.size());
+  if (head() == HeadOutput::argmax) return output_.best(row);
+  return sampler_.sample(output_.logits(row), history_, settings_.turn, reply_.ids.size());
 }
 
 /// Not cancelled half way: text, cache and features stay in step.

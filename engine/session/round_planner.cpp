@@ -46,7 +46,7 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
     const StageTimer timer(record.ms.draft);
     if (!trees_.draft(start.root, depths, keep_going)) return nullptr;
   }
-  record.device_ms.draft = drafter_.device_ms();
+  record.device_ms.draft = trees_.last().device_ms;
   const StageTimer timer(record.ms.build);
   record.shape = mode_;
   trees_.begin();

@@ -48,7 +48,7 @@ DepthCandidates TreeDrafter::candidates_at(uint32_t depth) const {
 // The device sorted the first of them; their values stand, since the host may round a softcap another way.
 void TreeDrafter::fetch_more(uint32_t depth) {
   const DepthCandidates known = candidates_at(depth);
-  std::vector<float> logits = drafter_.logits_at(depth);
+  std::vector<float> logits = draft_.logits_at(depth);
   const auto count = std::min<size_t>(available_, size_t{builder_.candidates_at(depth)} * 4);
   std::vector<bool> is_known(logits.size());
   for (const uint32_t token : known.tokens) is_known[token] = true;

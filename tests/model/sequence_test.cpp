@@ -36,10 +36,10 @@ class SequenceTest : public ::testing::Test {
 
   /// Reads tokens into a sequence; the logits of the last.
   std::vector<float> read(Sequence& sequence, std::span<const uint32_t> tokens) {
-    const RowBatch batch = sequence.text_rows(tokens);
-    PassResult result = model_->run(batch, PassOutputs::logits_of({batch.width() - 1}), {}, sequence.cache());
+    ForwardOutput output = model_->forward(sequence.text(tokens, HeadOutput::logits));
     sequence.append(tokens);
-    return std::move(result.logits);
+    const std::span<const float> logits = output.logits(static_cast<uint32_t>(tokens.size()) - 1);
+    return {logits.begin(), logits.end()};
   }
 
   /// Keys and values of all its positions in all layers.
@@ -126,7 +126,7 @@ TEST_F(SequenceTest, CommitsAPathInItsOrderAndForgetsTheRest) {
   read(sequence, stem);
   AcceptedPath path;
   path.nodes = {0, 2, 4, 5};
-  EXPECT_TRUE(model_->run(sequence.tree_rows(tree), PassOutputs::nothing(), {}, sequence.cache()).completed);
+  EXPECT_TRUE(model_->forward(sequence.tree(tree, HeadOutput::none)).completed());
   AcceptedPath wrong;
   wrong.nodes = {0, 2, 3};
   expect_error("Node 3 at depth 2", [&] { sequence.commit(tree, wrong); });

@@ -12,7 +12,6 @@
 #include "engine/model/drafter.h"
 #include "engine/model/sequence.h"
 #include "engine/session/tree_drafter.h"
-#include "engine/session/tree_verifier.h"
 #include "tests/base/expect_error.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
@@ -36,7 +35,6 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
     options.aux_layers = drafter_file_->config().aux_layers;
     model_ = Model::load(device_under_test(), file, options);
     drafter_ = Drafter::load(*drafter_file_, *model_, {cache_under_test(), {}});
-    verifier_ = std::make_unique<TreeVerifier>(*model_);
   }
 
   static std::vector<uint32_t> first_rows(size_t count) {
@@ -45,8 +43,15 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
     return rows;
   }
 
+  void read(std::span<const uint32_t> text, uint32_t committed) {
+    ForwardInput input = text_input(text, committed, HeadOutput::argmax);
+    input.aux_hidden_states = true;
+    output_ = model_->forward(input);
+    ASSERT_TRUE(output_.completed());
+  }
+
   void read_prompt(std::span<const uint32_t> prompt, Drafter& drafter) {
-    ASSERT_TRUE(verifier_->prefill(prompt, 0, HeadOutput::argmax, true, {}));
+    read(prompt, 0);
     ASSERT_TRUE(drafter.append_features(first_rows(prompt.size())));
   }
 
@@ -58,10 +63,10 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
     return tree;
   }
 
-  std::vector<float> draft_logits(uint32_t depths) {
+  static std::vector<float> all_logits(const Draft& draft) {
     std::vector<float> all;
-    for (uint32_t depth = 1; depth <= depths; ++depth) {
-      const std::vector<float> row = drafter_->logits_at(depth);
+    for (uint32_t depth = 1; depth <= draft.depths; ++depth) {
+      const std::vector<float> row = draft.logits_at(depth);
       all.insert(all.end(), row.begin(), row.end());
     }
     return all;
@@ -109,7 +114,7 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<DrafterFile> drafter_file_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Drafter> drafter_;
-  std::unique_ptr<TreeVerifier> verifier_;
+  ForwardOutput output_;  // of the last text
 };
 
 TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
@@ -119,7 +124,8 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
   read_prompt(prompt, *drafter_);
   Sequence sequence(*model_);  // in the cache that the prompt was read into
   sequence.append(prompt);
-  EXPECT_EQ(verifier_->best(0), json.at("rounds").at(0).at("root_token").get<uint32_t>());
+  EXPECT_EQ(output_.best(static_cast<uint32_t>(prompt.size()) - 1),
+            json.at("rounds").at(0).at("root_token").get<uint32_t>());
   TreeDrafter trees(*drafter_);
   for (size_t i = 0; i < json.at("rounds").size(); ++i) {
     const auto& round = json.at("rounds").at(i);
@@ -131,8 +137,7 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
     EXPECT_EQ(drafter_->backlog(), 0u);
     EXPECT_LE(max_difference(drafter_hidden(), tensors[name + ".drafter_hidden"]),
               tolerance(kDraftLogits, kHalfCacheHiddenTolerance));
-    EXPECT_LE(max_difference(draft_logits(drafter_->max_depth()), tensors[name + ".draft_logits"]),
-              tolerance(kDraftLogits));
+    EXPECT_LE(max_difference(all_logits(trees.last()), tensors[name + ".draft_logits"]), tolerance(kDraftLogits));
     expect_draft(trees.last(), tensors[name + ".draft_logits"]);
     if (!json.at("tensors").contains(name + ".verify_logits")) continue;  // the last round was drafted only
 
@@ -142,10 +147,12 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
     if (cache_under_test() == CacheType::f32) {
       for (uint32_t n = 0; n < golden.width(); ++n) EXPECT_EQ(trees.tree()[n].token, golden[n].token) << n;
     }
-    ASSERT_TRUE(verifier_->verify(golden, sequence.length(), HeadOutput::logits, true, false, {}));
+    ForwardInput input = sequence.tree(golden, HeadOutput::logits);
+    input.aux_hidden_states = true;
+    ForwardOutput verified = model_->forward(input);
     std::vector<float> logits;
     for (uint32_t n = 0; n < golden.width(); ++n) {
-      const auto row = verifier_->logits(n);
+      const auto row = verified.logits(n);
       logits.insert(logits.end(), row.begin(), row.end());
     }
     EXPECT_LE(max_difference(logits, tensors[name + ".verify_logits"]), tolerance(kLogits));
@@ -171,7 +178,7 @@ TEST_P(DrafterGolden, PiecesOfFeaturesAndTruncationGiveTheDraftOfAFreshText) {
   ASSERT_TRUE(drafter_->draft(5, 3).has_value());
   uint32_t at = 20;
   for (const uint32_t count : {1u, 9u, 2u, static_cast<uint32_t>(prompt.size()) - 32}) {
-    ASSERT_TRUE(verifier_->prefill(std::span(prompt).subspan(at, count), at, HeadOutput::none, true, {}));
+    read(std::span(prompt).subspan(at, count), at);
     ASSERT_TRUE(drafter_->append_features(first_rows(count)));
     at += count;
     if (count == 9) {
@@ -194,7 +201,7 @@ TEST_P(DrafterGolden, TreesWiderThanTheCandidatesOfADraftFetchMore) {
   trees.begin();
   trees.build(500);
   ASSERT_EQ(trees.tree().drafted(), 500u);
-  const std::vector<float> logits = drafter_->logits_at(1);
+  const std::vector<float> logits = trees.last().logits_at(1);
   std::vector<uint32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
@@ -204,8 +211,18 @@ TEST_P(DrafterGolden, TreesWiderThanTheCandidatesOfADraftFetchMore) {
 TEST_P(DrafterGolden, RefusesWhatItCannotDo) {
   expect_error("allowed: 1 to 7", [&] { drafter_->draft(0, 0); });
   expect_error("allowed: 1 to 7", [&] { drafter_->draft(0, 8); });
-  expect_error("depths 1 to 0", [&] { drafter_->logits_at(1); });
   expect_error("below 1010", [&] { drafter_->draft(1010, 7); });
+}
+
+TEST_P(DrafterGolden, LogitsOfADraftAreReadBeforeTheNext) {
+  const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
+  read_prompt(prompt, *drafter_);
+  const Draft draft = drafter_->draft(262, 3).value();
+  EXPECT_EQ(draft.logits_at(3).size(), model_->config().vocab);
+  expect_error("depths 1 to 3", [&] { draft.logits_at(0); });
+  expect_error("depths 1 to 3", [&] { draft.logits_at(4); });
+  ASSERT_TRUE(drafter_->draft(262, 7).has_value());
+  expect_error("another draft", [&] { draft.logits_at(1); });
 }
 
 TEST_P(DrafterGolden, ADraftThatIsStoppedLeavesItsFeaturesWaiting) {
