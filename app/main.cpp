@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     app::log_to_stderr("canopy", [log = app::MessageLog::of_process()](LogLevel level, std::string_view message) {
       log->add(level, message);
     });
-    // A recording is shown without an engine wherever no window asks for one.
+    // A recording needs no engine when it is only printed, drawn into a picture, or when there is no display.
     const bool picture = options->offscreen || !options->shot.empty() || !app::display_present();
     if (!options->replay.empty() && (options->dump_json || picture))
       return app::run_replay(*options, std::cout, std::cerr);

@@ -72,7 +72,7 @@ void draw_table(const MemoryTable& table, float width) {
   draw_table_row("The device allows", table.budget, width, nullptr);
 }
 
-/// Each context with what it would make of the memory; one that will not fit can still be asked for.
+/// Draws the choice of contexts, each with the memory it needs. One that does not fit can be chosen all the same.
 void draw_contexts(const ViewModel& view, CommandSink& sink, float width) {
   const uint32_t most = view.model->model_context;
   label(Type::base_semibold, colours().text, "Context");

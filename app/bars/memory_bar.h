@@ -5,8 +5,8 @@
 
 namespace canopy::app {
 
-/// What the loaded pair takes of the device, part by part, and whether it fits; pressed, the same as a table, with the
-/// choice of a context. 32 px high, at the cursor. Nothing without a model.
+/// Draws a bar of the device memory that the loaded models take, by parts. A click opens a table of it and the choice
+/// of the context. 32 px high at 100%, at the cursor. Draws nothing without a model.
 void memory_bar(const ViewModel& view, CommandSink& sink, float width);
 
 }  // namespace canopy::app

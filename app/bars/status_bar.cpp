@@ -16,7 +16,7 @@ constexpr float kHeight = 28;
 constexpr float kMargin = 14;
 constexpr float kGap = 24;
 
-/// Draws left to right, and leaves out whole pieces that would not fit.
+/// Draws texts from left to right and leaves out those that do not fit whole.
 class Row {
  public:
   Row(float left, float right, float middle) : x_(left), right_(right), middle_(middle) {}
@@ -30,7 +30,7 @@ class Row {
     x_ += text_size(type, words).x;
   }
   void dot(float x, Colour colour) const { ImGui::GetWindowDrawList()->AddCircleFilled({x, middle_}, px(4), colour); }
-  /// Pieces of one statement, if all of them fit.
+  /// Parts of one statement, drawn only if all of them fit.
   struct Piece {
     Type type;
     Colour colour;
@@ -57,7 +57,7 @@ Colour state_colour(const ViewModel& view) {
   return view.model_state == ModelState::loading ? t.bonus : t.unreached;
 }
 
-/// What takes time and can be cancelled now: a load, the prompt being read, a calibration.
+/// Work that takes time and can be cancelled: a load, reading a prompt, a calibration.
 struct Work {
   Progress progress;
   UiCommand cancel;
@@ -71,17 +71,17 @@ std::optional<Work> work_under_way(const ViewModel& view) {
   return Work{{"Measuring passes", p.done, p.total, false, p.seconds_left}, CalibrationCommand(StopCalibration{})};
 }
 
-/// The bar and the Cancel button of that work.
+/// Draws the progress bar and the Cancel button of that work.
 void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 origin) {
   const std::optional<Work> work = work_under_way(view);
   if (!work) return;
   const Theme& t = colours();
   const Progress& progress = work->progress;
-  // What changes its width comes last: a button that moves cannot be hit.
+  // Text that changes its width comes after the button, so that the button does not move.
   const float bar = px(120);
   if (row.room() > bar + px(kGap) + px(70)) {
     row.advance(px(16));
-    if (progress.total)  // an empty bar would look like a load that is stuck
+    if (progress.total)  // without a total no bar: an empty one would look stuck
       draw_bar(ImGui::GetWindowDrawList(), {row.x(), origin.y + px(11)}, {bar, px(6)}, progress.fraction(), t.accent,
                t.line);
     row.advance(bar);
@@ -112,7 +112,7 @@ std::string speed(const ViewModel& view) {
   return reply && reply->tokens_per_second > 0 ? app::speed(reply->tokens_per_second) : "";
 }
 
-/// How far the shown round is from the newest, which the engine never waits for.
+/// How many rounds the shown one is behind the newest.
 uint64_t rounds_behind(const RoundsState& rounds) {
   const size_t count = rounds.log->rounds();
   return rounds.playback.state == PlayState::following || count == 0 ? 0 : count - 1 - rounds.playback.shown;
@@ -155,7 +155,7 @@ void draw_context(const ViewModel& view, Row& row, float top) {
   if (!figures.empty()) row.statement({{Type::mono, t.text2, figures}, {Type::secondary, t.text3, "tok/s"}});
 }
 
-/// What the engine does, and where.
+/// What the engine is doing and on which device.
 std::string engine_words(const ViewModel& view) {
   std::string words = state_words(view);
   if (!view.model || view.model_state != ModelState::ready || view.reply_state == ReplyState::reading_prompt)
@@ -176,7 +176,7 @@ void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
     each->type = Type::secondary;
   }
   const float help_width = button_size(help).x, commands_width = button_size(commands).x;
-  // In a narrow window the engine's state needs the room more than a second way to the same list.
+  // A narrow window shows only one of the two buttons, so that the engine's state has room.
   const bool both = width > px(560);
   const float keys_width = help_width + (both ? commands_width : 0);
   Row row(origin.x + px(kMargin), origin.x + width - px(kMargin) - keys_width, middle);

@@ -4,8 +4,8 @@
 
 namespace canopy::app {
 
-/// What the engine does now and on which device, how full the cache is, how fast it writes, how far the view is behind,
-/// whether rounds are recorded. 28 px high.
+/// The bar at the bottom: what the engine does and on which device, how full the cache is, its speed, how far the shown
+/// round is behind, and whether rounds are recorded. 28 px high at 100%.
 class StatusBar final : public Panel {
  public:
   const char* name() const override { return "Status bar"; }

@@ -15,14 +15,14 @@ namespace {
 
 constexpr float kHeight = 48, kControl = 32, kMargin = 12, kGap = 8;
 constexpr float kLogo = 24, kAfterLogo = 18, kAroundMemory = 14;
-constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths below which words go
+constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths at 100% below which these are left out
 
-/// What the bar shows; each step gives up a little more.
+/// What the bar shows; each step of the list shows a little less.
 struct Step {
   bool quantization, captions, word;
-  float memory;  // width of the bar; 0: none
+  float memory;  // width of the memory bar; 0: none
   bool segment, scale, all_pickers;
-  float readable;  // a picker is never narrower than this, unless its value is
+  float readable;  // least width of a picker, unless its value is shorter
 };
 constexpr Step kSteps[] = {
     {true, true, true, 250, true, true, true, 240},    {true, true, true, 150, true, true, true, 240},
@@ -32,8 +32,8 @@ constexpr Step kSteps[] = {
     {false, false, false, 0, false, true, true, 90},   {false, false, false, 0, false, true, false, 90},
     {false, false, false, 0, false, false, false, 70},
 };
-constexpr size_t kWithoutQuantization = 2, kWithoutCaptions = 4;  // steps
-constexpr size_t kWholeNames = 7;  // in the steps before it, names are shown whole if one of them allows it
+constexpr size_t kWithoutQuantization = 2, kWithoutCaptions = 4;  // number of steps
+constexpr size_t kWholeNames = 7;  // before this step, names are shown whole if one of the steps allows it
 
 std::string without_end(std::string text, const std::string& end) {
   if (!end.empty() && text.ends_with(" " + end)) text.resize(text.size() - end.size() - 1);
@@ -65,7 +65,7 @@ std::string device_value(const ViewModel& view) {
   return "none";
 }
 
-/// What a picker says of a recording, before what it offers.
+/// The first line of a picker's tooltip while a recording is shown.
 std::string replay_tooltip(const ViewModel& view) {
   const ReplayOrigin& origin = view.replay.origin();
   return "Replayed: what " + file_name(view.rounds.trace_path) + " was recorded with" +
@@ -97,7 +97,7 @@ float replayed_width() {
   return text_size(Type::secondary, kReplayed).x + px(16);
 }
 
-/// A tag, so that nobody takes what the pickers say for what is loaded.
+/// Draws a tag that marks the values of the pickers as those of a recording, not of the loaded model.
 void draw_replayed(ImVec2 at, const std::string& about) {
   const Theme& t = colours();
   const float width = replayed_width(), height = px(22);
@@ -119,7 +119,7 @@ ButtonSpec view_button(bool word) {
 
 constexpr float kScaleFigure = 36, kScaleGap = 4;
 
-/// Of what stands at the right end. scale: with the interface's scale; word: "View" beside its icon.
+/// Width of the controls at the right end. scale: with the scale control; word: with "View" beside its icon.
 float right_end_width(bool scale, bool word) {
   return px(28) + px(4) + button_size(view_button(word)).x +
          (scale ? scale_control_width(kScaleFigure, kScaleGap) + px(4) : 0);
@@ -154,13 +154,13 @@ struct PickerSpec {
 struct TopBar::Fit {
   Step step;
   std::vector<PickerSpec> pickers;
-  float mode = 0;      // width of the segment or picker; 0 without a model
+  float mode = 0;      // width of the mode control; 0 without a model
   float room = 0;      // for the pickers
-  float wanted = 0;    // by the pickers, to show their values whole
-  float readable = 0;  // by the pickers, to show what can be read
+  float wanted = 0;    // width at which the pickers show their values whole
+  float readable = 0;  // least width of the pickers
 };
 
-/// Every picker gets what it needs, or the widest ones are cut down to one width.
+/// Gives every picker the width it needs; if there is too little room, cuts the widest ones to the same width.
 static void share(std::vector<PickerSpec>& pickers, float room) {
   float low = 0, high = 0;
   for (const PickerSpec& p : pickers) high = std::max(high, p.width);
@@ -195,7 +195,7 @@ TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) c
   Fit f;
   f.step = kSteps[index];
   f.pickers = pickers_of(view, f.step);
-  // What belongs to the loaded model would contradict a recording beside it.
+  // While a recording is shown, controls of the loaded model are left out, as they would contradict it.
   f.mode = !view.model || view.replaying() ? 0 : f.step.segment ? mode_segment_width(view) : mode_picker_width(view);
   if (!view.model || view.replaying() || view.models.memory.budget == 0) f.step.memory = 0;
   f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - right_end_width(f.step.scale, f.step.captions);
@@ -212,7 +212,8 @@ TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) c
   return f;
 }
 
-/// The first step that shows every name whole; where no good one does, the first whose names can be read.
+/// The first step at which all names are shown whole; if none of the better steps allows it, the first at which the
+/// names are readable.
 TopBar::Fit TopBar::fit(const ViewModel& view, float width) const {
   const float at_100 = width / look().scale;
   const size_t first = at_100 < kNoCaptions ? kWithoutCaptions : at_100 < kNoQuantization ? kWithoutQuantization : 0;

@@ -9,12 +9,12 @@
 
 namespace canopy::app {
 
-/// Target, drafter and device at the left, then memory; mode, scale, theme and the View menu at the right. 48 px high.
-/// What does not fit goes by rank, and stays within reach: the menu of the target leads to the pickers that are left
-/// out, the command palette to everything.
+/// The bar at the top: target, drafter, device and memory at the left; mode, scale, theme and the View menu at the
+/// right. 48 px high at 100%. In a narrow window the less important parts are left out: the menu of the target then has
+/// the pickers that are missing, and the command palette has everything.
 class TopBar final : public Panel {
  public:
-  /// panels: by name, for the View menu.
+  /// panels: their names, for the View menu.
   explicit TopBar(std::vector<std::string> panels) : panels_(std::move(panels)) {}
 
   const char* name() const override { return "Top bar"; }

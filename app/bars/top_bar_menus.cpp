@@ -37,7 +37,7 @@ std::string size_words(const FoundModel& model) {
   return model.problem.empty() ? bytes_text(model.bytes) : model.problem;
 }
 
-/// Models that were found, as long as they are no drafters.
+/// Draws the models that were found, without drafters.
 void draw_found(const ViewModel& view, CommandSink& sink, float width) {
   if (!view.models.look_problem.empty()) heading(view.models.look_problem.c_str());
   const auto targets = std::ranges::count_if(view.models.found, [](const FoundModel& f) { return !f.drafter; });

@@ -1,5 +1,5 @@
 #pragma once
-// The pop-up lists of the top bar's pickers.
+// The menus of the top bar's pickers.
 
 #include <imgui.h>
 
@@ -14,18 +14,19 @@ inline constexpr const char* kTargetMenu = "Target menu";
 inline constexpr const char* kDrafterMenu = "Drafter menu";
 inline constexpr const char* kDeviceMenu = "Device menu";
 
-/// Opens models: the system's dialog, a path, the default model, recent ones and the cache of Hugging Face.
+/// The menu that opens models: by the system's dialog, a path, the default model, recent ones and the Hugging Face
+/// cache.
 class TargetMenu {
  public:
-  /// Its upper left corner goes to corner. folded: what the bar has no room for is offered here; returns the menu to
-  /// open next, or null.
+  /// Draws the menu with its upper left corner at `corner`. folded: also offers what the bar has no room for. Returns
+  /// the id of the menu to open next, or null.
   const char* draw(const ViewModel& view, CommandSink& sink, ImVec2 corner, bool folded);
 
  private:
   std::string path_;  // of the path box
 };
 
-/// The drafters that were found, each with the reason where it does not fit.
+/// Draws the drafters that were found; those that do not fit have the reason beside them.
 void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);
 void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);
 

@@ -36,7 +36,7 @@ void draw_panel_rows(const ViewModel& view, CommandSink& sink, const std::vector
   if (menu_row("Reset layout", "Reset layout", "", false, true, width)) sink.post(ShellCommand(ResetLayout{}));
 }
 
-/// The interface one step smaller (-1) or larger (+1), as an icon.
+/// Draws a button that makes the interface one step smaller (-1) or larger (+1).
 void draw_scale_button(const ViewModel& view, CommandSink& sink, int step) {
   const bool larger = step > 0;
   ButtonSpec spec{larger ? "Larger" : "Smaller", larger ? Icon::plus : Icon::minus};

@@ -1,6 +1,6 @@
 #pragma once
-// What the user can choose, how far, and what is chosen unless they say otherwise: the same for controls, for the
-// command line and for what is remembered.
+// The settings that the user can choose: their ranges and defaults. The controls of the window, the command line and
+// the settings file all take them from here.
 
 #include "engine/speculation/sampling_settings.h"
 
@@ -8,23 +8,24 @@ namespace canopy::app {
 
 enum class ThemeKind { dark, light };
 
-// Of the interface; 1 is the size of the design.
+// Scale of the interface: 1 is the size in which it was designed.
 inline constexpr float kMinScale = 0.75f;
 inline constexpr float kMaxScale = 3.0f;
 
-// How tokens are drawn.
+// Sampling settings.
 inline constexpr float kMaxTemperature = 2.0f;
 inline constexpr float kMinTopP = 0.05f;
 inline constexpr float kMaxMinP = 0.5f;
 inline constexpr float kMinPenalty = 1.0f, kMaxPenalty = 2.0f;
 inline constexpr uint32_t kMaxSeed = 999'999;  // short enough to be read aloud
 
-// Nodes of a tree in mode Tree. kShownBudget: of the trees that a slow device draws to show them.
+// Tree budgets: drafted nodes of a tree in mode Tree. kShownBudget is the default: small, as on a slow device trees are
+// drafted to be looked at and not for speed.
 inline constexpr uint32_t kShownBudget = 8;
 inline constexpr uint32_t kLargestTreeBudget = 1024;
 
-/// How the window draws tokens. The command line's default is greedy, for results that repeat; in a chat, small models
-/// repeat themselves when decoded greedily.
+/// How the window samples tokens by default. The command line is greedy by default, so that its results repeat; in a
+/// chat, small models repeat themselves when decoded greedily.
 inline SamplingSettings chat_sampling() {
   SamplingSettings settings;
   settings.temperature = 0.5f;

@@ -18,7 +18,7 @@ std::string fixed(double value, int digits) {
 }
 
 std::string whole(double value) {
-  constexpr double largest = 1e15;  // beyond, a double holds no single units
+  constexpr double largest = 1e15;  // above this, a double cannot tell whole numbers apart
   if (!std::isfinite(value)) return "?";
   const double size = std::fmin(std::fabs(value), largest);
   const std::string digits = grouped(static_cast<uint64_t>(std::llround(size)));
@@ -31,7 +31,7 @@ std::string speed(double tokens_per_second) {
 
 std::string millisecond_figure(double value) {
   const double size = std::fabs(value);
-  if (size >= 999.95) return whole(value);  // what would be written "1000.0"
+  if (size >= 999.95) return whole(value);  // this and more would be written as "1000.0"
   return fixed(value, size >= 99.995 ? 1 : 2);
 }
 

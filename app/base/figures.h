@@ -1,6 +1,6 @@
 #pragma once
-// How figures are written (look.md, section 11): the unit behind a space, thousands with a comma, as many digits as can
-// be told apart.
+// Numbers as text (look.md, section 11): a space before the unit, commas between thousands, and only as many digits as
+// a reader can use.
 
 #include <cstdint>
 #include <string>
@@ -10,13 +10,13 @@ namespace canopy::app {
 /// "12,345"
 std::string grouped(uint64_t value);
 
-/// With so many digits behind the point: "8.46".
+/// With that many digits after the decimal point: "8.46".
 std::string fixed(double value, int digits);
 /// "1,103": whole numbers and thousands.
 std::string whole(double value);
 /// Tokens a second: "1,103", "6.5" below ten.
 std::string speed(double tokens_per_second);
-/// "9.97 ms", "404.3 ms", "12,345 ms": from a hundred on, fewer digits behind the point say as much.
+/// "9.97 ms", "404.3 ms", "12,345 ms": the larger the value, the fewer digits after the point.
 std::string milliseconds(double value);
 /// The same without the unit.
 std::string millisecond_figure(double value);

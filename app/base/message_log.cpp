@@ -11,7 +11,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// The start of text that fits, without cutting a UTF-8 character.
+/// The longest beginning of the text that is allowed (kLongest bytes), without cutting a UTF-8 character.
 std::string_view shortened(std::string_view text) {
   if (text.size() <= MessageLog::kLongest) return text;
   size_t end = MessageLog::kLongest;

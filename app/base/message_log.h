@@ -1,5 +1,5 @@
 #pragma once
-// The messages of the program, the last of them, for its Log panel.
+// The last messages of the program, for its Log panel.
 
 #include <cstdint>
 #include <deque>
@@ -29,12 +29,13 @@ class MessageLog {
   MessageLog();
 
   void add(LogLevel level, std::string_view text);
-  /// How many there ever were: unchanged, nothing is new.
+  /// How many messages there ever were, those no longer kept included. While this number stays the same, nothing is
+  /// new.
   uint64_t count() const;
-  /// Those that are kept, oldest first.
+  /// The messages that are still kept, oldest first.
   std::vector<Message> messages() const;
 
-  /// The program's own. Log sinks belong to the process, and so does this.
+  /// The one log of this process. It is shared because log sinks belong to the process too.
   static const std::shared_ptr<MessageLog>& of_process();
 
  private:
@@ -44,7 +45,7 @@ class MessageLog {
   double start_ = 0;
 };
 
-/// "12.34 s  warning  text", a line a message.
+/// One line for each message: "12.34 s  warning  text".
 std::string as_text(const std::vector<MessageLog::Message>& messages);
 
 }  // namespace canopy::app

@@ -1,5 +1,5 @@
 #pragma once
-// Where what the engine logs goes in a program: to standard error.
+// The log sink of a program: the engine's messages go to standard error.
 
 #include <iostream>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace canopy::app {
 
-/// Sends warnings and errors of the engine to standard error as "PROGRAM: warning: …". Messages of the validation layer
-/// (CANOPY_VALIDATION=core or sync) are among them. `also` gets all messages, of level info too.
+/// Sends the engine's warnings and errors to standard error as "PROGRAM: warning: …", those of the Vulkan validation
+/// layer (CANOPY_VALIDATION=core or sync) included. `also` receives every message, those of level info too.
 inline void log_to_stderr(std::string program, LogSink also = {}) {
   const LogLevel least = also ? LogLevel::info : LogLevel::warning;
   set_log_sink(
@@ -18,7 +18,7 @@ inline void log_to_stderr(std::string program, LogSink also = {}) {
         if (also) also(level, message);
         if (level < LogLevel::warning) return;
         std::string line = program + ": " + std::string(to_string(level)) + ": " + std::string(message) + "\n";
-        std::cerr << line << std::flush;  // in one piece: other threads write there too
+        std::cerr << line << std::flush;  // written at once, as other threads write to standard error too
       },
       least);
 }

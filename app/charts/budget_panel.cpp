@@ -38,7 +38,7 @@ double highest(const BudgetView& view) {
   return most;
 }
 
-/// A word and a figure beside a mark.
+/// The label of a marked point: a word and a figure.
 struct MarkLabel {
   ImVec2 mark;
   float reach;
@@ -55,7 +55,7 @@ Box plot_room() {
   return {pos.x + px(3), pos.y + px(1), pos.x + size.x, pos.y + size.y - px(1)};
 }
 
-/// Draws autoregressive decoding's line and its words at the right end; returns the room of the words.
+/// Draws the line of plain decoding, with its label at the right end; returns the room that the label takes.
 std::vector<Box> draw_ar(const BudgetView& view) {
   if (view.ar_tokens_per_second <= 0) return {};
   plot_reference(view.ar_tokens_per_second);
@@ -83,7 +83,7 @@ void draw_mark_labels(const std::vector<MarkLabel>& labels, const std::vector<Bo
   for (size_t i = 0; i < labels.size(); ++i) {
     const MarkLabel& each = labels[i];
     const float middle = (places[i].top + places[i].bottom) * 0.5f;
-    // Words that found no room beside their mark are led to it.
+    // Draws a line from a mark to a label that is not right beside it.
     const ImVec2 near = {std::clamp(each.mark.x, places[i].left, places[i].right),
                          std::clamp(each.mark.y, places[i].top, places[i].bottom)};
     if (std::hypot(near.x - each.mark.x, near.y - each.mark.y) > each.reach + px(12))
@@ -93,7 +93,7 @@ void draw_mark_labels(const std::vector<MarkLabel>& labels, const std::vector<Bo
   }
 }
 
-/// The marks of the round's own width and of the best one; returns their labels, the most important first.
+/// Draws the marks of the round's width and of the best one; returns their labels, the most important first.
 std::vector<MarkLabel> draw_marks(const BudgetView& view) {
   const Theme& t = colours();
   ImDrawList* list = ImPlot::GetPlotDrawList();
@@ -117,7 +117,7 @@ std::vector<MarkLabel> draw_marks(const BudgetView& view) {
   return labels;
 }
 
-/// Points of the curves in pixels, close enough together that no word slips between them.
+/// Points of the curves in pixels, closer together than a label is wide, so that labels can avoid the curves.
 std::vector<Spot> curve_spots(const Curve& curve) {
   std::vector<Spot> spots;
   for (size_t i = 0; i < curve.width.size(); ++i) {
@@ -133,7 +133,7 @@ std::vector<Spot> curve_spots(const Curve& curve) {
   return spots;
 }
 
-/// As PlotStairs draws them: each value holds until the next width.
+/// The curve as PlotStairs draws it: each value holds until the next width.
 Curve stairs_of(const Curve& curve) {
   Curve stairs;
   for (size_t i = 0; i < curve.width.size(); ++i) {
@@ -143,7 +143,7 @@ Curve stairs_of(const Curve& curve) {
   return stairs;
 }
 
-/// The numbers of the width under the mouse.
+/// The tooltip with the numbers of the width under the mouse.
 void curve_tooltip(const BudgetView& view) {
   const auto width = static_cast<uint32_t>(std::max(1.0, std::round(ImPlot::GetPlotMousePos().x)));
   std::string text = "Width N " + grouped(width);
@@ -204,9 +204,9 @@ void draw_budget_chart(const BudgetView* view, ImVec2 size) {
                    at.y - ImGui::GetStyle().ItemSpacing.y + px(7), Type::caption, colours().text3, words);
 }
 
-constexpr float kSide = 290;        // the column of words
-constexpr float kTwoColumns = 560;  // below, all is one column
-constexpr float kLeastChart = 150;  // height
+constexpr float kSide = 290;        // width of the column of text
+constexpr float kTwoColumns = 560;  // below this width, chart and text are in one column
+constexpr float kLeastChart = 150;  // least height of the chart
 constexpr float kHeader = 30;
 constexpr float kRow = 18;
 
@@ -273,7 +273,7 @@ void draw_outcome(const BudgetView& view, float width) {
   pair_line(width, "Limits", view.limits.size() > 1 ? view.limits[0] + ", " + view.limits[1] : view.limits[0], all);
 }
 
-/// The verdict, and why the width was chosen.
+/// Draws the verdict and the reason for the width.
 void draw_why(const BudgetView& view, float width) {
   const Theme& t = colours();
   const bool against = view.loses;
@@ -295,7 +295,7 @@ void draw_figures(const BudgetView& view, float width) {
   ImGui::Unindent(px(8));
 }
 
-/// Words beside the chart.
+/// Draws the text beside the chart.
 void draw_side(const BudgetView& view, ImVec2 size) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
   ImGui::BeginChild("Budget words", size, ImGuiChildFlags_NavFlattened);
@@ -313,7 +313,7 @@ void draw_side(const BudgetView& view, ImVec2 size) {
 
 const BudgetView* BudgetPanel::shown(const ViewModel& view) {
   const std::shared_ptr<const RoundRecord> round = view.rounds.shown();
-  // A trace comes from another device, or another day: the costs of the loaded pair are not its.
+  // The costs of the loaded pair are valid only for its own rounds: a trace comes from another device or time.
   const std::shared_ptr<const CostSnapshot> costs = view.rounds.log->is_live() ? view.calibration.costs : nullptr;
   if (!round) {
     round_.reset();
@@ -339,7 +339,7 @@ void BudgetPanel::draw(const ViewModel& view, CommandSink&) {
     ImGui::SetCursorScreenPos({origin.x + room.x - words, origin.y + px(4)});
     return draw_side(*shown_view, {words, room.y - px(4)});
   }
-  // One column: the answer first, the chart in what is left of the view, the figures where one scrolls to.
+  // In one column: the verdict, then the chart in the rest of the visible height, then the figures further down.
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   if (shown_view) {
     draw_why(*shown_view, room.x);

@@ -1,5 +1,5 @@
 #pragma once
-// Why the shown round had its width: S(N), the sentence, and the candidates.
+// The panel that explains the width of the shown round: the curve S(N), a sentence, and the candidates.
 
 #include "app/charts/budget_view.h"
 #include "app/panels/panel.h"
@@ -15,7 +15,7 @@ class BudgetPanel final : public Panel {
   /// The view of the shown round; null before the first.
   const BudgetView* shown(const ViewModel& view);
 
-  std::shared_ptr<const RoundRecord> round_;  // that view_ is of
+  std::shared_ptr<const RoundRecord> round_;  // the round that view_ was made of
   std::shared_ptr<const CostSnapshot> costs_;
   BudgetView view_;
 };

@@ -19,15 +19,17 @@ namespace {
 struct ChoiceCheck {
   uint32_t best =
       0;  // width of the highest S(N) within the limits; 1 is autoregressive decoding; 0 where nothing is known
-  bool is_argmax = false;  // the round had it
-  bool loses = false;      // no width above 1 promised more than autoregressive decoding
-  std::string why_not;     // a sentence; empty where it had it, and where nothing is known
+  bool is_argmax = false;  // the round had the best width
+  bool loses = false;      // no width above 1 promised more than plain decoding
+  // why the round had another width, as a sentence; empty where it had the best, and where nothing is known
+  std::string why_not;
 };
 
-// Forecasts go through a file as doubles, but are compared with what was recomputed from their parts.
+// Relative difference up to which two speeds count as the same: recorded forecasts are compared with values computed
+// here from their parts.
 constexpr double kSame = 1e-9;
 
-/// The widths the choice was among: within the limits, and such as ever occur.
+/// The widths that the choice was made among: within the limits, and possible for a pass.
 std::vector<WidthSpeed> eligible(const std::vector<WidthSpeed>& curve, const WidthLimits& limits) {
   std::vector<WidthSpeed> widths;
   for (const WidthSpeed& each : curve) {
@@ -41,7 +43,8 @@ std::string speed_of(const WidthSpeed& speed) {
   return whole(speed.tokens_per_second()) + " tok/s";
 }
 
-/// The usual speeds, in tokens a millisecond, at which `chosen` has the most tokens above what its time would bring.
+/// The range of usual speeds, in tokens per millisecond, with which `chosen` is the best choice: that with the most
+/// expected tokens above what its time would bring at the usual speed.
 struct Speeds {
   double low = 0, high = std::numeric_limits<double>::infinity();
 };
@@ -76,7 +79,8 @@ std::string why_ar(const RoundRecord& record, const WidthSpeed& best) {
          "), but within the bound on time lost to drafts, and over the long run, plain decoding was taken.";
 }
 
-/// curve: S(N) as shown, ascending widths. ar_tokens_per_second: 0 where it is not known.
+/// Compares the width of a round with the best one of the curve. curve: S(N) as shown, ascending widths.
+/// ar_tokens_per_second: 0 where it is not known.
 ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed>& curve, double ar_tokens_per_second) {
   ChoiceCheck check;
   const std::vector<WidthSpeed> widths = eligible(curve, record.choice.limits);
@@ -95,7 +99,7 @@ ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed
     return check;
   }
   const auto chosen = std::ranges::find(widths, ran, &WidthSpeed::width);
-  // Two widths may promise the same.
+  // Not ==, since two widths may promise the same speed.
   if (record.shape == DecodeMode::tree && chosen != widths.end() && !check.loses &&
       chosen->tokens_per_second() >= best.tokens_per_second() * (1 - kSame)) {
     check.best = ran;
@@ -125,15 +129,15 @@ ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed
 constexpr uint32_t kShortestAxis = 128;
 constexpr size_t kRows = 5;
 
-/// What the widths promise, as the engine recorded it.
+/// The forecasts of all widths, as the engine recorded them.
 std::vector<WidthSpeed> recorded_forecast(const RoundRecord& record) {
   std::vector<WidthSpeed> curve;
   for (const WidthForecast& each : record.choice.candidates) curve.push_back({each.width, each.expected, each.ms});
   return curve;
 }
 
-/// The same worked out, for rounds of a fixed width: the expected tokens of this tree over the times of the table.
-/// What the draft had to inject is not recorded; a round leaves about as many features as it emits.
+/// Forecasts computed here, for rounds of a fixed width: the expected tokens of this tree and the times of the table.
+/// The backlog is not recorded; it is taken as the number of emitted tokens, which is about right.
 std::vector<WidthSpeed> worked_out_forecast(const RoundRecord& record, const CostTable& table) {
   std::vector<WidthSpeed> curve;
   const auto backlog = static_cast<uint32_t>(std::max<size_t>(1, record.emitted.size()));
@@ -147,7 +151,7 @@ std::vector<WidthSpeed> worked_out_forecast(const RoundRecord& record, const Cos
   return curve;
 }
 
-/// Predicted milliseconds of a round of any width up to the last one of the curve.
+/// Predicted milliseconds of a round of this width, interpolated between the points of the curve.
 double ms_at(const std::vector<WidthSpeed>& curve, uint32_t width) {
   const auto above = std::ranges::lower_bound(curve, width, {}, &WidthSpeed::width);
   if (above == curve.end()) return curve.back().ms;
@@ -157,7 +161,8 @@ double ms_at(const std::vector<WidthSpeed>& curve, uint32_t width) {
   return below.ms + (above->ms - below.ms) * t;
 }
 
-/// Drafted tokens of the text that the tree cut at each width would have had: entry W - 1.
+/// For each width, how many drafted tokens the text would have accepted if the tree had been cut at that width. Entry W
+/// - 1 is for width W.
 std::vector<uint32_t> accepted_by_width(const RoundRecord& record) {
   std::vector<uint32_t> accepted(record.width, 0);
   const DraftedPart part = drafted_part(record);
@@ -183,7 +188,7 @@ void add_measured(const RoundRecord& record, BudgetView& view) {
   view.hindsight = *std::ranges::max_element(view.measured, {}, &WidthSpeed::tokens_per_second);
 }
 
-/// The widths to show beside the chosen one: at half, three quarters and five quarters of it, as far as there are any.
+/// Widths to show besides the chosen one: half, three quarters and five quarters of it, where there are such.
 std::vector<uint32_t> landmarks(const std::vector<WidthSpeed>& curve, uint32_t chosen, uint32_t best) {
   std::vector<uint32_t> widths;
   const auto add = [&](double wish) {

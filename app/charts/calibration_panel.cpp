@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kRoundsAFrame = 512;
 constexpr uint64_t kEnough = 8;
-constexpr uint64_t kLeastNodes = 5;  // of a point: fewer say nothing
+constexpr uint64_t kLeastNodes = 5;  // points of fewer nodes are left out, as they are too uncertain
 
 std::string progress_words(const CalibrationState& state) {
   switch (state.phase) {
@@ -98,7 +98,7 @@ Axes share_axes() {
   return axes;
 }
 
-/// The bin under the mouse in numbers.
+/// The tooltip with the numbers of the bin under the mouse.
 void reliability_tooltip(const ReliabilityTally& tally) {
   const auto place = static_cast<size_t>(std::clamp(ImPlot::GetPlotMousePos().x, 0.0, 0.999) * ReliabilityTally::kBins);
   const auto words = [&](const char* name, const ReliabilityTally::Bin& bin) {

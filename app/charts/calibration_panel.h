@@ -1,6 +1,6 @@
 #pragma once
-// What is measured and learnt of the pair on this device: the calibration with its progress, and how far path
-// probabilities were right.
+// The panel of what was measured and learnt for the loaded models on this device: the calibration with its progress,
+// and how reliable the drafter's path probabilities are.
 
 #include "app/charts/statistics_trail.h"
 #include "app/panels/panel.h"

@@ -140,7 +140,7 @@ void chart_title(std::string_view title, std::string_view note, const std::strin
 Chart::Chart(const char* id, ImVec2 size, const Axes& axes, const std::string& tooltip_text) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   size = {std::max(1.0f, size.x), std::max(1.0f, size.y)};
-  // The item is ours: a plot without inputs is none.
+  // The item is a button of its own, since a plot without inputs makes none.
   ImGui::InvisibleButton(id, size);
   const ImVec2 next = ImGui::GetCursorScreenPos();
   const bool item_hovered = ImGui::IsItemHovered();
@@ -148,7 +148,7 @@ Chart::Chart(const char* id, ImVec2 size, const Axes& axes, const std::string& t
   ImGui::SetCursorScreenPos(at);
   push_type(Type::mono_caption);
   ImGui::PushID(id);
-  // Ticks at places of our own count as minor ones.
+  // ImPlot treats ticks at given places as minor ticks: draw those at full strength.
   ImPlot::PushStyleVar(ImPlotStyleVar_MinorAlpha, 1.0f);
   open_ = ImPlot::BeginPlot("##plot", size, ImPlotFlags_CanvasOnly | ImPlotFlags_NoInputs | ImPlotFlags_NoFrame);
   if (open_) {

@@ -1,5 +1,5 @@
 #pragma once
-// The style of plots, and what stands around them: a title with what was counted, the axes, the marks of a legend.
+// The style of plots, and what is drawn around them: titles, axes and legends.
 
 #include <imgui.h>
 #include <implot.h>
@@ -16,10 +16,11 @@
 
 namespace canopy::app {
 
-/// Sets sizes and colours of the current ImPlot context. Call when theme or scale change.
+/// Sets sizes and colours of the current ImPlot context. Call when theme or scale have changed.
 void apply_chart_style(const Theme& theme, float scale);
 
-// Solid is measured, dashed predicted, dotted something to compare with. Of the current theme and scale.
+// Line styles for the current theme and scale: solid for measured, dashed for predicted, dotted for values to compare
+// with.
 ImPlotSpec measured_spec();
 ImPlotSpec predicted_spec();  // solid as ImPlot draws it: use plot_dashed()
 ImPlotSpec reference_spec();  // likewise: use plot_dotted()
@@ -28,25 +29,25 @@ ImPlotSpec accepted_spec();   // a line with markers, in the colour of accepted 
 Dash predicted_dash();
 Dash reference_dash();
 
-/// A curve of the current plot in dashes; points in the plot's own units. Ends up inside the plot's area.
+/// Draws a dashed curve into the current plot; points are in the plot's units. The curve is clipped to the plot's area.
 void plot_dashed(std::span<const double> x, std::span<const double> y, const ImPlotSpec& spec, Dash dash);
 void plot_predicted(std::span<const double> x, std::span<const double> y);
-/// A dotted line across the current plot.
+/// Draws a dotted horizontal line through the current plot.
 void plot_reference(double y);
 
-/// Title left, what is counted right; the tooltip says the denominator.
+/// A title at the left and, at the right, what was counted; the tooltip says what shares are shares of.
 void chart_title(std::string_view title, std::string_view note, const std::string& tooltip_text = {});
 
 struct Axes {
   Ticks x, y;
   double x_from = 0;  // where the axis begins; it ends at x.top
   double y_from = 0;
-  bool x_lines = false;  // vertical grid lines only where they mean something
+  bool x_lines = false;  // draw vertical grid lines
   bool x_labels = true;
 };
 
-/// A plot that stands still: the wheel belongs to the panel. It is an item of its id for tooltips and tests. Draw in it
-/// with ImPlot only if it is true; it ends with its life.
+/// A plot without zooming and panning, so that the mouse wheel scrolls the panel. It is an item with its id, for
+/// tooltips and tests. Draw in it with ImPlot only if it converts to true; the plot ends with this object.
 class Chart {
  public:
   Chart(const char* id, ImVec2 size, const Axes& axes, const std::string& tooltip_text = {});
@@ -54,16 +55,16 @@ class Chart {
   Chart(const Chart&) = delete;
   Chart& operator=(const Chart&) = delete;
   explicit operator bool() const { return open_; }
-  /// The mouse is over the plot's area; in the plot's units at ImPlot::GetPlotMousePos().
+  /// Whether the mouse is over the plot's area; ImPlot::GetPlotMousePos() then has its position in the plot's units.
   bool hovered() const { return hovered_; }
-  /// Words in the middle of the plot, for one without data.
+  /// Writes text in the middle of the plot, for a plot without data.
   void say(std::string_view words) const;
 
  private:
   bool open_ = false, hovered_ = false;
 };
 
-/// A mark of the legend line: a short stroke and a word; returns where the next one goes.
+/// Draws a mark of the legend, a short stroke and a word; returns the place for the next one.
 enum class LegendMark { solid, dashed, dotted, dot, ring };
 float legend_mark(ImVec2 at, LegendMark mark, Colour colour, std::string_view word);
 float legend_width(std::string_view word);

@@ -38,7 +38,7 @@ void draw_header(const char* title, const std::string& note, const char* about, 
   }
 }
 
-/// Below the chart, whose item is the last one.
+/// Writes the caption below the chart, which must be the last item.
 void draw_caption() {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_text_middle(ImGui::GetWindowDrawList(),
@@ -51,7 +51,8 @@ ImVec2 chart_size() {
   return {room.x, std::max(px(120), room.y - px(kCaption))};
 }
 
-/// An axis of shares around 0, wide enough for the largest but for a few outliers.
+/// Axes for prediction errors: passes up to `widest` rows, and errors around 0 in steps of 5% to 100%, so that an error
+/// of `largest` fits where possible.
 Axes share_axes(double widest, double largest) {
   Axes axes;
   axes.x = width_ticks(std::max(16.0, widest));
@@ -81,7 +82,8 @@ ImPlotSpec marks(Colour colour, bool filled) {
   return spec;
 }
 
-/// The points of each context and the curve fitted to them. Long contexts stand out: there passes cost most.
+/// Draws the points of each context with the curve fitted to them. Long contexts are drawn stronger, as passes cost
+/// most there.
 void draw_passes(const CostView& costs) {
   const Theme& t = colours();
   const size_t contexts = costs.contexts.size();

@@ -1,15 +1,16 @@
 #pragma once
-// What passes of the target cost: how far predictions were off, and the roofline that was fitted to the measured ones.
+// Panels about the cost of the target's passes: the errors of predictions, and the roofline fitted to the measured
+// costs.
 
 #include "app/charts/cost_view.h"
 #include "app/panels/panel.h"
 
 namespace canopy::app {
 
-/// The costs of the loaded pair, worked out once for each snapshot.
+/// The costs of the loaded models as CostView, computed once for each snapshot.
 class ShownCosts {
  public:
-  /// Null where nothing was measured, or where the rounds shown come from elsewhere.
+  /// Null where nothing was measured, or where the shown rounds were not written by the loaded models.
   const CostView* of(const ViewModel& view);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The measured cost of passes beside the roofline that was fitted to them, by context. Pure.
+// The measured costs of passes and the roofline fitted to them, for each context. Pure.
 
 #include <cstdint>
 #include <vector>
@@ -8,21 +8,21 @@
 
 namespace canopy::app {
 
-/// What was measured behind one number of committed positions.
+/// The costs of passes after a certain number of committed positions.
 struct ContextCosts {
   uint32_t context = 0;
   std::vector<double> width;                  // ascending
-  std::vector<double> ms;                     // measured
-  std::vector<double> residual;               // measured over fitted, less 1
-  std::vector<double> curve_width, curve_ms;  // the fitted roofline over the same span, for a curve
+  std::vector<double> ms;                     // time of the pass
+  std::vector<double> residual;               // measured / fitted - 1
+  std::vector<double> curve_width, curve_ms;  // points of the fitted roofline over the same widths
 };
 
 struct CostView {
   std::vector<ContextCosts> contexts;  // ascending
   uint32_t widest = 0;
   double slowest_ms = 0;
-  double fit_error = 0;    // mean distance of measured from fitted, as a share
-  double worst_error = 0;  // the largest of them
+  double fit_error = 0;    // mean of |residual| over all points
+  double worst_error = 0;  // the largest |residual|
   uint64_t passes = 0;
 };
 

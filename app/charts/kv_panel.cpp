@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kMostCells = 256;
 
-/// The share of the context that is taken.
+/// Draws how much of the context is in use.
 void draw_context_bar(const CacheView& cache) {
   const Theme& t = colours();
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -27,7 +27,7 @@ void draw_context_bar(const CacheView& cache) {
            t.card);
 }
 
-/// One cell a row of the tree: filled where its K/V was kept.
+/// Draws one cell for each row of the tree, filled where its K/V was kept.
 void draw_slots(const CacheView& cache) {
   const Theme& t = colours();
   const uint64_t rows = cache.kept + cache.dropped, cells = std::min(rows, kMostCells);

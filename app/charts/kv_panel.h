@@ -1,5 +1,5 @@
 #pragma once
-// The K/V cache where the shown round was written: committed text, rows of the tree, and the room left.
+// The panel of the K/V cache at the shown round: committed text, rows of the tree, and free room.
 
 #include "app/panels/panel.h"
 

@@ -7,11 +7,11 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kGap = 5;  // between a mark and its words
-constexpr int kRings = 8;  // how far above or below its mark a label may go, in its own heights
-constexpr int kSteps = 4;  // how far aside, likewise
+constexpr float kGap = 5;  // between a mark and its label
+constexpr int kRings = 8;  // steps of a label's height that it may move up or down from its mark
+constexpr int kSteps = 4;  // the same, to the side
 constexpr double kCovered = 1e6, kOutside = 1e5, kCurvePoint = 40,
-                 kRing = 12;  // penalties; a pixel of distance costs 1
+                 kRing = 12;  // penalties of a place; one pixel of distance costs 1
 
 Box box_at(float left, float middle, const LabelWish& wish) {
   return {left, middle - wish.height * 0.5f, left + wish.width, middle + wish.height * 0.5f};
@@ -21,7 +21,7 @@ Box mark_box(const LabelWish& wish) {
   return {wish.mark.x - wish.reach, wish.mark.y - wish.reach, wish.mark.x + wish.reach, wish.mark.y + wish.reach};
 }
 
-/// Moved into the room as far as it goes; what is larger than the room begins with it.
+/// The box moved into the room; a box larger than the room is aligned with its upper left corner.
 Box inside(Box box, const Box& room) {
   const float dx = std::max(std::min(0.0f, room.right - box.right), room.left - box.left);
   const float dy = std::max(std::min(0.0f, room.bottom - box.bottom), room.top - box.top);
@@ -30,10 +30,10 @@ Box inside(Box box, const Box& room) {
 
 struct Candidate {
   Box box;
-  int ring = 0;  // how many heights of the label from the nearest place
+  int ring = 0;  // distance from the nearest place, in heights of the label
 };
 
-/// Beside the mark first, then further aside, above and below it in steps of the label's height.
+/// Places for a label, the nearest first: beside the mark, then further aside, above and below in steps of its height.
 std::vector<Candidate> candidates(const LabelWish& wish, const Box& room) {
   const float right = wish.mark.x + wish.reach + kGap, left = wish.mark.x - wish.reach - kGap - wish.width;
   const float centred = wish.mark.x - wish.width * 0.5f;

@@ -1,6 +1,6 @@
 #pragma once
-// Where the words beside a chart's marks go, so that they cover neither each other nor the marks, and the curves as
-// little as can be. Pure; lengths are pixels.
+// Places for the labels of marks in a chart: they cover neither each other nor a mark, and curves as little as
+// possible. Pure; lengths are pixels.
 
 #include <span>
 #include <vector>
@@ -20,13 +20,13 @@ struct Spot {
 };
 
 struct LabelWish {
-  Spot mark;                    // its centre
-  float reach = 0;              // from there to its edge
-  float width = 0, height = 0;  // of the words
+  Spot mark;                    // centre of the mark
+  float reach = 0;              // radius of the mark
+  float width = 0, height = 0;  // of the label
 };
 
-/// A box for each wish, in their order, inside room: the place nearest to its mark that is free. The first wishes
-/// choose first; the marks of all are kept clear, as are the `taken` boxes. curve: points that are better left free.
+/// A box inside `room` for each wish, in their order: the nearest free place to its mark. Earlier wishes are served
+/// first. No box covers a mark or a `taken` box. curve: points that are avoided if possible.
 std::vector<Box> place_labels(std::span<const LabelWish> wishes, const Box& room, std::span<const Box> taken,
                               std::span<const Spot> curve);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the K/V cache holds where a round was written. Pure.
+// The contents of the K/V cache at the shown round. Pure.
 
 #include <cstdint>
 
@@ -9,12 +9,12 @@
 namespace canopy::app {
 
 struct CacheView {
-  uint64_t committed = 0;  // positions of the text before the shown round
-  uint64_t kept = 0;       // rows of its tree that were moved behind them: the root and what was accepted
-  uint64_t dropped = 0;    // rows of its tree that were not
+  uint64_t committed = 0;  // positions of text before the shown round
+  uint64_t kept = 0;       // rows of its tree whose K/V was moved behind the text: the root and the accepted nodes
+  uint64_t dropped = 0;    // all other rows of its tree
   uint64_t capacity = 0;   // positions; 0 where it is not known
-  uint64_t slots = 0;      // rows that a tree may have; likewise
-  uint64_t cache_bytes = 0, tree_bytes = 0;  // what both take in the device's memory; 0 where it is not known
+  uint64_t slots = 0;      // most rows that a tree may have; 0 where it is not known
+  uint64_t cache_bytes = 0, tree_bytes = 0;  // device memory of both; 0 where it is not known
   uint64_t used() const { return committed + kept; }
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kSpeedHeight = 102;
 constexpr float kHistogramHeight = 142;
-constexpr double kAboveBars = 1.17;  // room for the words of the mean, times the highest bar
+constexpr double kAboveBars = 1.17;  // height of the chart, in highest bars: room above them for the label of the mean
 constexpr float kDepthHeight = 108;
 constexpr uint32_t kShownDepths = 15;
 constexpr const char* kWaiting = "after 8 rounds";
@@ -25,7 +25,7 @@ float room() {
   return ImGui::GetContentRegionAvail().x;
 }
 
-/// Ticks at whole numbers, leaving out those that would not fit.
+/// Ticks at whole numbers, fewer where there are too many.
 Ticks counted_ticks(double from, double to) {
   const double step = std::max(1.0, std::ceil((to - from + 1) / 16));
   std::vector<double> at;
@@ -67,7 +67,7 @@ void draw_bars(const StatisticsView& view) {
   }
 }
 
-/// What the bar under the mouse stands for.
+/// The tooltip of the bar under the mouse.
 void histogram_tooltip(const StatisticsView& view) {
   const auto place = std::lround(ImPlot::GetPlotMousePos().x);
   if (place < 0 || static_cast<size_t>(place) >= view.histogram.size()) return;
@@ -88,7 +88,7 @@ std::array<Part, 3> parts_of(const StageTimes& times) {
   return {{{"draft", times.draft, t.draft}, {"verify", times.verify, t.verify}, {"rest", times.rest, t.rest}}};
 }
 
-/// A bar of the three parts, filled when it was measured. scale: pixels a millisecond.
+/// Draws the three parts of a round's time, filled if measured, else outlined. scale: pixels per millisecond.
 void draw_stage_bar(ImVec2 at, const StageTimes& times, float scale, bool measured) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float height = px(16);
@@ -191,7 +191,7 @@ void draw_depths(const StatisticsView& view) {
       grouped(here.accepted).c_str(), grouped(view.rounds).c_str(), grouped(here.offered).c_str());
 }
 
-/// The three parts by colour and figure; those that find no room go to another line.
+/// Draws the names and figures of the three parts in their colours, on a second line where there is no room.
 void draw_stage_key(const StageTimes& times, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -220,7 +220,7 @@ void draw_stages(const StatisticsView& view) {
   };
   Row rows[] = {{"measured", view.measured.total() > 0 ? &view.measured : nullptr, true, "\u2013"},
                 {"predicted", view.predicted ? &*view.predicted : nullptr, false, "\u2013"}};
-  float left = 0, right = 0;  // of the bars
+  float left = 0, right = 0;  // left and right end of the bars
   double longest = 1e-6;
   for (Row& row : rows) {
     if (row.times) row.sum = milliseconds(row.times->total());
@@ -245,10 +245,10 @@ void draw_stages(const StatisticsView& view) {
   draw_stage_key(view.measured, width);
 }
 
-constexpr size_t kRoundsAFrame = 512;  // read of a long reply; a few milliseconds
+constexpr size_t kRoundsAFrame = 512;  // read in one frame; a few milliseconds
 constexpr float kBoxHeight = 52;
 
-/// A figure in a box of its own, with its name above it.
+/// Draws a figure in a box, with its name above it.
 void draw_box(const char* id, const char* name, const Figure& figure, float width) {
   const Theme& t = colours();
   const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + px(kBoxHeight)};
@@ -294,10 +294,10 @@ void draw_key_figure(const StatisticsView& view) {
 struct BoxSpec {
   const char *id, *name;
   const Figure* figure;
-  float width = 0;  // that it needs
+  float width = 0;  // needed by the box
 };
 
-/// In one row where all fit, else in several; each row fills the room.
+/// Draws the boxes in one row if all fit, else in several; each row fills the width.
 void draw_boxes(const StatisticsView& view) {
   const float room = ImGui::GetContentRegionAvail().x, gap = px(8);
   std::vector<BoxSpec> boxes = {{"Tau", "\u03c4, emitted per round", &view.tau},
@@ -332,7 +332,7 @@ void draw_verdict(const StatisticsView& view) {
   bar_card("Verdict", ImGui::GetContentRegionAvail().x, bar, view.verdict_title, view.verdict_detail, more);
 }
 
-/// Whether autoregressive decoding writes the same text, once its user has had that checked of the reply that is shown.
+/// Draws the result of the check that plain decoding writes the same text, if it was run for the shown reply.
 void draw_ar_check(const ViewModel& view) {
   const ArCheck& check = view.checks.check;
   const bool same = check.phase == ArCheck::Phase::same;

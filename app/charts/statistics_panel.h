@@ -1,5 +1,5 @@
 #pragma once
-// What the shown reply's rounds come to, up to the shown one.
+// The panel of statistics over the shown reply, from its first round to the shown one.
 
 #include "app/charts/statistics_trail.h"
 #include "app/charts/statistics_view.h"
@@ -9,13 +9,13 @@ namespace canopy::app {
 
 class StatisticsPanel final : public Panel {
  public:
-  /// Seconds between two refreshes of the key figures while a reply is written.
+  /// Seconds between two updates of the key figures while a reply is being written.
   static constexpr double kFigureInterval = 0.25;
 
   const char* name() const override { return "Live"; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
-  /// How often the key figures were brought up to date, for tests.
+  /// Number of updates of the key figures so far; for tests.
   size_t refreshes() const { return refreshes_; }
 
  private:
@@ -23,8 +23,8 @@ class StatisticsPanel final : public Panel {
   void refresh_figures(const ViewModel& view);
 
   StatisticsTrail trail_;
-  StatisticsView view_;     // of this frame
-  StatisticsView figures_;  // whose key figures are shown
+  StatisticsView view_;     // of the present frame
+  StatisticsView figures_;  // its key figures are the ones shown
   SpeedSeries speed_;
   double refreshed_ = -1;
   size_t refreshes_ = 0;

@@ -38,7 +38,7 @@ void OracleTally::add(const RoundRecord& record) {
 void ReliabilityTally::add(const RoundRecord& record) {
   if (record.nodes.size() < 2) return;
   const DraftedPart part = drafted_part(record);
-  // Where a reply ended inside the tree, nobody knows how the text would have gone on there.
+  // Where the reply ended inside the tree, it is not known which nodes would have been right.
   if (part.cut) return;
   std::vector<bool> hit(record.nodes.size(), false);
   for (uint32_t node = part.last_node; node < record.nodes.size(); node = record.nodes[node].node.parent)
@@ -65,7 +65,7 @@ double ReliabilityTally::error(const std::array<Bin, kBins>& bins) {
 }
 
 void TrailPoint::add(const RoundRecord* record) {
-  // A record without its tree would count as one whose draft was refused.
+  // A record without its tree cannot be counted: it would look as if every draft had been rejected.
   if (record == nullptr || (record->shape != DecodeMode::ar && record->nodes.empty())) {
     ++missing;
     return;
@@ -99,7 +99,7 @@ void StatisticsTrail::start(const std::shared_ptr<RoundLog>& log, size_t first) 
 
 void StatisticsTrail::advance(size_t rounds, size_t most) {
   const size_t kept = std::min(kept_.size() - 1, rounds / kStride);
-  // Backwards, or far ahead: from the nearest copy.
+  // Going back, or far ahead, starts from the nearest copy.
   if (rounds < counted_ || kept * kStride > counted_) {
     answer_ = kept_[kept];
     counted_ = kept * kStride;

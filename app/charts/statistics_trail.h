@@ -1,6 +1,6 @@
 #pragma once
-// Statistics of the shown round: of the first rounds of its reply, up to it. Scrubbing through a long reply must not
-// count it anew for each round, so every so often a copy is kept to start from. Pure.
+// Statistics of a reply from its first round to the shown one. A copy is kept every kStride rounds, so that moving
+// through a long reply does not count it from the start each time. Pure.
 
 #include <array>
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace canopy::app {
 
-/// What the reply would have reached had every round known beforehand what its tree would bring: the best width of each
-/// round, autoregressive decoding included. No rule can do better with these drafts.
+/// What the reply would have reached if each round had had the width that was best in hindsight, plain decoding
+/// included. No rule for the width can do better with these drafts.
 struct OracleTally {
-  uint64_t rounds = 0;  // that had a forecast to take times from
-  double tokens = 0;    // of the best widths
+  uint64_t rounds = 0;  // rounds with forecasts, which give the times of other widths
+  double tokens = 0;    // emitted with the best widths
   double ms = 0;
-  double real_tokens = 0;  // what the same rounds did
+  double real_tokens = 0;  // emitted by the same rounds as they were
   double real_ms = 0;
 
   void add(const RoundRecord& record);
@@ -28,25 +28,26 @@ struct OracleTally {
   double real_tokens_per_second() const { return real_ms > 0 ? 1000 * real_tokens / real_ms : 0; }
 };
 
-/// Drafted nodes by the probability that their path was given: how many of them the text came through.
+/// Drafted nodes by the predicted probability of their path, and how many of them became text.
 class ReliabilityTally {
  public:
   static constexpr size_t kBins = 10;
 
   struct Bin {
     uint64_t nodes = 0;
-    uint64_t hits = 0;         // nodes on the path the target wrote
-    double probabilities = 0;  // in sum
+    uint64_t hits = 0;         // nodes that became text
+    double probabilities = 0;  // sum over the nodes
     double predicted() const { return nodes > 0 ? probabilities / static_cast<double>(nodes) : 0; }
     double observed() const { return nodes > 0 ? static_cast<double>(hits) / static_cast<double>(nodes) : 0; }
   };
 
   void add(const RoundRecord& record);
 
-  const std::array<Bin, kBins>& raw() const { return raw_; }                // the drafter's own probabilities
-  const std::array<Bin, kBins>& calibrated() const { return calibrated_; }  // those the tree was ordered by
+  const std::array<Bin, kBins>& raw() const { return raw_; }  // by the drafter's own probabilities
+  // by the probabilities that the tree was built with
+  const std::array<Bin, kBins>& calibrated() const { return calibrated_; }
   uint64_t nodes() const { return nodes_; }
-  /// Mean distance of predicted from observed, each bin by its nodes; 0 without nodes.
+  /// Mean |predicted - observed| over the bins, weighted by their nodes; 0 without nodes.
   static double error(const std::array<Bin, kBins>& bins);
 
  private:
@@ -54,29 +55,29 @@ class ReliabilityTally {
   uint64_t nodes_ = 0;
 };
 
-/// What some rounds come to.
+/// The statistics of some rounds.
 struct TrailPoint {
   RoundStatistics rounds;
   OracleTally oracle;
   ReliabilityTally reliability;
-  uint64_t missing = 0;  // rounds whose tree was let go, and which are not in any of these
+  uint64_t missing = 0;  // rounds without a tree, which are not counted in the other fields
 
   void add(const RoundRecord* record);
 };
 
 class StatisticsTrail {
  public:
-  static constexpr size_t kStride = 64;  // rounds from one kept copy to the next
+  static constexpr size_t kStride = 64;  // rounds between two copies
 
-  /// The rounds of the reply that `round` belongs to, up to it. Reads at most `most` rounds that it has not read yet:
-  /// done() says whether that was enough. Valid until the next call.
+  /// Statistics of the reply that `round` belongs to, up to that round. Reads at most `most` new rounds; done() says
+  /// whether these were all. The result is valid until the next call.
   const TrailPoint& up_to(const std::shared_ptr<RoundLog>& log, size_t round, size_t most);
 
   bool done() const { return done_; }
-  /// Rounds of the last answer, from the first of its reply.
+  /// The rounds of the last result: first() is the first round of the reply, rounds() their number.
   size_t first() const { return first_; }
   size_t rounds() const { return counted_; }
-  /// Rounds read so far, for tests.
+  /// Number of rounds read so far; for tests.
   size_t reads() const { return reads_; }
 
  private:
@@ -85,9 +86,9 @@ class StatisticsTrail {
 
   std::shared_ptr<RoundLog> log_;
   size_t first_ = 0;
-  std::vector<TrailPoint> kept_;  // [i]: of the first i * kStride rounds
+  std::vector<TrailPoint> kept_;  // [i]: statistics of the first i * kStride rounds
   TrailPoint answer_;
-  size_t counted_ = 0;  // rounds in answer_
+  size_t counted_ = 0;  // rounds counted in answer_
   bool done_ = true;
   size_t reads_ = 0;
 };

@@ -8,8 +8,8 @@
 namespace canopy::app {
 namespace {
 
-constexpr uint64_t kEnoughRounds = 8;  // for a verdict
-constexpr double kClearly = 0.02;      // of a ratio to 1
+constexpr uint64_t kEnoughRounds = 8;  // least number of rounds for a verdict
+constexpr double kClearly = 0.02;      // least difference of a ratio from 1 that is called one
 
 std::string rounds_word(uint64_t rounds) {
   return counted(rounds, "round", "rounds");

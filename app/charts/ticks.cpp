@@ -40,7 +40,7 @@ Ticks ticks_to(double highest, int lines, bool whole_numbers) {
     ticks.at.push_back(i * step);
     ticks.labels.push_back(digits == 0 ? whole(i * step) : fixed(i * step, digits));
   }
-  // A lone zero says nothing of how high the bars are.
+  // With the 0 alone, nobody could tell how high the bars are.
   if (ticks.at.size() == 1) {
     ticks.at.push_back(step);
     ticks.labels.push_back(digits == 0 ? whole(step) : fixed(step, digits));

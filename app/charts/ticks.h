@@ -1,26 +1,26 @@
 #pragma once
-// Where the lines of an axis go: at round numbers, three or four of them. Pure.
+// Ticks of an axis, at three or four round numbers. Pure.
 
 #include <string>
 #include <vector>
 
 namespace canopy::app {
 
-/// An axis from 0 that holds a value.
+/// The ticks of an axis that begins at 0.
 struct Ticks {
   std::vector<double> at;           // 0, step, ...
-  std::vector<std::string> labels;  // likewise
-  double top = 1;                   // where the axis ends: a little above the highest value
+  std::vector<std::string> labels;  // text of each
+  double top = 1;                   // value at the end of the axis: a little above the highest one
 };
 
-/// Ticks at 1, 2, 2.5, 4 or 5 times a power of ten; `lines` at most, 0 left out. whole: never between two whole
-/// numbers.
+/// Ticks up to `highest` in steps of 1, 2, 2.5, 4 or 5 times a power of ten; at most `lines`, not counting 0. whole:
+/// only at whole numbers.
 Ticks ticks_to(double highest, int lines = 3, bool whole = true);
 
-/// Ticks at the given places, written as whole numbers; the last is the end.
+/// Ticks at the given values, written as whole numbers; the axis ends at the last one.
 Ticks ticks_at(std::vector<double> at);
 
-/// Of the width axis: 1, then every `step` of the kernels' tile that leaves at most eight.
+/// Ticks of the width axis: 1, then multiples of the kernels' tile, with a step that gives at most eight.
 Ticks width_ticks(double end);
 
 }  // namespace canopy::app

@@ -37,7 +37,7 @@ bool text_box(const char* id, std::string& text, float width, bool focus = false
   return entered;
 }
 
-/// Wrapped words behind a sign: what will happen, or what did not.
+/// Draws wrapped text with a sign before it: what will happen, or what failed.
 void draw_remark(const std::string& words, bool failure, float width) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -53,7 +53,7 @@ void draw_remark(const std::string& words, bool failure, float width) {
   ImGui::Dummy({width, block.height(px(kLine))});
 }
 
-/// The button that does it, and the one that does not. True when the first was pressed.
+/// Draws the button that carries out the action and a Cancel button. True when the first was pressed.
 bool draw_buttons(const char* does, const char* words, bool possible, CommandSink& sink) {
   ButtonSpec act{does, Icon::none, ButtonKind::primary}, cancel{"Cancel", Icon::none, ButtonKind::line};
   act.words = words;
@@ -86,7 +86,7 @@ void ChatFilesDialog::draw(const ViewModel& view, CommandSink& sink) {
       draw_import(view, sink, width - px(32));
     ImGui::EndPopup();
   } else {
-    sink.post(ChatCommand(ShowChatFiles{ChatFiles::closed}));  // clicked away
+    sink.post(ChatCommand(ShowChatFiles{ChatFiles::closed}));  // closed by a click outside
   }
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();
@@ -102,7 +102,7 @@ void ChatFilesDialog::suggest(const ViewModel& view) {
   name_ = suggested_ = export_name(chat, "");
 }
 
-/// The disk is asked when the path changes, not with every frame.
+/// Looks whether the file exists, only when the path has changed and not in every frame.
 void ChatFilesDialog::look_for_file() {
   const std::filesystem::path path = export_path(folder_, name_, format_);
   if (looked_at_ == path.string()) return;

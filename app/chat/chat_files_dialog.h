@@ -8,8 +8,8 @@
 
 namespace canopy::app {
 
-/// Exports the chat that is shown, or imports one: over the panels while view.chat.files says so. What fails is said in
-/// it, and it stays open with what was typed.
+/// The dialog that exports the shown chat or imports one; open while view.chat.files says so. A failure is shown in it,
+/// and it stays open with the text that was typed.
 class ChatFilesDialog {
  public:
   void draw(const ViewModel& view, CommandSink& sink);
@@ -21,13 +21,13 @@ class ChatFilesDialog {
   void look_for_file();
 
   ChatFiles open_ = ChatFiles::closed;
-  bool focus_ = false;  // the text box that is typed into first takes the keyboard
+  bool focus_ = false;  // give the first text box the keyboard
   ExportFormat format_ = ExportFormat::markdown;
   std::string folder_, name_, import_;
-  std::string suggested_;   // what name_ was before its user changed it
-  uint64_t named_for_ = 0;  // the first message of the chat that name_ was made of
-  std::string looked_at_;   // the path that the next is known of:
-  bool exists_ = false;     // there is such a file
+  std::string suggested_;   // name that was suggested, while the user has not changed it
+  uint64_t named_for_ = 0;  // id of the first message of the chat that name_ was suggested for
+  std::string looked_at_;   // the path that exists_ is about
+  bool exists_ = false;     // there is a file at looked_at_
 };
 
 }  // namespace canopy::app

@@ -13,13 +13,13 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kColumn = 760;  // about 95 characters a line
+constexpr float kColumn = 760;  // width at 100%; about 95 characters in a line
 constexpr float kMargin = 12;
 constexpr float kHeader = 44;
 constexpr float kNoteRow = 28;
 constexpr float kLegendRow = 26;
-constexpr float kLow = 320;     // a panel below this height keeps its room for messages
-constexpr float kLowest = 180;  // one below this has none for a title either: a projector at 300%
+constexpr float kLow = 320;     // below this height only messages and composer are shown
+constexpr float kLowest = 180;  // below this height not even the title is shown, as on a projector at 300%
 constexpr const char* kExample = "Explain in two sentences why the sky is blue.";
 
 bool has_marks(const ViewModel& view) {
@@ -32,7 +32,7 @@ bool has_marks(const ViewModel& view) {
 
 constexpr const char* kFilesMenu = "Export or import menu";
 
-/// Its upper right corner goes to `corner`.
+/// Draws the menu with its upper right corner at `corner`.
 void draw_files_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
   ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {1, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
@@ -69,7 +69,7 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   if (view.chat.find_shown)
     moved = find_.draw(view, sink, width);
   else if (find_.close())
-    composer_.focus();  // Esc in a text box counts as moving about by keys, after which it would stay nowhere
+    composer_.focus();  // without this, after Esc in a text box Dear ImGui would leave the focus where it is
   ImGui::EndGroup();
   Transcript& transcript = shown(view);
   if (moved && find_.current()) transcript.show(*find_.current());
@@ -103,7 +103,7 @@ float ChatPanel::below_height(const ViewModel& view) {
          (limits.empty() || limits == dismissed_limits_ ? 0 : px(kNoteRow));
 }
 
-/// What stands between the messages and the composer: limits of what is shown, what was done, what colours mean.
+/// Draws what is between messages and composer: limits of what can be shown, the last action, the meaning of colours.
 void ChatPanel::draw_below(const ViewModel& view, CommandSink& sink, float width) {
   if (ImGui::GetWindowHeight() < px(kLow)) return;
   const ImVec2 a = ImGui::GetCursorScreenPos();
@@ -156,7 +156,7 @@ void ChatPanel::draw_to_end(Transcript& transcript, ImVec2 centre) {
   const ImVec2 size = button_size(spec),
                a = {std::floor(centre.x - size.x * 0.5f), std::floor(centre.y - size.y * 0.5f)};
   ImGui::SetCursorScreenPos(a);
-  // A child of its own, so that it lies over the messages, for the eye and for the mouse.
+  // In a child window, so that it is above the messages, for drawing and for the mouse.
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().raised);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
@@ -177,13 +177,13 @@ void ChatPanel::copy_selection(const ViewModel& view, CommandSink& sink) {
     if (message.id == selection.id()) sink.post(CopyText{selection.of(message.text)});
 }
 
-/// Whatever was clicked, what is typed next belongs into the composer; only the keyboard itself leads elsewhere (Tab),
-/// and a menu or a text box keeps what it needs while it is open.
+/// Gives the keyboard to the composer after any click in this panel. Exceptions are Tab, an open menu and a text box
+/// that is in use.
 void ChatPanel::keep_keyboard_in_composer() {
   const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   if (popup || composer_.active() || ImGui::IsAnyItemActive() || ImGui::IsAnyMouseDown()) return;
   if (transcript_.editing() || naming_ || find_.active()) return;
-  // Other panels have text boxes and keys of their own: the tree walks, the timeline steps by the arrows.
+  // Not while another panel has the focus: the tree and the timeline use the arrow keys, and others have text boxes.
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
   if (focused != nullptr && focused->RootWindow->DockId != 0 &&
       !ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows))

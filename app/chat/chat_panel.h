@@ -9,7 +9,7 @@
 
 namespace canopy::app {
 
-/// The conversation in a column of readable width, and the composer below it.
+/// The panel of the conversation: messages in a column of readable width, and the composer below.
 class ChatPanel final : public Panel {
  public:
   const char* name() const override { return "Chat"; }
@@ -29,10 +29,11 @@ class ChatPanel final : public Panel {
 
   Composer composer_;
   Transcript transcript_{"Messages"};
-  Transcript replayed_{"Replayed messages"};  // of a recording; the own chat stays where it was scrolled to
+  // messages of a recording; separate, so that the own chat keeps its scroll position
+  Transcript replayed_{"Replayed messages"};
   FindBar find_;
-  std::string dismissed_limits_;  // the reader knows
-  std::string name_;              // of the chat, while it is changed
+  std::string dismissed_limits_;  // the last limits() whose message the user has closed
+  std::string name_;              // of the chat, while it is being edited
   bool naming_ = false, focus_name_ = false;
 };
 

@@ -18,7 +18,7 @@ constexpr float kWidth = 320;
 constexpr float kLabelWidth = 130;
 constexpr float kRowPitch = 36;
 
-/// Begins a row: its name at the left, the cursor where its control goes.
+/// Begins a row of the menu: its name at the left; sets the cursor for its control.
 void begin_row(const char* name, const char* about) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::base, colours().text2, name);
@@ -42,7 +42,7 @@ bool slider(const char* name, const char* about, float& value, float low, float 
   return changed;
 }
 
-/// The seed of the next reply.
+/// The row for the seed of the next reply. True when it changed.
 bool seed_row(const ViewModel& view, SamplingSettings& s) {
   const float top = ImGui::GetCursorPosY();
   begin_row("Next seed", "The same seed, settings and messages give the same text. Each reply takes the next one");
@@ -55,7 +55,8 @@ bool seed_row(const ViewModel& view, SamplingSettings& s) {
 
 constexpr float kPadding = 10;
 constexpr size_t kMinLines = 2;
-constexpr float kLowWindow = 320;  // below this, messages need the second line's room more
+// window height below which the composer has only one line, to leave room for messages
+constexpr float kLowWindow = 320;
 constexpr size_t kMaxLines = 8;
 
 float line_height() {
@@ -67,7 +68,7 @@ const char* hint(const ViewModel& view) {
   return "Write a message";
 }
 
-/// How the next reply is asked for, in as many words as fit: "Temperature 0.5, seed 0, system prompt off".
+/// The settings of the next reply, in as much text as fits: "Temperature 0.5, seed 0, system prompt off".
 std::string sampling_words(const ViewModel& view, float room) {
   const char* prompt = view.messages.system_prompt.empty() ? "system prompt off" : "system prompt on";
   if (view.sampling.temperature == 0) return std::string("Greedy, ") + prompt;
@@ -75,7 +76,7 @@ std::string sampling_words(const ViewModel& view, float room) {
   std::snprintf(seed, sizeof seed, ", seed %llu",
                 static_cast<unsigned long long>(view.sampling.seed + view.replies_drawn));
   std::snprintf(heat, sizeof heat, "%.2g", static_cast<double>(view.sampling.temperature));
-  // The longest that fits, the shortest where none does.
+  // The longest one that fits, or the shortest if none does.
   std::string words;
   for (const std::string& each :
        {std::string("Temperature ") + heat + seed + ", " + prompt, std::string("Temperature ") + heat + ", " + prompt,
@@ -86,21 +87,21 @@ std::string sampling_words(const ViewModel& view, float room) {
   return words;
 }
 
-/// Goes with the chat, before its first message.
+/// The row for the system prompt, which belongs to the chat and comes before its first message.
 void system_prompt_row(const ViewModel& view, CommandSink& sink) {
   label(Type::base, colours().text2, "System prompt");
   std::string text = view.messages.system_prompt;
   push_type(Type::base);
   const bool changed =
       ImGui::InputTextMultiline("##system prompt", &text, {px(kWidth), px(66)}, ImGuiInputTextFlags_WordWrap);
-  // Esc closes the menu; to Dear ImGui it also means: give up what was typed.
+  // Esc closes the menu. Dear ImGui would also undo what was typed; ignore that change.
   if (changed && !ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(SetSystemPrompt{text});
   ImGui::PopFont();
 }
 
 constexpr const char* kSamplingMenu = "Sampling menu";
 
-/// The popup that changes it; its lower left corner goes to `corner`.
+/// Draws the popup with the settings, its lower left corner at `corner`.
 void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
   const Theme& t = colours();
   ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {0, 1});
@@ -143,7 +144,7 @@ float Composer::text_height_for(float width) const {
   block.layout(text_, Type::chat, width - px(kPadding) * 2 - px(14));
   const bool low = ImGui::GetWindowHeight() < px(kLowWindow);
   const size_t lines = std::clamp(block.line_count(), low ? size_t{1} : kMinLines, low ? kMinLines : kMaxLines);
-  return line_height() * static_cast<float>(lines) + px(6);  // two of padding at each end, two of rounding
+  return line_height() * static_cast<float>(lines) + px(6);  // two pixels of padding at each end and two for rounding
 }
 
 float Composer::height(float width) const {
@@ -176,7 +177,7 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
   push_type(Type::chat);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, px(2)});
   ImGui::PushStyleColor(ImGuiCol_FrameBg, with_alpha(colours().card, 0));
-  // The composer's own border turns into the focus ring; a second one inside it would only be noise.
+  // No focus ring around the text, as the border of the composer already shows the focus.
   ImGui::PushStyleColor(ImGuiCol_NavCursor, with_alpha(colours().accent, 0));
   const bool escaped = active_ && ImGui::IsKeyPressed(ImGuiKey_Escape, false);
   const std::string before = escaped ? text_ : "";
@@ -185,15 +186,15 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
                                            ImGuiInputTextFlags_WordWrap | ImGuiInputTextFlags_NoHorizontalScroll);
   active_ = ImGui::IsItemActive();
   ImGuiInputTextState* state = ImGui::GetInputTextState(ImGui::GetItemID());
-  // Esc means "stop" here. To Dear ImGui it means: give up what was typed, and the keyboard with it.
+  // Esc stops the reply. Dear ImGui also undoes the typed text and drops the focus: restore both.
   if (escaped) {
     text_ = before;
     focus_next_ = true;
   }
-  // Whoever did not click into the text goes on writing where it ends.
+  // When the box got the focus without a click, put the cursor at the end of the text.
   if (ImGui::IsItemActivated() && state && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
     state->ReloadUserBufAndMoveToEnd();
-  // Dear ImGui selects all for the one frame until the cursor is at the end.
+  // For one frame, until the cursor is at the end, Dear ImGui has all text selected: not counted as a selection.
   has_selection_ = active_ && state && state->HasSelection() && !state->WantReloadUserBuf;
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
@@ -207,7 +208,7 @@ float Composer::draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 p
   settings.words = words.c_str();
   settings.tooltip = "How tokens are drawn, and the system prompt";
   if (button_size(settings).x > room) settings.show_label = false;
-  // The icon, not the invisible edge of its button, lines up with the text above.
+  // Aligns the icon with the text above, not the invisible edge of its button.
   ImGui::SetCursorScreenPos({pos.x - px(settings.show_label ? 12 : 8), pos.y});
   if (button(settings)) ImGui::OpenPopup(kSamplingMenu);
   draw_sampling_menu(view, sink, {pos.x - px(kPadding), top_ - px(8)});

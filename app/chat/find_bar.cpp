@@ -17,7 +17,7 @@ bool FindBar::close() {
   return std::exchange(open_, false);
 }
 
-/// True when the hits are others than before.
+/// Searches again if text or conversation changed. True when the hits are other ones than before.
 bool FindBar::search(const ViewModel& view) {
   const bool empty = view.conversation().empty();
   const uint64_t leaf = empty ? 0 : view.conversation().back().id;
@@ -51,7 +51,8 @@ bool FindBar::draw(const ViewModel& view, CommandSink& sink, float width) {
   draw_text_middle(ImGui::GetWindowDrawList(), a.x + width - buttons - figures + px(8), a.y + row * 0.5f,
                    Type::mono_caption, colours().text3, count);
   ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
-  int step = entered ? (ImGui::GetIO().KeyShift ? 1 : -1) : 0;  // newest first, as one reads back
+  // Enter goes back from the newest hit, Shift+Enter forward
+  int step = entered ? (ImGui::GetIO().KeyShift ? 1 : -1) : 0;
   auto icon = [&](const char* label, Icon icon_of, const char* about, bool enabled) {
     ButtonSpec spec{label, icon_of};
     spec.show_label = false;

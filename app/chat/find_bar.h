@@ -10,18 +10,18 @@
 
 namespace canopy::app {
 
-/// Searches the conversation that is shown: Enter and the arrows go from hit to hit, Esc closes.
+/// The bar that searches the shown conversation: Enter and the arrows go from hit to hit, Esc closes it.
 class FindBar {
  public:
-  /// Draws at the cursor. True when another hit is to be brought into view: current() says which.
+  /// Draws it at the cursor. True when another hit became the current() one and should be scrolled to.
   bool draw(const ViewModel& view, CommandSink& sink, float width);
 
   const std::vector<ChatHit>& hits() const { return hits_; }
-  /// Null without a hit.
+  /// The current hit; null if there is none.
   const ChatHit* current() const { return at_ < hits_.size() ? &hits_[at_] : nullptr; }
-  /// Whether it has the keyboard.
+  /// Whether it has the keyboard focus.
   bool active() const { return active_; }
-  /// Call when it is not drawn. True the first time after it was.
+  /// Call in frames in which the bar is not drawn. True in the first of them.
   bool close();
 
  private:
@@ -31,7 +31,7 @@ class FindBar {
   std::vector<ChatHit> hits_;
   size_t at_ = 0;
   bool open_ = false, active_ = false;
-  // What hits_ were found in:
+  // The text and conversation that hits_ belong to:
   std::string searched_;
   uint64_t leaf_ = 0;
   size_t bytes_ = 0, messages_ = 0;

@@ -14,7 +14,7 @@ namespace {
 constexpr float kMargin = 12;
 constexpr float kRow = 52;
 
-/// "14:05" of today's chats, else the day; UTC, as in exports.
+/// "14:05" for today's chats, else the date; in UTC, as in exports.
 std::string when(int64_t changed_ms, int64_t now_ms) {
   const std::string then = time_text(changed_ms), now = time_text(now_ms);
   return then.substr(0, 10) == now.substr(0, 10) ? then.substr(11, 5) + " UTC" : then.substr(0, 10);

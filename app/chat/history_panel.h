@@ -6,7 +6,7 @@
 
 namespace canopy::app {
 
-/// The chats that are kept, the newest first, with a search over all their messages.
+/// The panel of saved chats, the newest first, with a search over all their messages.
 class HistoryPanel final : public Panel {
  public:
   const char* name() const override { return "History"; }

@@ -11,7 +11,8 @@ namespace {
 
 constexpr unsigned kFlags =
     MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS | MD_FLAG_NOHTML;
-constexpr uint8_t kDeepest = 12;  // of lists and quotes: beyond it there would be no room for words
+// lists and quotes inside each other; deeper ones are not indented further, for lack of room
+constexpr uint8_t kDeepest = 12;
 
 void append_utf8(std::string& out, uint32_t c) {
   if (c < 0x80) {
@@ -27,7 +28,7 @@ void append_utf8(std::string& out, uint32_t c) {
   }
 }
 
-/// The character of "&amp;" or "&#955;"; the entity itself where nobody knows it.
+/// The character of "&amp;" or "&#955;"; the entity itself if it is not known.
 std::string entity_text(std::string_view entity) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kNamed = {{{"&amp;", "&"},
                                                                                      {"&lt;", "<"},
@@ -57,7 +58,7 @@ struct List {
   unsigned next = 1;
 };
 
-/// Takes md4c's calls and writes blocks.
+/// Receives md4c's calls and makes blocks of them.
 class Builder {
  public:
   Builder(std::string_view source, uint32_t offset) : source_(source), offset_(offset) {}
@@ -153,7 +154,8 @@ class Builder {
         const uint32_t at = source_of(piece);
         if (at == TextRun::no_source && piece == "\n") return add_break();
         if (at == TextRun::no_source && block().kind == Block::Kind::code) {
-          indentation_ += piece.size();  // md4c makes blanks of tabs; what was written is added with the line's words
+          // columns only, since md4c turns tabs into spaces; the original characters are added with the next words
+          indentation_ += piece.size();
           return;
         }
         add_indentation(at == TextRun::no_source ? std::string_view::npos : at - offset_);
@@ -165,7 +167,8 @@ class Builder {
  private:
   uint8_t style() const { return styles_.empty() ? static_cast<uint8_t>(kPlain) : styles_.back(); }
 
-  /// Where md4c's piece lies in the source; it makes up some itself (line ends, indentation).
+  /// The source position of a piece of text from md4c, or no_source: md4c makes some pieces up (line ends,
+  /// indentation).
   uint32_t source_of(std::string_view piece) const {
     const auto at = reinterpret_cast<uintptr_t>(piece.data()), begin = reinterpret_cast<uintptr_t>(source_.data());
     if (at < begin || at + piece.size() > begin + source_.size()) return TextRun::no_source;
@@ -204,7 +207,7 @@ class Builder {
       last_ = block.source_end;
   }
 
-  /// The end of the last line of code is no line of its own.
+  /// Removes the newline at the end of a code block, which would show as an empty line.
   static void trim_end(Block& block) {
     block.text.pop_back();
     TextRun& last = block.runs.back();
@@ -221,7 +224,7 @@ class Builder {
   }
 
   void end_item() {
-    if (!marker_.empty()) open(Block::Kind::paragraph);  // an item without words still has its marker
+    if (!marker_.empty()) open(Block::Kind::paragraph);  // an item without text, to show its marker
     close();
   }
 
@@ -233,7 +236,7 @@ class Builder {
     blocks_.back().cells.push_back({at, at, row_, column_++, side});
   }
 
-  /// A line's end, which stands for the next one of the source.
+  /// Adds a newline, which stands for the next line end of the source.
   void add_break() {
     const size_t from = last_ - offset_;
     const size_t at = source_.find('\n', from);
@@ -243,15 +246,15 @@ class Builder {
     add("\n", source, source + 1);
   }
 
-  /// The blanks and tabs that were written before byte `words` of a line of code, as many columns wide as md4c said.
-  /// Where there are none (the list that the code lies in ends inside a tab) these columns are blanks.
+  /// Adds the indentation before byte `words` of a line of code: the spaces and tabs of the source, as many columns as
+  /// md4c reported. Where the source has none (a list indented inside a tab), adds that many spaces.
   void add_indentation(size_t words) {
     const size_t width = std::exchange(indentation_, 0);
     if (width == 0) return;
     if (words <= source_.size()) {
       const size_t line = words == 0 ? 0 : source_.rfind('\n', words - 1) + 1;
       const auto next = [&](size_t column, size_t i) { return source_[i] == '\t' ? (column / 4 + 1) * 4 : column + 1; };
-      // Twice over the line, and not once for each of its blanks: a model that repeats itself writes thousands.
+      // Goes over the line twice, not once for each space: a model that repeats itself may write thousands of spaces.
       size_t end = 0, from = words;
       for (size_t i = line; i < words; ++i) end = next(end, i);
       for (size_t i = line, column = 0; i < words; column = next(column, i), ++i)
@@ -288,7 +291,7 @@ class Builder {
 
   std::string_view source_;
   uint32_t offset_;
-  uint32_t last_ = offset_;  // end of the source that was shown so far
+  uint32_t last_ = offset_;  // end of the source that has been shown so far
   std::vector<Block> blocks_;
   bool is_open_ = false;
   std::vector<List> lists_;
@@ -304,7 +307,7 @@ Builder& of(void* data) {
   return *static_cast<Builder*>(data);
 }
 
-/// The length of the run of fence characters a line begins with, after at most three blanks; 0 where it is no fence.
+/// How many fence characters (after at most three spaces) a line begins with; 0 if it is no fence.
 size_t fence(std::string_view line, char& mark) {
   size_t at = std::min(line.find_first_not_of(' '), line.size());
   if (at > 3 || at == line.size() || (line[at] != '`' && line[at] != '~')) return 0;
@@ -358,7 +361,7 @@ std::vector<Block> parse_markdown(std::string_view text, uint32_t offset) {
     return of(data).text(type, {piece, size}), 0;
   };
   if (md_parse(text.data(), static_cast<MD_SIZE>(text.size()), &parser, &builder) != 0) {
-    std::vector<Block> plain = plain_block(text);  // out of memory, or too deep for it
+    std::vector<Block> plain = plain_block(text);  // used if md4c fails: out of memory, or nested too deeply
     for (Block& block : plain) {
       block.runs[0].source += offset, block.runs[0].source_end += offset;
       block.source_begin += offset, block.source_end += offset;
@@ -409,7 +412,7 @@ void MarkdownText::update(std::string_view text) {
   blocks_.resize(closed_blocks_);
   auto add = [&](size_t begin, size_t end) {
     for (Block& block : parse_markdown(text.substr(begin, end - begin), static_cast<uint32_t>(begin))) {
-      // What has no words of its own (a rule) stands behind the words before it, however the text was cut.
+      // A block without text (a rule) gets the source position after the block before it, however the text was cut.
       if (block.source_begin == block.source_end)
         block.source_begin = block.source_end = blocks_.empty() ? 0 : blocks_.back().source_end;
       blocks_.push_back(std::move(block));

@@ -1,6 +1,6 @@
 #pragma once
-// Markdown as a flat list of blocks that can be laid out one by one. Every piece of shown text knows which bytes of the
-// source it stands for, so that tokens, selections and search hits found in the source can be marked on the screen.
+// Markdown as a flat list of blocks, each of which can be laid out alone. Each piece of shown text has its position in
+// the source, so that tokens, selections and search hits in the source can be marked on the screen.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,8 @@ enum TextStyle : uint8_t {  // bits
   kStruck = 8,
 };
 
-/// Bytes [begin, end) of a block's text. They stand for [source, source_end) of the source, byte for byte where both
-/// have the same length, else as a whole (an entity).
+/// Bytes [begin, end) of a block's text, shown for [source, source_end) of the source: byte by byte where both have the
+/// same length, else as a whole (an entity).
 struct TextRun {
   static constexpr uint32_t no_source = UINT32_MAX;
   static constexpr uint16_t no_link = UINT16_MAX;
@@ -28,7 +28,7 @@ struct TextRun {
   uint32_t begin = 0, end = 0;
   uint32_t source = no_source, source_end = no_source;
   uint8_t style = kPlain;
-  uint16_t link = no_link;  // in Block::links
+  uint16_t link = no_link;  // index in Block::links
 };
 
 struct TableCell {
@@ -42,38 +42,38 @@ struct Block {
 
   Kind kind = Kind::paragraph;
   uint8_t level = 0;               // of a heading, 1 ... 6
-  uint8_t indent = 0;              // lists it lies in
-  uint8_t quotes = 0;              // block quotes it lies in
-  std::string marker;              // of the list item that it begins: "•", "2."
-  std::string language;            // of a code block, as written
+  uint8_t indent = 0;              // number of lists around it
+  uint8_t quotes = 0;              // number of block quotes around it
+  std::string marker;              // of the list item that begins here: "•", "2."
+  std::string language;            // of a code block, as written; may be empty
   std::string text;                // UTF-8; a line break is '\n'
   std::vector<TextRun> runs;       // without gaps, in the order of the text
   std::vector<std::string> links;  // addresses
   std::vector<TableCell> cells;    // row by row; row 0 is the head
   uint32_t columns = 0;
-  uint32_t source_begin = 0, source_end = 0;  // of all its runs
+  uint32_t source_begin = 0, source_end = 0;  // range of all its runs
 
-  /// Ranges of the text that stand for bytes of [from, to) of the source, in the order of the text.
+  /// The ranges of the block's text that show bytes of [from, to) of the source, in the order of the text.
   std::vector<std::pair<uint32_t, uint32_t>> shown_of(uint32_t from, uint32_t to) const;
-  /// The byte of the source that a byte of the text stands for, its end for the end of the text.
+  /// The source position of a byte of the block's text; for the end of the text the end of the source range.
   uint32_t source_of(uint32_t byte) const;
 };
 
-/// Parses a piece of Markdown that begins at byte `offset` of its source. HTML is text like any other.
+/// Parses Markdown that begins at byte `offset` of its source. HTML is shown as text.
 std::vector<Block> parse_markdown(std::string_view text, uint32_t offset = 0);
 
-/// The text as it is, in one paragraph: what a user wrote.
+/// The text unchanged, as one paragraph; used for the user's messages.
 std::vector<Block> plain_block(std::string_view text);
 
-/// The blocks of a text that grows: what is closed is parsed once, only the tail again.
+/// The blocks of a growing text. Blocks that cannot change any more are parsed once; only the rest is parsed again.
 class MarkdownText {
  public:
-  /// `text` begins with the text of the last call, or is another one altogether (shorter, or after clear()).
+  /// `text` is the text of the last call with more at the end, or another one (shorter, or after clear()).
   void update(std::string_view text);
   void clear() { *this = {}; }
 
   const std::vector<Block>& blocks() const { return blocks_; }
-  /// These first blocks never change any more.
+  /// Number of blocks at the beginning that will not change any more.
   size_t closed() const { return closed_blocks_; }
 
  private:
@@ -81,8 +81,8 @@ class MarkdownText {
   size_t closed_blocks_ = 0, closed_bytes_ = 0, bytes_ = 0;
 };
 
-/// Where the last block that may still change begins, at or after `from`, which is such a place itself: behind an empty
-/// line outside fenced code, before a line that is not indented.
+/// Start of the last part of the text that may still change when more text comes. `from` is the result of an earlier
+/// call, or 0. The part begins after an empty line outside fenced code, at a line without indentation.
 size_t open_tail(std::string_view text, size_t from);
 
 }  // namespace canopy::app

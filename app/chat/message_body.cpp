@@ -30,7 +30,7 @@ void MessageBody::layout(const Message& message, float width) {
     height_ += laid_[i].height();
     widest_ = std::max(widest_, laid_[i].widest());
   }
-  if (laid_.empty()) height_ = px(22);  // a reply before its first word: the caret's line
+  if (laid_.empty()) height_ = px(22);  // before the first word of a reply: one line, for the caret
 }
 
 void MessageBody::draw_surfaces(ImDrawList* list, ImVec2 pos) const {

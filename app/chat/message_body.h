@@ -1,6 +1,5 @@
 #pragma once
-// The text of one message on the screen: its blocks laid out one below the other. Positions in it are bytes of the
-// message's own text.
+// The laid out text of one message: its blocks below each other. Positions are bytes of the message's text.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,31 +17,32 @@ namespace canopy::app {
 
 class MessageBody {
  public:
-  /// Free when nothing changed; where text was appended, only what is still open is laid out again.
+  /// Lays the message out at `width` pixels. Free when nothing changed; after text was appended, only blocks that may
+  /// still change are laid out again.
   void layout(const Message& message, float width);
 
   float height() const { return height_; }
   float widest() const { return widest_; }
 
   void draw_surfaces(ImDrawList* list, ImVec2 pos) const;
-  /// Returns where the text ends, at the top of its last line.
+  /// Draws the text. Returns its end, at the top of the last line.
   ImVec2 draw_text(ImDrawList* list, ImVec2 pos) const;
 
   using Rects = std::function<void(ImVec2, ImVec2)>;
-  /// Calls f(a, b) for what bytes [from, to) of the message cover, line by line.
+  /// Calls f(a, b) with the corners of each rectangle that bytes [from, to) of the message cover, line by line.
   void rects(ImVec2 pos, size_t from, size_t to, const Rects& f) const;
-  /// Bytes of the message whose blocks cross the heights top ... bottom.
+  /// The range of bytes whose blocks are at least partly between the heights top and bottom.
   std::pair<size_t, size_t> visible(ImVec2 pos, float top, float bottom) const;
 
-  /// The byte of the message nearest to a point, at a character's boundary.
+  /// The byte of the message nearest to a point, on a character boundary.
   size_t byte_at(ImVec2 point, ImVec2 pos) const;
-  /// The address of the link under a point; empty where there is none.
+  /// The address of the link at a point; empty if there is none.
   std::string link_at(ImVec2 point, ImVec2 pos) const;
 
-  /// The code blocks: f(text, upper right corner of its head, height of the head).
+  /// Calls f(text, upper right corner of its head line, height of that line) for each code block.
   void code_blocks(ImVec2 pos, const std::function<void(const std::string&, ImVec2, float)>& f) const;
 
-  /// Characters that no font has.
+  /// Characters that are in none of the fonts.
   std::vector<uint32_t> missing() const;
   bool unshaped() const;
 

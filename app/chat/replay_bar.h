@@ -1,5 +1,6 @@
 #pragma once
-// What stands below a recorded conversation in place of the composer: where it comes from, and the way back.
+// The bar below a recorded conversation, in place of the composer: where the recording comes from, and a button back to
+// the own chat.
 
 #include <imgui.h>
 
@@ -11,10 +12,10 @@ namespace canopy::app {
 /// Its height in pixels.
 float replay_bar_height();
 
-/// Draws it from the cursor on.
+/// Draws it at the cursor.
 void draw_replay_bar(const ViewModel& view, CommandSink& sink, float width);
 
-/// In place of the messages of a recording without texts: that they were left out.
+/// Draws a note in place of the messages, for a recording without texts.
 void draw_redacted_note(ImVec2 size);
 
 /// "SmolLM2 135M Q4_1 with SmolLM2 DFlash on llvmpipe".

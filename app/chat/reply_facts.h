@@ -1,5 +1,5 @@
 #pragma once
-// What stands below a reply: its figures, and whether autoregressive decoding writes the same text.
+// The lines below a reply: its figures, and the result of the check against plain decoding.
 
 #include <string>
 #include <vector>
@@ -10,16 +10,16 @@
 
 namespace canopy::app {
 
-/// The footer of a finished reply: "439 tok/s  τ 4.14  21 rounds", and why it ended when that is not the usual reason.
+/// The figures of a finished reply: "439 tok/s  τ 4.14  21 rounds", and why it ended unless that was the usual reason.
 std::vector<std::string> reply_facts(const Message& message);
 
-/// What its tooltip adds: when, with which model and parameters, the prompt; and which of it was measured.
+/// The tooltip of these figures: time, model, parameters and prompt, and which figures were measured.
 std::string reply_details(const Message& message);
 
-/// Whether a reply has a line now that says how its check against autoregressive decoding stands.
+/// Whether there is a line about a check of this reply against plain decoding.
 bool has_check_row(const ViewModel& view, const Message& reply);
 
-/// Draws that line from the cursor on, 28 px high at 100%.
+/// Draws that line at the cursor, 28 px high at 100%.
 void draw_check_row(const ViewModel& view, const Message& reply, CommandSink& sink, float width);
 
 }  // namespace canopy::app

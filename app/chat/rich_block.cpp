@@ -11,11 +11,11 @@ namespace {
 constexpr float kPitch = 22;
 constexpr float kIndent = 20;       // of a list
 constexpr float kQuote = 14;        // of a block quote
-constexpr float kCodePadding = 10;  // of the card of code
-constexpr float kCodeHead = 30;     // its line with the language and Copy
+constexpr float kCodePadding = 10;  // of the card of a code block
+constexpr float kCodeHead = 30;     // height of its line with language and Copy
 constexpr float kCellPadding = 8;
 constexpr size_t kMissingShown = 8;
-constexpr float kSlant = 0.2f;  // there is no italic face: upright letters are sheared
+constexpr float kSlant = 0.2f;  // there is no italic font: upright letters are sheared by this
 
 struct Decoded {
   uint32_t c = 0;
@@ -28,13 +28,13 @@ Decoded decode(const std::string& text, uint32_t at) {
   return {c, static_cast<uint32_t>(std::max(1, length))};
 }
 
-/// Scripts written without blanks: a line may end after any of their characters.
+/// Characters of scripts without spaces: a line may be broken after any of them.
 bool breaks_anywhere(uint32_t c) {
   return (c >= 0x2E80 && c <= 0xD7FF && !(c >= 0xAC00 && c <= 0xD7A3)) || (c >= 0xF900 && c <= 0xFAFF) ||
          (c >= 0xFF00 && c <= 0xFFEF) || (c >= 0x20000 && c <= 0x3FFFF);
 }
 
-/// Marks that do not begin a line.
+/// Punctuation that must not begin a line.
 bool clings(uint32_t c) {
   switch (c) {
     case 0x3001:
@@ -66,7 +66,7 @@ float advance_of(Type type, uint32_t c) {
   return baked->GetCharAdvance(static_cast<ImWchar>(c)) * (text_height(type) / baked->Size);
 }
 
-/// From the top of text of a type to its baseline, in pixels.
+/// From the top of a line of text to its baseline, in pixels.
 float ascent_of(Type type) {
   ImFontBaked* baked = font_of(type)->GetFontBaked(text_height(type));
   return baked->Ascent * (text_height(type) / baked->Size);
@@ -76,13 +76,14 @@ bool has_glyph(Type type, uint32_t c) {
   return font_of(type)->IsGlyphInFont(static_cast<ImWchar>(c));
 }
 
-/// Invisible by nature: joiners, variation selectors, marks of direction.
+/// Characters that are never drawn: joiners, variation selectors, marks of direction.
 bool invisible(uint32_t c) {
   return c < 0x20 || c == 0x00AD || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
          (c >= 0x2060 && c <= 0x2069) || (c >= 0xFE00 && c <= 0xFE0F) || c == 0xFEFF || (c >= 0xE0100 && c <= 0xE01EF);
 }
 
-/// Hebrew, Arabic and their neighbours run from right to left and join; the scripts of India and South-East Asia join.
+/// Letters that must be joined or written from right to left: Hebrew, Arabic and related scripts, and the scripts of
+/// India and South-East Asia.
 bool needs_shaping(uint32_t c) {
   return (c >= 0x0590 && c <= 0x0DFF) || (c >= 0x0E00 && c <= 0x109F) || (c >= 0x1780 && c <= 0x17FF) ||
          (c >= 0xFB1D && c <= 0xFDFF) || (c >= 0xFE70 && c <= 0xFEFE);
@@ -106,8 +107,8 @@ RichBlock::Face RichBlock::face_for(const Block& block, uint8_t style) const {
   return style & kStrong ? Face::strong : Face::regular;
 }
 
-/// Advances by byte, and stretches of one face. What a face lacks comes from the regular one, which has the fonts of
-/// other scripts merged in.
+/// Measures the advance of each byte and finds the stretches of one face. Characters that a face lacks are taken from
+/// the regular one, which has the fonts of other scripts.
 void RichBlock::measure(const Block& block) {
   advance_.assign(block.text.size(), 0);
   faces_.clear();
@@ -153,10 +154,10 @@ void RichBlock::add_line(uint32_t begin, uint32_t end, float x, float y) {
   widest_ = std::max(widest_, x + width);
 }
 
-/// Breaks [begin, end) into lines of at most `width` from y down.
+/// Breaks bytes [begin, end) into lines of at most `width` pixels, from y downwards.
 void RichBlock::wrap(const Block& block, uint32_t begin, uint32_t end, float x, float width, float& y) {
   const std::string& text = block.text;
-  uint32_t start = begin, stop = begin;  // of the line; its last place to break
+  uint32_t start = begin, stop = begin;  // of the line; the last place where it may be broken
   float used = 0;
   bool after_blank = false, after_wide = false;
   auto emit = [&](uint32_t to) {
@@ -178,7 +179,7 @@ void RichBlock::wrap(const Block& block, uint32_t begin, uint32_t end, float x, 
     if (at > start && !blank && (after_blank || ((wide || after_wide) && !clings(d.c)))) stop = at;
     if (!blank && at > start && used + advance_[at] > width) {
       const uint32_t cut = stop > start ? stop : at;
-      uint32_t shown = cut;  // blanks at a soft break take no room
+      uint32_t shown = cut;  // without the spaces at the break
       while (shown > start && text[shown - 1] == ' ') --shown;
       emit(shown);
       for (uint32_t i = shown; i < cut; ++i) at_[i] = lines_.back().width;
@@ -204,7 +205,7 @@ void RichBlock::layout_table(const Block& block, float left, float width) {
   const float room =
       std::max(px(24) * static_cast<float>(columns), width - left - padding * 2 * static_cast<float>(columns));
   for (uint32_t i = 0; i < columns; ++i) share[i] = all <= room ? wish[i] : std::floor(wish[i] * room / all);
-  // Where columns compete, narrow ones keep what they wish and the wide ones wrap.
+  // If the columns are too wide together, narrow ones keep their width and the wide ones are wrapped.
   const float equal = room / static_cast<float>(columns);
   if (all > room) {
     float spare = room, greedy = 0;
@@ -369,7 +370,7 @@ void RichBlock::rects(ImVec2 pos, uint32_t begin, uint32_t end, const std::funct
 
 uint32_t RichBlock::byte_at(ImVec2 point, ImVec2 pos, const Block& block) const {
   if (lines_.empty()) return 0;
-  // The nearest line; of a table's lines beside each other, the one under the point.
+  // The nearest line; of lines of a table beside each other the one under the point.
   const Line* best = nullptr;
   float best_distance = 0;
   for (const Line& line : lines_) {

@@ -1,6 +1,6 @@
 #pragma once
-// A block of Markdown laid out for the screen: words in several faces, wrapped. Positions are kept per byte, so that
-// marking a token, a selection or a search hit costs a lookup.
+// The layout of a block of Markdown: words in several faces, wrapped. It has the position of each byte, so that marking
+// a token, a selection or a search hit needs only a look-up.
 
 #include <cstdint>
 #include <functional>
@@ -16,43 +16,44 @@ namespace canopy::app {
 
 class RichBlock {
  public:
-  /// Lays a block out at `width` pixels. Call again when block, width or scale changed.
+  /// Lays a block out at `width` pixels. Call again when block, width or scale have changed.
   void layout(const Block& block, float width);
 
   float height() const { return height_; }
   float widest() const { return widest_; }
-  /// Room above this block when another one is before it.
+  /// Space above this block if another one is before it, in pixels.
   float gap() const { return gap_; }
 
-  /// Surfaces: the card of code, bars of quotes, rules of tables. pos is the upper left corner, here and below.
+  /// Draws backgrounds: cards of code, bars of quotes, lines of tables. pos is the block's upper left corner, here and
+  /// below.
   void draw_surfaces(ImDrawList* list, ImVec2 pos, const Block& block) const;
-  /// The words that cross the clip rectangle. Returns where the text ends, at the top of its last line.
+  /// Draws the words inside the clip rectangle. Returns the end of the text, at the top of its last line.
   ImVec2 draw_text(ImDrawList* list, ImVec2 pos, const Block& block) const;
 
-  /// Calls f(a, b) with the corners of what bytes [begin, end) of the text cover, line by line.
+  /// Calls f(a, b) with the corners of each rectangle that bytes [begin, end) of the text cover, line by line.
   void rects(ImVec2 pos, uint32_t begin, uint32_t end, const std::function<void(ImVec2, ImVec2)>& f) const;
 
-  /// The byte of the text nearest to a point, at a character's boundary.
+  /// The byte of the text nearest to a point, on a character boundary.
   uint32_t byte_at(ImVec2 point, ImVec2 pos, const Block& block) const;
-  /// The link under a point; TextRun::no_link where there is none.
+  /// Index of the link at a point; TextRun::no_link if there is none.
   uint16_t link_at(ImVec2 point, ImVec2 pos, const Block& block) const;
 
-  /// Characters that no font has, each once, at most a few.
+  /// Characters that are in none of the fonts, each once, only the first few.
   const std::vector<uint32_t>& missing() const { return missing_; }
 
-  /// Whether it has letters that would have to be joined or turned around, which nothing here does.
+  /// Whether it has letters that should be joined or written from right to left, which is not supported here.
   bool unshaped() const { return unshaped_; }
 
-  /// The height of the line above code, with its language and the Copy button; 0 elsewhere.
+  /// Height of the line above code with language and Copy button, in pixels; 0 for other blocks.
   float head() const { return top_; }
 
  private:
   enum class Face : uint8_t { regular, strong, mono, title };
   struct Line {
-    uint32_t begin, end;  // bytes
-    float x, y, width;    // from the block's corner
+    uint32_t begin, end;  // bytes of the text
+    float x, y, width;    // relative to the block's corner
   };
-  struct Piece {  // of a line, in one face
+  struct Piece {  // part of a line in one face
     uint32_t begin, end;
     uint32_t line;
     Face face;
@@ -73,8 +74,8 @@ class RichBlock {
   std::vector<Piece> pieces_;
   std::vector<Piece> faces_;    // before wrapping
   std::vector<float> advance_;  // by byte, 0 inside a character
-  std::vector<float> at_;       // by byte, from its line's beginning
-  std::vector<float> rules_;    // y of the lines of a table
+  std::vector<float> at_;       // by byte, distance from the beginning of its line
+  std::vector<float> rules_;    // y of the horizontal lines of a table
   std::vector<uint32_t> missing_;
   float height_ = 0, widest_ = 0, gap_ = 0, left_ = 0, top_ = 0, pitch_ = 0, width_ = 0;
   bool unshaped_ = false;

@@ -19,7 +19,7 @@ TextSelection::Mouse TextSelection::item(uint64_t id, const MessageBody& body, I
   Mouse result;
   if (b.x <= a.x || b.y <= a.y) return result;
   ImGui::SetCursorScreenPos(a);
-  ImGui::SetNextItemAllowOverlap();  // buttons lie on it: Copy of a code block
+  ImGui::SetNextItemAllowOverlap();  // other items may be above it: the Copy button of a code block
   ImGui::InvisibleButton("text", {b.x - a.x, b.y - a.y});
   result.over = ImGui::IsItemHovered();
   const ImVec2 mouse = ImGui::GetIO().MousePos;

@@ -11,18 +11,18 @@
 
 namespace canopy::app {
 
-/// The part of one message that the mouse has selected: drag for characters, click twice for a word, three times for
-/// a paragraph. Positions are bytes of the message's own text, its Markdown included; messages only grow at their end,
-/// so they stay valid while one is being written.
+/// The selected part of one message: dragging selects characters, a double click a word, a triple click a paragraph.
+/// Positions are bytes of the message's text, its Markdown included; they stay valid while a message is being written,
+/// as messages only grow at the end.
 class TextSelection {
  public:
-  /// What the mouse does to the message.
+  /// What the mouse did in the message in this frame.
   struct Mouse {
     bool over = false;
-    bool clicked = false;  // pressed and released in one place, once
+    bool clicked = false;  // pressed and released at the same place, once
   };
 
-  /// Makes the body drawn at pos the item of the mouse in the rectangle a ... b. id is the message's.
+  /// Makes the rectangle a ... b an item for the mouse, for the body drawn at pos. id is that of the message.
   Mouse item(uint64_t id, const MessageBody& body, ImVec2 a, ImVec2 b, ImVec2 pos, std::string_view text);
   /// Draws the background of the selected part. Call before drawing the text.
   void draw(uint64_t id, const MessageBody& body, ImVec2 pos, ImDrawList* list) const;
@@ -30,7 +30,7 @@ class TextSelection {
   bool empty() const { return begin() == end(); }
   void clear() { id_ = anchor_ = caret_ = 0; }
   uint64_t id() const { return id_; }
-  /// The selected part of the text of message id().
+  /// The selected part of `text`, which must be that of message id().
   std::string of(std::string_view text) const;
 
  private:

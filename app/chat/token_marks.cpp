@@ -11,12 +11,12 @@ namespace {
 
 constexpr float kDot = 2, kDotPitch = 4;
 
-/// A dotted line from x to end, its upper edge at y.
+/// Draws a dotted line from x to end, its upper edge at height y.
 void draw_dots(ImDrawList* list, float x, float end, float y, Colour colour) {
   for (; x < end; x += px(kDotPitch)) list->AddRectFilled({x, y}, {std::min(x + px(kDot), end), y + px(kDot)}, colour);
 }
 
-/// The rounds of the log that are this reply's: where they begin.
+/// The index in the log of the first round of this reply.
 std::optional<size_t> first_round(const ViewModel& view, const Message& message) {
   if (view.replaying()) return view.replay.first_round(message.id);
   if (!view.rounds.log) return std::nullopt;
@@ -54,7 +54,7 @@ const TokenSpan* token_of(const ViewModel& view, const Message& message, const N
   const auto first = first_round(view, message);
   if (!first || node.round < *first) return nullptr;
   const size_t round = node.round - *first;
-  const TokenSpan* before = nullptr;  // the last token in front of the round
+  const TokenSpan* before = nullptr;  // the last token before the round
   for (const TokenSpan& span : message.spans) {
     if (span.round > round) break;
     if (span.round == round && span.node == node.node) return &span;
@@ -69,7 +69,7 @@ void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& me
   const auto [from, to] = body.visible(pos, list->GetClipRectMin().y, list->GetClipRectMax().y);
   const auto first = first_round(view, message);
   const auto& spans = message.spans;
-  auto span = std::partition_point(spans.begin(), spans.end(), [&](const TokenSpan& s) { return s.end <= from; });
+  auto span = std::partition_point(spans.begin(), spans.end(), [at = from](const TokenSpan& s) { return s.end <= at; });
   for (; view.chat.sources_shown && span != spans.end() && span->begin < to; ++span) {
     const size_t begin = std::min<size_t>(span->begin, message.text.size()),
                  end = std::min<size_t>(span->end, message.text.size());

@@ -1,6 +1,6 @@
 #pragma once
-// Tokens of a reply as they are seen in its text: who wrote them, which round is shown, which one is pointed at. The
-// same token is a node of the tree; pointing at either shows the other.
+// Marks of tokens in the text of a reply: by whom they were written, those of the shown round, and the hovered one. A
+// token in the text and its node in the tree highlight each other.
 
 #include <imgui.h>
 
@@ -12,21 +12,21 @@
 
 namespace canopy::app {
 
-/// The token that wrote a byte; null where nobody knows.
+/// The token that a byte belongs to; null if it is not known.
 const TokenSpan* token_at(const Message& message, size_t byte);
 
-/// The node of a token in the rounds that are shown; none where they are not this reply's.
+/// The node of a token; nullopt if the shown rounds are not those of this reply.
 std::optional<NodeRef> node_of(const ViewModel& view, const Message& message, const TokenSpan& span);
 
-/// The token of a node; null where it is not in this message. A round's root is the last token of the round before.
+/// The token of a node; null if it is not in this message. The root of a round is the last token of the round before.
 const TokenSpan* token_of(const ViewModel& view, const Message& message, const NodeRef& node);
 
-/// Draws what lies behind the words (accepted: filled; the shown round stronger) and below them (the target's own:
-/// dotted), and the ring of the token pointed at. Call before drawing the text.
+/// Draws the background of accepted tokens (filled, stronger in the shown round), dots below the target's own tokens,
+/// and the ring of the hovered token. Call before drawing the text.
 void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,
                       ImVec2 pos);
 
-/// The line that says what the marks mean. Its width is at most `width`; a click hides or shows the marks.
+/// Draws the line that explains the marks, at most `width` pixels wide; a click on it hides or shows the marks.
 void draw_token_legend(const ViewModel& view, CommandSink& sink, float width);
 
 }  // namespace canopy::app

@@ -20,11 +20,11 @@ namespace {
 constexpr float kPitch = 22;
 constexpr float kSpacing = 10;
 constexpr float kBubblePadX = 12, kBubblePadY = 8;
-constexpr float kRow = 28;  // of buttons
+constexpr float kRow = 28;  // height of a row of buttons
 constexpr float kEditorLines = 4;
-constexpr size_t kBodiesKept = 64;  // laid out messages that are not in view
+constexpr size_t kBodiesKept = 64;  // layouts kept of messages that are out of view
 
-/// The caret stands still: nothing blinks, and an idle window draws nothing.
+/// Draws the caret. It does not blink, so that an idle window draws nothing.
 void draw_caret(ImVec2 at) {
   ImGui::GetWindowDrawList()->AddRectFilled({at.x + px(2), at.y + px(3)}, {at.x + px(9), at.y + px(19)},
                                             colours().accent);
@@ -48,7 +48,7 @@ bool small_button(const char* label, Icon icon, const char* about, bool enabled 
   return button(spec);
 }
 
-/// What a recorded reply is called before its figures. Returns its width.
+/// Draws the label "replayed" before the figures of a recorded reply. Returns its width in pixels.
 float draw_replayed(ImVec2 at) {
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(kRow) * 0.5f, Type::secondary, colours().text2,
                    "replayed");
@@ -64,7 +64,7 @@ void draw_check_button(const ViewModel& view, const Message& message, CommandSin
     sink.post(CheckCommand(CheckAgainstAr{message.id}));
 }
 
-/// What kind of script a character belongs to, for a sentence about fonts.
+/// The kind of script of a character, for a sentence about missing fonts.
 const char* script_of(uint32_t c) {
   struct Range {
     uint32_t first, last;
@@ -92,7 +92,7 @@ MessageBody& Transcript::body_of(const Message& message, float width) {
   return body;
 }
 
-/// The height of a message with all that belongs to it, spacing included.
+/// The height of a message with everything that belongs to it, spacing included, in pixels.
 float Transcript::height_of(const ViewModel& view, size_t i, float width) {
   const Message& message = view.conversation()[i];
   if (message.failed_unsaid()) return 0;
@@ -112,8 +112,8 @@ float Transcript::guess(const Message& message, float width) const {
   return px(kPitch) * std::ceil(lines) + px(kRow) + px(kSpacing);
 }
 
-/// Settles where every message is, before the child begins: what is in view and near it is measured, and the scroll
-/// position follows what changed above it.
+/// Finds the places of all messages, before the child window begins: measures those in and near the view, and corrects
+/// the scroll position for changes above it.
 void Transcript::prepare(const ViewModel& view, float width, float room) {
   const float scale = text_height(Type::chat);
   if (width != width_ || scale != scale_) heights_.clear(), bodies_.clear();
@@ -132,7 +132,7 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
   };
   sum();
   ImGuiWindow* child = child_ ? ImGui::FindWindowByID(child_) : nullptr;
-  // A wheel or a key may have asked for another place already.
+  // The scroll position, or the place to scroll to that the mouse wheel or a key has asked for.
   const bool going = child && child->ScrollTarget.y < FLT_MAX && !follow_;
   const float here = !child ? 0 : going ? child->ScrollTarget.y : child->Scroll.y;
   float scroll = here;
@@ -169,7 +169,7 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
 
 void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, float margin) {
   const uint64_t first = view.conversation().empty() ? 0 : view.conversation().front().id;
-  if (first != first_) {  // another conversation
+  if (first != first_) {  // another conversation is shown
     bodies_.clear();
     heights_.clear();
     selection_.clear();
@@ -204,7 +204,7 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   last_ = view.conversation().empty() ? 0 : view.conversation().back().id;
 }
 
-/// The end stays in view until the reader scrolls away from it, and again once they come back or a message is sent.
+/// Stays at the end while text arrives, until the user scrolls away; again once they return or send a message.
 void Transcript::scroll(const ViewModel& view) {
   const float now = ImGui::GetScrollY(), most = ImGui::GetScrollMaxY();
   const float page = ImGui::GetWindowHeight() - px(kPitch) * 2;
@@ -219,7 +219,7 @@ void Transcript::scroll(const ViewModel& view) {
   scroll_ = now;
   if (jump != 0)
     ImGui::SetScrollY(std::clamp(now + jump, 0.0f, most));
-  else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left))  // text must not run away under the mouse
+  else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left))  // text must not move under the mouse
     ImGui::SetScrollHereY(1.0f);
 }
 
@@ -280,7 +280,7 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
   draw_marks(list, view, message, body, text_at);
   body.draw_text(list, text_at);
   note_limits(body);
-  // Beside the bubble, so that nothing moves when they appear; always there for the keyboard.
+  // Beside the bubble, so that nothing moves when it appears. For the keyboard it is always there.
   const bool near_by = ImGui::IsMouseHoveringRect(at, {b.x, b.y}) && ImGui::IsWindowHovered();
   const float x = a.x - px(kRow) - px(4);
   if (x >= at.x && !view.replaying()) {
@@ -349,7 +349,7 @@ void Transcript::point_at(const ViewModel& view, const Message& message, const M
   }
   ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);
   if (message.spans.empty() || ImGui::IsMouseDragging(ImGuiMouseButton_Left)) return;
-  // The token whose ink is under the pointer, not the nearest one.
+  // The token under the pointer itself, not the nearest one.
   const ImVec2 at = ImGui::GetIO().MousePos;
   const size_t byte = body.byte_at(at, pos);
   for (const size_t near_by : {byte, byte > 0 ? byte - 1 : byte}) {
@@ -396,7 +396,7 @@ void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, 
   draw_verdict(view, *message.result, sink, width);
 }
 
-/// "‹ 2 / 3 ›". Returns its width.
+/// Draws "‹ 2 / 3 ›". Returns its width in pixels.
 float Transcript::draw_alternatives(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos) {
   const Conversation::Place place = view.conversation().place(i);
   const uint64_t id = view.conversation()[i].id;
@@ -430,7 +430,7 @@ void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink,
   tooltip((reply_details(message) + (own ? "" : ", when it was recorded")).c_str());
   ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
   if (small_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{message.text});
-  if (!own) return;  // a recording is only read
+  if (!own) return;  // the messages of a recording cannot be edited
   ImGui::SameLine(0, 0);
   if (checkable) {
     draw_check_button(view, message, sink);
@@ -443,7 +443,8 @@ void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink,
     sink.post(ContinueInNewChat{message.id});
 }
 
-/// On a device where drafting does not pay, it is on to be seen: that is said, with the way out beside it.
+/// Draws a line that says how much faster plain decoding would be, with a button for it. Shown on a device where
+/// drafting is on only to be seen.
 void Transcript::draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width) {
   const std::string verdict = ar_verdict(view.drafting, reply);
   const ImVec2 at = ImGui::GetCursorScreenPos();

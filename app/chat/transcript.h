@@ -15,27 +15,27 @@
 
 namespace canopy::app {
 
-/// The messages of the conversation, scrolling. Only those in view are laid out and drawn; of the others their heights
-/// are known, or guessed until they come near, and what is being read stands still when a guess was wrong.
+/// The scrolling list of messages. Only those in view are laid out and drawn. The heights of the others are known from
+/// before or estimated until they come near; when an estimate was wrong, what is in view does not move.
 class Transcript {
  public:
-  /// name: of its child window, which remembers where it was scrolled to.
+  /// name: of its child window, which keeps the scroll position under that name.
   explicit Transcript(const char* name) : name_(name) {}
 
-  /// Draws into a child window of `size`, its column inset by `margin` at both sides.
+  /// Draws into a child window of `size`, with a margin at either side of the column.
   void draw(const ViewModel& view, CommandSink& sink, ImVec2 size, float margin);
 
   bool follows_end() const { return follow_; }
   void follow_end() { follow_ = true; }
-  /// Scrolls to a hit at the next frame.
+  /// Scrolls to a hit in the next frame.
   void show(const ChatHit& hit) { wanted_ = hit; }
-  /// What to mark; both must live until the next call.
+  /// Sets the hits to mark; both must stay alive until the next call.
   void mark(const std::vector<ChatHit>* hits, const ChatHit* current) { hits_ = hits, current_hit_ = current; }
 
   TextSelection& selection() { return selection_; }
-  /// Whether a question is being edited, which needs the keyboard.
+  /// Whether a question is being edited, which then has the keyboard.
   bool editing() const { return editing_ != 0; }
-  /// What cannot be shown as it should be, as a sentence; empty when all can.
+  /// What cannot be shown properly, as a sentence; empty if everything can.
   const std::string& limits() const { return limits_; }
 
  private:
@@ -60,15 +60,15 @@ class Transcript {
   const char* name_;
   TextSelection selection_;
   std::unordered_map<uint64_t, MessageBody> bodies_;  // of messages near the view
-  std::unordered_map<uint64_t, float> heights_;       // of all that were near it once, at this width
+  std::unordered_map<uint64_t, float> heights_;       // of all messages laid out so far at this width
   std::unordered_set<uint64_t> seen_;                 // drawn in this frame
   std::vector<float> tops_;
   float width_ = 0, scale_ = 0, total_ = 0;
   ImGuiID child_ = 0;
-  uint64_t anchor_ = 0;  // the first message in view, and where it was
+  uint64_t anchor_ = 0;  // id of the first message in view, to keep it in place
   float anchor_top_ = 0;
-  size_t shown_ = 0;               // messages in the last frame
-  uint64_t first_ = 0, last_ = 0;  // ids of the oldest and the newest of them
+  size_t shown_ = 0;               // number of messages in the last frame
+  uint64_t first_ = 0, last_ = 0;  // ids of the first and the last of them
   bool follow_ = true;             // stay at the end while text arrives
   float scroll_ = 0;               // of the last frame
   std::optional<ChatHit> wanted_;
@@ -77,8 +77,8 @@ class Transcript {
   uint64_t editing_ = 0;
   std::string edited_;
   bool focus_editor_ = false;
-  bool pointing_ = false;  // this panel made RoundsState::hovered
-  bool pointed_ = false;   // at a token, in this frame
+  bool pointing_ = false;  // RoundsState::hovered was set by this panel
+  bool pointed_ = false;   // a token is hovered in this frame
   std::string limits_, limits_next_;
 };
 

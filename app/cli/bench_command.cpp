@@ -1,4 +1,4 @@
-// canopy-cli bench: how fast a model runs on a device, and how much of what the device can do that is.
+// canopy-cli bench: measures how fast a model runs on a device, also as a share of what the device can do.
 
 #include <algorithm>
 #include <cstdio>
@@ -75,7 +75,7 @@ void print_table(const BenchResult& result, const BenchSettings& settings, const
 void fit_to_model(BenchSettings& settings, const Engine& model) {
   const ModelLimits& limits = model.model->limits();
   const uint32_t longest = std::max({settings.prefill_tokens, settings.context + settings.decode_tokens,
-                                     settings.context + 16});  // a binary tree of 128 rows is 8 deep
+                                     settings.context + 16});  // a binary tree of 128 rows has depth 8
   if (longest > limits.context) {
     throw bad_input("The measurement needs a context of " + std::to_string(longest) + " positions; the model has " +
                     std::to_string(limits.context) + ". Choose a smaller --at, --decode-tokens or --prefill-tokens.");
@@ -96,8 +96,7 @@ int run(BenchOptions& options) {
   if (options.settings.widths.empty()) options.settings.widths = standard_widths();
   fit_to_model(options.settings, *opened.model);
   const auto step = [](const char* what) { note(what); };
-  const auto keep_going = [] { return !interrupted(); };
-  const BenchResult result = run_bench(*opened.model->model, options.settings, step, keep_going);
+  const BenchResult result = run_bench(*opened.model->model, options.settings, step, interruption());
   if (!options.modes.json.empty()) {
     write_report(options.modes.json, json_text(to_json(result, *opened.model)));
   }

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t max_file_bytes = 256 << 20;
 constexpr const char* everything = "";  // in place of a category's name
 
-/// What the file calls a way.
+/// The name of a way to decode in the file.
 std::string file_name_of(const WayToDecode& way) {
   return way.budget > 0 ? "tree" + std::to_string(way.budget) : std::string(to_string(way.mode));
 }
@@ -50,10 +50,10 @@ ForcedReply read_reply(const nlohmann::json& entry, const std::string& what) {
   return reply;
 }
 
-/// [start] = length.
+/// Rounds by their first token: [start] = length.
 std::map<uint32_t, uint32_t> rounds_until(const std::vector<uint32_t>& lengths, uint32_t end) {
   std::map<uint32_t, uint32_t> rounds;
-  uint32_t start = 1;  // the first token is the prefill's
+  uint32_t start = 1;  // token 0 comes out of the prompt's pass
   for (const uint32_t length : lengths) {
     if (start >= end) break;
     rounds[start] = length;
@@ -69,11 +69,11 @@ void add(RoundSum& sum, const std::map<uint32_t, uint32_t>& rounds) {
   }
 }
 
-/// Where a round may start at the latest, exclusive, to count.
+/// Only rounds that start before this token count.
 uint32_t last_start(size_t reply_tokens, const std::vector<uint32_t>& theirs, uint32_t max_depth) {
   const auto tokens = static_cast<uint32_t>(reply_tokens);
   const uint32_t whole_block = tokens > max_depth ? tokens - max_depth : 0;
-  // A file may leave out the rounds whose lengths its reply was too short to tell.
+  // The file may leave out the last rounds, if the reply was too short to know their lengths.
   return std::min(whole_block, 1 + std::accumulate(theirs.begin(), theirs.end(), 0u));
 }
 
@@ -99,13 +99,13 @@ const std::vector<uint32_t>& lengths_of(const ForcedReply& reply, const WayToDec
                   (known.empty() ? "none" : known) + ".");
 }
 
-/// Nothing when keep_going said no.
+/// Nothing once stop was requested.
 std::optional<std::vector<uint32_t>> forced_lengths(const Engine& model, const ForcedReply& reply,
-                                                    const WayToDecode& way, const std::function<bool()>& keep_going) {
+                                                    const WayToDecode& way, const std::stop_token& stop) {
   ReplySettings settings = way.settings(CostPolicy::measured, static_cast<uint32_t>(reply.output_ids.size()));
   settings.forced = reply.output_ids;
   ReplyCallbacks callbacks;
-  callbacks.keep_going = keep_going;
+  callbacks.stop = stop;
   const Reply forced = model.reply(reply.prompt_ids, settings, callbacks);
   if (forced.reason == FinishReason::cancelled) return std::nullopt;
   if (forced.ids != reply.output_ids) {
@@ -117,7 +117,7 @@ std::optional<std::vector<uint32_t>> forced_lengths(const Engine& model, const F
   return lengths;
 }
 
-/// The results of a category, one a way, made when it is first met.
+/// The results of a category, one for each way; made when the category is first met.
 ForcedResult* results_of(std::vector<ForcedResult>& results, const std::string& category,
                          const std::vector<WayToDecode>& ways) {
   auto found = std::ranges::find(results, category, &ForcedResult::category);
@@ -154,7 +154,8 @@ std::vector<ForcedReply> read_forced(const std::filesystem::path& path) {
 std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<ForcedReply>& replies,
                                          const std::vector<WayToDecode>& ways, const ModesCallbacks& callbacks) {
   for (const ForcedReply& reply : replies) {
-    for (const WayToDecode& way : ways) lengths_of(reply, way);  // before the first takes its time
+    // checks that all lengths are there before the first reply takes its time
+    for (const WayToDecode& way : ways) lengths_of(reply, way);
   }
   const uint32_t max_depth = model.drafter->max_depth();
   std::vector<ForcedResult> results, overall;
@@ -163,7 +164,7 @@ std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<Forced
     std::vector<std::vector<uint32_t>> lengths;
     for (const WayToDecode& way : ways) {
       if (callbacks.progress) callbacks.progress(done++, replies.size() * ways.size());
-      auto of_way = forced_lengths(model, reply, way, callbacks.keep_going);
+      auto of_way = forced_lengths(model, reply, way, callbacks.stop);
       if (!of_way) return false;
       lengths.push_back(std::move(*of_way));
     }

@@ -1,6 +1,6 @@
 #pragma once
-// Acceptance lengths against those of another implementation: its replies are forced token by token, so that both
-// draft behind the same texts.
+// Compares acceptance lengths with those of another implementation. Its replies are forced token by token, so that both
+// draft after the same texts.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,11 +12,11 @@
 
 namespace canopy::cli {
 
-/// A reply and what each way to decode accepted in it, round by round: tokens emitted, the bonus included.
+/// A reply, and how many tokens each round of each way to decode emitted in it, the bonus included.
 struct ForcedReply {
   std::string category;
   std::vector<uint32_t> prompt_ids;
-  std::vector<uint32_t> output_ids;                      // the first comes out of the prefill
+  std::vector<uint32_t> output_ids;                      // the first one comes out of the prompt's pass
   std::map<std::string, std::vector<uint32_t>> lengths;  // by way: "chain", "tree4", "tree16", ...
 };
 
@@ -24,26 +24,26 @@ struct ForcedReply {
 /// Throws bad_input naming file, entry and field.
 std::vector<ForcedReply> read_forced(const std::filesystem::path& path);
 
-/// Rounds and the tokens they emitted.
+/// A number of rounds and the tokens they emitted.
 struct RoundSum {
   uint64_t rounds = 0;
   uint64_t tokens = 0;
   double tau() const { return rounds > 0 ? static_cast<double>(tokens) / static_cast<double>(rounds) : 0; }
 };
 
-/// One way over the replies of one category. Only rounds that start where a whole block and its bonus still fit into
-/// the reply count, on both sides: behind that the reference drafts past the end, and we do not.
+/// The comparison of one way over the replies of one category. Only rounds that start where a whole block and its bonus
+/// still fit into the reply count, on both sides: after that the reference drafts past the end, and Canopy does not.
 struct ForcedResult {
   WayToDecode way;
   std::string category;  // all_categories for all of them
   uint64_t replies = 0;
   RoundSum ours, theirs;
   uint64_t same_starts = 0;   // rounds that start at the same token on both sides
-  uint64_t same_lengths = 0;  // of those, as long as theirs
-  double difference() const;  // of our tau, as a share of theirs
+  uint64_t same_lengths = 0;  // those of them that emitted as many tokens as the reference
+  double difference() const;  // (our tau - theirs) / theirs
 };
 
-/// Forces every reply on every way and compares. Stopped by keep_going, it gives the replies that were through all
+/// Forces every reply on every way and compares. Once stopped, it gives the replies that were through all
 /// ways; with none it throws cancelled. Throws bad_input for a way that a reply has no lengths of, and what
 /// Engine::reply() throws.
 std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<ForcedReply>& replies,

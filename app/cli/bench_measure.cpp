@@ -12,8 +12,8 @@ namespace {
 class Bench {
  public:
   Bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
-        const std::function<bool()>& keep_going)
-      : model_(model), settings_(settings), step_(step), keep_going_(keep_going) {}
+        const std::stop_token& stop)
+      : model_(model), settings_(settings), step_(step), stop_(stop) {}
 
   BenchResult run() {
     measure_peak();
@@ -48,7 +48,7 @@ class Bench {
  private:
   uint32_t token(uint32_t position) const { return (position * 7919 + 13) % model_.config().vocab; }
 
-  /// Milliseconds of f, which must not be cut off.
+  /// Runs f, which runs a pass, and returns its milliseconds. Throws cancelled if the pass was not completed.
   template <class F>
   double time(F&& f) {
     const auto start = std::chrono::steady_clock::now();
@@ -71,7 +71,7 @@ class Bench {
     return fma_peaks_.back();
   }
 
-  /// Fills positions 0 ... count - 1. Milliseconds.
+  /// Commits positions 0 ... count - 1, in chunks. Returns milliseconds.
   double commit(uint32_t count) {
     double total = 0;
     for (uint32_t first = 0; first < count;) {
@@ -80,12 +80,13 @@ class Bench {
       for (; first < end; ++first) batch.add_text(token(first), first);
       ForwardInput input{batch};
       if (end == count) input = {batch, HeadOutput::argmax, {batch.width() - 1}};
-      total += time([&] { return model_.forward(input, keep_going_); });
+      total += time([&] { return model_.forward(input, stop_); });
     }
     return total;
   }
 
-  /// A verification pass: a binary tree of this many rows, the target's choice at each. Milliseconds.
+  /// One verification pass over a binary tree of this many rows, with the target's choice at each. Returns
+  /// milliseconds.
   double pass(uint32_t width) {
     RowBatch batch;
     for (uint32_t i = 0; i < width; ++i) {
@@ -95,10 +96,10 @@ class Bench {
     std::vector<uint32_t> rows(width);
     std::iota(rows.begin(), rows.end(), 0u);
     const ForwardInput input{batch, HeadOutput::argmax, rows};
-    return time([&] { return model_.forward(input, keep_going_); });
+    return time([&] { return model_.forward(input, stop_); });
   }
 
-  /// Median milliseconds of a decoded token.
+  /// The median time of a decoded token, in milliseconds.
   double decode_ms() {
     std::vector<double> times;
     uint32_t next = token(settings_.context);
@@ -107,7 +108,7 @@ class Bench {
       batch.add_text(next, settings_.context + i);
       const ForwardInput input{batch, HeadOutput::argmax, {0}};
       times.push_back(time([&] {
-        ForwardOutput output = model_.forward(input, keep_going_);
+        ForwardOutput output = model_.forward(input, stop_);
         if (output.completed()) next = std::min(output.choices()[0], model_.config().vocab - 1);
         return output;
       }));
@@ -122,7 +123,7 @@ class Bench {
 
   void measure_prefill() {
     step_("measuring prefill");
-    commit(settings_.prefill_tokens);  // its widths may be new
+    commit(settings_.prefill_tokens);  // compiles the widths it needs, so that they are not timed
     std::vector<double> times;
     for (uint32_t i = 0; i < std::min(settings_.repeats, 3u); ++i) times.push_back(commit(settings_.prefill_tokens));
     result_.prefill_tokens_per_second = 1000.0 * settings_.prefill_tokens / median(times);
@@ -146,7 +147,7 @@ class Bench {
   Model& model_;
   const BenchSettings& settings_;
   const std::function<void(const char*)>& step_;
-  const std::function<bool()>& keep_going_;
+  std::stop_token stop_;
   BenchResult result_;
   std::vector<double> read_peaks_, fma_peaks_, plain_peaks_;
 };
@@ -167,8 +168,8 @@ double median(std::vector<double> values) {
 }
 
 BenchResult run_bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
-                      const std::function<bool()>& keep_going) {
-  return Bench(model, settings, step, keep_going).run();
+                      const std::stop_token& stop) {
+  return Bench(model, settings, step, stop).run();
 }
 
 }  // namespace canopy::cli

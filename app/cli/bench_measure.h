@@ -1,9 +1,10 @@
 #pragma once
-// Timing a model's passes. Wall time, so that submission and download count as they do in use.
+// Measures the times of a model's passes, by wall clock, so that submission and download count as they do in use.
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <vector>
 
 #include "engine/model/model.h"
@@ -19,28 +20,30 @@ struct BenchSettings {
   uint32_t prefill_chunk = 128;
 };
 
-/// 1 ... 16, then coarser up to 128.
+/// Every width from 1 to 16, then fewer, up to 128.
 std::vector<uint32_t> standard_widths();
 
-/// Medians. The rate of multiply-adds is measured beside every pass, so that a share compares two moments of the same
-/// load; the peak is the best of all measurements.
+/// Medians of the measurements. The rate of multiply-adds is measured beside every pass, so that a share compares two
+/// measurements under the same load; the peak is the highest rate of all.
 struct BenchResult {
   DevicePeak peak;
   double decode_tokens_per_second = 0;
   double prefill_tokens_per_second = 0;
-  // By width; shares are 0 ... 1.
+  // By width; shares are in [0, 1].
   std::map<uint32_t, double> pass_ms;
-  std::map<uint32_t, double> best_pass_ms;  // the shortest, where pass_ms is the median
+  std::map<uint32_t, double> best_pass_ms;  // the shortest time, where pass_ms is the median
   std::map<uint32_t, double> share_of_fma_peak;
-  std::map<uint32_t, double> share_of_plain_fma;  // of the multiply-adds of a plain loop, the usual measure of a peak
-  std::map<uint32_t, double> share_of_roofline;   // of the slower of multiply-adds and reading weights at their peaks
+  // of the multiply-adds of a simple loop, the usual measure of a device's peak
+  std::map<uint32_t, double> share_of_plain_fma;
+  // share of the peak that limits the pass: multiply-adds, or reading weights
+  std::map<uint32_t, double> share_of_roofline;
 };
 
-/// Measures; `step` hears what is under way. Throws cancelled when keep_going says no.
+/// Measures; `step` hears what is under way. Throws cancelled when stop is requested.
 BenchResult run_bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
-                      const std::function<bool()>& keep_going);
+                      const std::stop_token& stop);
 
-/// The middle value; of an even number the lower of the two in the middle. values must not be empty.
+/// The middle value; for an even number of values the lower one of the two in the middle. values must not be empty.
 double median(std::vector<double> values);
 
 }  // namespace canopy::cli

@@ -11,15 +11,16 @@
 namespace canopy::cli {
 namespace {
 
-/// One way in one category and one repeat.
+/// The measurements of one way in one category and one repeat.
 struct Cell {
   RoundStatistics statistics;
-  std::vector<std::pair<double, double>> promises;  // expected and emitted tokens of rounds with a whole draft
+  // expected and emitted tokens of rounds whose draft was not cut by the reply's end
+  std::vector<std::pair<double, double>> promises;
   uint64_t replies = 0;
   bool identical = true;
 };
 
-/// In place of a category's name: of all of them. No file and no suite has it.
+/// In place of a category's name, for all prompts. No file has a category of that name.
 constexpr const char* all_prompts = "";
 
 class ModesBench {
@@ -42,7 +43,7 @@ class ModesBench {
       for (size_t i = 0; going && i < prompts_.size(); ++i) going = run_prompt(i, whole);
       if (going) ++whole;
     }
-    // A repeat that was cut short has other prompts than the others.
+    // A repeat that was stopped early had other prompts than the whole ones, so it does not count beside them.
     const bool partly = whole == 0 && finished_prompts_ > 0;
     if (whole == 0 && !partly) throw cancelled("The measurement was stopped before any prompt was through all modes.");
     return summary(partly ? 1 : whole, partly ? finished_prompts_ : prompts_.size());
@@ -51,10 +52,10 @@ class ModesBench {
  private:
   using Key = std::tuple<std::string, size_t, uint32_t>;  // category, way, repeat
 
-  /// Kernels that are compiled and recorded at the first pass of a width would count as the first reply's.
+  /// Runs short replies, so that compiling and recording kernels for new widths does not count for the first reply.
   bool warm_up() {
     constexpr uint32_t tokens = 8;
-    if (!read_ahead(model_, prompts_.front().ids, callbacks_.keep_going)) return false;
+    if (!read_ahead(model_, prompts_.front().ids, callbacks_.stop)) return false;
     return std::ranges::all_of(settings_.ways, [&](const WayToDecode& way) {
       return reply(prompts_.front(), way, tokens).reason != FinishReason::cancelled;
     });
@@ -62,14 +63,14 @@ class ModesBench {
 
   Reply reply(const BenchPrompt& prompt, const WayToDecode& way, uint32_t max_tokens) {
     ReplyCallbacks callbacks;
-    callbacks.keep_going = callbacks_.keep_going;
+    callbacks.stop = callbacks_.stop;
     return model_.reply(prompt.ids, way.settings(settings_.policy, max_tokens), callbacks);
   }
 
-  /// Counts only when all ways were through it.
+  /// Its measurements count only if all ways answered the prompt.
   bool run_prompt(size_t index, uint32_t repeat) {
     const BenchPrompt& prompt = prompts_[index];
-    if (!read_ahead(model_, prompt.ids, callbacks_.keep_going)) return false;
+    if (!read_ahead(model_, prompt.ids, callbacks_.stop)) return false;
     std::vector<Reply> replies;
     for (const WayToDecode& way : settings_.ways) {
       if (callbacks_.progress) callbacks_.progress(done_, total_);
@@ -143,7 +144,7 @@ class ModesBench {
   const ModesCallbacks& callbacks_;
   std::vector<std::string> categories_;
   std::map<Key, Cell> cells_;
-  std::vector<std::vector<uint32_t>> ar_ids_;  // by prompt, of autoregressive decoding in the first repeat
+  std::vector<std::vector<uint32_t>> ar_ids_;  // by prompt, of plain decoding in the first repeat
   uint64_t done_ = 0, total_ = 0;              // replies
   uint64_t finished_prompts_ = 0;              // of the first repeat
 };
@@ -181,14 +182,13 @@ ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts
   return ModesBench(model, prompts, settings, callbacks).run();
 }
 
-bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::function<bool()>& keep_going) {
-  // The drafter takes the prompt's features in with its first draft, and a reply of fewer than three tokens drafts
-  // none.
+bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::stop_token& stop) {
+  // The drafter reads the prompt's features with its first draft, and a reply of fewer than three tokens has none.
   ReplySettings settings;
   settings.mode = DecodeMode::chain;
   settings.max_tokens = 3;
   ReplyCallbacks callbacks;
-  callbacks.keep_going = keep_going;
+  callbacks.stop = stop;
   return model.reply(prompt, settings, callbacks).reason != FinishReason::cancelled;
 }
 

@@ -1,8 +1,9 @@
 #pragma once
-// Ways to decode, measured against each other over the same prompts in the same minutes.
+// Measures ways to decode against each other, over the same prompts and alternating in time.
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,13 @@ struct BenchPrompt {
 };
 
 struct ModesSettings {
-  std::vector<WayToDecode> ways;  // autoregressive decoding first: the others are compared with it
+  std::vector<WayToDecode> ways;  // plain decoding first: the others are compared with it
   CostPolicy policy = CostPolicy::measured;
   uint32_t repeats = 3;
   uint32_t max_tokens = 128;
 };
 
-/// Mean and standard deviation over the repeats (of the sample; 0 for one repeat).
+/// Mean and standard deviation over the repeats (sample standard deviation; 0 for one repeat).
 struct Spread {
   double mean = 0;
   double sd = 0;
@@ -38,45 +39,46 @@ struct Spread {
 
 Spread spread_of(const std::vector<double>& values);
 
-/// One way over the prompts of one category.
+/// The measurements of one way over the prompts of one category.
 struct ModeResult {
   WayToDecode way;
   std::string category;  // all_categories for all of them
   uint64_t replies = 0;
   uint64_t rounds = 0;
-  uint64_t tokens = 0;  // emitted by rounds: not the first of each reply, which comes out of the prefill
+  // emitted by rounds, without the first token of each reply, which comes out of the prompt's pass
+  uint64_t tokens = 0;
   double tau = 0;
   Spread tokens_per_second;
-  Spread times_ar;        // the same over that of autoregressive decoding in the same repeat
-  double host_share = 0;  // 0 ... 1: build, walk and other of all time
+  Spread times_ar;        // tokens per second / those of plain decoding in the same repeat
+  double host_share = 0;  // in [0, 1]: time of build, accept and other / all time
   bool identical_to_ar = true;
-  Correlation expectation;  // expected against emitted tokens, over rounds with a draft that the reply's end left whole
+  Correlation expectation;  // of expected and emitted tokens, over rounds whose draft was not cut by the reply's end
 };
 
 constexpr const char* all_categories = "all";
 
 struct ModesResult {
-  uint32_t repeats = 0;  // that the figures are of
+  uint32_t repeats = 0;  // number of repeats measured
   uint64_t prompts = 0;
-  std::vector<ModeResult> modes;  // by category in the order of the prompts, "all" last; in each by way
+  std::vector<ModeResult> modes;  // by category in the order of the prompts, "all" last; in each category by way
 };
 
 struct ModesCallbacks {
-  std::function<void(uint64_t done, uint64_t total)> progress;  // replies
-  std::function<bool()> keep_going;
+  std::function<void(uint64_t done, uint64_t total)> progress;  // counts replies
+  std::stop_token stop;
 };
 
 /// Runs every way on every prompt, way by way, `repeats` times. The prompt is in both caches when a way begins, so that
-/// times are of rounds alone. Stopped by keep_going, it gives what whole repeats measured, or the whole prompts of the
+/// times are of rounds alone. Stopped by stop, it gives what whole repeats measured, or the whole prompts of the
 /// first; with nothing whole it throws cancelled. Throws what Engine::reply() throws.
 ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
                           const ModesCallbacks& callbacks);
 
-/// Reads a prompt into both caches, so that a reply to it starts with its first round. False when keep_going said no.
-bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::function<bool()>& keep_going);
+/// Reads a prompt into both caches, so that a reply to it starts with its first round. False once stop was requested.
+bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::stop_token& stop);
 
-/// Tokens that the round's draft promised, the root's included: what the planner said of the chosen width, else the sum
-/// over the nodes' own probabilities (the paper's A(W)).
+/// The tokens that a round was expected to emit when it was drafted, the root's included: the planner's forecast for
+/// the chosen width, else the sum of the nodes' own path probabilities (the paper's A(W)).
 double expected_tokens(const RoundRecord& record);
 
 }  // namespace canopy::cli

@@ -25,7 +25,7 @@ using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr int64_t largest_budget = 1024;
-constexpr uint32_t long_prompts_a_length = 2;  // where --limit does not say otherwise
+constexpr uint32_t long_prompts_a_length = 2;  // prompts for each length, unless --limit is given
 
 DecodeMode mode_named(const std::string& name) {
   if (const auto mode = decode_mode_of(name)) return *mode;
@@ -44,7 +44,7 @@ std::vector<uint32_t> checked_budgets(const ModesOptions& options) {
   return budgets;
 }
 
-/// Each mode once, trees once for each budget, in the order they were named.
+/// The ways for the modes of the command line, each once, in the order they were named; mode tree once for each budget.
 std::vector<WayToDecode> ways_of(const ModesOptions& options) {
   std::vector<WayToDecode> ways;
   const auto add = [&](const WayToDecode& way) {
@@ -63,14 +63,14 @@ std::vector<WayToDecode> ways_of(const ModesOptions& options) {
   return ways;
 }
 
-/// Autoregressive decoding is what the others are compared with.
+/// The ways with plain decoding first, as the others are compared with it.
 std::vector<WayToDecode> with_ar_first(std::vector<WayToDecode> ways) {
   std::erase_if(ways, [](const WayToDecode& way) { return way.mode == DecodeMode::ar; });
   ways.insert(ways.begin(), WayToDecode{});
   return ways;
 }
 
-/// The modes of a comparison with forced replies; chain and trees without --modes.
+/// The ways for a comparison with forced replies; without --modes chain and trees.
 std::vector<WayToDecode> forced_ways(ModesOptions options) {
   if (options.modes.empty()) options.modes = {"chain", "tree"};
   for (const std::string& name : options.modes) {
@@ -81,7 +81,7 @@ std::vector<WayToDecode> forced_ways(ModesOptions options) {
   return ways_of(options);
 }
 
-/// A measurement of an hour should not end at a folder that was mistyped.
+/// Checks the output files before measuring, so that an hour's measurement is not lost to a mistyped folder.
 void check_targets(const ModesOptions& options) {
   int on_stdout = 0;
   for (const std::string& target : {options.json, options.csv, options.markdown}) {
@@ -100,7 +100,7 @@ void check_targets(const ModesOptions& options) {
   if (on_stdout > 1) throw UsageError("Only one of --json, --csv and --markdown can go to standard output.");
 }
 
-/// The table on standard output, unless something else goes there.
+/// Writes the reports. The table goes to standard output, unless a report does.
 void report(const ModesOptions& options, const Engine& model, const ordered_json& json, const Table& table) {
   write_report(options.json, json_text(json));
   write_report(options.csv, as_csv(table));
@@ -157,7 +157,7 @@ OpenedModel open_pair(ModelChoice choice, const std::vector<WayToDecode>& ways) 
 
 ModesCallbacks shown_on(BenchProgress& progress) {
   return {.progress = [&progress](uint64_t done, uint64_t total) { progress.show(done, total); },
-          .keep_going = [] { return !interrupted(); }};
+          .stop = interruption()};
 }
 
 int measure(const ModelChoice& choice, const ModesOptions& options) {

@@ -13,11 +13,11 @@ namespace canopy::cli {
 struct ModesOptions {
   std::vector<std::string> modes;
   std::vector<int64_t> budgets = {4, 16, 64};
-  std::vector<std::string> prompts;  // files and folders; empty: those that come with Canopy
+  std::vector<std::string> prompts;  // files and folders; empty: the prompts that come with Canopy
   std::vector<uint32_t> prompt_tokens;
   std::string policy = "measured";
   std::string forced;
-  uint32_t limit = 0;  // prompts a category; 0: all
+  uint32_t limit = 0;  // prompts of each category; 0: all
   uint32_t max_tokens = 128;
   uint32_t repeats = 3;
   std::string json, csv, markdown;  // files, "-" for standard output; empty: none
@@ -25,11 +25,10 @@ struct ModesOptions {
 
 void add_modes_options(CLI::App& command, ModesOptions& options);
 
-/// Whether the command line asks for this part. Throws UsageError where it names options of it without --modes and
-/// --forced.
+/// Whether the command line asks for this part. Throws UsageError for options of it without --modes or --forced.
 bool asks_for_modes(const CLI::App& command, const ModesOptions& options);
 
-/// Returns the exit code. Throws UsageError for contradictions, before anything is loaded.
+/// Returns the exit code. Throws UsageError for options that contradict each other, before anything is loaded.
 int run_modes(const ModelChoice& model, const ModesOptions& options);
 
 }  // namespace canopy::cli

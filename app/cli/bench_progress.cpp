@@ -16,7 +16,7 @@ void BenchProgress::show(uint64_t done, uint64_t total) {
   }
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double left =
-      done > 0 ? seconds * static_cast<double>(total - done) / static_cast<double>(done) : -1;  // negative: unknown
+      done > 0 ? seconds * static_cast<double>(total - done) / static_cast<double>(done) : -1;  // negative: not known
   line_.show({what_, done, total, false, left});
   if (::isatty(STDERR_FILENO) == 1 || now - noted_ < between_notes) return;
   noted_ = now;

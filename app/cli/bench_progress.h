@@ -1,5 +1,5 @@
 #pragma once
-// How far a measurement is and how long it goes on: on one line of a terminal, elsewhere a line now and then.
+// Shows the progress of a measurement and the time left: on one line of a terminal, elsewhere as a line now and then.
 
 #include <chrono>
 #include <cstdint>
@@ -13,7 +13,8 @@ class BenchProgress {
  public:
   explicit BenchProgress(std::string what) : what_(std::move(what)) {}
 
-  /// Of `total` equal parts `done` are done. The time left is told at the pace since the first call, warm-up aside.
+  /// Shows that `done` of `total` equal parts are done. The time left is estimated from the first call on, so that
+  /// warming up does not count.
   void show(uint64_t done, uint64_t total);
 
   void clear() { line_.clear(); }

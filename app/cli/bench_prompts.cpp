@@ -29,14 +29,15 @@ std::vector<uint32_t> encode(const Engine& model, const std::string& text) {
   return model.prompt_ids({{"user", text}}, "");
 }
 
-/// At least `bytes` long, beginning with the text at `first` and starting over behind the last.
+/// The texts of the prompts joined to at least `bytes` bytes, beginning with number `first`; after the last one it
+/// starts again with the first.
 std::string joined(const std::vector<Prompt>& prompts, size_t first, size_t bytes) {
   std::string text;
   for (size_t i = first; text.size() < bytes; ++i) text += prompts[i % prompts.size()].text + "\n\n";
   return text;
 }
 
-/// Where a text may be cut: behind its words.
+/// The byte positions after the words of a text, where it may be cut.
 std::vector<size_t> word_ends(const std::string& text) {
   std::vector<size_t> ends = {0};
   for (size_t i = 1; i < text.size(); ++i) {
@@ -47,10 +48,10 @@ std::vector<size_t> word_ends(const std::string& text) {
 
 std::vector<uint32_t> prompt_of_length(const Engine& model, const std::vector<Prompt>& prompts, size_t first,
                                        uint32_t length) {
-  constexpr size_t bytes_a_token = 16;  // more than a token of running text has
+  constexpr size_t bytes_a_token = 16;  // more than any token of running text has
   const std::string text = joined(prompts, first, length * bytes_a_token);
   const std::vector<size_t> ends = word_ends(text);
-  // The most words that still fit: a text with more words has more tokens.
+  // Search for the largest number of words that fits: more words give more tokens.
   size_t fits = 0, too_many = ends.size();
   std::vector<uint32_t> best = encode(model, "");
   if (best.size() > length) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a measurement of modes says, as JSON and as tables.
+// The results of a measurement of modes as JSON and as tables.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace canopy::cli {
 
-/// device, driver, model, drafter, version, commit, kv: what the figures are of.
+/// What was measured: device, driver, model, drafter, version, commit, kv.
 nlohmann::ordered_json describe_subject(const Engine& model);
 
-/// One object for each way and category (design.md, section 8, with more fields behind those named there).
+/// One object for each way and category, with the fields of design.md, section 8, and further ones.
 nlohmann::ordered_json to_json(const std::vector<ModeResult>& modes);
 nlohmann::ordered_json to_json(const std::vector<ForcedResult>& results);
 
@@ -23,10 +23,10 @@ Table table_of(const std::vector<ForcedResult>& results);
 
 std::string json_text(const nlohmann::ordered_json& json);
 
-/// Writes to a file, to standard output where the target is "-", and nowhere where it is empty. Throws bad_input.
+/// Writes to a file, to standard output if the target is "-", nowhere if it is empty. Throws bad_input.
 void write_report(const std::string& target, const std::string& content);
 
-/// Above a table: "SmolLM2..., drafter ..., on llvmpipe (...)".
+/// The line above a table: "SmolLM2..., drafter ..., on llvmpipe (...)".
 std::string headline(const Engine& model);
 
 }  // namespace canopy::cli

@@ -10,7 +10,7 @@ bool is_number(const std::string& cell) {
   return !cell.empty() && cell.find_first_not_of("0123456789+-.") == std::string::npos;
 }
 
-/// A column is one of numbers when all its cells are, those without a value aside.
+/// Whether all cells of a column that have a value are numbers.
 bool is_numeric(const Table& table, size_t column) {
   bool any = false;
   for (const auto& row : table.rows) {
@@ -21,7 +21,7 @@ bool is_numeric(const Table& table, size_t column) {
   return any;
 }
 
-/// Code points: how many columns of a terminal the labels of these tables take.
+/// Number of code points: the columns of a terminal that these texts take.
 size_t length(const std::string& cell) {
   return static_cast<size_t>(std::ranges::count_if(cell, [](char c) { return (c & '\xc0') != '\x80'; }));
 }

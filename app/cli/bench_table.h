@@ -1,5 +1,5 @@
 #pragma once
-// A table of figures in the forms that people and programs read.
+// A table of figures, written as text, CSV or Markdown.
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "app/cli/built_commit.h"
 
-#include "commit.h"  // written at every build: nothing but this file is compiled anew for a new commit
+#include "commit.h"  // written at every build; only this file is compiled again for a new commit
 
 namespace canopy::cli {
 

@@ -1,4 +1,4 @@
-// canopy-cli calibrate: what passes cost on this device, measured and kept for the mode adaptive.
+// canopy-cli calibrate: measures what passes cost on this device, and saves the result for mode adaptive.
 
 #include <iostream>
 #include <memory>
@@ -69,7 +69,7 @@ int run_calibrate(CalibrateOptions& options) {
   ProgressLine line;
   OpenCallbacks callbacks;
   callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };
-  callbacks.keep_going = [] { return !interrupted(); };
+  callbacks.stop = interruption();
   const CostTable table = model.calibrate(options.seconds, callbacks);
   line.clear();
   const Roofline fitted = calibrated_roofline(model.speculation->roofline(), table);

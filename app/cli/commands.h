@@ -1,6 +1,7 @@
 #pragma once
-// The commands of canopy-cli. Each adds its options to the parser and, when it was chosen, runs after parsing; nothing
-// of Vulkan is touched before. Errors leave as canopy::Error, wrong arguments as UsageError.
+// The commands of canopy-cli. Each add_… function adds a command with its options to the parser; the chosen one sets
+// the action, which runs after parsing. Nothing of Vulkan is used before. Actions throw canopy::Error, and UsageError
+// for wrong arguments.
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -9,7 +10,7 @@
 
 namespace canopy::cli {
 
-/// What a command was asked is contradictory: exit code 2.
+/// The arguments of a command contradict each other: exit code 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

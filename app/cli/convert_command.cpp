@@ -1,4 +1,4 @@
-// canopy-cli convert: a drafter as one GGUF file, in the dialect that llama.cpp reads too.
+// canopy-cli convert: writes a drafter as one GGUF file, in the form that llama.cpp reads too.
 
 #include <filesystem>
 #include <iostream>
@@ -39,7 +39,7 @@ void refuse_to_overwrite(const ConvertOptions& options) {
   throw bad_input("The file " + shown(options.out) + " exists already; --overwrite replaces it.");
 }
 
-/// Whose tokenizer is copied, after the pair was checked; nothing where no target was named.
+/// Opens the target whose tokenizer is copied and checks that the drafter fits it; nullopt if no target was given.
 std::optional<GgufFile> open_target(const ConvertOptions& options, const DrafterFile& drafter) {
   if (options.target.empty()) return std::nullopt;
   const ModelFile target = ModelFile::open(options.target);

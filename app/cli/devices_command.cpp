@@ -1,4 +1,4 @@
-// canopy-cli devices: every Vulkan device of the machine, and why one cannot be used.
+// canopy-cli devices: lists the Vulkan devices of the machine, with the reason for each that cannot be used.
 
 #include <iostream>
 #include <memory>

@@ -1,4 +1,4 @@
-// canopy-cli generate: one reply, or a conversation.
+// canopy-cli generate: writes one reply, or holds a conversation.
 
 #include <algorithm>
 #include <fstream>
@@ -80,12 +80,12 @@ void print_statistics(const Reply& reply, const Engine& model) {
 
 ReplyCallbacks streaming(bool as_json) {
   ReplyCallbacks callbacks;
-  callbacks.keep_going = [] { return !interrupted(); };
+  callbacks.stop = interruption();
   if (!as_json) callbacks.token = [](const ReplyProgress& progress) { write_reply_text(progress.text); };
   return callbacks;
 }
 
-/// [{"role": "user", "content": "..."}, ...]
+/// Reads [{"role": "user", "content": "..."}, ...].
 std::vector<ChatTurn> read_turns(const std::string& path) {
   const std::string text = read_small_file(path, kMaxPromptBytes);
   std::vector<ChatTurn> turns;
@@ -105,10 +105,10 @@ std::vector<ChatTurn> read_turns(const std::string& path) {
 Reply reply_to(const OpenedModel& opened, ReplyTrace* trace, std::span<const uint32_t> prompt,
                const ReplySettings& settings, const ReplyCallbacks& callbacks) {
   if (trace == nullptr) return opened.model->reply(prompt, settings, callbacks);
-  return trace->record(prompt, settings, callbacks);  // the log has told of a disk that is full
+  return trace->record(prompt, settings, callbacks);  // a full disk has been reported in the log
 }
 
-/// Lines from standard input until its end, each answered in the light of those before.
+/// Answers each line of standard input until its end, with the turns before it as context. Returns the exit code.
 int converse(const OpenedModel& opened, ReplyTrace* trace, ReplySettings settings) {
   std::vector<ChatTurn> turns;
   std::string line;
@@ -143,7 +143,7 @@ int run_generate(GenerateOptions& options) {
   if (options.raw && !options.chat.empty()) throw UsageError("--raw leaves the chat template out; it has no --chat.");
   validate(options.settings.sampling);
 
-  // Everything that can be wrong with the prompt is found before the model is loaded.
+  // Check the whole prompt before the model is loaded.
   std::vector<ChatTurn> turns;
   std::string prompt = options.prompt;
   if (!options.prompt_file.empty()) prompt = read_small_file(options.prompt_file, kMaxPromptBytes);
@@ -154,7 +154,8 @@ int run_generate(GenerateOptions& options) {
   catch_interrupts();
   options.model.max_width = std::max(options.model.max_width, options.settings.budget + 1);
   if (options.mode == "ar" && options.model.drafter.empty()) options.model.drafter = "none";
-  // Fixed modes need no costs, but a recording of theirs is to say what other widths would have promised.
+  // Only mode adaptive needs costs, but a recording of another mode with drafts should say what other widths would have
+  // promised.
   const bool asks_costs =
       options.mode.empty() || options.mode == "adaptive" || (options.mode != "ar" && !options.trace.empty());
   if (asks_costs) options.model.calibration_s = kFirstCalibration;

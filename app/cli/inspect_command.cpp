@@ -1,4 +1,4 @@
-// canopy-cli inspect: what is in a model file, runnable or not.
+// canopy-cli inspect: shows what a model file contains, whether or not it can be run.
 
 #include <iostream>
 #include <memory>

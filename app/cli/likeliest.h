@@ -1,6 +1,6 @@
 #pragma once
-// The likeliest tokens of a row of logits as JSON. Header-only and without the engine, because the measuring program of
-// tools/llamacpp, which links another engine, prints the same.
+// The likeliest tokens of a row of logits as JSON. Header-only and without the engine, as the measuring program of
+// tools/llamacpp, which is linked with llama.cpp, uses it too.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace canopy::cli {
 
-/// The k largest (all, where there are fewer), largest first, ties by the lowest id: [[id, logit], ...].
+/// The k largest logits (all if there are fewer), largest first, equal ones by the lower id: [[id, logit], ...].
 inline nlohmann::ordered_json likeliest(std::span<const float> logits, uint32_t k) {
   std::vector<uint32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0u);

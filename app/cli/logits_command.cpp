@@ -1,5 +1,5 @@
-// canopy-cli logits: the likeliest tokens after every position of a text, for comparing with other programs. Not in the
-// main help: tools/bench_llamacpp is what it is for.
+// canopy-cli logits: prints the likeliest tokens after every position of a text, to compare with other programs. Not in
+// the main help, as it is made for tools/bench_llamacpp.
 
 #include <algorithm>
 #include <iostream>
@@ -28,11 +28,11 @@ struct LogitsOptions {
   ModelChoice model;
   std::string text_file;
   uint32_t positions = 2000;
-  uint32_t window = 500;  // positions that share a context
+  uint32_t window = 500;  // positions that are computed in one context
   uint32_t top = 20;
 };
 
-/// Runs one window from an empty cache and appends each position's likeliest tokens to `tops`.
+/// Runs one window of text from an empty cache and appends the likeliest tokens of each position to `tops`.
 void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uint32_t k, ordered_json& tops) {
   const uint32_t vocab = model.config().vocab;
   const uint32_t length = static_cast<uint32_t>(ids.size());
@@ -42,7 +42,7 @@ void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uin
     for (; first < end; ++first) batch.add_text(ids[first], first);
     std::vector<uint32_t> rows(batch.width());
     std::iota(rows.begin(), rows.end(), 0u);
-    ForwardOutput output = model.forward({batch, HeadOutput::logits, rows}, [] { return !interrupted(); });
+    ForwardOutput output = model.forward({batch, HeadOutput::logits, rows}, interruption());
     if (!output.completed()) throw cancelled("The pass was cancelled.");
     const std::vector<float> logits = output.logits(rows);
     for (const uint32_t row : rows) {

@@ -54,7 +54,7 @@ OpenedModel open_model(const ModelChoice& choice) {
   request.calibration_s = choice.calibration_s;
   if (choice.drafter != "none") choose_drafter(choice.drafter, request);
 
-  // A wrong path is told at once, not after the device was opened.
+  // Report a wrong path before the device is opened, which takes longer.
   if (!std::filesystem::exists(request.path)) {
     throw bad_input("There is no model at " + shown(request.path) + ".");
   }
@@ -64,7 +64,7 @@ OpenedModel open_model(const ModelChoice& choice) {
   opened.device = open_device(choice.device);
   OpenCallbacks callbacks;
   callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };
-  callbacks.keep_going = [] { return !interrupted(); };
+  callbacks.stop = interruption();
   opened.model = Engine::open(*opened.device, request, callbacks);
   line.clear();
   const std::string& quantization = opened.model->model->quantization();

@@ -1,5 +1,5 @@
 #pragma once
-// Options that every command with a model has, and opening that model.
+// The options of all commands that use a model, and opening that model.
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -13,25 +13,25 @@ namespace canopy::cli {
 
 struct ModelChoice {
   std::string model;    // empty: the default model in the cache
-  std::string drafter;  // empty: the shipped one, where it fits; "none": none
+  std::string drafter;  // empty: the one that comes with Canopy, where it fits; "none": none
   std::string device;
   std::string kv = "f16";
   uint32_t context = 0;
   std::string quantize = "none";
   bool self_test = true;
-  uint32_t max_width = 128;  // rows of one pass
+  uint32_t max_width = 128;  // most rows of a pass
   double calibration_s = 0;  // see OpenRequest
 };
 
 void add_model_options(CLI::App& command, ModelChoice& choice);
 
-/// Model before device: members are destroyed in reverse.
+/// The model comes after the device, as members are destroyed in reverse order.
 struct OpenedModel {
   std::unique_ptr<Device> device;
   std::unique_ptr<Engine> model;
 };
 
-/// Shows progress and warnings on standard error. Ctrl-C abandons it.
+/// Shows progress and warnings on standard error. Ctrl-C cancels it.
 OpenedModel open_model(const ModelChoice& choice);
 
 }  // namespace canopy::cli

@@ -1,5 +1,5 @@
 #pragma once
-// What goes to the user's streams.
+// Output on the terminal: replies, notes and progress.
 
 #include <string>
 #include <string_view>
@@ -8,13 +8,13 @@
 
 namespace canopy::cli {
 
-/// Writes text of a model to standard output at once. On a terminal, control characters are shown, not obeyed.
+/// Writes a model's text to standard output at once. On a terminal, control characters are made visible and not sent.
 void write_reply_text(std::string_view text);
 
-/// One line on standard error.
+/// Writes one line to standard error.
 void note(std::string_view message);
 
-/// A load's progress on one line of standard error, where that is a terminal; nothing elsewhere.
+/// Shows the progress of a load on one line of standard error, if that is a terminal.
 class ProgressLine {
  public:
   ~ProgressLine() { clear(); }
@@ -22,10 +22,10 @@ class ProgressLine {
   void clear();
 
  private:
-  size_t shown_ = 0;  // columns
+  size_t shown_ = 0;  // columns of the line
 };
 
-/// "12.3", with that many digits behind the point.
+/// The value with that many digits after the point: "12.3".
 std::string fixed(double value, int digits);
 
 }  // namespace canopy::cli

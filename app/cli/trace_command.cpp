@@ -1,4 +1,4 @@
-// canopy-cli trace: looks into a recorded trace. Needs no device and no model.
+// canopy-cli trace: shows a recorded trace. Needs no device and no model.
 
 #include <filesystem>
 #include <iostream>
@@ -28,7 +28,7 @@ struct TraceOptions {
   std::string output;
 };
 
-/// What is wrong with the file goes to standard error; what can be read of it is shown all the same.
+/// Opens the trace. Damage is reported on standard error; what can be read is shown all the same.
 TraceReader open(const TraceOptions& options) {
   TraceReader trace = TraceReader::open(options.file);
   if (!trace.notice().empty()) note("warning: " + shown(options.file) + ": " + trace.notice());

@@ -8,7 +8,7 @@
 
 namespace canopy::cli {
 
-/// Where it was recorded, its replies, and a line for each round. Throws what TraceReader::round() throws.
+/// Prints where it was recorded, its replies, and a line for each round. Throws what TraceReader::round() throws.
 void show_trace(const TraceReader& trace, std::ostream& out);
 
 void show_statistics(const RoundStatistics& statistics, std::ostream& out);

@@ -22,7 +22,7 @@ struct Strokes {
 constexpr Strokes unicode_strokes = {"├─", "└─", "│ ", "  ", "●", "✓", "×", "·", "★"};
 constexpr Strokes ascii_strokes = {"|-", "`-", "| ", "  ", "o", "+", "x", ".", "*"};
 
-/// Draws depth first, without recursion: a tree may be deep.
+/// Draws the tree depth first, without recursion, as a tree may be deep.
 class TreeText {
  public:
   TreeText(const TraceReader& trace, const RoundRecord& record, Lines lines, std::ostream& out)
@@ -44,7 +44,7 @@ class TreeText {
     out_ << strokes_.root << " " << shown_token(trace_, record_.nodes[0].node.token) << "\n";
     struct Open {
       uint32_t node;
-      size_t next;  // child
+      size_t next;  // index of the next child to draw
     };
     std::vector<Open> path = {{0, 0}};
     while (!path.empty()) {
@@ -102,7 +102,7 @@ class TreeText {
   std::ostream& out_;
   DraftedPart part_;
   std::vector<std::vector<uint32_t>> children_;
-  std::vector<bool> drafted_;  // nodes of the path that the text took
+  std::vector<bool> drafted_;  // by node: it is on the path that became text
   std::string prefix_;
   std::vector<std::string> indents_;
 };
@@ -128,7 +128,7 @@ void show_candidate(const WidthForecast& candidate, bool chosen, std::ostream& o
   out << line;
 }
 
-/// All widths where they are few; else one or two from each doubling, the chosen one and the last.
+/// Prints all widths if they are few; else one or two of each doubling, the chosen one and the last.
 void show_choice(const RoundRecord& record, std::ostream& out) {
   const RoundChoice& choice = record.choice;
   if (!choice.reason.empty()) out << "why       " << printable(choice.reason, 1024) << "\n";

@@ -76,9 +76,9 @@ std::string json_of(const Conversation& chat) {
   head["created"] = time_text(chat.created_ms);
   if (!chat.empty()) head["shown"] = chat.leaf();
   std::string out = head.dump(2, ' ', false, ordered_json::error_handler_t::replace);
-  out.resize(out.size() - 2);  // the closing brace and its line
+  out.resize(out.size() - 2);  // without the closing brace and the newline before it
   out += ",\n  \"messages\": [";
-  // A message a line: shorter than one number a line, and differences between files can be read.
+  // One line for each message: with every number on a line of its own the file would be longer and hard to compare.
   for (size_t i = 0; i < chat.nodes().size(); ++i) {
     const Conversation::Node& node = chat.nodes()[i];
     ordered_json message;
@@ -114,7 +114,7 @@ Conversation conversation_from(std::string_view text, uint64_t& last_id) {
       throw bad_input(what + ": \"after\" is " + std::to_string(message.u32("after")) +
                       "; it must be the number of an earlier message.");
     }
-    std::string note;  // a chat without its token ids is whole
+    std::string note;  // not reported: a chat without its token ids is complete
     Message read = message_from(messages[i], what, note);
     read.id = ++last_id;
     chat.append(std::move(read));

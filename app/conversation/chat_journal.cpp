@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 constexpr uint32_t kVersion = 1;
 
 void add_line(std::string& lines, const ordered_json& record) {
-  // Text comes from the engine as valid UTF-8; should it not, U+FFFD is better than no file.
+  // The engine sends valid UTF-8. If text should be invalid all the same, U+FFFD in the file is better than not saving.
   lines += record.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -31,7 +31,7 @@ void add_node(std::string& lines, const Conversation::Node& node, size_t number)
   add_line(lines, record);
 }
 
-/// What was added to the reply that is being written.
+/// Adds the lines for what the reply being written has grown by since the mark.
 void add_growth(std::string& lines, const Message& message, JournalMark& mark) {
   ordered_json record;
   record["grown"] = mark.writing;
@@ -69,10 +69,10 @@ class Reader {
     if (fields.has("system_prompt")) chat_.system_prompt = fields.text("system_prompt");
   }
 
-  /// What was left out though nothing is missing from the conversation, as a sentence; else empty.
+  /// Something left out that is no part of the conversation's text, as a sentence; else empty.
   const std::string& note() const { return note_; }
 
-  /// From now on what is read is whatever is left.
+  /// After damage: accepts records whose message numbers have gaps or whose parent is missing.
   void expect_damage() { damaged_ = true; }
 
   Conversation finish() {
@@ -92,7 +92,7 @@ class Reader {
     chat_.system_prompt = fields.text_or("system_prompt", "");
   }
 
-  /// A reply that was being written when the program ended is over.
+  /// Ends a reply that was still being written when the program ended, as cancelled.
   void settle() {
     if (!writing_) return;
     writing_->writing = false;
@@ -105,7 +105,7 @@ class Reader {
 
   void message(const JsonFields& fields, const json& object) {
     const uint32_t number = fields.u32("message");
-    if (nodes_.contains(number)) return;  // written twice
+    if (nodes_.contains(number)) return;  // the record was written twice
     if (number != next_ && !damaged_)
       throw bad_input(fields.what() + ": message " + std::to_string(number) + " comes where " + std::to_string(next_) +
                       " is expected.");
@@ -121,7 +121,8 @@ class Reader {
     writing_number_ = number;
   }
 
-  /// Shows the path that the next message goes on. In a damaged file its parent may be lost: then the message before.
+  /// Shows the path that ends in the parent of the next message. If the parent is missing because the file is damaged,
+  /// the message follows the one before it.
   void go_to_parent(const JsonFields& fields) {
     const uint32_t parent = fields.u32_or("after", Conversation::none);
     if (parent == Conversation::none) return chat_.cut(0);
@@ -133,7 +134,7 @@ class Reader {
     }
   }
 
-  /// The reply that grows: null for records of one that is over, which were written twice.
+  /// The reply that a record adds to. Null for a reply that is already over: such a record was written twice.
   Message* grower(const JsonFields& fields, uint32_t number) const {
     if (!nodes_.contains(number))
       throw bad_input(fields.what() + ": message " + std::to_string(number) + " grows, which is not there.");
@@ -167,8 +168,9 @@ class Reader {
   uint64_t& last_id_;
   std::string note_;
   Conversation chat_;
-  Message* writing_ = nullptr;                    // the newest node's, so no node is added while it is used
-  std::unordered_map<uint32_t, uint32_t> nodes_;  // by their number in the file, which damage sets apart
+  Message* writing_ = nullptr;  // in the newest node of chat_, so no node may be added while this is in use
+  // from the number in the file to the node; they differ in a damaged file
+  std::unordered_map<uint32_t, uint32_t> nodes_;
   uint32_t writing_number_ = 0, next_ = 0, leaf_ = Conversation::none;
   bool damaged_ = false;
 };
@@ -221,7 +223,7 @@ JournalRead read_journal(std::string_view text, uint64_t& last_id) {
     text.remove_prefix(whole ? newline + 1 : text.size());
     ++line_number;
     if (line.empty()) continue;
-    // A line that was being written when the program ended: either the last one, or one after which it was resumed.
+    // A line cut off when the program ended: either the last line, or the line before a kResume record.
     const bool torn = !whole || text.starts_with(kResume.substr(1));
     try {
       const std::string what = "line " + std::to_string(line_number);

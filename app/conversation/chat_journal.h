@@ -1,6 +1,6 @@
 #pragma once
-// A chat's file: one JSON record a line, only ever appended to, so that a kill leaves everything up to the last whole
-// line. Records say where they belong, so that one that was written twice counts once.
+// The file of a chat: one JSON record on each line, only ever appended to, so that a program that is killed loses no
+// line that was complete. Records say where they belong, so that a record written twice counts once.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,34 +11,37 @@
 
 namespace canopy::app {
 
-/// How far a file knows its conversation.
+/// How much of its conversation a file already has.
 struct JournalMark {
   bool begun = false;
   size_t nodes = 0;
-  uint32_t writing = Conversation::none;  // the node whose reply is not over
-  size_t text = 0, spans = 0;             // of that node
+  uint32_t writing = Conversation::none;  // the node whose reply is still being written
+  size_t text = 0, spans = 0;             // bytes and tokens of that node in the file
   uint32_t leaf = Conversation::none;
   std::string title, system_prompt;
   bool operator==(const JournalMark&) const = default;
 };
 
-/// The lines that bring a file from `mark` to the conversation, and moves the mark; empty when nothing is new.
+/// The lines to append to a file with this mark so that it has the whole conversation; also moves the mark. Empty when
+/// nothing is new.
 std::string journal_lines(const Conversation& conversation, JournalMark& mark);
 
-/// The mark of a file that says exactly this.
+/// The mark of a file that has exactly this conversation.
 JournalMark mark_of(const Conversation& conversation);
 
-/// What a file says. Message ids are taken from ++last_id.
+/// The contents of a chat file. Message ids are taken from ++last_id.
 struct JournalRead {
   Conversation conversation;
-  bool torn = false;  // the last line has no end: the program was killed while it wrote. Nothing is wrong with the rest
-  std::string problem;  // damage: what, and in which line; the conversation is what could be read all the same
-  std::string note;     // something beside the text was left out; the file stays as it is
+  bool torn = false;  // the last line is incomplete: the program was killed while writing it. All other lines are whole
+  // damage: what is wrong and in which line; empty: none. The conversation has all that could be read
+  std::string problem;
+  std::string note;  // something beside the text was left out, such as damaged token ids; the file stays as it is
 };
-/// Never throws for what the text says.
+/// Damaged text becomes JournalRead::problem; nothing is thrown for it.
 JournalRead read_journal(std::string_view text, uint64_t& last_id);
 
-/// Put in front of more lines where a file is torn: what is before it is skipped without complaint.
+/// Written before further lines where the last line is incomplete. Readers skip the incomplete line before it without
+/// reporting damage.
 inline constexpr std::string_view kResume = "\n{\"resumed\":true}\n";
 
 }  // namespace canopy::app

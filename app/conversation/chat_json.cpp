@@ -19,7 +19,7 @@ constexpr std::array kSources = {"plain", "accepted", "own"};
 constexpr std::array kReasons = {FinishReason::stop_token, FinishReason::max_tokens, FinishReason::context_full,
                                  FinishReason::cancelled, FinishReason::failed};
 
-/// As a person would write it, and yet exactly the same float when it is read: 0.9, not 0.8999999761581421.
+/// The decimal number with the fewest digits that reads back as the same float: 0.9, not 0.8999999761581421.
 double shortest(float value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
@@ -148,7 +148,7 @@ uint32_t token_id_in(const json& id, const std::string& what) {
   throw bad_input(what + ": a token is " + id.dump() + "; it must be a whole number from 0 to 4294967295.");
 }
 
-/// The tokens of a reply of `count` of them.
+/// The token ids of a reply that has `count` tokens.
 TurnTokens tokens_from(const json& object, uint32_t count, const std::string& what) {
   if (!object.is_object()) throw bad_input(what + " are " + object.dump() + "; they must be an object.");
   const JsonFields fields(object, what);

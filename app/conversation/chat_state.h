@@ -1,5 +1,6 @@
 #pragma once
-// What the window shows of the chats beside the conversation itself, and what the user can ask of both.
+// What the window shows of the chats besides the conversation itself, and the commands of the user about chats and
+// conversation.
 
 #include <cstdint>
 #include <optional>
@@ -9,24 +10,24 @@
 
 namespace canopy::app {
 
-struct EditQuestion {  // asks it anew, as a branch
+struct EditQuestion {  // asks the edited question, as a new branch
   uint64_t message = 0;
   std::string text;
 };
-struct AnswerAgain {  // another answer beside this one
+struct AnswerAgain {  // writes another answer beside this one
   uint64_t message = 0;
 };
-struct ShowAlternative {  // of a question or an answer: "2 / 3"
+struct ShowAlternative {  // shows another version of a question or an answer: "2 / 3"
   uint64_t message = 0;
   int by = 1;
 };
-struct ContinueInNewChat {  // a chat of its own from everything up to this message
+struct ContinueInNewChat {  // makes a new chat of all messages up to this one
   uint64_t message = 0;
 };
 struct SetSystemPrompt {
   std::string text;
 };
-struct RenameChat {  // the one that is shown
+struct RenameChat {  // renames the shown chat
   std::string title;
 };
 struct ShowTokenSources {
@@ -36,7 +37,7 @@ struct ShowFind {  // search in this chat
   bool shown = true;
 };
 
-// Of the chats on the disk:
+// Commands about the chats on the disk:
 struct OpenChat {
   std::string id;
 };
@@ -44,7 +45,7 @@ struct DeleteChat {
   std::string id;
 };
 struct UndoDelete {};
-struct SearchChats {  // all of them; an empty text lists all
+struct SearchChats {  // searches all chats; an empty text lists all of them
   std::string text;
 };
 enum class ExportFormat { markdown, json };
@@ -57,7 +58,7 @@ struct ImportChat {
 };
 struct DismissChatNote {};
 enum class ChatFiles { closed, exporting, importing };
-struct ShowChatFiles {  // the dialog that exports or imports a chat
+struct ShowChatFiles {  // opens the dialog that exports or imports a chat
   ChatFiles shown = ChatFiles::exporting;
 };
 
@@ -69,19 +70,19 @@ using ChatCommand = std::variant<EditQuestion, AnswerAgain, ShowAlternative, Con
 struct ChatListing {
   std::string id;
   std::string title;
-  std::string excerpt;     // around what was searched for; empty without a search
+  std::string excerpt;     // the text around the match; empty without a search
   int64_t changed_ms = 0;  // since 1970, UTC
   size_t messages = 0;
 };
 
 struct ChatState {
-  bool sources_shown = true;  // tokens tinted by who wrote them
+  bool sources_shown = true;  // tokens are tinted by their source (TokenSource)
   bool find_shown = false;
-  bool kept = false;  // chats are saved
+  bool kept = false;  // chats are saved to the disk
   std::vector<ChatListing> listings;
-  std::string search;                   // what `listings` were searched for
-  std::string note;                     // the last thing that was done, in words: "Saved to merge.md"
-  std::optional<ChatListing> deleted;   // can be taken back
+  std::string search;                   // the search text that `listings` are the result of
+  std::string note;                     // the last thing that was done, for the user: "Saved to merge.md"
+  std::optional<ChatListing> deleted;   // the chat deleted last, which can be restored
   ChatFiles files = ChatFiles::closed;  // the dialog that is open
   std::string files_problem;            // why its last attempt failed, as a sentence
   int64_t now_ms = 0;                   // since 1970, UTC: set by the application before each update

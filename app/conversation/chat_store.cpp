@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEnding = ".jsonl";
 constexpr auto kTrashKept = std::chrono::hours(24 * 30);
-constexpr size_t kMaxFile = size_t{1} << 30;  // beyond this it is no chat
+constexpr size_t kMaxFile = size_t{1} << 30;  // bytes; larger files are not read
 constexpr size_t kExcerptBefore = 24, kExcerptAfter = 60;
 
 Error cannot(const fs::path& path, const std::string& what, int error) {
@@ -50,7 +50,7 @@ std::string folded(std::string text) {
   return text;
 }
 
-/// A line of text around a match, cut between characters.
+/// A line of text around the match at byte `at`, cut between characters.
 std::string excerpt(const std::string& text, size_t at, size_t length) {
   size_t from = at > kExcerptBefore ? at - kExcerptBefore : 0, to = std::min(text.size(), at + length + kExcerptAfter);
   while (from > 0 && (static_cast<unsigned char>(text[from]) & 0xC0) == 0x80) --from;
@@ -77,7 +77,7 @@ ChatFile::~ChatFile() {
 std::unique_ptr<ChatFile> ChatFile::create(const fs::path& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) throw cannot(path, "saved", errno);
-  ::flock(file, LOCK_EX | LOCK_NB);  // nobody else knows of it yet
+  ::flock(file, LOCK_EX | LOCK_NB);  // cannot fail: no other window knows of the new file yet
   return std::unique_ptr<ChatFile>(new ChatFile(path, file));
 }
 
@@ -123,7 +123,7 @@ ChatStore::Known ChatStore::read(const fs::path& path) const {
   try {
     bytes = bytes_of(path);
   } catch (const Error&) {
-    // It stays in the list: opening it says what is wrong.
+    // An unreadable file stays in the list: opening it reports what is wrong.
   }
   const JournalRead read = read_journal(bytes, unused);
   const Conversation& chat = read.conversation;
@@ -146,7 +146,7 @@ std::vector<ChatListing> ChatStore::list(const std::string& search) {
     if (entry.path().extension() != kEnding) continue;
     const auto time = fs::last_write_time(entry.path(), error);
     const auto size = fs::file_size(entry.path(), error);
-    if (error) continue;  // gone meanwhile
+    if (error) continue;  // the file was removed in the meantime
     const std::string id = entry.path().stem().string();
     auto old = std::find_if(known_.begin(), known_.end(), [&](const Known& k) { return k.id == id; });
     const bool same = old != known_.end() && old->time == time && old->size == size;
@@ -207,7 +207,7 @@ void ChatStore::remove(const std::string& id) {
   if (!mine) throw bad_input("It is open in another window. Close it there first.");
   rename_new(path, trash);
   std::error_code ignored;
-  fs::last_write_time(trash, fs::file_time_type::clock::now(), ignored);  // its month begins today
+  fs::last_write_time(trash, fs::file_time_type::clock::now(), ignored);  // the month in the trash begins today
 }
 
 void ChatStore::restore(const std::string& id) {

@@ -1,6 +1,7 @@
 #pragma once
-// The folder of kept chats: a file a chat (chat_journal.h), those that were deleted in trash/, and files that could not
-// be read whole in damaged/. Several windows share the folder; a file belongs to the one that writes to it.
+// The folder of saved chats: one file for each chat (chat_journal.h), deleted chats in trash/, and files that could not
+// be read completely in damaged/. Several windows may use the folder at once; only one of them at a time writes to a
+// file.
 
 #include <filesystem>
 #include <memory>
@@ -14,19 +15,20 @@
 
 namespace canopy::app {
 
-/// A chat's file, open for appending and locked against other windows while it lives.
+/// The file of a chat, open for appending and locked against other windows until destroyed.
 class ChatFile {
  public:
   ~ChatFile();
   ChatFile(const ChatFile&) = delete;
   ChatFile& operator=(const ChatFile&) = delete;
 
-  /// A new file for a chat. Throws bad_input with path and reason.
+  /// Makes a new file for a chat. Throws bad_input with path and reason.
   static std::unique_ptr<ChatFile> create(const std::filesystem::path& path);
-  /// A file that is there; null when another window has it. Throws bad_input.
+  /// Opens an existing file; null when another window has it locked. Throws bad_input with path and reason.
   static std::unique_ptr<ChatFile> open(const std::filesystem::path& path);
 
-  /// Appends whole lines. When it throws, what was written of them does no harm, and all of them may be appended again.
+  /// Appends whole lines. After it has thrown, all of them may be appended again: the part already written does no
+  /// harm.
   void append(std::string_view lines);
 
  private:
@@ -34,31 +36,33 @@ class ChatFile {
 
   std::filesystem::path path_;
   int file_;
-  bool torn_ = false;  // the last line may have no end
+  bool torn_ = false;  // the last line may be incomplete
 };
 
 class ChatStore {
  public:
-  /// Makes the folders and forgets what was deleted a month ago. Throws bad_input.
+  /// Makes the folders and removes chats that were deleted more than a month ago. Throws bad_input.
   explicit ChatStore(std::filesystem::path folder);
 
-  /// The chats in which `search` occurs, ASCII letters alike in either case, the newest first. A file is read again
-  /// only where it changed.
+  /// The chats in which `search` occurs, the newest first; upper and lower case ASCII letters are the same. Only files
+  /// that have changed are read again.
   std::vector<ChatListing> list(const std::string& search);
 
   struct Loaded {
     Conversation conversation;
-    std::string damage;     // the sentence for the user; empty when the file was whole
-    std::string note = {};  // likewise, of what was left out of a file that stays where it is
+    std::string damage;  // what was damaged, as a sentence for the user; empty when the file was whole
+    // what was left out of a file that is not damaged otherwise, as a sentence; such a file stays in the folder
+    std::string note = {};
   };
-  /// A damaged file is set aside, and what could be read of it is a chat that is not kept yet. Throws bad_input.
+  /// Reads a chat. A damaged file is moved to damaged/; what could be read of it is returned as a chat that is not
+  /// saved yet. Throws bad_input.
   Loaded load(const std::string& id, uint64_t& last_id);
 
   std::filesystem::path path_of(const std::string& id) const { return folder_ / (id + ".jsonl"); }
-  /// A name that no file has.
+  /// An id whose file does not exist yet.
   std::string new_id(int64_t now_ms) const;
 
-  /// Throws bad_input, also when another window writes to it.
+  /// Moves a chat to the trash. Throws bad_input, also when another window writes to the chat.
   void remove(const std::string& id);
   void restore(const std::string& id);
 
@@ -68,7 +72,7 @@ class ChatStore {
     std::filesystem::file_time_type time;
     uintmax_t size = 0;
     ChatListing listing;
-    std::string text, folded;  // of all messages; folded: in lower case
+    std::string text, folded;  // text of all messages; folded: the same in lower case, for the search
   };
   Known read(const std::filesystem::path& path) const;
 

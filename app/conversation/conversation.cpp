@@ -13,7 +13,7 @@ char folded(char c) {
 }  // namespace
 
 size_t Conversation::find(uint64_t message_id) const {
-  // Most questions are about the newest messages.
+  // From the end, as the newest messages are asked for most.
   for (size_t i = size(); i-- > 0;)
     if ((*this)[i].id == message_id) return i;
   return size();

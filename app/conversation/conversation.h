@@ -1,6 +1,6 @@
 #pragma once
-// A conversation is a tree: asking a question anew or answering it again adds a branch, and nothing is ever taken away.
-// One path from the beginning to a leaf is shown; this class reads as that path.
+// A conversation as a tree: editing a question or answering it again adds a branch, and nothing is ever removed. One
+// path from the first message to a leaf is shown; size(), [] and iteration go over that path.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,16 +19,17 @@ class Conversation {
 
   struct Node {
     Message message;
-    uint32_t parent = none;       // a node before this one; none: the conversation begins here
-    uint32_t shown_child = none;  // the branch that was shown last, and is again when the reader comes back
+    uint32_t parent = none;       // the node of the message before; none for a first message
+    uint32_t shown_child = none;  // the child that was shown last; shown again when the user returns to this branch
   };
 
-  /// Alternatives of one message: this one is `index` of `count`, from 0. Answers that failed unsaid do not count.
+  /// Which version of a message is shown: `index` (from 0) of `count`. Answers that failed before their first word do
+  /// not count.
   struct Place {
     size_t index = 0, count = 1;
   };
 
-  // ---- the path that is shown ----
+  // ---- the shown path ----
   size_t size() const { return path_.size(); }
   bool empty() const { return path_.empty(); }
   const Message& operator[](size_t i) const { return nodes_[path_[i]].message; }
@@ -59,32 +60,33 @@ class Conversation {
   Iterator begin() const { return {this, 0}; }
   Iterator end() const { return {this, size()}; }
 
-  /// The place of a message on the path; size() where it is not there.
+  /// Position of a message on the shown path; size() where it is not on it.
   size_t find(uint64_t message_id) const;
 
   // ---- the tree ----
   const std::vector<Node>& nodes() const { return nodes_; }
-  /// Node of the path's last message; none for an empty conversation.
+  /// Node of the last message on the path; `none` for an empty conversation.
   uint32_t leaf() const { return path_.empty() ? none : path_.back(); }
 
-  /// Adds a message after the last one of the path, which it extends.
+  /// Adds a message after the last one of the path, and shows it.
   Message& append(Message message);
-  /// Shows only the first `length` messages: what is appended next begins a branch there.
+  /// Shows only the first `length` messages. The next append() begins a branch there.
   void cut(size_t length);
   Place place(size_t i) const;
-  /// Shows the alternative `by` places on (clamped), and below it what was shown there last.
+  /// Shows another version of message i: the one `by` places further, clamped to those that exist. Below it, shows the
+  /// path that was shown there last.
   void show_alternative(size_t i, int by);
-  /// Shows the path that ends in a node.
+  /// Shows the path from the first message to this node.
   void show_leaf(uint32_t node);
-  /// The first `length` messages of the path as a conversation of their own, with the same title and system prompt.
+  /// A new conversation of the first `length` messages of the path, with the same title and system prompt.
   Conversation copy_of_path(size_t length) const;
-  /// Forgets everything.
+  /// Removes everything.
   void clear() { *this = {}; }
 
-  /// Its own title, or else the start of its first question.
+  /// The title that was given, or else the first line of the first question.
   std::string shown_title() const;
 
-  std::string id;             // names its file; empty until it is kept anywhere
+  std::string id;             // names its file; empty until the chat is saved
   std::string title;          // empty: shown_title() makes one
   std::string system_prompt;  // empty: none
   int64_t created_ms = 0;
@@ -94,7 +96,7 @@ class Conversation {
   void extend_to_leaf();
 
   std::vector<Node> nodes_;     // parents before children
-  std::vector<uint32_t> path_;  // nodes
+  std::vector<uint32_t> path_;  // numbers of nodes
 };
 
 /// Bytes [begin, end) of a message's text.
@@ -104,7 +106,8 @@ struct ChatHit {
   bool operator==(const ChatHit&) const = default;
 };
 
-/// Where `wanted` occurs on the shown path, in its order; ASCII letters are alike in either case. At most `most`.
+/// All places in the shown path where `wanted` occurs, in order, at most `most`. Upper and lower case ASCII letters are
+/// the same.
 std::vector<ChatHit> find_in(const Conversation& conversation, std::string_view wanted, size_t most = 10'000);
 
 }  // namespace canopy::app

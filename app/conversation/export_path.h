@@ -1,5 +1,5 @@
 #pragma once
-// Where an exported chat goes.
+// The path of the file that a chat is exported to.
 
 #include <filesystem>
 #include <string>
@@ -11,14 +11,13 @@ namespace canopy::app {
 /// ".md" or ".json"
 const char* ending_of(ExportFormat format);
 
-/// A path as people type it: "~/" is their home folder.
+/// The path that a user's input means: "~/" at its start is the home folder.
 std::filesystem::path typed_path(const std::string& text);
 
-/// The file of that name in a folder, with the format's ending in place of either format's that the name has.
+/// folder/name with the ending of the format. An ending .md or .json that the name already has is replaced.
 std::filesystem::path export_path(const std::string& folder, const std::string& name, ExportFormat format);
 
-/// Where people look for a file that they saved: the folder of documents, else their home folder. It has no fixed name
-/// in other languages than English.
+/// The user's folder of documents as the system names it (its name depends on the language), else the home folder.
 std::filesystem::path documents_folder();
 
 }  // namespace canopy::app

@@ -6,7 +6,7 @@
 namespace canopy::app {
 namespace {
 
-/// Node of the tree for each token of a round that was accepted: the accepted nodes below the root, by depth.
+/// The tree node of each accepted token of a round: the accepted nodes below the root, by depth.
 std::vector<uint32_t> accepted_nodes(const RoundRecord& record) {
   std::vector<uint32_t> nodes;
   for (uint32_t n = 1; n < record.nodes.size(); ++n)

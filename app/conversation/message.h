@@ -19,26 +19,26 @@ enum class Role { user, assistant };
 enum class TokenSource : uint8_t {
   ar,        // the target alone, in an AR round
   accepted,  // drafted, and the target agreed
-  own,       // the target's own token at the end of a round of drafting
+  own,       // the target's own token at the end of a round that had a draft
 };
 
-/// The bytes of a reply's text that one token wrote. A token that completed no character has none (begin == end).
+/// The bytes of a reply's text that one token added. A token that completed no character has none (begin == end).
 struct TokenSpan {
   uint32_t begin = 0, end = 0;
-  uint32_t round = 0;  // of the reply, from 0
-  uint32_t node = 0;   // of the round's tree; the number behind its last node for the target's own token
+  uint32_t round = 0;  // number of the round in the reply, from 0
+  uint32_t node = 0;   // node of the round's tree; for the target's own token the number after the last node
   TokenSource source = TokenSource::ar;
   bool operator==(const TokenSpan&) const = default;
 };
 
-/// What a reply was asked for with: enough to ask for it again.
+/// The parameters that a reply was requested with: enough to request it again.
 struct ReplyParameters {
   SamplingSettings sampling;  // with the seed of this reply
   uint32_t max_tokens = 0;
   std::optional<DecodeMode> mode;
   uint32_t budget = 0;
   std::string system_prompt;
-  std::string model, device;  // as people call them; never a path
+  std::string model, device;  // names for the user; never a path
 };
 
 struct Message {
@@ -46,23 +46,23 @@ struct Message {
   Role role = Role::user;
   std::string text;        // UTF-8
   int64_t created_ms = 0;  // since 1970, UTC
-  // Of an assistant's message:
+  // Only for messages of the assistant:
   bool writing = false;
   uint32_t tokens = 0;
   double tokens_per_second = 0;
-  std::optional<uint64_t> seed;  // of its random numbers; none when it was greedy
+  std::optional<uint64_t> seed;  // of the sampler; none for greedy decoding
   std::optional<ReplyFinished> result;
   ReplyParameters parameters;
   uint32_t rounds = 0;
-  std::vector<TokenSpan> spans;  // ascending and without gaps; empty where nobody asked for rounds
+  std::vector<TokenSpan> spans;  // ascending and without gaps; empty where the rounds were not requested
 
-  /// An answer that ended before its first word: shown as nothing, and never sent to the model.
+  /// An answer that failed before its first word. It is not shown and never sent to the model.
   bool failed_unsaid() const { return role == Role::assistant && !writing && text.empty(); }
 };
 
-/// Adds the tokens of a round to a message's spans. `round`: of the reply, from 0. The first token of the round begins
-/// at text_begin, token i ends at text_ends[i] (RoundFinished). What lies before the first round is the first token's,
-/// which came out of the prompt's pass.
+/// Adds the tokens of a round to a message's spans. `round` is its number in the reply, from 0. The first token of the
+/// round begins at byte text_begin, token i ends at text_ends[i] (RoundFinished). The text before the first round
+/// belongs to the first token, which came out of the prompt's pass.
 void append_spans(Message& message, const RoundRecord& record, uint32_t round, uint32_t text_begin,
                   std::span<const uint32_t> text_ends);
 

@@ -16,7 +16,7 @@ std::string_view trimmed(std::string_view text) {
   return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-/// The words between control tokens.
+/// The text between control tokens, one string for each stretch.
 std::vector<std::string> stretches(std::span<const uint32_t> tokens, const PieceOf& piece) {
   std::vector<std::string> found(1);
   Utf8Stream characters;
@@ -40,7 +40,7 @@ struct Role {
 constexpr Role kRoles[] = {
     {"system", "system"}, {"user", "user"}, {"human", "user"}, {"model", "assistant"}, {"assistant", "assistant"}};
 
-/// The role that a stretch names on a line of its own at its start, which is cut off.
+/// The role named on the first line of a stretch, which is removed from text; empty where no role is named.
 std::string_view take_role(std::string_view& text) {
   const std::string_view rest = text.substr(std::min(text.find_first_not_of(kBlank), text.size()));
   for (const Role& each : kRoles) {
@@ -58,7 +58,7 @@ std::string_view take_role(std::string_view& text) {
 std::vector<ChatTurn> prompt_turns(std::span<const uint32_t> tokens, const PieceOf& piece) {
   std::vector<ChatTurn> turns;
   std::string all;
-  std::string_view role;  // named, and still without a word
+  std::string_view role;  // named already, its text still to come
   for (const std::string& stretch : stretches(tokens, piece)) {
     std::string_view text = stretch;
     if (const std::string_view named = take_role(text); !named.empty()) role = named;

@@ -1,6 +1,6 @@
 #pragma once
-// A prompt of tokens back into the turns of a conversation. Chat templates differ, but nearly all put a control token
-// around each turn and name the role in plain words at its start.
+// Cuts a tokenized prompt back into the turns of a conversation. This works for most chat templates: nearly all put a
+// control token around each turn and begin it with the name of the role.
 
 #include <cstdint>
 #include <functional>
@@ -15,8 +15,8 @@ namespace canopy::app {
 
 using PieceOf = std::function<std::optional<trace::Piece>(uint32_t token)>;
 
-/// The turns of a prompt, roles "system", "user" and "assistant". A prompt in which no role is named is one question;
-/// the empty turn that the reply was to fill is left out.
+/// The turns of a prompt, with roles "system", "user" and "assistant". A prompt in which no role is named becomes one
+/// question. The empty turn at the end, which the reply fills, is left out.
 std::vector<ChatTurn> prompt_turns(std::span<const uint32_t> tokens, const PieceOf& piece);
 
 }  // namespace canopy::app

@@ -14,7 +14,7 @@ std::string name_of(const TraceModel& model) {
   return model.quantization.empty() ? model.name : model.name + " " + model.quantization;
 }
 
-/// "2026-11-22T03:16:49Z" as people write it; what has another form stays as it is.
+/// "2026-11-22T03:16:49Z" as "2026-11-22 03:16 UTC"; text of another form is returned as it is.
 std::string moment(const std::string& created) {
   if (created.size() != 20 || created[10] != 'T' || created.back() != 'Z') return created;
   return created.substr(0, 10) + " " + created.substr(11, 5) + " UTC";
@@ -31,10 +31,10 @@ ReplayOrigin origin_of(const TraceHeader& header) {
   return origin;
 }
 
-/// Text of tokens, a character at a time: bytes that it has by the end of each one.
+/// Appends the text of tokens, in whole characters, and returns the size of the text in bytes after each token.
 class Writer {
  public:
-  /// drops_space: the vocabulary puts a space before the first word that belongs to no text.
+  /// drops_space: the vocabulary begins every text with a space that the user does not see; leave it out.
   Writer(const TraceLog& log, std::string& text, bool drops_space)
       : log_(log), text_(text), drops_space_(drops_space) {}
 
@@ -69,19 +69,19 @@ ReplyFinished result_of(const TraceReply& reply, const ReplySummary& summary, ui
   return result;
 }
 
-/// What the user saw, where the tokens make that text: a stop string ends it before they do.
+/// Cuts the text to what the user saw, where that is its beginning: a stop string ends the reply before its last token.
 void cut_to_seen(std::string& text, const std::optional<TraceReplyEnd>& end) {
   if (end && text.starts_with(end->text)) text.resize(end->text.size());
 }
 
-/// Where the turns begin that were not said before: a conversation that goes on has all of it in its prompt. What the
-/// model said may stand there in other letters than it was shown.
+/// Index of the first turn that the conversation so far (`said`) does not have. The prompt of a conversation that goes
+/// on repeats all of it. Only the user's turns are compared, since the model's own text may look different in a prompt.
 size_t first_unsaid(const std::vector<ChatTurn>& turns, const std::vector<ChatTurn>& said) {
   bool goes_on = turns.size() > said.size();
   for (size_t i = 0; goes_on && i < said.size(); ++i)
     goes_on = turns[i].role == said[i].role && (turns[i].role != "user" || turns[i].content == said[i].content);
   if (goes_on) return said.size();
-  return turns.empty() ? 0 : turns.size() - 1;  // another question, or the same once more
+  return turns.empty() ? 0 : turns.size() - 1;  // a new conversation, or the same question again
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ void ReplayChat::add(const TraceLog& log, size_t index, uint64_t& last_id) {
   replies_.push_back(std::move(reply));
 }
 
-/// Puts the text together from the tokens of the rounds, so that each byte has its round and its node.
+/// Puts the text together from the tokens of the rounds, so that the round and node of each byte are known.
 void ReplayChat::write(const TraceLog& log, const TraceReply& recorded, const ReplySummary& summary, Reply& reply) {
   Message& message = reply.whole;
   Writer writer(log, message.text, recorded.end && !recorded.end->text.starts_with(' '));
@@ -134,7 +134,7 @@ void ReplayChat::write(const TraceLog& log, const TraceReply& recorded, const Re
   double ms = 0;
   for (size_t i = 0; i < summary.rounds; ++i) {
     const auto round = log.round(summary.first_round + i);
-    if (!round) break;  // the file was changed since it was opened
+    if (!round) break;  // the file was changed after it was opened
     std::vector<uint32_t> ends;
     for (const uint32_t token : round->emitted) ends.push_back(writer.push(token));
     append_spans(message, *round, static_cast<uint32_t>(i), begin, ends);

@@ -1,6 +1,6 @@
 #pragma once
-// A recorded run as the conversation it was: the prompts, and the replies as far as the round that is shown. Beside the
-// user's own chat, which it never touches.
+// A recorded run shown as a conversation: its prompts, and its replies up to the shown round. It is separate from the
+// user's own chat and never changes it.
 
 #include <cstdint>
 #include <optional>
@@ -13,33 +13,33 @@
 
 namespace canopy::app {
 
-/// Where a recording comes from, as people say it. Empty where the file does not tell.
+/// Where a recording comes from, as text for the user. Fields that the file does not have are empty.
 struct ReplayOrigin {
   std::string target, drafter, device, driver;
   std::string recorded;   // "2026-11-22 03:16 UTC"
-  bool redacted = false;  // no texts were kept
+  bool redacted = false;  // the trace was recorded without texts
 };
 
 class ReplayChat {
  public:
   ReplayChat() = default;
-  /// last_id: of messages of this process, which those of the recording must not share.
+  /// last_id: the last message id of this process; the messages of the recording get ids above it.
   ReplayChat(const TraceLog& log, uint64_t& last_id);
 
   const Conversation& conversation() const { return conversation_; }
   const ReplayOrigin& origin() const { return origin_; }
-  /// Writes the text up to a round of the log. Free when it is that already.
+  /// Sets the text to what had been written by the end of this round of the log. Does nothing if that is shown already.
   void show(size_t round);
 
-  /// Where the rounds of a reply begin in the log; nothing for any other message.
+  /// The index in the log of the first round of a reply; nullopt for any other message.
   std::optional<size_t> first_round(uint64_t message) const;
 
  private:
   struct Reply {
     size_t first_round = 0, rounds = 0;
-    std::vector<Message> questions;  // what stands before it and was not said before
+    std::vector<Message> questions;  // the messages before the reply that no earlier prompt had
     Message whole;
-    std::vector<uint32_t> ends;  // [rounds] bytes of the text that each round completed
+    std::vector<uint32_t> ends;  // [rounds] bytes of the text after each round
   };
   void add(const TraceLog& log, size_t index, uint64_t& last_id);
   void write(const TraceLog& log, const TraceReply& recorded, const ReplySummary& summary, Reply& reply);
@@ -47,7 +47,7 @@ class ReplayChat {
 
   ReplayOrigin origin_;
   std::vector<Reply> replies_;
-  std::vector<ChatTurn> said_;  // by the end of the reply that was read last
+  std::vector<ChatTurn> said_;  // the conversation up to and with the last reply added
   Conversation conversation_;
   size_t shown_reply_ = SIZE_MAX;
   size_t shown_round_ = SIZE_MAX;

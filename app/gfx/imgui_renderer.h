@@ -6,10 +6,10 @@
 
 namespace canopy::app {
 
-/// Dear ImGui's Vulkan backend in the current context, drawing into images of one format by dynamic rendering.
+/// Draws the current Dear ImGui context with its Vulkan backend, into images of one format by dynamic rendering.
 class ImguiRenderer {
  public:
-  /// image_count = frames that may be in flight, at least 2.
+  /// image_count: frames that may be in flight, at least 2.
   ImguiRenderer(const UiDevice& device, VkFormat format, uint32_t image_count);
   ~ImguiRenderer();
   ImguiRenderer(const ImguiRenderer&) = delete;
@@ -17,14 +17,15 @@ class ImguiRenderer {
 
   void new_frame();
 
-  /// Records: clear to the colour, draw. The image must be in COLOR_ATTACHMENT_OPTIMAL and stays there.
+  /// Records a clear to the colour and the drawing. The image must be in COLOR_ATTACHMENT_OPTIMAL and stays in it.
   void record(VkCommandBuffer commands, VkImageView view, VkExtent2D extent, ImDrawData* data, ImU32 clear);
 
  private:
   const UiDevice& device_;
 };
 
-/// A whole-image layout change with the widest dependencies; a frame has two of them, so precision buys nothing.
+/// Changes the layout of a whole image. Waits for all earlier work, which is simple and cheap enough for two changes in
+/// a frame.
 void transition(const VulkanApi& vk, VkCommandBuffer commands, VkImage image, VkImageLayout from, VkImageLayout to);
 
 }  // namespace canopy::app

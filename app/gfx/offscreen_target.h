@@ -9,12 +9,12 @@
 
 namespace canopy::app {
 
-/// An image to draw the window into where there is no display.
+/// An image into which the window is drawn where there is no display.
 class OffscreenTarget {
  public:
   static constexpr VkFormat kFormat = VK_FORMAT_R8G8B8A8_UNORM;
 
-  /// Needs a current ImGui context, which it renders from now on.
+  /// Needs a current ImGui context and draws that one.
   OffscreenTarget(const UiDevice& device, VkExtent2D extent);
   ~OffscreenTarget();
   OffscreenTarget(const OffscreenTarget&) = delete;

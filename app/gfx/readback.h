@@ -5,7 +5,7 @@
 
 namespace canopy::app {
 
-/// Host memory that an 8-bit four-channel image is copied into.
+/// Host memory to copy an 8-bit image with four channels into.
 class Readback {
  public:
   Readback(const UiDevice& device, VkExtent2D extent);
@@ -13,9 +13,10 @@ class Readback {
   Readback(const Readback&) = delete;
   Readback& operator=(const Readback&) = delete;
 
-  /// Records the copy of an image in TRANSFER_SRC_OPTIMAL.
+  /// Records the copy of an image, which must be in TRANSFER_SRC_OPTIMAL.
   void record(VkCommandBuffer commands, VkImage image);
-  /// The copied picture, after the commands have run. bgra: swap the channels of such an image. Alpha becomes opaque.
+  /// The copied picture; call after the commands have run. bgra: the image has red and blue swapped. The result is
+  /// opaque.
   Image take(bool bgra) const;
 
  private:

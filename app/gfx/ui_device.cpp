@@ -25,7 +25,7 @@ bool has_layer(const VulkanApi& vk, const char* name) {
   return false;
 }
 
-/// Lower is better: drawing goes to real hardware when there is some.
+/// Lower is better: real hardware before software devices.
 int rank(VkPhysicalDeviceType type) {
   switch (type) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 0;
@@ -70,7 +70,7 @@ void UiDevice::destroy() {
 void UiDevice::create_instance(const Options& options) {
   const bool validate = options.validation && has_layer(api_, kValidationLayer);
   std::vector<const char*> extensions = options.instance_extensions;
-  // Dear ImGui's backend refuses to start without the surface functions, even where no surface will ever be made.
+  // Dear ImGui's backend needs the surface functions even where no surface is made.
   if (extensions.empty()) extensions.push_back(VK_KHR_SURFACE_EXTENSION_NAME);
   if (validate) extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
   auto debug = vk_struct<VkDebugUtilsMessengerCreateInfoEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);

@@ -1,6 +1,6 @@
 #pragma once
-// The window's own Vulkan instance and device, apart from the engine's: drawing never waits for a model's work in code,
-// and losing one device does not take the other down.
+// The Vulkan instance and device that draw the window. They are not the engine's: drawing never waits in code for a
+// model's work, and losing one of the two devices does not affect the other.
 
 #include <functional>
 #include <string>
@@ -13,9 +13,9 @@ namespace canopy::app {
 class UiDevice {
  public:
   struct Options {
-    std::vector<const char*> instance_extensions;  // what a window system needs; none off-screen
-    bool validation = false;                       // Khronos validation layer, when installed
-    /// Off-screen: empty. With a window: makes its surface, to choose a device that can present to it.
+    std::vector<const char*> instance_extensions;  // those of the window system; none off-screen
+    bool validation = false;                       // use the Khronos validation layer, if installed
+    /// Makes the surface of the window, so that a device can be chosen that presents to it. Empty when off-screen.
     std::function<VkSurfaceKHR(VkInstance)> make_surface;
   };
 
@@ -34,10 +34,11 @@ class UiDevice {
   VkSurfaceKHR surface() const { return surface_; }
 
   const std::string& name() const { return name_; }
-  /// Drawing costs processor time that the engine needs.
+  /// Whether the device computes on the processor: then drawing takes time away from the engine.
   bool is_software() const { return software_; }
 
-  /// Index of a memory type allowed by bits with all of flags. Throws Error (unavailable) when there is none.
+  /// Index of a memory type that is allowed by `bits` and has all of `flags`. Throws Error (unavailable) when there is
+  /// none.
   uint32_t memory_type(uint32_t bits, VkMemoryPropertyFlags flags) const;
 
   bool validation_active() const { return messenger_ != VK_NULL_HANDLE; }

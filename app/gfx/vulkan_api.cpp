@@ -9,7 +9,7 @@
 namespace canopy::app {
 
 void VulkanApi::load_global() {
-  // Kept open until the program ends: drivers do not survive being unloaded.
+  // Never closed: drivers may crash when they are unloaded.
   static void* const loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!loader)
     throw Error(ErrorKind::unavailable,

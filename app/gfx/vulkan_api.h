@@ -1,6 +1,6 @@
 #pragma once
-// The Vulkan functions the window uses, loaded at run time: the program must start, and say what is missing, on a
-// machine without a Vulkan loader. The engine has its own table and its own device; nothing is shared between them.
+// The Vulkan functions that the window uses, loaded at run time, so that the program starts without a Vulkan loader and
+// can say that it is missing. The engine has its own table and its own device.
 
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
@@ -27,7 +27,7 @@ namespace canopy::app {
   X(GetBufferMemoryRequirements) X(BindBufferMemory) X(MapMemory) X(UnmapMemory) \
   X(CmdPipelineBarrier) X(CmdBeginRendering) X(CmdEndRendering) X(CmdCopyImageToBuffer)
 
-// Null where the instance was made without the extension.
+// Null where the instance was made without their extension.
 #define CANOPY_UI_VK_OPTIONAL(X) \
   X(DestroySurfaceKHR) X(GetPhysicalDeviceSurfaceSupportKHR) X(GetPhysicalDeviceSurfaceCapabilitiesKHR) \
   X(GetPhysicalDeviceSurfaceFormatsKHR) X(CreateSwapchainKHR) X(DestroySwapchainKHR) \
@@ -43,9 +43,9 @@ struct VulkanApi {
   CANOPY_UI_VK_OPTIONAL(CANOPY_UI_VK_MEMBER)
 #undef CANOPY_UI_VK_MEMBER
 
-  /// Opens the loader and the functions that need no instance. Throws Error (unavailable) when there is none.
+  /// Opens the loader and gets the functions that need no instance. Throws Error (unavailable) when there is no loader.
   void load_global();
-  /// Throws Error (unavailable) naming a function of Vulkan 1.3 that is missing.
+  /// Gets the functions of an instance. Throws Error (unavailable) naming a missing function of Vulkan 1.3.
   void load_instance(VkInstance instance);
 };
 
@@ -57,8 +57,7 @@ T vk_struct(VkStructureType type) {
   return s;
 }
 
-/// Throws Error, out_of_memory or device_lost or unavailable by its code, when result is an error: "<doing> failed:
-/// ...".
+/// Throws an Error with "<doing> failed: ..." if result is an error: out_of_memory, device_lost or else unavailable.
 void check(VkResult result, const char* doing);
 
 }  // namespace canopy::app

@@ -107,7 +107,7 @@ void WindowTarget::create_swapchain() {
   if (can_capture_) info.imageUsage |= VK_IMAGE_USAGE_TRANSFER_SRC_BIT;
   info.preTransform = caps.currentTransform;
   info.compositeAlpha = VK_COMPOSITE_ALPHA_OPAQUE_BIT_KHR;
-  info.presentMode = VK_PRESENT_MODE_FIFO_KHR;  // the one mode every device has, and no tearing
+  info.presentMode = VK_PRESENT_MODE_FIFO_KHR;  // the only mode that every device has; without tearing
   info.clipped = VK_FALSE;                      // captures need every pixel
   info.oldSwapchain = swapchain_;
   VkSwapchainKHR created = VK_NULL_HANDLE;

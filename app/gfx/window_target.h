@@ -12,26 +12,26 @@ namespace canopy::app {
 
 class Readback;
 
-/// The swapchain of a window. UNORM, so that the theme's colours arrive as they are written.
+/// The swapchain of a window. Its format is UNORM, so that the colours of the theme are shown as they are.
 class WindowTarget {
  public:
-  /// device must have been made with a surface; a current ImGui context is rendered from now on.
+  /// device must have been made with a surface. Needs a current ImGui context and draws that one.
   WindowTarget(const UiDevice& device, VkExtent2D extent);
   ~WindowTarget();
   WindowTarget(const WindowTarget&) = delete;
   WindowTarget& operator=(const WindowTarget&) = delete;
 
   void new_frame() { renderer_->new_frame(); }
-  /// The framebuffer's size changed; the next frame rebuilds the swapchain.
+  /// Call when the size of the framebuffer has changed; the next frame makes a new swapchain.
   void resize(VkExtent2D extent);
-  /// Draws and presents. False when nothing was shown because the swapchain was out of date: draw again.
-  /// capture, when given, receives the picture that is presented.
+  /// Draws and presents. Returns false when the swapchain was out of date and nothing was shown: draw again. `capture`,
+  /// if given, receives the presented picture.
   bool render(ImDrawData* data, ImU32 clear, std::optional<Image>* capture = nullptr);
-  /// Waits until the device has drawn everything, to know what a frame costs on a software device.
+  /// Waits until the device has drawn everything, so that the cost of a frame on a software device can be measured.
   void wait();
 
  private:
-  static constexpr uint32_t kFrames = 2;  // recorded ahead of the device
+  static constexpr uint32_t kFrames = 2;  // in flight at a time
   struct Frame {
     VkCommandBuffer commands = VK_NULL_HANDLE;
     VkFence done = VK_NULL_HANDLE;
@@ -40,7 +40,8 @@ class WindowTarget {
   struct Target {
     VkImage image = VK_NULL_HANDLE;
     VkImageView view = VK_NULL_HANDLE;
-    VkSemaphore drawn = VK_NULL_HANDLE;  // one per image: presentation may still wait on another's
+    // one for each image: the presentation of another image may still wait for its own
+    VkSemaphore drawn = VK_NULL_HANDLE;
   };
 
   void choose_format();

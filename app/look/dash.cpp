@@ -10,7 +10,7 @@ bool is_number(ImVec2 p) {
   return std::isfinite(p.x) && std::isfinite(p.y);
 }
 
-/// How far along the pattern a line is, from piece to piece.
+/// Goes along the line and keeps its position in the dash pattern from one segment to the next.
 class Walker {
  public:
   Walker(Dash dash, std::vector<ImVec2>& out) : on_(dash.on), period_(dash.on + dash.off), out_(out) {}
@@ -28,7 +28,7 @@ class Walker {
         out_.push_back(at(done));
         out_.push_back(at(done + step));
       }
-      // A step too small for the sum would never end the loop.
+      // The least step, so that float rounding cannot make it 0 and the loop endless.
       const float next = done + std::max(step, 1e-3f);
       phase_ = std::fmod(phase_ + (next - done), period_);
       done = next;
@@ -43,7 +43,7 @@ class Walker {
   std::vector<ImVec2>& out_;
 };
 
-/// The current path of the list, dashed; the path is used up.
+/// Draws the current path of the list dashed, and clears the path.
 void dash_path(ImDrawList* list, Dash dash, Colour colour, float width, bool closed) {
   const std::vector<ImVec2> points(list->_Path.Data, list->_Path.Data + list->_Path.Size);
   list->PathClear();

@@ -1,5 +1,5 @@
 #pragma once
-// Dashes: predicted curves, rejected nodes, the bonus. Dear ImGui draws none.
+// Dashed lines, which Dear ImGui cannot draw: for predicted curves, rejected nodes and the bonus.
 
 #include <span>
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace canopy::app {
 
-/// Pixels, already scaled.
+/// Lengths of a dash and of the gap after it, in pixels of the screen (already scaled).
 struct Dash {
   float on = 4;
   float off = 3;
 };
 
-/// The pieces of a polyline that are drawn: pairs of points, in order. A dash that turns a corner gives several pieces.
-/// `closed` joins the last point to the first. Points that are no numbers break the line.
+/// Cuts a polyline into the pieces to draw: pairs of points, in order. A dash around a corner gives several pieces.
+/// `closed` joins the last point to the first. A point that is NaN or infinite interrupts the line.
 void dash_pieces(std::span<const ImVec2> points, Dash dash, bool closed, std::vector<ImVec2>& out);
 
 /// Draws a polyline dashed.

@@ -4,8 +4,8 @@
 
 #include "engine/base/error.h"
 
-// The assembler copies the files into read-only data. A generated C array of two megabytes would take the compiler
-// seconds and gigabytes for the same bytes.
+// The assembler copies the files into read-only data. Compiling the same two megabytes as a C array takes seconds and
+// gigabytes.
 #define CANOPY_EMBED(symbol, file)                       \
   __asm__(                                               \
       ".section .rodata\n"                               \

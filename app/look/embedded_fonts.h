@@ -1,5 +1,5 @@
 #pragma once
-// The font files of assets/fonts, inside the program: it looks the same wherever it is copied to.
+// The font files of assets/fonts, built into the program, so that it looks the same wherever it is copied to.
 
 #include <span>
 #include <string_view>

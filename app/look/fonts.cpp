@@ -49,13 +49,13 @@ TypeSpec spec(Type type) {
 
 ImFont* add_font(std::span<const unsigned char> file, const char* name) {
   ImFontConfig config;
-  config.FontDataOwnedByAtlas = false;  // it is part of the program
+  config.FontDataOwnedByAtlas = false;  // the bytes belong to the program
   std::snprintf(config.Name, sizeof config.Name, "%s", name);
   return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<unsigned char*>(file.data()),
                                                     static_cast<int>(file.size()), 0.0f, &config);
 }
 
-/// Glyphs are baked when first shown, so that merging a CJK font costs nothing until it is needed.
+/// Adds a system font to the current one. Glyphs are made when first shown, so a CJK font costs nothing until then.
 void merge_system_font(const char* path, unsigned face) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return;
@@ -120,7 +120,7 @@ ImVec2 text_size(Type type, std::string_view text) {
 }
 
 void draw_text(ImDrawList* list, ImVec2 pos, Type type, Colour colour, std::string_view text) {
-  // Whole pixels: fractional positions blur small text. The alpha of a disabled group applies here too.
+  // At whole pixels, as fractional positions blur small text. Inside a disabled group, with the group's alpha.
   list->AddText(font_of(type), text_height(type), {std::floor(pos.x), std::floor(pos.y)}, ImGui::GetColorU32(colour),
                 text.data(), text.data() + text.size());
   note_drawn(list, pos, type, text);

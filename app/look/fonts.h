@@ -1,6 +1,7 @@
 #pragma once
-// The two typefaces and the roles text plays. Sizes are written in em pixels, as a designer would; Dear ImGui measures
-// ascent minus descent, so each size is multiplied by that ratio of its font file.
+// The two typefaces, the text styles made of them, and functions that measure and draw text. Sizes are em pixels, as
+// designers give them. Dear ImGui takes ascent minus descent instead, so each size is multiplied by that ratio of its
+// font file.
 
 #include <initializer_list>
 #include <span>
@@ -31,7 +32,7 @@ enum class Type {
   mono,                // JetBrains Mono 12
   mono_semibold,       // JetBrains Mono SemiBold 12
   mono_caption,        // JetBrains Mono 11
-  figure,              // JetBrains Mono 15, a figure in a box of its own
+  figure,              // JetBrains Mono 15, for numbers in boxes
   ratio,               // JetBrains Mono SemiBold 22
   key_figure,          // JetBrains Mono Medium 38
 };
@@ -45,55 +46,56 @@ struct FontSet {
   ImFont* mono_semibold = nullptr;
 };
 
-/// Adds the embedded fonts to the current context's atlas, and system fonts for other scripts where they are found.
-/// system_fallback is off in tests, whose pictures must not depend on what a machine has installed.
+/// Adds the embedded fonts to the atlas of the current context and, with system_fallback, the system's fonts for other
+/// scripts. Tests leave those out, as their pictures must not depend on the fonts of a machine.
 FontSet load_fonts(bool system_fallback);
 
-/// Words that were drawn, for tests that measure them against their place: pixels.
+/// A text that was drawn and where, in pixels; tests check that texts fit into their places.
 struct DrawnText {
   std::string text;
-  ImVec2 min, max;            // of the words
-  ImVec2 clip_min, clip_max;  // what of the window they were drawn into
+  ImVec2 min, max;            // of the text
+  ImVec2 clip_min, clip_max;  // the clip rectangle it was drawn in
 };
 
-/// What all drawing code needs to know about the look; reached through the context's io.UserData.
+/// What all drawing code needs to know of the look. Reached through io.UserData of the context.
 struct Look {
   const Theme* theme = nullptr;
   FontSet fonts;
   float scale = 1.0f;                       // pixels per unit of the 100% design
-  double drawing_until = 0;                 // ImGui's time: something moves until then and wants frames
-  std::vector<DrawnText>* drawn = nullptr;  // where note_drawn() notes it; null outside of tests
+  double drawing_until = 0;                 // in ImGui::GetTime(): frames are drawn until then, as something moves
+  std::vector<DrawnText>* drawn = nullptr;  // where note_drawn() adds texts; null except in tests
 };
 
 Look& look();
 inline const Theme& colours() {
   return *look().theme;
 }
-/// A length of the 100% design in pixels, rounded so that edges stay sharp.
+/// A length of the 100% design in pixels, rounded to whole pixels so that edges are sharp.
 float px(float length);
 
-/// A motion has begun: frames are wanted for that long, whatever else happens. Never for what does not end.
+/// Call when an animation begins: frames are drawn for that many seconds even without input. Not for animations without
+/// an end.
 void keep_drawing(double seconds);
 
 ImFont* font_of(Type type);
-/// Unscaled, for ImGui::PushFont.
+/// Size before scaling, for ImGui::PushFont.
 float font_size(Type type);
 
 void push_type(Type type);  // pair with ImGui::PopFont()
 ImVec2 text_size(Type type, std::string_view text);
 float text_height(Type type);
 void draw_text(ImDrawList* list, ImVec2 pos, Type type, Colour colour, std::string_view text);
-/// Tells tests of text on one line; draw_text() does so itself.
+/// Tells tests about a line of text that was drawn. draw_text() calls it by itself.
 void note_drawn(const ImDrawList* list, ImVec2 pos, Type type, std::string_view text);
-/// Text with its middle at y.
+/// Draws text with its middle at height y.
 void draw_text_middle(ImDrawList* list, float x, float y, Type type, Colour colour, std::string_view text);
 
-/// Pieces of a line, two spaces between them: the first ones, as many as fit whole into width.
+/// Joins the first pieces, with two spaces between them: as many as fit whole into `width` pixels.
 std::string fitting(Type type, std::span<const std::string> pieces, float width);
-/// The first of several wordings, the longest first, that fits into width; else the last one, cut.
+/// The first wording that fits into `width` pixels; else the last one, cut with an ellipsis. Give the longest first.
 std::string first_fitting(Type type, std::initializer_list<std::string> wordings, float width);
 
-/// The longest start of text that, with an ellipsis, is no wider than width; text itself when it fits.
+/// The text if it is no wider than `width` pixels; else its longest beginning that fits together with an ellipsis.
 std::string elided(Type type, std::string_view text, float width);
 
 }  // namespace canopy::app

@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kQuarterTurn = std::numbers::pi_v<float> * 0.5f;
 
-/// A pen on the 16 px grid of one icon.
+/// Draws strokes in the 16 px grid of one icon.
 class Pen {
  public:
   Pen(ImDrawList* list, ImVec2 centre, float size, Colour colour)
@@ -181,7 +181,7 @@ void draw_logo(ImDrawList* list, ImVec2 centre, float size) {
 }
 
 void draw_star(ImDrawList* list, ImVec2 c, float r, Colour fill) {
-  constexpr float kWaist = 0.45f;  // of the inner corners
+  constexpr float kWaist = 0.45f;  // radius of the inner corners, as a share of the outer
   ImVec2 corner[10];
   for (int i = 0; i < 10; ++i) {
     const float angle = kQuarterTurn * (0.4f * static_cast<float>(i) - 1), reach = i % 2 == 0 ? r : r * kWaist;

@@ -1,5 +1,5 @@
 #pragma once
-// Icons are drawn, not set from a font: each is a few strokes on a 16 px grid, 1.5 px wide.
+// Icons, drawn as strokes 1.5 px wide on a grid of 16 px.
 
 #include <imgui.h>
 
@@ -25,7 +25,7 @@ enum class Icon {
   drop,
   sliders,
   pin,   // a straight path
-  find,  // a sight
+  find,  // a cross-hair
   fit,   // four corners
   search,
   edit,
@@ -40,13 +40,13 @@ enum class Icon {
   panels  // a window in three parts
 };
 
-/// Draws an icon with its middle at centre, size pixels wide. The alpha of a disabled group applies.
+/// Draws an icon centred on `centre`, `size` pixels wide. Inside a disabled group it is drawn with the group's alpha.
 void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour colour);
 
-/// Three branches of a crown, the middle tip in the bonus colour.
+/// Draws the logo: three branches, the middle one with a tip in the bonus colour.
 void draw_logo(ImDrawList* list, ImVec2 centre, float size);
 
-/// State badges: never colour alone.
+/// Signs for states, so that colour is never the only difference.
 void draw_star(ImDrawList* list, ImVec2 centre, float radius, Colour fill);
 void draw_cross(ImDrawList* list, ImVec2 centre, float reach, Colour colour, float width);
 void draw_check_disc(ImDrawList* list, ImVec2 centre, float radius, Colour disc, Colour mark);

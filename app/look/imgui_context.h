@@ -5,7 +5,7 @@
 
 namespace canopy::app {
 
-/// A context of Dear ImGui and one of ImPlot, current for its life.
+/// Makes a Dear ImGui and an ImPlot context and keeps them current until destroyed.
 class ImguiContext {
  public:
   ImguiContext() : context_(ImGui::CreateContext()), plots_(ImPlot::CreateContext()) {

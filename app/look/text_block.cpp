@@ -6,8 +6,8 @@
 namespace canopy::app {
 namespace {
 
-/// Dear ImGui also breaks a line after a quotation mark or a full stop inside a word, which tears '"word' and '3.14'
-/// apart: such a break goes back to the last blank, if the line has one.
+/// Moves a line break back to the last space, if the line has one. Dear ImGui also breaks after a quotation mark or a
+/// full stop inside a word, which would cut '"word' and '3.14' apart.
 const char* mend_break(const char* begin, const char* stop, const char* end) {
   if (stop <= begin + 1 || stop >= end || *stop == ' ' || stop[-1] == ' ') return stop;
   if (std::string_view(".,;!?\"").find(stop[-1]) == std::string_view::npos) return stop;
@@ -25,7 +25,7 @@ void TextBlock::layout(std::string_view text, Type type, float width) {
   if (same_shape && text.size() == laid_out_) return;
   size_t start = 0;
   if (same_shape && text.size() > laid_out_ && !lines_.empty()) {
-    // Breaking is greedy from left to right, so only the last line can change when text is appended.
+    // Lines are filled from left to right, so appended text can change only the last line.
     start = lines_.back().begin;
     lines_.pop_back();
   } else {
@@ -46,7 +46,7 @@ void TextBlock::wrap_from(std::string_view text, size_t start, Type type) {
   while (at < end) {
     const char* newline = std::find(at, end, '\n');
     const char* stop = mend_break(at, font->CalcWordWrapPosition(size_, at, newline, width_), newline);
-    if (stop == at && at < newline) {  // not even one character fits: take it whole all the same
+    if (stop == at && at < newline) {  // not even one character fits: take one all the same
       do ++stop;
       while (stop < newline && (static_cast<unsigned char>(*stop) & 0xC0) == 0x80);
     }
@@ -58,7 +58,7 @@ void TextBlock::wrap_from(std::string_view text, size_t start, Type type) {
         lines_.push_back({static_cast<uint32_t>(at - base), static_cast<uint32_t>(at - base)});
     } else {
       at = stop;
-      while (at < newline && *at == ' ') ++at;  // blanks at a soft break are not drawn
+      while (at < newline && *at == ' ') ++at;  // spaces at a soft break are not drawn
     }
   }
   if (lines_.empty()) lines_.push_back({0, 0});
@@ -85,7 +85,7 @@ void TextBlock::draw_behind(ImDrawList* list, ImVec2 pos, std::string_view text,
                             Colour colour, float pitch) const {
   for (size_t i = 0; i < lines_.size(); ++i) {
     const size_t a = std::max<size_t>(begin, lines_[i].begin), b = std::min<size_t>(end, lines_[i].end);
-    // A line that the selection only passes through shows a stub, so that empty lines are seen to belong to it.
+    // An empty line inside the selection gets a short bar, so that it is seen to belong to it.
     const bool passes = begin <= lines_[i].end && end > lines_[i].end;
     if (a > b || (a == b && !passes)) continue;
     const float y = pos.y + pitch * static_cast<float>(i);

@@ -1,6 +1,6 @@
 #pragma once
-// A wrapped paragraph with a line pitch of its own, laid out once and then only where it grew: a reply that streams
-// for minutes must not cost more per frame the longer it gets.
+// A wrapped paragraph with its own line pitch. Appended text costs only the layout of the last line, so that a long
+// reply that is being written does not cost more in every frame.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,22 +13,22 @@ namespace canopy::app {
 
 class TextBlock {
  public:
-  /// Wraps text at width pixels. Cheap when only text was appended since the last call, free when nothing changed.
+  /// Wraps text at `width` pixels. Cheap when text was only appended since the last call, free when nothing changed.
   void layout(std::string_view text, Type type, float width);
 
-  /// Pixels, for a line pitch in pixels.
+  /// Height in pixels for a line pitch in pixels.
   float height(float pitch) const { return pitch * static_cast<float>(lines_.size()); }
   size_t line_count() const { return lines_.size(); }
   float widest() const { return widest_; }
 
-  /// The byte of the text nearest to a point, at a character's boundary. pos is where the block was drawn.
+  /// The byte of the text nearest to a point, on a character boundary. pos is where the block was drawn.
   size_t byte_at(ImVec2 point, ImVec2 pos, std::string_view text, Type type, float pitch) const;
 
-  /// Fills what is behind the bytes [begin, end); draw the text over it.
+  /// Fills the background of the bytes [begin, end). Call before drawing the text.
   void draw_behind(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, size_t begin, size_t end,
                    Colour colour, float pitch) const;
 
-  /// Draws the lines that cross the clip rectangle. Returns where the text ends, at the top of its last line.
+  /// Draws the lines that are inside the clip rectangle. Returns the end of the text, at the top of its last line.
   ImVec2 draw(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, Colour colour, float pitch) const;
 
  private:

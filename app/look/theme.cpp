@@ -177,7 +177,7 @@ Colour with_alpha(Colour colour, float alpha) {
 }
 
 Colour selection_behind(const Theme& t) {
-  constexpr float kStronger = 0.25f;  // the tint alone is lost on a raised surface
+  constexpr float kStronger = 0.25f;  // as the tint alone is hard to see on a raised surface
   return mix(t.accent_bg, t.accent, kStronger);
 }
 

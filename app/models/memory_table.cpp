@@ -5,21 +5,21 @@
 namespace canopy::app {
 namespace {
 
-constexpr double kTightShare = 0.9;  // of the budget; beyond it drivers begin to page
+constexpr double kTightShare = 0.9;  // of the budget; beyond it drivers begin to swap memory out
 constexpr double kMiB = 1024.0 * 1024.0, kGiB = 1024.0 * kMiB;
 
 uint64_t capped_sum(uint64_t a, uint64_t b) {
   return a + b < a ? UINT64_MAX : a + b;
 }
 
-/// What is neither ours nor to be had is in other hands.
+/// What is neither ours nor available is counted as held by other programs.
 MemoryRoom room_of(const MemoryUse& use) {
   const uint64_t ours = capped_sum(use.total(), use.available);
   return {use.budget, use.budget > ours ? use.budget - ours : 0};
 }
 
 std::vector<MemoryRow> parts_of(const MemoryUse& use, uint64_t cache) {
-  // Working memory belongs to the rows of a pass, and so to the tree.
+  // Working memory depends on the rows of a pass, so it is shown together with the tree.
   const uint64_t tree = capped_sum(use.tree, capped_sum(use.working, use.reserve));
   return {{MemoryPart::target, use.weights},
           {MemoryPart::drafter, use.drafter},

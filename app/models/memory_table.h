@@ -1,6 +1,6 @@
 #pragma once
-// What a pair of models takes of a device's memory, and whether that fits. Pure arithmetic on bytes: the bar in the top
-// row, the table behind it and the choice of a context all come from here.
+// How much of a device's memory a target and its drafter take, and whether it fits. Pure arithmetic on bytes: the bar
+// in the top row, the table behind it and the choice of a context use it.
 
 #include <cstdint>
 #include <string>
@@ -15,14 +15,14 @@ enum class MemoryPart { target, drafter, cache, tree, other_apps };
 
 enum class MemoryFit {
   fits,
-  tight,     // it goes in, and little is left: another program may push it out
+  tight,     // it fits with little to spare: another program may push it out
   wont_fit,  // the device has less than this
 };
 
-/// What a device lets us have now.
+/// The device memory that this program may use now.
 struct MemoryRoom {
-  uint64_t budget = 0;  // bytes that we may hold, those we hold included
-  uint64_t others = 0;  // of it, what other programs hold already
+  uint64_t budget = 0;  // bytes that this program may hold, including those it holds
+  uint64_t others = 0;  // bytes of the budget that other programs hold
 };
 
 struct MemoryRow {
@@ -31,22 +31,23 @@ struct MemoryRow {
 };
 
 struct MemoryTable {
-  std::vector<MemoryRow> rows;  // in the order of the bar; parts of no size are left out
+  std::vector<MemoryRow> rows;  // in the order of the bar, without empty parts
   uint64_t budget = 0;
-  uint64_t used = 0;  // all rows together
+  uint64_t used = 0;  // bytes of all rows together
   MemoryFit fit = MemoryFit::fits;
-  bool overridden = false;  // its user loads it all the same
+  bool overridden = false;  // the user chose to load it although it will not fit
 
   uint64_t bytes_of(MemoryPart part) const;
 };
 
-/// Of a loaded pair. override_refusal: a table that will not fit is called overridden, and loading goes on.
+/// The table of a loaded pair of models. With override_refusal, a table that does not fit is marked as overridden, and
+/// loading goes on.
 MemoryTable memory_table(const MemoryUse& use, bool override_refusal = false);
 
-/// Of the same pair with another context: the cache grows in proportion.
+/// The table of the same pair with another context, in positions: the KV cache grows in proportion.
 MemoryTable memory_table_at(const MemoryUse& use, uint64_t context, bool override_refusal = false);
 
-/// Of parts known one by one.
+/// The table of the given parts.
 MemoryTable memory_table(const std::vector<MemoryRow>& parts, const MemoryRoom& room, bool override_refusal = false);
 
 /// "Fits", "Tight", "Won't fit"
@@ -56,7 +57,7 @@ const char* to_string(MemoryPart part);
 
 /// "9.8 GiB", "93 MiB"
 std::string bytes_text(uint64_t bytes);
-/// "9.8 of 24.0 GiB": both in the unit of the second.
+/// "9.8 of 24.0 GiB": both in the unit that suits the second.
 std::string bytes_of_text(uint64_t bytes, uint64_t total);
 
 }  // namespace canopy::app

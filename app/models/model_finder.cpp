@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostModels = 500;  // a cache is not endless, a mistaken folder may be
+constexpr size_t kMostModels = 500;  // limit on the search, in case the folder is the wrong one and huge
 constexpr std::string_view kModelPrefix = "models--";
 
 fs::path from_environment(const char* name) {
@@ -38,7 +38,7 @@ bool holds_weights(const fs::path& file) {
   return extension == ".gguf" || extension == ".safetensors";
 }
 
-/// Of a file, or of the weight files in a folder; links of a cache lead to their blobs.
+/// Bytes of a file, or of the weight files in a folder; symbolic links of a cache are followed.
 uint64_t weight_bytes(const fs::path& path) {
   std::error_code error;
   if (fs::is_regular_file(path, error)) return fs::file_size(path, error);
@@ -111,14 +111,14 @@ std::vector<DrafterCandidate> pair_drafters(const std::string& target, const std
     }
     candidates.push_back(std::move(candidate));
   }
-  std::ranges::stable_partition(candidates, &DrafterCandidate::fits);
+  std::stable_partition(candidates.begin(), candidates.end(), [](const DrafterCandidate& c) { return c.fits; });
   return candidates;
 }
 
 std::string open_obstacle(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return "";
-  // What is called a model deserves to be refused as one, with what is wrong inside.
+  // A file with the name of a model goes to the engine, which says what is wrong inside it.
   for (const std::string_view ending : {".gguf", ".safetensors", ".json"})
     if (path.extension() == ending) return "";
   if (starts_as_gguf(path)) return "";

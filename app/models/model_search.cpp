@@ -19,14 +19,14 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOwnDrafter = "smollm2-135m-dflash.gguf";  // the one that comes with Canopy
 constexpr size_t kMostNeighbours = 100;
-constexpr std::chrono::seconds kPatience{1};  // with a search, when the window closes
+constexpr std::chrono::seconds kPatience{1};  // how long closing the window waits for a search
 
 void add(std::vector<FoundModel>& found, const fs::path& path) {
   if (std::ranges::any_of(found, [&](const FoundModel& f) { return f.path == path.string(); })) return;
   found.push_back(describe_model(path));
 }
 
-/// Drafters are often downloaded beside their model.
+/// Adds the drafters in the folder of the target, as they are often downloaded into the same folder.
 void add_neighbours(std::vector<FoundModel>& found, const fs::path& target, const std::stop_token& stop) {
   std::error_code error;
   size_t seen = 0;
@@ -71,7 +71,7 @@ struct ModelSearch::Shared {
   std::function<void()> wake;
   std::optional<ModelSearchRequest> request;
   std::optional<ModelSearchResult> result;
-  bool running = false;  // the thread
+  bool running = false;  // the search thread is running
 };
 
 ModelSearch::ModelSearch(ModelLister lister) : shared_(std::make_shared<Shared>()) {
@@ -120,7 +120,8 @@ void ModelSearch::work(Shared& shared, const std::stop_token& stop) {
     lock.unlock();
     ModelSearchResult result = look(shared.lister, request, stop);
     lock.lock();
-    if (shared.request || stop.stop_requested()) continue;  // somebody wants to know something else by now
+    // a newer request is waiting: this result is not needed any more
+    if (shared.request || stop.stop_requested()) continue;
     shared.result = std::move(result);
     if (shared.wake) shared.wake();
   }

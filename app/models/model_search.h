@@ -1,6 +1,6 @@
 #pragma once
-// Looking for models on the disk, on a thread of its own: a folder on a network or a sleeping disk may take seconds,
-// and the window goes on drawing meanwhile.
+// Looks for models on the disk on a thread of its own: a network folder or a sleeping disk may take seconds, and the
+// window must go on drawing meanwhile.
 
 #include <functional>
 #include <memory>
@@ -15,19 +15,19 @@
 namespace canopy::app {
 
 struct ModelSearchRequest {
-  std::string target;               // path of the model that drafters are wanted for; may be empty
+  std::string target;               // path of the model that drafters are needed for; may be empty
   std::vector<std::string> recent;  // paths of models that were opened
 };
 
 struct ModelSearchResult {
   std::string target;
   std::vector<FoundModel> found;
-  std::vector<DrafterCandidate> candidates;  // for target
+  std::vector<DrafterCandidate> candidates;  // drafters checked against `target`
   std::string problem;                       // why the search failed, as a sentence; else empty
 };
 
-/// The cache of Hugging Face, the recent models, the drafters beside the target and the one that comes with Canopy.
-/// Ends early, with what there is, once stop is requested.
+/// Searches the Hugging Face cache, the recent models, the folder of the target and the drafter that comes with Canopy.
+/// Once stop is requested it returns what it has found so far.
 ModelSearchResult search_models(const ModelSearchRequest& request, const std::stop_token& stop);
 
 using ModelLister = std::function<ModelSearchResult(const ModelSearchRequest&, const std::stop_token&)>;
@@ -35,23 +35,23 @@ using ModelLister = std::function<ModelSearchResult(const ModelSearchRequest&, c
 class ModelSearch {
  public:
   explicit ModelSearch(ModelLister lister = search_models);
-  /// Asks a search under way to stop, and waits for it a second: a folder that does not answer must not keep a window
-  /// from closing. What hangs longer ends with the process.
+  /// Asks a running search to stop and waits at most one second for it, so that a folder that does not answer cannot
+  /// keep the window open. A search that takes longer ends with the process.
   ~ModelSearch();
   ModelSearch(const ModelSearch&) = delete;
   ModelSearch& operator=(const ModelSearch&) = delete;
 
-  /// Called from the search's thread when there is something to take. Call before start().
+  /// `wake` is called on the search's thread when take() has a result. Call before start().
   void set_wake(std::function<void()> wake);
 
-  /// Returns at once. Of several requests that wait the last one counts.
+  /// Starts a search and returns at once. Of several requests that wait, only the last one is carried out.
   void start(ModelSearchRequest request);
 
-  /// The result of the last request, once.
+  /// The result of the last request; each result is returned once.
   std::optional<ModelSearchResult> take();
 
  private:
-  struct Shared;  // between the window and the thread, which may outlive this
+  struct Shared;  // shared by window and search thread; the thread may outlive this object
   static void work(Shared& shared, const std::stop_token& stop);
 
   std::shared_ptr<Shared> shared_;

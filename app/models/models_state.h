@@ -1,5 +1,5 @@
 #pragma once
-// What the user chose about models, and what is known of those on this computer.
+// The user's choices about models, and what is known of the models on this computer.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ namespace canopy::app {
 inline constexpr size_t kRecentModels = 8;
 inline constexpr size_t kKeptDeviceTests = 8;
 
-/// What a device's self-test said when a model was last loaded there.
+/// The result of a device's self-test when a model was last loaded there.
 struct DeviceTest {
   std::string device, driver;
   bool passed = false;
@@ -24,55 +24,55 @@ struct DeviceTest {
 };
 
 struct ModelsState {
-  // Chosen:
+  // What the user chose:
   std::string drafter;   // path; empty: the one that comes with Canopy, where it fits
-  bool draft = true;     // false: none at all
+  bool draft = true;     // false: without a drafter
   uint32_t context = 0;  // positions; 0: what the model and the memory allow
   bool override_memory = false;
-  std::vector<std::string> recent;  // paths of models that were opened, the last one first
+  std::vector<std::string> recent;  // paths of models that were opened, the newest first
 
-  // Known:
+  // What is known:
   bool looking = false;  // a search is under way
-  bool looked = false;   // for what follows
+  bool looked = false;   // a search has ended, so the following fields are valid
   std::string look_problem;
   std::vector<FoundModel> found;
   std::vector<DrafterCandidate> candidates;  // for the model of `candidates_for`
   std::string candidates_for;
   MemoryUse memory;                      // of the loaded pair
-  std::vector<DeviceTest> device_tests;  // the last one first
+  std::vector<DeviceTest> device_tests;  // the newest first
 };
 
-struct ChooseDrafter {  // loads the model with it
-  std::string path;     // empty: the usual one
-  bool draft = true;    // false: without any
+struct ChooseDrafter {  // loads the model again with this drafter
+  std::string path;     // empty: the default drafter
+  bool draft = true;    // false: without a drafter
 };
-struct ChooseContext {  // loads the model with it
+struct ChooseContext {  // loads the model again with this context
   uint32_t positions = 0;
-  bool override_memory = false;  // although it will not fit
+  bool override_memory = false;  // load it although it will not fit
 };
-struct LookForModels {};  // on this computer, anew
+struct LookForModels {};  // searches this computer again
 
 using ModelsCommand = std::variant<ChooseDrafter, ChooseContext, LookForModels>;
 
-/// Folds in what the engine says of memory.
+/// Applies an event of the engine: the memory of the loaded models and the result of the self-test.
 void update(ModelsState& state, const Event& event);
 
-/// Folds in what its user chose of loads to come.
+/// Applies a choice of the user for the next loads.
 void choose(ModelsState& state, const ModelsCommand& command);
 
-/// A model was opened: it heads the list of recent ones.
+/// Puts a model that was opened at the head of the list of recent ones.
 void remember_model(ModelsState& state, const std::string& path);
 
-/// What was asked of a load, as the engine takes it.
+/// Copies the user's choices into the command that loads a model.
 void ask_for(const ModelsState& state, LoadModel& load);
 
-/// A search begins: what it is to look for.
+/// Marks a search as running and returns its request.
 ModelSearchRequest begin_search(ModelsState& state, const std::string& target);
 
-/// What a search found.
+/// Stores the result of a search.
 void end_search(ModelsState& state, ModelSearchResult result);
 
-/// What the self-test said of a device with the driver it has now; null where it never ran.
+/// The result of the self-test of this device with its present driver; null if it never ran.
 const DeviceTest* test_of(const ModelsState& state, const DeviceChoice& device);
 
 }  // namespace canopy::app

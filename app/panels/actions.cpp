@@ -14,7 +14,7 @@ Wanted rounds(const ViewModel& view, RoundsCommand command) {
   return UiCommand(std::move(command));
 }
 
-/// Drafting needs a drafter; without one only autoregressive decoding can be asked for.
+/// The command for a mode. Without a drafter only plain decoding is possible.
 Wanted mode(const ViewModel& view, DecodeMode wanted) {
   const bool drafts = view.model && !view.model->drafter.empty();
   if (wanted != DecodeMode::ar && !drafts) return std::nullopt;
@@ -103,7 +103,7 @@ constexpr Alias kAliases[] = {
 };
 
 bool pressed(int chord) {
-  // Esc also closes popups and leaves a text box; it is seen, not taken.
+  // Esc is only read here and not claimed, as it also closes popups and leaves text boxes.
   if (chord == ImGuiKey_Escape) return ImGui::IsKeyPressed(ImGuiKey_Escape, false);
   const ImGuiInputFlags flags = ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_RouteOverFocused;
   if (ImGui::Shortcut(chord, flags)) return true;

@@ -1,6 +1,6 @@
 #pragma once
-// Everything a key or a line of the command palette can do: one list, from which shortcuts, help and palette are made.
-// A new action is one line in actions.cpp; a test checks that no two share a shortcut.
+// All actions of keys and of the command palette in one list; shortcuts, help and palette are made from it. A new
+// action is one line in actions.cpp; a test checks that no two have the same shortcut.
 
 #include <optional>
 #include <span>
@@ -13,19 +13,19 @@ namespace canopy::app {
 struct Action {
   const char* group;  // heading in help
   const char* name;   // "New chat"
-  const char* keys;   // as written: "Ctrl+N"; "" without a shortcut
+  const char* keys;   // for the user: "Ctrl+N"; "" without a shortcut
   int chord;          // ImGuiKeyChord; 0 without one
-  /// What to post; nothing where it makes no sense now.
+  /// The command to post; nothing if the action is not possible now.
   std::optional<UiCommand> (*command)(const ViewModel& view);
 };
 
 std::span<const Action> actions();
 
-/// Posts the commands of the shortcuts pressed in this frame. They work wherever the keyboard focus is.
-/// popup: one was over the panels when the last frame ended, and Esc closes it instead.
+/// Posts the commands of the shortcuts pressed in this frame, wherever the keyboard focus is. popup: a popup was open
+/// when the last frame ended; then Esc closes that instead.
 void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink);
 
-/// The next step people know from browsers: 0.9, 1, 1.1, 1.25 ...
+/// The next larger (direction 1) or smaller (-1) scale, in the steps known from browsers: 0.9, 1, 1.1, 1.25 ...
 float next_scale(float scale, int direction);
 
 }  // namespace canopy::app

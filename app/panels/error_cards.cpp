@@ -9,10 +9,10 @@ namespace canopy::app {
 namespace {
 
 constexpr float kPadding = 12;
-constexpr float kTextLeft = 38;  // after bar and sign
+constexpr float kTextLeft = 38;  // after the bar and the sign
 constexpr float kTitlePitch = 20;
 constexpr float kDetailPitch = 18;
-constexpr size_t kShown = 3;  // older cards wait until these are dismissed
+constexpr size_t kShown = 3;  // cards; older ones are shown when these are dismissed
 
 const char* action_label(Card::Action action) {
   switch (action) {

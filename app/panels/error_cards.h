@@ -5,8 +5,8 @@
 
 namespace canopy::app {
 
-/// Failures and warnings, newest last, each with its likely action first. Draws at the cursor, width pixels wide; never
-/// a modal. No cards, no height.
+/// Draws the cards of failures and warnings at the cursor, `width` pixels wide, the newest last, each with its most
+/// likely action first. They never block the window. Without cards it takes no height.
 void draw_error_cards(const ViewModel& view, CommandSink& sink, float width);
 
 }  // namespace canopy::app

@@ -1,8 +1,7 @@
 #pragma once
-// What the shell arranges, and the plain parts that several panels are made of. A panel shows a part of the view model
-// and answers with commands; it never changes the state and never touches the engine. It is one class and one line in
-// app/shell/shell.cpp. Its window has no padding and does not scroll: what may be taller than its place scrolls in a
-// child window of its own.
+// The interface of a panel, and simple parts that several panels use. A panel shows a part of the view model and posts
+// commands; it never changes the state or calls the engine. It is one class and one line in app/shell/shell.cpp. Its
+// window has no padding and does not scroll; contents that may be too high scroll in a child window.
 
 #include <string>
 #include <string_view>
@@ -20,11 +19,11 @@ class Panel {
   /// Window title and id; the words on the tab of a docked panel.
   virtual const char* name() const = 0;
 
-  /// Draws inside the window the shell has begun.
+  /// Draws into the window, which the shell has begun.
   virtual void draw(const ViewModel& view, CommandSink& sink) = 0;
 };
 
-/// The room of a panel, which scrolls when it must. Holds for its life.
+/// The contents of a panel as a child window that scrolls if needed; it ends when this object is destroyed.
 class PanelBody {
  public:
   explicit PanelBody(const char* id, float padding_x = 16, float padding_y = 14);
@@ -33,14 +32,14 @@ class PanelBody {
   PanelBody& operator=(const PanelBody&) = delete;
 };
 
-/// A sentence in the middle of the room, for a panel that has nothing to show yet.
+/// Draws a sentence in the middle of the panel, for a panel that has nothing to show yet.
 void empty_panel(std::string_view sentence);
 
-/// A card with a bar at its left: a title and wrapped words below it. Returns its height.
+/// Draws a card with a bar at its left: a title and wrapped text below it. Returns its height in pixels.
 float bar_card(const char* id, float width, Colour bar, std::string_view title, const std::string& words,
                const std::string& more = {});
 
-/// Two words on a line, the second at the right, in figures; over the room there is, or a width.
+/// Draws one line with text at the left and a figure at the right; over the given width, or all of the available one.
 void pair_line(float width, std::string_view left, std::string_view right, const std::string& tooltip_text = {});
 void pair_line(std::string_view left, std::string_view right, const std::string& tooltip_text = {});
 

@@ -10,7 +10,7 @@
 
 #include "engine/base/error.h"
 
-// Declared here because GLFW declares it only when Vulkan's prototypes come first, and we load functions ourselves.
+// Declared here, as GLFW declares it only together with Vulkan's prototypes, which are not used here.
 extern "C" VkResult glfwCreateWindowSurface(VkInstance, GLFWwindow*, const VkAllocationCallbacks*, VkSurfaceKHR*);
 
 namespace canopy::app {
@@ -21,7 +21,7 @@ std::string glfw_reason() {
   return glfwGetError(&text) != GLFW_NO_ERROR && text ? text : "no reason given";
 }
 
-/// A remembered size may be that of a larger screen than this one.
+/// Limits a saved size to this screen, as it may come from a larger one.
 void fit_to_screen(int& width, int& height) {
   GLFWmonitor* monitor = glfwGetPrimaryMonitor();
   if (!monitor) return;
@@ -78,7 +78,7 @@ DesktopWindow::DesktopWindow(const AppOptions& options) : dialog_([] { DesktopWi
 void DesktopWindow::start_drawing() {
   int width = 0, height = 0;
   glfwGetFramebufferSize(window_, &width, &height);
-  // Chains to the callbacks installed before it.
+  // Calls the callbacks that were installed before it.
   ImGui_ImplGlfw_InitForVulkan(window_, true);
   platform_ready_ = true;
   target_ =
@@ -88,7 +88,7 @@ void DesktopWindow::start_drawing() {
 DesktopWindow::~DesktopWindow() {
   target_.reset();
   if (platform_ready_) ImGui_ImplGlfw_Shutdown();
-  device_.reset();  // its surface goes before the window
+  device_.reset();  // before the window, as its surface belongs to the window
 }
 
 void DesktopWindow::install_callbacks() {
@@ -97,7 +97,7 @@ void DesktopWindow::install_callbacks() {
   glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double, double) { self(w)->input_ = true; });
   glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int, int, int) { self(w)->input_ = true; });
   glfwSetScrollCallback(window_, [](GLFWwindow* w, double, double) { self(w)->input_ = true; });
-  // Runs before Dear ImGui's own callback, which chains to it.
+  // Called before the callback of Dear ImGui, which is called from it.
   glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int) {
     self(w)->input_ = true;
     const bool modifier = key >= GLFW_KEY_LEFT_SHIFT && key <= GLFW_KEY_RIGHT_SUPER;
@@ -173,8 +173,8 @@ void DesktopWindow::end_frame(ImU32 clear, const std::string& shot) {
   std::optional<Image> picture;
   bool shown = target_->render(ImGui::GetDrawData(), clear, shot.empty() ? nullptr : &picture);
   if (!shown) shown = target_->render(ImGui::GetDrawData(), clear, shot.empty() ? nullptr : &picture);
-  if (!shown) input_ = true;  // still being resized: try again with the next frame
-  // A software device draws on the engine's processor: waiting here tells the pacer what a frame really costs.
+  if (!shown) input_ = true;  // being resized: try again with the next frame
+  // A software device draws on the processor: wait here, so that the pacer measures the full cost of a frame.
   if (software_device()) target_->wait();
   if (shot.empty()) return;
   if (!picture)

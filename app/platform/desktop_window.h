@@ -17,7 +17,7 @@ struct GLFWwindow;
 
 namespace canopy::app {
 
-/// A GLFW window with a Dear ImGui context and the device that draws it. One at a time, on the main thread.
+/// A GLFW window with a Dear ImGui context and the device that draws it. Only one at a time, on the main thread.
 class DesktopWindow {
  public:
   /// Throws Error (unavailable) when there is no display or no device that can draw on it.
@@ -30,41 +30,42 @@ class DesktopWindow {
   void start_drawing();
 
   bool should_close() const;
-  /// Neither minimised nor of no size.
+  /// False while the window is minimised or has no area.
   bool drawable() const;
   float content_scale() const;
-  /// Pixels of the design, whatever the display's density.
+  /// Size at 100%, in pixels of the design, whatever the display's density.
   uint32_t width_at_100() const;
   uint32_t height_at_100() const;
   bool software_device() const { return device_->is_software(); }
   const std::vector<std::string>& validation_messages() const { return device_->validation_messages(); }
   double seconds() const;
 
-  /// Sleeps until an event or for the time, in seconds.
+  /// Sleeps until an event comes or that many seconds have passed.
   void wait_events(double seconds);
-  /// Whether the user or the system did something to the window since the last call.
+  /// Whether there was input or a change of the window since the last call.
   bool take_input();
-  /// A file dropped on the window or chosen in the dialog since the last call.
+  /// A file that was dropped on the window or chosen in the dialog since the last call.
   std::optional<std::string> take_path();
 
-  /// Called before the release of Ctrl, Shift, Alt or Super is passed on. Dear ImGui takes as many events into one
-  /// frame as it can; a shortcut typed within one slow frame would be seen with its modifier up already.
+  /// Sets a function to call before the release of Ctrl, Shift, Alt or Super is passed on. It should draw a frame: Dear
+  /// ImGui takes all waiting events into one frame where it can, and a shortcut typed within one slow frame would
+  /// otherwise be seen after its modifier was released.
   void set_before_modifier_release(std::function<void()> take_input) { before_release_ = std::move(take_input); }
 
   bool has_file_dialog() const { return has_dialog_; }
   void open_file_dialog() { dialog_.open(); }
 
   void begin_frame();
-  /// Draws and presents; writes a PNG of what is presented when shot is not empty.
+  /// Draws and presents. If `shot` is not empty, writes the presented picture there as a PNG.
   void end_frame(ImU32 clear, const std::string& shot);
 
-  /// From any thread: ends wait_events().
+  /// Ends wait_events(). May be called from any thread.
   static void wake();
 
  private:
   void install_callbacks();
 
-  struct Library {  // GLFW, initialised before and ended after everything else here
+  struct Library {  // GLFW; initialised before everything else here and terminated after it
     Library();
     ~Library();
   } library_;

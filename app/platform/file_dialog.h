@@ -9,20 +9,21 @@
 
 namespace canopy::app {
 
-/// The system's dialog for opening a model, on a thread of its own: the window goes on drawing while it is open.
+/// The system's dialog for opening a model, on a thread of its own, so that the window goes on drawing while it is
+/// open.
 class FileDialog {
  public:
-  /// Whether this system has a dialog (zenity, kdialog, ...) to show.
+  /// Whether this system has a program for dialogs (zenity, kdialog, ...).
   static bool available();
 
-  /// wake is called from the dialog's thread when it closes.
+  /// wake is called on the dialog's thread when the dialog closes.
   explicit FileDialog(std::function<void()> wake) : wake_(std::move(wake)) {}
-  /// Waits for an open dialog's thread; the dialog is closed first.
+  /// Closes an open dialog and waits for its thread.
   ~FileDialog();
 
   /// Opens the dialog unless it is open.
   void open();
-  /// The path chosen since the last call.
+  /// The path that was chosen since the last call.
   std::optional<std::string> take();
 
  private:

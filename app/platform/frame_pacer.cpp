@@ -7,9 +7,9 @@ namespace {
 
 constexpr int kSettle = 3;
 constexpr double kMaxRate = 30;         // frames a second while the engine works
-constexpr double kSoftwareShare = 0.1;  // of the processor, for drawing while the engine works
+constexpr double kSoftwareShare = 0.1;  // share of the processor for drawing while the engine works
 constexpr double kInputInterval = 1.0 / 60;
-constexpr double kInputShare = 0.5;  // typing may cost more for the moment it lasts
+constexpr double kInputShare = 0.5;  // more after input, as that is short
 constexpr double kMemory = 0.3;
 
 }  // namespace
@@ -21,7 +21,7 @@ void FramePacer::on_input() {
 
 void FramePacer::on_engine_event(bool generating) {
   generating_ = generating;
-  // While more events follow, each brings the next frame anyway; the last one gets the full three.
+  // While more events follow, each brings a frame anyway. The last event gets all the frames the layout needs.
   owed_ = std::max(owed_, generating ? 1 : kSettle);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A trace as the window would show it, for other programs: no device, no model, no drawing.
+// Writes a trace as JSON, with the values that the window would show. Needs no device and no model.
 
 #include <cstdint>
 #include <iosfwd>
@@ -8,12 +8,12 @@
 
 namespace canopy::app {
 
-/// Writes one JSON object: {"trace", "notice", "header", "rounds", "replies", "statistics"}, and with `round`, counted
-/// from 0 over all replies, that round whole under "round". Throws bad_input for what TraceLog refuses and for a round
-/// that is not there.
+/// Writes one JSON object: {"trace", "notice", "header", "rounds", "replies", "statistics"}. With `round`, counted from
+/// 0 over all replies, it also writes that whole round under "round". Throws bad_input for a file that TraceLog refuses
+/// and for a round that the trace does not have.
 void dump_trace(const std::string& path, std::optional<uint64_t> round, std::ostream& out);
 
-/// Throws bad_input, naming what is allowed, where a log of so many rounds has none of this number.
+/// Throws bad_input, naming the allowed range, unless `round` < `rounds`.
 void check_round(uint64_t round, size_t rounds);
 
 }  // namespace canopy::app

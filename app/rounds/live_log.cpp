@@ -37,7 +37,7 @@ ReplySummary* LiveLog::reply(uint64_t id) {
   begun.mode = asked->mode.value_or(DecodeMode::adaptive);
   begun.budget = asked->budget;
   begun.first_round = rounds();
-  // The engine answers one after the other: what was asked before and never began, never will.
+  // The engine answers requests in their order: an earlier one that has not begun by now never will.
   expected_.erase(expected_.begin(), asked + 1);
   replies_.push_back(std::move(begun));
   return &replies_.back();
@@ -83,7 +83,7 @@ void LiveLog::add_abridged(const RoundRecord& record) {
 }
 
 void LiveLog::keep_within_memory() {
-  while (used_ > memory_ && kept_.size() > 1) {  // the newest is being shown
+  while (used_ > memory_ && kept_.size() > 1) {  // the newest round stays: it is being shown
     if (const auto& oldest = kept_.front()) {
       used_ -= memory_of(*oldest);
       spill_.append(*oldest);

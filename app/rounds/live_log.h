@@ -1,5 +1,5 @@
 #pragma once
-// The rounds of the running engine, as its events bring them. Memory is bounded: the oldest trees move to a file.
+// The rounds of the running engine, collected from its events. Memory is bounded: the oldest trees move to a file.
 
 #include <deque>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace canopy::app {
 
-/// What the trees of live rounds may take before the oldest go to the file.
+/// Bytes of memory for the trees of live rounds; beyond it the oldest trees go to the file.
 inline constexpr size_t kRoundMemory = size_t{256} << 20;
 
 class LiveLog final : public RoundLog {
@@ -18,10 +18,11 @@ class LiveLog final : public RoundLog {
   explicit LiveLog(size_t memory = kRoundMemory, RoundSpill spill = RoundSpill())
       : memory_(memory), spill_(std::move(spill)) {}
 
-  /// Whether the rounds of another model could join: tokens must mean the same.
+  /// Whether rounds of this model can be added to this log: the log is empty, or it has rounds of the same model. The
+  /// token ids of another model would mean other texts.
   bool fits(const ModelReady& model) const { return model_.empty() || model_ == model.file_name; }
 
-  /// A reply was asked for; its place in the log is where its first event comes.
+  /// Call when a reply is requested. The reply gets its place in the log with its first event, not now.
   void expect(const Generate& request);
   void take(const Event& event);
 
@@ -30,12 +31,12 @@ class LiveLog final : public RoundLog {
   bool is_live() const override { return true; }
   std::string origin() const override { return origin_; }
 
-  /// What the trees in memory take, in bytes.
+  /// Bytes that the trees in memory take.
   size_t memory_used() const { return used_; }
 
  private:
-  /// The reply that an event belongs to, begun with its first event. Null for one that nobody asked for, or that a
-  /// newer one followed: its rounds would stand between those of the other.
+  /// The reply with this id; its first event adds it to the log. Null for a reply that was not announced with expect(),
+  /// and for one after which a newer reply has begun: the rounds of each reply must stay together.
   ReplySummary* reply(uint64_t id);
   void add(std::shared_ptr<const RoundRecord> record);
   void add_abridged(const RoundRecord& record);
@@ -43,14 +44,15 @@ class LiveLog final : public RoundLog {
 
   size_t memory_;
   RoundSpill spill_;
-  std::vector<Generate> expected_;                       // without their texts
+  std::vector<Generate> expected_;                       // replies requested and not begun yet, without their texts
   std::deque<std::shared_ptr<const RoundRecord>> kept_;  // the newest rounds; null for an abridged one
   size_t used_ = 0;
-  std::vector<std::shared_ptr<const TokenTexts>> texts_;  // of each load of the model; the last is asked
+  // one for each load of the model; only the last is used, the others stay alive for pieces handed out
+  std::vector<std::shared_ptr<const TokenTexts>> texts_;
   std::string model_, origin_;
 };
 
-/// What a record takes in memory.
+/// Bytes of memory that a record takes.
 size_t memory_of(const RoundRecord& record);
 
 }  // namespace canopy::app

@@ -45,7 +45,7 @@ void arrive(Playback& playback, const RoundLog& log) {
   playback.elapsed_ms = playback.slow_motion ? phase_ms(Phase::commit) : 0;
 }
 
-/// A round stays as long as writing the next one took.
+/// Plays whole rounds: each is shown for as long as the engine took for the round after it.
 void advance_rounds(Playback& playback, const RoundLog& log, double ms) {
   playback.elapsed_ms += ms;
   while (playback.shown < last_round(log)) {

@@ -1,6 +1,6 @@
 #pragma once
-// Time in the window: which round is shown, and how far its slow motion is. The engine neither waits for it nor knows
-// of it. Pure: the caller says how much time passed.
+// The replay of rounds: which round is shown, and how far its slow motion has come. The engine neither waits for it nor
+// knows of it. Has no clock of its own: the caller says how many milliseconds have passed.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,12 @@
 namespace canopy::app {
 
 enum class PlayState : uint8_t {
-  following,  // the newest round, always
-  playing,    // one after the other, at `speed` times the pace at which they were written
-  paused,     // the shown one stays, whatever the engine does
+  following,  // always shows the newest round
+  playing,    // shows one round after the other, at `speed` times the speed at which they were computed
+  paused,     // keeps showing the same round, whatever the engine does
 };
 
-/// What slow motion shows of a round, one after the other. An AR round has nothing to fill and to insert, and begins
-/// with its pass.
+/// The phases of a round in slow motion, in their order. An AR round has no draft, so it begins with `verify`.
 enum class Phase : uint8_t { fill, insert, verify, walk, bonus, commit };
 inline constexpr uint32_t kPhases = 6;
 
@@ -25,37 +24,38 @@ inline constexpr double kFastest = 10;
 
 struct Playback {
   PlayState state = PlayState::following;
-  size_t shown = 0;          // round of the log
-  double speed = 1;          // kSlowest ... kFastest
-  bool slow_motion = false;  // each round in six phases
+  size_t shown = 0;          // number of the shown round in the log
+  double speed = 1;          // from kSlowest to kFastest
+  bool slow_motion = false;  // shows each round in six phases
   Phase phase = Phase::commit;
-  float progress = 1;     // of the phase, 0 ... 1
-  double elapsed_ms = 0;  // at speed 1, since the shown round or phase began
+  float progress = 1;     // of the phase, from 0 to 1
+  double elapsed_ms = 0;  // time since the shown round or phase began, at speed 1
 };
 
-/// Milliseconds of a phase at speed 1 (look.md, section 8: 600 ... 900).
+/// Duration of a phase at speed 1, in milliseconds (look.md, section 8: 600 to 900).
 double phase_ms(Phase phase);
 Phase first_phase(DecodeMode shape);
 
-/// Lets time pass. Nothing moves while paused; with reduced motion slow motion only moves by step(). A trace that comes
-/// to its end pauses there; a live log waits for more.
+/// Moves the replay on by this many milliseconds. Nothing moves while paused; with reduced motion, slow motion moves
+/// only by step(). At its end a trace pauses, while a live log waits for more rounds.
 void advance(Playback& playback, const RoundLog& log, double milliseconds, bool reduced_motion = false);
-/// Whether advance() would change anything later without another round: whether frames are needed.
+/// Whether advance() would still change something if no further round came, so that more frames must be drawn.
 bool moves(const Playback& playback, const RoundLog& log, bool reduced_motion = false);
 
-/// Pauses, or goes on: from the shown round, from the first one at the end of a trace, and with the newest at the end
-/// of a live log.
+/// Pauses or plays. Play continues from the shown round; at the end of a trace it starts again with the first round,
+/// and at the end of a live log it follows the newest.
 void toggle_pause(Playback& playback, const RoundLog& log);
-/// The newest round, from now on; ends slow motion.
+/// Shows the newest round from now on, and ends slow motion.
 void follow(Playback& playback, const RoundLog& log);
-/// Pauses, and goes by whole rounds; in slow motion by phases, each shown at its end. Forward out of the middle of a
-/// phase goes to its end.
+/// Pauses and moves by `by` whole rounds, in slow motion by phases, each shown as it is at its end. In the middle of a
+/// phase, one step forward goes to the end of that phase.
 void step(Playback& playback, const RoundLog& log, int by);
-/// Pauses on a round, shown whole.
+/// Pauses and shows this round whole.
 void show(Playback& playback, const RoundLog& log, size_t round);
-/// Within kSlowest ... kFastest; what is no number changes nothing. Following has no speed: it becomes playing.
+/// Sets the speed, clamped to kSlowest ... kFastest; NaN and infinity are ignored. A replay that was following begins
+/// to play, since following has no speed.
 void set_speed(Playback& playback, double speed);
-/// On: plays the shown round from its first phase (with reduced motion: pauses on it). Off: the whole round.
+/// On: plays the shown round from its first phase (with reduced motion it pauses there). Off: shows the whole round.
 void set_slow_motion(Playback& playback, const RoundLog& log, bool on, bool reduced_motion = false);
 
 }  // namespace canopy::app

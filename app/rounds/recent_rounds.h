@@ -1,5 +1,5 @@
 #pragma once
-// The rounds that were read last: a panel asks for the same one in every frame.
+// A small cache of the rounds that were read last: panels ask for the same round in every frame.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@ class RecentRounds {
  public:
   using Round = std::shared_ptr<const RoundRecord>;
 
-  /// The round, from here or by read(), which returns a Round; null is not kept.
+  /// The round of this index, from the cache or else from read(), which returns a Round. A null result is not cached.
   template <class Read>
   Round get(size_t index, Read&& read) {
     const auto end = rounds_.begin() + static_cast<std::ptrdiff_t>(size_);

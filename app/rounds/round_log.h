@@ -1,5 +1,6 @@
 #pragma once
-// The rounds that the window can show, of a running engine or of a trace. Panels read it; only app/rounds writes it.
+// The list of rounds that the window shows, of the running engine or of a trace. Panels only read it; only app/rounds
+// adds to it.
 
 #include <cstdint>
 #include <memory>
@@ -14,15 +15,15 @@
 
 namespace canopy::app {
 
-/// What charts and the timeline need of a round. Kept of all of them, whatever happens to their trees.
+/// What charts and the timeline need of a round. Kept for every round, also when its tree has left memory.
 struct RoundSummary {
-  uint32_t reply = 0;  // its place in RoundLog::replies()
+  uint32_t reply = 0;  // index in RoundLog::replies()
   uint32_t context = 0;
   DecodeMode shape = DecodeMode::ar;
   uint32_t width = 1;
-  uint32_t accepted = 0;  // drafted tokens in the text
+  uint32_t accepted = 0;  // drafted tokens that became text
   uint32_t emitted = 0;
-  bool cut = false;  // the text ended inside the tree: no one knows how far it was right
+  bool cut = false;  // the text ended inside the tree, so it is not known how many more drafted tokens were right
   RoundTimes ms;
   RoundTimes predicted;
 };
@@ -30,15 +31,15 @@ struct RoundSummary {
 RoundSummary summarize(const RoundRecord& record, uint32_t reply);
 
 struct ReplySummary {
-  uint64_t id = 0;  // of a live reply: Generate::reply_id, which is the chat message's
+  uint64_t id = 0;  // for a live reply Generate::reply_id, which is also the id of the chat message
   DecodeMode mode = DecodeMode::ar;
   uint32_t budget = 0;
-  size_t first_round = 0;  // in the whole log
+  size_t first_round = 0;  // index in the log
   size_t rounds = 0;
-  std::optional<uint32_t> first_token;  // the root of its first round; it belongs to the prompt's pass
-  std::optional<FinishReason> reason;   // once it ended
-  double ar_tokens_per_second = 0;      // measured; 0 where it was not
-  std::string prompt_text, text;        // of a trace; empty where it has none, and of live replies, whose chat has it
+  std::optional<uint32_t> first_token;  // the root of its first round; computed by the pass over the prompt
+  std::optional<FinishReason> reason;   // set once the reply has ended
+  double ar_tokens_per_second = 0;      // measured speed of plain decoding; 0 where it was not measured
+  std::string prompt_text, text;  // only for replies of a trace that has texts; for live replies the chat has them
 };
 
 class RoundLog {
@@ -48,22 +49,24 @@ class RoundLog {
   size_t rounds() const { return summaries_.size(); }
   const RoundSummary& summary(size_t round) const { return summaries_[round]; }
   const std::vector<ReplySummary>& replies() const { return replies_; }
-  /// What all the rounds that are whole come to, added in their order: a live run and its trace give the same.
+  /// The sums over all rounds that have a tree, added in their order, so that a live run and its trace give the same
+  /// figures.
   const RoundStatistics& statistics() const { return statistics_; }
 
-  /// A round, whole. Null where its tree was let go for memory.
+  /// The whole round. Null where its tree was dropped to save memory.
   virtual std::shared_ptr<const RoundRecord> round(size_t index) const = 0;
-  /// The bytes of a token; none where nobody knows them. They stay valid as long as the log.
+  /// The bytes of a token; nullopt where they are not known. The bytes stay valid as long as the log.
   virtual std::optional<trace::Piece> piece(uint32_t token) const = 0;
-  /// Whether more may come.
+  /// Whether more rounds may come.
   virtual bool is_live() const = 0;
-  /// Device, model, drafter: what a caption says about where the rounds come from.
+  /// Model, drafter and device that the rounds come from, for a caption.
   virtual std::string origin() const = 0;
 
  protected:
-  /// Counts a round to the last reply.
+  /// Adds a round to the last reply.
   void count(const RoundRecord& record);
-  /// One that lost its nodes (RoundFinished::abridged): the statistics, which follow the tree, leave it out.
+  /// Adds a round without its nodes (RoundFinished::abridged). The statistics leave it out, as they are computed from
+  /// the tree.
   void count_abridged(const RoundRecord& record);
 
   std::vector<RoundSummary> summaries_;

@@ -52,7 +52,7 @@ bool RoundSpill::open() {
     std::string name = (folder_ / "rounds-XXXXXX").string();
     descriptor_ = mkostemp(name.data(), O_CLOEXEC);
     if (descriptor_ >= 0) unlink(name.c_str());
-  } catch (const Error&) {  // a home that cannot be written to
+  } catch (const Error&) {  // the cache folder cannot be written to
   }
   failed_ = descriptor_ < 0;
   return !failed_;

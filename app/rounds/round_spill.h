@@ -1,5 +1,6 @@
 #pragma once
-// Rounds that left memory, in a file that has no name: nothing is left of it when the program ends, however it ends.
+// A file for rounds that left memory. It has no name in the folder, so the system removes it when the program ends,
+// even if the program is killed.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,17 +15,17 @@ namespace canopy::app {
 
 class RoundSpill {
  public:
-  /// folder: where the file goes, made with the first round; empty: the user's cache folder.
+  /// folder: where the file is made when the first round is stored; empty: the user's cache folder.
   explicit RoundSpill(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}
   RoundSpill(RoundSpill&& other) noexcept;
   RoundSpill& operator=(RoundSpill&&) = delete;
   ~RoundSpill();
 
-  /// Stores the next round. Where the disk is full or cannot be written, this one and all that follow are let go.
+  /// Stores the next round. If the disk is full or cannot be written, this round and all later ones are dropped.
   void append(const RoundRecord& record);
-  /// Takes the place of a round that there is not.
+  /// Takes the place of a round that has no record, so that the numbers of later rounds stay right.
   void skip();
-  /// The index-th round appended; null where it was let go or cannot be read.
+  /// The round that was appended as number `index`, from 0; null where it was skipped or dropped, or cannot be read.
   std::shared_ptr<const RoundRecord> read(size_t index) const;
 
  private:
@@ -33,8 +34,8 @@ class RoundSpill {
   std::filesystem::path folder_;
   int descriptor_ = -1;
   bool failed_ = false;
-  std::vector<uint64_t> ends_;  // of each stored round in the file
-  std::string bytes_;           // kept for its memory
+  std::vector<uint64_t> ends_;  // for each stored round: the offset in the file where it ends
+  std::string bytes_;           // buffer, kept to be reused
   mutable RecentRounds recent_;
 };
 

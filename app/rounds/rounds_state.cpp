@@ -12,7 +12,7 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-/// Ids of nodes are of the log that is shown.
+/// Call when another log is shown: node numbers belong to the log they were taken from.
 void forget_nodes(RoundsState& rounds) {
   rounds.hovered.reset();
   rounds.selected.reset();
@@ -32,7 +32,7 @@ void close_trace(RoundsState& rounds) {
   follow(rounds.playback, *rounds.log);
 }
 
-/// The rounds of another model begin a log of their own: the same ids would be other tokens in it.
+/// Begins a new live log, as another model was loaded: its token ids have other meanings than those of the old rounds.
 void begin_log(RoundsState& rounds) {
   const bool shown = rounds.log == rounds.live;
   rounds.live = std::make_shared<LiveLog>();

@@ -1,6 +1,6 @@
 #pragma once
-// What is shown of the rounds: which log, which of its rounds, which node; what the user can ask of it, and the
-// functions that change it.
+// What is shown of the rounds: which log, which of its rounds and which node. Also the commands of the user about them,
+// and the functions that carry them out.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,19 +14,19 @@
 
 namespace canopy::app {
 
-/// A node of a round's tree. The bonus is no node of the record: it goes by the number behind the last one.
+/// A node of a round's tree. The bonus token is no node of the record: its number is the one after the last node.
 struct NodeRef {
   size_t round = 0;
-  uint32_t node = 0;  // of RoundRecord::nodes, 0 is the root; nodes.size(): the bonus
+  uint32_t node = 0;  // index in RoundRecord::nodes, 0 is the root; nodes.size() is the bonus
   bool operator==(const NodeRef&) const = default;
 };
 
 struct TogglePause {};
-struct FollowRounds {};  // the newest, from now on
-struct StepRound {       // pauses; in slow motion a phase at a time
+struct FollowRounds {};  // show the newest round from now on
+struct StepRound {       // pauses; in slow motion it steps by phases
   int by = 1;
 };
-struct ShowRound {  // pauses
+struct ShowRound {  // pauses on this round
   size_t round = 0;
 };
 struct SetSpeed {
@@ -41,47 +41,50 @@ struct SetReducedMotion {
 struct HoverNode {
   std::optional<NodeRef> node;
 };
-struct SelectNode {  // shows its round
+struct SelectNode {  // also shows the round of the node
   std::optional<NodeRef> node;
 };
 struct OpenTrace {
   std::string path;
 };
 struct WatchDemo {  // plays a recorded run that comes with Canopy
-  size_t demo = 0;  // of demos()
+  size_t demo = 0;  // index in demos()
 };
-struct CloseTrace {};  // back to the engine's own rounds
+struct CloseTrace {};  // shows the engine's own rounds again
 
 using RoundsCommand = std::variant<TogglePause, FollowRounds, StepRound, ShowRound, SetSpeed, SetSlowMotion,
                                    SetReducedMotion, HoverNode, SelectNode, OpenTrace, WatchDemo, CloseTrace>;
 
 struct RoundsState {
-  std::shared_ptr<LiveLog> live = std::make_shared<LiveLog>();  // the engine's own rounds, whatever is shown
-  std::shared_ptr<RoundLog> log = live;                         // never null
+  // the engine's own rounds, also collected while a trace is shown
+  std::shared_ptr<LiveLog> live = std::make_shared<LiveLog>();
+  std::shared_ptr<RoundLog> log = live;  // the log that is shown; never null
   Playback playback;
-  std::optional<NodeRef> hovered;   // in the tree or in the chat: the other one shows it too
+  // under the mouse, in the tree or in the chat; the other of the two highlights it too
+  std::optional<NodeRef> hovered;
   std::optional<NodeRef> selected;  // its card stays open
-  std::string trace_path;           // of a trace that is shown; empty: the engine's own rounds
-  bool reduced_motion = false;      // every duration 0; slow motion steps by key
+  std::string trace_path;           // of the trace that is shown; empty: the engine's own rounds
+  bool reduced_motion = false;      // no animation: every duration is 0, and slow motion moves only by step()
 
-  /// The round to show; null before the first, and where its tree was let go.
+  /// The round to show; null before the first round, and where its tree was dropped to save memory.
   std::shared_ptr<const RoundRecord> shown() const {
     return playback.shown < log->rounds() ? log->round(playback.shown) : nullptr;
   }
 };
 
-/// Folds an event of the engine in: its rounds are kept whatever is shown.
+/// Applies an event of the engine. The rounds of the engine are collected whatever is shown.
 void update(RoundsState& rounds, const Event& event);
 
-/// Folds a command of the user in. OpenTrace and WatchDemo need the disk: show_trace() does what they ask for.
+/// Applies a command of the user. OpenTrace and WatchDemo do nothing here, as they need the disk: show_trace() carries
+/// them out.
 void update(RoundsState& rounds, const RoundsCommand& command);
 
-/// Lets time pass.
+/// Moves the replay on by this many milliseconds.
 void advance(RoundsState& rounds, double milliseconds);
-/// Whether it changes what is shown.
+/// Whether advance() would change what is shown.
 bool moves(const RoundsState& rounds);
 
-/// Shows another log from its first round, paused; path is where it came from.
+/// Shows another log, paused at its first round. `path` is the trace file it was read from.
 void show_log(RoundsState& rounds, std::shared_ptr<RoundLog> log, const std::string& path);
 
 }  // namespace canopy::app

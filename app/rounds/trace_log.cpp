@@ -41,7 +41,8 @@ void TraceLog::take(const TraceReply& reply) {
     count(record);
     for (const uint32_t token : record.emitted) append_text(*this, token, text);
   }
-  // Without its end, what the rounds wrote is all there is; with it, that is what the user saw.
+  // The end record has the text as the user saw it, ended by a stop string for instance. A reply without one was
+  // interrupted: then its text is what the tokens of its rounds make.
   replies_.back().text = reply.end ? reply.end->text : std::move(text);
 }
 
@@ -50,14 +51,14 @@ std::shared_ptr<const RoundRecord> TraceLog::round(size_t index) const {
   return recent_.get(index, [&]() -> std::shared_ptr<const RoundRecord> {
     try {
       return std::make_shared<const RoundRecord>(reader_.round(index));
-    } catch (const Error&) {  // the file was changed since
+    } catch (const Error&) {  // the file was changed after it was opened
       return nullptr;
     }
   });
 }
 
 std::optional<trace::Piece> TraceLog::piece(uint32_t token) const {
-  if (reader_.header().redacted) return std::nullopt;  // its ids mean nothing
+  if (reader_.header().redacted) return std::nullopt;  // the ids of a redacted trace do not say which tokens they were
   const trace::Piece* piece = reader_.piece(token);
   return piece ? std::optional(*piece) : std::nullopt;
 }
@@ -73,7 +74,8 @@ std::string TraceLog::origin() const {
 bool looks_like_trace(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  if (path.extension() == trace::extension) return true;  // a damaged one deserves to be called by its name
+  // by its name alone: so a damaged trace is reported as a trace, not as some unknown file
+  if (path.extension() == trace::extension) return true;
   std::ifstream file(path, std::ios::binary);
   std::string start(trace::magic.size(), '\0');
   return file.read(start.data(), static_cast<std::streamsize>(start.size())) && start == trace::magic;

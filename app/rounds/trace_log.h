@@ -1,5 +1,5 @@
 #pragma once
-// The rounds of a recorded trace, read when they are looked at.
+// The rounds of a recorded trace, each read from the file when it is shown.
 
 #include <filesystem>
 
@@ -11,8 +11,8 @@ namespace canopy::app {
 
 class TraceLog final : public RoundLog {
  public:
-  /// Throws bad_input naming the path for what TraceReader::open refuses, for a trace without a round, and for a round
-  /// that contradicts itself.
+  /// Throws bad_input naming the path for a file that TraceReader::open refuses, for a trace without a whole round, and
+  /// for a round whose values contradict each other.
   explicit TraceLog(const std::filesystem::path& path);
 
   std::shared_ptr<const RoundRecord> round(size_t index) const override;
@@ -29,7 +29,7 @@ class TraceLog final : public RoundLog {
   mutable RecentRounds recent_;
 };
 
-/// Whether a file begins as a trace does, or is called one. False for what cannot be read.
+/// Whether the file has the ending of a trace or begins with its magic bytes. False for a file that cannot be read.
 bool looks_like_trace(const std::filesystem::path& path);
 
 }  // namespace canopy::app

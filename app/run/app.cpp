@@ -62,8 +62,8 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   io.IniFilename = nullptr;
   io.LogFilename = nullptr;
   io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard | ImGuiConfigFlags_DockingEnable;
-  io.ConfigWindowsMoveFromTitleBarOnly = true;  // dragging inside a panel is the panel's
-  io.ConfigInputTextCursorBlink = false;        // a blinking caret would keep an idle window drawing
+  io.ConfigWindowsMoveFromTitleBarOnly = true;  // dragging inside a panel is handled by the panel
+  io.ConfigInputTextCursorBlink = false;        // a blinking caret would make an idle window draw
   io.ConfigNavCursorVisibleAuto = true;
   io.UserData = &look_;
   look_.fonts = load_fonts(settings.system_fonts);
@@ -110,7 +110,7 @@ void App::prepare_frame() {
 
 void App::draw() {
   expect_own_thread();
-  // Time that passed while nothing moved, because the window slept, is no time of the rounds.
+  // Time in which nothing moved and the window slept does not count for the replay.
   if (was_moving_) advance(view_.rounds, 1000.0 * ImGui::GetIO().DeltaTime);
   follow_playback(view_);
   shell_.draw(view_, sink_);
@@ -145,7 +145,7 @@ void App::keep_layout(const std::optional<SavedLayout>& layout) {
     write_layout(layout_file_, *layout);
   } catch (const Error& e) {
     warn(view_, "The layout cannot be saved", e.what());
-    layout_file_.clear();  // said once
+    layout_file_.clear();  // no further attempts: the failure was reported
   }
 }
 
@@ -158,7 +158,7 @@ void App::keep_settings(bool now) {
   remembered_.recent = view_.models.recent;
   remembered_.device_tests = view_.models.device_tests;
   remembered_.reduced_motion = view_.rounds.reduced_motion;
-  // A slider that is being dragged changes with every frame; one write at its end is enough.
+  // While a slider is dragged the settings change in every frame: write them once at its end.
   if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
   const std::string failure = keeper_.keep(remembered_);
   if (!failure.empty()) warn(view_, "The settings cannot be saved", failure);
@@ -166,7 +166,7 @@ void App::keep_settings(bool now) {
 
 void App::run(const UiCommand& command) {
   if (const auto* open = std::get_if<OpenModel>(&command); open && looks_like_trace(open->path)) {
-    // The dialog, the path box, a dropped file and the command line all come here.
+    // All ways to open a file come here: dialog, path box, dropped file and command line.
     run(OpenTrace{open->path});
     return;
   }
@@ -178,7 +178,7 @@ void App::run(const UiCommand& command) {
   view_.recording.suggested = suggested_recording();
   if (const auto* recording = std::get_if<RecordingCommand>(&command);
       recording && std::holds_alternative<StartRecording>(*recording)) {
-    std::error_code ignored;  // the engine says why it cannot write there
+    std::error_code ignored;  // the engine reports why it cannot write there
     std::filesystem::create_directories(trace_folder_, ignored);
   }
   Effects effects = update(view_, command);

@@ -1,5 +1,5 @@
 #pragma once
-// What the command line asks of the application: how it begins, the trace it shows, the prompt it sends.
+// Carries out what the command line asks for: settings at the start, a trace to show, a prompt to send.
 
 #include <string>
 
@@ -8,32 +8,32 @@
 
 namespace canopy::app {
 
-/// Opens the trace that the command line names, on the round that it names.
+/// Opens the trace given on the command line, at the given round.
 void show_replay(App& app, const AppOptions& options);
 
-/// How the command line wants the application to begin.
+/// The settings of the application for these options.
 AppSettings settings_from(const AppOptions& options);
 
-/// Does what the command line asked for, through the same commands a user's clicks would post: opens the model, sends
-/// the prompt, and notices the end.
+/// Carries out the command line by posting commands as a user would: opens the model, sends the prompt, and detects the
+/// end of the reply.
 class Autopilot {
  public:
   enum class State { loading, waiting_to_send, replying, succeeded, failed };
 
-  /// model empty: waits for the user's. prompt empty: done as soon as the model is there.
+  /// model: empty: waits until the user opens one. prompt: empty: is done as soon as the model is loaded.
   Autopilot(App& app, const std::string& model, const std::string& prompt);
 
   /// Call after every App::pump().
   void step();
   State state() const { return state_; }
   bool done() const { return state_ == State::succeeded || state_ == State::failed; }
-  /// What failed, for stderr; empty otherwise.
+  /// What failed, as a sentence for standard error; empty if nothing did.
   std::string failure() const;
 
  private:
   App& app_;
   std::string prompt_;
-  bool loads_;  // whether it was given a model
+  bool loads_;  // a model was given
   State state_ = State::loading;
 };
 

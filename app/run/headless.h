@@ -8,7 +8,7 @@
 
 namespace canopy::app {
 
-/// The application drawn into an image, with no display and no window system. Its clock advances by a fixed step per
+/// Draws the application into an image, without display and window system. Its clock advances by the same time in each
 /// frame, so that equal states give equal pictures.
 class Headless {
  public:
@@ -18,7 +18,7 @@ class Headless {
   const UiDevice& device() const { return device_; }
   /// Draws one frame.
   Image frame();
-  /// Draws until the layout has settled.
+  /// Draws frames until the layout no longer changes; returns the last one.
   Image settled_frame();
 
  private:

@@ -12,7 +12,7 @@
 namespace canopy::app {
 namespace {
 
-/// What a loop without a window system sleeps on until the engine has news.
+/// On this the loop without a window system sleeps until the engine has news.
 class WakeSignal {
  public:
   void raise() {
@@ -22,7 +22,7 @@ class WakeSignal {
     }
     condition_.notify_one();
   }
-  /// Returns when raised since the last wait, or after the time.
+  /// Returns when raise() was called since the last wait, or after the time.
   void wait_for(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
     condition_.wait_for(lock, time, [&] { return raised_; });
@@ -39,7 +39,7 @@ constexpr const char* kBuiltInPrompt = "Explain in two sentences why the sky is 
 constexpr const char* kDefaultShot = "out/canopy.png";
 constexpr auto kPatience = std::chrono::milliseconds(200);
 
-/// Tells the terminal what the window would show: progress on err, the reply on out as it grows.
+/// Prints what the window would show: progress on err, the growing reply on out.
 class Narrator {
  public:
   Narrator(std::ostream& out, std::ostream& err) : out_(out), err_(err) {}

@@ -22,7 +22,7 @@ constexpr const char* kDefaultShot = "out/replay.png";
 
 int draw(const AppOptions& options, std::ostream& out, std::ostream& err) {
   {
-    const TraceLog log(options.replay);  // throws, with what the window would say on a card
+    const TraceLog log(options.replay);  // throws with the text that the window would show on a card
     check_round(options.round.value_or(0), log.rounds());
     if (!log.reader().notice().empty()) err << "warning: " << log.reader().notice() << "\n";
   }

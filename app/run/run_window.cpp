@@ -11,15 +11,15 @@
 namespace canopy::app {
 namespace {
 
-constexpr double kLongestSleep = 3600;  // an event ends it; this only bounds the argument
+constexpr double kLongestSleep = 3600;  // seconds; limits the argument, as an event ends the sleep
 
-/// Sleeps until a frame is due, folding in whatever happens meanwhile. False when the window was closed.
+/// Sleeps until the next frame is due; takes events of window and engine meanwhile. False when the window was closed.
 bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilot& pilot) {
   while (!window.should_close()) {
     if (window.take_input()) pacer.on_input();
     if (app.pump()) {
       pacer.on_engine_event(app.engine_busy());
-      pacer.on_motion(app.moving());  // a round that playing waited for
+      pacer.on_motion(app.moving());  // a new round may have come that playing waited for
     }
     pilot.step();
     if (auto path = window.take_path()) {
@@ -33,7 +33,7 @@ bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilo
   return false;
 }
 
-/// What the command line says, and what was remembered where it says nothing.
+/// The options, with saved settings for those that the command line does not give.
 AppOptions with_saved(AppOptions options, const SavedSettings& saved) {
   if (!options.theme_given) options.theme = saved.theme;
   if (!options.scale_given) options.scale = saved.scale;
@@ -57,10 +57,10 @@ void begin_frame(DesktopWindow& window, App& app) {
   app.draw();
 }
 
-/// Takes what was typed, in frames that are laid out but not drawn: on a slow device letters would appear one by one,
-/// long after they were typed. Call between frames.
+/// Takes waiting input in frames that are laid out but not drawn. Otherwise letters would appear one by one on a slow
+/// device, long after they were typed. Call between frames.
 void take_input(DesktopWindow& window, App& app) {
-  constexpr int kMostFrames = 200;  // about a hundred letters; the rest waits for the next frame
+  constexpr int kMostFrames = 200;  // about a hundred letters; more waits for the next frame
   for (int i = 0; i < kMostFrames && app.input_waits(); ++i) {
     begin_frame(window, app);
     ImGui::EndFrame();

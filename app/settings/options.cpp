@@ -23,7 +23,7 @@ uint32_t parse_side(const std::string& text, const std::string& whole) {
   return value;
 }
 
-/// The options of SamplingSettings. Returns those that are remembered from one start to the next.
+/// Adds the options of SamplingSettings. Returns those whose values are saved from one start to the next.
 std::vector<const CLI::Option*> add_sampling(CLI::App& cli, SamplingSettings& sampling) {
   const CLI::Validator finite(
       [](std::string& text) {
@@ -65,7 +65,7 @@ std::string default_model_path() {
   try {
     return (cache_dir() / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf").string();
   } catch (const Error&) {
-    return "";  // a home that cannot be written to: the window offers to open a model
+    return "";  // no cache folder can be made: the window then offers to open a model
   }
 }
 

@@ -14,7 +14,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr size_t kMaxFileBytes = 64 * 1024;  // ours is a few hundred bytes
+constexpr size_t kMaxFileBytes = 64 * 1024;  // ours has a few hundred
 constexpr uint32_t kVersion = 1;
 
 void check_range(const JsonFields& fields, const char* field, double value, double low, double high) {
@@ -100,7 +100,7 @@ SavedSettings parse_settings(std::string_view text) {
   return s;
 }
 
-/// As a person would write it: 0.9, not 0.8999999761581421.
+/// Rounded to three decimals, so that the file has 0.9 and not 0.8999999761581421.
 double rounded(float value) {
   return std::round(static_cast<double>(value) * 1000) / 1000;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What the window remembers from one start to the next, in settings.json of the user's configuration folder.
+// The settings that the window saves from one start to the next, in settings.json of the user's configuration folder.
 
 #include <cstdint>
 #include <optional>
@@ -18,37 +18,38 @@ struct SavedSettings {
   uint32_t width = 1280, height = 800;          // of the window at 100%, kMinSide ... kMaxSide
   SamplingSettings sampling = chat_sampling();  // its seed is not saved
 
-  std::optional<DecodeMode> drafting;   // none: what suits the device
+  std::optional<DecodeMode> drafting;   // none: the default of the device
   uint32_t tree_budget = kShownBudget;  // of mode Tree, 1 ... kLargestTreeBudget
-  std::vector<std::string> recent;      // paths of models, the last one first
+  std::vector<std::string> recent;      // paths of models, the newest first
   bool reduced_motion = false;
-  std::vector<DeviceTest> device_tests;  // the last one first
+  std::vector<DeviceTest> device_tests;  // the newest first
 
   bool operator==(const SavedSettings& other) const;
 };
 
 struct SettingsRead {
   SavedSettings settings;
-  std::string note;  // why the file was ignored, or a value in it; empty when all is well or there is no file
+  std::string note;  // why the file or a value in it was ignored; empty when all is well or there is no file
 };
 
-/// Reads the file. Never fails: whatever is wrong with it becomes the note, and the defaults stand in.
+/// Reads the file. Never throws: an error goes into `note`, and defaults take the place of what could not be read.
 SettingsRead read_settings(const std::string& path);
 
-/// Replaces the file, or leaves the old one untouched. Throws Error (bad_input) naming path and reason.
+/// Replaces the file. On failure the old file stays as it was. Throws Error (bad_input) naming path and reason.
 void write_settings(const std::string& path, const SavedSettings& settings);
 
-/// The file of this user. Empty when there is no folder for it, with the reason in problem; then nothing is remembered.
+/// Path of this user's file. Empty when there is no folder for it; `problem` then has the reason, and nothing is saved.
 std::string user_settings_path(std::string& problem);
 
-/// Keeps the file in step with the window. Without a path it does nothing.
+/// Saves the settings whenever they have changed. Without a path it does nothing.
 class SettingsKeeper {
  public:
   SettingsKeeper(std::string path, const SavedSettings& saved) : path_(std::move(path)), saved_(saved) {}
 
-  /// Saves what differs from the file. A failure is told once, by the returned sentence; then no more is tried.
+  /// Writes the file if the settings differ from it. Returns a sentence after the first failure, and writes nothing
+  /// more after it; empty otherwise.
   std::string keep(const SavedSettings& now);
-  /// Whether `now` differs in more than the window's size, which changes all the time while it is dragged.
+  /// Whether `now` differs in more than the size of the window. That changes all the time while the window is dragged.
   bool worth_saving_at_once(const SavedSettings& now) const;
 
  private:

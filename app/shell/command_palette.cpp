@@ -95,7 +95,7 @@ void CommandPalette::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (!ImGui::BeginPopup(kPopup)) {
     ImGui::PopStyleVar();
-    sink.post(ShellCommand(ShowPalette{false}));  // clicked away
+    sink.post(ShellCommand(ShowPalette{false}));  // closed by a click outside
     return;
   }
   if (opening) ImGui::SetKeyboardFocusHere();

@@ -1,5 +1,5 @@
 #pragma once
-// The list of actions on the screen: as a palette to be typed into, and as the help of keys.
+// The actions as lists on the screen: the command palette, in which one types, and the help of shortcuts.
 
 #include <string>
 #include <string_view>
@@ -10,10 +10,11 @@
 
 namespace canopy::app {
 
-/// Every action by name: typed, chosen with the arrow keys, run with Enter. Over the panels, not in their way.
+/// The command palette: all actions by name, searched by typing, chosen with the arrow keys and run with Enter. Shown
+/// above the panels.
 class CommandPalette {
  public:
-  /// Panels the window has, by name; each can be closed and opened.
+  /// names: those of the window's panels; each gets an action that opens or closes it.
   void set_panels(std::vector<std::string> names) { panels_ = std::move(names); }
   void draw(const ViewModel& view, CommandSink& sink);
 
@@ -34,11 +35,11 @@ class CommandPalette {
   bool open_ = false, moved_ = false, entered_ = false;
 };
 
-/// How well a line of the palette answers what was typed; 0: not at all. Words of the query may come in any order, each
-/// at the start of a word; failing that, its letters in order.
+/// How well a line of the palette matches what was typed; 0: not at all. The words of the query may come in any order,
+/// each at the start of a word of the line; else the letters of the query must occur in their order.
 int palette_match(std::string_view query, std::string_view line);
 
-/// The list of shortcuts, above the status bar at the right. Not a modal: work goes on beside it.
+/// Draws the list of shortcuts above the status bar at the right. The window stays usable meanwhile.
 void draw_help(CommandSink& sink);
 
 }  // namespace canopy::app

@@ -6,7 +6,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kWideWidth = 1100, kWideHeight = 600;  // below, the tree would be narrower than the chat beside it
+constexpr float kWideWidth = 1100, kWideHeight = 600;  // below these, the tree would be narrower than the chat
 constexpr float kMediumWidth = 760, kMediumHeight = 300;
 constexpr float kStripHeight = 480;
 constexpr float kLargestShare = 0.45f;

@@ -25,7 +25,7 @@ bool has_central(const ImGuiDockNode* node) {
   return node->IsCentralNode() || has_central(node->ChildNodes[0]) || has_central(node->ChildNodes[1]);
 }
 
-/// Of a split, the child that keeps its length while the other takes what is left; null where both grow alike.
+/// The child of a split that keeps its length while the other one takes the rest; null where both grow alike.
 ImGuiDockNode* side_of(ImGuiDockNode* node) {
   ImGuiDockNode *a = node->ChildNodes[0], *b = node->ChildNodes[1];
   if (has_central(a)) return b;
@@ -53,7 +53,7 @@ void DockSpace::prepare(ImVec2 room, float scale) {
   const bool strip = has_timeline_strip(room.y / scale);
   if (shape_ == shape && strip_ == strip) return;
   if (shape_ && !build_) docks_ = now();
-  if (shape_ == shape) docks_.erase(shape);  // the same shape, but the timeline moves
+  if (shape_ == shape) docks_.erase(shape);  // same shape, but the timeline changes between strip and tab
   shape_ = shape;
   strip_ = strip;
   sides_.clear();
@@ -123,7 +123,7 @@ void DockSpace::fit(ImGuiDockNode* node, ImVec2 size, float scale) {
   const float room = room_of(node, size);
   float first = 0;
   if (ImGuiDockNode* side = side_of(node)) {
-    // Of an arrangement that was just loaded, the lengths are what its user wished, at the scale of then.
+    // In an arrangement that was just loaded, lengths are those that the user chose, at the scale of that time.
     Side& known = sides_.try_emplace(side->ID, Side{side->SizeRef[axis] / scale_, 0, {}}).first->second;
     known.applied = side->SizeRef[axis] = fitted_length(std::round(known.wish * scale), room);
     first = side == a ? known.applied : room - known.applied;
@@ -137,7 +137,7 @@ void DockSpace::fit(ImGuiDockNode* node, ImVec2 size, float scale) {
   fit(b, b_size, scale);
 }
 
-/// A length that is no longer the one it was given was dragged there.
+/// Finds lengths that differ from those set here: the user has dragged them.
 void DockSpace::learn(ImGuiDockNode* node, float scale) {
   if (!node || node->IsLeafNode()) return;
   if (ImGuiDockNode* side = side_of(node)) {
@@ -167,7 +167,7 @@ void DockSpace::draw(ImVec2 pos, ImVec2 size, float scale, bool shown) {
   }
   size_ = size;
   scale_ = scale;
-  if (!shown) {  // no window: it would lie over the start page
+  if (!shown) {  // no dock window here: it would cover the start page
     ImGui::DockSpace(kRoot, size, kFlags | ImGuiDockNodeFlags_KeepAliveOnly);
     return;
   }
@@ -178,10 +178,10 @@ void DockSpace::draw(ImVec2 pos, ImVec2 size, float scale, bool shown) {
   ImGui::Begin(kHost, nullptr, kHostFlags);
   {
     const TabStyle tabs;
-    // Dear ImGui keeps a tab's padding free at both ends of the row of tabs, less the border: in our look tabs begin at
-    // the edge.
+    // Dear ImGui leaves the padding of a tab free at both ends of a row of tabs, minus the border. This sets it to 0,
+    // so that tabs begin at the edge.
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, -ImGui::GetStyle().FramePadding.x);
-    ImGui::PushStyleColor(ImGuiCol_Border, colours().back);  // which the lines between panels are drawn with
+    ImGui::PushStyleColor(ImGuiCol_Border, colours().back);  // the colour of the lines between panels
     ImGui::DockSpace(kRoot, size, kFlags);
     ImGui::PopStyleColor();
     ImGui::PopStyleVar();

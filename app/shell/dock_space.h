@@ -1,6 +1,6 @@
 #pragma once
-// The area between the bars, where panels lie side by side and in tabs: Dear ImGui's docking, with first places, with
-// sizes that follow the window and the interface scale, and with a memory.
+// The area between the bars, where panels lie side by side and in tabs. It uses Dear ImGui's docking and adds first
+// places, lengths that follow window and scale, and saved arrangements.
 
 #include <imgui.h>
 
@@ -16,13 +16,13 @@ struct ImGuiDockNode;
 
 namespace canopy::app {
 
-/// A panel's window by its name, and where it lies at first.
+/// The window of a panel by its name, and its first place.
 struct DockedWindow {
   const char* name;
   DockPlace place;
 };
 
-/// The measures of tabs, for as long as it lives. The area and every docked window's Begin() must agree on them.
+/// Sets the style of tabs until destroyed. It must be active for the area and for every docked window's Begin().
 class TabStyle {
  public:
   TabStyle();
@@ -33,28 +33,28 @@ class TabStyle {
 
 class DockSpace {
  public:
-  /// In tabs of one place the first window of the list is in front.
+  /// windows: of those that share a place, the first is in front.
   DockSpace(std::vector<DockedWindow> windows, const SavedLayout& saved) : windows_(windows), docks_(saved.docks) {}
 
-  /// Call between frames: puts the arrangement for this room in place. Does nothing before the display has a size.
+  /// Call between frames: sets up the arrangement for this room, in pixels. Does nothing before the display has a size.
   void prepare(ImVec2 room, float scale);
-  /// Forgets every arrangement; the next prepare() builds the usual one.
+  /// Forgets every arrangement; the next prepare() builds the default one.
   void reset();
-  /// A window that was closed is about to be shown again: Dear ImGui forgets a place that lost its last window, so the
-  /// usual places are built anew, with the lengths there are, where it must be.
+  /// Call before a window that was closed is shown again. Dear ImGui forgets a place whose last window was closed; then
+  /// this builds the default places again, with the present lengths.
   void restore(const char* name);
-  /// Whether the panels have places yet.
+  /// Whether the panels have places already.
   bool ready() const { return shape_.has_value(); }
 
-  /// Submits the area. shown: whether panels follow; else their places are only kept.
+  /// Draws the area. shown: false keeps the places while the panels are not drawn.
   void draw(ImVec2 pos, ImVec2 size, float scale, bool shown);
 
-  /// Where a window without a place of its own goes.
+  /// The dock node for a window that has no place yet.
   ImGuiID place_of(const char* name) const;
 
-  /// The arrangements as they are now, or nothing as long as nobody moves anything.
+  /// The arrangements, if they have changed and the user is not dragging any more; else nullopt.
   std::optional<std::map<DockShape, DockArrangement>> changed();
-  /// The same, whether or not something moved.
+  /// The arrangements, whether they have changed or not.
   std::map<DockShape, DockArrangement> now();
 
  private:
@@ -63,20 +63,20 @@ class DockSpace {
   void learn(ImGuiDockNode* node, float scale);
 
   struct Side {
-    float wish;     // of its user, at 100%
-    float applied;  // pixels it was given
+    float wish;     // chosen by the user, at 100%
+    float applied;  // pixels, as last set
     std::optional<DockPlace> place;
   };
 
   std::vector<DockedWindow> windows_;
   std::map<DockShape, DockArrangement> docks_;
   std::optional<DockShape> shape_;
-  bool strip_ = false;  // of the timeline
+  bool strip_ = false;  // the timeline is a strip
   bool build_ = false;
   ImVec2 size_{0, 0};
   float scale_ = 1;
-  std::map<ImGuiID, Side> sides_;       // nodes beside the central one
-  std::map<DockPlace, float> lengths_;  // that were dragged, at 100%
+  std::map<ImGuiID, Side> sides_;       // by node: the lengths of side panels
+  std::map<DockPlace, float> lengths_;  // at 100%, of places whose border the user has dragged
 };
 
 }  // namespace canopy::app

@@ -15,7 +15,7 @@ namespace canopy::app {
 namespace {
 
 constexpr uint32_t kVersion = 1;
-constexpr size_t kMaxFileBytes = 256 * 1024;  // ours is a few thousand bytes
+constexpr size_t kMaxFileBytes = 256 * 1024;  // ours has a few thousand
 constexpr DockShape kShapes[] = {DockShape::wide, DockShape::medium, DockShape::narrow};
 
 uint32_t checksum(const std::string& ini) {
@@ -34,7 +34,7 @@ DockArrangement arrangement_in(const nlohmann::json& object, const std::string& 
   DockArrangement dock;
   dock.ini = fields.text("ini");
   dock.scale = static_cast<float>(fields.number("scale"));
-  // The interface's scale times the display's.
+  // The scale of the interface times that of the display.
   if (!(dock.scale >= kMinScale * 0.5f && dock.scale <= kMaxScale * 4))
     throw bad_input(what + ": \"scale\" is no scale of an interface.");
   if (fields.u32("checksum") != checksum(dock.ini))

@@ -6,7 +6,7 @@
 namespace canopy::app {
 namespace {
 
-/// Never colour alone: the level is a word.
+/// The colour is only an addition: the level is also written as a word.
 Colour colour_of(LogLevel level) {
   const Theme& t = colours();
   switch (level) {

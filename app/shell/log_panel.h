@@ -1,5 +1,5 @@
 #pragma once
-// The messages of the program, to read and to copy.
+// The panel with the messages of the program, to read and to copy.
 
 #include <memory>
 #include <vector>
@@ -20,7 +20,7 @@ class LogPanel final : public Panel {
   void draw_messages();
 
   std::shared_ptr<MessageLog> log_;
-  uint64_t read_ = 0;  // MessageLog::count() that messages_ is of
+  uint64_t read_ = 0;  // MessageLog::count() when messages_ was read
   std::vector<MessageLog::Message> messages_;
 };
 

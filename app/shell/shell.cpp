@@ -52,7 +52,7 @@ std::vector<DockedWindow> windows_of(const std::vector<DockedPanel>& panels) {
   return windows;
 }
 
-/// Brings a docked window's tab to the front, once its place has one.
+/// Brings the tab of a docked window to the front. False if the window has no tab bar yet.
 bool select_tab(const ImGuiWindow& window) {
   ImGuiTabBar* bar = window.DockNode ? window.DockNode->TabBar : nullptr;
   if (!bar || !ImGui::TabBarFindTabByID(bar, window.TabId)) return false;
@@ -68,10 +68,10 @@ void draw_tab_menu(const char* name, CommandSink& sink) {
   ImGui::EndPopup();
 }
 
-/// Every panel, in the order of tabs.
+/// Makes every panel, in the order of tabs.
 std::vector<DockedPanel> make_docked_panels() {
   std::vector<DockedPanel> panels;
-  // One line a panel. Of a place's tabs the first is in front.
+  // One line for each panel. Of the panels of one place the first is in front.
   panels.push_back({std::make_unique<ChatPanel>(), DockPlace::left});
   panels.push_back({std::make_unique<HistoryPanel>(), DockPlace::left});
   panels.push_back({std::make_unique<TreePanel>(), DockPlace::centre});
@@ -143,7 +143,7 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
 void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink) {
   const char* name = docked.panel->name();
   const bool raise = raising_ == name;
-  // The focus would close a menu that is open: then only the tab comes to the front, as soon as there is one.
+  // Taking the focus would close an open menu: then only the tab is brought to the front, once there is one.
   const bool menu = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   if (raise && !menu) {
     ImGui::SetNextWindowFocus();

@@ -1,6 +1,6 @@
 #pragma once
-// Arranges the window: bars at the top and the bottom, panels docked between them, and before there is anything to show
-// the start page in their place.
+// Arranges the window: bars at the top and the bottom, docked panels between them or, while there is nothing to show
+// yet, the start page.
 
 #include <map>
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace canopy::app {
 
-/// A panel that shares the area between the bars, and where it lies at first.
+/// A panel in the area between the bars, and its first place.
 struct DockedPanel {
   std::unique_ptr<Panel> panel;
   DockPlace place;
@@ -27,14 +27,14 @@ class Shell {
   explicit Shell(const SavedLayout& saved);
   ~Shell();
 
-  /// Call before ImGui::NewFrame(), with the interface's scale times the display's.
+  /// Call before ImGui::NewFrame(). scale: scale of the interface times that of the display.
   void prepare(const ViewModel& view, float scale);
-  /// Draws one frame's windows into the current ImGui context and posts what the user asked for.
+  /// Draws the windows of a frame into the current ImGui context and posts the user's commands.
   void draw(const ViewModel& view, CommandSink& sink);
 
-  /// The layout, when something in it changed since the last call.
+  /// The layout, if it has changed since the last call.
   std::optional<SavedLayout> layout_changed(const ViewModel& view);
-  /// The layout as it is.
+  /// The present layout.
   SavedLayout layout(const ViewModel& view);
 
  private:
@@ -43,14 +43,14 @@ class Shell {
   std::unique_ptr<Panel> top_bar_, status_bar_, start_;
   std::vector<DockedPanel> docked_;
   DockSpace docks_;
-  bool popup_ = false;  // one was open when the last frame ended
+  bool popup_ = false;  // a popup was open when the last frame ended
   CommandPalette palette_;
   ChatFilesDialog chat_files_;
   RecordBox record_box_;
   std::set<std::string> closed_;        // as last saved
-  std::set<std::string> shown_closed_;  // in the last frame
+  std::set<std::string> shown_closed_;  // closed panels in the last frame
   uint32_t resets_ = 0, raises_ = 0;
-  std::string raising_;  // the panel that is to come to the front
+  std::string raising_;  // name of the panel to bring to the front
 };
 
 }  // namespace canopy::app

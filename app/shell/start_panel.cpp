@@ -45,7 +45,7 @@ struct CardWords {
   bool first = false;
 };
 
-/// Draws the words of a card; returns where its buttons go.
+/// Draws the text of a card; returns the place for its buttons.
 ImVec2 draw_words(ImVec2 a, float width, const CardWords& words) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -80,7 +80,7 @@ void draw_load_progress(const ViewModel& view, CommandSink& sink, ImVec2 a, floa
   ButtonSpec demo{"Watch demo", Icon::play, ButtonKind::line}, cancel{"Cancel", Icon::none, ButtonKind::line};
   demo.tooltip = "A recorded reply, while the model is loaded";
   const float buttons = button_size(demo).x + px(8) + button_size(cancel).x;
-  if (view.loading.total)  // an empty bar would look like a load that is stuck
+  if (view.loading.total)  // without a total no bar: an empty one would look stuck
     draw_bar(list, {x, a.y + px(80)}, {room - buttons - px(16), px(8)}, view.loading.fraction(), t.accent, t.raised);
   ImGui::SetCursorScreenPos({x + room - buttons, a.y + px(70)});
   if (button(demo)) sink.post(RoundsCommand(WatchDemo{}));
@@ -90,7 +90,7 @@ void draw_load_progress(const ViewModel& view, CommandSink& sink, ImVec2 a, floa
   ImGui::Dummy({width, b.y - a.y});
 }
 
-/// The word at the end of a device's row.
+/// Draws the "in use" mark at the end of a device's row.
 void draw_in_use(ImVec2 right_middle) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -100,7 +100,7 @@ void draw_in_use(ImVec2 right_middle) {
   draw_text_middle(list, a.x + px(6), right_middle.y, Type::caption, t.accent_text, "in use");
 }
 
-/// Where the columns of the list begin, as shares of the room; a narrow list joins the later ones.
+/// Where the columns begin, as shares of the width; in a narrow list the later ones are joined.
 struct DeviceColumns {
   float memory, driver, test;
 };
@@ -120,7 +120,7 @@ void draw_device_sign(const DeviceChoice& device, const DeviceTest* test, bool i
     list->AddCircleFilled(centre, px(3), t.unreached);
 }
 
-/// What is known of a device, in columns from x to right.
+/// Draws the facts about a device in columns, from x to right.
 void draw_device_facts(const ModelsState& models, const DeviceChoice& device, float x, float right, float middle,
                        float width) {
   const Theme& t = colours();
@@ -162,7 +162,7 @@ void draw_device_row(const ModelsState& models, const DeviceChoice& device, bool
   if (button(use)) sink.post(ChooseDevice{device.selector});
 }
 
-/// The device a load would take: the chosen one, or the first usable one.
+/// Index of the device that a load would use: the chosen one, or the first usable one.
 size_t device_in_use(const ViewModel& view) {
   size_t first = view.devices.size();
   for (size_t i = 0; i < view.devices.size(); ++i) {
@@ -236,7 +236,7 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PopStyleColor();
 }
 
-/// Side by side where there is room for three, else below each other.
+/// Side by side if there is room for three, else below each other.
 void StartPanel::draw_cards(const ViewModel& view, CommandSink& sink, float width) {
   const bool row = width >= px(kMinCard) * 3 + px(kCardGap) * 2;
   const float path_box = view.path_box_shown ? px(38) : 0;
@@ -287,7 +287,7 @@ void StartPanel::draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2
     if (at.x + button_size(open).x + button_size(use).x + px(8) <= a.x + size.x - px(8)) {
       ImGui::SameLine(0, px(8));
     } else {
-      ImGui::SetCursorScreenPos({at.x, at.y - px(36)});  // over the note, which says less than it
+      ImGui::SetCursorScreenPos({at.x, at.y - px(36)});  // covers the note, which says less
     }
     if (button(use)) sink.post(OpenModel{view.default_model});
   }

@@ -8,12 +8,11 @@
 
 namespace canopy::app {
 
-/// What the window shows before there is anything to see: the demo, ways to get a model, the progress of the first
-/// load, and the devices.
+/// The start page: the demo, ways to get a model, the progress of the first load, and the devices.
 class StartPanel final : public Panel {
  public:
   const char* name() const override { return "Start"; }
-  /// Whether there is nothing else to show; then it stands in for the docked panels.
+  /// Whether there is nothing else to show, so that the start page takes the place of the docked panels.
   static bool wanted(const ViewModel& view);
   void draw(const ViewModel& view, CommandSink& sink) override;
 

@@ -13,7 +13,7 @@ namespace {
 
 enum class Tip { root, accepted, rejected, unreached, bonus };
 
-/// A node of the drawn tree: its column and row, and the node it hangs on.
+/// A node of the drawn tree: column, row, and parent.
 struct Spot {
   float column, row;
   int parent;

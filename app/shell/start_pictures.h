@@ -7,11 +7,11 @@ namespace canopy::app {
 
 inline constexpr float kPictureHeight = 196;
 
-/// A small tree after a round: where the target agreed, where it did not, and its own token at the end.
+/// Draws a small tree after a round: accepted nodes, rejected ones and the bonus token.
 void draw_tree_picture(ImVec2 a, float width);
-/// Layers of a target that a drafter reads, in an outline waiting for a file.
+/// Draws the layers of a target that a drafter reads, in a dashed outline.
 void draw_pair_picture(ImVec2 a, float width);
-/// Four bars for the same text.
+/// Draws four bars, one for each mode, for the same text.
 void draw_compare_picture(ImVec2 a, float width);
 
 }  // namespace canopy::app

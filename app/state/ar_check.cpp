@@ -13,7 +13,7 @@ namespace {
 
 using CheckPhase = ArCheck::Phase;
 
-/// Looks at the tokens that have come, and settles the check as soon as they differ.
+/// Compares the tokens that have come so far, and ends the check at the first difference.
 void compare(CheckState& state) {
   ArCheck& check = state.check;
   const size_t both = std::min(check.plain.size(), check.expected.size());
@@ -45,12 +45,12 @@ void take_tokens(CheckState& state, uint64_t reply, size_t first, const std::vec
   const bool plain = reply == state.check.reply_id && reply != 0;
   if (plain && !state.check.running()) return;
   std::vector<uint32_t>& known = plain ? state.check.plain : state.tokens[reply];
-  if (known.size() != first) return;  // the beginning is missing: nothing can be compared
+  if (known.size() != first) return;  // earlier tokens are missing, so nothing can be compared
   known.insert(known.end(), tokens.begin(), tokens.end());
   if (plain) compare(state);
 }
 
-/// All tokens of a reply: as they came in this process, or as they are kept with it. Empty where they are not known.
+/// All tokens of a reply, as received in this process or as saved with it. Empty where they are not known.
 std::vector<uint32_t> tokens_of(const ViewModel& view, const Message& reply) {
   const auto came = view.checks.tokens.find(reply.id);
   if (came != view.checks.tokens.end() && !came->second.empty()) return came->second;
@@ -61,7 +61,7 @@ std::vector<uint32_t> tokens_of(const ViewModel& view, const Message& reply) {
   return all;
 }
 
-/// Whether the tokens that are kept with a reply are those of its text, as far as the model's tokens can be looked up.
+/// Whether the token ids saved with a reply give its text. True when the model's tokens cannot be looked up.
 bool spell_the_text(const ViewModel& view, const Message& reply) {
   if (view.checks.tokens.contains(reply.id) || !view.model->texts) return true;
   std::string bytes;

@@ -1,6 +1,7 @@
 #pragma once
-// "Same text as autoregressive decoding": a reply that was drafted, written once more without drafts and compared token
-// by token, in this process or another that kept its tokens. Only when its user asks; never a part of the chat.
+// The check "Same text as plain decoding": a reply that was written with drafts is written once more in mode `ar`, and
+// their token ids are compared. It needs the tokens of the reply, of this process or saved with it. It runs only when
+// the user asks for it and is no part of the chat.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,22 +23,22 @@ struct ArCheck {
 
   Phase phase = Phase::none;
   uint64_t message = 0;                  // the reply that is checked
-  uint64_t reply_id = 0;                 // of the AR one
-  std::vector<uint32_t> expected;        // tokens of the reply
-  std::vector<uint32_t> plain;           // tokens of the AR one so far
-  bool open_end = false;                 // the reply was stopped: nobody knows how it would have gone on
-  std::optional<size_t> difference;      // the first index at which they differ
+  uint64_t reply_id = 0;                 // of the AR reply
+  std::vector<uint32_t> expected;        // tokens of the checked reply
+  std::vector<uint32_t> plain;           // tokens of the AR reply so far
+  bool open_end = false;                 // the checked reply was stopped, so the AR reply may go on after it
+  std::optional<size_t> difference;      // index of the first token that differs
   uint32_t prompt_done = 0, prompt = 0;  // tokens, while the prompt is read
-  std::string problem;                   // why it failed
+  std::string problem;                   // why the check failed
 
   bool running() const { return phase == Phase::running; }
 };
 
 struct CheckState {
-  ArCheck check;  // the last one
+  ArCheck check;  // the newest check
   std::unordered_map<uint64_t, std::vector<uint32_t>>
-      tokens;         // of this process's replies by their ids; others keep theirs
-  bool stop = false;  // its end is known: the engine can leave off
+      tokens;         // of replies written in this process, by message id; other replies have theirs saved with them
+  bool stop = false;  // the result is known, so the engine can stop writing
 };
 
 struct CheckAgainstAr {
@@ -48,19 +49,20 @@ struct DismissCheck {};
 
 using CheckCommand = std::variant<CheckAgainstAr, CancelCheck, DismissCheck>;
 
-/// Folds an event of the engine in.
+/// Applies an event of the engine.
 void update(CheckState& state, const Event& event);
 
-/// Folds a command of the user in; what the engine is to be told.
+/// Applies a command of the user. Returns the commands for the engine.
 std::vector<Command> update_check(ViewModel& view, const CheckCommand& command);
 
-/// Makes way for what the user asks of the engine next. True when a check was under way and must be stopped.
+/// Cancels a running check, because the user asks something else of the engine. True when the engine must be told to
+/// stop.
 bool give_way(CheckState& state);
 
 /// Why a reply cannot be checked now, as a sentence; empty when it can.
 std::string check_obstacle(const ViewModel& view, const Message& reply);
 
-/// How a check stands, in words: "Same text as autoregressive decoding: 128 of 128 tokens".
+/// The state of a check for the user: "Same text as plain decoding: 128 of 128 tokens".
 std::string check_words(const ArCheck& check);
 
 }  // namespace canopy::app

@@ -14,7 +14,7 @@ void end(CalibrationState& state, std::string note) {
 }
 
 void on_failure(CalibrationState& state, const Failure& failure) {
-  // A failure of a reply leaves a calibration that waits behind it alone; of a load there is none meanwhile.
+  // A failure of a reply does not end a calibration that waits for that reply. No load can fail meanwhile.
   if (!state.busy() || failure.reply_id != 0) return;
   if (failure.kind == ErrorKind::cancelled)
     end(state, "Cancelled: what was measured before stays in use.");

@@ -1,5 +1,6 @@
 #pragma once
-// What is known of the costs of passes and of the drafter, and the calibration that measures them. Pure.
+// What is known of the costs of passes and of the drafter, and the state of the calibration that measures costs. Pure:
+// no clock, no engine.
 
 #include <memory>
 #include <optional>
@@ -14,12 +15,12 @@ namespace canopy::app {
 inline constexpr double kCalibrationSeconds = 90;
 
 struct CalibrationState {
-  enum class Phase { idle, waiting, running, cancelling };  // waiting: for its first pass, perhaps behind a reply
+  enum class Phase { idle, waiting, running, cancelling };  // waiting: for its first pass, perhaps until a reply ends
   Phase phase = Phase::idle;
   CalibrationProgress progress;
-  std::shared_ptr<const CostSnapshot> costs;     // of the loaded pair; null where nothing was measured
+  std::shared_ptr<const CostSnapshot> costs;     // of the loaded pair; null where costs were never measured
   std::shared_ptr<const LearntSnapshot> learnt;  // null before the first reply in mode Adaptive
-  std::string note;                              // how the last one ended, where it ended early
+  std::string note;                              // why the last calibration ended early; else empty
 
   bool busy() const { return phase != Phase::idle; }
   /// In [0, 1]; negative before the first pass.
@@ -33,10 +34,11 @@ struct StopCalibration {};
 
 using CalibrationCommand = std::variant<StartCalibration, StopCalibration>;
 
-/// Folds an event of the engine in; most change nothing.
+/// Applies an event of the engine. Most events change nothing.
 void update(CalibrationState& state, const Event& event);
 
-/// possible: a pair of models is loaded. What the engine is to do; nothing for a command that makes no sense now.
+/// Applies a command of the user. possible: a pair of models is loaded. Returns the command for the engine; nullopt for
+/// a command that is not allowed now.
 std::optional<Command> update(CalibrationState& state, const CalibrationCommand& command, bool possible);
 
 }  // namespace canopy::app

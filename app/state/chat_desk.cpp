@@ -49,7 +49,7 @@ void ChatDesk::open_file(ViewModel& view, Conversation& chat) {
     const auto path = store_->path_of(chat.id);
     file_ = ChatFile::open(path);
     if (file_) {
-      // Another window may have written to it since it was read here.
+      // Check that no other window has written to the file since it was read here.
       uint64_t unused = 0;
       const JournalRead now = read_journal(read_small_file(path, kLargestImport), unused);
       if (now.problem.empty() && mark_of(now.conversation) == mark_) return;
@@ -66,7 +66,7 @@ void ChatDesk::open_file(ViewModel& view, Conversation& chat) {
 void ChatDesk::write(ViewModel& view, Conversation& chat) {
   if (chat.nodes().empty()) return;
   try {
-    // A chat that was only opened to be read stays as it is, for whichever window writes to it.
+    // A chat without changes is not opened for writing, so that another window can write to it.
     if (!file_ && !chat.id.empty()) {
       JournalMark mark = mark_;
       if (journal_lines(chat, mark).empty()) return;
@@ -159,7 +159,8 @@ void ChatDesk::run(ViewModel& view, const UiCommand& command, Effects& effects) 
                  exported = std::holds_alternative<ExportChat>(*chat);
       const bool removed = std::holds_alternative<DeleteChat>(*chat);
       if ((import || exported) && view.chat.files != ChatFiles::closed)
-        view.chat.files_problem = e.what();  // whoever typed the path is still there to mend it
+        // no card: the dialog in which the path was typed is still open and shows this
+        view.chat.files_problem = e.what();
       else
         warn(view,
              import     ? "The chat cannot be imported"

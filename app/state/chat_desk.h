@@ -1,6 +1,6 @@
 #pragma once
-// The disk's side of the chats: keeps the conversation that is shown, and does what commands ask of the others. Every
-// failure becomes a card; the conversation in memory is never given up for one.
+// Saves the shown conversation to the disk, and carries out the commands about the other chats there. A failure becomes
+// a card; the conversation in memory is kept in any case.
 
 #include <memory>
 #include <optional>
@@ -12,19 +12,20 @@
 
 namespace canopy::app {
 
-/// The folder of this user's chats. Empty, with the reason, where there can be none.
+/// The folder of this user's chats. Empty when there can be none; `problem` then has the reason.
 std::string user_chat_folder(std::string& problem);
 
 class ChatDesk {
  public:
-  /// folder empty: nothing is kept, and nothing is said about it.
+  /// folder: where chats are saved; empty: they are not saved, and no warning is shown.
   explicit ChatDesk(std::string folder) : folder_(std::move(folder)) {}
 
-  /// Opens the folder. Call once; a folder that cannot be used becomes a warning.
+  /// Opens the folder. Call once. A folder that cannot be used becomes a warning.
   void begin(ViewModel& view);
-  /// Writes what is new of the conversation: at once, so that a kill loses nothing that was on the screen.
+  /// Writes what is new in the shown conversation. Call after every change, so that a killed program loses nothing.
   void keep(ViewModel& view);
-  /// Does what a command asks of the disk, and keeps what `effects` closed. Effects of opening another chat are added.
+  /// Carries out the disk part of a command, and saves a conversation that `effects` closed. Adds the effects of
+  /// opening another chat to `effects`.
   void run(ViewModel& view, const UiCommand& command, Effects& effects);
 
  private:
@@ -38,10 +39,10 @@ class ChatDesk {
 
   std::string folder_;
   std::optional<ChatStore> store_;
-  std::unique_ptr<ChatFile> file_;  // of the chat that is shown
+  std::unique_ptr<ChatFile> file_;  // of the shown chat
   JournalMark mark_;
-  bool failing_ = false;   // the last attempt failed, and was told
-  bool unlisted_ = false;  // the listings lack something that was written
+  bool failing_ = false;   // the last attempt to write failed, and the user was warned
+  bool unlisted_ = false;  // something was written that the listings do not show yet
 };
 
 }  // namespace canopy::app

@@ -176,7 +176,7 @@ Effects answer_last_again(ViewModel& view) {
 
 Effects show_conversation(ViewModel& view, Conversation next) {
   Effects effects = stop_reply(view);
-  // Late events of the old reply are no longer current; what it had written stays with its conversation.
+  // End the reply that is being written: its later events are ignored, and its text stays in the old conversation.
   if (view.busy()) end_reply(view, FinishReason::cancelled);
   effects.closed = std::exchange(view.messages, std::move(next));
   view.replies_drawn = 0;
@@ -188,7 +188,7 @@ Effects show_conversation(ViewModel& view, Conversation next) {
 
 Effects new_chat(ViewModel& view) {
   Conversation fresh;
-  fresh.system_prompt = view.messages.system_prompt;  // like the sampler's settings: it is on show in the composer
+  fresh.system_prompt = view.messages.system_prompt;  // kept, like the sampling settings, as the composer shows it
   return show_conversation(view, std::move(fresh));
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// How replies are drafted, as the user sees it: what is chosen, and what that does with the model at hand.
+// How replies are drafted: the mode that is used for what the user chose, and texts about it.
 
 #include <optional>
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace canopy::app {
 
-/// The mode a reply is written in. What the user chose; else the fastest, but on a device that computes on the CPU,
-/// where autoregressive decoding usually is, small trees: there is something to see then, and a line that says what it
-/// costs.
+/// The mode in which a reply is written: what the user chose, else the adaptive mode, which is the fastest. On a device
+/// that computes on the CPU, where plain decoding is usually fastest, the default is small trees: then there is
+/// something to see, and a line of text says what it costs.
 DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model);
 
 /// "Adaptive", "Tree", ...
 const char* mode_title(DecodeMode mode);
-/// One line about it.
+/// One line that explains the mode.
 const char* mode_detail(DecodeMode mode);
 
-/// "Autoregressive decoding is about 1.8× faster on this device." when a reply was drafted that would have been clearly
-/// faster without, and the user did not ask for that; else empty.
+/// "Plain decoding is about 1.8× faster on this device." when a reply was drafted although plain decoding would have
+/// been clearly faster, and the user did not choose the mode; else empty.
 std::string ar_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply);
 
 /// The same in a few words: "AR is 1.8× faster here".

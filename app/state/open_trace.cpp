@@ -44,7 +44,7 @@ void watch_demo(ViewModel& view, size_t demo) {
   }
   open_trace(view, path->string());
   if (view.rounds.trace_path != path->string()) return;
-  // A slow machine may have recorded it: a demo goes by at a pace at which each round can be seen.
+  // Play at about kDemoRoundMs for each round, however fast or slow the recording machine was.
   Playback& playback = view.rounds.playback;
   const RoundLog& log = *view.rounds.log;
   set_speed(playback, log.statistics().ms().total() / static_cast<double>(log.rounds()) / kDemoRoundMs);

@@ -1,5 +1,5 @@
 #pragma once
-// Traces into the window: a file of the user's, or one of the recorded runs that come with Canopy.
+// Opens traces in the window: a file of the user, or one of the recorded runs that come with Canopy.
 
 #include <span>
 #include <string>
@@ -10,18 +10,18 @@ struct ViewModel;
 
 struct Demo {
   const char* title;   // "Code"
-  const char* detail;  // what is written, in a few words
-  const char* asset;   // of the assets folder
+  const char* detail;  // what the reply is about, in a few words
+  const char* asset;   // file name in the assets folder
 };
 
 /// The recorded runs that come with Canopy.
 std::span<const Demo> demos();
 
-/// Shows a trace, paused on its first round. What is damaged becomes a warning; what cannot be opened a card, and what
-/// was shown stays.
+/// Shows a trace, paused at its first round. Damage becomes a warning. If the file cannot be opened, that becomes a
+/// card, and what was shown stays.
 void open_trace(ViewModel& view, const std::string& path);
 
-/// Plays a demo from its first round. One that is not there becomes a card.
+/// Shows and plays a demo from its first round. A missing demo becomes a card.
 void watch_demo(ViewModel& view, size_t demo);
 
 }  // namespace canopy::app

@@ -21,8 +21,8 @@ std::string take(RecordingState& state, const Recording& event) {
 }
 
 bool is_end_of_asking(const RecordingState& state, const Failure& event) {
-  // A recording that cannot begin fails outside any reply. Should another command have failed instead, the Recording
-  // event that follows sets this right.
+  // A recording that cannot begin is reported as a failure without a reply. If it was another command that failed, the
+  // Recording event that follows corrects the phase.
   return state.phase == RecordingPhase::asked && event.reply_id == 0;
 }
 
@@ -42,7 +42,7 @@ std::string update(RecordingState& state, const Event& event) {
     state.phase = RecordingPhase::off;
     state.path.clear();
   }
-  // Another model ends the recording; one that was asked for before goes with the model it was asked of.
+  // Loading another model ends the recording, also one that had not begun yet.
   if (std::holds_alternative<ModelReady>(event) && state.phase == RecordingPhase::ending)
     state.phase = RecordingPhase::off;
   return "";

@@ -1,6 +1,6 @@
 #pragma once
-// What the user chose about the window itself, and the commands that change it. Where panels lie is Dear ImGui's to
-// know (app/shell/dock_space.h); which of them are closed is state.
+// The user's choices about the window itself, and the commands that change them. Dear ImGui keeps where panels lie
+// (app/shell/dock_space.h); this state has which of them are closed.
 
 #include <cstdint>
 #include <set>
@@ -13,22 +13,22 @@ namespace canopy::app {
 
 struct ShellState {
   bool palette_shown = false;
-  std::set<std::string> closed;         // panels, by name
-  std::string raised;                   // the panel that was asked for last,
-  uint32_t raises = 0;                  // and how often one was
-  uint32_t layout_resets = 0;           // asked for so far
+  std::set<std::string> closed;         // names of closed panels
+  std::string raised;                   // name of the panel that was last brought to the front
+  uint32_t raises = 0;                  // how often a panel was brought to the front
+  uint32_t layout_resets = 0;           // how often a reset of the layout was asked for
   uint32_t tree_budget = kShownBudget;  // nodes of a tree in mode Tree, 1 ... kLargestTreeBudget
 };
 
 struct ShowPalette {
   bool shown = true;
 };
-struct ShowPanel {  // opens it where it was and brings it to the front, or closes it
+struct ShowPanel {  // opens the panel at its last place and brings it to the front, or closes it
   std::string name;
   bool shown = true;
 };
-struct ResetLayout {};  // every panel at its first place and size
-struct SetTreeBudget {  // of the replies to come
+struct ResetLayout {};  // puts every panel back to its first place and size
+struct SetTreeBudget {  // for later replies
   uint32_t nodes = kShownBudget;
 };
 

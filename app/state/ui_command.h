@@ -1,5 +1,5 @@
 #pragma once
-// What the user can ask for. Panels only emit these; app/state/view_model.h says what each does to the state.
+// The commands of the user. Panels only post them; update() in app/state/view_model.h carries them out.
 
 #include <cstdint>
 #include <optional>
@@ -26,12 +26,12 @@ struct SendMessage {
 };
 struct StopWriting {};
 struct NewChat {};
-struct RunAgain {};  // answers the last question once more
+struct RunAgain {};  // writes another answer to the last question
 struct OpenModel {
   std::string path;
 };
-struct LoadQuantized {};  // the model that was too large, and from now on every one that is
-struct BrowseModel {};    // the system's file dialog
+struct LoadQuantized {};  // quantizes the model that was too large, and all later ones that are
+struct BrowseModel {};    // opens the system's file dialog
 struct CancelLoading {};
 struct ChooseDevice {
   std::string selector;
@@ -45,11 +45,11 @@ struct SetTheme {
 struct SetScale {
   float scale = 1.0f;
 };
-struct SetSampling {  // of the replies to come
+struct SetSampling {  // for later replies
   SamplingSettings sampling;
-  bool restart = false;  // the next reply takes the seed itself, whatever came before
+  bool restart = false;  // the next reply uses the seed itself, and later ones count on from there
 };
-struct SetDrafting {  // of the replies to come; none: what suits the device
+struct SetDrafting {  // for later replies; none: the default of the device
   std::optional<DecodeMode> mode;
 };
 struct ShowHelp {
@@ -58,7 +58,7 @@ struct ShowHelp {
 struct CopyText {
   std::string text;
 };
-struct ShowPathBox {  // the path box that stands in where no file dialog exists
+struct ShowPathBox {  // shows the box for a path, used where the system has no file dialog
   bool shown = true;
 };
 
@@ -67,7 +67,8 @@ using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, Open
                                ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand,
                                ShellCommand, ModelsCommand, RecordingCommand, CheckCommand>;
 
-/// Collects the commands of one frame; they run after it, so no panel sees the state change while drawing.
+/// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
+/// draws.
 class CommandSink {
  public:
   void post(UiCommand command) { commands_.push_back(std::move(command)); }

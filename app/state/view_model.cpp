@@ -22,7 +22,7 @@ Overloaded(F...) -> Overloaded<F...>;
 
 void add_card(ViewModel& view, Card card) {
   card.id = ++view.last_id;
-  // The same failure twice is one card: pressing "Load again" must not pile them up.
+  // A card with the same text replaces the old one, so that repeated failures of "Load again" do not pile up.
   std::erase_if(view.cards, [&](const Card& c) { return c.title == card.title && c.detail == card.detail; });
   view.cards.push_back(std::move(card));
 }
@@ -36,7 +36,8 @@ void on_load_progress(ViewModel& view, const LoadProgress& e) {
   view.loading = {e.stage, e.done, e.total, e.in_bytes, e.seconds_left};
 }
 
-/// The first piece of a prompt tells how far it is, the later ones how fast it goes.
+/// Updates progress and remaining seconds. The first event is the starting point of the estimate; the later ones give
+/// the speed.
 void on_prefill(ViewModel& view, const PrefillProgress& e) {
   const bool first = view.prompt.total == 0;
   if (first) view.prompt_since_ms = view.chat.now_ms;
@@ -47,7 +48,8 @@ void on_prefill(ViewModel& view, const PrefillProgress& e) {
   view.prompt = {"Reading prompt", e.done, e.total, false, left};
 }
 
-/// Every load ends in one ModelReady or one Failure. True when this end is that of a load a newer one replaced.
+/// Call at the end of each load, which is one ModelReady or one Failure. True when that load was replaced by a newer
+/// one.
 bool ends_superseded_load(ViewModel& view) {
   if (view.superseded_loads == 0) return false;
   --view.superseded_loads;
@@ -66,7 +68,7 @@ void on_model_ready(ViewModel& view, const ModelReady& e) {
 
 void on_failure(ViewModel& view, const Failure& e) {
   const bool of_reply = e.reply_id != 0;
-  const bool gone = e.kind == ErrorKind::device_lost;  // whatever it did then
+  const bool gone = e.kind == ErrorKind::device_lost;  // ends whatever the engine was doing
   if (of_reply && e.reply_id != view.reply_id && !gone) return;
   if (!of_reply && view.model_state == ModelState::loading && ends_superseded_load(view)) return;
   Card card{0, false, e.title, e.detail, Card::Action::none};
@@ -79,7 +81,7 @@ void on_failure(ViewModel& view, const Failure& e) {
     card.action = e.would_fit_quantized ? Card::Action::load_quantized : Card::Action::choose_model;
   }
   if (gone) {
-    // Nothing of the model survives its device: say so instead of failing at the next question.
+    // Without its device the model is gone. Say so now, not when the next question fails.
     if (view.busy()) end_reply(view, FinishReason::failed);
     view.model_state = ModelState::none;
     view.model.reset();
@@ -89,7 +91,7 @@ void on_failure(ViewModel& view, const Failure& e) {
   if (e.kind != ErrorKind::cancelled) add_card(view, std::move(card));
 }
 
-/// Whether text ends in `end`, ASCII letters alike in either case.
+/// Whether text ends in `end`; upper and lower case ASCII letters are the same.
 bool ends_in(std::string_view text, std::string_view end) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return text.size() >= end.size() &&
@@ -133,7 +135,7 @@ Effects open_model(ViewModel& view, const std::string& path) {
   return effects;
 }
 
-/// What is chosen of a load takes effect by loading once more what is loaded.
+/// Loads the present model again, so that a changed setting takes effect. Does nothing without a model.
 Effects load_again(ViewModel& view) {
   return view.model_path.empty() || view.model_state == ModelState::none ? Effects{}
                                                                          : open_model(view, view.model_path);
@@ -144,7 +146,8 @@ Effects choose_device(ViewModel& view, const std::string& selector) {
   return load_again(view);
 }
 
-/// Rounds of whatever the engine is asked to write are shown, but for those of a check, which stay out of everything.
+/// Asks for the rounds of all replies and announces them to the log. The replies of a check are left out, as they are
+/// shown nowhere.
 Effects ask_for_rounds(ViewModel& view, Effects effects) {
   for (Command& command : effects.engine) {
     auto* generate = std::get_if<Generate>(&command);
@@ -162,7 +165,7 @@ Effects on_calibration_command(ViewModel& view, const CalibrationCommand& comman
   return effects;
 }
 
-/// What the user asks of the engine comes before a check that is under way.
+/// A command of the user comes first: puts a StopReply before it if a check is running.
 Effects before_check(ViewModel& view, Effects effects) {
   const bool of_check = effects.engine.size() == 1 && std::holds_alternative<Generate>(effects.engine.front()) &&
                         std::get<Generate>(effects.engine.front()).reply_id == view.checks.check.reply_id;
@@ -174,7 +177,7 @@ Effects before_check(ViewModel& view, Effects effects) {
   return effects;
 }
 
-/// What changes the user's own chat leads back to it.
+/// Whether a command is about the user's own chat, so that a shown trace is closed first.
 bool leaves_replay(const UiCommand& command) {
   if (std::holds_alternative<SendMessage>(command) || std::holds_alternative<NewChat>(command) ||
       std::holds_alternative<RunAgain>(command))
@@ -242,7 +245,7 @@ void update(ViewModel& view, const Event& event) {
                    if (is_current(view, e.reply_id)) on_finished(view, e);
                  },
                  [&](const Failure& e) { on_failure(view, e); },
-                 // What other parts of the state take up.
+                 // All other events are for other parts of the state.
                  [&](const auto&) {},
              },
              event);
@@ -258,7 +261,7 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                      [&](const RunAgain&) { return answer_last_again(view); },
                      [&](const OpenModel& c) { return open_model(view, c.path); },
                      [&](const LoadQuantized&) {
-                       // Also when the model moves to another device.
+                       // Quantize from now on, also after a change of device.
                        view.quantize = QuantizeOnLoad::automatic;
                        return open_model(view, view.model_path);
                      },

@@ -1,6 +1,6 @@
 #pragma once
 // The state that the window shows, and the two pure functions that change it: one for events of the engine, one for
-// commands of the user. No ImGui, no engine, no clock: everything here is tested without a window.
+// commands of the user. They use no ImGui, no engine and no clock, so that they can be tested without a window.
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,7 @@ namespace canopy::app {
 enum class ModelState { none, loading, ready };
 enum class ReplyState { idle, reading_prompt, writing, stopping };
 
-/// A failure or a warning the user has not dismissed.
+/// A failure or a warning that the user has not dismissed.
 struct Card {
   enum class Action { none, choose_model, load_again, run_again, load_quantized };
   uint64_t id = 0;
@@ -30,13 +30,13 @@ struct Card {
   std::string title;
   std::string detail;
   Action action = Action::none;
-  bool about_model = true;  // opening another model settles it
+  bool about_model = true;  // dismissed when another model is opened
 };
 
 struct Progress {
   std::string stage;
   uint64_t done = 0;
-  uint64_t total = 0;  // 0 = unknown
+  uint64_t total = 0;  // 0: unknown
   bool in_bytes = false;
   double seconds_left = -1;  // negative when unknown
 
@@ -58,25 +58,25 @@ struct ViewModel {
 
   ModelState model_state = ModelState::none;
   std::string model_path;         // of the last load
-  uint32_t superseded_loads = 0;  // cancelled for a newer one, whose last event has not come yet
+  uint32_t superseded_loads = 0;  // cancelled loads whose last event has not come yet
   Progress loading;
-  std::optional<ModelReady> model;  // stays while another one loads
+  std::optional<ModelReady> model;  // stays set while another one loads
 
-  Conversation messages;  // reads as the path that is shown
+  Conversation messages;  // the user's own chat; iterating it gives the shown path
   ChatState chat;
   ReplyState reply_state = ReplyState::idle;
-  uint64_t reply_id = 0;  // of the reply under way or the last one
+  uint64_t reply_id = 0;  // of the reply being written or the last one
   Progress prompt;
-  int64_t prompt_since_ms = 0;   // by chat.now_ms: when its first piece was read,
+  int64_t prompt_since_ms = 0;   // in the time of chat.now_ms: when the first piece of the prompt had been read,
   uint32_t prompt_began_at = 0;  // which ended at this token
   uint32_t context_used = 0;
   uint32_t max_tokens = 512;
   SamplingSettings sampling = chat_sampling();
-  std::optional<DecodeMode> drafting;  // none: mode_for() says what suits the device
-  uint64_t replies_drawn = 0;          // since the chat or the seed began: reply n draws with seed + n
+  std::optional<DecodeMode> drafting;  // none: mode_for() chooses for the device
+  uint64_t replies_drawn = 0;          // since the chat or the seed was begun: reply n uses seed + n
 
   RoundsState rounds;
-  ReplayChat replay;  // of the trace that is shown
+  ReplayChat replay;  // conversation of the trace that is shown
   RecordingState recording;
   CheckState checks;
   CalibrationState calibration;
@@ -91,40 +91,40 @@ struct ViewModel {
   const Message* last_reply() const;
 
   bool replaying() const { return !rounds.trace_path.empty(); }
-  /// What the chat shows: the recorded conversation while there is one, else the user's own.
+  /// The conversation that the chat panel shows: that of a trace while one is shown, else the user's own.
   const Conversation& conversation() const { return replaying() ? replay.conversation() : messages; }
 };
 
-/// What a command asks of the world outside the state.
+/// What a command asks for outside the state: of the engine, the disk and the system.
 struct Effects {
   std::vector<Command> engine = {};
   bool browse = false;
   std::optional<std::string> clipboard = {};
-  std::optional<Conversation> closed = {};        // makes way for another one: to be kept
-  std::optional<std::string> trace = {};          // to show
-  std::optional<size_t> demo = {};                // to play
-  std::optional<ModelSearchRequest> search = {};  // on the disk
+  std::optional<Conversation> closed = {};        // conversation that is no longer shown; to be saved
+  std::optional<std::string> trace = {};          // path of a trace to show
+  std::optional<size_t> demo = {};                // index of a demo to play
+  std::optional<ModelSearchRequest> search = {};  // search of the disk to start
 };
 
-/// Folds an event of the engine in. Events of a reply that is no longer the current one change nothing.
+/// Applies an event of the engine. Events of a reply that is no longer the current one change nothing.
 void update(ViewModel& view, const Event& event);
 
-/// Folds a command of the user in. A command that makes no sense now (sending without a model) changes nothing.
+/// Applies a command of the user. A command that is not allowed now, such as sending without a model, changes nothing.
 Effects update(ViewModel& view, const UiCommand& command);
 
-/// Brings the recorded conversation to the round that is shown. Call when time has passed.
+/// Shows the recorded conversation up to the shown round. Call after time has passed.
 void follow_playback(ViewModel& view);
 
-/// Shows a warning, or a failure, that did not come from the engine.
+/// Shows a warning or a failure that did not come from the engine.
 void warn(ViewModel& view, const std::string& title, const std::string& detail);
 void fail(ViewModel& view, const std::string& title, const std::string& detail);
 
 /// The title of the conversation: the start of its first question.
 std::string conversation_title(const ViewModel& view);
 
-/// What people call a model: "SmolLM2-135M-Instruct Q4_1". A GGUF goes by the name of its file, which its user chose;
-/// the name inside is whatever its converter was given ("Smollm2 135M 8k Lc100K Mix1 Ep2"). One that was quantized
-/// while loading says so: "SmolLM2-135M-Instruct F16 as Q8_0".
+/// The name of a model for the user: "SmolLM2-135M-Instruct Q4_1". For a GGUF it is the name of its file, which the
+/// user chose; the name inside the file is whatever its converter was given ("Smollm2 135M 8k Lc100K Mix1 Ep2"). A
+/// model quantized while loading says so: "SmolLM2-135M-Instruct F16 as Q8_0".
 std::string model_title(const ModelReady& model);
 
 /// The last component of a path, for messages.
@@ -133,7 +133,7 @@ std::string file_name(const std::string& path);
 /// "62 / 98 MB, 2 s left" for bytes, "3 of 9" for steps, empty when the total is unknown.
 std::string progress_figures(const Progress& progress);
 
-/// What the engine is doing, in words for the status bar.
+/// What the engine is doing, as text for the status bar.
 std::string state_words(const ViewModel& view);
 
 }  // namespace canopy::app

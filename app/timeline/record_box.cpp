@@ -13,7 +13,7 @@
 namespace canopy::app {
 namespace {
 
-/// How a recording stands, in words: "recording, 12 rounds".
+/// The state of a recording: "recording, 12 rounds".
 std::string recording_words(const RecordingState& recording) {
   if (recording.phase == RecordingPhase::asked) return "begins after this reply";
   if (recording.phase == RecordingPhase::ending) return "ends after this reply";
@@ -22,7 +22,7 @@ std::string recording_words(const RecordingState& recording) {
 }
 
 constexpr const char* kPopup = "Record a trace";
-constexpr float kWidth = 460, kAboveBottom = 142;  // clear of timeline and status bar
+constexpr float kWidth = 460, kAboveBottom = 142;  // above timeline and status bar
 
 constexpr float kRow = 22;
 
@@ -34,7 +34,7 @@ ButtonSpec small(const char* id, const char* words, Icon icon = Icon::none) {
   return spec;
 }
 
-/// File name, then how it stands; the name gives way where both do not fit.
+/// Draws the file name and then the state; the name is shortened where both do not fit.
 void draw_words(ImVec2 at, float room, const std::string& name, const std::string& state) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -91,7 +91,7 @@ void RecordBox::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
   if (!ImGui::BeginPopup(kPopup)) {
     ImGui::PopStyleVar();
-    if (!opening) sink.post(RecordingCommand(ShowRecordBox{false}));  // clicked away
+    if (!opening) sink.post(RecordingCommand(ShowRecordBox{false}));  // closed by a click outside
     return;
   }
   label(Type::base_semibold, colours().text, "Record a trace");
@@ -151,7 +151,7 @@ void draw_recording_row(const ViewModel& view, CommandSink& sink, float width) {
   ButtonSpec record = small("Record a trace", "Record a trace\u2026", Icon::record);
   record.enabled = view.model_state == ModelState::ready;
   record.tooltip = record.enabled ? "Keep every round of the next replies in a file (Ctrl+Shift+R)" : "Needs a model";
-  ImGui::SetCursorScreenPos({at.x - px(8), at.y});  // its icon, not its edge, lines up with what is above
+  ImGui::SetCursorScreenPos({at.x - px(8), at.y});  // aligns the icon, not the edge of its button, with what is above
   if (button(record)) sink.post(RecordingCommand(ShowRecordBox{}));
   if (!recording.finished()) return;
   const float x = at.x + button_size(record).x;

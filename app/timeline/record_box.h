@@ -1,6 +1,5 @@
 #pragma once
-// Recording: the line of the timeline that begins one, says how it stands and ends it, and the box that asks where it
-// goes.
+// Recording: the line in the timeline that begins, shows and ends a recording, and the box that asks for the file.
 
 #include <string>
 
@@ -9,7 +8,7 @@
 
 namespace canopy::app {
 
-/// Where a recording is to go, and whether it keeps texts. Over the panels, above the timeline; Enter records, Esc
+/// The box that asks for the file of a recording and whether to keep texts; shown above the timeline. Enter begins, Esc
 /// closes it.
 class RecordBox {
  public:
@@ -22,12 +21,12 @@ class RecordBox {
   void close(CommandSink& sink);
 
   std::string path_, looked_at_;
-  bool exists_ = false;  // what is at looked_at_
+  bool exists_ = false;  // there is a file at looked_at_
   bool redact_ = false;
   bool open_ = false, entered_ = false;
 };
 
-/// Draws the line of the timeline from the cursor on, in this width.
+/// Draws the line of the timeline at the cursor, in this width.
 void draw_recording_row(const ViewModel& view, CommandSink& sink, float width);
 
 }  // namespace canopy::app

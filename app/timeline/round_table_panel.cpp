@@ -22,7 +22,7 @@ struct Column {
   const char* title;
   const char* about;
   std::string (*cell)(const RoundSummary& round);
-  float from_width = 0;  // of the panel at 100%; narrower, there is no room for it
+  float from_width = 0;  // least width of the panel, at 100%, at which the column is shown
 };
 
 double tokens_per_second(const RoundSummary& round) {
@@ -51,7 +51,7 @@ constexpr Column kColumns[] = {
      [](const RoundSummary& r) { return speed(tokens_per_second(r)); }},
 };
 
-/// Where the cells of the columns that have room end, the round's number first.
+/// The right ends of the columns that fit, the round's number first.
 std::vector<float> right_ends(float width) {
   size_t count = 1;
   for (const Column& column : kColumns) count += width >= px(column.from_width) ? 1 : 0;
@@ -83,7 +83,7 @@ void draw_head(ImVec2 at, float width) {
                                       colours().line);
 }
 
-/// Where replies begin, between the rows.
+/// Draws the lines between rows where replies begin.
 void draw_begins(const RoundLog& log, size_t round, ImVec2 at, float width) {
   const std::vector<ReplySummary>& replies = log.replies();
   const size_t reply = log.summary(round).reply;
@@ -140,7 +140,7 @@ void RoundTablePanel::draw_rows(const RoundsState& rounds, float width, CommandS
   const RoundLog& log = *rounds.log;
   const size_t count = log.rounds(), shown = rounds.playback.shown;
   const std::vector<float> ends = right_ends(width);
-  if (kept_ != shown || kept_of_ > count) {  // only when it changes: else nobody could scroll away from it
+  if (kept_ != shown || kept_of_ > count) {  // only when it changes, or the user could not scroll away from it
     const float top = static_cast<float>(shown) * px(kRow), height = ImGui::GetWindowHeight();
     if (top < ImGui::GetScrollY() || top + px(kRow) > ImGui::GetScrollY() + height)
       ImGui::SetScrollY(std::max(0.0f, top - height * 0.5f));

@@ -6,8 +6,8 @@
 
 namespace canopy::app {
 
-/// Every round on a line of its own: what was drafted, what came of it, and how long it took. A line shows its round in
-/// the other panels; the shown one is marked and kept in sight.
+/// The panel with one line for each round: what was drafted, what was accepted, and how long it took. A click on a line
+/// shows that round; the shown one is marked and scrolled to.
 class RoundTablePanel final : public Panel {
  public:
   const char* name() const override { return "Round table"; }
@@ -16,8 +16,8 @@ class RoundTablePanel final : public Panel {
  private:
   void draw_rows(const RoundsState& rounds, float width, CommandSink& sink);
 
-  size_t kept_ = 0;     // the round that was scrolled to last
-  size_t kept_of_ = 0;  // rounds that there were then
+  size_t kept_ = 0;     // the round that was last scrolled to
+  size_t kept_of_ = 0;  // number of rounds at that time
 };
 
 }  // namespace canopy::app

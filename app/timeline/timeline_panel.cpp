@@ -15,23 +15,23 @@ namespace canopy::app {
 namespace {
 
 constexpr float kMargin = 12, kTop = 14;
-constexpr float kRecordingTop = 62;  // of the third row of controls
-constexpr float kTicks = 22;         // for the figures left of the bars
-constexpr float kNames = 66;         // for the words right of them
+constexpr float kRecordingTop = 62;  // top of the third row of controls
+constexpr float kTicks = 22;         // room for figures left of the bars
+constexpr float kNames = 66;         // room for text right of them
 constexpr float kAbove = 42;         // height of the highest bar over the axis
-constexpr float kBelow = 20;         // of the widest round under it
-constexpr float kAxis = 66;          // of the panel's height, from its top
+constexpr float kBelow = 20;         // height of the widest round below the axis
+constexpr float kAxis = 66;          // from the top of the panel to the axis
 constexpr float kBonusCap = 2.5f;
 constexpr float kWheelStep = 1.25f;
 constexpr float kLeastPlot = 120;
 
-/// The drawing area in pixels, and what a unit of each axis comes to.
+/// The drawing area in pixels and the scale of each axis.
 struct Plot {
   ImDrawList* list;
   ImVec2 pos, size;
-  float axis;     // y of the line between emitted and width
-  float emitted;  // pixels a token
-  float width;    // pixels a row
+  float axis;     // y of the line between emitted tokens and widths
+  float emitted;  // pixels per token
+  float width;    // pixels per row
   float x(double at) const { return pos.x + px(1) * static_cast<float>(at); }
 };
 
@@ -60,7 +60,7 @@ void draw_column(const Plot& plot, const TimelineColumn& column) {
     plot.list->AddRectFilled({a, top}, {b, plot.axis}, t.accepted);
     if (own > 0) plot.list->AddRectFilled({a, top - px(0.5f) - cap}, {b, top - px(0.5f)}, t.bonus);
   } else {
-    // The mean filled, the highest as an outline of what it reached.
+    // The mean as a filled bar, the largest value as an outline.
     plot.list->AddRectFilled({a, up(column.most_emitted)}, {b, plot.axis}, with_alpha(t.accepted, 0.35f));
     plot.list->AddRectFilled({a, up(column.mean_emitted)}, {b, plot.axis}, t.accepted);
   }
@@ -68,7 +68,7 @@ void draw_column(const Plot& plot, const TimelineColumn& column) {
   plot.list->AddRectFilled({a, below}, {b, below + plot.width * static_cast<float>(column.widest)}, t.rest);
 }
 
-/// A dotted line before each reply, and its number where there is room.
+/// Draws a dotted line before each reply, and its number if there is room.
 void draw_replies(const Plot& plot, const RoundLog& log, const TimelineView& at) {
   const Theme& t = colours();
   float free_from = plot.pos.x;

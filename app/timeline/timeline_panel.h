@@ -1,5 +1,5 @@
 #pragma once
-// The strip of all rounds at the bottom: which were written, which one is shown, and the controls of time.
+// The panel at the bottom with a strip of all rounds, the shown one marked, and the controls of the replay.
 
 #include <memory>
 
@@ -15,7 +15,7 @@ class TimelinePanel final : public Panel {
   const char* name() const override { return "Timeline"; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
-  /// What the user zoomed to; kept whatever is shown, and when time goes on.
+  /// What the user zoomed to; stays when another round is shown and when new ones come.
   const TimelineZoom& zoom() const { return zoom_; }
 
  private:
@@ -24,9 +24,9 @@ class TimelinePanel final : public Panel {
   void catch_up(const RoundsState& rounds);
 
   TimelineZoom zoom_;
-  TimelineScale scale_;  // of the rounds counted so far
+  TimelineScale scale_;  // largest values of the rounds seen so far
   size_t counted_ = 0;
-  std::weak_ptr<const RoundLog> log_;  // that they are of
+  std::weak_ptr<const RoundLog> log_;  // the log that scale_ belongs to
 };
 
 }  // namespace canopy::app

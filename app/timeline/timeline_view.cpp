@@ -6,15 +6,15 @@
 namespace canopy::app {
 namespace {
 
-constexpr double kGap = 5;       // between bars at the usual pitch
-constexpr double kSmallGap = 1;  // at the narrowest
+constexpr double kGap = 5;       // between bars at kRoundPitch
+constexpr double kSmallGap = 1;  // between the narrowest bars
 constexpr double kLeastPitch = 1e-4;
 
 double fitting_pitch(size_t rounds, double width) {
   return std::clamp(width / static_cast<double>(std::max<size_t>(rounds, 1)), kLeastPitch, kRoundPitch);
 }
 
-/// The gap shrinks with the pitch, so that a bar is never thinner than 2 pixels.
+/// The width of a bar. The gap shrinks with the pitch, so that a bar is never thinner than 2 pixels.
 double bar_width(double pitch) {
   const double gap = std::clamp(pitch / kRoundPitch * kGap, kSmallGap, kGap);
   return std::max(2.0, pitch - gap);
@@ -43,7 +43,7 @@ TimelineColumn column_of(const RoundLog& log, size_t first, size_t rounds) {
 TimelineView timeline_view(const TimelineZoom& zoom, size_t rounds, size_t shown, double width) {
   TimelineView view;
   view.pitch = zoom.pitch.value_or(fitting_pitch(rounds, width));
-  const double seen = width / view.pitch;  // rounds that fit
+  const double seen = width / view.pitch;  // number of rounds that fit
   double first = zoom.pitch ? zoom.first : 0;
   const auto at = static_cast<double>(shown);
   if (at < first) first = at;

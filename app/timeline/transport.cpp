@@ -10,7 +10,7 @@
 namespace canopy::app {
 namespace {
 
-// The slider goes from 0.1x to 10x in equal ratios; its last position is live.
+// The positions of the slider: speeds from 0.1x to 10x in equal ratios, then "live".
 constexpr int kSpeedSteps = 20;
 constexpr int kLive = kSpeedSteps + 1;
 
@@ -68,7 +68,7 @@ void draw_buttons(const RoundsState& rounds, CommandSink& sink) {
   if (button(slow)) post(SetSlowMotion{!playback.slow_motion});
 }
 
-/// A thin track with a grab, over a slider of Dear ImGui's that keyboard and tests know.
+/// Draws a thin track with a grab over a slider of Dear ImGui, which handles keyboard and tests.
 void draw_speed_slider(const RoundsState& rounds, CommandSink& sink, float width) {
   const Playback& playback = rounds.playback;
   const bool live = rounds.log->is_live();
@@ -101,7 +101,7 @@ void draw_speed_slider(const RoundsState& rounds, CommandSink& sink, float width
   }
 }
 
-/// Says that the rounds were recorded, and leads back to the engine's own.
+/// Draws the badge that says that the rounds were recorded; a click returns to the engine's own rounds.
 void draw_replay_badge(const RoundsState& rounds, CommandSink& sink) {
   if (rounds.trace_path.empty()) return;
   ImGui::SameLine(0, px(12));

@@ -1,14 +1,14 @@
 #pragma once
-// The controls of time: back, pause, on; follow, slow motion, speed.
+// The controls of the replay: back, pause, forward, follow, slow motion and speed.
 
 #include "app/panels/panel.h"
 
 namespace canopy::app {
 
-/// Draws two rows of controls from the cursor on, in this width.
+/// Draws two rows of controls at the cursor, in this width.
 void draw_transport(const RoundsState& rounds, CommandSink& sink, float width);
 
-/// The keys of time, while the window they are drawn in has the keyboard: Space, the arrows, Home and End.
+/// Handles the keys of the replay while the current window has the focus: Space, the arrows, Home and End.
 void handle_transport_keys(const RoundsState& rounds, CommandSink& sink);
 
 /// The width of the controls at 100%.

@@ -8,7 +8,7 @@
 namespace canopy::app {
 namespace {
 
-/// 4 px at probability 1, 1 px at 0.01 and below: the tree tapers like a branch.
+/// Width in pixels: 4 at path probability 1, 1 at 0.01 and below, so that the tree gets thinner towards its leaves.
 float branch_width(double path) {
   return 1 + 3 * static_cast<float>(std::max(0.0, 1 + std::log10(std::max(path, 1e-9)) / 2));
 }
@@ -30,7 +30,8 @@ class Edges {
     }
   }
 
-  /// The trunks of the dots level, a line for all children of a node: curves would be a haze there.
+  /// Detail level `dots`: straight lines, one vertical line for all children of a node, as curves this close together
+  /// could not be told apart.
   void trunks(NodeFate fate) {
     for (uint32_t parent = 0; parent < p_.tree.size(); ++parent) {
       const NodeBox& from = g_.nodes[parent];
@@ -49,7 +50,7 @@ class Edges {
     }
   }
 
-  /// One pixel more than usual, so that the way can be followed with the eye.
+  /// Draws the path from the root to a node, one pixel wider than usual.
   void way_to(uint32_t node) {
     for (; node != 0; node = p_.tree.nodes[node].parent) {
       if (g_.nodes[node].folded || p_.strength(node) <= 0) continue;
@@ -79,7 +80,7 @@ class Edges {
   bool dense() const { return !has_pills(g_.detail); }
   static float trunk_x(const NodeBox& from) { return std::floor(from.x + units(9)); }
 
-  /// Longer in the smallest trees, where there are many: each dash is vertices.
+  /// Longer dashes in the smallest trees: those have many edges, and each dash costs vertices.
   Dash dash_of_rejected() const { return g_.detail == Detail::dots ? Dash{units(7), units(5)} : rejected_dash(); }
 
   Stroke stroke_of(uint32_t node, NodeFate fate) const {
@@ -102,7 +103,7 @@ class Edges {
     if (!p_.visible(from.x, std::min(from.y, to.y) - 4, to.x, std::max(from.y, to.y) + 4)) return;
     if (g_.detail == Detail::dots) {
       Stroke straight = stroke;
-      if (p_.shown_fate(node) == NodeFate::rejected) straight.dash.reset();  // its trunk is dashed; one line each here
+      if (p_.shown_fate(node) == NodeFate::rejected) straight.dash.reset();  // only its trunk is dashed
       const bool level = std::abs(from.y - to.y) <= 0.5f;
       line({level ? from.x : trunk_x(from), to.y}, {to.x, to.y}, straight);
     } else if (dense()) {
@@ -113,7 +114,7 @@ class Edges {
     }
   }
 
-  /// Straight to the end of the column, so that no edge crosses a node; then a curve over the gap.
+  /// Straight to the end of the column, so that no edge crosses a node; then a curve to the next column.
   void curve(const NodeBox& from, TreePoint to, float column_end, const Stroke& stroke) {
     const float begin = from.x + from.width, turn = std::min(std::max(begin, column_end), to.x);
     const float half = (to.x - turn) * 0.5f;
@@ -139,7 +140,7 @@ class Edges {
     stroke_path(stroke);
   }
 
-  /// Along an axis: a rectangle is the lightest line there is.
+  /// Draws a horizontal or vertical line as a rectangle, which needs the fewest vertices.
   void line(TreePoint a, TreePoint b, const Stroke& stroke) {
     const ImVec2 ends[] = {p_.at(a.x, a.y), p_.at(b.x, b.y)};
     pieces_.assign(std::begin(ends), std::end(ends));

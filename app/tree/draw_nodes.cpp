@@ -12,7 +12,7 @@ namespace {
 
 using namespace tree_design;
 
-/// ".41": probabilities in the tree have two decimals.
+/// ".41": a probability with two decimals, as shown in the tree.
 std::string short_probability(double q) {
   char text[16];
   std::snprintf(text, sizeof text, "%.2f", q);
@@ -58,7 +58,7 @@ class Nodes {
  private:
   float grown(float length) const { return units(length) * scale_; }
 
-  /// A token at a place of the canvas, its middle at y; cut to room.
+  /// Draws text on the canvas, its middle at height y, cut to `room` pixels.
   void text(const std::string& label, float x, float y, float room, bool strong, Colour colour) {
     const Type type = strong ? Type::mono_semibold : Type::mono;
     const float size = text_height(type) * scale_;
@@ -80,7 +80,7 @@ class Nodes {
     const ImVec2 a = p_.at(box.x, box.y - half), b = p_.at(box.x + box.width, box.y + half);
     frame(fate, a, b, round, strength, node == p_.hovered || node == p_.selected);
     if (p_.reveal.verified > 0 && fate != NodeFate::root) {
-      // One pass: every node at the same moment.
+      // During the verify phase all nodes get their frame at the same time, as they go through one pass.
       list_->AddRect(a, b, faded(colours().accent, p_.reveal.verified), round, units(1.5f));
     }
     const TreeNodeView& view = p_.tree.nodes[node];
@@ -137,7 +137,8 @@ class Nodes {
     list_->AddRectFilled(a, {a.x + part, a.y + height}, faded(fate_colour(fate), strength));
   }
 
-  /// Inside the node; where rows are lower, under accepted (centred) and rejected ones (at the right).
+  /// Draws q inside the node; at the level `figures` below it, for accepted nodes centred and for rejected ones at the
+  /// right.
   void figure_of_q(double q, NodeFate fate, const NodeBox& box, float strength) {
     if (g_.detail < Detail::figures) return;
     const std::string figure = g_.detail == Detail::full ? short_probability(q) : "0" + short_probability(q);

@@ -6,7 +6,7 @@
 namespace canopy::app {
 namespace {
 
-/// The last token before a round: what the round before it emitted last, or the reply's first token.
+/// The last token before a round: the last one that the round before emitted, or the reply's first token.
 std::optional<uint32_t> token_before(const RoundLog& log, size_t round) {
   const ReplySummary& reply = log.replies()[log.summary(round).reply];
   if (round <= reply.first_round) return reply.first_token;
@@ -18,7 +18,7 @@ std::optional<uint32_t> token_before(const RoundLog& log, size_t round) {
 void measure(ShownTree& tree) {
   tree.scale = look().scale;
   tree.label_width.clear();
-  // The heavier cut is no wider: both are monospaced.
+  // Measured in the regular weight; the semibold one is as wide, as both are monospaced.
   for (const std::string& label : tree.labels) tree.label_width.push_back(text_size(Type::mono, label).x);
 }
 

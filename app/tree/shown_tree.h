@@ -1,5 +1,5 @@
 #pragma once
-// The tree of the round that is shown, made once for each round: model, rows, labels and their widths.
+// The tree of the shown round, prepared once for each round: model, rows, labels and widths of labels.
 
 #include <memory>
 #include <optional>
@@ -13,24 +13,25 @@
 namespace canopy::app {
 
 struct ShownTree {
-  size_t round = 0;  // of the log
+  size_t round = 0;  // index in the log
   std::shared_ptr<const RoundRecord> record;
   std::shared_ptr<const RoundLog> log;
   TreeModel model;
   TreeRows rows;
   bool pinned = true;
   std::vector<std::string> labels;
-  std::vector<float> label_width;  // pixels, in 12 px at `scale`
+  std::vector<float> label_width;  // pixels at `scale`, of labels in 12 px
   float scale = 0;
 
   TokenPieces pieces() const;
   TokenFacts facts(uint32_t node) const { return token_facts(*record, model, node, pieces()); }
-  /// The name of a node outside the tree, and back. The root of an AR round has none.
+  /// From a node of the model to its NodeRef and back. The root of an AR round has none.
   std::optional<NodeRef> ref(uint32_t node) const;
   std::optional<uint32_t> node(const std::optional<NodeRef>& ref) const;
 };
 
-/// Brings `tree` up to date; true when another round took its place. Null records leave it empty (record == null).
+/// Updates `tree` to the shown round; true when the round is another one than before. Without a record the tree becomes
+/// empty (record == null).
 bool show_round(ShownTree& tree, const RoundsState& rounds, bool pinned);
 
 }  // namespace canopy::app

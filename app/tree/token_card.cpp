@@ -45,7 +45,7 @@ Type type_of(FactWords::Kind kind) {
   return kind == FactWords::Kind::plain ? Type::secondary : Type::mono;
 }
 
-/// Writes words in a column, breaking at blanks. list may be null: then it only measures.
+/// Draws text in a column, broken at spaces, and returns its height. With list == null it only measures.
 float flow_sentence(ImDrawList* list, ImVec2 at, float width, const std::vector<FactWords>& sentence) {
   const float pitch = px(16);
   float x = at.x, y = at.y;

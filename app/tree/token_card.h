@@ -1,5 +1,5 @@
 #pragma once
-// The card of one token: everything the record has of it. The same in the tree and on a token of the chat.
+// The card of one token, with everything that the record has of it. Used in the tree and in the chat.
 
 #include <span>
 
@@ -9,12 +9,13 @@
 
 namespace canopy::app {
 
-/// What it takes, in pixels.
+/// Size of the card in pixels.
 ImVec2 token_card_size(const TokenFacts& facts);
 void draw_token_card(ImDrawList* list, ImVec2 pos, const TokenFacts& facts, bool pinned);
 
-/// Where a card of this size goes beside an item: below right if that stays within the area and keeps clear of the item
-/// and of `avoid`; else the first other corner that does, else the one that covers least.
+/// The upper left corner for a card beside an item: at the item's lower right corner if the card stays within the area
+/// there and does not overlap the item or `avoid`; else at the first other corner where that holds, else at the one
+/// with the least overlap.
 ImVec2 place_card(ImVec2 size, ImVec2 item_min, ImVec2 item_max, ImVec2 area_min, ImVec2 area_max,
                   std::span<const ImVec4> avoid);
 

@@ -28,7 +28,7 @@ std::string log_text(double log) {
   return text;
 }
 
-/// Writes the one sentence that says why a node is what it is.
+/// Writes the sentence that explains the state of a node.
 class Explanation {
  public:
   Explanation(const TreeModel& tree, const TokenPieces& pieces) : tree_(tree), pieces_(pieces) {}
@@ -92,7 +92,7 @@ class Explanation {
     say(" accepted.");
   }
 
-  /// How far the path to a node is the chain's: of rank 0 throughout.
+  /// How many nodes on the path to this node have rank 0 from the root on: a chain would have drafted just these.
   uint32_t chain_accepted(uint32_t node) const {
     uint32_t accepted = tree_.nodes[node].depth;
     for (; node != 0; node = tree_.nodes[node].parent)

@@ -1,5 +1,5 @@
 #pragma once
-// Everything known of one node of a round, in words and figures: what a card says, in the tree and in the chat.
+// Everything known of one node of a round as text: the contents of its card in the tree and in the chat.
 
 #include <functional>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace canopy::app {
 
-/// The text of a token; none where nobody knows it.
+/// Looks up the text of a token; nullopt where it is not known.
 using TokenPieces = std::function<std::optional<trace::Piece>(uint32_t token)>;
 
 struct FactWords {
@@ -21,7 +21,7 @@ struct FactWords {
   bool operator==(const FactWords&) const = default;
 };
 
-/// Figures are texts as they are shown; empty where the record has none.
+/// The facts as they are shown; empty where the record does not have them.
 struct TokenFacts {
   NodeFate fate = NodeFate::root;
   std::string label;        // "or"
@@ -41,10 +41,10 @@ struct TokenFacts {
   std::string sentence_text() const;
 };
 
-/// node: of the model made of the record.
+/// node: an index in `tree`, which must be the model of the record.
 TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_t node, const TokenPieces& pieces);
 
-/// Three decimals; shorter for what rounds to 0: "<0.001".
+/// Three decimals; "<0.001" for what would be rounded to 0.
 std::string probability_text(double probability);
 
 }  // namespace canopy::app

@@ -10,9 +10,9 @@ namespace canopy::app {
 namespace {
 
 constexpr std::string_view kEllipsis = "\u2026";
-constexpr size_t kMostBytes = 4096;  // of a token that is looked at; the label is shorter anyhow
+constexpr size_t kMostBytes = 4096;  // of a token; no label needs more
 
-/// Blanks at both ends carry no meaning that a label must show, unless there is nothing else.
+/// Removes spaces at both ends, unless there is nothing else.
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(' ');
   if (first == std::string_view::npos) return text;
@@ -28,7 +28,7 @@ void append_blanks(std::string& label, size_t count, bool alone) {
   if (count > 1) label += "\u00d7" + std::to_string(count);
 }
 
-/// The bytes at the front that are no characters.
+/// The number of bytes at the front that form no valid UTF-8 character.
 size_t broken_front(std::string_view text) {
   size_t length = 0;
   while (length < text.size()) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a token is called where there is room for a word only.
+// Short labels for tokens, for one line of text.
 
 #include <cstdint>
 #include <optional>
@@ -12,18 +12,19 @@ namespace canopy::app {
 
 inline constexpr size_t kLongestLabel = 24;  // characters
 
-/// One line that never acts on its reader: blanks around a word are left out, runs of them shown as "·×7", control
-/// characters escaped ("\n"), bytes that are no whole character as "‹E2 82›". Never empty. Beyond longest characters
-/// an ellipsis. A token whose text nobody knows goes by its number, "#1234"; one that is not known at all is "?".
+/// The label of a token, on one line and safe to show: spaces around a word are left out, runs of spaces shown as
+/// "·×7", control characters escaped ("
+/// "), bytes that form no whole character as "‹E2 82›". Never empty. Longer labels end in an ellipsis after `longest`
+/// characters. A token whose text is not known is "#1234", its id; one without an id is "?".
 std::string token_label(std::optional<trace::Piece> piece, std::optional<uint32_t> token,
                         size_t longest = kLongestLabel);
 
-/// "20 6F 72"; beyond most bytes an ellipsis.
+/// The bytes in hexadecimal: "20 6F 72"; after `most` bytes an ellipsis.
 std::string token_bytes(std::string_view bytes, size_t most = 8);
 
-/// Characters of valid UTF-8.
+/// Number of characters; text must be valid UTF-8.
 size_t characters(std::string_view text);
-/// The first count characters and an ellipsis, or all of a text that is no longer than that.
+/// The text, or if it is longer than `count` characters its first ones and an ellipsis.
 std::string shortened(std::string_view text, size_t count);
 
 }  // namespace canopy::app

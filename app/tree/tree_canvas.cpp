@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kZoomSeconds = 0.16;
 constexpr float kWheelStep = 1.2f;
-constexpr float kReadable = 36;  // height of a row in which the accepted path is found: its figures can be read
+// pixels; the least height of a row at which its figures can be read, used by find_accepted()
+constexpr float kReadable = 36;
 
 TreePoint point_on(ImVec2 screen, ImVec2 origin) {
   return {screen.x - origin.x, screen.y - origin.y};
@@ -71,7 +72,8 @@ void TreeCanvas::set_pinned(bool pinned) {
   pinned_ = pinned;
 }
 
-/// Stepping moves what two rounds share; a live tree changes at once, for at 100 rounds a second a crossfade is a blur.
+/// Takes over the shown round. When stepping, nodes that both rounds have move to their new places. While following,
+/// the tree changes at once: at 100 rounds a second a transition would only be a blur.
 void TreeCanvas::take_round(const RoundsState& rounds) {
   const bool another = shown_.record != nullptr && rounds.shown() != shown_.record;
   const bool steps = another && rounds.playback.state == PlayState::paused && rounds.log == shown_.log;
@@ -123,7 +125,8 @@ void TreeCanvas::draw(const RoundsState& rounds, ImVec2 pos, ImVec2 size, Comman
   list->PopClipRect();
 }
 
-/// The wheel zooms at the pointer, a drag moves the tree or, on the small map, the view; a click pins a card.
+/// The wheel zooms about the pointer; dragging moves the tree, or the view when it begins on the small map; a click
+/// selects a node.
 void TreeCanvas::drag(const TreePaint& paint, CommandSink& sink) {
   const ImGuiIO& io = ImGui::GetIO();
   const TreePoint at = point_on(io.MousePos, pos_);
@@ -156,7 +159,7 @@ void TreeCanvas::point(const RoundsState& rounds, CommandSink& sink) {
   std::optional<uint32_t> node = over ? node_at(geometry_, at, look().scale) : std::nullopt;
   if (node && rounds.playback.slow_motion) {
     const TreeReveal now = reveal(shown_.model, rounds.playback.phase, rounds.playback.progress);
-    if (now.nodes[*node].shown <= 0) node.reset();  // not there yet
+    if (now.nodes[*node].shown <= 0) node.reset();  // the node is not visible yet
   }
   const std::optional<NodeRef> ref = node ? shown_.ref(*node) : std::nullopt;
   if (ref && ref != rounds.hovered) sink.post(RoundsCommand(HoverNode{ref}));
@@ -174,7 +177,8 @@ void TreeCanvas::walk_to(uint32_t node, CommandSink& sink) {
     change_zoom(centred_on(scene(), target_, node, target_.row_height / look().scale));
 }
 
-/// Right and left along a branch, up and down to the nearest node of the same depth.
+/// The node that an arrow key leads to: left and right along a branch, up and down to the nearest node of the same
+/// depth.
 std::optional<uint32_t> TreeCanvas::neighbour(uint32_t node, ImGuiDir direction) const {
   const TreeModel& tree = shown_.model;
   if (direction == ImGuiDir_Left) return node == 0 ? std::nullopt : std::optional(tree.nodes[node].parent);
@@ -206,7 +210,7 @@ void TreeCanvas::use_keys(CommandSink& sink) {
                                                        {ImGuiKey_UpArrow, ImGuiDir_Up},
                                                        {ImGuiKey_DownArrow, ImGuiDir_Down}};
   for (const auto& [key, direction] : kArrows) {
-    ImGui::SetKeyOwner(key, id_);  // the arrows walk the tree, not from control to control
+    ImGui::SetKeyOwner(key, id_);  // the arrow keys move within the tree, not from control to control
     if (!ImGui::IsKeyPressed(key, ImGuiInputFlags_Repeat, id_) || ImGui::GetIO().KeyMods != 0) continue;
     const std::optional<uint32_t> from = selected_ ? selected_ : hovered_;
     const std::optional<uint32_t> to = from ? neighbour(*from, direction) : std::optional(shown_.model.path.front());
@@ -238,7 +242,8 @@ void TreeCanvas::draw_card(ImDrawList* list) {
   card_ = shown_.facts(*node);
   const NodeBox& box = geometry_.nodes[*node];
   const float half = std::max(geometry_.pill_height * 0.5f, px(10));
-  std::vector<ImVec4> avoid;  // the way from the root to the node, and the accepted path
+  // what the card should not cover: the path from the root to the node, and the accepted path
+  std::vector<ImVec4> avoid;
   const auto keep_clear = [&](uint32_t each) {
     const NodeBox& b = geometry_.nodes[each];
     if (!b.folded)

@@ -1,6 +1,6 @@
 #pragma once
-// The surface that a tree is drawn on: pointing, dragging, zooming, walking with the arrow keys. What it asks for, it
-// posts; of its own it keeps the zoom and what is moving.
+// The area in which a tree is drawn, with pointing, dragging, zooming and the arrow keys. It posts commands for
+// everything that others must know; only zoom and running transitions are kept here.
 
 #include <optional>
 #include <vector>
@@ -20,7 +20,7 @@ class TreeCanvas {
   void draw(const RoundsState& rounds, ImVec2 pos, ImVec2 size, CommandSink& sink);
 
   void fit();
-  /// Brings the accepted path into the middle, large enough to read.
+  /// Moves the accepted path into the middle, large enough to read.
   void find_accepted();
   void set_pinned(bool pinned);
   bool pinned() const { return pinned_; }
@@ -29,16 +29,16 @@ class TreeCanvas {
   const TreeGeometry& geometry() const { return geometry_; }
   const TreeZoom& zoom() const { return zoom_; }
   bool minimap_shown() const { return minimap_shown_; }
-  /// Of a node's middle; for tests.
+  /// The middle of a node on the screen; for tests.
   ImVec2 screen_of(uint32_t node) const;
-  /// The card that was drawn in the last frame, if any; for tests.
+  /// The card drawn in the last frame, if there was one; for tests.
   const std::optional<TokenFacts>& card() const { return card_; }
 
  private:
   TreeScene scene() const;
   TreePaint paint_of(const TreeReveal& reveal) const;
   void take_round(const RoundsState& rounds);
-  /// From where everything is drawn now to where it belongs.
+  /// Begins a transition from where everything is drawn now to where it belongs.
   void begin_motion(std::vector<uint32_t> match, double seconds);
   void begin_motion_in_place(double seconds);
   void change_zoom(const TreeZoom& zoom);
@@ -53,7 +53,7 @@ class TreeCanvas {
 
   ShownTree shown_;
   TreeGeometry target_;    // where everything belongs
-  TreeGeometry geometry_;  // where it is drawn: on its way there
+  TreeGeometry geometry_;  // where it is drawn; during a transition between the old place and target_
   TreeZoom zoom_;
   bool pinned_ = true;
   bool reduced_motion_ = false;
@@ -61,14 +61,14 @@ class TreeCanvas {
   ImVec2 pos_, size_;
   ImGuiID id_ = 0;
   // pointing
-  std::optional<uint32_t> hovered_, selected_;  // of the shown round
-  bool pointed_ = false;                        // the hovered node is the pointer's, not the chat's
+  std::optional<uint32_t> hovered_, selected_;  // nodes of the shown round
+  bool pointed_ = false;                        // hovered_ is under the mouse here, and not hovered in the chat
   bool dragged_ = false, on_map_ = false;
   std::optional<TokenFacts> card_;
-  // motion, in ImGui's time; nothing moves after its end
+  // the running transition, in the time of ImGui
   double motion_start_ = 0, motion_seconds_ = 0;
   std::vector<NodeBox> before_;
-  std::vector<uint32_t> match_;  // [nodes] of the boxes before
+  std::vector<uint32_t> match_;  // [nodes] index in before_ of the box of each node
 };
 
 }  // namespace canopy::app

@@ -8,14 +8,14 @@
 namespace canopy::app {
 namespace {
 
-constexpr std::array<float, 6> kFrom = {0, 2, 5, 14, 34, 40};  // pixels at 100%, by Detail
-constexpr float kSlack = 0.05f;                                // to either side of a border
+constexpr std::array<float, 6> kFrom = {0, 2, 5, 14, 34, 40};  // least row height, in pixels at 100%, of each Detail
+constexpr float kSlack = 0.05f;  // share of a border's value by which the level changes later, in either direction
 
 using namespace tree_design;
 
-constexpr float roomy_row = 34;  // height at 100% from which text grows
+constexpr float roomy_row = 34;  // height at 100% above which text grows
 
-/// Text grows in whole pixels of its size, so that few glyph sizes are ever baked.
+/// Scale of nodes and their text. The text grows in whole pixels, so that few glyph sizes are needed.
 float node_scale_for(float row_height) {
   constexpr float kSize = 12;  // of a label at 100%
   if (row_height < 20) return (kSize - 1) / kSize;
@@ -37,7 +37,7 @@ class Arrangement {
     choose_row_height(before);
     place_at_this_height();
     if (zoom_.fit && g_.columns.tight && g_.row_height > px(roomy_row)) {
-      // Where labels are cut, none of the width goes into larger letters.
+      // Where labels are cut, the width goes to whole labels before larger letters.
       g_.fit_row_height = g_.row_height = px(roomy_row);
       g_.detail = detail_for(roomy_row, before);
       place_at_this_height();
@@ -54,7 +54,7 @@ class Arrangement {
   float room_y() const { return std::max(px(1), canvas_.height - px(top) - px(bottom)); }
   float room_x() const { return std::max(px(1), canvas_.width - px(side) * 2); }
 
-  /// Rows below a straight path move down, so that its labels have a band of their own.
+  /// Room in pixels for labels along a straight path: the rows below it move down by that much.
   float band() const { return pinned_ ? px(label_band) : 0; }
 
   void choose_row_height(std::optional<Detail> before) {
@@ -67,13 +67,13 @@ class Arrangement {
     band_ = has_pills(g_.detail) ? 0 : band();
   }
 
-  /// The closer the view, the more of the labels that the whole tree had no room for.
+  /// Width of all columns. The closer the view is, the more room labels get that the whole tree had no room for.
   float columns_room(std::span<const ColumnNeed> needs) const {
     float natural = px(gap) * g_.node_scale * static_cast<float>(needs.size() - 1);
     for (const ColumnNeed& need : needs)
       natural += std::max({need.label[0], need.label[1], need.label[2]}) + need.around;
     if (zoom_.fit || natural <= room_x()) return room_x();
-    constexpr float kAllAt = 0.5f;  // of the way from fitting to twice that
+    constexpr float kAllAt = 0.5f;  // zoom, from fitting to twice that, at which all labels have their full room
     const float from = std::min(g_.fit_row_height, px(roomy_row));
     const float closer = std::clamp((g_.row_height / from - 1) / kAllAt, 0.0f, 1.0f);
     return room_x() + (natural - room_x()) * closer;
@@ -139,7 +139,7 @@ class Arrangement {
     if (g_.detail == Detail::full && drafted) box.width += px(figure) * g_.node_scale;
   }
 
-  /// Above and below the path; where columns are narrow, neighbours in turn farther away.
+  /// Places wedges above and below the path. Where columns are narrow, neighbours get different distances from it.
   void place_wedges() {
     constexpr float kAhead = 28, kAbove = 44, kBelow = 60, kStep = 32, kLabel = 46, kLine = 13;
     g_.wedges = fold_rejected(tree_);
@@ -168,7 +168,7 @@ class Arrangement {
     return true;
   }
 
-  /// Along the path, the ends first: what finds no room is left to the pointer.
+  /// Places labels along the path, the two ends first. A label without room is left out and shown only on pointing.
   void place_labels() {
     constexpr float kBelow = 6, kHeight = 16;
     std::vector<TreeRect> taken;
@@ -205,7 +205,7 @@ class Arrangement {
   TreeGeometry g_;
 };
 
-/// A place along the columns that survives their growing: the column and how far it is to the next.
+/// Turns an x position into column + share of the way to the next column, which stays right when columns grow.
 float column_at(const TreeColumns& columns, float x) {
   const size_t last = columns.x.size() - 1;
   size_t i = 0;
@@ -221,7 +221,7 @@ float offset_of(const TreeColumns& columns, float column) {
   return columns.x[i] + (column - static_cast<float>(i)) * length;
 }
 
-/// What lies between the path and the rows below it, for the path's labels.
+/// Height between the path and the rows below it, in which the labels of the path stand.
 float band_of(const TreeScene& scene, const TreeGeometry& g) {
   for (uint32_t i = 1; i < scene.tree.size(); ++i) {
     const int32_t below = scene.rows.row[i] - scene.rows.row[0];

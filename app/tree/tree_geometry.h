@@ -1,6 +1,6 @@
 #pragma once
-// A tree's rows and columns as pixels of a canvas: what is where, at which level of detail. Pure; drawing reads it, and
-// so do pointing, the small map and tests.
+// Positions of a tree's nodes, labels and edges in pixels of a canvas, and the level of detail. Pure: drawing,
+// pointing, the small map and tests all use it.
 
 #include <cstdint>
 #include <optional>
@@ -12,21 +12,22 @@
 
 namespace canopy::app {
 
-/// How much of a node is drawn, by the height of a row (look.md, section 6). Readability sets it, not speed.
+/// How much of a node is drawn. It depends on the height of a row (look.md, section 6), so that what is drawn can be
+/// read.
 enum class Detail : uint8_t {
-  folded,   // under 2: the path; rejected subtrees are wedges
-  dots,     // from 2: badges without labels
-  badges,   // from 5: badges, labels along the path
-  pills,    // from 14: every node in a pill with its label and the bar of q
-  figures,  // from 34: q under accepted and rejected nodes, clear of the row below
-  full,     // from 40: q inside every node
+  folded,   // under 2 px: the accepted path; rejected subtrees as wedges
+  dots,     // from 2 px: badges without labels
+  badges,   // from 5 px: badges, and labels along the path
+  pills,    // from 14 px: a pill for each node, with its label and the bar of q
+  figures,  // from 34 px: q below accepted and rejected nodes
+  full,     // from 40 px: q inside each node
 };
 
-/// row_height: pixels at 100%. before: the level so far, which stays within 10% around a border, so that a view on the
-/// border does not flicker.
+/// The level for a row height in pixels at 100%. `before` is the level so far: it changes only when the height is
+/// clearly beyond the border, so that a view at a border does not flicker.
 Detail detail_for(float row_height, std::optional<Detail> before = std::nullopt);
 
-/// The least height of a row at which a level is drawn.
+/// The least row height, in pixels at 100%, at which this level is drawn.
 float least_row_height(Detail detail);
 
 inline bool has_pills(Detail detail) {
@@ -43,11 +44,11 @@ struct TreeRect {
   bool overlaps(const TreeRect& o) const { return x0 < o.x1 && o.x0 < x1 && y0 < o.y1 && o.y0 < y1; }
 };
 
-/// Which part of a tree is in the view, and how large.
+/// Which part of a tree is visible, and at which size.
 struct TreeZoom {
-  bool fit = true;       // all of it; the rest is ignored
+  bool fit = true;       // show all of it; the other fields are ignored
   float row_height = 0;  // pixels at 100%
-  TreePoint root;        // of the root on the canvas, pixels at 100%
+  TreePoint root;        // position of the root on the canvas, in pixels at 100%
 };
 
 struct CanvasSize {
@@ -55,22 +56,22 @@ struct CanvasSize {
   float scale = 1;              // pixels for each unit of the design
 };
 
-/// In pixels on the canvas. With pills x is the left border, on which the badge sits; without it is the middle.
+/// A node in pixels on the canvas. With pills, x is the left edge, where the badge is; without pills it is the middle.
 struct NodeBox {
   float x = 0, y = 0;
   float width = 0;       // of the pill; 0 without
-  float label_room = 0;  // in the pill
-  bool folded = false;   // inside a wedge: not drawn
+  float label_room = 0;  // for the label in the pill
+  bool folded = false;   // inside a wedge, so not drawn
 };
 
 struct WedgeBox {
   TreePoint tip;
-  float width = 0, reach = 0;  // reach: to either side
-  TreeRect label;              // its two lines, to the right
+  float width = 0, reach = 0;  // reach: half its height, to either side of the middle
+  TreeRect label;              // its two lines of text, to the right
   bool labelled = true;
 };
 
-/// A label of its own, below its badge.
+/// A label below a badge, at levels without pills.
 struct LabelBox {
   uint32_t node = 0;
   TreeRect rect;
@@ -79,8 +80,8 @@ struct LabelBox {
 struct TreeGeometry {
   Detail detail = Detail::full;
   float row_height = 0;      // pixels
-  float fit_row_height = 0;  // pixels: what all of the tree would have
-  float node_scale = 1;      // of pills and their text, times the canvas's scale
+  float fit_row_height = 0;  // pixels; the row height at which the whole tree fits
+  float node_scale = 1;      // scale of pills and their text, besides the scale of the canvas
   float pill_height = 0;     // pixels
   TreeColumns columns;
   std::vector<NodeBox> nodes;
@@ -114,17 +115,18 @@ TreeGeometry arrange(const TreeScene& scene, const TreeZoom& zoom, std::optional
 
 /// The node under a point: its pill, made 20 px high where it is lower, or the nearest badge within 10 px.
 std::optional<uint32_t> node_at(const TreeGeometry& geometry, TreePoint point, float scale);
-/// The middle of what is drawn of a node.
+/// The middle of what is drawn for a node.
 TreePoint centre_of(const TreeGeometry& geometry, uint32_t node);
 
-/// The zoom after turning the wheel: what is under the pointer stays there. factor > 1: closer. Out of the whole tree
-/// leads back to all of it.
+/// The zoom after turning the wheel; the point under the pointer stays where it is. factor > 1 enlarges. Zooming out to
+/// the whole tree sets `fit`.
 TreeZoom zoomed_at(const TreeScene& scene, const TreeGeometry& now, TreePoint pointer, float factor);
 
-/// The zoom that shows a node of `now` in the middle of the canvas, no larger than it is.
+/// The zoom that puts a node of `now` in the middle of the canvas, in the present size or, if that is larger, with rows
+/// of least_row_height.
 TreeZoom centred_on(const TreeScene& scene, const TreeGeometry& now, uint32_t node, float least_row_height);
 
-/// The zoom after dragging; some of the tree stays in the view.
+/// The zoom after dragging by this many pixels; some of the tree stays visible.
 TreeZoom panned(const TreeScene& scene, const TreeGeometry& now, TreePoint by);
 
 }  // namespace canopy::app

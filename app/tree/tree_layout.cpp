@@ -9,8 +9,8 @@ namespace {
 
 constexpr float kUncut = std::numeric_limits<float>::max();
 
-/// The highest and lowest row of a subtree at each depth below its root. The deepest level comes first, so that a
-/// parent's is appended; rows are relative to `origin`, so that moving a subtree touches no level.
+/// The highest and lowest row of a subtree at each depth below its root. The deepest level comes first, so that the
+/// level of a parent is appended at the end. Rows are relative to `origin`, so that moving a subtree changes no level.
 struct Contour {
   struct Level {
     int32_t top, bottom;
@@ -24,7 +24,7 @@ struct Contour {
   }
 };
 
-/// How far down `lower` must move to lie below `upper` at every common depth, and below its first row.
+/// How many rows `lower` must move down to lie below `upper` at every depth that both have, and below its first row.
 int32_t distance(const Contour& upper, const Contour& lower, int32_t last_row, uint64_t& steps) {
   int32_t shift = last_row + 1;
   const size_t common = std::min(upper.levels.size(), lower.levels.size());
@@ -33,7 +33,7 @@ int32_t distance(const Contour& upper, const Contour& lower, int32_t last_row, u
   return shift;
 }
 
-/// The union of two contours, lower below upper, in the memory of the deeper one.
+/// The contour around both, lower below upper; reuses the memory of the deeper one.
 Contour joined(Contour upper, Contour lower) {
   const size_t common = std::min(upper.levels.size(), lower.levels.size());
   const bool upper_deeper = upper.levels.size() >= lower.levels.size();
@@ -62,12 +62,12 @@ Contour place_children(const TreeModel& tree, uint32_t node, uint32_t level_with
   }
   for (const uint32_t child : tree.children(node)) offset[child] -= mine;
   all.origin -= mine;
-  if (all.levels.empty()) all.levels.push_back({0, 0});  // the column behind a leaf
+  if (all.levels.empty()) all.levels.push_back({0, 0});  // the column after a leaf, which stays free
   all.levels.push_back({-all.origin, -all.origin});
   return all;
 }
 
-/// The width of a column when labels are cut to `room`.
+/// The width of a column whose labels are cut to `room` pixels, by claim.
 float column_width(const ColumnNeed& need, const float* room) {
   float label = 0;
   for (size_t claim = 0; claim < kClaims; ++claim) label = std::max(label, std::min(need.label[claim], room[claim]));
@@ -80,7 +80,7 @@ float total_width(std::span<const ColumnNeed> needs, const float* room, float ga
   return total;
 }
 
-/// The most room for labels of one claim with which everything fits; `shortest` where nothing does.
+/// The largest room for labels of one claim with which everything fits; `shortest` if nothing does.
 float fitting_room(std::span<const ColumnNeed> needs, float* room, size_t claim, float gap, const ColumnRoom& space) {
   float widest = space.shortest;
   for (const ColumnNeed& need : needs) widest = std::max(widest, need.label[claim]);

@@ -20,7 +20,7 @@ TreeNodeView view_of(const RoundNode& row) {
   return view;
 }
 
-/// Nodes of each subtree, its root included.
+/// Number of nodes in each subtree, its root included.
 std::vector<uint32_t> subtree_sizes(const TreeModel& tree) {
   std::vector<uint32_t> size(tree.size(), 1);
   for (uint32_t node = tree.size(); node-- > 1;) size[tree.nodes[node].parent] += size[node];
@@ -49,7 +49,7 @@ void TreeModel::add_bonus(const RoundRecord& record, uint32_t parent) {
   path.push_back(*bonus);
 }
 
-/// Buckets by parent (a counting sort), then each by rank.
+/// Sorts children by parent (a counting sort), then by rank.
 void TreeModel::order_children() {
   first_child_.assign(nodes.size() + 1, 0);
   for (uint32_t i = 1; i < size(); ++i) ++first_child_[nodes[i].parent + 1];
@@ -79,7 +79,7 @@ TreeModel tree_model(const RoundRecord& record, std::optional<uint32_t> root_tok
     TreeNodeView& node = tree.nodes[i];
     if (node.fate == NodeFate::accepted) continue;
     const NodeFate above = tree.nodes[node.parent].fate;
-    // What follows the end of the reply was neither taken nor refused.
+    // What comes after the end of the reply was neither accepted nor rejected.
     const bool refused =
         (above == NodeFate::root || above == NodeFate::accepted) && !(part.cut && node.parent == part.last_node);
     node.fate = refused ? NodeFate::rejected : NodeFate::not_reached;
@@ -103,14 +103,15 @@ std::optional<ChainEstimate> chain_estimate(const RoundRecord& record, const Tre
   for (size_t depth = 1; depth <= record.emitted.size(); ++depth) {
     ++estimate.emitted;
     if (depth >= likeliest.size() || !likeliest[depth]) {
-      // Unknown: at an accepted node of another rank the chain held something else, and so ended.
+      // If the accepted node at this depth has another rank, the chain ended here. If nothing is known of it, the chain
+      // may have gone on.
       const bool accepted_other = depth < tree.path.size() && tree.nodes[tree.path[depth]].fate == NodeFate::accepted;
       estimate.at_least = !accepted_other;
       return estimate;
     }
     if (*likeliest[depth] != record.emitted[depth - 1]) return estimate;
   }
-  // Right to the end of the round: where the reply went on, so would the chain, no one knows how far.
+  // The chain was right up to the end of the round. If the reply went on, the chain may have had more right tokens.
   if (tree.bonus) estimate = {estimate.emitted + 1, true};
   return estimate;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A round's tree as it is drawn: what happened to each node, the bonus as a node of its own, siblings in order.
+// The tree of a round as it is drawn: the fate of each node, the bonus as an additional node, and siblings in order.
 
 #include <array>
 #include <cstdint>
@@ -11,33 +11,33 @@
 
 namespace canopy::app {
 
-/// What happened to a token (look.md's five looks of a node).
+/// What happened to a token (the five looks of a node in look.md).
 enum class NodeFate : uint8_t { root, accepted, rejected, not_reached, bonus };
 inline constexpr size_t kFates = 5;
 
 struct TreeNodeView {
   uint32_t parent = TreeNode::none;
   uint32_t depth = 0;
-  uint32_t rank = 0;  // among the drafter's candidates of its depth; of the bonus: behind all that were drafted there
-  std::optional<uint32_t> token;  // none: the root of an AR round whose text before is not known
+  uint32_t rank = 0;  // among the drafter's candidates of its depth, from 0; the bonus comes after all drafted siblings
+  std::optional<uint32_t> token;  // none for the root of an AR round if the text before it is not known
   NodeFate fate = NodeFate::not_reached;
-  double q = 1;     // the drafter's probability of the token; 1 where it has none (root, bonus)
-  double path = 1;  // the drafter's probability of the path to it; of the bonus that of its parent
+  double q = 1;     // the drafter's probability of the token; 1 for root and bonus, which were not drafted
+  double path = 1;  // the drafter's probability of the path to this node; for the bonus that of its parent
 };
 
 struct TreeModel {
-  std::vector<TreeNodeView> nodes;  // those of the record in its order, parents first; then the bonus
-  std::vector<uint32_t> path;       // from the root along what the text took, the bonus last
-  std::optional<uint32_t> bonus;    // its place in nodes; none where the reply ended inside the tree
+  std::vector<TreeNodeView> nodes;  // the nodes of the record in their order, parents first; then the bonus
+  std::vector<uint32_t> path;       // the nodes that became text, from the root; the bonus last
+  std::optional<uint32_t> bonus;    // index in nodes; none where the reply ended inside the tree
   std::array<uint32_t, kFates> count{};
   uint32_t depth = 0;  // of the deepest node
 
-  /// By rank, ascending.
+  /// The children of a node, by ascending rank.
   std::span<const uint32_t> children(uint32_t node) const {
     return std::span(child_).subspan(first_child_[node], first_child_[node + 1] - first_child_[node]);
   }
   uint32_t counted(NodeFate fate) const { return count[static_cast<size_t>(fate)]; }
-  /// The child that the text took, or none.
+  /// The child that became text, or TreeNode::none.
   uint32_t next_on_path(uint32_t node) const { return next_on_path_[node]; }
   bool on_path(uint32_t node) const;
   uint32_t size() const { return static_cast<uint32_t>(nodes.size()); }
@@ -50,32 +50,33 @@ struct TreeModel {
   std::vector<uint32_t> child_, first_child_, next_on_path_;
 };
 
-/// root_token: of an AR round, whose record has no nodes: the last token before it, where it is known.
-/// States follow the text that was written, not the walk: behind a stop token nobody knows what was right.
+/// Makes the model of a record. root_token: for an AR round, whose record has no nodes, the token before it if it is
+/// known. The fates follow the text that was written: after a stop token it is not known which nodes were right.
 TreeModel tree_model(const RoundRecord& record, std::optional<uint32_t> root_token = std::nullopt);
 
-/// What drafting the likeliest token of each depth, one after the other, would have emitted in this round.
+/// How many tokens this round would have emitted with a chain: the likeliest token of each depth.
 struct ChainEstimate {
   uint32_t emitted = 1;
-  bool at_least = false;  // the record does not say what the drafter held likeliest one deeper
+  // it may have been more: the record does not have the drafter's likeliest token at the next depth
+  bool at_least = false;
 };
 
-/// None for an AR round and for one that was a chain. The drafter's ranks at a depth do not depend on the path, so
-/// any node of rank 0 names what the chain would have held there.
+/// None for an AR round and for a round that drafted a chain. The drafter's ranks at a depth do not depend on the path,
+/// so any node of rank 0 has the chain's token of that depth.
 std::optional<ChainEstimate> chain_estimate(const RoundRecord& record, const TreeModel& tree);
 
-/// Rejected children of one node of the path with everything below them, either those that the drafter held likelier
-/// than the accepted child or those behind it.
+/// The rejected children of a node on the path, with their subtrees, drawn as one shape: either those that the drafter
+/// held likelier than the accepted child, or the less likely ones.
 struct TreeWedge {
-  uint32_t parent = 0;             // on the path
-  bool likelier = true;            // before the accepted rank: drawn above the path
-  uint32_t nodes = 0;              // folded, all depths
-  double q = 0;                    // sum of the drafter's probabilities of the rejected children: at most 1
-  std::vector<uint32_t> children;  // the rejected ones, by rank
+  uint32_t parent = 0;             // a node on the path
+  bool likelier = true;            // ranks before the accepted one; drawn above the path
+  uint32_t nodes = 0;              // number of nodes inside, of all depths
+  double q = 0;                    // sum of the drafter's probabilities of the children, at most 1
+  std::vector<uint32_t> children;  // the rejected children, by rank
 };
 
-/// Wedges by depth, the likelier ones first. Their nodes are exactly those that were not taken. Behind the last drafted
-/// node of the path all are likelier: the bonus was not drafted.
+/// All wedges, by depth, the likelier ones first. They contain exactly the nodes that were not accepted. Below the last
+/// drafted node of the path all are `likelier`, as the bonus was not drafted.
 std::vector<TreeWedge> fold_rejected(const TreeModel& tree);
 
 }  // namespace canopy::app

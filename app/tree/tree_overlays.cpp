@@ -10,7 +10,7 @@ namespace {
 
 constexpr float kMapWidth = 168, kMapHeight = 84, kMapMargin = 12, kMapPad = 8;
 
-/// From the canvas to the small map.
+/// Turns points of the canvas into points of the small map.
 struct MapScale {
   TreeRect place, bounds;
   float x, y;
@@ -30,7 +30,7 @@ MapScale map_scale(const TreePaint& paint) {
 
 void draw_depths(ImDrawList* list, const TreePaint& paint) {
   const TreeGeometry& g = paint.geometry;
-  // A ground of its own: nodes pass below it when the tree is moved.
+  // An own background, as nodes may be moved below the line of depths.
   list->AddRectFilled(paint.origin, paint.at(paint.size.x, px(20)), faded(colours().canvas, 0.9f));
   float free_from = 0;
   for (uint32_t depth = 0; depth < g.columns.x.size(); ++depth) {
@@ -124,7 +124,7 @@ void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float p
     if (!on) continue;
     const float whole = card - px(12);
     list->AddRectFilled({a.x + px(6), b.y - px(3)}, {a.x + px(6) + whole * progress, b.y - px(1)}, t.accent);
-    // The caption is the only text that moves.
+    // The caption stands below the card of the present phase, inside the strip.
     const float room = pos.x + width - text_size(Type::secondary, text.words).x;
     draw_text_middle(list, std::max(pos.x, std::min(a.x + px(10), room)), b.y + px(12), Type::secondary, t.text2,
                      text.words);

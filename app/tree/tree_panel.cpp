@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kHeader = 44, kFooter = 32, kMargin = 14, kTools = 28 * 3 + 4 * 2;
 
-/// Words and figures of a line, from left to right; what does not fit is left out.
+/// Draws texts and figures in a line from left to right; leaves out what does not fit.
 class Line {
  public:
   Line(ImDrawList* list, ImVec2 pos, float right) : list_(list), x_(pos.x), y_(pos.y), right_(right) {}
@@ -54,7 +54,7 @@ class Line {
   bool full_ = false;
 };
 
-/// Where the shown round comes from: every number says whether it was measured just now or is played back.
+/// Where the shown round comes from, so that measured and replayed numbers can be told apart.
 const char* origin_words(const RoundsState& rounds) {
   if (!rounds.log->is_live()) return "replayed";
   return rounds.playback.state == PlayState::following ? "live" : "measured";

@@ -5,7 +5,7 @@
 
 namespace canopy::app {
 
-/// The draft tree of the shown round: what it came to above, what happened to each node below.
+/// The panel of the shown round's draft tree: a line of figures above, the tree below.
 class TreePanel final : public Panel {
  public:
   const char* name() const override { return "Tree"; }

@@ -6,20 +6,20 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kDropped = 0.3f;  // strength of what the commit leaves behind
+constexpr float kDropped = 0.3f;  // strength of the colours of nodes that the commit drops
 
 bool drafted(const TreeNodeView& node) {
   return node.fate != NodeFate::root && node.fate != NodeFate::bonus;
 }
 
-/// In the order of the record, which is that of insertion: the best prefix first. The last one in fades in.
+/// Shows nodes in the order of the record, which is the order of insertion: best prefix first. The newest one fades in.
 void insert_nodes(const TreeModel& tree, float progress, TreeReveal& out) {
   const float inserted = progress * static_cast<float>(tree.size() - (tree.bonus ? 2 : 1));
   for (uint32_t i = 1; i < tree.size(); ++i)
     if (drafted(tree.nodes[i])) out.nodes[i].shown = std::clamp(inserted - static_cast<float>(i - 1), 0.0f, 1.0f);
 }
 
-/// A node is judged when the walk has come to its parent: its siblings with it, and below the refused ones everything.
+/// Judges the nodes that the walk has reached: the children of each visited node, and all nodes below rejected ones.
 void judge(const TreeModel& tree, uint32_t steps, TreeReveal& out) {
   for (uint32_t i = 1; i < tree.size(); ++i) {
     const TreeNodeView& node = tree.nodes[i];
@@ -75,7 +75,8 @@ TreeReveal reveal(const TreeModel& tree, Phase phase, float progress) {
     case Phase::commit:
       for (uint32_t i = 1; i < tree.size(); ++i) {
         if (tree.on_path(i)) continue;
-        const float dip = 1 - std::abs(2 * progress - 1);  // there and back, so that the next sight is the whole one
+        // dims and brightens again, since all nodes are drawn fully after the phase
+        const float dip = 1 - std::abs(2 * progress - 1);
         out.nodes[i].strength = 1 - (1 - kDropped) * std::min(1.0f, dip * 2);
       }
       break;

@@ -1,5 +1,5 @@
 #pragma once
-// Slow motion: what of a round is to be seen at a moment of its six phases. Pure; the caller has the clock.
+// Slow motion: how much of a round is visible at a moment of its six phases. Pure; the caller has the clock.
 
 #include <array>
 #include <cstdint>
@@ -14,28 +14,29 @@ namespace canopy::app {
 struct PhaseText {
   std::string_view name, words;
 };
-/// By Phase: "Draft", "all positions fill together", ...
+/// Title and explanation of each phase: "Draft", "all positions fill together", ...
 const std::array<PhaseText, kPhases>& phase_texts();
 
 struct NodeReveal {
-  float shown = 1;     // 0 not there, 1 whole
-  bool judged = true;  // its fate is known; before, all drafted nodes look alike
-  float strength = 1;  // of its colours; the commit dims what is dropped
+  float shown = 1;     // opacity: 0 not there yet, 1 fully
+  bool judged = true;  // its fate is shown; before that all drafted nodes look the same
+  float strength = 1;  // of its colours; the commit phase dims what is dropped
 };
 
 struct TreeReveal {
-  std::vector<NodeReveal> nodes;     // [nodes]
-  float filled = 1;                  // of every draft position: one pass fills them all together
-  bool draft_shown = false;          // the positions are drawn, not the tree
-  float verified = 0;                // of the whole tree at once
-  uint32_t walker = TreeNode::none;  // the node of the path that the walk has come to
-  bool whole = true;                 // nothing is held back: drawn as ever
+  std::vector<NodeReveal> nodes;  // [nodes]
+  float filled = 1;          // share of the draft phase; the same for all positions, as one pass computes them together
+  bool draft_shown = false;  // draw the draft positions and not the tree
+  float verified = 0;        // share of the verify phase; the same for all nodes
+  uint32_t walker = TreeNode::none;  // the node on the path that the walk has reached
+  bool whole = true;                 // everything is shown as usual
 };
 
-/// progress in [0, 1] of the phase.
+/// progress: share of the phase, in [0, 1].
 TreeReveal reveal(const TreeModel& tree, Phase phase, float progress);
 
-/// What the drafter offered at a depth, as far as the tree holds it: distinct tokens, the likeliest first. [depth - 1]
+/// [depth - 1] nodes with the drafter's candidates at each depth that are in the tree: distinct tokens, the likeliest
+/// first.
 std::vector<std::vector<uint32_t>> draft_positions(const TreeModel& tree);
 
 }  // namespace canopy::app

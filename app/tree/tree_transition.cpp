@@ -7,7 +7,7 @@
 namespace canopy::app {
 namespace {
 
-/// The path first, then the others.
+/// All nodes, those of the path first.
 std::vector<uint32_t> path_first(const TreeModel& tree) {
   std::vector<uint32_t> order(tree.path);
   for (uint32_t i = 0; i < tree.size(); ++i)
@@ -27,7 +27,7 @@ std::vector<NodeKey> node_keys(const TreeModel& tree, uint32_t context) {
 
 std::vector<uint32_t> match_nodes(const TreeModel& before, const std::vector<NodeKey>& before_keys,
                                   const TreeModel& now, const std::vector<NodeKey>& now_keys) {
-  std::map<NodeKey, std::vector<uint32_t>> known;  // in reverse, so that the next one is at the back
+  std::map<NodeKey, std::vector<uint32_t>> known;  // nodes of each key, the best match last
   std::vector<uint32_t> order = path_first(before);
   std::reverse(order.begin(), order.end());
   for (const uint32_t node : order) known[before_keys[node]].push_back(node);

@@ -252,7 +252,7 @@ class Calibrator {
   }
 
   void run_pass(Point& point) {
-    if (!timer_.keep_going()) throw cancelled("The calibration was stopped.");
+    if (timer_.stopped()) throw cancelled("The calibration was stopped.");
     const double ms =
         point.draft ? timer_.draft_ms(point.rows, point.context) : timer_.verify_ms(point.rows, point.context);
     ++point.attempts;

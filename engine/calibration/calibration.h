@@ -20,8 +20,8 @@ class PassTimer {
   /// Milliseconds of one pass of the drafter behind an injection of `backlog` features.
   virtual double draft_ms(uint32_t backlog, uint32_t context) = 0;
 
-  /// Asked before every pass; false ends the calibration.
-  virtual bool keep_going() { return true; }
+  /// Looked at before every pass; true ends the calibration.
+  virtual bool stopped() const { return false; }
   /// Seconds of the clock that the budget is kept by.
   virtual double now();
 };

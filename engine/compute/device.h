@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -76,14 +77,14 @@ class Device {
   /// this moment, with whatever else it does.
   virtual double sample_fma_rate() = 0;
 
-  /// Makes commands of the ops. Compiling kernels and choosing their variants may take seconds: keep_going is asked
-  /// before each op, and when it says no, null comes back. Throws bad_input when an op's arguments do not fit each
+  /// Makes commands of the ops. Compiling kernels and choosing their variants may take seconds: `stop` is looked
+  /// at before each op; once it is requested, null comes back. Throws bad_input when an op's arguments do not fit each
   /// other.
-  virtual std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going = {}) = 0;
+  virtual std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop = {}) = 0;
 
-  /// Runs commands and waits. keep_going is asked between the parts a long list is submitted in; when it says no, the
-  /// rest is dropped and false comes back.
-  virtual bool run(Commands& commands, const std::function<bool()>& keep_going = {}) = 0;
+  /// Runs commands and waits. `stop` is looked at between the parts that a long list is submitted in; once it is
+  /// requested, the rest is dropped and false comes back.
+  virtual bool run(Commands& commands, const std::stop_token& stop = {}) = 0;
   /// Runs short commands that nothing is waiting for: what runs later, and what is read later, sees what they did.
   /// finish() must come before the same commands start again and before a buffer that they read is written. A device
   /// that cannot do it runs them at once.

@@ -148,11 +148,11 @@ void Drafter::pretend(uint32_t injected, uint32_t waiting) {
   waiting_ = waiting;
 }
 
-bool Drafter::append_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going) {
+bool Drafter::append_features(std::span<const uint32_t> rows, const std::stop_token& stop) {
   while (!rows.empty()) {
-    if (waiting_ == kMostWaiting && !inject(keep_going)) return false;
+    if (waiting_ == kMostWaiting && !inject(stop)) return false;
     const auto count = std::min<size_t>(rows.size(), kMostWaiting - waiting_);
-    if (!copy_features(rows.first(count), keep_going)) return false;
+    if (!copy_features(rows.first(count), stop)) return false;
     rows = rows.subspan(count);
   }
   return true;
@@ -164,8 +164,8 @@ void Drafter::append_features_soon(uint32_t row) {
   ++waiting_;
 }
 
-bool Drafter::copy_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going) {
-  if (!device_.run(prepare_copies(rows), keep_going)) return false;
+bool Drafter::copy_features(std::span<const uint32_t> rows, const std::stop_token& stop) {
+  if (!device_.run(prepare_copies(rows), stop)) return false;
   waiting_ += static_cast<uint32_t>(rows.size());
   return true;
 }
@@ -194,29 +194,29 @@ Commands& Drafter::copy_commands(uint32_t count) {
   return copies_.keep(count, device_.compile(record.finish()));
 }
 
-bool Drafter::inject(const std::function<bool()>& keep_going) {
+bool Drafter::inject(const std::stop_token& stop) {
   const Shape shape{padded_count(waiting_, config_.block_size), 0, 0};
-  Commands* const commands = commands_for(shape, keep_going);
+  Commands* const commands = commands_for(shape, stop);
   if (commands == nullptr) return false;
   device_.write(*injected_rows_, 0, as_bytes_of(injected_rows(shape.injected)));
-  if (!device_.run(*commands, keep_going)) return false;
+  if (!device_.run(*commands, stop)) return false;
   injected_ += std::exchange(waiting_, 0);
   return true;
 }
 
-std::optional<Draft> Drafter::draft(uint32_t root, uint32_t depths, const std::function<bool()>& keep_going) {
+std::optional<Draft> Drafter::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
   if (depths == 0 || depths > max_depth()) {
     throw bad_input("A draft of " + std::to_string(depths) + " tokens was asked for; allowed: 1 to " +
                     std::to_string(max_depth()) + ".");
   }
-  if (keep_going && !keep_going()) return std::nullopt;  // a short pass is not asked in between
+  if (stop.stop_requested()) return std::nullopt;  // a short pass is not asked in between
   const uint32_t positions = rounded_positions(known() + config_.block_size, limits_.context);
   const Shape shape{waiting_ > 0 ? padded_count(waiting_, config_.block_size) : 0, depths, positions};
-  Commands* const commands = commands_for(shape, keep_going);
+  Commands* const commands = commands_for(shape, stop);
   if (commands == nullptr) return std::nullopt;
   ++drafts_;
   upload(root, shape.injected);
-  if (!device_.run(*commands, keep_going)) return std::nullopt;
+  if (!device_.run(*commands, stop)) return std::nullopt;
   injected_ += std::exchange(waiting_, 0);
   return read_results(depths);
 }
@@ -290,12 +290,12 @@ void Drafter::upload(uint32_t root, uint32_t padded) {
   device_.write(*buffers_.input, 0, upload_);
 }
 
-Commands* Drafter::commands_for(const Shape& shape, const std::function<bool()>& keep_going) {
+Commands* Drafter::commands_for(const Shape& shape, const std::stop_token& stop) {
   if (Commands* known = recordings_.find(shape)) return known;
   Recorder record;
   if (shape.injected > 0) record_injection(record, shape.injected);
   if (shape.depths > 0) record_block(record, shape);
-  std::unique_ptr<Commands> commands = device_.compile(record.finish(), keep_going);
+  std::unique_ptr<Commands> commands = device_.compile(record.finish(), stop);
   return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "engine/compute/device.h"
@@ -68,15 +69,15 @@ class Drafter {
   void pretend(uint32_t injected, uint32_t waiting);
 
   /// Appends the features of rows of the target's last pass, which kept its aux hidden states: of positions known() ...
-  /// in this order. False when keep_going said no; what is known is then less than asked for, but right.
-  bool append_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going = {});
+  /// in this order. False when stop was requested; what is known is then less than asked for, but right.
+  bool append_features(std::span<const uint32_t> rows, const std::stop_token& stop = {});
 
   /// The same of one row, for rounds that drafted nothing: they should not wait for what only a later draft needs.
   void append_features_soon(uint32_t row);
 
-  /// Drafts behind `root`, which stands at position known(). depths is 1 ... max_depth(); nothing when keep_going said
-  /// no. The block's keys and values are gone afterwards.
-  std::optional<Draft> draft(uint32_t root, uint32_t depths, const std::function<bool()>& keep_going = {});
+  /// Drafts behind `root`, which stands at position known(). depths is 1 ... max_depth(); nothing when stop was
+  /// requested. The block's keys and values are gone afterwards.
+  std::optional<Draft> draft(uint32_t root, uint32_t depths, const std::stop_token& stop = {});
 
   /// Recordings made since the start: a pass that makes one takes far longer than it does from then on.
   uint64_t recordings() const { return recordings_.made() + copies_.made(); }
@@ -97,15 +98,15 @@ class Drafter {
 
   Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target, const DrafterOptions& options);
   void make_parts();
-  bool copy_features(std::span<const uint32_t> rows, const std::function<bool()>& keep_going);
+  bool copy_features(std::span<const uint32_t> rows, const std::stop_token& stop);
   /// Everything but running it; throws bad_input where the context ends before the last row.
   Commands& prepare_copies(std::span<const uint32_t> rows);
-  bool inject(const std::function<bool()>& keep_going);
+  bool inject(const std::stop_token& stop);
   std::vector<Row> injected_rows(uint32_t padded) const;
   void upload(uint32_t root, uint32_t padded);
   Draft read_results(uint32_t depths);
-  /// Null when keep_going said no: a recording may compile kernels.
-  Commands* commands_for(const Shape& shape, const std::function<bool()>& keep_going);
+  /// Null once stop was requested: a recording may compile kernels.
+  Commands* commands_for(const Shape& shape, const std::stop_token& stop);
   Commands& copy_commands(uint32_t count);
   void record_injection(Recorder& record, uint32_t count);
   void record_block(Recorder& record, const Shape& shape);

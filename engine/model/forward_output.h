@@ -17,7 +17,7 @@ class ForwardOutput {
   /// Of a pass that was stopped.
   ForwardOutput() = default;
 
-  /// False: keep_going said no. Nothing else is there then, and the slots of the rows hold nothing of use.
+  /// False: it was stopped. Nothing else is there then, and the slots of the rows hold nothing of use.
   bool completed() const { return model_ != nullptr; }
   /// The pass by the device's clock, 0 where it has none.
   double device_ms() const { return device_ms_; }

@@ -14,14 +14,14 @@ constexpr std::chrono::milliseconds kReportInterval{30};
 }  // namespace
 
 void require_going(const LoadCallbacks& callbacks) {
-  if (callbacks.keep_going && !callbacks.keep_going()) throw_cancelled();
+  if (callbacks.stop.stop_requested()) throw_cancelled();
 }
 
 void LoadMonitor::advance(uint64_t bytes) {
   done_ += bytes;
   // A thread that finds another one asking goes on: that one's answer reaches it with the next rows.
   if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) {
-    if (callbacks_.keep_going && !callbacks_.keep_going()) cancelled_ = true;
+    if (callbacks_.stop.stop_requested()) cancelled_ = true;
     const auto now = std::chrono::steady_clock::now();
     if (!cancelled_ && callbacks_.progress && now - reported_ >= kReportInterval) {
       reported_ = now;

@@ -6,16 +6,17 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <stop_token>
 
 namespace canopy {
 
 /// Called by whichever thread of a load is at hand, one at a time.
 struct LoadCallbacks {
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of the file's matrices; some 30 times a second
-  std::function<bool()> keep_going;                             // asked every few milliseconds; no: cancelled is thrown
+  std::stop_token stop;  // looked at every few milliseconds; once requested, cancelled is thrown
 };
 
-/// Throws cancelled when keep_going says no.
+/// Throws cancelled when stop is requested.
 void require_going(const LoadCallbacks& callbacks);
 
 class LoadMonitor {

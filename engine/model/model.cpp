@@ -93,16 +93,16 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
   return width * (2.0 * layers + attention) + head_rows * 2.0 * head;
 }
 
-ForwardOutput Model::forward(const ForwardInput& input, const std::function<bool()>& keep_going) {
+ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& stop) {
   validate(input, config_, limits_);
   check_cache(input.cache);
   const PassShape shape = shape_of(input, limits_);
-  Recording* const recording = recording_of(shape, keep_going);
+  Recording* const recording = recording_of(shape, stop);
   if (recording == nullptr) return {};
   ++pass_;
   logits_left_ = 0;
   upload(input, shape);
-  if (!device_.run(*recording->commands, keep_going)) return {};
+  if (!device_.run(*recording->commands, stop)) return {};
   if (shape.head == HeadOutput::logits) logits_left_ = shape.head_rows;
   ForwardOutput output;
   output.model_ = this;
@@ -179,13 +179,13 @@ void Model::check_cache(uint32_t cache) const {
                   std::to_string(caches_.size()) + ".");
 }
 
-Model::Recording* Model::recording_of(const PassShape& shape, const std::function<bool()>& keep_going) {
+Model::Recording* Model::recording_of(const PassShape& shape, const std::stop_token& stop) {
   if (Recording* known = recordings_.find(shape)) return known;
   auto recording = std::make_unique<Recording>();
   recording->parts = make_pass_parts(device_, buffers_, shape);
   Recorder record;
   record_forward(record, context(shape.cache, recording->parts), shape);
-  recording->commands = device_.compile(record.finish(), keep_going);
+  recording->commands = device_.compile(record.finish(), stop);
   if (recording->commands == nullptr) return nullptr;
   return &recordings_.keep(shape, std::move(recording));
 }

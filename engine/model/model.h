@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,10 +83,10 @@ class Model {
   double pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const;
 
   /// Computes the rows and writes their K/V to their slots: one upload, one run and one read of what is wanted.
-  /// keep_going is asked between the ops of a pass that is recorded for the first time, and between the parts of a long
-  /// one; once it says no, the slots of these rows hold nothing of use. Throws bad_input for rows or wishes that do not
+  /// `stop` is looked at between the ops of a pass that is recorded for the first time, and between the parts of a long
+  /// one; once it is requested, the slots of these rows hold nothing of use. Throws bad_input for rows or wishes that do not
   /// fit. Moving K/V afterwards changes nothing of the result.
-  ForwardOutput forward(const ForwardInput& input, const std::function<bool()>& keep_going = {});
+  ForwardOutput forward(const ForwardInput& input, const std::stop_token& stop = {});
 
   /// Moves K/V of all layers between slots of a cache, as if all moves happened at once; at most kMaxKvMoves.
   void move_kv(std::span<const KvMove> moves, uint32_t cache = 0);
@@ -116,8 +117,8 @@ class Model {
     PassParts parts;
     std::unique_ptr<Commands> commands;
   };
-  /// The recording of a pass, made where there is none yet; null where keep_going ended that.
-  Recording* recording_of(const PassShape& shape, const std::function<bool()>& keep_going);
+  /// The recording of a pass, made where there is none yet; null where stop was requested.
+  Recording* recording_of(const PassShape& shape, const std::stop_token& stop);
   void upload(const ForwardInput& input, const PassShape& shape);
   void read_results(const PassShape& shape, ForwardOutput& output);
   /// The head of rows of the last pass, which had `width` of them: read_logits() reads theirs then. At most

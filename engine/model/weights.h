@@ -39,7 +39,7 @@ struct Weights {
 };
 
 /// Copies the matrices and norms to the device, in the types of the plan. Beside the device's copy only the rows at
-/// hand are in memory, of the file and converted. Throws cancelled when keep_going says no, bad_input when the file
+/// hand are in memory, of the file and converted. Throws cancelled when stop is requested, bad_input when the file
 /// changed under us, a norm holds a value that is not finite or a weight one that cannot be quantized.
 Weights load_weights(const ModelFile& file, const WeightPlan& plan, Device& device, const LoadCallbacks& callbacks);
 

@@ -13,8 +13,7 @@ AdaptivePlanner::AdaptivePlanner(Drafter& drafter, SpeculationState& state)
   state_.controller().begin_reply();
 }
 
-const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record,
-                                       const std::function<bool()>& keep_going) {
+const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   backlog_ = drafter_.backlog();
   recordings_ = state_.recordings();
   record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
@@ -23,11 +22,11 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
   record.predicted.verify = plan.verify_ms;
   record.predicted.other = plan.other_ms;
-  if (!plan.draft || start.depths() == 0) return ar_.plan(start, record, keep_going);
+  if (!plan.draft || start.depths() == 0) return ar_.plan(start, record, stop);
   record.predicted.draft = plan.draft_ms;
   {
     const StageTimer timer(record.ms.draft);
-    if (!trees_.draft(start.root, std::min(plan.depth, start.depths()), keep_going)) return nullptr;
+    if (!trees_.draft(start.root, std::min(plan.depth, start.depths()), stop)) return nullptr;
   }
   record.device_ms.draft = trees_.last().device_ms;
   const StageTimer timer(record.ms.build);
@@ -84,14 +83,13 @@ PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, 
   state_.controller().begin_reply();
 }
 
-const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record,
-                                    const std::function<bool()>& keep_going) {
-  if (start.depths() == 0 || start.budget() == 0) return ar_.plan(start, record, keep_going);
+const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
+  if (start.depths() == 0 || start.budget() == 0) return ar_.plan(start, record, stop);
   const uint32_t backlog = drafter_.backlog();
   record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
   {
     const StageTimer timer(record.ms.draft);
-    if (!trees_.draft(start.root, std::min(start.depths(), drafter_.max_depth()), keep_going)) return nullptr;
+    if (!trees_.draft(start.root, std::min(start.depths(), drafter_.max_depth()), stop)) return nullptr;
   }
   record.device_ms.draft = trees_.last().device_ms;
   const StageTimer timer(record.ms.build);

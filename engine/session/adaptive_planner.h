@@ -13,7 +13,7 @@ class AdaptivePlanner final : public RoundPlanner {
   /// Starts a reply. Drafter and state must outlive the planner.
   AdaptivePlanner(Drafter& drafter, SpeculationState& state);
 
-  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>& keep_going) override;
+  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) override;
   void observe(const RoundRecord& record) override;
 
  private:
@@ -33,7 +33,7 @@ class PaperPlanner final : public RoundPlanner {
   /// Drafter and state must outlive the planner.
   PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, SpeculationState& state);
 
-  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>& keep_going) override;
+  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) override;
   void observe(const RoundRecord& record) override;
 
  private:

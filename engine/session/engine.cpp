@@ -18,7 +18,7 @@ namespace canopy {
 namespace {
 
 void announce(const OpenCallbacks& callbacks, const LoadProgress& progress) {
-  if (callbacks.keep_going && !callbacks.keep_going()) throw cancelled("Loading was cancelled.");
+  if (callbacks.stop.stop_requested()) throw cancelled("Loading was cancelled.");
   if (callbacks.progress) callbacks.progress(progress);
 }
 
@@ -38,7 +38,7 @@ std::string weights_stage(QuantizeOnLoad quantized) {
 /// Tells the bytes of a load under the name that `stage` has at the time.
 LoadCallbacks load_callbacks(const OpenCallbacks& callbacks, const std::string& stage) {
   LoadCallbacks result;
-  result.keep_going = callbacks.keep_going;
+  result.stop = callbacks.stop;
   result.progress = [&callbacks, &stage, remaining = RemainingTime()](uint64_t done, uint64_t total) mutable {
     const double left = remaining.update(seconds_now(), done, total).value_or(-1);
     announce(callbacks, {stage, done, total, true, left});
@@ -65,7 +65,7 @@ std::unique_ptr<Model> load_model(Device& device, const ModelFile& file, const O
 
 SelfTestReport check_exactness(Model& model, const OpenCallbacks& callbacks) {
   SelfTestCallbacks test;
-  test.keep_going = callbacks.keep_going;
+  test.stop = callbacks.stop;
   test.progress = [&](uint32_t done, uint32_t total) { announce(callbacks, {"Checking exactness", done, total}); };
   return run_self_test(model, test);
 }
@@ -110,7 +110,7 @@ CostTable cost_table(Engine& loaded, double seconds, const OpenCallbacks& callba
   if (!known.note.empty()) log_warning(known.note);
   if (known.table) {
     announce(callbacks, {"Preparing the drafter"});
-    prepare_drafts(*loaded.model, *loaded.drafter, callbacks.keep_going);
+    prepare_drafts(*loaded.model, *loaded.drafter, callbacks.stop);
     return std::move(*known.table);
   }
   return loaded.calibrate(seconds, callbacks);
@@ -196,7 +196,7 @@ CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
     callbacks.progress({"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
   };
   if (sequence) sequence->clear();  // before the first pass overwrites its K/V: what follows may be cancelled
-  ModelTimer timer(*model, *drafter, callbacks.keep_going);
+  ModelTimer timer(*model, *drafter, callbacks.stop);
   const CostTable table = canopy::calibrate(timer, plan, progress);
   const std::string problem = save_calibration(calibration_folder(), calibration_key(), table);
   if (!problem.empty()) log_warning(problem);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ void choose_drafter(const std::string& choice, OpenRequest& request);
 /// Called by whichever thread of the load is at hand, one at a time.
 struct OpenCallbacks {
   std::function<void(const LoadProgress&)> progress;
-  std::function<bool()> keep_going;
+  std::stop_token stop;
   std::function<void(QuantizeOnLoad)> would_fit;  // before a refusal that quantizing like this would have spared
 };
 

@@ -83,7 +83,8 @@ EngineThread::Worker::Worker(EngineBackend backend) : backend_(std::move(backend
 EngineThread::Worker::~Worker() {
   {
     const std::lock_guard lock(commands_mutex_);
-    quitting_ = true;
+    quit_.request_stop();
+    if (running_) running_->stop.request_stop();
   }
   commands_ready_.notify_all();
   thread_.join();
@@ -92,22 +93,20 @@ EngineThread::Worker::~Worker() {
 void EngineThread::Worker::post(Command command) {
   {
     const std::lock_guard lock(commands_mutex_);
-    const uint64_t number = posted_++;
-    if (std::holds_alternative<StopReply>(command)) {
-      stopped_before_ = number;
-      return;
-    }
-    if (std::holds_alternative<CancelLoad>(command)) {
-      cancelled_before_ = number;
-      return;
-    }
-    if (std::holds_alternative<CancelCalibration>(command)) {
-      uncalibrated_before_ = number;
-      return;
-    }
-    commands_.push_back({number, std::move(command)});
+    if (std::holds_alternative<StopReply>(command)) return stop_all<Generate>();
+    if (std::holds_alternative<CancelLoad>(command)) return stop_all<LoadModel>();
+    if (std::holds_alternative<CancelCalibration>(command)) return stop_all<Calibrate>();
+    commands_.push_back({std::move(command), {}});
   }
   commands_ready_.notify_one();
+}
+
+template <class T>
+void EngineThread::Worker::stop_all() {
+  if (running_ && std::holds_alternative<T>(running_->command)) running_->stop.request_stop();
+  for (Posted& waiting : commands_) {
+    if (std::holds_alternative<T>(waiting.command)) waiting.stop.request_stop();
+  }
 }
 
 std::vector<Event> EngineThread::Worker::poll() {
@@ -127,23 +126,24 @@ void EngineThread::Worker::publish(Event event, bool wake) {
 }
 
 void EngineThread::Worker::run() {
-  while (const std::optional<Numbered> item = next()) handle(*item);
+  while (const std::optional<Posted> item = next()) handle(*item);
   current_.reset();
 }
 
-std::optional<EngineThread::Worker::Numbered> EngineThread::Worker::next() {
+std::optional<EngineThread::Worker::Posted> EngineThread::Worker::next() {
   std::unique_lock lock(commands_mutex_);
-  commands_ready_.wait(lock, [this] { return quitting_ || !commands_.empty(); });
-  if (quitting_) return std::nullopt;
-  Numbered item = std::move(commands_.front());
+  running_.reset();
+  commands_ready_.wait(lock, [this] { return quit_.stop_requested() || !commands_.empty(); });
+  if (quit_.stop_requested()) return std::nullopt;
+  running_ = std::move(commands_.front());
   commands_.pop_front();
-  return item;
+  return running_;
 }
 
-void EngineThread::Worker::handle(const Numbered& item) {
-  if (const auto* command = std::get_if<LoadModel>(&item.command)) load(*command, item.number);
-  if (const auto* command = std::get_if<Generate>(&item.command)) generate(*command, item.number);
-  if (const auto* command = std::get_if<Calibrate>(&item.command)) calibrate(*command, item.number);
+void EngineThread::Worker::handle(const Posted& item) {
+  if (const auto* command = std::get_if<LoadModel>(&item.command)) load(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<Generate>(&item.command)) generate(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<Calibrate>(&item.command)) calibrate(*command, item.stop.get_token());
   if (const auto* command = std::get_if<RecordTrace>(&item.command)) record(*command);
   if (std::holds_alternative<StopRecording>(item.command)) end_recording();
 }
@@ -155,10 +155,10 @@ Engine& EngineThread::Worker::model() {
 
 // ---- loading --------------------------------------------------------------------------------------------------------
 
-void EngineThread::Worker::load(const LoadModel& command, uint64_t number) {
+void EngineThread::Worker::load(const LoadModel& command, const std::stop_token& stop) {
   would_fit_quantized_ = false;
   try {
-    Current opened = open_beside_current(command, number);
+    Current opened = open_beside_current(command, stop);
     end_recording();
     current_ = std::move(opened);
     publish(current_->model->describe());  // now that the one before has given its memory back
@@ -169,11 +169,12 @@ void EngineThread::Worker::load(const LoadModel& command, uint64_t number) {
 
 /// The old model stays until the new one is there, unless their memory does not suffice for both: then it goes as soon
 /// as the new one's files are checked and its plan stands.
-EngineThread::Worker::Current EngineThread::Worker::open_beside_current(const LoadModel& command, uint64_t number) {
+EngineThread::Worker::Current EngineThread::Worker::open_beside_current(const LoadModel& command,
+                                                                        const std::stop_token& stop) {
   ReclaimableMemory memory;
   if (current_) memory = {current_->model->device_bytes, [this] { release_current(); }};
   try {
-    return open(command, number, memory);
+    return open(command, stop, memory);
   } catch (const Error& e) {
     // A plan may promise more than the device then gives. Freeing the old model helps only where it lives.
     const bool ran_out = e.kind() == ErrorKind::out_of_memory && memory.is_planned();
@@ -182,17 +183,16 @@ EngineThread::Worker::Current EngineThread::Worker::open_beside_current(const Lo
   release_current();
   would_fit_quantized_ = false;
   ReclaimableMemory nothing_replaced;
-  return open(command, number, nothing_replaced);
+  return open(command, stop, nothing_replaced);
 }
 
-EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& command, uint64_t number,
+EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& command, const std::stop_token& stop,
                                                          ReclaimableMemory& memory) {
   Current opened;
   opened.selector = command.device;
   opened.request = command;
   const auto progress = [this](const LoadProgress& step) { publish(step); };
-  const auto keep_going = [this, number] { return !is_cancelled(number); };
-  if (!keep_going()) throw cancelled("Loading was cancelled.");
+  if (stop.stop_requested()) throw cancelled("Loading was cancelled.");
   if (is_current_device(command.device)) {
     opened.device = current_->device;
   } else {
@@ -212,7 +212,7 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
     ReclaimableMemory elsewhere;  // the old model's is of no use on another device
     const bool same_device = current_ && current_->device == opened.device;
     opened.model =
-        Engine::open(*opened.device, request, {progress, keep_going, would_fit}, same_device ? &memory : &elsewhere);
+        Engine::open(*opened.device, request, {progress, stop, would_fit}, same_device ? &memory : &elsewhere);
   } catch (const Error& e) {
     device_lost_ = e.kind() == ErrorKind::device_lost && current_ && current_->device == opened.device;
     throw;
@@ -239,10 +239,9 @@ void EngineThread::Worker::release_current() {
 std::string EngineThread::Worker::restore() {
   const LoadModel request = current_->request;
   try {
-    constexpr uint64_t never_cancelled = ~uint64_t{0};
     publish(LoadProgress{"Bringing the previous model back", 0, 0});
     ReclaimableMemory nothing_replaced;
-    current_ = open(request, never_cancelled, nothing_replaced);
+    current_ = open(request, quit_.get_token(), nothing_replaced);
     return {};
   } catch (...) {
     const Error error = as_error(std::current_exception());
@@ -260,7 +259,7 @@ void EngineThread::Worker::load_failed(const Error& error) {
   }
   const bool would_fit = would_fit_quantized_;
   Failure failure = failure_of(error, load_title(error.kind()), 0);
-  if (current_ && current_->model == nullptr && !quitting_) {
+  if (current_ && current_->model == nullptr && !quit_.stop_requested()) {
     failure.detail += printable(restore(), 4096, LineBreaks::keep);
     device_lost_ = false;
   }
@@ -270,21 +269,21 @@ void EngineThread::Worker::load_failed(const Error& error) {
 
 // ---- replies --------------------------------------------------------------------------------------------------------
 
-void EngineThread::Worker::generate(const Generate& command, uint64_t number) {
+void EngineThread::Worker::generate(const Generate& command, const std::stop_token& stop) {
   try {
-    write_reply(command, number);
+    write_reply(command, stop);
   } catch (...) {
     failed(std::current_exception(), reply_title, command.reply_id);
   }
 }
 
-void EngineThread::Worker::write_reply(const Generate& command, uint64_t number) {
+void EngineThread::Worker::write_reply(const Generate& command, const std::stop_token& stop) {
   Engine& model = this->model();
   const std::vector<uint32_t> prompt = model.prompt_ids(command.turns, command.raw_prompt);
   const ReplySettings settings = settings_of(command, model);
   ReplyPublisher publisher(command.reply_id, static_cast<uint32_t>(prompt.size()),
                            [this](Event event, bool wake) { publish(std::move(event), wake); });
-  const ReplyCallbacks callbacks = publisher.callbacks(command.rounds, [&] { return !is_stopped(number); });
+  const ReplyCallbacks callbacks = publisher.callbacks(command.rounds, stop);
   Reply reply;
   try {
     reply = current_->trace != nullptr ? current_->trace->record(prompt, settings, callbacks)
@@ -326,15 +325,15 @@ void EngineThread::Worker::failed(const std::exception_ptr& thrown, const char* 
 
 // ---- calibration ----------------------------------------------------------------------------------------------------
 
-void EngineThread::Worker::calibrate(const Calibrate& command, uint64_t number) {
+void EngineThread::Worker::calibrate(const Calibrate& command, const std::stop_token& stop) {
   try {
     Engine& model = this->model();
     if (model.drafter == nullptr) {
       throw Error(ErrorKind::unavailable, "There is nothing to calibrate without a drafter: open one with the model.");
     }
-    if (is_uncalibrated(number)) throw cancelled("The calibration was cancelled.");
+    if (stop.stop_requested()) throw cancelled("The calibration was cancelled.");
     OpenCallbacks callbacks;
-    callbacks.keep_going = [&] { return !is_uncalibrated(number); };
+    callbacks.stop = stop;
     callbacks.progress = [this](const LoadProgress& step) {
       publish(
           CalibrationProgress{static_cast<uint32_t>(step.done), static_cast<uint32_t>(step.total), step.seconds_left});

@@ -29,11 +29,11 @@ class EngineThread::Worker {
   const std::vector<DeviceChoice>& devices() const { return devices_; }
 
  private:
-  /// Commands are numbered in the order they were posted: a StopReply ends the replies posted before it, running or
-  /// waiting, and none posted after it. CancelLoad and CancelCalibration likewise.
-  struct Numbered {
-    uint64_t number = 0;
+  /// A command with what ends it. A StopReply ends the replies posted before it, running or waiting, and none posted
+  /// after it; CancelLoad and CancelCalibration likewise loads and calibrations.
+  struct Posted {
     Command command;
+    std::stop_source stop;
   };
 
   /// The members are destroyed in reverse.
@@ -47,19 +47,19 @@ class EngineThread::Worker {
   };
 
   void run();
-  std::optional<Numbered> next();
-  void handle(const Numbered& item);
-  bool is_stopped(uint64_t number) const { return quitting_ || number < stopped_before_; }
-  bool is_cancelled(uint64_t number) const { return quitting_ || number < cancelled_before_; }
-  bool is_uncalibrated(uint64_t number) const { return quitting_ || number < uncalibrated_before_; }
+  std::optional<Posted> next();
+  void handle(const Posted& item);
+  /// Ends what is of type T, running or waiting. commands_mutex_ is held.
+  template <class T>
+  void stop_all();
   /// The model in use. Throws unavailable without one.
   Engine& model();
   /// Tells what a command of a front end died of, and gives up a lost device.
   void failed(const std::exception_ptr& thrown, const char* (*title)(ErrorKind), uint64_t reply_id);
 
-  void load(const LoadModel& command, uint64_t number);
-  Current open_beside_current(const LoadModel& command, uint64_t number);
-  Current open(const LoadModel& command, uint64_t number, ReclaimableMemory& memory);
+  void load(const LoadModel& command, const std::stop_token& stop);
+  Current open_beside_current(const LoadModel& command, const std::stop_token& stop);
+  Current open(const LoadModel& command, const std::stop_token& stop, ReclaimableMemory& memory);
   /// Whether a selector names the device of the model in use.
   bool is_current_device(const std::string& selector) const;
   /// Frees the current model's memory for the one that is to replace it.
@@ -68,11 +68,11 @@ class EngineThread::Worker {
   std::string restore();
   void load_failed(const Error& error);
 
-  void generate(const Generate& command, uint64_t number);
-  void write_reply(const Generate& command, uint64_t number);
+  void generate(const Generate& command, const std::stop_token& stop);
+  void write_reply(const Generate& command, const std::stop_token& stop);
   void tell_what_changed(uint64_t reply_id, DecodeMode mode);
 
-  void calibrate(const Calibrate& command, uint64_t number);
+  void calibrate(const Calibrate& command, const std::stop_token& stop);
 
   void record(const RecordTrace& command);
   void end_recording();
@@ -85,12 +85,9 @@ class EngineThread::Worker {
 
   std::mutex commands_mutex_;
   std::condition_variable commands_ready_;
-  std::deque<Numbered> commands_;
-  uint64_t posted_ = 0;
-  std::atomic<uint64_t> stopped_before_{0};
-  std::atomic<uint64_t> cancelled_before_{0};
-  std::atomic<uint64_t> uncalibrated_before_{0};
-  std::atomic<bool> quitting_{false};
+  std::deque<Posted> commands_;  // waiting
+  std::optional<Posted> running_;
+  std::stop_source quit_;
 
   EventQueue events_;
   std::mutex wake_mutex_;

@@ -33,8 +33,8 @@ double time_prepared(Pass&& pass, Recordings&& recordings) {
 
 }  // namespace
 
-ModelTimer::ModelTimer(Model& model, Drafter& drafter, std::function<bool()> keep_going)
-    : model_(model), drafter_(drafter), keep_going_(std::move(keep_going)) {}
+ModelTimer::ModelTimer(Model& model, Drafter& drafter, std::stop_token stop)
+    : model_(model), drafter_(drafter), stop_(std::move(stop)) {}
 
 ModelTimer::~ModelTimer() {
   drafter_.pretend(0, 0);
@@ -46,7 +46,7 @@ double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
   const auto pass = [&] {
     ForwardInput input = tree_input(tree_, context, model_.limits(), HeadOutput::argmax);
     input.aux_hidden_states = width > 1;
-    model_.forward(input, keep_going_);
+    model_.forward(input, stop_);
   };
   return time_prepared(pass, [&] { return model_.recordings(); });
 }
@@ -55,16 +55,16 @@ double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {
   const uint32_t waiting = std::min(backlog, context);
   const auto draft = [&] {
     drafter_.pretend(context - waiting, waiting);
-    drafter_.draft(0, drafter_.max_depth(), keep_going_);
+    drafter_.draft(0, drafter_.max_depth(), stop_);
   };
   return time_prepared(draft, [&] { return drafter_.recordings(); });
 }
 
-void prepare_drafts(Model& model, Drafter& drafter, std::function<bool()> keep_going) {
+void prepare_drafts(Model& model, Drafter& drafter, std::stop_token stop) {
   const uint32_t context = std::min(64u, model.limits().context);
-  ModelTimer timer(model, drafter, std::move(keep_going));
+  ModelTimer timer(model, drafter, std::move(stop));
   for (const uint32_t backlog : {1u, context}) {
-    if (timer.keep_going()) timer.draft_ms(backlog, context);
+    if (!timer.stopped()) timer.draft_ms(backlog, context);
   }
 }
 

@@ -2,6 +2,7 @@
 // Times passes of a loaded pair for calibrate(). What the caches hold is lost: clear the session afterwards.
 
 #include <functional>
+#include <stop_token>
 
 #include "engine/calibration/calibration.h"
 #include "engine/model/drafter.h"
@@ -13,24 +14,24 @@ namespace canopy {
 /// A pass that had to be prepared at length (recorded, its kernels compiled) runs again: that is paid for once.
 class ModelTimer final : public PassTimer {
  public:
-  /// Both must outlive the timer. keep_going may be empty.
-  ModelTimer(Model& model, Drafter& drafter, std::function<bool()> keep_going);
+  /// Both must outlive the timer.
+  ModelTimer(Model& model, Drafter& drafter, std::stop_token stop);
   ~ModelTimer() override;
 
   double verify_ms(uint32_t width, uint32_t context) override;
   double draft_ms(uint32_t backlog, uint32_t context) override;
-  bool keep_going() override { return !keep_going_ || keep_going_(); }
+  bool stopped() const override { return stop_.stop_requested(); }
 
  private:
   Model& model_;
   Drafter& drafter_;
-  std::function<bool()> keep_going_;
+  std::stop_token stop_;
   DraftTree tree_;
 };
 
 /// Makes a draft with few and one with many features, so that the first of a reply does not wait for kernels to be
 /// compiled. What the caches hold is lost.
-void prepare_drafts(Model& model, Drafter& drafter, std::function<bool()> keep_going);
+void prepare_drafts(Model& model, Drafter& drafter, std::stop_token stop);
 
 /// What can be measured of a pair, in so many seconds.
 CalibrationPlan calibration_plan(const Model& model, const Drafter& drafter, double budget_s);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,7 @@ struct ReplyCallbacks {
   std::function<void(const ReplyStart&)> started;
   std::function<void(const ReplyProgress&)> token;
   std::function<void(const RoundRecord&)> round;  // when it was committed
-  std::function<bool()> keep_going;               // asked between passes and within long ones; false ends the reply
+  std::stop_token stop;                           // looked at between passes and within long ones; ends the reply
 };
 
 struct Reply {

@@ -15,9 +15,9 @@ ReplyPublisher::ReplyPublisher(uint64_t reply_id, uint32_t prompt_tokens, Publis
   pending_.reply_id = reply_id;
 }
 
-ReplyCallbacks ReplyPublisher::callbacks(bool rounds, std::function<bool()> keep_going) {
+ReplyCallbacks ReplyPublisher::callbacks(bool rounds, std::stop_token stop) {
   ReplyCallbacks callbacks;
-  callbacks.keep_going = std::move(keep_going);
+  callbacks.stop = std::move(stop);
   callbacks.prefill = [this](uint32_t done, uint32_t total) {
     publish_(PrefillProgress{pending_.reply_id, done, total}, true);
   };

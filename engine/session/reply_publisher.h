@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <vector>
 
 #include "engine/client/engine_client.h"
@@ -19,7 +20,7 @@ class ReplyPublisher {
   ReplyPublisher(uint64_t reply_id, uint32_t prompt_tokens, Publish publish);
 
   /// Valid as long as this stays where it is. `rounds`: publish them, too.
-  ReplyCallbacks callbacks(bool rounds, std::function<bool()> keep_going);
+  ReplyCallbacks callbacks(bool rounds, std::stop_token stop);
 
   /// Publishes text that waits. To be called when the reply ended, however it did.
   void flush();

@@ -143,16 +143,16 @@ void ReplyWriter::reuse_cache() {
 
 /// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
 bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
-  if (!keep_going()) return false;
+  if (stopped()) return false;
   ForwardInput input = parts_.sequence.text(tokens, last ? head() : HeadOutput::none);
   input.aux_hidden_states = drafter_ != nullptr;
-  output_ = parts_.model.forward(input, callbacks_.keep_going);
+  output_ = parts_.model.forward(input, callbacks_.stop);
   if (!output_.completed()) return false;
   parts_.sequence.append(tokens);
   if (drafter_ == nullptr) return true;
   std::vector<uint32_t> rows(tokens.size());
   std::iota(rows.begin(), rows.end(), 0u);
-  return drafter_->append_features(rows, callbacks_.keep_going);
+  return drafter_->append_features(rows, callbacks_.stop);
 }
 
 /// Writes the tokens of one round. False when the reply has ended.
@@ -161,20 +161,20 @@ bool ReplyWriter::round() {
     reply_.reason = FinishReason::context_full;
     return false;
   }
-  if (!keep_going()) return cancelled();
+  if (stopped()) return cancelled();
   const auto start = std::chrono::steady_clock::now();
   RoundRecord record;
   record.round = static_cast<uint32_t>(reply_.rounds.size());
   record.context = committed();
   record.mode = settings_.mode;
-  tree_ = planner_->plan(this->start(), record, callbacks_.keep_going);
+  tree_ = planner_->plan(this->start(), record, callbacks_.stop);
   if (tree_ == nullptr) return cancelled();
   record.width = tree_->width();
   {
     const StageTimer timer(record.ms.verify);
     ForwardInput input = parts_.sequence.tree(*tree_, head(), settings_.probabilities);
     input.aux_hidden_states = drafter_ != nullptr;
-    output_ = parts_.model.forward(input, callbacks_.keep_going);
+    output_ = parts_.model.forward(input, callbacks_.stop);
     if (!output_.completed()) return cancelled();
     record.device_ms.verify = output_.device_ms();
   }

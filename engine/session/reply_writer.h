@@ -44,7 +44,7 @@ class ReplyWriter {
   std::unique_ptr<RoundPlanner> make_planner() const;
   void check(std::span<const uint32_t> prompt) const;
   void require_token(uint32_t id, const char* where) const;
-  bool keep_going() const { return !callbacks_.keep_going || callbacks_.keep_going(); }
+  bool stopped() const { return callbacks_.stop.stop_requested(); }
   HeadOutput head() const { return settings_.sampling.is_plain_greedy() ? HeadOutput::argmax : HeadOutput::logits; }
   uint32_t committed() const { return parts_.sequence.length(); }
 

@@ -17,7 +17,7 @@ WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t bu
   return limits;
 }
 
-const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>&) {
+const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token&) {
   record.shape = DecodeMode::ar;
   if (record.choice.reason.empty()) record.choice.reason = "Plain decoding was asked for.";
   tree_.reset(start.root);
@@ -29,8 +29,7 @@ FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, Drafter& drafter, S
   if (state_ != nullptr) state_->controller().begin_reply();
 }
 
-const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record,
-                                    const std::function<bool()>& keep_going) {
+const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   const uint32_t budget = mode_ == DecodeMode::chain ? start.budget() : std::min(start.budget(), budget_);
   const uint32_t depths = std::min({start.depths(), budget, drafter_.max_depth()});
   record.choice.limits = limits_of(start, drafter_.max_depth(), budget);
@@ -40,11 +39,11 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
   backlog_ = drafter_.backlog();
   if (depths == 0) {
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
-    return ar_.plan(start, record, keep_going);
+    return ar_.plan(start, record, stop);
   }
   {
     const StageTimer timer(record.ms.draft);
-    if (!trees_.draft(start.root, depths, keep_going)) return nullptr;
+    if (!trees_.draft(start.root, depths, stop)) return nullptr;
   }
   record.device_ms.draft = trees_.last().device_ms;
   const StageTimer timer(record.ms.build);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 
 #include "engine/session/speculation_state.h"
 #include "engine/session/tree_drafter.h"
@@ -31,10 +32,9 @@ class RoundPlanner {
  public:
   virtual ~RoundPlanner() = default;
 
-  /// The tree of the next round; null when keep_going said no. Writes the record's shape, choice, predictions and the
+  /// The tree of the next round; null when stop was requested. Writes the record's shape, choice, predictions and the
   /// times of draft and build. The tree stays as it is until the next call.
-  virtual const DraftTree* plan(const RoundStart& start, RoundRecord& record,
-                                const std::function<bool()>& keep_going) = 0;
+  virtual const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) = 0;
 
   /// The round as it went; not called for one that was cancelled.
   virtual void observe(const RoundRecord& record) { (void)record; }
@@ -46,7 +46,7 @@ WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t bu
 /// The root alone.
 class ArPlanner final : public RoundPlanner {
  public:
-  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>&) override;
+  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token&) override;
 
  private:
   DraftTree tree_;
@@ -60,7 +60,7 @@ class FixedPlanner final : public RoundPlanner {
   /// outlive the planner.
   FixedPlanner(DecodeMode mode, uint32_t budget, Drafter& drafter, SpeculationState* state);
 
-  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::function<bool()>& keep_going) override;
+  const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) override;
   void observe(const RoundRecord& record) override;
 
  private:

@@ -22,8 +22,7 @@ std::vector<uint32_t> wide_widths(const Model& model) {
   if (!device.is_software) widths.insert(widths.end(), {2 * tile + 1, most});
   std::erase_if(widths, [&](uint32_t width) { return width > most; });
   std::ranges::sort(widths);
-  const auto repeated = std::ranges::unique(widths);
-  widths.erase(repeated.begin(), repeated.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
   return widths;
 }
 
@@ -103,8 +102,8 @@ class SelfTestRun {
 
   ForwardOutput pass(const ForwardInput& input) {
     if (callbacks_.progress) callbacks_.progress(done_, passes());
-    ForwardOutput output = model_.forward(input, callbacks_.keep_going);
-    if (!output.completed() || (callbacks_.keep_going && !callbacks_.keep_going())) {
+    ForwardOutput output = model_.forward(input, callbacks_.stop);
+    if (!output.completed() || (callbacks_.stop.stop_requested())) {
       throw cancelled("Loading was cancelled.");
     }
     ++done_;

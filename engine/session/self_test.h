@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 
 #include "engine/model/model.h"
@@ -19,13 +20,13 @@ struct SelfTestReport {
 
 struct SelfTestCallbacks {
   std::function<void(uint32_t done, uint32_t total)> progress;  // passes
-  std::function<bool()> keep_going;                             // asked between the parts of a pass
+  std::stop_token stop;                                         // looked at between the parts of a pass
 };
 
 /// Computes rows alone, in wider passes and as nodes of draft trees, and compares logits and K/V bit by bit: among the
 /// widths are those of the device's widest tile, of one row more, and of several tiles. Takes a few dozen rows' time on
 /// a software device, a few hundred elsewhere, and overwrites the start of the K/V cache, so it belongs before the
-/// first prompt. Throws cancelled when keep_going says no.
+/// first prompt. Throws cancelled when stop is requested.
 SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks = {});
 
 }  // namespace canopy

@@ -6,8 +6,8 @@
 
 namespace canopy {
 
-bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::function<bool()>& keep_going) {
-  std::optional<Draft> draft = drafter_.draft(root, depths, keep_going);
+bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
+  std::optional<Draft> draft = drafter_.draft(root, depths, stop);
   if (!draft) return false;
   root_ = root;
   draft_ = std::move(*draft);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "engine/model/drafter.h"
@@ -17,8 +18,8 @@ class TreeDrafter {
   /// The drafter must outlive it.
   explicit TreeDrafter(Drafter& drafter) : drafter_(drafter) {}
 
-  /// Drafts `depths` tokens behind the root. False when keep_going said no.
-  bool draft(uint32_t root, uint32_t depths, const std::function<bool()>& keep_going);
+  /// Drafts `depths` tokens behind the root. False when stop was requested.
+  bool draft(uint32_t root, uint32_t depths, const std::stop_token& stop);
 
   /// Starts a tree over the last draft. A calibration has one entry a depth, or none at all; ranks from `available` on
   /// do not occur.

@@ -65,8 +65,8 @@ class VulkanDevice : public Device {
     const auto hold = keep_awake();
     return fma_probe_->run();
   }
-  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override;
-  bool run(Commands& commands, const std::function<bool()>& keep_going) override;
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override;
+  bool run(Commands& commands, const std::stop_token& stop) override;
   void start(Commands& commands) override {
     for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) context().submit(list);
   }
@@ -343,21 +343,21 @@ void VulkanDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::sp
   context().upload(buffer, first * per_slot * 2, as_bytes_of(halves));
 }
 
-std::unique_ptr<Commands> VulkanDevice::compile(std::span<const Op> ops, const std::function<bool()>& keep_going) {
+std::unique_ptr<Commands> VulkanDevice::compile(std::span<const Op> ops, const std::stop_token& stop) {
   vk::VulkanRecorder recorder(state_);
   for (const Op& op : ops) {
-    if (keep_going && !keep_going()) return nullptr;
+    if (stop.stop_requested()) return nullptr;
     recorder.record(op);
   }
   return recorder.finish();
 }
 
-bool VulkanDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
+bool VulkanDevice::run(Commands& commands, const std::stop_token& stop) {
   const auto hold = keep_awake();
   bool first = true;
   last_run_ms_ = 0;
   for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) {
-    if (!first && keep_going && !keep_going()) return false;
+    if (!first && stop.stop_requested()) return false;
     context().run(list);
     const std::vector<vk::Timestamp> times = list.timestamps();  // none where the queue has no clock
     if (!times.empty()) last_run_ms_ += times.back().microseconds / 1000;

@@ -23,7 +23,7 @@ namespace {
 using test::ProcessorClock;
 using test::ProcessorTimeOf;
 
-/// Where threads may not enter the lowest class, AwakeCores has no effect.
+/// Whether threads may get the lowest scheduling class; otherwise AwakeCores has no effect.
 bool has_lowest_class() {
   bool entered = false;
   std::jthread([&] {
@@ -33,7 +33,7 @@ bool has_lowest_class() {
   return entered;
 }
 
-/// Processor time that the other threads of this process take: here those that keep cores awake.
+/// Watches the other threads of this process, which are those that keep cores awake.
 class OtherThreads {
  public:
   double seconds() const { return all_.seconds() - mine_.seconds(); }
@@ -43,8 +43,8 @@ class OtherThreads {
   ProcessorClock mine_{ProcessorTimeOf::this_thread};
 };
 
-/// How many of them run or wait for a turn. Those of the lowest class take no time on a busy machine: that does not say
-/// that they sleep.
+/// The number of them that run or wait to run. On a busy machine threads of the lowest class use no time without being
+/// asleep, so this is not measured by processor time.
 int awake_threads() {
   const std::string mine = std::to_string(::gettid());
   int awake = 0;
@@ -58,7 +58,8 @@ int awake_threads() {
   return awake;
 }
 
-/// Such threads may have to wait long for a turn, so that only what never happens is a failure.
+/// Waits for a condition, for very long: such threads may have to wait until they run, so that only what never happens
+/// counts as a failure.
 bool eventually(const std::function<bool()>& happens) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!happens()) {
@@ -68,14 +69,14 @@ bool eventually(const std::function<bool()>& happens) {
   return true;
 }
 
-/// Whether they compute for longer than in the millisecond that follows a hold.
+/// Whether they compute for longer than the millisecond after a hold.
 bool compute() {
   const double enough = 5e-3 * std::max(1u, std::thread::hardware_concurrency());
   const OtherThreads others;
   return eventually([&] { return others.seconds() > enough; });
 }
 
-/// Whether they come to sleep, and sleep on.
+/// Whether they go to sleep and stay asleep.
 bool rest() {
   int asleep = 0;
   return eventually([&] {
@@ -107,8 +108,8 @@ TEST(AwakeCores, StaysAwakeUntilTheLastOfSeveralHoldsEnds) {
   EXPECT_TRUE(rest());
 }
 
-// What else can go wrong is a thread that never ends, or one that uses what is gone: the first hangs a test, the second
-// is for the sanitizers.
+// Two other faults are possible: a thread that never ends makes a test hang, and use after destruction is found by the
+// sanitizers.
 
 TEST(AwakeCores, EndsWhetherOrNotItWasEverHeld) {
   for (int i = 0; i < 20; ++i) {

@@ -5,8 +5,8 @@
 
 namespace canopy::test {
 
-/// The default model's file, a download: CANOPY_DEFAULT_MODEL, or where the set-up puts it. Empty when it is not on
-/// this machine.
+/// Path of the default model, which has to be downloaded: CANOPY_DEFAULT_MODEL, or where the set-up puts it. Empty when
+/// it is not on this machine.
 inline std::filesystem::path default_model() {
   if (const char* path = std::getenv("CANOPY_DEFAULT_MODEL"); path != nullptr && *path != '\0') return path;
   const char* home = std::getenv("HOME");

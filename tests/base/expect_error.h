@@ -1,5 +1,5 @@
 #pragma once
-// Asserting that an operation is refused, and with which words.
+// Checks that an operation throws an Error, and its message.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// A disk without room, for this process.
+// Simulates a full disk for this process.
 
 #include <sys/resource.h>
 
@@ -7,7 +7,7 @@
 
 namespace canopy::test {
 
-/// While it lives, no file can grow: writes fail as on a full disk, with "File too large" for a reason.
+/// While it exists, no file can grow: writes fail as on a full disk, with the reason "File too large".
 class FullDisk {
  public:
   FullDisk() {

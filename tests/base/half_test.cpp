@@ -8,7 +8,7 @@
 namespace canopy {
 namespace {
 
-/// The value of a half by its definition, independent of the code under test.
+/// The value of an f16 by its definition, independent of the code under test.
 double half_value(uint16_t bits) {
   const int exponent = (bits >> 10) & 0x1f;
   const int mantissa = bits & 0x3ff;

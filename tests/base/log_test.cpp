@@ -45,7 +45,7 @@ TEST_F(LogTest, ASinkMayThrowAndMayLog) {
 }
 
 TEST_F(LogTest, ThreadsNeverOverlapInTheSink) {
-  std::vector<std::string> lines;  // unguarded: the facade promises one call at a time
+  std::vector<std::string> lines;  // without a lock: log functions promise to call the sink from one thread at a time
   set_log_sink([&](LogLevel, std::string_view message) { lines.emplace_back(message); });
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

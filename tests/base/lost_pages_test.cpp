@@ -38,7 +38,7 @@ TEST(LostPages, AShrunkFileReadsAsZerosAndIsReported) {
                      [&] { file.check_unchanged(); });
 }
 
-// As after an error of the disk: size and time are those of the beginning, but a page was not there when it was read.
+// As after a disk error: size and time of the file are as before, but a page could not be read.
 TEST(LostPages, ALossIsRememberedWhenTheFileLooksAsBefore) {
   const TempFolder folder;
   const auto path = folder.write("m", std::string(2 * page, 'x'));

@@ -73,7 +73,7 @@ TEST(ReadSmallFile, ReadsUpToItsLimit) {
   expect_error("has 5 bytes; at most 4 are allowed", [&] { read_small_file(folder.write("b", "12345"), 4); });
 }
 
-// A file of sysfs is regular and has a size, and yet cannot be mapped, and this one cannot be read: as on a bad disk.
+// This file of sysfs is a regular one with a size, but cannot be mapped and, as on a bad disk, cannot be read.
 TEST(ReadSmallFile, AnErrorOfTheDiskIsReported) {
   const std::filesystem::path file = "/sys/class/net/lo/speed";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no such file here";

@@ -1,5 +1,5 @@
 #pragma once
-// How much a test computed, and not how long it took: a busy machine, or one that pauses programs, makes no difference.
+// Processor time of a test, which unlike elapsed time does not depend on how busy the machine is.
 
 #include <ctime>
 
@@ -7,7 +7,7 @@ namespace canopy::test {
 
 enum class ProcessorTimeOf { this_thread, all_threads };
 
-/// Seconds of processor time since the clock was made: of this thread, or of all threads of the process together.
+/// Processor seconds since the clock was made, of this thread or of all threads of the process.
 class ProcessorClock {
  public:
   explicit ProcessorClock(ProcessorTimeOf whose = ProcessorTimeOf::this_thread)

@@ -15,7 +15,7 @@ TEST(RemainingTime, KnowsNothingAtFirst) {
 
 TEST(RemainingTime, FollowsAChangeOfPace) {
   RemainingTime remaining;
-  // Ten seconds from the file cache, then from a disk a tenth as fast.
+  // Ten seconds of reading from the file cache, then from a disk a tenth as fast.
   double seconds = 0;
   uint64_t done = 0;
   for (; seconds < 10; seconds += 0.125, done += 125) remaining.update(seconds, done, 100'000);

@@ -1,5 +1,5 @@
 #pragma once
-// A folder for the files of one test; gone with it.
+// A folder for the files of one test; removed at its end.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

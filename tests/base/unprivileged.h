@@ -1,11 +1,11 @@
 #pragma once
-// Permissions do not bind root, which tests often run as (in containers).
+// Runs a test as an ordinary user, since permissions do not bind root, as which tests often run in containers.
 
 #include <unistd.h>
 
 namespace canopy::test {
 
-/// An ordinary user for as long as it lives, where the test was started by root.
+/// While it exists, a process started by root acts as an ordinary user.
 class Unprivileged {
  public:
   Unprivileged() : was_root_(::geteuid() == 0) {
@@ -17,7 +17,7 @@ class Unprivileged {
     if (dropped_) (void)!::seteuid(0);
   }
 
-  /// False where root may not become another user: then permissions cannot be tested.
+  /// False if root cannot become another user: then permissions cannot be tested.
   explicit operator bool() const { return !was_root_ || dropped_; }
 
  private:

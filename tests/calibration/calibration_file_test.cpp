@@ -1,4 +1,4 @@
-// Calibrations on disk: what was saved comes back, and whatever else is in the file is refused with a reason.
+// Calibration files: what was saved is read back, and a file with anything else is refused with a reason.
 
 #include "engine/calibration/calibration_file.h"
 
@@ -63,7 +63,7 @@ class CalibrationFile : public testing::Test {
 
   LoadedCalibration load() const { return load_calibration(folder.path(), key); }
 
-  // Loading neither throws nor gives a table; the note names the file and the reason.
+  // Checks that loading does not throw and gives no table, and that the note names the file and the reason.
   void expect_refused(const std::string& why) const {
     const LoadedCalibration loaded = load();
     EXPECT_FALSE(loaded.table);
@@ -78,7 +78,7 @@ class CalibrationFile : public testing::Test {
     write(file.dump());
   }
 
-  // A change of the table with the right hash, as a program with a fault would write it.
+  // Changes the table and keeps the hash right, as a faulty program might write it.
   void change_table(const std::function<void(json&)>& edit) {
     save();
     change([&](json& file) {
@@ -126,7 +126,7 @@ TEST_F(CalibrationFile, EachKeyHasItsOwnFile) {
 }
 
 TEST_F(CalibrationFile, AnythingElseInTheKeyIsRefused) {
-  // Two keys of one file name would take a collision of hashes; a file copied from elsewhere does as well.
+  // A file with another key under this name: by a collision of hashes, or because it was copied from elsewhere.
   const std::vector<std::pair<std::string, std::string>> fields = {{"device", "another device"},
                                                                    {"driver", "another version of the driver"},
                                                                    {"model", "another model"},
@@ -136,10 +136,10 @@ TEST_F(CalibrationFile, AnythingElseInTheKeyIsRefused) {
                                                                    {"variants", "another choice of kernels"}};
   for (const auto& [field, why] : fields) {
     save();
-    change([&](json& file) { file["key"][field] = "other"; });
+    change([&key = field](json& file) { file["key"][key] = "other"; });
     expect_refused(why + (field == "kv_type" ? " cache (\"other\")" : " (\"other\")"));
     save();
-    change([&](json& file) { file["key"].erase(field); });
+    change([&key = field](json& file) { file["key"].erase(key); });
     expect_refused(field);
   }
 }
@@ -151,9 +151,9 @@ TEST_F(CalibrationFile, AKernelThatWasTunedAnewMakesItWorthless) {
     return load_calibration(folder.path(), tuned);
   };
   tuned.tuned = "Q4_1 576x1536 x1 (4 rows, 8 lanes, split 1); Q4_1 576x1536 x4 (8 rows, 8 lanes, split 1)";
-  EXPECT_EQ(calibration_path(folder.path(), tuned), path);  // tuning names no other file
+  EXPECT_EQ(calibration_path(folder.path(), tuned), path);  // the tuning is not part of the name
   ASSERT_EQ(save_calibration(folder.path(), tuned, some_table()), "");
-  EXPECT_TRUE(load().table);  // before any product ran
+  EXPECT_TRUE(load().table);  // before any product was tuned
   EXPECT_TRUE(load_tuned("Q4_1 576x1536 x4 (8 rows, 8 lanes, split 1); F16 64x64 x1 (4 rows, 8 lanes, split 2)").table);
   const LoadedCalibration refused = load_tuned("Q4_1 576x1536 x4 (16 rows, 8 lanes, split 1)");
   EXPECT_FALSE(refused.table);
@@ -232,7 +232,7 @@ TEST_F(CalibrationFile, AbsurdValuesAreRefused) {
     expect_refused("is not used");
     change_table([&](json& table) { table["draft"][1][2] = bad; });
     expect_refused("is not used");
-    if (bad == 0) continue;  // the rest of a round may be
+    if (bad == 0) continue;  // the other times of a round may be 0
     change_table([&](json& table) { table["other"][1][1] = bad; });
     expect_refused("is not used");
   }
@@ -258,7 +258,7 @@ TEST_F(CalibrationFile, AbsurdValuesAreRefused) {
     change_table([&](json& table) { table["tile"] = bad; });
     expect_refused("tile");
   }
-  // What JSON cannot say at all.
+  // Values that JSON cannot express.
   for (const std::string bad : {"NaN", "Infinity", "1e999"}) {
     save();
     std::string content = text();

@@ -1,4 +1,4 @@
-// Calibration in virtual time: devices that are noisy, drift and have cliffs, and how the budget is spent on them.
+// Calibration in virtual time, on devices that are noisy, drift and have cliffs; and how it spends its budget.
 
 #include "engine/calibration/calibration.h"
 
@@ -19,7 +19,7 @@
 namespace canopy {
 namespace {
 
-/// A device whose clock moves by what its passes take.
+/// A device whose clock advances by the simulated times of its passes.
 class VirtualTimer : public PassTimer {
  public:
   std::function<double(uint32_t width, uint32_t context)> verify;
@@ -27,9 +27,9 @@ class VirtualTimer : public PassTimer {
   std::function<double(double seconds)> drift = [](double) { return 1.0; };
   double noise = 0;        // standard deviation, relative
   double spikes = 0;       // probability of a pass that takes four times as long
-  double preparation = 0;  // ms that the first pass of a width takes more
-  double overhead = 0.02;  // ms that pass between passes
-  int stop_after = -1;     // passes until keep_going() says no
+  double preparation = 0;  // additional ms of the first pass of a width
+  double overhead = 0.02;  // ms between passes
+  int stop_after = -1;     // passes until it is stopped; below 0: never
 
   double verify_ms(uint32_t width, uint32_t context) override {
     ++passes[{width, context}];
@@ -39,13 +39,13 @@ class VirtualTimer : public PassTimer {
     ++drafts[{backlog, context}];
     return pass(draft(backlog, context));
   }
-  bool keep_going() override { return stop_after < 0 || count < stop_after; }
+  bool stopped() const override { return stop_after >= 0 && count >= stop_after; }
   double now() override { return seconds; }
 
   std::map<std::pair<uint32_t, uint32_t>, int> passes, drafts;
   std::set<uint32_t> prepared;
   int count = 0;
-  double seconds = 1000;  // no clock starts at 0
+  double seconds = 1000;  // clocks do not start at 0
   double longest = 0;
 
  private:
@@ -63,7 +63,7 @@ class VirtualTimer : public PassTimer {
   std::uniform_real_distribution<double> uniform_;
 };
 
-// A GPU: memory-bound to 8 columns, a cliff to matrix products at 9, another tile at 33; attention by rows and context.
+// A GPU: memory-bound up to 8 columns, matrix products from 9 on, another tile from 33; attention by rows and context.
 double gpu_ms(uint32_t width, uint32_t context) {
   const double tiles = std::ceil(width / 32.0);
   return (width <= 8 ? 5 + 0.15 * width : 6.5 + 1.2 * tiles) + 2e-6 * width * context;
@@ -79,7 +79,7 @@ VirtualTimer gpu() {
   return timer;
 }
 
-// A processor: every row costs nearly a pass of its own.
+// A processor, where every row costs nearly as much as a pass of its own.
 VirtualTimer processor(double one_row_ms) {
   VirtualTimer timer;
   timer.verify = [=](uint32_t width, uint32_t context) {
@@ -93,7 +93,7 @@ double spent(const VirtualTimer& timer) {
   return timer.seconds - 1000;
 }
 
-// The largest relative error over widths 1 to `widest` at `contexts`.
+// The largest relative error over widths 1 to `widest` at these contexts.
 double worst_error(const CostTable& table, const VirtualTimer& timer, uint32_t widest,
                    const std::vector<uint32_t>& contexts) {
   double worst = 0;
@@ -125,7 +125,7 @@ TEST(Calibration, MeasuresEveryWidthThenTilesThenOtherContexts) {
   EXPECT_GE(contexts.size(), 4u);
   EXPECT_EQ(contexts.back(), 4096u);
   for (const uint32_t context : contexts) EXPECT_GE(measured_widths(table, context).size(), 4u) << context;
-  EXPECT_LT(worst_error(table, timer, 192, {64, 300, 512, 1000, 4096}), 5e-3);  // cliffs where they are
+  EXPECT_LT(worst_error(table, timer, 192, {64, 300, 512, 1000, 4096}), 5e-3);  // the cliffs are at the right widths
   EXPECT_NEAR(table.draft_ms(10, 512), gpu_draft_ms(10, 512), 0.01);
   EXPECT_NEAR(table.draft_ms(1, 4096), gpu_draft_ms(1, 4096), 0.01);
 }
@@ -151,7 +151,7 @@ TEST(Calibration, APassThatPreparesItsWidthIsNotReliedOn) {
 }
 
 TEST(Calibration, PreparingDoesNotSpoilAShortCalibration) {
-  // Four seconds, of which the first pass of each width takes 0.4 to prepare: few widths, but none of them wrong.
+  // With four seconds, of which preparing a width takes 0.4: few widths are measured, but none of them is wrong.
   VirtualTimer timer = processor(40);
   timer.preparation = 400;
   const CostTable table = calibrate(timer, {.max_width = 64, .tile = 1, .budget_s = 4});
@@ -163,13 +163,13 @@ TEST(Calibration, PreparingDoesNotSpoilAShortCalibration) {
   }
   EXPECT_TRUE(table.has_draft());
 
-  // Nor does one that takes most of the time itself.
+  // The same with a preparation that takes most of the time.
   VirtualTimer compiler = processor(40);
   compiler.preparation = 2500;
   const CostTable one = calibrate(compiler, {.max_width = 64, .budget_s = 4});
   EXPECT_NEAR(one.verify_ms(1, 512) / compiler.verify(1, 512), 1, 0.02);
 
-  // Nor one that takes all of it: whether to draft at all hangs on what a draft takes.
+  // And with one that takes all of it: a draft is measured all the same, as the choice to draft depends on it.
   VirtualTimer slow_compiler = processor(40);
   slow_compiler.preparation = 6000;
   const CostTable late = calibrate(slow_compiler, {.max_width = 64, .budget_s = 4});
@@ -178,7 +178,7 @@ TEST(Calibration, PreparingDoesNotSpoilAShortCalibration) {
 }
 
 TEST(Calibration, ADriftTouchesAllWidthsAlike) {
-  // Slower by 30% after some time, as a device that heats up; the table says what passes take in the end.
+  // A device that becomes 30% slower after some time, as it heats up: the table has the times of the end.
   for (const double heated_after : {1.0, 3.0, 60.0}) {
     for (VirtualTimer timer : {gpu(), processor(40)}) {
       timer.drift = [=](double seconds) { return 1 + 0.3 * std::min(1.0, seconds / heated_after); };
@@ -226,7 +226,7 @@ TEST(Calibration, LeavesOutWidthsThatCannotWin) {
 }
 
 TEST(Calibration, LooksBehindACliffThatLoses) {
-  // A device whose passes of 9 to 16 rows cannot win, while wider ones go through other kernels and can.
+  // Passes of 9 to 16 rows are too slow to be chosen, while wider ones go through other kernels and may be.
   VirtualTimer timer = gpu();
   timer.verify = [](uint32_t width, uint32_t) { return width >= 9 && width <= 16 ? 200.0 : 10 + 0.1 * width; };
   const CostTable table = calibrate(timer, {.max_width = 64});
@@ -242,8 +242,8 @@ TEST(Calibration, KeepsItsBudgetOnAnyDevice) {
       timer.noise = 0.05;
       const CalibrationPlan plan = {.max_width = 256, .budget_s = budget};
       const CostTable table = calibrate(timer, plan);
-      // The first pass and the first draft cannot be foreseen; but for them, nothing is begun that would not end in
-      // time.
+      // The times of the first pass and the first draft cannot be foreseen. Apart from these, nothing is begun that
+      // would not end in time.
       const double first_s = 1.3e-3 * timer.verify(1, 512), draft_s = 1.3e-3 * timer.draft(1, 512);
       EXPECT_LE(spent(timer), std::max(budget, first_s) + draft_s) << one_row << " ms, " << budget << " s";
       EXPECT_GT(timer.passes.at({1, 512}), 0);
@@ -302,17 +302,17 @@ TEST(Calibration, ReportsItsProgress) {
   }
   EXPECT_EQ(seen.back().done, seen.back().total);
   EXPECT_EQ(seen.back().seconds_left, 0);
-  // Half way through, the time left is right within a factor of two.
+  // Half way through, the predicted time left is right within a factor of two.
   const size_t half = std::lower_bound(at.begin(), at.end(), at.back() / 2) - at.begin();
   EXPECT_GT(seen[half].seconds_left, 0.25 * at.back());
   EXPECT_LT(seen[half].seconds_left, 1.0 * at.back());
 }
 
-/// A device that sometimes gives no time.
+/// A device whose clock sometimes gives no time.
 class BrokenClock : public VirtualTimer {
  public:
   double bad = 0;
-  int every = 3;  // 1: always
+  int every = 3;  // every how many-th call; 1: always
   double verify_ms(uint32_t width, uint32_t context) override {
     const double ms = VirtualTimer::verify_ms(width, context);
     return count % every == 0 ? bad : ms;

@@ -142,9 +142,10 @@ class OnDevice(unittest.TestCase):
         self.assertIn("reused", result.stderr)
 
     def test_a_conversation_on_the_terminal_computes_no_reply_again(self):
-        # Drawn at a high temperature, so that the reply's text would be cut into other tokens than it was written with.
-        result = self.succeed("generate", "--model", MODEL, "--context", "512", "--chat", "-", "--max-tokens", "16",
-                              "--temperature", "2", "--seed", "3", input="def f():\ndef g():\n")
+        # Drawn at a high temperature, the reply's text would be cut into other tokens than it was written with: only the
+        # first of its 40 would be found in the cache.
+        result = self.succeed("generate", "--model", MODEL, "--context", "512", "--chat", "-", "--max-tokens", "40",
+                              "--temperature", "2", "--seed", "4", input="def f():\ndef g():\n")
         first, second = re.findall(r"prompt: (\d+) tokens(?: \((\d+) reused\))?", result.stderr)
         replies = [int(n) for n in re.findall(r"reply: (\d+) tokens", result.stderr)]
         # All but the reply's last token, whose K/V a pass of its own would have written.

@@ -1,6 +1,6 @@
-// What a load takes at its peak on a device whose memory is the host's: at most 1.15 times the weights' file. Counted
-// as the system counts it for canopy-cli (largest resident set): the mapped pages of the file, the device's memory and
-// the program's own. What program and driver take with a model of a few KB is subtracted.
+// The peak memory of loading a model on a device whose memory is the host's: at most 1.15 times the size of the
+// weights' file. Measured as the largest resident set of canopy-cli: mapped pages of the file, memory of the device and
+// of the program. What program and driver take with a model of a few KB is subtracted.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs f in a process of its own. A program that is started counts the peak of its starter's memory as its own: this
-/// one has to stay small.
+/// Runs f in a child process. The peak of a started program includes that of the process that started it, so this
+/// process must stay small.
 template <class F>
 void run_aside(F&& f) {
   const pid_t child = fork();
@@ -42,7 +42,7 @@ void run_aside(F&& f) {
 
 constexpr uint32_t kContext = 64;
 
-/// Largest resident set, in bytes, of canopy-cli generate with a model and these options; 0 when it failed.
+/// Largest resident set in bytes of canopy-cli generate with a model and these options; 0 when it failed.
 uint64_t peak_of(const fs::path& model, const std::vector<std::string>& options) {
   std::vector<std::string> words = {std::getenv("CANOPY_CLI"), "generate",      "--model", model.string(), "--context",
                                     std::to_string(kContext),  "--no-self-test"};
@@ -64,12 +64,12 @@ uint64_t peak_of(const fs::path& model, const std::vector<std::string>& options)
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-/// While it loads a model and writes one token.
+/// The peak of loading a model and writing one token.
 uint64_t peak_of_load(const fs::path& model, const std::string& quantize) {
   return peak_of(model, {"--raw", "--prompt", "A", "--max-tokens", "1", "--json", "--quantize", quantize});
 }
 
-/// While it loads a model, and ends a conversation without a turn: no kernel is compiled for the model's shapes.
+/// The peak of loading a model only: a conversation without a turn compiles no kernels for the model's shapes.
 uint64_t peak_of_load_alone(const fs::path& model) {
   return peak_of(model, {"--drafter", "none", "--chat", "-"});
 }
@@ -94,7 +94,7 @@ struct Case {
   TensorType type;
   std::string quantize;
   uint32_t layers;
-  double most;  // times the file
+  double most;  // limit, in sizes of the file
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
@@ -117,7 +117,7 @@ TEST_P(LoadMemory, PeaksNearTheSizeOfTheFile) {
     bytes = fs::file_size(path);
     return peak_of_load(path, quantize);
   };
-  // Program, driver and kernels take the same for both; what the second takes more is the weights' doing.
+  // Program, driver and kernels take the same for both models, so the difference is due to the weights.
   uint64_t small_file = 0, large_file = 0;
   const uint64_t small = load(1, small_file), large = load(layers, large_file);
   ASSERT_GT(small, 0u) << "canopy-cli failed";
@@ -137,10 +137,10 @@ INSTANTIATE_TEST_SUITE_P(Types, LoadMemory,
                                            Case{"bf16_as_q8_0", TensorType::bf16, "q8_0", 5, 0.65}),
                          [](const auto& info) { return info.param.name; });
 
-// The model that the set-up fetches, with everything that a load makes of it: weights, working memory, and the tables
-// of its 49,152 tokens. Subtracted is what the program takes for a model of 1,010 tokens and a few hundred KB, the
-// regular expressions of its tokenizer among it. The K/V cache is left out, whose size is the user's choice and the
-// same for any type of the weights.
+// The default model, with everything that a load makes of it: weights, working memory, and the tables of its 49,152
+// tokens. Subtracted is what the program takes for a model of 1,010 tokens and a few hundred KB, the regular
+// expressions of its tokenizer included. The K/V cache is left out, as its size is the user's choice and the same for
+// any type of weights.
 TEST(LoadMemory, TheDefaultModelPeaksNearTheSizeOfItsFile) {
   if (std::getenv("CANOPY_CLI") == nullptr) GTEST_SKIP() << "CANOPY_CLI does not name the program";
   const fs::path model = default_model();
@@ -158,7 +158,7 @@ TEST(LoadMemory, TheDefaultModelPeaksNearTheSizeOfItsFile) {
       "%s: %.1f MB for a file of %.1f MB, %.3f times as much; the K/V cache of %u positions takes %.1f MB more\n",
       model.filename().c_str(), share * file / 1e6, file / 1e6, share, static_cast<unsigned>(slots),
       static_cast<double>(cache) / 1e6);
-  EXPECT_GT(share, 0.9);  // or something was not counted
+  EXPECT_GT(share, 0.9);  // less would mean that something was not counted
   EXPECT_LE(share, 1.15);
 }
 

@@ -1,4 +1,4 @@
-// The prompts in assets open, and damaged ones are refused with the line's number.
+// Prompt files: those in assets can be read, and damaged ones are refused with the number of the line.
 
 #include "app/cli/prompt_file.h"
 

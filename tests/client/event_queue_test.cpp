@@ -78,7 +78,7 @@ TEST(EventQueue, RoundsThatNobodyTakesStaySmallAndTheNewestWhole) {
     EXPECT_EQ(finished.text_ends.size(), 2u);
   }
   EXPECT_LE(held, 10 * bulk);
-  // Taking makes room again.
+  // Taking events makes room for whole rounds again.
   for (uint32_t i = 0; i < 10; ++i) queue.push(round_of(i, 64));
   for (const Event& event : queue.take()) EXPECT_FALSE(std::get<RoundFinished>(event).abridged);
 }

@@ -1,4 +1,4 @@
-// What front ends are shown of costs and of what was learnt.
+// The snapshots of costs and of learnt values that front ends are given.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ Roofline small_device() {
 }
 
 TEST(CostSnapshot, SetsEachMeasuredPassBesideBothRooflines) {
-  // A device that takes three times what the counting says, and a tenth of a millisecond besides.
+  // A device that takes three times as long as the counted work says, and 0.1 ms more.
   const Roofline bare = small_device();
   const RooflineCalibration truth{.alpha_m = 3, .beta_m = 1e-4, .alpha_c = 3, .beta_c = 1e-4};
   CostTable table(16);
@@ -46,7 +46,7 @@ TEST(CostSnapshot, SetsEachMeasuredPassBesideBothRooflines) {
   EXPECT_GT(snapshot.table.verify_ms(100, 5000), 0.0);  // beyond what was measured, the roofline
   EXPECT_EQ(snapshot.table.draft_points().size(), 1u);
 
-  table.set_verify(8, 64, 2 * table.verify_ms(8, 64));  // one that does not fit the line
+  table.set_verify(8, 64, 2 * table.verify_ms(8, 64));  // one that is off the fitted line
   EXPECT_GT(cost_snapshot(table, bare).fit_error, snapshot.fit_error + 0.01);
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "tests/compute/forwarding_device.h"
 #include "tests/compute/op_bench.h"
 #include "tests/compute/random_data.h"
 
@@ -115,7 +116,7 @@ TEST(ReferenceDevice, StopsBetweenOpsWhenAskedTo) {
   record(ArgmaxArgs{1, logits.get(), 1, first.get()});
   record(ArgmaxArgs{1, logits.get(), 1, second.get()});
   const auto commands = device->compile(record.finish());
-  EXPECT_FALSE(device->run(*commands, [] { return false; }));
+  EXPECT_FALSE(device->run(*commands, test::stopped_before()));
   uint32_t id = 0;
   device->read(*second, 0, std::as_writable_bytes(std::span(&id, 1)));
   EXPECT_EQ(id, 77u);

@@ -6,9 +6,9 @@
 
 #include "engine/base/error.h"
 #include "tests/base/temp_folder.h"
+#include "tests/compute/forwarding_device.h"
 #include "tests/model/random_model.h"
 #include "tests/reference/reference_device.h"
-#include "tests/session/forwarding_device.h"
 
 namespace canopy::test {
 namespace {

@@ -9,10 +9,10 @@
 #include "engine/format/architecture.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
+#include "tests/compute/stepping_device.h"
 #include "tests/model/all_logits.h"
 #include "tests/model/random_model.h"
 #include "tests/reference/reference_device.h"
-#include "tests/session/forwarding_device.h"
 
 namespace canopy::test {
 namespace {
@@ -22,12 +22,12 @@ struct Loaded {
   explicit Loaded(const RandomModel& random, ModelOptions options = {})
       : path(folder.write("model.gguf", random.build())),
         file(ModelFile::open(path)),
-        device(make_reference_device()),
+        device(std::make_unique<SteppingDevice>(make_reference_device())),
         model(Model::load(*device, file, options)) {}
   TempFolder folder;
   std::filesystem::path path;
   ModelFile file;
-  std::unique_ptr<Device> device;
+  std::unique_ptr<SteppingDevice> device;
   std::unique_ptr<Model> model;
 };
 
@@ -116,9 +116,9 @@ TEST(Model, APassIsOneUploadOneRunAndOneRead) {
       ++writes, written += from.size();
       ForwardingDevice::write(to, offset, from);
     }
-    bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+    bool run(Commands& commands, const std::stop_token& stop) override {
       ++runs;
-      return ForwardingDevice::run(commands, keep_going);
+      return ForwardingDevice::run(commands, stop);
     }
     void read_all(std::span<const BufferRead> reads) override {
       ++read_calls, regions += reads.size();
@@ -178,10 +178,16 @@ TEST(Model, ReportsProgressUpToTheWholeFileAndCancels) {
   EXPECT_EQ(last, whole);
   EXPECT_GT(whole, 0u);
 
-  int asked = 0;
-  options.callbacks.progress = {};
-  options.callbacks.keep_going = [&] { return ++asked < 5; };
+  // Ends while matrices are copied: the first may be done, the last is not.
+  std::stop_source stop;
+  bool asked_for_the_last = false;
+  options.callbacks.progress = [&](uint64_t done, uint64_t total) {
+    asked_for_the_last |= done == total;
+    stop.request_stop();
+  };
+  options.callbacks.stop = stop.get_token();
   EXPECT_EQ(kind_of([&] { Model::load(*l.device, l.file, options); }), ErrorKind::cancelled);
+  EXPECT_FALSE(asked_for_the_last);
 }
 
 TEST(Model, LoadingChecksMemoryBeforeItAllocates) {
@@ -289,9 +295,8 @@ TEST(Model, GivesMoreOfTheLastPassOnly) {
   EXPECT_EQ(later, logits_of(model, text_rows(0, 5), rows));
   // A pass that stopped half-way leaves no rows of use behind, and those of the pass before are gone.
   output = model.forward({text_rows(0, 5)});
-  int asked = 0;
-  const auto once = [&] { return ++asked < 2; };
-  EXPECT_FALSE(model.forward({text_rows(0, 5)}, once).completed());
+  StopAtOp stop(*l.device);
+  EXPECT_FALSE(model.forward({text_rows(0, 5)}, stop.arm(3)).completed());
   expect_error("another pass", [&] { output.logits(0); });
 }
 
@@ -316,9 +321,11 @@ TEST(Model, KeepsTapsOnTheDevice) {
 
 TEST(Model, StopsBetweenTheParts) {
   Loaded l{RandomModel{}};
-  int asked = 0;
+  StopAtOp stop(*l.device);
   const ForwardInput input{text_rows(0, 4), HeadOutput::argmax, {3}};
-  const ForwardOutput result = l.model->forward(input, [&] { return ++asked < 3; });
+  l.model->forward(input);  // records
+  const ForwardOutput result = l.model->forward(input, stop.arm(3));
+  EXPECT_EQ(stop.ops(), 3u);
   EXPECT_FALSE(result.completed());
   EXPECT_TRUE(result.choices().empty());
   // The next pass is not disturbed.

@@ -1,6 +1,6 @@
-// The application as its user meets it: a window, the engine's own thread on a Vulkan device, the default model and the
-// drafter that comes with Canopy. CANOPY_CLI names the command line, which must write the same text;
-// CANOPY_PICTURES=folder keeps a picture of the window.
+// The whole application: a window, the engine's own thread on a Vulkan device, the default model and the drafter that
+// comes with Canopy. CANOPY_CLI names the command line, which must write the same text; CANOPY_PICTURES=folder keeps a
+// picture of the window.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kLongest = std::chrono::minutes(4);  // to load or to answer, on a busy machine
+constexpr auto kLongest = std::chrono::minutes(4);  // for a load or a reply, on a busy machine
 constexpr uint32_t kTokens = 12;
 constexpr const char* kQuestion = "What is the capital of France?";
 
@@ -39,11 +39,11 @@ app::AppOptions options() {
   options.system_fonts = false;
   options.validate = true;
   options.max_tokens = kTokens;
-  options.sampling.seed = 5;  // drawn, not greedy: the text follows from every probability
+  options.sampling.seed = 5;  // sampled, not greedy, so that the text depends on all probabilities
   return options;
 }
 
-/// The window on the real engine, used through Dear ImGui's Test Engine.
+/// The window with the real engine, used through Dear ImGui's Test Engine.
 class Application {
  public:
   Application() : engine_(make_engine()), window_(std::make_unique<app::DesktopWindow>(options())) {
@@ -70,19 +70,19 @@ class Application {
     return run_test(tests_, std::move(actions), [this] { frame(); });
   }
 
-  /// Lets frames pass until the condition holds. False when it never did.
+  /// Draws frames until the condition holds. False if it does not within kLongest.
   bool wait(ImGuiTestContext* ctx, const std::function<bool()>& condition) {
     const auto deadline = Clock::now() + kLongest;
     while (!condition() && Clock::now() < deadline) ctx->Yield();
     return condition();
   }
 
-  /// The next frame is written to this file.
+  /// Writes the next frame to this file.
   void keep_picture(const std::filesystem::path& file) { shot_ = file.string(); }
 
  private:
   void frame() {
-    // The engine computes on the same processor: a frame now and then is enough to watch it.
+    // The engine computes on the same processor: draw only a few frames while it does.
     window_->wait_events(app_->engine_busy() ? 0.25 : 0.001);
     window_->take_input();
     app_->pump();
@@ -102,7 +102,7 @@ class Application {
   std::string shot_;
 };
 
-/// What the command line writes by autoregressive decoding with the window's settings.
+/// The text that the command line writes by plain decoding with the window's settings.
 std::string plain_text(const std::filesystem::path& model, const std::string& cli) {
   const SamplingSettings sampling = options().sampling;
   const nlohmann::json number[] = {sampling.temperature, sampling.top_p, sampling.min_p};
@@ -121,7 +121,7 @@ std::string plain_text(const std::filesystem::path& model, const std::string& cl
   return json.is_object() ? json.value("text", "") : "";
 }
 
-/// Opens the model, asks the question in a tree's mode and waits for the reply.
+/// Opens the model, asks the question in mode Tree and waits for the reply.
 void ask(ImGuiTestContext* ctx, Application& application, const std::filesystem::path& model) {
   const app::ViewModel& view = application.view();
   application.app().run(app::OpenModel{model.string()});
@@ -143,19 +143,19 @@ void ask(ImGuiTestContext* ctx, Application& application, const std::filesystem:
   IM_CHECK_EQ(message->result->reply_tokens, kTokens);
 }
 
-/// The first round of the log that drafted; its number of rounds when none did.
+/// Index of the first round of the log that has a draft; the number of rounds when none has.
 size_t first_drafted(const app::RoundLog& log) {
   size_t round = 0;
   while (round < log.rounds() && log.summary(round).width <= 1) ++round;
   return round;
 }
 
-/// The rounds are in the panels: a tree, and the statistics of all.
+/// Checks that the panels show the rounds: a tree, and statistics over all rounds.
 void look_at_the_rounds(ImGuiTestContext* ctx, Application& application) {
   const app::RoundsState& state = application.view().rounds;
   const size_t rounds = state.log->rounds();
   IM_CHECK_GT(rounds, size_t{1});
-  IM_CHECK_LT(rounds, size_t{kTokens});  // some drafts were taken
+  IM_CHECK_LT(rounds, size_t{kTokens});  // some drafted tokens were accepted
   IM_CHECK_GT(state.log->statistics().tau(), 1.0);
   const size_t drafted = first_drafted(*state.log);
   IM_CHECK_LT(drafted, rounds);
@@ -170,8 +170,7 @@ void look_at_the_rounds(ImGuiTestContext* ctx, Application& application) {
   IM_CHECK(ctx->ItemExists("//Tree/Pin path"));
 }
 
-/// "Same text as autoregressive decoding", as the user asks for it: the engine writes the reply once more without
-/// drafts.
+/// Runs the check against plain decoding by its button: the engine writes the reply once more without drafts.
 void check_against_ar(ImGuiTestContext* ctx, Application& application) {
   const app::ArCheck& check = application.view().checks.check;
   application.app().run(app::CheckCommand(app::CheckAgainstAr{application.view().last_reply()->id}));

@@ -1,5 +1,5 @@
-// The window adds nothing to what the device is asked to do: the application on the engine's own thread, drawing every
-// panel while it writes, against the same commands with nobody there to look (gui.md, criterion 28).
+// The window adds nothing to the engine's work on the device: the device calls of the application, which draws every
+// panel while it writes, are compared with those of the same commands without a window (gui.md, criterion 28).
 
 #include <gtest/gtest.h>
 
@@ -24,9 +24,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLongest = 120s;  // of a reply, on a busy machine
+constexpr auto kLongest = 120s;  // for a reply, on a busy machine
 
-/// The engine's thread on the oracle, and what its device was asked to do.
+/// An engine thread on a reference device that records the calls it receives.
 struct RecordedEngine {
   std::shared_ptr<CallList> calls = std::make_shared<CallList>();
   std::unique_ptr<EngineThread> thread;
@@ -40,14 +40,14 @@ struct RecordedEngine {
     thread = std::make_unique<EngineThread>(backend);
   }
 
-  /// Ends the engine, so that nothing is under way any more.
+  /// Ends the engine, so that no call can follow, and returns the calls.
   std::vector<DeviceCall> take_calls() {
     thread.reset();
     return calls->all();
   }
 };
 
-/// Passes everything on, and keeps what was asked for and the end of each reply.
+/// An engine client that passes everything on and keeps the commands and the end of each reply.
 class Overheard final : public EngineClient {
  public:
   explicit Overheard(EngineClient& engine) : engine_(engine) {}
@@ -71,7 +71,7 @@ class Overheard final : public EngineClient {
   EngineClient& engine_;
 };
 
-/// The application without a window: frames are laid out in full and go nowhere.
+/// The application without a window: frames are laid out completely and not shown.
 class Screen {
  public:
   explicit Screen(EngineClient& engine) {
@@ -95,7 +95,7 @@ class Screen {
     lay_out_frame(*app_);
     vertices_ = std::max(vertices_, ImGui::GetDrawData()->TotalVtxCount);
   }
-  /// Frames with one panel after the other in front, until the condition holds. False when it never did.
+  /// Draws frames with one panel after the other in front until the condition holds. False if it never does.
   bool frames_until(const std::function<bool()>& condition) {
     constexpr const char* kPanels[] = {"Tree", "Live", "Budget", "Residuals", "Roofline", "KV", "Calibration", "Log"};
     const auto deadline = std::chrono::steady_clock::now() + kLongest;
@@ -106,7 +106,7 @@ class Screen {
     }
     return false;
   }
-  int vertices() const { return vertices_; }  // of the fullest frame
+  int vertices() const { return vertices_; }  // the most vertices of a frame
 
  private:
   app::ImguiContext context_;
@@ -121,7 +121,7 @@ struct Watched {
   size_t rounds = 0;
 };
 
-/// A question put to the tiny pair in the window, which draws all the while.
+/// Asks the tiny pair of models a question in the window, which draws all the time.
 Watched with_the_window(float temperature) {
   RecordedEngine engine;
   Overheard overheard(*engine.thread);
@@ -129,7 +129,7 @@ Watched with_the_window(float temperature) {
   {
     Screen screen(overheard);
     app::App& app = screen.app();
-    // Before the model, so that there is one load and none is cut short.
+    // Before the model, so that there is one load and no load is cancelled.
     app.run(app::ModelsCommand(app::ChooseDrafter{(golden_folder() / "tiny-qwen3-dflash-b8").string(), true}));
     app.run(app::OpenModel{(golden_folder() / "tiny-qwen3").string()});
     app.run(app::SetDrafting{DecodeMode::tree});
@@ -152,7 +152,7 @@ Watched with_the_window(float temperature) {
   return seen;
 }
 
-/// The same commands with nobody watching. Rounds are published or not.
+/// Sends the same commands without a window, with or without publishing rounds.
 Watched with_nobody(const std::vector<Command>& commands, bool rounds) {
   RecordedEngine engine;
   Watched seen;
@@ -197,7 +197,8 @@ TEST(DeviceCalls, AWindowThatShowsEveryRoundAddsNoneToAReply) {
   expect_same_calls(watched, unwatched);
 }
 
-// Greedy replies have no need of probabilities, which the window shows: they come with the results of their pass.
+// Greedy replies do not need probabilities, but the window shows them: they are read together with the results of their
+// pass, without another call.
 TEST(DeviceCalls, ProbabilitiesOfGreedyRepliesAreReadWithTheirPass) {
   const Watched watched = with_the_window(0);
   ASSERT_GE(watched.rounds, 5u);

@@ -1,17 +1,18 @@
 #pragma once
-// A device that writes down what it is asked to do, for tests that compare two ways of asking.
+// A device that records the calls it receives, for tests that compare two ways of using it.
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
-#include "tests/session/forwarding_device.h"
+#include "tests/compute/forwarding_device.h"
 
 namespace canopy::test {
 
-/// A call that waits for the device, or hands it something.
+/// A call that waits for the device or gives it data.
 struct DeviceCall {
   enum class Kind { run, read, write };
   Kind kind = Kind::run;
@@ -59,9 +60,9 @@ class RecordedCalls final : public ForwardingDevice {
     calls_->add({DeviceCall::Kind::read, count});
     return ForwardingDevice::read_kv(layer, values, first, count);
   }
-  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+  bool run(Commands& commands, const std::stop_token& stop) override {
     calls_->add({DeviceCall::Kind::run, 0});
-    return ForwardingDevice::run(commands, keep_going);
+    return ForwardingDevice::run(commands, stop);
   }
 
  private:

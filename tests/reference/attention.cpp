@@ -15,7 +15,7 @@
 namespace canopy::reference {
 namespace {
 
-/// The slots a row sees, by absolute position.
+/// The slots that a row sees, in the order of their absolute positions.
 std::vector<uint32_t> visible_slots(const AttentionArgs& args, const Row& row) {
   const uint64_t end = uint64_t{row.first_ancestor} + row.ancestor_count;
   const auto ancestors = elements<uint32_t>(args.ancestors, end, "attention: ancestors");

@@ -12,7 +12,7 @@ template <>
 void compute(const CopyRowsArgs& args) {
   require(args.in != args.out, "copy_rows: in and out are the same buffer.");
   const auto moves = elements<uint32_t>(args.moves, uint64_t{args.count} * 2, "copy_rows: moves");
-  std::map<uint64_t, uint64_t> sources;  // by the row written
+  std::map<uint64_t, uint64_t> sources;  // by the row that is written
 
   for (uint32_t i = 0; i < args.count; ++i) {
     const uint64_t from = moves[2 * i];

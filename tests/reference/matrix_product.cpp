@@ -3,7 +3,7 @@
 namespace canopy::reference {
 
 double dot(const float* a, const float* b, uint32_t count) {
-  // Eight chains of additions instead of one: a single chain waits for each addition before it starts the next.
+  // Eight independent sums: with a single one, each addition would have to wait for the one before.
   constexpr uint32_t chains = 8;
   double partial[chains] = {};
   uint32_t k = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// What the three linear ops share.
+// Sums that the three linear ops share.
 
 #include <cstdint>
 

@@ -61,7 +61,7 @@ void require(bool holds, std::string_view message) {
 
 namespace {
 
-/// `object` as the class this device made it as.
+/// `object` as the class in which this device made it.
 template <class Host, class T>
 Host& own(T* object, std::string_view what) {
   const std::string name(what);

@@ -1,5 +1,5 @@
 #pragma once
-// What the reference device owns, all of it in host memory, and how an op gets at it.
+// The objects of the reference device, all in host memory, and how ops get at them.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace canopy::reference {
 
-/// Bytes allocated on one device. Shared by everything that was allocated there, which may outlive the device.
+/// Bytes allocated on one device. Shared with everything allocated there, which may outlive the device.
 struct Ledger {
   uint64_t total = 0;
   uint64_t used = 0;
 };
 
-/// A part of the ledger, given back when its owner goes.
+/// A part of the ledger's bytes, given back by the destructor.
 class Reservation {
  public:
   /// Throws out_of_memory with the needed and the available bytes.
@@ -59,16 +59,16 @@ class HostActivations : public Activations {
   float* row(uint32_t w) { return values_.data() + size_t{w} * cols(); }
   const float* row(uint32_t w) const { return values_.data() + size_t{w} * cols(); }
 
-  /// Sum of squares of the row before the norm's weight. NaN where the writer left none, so that a reader which wants
-  /// a norm all the same shows up.
+  /// Sum of squares of the row before the norm's weight. NaN where the writing op computed none, so that an op which
+  /// needs it by mistake gives NaN.
   double& sum_of_squares(uint32_t w) { return sums_[w]; }
   double sum_of_squares(uint32_t w) const { return sums_[w]; }
 
-  /// The width these activations were last written at, the only one they may be read at: a backend's layout may depend
-  /// on it.
+  /// The width at which these activations were last written. They may be read only at this width, since a backend's
+  /// layout may depend on it.
   uint32_t written_width = 0;
 
-  /// 1 / sqrt(mean of squares + eps), or 1 where eps is 0: no norm.
+  /// 1 / sqrt(mean of squares + eps), or 1 where eps is 0 (no norm).
   double norm_scale(uint32_t w, float eps) const;
 
  private:
@@ -88,7 +88,7 @@ class HostWeight : public Weight {
   std::vector<float> values_;  // [rows, cols], decoded
 };
 
-/// K and V of one layer, every element already rounded to the cache's type.
+/// K and V of one layer, each element rounded to the type of the cache.
 class HostKv : public KvLayer {
  public:
   HostKv(std::shared_ptr<Ledger> ledger, const KvShape& shape, std::string_view name);
@@ -101,7 +101,7 @@ class HostKv : public KvLayer {
   const float* values(uint32_t slot) const { return values_.data() + size_t{slot} * slot_size(); }
 
   size_t slot_size() const { return size_t{shape_.kv_heads} * shape_.head_dim; }
-  /// The nearest value the cache can hold, ties to even.
+  /// The nearest value that the cache can hold, ties to even.
   float rounded(float value) const;
 
  private:
@@ -111,10 +111,10 @@ class HostKv : public KvLayer {
   std::vector<float> values_;  // [slots, kv_heads, head_dim]
 };
 
-// Access for ops. Each throws bad_input when what it is given is missing, comes from another device or is too small;
-// `what` is the name of the argument in the message, e.g. "attention: q".
+// Access for ops. Each throws bad_input when its argument is missing, comes from another device or is too small; `what`
+// is the name of the argument in the message, for example "attention: q".
 
-/// The first `count` elements of a buffer. (Storage made by operator new holds whatever trivial type is read from it.)
+/// The first `count` elements of a buffer. (Memory from operator new may be read as any trivial type.)
 template <class T>
 std::span<T> elements(Buffer* buffer, uint64_t count, std::string_view what);
 template <class T>
@@ -122,7 +122,7 @@ std::span<const T> elements(const Buffer* buffer, uint64_t count, std::string_vi
 
 /// Activations that the op writes at this width.
 HostActivations& written_activations(Activations* activations, uint32_t width, uint32_t cols, std::string_view what);
-/// Activations that the op reads; the op before must have written them at the same width.
+/// Activations that the op reads; an op before must have written them at the same width.
 const HostActivations& read_activations(const Activations* activations, uint32_t width, uint32_t cols,
                                         std::string_view what);
 const HostWeight& host_weight(const Weight* weight, std::string_view what);

@@ -1,6 +1,6 @@
 #pragma once
-// The oracle of each op: a specialisation of compute() in a file of its own. They run at once, on the objects of a
-// reference device, and throw bad_input when an argument is missing or does not fit the others.
+// The reference implementation of each op: a specialisation of compute() in a file of its own. They run at once, on
+// objects of a reference device, and throw bad_input when an argument is missing or does not fit the others.
 
 #include "engine/compute/op_list.h"
 
@@ -9,7 +9,7 @@ namespace canopy::reference {
 template <class Args>
 void compute(const Args& args);
 
-/// Any of them.
+/// Runs the op that it contains.
 void compute_op(const Op& op);
 
 }  // namespace canopy::reference

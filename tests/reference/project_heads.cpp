@@ -1,4 +1,4 @@
-// The rows of the weights, one after the other, times in; then rope_store.
+// The product of the joined rows of the weights with in; then rope_store.
 
 #include "tests/reference/ops.h"
 

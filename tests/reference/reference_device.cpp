@@ -21,7 +21,7 @@ struct RecordedOps : Commands {
   OpList ops;
 };
 
-/// Rows of the joined matrix. Throws when the parts do not fit each other; reads no data.
+/// Number of rows of the joined matrix. Throws when the parts do not fit each other; reads no data.
 uint32_t joined_rows(std::span<const WeightPart> parts, WeightLayout layout) {
   require(!parts.empty(), "A weight needs at least one part.");
   uint32_t rows = 0;
@@ -38,7 +38,7 @@ uint32_t joined_rows(std::span<const WeightPart> parts, WeightLayout layout) {
   return rows;
 }
 
-/// Row of the joined matrix that row r of a part becomes; first is the number of rows in the parts before it.
+/// The row of the joined matrix for row r of a part; first is the number of rows in the parts before it.
 uint32_t joined_row(WeightLayout layout, size_t part, uint32_t first, uint32_t r) {
   return layout == WeightLayout::paired ? 2 * r + static_cast<uint32_t>(part) : first + r;
 }
@@ -99,8 +99,8 @@ class ReferenceDevice : public Device {
   }
   double sample_fma_rate() override { return measure_peak().fma_gflop_s; }
 
-  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override;
-  bool run(Commands& commands, const std::function<bool()>& keep_going) override;
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override;
+  bool run(Commands& commands, const std::stop_token& stop) override;
   void start(Commands& commands) override { run(commands, {}); }
   void finish() override {}
   double last_run_ms() const override { return 0; }
@@ -163,19 +163,19 @@ void ReferenceDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std:
   std::transform(data.begin(), data.end(), to, [&](float v) { return host.rounded(v); });
 }
 
-std::unique_ptr<Commands> ReferenceDevice::compile(std::span<const Op> ops, const std::function<bool()>& keep_going) {
+std::unique_ptr<Commands> ReferenceDevice::compile(std::span<const Op> ops, const std::stop_token& stop) {
   auto recorded = std::make_unique<RecordedOps>();
   for (const Op& op : ops) {
-    if (keep_going && !keep_going()) return nullptr;
+    if (stop.stop_requested()) return nullptr;
     recorded->ops.push_back(op);
   }
   return recorded;
 }
 
-bool ReferenceDevice::run(Commands& commands, const std::function<bool()>& keep_going) {
+bool ReferenceDevice::run(Commands& commands, const std::stop_token& stop) {
   auto& recorded = dynamic_cast<RecordedOps&>(commands);
   for (size_t i = 0; i < recorded.ops.size(); ++i) {
-    if (i > 0 && keep_going && !keep_going()) return false;
+    if (i > 0 && stop.stop_requested()) return false;
     reference::compute_op(recorded.ops[i]);
   }
   return true;

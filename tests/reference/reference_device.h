@@ -1,7 +1,7 @@
 #pragma once
-// The oracle: a Device in plain C++ whose ops are their formulas. Sums run in double and are rounded to f32 when they
-// are stored, so what a backend computes in f32 may differ from it by rounding only. It is single-threaded, and a row's
-// result depends neither on the width of an op nor on where the row stands.
+// The reference device, a Device in plain C++ whose ops are their formulas; tests call it the oracle. Sums are computed
+// in double and rounded to f32 when stored, so a backend that computes in f32 may differ from it by rounding only. It
+// is single-threaded, and a row's result depends neither on the width of an op nor on the row's place in it.
 
 #include <cstdint>
 #include <memory>
@@ -10,8 +10,7 @@
 
 namespace canopy {
 
-/// A reference device on which at most `memory_bytes` can be allocated at a time; more throws out_of_memory, as on a
-/// real device.
+/// A reference device with `memory_bytes` bytes of memory; allocating more throws out_of_memory, as on a real device.
 std::unique_ptr<Device> make_reference_device(uint64_t memory_bytes = uint64_t{8} << 30);
 
 }  // namespace canopy

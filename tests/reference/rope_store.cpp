@@ -14,7 +14,7 @@
 namespace canopy::reference {
 namespace {
 
-/// One head after norm and rotation. norm is empty where there is none; angles holds (cos, sin) per pair.
+/// One head after norm and rotation. norm is empty where there is none; angles has (cos, sin) for each pair.
 std::vector<float> rotated(const float* head, uint32_t head_dim, std::span<const float> norm, float eps,
                            const float* angles, bool interleaved) {
   std::vector<double> y(head, head + head_dim);

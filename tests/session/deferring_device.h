@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
 #include "engine/base/error.h"
-#include "tests/session/forwarding_device.h"
+#include "tests/compute/forwarding_device.h"
 
 namespace canopy::test {
 
@@ -28,9 +29,9 @@ class DeferringDevice : public ForwardingDevice {
     for (Commands* commands : std::exchange(waiting_, {})) ForwardingDevice::run(*commands, {});
   }
 
-  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+  bool run(Commands& commands, const std::stop_token& stop) override {
     finish();
-    return ForwardingDevice::run(commands, keep_going);
+    return ForwardingDevice::run(commands, stop);
   }
   void read_all(std::span<const BufferRead> reads) override {
     finish();

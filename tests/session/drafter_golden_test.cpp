@@ -13,6 +13,7 @@
 #include "engine/model/sequence.h"
 #include "engine/session/tree_drafter.h"
 #include "tests/base/expect_error.h"
+#include "tests/compute/forwarding_device.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 
@@ -229,7 +230,7 @@ TEST_P(DrafterGolden, ADraftThatIsStoppedLeavesItsFeaturesWaiting) {
   const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
   read_prompt(prompt, *drafter_);
   const uint32_t known = drafter_->known();
-  EXPECT_FALSE(drafter_->draft(262, 7, [] { return false; }).has_value());
+  EXPECT_FALSE(drafter_->draft(262, 7, stopped_before()).has_value());
   EXPECT_EQ(drafter_->known(), known);
   EXPECT_TRUE(drafter_->draft(262, 7).has_value());
 }

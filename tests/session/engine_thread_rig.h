@@ -6,15 +6,16 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "engine/session/engine_thread.h"
+#include "tests/compute/forwarding_device.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
-#include "tests/session/forwarding_device.h"
 
 namespace canopy::test {
 
@@ -23,10 +24,10 @@ class FragileDevice : public ForwardingDevice {
  public:
   FragileDevice(std::unique_ptr<Device> inner, std::atomic<bool>& lose)
       : ForwardingDevice(std::move(inner)), lose_(lose) {}
-  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+  bool run(Commands& commands, const std::stop_token& stop) override {
     if (lose_.exchange(false)) lost_ = true;
     if (lost_) throw Error(ErrorKind::device_lost, "The device was lost.");
-    return ForwardingDevice::run(commands, keep_going);
+    return ForwardingDevice::run(commands, stop);
   }
 
  private:

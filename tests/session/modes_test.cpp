@@ -10,6 +10,7 @@
 #include "engine/session/engine.h"
 #include "engine/session/reply_writer.h"
 #include "tests/base/expect_error.h"
+#include "tests/compute/stepping_device.h"
 #include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
@@ -38,14 +39,15 @@ constexpr Way kTree = {"tree of 16", DecodeMode::tree, 16};
 
 class ModesTest : public ::testing::Test {
  protected:
-  void open(uint32_t context = 512) {
+  void open(uint32_t context = 512) { open(device_under_test(), context); }
+  void open(Device& device, uint32_t context = 512) {
     OpenRequest request;
     request.path = golden_folder() / "tiny-qwen3";
     request.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
     request.cache_type = cache_under_test();
     request.context = context;
     request.self_test = false;
-    loaded_ = Engine::open(device_under_test(), request, {});
+    loaded_ = Engine::open(device, request, {});
   }
   void SetUp() override { open(); }
 
@@ -100,6 +102,7 @@ class ModesTest : public ::testing::Test {
     }
   }
 
+  SteppingDevice stepping_{device_under_test()};
   std::unique_ptr<Engine> loaded_;
 };
 
@@ -162,17 +165,18 @@ TEST_F(ModesTest, AFullContextEndsTheReplyAtTheSameToken) {
 }
 
 TEST_F(ModesTest, CancelledAnywhereItLeavesWhatPlainDecodingCanGoOnFrom) {
+  StopAtOp stop(stepping_);
+  open(stepping_);
   const auto prompt = encode(kCode);
   const Reply whole = fresh(kPlain, prompt, tokens(24));
   for (const Way& way : {kTree, kDrafted[0], kDrafted[4]}) {
     SCOPED_TRACE(way.name);
     bool was_cancelled = true;
-    for (int stop_at = 0; was_cancelled; stop_at += 1 + stop_at / 5) {
+    for (uint64_t stop_at = 1; was_cancelled; stop_at += 1 + stop_at / 5) {
       SCOPED_TRACE(stop_at);
       ReplyCallbacks callbacks;
-      int asked = 0;
-      callbacks.keep_going = [&] { return asked++ < stop_at; };
       loaded_->sequence->clear();
+      callbacks.stop = stop.arm(stop_at);
       const Reply cut = loaded_->reply(prompt, in(way, tokens(24)), callbacks);
       was_cancelled = cut.reason == FinishReason::cancelled;
       ASSERT_LE(cut.ids.size(), whole.ids.size());

@@ -4,6 +4,7 @@
 
 #include "engine/session/engine.h"
 #include "tests/base/expect_error.h"
+#include "tests/compute/stepping_device.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
 
@@ -12,13 +13,14 @@ namespace {
 
 class ReplyTest : public ::testing::Test {
  protected:
-  void open(uint32_t context = 1024, uint32_t max_width = 128) {
+  void open(uint32_t context = 1024, uint32_t max_width = 128) { open(*device_, context, max_width); }
+  void open(Device& device, uint32_t context = 1024, uint32_t max_width = 128) {
     OpenRequest request;
     request.path = golden_folder() / "tiny-qwen3";
     request.context = context;
     request.max_width = max_width;
     request.self_test = false;
-    loaded_ = Engine::open(*device_, request, {});
+    loaded_ = Engine::open(device, request, {});
   }
 
   std::vector<uint32_t> encode(const std::string& text) const { return loaded_->text.encode_raw(text); }
@@ -30,6 +32,7 @@ class ReplyTest : public ::testing::Test {
   }
 
   std::unique_ptr<Device> device_ = make_reference_device();
+  SteppingDevice stepping_{*device_};
   std::unique_ptr<Engine> loaded_;
 };
 
@@ -75,10 +78,12 @@ TEST_F(ReplyTest, CancelledPrefillLeavesAUsableCache) {
   const auto prompt =
       encode("def read_file(path):\n    with open(path) as handle:\n        return handle.read()\n\n\ndef main():\n");
   ASSERT_GT(prompt.size(), 24u);
-  uint32_t done = 0;
   ReplyCallbacks callbacks;
-  callbacks.prefill = [&](uint32_t d, uint32_t) { done = d; };
-  callbacks.keep_going = [&] { return done < 16; };
+  std::stop_source stop;
+  callbacks.prefill = [&](uint32_t done, uint32_t) {
+    if (done >= 16) stop.request_stop();
+  };
+  callbacks.stop = stop.get_token();
   const Reply cancelled = loaded_->reply(prompt, tokens(16), callbacks);
   EXPECT_EQ(cancelled.reason, FinishReason::cancelled);
   EXPECT_TRUE(cancelled.ids.empty());
@@ -91,15 +96,16 @@ TEST_F(ReplyTest, CancelledPrefillLeavesAUsableCache) {
 }
 
 TEST_F(ReplyTest, CancelledDecodingKeepsWhatWasWritten) {
-  open();
+  StopAtOp stop(stepping_);
+  open(stepping_);
   const auto prompt = encode("for i in range(10):\n");
   const Reply whole = loaded_->reply(prompt, tokens(30));
   loaded_->sequence->clear();
-  uint32_t written = 0;
   ReplyCallbacks callbacks;
-  callbacks.token = [&](const ReplyProgress& p) { written = p.reply_tokens; };
-  int asked = 0;  // also inside a pass: the row under way must not count
-  callbacks.keep_going = [&] { return written < 7 || ++asked < 20; };
+  callbacks.stop = stop.arm(0);
+  callbacks.token = [&](const ReplyProgress& p) {
+    if (p.reply_tokens == 7) stop.in(5);  // inside the next pass: the row under way must not count
+  };
   const Reply cut = loaded_->reply(prompt, tokens(30), callbacks);
   EXPECT_EQ(cut.reason, FinishReason::cancelled);
   ASSERT_EQ(cut.ids.size(), 7u);

@@ -5,9 +5,10 @@
 #include <map>
 
 #include "tests/base/temp_folder.h"
+#include "tests/compute/forwarding_device.h"
+#include "tests/compute/stepping_device.h"
 #include "tests/model/random_model.h"
 #include "tests/reference/reference_device.h"
-#include "tests/session/forwarding_device.h"
 
 namespace canopy::test {
 namespace {
@@ -19,16 +20,16 @@ class WideFaultDevice : public ForwardingDevice {
   enum class Row { first, last };
   WideFaultDevice(std::unique_ptr<Device> inner, uint32_t from, Row row)
       : ForwardingDevice(std::move(inner)), from_(from), row_(row) {}
-  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override {
-    auto commands = ForwardingDevice::compile(ops, keep_going);
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
+    auto commands = ForwardingDevice::compile(ops, stop);
     const auto* embed = ops.empty() ? nullptr : std::get_if<EmbedArgs>(&ops.front());
     if (embed != nullptr) widths_[commands.get()] = embed->width;
     return commands;
   }
-  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+  bool run(Commands& commands, const std::stop_token& stop) override {
     const auto width = widths_.find(&commands);
     if (width != widths_.end()) wide_ = width->second >= from_;
-    return ForwardingDevice::run(commands, keep_going);
+    return ForwardingDevice::run(commands, stop);
   }
   void read_all(std::span<const BufferRead> reads) override {
     ForwardingDevice::read_all(reads);
@@ -60,30 +61,28 @@ TEST(SelfTest, PassesOnADeviceThatKeepsTheContract) {
 }
 
 TEST(SelfTest, TellsItsProgressAndCanBeCancelledAtAnyMoment) {
-  const auto device = make_reference_device();
+  SteppingDevice device(make_reference_device());
+  StopAtOp stop(device);
   std::vector<uint32_t> seen;
   uint32_t of = 0;
-  uint32_t asked = 0;
   SelfTestCallbacks callbacks;
   callbacks.progress = [&](uint32_t done, uint32_t total) {
     seen.push_back(done);
     of = total;
   };
-  callbacks.keep_going = [&] { return ++asked > 0; };
-  EXPECT_TRUE(test_on(*device, 8, callbacks).passed);
+  EXPECT_TRUE(test_on(device, 8, callbacks).passed);
   ASSERT_EQ(seen.size(), of);
   for (uint32_t i = 0; i < of; ++i) EXPECT_EQ(seen[i], i);
-  EXPECT_GT(asked, 10 * of);  // within passes too
-  const uint32_t whole = asked;
-  for (const uint32_t last : {1u, 2u, whole / 3, whole / 2, whole - 1, whole}) {
-    asked = 0;
-    callbacks.keep_going = [&] { return ++asked < last; };
+  const uint64_t whole = stop.ops();
+  EXPECT_GT(whole, 10 * of);  // within passes too
+  for (const uint64_t at : {uint64_t{1}, uint64_t{2}, whole / 3, whole / 2, whole - 1, whole}) {
+    callbacks.stop = stop.arm(at);
     try {
-      test_on(*device, 8, callbacks);
-      ADD_FAILURE() << "not cancelled at question " << last;
+      test_on(device, 8, callbacks);
+      ADD_FAILURE() << "not cancelled at op " << at;
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::cancelled);
-      EXPECT_EQ(asked, last);
+      EXPECT_EQ(stop.ops(), at) << "went on after the stop";
     }
   }
 }

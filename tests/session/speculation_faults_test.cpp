@@ -13,9 +13,9 @@
 #include "engine/base/error.h"
 #include "engine/session/engine.h"
 #include "tests/base/expect_error.h"
+#include "tests/compute/forwarding_device.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
-#include "tests/session/forwarding_device.h"
 
 namespace canopy::test {
 namespace {
@@ -29,9 +29,9 @@ class FaultyDevice final : public ForwardingDevice {
   std::string spoilt;                                // reads of buffers and parts of this name give NaN
   uint64_t available = 0;                            // bytes; 0: what there is
 
-  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
+  bool run(Commands& commands, const std::stop_token& stop) override {
     count_call();
-    return ForwardingDevice::run(commands, keep_going);
+    return ForwardingDevice::run(commands, stop);
   }
   void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override {
     count_call();

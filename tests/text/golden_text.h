@@ -39,15 +39,18 @@ inline std::unique_ptr<Tokenizer> tiny_tokenizer() {
 
 using test::default_model;
 
-/// Where published tokenizers lie that are not part of the repository: CANOPY_TOKENIZERS_DIR, or beside the repository.
-inline std::filesystem::path published_folder() {
+/// The folder of a published tokenizer, e.g. "qwen3": the repository's own where the licence allows that; those of the
+/// Llama models are not part of the repository and lie in CANOPY_TOKENIZERS_DIR, or beside the repository.
+inline std::filesystem::path published_folder(const std::string& name) {
+  const auto own = folder() / "tokenizers";
+  if (std::filesystem::exists(own / (name + ".tokenizer.json.xz"))) return own;
   const char* dir = std::getenv("CANOPY_TOKENIZERS_DIR");
   return dir != nullptr && *dir != '\0'
              ? std::filesystem::path(dir)
              : std::filesystem::path(CANOPY_SOURCE_DIR).parent_path() / "shared/reference/tokenizers";
 }
 
-/// The tokenizer.json of a published tokenizer, e.g. "qwen3", unpacked; empty where it is not on this machine.
+/// The tokenizer.json of a published tokenizer, unpacked; empty where it is not on this machine.
 std::string published_tokenizer_json(const std::string& name);
 
 /// Null where it is not on this machine.

@@ -5,7 +5,7 @@
 namespace canopy::golden {
 
 std::string published_tokenizer_json(const std::string& name) {
-  const auto path = published_folder() / (name + ".tokenizer.json.xz");
+  const auto path = published_folder(name) / (name + ".tokenizer.json.xz");
   if (!std::filesystem::exists(path)) return {};
   const std::string command = "xz -dc '" + path.string() + "'";  // build-essential brings xz
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), &pclose);
@@ -21,7 +21,7 @@ std::unique_ptr<Tokenizer> published_tokenizer(const std::string& name) {
   const std::string tokenizer_json = published_tokenizer_json(name);
   if (tokenizer_json.empty()) return nullptr;
   return Tokenizer::from_tokenizer_json(tokenizer_json,
-                                        read_text(published_folder() / (name + ".tokenizer_config.json")));
+                                        read_text(published_folder(name) / (name + ".tokenizer_config.json")));
 }
 
 }  // namespace canopy::golden

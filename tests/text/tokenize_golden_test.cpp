@@ -70,13 +70,14 @@ TEST(TokenizeGolden, SmolLm2FromGguf) {
   expect_all(*tokenizer, "smollm2");
 }
 
-// Published tokenizers whose licences keep them out of the repository.
+// Published tokenizers; the licences of Llama's keep them out of the repository.
 class PublishedTokenizer : public testing::TestWithParam<const char*> {};
 
 TEST_P(PublishedTokenizer, FromTokenizerJson) {
   const std::string name = GetParam();
   const auto tokenizer = golden::published_tokenizer(name);
-  if (tokenizer == nullptr) GTEST_SKIP() << golden::published_folder() << " has no " << name << ".tokenizer.json.xz";
+  if (tokenizer == nullptr)
+    GTEST_SKIP() << golden::published_folder(name) << " has no " << name << ".tokenizer.json.xz";
   expect_all(*tokenizer, name);
 }
 

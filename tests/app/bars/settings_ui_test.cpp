@@ -1,4 +1,4 @@
-// What the window remembers, and how it draws tokens, under Dear ImGui's Test Engine.
+// Saved settings and sampling settings in the whole window, under Dear ImGui's Test Engine.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ class SettingsUi : public testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
-  /// As run_window does at a start.
+  /// The application's settings as run_window makes them at a start.
   AppSettings at_start() const {
     const app::SettingsRead read = read_settings(file());
     AppSettings settings;
@@ -44,7 +44,8 @@ TEST_F(SettingsUi, ThemeScaleAndSizeOutliveTheWindow) {
       IM_CHECK(ui.view().theme == ThemeKind::dark);
       ctx->ItemClick("//Top bar/Theme");
       ctx->Yield(2);
-      IM_CHECK(read_settings(file()).settings.theme == ThemeKind::light);  // at once: a kill must not lose it
+      // saved at once, so that a killed program does not lose it
+      IM_CHECK(read_settings(file()).settings.theme == ThemeKind::light);
       ctx->ItemClick("//Top bar/Larger");
       ctx->Yield(2);
       ui.resize(1000, 700);
@@ -71,7 +72,7 @@ TEST_F(SettingsUi, ABrokenFileIsIgnoredWithANoteAndReplaced) {
     IM_CHECK_EQ(ui.view().cards.size(), 1u);
     IM_CHECK(ui.view().cards[0].warning);
     IM_CHECK(ui.view().theme == ThemeKind::dark);
-    ui.app().run(app::OpenModel{"/models/a.gguf"});  // the note stays until it is read
+    ui.app().run(app::OpenModel{"/models/a.gguf"});  // the note about the file stays until the user closes it
     ctx->Yield(2);
     ctx->ItemClick("//Chat/**/Dismiss");
     ctx->Yield(2);
@@ -109,7 +110,7 @@ TEST_F(SettingsUi, DraftingIsChosenInTheTopBarAndRemembered) {
       ctx->KeyPress(ImGuiKey_Enter);
       ctx->Yield(3);
       IM_CHECK(ui.engine().last<Generate>().mode == DecodeMode::tree);
-      ctx->ItemClick("//Chat/**/Write plainly");  // the way out beside the verdict
+      ctx->ItemClick("//Chat/**/Write plainly");  // the button beside the verdict, which switches to plain decoding
       ctx->Yield(2);
       IM_CHECK(ui.view().drafting == DecodeMode::ar);
       IM_CHECK(read_settings(file()).settings.drafting == DecodeMode::ar);
@@ -149,7 +150,7 @@ TEST_F(SettingsUi, ReducedMotionIsSwitchedInTheViewMenuAndRemembered) {
   EXPECT_FALSE(read_settings(file()).settings.reduced_motion);
 }
 
-// The self-test that a load ran is known of its device from then on, also after a restart.
+// The result of a device's self-test, run by a load, is kept and shown from then on, also after a restart.
 TEST_F(SettingsUi, WhatADevicesSelfTestSaidIsRemembered) {
   ModelReady model = small_model();
   model.self_test = SelfTest::failed;
@@ -174,12 +175,12 @@ TEST_F(SettingsUi, SamplingReachesTheEngineAndEachReplyShowsItsSeed) {
     ctx->KeyChars("One");
     ctx->KeyPress(ImGuiKey_Enter);
     ctx->Yield(3);
-    IM_CHECK_GT(ui.engine().last<Generate>().sampling.temperature, 0.0f);  // a chat is not greedy
+    IM_CHECK_GT(ui.engine().last<Generate>().sampling.temperature, 0.0f);  // the default of a chat is not greedy
     IM_CHECK_EQ(ui.engine().last<Generate>().sampling.seed, 0u);
     IM_CHECK(ui.view().messages[1].seed == 0u);
     ctx->ItemClick("//Chat/**/Run again");
     ctx->Yield(3);
-    IM_CHECK_EQ(ui.engine().last<Generate>().sampling.seed, 1u);  // another answer, not the same once more
+    IM_CHECK_EQ(ui.engine().last<Generate>().sampling.seed, 1u);  // a new seed, so that the answer is another one
     IM_CHECK(ui.view().messages[1].seed == 1u);
     ctx->ItemClick("//Chat/Sampling");
     ctx->ItemInputValue("//$FOCUSED/Temperature/##value", 1.25f);

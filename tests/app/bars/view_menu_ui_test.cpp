@@ -1,4 +1,4 @@
-// The View menu, the device list of the first run, and a search for models that takes its time, in the application.
+// The View menu, the device list of the first run, and a slow search for models, in the application.
 
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -74,7 +74,7 @@ TEST(ViewMenu, ChoosesThemeScaleAndShowsTheKeys) {
   }));
 }
 
-// gui.md, criterion 23: reachable at every scale, where it scrolls if it must.
+// gui.md, criterion 23: every entry can be reached at every scale; the menu scrolls if it must.
 TEST(ViewMenu, StaysInsideTheWindowAtEveryScale) {
   for (const float scale : {0.75f, 1.0f, 1.5f, 2.0f, 3.0f}) {
     UiHarness ui({}, 1280, 800);
@@ -94,7 +94,7 @@ TEST(ViewMenu, StaysInsideTheWindowAtEveryScale) {
   }
 }
 
-// gui.md, section 1: memory, driver and self-test of each device, and why one cannot be used.
+// gui.md, section 1: memory, driver and self-test of each device, and the reason if it cannot be used.
 TEST(FirstRun, SaysOfEachDeviceWhatItHasAndWhyItCannotBeUsed) {
   app::AppSettings settings;
   settings.saved.device_tests = {{"Radeon RX 7900 XTX", "RADV 25.2", true, "Exactness checked."}};
@@ -129,7 +129,7 @@ TEST(ModelMenu, TheWindowStaysAliveWhileASlowFolderIsRead) {
     return result;
   };
   UiHarness ui(settings, 1600, 1000);
-  // A check that fails must not leave the search, and with it this test, waiting.
+  // Release the search in any case, so that a failed check does not leave this test waiting for it.
   const std::shared_ptr<void> release(nullptr, [&](void*) {
     if (!answer.try_wait()) answer.count_down();
   });
@@ -137,7 +137,7 @@ TEST(ModelMenu, TheWindowStaysAliveWhileASlowFolderIsRead) {
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(3);
     ctx->ItemClick("//Top bar/Model");
-    ctx->Yield(20);  // frames go on, though nothing was answered
+    ctx->Yield(20);  // frames are drawn although the search has not answered
     IM_CHECK(ui.view().models.looking);
     IM_CHECK(!ui.view().models.looked);
     {
@@ -161,7 +161,7 @@ TEST(ModelMenu, TheWindowStaysAliveWhileASlowFolderIsRead) {
   EXPECT_FALSE(ui.view().models.looking);
 }
 
-// What the frames are paced by: a calibration keeps the processor busy as a reply does.
+// App::engine_busy() paces frames; a calibration keeps the processor busy as a reply does.
 TEST(EngineBusy, CountsACalibration) {
   UiHarness ui;
   ModelReady model = small_model();

@@ -1,4 +1,4 @@
-// What the budget panel says of a round, on records.
+// The contents of the budget panel, computed from records.
 
 #include "app/charts/budget_view.h"
 
@@ -38,7 +38,7 @@ TEST(BudgetView, ChosenWidthIsTheArgmaxOfTheDisplayedSpeedsPlainDecodingIncluded
     ASSERT_TRUE(view.recorded);
     EXPECT_TRUE(view.is_argmax) << "width " << record.width << " of " << built << ": " << view.not_argmax;
     EXPECT_TRUE(view.not_argmax.empty());
-    // The same by hand, from what is displayed.
+    // The best speed computed here, from the values that are displayed.
     double best = view.ar_tokens_per_second;
     for (const WidthSpeed& each : view.predicted)
       if (each.width > 1 && may_occur(each.width, view.predicted.back().width))
@@ -52,7 +52,7 @@ TEST(BudgetView, ChosenWidthIsTheArgmaxOfTheDisplayedSpeedsPlainDecodingIncluded
   EXPECT_GT(drafted, 20u);
 }
 
-/// gui.md, criterion 12: where it is not the argmax, it says why.
+/// gui.md, criterion 12: where the width is not the argmax, the panel says why.
 TEST(BudgetView, ALongRunChoiceThatIsNotTheArgmaxSaysSo) {
   TraceBuilder builder(3);
   builder.begin();
@@ -74,7 +74,7 @@ TEST(BudgetView, WhatCannotBeAJudgementOfSpeedIsNamed) {
   builder.begin(DecodeMode::tree);
   RoundRecord record = decided(builder.tree(64), tiled_cost, WidthObjective::per_round);
   record.mode = DecodeMode::tree;
-  // Another width than the best, as a fixed budget gives it.
+  // Take another width than the best one, as a fixed budget would.
   ASSERT_GT(record.width, 4u);
   record.width = 3;
   record.nodes.resize(3);
@@ -94,7 +94,7 @@ TEST(BudgetView, WhereSpeculationLosesItSaysUseAr) {
   EXPECT_TRUE(view.loses);
   EXPECT_EQ(verdict(view), "Speculation loses here: use AR");
   EXPECT_EQ(view.title, "Why AR");
-  // A trial on the same device loses as well, and is not called the best choice.
+  // A trial round on the same device loses as well; it must not be called the best choice.
   RoundRecord trial = builder.tree(8);
   trial.mode = DecodeMode::adaptive;
   trial.choice.limits = {};
@@ -117,7 +117,7 @@ TEST(BudgetView, WherePlainDecodingIsSlowerSpeculationPays) {
   EXPECT_EQ(verdict(BudgetView{}), "");
 }
 
-/// The stairs: what a tree cut at N would have accepted, against a walk of that very tree.
+/// The measured curve is what a tree cut at N would have accepted: compare with walks of the cut tree.
 TEST(BudgetView, MeasuredCurveIsTheTreeCutAtEachWidth) {
   TraceBuilder builder(13);
   builder.begin();

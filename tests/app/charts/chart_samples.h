@@ -1,5 +1,5 @@
 #pragma once
-// Rounds whose width was chosen by the engine's own rule over a cost that the test made up.
+// Rounds for tests of charts: their width is chosen by the engine's own rule, with costs that the test makes up.
 
 #include <algorithm>
 #include <cmath>
@@ -15,21 +15,21 @@
 
 namespace canopy::test {
 
-/// Milliseconds of a round of a width, its draft included; of width 1: of an AR round.
+/// Milliseconds of a round of this width, its draft included; for width 1 of an AR round.
 using RoundCost = std::function<double(uint32_t width)>;
 
-/// Flat within tiles of 16 rows, as kernels are.
+/// A cost that is constant within tiles of 16 rows, like that of kernels.
 inline double tiled_cost(uint32_t width) {
   if (width == 1) return 6.32;
   return 8.1 + 0.55 * std::ceil(width / 16.0) + 0.004 * width + (width > 64 ? 1.5 : 0);
 }
 
-/// A device that computes on the CPU: each row costs nearly as much as the first.
+/// The cost of a device that computes on the CPU: each row costs nearly as much as the first.
 inline double steep_cost(uint32_t width) {
   return width == 1 ? 20 : 45 + 14.0 * width;
 }
 
-/// Decides over the first nodes of a round's tree and cuts it there, as the mode Adaptive does.
+/// The record with its tree cut to the width that mode Adaptive would choose.
 inline RoundRecord decided(RoundRecord record, const RoundCost& cost, WidthObjective objective,
                            double tokens_per_ms = 0) {
   std::vector<double> tree, ms;
@@ -58,7 +58,7 @@ inline RoundRecord decided(RoundRecord record, const RoundCost& cost, WidthObjec
   if (width == 1) record.choice.reason = reason::not_worth_verifying(answer.best, expected, built);
   record.shape = width > 1 ? DecodeMode::tree : DecodeMode::ar;
   record.width = width;
-  // What the walk came to within the part that is left.
+  // Walk again within the part of the tree that is left.
   record.nodes.resize(width > 1 ? width : 0);
   uint32_t accepted = 0;
   for (const RoundNode& each : record.nodes) accepted += each.state == NodeState::accepted && each.node.depth > 0;
@@ -70,7 +70,7 @@ inline RoundRecord decided(RoundRecord record, const RoundCost& cost, WidthObjec
   return record;
 }
 
-/// Real times: the predicted ones, off by a share.
+/// The record with measured times: the predicted ones times (1 + off).
 inline RoundRecord timed(RoundRecord record, double off) {
   record.ms = {};
   record.ms.draft = record.predicted.draft * (1 + off);
@@ -79,7 +79,7 @@ inline RoundRecord timed(RoundRecord record, double off) {
   return record;
 }
 
-/// What a calibration would have measured of that cost, at two contexts.
+/// The costs that a calibration would have measured on such a device, at two contexts.
 inline std::shared_ptr<const CostSnapshot> costs_of(const RoundCost& cost, uint32_t widest = 128) {
   CostTable table(16);
   for (const uint32_t context : {512u, 4096u})

@@ -20,7 +20,7 @@ ModelReady pair_of_models() {
   return model;
 }
 
-/// With a pair of models open.
+/// Opens a target with a drafter.
 void open_pair(UiHarness& ui, ImGuiTestContext* ctx) {
   ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
     if (std::holds_alternative<LoadModel>(command)) engine.publish(pair_of_models());
@@ -68,7 +68,7 @@ TEST(ChartsInTheApp, ACalibrationShowsItsProgressAndCanBeCancelled) {
     ui.engine().publish(cancelled);
     ctx->Yield(2);
     IM_CHECK(ctx->ItemExists("//Calibration/**/Calibrate"));
-    IM_CHECK(ui.view().cards.empty());  // who cancels knows
+    IM_CHECK(ui.view().cards.empty());  // no card, as the user has cancelled it
     IM_CHECK(!ui.view().calibration.costs);
   }));
 }

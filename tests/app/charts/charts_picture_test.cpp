@@ -1,4 +1,4 @@
-// The panels of charts as pictures, on whatever Vulkan device the machine has. CANOPY_PICTURES=folder keeps them.
+// Pictures of the panels of charts, on whatever Vulkan device the machine has. CANOPY_PICTURES=folder keeps them.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ struct Shot {
   float scale = 1;
 };
 
-/// A reply in mode Adaptive, on a device where the cost is as given.
+/// The log of a reply in mode Adaptive, on a device with the given cost.
 std::shared_ptr<SampleLog> adaptive_log(const RoundCost& cost, size_t rounds) {
   auto log = std::make_shared<SampleLog>();
   log->reply().mode = DecodeMode::adaptive;

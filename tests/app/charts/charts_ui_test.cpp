@@ -168,7 +168,7 @@ TEST(ChartsUi, TheBudgetSaysWhyAndMarksTheChosenRow) {
   }));
 }
 
-/// Costs of the loaded pair say nothing of a trace from another machine.
+/// The costs of the loaded models are not used for a trace from another machine.
 TEST(ChartsUi, ATraceIsNotJudgedByTheCostsOfThisMachine) {
   app::RooflinePanel panel;
   PanelHarness ui(panel, kBelow, kBelowHeight);
@@ -181,7 +181,7 @@ TEST(ChartsUi, ATraceIsNotJudgedByTheCostsOfThisMachine) {
   EXPECT_LT(ui.vertices(), with_costs);
 }
 
-/// Every size a dock may give, at every scale: nothing asserts, nothing is drawn beyond the panel.
+/// At every size that a dock may give and at every scale, nothing asserts and nothing is drawn outside the panel.
 TEST(ChartsUi, PanelsStandAnySize) {
   const auto log = log_of(30);
   for (const ImVec2 size : {ImVec2(868, 254), ImVec2(360, 780), ImVec2(240, 120), ImVec2(60, 40), ImVec2(1900, 1000)}) {

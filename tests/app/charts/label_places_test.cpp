@@ -44,7 +44,7 @@ TEST(LabelPlaces, ACurveIsLeftFreeWhereThatIsPossible) {
 }
 
 TEST(LabelPlaces, ACurveBesideTheMarkIsPassedAtTheRight) {
-  // A peak of the prediction, as high as the plot, close behind the mark of the best width.
+  // A peak of the predicted curve, as high as the plot, right after the mark of the best width.
   const LabelWish wish{{12, 20}, 5, 110, 15};
   std::vector<Spot> curve;
   for (float y = 0; y <= 170; y += 4) curve.push_back({26, y}), curve.push_back({34, y});
@@ -60,7 +60,7 @@ TEST(LabelPlaces, NeverCrossWhereverTheMarksAre) {
   for (int round = 0; round < 2000; ++round) {
     const Spot first{x(random), y(random)};
     std::vector<LabelWish> wishes = {{first, 6, width(random), 15}};
-    // Often the marks of a small tree lie on each other.
+    // In a small tree the marks are often at the same place.
     for (int i = 0; i < 2; ++i) {
       const Spot mark = round % 2 ? Spot{std::clamp(first.x + near(random), 0.0f, 430.0f),
                                          std::clamp(first.y + near(random), 0.0f, 170.0f)}

@@ -1,4 +1,4 @@
-// What the statistics panel says of rounds, on records.
+// The figures of the statistics panel, computed from records.
 
 #include "app/charts/statistics_view.h"
 
@@ -31,7 +31,7 @@ std::shared_ptr<SampleLog> log_of(size_t rounds, uint64_t seed = 1, uint32_t wid
   return log;
 }
 
-/// Counted from the start, without checkpoints.
+/// The statistics counted from the start, without copies to start from.
 RoundStatistics counted_anew(const RoundLog& log, size_t last) {
   RoundStatistics statistics;
   for (size_t i = 0; i <= last; ++i) statistics.add(*log.round(i));
@@ -50,7 +50,7 @@ TEST(StatisticsTrail, AnswersForAnyRoundAsIfCountedFromTheStart) {
   }
 }
 
-/// Scrubbing through a long reply reads a stride of rounds at most, once they were read.
+/// Going back in a long reply that was read once reads at most kStride rounds again.
 TEST(StatisticsTrail, ScrubbingReadsNoMoreThanAStride) {
   constexpr size_t rounds = 5000;
   const auto log = log_of(rounds, 2, 4);
@@ -63,7 +63,7 @@ TEST(StatisticsTrail, ScrubbingReadsNoMoreThanAStride) {
     EXPECT_LE(trail.reads() - before, StatisticsTrail::kStride);
     before = trail.reads();
   }
-  // Playing reads each round once at most.
+  // Playing reads each round at most once.
   trail.up_to(log, 100, kAll);
   before = trail.reads();
   for (size_t round = 101; round < 400; ++round) trail.up_to(log, round, kAll);
@@ -123,7 +123,7 @@ TEST(StatisticsView, HistogramSumsToRoundsAndEmittedToTokens) {
   }
 }
 
-/// gui.md, criterion 10: a last round that a stop cut counts what came, and says so.
+/// gui.md, criterion 10: a last round that was cut by a stop counts the tokens that came, and the panel says so.
 TEST(StatisticsView, ACutLastRoundIsFlagged) {
   auto log = std::make_shared<SampleLog>();
   TraceBuilder builder(8);
@@ -183,7 +183,7 @@ TEST(StatisticsView, VerdictComparesWithPlainDecodingAfterEightRounds) {
   StatisticsTrail trail;
   const StatisticsView plain = statistics_view(trail.up_to(log, 19, kAll), nullptr, DecodeMode::ar, {});
   EXPECT_EQ(plain.verdict, VerdictKind::ar);
-  // Nothing was compared, so no text is called the same.
+  // No texts were compared, so the panel must not call them the same.
   EXPECT_EQ(view_of(log, 19, {speed / 2, "measured"}).verdict_detail.find("Same text"), std::string::npos);
 }
 
@@ -198,7 +198,7 @@ TEST(StatisticsView, FiguresOfNothingDraftedHaveNoShare) {
   EXPECT_EQ(view.tau.text, "1.00");
 }
 
-/// Hindsight knows more than any rule.
+/// The best widths in hindsight can never be slower than what happened.
 TEST(OracleTally, IsNeverSlowerThanWhatHappened) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const auto log = log_of(30, 100 + seed);
@@ -225,7 +225,7 @@ TEST(ReliabilityTally, CountsEveryDraftedNodeOnceAndSeesACalibrationThatHelps) {
   uint64_t nodes = 0;
   for (int i = 0; i < 400; ++i) {
     RoundRecord record = builder.tree(32);
-    // The drafter claims the square root of what it is worth; the tree was ordered by the truth.
+    // The drafter shows the square root of its true probabilities; the tree was ordered by the true ones.
     for (RoundNode& each : record.nodes) each.node.log_q *= 0.5;
     if (drafted_part(record).cut) continue;
     nodes += record.width - 1;

@@ -1,4 +1,4 @@
-// Figures of any size against the room that panels have for them.
+// Figures of any size fit into the room that panels have for them.
 
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -54,7 +54,7 @@ TEST(TextFit, TheFiguresOfTheStatisticsStayInTheirBoxes) {
         for (const char* box : {"//Live/**/Tau", "//Live/**/Node use", "//Live/**/Round time mean"}) {
           const ImRect rect = rect_of(ctx, box);
           EXPECT_GT(rect.GetWidth(), 60) << what << box;
-          // The padding of a box is 10; words may use the right one down to 4.
+          // The padding of a box is 10 pixels; text may use the right one down to 4.
           EXPECT_EQ(drawn.leaving(rect.Min, {rect.Max.x - 4, rect.Max.y}), std::vector<std::string>{}) << what << box;
           EXPECT_LE(rect.Max.x, width) << what << box;
         }
@@ -83,7 +83,7 @@ TEST(TextFit, TheBarsOfTheStagesEndBeforeTheirSums) {
         if (t.text != sum || t.min.y < bars.Min.y || t.min.y > bars.Max.y) continue;
         found = true;
         EXPECT_LE(t.max.x, bars.Max.x + 1) << sum;
-        EXPECT_GT(t.min.x, bars.Min.x + 100) << sum;  // a bar is left
+        EXPECT_GT(t.min.x, bars.Min.x + 100) << sum;  // there is room for a bar
       }
       EXPECT_TRUE(found) << sum;
     }));

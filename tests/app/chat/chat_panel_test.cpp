@@ -1,4 +1,4 @@
-// The chat as a daily tool, in the real application: branches, code, tokens, search, history, long chats, scripts.
+// The chat panel in the whole application: branches, code, tokens, search, history, long chats, scripts.
 
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -110,7 +110,7 @@ TEST(ChatPanel, CodeIsCopiedByteForByte) {  // gui.md, criterion 19
   }));
 }
 
-/// Answers with rounds of drafting: "The" | " merge" " step" | " joins".
+/// Answers in rounds with drafts: "The" | " merge" " step" | " joins".
 void answer_in_rounds(ScriptedEngine& engine, const Command& command) {
   if (std::holds_alternative<LoadModel>(command)) engine.publish(small_model());
   const auto* generate = std::get_if<Generate>(&command);
@@ -173,7 +173,7 @@ std::string paragraph(int number) {
   return "Paragraph " + std::to_string(number) + " has **strong** words and `code`, and goes on for a line or two.\n\n";
 }
 
-/// A conversation of many messages, straight into the state.
+/// The JSON of a conversation with this many messages.
 std::string long_chat(size_t messages) {
   std::string json = R"({"format":"canopy-chat","version":1,"messages":[)";
   for (size_t i = 0; i < messages; ++i) {
@@ -197,7 +197,7 @@ TEST(ChatPanel, TenThousandMessagesScrollSmoothly) {  // gui.md, section 4: long
     ImGuiWindow* messages = ctx->WindowInfo("//Chat/Messages").Window;
     IM_CHECK_GT(messages->ScrollMax.y, 300'000.0f);
     IM_CHECK_GE(messages->Scroll.y, messages->ScrollMax.y - 1);
-    IM_CHECK_LT(items(ctx, "text").size(), 40u);  // what is out of view costs nothing
+    IM_CHECK_LT(items(ctx, "text").size(), 40u);  // messages out of view are not drawn
     double worst = 0;
     for (int page = 0; page < 30; ++page) {
       ctx->KeyPress(ImGuiKey_PageUp);
@@ -207,7 +207,7 @@ TEST(ChatPanel, TenThousandMessagesScrollSmoothly) {  // gui.md, section 4: long
     }
     IM_CHECK_LT(messages->Scroll.y, messages->ScrollMax.y - 5'000);
     RecordProperty("worst_frame_ms", std::to_string(worst * 1e3));
-    // What is being read stands still while heights that were guessed become known.
+    // While real heights replace estimated ones, the messages in view must not move.
     const auto before = items(ctx, "text");
     ctx->Yield(5);
     const auto after = items(ctx, "text");
@@ -230,7 +230,7 @@ TEST(ChatPanel, FindGoesFromHitToHit) {
     IM_CHECK(ui.view().chat.find_shown);
     ctx->KeyChars("paragraph 3 ");
     ctx->Yield(4);
-    IM_CHECK_LT(messages->Scroll.y, end - 500);  // the hit is brought into view
+    IM_CHECK_LT(messages->Scroll.y, end - 500);  // the hit was scrolled to
     ctx->KeyPress(ImGuiKey_Escape);
     ctx->Yield(3);
     IM_CHECK(!ui.view().chat.find_shown);
@@ -280,7 +280,7 @@ TEST(ChatPanel, NoHalfCharacterIsEverShown) {  // gui.md, criterion 20
     ui.engine().script = {};
     send(ctx, "Again");
     const uint64_t id = ui.engine().last<Generate>().reply_id;
-    // The engine hands on whole characters; here each comes in an event of its own, between frames.
+    // The engine sends whole characters; here each one comes in an event of its own, with frames between.
     for (size_t at = 0; at < whole.size();) {
       size_t next = at + 1;
       while (next < whole.size() && (static_cast<unsigned char>(whole[next]) & 0xC0) == 0x80) ++next;
@@ -290,7 +290,7 @@ TEST(ChatPanel, NoHalfCharacterIsEverShown) {  // gui.md, criterion 20
       at = next;
     }
     IM_CHECK_STR_EQ(ui.view().messages.back().text.c_str(), whole.c_str());
-    // Without system fonts nothing here has a glyph for these, and that is said.
+    // Without system fonts there are no glyphs for these characters, and the panel says so.
     IM_CHECK(ctx->ItemExists("//Chat/Limits of fonts"));
     ctx->ItemClick("//Chat/Dismiss limits");
     ctx->Yield(3);
@@ -357,7 +357,7 @@ void open_export(ImGuiTestContext* ctx) {
 void import_by_keys(UiHarness& ui, ImGuiTestContext* ctx, const std::filesystem::path& file) {
   ui.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::importing}));
   ctx->Yield(3);
-  ctx->KeyChars(file.c_str());  // the file has the focus
+  ctx->KeyChars(file.c_str());  // the text box of the file has the focus
   ctx->KeyPress(ImGuiKey_Enter);
   ctx->Yield(3);
 }
@@ -381,7 +381,7 @@ TEST(ChatPanel, AChatIsExportedFromItsMenu) {  // gui.md, criterion 19: export
   EXPECT_NE(read_small_file(path, 1 << 20).find("An answer."), std::string::npos);
 }
 
-// gui.md, criterion 25: by keys alone. The folder is there already, the name has the focus.
+// gui.md, criterion 25: by keys alone. The folder is filled in, and the name has the focus.
 TEST(ChatPanel, AChatIsExportedByKeysAsJsonAndComesBackByImport) {
   const TempFolder folder;
   UiHarness ui;
@@ -400,7 +400,7 @@ TEST(ChatPanel, AChatIsExportedByKeysAsJsonAndComesBackByImport) {
     ctx->KeyPress(ImGuiKey_Enter);
     ctx->Yield(3);
     IM_CHECK(ui.view().chat.note.starts_with("Saved kept.json in "));
-    // What is there already is replaced only by a button that says so.
+    // A file that exists is replaced only after pressing a button that says so.
     open_export(ctx);
     std::vector<app::DrawnText> drawn;
     app::look().drawn = &drawn;
@@ -439,7 +439,7 @@ TEST(ChatPanel, AnExportThatFailsSaysWhyAndKeepsWhatWasTyped) {
     import_by_keys(ui, ctx, folder.path() / "broken.json");
     IM_CHECK(ui.view().chat.files == app::ChatFiles::importing);
     IM_CHECK(!ui.view().chat.files_problem.empty());
-    IM_CHECK_EQ(ui.view().messages.size(), 2u);  // what is shown stays
+    IM_CHECK_EQ(ui.view().messages.size(), 2u);  // the shown conversation stays
   }));
 }
 

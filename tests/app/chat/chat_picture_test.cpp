@@ -1,5 +1,5 @@
-// Pictures of a conversation: who wrote each token is seen, in both themes, and hidden on request. Set CANOPY_PICTURES
-// to a folder to keep them.
+// Pictures of a conversation: marks show who wrote each token, in both themes, and can be hidden.
+// CANOPY_PICTURES=folder keeps the pictures.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ constexpr const char* kSecond =
     "    while i < len(a) and j < len(b):\n        if a[i] <= b[j]:\n            out.append(a[i])\n```\n\n"
     "| case | cost |\n|---|--:|\n| best | n |\n| worst | n + m - 1 |\n";
 
-/// Where tokens end: a word with the blank in front of it, as most vocabularies have it.
+/// The ends of the tokens in bytes: each token is a word with the space before it, as in most vocabularies.
 std::vector<uint32_t> token_ends(const std::string& text) {
   std::vector<uint32_t> ends;
   for (size_t i = 1; i < text.size(); ++i)
@@ -34,7 +34,7 @@ std::vector<uint32_t> token_ends(const std::string& text) {
   return ends;
 }
 
-/// A reply in rounds of up to five tokens, the last of each the target's own.
+/// Publishes a reply in rounds of up to five tokens, the last of each being the target's own.
 void publish_in_rounds(ScriptedEngine& engine, uint64_t id, const std::string& text, DecodeMode mode) {
   const std::vector<uint32_t> ends = token_ends(text);
   engine.publish(TextDelta{id, text, static_cast<uint32_t>(ends.size()), 200, 439});

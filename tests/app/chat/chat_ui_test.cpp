@@ -1,4 +1,4 @@
-// Reading a conversation: selecting, copying, scrolling, and where the keyboard is meanwhile.
+// Reading a conversation: selecting, copying and scrolling, and where the keyboard focus is meanwhile.
 
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -18,7 +18,7 @@ void open_and_ask(UiHarness& ui, ImGuiTestContext* ctx, const char* question) {
   ctx->Yield(3);
 }
 
-/// Where the text of the last message is on the screen.
+/// The rectangle of the last message's text on the screen.
 ImRect last_text(ImGuiTestContext* ctx) {
   ImGuiTestItemList items;
   ctx->GatherItems(&items, ctx->WindowInfo("//Chat/Messages").ID, 8);
@@ -44,13 +44,13 @@ TEST(ChatUi, SelectedTextIsCopiedByteForByte) {
     IM_CHECK_GT(text.GetHeight(), 10.0f);
     const float y = text.Min.y + 8;
     ctx->KeyChars("A draft stays out of it");
-    // Twice on a word takes the word, whatever its letters.
+    // A double click selects the word, whatever letters it has.
     ctx->MouseMoveToPos({text.Min.x + 6, y});
     ctx->MouseDoubleClick();
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
     ctx->Yield(2);
     IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "na\u00efve");
-    // From before the first letter to behind the last one is everything.
+    // A drag from before the first letter to after the last one selects everything.
     ctx->MouseMoveToPos({text.Min.x - 1 + 1, y});
     ctx->MouseDown();
     ctx->MouseMoveToPos({text.Max.x - 2, y});
@@ -58,7 +58,7 @@ TEST(ChatUi, SelectedTextIsCopiedByteForByte) {
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
     ctx->Yield(2);
     IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "na\u00efve \u4f60\u597d words here");
-    // Afterwards typing goes into the composer again, and a selection there takes over.
+    // After that, typing goes into the composer again, and a selection there replaces that of the message.
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
     ctx->KeyChars("abc");
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
@@ -95,13 +95,13 @@ TEST(ChatUi, TheEndStaysInViewOnlyWhileTheReaderIsThere) {
     const float there = messages->Scroll.y;
     IM_CHECK_LT(there, messages->ScrollMax.y - 50);
     write(20);
-    IM_CHECK_EQ(messages->Scroll.y, there);  // what is being read stands still
+    IM_CHECK_EQ(messages->Scroll.y, there);  // what is in view does not move
     ctx->ItemClick("//Chat/**/To the end");
     ctx->Yield(3);
     IM_CHECK_GE(messages->Scroll.y, messages->ScrollMax.y - 1);
     write(20);
     IM_CHECK_GE(messages->Scroll.y, messages->ScrollMax.y - 1);
-    ui.resize(1280, 560);  // a smaller window is no scrolling away
+    ui.resize(1280, 560);  // a smaller window does not count as scrolling away
     ctx->Yield(3);
     IM_CHECK_GE(messages->Scroll.y, messages->ScrollMax.y - 1);
     ctx->MouseMoveToPos(messages->InnerRect.GetCenter());
@@ -160,7 +160,7 @@ TEST(ChatUi, TheKeyboardComesBackAfterEveryClick) {
   }));
 }
 
-/// As a window system reports it: each key goes down and up again before the next frame.
+/// Types as a window system reports it: each key goes down and up again before the next frame.
 void type_at_once(const std::string& text) {
   ImGuiIO& io = ImGui::GetIO();
   for (char c : text) {

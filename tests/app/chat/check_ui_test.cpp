@@ -1,5 +1,4 @@
-// "Same text as autoregressive decoding" in the window: the button below a reply, its progress, and the three ways it
-// ends.
+// The check against plain decoding in the window: the button below a reply, its progress, and the three ways it ends.
 
 #include <gtest/gtest.h>
 
@@ -15,8 +14,8 @@ using namespace app;  // NOLINT: the whole file is about it
 
 using CheckPhase = ArCheck::Phase;
 
-/// An engine that answers every request with the same tokens, AR ones with one of them changed where a test says so,
-/// and that can be made to stop half way.
+/// The application with an engine that answers every request with the same tokens. A test can have one token of AR
+/// replies changed, and AR replies stopped half way.
 class CheckUi {
  public:
   CheckUi() : ui({}, 1600, 1000) {
@@ -27,12 +26,12 @@ class CheckUi {
     ui.app().pump();
   }
   const ArCheck& check() const { return ui.view().checks.check; }
-  /// The rest of a reply that was stopped half way.
+  /// Finishes the reply that was stopped half way.
   void go_on() { finish(ui.engine(), ui.engine().last<Generate>(), FinishReason::stop_token); }
 
   UiHarness ui;
-  int changed = -1;     // index of a token that autoregressive decoding writes differently
-  bool halves = false;  // whether an AR reply stops half way
+  int changed = -1;     // index of the token that plain decoding writes differently; -1: none
+  bool halves = false;  // an AR reply stops half way
 
  private:
   static constexpr uint32_t kTokens = 40;
@@ -91,7 +90,7 @@ TEST(CheckUiTest, EqualTextIsSaidWithItsCountAndOnlyWhenAsked) {
   CheckUi test;
   EXPECT_TRUE(test.ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(4);
-    IM_CHECK_EQ(test.ui.engine().count<Generate>(), 1u);  // never on its own
+    IM_CHECK_EQ(test.ui.engine().count<Generate>(), 1u);  // a check never starts by itself
     const size_t messages = test.ui.view().messages.nodes().size();
     ctx->ItemClick(kButton);
     ctx->Yield(4);

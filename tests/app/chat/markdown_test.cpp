@@ -1,4 +1,4 @@
-// Blocks and where they come from in the source; streaming.
+// Markdown blocks, their positions in the source, and text that grows.
 
 #include "app/chat/markdown.h"
 
@@ -52,7 +52,7 @@ TEST(Markdown, CodeIsByteForByteWhatWasWritten) {  // gui.md, criterion 19: copi
   EXPECT_EQ(blocks[1].kind, Kind::code);
   EXPECT_EQ(blocks[1].text, code);
   EXPECT_EQ(blocks[1].language, "python");
-  // Blanks and tabs before words stay what they are, also in a line of nothing else and in a list.
+  // Spaces and tabs before words are kept exactly, also in a line of nothing else and in a list.
   EXPECT_EQ(parse_markdown("```\n  \tx\n \t\n\t\t y\n```").at(0).text, "  \tx\n \t\n\t\t y");
   EXPECT_EQ(parse_markdown("- ```\n  \tx\n  y\n  ```").at(0).text, "\tx\ny");
   EXPECT_EQ(parse_markdown("- ```\n\tx\n  ```").at(0).text, "  x") << "half a tab belongs to the list";
@@ -61,13 +61,13 @@ TEST(Markdown, CodeIsByteForByteWhatWasWritten) {  // gui.md, criterion 19: copi
 }
 
 TEST(Markdown, CodeKeepsItsIndentationInLists) {
-  // md4c takes the list's columns away, of a tab too, and says how many are left.
+  // md4c removes the columns of the list, also from a tab, and reports how many are left.
   const std::vector<Block> blocks = parse_markdown("- ```\n  a\n      b\n\t\tc\n  ```\n");
   ASSERT_EQ(blocks.size(), 1u);
   EXPECT_EQ(blocks[0].text, "a\n    b\n      c");
 }
 
-// A model that repeats itself fills lines with blanks; while it writes, they are parsed with every token.
+// A model that repeats itself may fill a line with spaces, which is parsed again with every token.
 TEST(Markdown, ALineOfBlanksTakesNoLongerThanItsLength) {
   const std::string blanks(300'000, ' ');
   const std::vector<Block> blocks = parse_markdown("```\n" + blanks + "x\n```\n");
@@ -97,7 +97,7 @@ TEST(Markdown, SourceRangesAreFoundInWhatIsShown) {
   };
   EXPECT_EQ(shown("*soft* and", "*soft* and", 1), "soft and");
   EXPECT_EQ(shown("ong** word", "ong** w", 1), "ong w");
-  EXPECT_EQ(shown("&amp;", "&am", 1), "&");  // a part of an entity is all of it
+  EXPECT_EQ(shown("&amp;", "&am", 1), "&");  // a part of an entity stands for the whole
   EXPECT_EQ(shown("return x", "return", 8), "return");
   EXPECT_EQ(shown("# Title", "# ", 0), "");
 }
@@ -129,7 +129,7 @@ TEST(Markdown, StreamedByteByByteItEndsAsTheWhole) {
 
 TEST(Markdown, OnlyTheTailIsOpen) {
   const std::string text = "One\n\nTwo\n\n```\ncode\n\nmore\n";
-  EXPECT_EQ(open_tail(text, 0), text.find("```"));  // an empty line in code closes nothing
+  EXPECT_EQ(open_tail(text, 0), text.find("```"));  // an empty line inside code ends no block
   EXPECT_EQ(open_tail("- a\n\n  more of a\n\n- b", 0), 18u);
   EXPECT_EQ(open_tail("One\n\n", 0), 0u) << "what comes next may be indented";
 }

@@ -1,4 +1,4 @@
-// Chats on the disk: a real kill, damage, several windows, full and missing disks.
+// Chats on the disk: killed programs, damage, several windows, full and missing disks.
 
 #include "app/conversation/chat_store.h"
 
@@ -26,7 +26,7 @@ using test::FullDisk;
 using test::small_model;
 using test::TempFolder;
 
-/// A window without drawing: state, disk, and what App does between them.
+/// State and disk of a window without drawing, with the calls that App makes between them.
 class Window {
  public:
   explicit Window(const fs::path& folder) : desk(folder.string()) {
@@ -62,14 +62,14 @@ size_t files_in(const fs::path& folder) {
   return count;
 }
 
-/// The only chat of a folder.
+/// Path of the only chat in a folder.
 fs::path only_file(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_regular_file()) return entry.path();
   return {};
 }
 
-/// Writes a reply, a word at a time, until it is killed; says after each word how many were shown.
+/// Writes a reply word by word until the process is killed, and reports after each word how many were shown.
 [[noreturn]] void write_forever(const fs::path& folder, int pipe) {
   Window window(folder);
   window.run(SendMessage{"Count, please"});
@@ -165,11 +165,11 @@ TEST(ChatStore, AKillLosesNothingThatWasShown) {  // gui.md, criterion 19: kill 
   window.run(OpenChat{window.view.chat.listings[0].id});
   ASSERT_EQ(window.view.messages.size(), 2u);
   EXPECT_TRUE(window.view.cards.empty()) << window.view.cards[0].detail;
-  const Message reply = window.view.messages.back();  // a copy: what comes later moves messages about
+  const Message reply = window.view.messages.back();  // a copy, as later messages move this one in memory
   EXPECT_NE(reply.text.find("w" + std::to_string(shown) + " \u4f60"), std::string::npos);
   EXPECT_FALSE(reply.writing);
   EXPECT_EQ(reply.result->reason, FinishReason::cancelled);
-  // It goes on where it was, in the same file.
+  // The chat continues in the same file.
   window.ask("And now?", "On we go.");
   EXPECT_EQ(files_in(folder.path()), 1u);
   Window later(folder.path());

@@ -1,4 +1,4 @@
-// Branches of a conversation, what its file and its exports say, and what the rounds say of its tokens.
+// Branches of a conversation, its file and exports, and the rounds of its tokens.
 
 #include "app/conversation/conversation.h"
 
@@ -49,7 +49,7 @@ std::vector<std::string> texts(const Conversation& chat) {
 
 using Texts = std::vector<std::string>;
 
-/// Two questions; the first was edited, its answer drawn three times.
+/// A conversation of two questions; the first was edited, and its answer was drawn three times.
 ViewModel branched_view() {
   ViewModel view = ready_view();
   ask(view, "One", "A1");
@@ -82,7 +82,7 @@ TEST(Conversation, AnswersAreCycled) {  // gui.md, criterion 19: regenerate bran
   update(view, UiCommand(ShowAlternative{view.messages[1].id, -1}));
   EXPECT_EQ(view.messages[1].text, "B2");
   update(view, UiCommand(ShowAlternative{view.messages[1].id, -1}));
-  update(view, UiCommand(ShowAlternative{view.messages[1].id, -1}));  // there is none before the first
+  update(view, UiCommand(ShowAlternative{view.messages[1].id, -1}));  // there is no version before the first
   EXPECT_EQ(view.messages[1].text, "B1");
   ask(view, "More", "C");
   EXPECT_EQ(texts(view.messages), (Texts{"Uno", "B1", "More", "C"}));
@@ -228,9 +228,9 @@ TEST(Conversation, EachTokenKnowsWhoWroteItAndItsNode) {
   update(view, Event(round_of(view.reply_id, 2, 0, 20, {21})));
   const std::vector<TokenSpan>& spans = view.messages.back().spans;
   ASSERT_EQ(spans.size(), 5u);
-  EXPECT_EQ(spans[0], (TokenSpan{0, 3, 0, 0, TokenSource::own}));       // of the prompt's pass: the root
+  EXPECT_EQ(spans[0], (TokenSpan{0, 3, 0, 0, TokenSource::own}));       // the root, from the prompt's pass
   EXPECT_EQ(spans[1], (TokenSpan{3, 9, 0, 1, TokenSource::accepted}));  // the node of depth 1
-  EXPECT_EQ(spans[2], (TokenSpan{9, 14, 0, 5, TokenSource::own}));      // the bonus: behind the last node
+  EXPECT_EQ(spans[2], (TokenSpan{9, 14, 0, 5, TokenSource::own}));      // the bonus: the number after the last node
   EXPECT_EQ(spans[3].source, TokenSource::own);
   EXPECT_EQ(spans[4].source, TokenSource::ar);  // an AR round among rounds of drafting
   EXPECT_EQ(view.messages.back().rounds, 3u);
@@ -282,7 +282,7 @@ TEST(ChatJournal, CutAnywhereItReadsUpToTheLastWholeLine) {  // gui.md, criterio
     const JournalRead read = read_journal(std::string_view(file).substr(0, cut), id);
     ASSERT_EQ(read.problem, "") << cut;
     ASSERT_EQ(read.torn, file[cut - 1] != '\n') << cut;
-    // What is added behind the tear counts, and the torn line is skipped.
+    // Lines added after the cut count, and the incomplete line is skipped.
     const std::string resumed = file.substr(0, cut) + std::string(kResume) + "{\"title\":\"T\"}\n";
     ASSERT_EQ(read_journal(resumed, id).conversation.title, "T") << cut;
     ASSERT_EQ(read_journal(resumed, id).problem, "") << cut;

@@ -1,4 +1,4 @@
-// A recorded run as a conversation: its prompts, its replies as far as the round that is shown, where it comes from.
+// A recorded run shown as a conversation: its prompts, its replies up to the shown round, its origin.
 
 #include "app/conversation/replay_chat.h"
 
@@ -19,7 +19,7 @@ namespace {
 using test::TempFolder;
 using test::TraceBuilder;
 
-/// Tokens are places in a list of pieces; those in angle brackets are control tokens.
+/// The turns of a prompt made of these pieces; pieces in angle brackets are control tokens.
 std::vector<ChatTurn> turns_of(const std::vector<std::string>& pieces) {
   std::vector<uint32_t> tokens;
   for (uint32_t i = 0; i < pieces.size(); ++i) tokens.push_back(i);
@@ -101,7 +101,7 @@ TEST_P(ReplayedDemo, ShowsThePromptAndTheReplyAsFarAsItIsShown) {
 TEST_P(ReplayedDemo, EveryTokenIsTheNodeThatWroteIt) {
   show(log().rounds() - 1);
   const Message& reply = view.conversation().back();
-  size_t at = 1;  // behind the prompt's token
+  size_t at = 1;  // after the prompt's token
   for (size_t round = 0; round < log().rounds(); ++round) {
     const auto record = log().round(round);
     for (size_t i = 0; i < record->emitted.size(); ++i, ++at) {

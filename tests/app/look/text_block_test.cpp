@@ -41,7 +41,7 @@ TEST(TextBlock, BreaksOnlyAtBlanksWhereThereAreSome) {
       TextBlock whole;
       whole.layout(text, Type::chat, 4000);
       TextBlock block;
-      // Too narrow by a little: the last word moves down as a whole, so the first line ends at a blank.
+      // Slightly too narrow: the last word moves down as a whole, so the first line ends at a space.
       block.layout(text, Type::chat, whole.widest() - 2);
       ASSERT_EQ(block.line_count(), 2u) << text;
       TextBlock first, last;
@@ -61,7 +61,7 @@ TEST(TextBlock, NoLineIsWiderThanTheColumn) {
     EXPECT_GE(block.line_count(), 3u);
     block.layout("", Type::chat, 120);
     EXPECT_EQ(block.line_count(), 1u);
-    block.layout("x", Type::chat, 0.5f);  // a column narrower than a character still ends
+    block.layout("x", Type::chat, 0.5f);  // laying out must end also in a column narrower than a character
     EXPECT_EQ(block.line_count(), 1u);
   }));
 }

@@ -21,7 +21,7 @@ class ThemeTest : public testing::TestWithParam<ThemeKind> {
   const Theme& t = theme(GetParam());
 };
 
-// A window that rests draws once more after input: later than that, a tooltip would never come.
+// After input an idle window draws one more frame. A tooltip must be due by then, or it would never be shown.
 TEST(Style, TooltipsAreDueBeforeTheLastFrameAfterInput) {
   ImGuiStyle style;
   apply_style(style, theme(ThemeKind::dark), 1);

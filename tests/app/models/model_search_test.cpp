@@ -1,4 +1,4 @@
-// Looking for models beside the window, never in its way.
+// The search for models on its own thread: the window never waits for it.
 
 #include "app/models/model_search.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The result, which a thread delivers in its own time.
+/// Waits for the result, which comes from another thread.
 ModelSearchResult wait_for(ModelSearch& search) {
   for (int i = 0; i < 20000; ++i) {
     if (auto result = search.take()) return *std::move(result);
@@ -47,7 +47,7 @@ TEST(ModelSearch, AsksASlowListerWithoutWaitingForIt) {
     return found_for(request);
   });
   search.set_wake([&] { ++woken; });
-  search.start({"/models/a.gguf", {}});  // returns although the lister waits for what comes later here
+  search.start({"/models/a.gguf", {}});  // returns at once, although the lister waits for answer below
   asked.wait();
   EXPECT_FALSE(search.take().has_value());
   EXPECT_EQ(woken, 0);
@@ -101,11 +101,11 @@ TEST(ModelSearch, ClosingTheWindowStopsASearchUnderWay) {
     });
     search.start({"a", {}});
     asked.wait();
-  }  // ends although the lister never would by itself
+  }  // the destructor stops a lister that would not end by itself
 }
 
 TEST(ModelSearch, AFolderThatDoesNotAnswerDoesNotKeepTheWindowOpen) {
-  // Shared with a thread that outlives the search.
+  // Shared with a thread that may outlive the search.
   struct Folder {
     std::latch asked{1}, answer{1};
   };
@@ -119,9 +119,9 @@ TEST(ModelSearch, AFolderThatDoesNotAnswerDoesNotKeepTheWindowOpen) {
     search.set_wake([folder] { ADD_FAILURE() << "nobody is there any more"; });
     search.start({"a", {}});
     folder->asked.wait();
-  }  // ends although nothing answers
+  }  // the destructor returns although the lister does not answer
   folder->answer.count_down();
-  // The lister goes with its thread, and nothing else holds the folder then.
+  // The lister is destroyed with its thread; after that nobody else has the folder.
   while (folder.use_count() > 1) std::this_thread::sleep_for(1ms);
 }
 
@@ -168,7 +168,7 @@ TEST(DeviceWords, SayMemoryDriverAndHowTheSelfTestWent) {
   update(models, Event(ready));
   EXPECT_EQ(self_test_words(models, devices[0]), "failed the self-test");
   EXPECT_EQ(models.device_tests.size(), 1u) << "the newest result stands for a device and driver";
-  // Another driver is another device.
+  // With another driver the result does not count any more.
   DeviceChoice updated = devices[0];
   updated.driver = "RADV 26.0";
   EXPECT_EQ(self_test_words(models, updated), "self-test with the first model");

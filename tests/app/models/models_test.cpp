@@ -26,7 +26,7 @@ using test::tiny_safetensors;
 
 constexpr uint64_t GiB = 1ull << 30;
 
-/// A pair on a card of 24 GiB of which other programs hold 2.
+/// The memory of a pair of models on a card of 24 GiB, of which other programs have 2.
 MemoryUse pair_on_a_card() {
   MemoryUse use;
   use.weights = 3 * GiB;
@@ -67,7 +67,7 @@ TEST(MemoryTable, TheDrafterCountsAndItsAbsenceDoesNot) {
 
 TEST(MemoryTable, WhatOtherProgramsHoldCanMakeItTightOrTooMuch) {
   MemoryUse use = pair_on_a_card();
-  use.available = 3 * GiB / 2;  // the card got busy
+  use.available = 3 * GiB / 2;  // other programs have taken more of the card
   EXPECT_EQ(memory_table(use).fit, MemoryFit::tight);
   EXPECT_EQ(memory_table(use).bytes_of(MemoryPart::other_apps), use.budget - use.total() - use.available);
   // A pair not loaded yet, on a card with too little left.

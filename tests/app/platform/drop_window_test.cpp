@@ -1,4 +1,4 @@
-// Files dropped on the window by another program, from the window system to the path that the application opens.
+// Files that another program drops on the window: the paths that arrive in the application.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace canopy::test {
 namespace {
 
-// gui.md, criterion 18: what these paths then open is in replay_ui_test.cpp (OpenedPaths).
+// gui.md, criterion 18. That these paths are then opened is tested in replay_ui_test.cpp (OpenedPaths).
 TEST(DroppedFiles, ComeOutAsThePathsTheyAre) {
   if (!app::display_present()) GTEST_SKIP() << "there is no display; ctest starts this program under xvfb-run";
   app::AppOptions options;

@@ -7,7 +7,7 @@
 namespace canopy::app {
 namespace {
 
-/// Draws whenever the pacer says so for some seconds; returns the frames and the seconds spent drawing.
+/// Draws as the pacer says for some seconds; returns the number of frames and the seconds spent on them.
 struct Drawn {
   int frames = 0;
   double cost = 0;
@@ -64,7 +64,7 @@ TEST(FramePacer, InputIsAnsweredAtOnceAndSettlesInThreeFrames) {
   EXPECT_EQ(simulate(pacer, 5, 0.2, 0.002, 0).frames, 3);
 }
 
-// Dear ImGui shows a tooltip once the mouse has rested: nothing happens then that would bring a frame.
+// Dear ImGui shows a tooltip only after the mouse has rested, when no other event would bring a frame.
 TEST(FramePacer, FramesComeOnceMoreWhenTheMouseHasRested) {
   FramePacer pacer(false);
   simulate(pacer, 0, 2, 0.002, 0);
@@ -83,7 +83,7 @@ TEST(FramePacer, TheLastEngineEventIsDrawnToItsEnd) {
   EXPECT_EQ(simulate(pacer, 2, 5, 0.01, 0).frames, 3);
 }
 
-// gui.md, criterion 22: frames while rounds play, none once they stand still.
+// gui.md, criterion 22: frames are drawn while rounds play, and none once they stand still.
 TEST(FramePacer, DrawsWhileSomethingMoves) {
   FramePacer pacer(false);
   double now = 1;

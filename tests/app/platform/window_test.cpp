@@ -1,5 +1,5 @@
-// A real window on a virtual display: what it presents is what the off-screen path draws, and it rests while nothing
-// happens.
+// A real window on a virtual display: it presents the same picture as the off-screen path, and draws nothing while
+// idle.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -62,7 +62,7 @@ TEST_F(Window, PresentsWhatTheOffscreenPathDraws) {
   EXPECT_LE(app::differing_share(window, offscreen), 0.005);
 }
 
-/// Clicks along the status bar, as somebody who aims at Cancel, until the engine was told.
+/// Clicks along the status bar, as a user who aims at Cancel, until the engine received the command.
 void click_until_cancelled(const ScriptedEngine& engine) {
   const std::string window = "$(xdotool search --sync --onlyvisible --name '^Canopy$' | head -1)";
   for (int round = 0; round < 3; ++round) {
@@ -103,8 +103,8 @@ TEST_F(Window, AClickOnCancelEndsTheLoad) {
   EXPECT_EQ(engine.count<Generate>(), 0u);
 }
 
-/// Runs the window while a reply is under way; `during` is called on a thread of its own, once the reply has begun, and
-/// returns when it may end.
+/// Runs the window while a reply is being written. `during` is called on a thread of its own once the reply has begun;
+/// when it returns, the reply ends.
 int run_while_replying(const app::AppOptions& options, app::WindowStatistics& statistics,
                        const std::function<void(ScriptedEngine&, uint64_t id)>& during) {
   ScriptedEngine engine;
@@ -145,7 +145,7 @@ TEST_F(Window, TenIdleSecondsBringAtMostFifteenFrames) {
   EXPECT_LE(later - settled, 15u);
 }
 
-/// Tells the window that it was minimised, or that it was brought back, as a window manager would.
+/// Tells the window that it was minimised or restored, as a window manager would.
 bool set_minimised(bool minimised) {
   const std::string command =
       "w=$(xdotool search --sync --onlyvisible --name '^Canopy$' | head -1); python3 -c '"
@@ -184,7 +184,7 @@ TEST_F(Window, AMinimisedWindowDrawsNothingWhateverTheEngineSays) {
   EXPECT_GT(statistics.frames, after) << "brought back, it draws again";
 }
 
-/// Processor seconds of this process, all threads.
+/// Processor seconds of this process, over all threads.
 double processor_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -205,7 +205,7 @@ TEST_F(Window, DrawingOnASoftwareDeviceLeavesTheProcessorToTheEngine) {
     speaker = std::thread([&, id] {
       constexpr auto kToken = std::chrono::milliseconds(20);
       for (uint32_t n = 1; n <= 250; ++n) {
-        if (n == 50) {  // the first second belongs to starting up
+        if (n == 50) {  // the first second is start-up
           spent = -processor_seconds();
           wall = -std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
         }
@@ -222,7 +222,7 @@ TEST_F(Window, DrawingOnASoftwareDeviceLeavesTheProcessorToTheEngine) {
   std::ostringstream err;
   app::WindowStatistics statistics;
   app::AppOptions options = options_for(folder_ / "stream.png");
-  options.validate = false;  // the layer's own work is not ours
+  options.validate = false;  // the work of the validation layer would count
   const int exit_code = app::run_window(engine, options, err, &statistics);
   if (speaker.joinable()) speaker.join();
   ASSERT_EQ(exit_code, 0) << err.str();
@@ -230,7 +230,7 @@ TEST_F(Window, DrawingOnASoftwareDeviceLeavesTheProcessorToTheEngine) {
   const double share = spent / (wall * std::max(1u, std::thread::hardware_concurrency()));
   RecordProperty("share", std::to_string(share));
   RecordProperty("frames", static_cast<int>(statistics.frames));
-  // A tenth is the rule; the rest is the noise of a busy machine's clock.
+  // The rule is a tenth; the rest allows for the noise of a busy machine.
   EXPECT_LE(share, 0.12);
   EXPECT_GE(statistics.frames, 10u);
 }

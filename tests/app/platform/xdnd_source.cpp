@@ -91,7 +91,7 @@ class Source {
     XFlush(display_);
   }
 
-  /// Waits for a message of the target, and hands out the files when it asks for them.
+  /// Waits for a message from the target; meanwhile sends the files when it asks for them.
   bool answered(const char* type, const std::string& uris) {
     return within_patience<bool>([&]() -> std::optional<bool> {
              while (XPending(display_)) {

@@ -1,4 +1,4 @@
-// The recorded runs that come with Canopy, and what `canopy --replay --dump-json` says of a trace.
+// The recorded runs that come with Canopy, and the output of `canopy --replay --dump-json`.
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST(Demos, OneThatIsNotThereChangesNothing) {
   EXPECT_TRUE(view.rounds.trace_path.empty());
 }
 
-// gui.md, criterion 4: nothing of this program's libraries knows Vulkan.
+// gui.md, criterion 4: this program is linked without Vulkan.
 TEST(DumpTrace, SaysWhatTheWindowShows) {
   const auto path = find_asset(demos()[0].asset);
   ASSERT_TRUE(path);

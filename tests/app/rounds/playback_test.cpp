@@ -1,4 +1,4 @@
-// Time in the window (gui.md, criteria 13 and 14), without a window.
+// The replay of rounds (gui.md, criteria 13 and 14), without a window.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace canopy::app {
 namespace {
 
-/// Rounds that took what a test says; every third is plain.
+/// A log of rounds with the given durations in milliseconds; every third one is an AR round.
 class FixedLog final : public RoundLog {
  public:
   explicit FixedLog(std::vector<double> ms, bool live = true) : live_(live) {
@@ -73,7 +73,7 @@ TEST(Playback, APauseFreezesWhileRoundsArrive) {
     ASSERT_EQ(playback.state, PlayState::paused);
   }
   EXPECT_FALSE(moves(playback, log));
-  toggle_pause(playback, log);  // goes on where it was, not at the end
+  toggle_pause(playback, log);  // continues where it was paused, not at the end
   EXPECT_EQ(playback.state, PlayState::playing);
   EXPECT_EQ(playback.shown, 2u);
   advance(playback, log, 25);
@@ -232,7 +232,7 @@ TEST(Playback, SlowMotionStepsAPhaseAtATime) {
   show(playback, log, 0);
   set_slow_motion(playback, log, true);
   advance(playback, log, 100);
-  step(playback, log, 1);  // out of the middle: to its end
+  step(playback, log, 1);  // from the middle of a phase to its end
   EXPECT_EQ(playback.phase, Phase::fill);
   EXPECT_EQ(playback.progress, 1);
   EXPECT_EQ(playback.state, PlayState::paused);

@@ -1,4 +1,4 @@
-// Where the window's rounds come from: the engine's events, and traces.
+// The rounds of the window, from events of the engine and from traces.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace app;  // NOLINT: the whole file is about it
 
-/// Token ids as their texts.
+/// Gives token ids their numbers as texts.
 class NumberTexts final : public TokenTexts {
  public:
   explicit NumberTexts(std::string_view text) : text_(text) {}
@@ -102,7 +102,7 @@ TEST(LiveRounds, IgnoresRepliesThatNobodyAskedForOrThatWereFollowed) {
   log.expect(request(3));
   log.expect(request(4));
   log.take(round_event(4, builder.tree(4)));
-  log.take(round_event(3, builder.tree(4)));  // it never began before the other did
+  log.take(round_event(3, builder.tree(4)));  // the other reply began first, so this one has no place any more
   EXPECT_EQ(log.rounds(), 1u);
   ASSERT_EQ(log.replies().size(), 1u);
   EXPECT_EQ(log.replies()[0].id, 4u);
@@ -165,7 +165,7 @@ TEST(LiveRounds, AnAbridgedRoundHasASummaryButNoTree) {
   EXPECT_EQ(log.round(1), nullptr);
   EXPECT_EQ(log.summary(1).accepted, 3u);
   EXPECT_EQ(log.statistics().rounds(), 3u);
-  expect_same(*log.round(0), whole);  // from the file, in the right places
+  expect_same(*log.round(0), whole);  // from the file, in the right place
   expect_same(*log.round(2), whole);
 }
 
@@ -187,7 +187,7 @@ TEST(LiveRounds, AnotherModelBeginsALogOfItsOwn) {
   builder.begin();
   update(view, Event(round_event(1, builder.tree(5))));
   update(view, UiCommand(RoundsCommand(SelectNode{NodeRef{0, 1}})));
-  update(view, Event(small_model()));  // the same again, on another device perhaps
+  update(view, Event(small_model()));  // the same model again, perhaps on another device
   EXPECT_EQ(view.rounds.log->rounds(), 1u);
   ModelReady other = small_model();
   other.file_name = "Qwen3-0.6B.gguf";
@@ -321,7 +321,7 @@ TEST_F(TraceInWindow, ABadTraceKeepsWhatIsShown) {
   EXPECT_EQ(view.rounds.log, log);
   EXPECT_EQ(view.rounds.playback.shown, 0u);
   EXPECT_EQ(view.messages.size(), 2u);
-  // Nor does a bad one close a good one.
+  // Nor does a bad trace close a good one.
   open_trace(view, file().string());
   open_trace(view, put("empty.canopytrace", "").string());
   EXPECT_EQ(view.rounds.trace_path, file().string());

@@ -1,4 +1,4 @@
-// The application under Dear ImGui's Test Engine, with an engine that follows a script.
+// The application under Dear ImGui's Test Engine, with a scripted engine.
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(App, SendsAndStreams) {
     IM_CHECK_STR_EQ(ui.view().messages[0].text.c_str(), "Explain merging");
     IM_CHECK_STR_EQ(ui.view().messages[1].text.c_str(), "The merge step joins two lists.");
     IM_CHECK_EQ(ui.view().context_used, 27u);
-    // A second turn, without clicking: the keyboard focus stayed in the composer. It sends the whole conversation.
+    // A second turn without clicking, as the keyboard focus stays in the composer. The whole conversation is sent.
     ctx->KeyChars("And now");
     ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_Enter);
     ctx->KeyChars("in Python?");
@@ -115,7 +115,7 @@ TEST(App, ABrokenModelShowsACardAndTheNextOneLoads) {
     IM_CHECK(ui.view().model_state == ModelState::none);
     IM_CHECK_EQ(ui.view().cards.size(), 1u);
     IM_CHECK(ctx->ItemExists("//Start/**/Dismiss"));
-    // "Choose model" falls back to the path box where there is no file dialog.
+    // Where there is no file dialog, "Choose model" opens the path box.
     ctx->ItemClick("//Start/**/Choose model");
     ctx->Yield(2);
     IM_CHECK(ui.view().path_box_shown);
@@ -148,7 +148,7 @@ TEST(App, NothingCanBeSentWhileTheModelLoads) {
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(2);
     ui.engine().script = {};
-    open_model(ui);  // another one, which never arrives
+    open_model(ui);  // another one, whose load never ends
     type_and_send(ctx, "Hello");
     IM_CHECK(ui.view().messages.empty());
     IM_CHECK((ctx->ItemInfo("//Chat/Send").ItemFlags & ImGuiItemFlags_Disabled) != 0);
@@ -159,7 +159,7 @@ TEST(App, NothingCanBeSentWhileTheModelLoads) {
   EXPECT_EQ(ui.engine().count<Generate>(), 0u);
 }
 
-/// An engine whose load goes on until it is cancelled.
+/// A script in which a load goes on until it is cancelled.
 std::function<void(ScriptedEngine&, const Command&)> loads_until_cancelled(const LoadProgress& progress) {
   return [progress](ScriptedEngine& engine, const Command& command) {
     if (std::holds_alternative<LoadModel>(command)) engine.publish(progress);
@@ -208,7 +208,7 @@ TEST(App, TheCancelButtonOfTheStatusBarStaysWhereItIs) {
     }
     ctx->ItemClick("//Status bar/Cancel");
     ctx->Yield(2);
-    IM_CHECK(ui.view().model_state == ModelState::ready);  // the model that was there
+    IM_CHECK(ui.view().model_state == ModelState::ready);  // the model from before stays
   }));
 }
 
@@ -270,7 +270,7 @@ TEST(App, ThemeAndScaleButtonsWork) {
   }));
 }
 
-/// Every control of the window that does not scroll lies inside it, whole.
+/// Checks that every control of a window that does not scroll lies inside it.
 void check_nothing_clipped(ImGuiTestContext* ctx, const char* window) {
   ImGuiTestItemList items;
   ctx->GatherItems(&items, window, 1);
@@ -313,7 +313,7 @@ TEST(App, AStalledEngineDoesNotStallTheWindow) {
   open_model(ui);
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(2);
-    ui.engine().script = {};  // from now on the engine says nothing
+    ui.engine().script = {};  // from here on the engine publishes nothing
     type_and_send(ctx, "Are you there?");
     IM_CHECK(ui.view().busy());
     ui.reset_gap();

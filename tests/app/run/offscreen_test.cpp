@@ -1,4 +1,4 @@
-// Pictures without a display or a window system, on whatever Vulkan device the machine has.
+// Pictures without a display, on whatever Vulkan device the machine has.
 
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST_F(Offscreen, AFailureIsOnStderrAndInThePicture) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_NE(outcome.err.find("It is 3 bytes long."), std::string::npos);
   const app::Image image = read_png(folder_ / "broken.png");
-  // The card's bar is the only thing drawn in this colour at full strength.
+  // Only the bar of a failure's card has this colour at full strength.
   const app::Colour bar = app::theme(app::ThemeKind::dark).rejected;
   size_t found = 0;
   for (size_t i = 0; i < image.pixels.size(); i += 4)

@@ -1,4 +1,4 @@
-// `canopy --replay`: a recorded run with no engine, no model and no display.
+// `canopy --replay`: a recorded run without engine, model and display.
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ class Replay : public testing::Test {
 
 // gui.md, criterion 2
 TEST_F(Replay, DrawsARoundOfTheSizeAskedForAndTwiceTheSame) {
-  ASSERT_EQ(run(options("a.png")), 0) << err_.str();  // a message of the validation layer would make it 1
+  ASSERT_EQ(run(options("a.png")), 0) << err_.str();  // would be 1 after a message of the validation layer
   ASSERT_EQ(run(options("b.png")), 0) << err_.str();
   ASSERT_EQ(run(options("c.png", 8)), 0) << err_.str();
   const app::Image image = read_png(folder_.path() / "a.png");

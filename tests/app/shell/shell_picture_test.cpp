@@ -1,5 +1,4 @@
-// Pictures of the whole window: the first run and the docked panels, in both themes. Set CANOPY_PICTURES to a folder to
-// keep them.
+// Pictures of the whole window: the first run and the docked panels, in both themes. CANOPY_PICTURES=folder keeps them.
 
 #include <gtest/gtest.h>
 
@@ -115,7 +114,7 @@ TEST_P(WindowPictures, ARecordedRun) {
   EXPECT_EQ(pixel(image, 366, 400), theme().back) << "panels, not the start page";
 }
 
-/// A reply with a check below it, while it is being recorded.
+/// A reply with the result of a check below it, while a recording runs.
 TEST_P(WindowPictures, ARecordingAndACheckedReply) {
   app::Headless window(engine_, settings_, kWidth, kHeight, false);
   const std::vector<uint32_t> tokens = {1, 2, 3, 4, 5, 6};
@@ -127,7 +126,7 @@ TEST_P(WindowPictures, ARecordingAndACheckedReply) {
     if (!generate) return;
     auto record = std::make_shared<RoundRecord>();
     record->mode = generate->mode.value_or(DecodeMode::tree);
-    record->shape = DecodeMode::ar;  // no round is adaptive itself
+    record->shape = DecodeMode::ar;  // the shape of a single round is never adaptive
     record->emitted.assign(tokens.begin() + 1, tokens.end());
     engine.publish(ReplyStarted{generate->reply_id, 24, 0, 38, tokens.front()});
     engine.publish(TextDelta{generate->reply_id, "The merge step joins two lists.", 6, 30, 64});

@@ -1,4 +1,4 @@
-// The window's own state without a window: shapes of the layout, its file, the palette's search.
+// Shapes of the layout, the layout's file and the search of the palette, without a window.
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST(LayoutFile, WhatIsNotItsOwnIsIgnoredWithANote) {
     std::string flipped = text;
     flipped[at] = static_cast<char>(flipped[at] ^ 1);
     const LayoutRead read = read_layout(folder.write("flipped", flipped).string());
-    // White space may change without changing what is said; anything else is noticed.
+    // A flipped bit in white space may leave the meaning unchanged; every other one is noticed.
     if (read.note.empty()) {
       for (const auto& [shape, dock] : read.layout.docks) {
         ASSERT_TRUE(some_layout().docks.contains(shape)) << at;

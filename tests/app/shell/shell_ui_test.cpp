@@ -1,4 +1,4 @@
-// The docked window under Dear ImGui's Test Engine: places, palette, modes, memory, models.
+// The docked window under Dear ImGui's Test Engine: places of panels, palette, modes, memory, models.
 
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -27,7 +27,7 @@ using app::ThemeKind;
 
 constexpr uint64_t GiB = 1ull << 30;
 
-/// A pair on a card, as the engine describes it.
+/// A pair of models on a card, as the engine describes it.
 ModelReady drafting_model() {
   ModelReady model = small_model();
   model.drafter = "smollm2-135m-dflash.gguf";
@@ -54,7 +54,7 @@ std::function<void(ScriptedEngine&, const Command&)> opens(const ModelReady& mod
   };
 }
 
-/// Models are looked for on a thread of its own; frames go on meanwhile.
+/// Waits for the search for models, which runs on its own thread, while drawing frames.
 void wait_for_search(const UiHarness& ui, ImGuiTestContext* ctx) {
   for (int i = 0; i < 20000 && !ui.view().models.looked; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -94,7 +94,7 @@ TEST_F(Docks, ThePanelsLieAsDrawnAt1600By1000) {
   EXPECT_EQ(rect_of("Timeline").Max.y, 1000 - 28);
 }
 
-/// Drags the line between chat and tree.
+/// Drags the border between chat and tree.
 void drag_chat_edge(ImGuiTestContext* ctx, float by) {
   const ImRect chat = rect_of("Chat");
   ctx->MouseMoveToPos({chat.Max.x + 2, chat.GetCenter().y});
@@ -104,7 +104,7 @@ void drag_chat_edge(ImGuiTestContext* ctx, float by) {
   ctx->Yield(3);
 }
 
-// gui.md, criterion 26: the layout is kept, and "Reset layout" restores the usual one.
+// gui.md, criterion 26: the layout is saved, and "Reset layout" restores the default one.
 TEST_F(Docks, ADraggedEdgeIsRememberedAndResetRestoresIt) {
   {
     const auto ui = start();
@@ -340,7 +340,7 @@ TEST(ShellUi, AnotherThreadMayPublishButNotDraw) {
   EXPECT_TRUE(ui.view().model.has_value());
 }
 
-// gui.md, criterion 28: following the rounds asks nothing of the engine.
+// gui.md, criterion 28: showing rounds sends nothing to the engine.
 TEST(ShellUi, ShowingRoundsPostsNothingToTheEngine) {
   UiHarness ui({}, 1600, 1000);
   ui.engine().script = opens(drafting_model());

@@ -1,4 +1,4 @@
-// Settings and pictures where nothing can be written: a message that says what to do, and nothing half done.
+// Settings and pictures where nothing can be written: a message says what to do, and no incomplete file is left.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using test::error_of;
 using test::FullDisk;
 using test::TempFolder;
 
-/// What is in a folder, without what is hidden: names that a user sees.
+/// The number of files in a folder that are not hidden.
 size_t files_in(const fs::path& folder) {
   size_t count = 0;
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++count;
@@ -71,7 +71,7 @@ TEST(StorageFaults, SettingsThatCannotBeSavedAreToldOnceAndKeptInMemory) {
   EXPECT_EQ(files_in(folder.path()), 0u);
 }
 
-// gui.md, criterion 26: the settings are where XDG says, and a home that takes no files is said to.
+// gui.md, criterion 26: the settings go where XDG says, and a home that cannot be written to is reported.
 TEST(StorageFaults, SettingsGoWhereXdgSaysAndAReadOnlyHomeIsSaid) {
   const TempFolder folder;
   const char* before = std::getenv("XDG_CONFIG_HOME");
@@ -80,7 +80,7 @@ TEST(StorageFaults, SettingsGoWhereXdgSaysAndAReadOnlyHomeIsSaid) {
   ::setenv("XDG_CONFIG_HOME", folder.path().c_str(), 1);
   EXPECT_EQ(user_settings_path(problem), (folder.path() / "canopy" / "settings.json").string());
   EXPECT_EQ(problem, "");
-  ::setenv("XDG_CONFIG_HOME", folder.write("file", "x").c_str(), 1);  // nothing can be made below it
+  ::setenv("XDG_CONFIG_HOME", folder.write("file", "x").c_str(), 1);  // a file, so that no folder can be made below it
   EXPECT_EQ(user_settings_path(problem), "");
   EXPECT_NE(problem.find("XDG_CONFIG_HOME"), std::string::npos) << problem;
   EXPECT_NE(problem.find("forgets its settings"), std::string::npos) << problem;

@@ -1,4 +1,4 @@
-// The words of the whole window against their room, at common sizes.
+// At common sizes of the window, all its text fits into its room.
 
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -28,7 +28,7 @@ ModelReady pair_on(const std::string& device) {
   return model;
 }
 
-/// Answers in a mode that drafts, at a speed, and ends at the limit of tokens.
+/// A script that answers with drafts, at this speed in tokens per second, and ends at the limit of tokens.
 std::function<void(ScriptedEngine&, const Command&)> drafts_at(double speed) {
   return [speed](ScriptedEngine& engine, const Command& command) {
     if (std::holds_alternative<LoadModel>(command)) engine.publish(pair_on("llvmpipe (LLVM 15.0.6, 256 bits)"));
@@ -62,7 +62,7 @@ TEST_P(WindowFit, NothingOfTheChatOrTheTopBarIsCut) {
     ui.frame();
     const std::string what = std::to_string(width) + " px, " + std::to_string(speed) + " tok/s:";
     for (const std::string& text : drawn.shortened()) {
-      if (text == "Record a trace\u2026") continue;  // these dots say that a dialog comes
+      if (text == "Record a trace\u2026") continue;  // the dots say that a dialog follows
       ADD_FAILURE() << what << " shortened: " << text;
     }
     for (const std::string& text : drawn.cut()) ADD_FAILURE() << what << " cut: " << text;
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, WindowFit,
                          testing::Values(std::pair{1280.0f, 800.0f}, std::pair{1440.0f, 900.0f},
                                          std::pair{1600.0f, 1000.0f}, std::pair{1920.0f, 1080.0f}));
 
-// gui.md, section 2: the names in the top bar, where there is room for them.
+// gui.md, section 2: names in the top bar are whole where there is room.
 TEST(WindowFitTopBar, ShowsWholeNamesWhereThereIsRoom) {
   for (const float width : {1366.0f, 1440.0f, 1600.0f, 1920.0f}) {
     UiHarness ui({}, width, 900);

@@ -1,4 +1,4 @@
-// "Same text as autoregressive decoding": what is asked of the engine, and what the answer comes to.
+// The check against plain decoding: what is asked of the engine, and the result of its answer.
 
 #include "app/state/ar_check.h"
 
@@ -20,7 +20,7 @@ ModelReady pair() {
   return model;
 }
 
-/// What the engine publishes of a reply, its tokens three a round.
+/// Applies the events of a whole reply with these tokens, three in each round.
 void write(ViewModel& view, uint64_t id, const Tokens& tokens, DecodeMode mode) {
   update(view, Event(PrefillProgress{id, 20, 20}));
   update(view, Event(ReplyStarted{id, 20, 0, 10, tokens.front()}));
@@ -54,7 +54,7 @@ class ArCheckTest : public testing::Test {
     write(view, asked.reply_id, tokens, DecodeMode::tree);
     end(view, asked.reply_id, DecodeMode::tree, reason);
   }
-  /// Begins the check; its request.
+  /// Begins the check and returns the request to the engine.
   Generate check() {
     const Effects effects = update(view, UiCommand(CheckCommand(CheckAgainstAr{view.messages.back().id})));
     EXPECT_EQ(effects.engine.size(), 1u);
@@ -73,7 +73,7 @@ TEST_F(ArCheckTest, NothingIsAskedUnlessItsUserAsks) {
 
 TEST_F(ArCheckTest, AsksForTheSameReplyWithoutDrafts) {
   reply({1, 2, 3, 4, 5});
-  update(view, UiCommand(SetSampling{{}, false}));  // of replies to come, not of this one
+  update(view, UiCommand(SetSampling{{}, false}));  // for later replies, not for this one
   const Generate plain = check();
   EXPECT_EQ(plain.mode, DecodeMode::ar);
   EXPECT_NE(plain.reply_id, asked.reply_id);
@@ -122,7 +122,7 @@ TEST_F(ArCheckTest, AMismatchIsNamedByItsIndexAndEndsTheCheck) {  // as gui.md, 
   }
 }
 
-/// The tokens of a small vocabulary: a letter each, and a control token.
+/// Texts of a small vocabulary: one letter for each token, and a control token.
 class Letters final : public TokenTexts {
  public:
   std::optional<trace::Piece> find(uint32_t token) const override {
@@ -195,7 +195,7 @@ TEST_F(ArCheckTest, IsCancelledByItsUser) {
   const Effects effects = update(view, UiCommand(CheckCommand(CancelCheck{})));
   ASSERT_EQ(effects.engine.size(), 1u);
   EXPECT_TRUE(std::holds_alternative<StopReply>(effects.engine[0]));
-  write(view, plain.reply_id, {1, 2, 99, 4}, DecodeMode::ar);  // what was on its way
+  write(view, plain.reply_id, {1, 2, 99, 4}, DecodeMode::ar);  // these were on their way already
   end(view, plain.reply_id, DecodeMode::ar, FinishReason::cancelled);
   EXPECT_EQ(state().phase, CheckPhase::cancelled);
   EXPECT_TRUE(view.can_send());

@@ -30,7 +30,7 @@ const Generate& sent(const Effects& effects) {
 
 TEST(Drafting, SuitsTheDeviceUntilTheUserChooses) {
   EXPECT_EQ(mode_for({}, small_model()), DecodeMode::ar);
-  EXPECT_EQ(mode_for(DecodeMode::tree, small_model()), DecodeMode::ar);  // there is nothing to draft with
+  EXPECT_EQ(mode_for(DecodeMode::tree, small_model()), DecodeMode::ar);  // there is no drafter
   EXPECT_EQ(mode_for({}, drafted_model(false)), DecodeMode::adaptive);
   EXPECT_EQ(mode_for({}, drafted_model(true)), DecodeMode::tree);
   EXPECT_EQ(mode_for(DecodeMode::ar, drafted_model(true)), DecodeMode::ar);
@@ -52,13 +52,13 @@ TEST(Drafting, SaysWhenPlainDecodingWouldHaveBeenClearlyFaster) {
   reply.ar_tokens_per_second = 18;
   EXPECT_EQ(ar_verdict({}, reply), "Plain decoding is about 1.8\u00d7 faster on this device.");
   EXPECT_EQ(short_ar_verdict(reply), "AR is 1.8\u00d7 faster here");
-  EXPECT_EQ(ar_verdict(DecodeMode::tree, reply), "");  // asked for
+  EXPECT_EQ(ar_verdict(DecodeMode::tree, reply), "");  // the user chose the mode
   reply.ar_tokens_per_second = 10.5;
   EXPECT_EQ(ar_verdict({}, reply), "");
   reply.ar_tokens_per_second = 0;  // not measured
   EXPECT_EQ(ar_verdict({}, reply), "");
   reply.ar_tokens_per_second = 18;
-  reply.mode = DecodeMode::adaptive;  // it decodes autoregressively itself
+  reply.mode = DecodeMode::adaptive;  // adaptive uses plain decoding by itself where that is faster
   EXPECT_EQ(ar_verdict({}, reply), "");
 }
 

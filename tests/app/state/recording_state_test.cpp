@@ -1,4 +1,4 @@
-// Recording from the window: what is asked of the engine, and what is said of it.
+// Recording from the window: the commands to the engine, and the texts about it.
 
 #include "app/state/recording_state.h"
 
@@ -92,7 +92,7 @@ TEST(RecordingState, AFullDiskIsSaidOnceAndTheFileStays) {
   EXPECT_EQ(view.cards[0].detail, problem);
   EXPECT_TRUE(view.recording.finished()) << "what was written can be opened";
   update(view, UiCommand(DismissCard{view.cards[0].id}));
-  update(view, Event(told(false, 40, problem)));  // the engine says it again when the recording is closed
+  update(view, Event(told(false, 40, problem)));  // the engine reports it again when the recording is closed
   EXPECT_TRUE(view.cards.empty());
 }
 

@@ -18,7 +18,7 @@ ViewModel ready_view() {
   return view;
 }
 
-/// A view with one reply under way; its id is view.reply_id.
+/// A view with one reply being written; its id is view.reply_id.
 ViewModel asking_view() {
   ViewModel view = ready_view();
   update(view, UiCommand(SendMessage{"Hello"}));

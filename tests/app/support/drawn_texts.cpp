@@ -13,12 +13,12 @@ bool visible(const app::DrawnText& t) {
          t.max.x > t.min.x;
 }
 
-/// The same words again in the same place: of another frame.
+/// Whether it is the same text at the same place, drawn in another frame.
 bool same(const app::DrawnText& a, const app::DrawnText& b) {
   return a.text == b.text && std::abs(a.min.x - b.min.x) < 1 && std::abs(a.min.y - b.min.y) < 1;
 }
 
-/// The heights of lines overlap a little where no letter does.
+/// Whether texts overlap, apart from the edges of their lines, where no letter reaches.
 bool overlap(const app::DrawnText& a, const app::DrawnText& b) {
   const float shrink_a = (a.max.y - a.min.y) * 0.2f, shrink_b = (b.max.y - b.min.y) * 0.2f;
   return a.min.x + kSlack < b.max.x && b.min.x + kSlack < a.max.x && a.min.y + shrink_a < b.max.y - shrink_b &&

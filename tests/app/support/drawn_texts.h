@@ -1,5 +1,5 @@
 #pragma once
-// What a frame drew as words, measured: for tests that nothing is cut off or written over something else.
+// The texts that a frame drew, with their places, for tests that nothing is cut off or drawn over other text.
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace canopy::test {
 
-/// Notes the words of the frames that are drawn while it lives.
+/// Collects the texts of the frames that are drawn while it exists.
 class DrawnTexts {
  public:
   DrawnTexts() { app::look().drawn = &texts_; }
@@ -21,13 +21,13 @@ class DrawnTexts {
   bool has(const std::string& text) const;
   bool any_contains(const std::string& part) const;
 
-  /// Words that stick out of their window at the right or the left, where no scrolling would bring them in view.
+  /// Texts that reach beyond the right or left side of their window, where scrolling would not show them.
   std::vector<std::string> cut() const;
-  /// Pairs of words, "a | b", that lie over each other.
+  /// Pairs of texts, "a | b", that overlap.
   std::vector<std::string> overlapping() const;
-  /// Words that begin inside a box and end outside of it.
+  /// Texts that begin inside a box and end outside of it.
   std::vector<std::string> leaving(ImVec2 min, ImVec2 max) const;
-  /// Words that end in an ellipsis.
+  /// Texts that end in an ellipsis.
   std::vector<std::string> shortened() const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// One panel alone in a window of its own, with the look of the application. The rounds' commands are folded in as the
-// application does it; everything that the panel posts is kept to be looked at.
+// One panel alone in a window, with the look of the application. Commands about rounds are applied as in the
+// application; everything that the panel posts is kept for the test.
 
 #include <memory>
 #include <vector>
@@ -19,7 +19,7 @@ class PanelContext {
   app::ViewModel view;
   std::vector<app::UiCommand> posted;
 
-  /// Between ImGui::NewFrame() and ImGui::Render(); then fold().
+  /// Call between ImGui::NewFrame() and ImGui::Render(); then call fold().
   void draw();
   void fold();
   app::Look& look() { return look_; }

@@ -1,5 +1,5 @@
 #pragma once
-// One panel under Dear ImGui's Test Engine.
+// Runs one panel under Dear ImGui's Test Engine.
 
 #include <functional>
 
@@ -20,7 +20,7 @@ class PanelHarness {
 
   void frame();
   void frames(int count);
-  /// Runs actions as a user's; true when every check in it held.
+  /// Runs actions as a user would; true when every check in them passed.
   bool run(std::function<void(ImGuiTestContext*)> actions);
   size_t vertices() const { return vertices_; }  // of the last frame
 

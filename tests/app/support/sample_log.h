@@ -1,5 +1,5 @@
 #pragma once
-// A log of rounds that a test wrote down.
+// A log of rounds that a test provides.
 
 #include <map>
 #include <memory>
@@ -22,7 +22,7 @@ class SampleLog final : public app::RoundLog {
   }
   app::ReplySummary& reply() { return replies_.back(); }
   void name(uint32_t token, std::string bytes) { pieces_[token] = std::move(bytes); }
-  /// The trees of a long conversation do not all stay in memory.
+  /// Drops the tree of a round, as happens in long conversations to save memory.
   void forget(size_t round) { records_[round].reset(); }
 
   std::shared_ptr<const RoundRecord> round(size_t index) const override { return records_[index]; }

@@ -1,6 +1,6 @@
 #pragma once
-// An engine without a model: it answers commands with the events a test wrote down, when the test says so. Everything
-// runs on the caller's thread, so tests are exact; a stalled engine is one that publishes nothing.
+// An engine without a model: a script of the test answers commands with events. It runs on the caller's thread, so that
+// tests are exact; an engine that hangs is one that publishes nothing.
 
 #include <deque>
 #include <functional>
@@ -15,7 +15,7 @@ namespace canopy::test {
 
 class ScriptedEngine final : public EngineClient {
  public:
-  /// Called for each posted command, to publish an answer. Replace it to change the script.
+  /// Called for each posted command; may publish events. Replace it to change the script.
   std::function<void(ScriptedEngine&, const Command&)> script;
 
   void post(Command command) override {
@@ -80,9 +80,9 @@ class ScriptedEngine final : public EngineClient {
 
 /// A model as the engine would describe it.
 ModelReady small_model();
-/// Two usable devices and one that is not.
+/// Two devices that can be used and one that cannot.
 std::vector<DeviceChoice> some_devices();
-/// Opens any model at once; answers with the pieces, one TextDelta each, and finishes.
+/// A script that opens any model at once and answers with the pieces, one TextDelta each.
 std::function<void(ScriptedEngine&, const Command&)> answers_with(std::vector<std::string> pieces);
 
 }  // namespace canopy::test

@@ -15,7 +15,7 @@ ImGuiTestEngine* start_test_engine() {
   io.ConfigLogToTTY = true;
   io.ConfigSavedSettings = false;
   io.ConfigNoThrottle = true;
-  // Time here is counted in frames; ctest has the clock.
+  // Time in tests is counted in frames; ctest has the time limit.
   io.ConfigWatchdogWarning = io.ConfigWatchdogKillTest = 1e6f;
   ImGuiTestEngine_Start(engine, ImGui::GetCurrentContext());
   return engine;

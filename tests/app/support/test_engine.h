@@ -1,5 +1,5 @@
 #pragma once
-// Dear ImGui's Test Engine as all tests use it, and a stand-in for the renderer.
+// Dear ImGui's Test Engine with the settings of all tests, and functions in place of a renderer.
 
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
@@ -8,19 +8,19 @@
 
 namespace canopy::test {
 
-/// For the current context, which must live until ImGuiTestEngine_Stop.
+/// Starts it for the current context, which must exist until ImGuiTestEngine_Stop.
 ImGuiTestEngine* start_test_engine();
 
-/// Runs actions as a user's, drawing with `frame` meanwhile and once more; true when every check in it held.
+/// Runs actions as a user would, drawing with `frame` meanwhile and once at the end; true when every check passed.
 bool run_test(ImGuiTestEngine* engine, std::function<void(ImGuiTestContext*)> actions,
               const std::function<void()>& frame);
 
-/// After each ImGui::Render(): accepts every texture request.
+/// Call after each ImGui::Render(): accepts every texture request.
 void accept_textures();
-/// Before the context goes.
+/// Call before the context is destroyed.
 void drop_textures();
 
-/// One frame of the application, laid out in full and shown nowhere.
+/// Lays out one frame of the application without showing it.
 template <class App>
 void lay_out_frame(App& app) {
   ImGui::GetIO().DeltaTime = 1.0f / 60;

@@ -1,5 +1,5 @@
 #pragma once
-// Reading tooltips, as a user who rests the mouse.
+// Reads tooltips by resting the mouse.
 
 #include <imgui_internal.h>
 #include <imgui_te_context.h>
@@ -8,11 +8,11 @@
 
 namespace canopy::test {
 
-/// What is written with ImGui's own text while the mouse rests where it is: the tooltip.
+/// The text of the tooltip at the present place of the mouse.
 inline std::string tooltip_here(ImGuiTestContext* ctx) {
   ctx->SleepNoSkip(0.6f, 1.0f / 60);
   ImGui::LogToBuffer();
-  ImGui::GetCurrentContext()->LogWindow = nullptr;  // whose end would be the log's
+  ImGui::GetCurrentContext()->LogWindow = nullptr;  // or its end would be taken for the end of the log
   ctx->Yield(1);
   std::string text = ImGui::GetCurrentContext()->LogBuffer.c_str();
   ImGui::LogFinish();

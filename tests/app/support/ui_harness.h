@@ -1,5 +1,6 @@
 #pragma once
-// Drives the application with Dear ImGui's Test Engine: no window, no device, the fonts and textures of the real thing.
+// Runs the whole application under Dear ImGui's Test Engine: without window and device, but with the real fonts and
+// textures.
 
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
@@ -29,9 +30,9 @@ class UiHarness {
   double longest_gap() const { return longest_gap_; }  // seconds between the ends of two frames
   void reset_gap();
 
-  /// Runs actions as a user's; true when every check in it held.
+  /// Runs actions as a user would; true when every check in them passed.
   bool run(std::function<void(ImGuiTestContext*)> actions);
-  /// One frame of the application. Between frames, input can be put straight into ImGuiIO.
+  /// Draws one frame. Between frames, input may be put into ImGuiIO directly.
   void frame();
 
  private:

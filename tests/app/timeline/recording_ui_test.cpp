@@ -16,7 +16,7 @@ using namespace app;  // NOLINT: the whole file is about it
 
 namespace fs = std::filesystem;
 
-/// The application with a model, whose engine records as the real one does.
+/// The application with a model and an engine that reports recordings as the real one does.
 class RecordingUi {
  public:
   RecordingUi() : ui(settings(), 1600, 1000) {
@@ -104,7 +104,7 @@ TEST(RecordingUiTest, ByKeysAloneWithAnotherNameAndWithoutTexts) {  // gui.md, c
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_R);
     ctx->Yield(3);
     IM_CHECK(test.state().box_shown);
-    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);  // the path has the focus
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);  // the text box of the path has the focus
     ctx->KeyChars(path.c_str());
     ctx->KeyPress(ImGuiKey_Tab);
     ctx->KeyPress(ImGuiKey_Space);  // leave out texts
@@ -181,11 +181,11 @@ TEST(RecordingUiTest, TheBoxWarnsOfTheFileThatWouldBeWritten) {
     ctx->Yield(3);
     IM_CHECK(warned(ctx, there.string()));
     IM_CHECK(!warned(ctx, (test.folder.path() / "other").string()));
-    IM_CHECK(warned(ctx, (test.folder.path() / "demo").string()));  // gets the ending
+    IM_CHECK(warned(ctx, (test.folder.path() / "demo").string()));  // the name gets the ending of a trace
   }));
 }
 
-// Esc belongs to what is over the panels first.
+// Esc closes the box first and does not stop the reply.
 TEST(RecordingUiTest, EscInTheBoxLeavesTheReplyAlone) {
   RecordingUi test;
   EXPECT_TRUE(test.ui.run([&](ImGuiTestContext* ctx) {

@@ -1,4 +1,4 @@
-// A recorded run in the whole window: the chat, the links between tree and text, the way back, files dropped on it.
+// A recorded run in the whole window: the chat, links between tree and text, the way back, dropped files.
 
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
@@ -18,7 +18,7 @@ using namespace app;  // NOLINT: the whole file is about it
 
 constexpr const char* kDemo = CANOPY_SOURCE_DIR "/assets/demos/prose.canopytrace";
 
-/// Where the words of the recorded reply are on the screen.
+/// The rectangle of the recorded reply's text on the screen.
 ImRect reply_text(ImGuiTestContext* ctx) {
   ImGuiTestItemList items;
   ctx->GatherItems(&items, ctx->WindowInfo("//Chat/Replayed messages").ID, 8);
@@ -120,7 +120,7 @@ TEST(ReplayUi, TheTopBarNamesTheRecordingAndTheStatusBarToo) {
     ctx->Yield(4);
     const ReplayOrigin& origin = ui.view().replay.origin();
     IM_CHECK(origin.target.find("Q4_1") != std::string::npos);
-    // The pickers are as wide as what they say: "none" would be narrow.
+    // The pickers are as wide as the recording's names; "none" would be narrow.
     IM_CHECK_GT(ctx->ItemInfo("//Top bar/Model").RectFull.GetWidth(), 150.0f);
     IM_CHECK_GT(ctx->ItemInfo("//Top bar/Drafter").RectFull.GetWidth(), 150.0f);
     IM_CHECK(ctx->ItemExists("//Top bar/Replayed"));
@@ -178,8 +178,8 @@ TEST(ReplayUi, ARecordingWithoutTextsSaysSo) {
   }));
 }
 
-/// Opens a path as the window does with what is dropped on it, chosen in the dialog or given on the command line.
-// gui.md, criterion 18; drop_window_test.cpp has the way from the window system to here.
+/// Opens paths as the window does for dropped files, the dialog and the command line. gui.md, criterion 18;
+/// drop_window_test.cpp tests the way from the window system to here.
 TEST(OpenedPaths, GoToWhatTheyAre) {
   TempFolder folder;
   TraceBuilder().write(folder.path() / "run.canopytrace", 20);

@@ -17,7 +17,7 @@ using namespace app;  // NOLINT: the whole file is about it
 
 constexpr const char* kDemo = CANOPY_SOURCE_DIR "/assets/demos/prose.canopytrace";
 
-/// The window with a recorded reply, its table in front.
+/// The window with a recorded reply and its table of rounds in front.
 class TableUi {
  public:
   explicit TableUi(float width = 1600, float height = 1000) : ui({}, width, height) {

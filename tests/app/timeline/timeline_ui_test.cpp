@@ -1,4 +1,4 @@
-// The timeline and its controls under Dear ImGui's Test Engine, with rounds of a script and of a trace.
+// The timeline and its controls under Dear ImGui's Test Engine, with scripted rounds and with a trace.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace app;  // NOLINT: the whole file is about it
 
-/// The application with a model, a reply under way and some of its rounds.
+/// The application with a model and a reply being written, with some rounds.
 class LiveUi {
  public:
   explicit LiveUi(int rounds = 12) : ui({}, 1600, 1000) {
@@ -27,7 +27,7 @@ class LiveUi {
     write(rounds);
     ui.app().pump();
   }
-  /// The engine finishes rounds.
+  /// Publishes that many rounds of the reply.
   void write(int rounds) {
     const uint64_t id = ui.engine().last<Generate>().reply_id;
     for (int i = 0; i < rounds; ++i)
@@ -43,7 +43,7 @@ class LiveUi {
   TraceBuilder builder_;
 };
 
-/// The middle of a round's bar.
+/// The middle of a round's bar on the screen.
 ImVec2 at_round(ImGuiTestContext* ctx, size_t round, size_t rounds) {
   const ImRect plot = ctx->ItemInfo("//Timeline/Rounds").RectFull;
   const float pitch = std::min(15.0f, plot.GetWidth() / static_cast<float>(rounds));
@@ -88,7 +88,7 @@ TEST(TimelineUi, StepsByButtonAndByKey) {
     ctx->KeyPress(ImGuiKey_F8);
     ctx->Yield();
     IM_CHECK_EQ(live.shown(), 1u);
-    // The timeline has the keyboard now.
+    // The timeline has the keyboard focus now.
     ctx->KeyPress(ImGuiKey_RightArrow);
     ctx->Yield();
     IM_CHECK_EQ(live.shown(), 2u);
@@ -211,7 +211,7 @@ TEST(TimelineUi, ATraceOpensByAnyWayAModelDoes) {
   TraceUi trace;
   EXPECT_TRUE(trace.ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(2);
-    trace.ui.app().run(OpenModel{trace.file()});  // a dropped file, the dialog and the path box post this
+    trace.ui.app().run(OpenModel{trace.file()});  // a dropped file, the dialog and the path box post the same command
     ctx->Yield(3);
     IM_CHECK_EQ(trace.ui.view().rounds.log->rounds(), 20u);
     IM_CHECK(trace.ui.view().rounds.playback.state == PlayState::paused);

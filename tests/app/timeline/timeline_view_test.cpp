@@ -1,4 +1,4 @@
-// Where rounds stand on the timeline (look.md, section 7), without drawing.
+// Places of rounds on the timeline (look.md, section 7), without drawing.
 
 #include <gtest/gtest.h>
 
@@ -100,7 +100,7 @@ TEST(Timeline, ZoomKeepsTheRoundUnderThePointer) {
   EXPECT_FALSE(zoom.pitch.has_value()) << "all of it again";
 }
 
-// gui.md, criterion 13: the zoom is unchanged after time went on.
+// gui.md, criterion 13: the zoom stays when new rounds come.
 TEST(Timeline, ZoomOutlivesNewRoundsAndTheShownOneStaysInView) {
   const TimelineZoom zoom{8.0, 20};
   for (size_t rounds = 200; rounds < 400; ++rounds) {

@@ -1,4 +1,4 @@
-// What is said of a token: its label, its card, the states of a round, the chain beside it.
+// Facts about a token: its label, its card, the fates of a round's nodes, and the chain to compare with.
 
 #include "app/tree/token_facts.h"
 
@@ -70,7 +70,7 @@ TEST(TreeStates, PartitionTheNodesAndTheBonusIsTheEnginesOwn) {
     ASSERT_EQ(tree.counted(NodeFate::accepted), record.accepted);
     ASSERT_TRUE(tree.bonus);
     ASSERT_EQ(tree.nodes[*tree.bonus].token, record.emitted.back());
-    // The path is rooted, connected, and carries what was emitted.
+    // The path begins at the root, is connected, and has the tokens that were emitted.
     ASSERT_EQ(tree.path.front(), 0u);
     ASSERT_EQ(tree.path.size(), record.emitted.size() + 1);
     for (size_t i = 1; i < tree.path.size(); ++i) {
@@ -115,7 +115,7 @@ std::optional<app::ChainEstimate> chain_of(const RoundRecord& record) {
 TEST(ChainEstimate, EndsWhereTheTargetTookAnotherRank) {
   const auto chain = chain_of(small_round());
   ASSERT_TRUE(chain);
-  EXPECT_EQ(chain->emitted, 1u);  // rank 1 was taken at once: only the target's own token
+  EXPECT_EQ(chain->emitted, 1u);  // rank 1 was accepted at once, so a chain would have got only the target's own token
   EXPECT_FALSE(chain->at_least);
 }
 
@@ -135,7 +135,7 @@ TEST(ChainEstimate, SaysAtLeastWhereTheTreeDoesNotReach) {
 }
 
 TEST(ChainEstimate, KnowsTheLikeliestFromAnyBranch) {
-  // Behind 11 nothing was drafted, but 20 is what the drafter held likeliest at that depth, and the bonus was 21.
+  // No node was drafted after 11, but the drafter's likeliest token at that depth was 20, and the bonus was 21.
   const auto other = chain_of(sample_round({{0, 10, 0, .6}, {0, 11, 1, .3}, {2, 20, 0, .5}}, {10, 21}));
   ASSERT_TRUE(other);
   EXPECT_EQ(other->emitted, 2u);

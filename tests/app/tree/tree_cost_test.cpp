@@ -1,4 +1,4 @@
-// What a frame of the tree costs: vertices are checked, times are printed (they depend on who else is busy).
+// The cost of drawing a tree: the number of vertices is checked, times are only printed, as they depend on the machine.
 
 #include <gtest/gtest.h>
 #include <imgui.h>

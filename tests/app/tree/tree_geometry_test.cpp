@@ -1,4 +1,4 @@
-// Pixels: levels of detail, folding, labels that never overlap, pointing and zooming.
+// Geometry of a tree: levels of detail, folding, labels that never overlap, pointing and zooming.
 
 #include "app/tree/tree_geometry.h"
 
@@ -16,7 +16,7 @@ using app::TreeGeometry;
 using app::TreeModel;
 using app::TreePoint;
 
-/// A tree with labels of some width, on a canvas.
+/// A tree with labels of a given width, on a canvas.
 struct Sample {
   explicit Sample(RoundRecord record, float width = 868, float height = 420, float label = 34)
       : tree(app::tree_model(record)),

@@ -28,7 +28,8 @@ void expect_no_overlap(const TreeModel& tree, const TreeRows& rows) {
   }
 }
 
-/// Every parent within its children's span, siblings strictly downwards by rank, the next column behind a leaf free.
+/// Checks that each parent is within the span of its children, that siblings are in order of rank, and that the column
+/// after a leaf is free.
 void expect_family_order(const TreeModel& tree, const TreeRows& rows) {
   std::set<std::pair<uint32_t, int32_t>> taken;
   for (uint32_t i = 0; i < tree.size(); ++i) taken.insert({tree.nodes[i].depth, rows.row[i]});
@@ -72,7 +73,7 @@ TEST(TreeLayout, AThousandRandomTreesKeepTheirPromises) {
   std::printf("slowest layout of 2,000: %.3f ms\n", slowest);
 }
 
-// gui.md, criterion 6: the time grows with the nodes, also where trees are one long chain or one wide fan.
+// gui.md, criterion 6: the work grows with the number of nodes, also for a single chain and a single wide fan.
 TEST(TreeLayout, TheWorkIsLinear) {
   std::mt19937 random(7);
   for (const double deep : {0.0, 0.5, 0.97, 1.0}) {

@@ -1,4 +1,4 @@
-// The tree's panel as a picture, on whatever Vulkan device the machine has. CANOPY_PICTURES=folder keeps the pictures;
+// Pictures of the tree's panel, on whatever Vulkan device the machine has. CANOPY_PICTURES=folder keeps the pictures;
 // CANOPY_PICTURES_TRACE=file draws a recorded run in addition.
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ size_t pixels_of(const app::Image& image, app::Colour colour) {
   return count;
 }
 
-/// A log of trees that look like real ones, of this width.
+/// A log of trees of this width that look like real ones.
 std::shared_ptr<SampleLog> built_log(uint32_t width, size_t rounds = 3) {
   TraceBuilder builder(5);
   builder.begin(DecodeMode::tree);

@@ -1,4 +1,4 @@
-// Slow motion and transitions: what is to be seen when.
+// Slow motion and transitions: what is visible at each moment.
 
 #include "app/tree/tree_reveal.h"
 

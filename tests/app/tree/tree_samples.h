@@ -1,5 +1,5 @@
 #pragma once
-// Trees for tests: random ones of any shape, and rounds written by hand.
+// Trees for tests: random ones of any shape, and rounds given by hand.
 
 #include <cmath>
 #include <random>
@@ -11,8 +11,8 @@
 
 namespace canopy::test {
 
-/// A round whose tree and walk are random but consistent: siblings of different ranks and tokens, a target that chooses
-/// among them or something else. deep in [0, 1]: how much new nodes prefer the last one as their parent.
+/// A random round whose tree and walk fit together: siblings differ in rank and token, and the target takes one of them
+/// or another token. deep in [0, 1]: how often a new node becomes a child of the last one.
 inline RoundRecord random_round(std::mt19937& random, uint32_t width, double deep) {
   const auto uniform = [&] { return std::uniform_real_distribution<double>(0, 1)(random); };
   RoundRecord record;
@@ -55,13 +55,13 @@ inline RoundRecord random_round(std::mt19937& random, uint32_t width, double dee
   return record;
 }
 
-/// A node as a line of a list: parent, token, rank, q.
+/// A node of a list: parent, token, rank, q.
 struct SampleNode {
   uint32_t parent, token, rank;
   double q;
 };
 
-/// A round of these nodes below the root (token 1), in which the text went on with `emitted`.
+/// A round with these nodes below the root (token 1), after which the text went on with `emitted`.
 inline RoundRecord sample_round(const std::vector<SampleNode>& drafted, std::vector<uint32_t> emitted) {
   RoundRecord record;
   record.mode = record.shape = DecodeMode::tree;

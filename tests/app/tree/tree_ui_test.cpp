@@ -1,4 +1,4 @@
-// The tree's panel under a user's hands.
+// Using the tree's panel with mouse and keys.
 
 #include <gtest/gtest.h>
 #include <imgui.h>
@@ -18,7 +18,7 @@ namespace {
 using app::Detail;
 using app::NodeFate;
 
-/// A panel that shows rounds of a test.
+/// A panel that shows rounds given by a test.
 class TreeUi : public testing::Test {
  protected:
   TreeUi() : ui_(panel_), log_(std::make_shared<SampleLog>()) { ui_.view().rounds.log = log_; }
@@ -105,7 +105,7 @@ TEST_F(TreeUi, AClickBesideTheTreeLetsTheCardGo) {
   }));
 }
 
-// What the chat points at is ringed here, without a second card.
+// The token hovered in the chat has a ring in the tree, but no second card.
 TEST_F(TreeUi, ATokenOfTheChatIsFoundInTheTree) {
   log_->add(small_round());
   ui_.frames(2);
@@ -115,7 +115,7 @@ TEST_F(TreeUi, ATokenOfTheChatIsFoundInTheTree) {
   EXPECT_GT(ui_.vertices(), before) << "a ring is drawn";
   EXPECT_FALSE(canvas().card());
   EXPECT_EQ(rounds().hovered, (app::NodeRef{0, 3})) << "and stays the chat's";
-  rounds().selected = app::NodeRef{0, 8};  // the bonus goes by the number behind the last node
+  rounds().selected = app::NodeRef{0, 8};  // the bonus: the number after the last node
   ui_.frames(2);
   ASSERT_TRUE(canvas().card());
   EXPECT_EQ(canvas().card()->fate, NodeFate::bonus);
@@ -134,7 +134,7 @@ TEST_F(TreeUi, ArrowsWalkTheTree) {
       IM_CHECK_EQ(rounds().selected->node, expected);
     };
     press(ImGuiKey_RightArrow, 0);
-    press(ImGuiKey_RightArrow, 3);  // along what the text took
+    press(ImGuiKey_RightArrow, 3);  // along the accepted path
     press(ImGuiKey_RightArrow, 6);
     press(ImGuiKey_UpArrow, 4);
     press(ImGuiKey_RightArrow, 5);
@@ -148,7 +148,7 @@ TEST_F(TreeUi, ArrowsWalkTheTree) {
 TEST_F(TreeUi, TheWheelZoomsAtThePointerAndFitShowsAll) {
   add_random(64);
   ui_.frames(2);
-  rounds().reduced_motion = true;  // no motion: places are final at once
+  rounds().reduced_motion = true;  // without motion nodes are in their places at once
   ui_.frames(2);
   EXPECT_FALSE(canvas().minimap_shown());
   const float before = canvas().geometry().row_height;
@@ -244,7 +244,7 @@ TEST_F(TreeUi, PinningMakesThePathStraight) {
   EXPECT_FALSE(straight());
 }
 
-// Stepping moves nodes for 200 ms and then wants no more frames; following jumps.
+// After a step nodes move for 200 ms and then no more frames are needed; while following there is no motion.
 TEST_F(TreeUi, StepsMoveAndLiveRoundsDoNot) {
   log_->add(small_round());
   RoundRecord next = sample_round({{0, 50, 0, .6}, {0, 51, 1, .3}}, {50, 7});
@@ -318,7 +318,7 @@ TEST_F(TreeUi, DrawsPlainRoundsChainsAndTreesThatWereLetGo) {
   EXPECT_NE(canvas().shown().record, nullptr);
 }
 
-// A redacted trace has no texts: numbers stand for them.
+// A redacted trace has no texts: labels are numbers.
 TEST_F(TreeUi, LabelsAreNumbersWhereThereAreNoTexts) {
   log_->add(small_round());
   ui_.frames(2);

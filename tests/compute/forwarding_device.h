@@ -2,6 +2,7 @@
 // A device that hands everything to another one; tests override what is to go wrong.
 
 #include <memory>
+#include <stop_token>
 #include <utility>
 
 #include "engine/compute/device.h"
@@ -11,6 +12,8 @@ namespace canopy::test {
 class ForwardingDevice : public Device {
  public:
   explicit ForwardingDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+  /// Over a device that somebody else owns and that outlives this one.
+  explicit ForwardingDevice(Device& inner) : inner_(std::shared_ptr<void>(), &inner) {}
 
   const DeviceInfo& info() const override { return inner_->info(); }
   MemoryInfo memory() const override { return inner_->memory(); }
@@ -52,18 +55,23 @@ class ForwardingDevice : public Device {
   }
   DevicePeak measure_peak() override { return inner_->measure_peak(); }
   double sample_fma_rate() override { return inner_->sample_fma_rate(); }
-  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::function<bool()>& keep_going) override {
-    return inner_->compile(ops, keep_going);
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
+    return inner_->compile(ops, stop);
   }
-  bool run(Commands& commands, const std::function<bool()>& keep_going) override {
-    return inner_->run(commands, keep_going);
-  }
+  bool run(Commands& commands, const std::stop_token& stop) override { return inner_->run(commands, stop); }
   void start(Commands& commands) override { inner_->start(commands); }
   void finish() override { inner_->finish(); }
   double last_run_ms() const override { return inner_->last_run_ms(); }
 
  private:
-  std::unique_ptr<Device> inner_;
+  std::shared_ptr<Device> inner_;
 };
+
+/// A token of a stop that was requested before.
+inline std::stop_token stopped_before() {
+  std::stop_source source;
+  source.request_stop();
+  return source.get_token();
+}
 
 }  // namespace canopy::test
