@@ -8,10 +8,12 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <utility>
 #include <vector>
 
 #include "engine/compute/device.h"
 #include "engine/format/drafter_file.h"
+#include "engine/model/draft_state.h"
 #include "engine/model/drafter_weights.h"
 #include "engine/model/forward.h"
 #include "engine/model/model.h"
@@ -45,8 +47,8 @@ struct Draft {
   uint64_t number = 0;         // among the drafter's
 };
 
-/// Knows features of a text's first known() positions: the first of them as keys and values in its cache, the others
-/// waiting to be injected, which the next draft does on its way. Not thread-safe; device and target must outlive it.
+/// Weights and recorded passes; what it keeps of a text is the text's own (DraftState), so that it drafts for several
+/// in turn. Not thread-safe; device and target must outlive it.
 class Drafter {
  public:
   /// The target must have been loaded with the drafter's aux layers; check_pair() has passed. Throws bad_input,
@@ -58,26 +60,22 @@ class Drafter {
   uint32_t max_depth() const { return config_.block_size - 1; }
   uint64_t device_bytes() const { return device_bytes_; }
 
-  uint32_t known() const { return injected_ + waiting_; }
-  uint32_t backlog() const { return waiting_; }
+  /// Positions that a text can have.
+  uint32_t context() const { return target_.limits().context; }
+  /// Features of one text that can wait.
+  static constexpr uint32_t most_waiting() { return 128; }
 
-  /// Forgets all positions from `positions` on.
-  void truncate(uint32_t positions);
-
-  /// For measurements: so many positions count as injected and waiting from now on, whatever the cache holds of them.
-  /// Throws bad_input beyond the context or for more than can wait.
-  void pretend(uint32_t injected, uint32_t waiting);
-
-  /// Appends the features of rows of the target's last pass, which kept its aux hidden states: of positions known() ...
-  /// in this order. False when stop was requested; what is known is then less than asked for, but right.
-  bool append_features(std::span<const uint32_t> rows, const std::stop_token& stop = {});
+  /// Appends the features of rows of the target's last pass, which kept its aux hidden states: of positions
+  /// text.known() ... in this order. False when stop was requested; what is known is then less than asked for, but
+  /// right.
+  bool append_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop = {});
 
   /// The same of one row, for rounds that drafted nothing: they should not wait for what only a later draft needs.
-  void append_features_soon(uint32_t row);
+  void append_features_soon(DraftState& text, uint32_t row);
 
-  /// Drafts behind `root`, which stands at position known(). depths is 1 ... max_depth(); nothing when stop was
+  /// Drafts behind `root`, which stands at position text.known(). depths is 1 ... max_depth(); nothing when stop was
   /// requested. The block's keys and values are gone afterwards.
-  std::optional<Draft> draft(uint32_t root, uint32_t depths, const std::stop_token& stop = {});
+  std::optional<Draft> draft(DraftState& text, uint32_t root, uint32_t depths, const std::stop_token& stop = {});
 
   /// Recordings made since the start: a pass that makes one takes far longer than it does from then on.
   uint64_t recordings() const { return recordings_.made() + copies_.made(); }
@@ -87,30 +85,39 @@ class Drafter {
 
  private:
   friend struct Draft;
+  friend class DraftState;
 
   /// What one recording depends on.
   struct Shape {
     uint32_t injected = 0;  // features, rounded up
     uint32_t depths = 0;    // 0: only inject
     uint32_t max_positions = 0;
+    uint32_t store = 0;
     auto operator<=>(const Shape&) const = default;
   };
 
   Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target, const DrafterOptions& options);
   void make_parts();
-  bool copy_features(std::span<const uint32_t> rows, const std::stop_token& stop);
+  bool copy_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop);
   /// Everything but running it; throws bad_input where the context ends before the last row.
-  Commands& prepare_copies(std::span<const uint32_t> rows);
-  bool inject(const std::stop_token& stop);
-  std::vector<Row> injected_rows(uint32_t padded) const;
-  void upload(uint32_t root, uint32_t padded);
+  Commands& prepare_copies(const DraftState& text, std::span<const uint32_t> rows);
+  bool inject(DraftState& text, const std::stop_token& stop);
+  std::vector<Row> injected_rows(const DraftState& text, uint32_t padded) const;
+  void upload(const DraftState& text, uint32_t root, uint32_t padded);
   Draft read_results(uint32_t depths);
   /// Null once stop was requested: a recording may compile kernels.
   Commands* commands_for(const Shape& shape, const std::stop_token& stop);
-  Commands& copy_commands(uint32_t count);
-  void record_injection(Recorder& record, uint32_t count);
+  Commands& copy_commands(uint32_t store, uint32_t count);
+  void record_injection(Recorder& record, const Shape& shape);
   void record_block(Recorder& record, const Shape& shape);
-  ForwardContext context() const;
+  ForwardContext forward_context(uint32_t store) const;
+
+  // Of DraftState.
+  DraftStore allocate_store();
+  uint32_t acquire_store();
+  void release_store(uint32_t store) { taken_[store] = false; }
+  /// Copies `injected` positions and `waiting` features from one store to another.
+  void copy_store(uint32_t from, uint32_t to, uint32_t injected, uint32_t waiting);
 
   Device& device_;
   Model& target_;
@@ -120,12 +127,14 @@ class Drafter {
   uint64_t device_bytes_ = 0;
   uint32_t candidates_ = 0;
   DrafterWeights weights_;
-  std::vector<std::unique_ptr<KvLayer>> cache_;
+  std::vector<DraftStore> stores_;  // the first is part of the memory plan, further ones come with further texts
+  std::vector<bool> taken_;         // [stores_] by a text
+  uint64_t store_bytes_ = 0;        // of one
   PassBuffers buffers_;
-  // Features and their way into the cache. I is the most that wait.
-  std::unique_ptr<Buffer> features_;       // [I, aux layers * H]
-  std::unique_ptr<Buffer> feature_moves_;  // uint32 [I, 2]: row of the target's aux_hidden_states, row of features_
-  std::unique_ptr<Buffer> projected_;      // [I, H]
+  // Features on their way into a text's cache. I is most_waiting().
+  std::unique_ptr<Buffer>
+      feature_moves_;  // uint32 [I, 2]: row of the target's aux_hidden_states, row of the text's features
+  std::unique_ptr<Buffer> projected_;                 // [I, H]
   std::unique_ptr<Activations> feature_activations_;  // [I, aux layers * H]
   std::unique_ptr<Activations> context_activations_;  // [I, H]: hidden_norm(fc(features))
   // Of each draft one upload and one read: parts of buffers_.input and of results_. The rows that are injected come
@@ -136,10 +145,8 @@ class Drafter {
   std::unique_ptr<Buffer> tokens_, logits_, log_sum_exp_;  // as in Draft
   std::vector<std::byte> upload_;
   Recordings<Shape> recordings_;
-  Recordings<uint32_t> copies_;  // by the number of rows
-  uint32_t injected_ = 0;
-  uint32_t waiting_ = 0;
-  uint64_t drafts_ = 0;  // that were begun
+  Recordings<std::pair<uint32_t, uint32_t>> copies_;  // by store and number of rows
+  uint64_t drafts_ = 0;                               // that were begun
 };
 
 }  // namespace canopy

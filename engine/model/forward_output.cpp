@@ -9,6 +9,10 @@
 
 namespace canopy {
 
+bool ForwardOutput::has_aux_hidden_states() const {
+  return aux_hidden_states_ && model_->pass_ == pass_;
+}
+
 size_t ForwardOutput::index_of(uint32_t row) const {
   if (row < head_rows_.size() && head_rows_[row] == row) return row;  // of trees
   return static_cast<size_t>(std::ranges::find(head_rows_, row) - head_rows_.begin());

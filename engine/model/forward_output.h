@@ -19,6 +19,8 @@ class ForwardOutput {
 
   /// False: it was stopped. Nothing else is there then, and the slots of the rows hold nothing of use.
   bool completed() const { return model_ != nullptr; }
+  /// Whether it left aux hidden states of its rows, which are on the device until the model's next pass.
+  bool has_aux_hidden_states() const;
   /// The pass by the device's clock, 0 where it has none.
   double device_ms() const { return device_ms_; }
 
@@ -63,6 +65,7 @@ class ForwardOutput {
   std::vector<float> token_logits_;
   std::vector<uint32_t> parents_;  // index into head_rows of each of the token_logits
   std::vector<float> row_logits_;  // of the row asked for last
+  bool aux_hidden_states_ = false;
   double device_ms_ = 0;
 };
 

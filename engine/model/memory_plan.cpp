@@ -45,6 +45,13 @@ std::string mebibytes(uint64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
+void require_memory(const Device& device, uint64_t bytes, const std::string& what) {
+  const uint64_t available = device.memory().available;
+  if (bytes <= available) return;
+  throw out_of_memory(what + " needs " + mebibytes(bytes) + " on the device, but only " + mebibytes(available) +
+                      " are available. Close another text, or load the model with a shorter context.");
+}
+
 KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits) {
   return {limits.slots(), config.kv_heads, config.head_dim, limits.cache_type};
 }

@@ -107,6 +107,7 @@ ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& s
   ForwardOutput output;
   output.model_ = this;
   output.pass_ = pass_;
+  output.aux_hidden_states_ = input.aux_hidden_states;
   output.device_ms_ = device_.last_run_ms();
   for (const Row& row : input.batch.rows) output.positions_.push_back(row.position);
   output.head_rows_ = input.head_rows;
@@ -246,6 +247,7 @@ uint32_t Model::acquire_cache() {
   const auto free = std::find(taken_.begin(), taken_.end(), false);
   const auto cache = static_cast<uint32_t>(free - taken_.begin());
   if (free == taken_.end()) {
+    require_memory(device_, memory_.cache, "The K/V cache of another text");
     caches_.push_back(allocate_cache(device_, config_, kv_shape(config_, limits_), {}));
     taken_.push_back(false);
   }

@@ -84,8 +84,8 @@ class Model {
 
   /// Computes the rows and writes their K/V to their slots: one upload, one run and one read of what is wanted.
   /// `stop` is looked at between the ops of a pass that is recorded for the first time, and between the parts of a long
-  /// one; once it is requested, the slots of these rows hold nothing of use. Throws bad_input for rows or wishes that do not
-  /// fit. Moving K/V afterwards changes nothing of the result.
+  /// one; once it is requested, the slots of these rows hold nothing of use. Throws bad_input for rows or wishes that
+  /// do not fit. Moving K/V afterwards changes nothing of the result.
   ForwardOutput forward(const ForwardInput& input, const std::stop_token& stop = {});
 
   /// Moves K/V of all layers between slots of a cache, as if all moves happened at once; at most kMaxKvMoves.

@@ -295,9 +295,8 @@ void EngineThread::Worker::write_reply(const Generate& command, const std::stop_
   publisher.flush();
   tell_what_changed(command.reply_id, settings.mode);
   publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
-                        static_cast<uint32_t>(reply.ids.size()),
-                        model.sequence->length(), reply.prefill_ms, reply.decode_ms,
-                        reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
+                        static_cast<uint32_t>(reply.ids.size()), model.sequence->length(), reply.prefill_ms,
+                        reply.decode_ms, reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
                         tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text)});
   model.keep_what_was_learnt();
 }

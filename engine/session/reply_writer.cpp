@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -36,7 +35,6 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
       text_(*parts.text.tokenizer, all_stops(*parts.text.chat, settings)),
       history_(prompt.begin(), prompt.end()) {
   check(prompt);
-  if (settings.mode != DecodeMode::ar) drafter_ = parts.drafter;
   planner_ = make_planner();
   longest_ = settings.max_tokens;
   if (!settings.forced.empty()) longest_ = std::min(longest_, static_cast<uint32_t>(settings.forced.size()));
@@ -47,14 +45,14 @@ std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
   if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
-    return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafter_, parts_.state);
+    return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, parts_.sequence, parts_.state);
   }
   SpeculationState& state = *parts_.state;
   state.use(settings_.policy);
   if (settings_.policy == CostPolicy::paper) {
-    return std::make_unique<PaperPlanner>(PaperRuleSettings{}, *drafter_, state);
+    return std::make_unique<PaperPlanner>(PaperRuleSettings{}, parts_.sequence, state);
   }
-  return std::make_unique<AdaptivePlanner>(*drafter_, state);
+  return std::make_unique<AdaptivePlanner>(parts_.sequence, state);
 }
 
 Reply ReplyWriter::write() {
@@ -79,7 +77,7 @@ void ReplyWriter::check(std::span<const uint32_t> prompt) const {
   const uint32_t context = parts_.model.limits().context;
   if (prompt.empty()) throw bad_input("The prompt is empty; it needs at least one token.");
   if (settings_.max_tokens == 0) throw bad_input("The token limit of a reply is 0; allowed: 1 or more.");
-  if (settings_.mode != DecodeMode::ar && parts_.drafter == nullptr) {
+  if (drafts() && parts_.sequence.drafter() == nullptr) {
     throw bad_input("The mode " + std::string(to_string(settings_.mode)) +
                     " needs a drafter, and none is loaded; without one only ar is possible.");
   }
@@ -136,23 +134,18 @@ std::optional<uint32_t> ReplyWriter::prefill() {
 void ReplyWriter::reuse_cache() {
   uint32_t shared = parts_.sequence.shared_with(std::span(history_).first(history_.size() - 1));
   // Features come from the target's passes alone: where the drafter missed some, they are computed again.
-  if (drafter_ != nullptr) shared = std::min(shared, drafter_->known());
+  if (drafts()) shared = std::min(shared, parts_.sequence.feature_length());
   parts_.sequence.truncate(shared);
-  if (parts_.drafter != nullptr) parts_.drafter->truncate(shared);
 }
 
 /// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
 bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
   if (stopped()) return false;
   ForwardInput input = parts_.sequence.text(tokens, last ? head() : HeadOutput::none);
-  input.aux_hidden_states = drafter_ != nullptr;
+  input.aux_hidden_states = drafts();
   output_ = parts_.model.forward(input, callbacks_.stop);
   if (!output_.completed()) return false;
-  parts_.sequence.append(tokens);
-  if (drafter_ == nullptr) return true;
-  std::vector<uint32_t> rows(tokens.size());
-  std::iota(rows.begin(), rows.end(), 0u);
-  return drafter_->append_features(rows, callbacks_.stop);
+  return parts_.sequence.append(tokens, output_, callbacks_.stop);
 }
 
 /// Writes the tokens of one round. False when the reply has ended.
@@ -173,7 +166,7 @@ bool ReplyWriter::round() {
   {
     const StageTimer timer(record.ms.verify);
     ForwardInput input = parts_.sequence.tree(*tree_, head(), settings_.probabilities);
-    input.aux_hidden_states = drafter_ != nullptr;
+    input.aux_hidden_states = drafts();
     output_ = parts_.model.forward(input, callbacks_.stop);
     if (!output_.completed()) return cancelled();
     record.device_ms.verify = output_.device_ms();
@@ -246,12 +239,7 @@ uint32_t ReplyWriter::choose(uint32_t row) {
 /// Not cancelled half way: text, cache and features stay in step.
 void ReplyWriter::commit(RoundRecord& record) {
   const StageTimer timer(record.ms.commit);
-  parts_.sequence.commit(*tree_, path_);
-  record.device_ms.commit = path_.accepted() > 0 ? parts_.model.device().last_run_ms() : 0;
-  if (drafter_ == nullptr) return;
-  if (tree_->drafted() == 0) return drafter_->append_features_soon(path_.nodes.front());
-  drafter_->append_features(path_.nodes);
-  record.device_ms.commit += parts_.model.device().last_run_ms();
+  record.device_ms.commit = parts_.sequence.commit(*tree_, path_, output_);
 }
 
 /// Adds a token to the reply. True when it ends it.

@@ -24,8 +24,8 @@ namespace canopy {
 struct ReplyParts {
   Model& model;
   const TextModel& text;
-  Sequence& sequence;                 // of the model; at every step it holds what was committed
-  Drafter* drafter = nullptr;         // null: only autoregressive decoding is possible
+  Sequence& sequence;                 // of the model; at every step it holds what was committed. Without a drafter only
+                                      // autoregressive decoding is possible
   SpeculationState* state = nullptr;  // null: no mode that chooses is possible
 };
 
@@ -46,6 +46,8 @@ class ReplyWriter {
   void require_token(uint32_t id, const char* where) const;
   bool stopped() const { return callbacks_.stop.stop_requested(); }
   HeadOutput head() const { return settings_.sampling.is_plain_greedy() ? HeadOutput::argmax : HeadOutput::logits; }
+  /// Mode ar keeps no features, which costs a little time.
+  bool drafts() const { return settings_.mode != DecodeMode::ar; }
   uint32_t committed() const { return parts_.sequence.length(); }
 
   std::optional<uint32_t> prefill();
@@ -70,7 +72,6 @@ class ReplyWriter {
   ReplyText text_;
   std::vector<uint32_t> history_;  // prompt and reply; its last token is the root
   ForwardOutput output_;           // of the last pass
-  Drafter* drafter_ = nullptr;     // whose features are kept; null in mode ar
   std::unique_ptr<RoundPlanner> planner_;
   const DraftTree* tree_ = nullptr;  // of the round
   AcceptedPath path_;                // of the round

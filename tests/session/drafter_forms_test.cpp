@@ -75,6 +75,7 @@ class Pair {
     options.aux_layers = drafter.aux_layers;
     model = Model::load(device, file, options);
     this->drafter = Drafter::load(draft, *model, {cache, {}});
+    state = std::make_unique<DraftState>(*this->drafter);
   }
 
   /// kText tokens, of which the first `changed` are others.
@@ -97,25 +98,26 @@ class Pair {
     std::vector<uint32_t> rows(kText);
     std::iota(rows.begin(), rows.end(), 0u);
     read(text, 0);
-    drafter->truncate(0);
-    EXPECT_TRUE(drafter->append_features(rows));
-    return drafter->draft(5, drafter->max_depth()).value();
+    state->truncate(0);
+    EXPECT_TRUE(drafter->append_features(*state, rows));
+    return drafter->draft(*state, 5, drafter->max_depth()).value();
   }
 
   /// The same draft, the text read as AR rounds read it: token by token, the next pass behind a copy that nobody
   /// waited for.
   Draft draft_behind_ar_rounds() {
     const std::vector<uint32_t> text = some_text();
-    drafter->truncate(0);
+    state->truncate(0);
     for (uint32_t i = 0; i < kText; ++i) {
       read({&text[i], 1}, i);
-      drafter->append_features_soon(0);
+      drafter->append_features_soon(*state, 0);
     }
-    return drafter->draft(5, drafter->max_depth()).value();
+    return drafter->draft(*state, 5, drafter->max_depth()).value();
   }
 
   std::unique_ptr<Model> model;
   std::unique_ptr<Drafter> drafter;
+  std::unique_ptr<DraftState> state;
 
  private:
   TempFolder folder_;
@@ -167,9 +169,9 @@ TEST(DrafterFormsOnTheOracle, AWindowHidesTheKeysBehindIt) {
     const auto keep_last = [&](Pair& into) {
       const std::vector<uint32_t> text = Pair::some_text(), rows = {kText - 2, kText - 1};
       into.read(text, 0);
-      into.drafter->truncate(kText - 2);
-      EXPECT_TRUE(into.drafter->append_features(rows));
-      return into.drafter->draft(5, into.drafter->max_depth()).value();
+      into.state->truncate(kText - 2);
+      EXPECT_TRUE(into.drafter->append_features(*into.state, rows));
+      return into.drafter->draft(*into.state, 5, into.drafter->max_depth()).value();
     };
     return max_difference(all.logits, keep_last(other).logits);
   };

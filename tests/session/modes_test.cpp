@@ -98,7 +98,7 @@ class ModesTest : public ::testing::Test {
                 committed);
       const std::vector<float> drafted = cache();
       EXPECT_EQ(std::memcmp(drafted.data(), kv.data(), kv.size() * sizeof(float)), 0);
-      EXPECT_EQ(loaded_->drafter->known(), committed.size());
+      EXPECT_EQ(loaded_->sequence->feature_length(), committed.size());
     }
   }
 
@@ -395,10 +395,11 @@ TEST_F(ModesTest, RefusesWhatItCannotDo) {
   expect_error("The forced reply holds token 1073741824", [&] { loaded_->reply(prompt, forced); });
   const ReplyCallbacks nobody;
   const ReplySettings tree = in(kTree, tokens(4)), adaptive = in(kDrafted[4], tokens(4));
-  ReplyParts parts{*loaded_->model, loaded_->text, *loaded_->sequence};
-  expect_error("needs a drafter", [&] { ReplyWriter(parts, prompt, tree, nobody); });
-  parts.drafter = loaded_->drafter.get();
-  expect_error("what passes cost", [&] { ReplyWriter(parts, prompt, adaptive, nobody); });
+  Sequence without(*loaded_->model);
+  const ReplyParts no_drafter{*loaded_->model, loaded_->text, without};
+  expect_error("needs a drafter", [&] { ReplyWriter(no_drafter, prompt, tree, nobody); });
+  const ReplyParts no_state{*loaded_->model, loaded_->text, *loaded_->sequence};
+  expect_error("what passes cost", [&] { ReplyWriter(no_state, prompt, adaptive, nobody); });
   EXPECT_EQ(loaded_->reply(prompt, in(kTree, tokens(4))).ids.size(), 4u);  // and goes on
 }
 

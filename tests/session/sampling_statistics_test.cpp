@@ -104,7 +104,7 @@ class SamplingStatistics : public ::testing::Test {
     request.context = 256;
     request.self_test = false;
     loaded_ = Engine::open(*device_, request, {});
-    trees_ = std::make_unique<TreeDrafter>(*loaded_->drafter);
+    trees_ = std::make_unique<TreeDrafter>(*loaded_->sequence);
     prompt_ = loaded_->text.encode_raw("for i in range(10):\n    print(");
   }
 
@@ -126,13 +126,11 @@ class SamplingStatistics : public ::testing::Test {
     Known& k = entry->second;
     if (!is_new) return k;
     const auto committed = static_cast<uint32_t>(text.size()) - 1;
-    ForwardInput input = text_input({text.data(), committed}, 0);
+    const std::span<const uint32_t> before(text.data(), committed);
+    loaded_->sequence->clear();
+    ForwardInput input = loaded_->sequence->text(before);
     input.aux_hidden_states = true;
-    EXPECT_TRUE(loaded_->model->forward(input).completed());
-    std::vector<uint32_t> rows(committed);
-    for (uint32_t i = 0; i < committed; ++i) rows[i] = i;
-    loaded_->drafter->truncate(0);
-    EXPECT_TRUE(loaded_->drafter->append_features(rows));
+    EXPECT_TRUE(loaded_->sequence->append(before, loaded_->model->forward(input)));
     EXPECT_TRUE(trees_->draft(text.back(), loaded_->drafter->max_depth(), {}));
     trees_->begin();
     trees_->build(24);
