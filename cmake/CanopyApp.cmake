@@ -2,11 +2,11 @@
 # The library of one folder of the window: every .cpp file in it. DEPENDS names what its files may include, the folders
 # below it and libraries of the engine; tools/check_layers.py holds them to it.
 #
-# DRAWN: it is compiled against Dear ImGui. A program links canopy_app_FOLDER, with Dear ImGui, or canopy_app_FOLDER_test,
+# DRAWN: the folder is compiled against Dear ImGui. A program links canopy_app_FOLDER, with Dear ImGui, or canopy_app_FOLDER_test,
 # the same objects with Dear ImGui hooked for the Test Engine, which must never reach the release program.
 #
-# APART: its files are compiled each on its own, since helpers in them share names. Otherwise four are compiled as one:
-# few enough for a quick edit, enough to read the shared headers a quarter as often.
+# APART: each file is compiled on its own, since helpers in them share names. Otherwise four files are compiled as one:
+# so few that an edit compiles quickly, and shared headers are read only a quarter as often.
 function(canopy_app_library name)
   cmake_parse_arguments(ARG "DRAWN;APART" "" "DEPENDS;LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")

@@ -1,13 +1,13 @@
-# What makes a build from nothing short: the files of a folder are compiled a few together, so that shared headers are
-# read and shared templates instantiated once, and what many programs read first is precompiled.
+# Makes a build from nothing short: a few files of a folder are compiled together, so that shared headers are read and
+# shared templates instantiated once, and the headers that many programs include are precompiled.
 #
-# Both have a price that CANOPY_FAST_BUILD=OFF avoids: names in unnamed namespaces must differ within a folder, and a
+# Both have disadvantages, which CANOPY_FAST_BUILD=OFF avoids: names in unnamed namespaces must differ within a folder, and a
 # file that forgets an #include may still compile. The presets `debug` and `fuzz` compile each file on its own, which
 # tools that read compile_commands.json need too.
 
 option(CANOPY_FAST_BUILD "Compile the files of a folder together and precompile common headers" ON)
 
-# ccache reads precompiled headers only when told that the time in them means nothing.
+# ccache uses precompiled headers only if told to ignore the times in them.
 find_program(CANOPY_CCACHE ccache)
 if(CANOPY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER "${CANOPY_CCACHE}")
@@ -16,20 +16,20 @@ if(CANOPY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     "${CANOPY_CCACHE}")
 endif()
 
-# canopy_optimize(TARGET LEVEL): in the release build, LEVEL (-O1, -O2) in place of CMake's -O3. For what computes
-# nothing worth the compiler's time; results are the same at every level (-ffp-contract=off, no -ffast-math).
+# canopy_optimize(TARGET LEVEL): in the release build, LEVEL (-O1, -O2) instead of CMake's -O3. For code that computes
+# little; results are the same at every level (-ffp-contract=off, no -ffast-math).
 function(canopy_optimize target level)
   if(NOT MSVC)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND level STREQUAL "-O1")
-    # It sees less of each function, and so warns of parts of std::optional and std::string that are never touched.
+    # At lower levels GCC sees less of each function and warns of unused parts of std::optional and std::string.
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Wno-maybe-uninitialized>
       $<$<CONFIG:Release>:-Wno-array-bounds> $<$<CONFIG:Release>:-Wno-stringop-overflow>)
   endif()
 endfunction()
 
-# canopy_compile_together(TARGET COUNT): COUNT files of the target at a time as one.
+# canopy_compile_together(TARGET COUNT): compiles COUNT files of the target at a time as one.
 function(canopy_compile_together target count)
   if(CANOPY_FAST_BUILD)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})

@@ -30,7 +30,7 @@ function(canopy_gpu_test name)
       set_tests_properties(${name}.${driver} PROPERTIES
         LABELS "gpu;${ARG_LABELS}"
         TIMEOUT ${ARG_TIMEOUT}
-        # The older name too: loaders before 1.3.207 know no other.
+        # The older name too: loaders before 1.3.207 know only that one.
         ENVIRONMENT "VK_DRIVER_FILES=${icd};VK_ICD_FILENAMES=${icd};CANOPY_VALIDATION=${validation}")
     endif()
   endforeach()

@@ -17,7 +17,7 @@ set(CANOPY_IMGUI_DIR "" CACHE PATH "Your own Dear ImGui source folder (docking b
 set(CANOPY_DEPS_DIR "" CACHE PATH "Folder of the unpacked third-party sources; empty: where tools/fetch_dependencies puts them")
 option(CANOPY_OFFLINE "Never use the network while configuring" OFF)
 
-# The cache folder: the rule that tools/fetch_dependencies follows too.
+# The cache folder, by the same rule as in tools/fetch_dependencies.
 function(canopy_cache_dir out)
   if(DEFINED ENV{CANOPY_CACHE_DIR} AND NOT "$ENV{CANOPY_CACHE_DIR}" STREQUAL "")
     set(dir "$ENV{CANOPY_CACHE_DIR}")
@@ -29,7 +29,7 @@ function(canopy_cache_dir out)
   set(${out} "${dir}" PARENT_SCOPE)
 endfunction()
 
-# Sets `out` to the folder with the unpacked imgui-bundle, fetching it when it may and must.
+# Sets `out` to the folder with the unpacked imgui-bundle. Downloads it if it is missing and downloads are allowed.
 function(canopy_find_gui_sources out)
   set(pins "${PROJECT_SOURCE_DIR}/tools/dependencies.json")
   set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${pins}")
@@ -55,7 +55,7 @@ function(canopy_find_gui_sources out)
   set(${out} "${dir}" PARENT_SCOPE)
 endfunction()
 
-# One static library of somebody else's code, compiled without our warnings and with its headers as SYSTEM.
+# A static library of third-party code, compiled without Canopy's warnings and with its headers as SYSTEM.
 function(canopy_third_party name)
   cmake_parse_arguments(ARG "" "" "SOURCES;INCLUDES;LINK;DEFINES" ${ARGN})
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
@@ -66,7 +66,7 @@ function(canopy_third_party name)
 endfunction()
 
 # canopy_imgui_flavour(SUFFIX DEFINES d ... SOURCES extra ... INCLUDES extra ...): ImGui itself, as a program links it.
-# Objects, not an archive: what draws is compiled against the headers alone and finds either flavour behind it.
+# An object library: code that draws is compiled against the headers alone and linked with either flavour.
 function(canopy_imgui_flavour suffix)
   cmake_parse_arguments(ARG "" "" "DEFINES;SOURCES;INCLUDES" ${ARGN})
   set(objects canopy_imgui${suffix}_objects)

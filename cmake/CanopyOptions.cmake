@@ -24,15 +24,15 @@ else()
     target_compile_options(canopy_flags INTERFACE -Wno-restrict) # false alarms on std::string + (GCC bug 105651)
   endif()
   if(CANOPY_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # False alarms on members of std::variant, as GCC's manual says of -fsanitize. The release build keeps the warning.
+    # With -fsanitize GCC warns wrongly about members of std::variant, as its manual says. The release build keeps the warning.
     target_compile_options(canopy_flags INTERFACE -Wno-maybe-uninitialized)
   endif()
-  # Reproducible arithmetic in the oracles: no fused multiply-add behind our back.
+  # Reproducible arithmetic in the reference ops: the compiler must not fuse multiplies and adds by itself.
   target_compile_options(canopy_flags INTERFACE -ffp-contract=off)
 endif()
 
 if(CANOPY_SANITIZE)
-  # A finding of UBSan ends the program like one of ASan, or a test would pass over it.
+  # A finding of UBSan ends the program like one of ASan, or a test would pass in spite of it.
   add_compile_options(-fsanitize=${CANOPY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${CANOPY_SANITIZE})
 endif()

@@ -29,7 +29,7 @@ function(canopy_test name)
     set(apart APART)
   endif()
   canopy_test_program(${name} ${apart} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
-  # One ctest entry a program: process start-up and shader compilation are paid once.
+  # One ctest entry for each program, so that it starts and compiles shaders only once.
   add_test(NAME ${name} COMMAND ${ARG_RUN_UNDER} $<TARGET_FILE:${name}>)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

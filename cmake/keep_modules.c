@@ -1,8 +1,8 @@
 /* Linked into every program of a build with AddressSanitizer or LeakSanitizer, in place of the C library's dlclose().
  *
- * The Vulkan loader unloads drivers and layers while a program ends. What only their static variables point to then
- * looks lost, with stacks that name no module any more, so that no suppression could tell it from a leak of ours. Loaded
- * to the end, none of the drivers and window libraries that the tests use leaks, and there is nothing to suppress. */
+ * The Vulkan loader unloads drivers and layers while a program ends. Memory that only their static variables point to
+ * then looks leaked, with stacks that name no module any more, so that no suppression could tell it from a leak in
+ * Canopy. If they stay loaded, none of the drivers and window libraries that the tests use leaks. */
 int dlclose(void* module) {
   (void)module;
   return 0;

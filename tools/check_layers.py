@@ -102,7 +102,7 @@ def everything_below(path, links):
 
 
 def check(root):
-    """What is wrong, a line each; and the folders with their layers."""
+    """A list of problems, one line each, and the folders with their layers."""
     folders = read_folders(root)
     links = direct_links(folders)
     layer, circle = layers(links)

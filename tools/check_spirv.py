@@ -34,7 +34,7 @@ DECORATED = {
     129: "OpFAdd", 131: "OpFSub", 133: "OpFMul", 136: "OpFDiv", 140: "OpFRem", 141: "OpFMod",
     142: "OpVectorTimesScalar", 143: "OpMatrixTimesScalar", 147: "OpOuterProduct",
 }
-# Their order of operations is not ours. Float minimum and maximum are the same in any order and stay allowed.
+# The order of their operations depends on the driver. Float minimum and maximum are the same in any order and stay allowed.
 FORBIDDEN = {
     144: "OpVectorTimesMatrix", 145: "OpMatrixTimesVector", 146: "OpMatrixTimesMatrix", 148: "OpDot",
     265: "OpGroupFAdd", 350: "OpGroupNonUniformFAdd", 352: "OpGroupNonUniformFMul",
@@ -115,7 +115,7 @@ def decorated_ids(words):
 
 
 def unordered_counts(words):
-    """Problems of atomics on buffers whose neighbouring control barriers do not order buffers."""
+    """Problems: atomics on buffers next to a control barrier that does not order buffers."""
     classes, pointers, constants = {}, {}, {}  # of pointer types; of pointers; values
     problems, before, waiting = [], 0, []      # before: semantics of the last barrier; waiting: atomics since then
 
@@ -167,11 +167,8 @@ def check(words):
 
 
 def decorate_fma(words):
-    """The module with NoContraction on every Fma.
-
-    glslang decorates operators only, whatever `precise` says. Without it a driver that splits Fma into a multiply and an
-    add may go on to rearrange them.
-    """
+    """The module with NoContraction on every Fma. glslang decorates only operators, whatever is `precise`. Without the
+    decoration, a driver that splits Fma into a multiply and an add might rearrange these."""
     imports, exact = glsl_imports(words), decorated_ids(words)
     missing = [i.operands[1] for i in instructions(words)
                if i.opcode == OP_EXT_INST and i.operands[2] in imports and i.operands[3] == FMA

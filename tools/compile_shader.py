@@ -113,7 +113,7 @@ class Compiler:
         return words
 
     def report_inexact(self, variant, name):
-        # Once more with source lines, for the message alone.
+        # Compiled once more, only to get source lines for the message.
         words = check_spirv.decorate_fma(self.glslang(variant, "-g", f"{name} does not compile"))
         problems = "\n".join(f"  {problem}" for problem in check_spirv.check(words))
         raise ShaderError(f"{name} is not exact (or say `// inexact: REASON` at its top):\n{problems}")

@@ -155,7 +155,7 @@ void draw_context(const ViewModel& view, Row& row, float top) {
   if (!figures.empty()) row.statement({{Type::mono, t.text2, figures}, {Type::secondary, t.text3, "tok/s"}});
 }
 
-/// What the engine is doing and on which device.
+/// The engine's state and its device, as text.
 std::string engine_words(const ViewModel& view) {
   std::string words = state_words(view);
   if (!view.model || view.model_state != ModelState::ready || view.reply_state == ReplyState::reading_prompt)

@@ -21,7 +21,7 @@ struct ChoiceCheck {
       0;  // width of the highest S(N) within the limits; 1 is autoregressive decoding; 0 where nothing is known
   bool is_argmax = false;  // the round had the best width
   bool loses = false;      // no width above 1 promised more than plain decoding
-  // why the round had another width, as a sentence; empty where it had the best, and where nothing is known
+  // Why the round had another width, as a sentence; empty where it had the best, and where nothing is known.
   std::string why_not;
 };
 
@@ -188,7 +188,8 @@ void add_measured(const RoundRecord& record, BudgetView& view) {
   view.hindsight = *std::ranges::max_element(view.measured, {}, &WidthSpeed::tokens_per_second);
 }
 
-/// Widths to show besides the chosen one: half, three quarters and five quarters of it, where there are such.
+/// The widths of the table's rows, ascending: the chosen one, the best one and, while there are rows left, the widths
+/// nearest to 0.75, 1.25, 0.5 and 2 times the chosen one.
 std::vector<uint32_t> landmarks(const std::vector<WidthSpeed>& curve, uint32_t chosen, uint32_t best) {
   std::vector<uint32_t> widths;
   const auto add = [&](double wish) {

@@ -1,5 +1,5 @@
 #pragma once
-// The style of plots, and what is drawn around them: titles, axes and legends.
+// The style of plots, and the titles, axes and legends around them.
 
 #include <imgui.h>
 #include <implot.h>

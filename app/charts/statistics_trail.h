@@ -44,7 +44,7 @@ class ReliabilityTally {
   void add(const RoundRecord& record);
 
   const std::array<Bin, kBins>& raw() const { return raw_; }  // by the drafter's own probabilities
-  // by the probabilities that the tree was built with
+  // By the probabilities that the tree was built with.
   const std::array<Bin, kBins>& calibrated() const { return calibrated_; }
   uint64_t nodes() const { return nodes_; }
   /// Mean |predicted - observed| over the bins, weighted by their nodes; 0 without nodes.

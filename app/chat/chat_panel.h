@@ -29,7 +29,7 @@ class ChatPanel final : public Panel {
 
   Composer composer_;
   Transcript transcript_{"Messages"};
-  // messages of a recording; separate, so that the own chat keeps its scroll position
+  // Messages of a recording; separate, so that the own chat keeps its scroll position.
   Transcript replayed_{"Replayed messages"};
   FindBar find_;
   std::string dismissed_limits_;  // the last limits() whose message the user has closed

@@ -55,7 +55,7 @@ bool seed_row(const ViewModel& view, SamplingSettings& s) {
 
 constexpr float kPadding = 10;
 constexpr size_t kMinLines = 2;
-// window height below which the composer has only one line, to leave room for messages
+// Window height below which the composer has only one line, to leave room for messages.
 constexpr float kLowWindow = 320;
 constexpr size_t kMaxLines = 8;
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned kFlags =
     MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS | MD_FLAG_NOHTML;
-// lists and quotes inside each other; deeper ones are not indented further, for lack of room
+// Lists and quotes inside each other; deeper ones are not indented further, for lack of room.
 constexpr uint8_t kDeepest = 12;
 
 void append_utf8(std::string& out, uint32_t c) {
@@ -154,7 +154,7 @@ class Builder {
         const uint32_t at = source_of(piece);
         if (at == TextRun::no_source && piece == "\n") return add_break();
         if (at == TextRun::no_source && block().kind == Block::Kind::code) {
-          // columns only, since md4c turns tabs into spaces; the original characters are added with the next words
+          // Columns only, since md4c turns tabs into spaces; the original characters are added with the next words.
           indentation_ += piece.size();
           return;
         }

@@ -35,7 +35,7 @@ class Transcript {
   TextSelection& selection() { return selection_; }
   /// Whether a question is being edited, which then has the keyboard.
   bool editing() const { return editing_ != 0; }
-  /// What cannot be shown properly, as a sentence; empty if everything can.
+  /// A sentence about text that cannot be shown properly; empty if all can.
   const std::string& limits() const { return limits_; }
 
  private:

@@ -154,7 +154,7 @@ std::vector<ForcedReply> read_forced(const std::filesystem::path& path) {
 std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<ForcedReply>& replies,
                                          const std::vector<WayToDecode>& ways, const ModesCallbacks& callbacks) {
   for (const ForcedReply& reply : replies) {
-    // checks that all lengths are there before the first reply takes its time
+    // Checks that all lengths are there before the first reply takes its time.
     for (const WayToDecode& way : ways) lengths_of(reply, way);
   }
   const uint32_t max_depth = model.drafter->max_depth();

@@ -33,9 +33,9 @@ struct BenchResult {
   std::map<uint32_t, double> pass_ms;
   std::map<uint32_t, double> best_pass_ms;  // the shortest time, where pass_ms is the median
   std::map<uint32_t, double> share_of_fma_peak;
-  // of the multiply-adds of a simple loop, the usual measure of a device's peak
+  // Of the multiply-adds of a simple loop, the usual measure of a device's peak.
   std::map<uint32_t, double> share_of_plain_fma;
-  // share of the peak that limits the pass: multiply-adds, or reading weights
+  // Share of the peak that limits the pass: multiply-adds, or reading weights.
   std::map<uint32_t, double> share_of_roofline;
 };
 

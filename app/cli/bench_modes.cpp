@@ -14,7 +14,7 @@ namespace {
 /// The measurements of one way in one category and one repeat.
 struct Cell {
   RoundStatistics statistics;
-  // expected and emitted tokens of rounds whose draft was not cut by the reply's end
+  // Expected and emitted tokens of rounds whose draft was not cut by the reply's end.
   std::vector<std::pair<double, double>> promises;
   uint64_t replies = 0;
   bool identical = true;
@@ -67,7 +67,7 @@ class ModesBench {
     return model_.reply(prompt.ids, way.settings(settings_.policy, max_tokens), callbacks);
   }
 
-  /// Its measurements count only if all ways answered the prompt.
+  /// Answers a prompt in all ways. The measurements count only if all of them ended; false when the run was stopped.
   bool run_prompt(size_t index, uint32_t repeat) {
     const BenchPrompt& prompt = prompts_[index];
     if (!read_ahead(model_, prompt.ids, callbacks_.stop)) return false;

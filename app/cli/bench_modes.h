@@ -45,7 +45,7 @@ struct ModeResult {
   std::string category;  // all_categories for all of them
   uint64_t replies = 0;
   uint64_t rounds = 0;
-  // emitted by rounds, without the first token of each reply, which comes out of the prompt's pass
+  // Emitted by rounds, without the first token of each reply, which comes out of the prompt's pass.
   uint64_t tokens = 0;
   double tau = 0;
   Spread tokens_per_second;

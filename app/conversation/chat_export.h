@@ -19,7 +19,7 @@ std::string json_of(const Conversation& conversation);
 /// ++last_id.
 Conversation conversation_from(std::string_view json, uint64_t& last_id);
 
-/// A file name made from the title: letters, digits and dashes, then `ending`.
+/// A file name made from the title: small letters a to z, digits and dashes, then `ending`.
 std::string export_name(const Conversation& conversation, std::string_view ending);
 
 }  // namespace canopy::app

@@ -169,7 +169,7 @@ class Reader {
   std::string note_;
   Conversation chat_;
   Message* writing_ = nullptr;  // in the newest node of chat_, so no node may be added while this is in use
-  // from the number in the file to the node; they differ in a damaged file
+  // From the number in the file to the node; they differ in a damaged file.
   std::unordered_map<uint32_t, uint32_t> nodes_;
   uint32_t writing_number_ = 0, next_ = 0, leaf_ = Conversation::none;
   bool damaged_ = false;

@@ -33,7 +33,7 @@ JournalMark mark_of(const Conversation& conversation);
 struct JournalRead {
   Conversation conversation;
   bool torn = false;  // the last line is incomplete: the program was killed while writing it. All other lines are whole
-  // damage: what is wrong and in which line; empty: none. The conversation has all that could be read
+  // Damage: what is wrong and in which line; empty: none. The conversation has all that could be read.
   std::string problem;
   std::string note;  // something beside the text was left out, such as damaged token ids; the file stays as it is
 };

@@ -1,6 +1,6 @@
 #pragma once
-// What the window shows of the chats besides the conversation itself, and the commands of the user about chats and
-// conversation.
+// The state of the chats that the window shows besides the conversation itself, and the commands of the user about
+// chats and conversation.
 
 #include <cstdint>
 #include <optional>

@@ -51,7 +51,7 @@ class ChatStore {
   struct Loaded {
     Conversation conversation;
     std::string damage;  // what was damaged, as a sentence for the user; empty when the file was whole
-    // what was left out of a file that is not damaged otherwise, as a sentence; such a file stays in the folder
+    // What was left out of a file that is not damaged otherwise, as a sentence; such a file stays in the folder.
     std::string note = {};
   };
   /// Reads a chat. A damaged file is moved to damaged/; what could be read of it is returned as a chat that is not

@@ -40,7 +40,7 @@ class WindowTarget {
   struct Target {
     VkImage image = VK_NULL_HANDLE;
     VkImageView view = VK_NULL_HANDLE;
-    // one for each image: the presentation of another image may still wait for its own
+    // One for each image: the presentation of another image may still wait for its own.
     VkSemaphore drawn = VK_NULL_HANDLE;
   };
 

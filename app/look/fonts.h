@@ -57,7 +57,7 @@ struct DrawnText {
   ImVec2 clip_min, clip_max;  // the clip rectangle it was drawn in
 };
 
-/// What all drawing code needs to know of the look. Reached through io.UserData of the context.
+/// Everything that drawing code needs to know of the look. Reached through io.UserData of the context.
 struct Look {
   const Theme* theme = nullptr;
   FontSet fonts;

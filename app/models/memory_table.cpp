@@ -12,7 +12,7 @@ uint64_t capped_sum(uint64_t a, uint64_t b) {
   return a + b < a ? UINT64_MAX : a + b;
 }
 
-/// What is neither ours nor available is counted as held by other programs.
+/// Counts memory that is neither ours nor available as held by other programs.
 MemoryRoom room_of(const MemoryUse& use) {
   const uint64_t ours = capped_sum(use.total(), use.available);
   return {use.budget, use.budget > ours ? use.budget - ours : 0};

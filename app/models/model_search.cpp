@@ -120,7 +120,7 @@ void ModelSearch::work(Shared& shared, const std::stop_token& stop) {
     lock.unlock();
     ModelSearchResult result = look(shared.lister, request, stop);
     lock.lock();
-    // a newer request is waiting: this result is not needed any more
+    // A newer request is waiting: this result is not needed any more.
     if (shared.request || stop.stop_requested()) continue;
     shared.result = std::move(result);
     if (shared.wake) shared.wake();

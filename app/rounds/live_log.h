@@ -47,7 +47,7 @@ class LiveLog final : public RoundLog {
   std::vector<Generate> expected_;                       // replies requested and not begun yet, without their texts
   std::deque<std::shared_ptr<const RoundRecord>> kept_;  // the newest rounds; null for an abridged one
   size_t used_ = 0;
-  // one for each load of the model; only the last is used, the others stay alive for pieces handed out
+  // One for each load of the model; only the last is used, the others stay alive for pieces handed out.
   std::vector<std::shared_ptr<const TokenTexts>> texts_;
   std::string model_, origin_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// What is shown of the rounds: which log, which of its rounds and which node. Also the commands of the user about them,
-// and the functions that carry them out.
+// Which rounds are shown: the log, the round in it and the node. Also the commands of the user about rounds, and the
+// functions that carry them out.
 
 #include <cstddef>
 #include <cstdint>
@@ -56,11 +56,11 @@ using RoundsCommand = std::variant<TogglePause, FollowRounds, StepRound, ShowRou
                                    SetReducedMotion, HoverNode, SelectNode, OpenTrace, WatchDemo, CloseTrace>;
 
 struct RoundsState {
-  // the engine's own rounds, also collected while a trace is shown
+  // The engine's own rounds, also collected while a trace is shown.
   std::shared_ptr<LiveLog> live = std::make_shared<LiveLog>();
   std::shared_ptr<RoundLog> log = live;  // the log that is shown; never null
   Playback playback;
-  // under the mouse, in the tree or in the chat; the other of the two highlights it too
+  // Under the mouse, in the tree or in the chat; the other of the two highlights it too.
   std::optional<NodeRef> hovered;
   std::optional<NodeRef> selected;  // its card stays open
   std::string trace_path;           // of the trace that is shown; empty: the engine's own rounds

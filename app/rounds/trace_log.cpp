@@ -74,7 +74,7 @@ std::string TraceLog::origin() const {
 bool looks_like_trace(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  // by its name alone: so a damaged trace is reported as a trace, not as some unknown file
+  // By its name alone: so a damaged trace is reported as a trace, not as some unknown file.
   if (path.extension() == trace::extension) return true;
   std::ifstream file(path, std::ios::binary);
   std::string start(trace::magic.size(), '\0');

@@ -27,7 +27,7 @@ class Autopilot {
   void step();
   State state() const { return state_; }
   bool done() const { return state_ == State::succeeded || state_ == State::failed; }
-  /// What failed, as a sentence for standard error; empty if nothing did.
+  /// The failure as a sentence for standard error; empty if there was none.
   std::string failure() const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// What is known of the costs of passes and of the drafter, and the state of the calibration that measures costs. Pure:
-// no clock, no engine.
+// The known costs of passes, the values learnt of the drafter, and the state of a calibration, which measures costs.
+// Pure: no clock, no engine.
 
 #include <memory>
 #include <optional>

@@ -159,7 +159,7 @@ void ChatDesk::run(ViewModel& view, const UiCommand& command, Effects& effects) 
                  exported = std::holds_alternative<ExportChat>(*chat);
       const bool removed = std::holds_alternative<DeleteChat>(*chat);
       if ((import || exported) && view.chat.files != ChatFiles::closed)
-        // no card: the dialog in which the path was typed is still open and shows this
+        // No card: the dialog in which the path was typed is still open and shows this.
         view.chat.files_problem = e.what();
       else
         warn(view,

@@ -95,7 +95,7 @@ struct ViewModel {
   const Conversation& conversation() const { return replaying() ? replay.conversation() : messages; }
 };
 
-/// What a command asks for outside the state: of the engine, the disk and the system.
+/// Requests of a command to everything outside the state: the engine, the disk and the system.
 struct Effects {
   std::vector<Command> engine = {};
   bool browse = false;
@@ -133,7 +133,7 @@ std::string file_name(const std::string& path);
 /// "62 / 98 MB, 2 s left" for bytes, "3 of 9" for steps, empty when the total is unknown.
 std::string progress_figures(const Progress& progress);
 
-/// What the engine is doing, as text for the status bar.
+/// The engine's present activity, as text for the status bar.
 std::string state_words(const ViewModel& view);
 
 }  // namespace canopy::app

@@ -21,7 +21,7 @@ struct TimelineView {
   double x_of(size_t round) const { return (static_cast<double>(round) - first) * pitch; }
 };
 
-/// What the user zoomed to; empty: all rounds, as wide as there is room.
+/// The part that the user zoomed to; empty: all rounds, as wide as there is room.
 struct TimelineZoom {
   std::optional<double> pitch;
   double first = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kZoomSeconds = 0.16;
 constexpr float kWheelStep = 1.2f;
-// pixels; the least height of a row at which its figures can be read, used by find_accepted()
+// Pixels; the least height of a row at which its figures can be read, used by find_accepted().
 constexpr float kReadable = 36;
 
 TreePoint point_on(ImVec2 screen, ImVec2 origin) {
@@ -242,7 +242,7 @@ void TreeCanvas::draw_card(ImDrawList* list) {
   card_ = shown_.facts(*node);
   const NodeBox& box = geometry_.nodes[*node];
   const float half = std::max(geometry_.pill_height * 0.5f, px(10));
-  // what the card should not cover: the path from the root to the node, and the accepted path
+  // What the card should not cover: the path from the root to the node, and the accepted path.
   std::vector<ImVec4> avoid;
   const auto keep_clear = [&](uint32_t each) {
     const NodeBox& b = geometry_.nodes[each];

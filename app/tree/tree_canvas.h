@@ -65,7 +65,7 @@ class TreeCanvas {
   bool pointed_ = false;                        // hovered_ is under the mouse here, and not hovered in the chat
   bool dragged_ = false, on_map_ = false;
   std::optional<TokenFacts> card_;
-  // the running transition, in the time of ImGui
+  // The running transition, in the time of ImGui.
   double motion_start_ = 0, motion_seconds_ = 0;
   std::vector<NodeBox> before_;
   std::vector<uint32_t> match_;  // [nodes] index in before_ of the box of each node

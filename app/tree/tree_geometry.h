@@ -102,7 +102,7 @@ inline constexpr float pill_height = 21, pad_left = 12, pad_right = 7, badge = 6
 inline constexpr float label_band = 22, top = 26, bottom = 14, side = 14, tallest_row = 44, largest_row = 64;
 }  // namespace tree_design
 
-/// What is drawn, and on what.
+/// The input of arrange(): the tree and the canvas it is drawn on.
 struct TreeScene {
   const TreeModel& tree;
   const TreeRows& rows;

@@ -57,7 +57,7 @@ TreeModel tree_model(const RoundRecord& record, std::optional<uint32_t> root_tok
 /// How many tokens this round would have emitted with a chain: the likeliest token of each depth.
 struct ChainEstimate {
   uint32_t emitted = 1;
-  // it may have been more: the record does not have the drafter's likeliest token at the next depth
+  // It may have been more: the record does not have the drafter's likeliest token at the next depth.
   bool at_least = false;
 };
 

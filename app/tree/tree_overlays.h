@@ -1,5 +1,5 @@
 #pragma once
-// What is drawn over a tree: the line of depths, the small map, the draft positions and the phases of slow motion.
+// Parts drawn over a tree: the line of depths, the small map, the draft positions and the phases of slow motion.
 
 #include "app/rounds/playback.h"
 #include "app/tree/tree_paint.h"

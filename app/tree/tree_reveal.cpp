@@ -75,7 +75,7 @@ TreeReveal reveal(const TreeModel& tree, Phase phase, float progress) {
     case Phase::commit:
       for (uint32_t i = 1; i < tree.size(); ++i) {
         if (tree.on_path(i)) continue;
-        // dims and brightens again, since all nodes are drawn fully after the phase
+        // Dims and brightens again, since all nodes are drawn fully after the phase.
         const float dip = 1 - std::abs(2 * progress - 1);
         out.nodes[i].strength = 1 - (1 - kDropped) * std::min(1.0f, dip * 2);
       }

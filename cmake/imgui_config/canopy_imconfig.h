@@ -4,7 +4,7 @@
 // Chat text holds emoji and CJK beyond the basic plane.
 #define IMGUI_USE_WCHAR32
 
-// Old names would hide in our code until the next upgrade removes them.
+// So that Canopy's code does not use old names, which a later version of Dear ImGui removes.
 #define IMGUI_DISABLE_OBSOLETE_FUNCTIONS
 
 // Indices stay 16-bit: the Vulkan backend offsets vertices per command, and half the index traffic matters on a

@@ -1,4 +1,4 @@
-// What nearly every test program reads (cmake/CanopyFastBuild.cmake). Each file still includes what it uses.
+// Headers that nearly every test program includes (cmake/CanopyFastBuild.cmake). Each file still includes what it uses.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -27,7 +27,7 @@ def golden_replies():
 
 
 def forced_entries():
-    """The published implementations' own rounds, in the form that --forced reads."""
+    """The rounds of the published implementations, in the form that --forced reads."""
     return [{"category": "first" if i == 0 else "others", "prompt_ids": p["prompt_ids"], "output_ids": p["output_ids"],
              "chain": {"acceptance_lengths": p["dflash"]["acceptance_lengths"]},
              "tree4": {"acceptance_lengths": p["ddtree"]["4"]["acceptance_lengths"]},

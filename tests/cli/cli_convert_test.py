@@ -1,4 +1,4 @@
-"""canopy-cli convert: drafters become GGUF files, and never in the place of another file; the shipped one has its card's hash."""
+"""canopy-cli convert: drafters become GGUF files and replace no other file; the shipped one has its card's hash."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""canopy-cli on a device: the JSON that others read (design: names that others rely on), streaming, Ctrl-C."""
+"""canopy-cli on a device: JSON output, whose names other programs rely on, streaming, and Ctrl-C."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""canopy-cli with drafters, budgets, calibrations and models that are wrong: the exit code, the message on standard
-error, and what goes on all the same."""
+"""canopy-cli with wrong drafters, budgets, calibrations and models: the exit code, the message on standard error, and
+what must work in spite of the fault."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class DraftingFaults(unittest.TestCase):
         self.folder = folder.name
 
     def refused(self, *command, code=1):
-        """The command must end with that code, write nothing to standard output and one message to standard error."""
+        """Checks that the command ends with this code, with nothing on stdout and one message on standard error."""
         result = run(*command, icd=ICD)
         self.assertEqual(result.returncode, code, result.stderr)
         self.assertEqual(result.stdout, "")
@@ -130,7 +130,7 @@ class DraftingFaults(unittest.TestCase):
                 self.assertNotIn("warning", adapt()[1], "it was made again")
 
     def broken_model(self):
-        """The golden model with a last norm so large that no logit is a number."""
+        """The golden model with so large a last norm that no logit is finite."""
         folder = os.path.join(self.folder, "broken")
         shutil.copytree(MODEL, folder)
         path = os.path.join(folder, "model.safetensors")

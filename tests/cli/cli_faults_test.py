@@ -1,4 +1,4 @@
-"""canopy-cli where the machine lacks something: each message says what to do, and what can go on does go on."""
+"""canopy-cli on machines that lack something: each message says what to do, and everything that is possible works."""
 
 import os
 import resource
@@ -40,7 +40,7 @@ class NoDriver(unittest.TestCase):
 @unittest.skipUnless(os.path.exists(ICD), "lavapipe is not installed")
 class OnDevice(unittest.TestCase):
     def generate(self, **options):
-        """Generates with changes to the environment, or to the process before it starts; returns stderr."""
+        """Runs generate with a changed environment, or with changes to the process before it starts; returns stderr."""
         variables = dict(environment(ICD), **options.pop("variables", {}))
         result = subprocess.run([CLI, *GENERATE], env=variables, capture_output=True, text=True, check=False,
                                 timeout=300, restore_signals=False, **options)  # SIGXFSZ stays ignored, as Python has it

@@ -45,7 +45,8 @@ TEST_P(ArgmaxTest, GivesTiesToTheLowestId) {
   Random random(3);
   for (const uint32_t vocab : {2u, 500u, 1010u, 49152u}) {
     SCOPED_TRACE("vocab " + std::to_string(vocab));
-    compare(ArgmaxCase{vocab, random.integers(size_t{vocab} * 3, 3)});  // a seventh of all ids tie
+    // About a seventh of all ids have the largest value.
+    compare(ArgmaxCase{vocab, random.integers(size_t{vocab} * 3, 3)});
     compare(ArgmaxCase{vocab, std::vector<float>(vocab, -7.0f)});
     std::vector<float> two(vocab, -1.0f);
     two[vocab - 1] = two[vocab / 2] = 2.0f;
@@ -53,7 +54,7 @@ TEST_P(ArgmaxTest, GivesTiesToTheLowestId) {
   }
 }
 
-// The chunks of one head leave the answers of the chunks before them alone.
+// A pass over one chunk of the head leaves the answers of the chunks before it alone.
 TEST_P(ArgmaxTest, WritesFromItsFirstOutputRowOn) {
   Random random(8);
   for (const uint32_t first_out : {1u, 7u, 64u}) {

@@ -1,5 +1,5 @@
 #pragma once
-// Rows over a cache in which everything they may not see is NaN.
+// A case for attention: rows over a cache in which everything that they must not see is NaN.
 
 #include <cmath>
 #include <limits>
@@ -22,13 +22,13 @@ inline CacheContents random_cache(const KvShape& shape, uint32_t seed) {
   return {random.values(count), random.values(count)};
 }
 
-/// What a row may see beside what its batch says.
+/// What a row may see, besides its place in the batch.
 struct View {
   AttentionMask mask = AttentionMask::causal;
   uint32_t window = 0;
 };
 
-/// Makes NaN of every slot that no row of the batch sees.
+/// Sets all slots that no row of the batch sees to NaN.
 inline void poison_unseen(const KvShape& shape, const RowBatch& batch, const View& view, CacheContents& contents) {
   std::vector<bool> seen(shape.slots);
   for (const Row& row : batch.rows) {
@@ -59,7 +59,8 @@ inline Results run_attention(Device& device, const KvShape& shape, uint32_t head
   args.ancestors = bench.buffer(batch.ancestors);
   args.heads = heads;
   args.shape = shape;
-  args.scale = 2.5f / std::sqrt(static_cast<float>(shape.head_dim));  // sharper than a model's, so that keys matter
+  // Sharper than in a model, so that a difference of keys shows.
+  args.scale = 2.5f / std::sqrt(static_cast<float>(shape.head_dim));
   args.max_positions = max_positions;
   args.mask = view.mask;
   args.window = view.window;

@@ -19,8 +19,8 @@ struct AttentionCase {
   }
 };
 
-/// A tree of `width` nodes behind `committed` positions in slots from 300 on: node i hangs on node (i - 1) / 2, so
-/// that siblings must not see each other.
+/// A tree of `width` nodes after `committed` positions, in slots from 300 on. The parent of node i is (i - 1) / 2, so
+/// that there are siblings, which must not see each other.
 RowBatch tree(uint32_t committed, uint32_t width) {
   RowBatch batch;
   for (uint32_t i = 0; i < width; ++i)
@@ -38,7 +38,7 @@ constexpr uint32_t slots = 400;
 
 class AttentionTest : public OpTest {};
 
-// One row each, so that every slot beyond its own position is NaN.
+// One row at a time, so that every slot after its own position is NaN.
 TEST_P(AttentionTest, SeesExactlyItsPositionsOnBothSidesOfAChunk) {
   for (const CacheType type : {CacheType::f16, CacheType::f32}) {
     for (const uint32_t context : {1u, 2u, 63u, 64u, 65u, 127u, 128u, 129u, 200u}) {
@@ -70,7 +70,7 @@ TEST_P(AttentionTest, SharesKeysBetweenGroupedHeads) {
   }
 }
 
-// Commands are recorded for a bound and replayed for shorter contexts.
+// Commands are recorded for an upper bound of positions and replayed for shorter contexts.
 TEST_P(AttentionTest, TakesFewerPositionsThanItsBound) {
   compare(AttentionCase{4, {slots, 2, 32, CacheType::f16}, text(9, 5), 390});
 }
@@ -81,8 +81,8 @@ TEST_P(AttentionTest, MixesTextAndTreesInOnePass) {
   compare(AttentionCase{9, {slots, 3, 64, CacheType::f16}, batch, 140});
 }
 
-/// Row `row` of a block of `size` rows behind `committed` positions, in slots from 320 on; alone, so that every slot it
-/// must not see is NaN.
+/// Row `row` of a block of `size` rows after `committed` positions, in slots from 320 on. It is alone in its pass, so
+/// that every slot it must not see is NaN.
 RowBatch block_row(uint32_t committed, uint32_t size, uint32_t row) {
   RowBatch batch;
   batch.add_block(std::vector<uint32_t>(size), 320, committed);
@@ -90,7 +90,7 @@ RowBatch block_row(uint32_t committed, uint32_t size, uint32_t row) {
   return batch;
 }
 
-// A window's first position before, at and behind the edge of a chunk, in committed text and in a tree.
+// The first position of a window lies before, at and after the edge of a chunk, in committed text and in a tree.
 TEST_P(AttentionTest, SeesNothingBeforeItsWindow) {
   for (const CacheType type : {CacheType::f16, CacheType::f32}) {
     for (const uint32_t window : {1u, 70u}) {

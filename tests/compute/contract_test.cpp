@@ -1,5 +1,5 @@
-// The numeric contract of single ops: a row's result is bitwise the same whatever the width of the op, wherever the row
-// stands among the others, and wherever its ancestors' K/V lie.
+// The numeric contract of single ops: a row's result has the same bits whatever the width of the op, the row's place in
+// it, and the slots of its ancestors' K/V.
 
 #include <cmath>
 #include <functional>
@@ -10,7 +10,7 @@
 namespace canopy::test {
 namespace {
 
-/// Runs an op on these rows of a pool. Every result is [rows.size(), n].
+/// Runs an op on the given rows of a pool. Each result is [rows.size(), n].
 using RunRows = std::function<Results(Device&, const std::vector<uint32_t>& rows)>;
 
 constexpr uint32_t pool = 67;
@@ -23,12 +23,12 @@ std::vector<uint32_t> contract_widths() {
 }
 
 void expect_rows_independent(Device& device, const RunRows& run) {
-  std::vector<Results> alone;  // per row of the pool
+  std::vector<Results> alone;  // for each row of the pool
   for (uint32_t row = 0; row < pool; ++row) alone.push_back(run(device, {row}));
 
   for (const uint32_t width : contract_widths()) {
     std::vector<uint32_t> rows(width);
-    for (uint32_t w = 0; w < width; ++w) rows[w] = (5 * w + 11 * width) % pool;  // 5 and 67 share no factor
+    for (uint32_t w = 0; w < width; ++w) rows[w] = (5 * w + 11 * width) % pool;  // 5 and 67 have no common factor
     const Results together = run(device, rows);
     for (size_t i = 0; i < together.size(); ++i) {
       const size_t size = together[i].words.size() / width;
@@ -44,7 +44,7 @@ void expect_rows_independent(Device& device, const RunRows& run) {
   }
 }
 
-/// These rows of values [pool, cols].
+/// The given rows of values [pool, cols].
 std::vector<float> gather(const std::vector<float>& values, uint32_t cols, const std::vector<uint32_t>& rows) {
   std::vector<float> result;
   for (const uint32_t row : rows) {
@@ -53,7 +53,7 @@ std::vector<float> gather(const std::vector<float>& values, uint32_t cols, const
   return result;
 }
 
-/// Without the guard behind it.
+/// The first `words` words, without the guard after them.
 Result trimmed(Result result, size_t words) {
   result.words.resize(words);
   return result;
@@ -147,7 +147,7 @@ TEST_P(ContractTest, Embed) {
 
 TEST_P(ContractTest, RopeStore) {
   Random random(5);
-  const KvShape shape{257, 2, 32, CacheType::f32};  // f32: differences that halves would hide
+  const KvShape shape{257, 2, 32, CacheType::f32};  // f32, as rounding to halves could hide a difference
   const uint32_t heads = 4, in_cols = 8 * 32, slot_size = 64;
   const std::vector<float> qkv = random.values(size_t{pool} * in_cols);
   const std::vector<float> rotation = random.values(size_t{pool} * 32);
@@ -155,7 +155,7 @@ TEST_P(ContractTest, RopeStore) {
   expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
     OpBench bench(device);
     const auto width = static_cast<uint32_t>(rows.size());
-    RowBatch batch;  // position by the row of the pool, slot by the place in the pass: the same row may come twice
+    RowBatch batch;  // a position for each row of the pool, a slot for each place in the pass, as a row may occur twice
     for (uint32_t w = 0; w < width; ++w) batch.add_node(0, w, rows[w], -1);
     const std::vector<float> empty(size_t{shape.slots} * slot_size);
     KvLayer* cache = bench.kv(shape, empty, empty);
@@ -177,7 +177,7 @@ TEST_P(ContractTest, RopeStore) {
   });
 }
 
-/// Row i of the pool: text and tree rows in turn, at positions around the edges of chunks.
+/// Row i of the pool: rows of text and of trees in turn, at positions around the edges of chunks.
 void add_pool_row(RowBatch& batch, uint32_t i) {
   const uint32_t position = (i * 37) % 200;
   if (i % 2 == 0 || position < 4) {
@@ -205,14 +205,14 @@ TEST_P(ContractTest, Attention) {
     expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
       RowBatch batch;
       for (const uint32_t row : rows) add_pool_row(batch, row);
-      // The bound differs between narrow and wide passes, as it does between decoding and prefill.
+      // As in decoding and prefill, the bound on positions differs between narrow and wide passes.
       const uint32_t bound = rows.size() == 1 ? batch.rows[0].position + 1 : 200 + static_cast<uint32_t>(rows.size());
       return run_attention(device, shape, heads, batch, gather(q, cols, rows), contents, bound);
     });
   }
 }
 
-/// Row i of a pool of block rows: five slots behind its prefix, one of the first three its own.
+/// Row i of a pool of block rows: five slots after its prefix, of which one of the first three is its own.
 void add_pool_block_row(RowBatch& batch, uint32_t i) {
   const uint32_t own = i % 3;
   Row row;
@@ -240,7 +240,7 @@ TEST_P(ContractTest, AttentionInABlockAndAWindow) {
   }
 }
 
-// A path in the slots of a tree, and the same path after it was committed.
+// Attention to a path in tree slots, compared with the same path after it was committed.
 TEST_P(ContractTest, AttentionToAPathEqualsAttentionToCommittedText) {
   const KvShape shape{250, 2, 32, CacheType::f16};
   const uint32_t heads = 6, depth = 7, slot_size = 64;
@@ -301,7 +301,7 @@ TEST_P(ContractTest, TopKAndItsLogSumExp) {
     });
 }
 
-// Rows picked out of a pass keep their bits, sums of squares included.
+// Rows that are selected keep their bits and their sums of squares.
 TEST_P(ContractTest, Select) {
   Random random(10);
   const uint32_t cols = 100;

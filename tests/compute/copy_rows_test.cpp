@@ -11,7 +11,7 @@ struct CopyRowsCase {
 
   Results operator()(Device& device) const {
     OpBench bench(device);
-    std::vector<uint32_t> contents(size_t{rows} * cols);  // any bits, NaN among them
+    std::vector<uint32_t> contents(size_t{rows} * cols);  // any bits, some of them NaN
     for (size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<uint32_t>(i * 2654435761u);
     const Buffer* in = bench.buffer(contents);
     const Buffer* list = bench.buffer(moves);
@@ -30,8 +30,8 @@ TEST_P(CopyRowsTest, PutsEachRowWhereItsMoveSays) {
   for (const uint32_t cols : {1u, 3u, 4u, 64u, 100u, 255u, 256u, 257u, 576u}) {
     SCOPED_TRACE("cols " + std::to_string(cols));
     compare(CopyRowsCase{cols, 9, {8, 0}});
-    compare(CopyRowsCase{cols, 9, {0, 3, 3, 8, 3, 0}});  // a row to two places, rows left out
-    compare(CopyRowsCase{cols, 9, {2, 2, 5, 1, 5, 1}});  // a list filled up with a move that is there already
+    compare(CopyRowsCase{cols, 9, {0, 3, 3, 8, 3, 0}});  // one row goes to two places, others are left out
+    compare(CopyRowsCase{cols, 9, {2, 2, 5, 1, 5, 1}});  // a list padded with a move that it has already
     compare(CopyRowsCase{cols, 70, backwards});
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The devices a test program runs its ops on. What is linked decides: the Vulkan device of the driver that ctest chose
-// (VK_DRIVER_FILES), or a second reference device, which tests the cases themselves.
+// The device that a test program runs its ops on. It depends on the file linked in: the Vulkan device of the driver
+// that ctest chose (VK_DRIVER_FILES), or a second reference device, which tests the cases themselves.
 
 #include <string>
 #include <vector>
@@ -10,12 +10,12 @@
 namespace canopy::test {
 
 struct NamedDevice {
-  std::string name;  // letters, digits and underscores: a part of a test's name
-  Device* device;    // lives as long as the program
+  std::string name;  // letters, digits and underscores, as it is a part of test names
+  Device* device;    // exists until the program ends
 };
 const std::vector<NamedDevice>& devices_under_test();
 
-/// The oracle they are compared with.
+/// The reference device that results are compared with.
 Device& oracle();
 
 }  // namespace canopy::test

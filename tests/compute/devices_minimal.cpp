@@ -1,5 +1,5 @@
-// The smallest device that the baseline allows: limits lowered to it, no optional features, the kernels of a GPU. All
-// op cases run on it.
+// The smallest device that the baseline allows: lowered limits, no optional features, the kernels of a GPU. All cases
+// of ops run on it.
 
 #include <gtest/gtest.h>
 

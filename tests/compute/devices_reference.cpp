@@ -1,4 +1,4 @@
-// The reference device under test: the cases must hold where both sides are the oracle.
+// The reference device as the device under test: checks the cases, which must pass when both sides are the same.
 
 #include "tests/compute/devices.h"
 #include "tests/reference/reference_device.h"

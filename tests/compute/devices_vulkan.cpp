@@ -15,7 +15,7 @@ Device& oracle() {
 
 namespace {
 
-// SwiftShader compiles for seconds for a tile of 8 columns; what differs between widths shows with fewer.
+// SwiftShader needs seconds to compile a tile of 8 columns; narrower tiles show differences between widths as well.
 VulkanDeviceOptions narrow_tiles() {
   VulkanDeviceOptions options;
   options.max_tile = 4;

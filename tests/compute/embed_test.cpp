@@ -24,7 +24,7 @@ struct EmbedCase {
     Buffer* x = bench.output(uint64_t{width} * cols);
     Activations* out = bench.output_activations(width, cols);
     bench.run([&](Recorder& r) { r(EmbedArgs{width, table, rows, x, {norm}, out, scale}); });
-    // A quantised element is a product and a sum, each of which may be rounded or not (fma).
+    // An element of a quantized type is a product and a sum, and each may be rounded separately or not (fma).
     const bool stored_as_is = block_size(type).elements == 1;
     const Tolerance tolerance = stored_as_is ? exact : f32_rounding;
     return {bench.result("x", x, tolerance), bench.result("out", out, width, tolerance), bench.norm_probe(out, width)};

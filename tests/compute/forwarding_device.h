@@ -1,5 +1,5 @@
 #pragma once
-// A device that hands everything to another one; tests override what is to go wrong.
+// A device that passes everything on to another one; tests override the calls that should fail.
 
 #include <memory>
 #include <stop_token>

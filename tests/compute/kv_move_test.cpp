@@ -9,7 +9,7 @@ struct KvMoveCase {
 
   Results operator()(Device& device) const {
     OpBench bench(device);
-    std::vector<float> keys;  // the slot number, and the element's place in it
+    std::vector<float> keys;  // made of the slot number and the index of the element in the slot
     for (uint32_t slot = 0; slot < shape.slots; ++slot) {
       for (uint32_t i = 0; i < shape.kv_heads * shape.head_dim; ++i) {
         keys.push_back(static_cast<float>(slot) + static_cast<float>(i % 8) / 8);

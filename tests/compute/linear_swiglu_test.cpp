@@ -43,7 +43,7 @@ TEST_P(LinearSwigluTest, AgreesWithTheOracle) {
   }
 }
 
-// exp(-g) of a very negative g is infinite in f32; the result is then 0, not NaN.
+// For a very negative g, exp(-g) is infinite in f32; then the result must be 0, not NaN.
 TEST_P(LinearSwigluTest, StaysFiniteForLargeGates) {
   compare(SwigluCase{WeightType::f32, 64, 96, 5, 0, 1e4f});
 }

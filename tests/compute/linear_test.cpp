@@ -11,7 +11,7 @@ struct LinearCase {
   enum Data { random, integers, subnormal } data = random;
   float norm_eps = 0;
 
-  /// The result sits at an offset in wider rows: the gaps must stay untouched.
+  /// The result has an offset in wider rows: the columns beside it must stay unchanged.
   Results operator()(Device& device) const {
     OpBench bench(device);
     Random random_data(rows + cols + width);
@@ -35,7 +35,7 @@ std::string describe(const LinearCase& c) {
          std::to_string(c.width);
 }
 
-/// Every width with a few of the shapes, so that each shape meets narrow and wide passes; at most 20 MFLOP each.
+/// Every width with some of the shapes, so that each shape has narrow and wide passes; at most 20 MFLOP for each case.
 std::vector<LinearCase> covering_cases(WeightType type) {
   static constexpr uint32_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 130};
   static constexpr uint32_t rows[] = {1, 3, 8, 33, 64, 100, 200, 257};

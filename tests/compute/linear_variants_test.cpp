@@ -1,4 +1,5 @@
-// The variants of the matrix product say who computes what, never the order of a row's sum: all give the same bits.
+// Variants of the matrix product differ in which invocation computes what, never in the order of a row's sum: all give
+// the same bits.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ VulkanDeviceOptions variant(vk::LinearConfig config, std::optional<bool> texel =
   return options;
 }
 
-// Two products of every weight type, the second added to a residual stream, and the norm that follows.
+// Two products of every type of weight; the second is added to a residual stream, and a norm follows.
 std::vector<float> products(const VulkanDeviceOptions& options) {
   const auto device = open_vulkan_device(options);
   std::vector<float> all;
@@ -66,8 +67,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// One row through weights of more than 8 MiB, so that they are uploaded in several pieces where the host cannot see
-// them.
+// One row times weights of more than 8 MiB, which are uploaded in several pieces where the host cannot see them.
 std::vector<float> large_product(WeightType type, bool staging) {
   VulkanDeviceOptions options;
   options.linear = vk::LinearConfig{4, 8, 1};
@@ -115,7 +115,8 @@ TEST(LinearVariantsTest, RowsSummedInOneGoGiveTheSameBits) {
 TEST(LinearVariantsTest, AWeightCutIntoShardsGivesTheSameBits) {
   const std::vector<float> expected = products(variant({4, 8, 1}));
   VulkanDeviceOptions cut = variant({4, 8, 1});
-  cut.context.max_storage_range = 200'000;  // the activations fit; of f32 with 608 columns 64 rows take 155,648 bytes
+  // The activations fit; for f32 with 608 columns 64 rows of weights take 155,648 bytes.
+  cut.context.max_storage_range = 200'000;
   EXPECT_TRUE(same_bits(products(cut), expected));
 }
 

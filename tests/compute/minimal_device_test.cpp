@@ -1,5 +1,5 @@
-// On the smallest device that the baseline allows: every variant that the tuner may choose can be recorded, at every
-// width of a tile, and what it chooses is right.
+// On the smallest device that the baseline allows, every variant that the tuner may choose can be recorded at every
+// width of a tile, and the chosen one gives right results.
 
 #include <chrono>
 #include <thread>
@@ -12,11 +12,11 @@ namespace canopy::test {
 namespace {
 
 constexpr uint32_t kRows = 64;
-constexpr uint32_t kCols = 4096;  // 16 segments, and with the rows enough for the tuner to measure
+constexpr uint32_t kCols = 4096;  // 16 segments; with these rows there is enough work for the tuner to measure
 
 class MinimalDeviceTest : public OpTest {};
 
-/// A wide product of each kind: plain, added to a residual stream with the norm that follows, and gated.
+/// A wide product of each kind: plain, added to a residual stream with a norm after it, and gated.
 Results products(Device& device, uint32_t width, bool run) {
   OpBench bench(device);
   Random random(width);
@@ -70,7 +70,7 @@ TEST_P(MinimalDeviceTest, ComputesWithTheVariantsItMeasured) {
   }
 }
 
-// The caller's own timeout holds on software devices too, which have a long one by default.
+// The caller's timeout holds on software devices too, whose own one is long.
 TEST_P(MinimalDeviceTest, GivesUpAfterTheTimeOfItsCaller) {
   VulkanDeviceOptions options;
   options.context.timeout = std::chrono::milliseconds(1);
@@ -90,7 +90,8 @@ TEST_P(MinimalDeviceTest, GivesUpAfterTheTimeOfItsCaller) {
     EXPECT_EQ(e.kind(), ErrorKind::device_lost);
     EXPECT_NE(std::string(e.what()).find("within 1 ms"), std::string::npos) << e.what();
   }
-  std::this_thread::sleep_for(std::chrono::seconds(2));  // so that the device is done, and frees instead of leaking
+  // Until the device has finished, so that the destructor frees memory and does not leak it.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
 }
 
 CANOPY_OP_TESTS(MinimalDeviceTest);

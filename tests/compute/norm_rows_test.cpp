@@ -7,7 +7,8 @@ struct NormRowsCase {
   uint32_t width;
   uint32_t cols;
   bool with_norm;
-  bool with_probe;  // of the sums; a product of another shape costs seconds where the device chooses its kernel
+  // Check the sums of squares too; for a new shape of product that costs seconds where the device tunes its kernel.
+  bool with_probe;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -36,7 +37,7 @@ TEST_P(NormRowsTest, MakesActivationsOfRows) {
   }
 }
 
-// A product reads it as it reads the activations of any other op.
+// A product can read the result like the activations of any other op.
 TEST_P(NormRowsTest, FeedsAProduct) {
   const auto op_case = [](Device& device) {
     OpBench bench(device);

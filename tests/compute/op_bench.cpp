@@ -164,7 +164,8 @@ Result OpBench::integers(std::string name, const Buffer* buffer) {
 }
 
 Result OpBench::result(std::string name, const Activations* activations, uint32_t width, Tolerance tolerance) {
-  // Read at another width activations show the same memory in another order, so elements can be counted only.
+  // Read at another width, activations show the same memory in another order, so only the number of changed elements
+  // can be checked.
   const std::vector<float> all = device_.read_activations(*activations, activations->max_width());
   const auto changed = std::count_if(all.begin(), all.end(), [](float v) { return !std::isnan(v); });
   EXPECT_LE(static_cast<uint64_t>(changed), uint64_t{width} * activations->cols())

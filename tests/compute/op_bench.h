@@ -1,11 +1,11 @@
 #pragma once
-// Runs one op case on one device. A case allocates its arguments here, records ops, and hands back what they wrote as
-// Results; the same case run on the reference device and on the device under test gives two Results to compare.
+// Runs one op case on one device. A case allocates its arguments here, records ops, and returns what they wrote as
+// Results. Run on the reference device and on the device under test, it gives two Results to compare.
 //
-// Every buffer is followed by a guard, and every output starts out as `poison`, a NaN with a payload of its own. The
-// oracle writes exactly what an op documents, so a word that is still poison in its results must be poison in the
-// others' too: that finds writes outside the documented shape. Inputs are followed by poison as well: what is read
-// there turns up as NaN.
+// Every buffer is followed by a guard, and every output is filled with `poison`, a NaN with a special payload, at the
+// start. The reference writes exactly what an op documents, so a word that is still poison in its results must be
+// poison in the other results too: that finds writes outside the documented shape. Inputs are followed by poison as
+// well, so that reading past them gives NaN.
 
 #include <cstdint>
 #include <functional>
@@ -20,38 +20,39 @@ namespace canopy::test {
 
 inline constexpr uint32_t poison = 0x7fc5a5a5;
 
-/// What a result may differ by from the oracle's.
+/// How much a result may differ from that of the reference device.
 struct Tolerance {
   double nmse = 0;       // sum of squared differences / sum of squares of the expected values
   double max_error = 0;  // largest difference / largest magnitude of the expected values
 };
-/// Bit for bit, but for the sign of zero.
+/// The same bits, except for the sign of zero.
 inline constexpr Tolerance exact{0, 0};
-/// f32 arithmetic against double.
+/// For f32 arithmetic compared with double.
 inline constexpr Tolerance f32_rounding{1e-11, 1e-5};
-/// The same after exp, whose precision Vulkan leaves at a few units in the last place.
+/// The same after exp, whose precision Vulkan allows to be a few units in the last place.
 inline constexpr Tolerance f32_exp{1e-9, 1e-4};
-/// f32 results rounded to halves: a value next to a rounding boundary may fall on either side of it.
+/// For f32 results rounded to halves: a value near a rounding boundary may be rounded either way.
 inline constexpr Tolerance f16_rounding{1e-8, 1.0 / 1024};
 
 struct Result {
   std::string name;
-  std::vector<uint32_t> words;  // bits of floats, or integers
+  std::vector<uint32_t> words;  // bit patterns of floats, or integers
   bool is_float = true;
   Tolerance tolerance;
 };
 using Results = std::vector<Result>;
 
-/// What is wrong with `actual`, naming the worst element; empty when it is within the tolerance of `expected`.
+/// What is wrong with `actual`, naming the element with the largest error; empty when it is within the tolerance of
+/// `expected`.
 std::string difference(const Result& expected, const Result& actual);
 
-/// Fails the running test where the results differ.
+/// Fails the running test if the results differ.
 void expect_same(const Results& expected, const Results& actual);
 
 std::vector<float> floats(const std::vector<uint32_t>& words);
 std::vector<uint32_t> words(std::span<const float> values);
 
-/// A matrix as a file holds it.
+/// A matrix in the form of a file.
 struct FileMatrix {
   WeightType type = WeightType::f32;
   uint32_t rows = 0;
@@ -65,15 +66,15 @@ class OpBench {
  public:
   explicit OpBench(Device& device) : device_(device) {}
 
-  /// A buffer that holds `contents`, then the guard.
+  /// A buffer with `contents`, followed by the guard.
   template <class T>
   Buffer* buffer(const std::vector<T>& contents) {
     return guarded(as_bytes_of(contents));
   }
-  /// A buffer of `count` poisoned words, then the guard.
+  /// A buffer of `count` words of poison, followed by the guard.
   Buffer* output(uint64_t count) { return buffer(std::vector<uint32_t>(count, poison)); }
 
-  /// Activations that hold values [width, cols] and have room for more rows, which are NaN.
+  /// Activations with values [width, cols] and room for more rows, which are NaN.
   Activations* activations(uint32_t width, uint32_t cols, const std::vector<float>& values);
   /// Activations of NaN.
   Activations* output_activations(uint32_t width, uint32_t cols);
@@ -81,7 +82,7 @@ class OpBench {
   Weight* weight(const FileMatrix& matrix);
   Weight* paired_weight(const FileMatrix& even, const FileMatrix& odd);
 
-  /// A cache with keys and values [slots, kv_heads, head_dim].
+  /// A cache with the given keys and values [slots, kv_heads, head_dim].
   KvLayer* kv(const KvShape& shape, const std::vector<float>& keys, const std::vector<float>& values);
 
   void run(const std::function<void(Recorder&)>& record);
@@ -89,12 +90,13 @@ class OpBench {
   /// The whole buffer with its guard.
   Result result(std::string name, const Buffer* buffer, Tolerance tolerance);
   Result integers(std::string name, const Buffer* buffer);
-  /// Rows 0 ... width - 1. Fails the running test when the op changed more than that many rows' worth of elements.
+  /// Rows 0 ... width - 1. Fails the running test if the op changed more elements than these rows have.
   Result result(std::string name, const Activations* activations, uint32_t width, Tolerance tolerance);
   Result keys(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance);
   Result values(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance);
 
-  /// A product with the norm's scale: the only way to see the sums of squares in activations.
+  /// The product of the activations with the norm's scale, as the sums of squares in activations cannot be read
+  /// otherwise.
   Result norm_probe(const Activations* activations, uint32_t width);
 
  private:

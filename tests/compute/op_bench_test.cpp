@@ -1,4 +1,4 @@
-// The harness itself: it must find what it is there to find.
+// Tests of OpBench itself: that it finds the faults it is made for.
 
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>

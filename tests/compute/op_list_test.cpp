@@ -1,4 +1,4 @@
-// Recordings as data: what is in a list of ops, what it costs and how it is printed.
+// Recordings as data: the ops in a list, their costs, and their printed form.
 
 #include "engine/compute/op_list.h"
 
@@ -52,7 +52,7 @@ TEST_F(OpListTest, HoldsTheOpsInOrder) {
   EXPECT_TRUE(record_.finish().empty()) << "the recorder starts anew";
 }
 
-// Worked out by hand from the shapes.
+// The expected values are counted by hand from the shapes.
 TEST_F(OpListTest, HasAPriceForEachOp) {
   const OpList ops = record_.finish();
   // two rows of 20 bytes, two Rows of 32, x and activations of 64 floats, the norm's weight
@@ -94,7 +94,7 @@ TEST_F(OpListTest, IsPrintedALineAnOp) {
             "9 ops; 9956 bytes, 11588 FLOPs\n");
 }
 
-// What a list of ops names may change after it was made; what it holds itself does not.
+// An op keeps its own copy of a list of weights, as the list that it was made with may change or go afterwards.
 TEST_F(OpListTest, OwnsItsListsOfWeights) {
   Op op;
   {

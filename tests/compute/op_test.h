@@ -17,7 +17,7 @@ class OpTest : public testing::TestWithParam<NamedDevice> {
  protected:
   Device& device() { return *GetParam().device; }
 
-  /// Runs `op_case(Device&) -> Results` on the oracle and on the device and compares.
+  /// Runs `op_case(Device&) -> Results` on the reference device and on the device under test, and compares.
   template <class Case>
   void compare(const Case& op_case) {
     expect_same(op_case(oracle()), op_case(device()));
@@ -28,7 +28,7 @@ inline std::string device_name(const testing::TestParamInfo<NamedDevice>& info) 
   return info.param.name;
 }
 
-/// The types a weight may have: all, or those that CANOPY_TEST_WEIGHT_TYPES names ("F32,Q4_K"), for slow devices.
+/// The types of weights to test: all, or on slow devices only those in CANOPY_TEST_WEIGHT_TYPES ("F32,Q4_K").
 inline std::vector<WeightType> weight_types_under_test() {
   const char* chosen = std::getenv("CANOPY_TEST_WEIGHT_TYPES");
   const std::string names = chosen == nullptr ? "" : "," + std::string(chosen) + ",";
@@ -41,7 +41,7 @@ inline std::vector<WeightType> weight_types_under_test() {
   return types;
 }
 
-/// Of these numbers of columns those that rows of the type can have, or two that they can.
+/// The wanted numbers of columns that rows of this type can have; if there are none, two that they can have.
 inline std::vector<uint32_t> columns_for(WeightType type, std::vector<uint32_t> wanted) {
   const uint32_t block = block_size(type).elements;
   std::erase_if(wanted, [&](uint32_t cols) { return cols % block != 0; });

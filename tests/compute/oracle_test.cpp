@@ -1,4 +1,4 @@
-// The oracle against numbers worked out by hand.
+// The reference device, compared with numbers computed by hand.
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST_F(OracleTest, EmbedLooksUpAndAppliesTheNormWeight) {
   });
   EXPECT_EQ(head(bench.result("x", x, exact), 2), (std::vector<float>{3, 4}));
   EXPECT_EQ(head(bench.result("out", out, 1, exact), 2), (std::vector<float>{30, 400}));
-  // The mean of squares is that of x, 12.5, not of the weighted values.
+  // The norm uses the mean of squares of x, 12.5, not that of the weighted values.
   EXPECT_FLOAT_EQ(head(bench.result("y", y, exact), 1)[0], 430.0f / std::sqrt(13.0f));
 }
 
@@ -98,7 +98,7 @@ class OracleRopeTest : public OracleTest {
   void run(bool interleaved, const std::vector<float>& norm) {
     const KvShape shape{3, 1, 4, CacheType::f16};
     RowBatch batch;
-    batch.add_node(0, 2, 1, -1);  // position 1, slot 2
+    batch.add_node(0, 2, 1, -1);  // at position 1, in slot 2
     RopeStoreArgs args;
     args.width = 1;
     args.qkv = bench.buffer(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1.0f / 3});
@@ -139,7 +139,7 @@ TEST_F(OracleRopeTest, NormalisesBeforeItTurns) {
 }
 
 TEST_F(OracleTest, AttentionWeighsValuesByTheSoftmaxOfItsPath) {
-  // Slots 0 and 3 are visible: prefix of one position, then the row itself in slot 3.
+  // Slots 0 and 3 are visible: the prefix of one position, and the row itself in slot 3.
   const KvShape shape{4, 1, 2, CacheType::f32};
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const KvLayer* cache = bench.kv(shape, {0, 0, nan, nan, nan, nan, 1, 0}, {1, 10, nan, nan, nan, nan, 3, 30});

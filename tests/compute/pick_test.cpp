@@ -32,7 +32,7 @@ TEST_P(PickTest, TakesThePairsOfItsRowsAndLeavesTheOthers) {
                      std::to_string(count));
         std::vector<uint32_t> pairs;
         for (uint32_t i = 0; i < count; ++i) {
-          pairs.push_back(random.below(first_row + 10));  // some before the rows, some behind
+          pairs.push_back(random.below(first_row + 10));  // some are before the rows, some after them
           pairs.push_back(random.below(vocab));
         }
         compare(PickCase{vocab, first_row, 4, pairs});

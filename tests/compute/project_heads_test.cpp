@@ -7,7 +7,7 @@ namespace {
 
 struct ProjectHeadsCase {
   WeightType type;    // of the rows of q and k
-  WeightType v_type;  // of those of v: many files keep them better
+  WeightType v_type;  // of the rows of v, which many files store in a finer type
   uint32_t cols;
   uint32_t heads;
   uint32_t kv_heads;
@@ -16,7 +16,7 @@ struct ProjectHeadsCase {
   uint32_t width;
   bool interleaved = true;
   bool with_norms = false;
-  bool separately = false;  // linear, then rope_store, whatever the device would do
+  bool separately = false;  // run it as linear and rope_store, even if the device can do both in one
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -78,7 +78,8 @@ TEST_P(ProjectHeadsTest, AgreesWithTheOracle) {
   }
 }
 
-// Whether a device fuses must not be seen: rows of one pass may be computed this way and of another that way.
+// The bits must not depend on whether a device fuses, as rows of one pass may be computed fused and those of another
+// not.
 TEST_P(ProjectHeadsTest, HasTheBitsOfItsTwoHalves) {
   for (const ProjectHeadsCase& c : cases) {
     SCOPED_TRACE("case " + std::to_string(&c - cases));

@@ -16,7 +16,8 @@ void append(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), raw.begin(), raw.end());
 }
 
-/// Where the halves of a quantised block are; all its other bytes may be anything (MXFP4: but the exponent).
+/// Offsets of the halves in a quantized block; all its other bytes may have any value (MXFP4 has none, but an
+/// exponent).
 struct Halves {
   std::optional<uint32_t> scale, minimum;
 };
@@ -39,7 +40,7 @@ Halves halves_of(WeightType type) {
   }
 }
 
-/// About one over the largest number that a block's scale is multiplied by.
+/// About 1 / the largest number that a block's scale is multiplied by.
 float unit_of(WeightType type) {
   switch (type) {
     case WeightType::q8_0:
@@ -54,7 +55,7 @@ float unit_of(WeightType type) {
   }
 }
 
-/// 2^-4 ... 2^3 of the number, and 1 exactly for the half that is 1.
+/// An exponent of 2^-4 ... 2^3 taken from the number, and 2^0 for the half that is 1.
 uint8_t mxfp4_exponent(uint16_t half) {
   return half == f32_to_f16(1.0f) ? 128 : static_cast<uint8_t>(124 + half % 8);
 }
@@ -77,7 +78,7 @@ std::vector<float> Random::integers(size_t count, uint32_t bound) {
   return result;
 }
 
-// half(is_minimum) gives a scale or minimum, value() an element of an unquantised matrix.
+// half(is_minimum) returns a scale or minimum, value() an element of a matrix that is not quantized.
 template <class Half, class Value>
 FileMatrix Random::blocks(WeightType type, uint32_t rows, uint32_t cols, Half half, Value value) {
   FileMatrix matrix{type, rows, cols, {}};
@@ -114,7 +115,7 @@ FileMatrix Random::integer_matrix(WeightType type, uint32_t rows, uint32_t cols)
       type, rows, cols, [&](bool is_minimum) { return f32_to_f16(is_minimum && centred ? -8.0f : 1.0f); },
       [&] { return static_cast<float>(below(17)) - 8.0f; });
   if (type != WeightType::q8_0) return matrix;
-  // Quants of 8 bits are folded into -8 ... 7; the two bytes in front of each 32 are the scale.
+  // Fold 8-bit quants into -8 ... 7; the first two bytes of each block of 34 are the scale.
   for (size_t i = 0; i < matrix.data.size(); ++i) {
     if (i % 34 >= 2)
       matrix.data[i] = static_cast<std::byte>(static_cast<int8_t>((std::to_integer<int>(matrix.data[i]) & 15) - 8));

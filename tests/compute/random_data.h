@@ -1,5 +1,5 @@
 #pragma once
-// Seeded data: the same on every device and in every run.
+// Random data from a seed: the same on every device and in every run.
 
 #include <cstdint>
 #include <random>
@@ -13,19 +13,19 @@ class Random {
  public:
   explicit Random(uint32_t seed) : engine_(seed) {}
 
-  /// 0 ... bound - 1
+  /// From 0 to bound - 1.
   uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
   /// In [-1, 1), a multiple of 2^-23.
   float value() { return static_cast<float>(static_cast<int32_t>(engine_() >> 8) - (1 << 23)) * 0x1p-23f; }
   std::vector<float> values(size_t count);
-  /// Integers -bound ... bound: sums of their products are exact in f32, in any order.
+  /// Integers from -bound to bound, so that sums of their products are exact in f32 in any order.
   std::vector<float> integers(size_t count, uint32_t bound);
 
   /// Arbitrary finite blocks of the type.
   FileMatrix matrix(WeightType type, uint32_t rows, uint32_t cols);
-  /// Blocks that decode to integers: of magnitude at most 16, or, for K-quants and IQ4, at most 4096.
+  /// Blocks that decode to integers of magnitude at most 16, or 4096 for K-quants and IQ4.
   FileMatrix integer_matrix(WeightType type, uint32_t rows, uint32_t cols);
-  /// As matrix(), but every half is subnormal: f16 elements and the scales and minima of quantised blocks (MXFP4 has
+  /// Like matrix(), but with subnormal halves: elements of f16, and scales and minima of quantized blocks (MXFP4 has
   /// none).
   FileMatrix subnormal_matrix(WeightType type, uint32_t rows, uint32_t cols);
 

@@ -1,4 +1,4 @@
-// What the reference device refuses, and what it does between ops.
+// Errors of the reference device for wrong arguments, and its memory, copies and commands.
 
 #include "tests/reference/reference_device.h"
 

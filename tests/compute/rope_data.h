@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of rotated heads share.
+// Data for the tests of ops that rotate heads.
 
 #include <cmath>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace canopy::test {
 
-/// cos and sin [context, head_dim / 2, 2], turning faster than any model's: every angle differs.
+/// cos and sin [context, head_dim / 2, 2]. They turn faster than in any model, so that all angles differ.
 inline std::vector<float> rotation_table(uint32_t context, uint32_t head_dim) {
   std::vector<float> table;
   for (uint32_t p = 0; p < context; ++p) {
@@ -22,8 +22,7 @@ inline std::vector<float> rotation_table(uint32_t context, uint32_t head_dim) {
   return table;
 }
 
-/// Text rows at positions below 100, and tree nodes whose slot, counted from the end of the context, is not their
-/// position.
+/// Rows of text at positions below 100, and tree nodes in slots at the end of the context, whose position differs.
 inline RowBatch text_and_tree_rows(uint32_t width, uint32_t context) {
   RowBatch batch;
   for (uint32_t w = 0; w < width; ++w) {

@@ -34,7 +34,7 @@ struct RopeStoreCase {
     args.heads = heads;
     args.shape = shape;
     args.interleaved = interleaved;
-    // Far from any result, so that a slot written by mistake, or not written, stands out.
+    // A value far from any result, so that a slot written by mistake, or not written, is noticed.
     const std::vector<float> before(context * slot_size, 1000.0f);
     KvLayer* cache = bench.kv(shape, before, before);
     args.cache = cache;
@@ -48,7 +48,7 @@ struct RopeStoreCase {
     return results;
   }
 
-  /// Slots that still hold what they held before become 0: the tolerance is for what the op wrote.
+  /// Sets slots that were not written to 0, as the tolerance should depend only on what the op wrote.
   static Result written(const char* name, Result all, size_t slot_size, Tolerance tolerance) {
     std::vector<float> values = floats(all.words);
     for (size_t i = 0; i < values.size(); i += slot_size) {
@@ -87,7 +87,7 @@ TEST_P(RopeStoreTest, AgreesWithTheOracle) {
   }
 }
 
-// Values go into the cache as they are but for the rounding: every kind of half, and ties, to even.
+// Values are stored unchanged except for rounding; covers every kind of half, and ties, which go to even.
 TEST_P(RopeStoreTest, RoundsValuesToNearestEven) {
   const auto op_case = [](Device& device) {
     OpBench bench(device);

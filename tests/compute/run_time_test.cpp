@@ -1,4 +1,4 @@
-// The device's own time of a run, on devices with a clock; every driver that tests run on has one.
+// The device's own time of a run, on devices with a clock, which all drivers used in tests have.
 
 #include <chrono>
 
@@ -10,7 +10,7 @@ namespace {
 
 class RunTimeTest : public OpTest {};
 
-// A bound of many positions makes a pass that is cut into several submissions, though its rows are short.
+// A bound of many positions makes a pass that is cut into several submissions, although its rows see few.
 TEST_P(RunTimeTest, IsTheTimeOfAllParts) {
   OpBench bench(device());
   const KvShape shape{64, 2, 32, CacheType::f16};

@@ -58,7 +58,7 @@ TEST_P(TopKTest, OrdersTiesById) {
   }
 }
 
-// All large logits in one place: whatever a backend splits a row into, one part may hold the whole answer.
+// All large logits next to each other: however a backend splits a row, one part may have the whole answer.
 TEST_P(TopKTest, FindsNeighbours) {
   for (const uint32_t first : {0u, 400u, 946u}) {
     std::vector<float> logits(1010, -3.0f);
@@ -70,7 +70,7 @@ TEST_P(TopKTest, FindsNeighbours) {
 
 TEST_P(TopKTest, TakesMinusInfinity) {
   std::vector<float> logits(500, -std::numeric_limits<float>::infinity());
-  compare(TopKCase{500, 5, logits});  // log sum exp of nothing is minus infinity, not NaN
+  compare(TopKCase{500, 5, logits});  // log sum exp of an empty sum is minus infinity, not NaN
   logits[3] = 1;
   logits[499] = 2;
   compare(TopKCase{500, 5, logits});
@@ -81,7 +81,7 @@ TEST_P(TopKTest, SumsLogitsFarFromZero) {
   compare(TopKCase{1010, 5, std::vector<float>(1010, -300.0f)});
 }
 
-// Integers, so that logits are equal or far apart: how a device rounds tanh must not decide a rank.
+// Integers, so that logits are equal or far apart: rounding of tanh on the device must not change the order.
 TEST_P(TopKTest, RanksAndSumsCappedLogits) {
   static constexpr struct { float multiplier, softcap; } caps[] = {{0.5f, 15}, {-0.25f, 0}};
   Random random(12);
@@ -95,7 +95,7 @@ TEST_P(TopKTest, RanksAndSumsCappedLogits) {
   }
 }
 
-// tanh reaches 1: logits that differ count the same, and the lowest id wins.
+// Where tanh reaches 1, different logits count as equal, and the lowest id wins.
 TEST_P(TopKTest, HoldsSaturatedLogitsEqual) {
   Random random(13);
   std::vector<float> logits = random.integers(1010 * 2, 5);
@@ -106,7 +106,7 @@ TEST_P(TopKTest, HoldsSaturatedLogitsEqual) {
   compare(TopKCase{500, 5, std::vector<float>(500, -std::numeric_limits<float>::infinity()), 0.5f, 15});
 }
 
-// Near 0 the cap is close to the identity, and keeps the digits of what it caps.
+// Near 0 the cap changes values very little and must keep their precision.
 TEST_P(TopKTest, CapsSmallLogitsWithTheirDigits) {
   std::vector<float> logits(64);
   for (uint32_t i = 0; i < 64; ++i) logits[i] = 30.0f * std::pow(1.5f, static_cast<float>(i) - 55.0f);

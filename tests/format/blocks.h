@@ -1,5 +1,5 @@
 #pragma once
-// Hand-made blocks: bytes put together by name, and what they decode to.
+// Blocks of quantized types made by hand, and checks of what they decode to.
 
 #include <gtest/gtest.h>
 
@@ -16,23 +16,23 @@
 
 namespace canopy::test {
 
-/// The two bytes of a value as a half.
+/// The two bytes of a value as an f16.
 inline std::string half(float value) {
   return le(f32_to_f16(value));
 }
 
-/// `count` times the same byte.
+/// The same byte `count` times.
 inline std::string bytes(size_t count, int value) {
   return std::string(count, static_cast<char>(value));
 }
 
-/// `block` with the byte at `at` replaced.
+/// `block` with another byte at `at`.
 inline std::string with_byte(std::string block, size_t at, int value) {
   block.at(at) = static_cast<char>(value);
   return block;
 }
 
-/// The elements of one or more blocks; fails unless `block` is a whole number of them.
+/// The elements of one or more blocks; fails the test unless `block` is a whole number of blocks.
 inline std::vector<float> decode(TensorType type, const std::string& block) {
   const TensorTypeInfo& info = tensor_type_info(type);
   EXPECT_EQ(block.size() % info.block_bytes, 0u) << info.name;
@@ -41,7 +41,7 @@ inline std::vector<float> decode(TensorType type, const std::string& block) {
   return out;
 }
 
-/// The indices at which two results differ, bit for bit.
+/// The indices at which two results differ in any bit.
 inline std::vector<size_t> differences(const std::vector<float>& a, const std::vector<float>& b) {
   std::vector<size_t> result;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -50,13 +50,13 @@ inline std::vector<size_t> differences(const std::vector<float>& a, const std::v
   return result;
 }
 
-/// Every element of the block must be exactly `value`.
+/// Checks that every element of the block is exactly `value`.
 inline void expect_all(TensorType type, const std::string& block, float value) {
   const std::vector<float> out = decode(type, block);
   for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], value) << to_string(type) << " element " << i;
 }
 
-/// Replacing the byte at `at` by `value` must change exactly the elements `changed`.
+/// Checks that replacing the byte at `at` by `value` changes exactly the elements `changed`.
 inline void expect_changes(TensorType type, const std::string& block, size_t at, int value,
                            const std::vector<size_t>& changed) {
   EXPECT_EQ(differences(decode(type, block), decode(type, with_byte(block, at, value))), changed)

@@ -1,4 +1,4 @@
-// IQ1_S to IQ3_S: the codebooks as a whole, and indices, signs and scales from hand-made blocks.
+// IQ1_S to IQ3_S: whole codebooks, and indices, signs and scales in hand-made blocks.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using test::with_byte;
 
 using T = TensorType;
 
-/// FNV-1a, 64 bits.
+/// FNV-1a with 64 bits.
 class Hash {
  public:
   void add(uint8_t byte) { value_ = (value_ ^ byte) * 0x100000001b3u; }
@@ -32,7 +32,7 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325u;
 };
 
-/// Hash of all levels in order, `values` standing for the level numbers.
+/// The hash of all levels in order; level number i counts as values[i].
 uint64_t hash_of(std::span<const uint16_t> codes, size_t group, const std::vector<int>& values) {
   const size_t bits = 16 / group;
   const size_t width = bits == 4 ? 3 : bits;  // groups of 4 leave the top four bits of a code unused
@@ -48,7 +48,7 @@ uint64_t hash_of(std::span<const uint16_t> codes, size_t group, const std::vecto
   return hash.value();
 }
 
-// The hashes were computed from gguf-py 0.19's tables, not from ours.
+// The hashes were computed from the tables of gguf-py 0.19.
 TEST(Codebooks, HoldTheValuesOfTheFormats) {
   const std::vector<int> iq2 = {8, 25, 43};
   EXPECT_EQ(hash_of(iq2_xxs_codes, 8, iq2), 0xbb4ee025b5ac6e8eu);
@@ -75,7 +75,8 @@ std::vector<float> first_eight(const std::vector<float>& all) {
   return {all.begin(), all.begin() + 8};
 }
 
-// Index 0 is the group of lowest levels in every codebook, the last index the group of highest but in IQ2_XXS.
+// In every codebook index 0 is the group of lowest levels and, except in IQ2_XXS, the last index the group of highest
+// ones.
 TEST(DequantizeCodebook, LowestAndHighestIndices) {
   EXPECT_EQ(first_eight(decode(T::iq2_xxs, half(8) + bytes(64, 0))), std::vector<float>(8, 8.0f));
   EXPECT_EQ(first_eight(decode(T::iq2_xs, half(8) + bytes(72, 0))), std::vector<float>(8, 8.0f));
@@ -142,7 +143,7 @@ TEST(DequantizeCodebook, HighBitsOfIndices) {
   const auto changed = [](T type, const std::string& block, size_t at, int value) {
     return differences(decode(type, block), decode(type, with_byte(block, at, value)));
   };
-  // All changes of one group's index stay within that group, and at least one element changes.
+  // A change of one group's index changes at least one element, all of them in that group.
   const auto expect_within = [&](T type, const std::string& block, size_t at, int value, size_t first, size_t count) {
     const auto where = changed(type, block, at, value);
     ASSERT_FALSE(where.empty()) << to_string(type);
@@ -155,7 +156,7 @@ TEST(DequantizeCodebook, HighBitsOfIndices) {
   expect_within(T::iq1_m, bytes(56, 0x30), 32 + 3, 0x70, 7 * 8, 8);
 }
 
-// d = 1 is 0x3c00: nibbles 0, 0, c, 3 from the first word's top to the last's.
+// d = 1 is 0x3c00: nibbles 0, 0, c, 3, from the top bits of the first word to those of the last.
 TEST(DequantizeCodebook, Iq1MAssemblesItsScale) {
   const std::string words = le(uint16_t{0x0000}) + le(uint16_t{0x0000}) + le(uint16_t{0xc000}) + le(uint16_t{0x3000});
   const std::string block = bytes(48, 0) + words;

@@ -1,4 +1,4 @@
-// K-quants from hand-made blocks: which bits belong to which element, and the extremes of scales and quants.
+// K-quants from hand-made blocks: which bits belong to which element, and the extreme scales and quants.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using test::with_byte;
 
 using T = TensorType;
 
-/// first, first + 1, ..., `count` numbers.
+/// The numbers first, first + 1, ..., `count` of them.
 std::vector<size_t> run(size_t first, size_t count) {
   std::vector<size_t> result(count);
   std::iota(result.begin(), result.end(), first);
@@ -46,7 +46,7 @@ TEST(DequantizeK, Q2KPlacesBits) {
 }
 
 TEST(DequantizeK, Q3KExtremes) {
-  // All bits: (63 - 32) (7 - 4); a clear high bit takes 4 away; scale bits all clear are -32.
+  // All bits set: (63 - 32) (7 - 4). A cleared high bit subtracts 4; cleared scale bits are -32.
   expect_all(T::q3_k, bytes(32, 0xff) + bytes(64, 0xff) + bytes(12, 0xff) + half(0.5f), 0.5f * 31 * 3);
   expect_all(T::q3_k, bytes(32, 0x00) + bytes(64, 0x00) + bytes(12, 0x00) + half(65504), 65504.0f * -32 * -4);
   expect_all(T::q3_k, bytes(32, 0x00) + bytes(64, 0xff) + bytes(12, 0xff) + half(-0x1p-24f), 31 * 0x1p-24f);
@@ -74,7 +74,7 @@ TEST(DequantizeK, PackedScalesSurviveBothWays) {
   const auto packed = pack_scales(values);
   EXPECT_EQ(unpack_scales(packed).scales, values.scales);
   EXPECT_EQ(unpack_scales(packed).minimums, values.minimums);
-  // From the other side: every bit of the twelve bytes comes back where it was.
+  // The other way round: a single bit of the twelve bytes, unpacked and packed again, is at its place.
   for (size_t bit = 0; bit < 96; ++bit) {
     std::array<uint8_t, 12> single = {};
     single[bit / 8] = static_cast<uint8_t>(1u << bit % 8);
@@ -93,7 +93,7 @@ TEST(DequantizeK, Q4KPlacesBits) {
   expect_changes(T::q4_k, block, 16 + 9, 0x0f, {9});
   expect_changes(T::q4_k, block, 16 + 9, 0xf0, {41});
   expect_changes(T::q4_k, block, 16 + 127, 0xff, {223, 255});
-  // Minimums (scales do not matter where all quants are zero).
+  // Minimums; with all quants zero the scales do not matter.
   expect_changes(T::q4_k, block, 4 + 4, 0x42, run(0, 32));
   expect_changes(T::q4_k, block, 4 + 4, 0x81, run(128, 32));
   expect_changes(T::q4_k, block, 4 + 11, 0x51, run(224, 32));

@@ -1,4 +1,4 @@
-// Formats with a table of levels: IQ4_NL, IQ4_XS, MXFP4, NVFP4; and the ternary ones.
+// Types with a table of levels: IQ4_NL, IQ4_XS, MXFP4, NVFP4; and the ternary types.
 
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST(DequantizeTable, Mxfp4HasTheValuesOfE2M1) {
 
 TEST(DequantizeTable, Mxfp4ScalesAreEveryPowerOfTwo) {
   for (int exponent = 0; exponent < 256; ++exponent) {
-    // Code 2 is 1. 2^-127 is subnormal, 2^128 (code 255) beyond float.
+    // Code 2 is 1. 2^-127 is subnormal; 2^128 (code 255) is too large for a float.
     expect_all(T::mxfp4, bytes(1, exponent) + bytes(16, 0x22), std::ldexp(1.0f, exponent - 127));
   }
   expect_all(T::mxfp4, bytes(1, 0) + bytes(16, 0x99), -0x1p-128f);   // half of the smallest scale, still exact
@@ -99,7 +99,7 @@ TEST(DequantizeTable, Nvfp4ScalesAreUnsignedE4M3) {
 }
 
 TEST(DequantizeTable, Tq1HoldsFiveDigitsOfBaseThree) {
-  // A byte is the fraction rounded up: ceil(value * 256 / 243) for five digits of `value`.
+  // The byte for five digits: ceil(value * 256 / 243), with `value` the number that they form.
   const auto byte_of = [](int a, int b, int c, int d, int e) {
     const int value = (((a * 3 + b) * 3 + c) * 3 + d) * 3 + e;
     return (value * 256 + 242) / 243;
@@ -108,7 +108,7 @@ TEST(DequantizeTable, Tq1HoldsFiveDigitsOfBaseThree) {
   expect_all(T::tq1_0, minus_ones, -0.5f);
   expect_all(T::tq1_0, bytes(52, byte_of(2, 2, 2, 2, 2)) + half(0.5f), 0.5f);
   expect_all(T::tq1_0, bytes(52, byte_of(1, 1, 1, 1, 1)) + half(65504), 0);
-  // Every byte of five digits, at every place of the first run.
+  // Every byte of five digits, at every place of the first part of the block.
   for (int value = 0; value < 243; ++value) {
     const int digits[5] = {value / 81, value / 27 % 3, value / 9 % 3, value / 3 % 3, value % 3};
     const int byte = byte_of(digits[0], digits[1], digits[2], digits[3], digits[4]);

@@ -1,4 +1,4 @@
-// What holds for every type, and the simple blocks of 32.
+// Checks for every type, and the simple blocks of 32.
 
 #include "engine/format/dequantize.h"
 
@@ -34,7 +34,7 @@ std::vector<TensorTypeInfo> decodable_types() {
 TEST(Dequantize, WritesEveryElementOfItsBlocksAndNoOther) {
   constexpr float untouched = -12345;
   for (const TensorTypeInfo& info : decodable_types()) {
-    // 0x11 makes a small finite scale, wherever it stands.
+    // 0x11 gives a small finite scale wherever the scale is.
     const std::string blocks = bytes(size_t{3} * info.block_bytes, 0x11);
     std::vector<float> out(size_t{3} * info.block_elements + 2, untouched);
     dequantize(info.type, test::as_bytes(blocks), std::span(out).subspan(1, out.size() - 2));
@@ -144,7 +144,7 @@ TEST(Dequantize, Q4_1) {
 }
 
 TEST(Dequantize, FifthBitsOfQ5) {
-  // All ones: 31 - 16; only the fifth bits: 16 - 16; only the nibbles: 15 - 16.
+  // All bits set: 31 - 16; only the fifth bits: 16 - 16; only the nibbles: 15 - 16.
   expect_all(T::q5_0, half(0.25f) + bytes(4, 0xff) + bytes(16, 0xff), 0.25f * 15);
   expect_all(T::q5_0, half(0.25f) + bytes(4, 0xff) + bytes(16, 0x00), 0);
   expect_all(T::q5_0, half(0.25f) + bytes(4, 0x00) + bytes(16, 0xff), -0.25f);

@@ -1,4 +1,4 @@
-// The drafter that is shipped: whole, finite, and made for the model that the set-up fetches.
+// The drafter that comes with Canopy is complete, finite, and made for the model that the set-up downloads.
 
 #include <gtest/gtest.h>
 

@@ -30,7 +30,7 @@ DrafterConfig config_of_folder(const std::string& config_json) {
   return DrafterFile::open(folder.path()).config();
 }
 
-/// What is the same in all files of the tiny drafter.
+/// Checks what all files of the tiny drafter have in common.
 void expect_tiny(const DrafterFile& drafter) {
   const DrafterConfig& c = drafter.config();
   EXPECT_EQ(c.transformer.layers, 2u);

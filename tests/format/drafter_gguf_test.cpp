@@ -1,5 +1,4 @@
-// A drafter written as GGUF and read back is the same drafter; the golden one comes out as llama.cpp's converter wrote
-// it.
+// A drafter written as GGUF and read back is the same drafter; the golden one is written as by llama.cpp's converter.
 
 #include "engine/format/drafter_gguf.h"
 
@@ -31,7 +30,7 @@ std::vector<float> floats(const TensorView& tensor) {
   return out;
 }
 
-/// Everything but the name, the dialect and what depends on the type of the weights.
+/// Compares everything but the name, the dialect and what depends on the type of the weights.
 void expect_same_config(const DrafterConfig& a, const DrafterConfig& b) {
   EXPECT_EQ(a.transformer.layers, b.transformer.layers);
   EXPECT_EQ(a.transformer.hidden, b.transformer.hidden);
@@ -86,7 +85,7 @@ TEST(DrafterGguf, Q8IsWithinHalfAStep) {
     for (size_t block = 0; block < want.size(); block += 32) {
       float largest = 0;
       for (size_t i = block; i < block + 32; ++i) largest = std::max(largest, std::abs(want[i]));
-      // Half a step, and a little for the scale's rounding to a half.
+      // Half a step, and a little more because the scale is rounded to a half.
       for (size_t i = block; i < block + 32; ++i) {
         ASSERT_NEAR(got[i], want[i], largest / 127 * 0.5f * 1.01f) << tensor.name << " " << i;
       }
@@ -105,7 +104,7 @@ TEST(DrafterGguf, F16IsWhatLlamaCppWrites) {
     EXPECT_EQ(written.type, tensor.type) << tensor.name;
     EXPECT_TRUE(std::ranges::equal(written.bytes, tensor.bytes)) << tensor.name;
   }
-  // Every entry of theirs is in ours with the same bytes, but for the sizes that only people read.
+  // Every entry of their file is in ours with the same bytes, except sizes that are only for readers.
   for (const GgufValue& value : theirs.file().gguf()->metadata()) {
     if (value.key == "general.size_label") continue;
     const GgufValue* written = ours.file().gguf()->find(value.key);
@@ -128,7 +127,7 @@ TEST(DrafterGguf, StatesOriginAndLicence) {
   EXPECT_EQ(file.find("tokenizer.ggml.tokens"), nullptr);
 }
 
-/// A file of the tiny drafter with everything that a config can say.
+/// A file of the tiny drafter with all fields that a config can have.
 test::GgufBuilder elaborate_drafter() {
   test::GgufBuilder b = test::tiny_drafter_gguf();
   b.value<uint32_t>("dflash.attention.sliding_window", 16);
@@ -178,7 +177,7 @@ TEST(DrafterGguf, ShiftsTheTapsOfTheForksAndDropsTheirVocabulary) {
   EXPECT_EQ(copy.tensors().size(), 25u);
 }
 
-/// The tiny drafter with one value in fc.
+/// The tiny drafter with one given value in fc.
 DrafterFile with_value(const TempFolder& folder, float value) {
   test::GgufBuilder b = test::tiny_drafter_gguf();
   std::string data(16 * 8 * 4, '\0');

@@ -1,5 +1,4 @@
-// The golden drafter opens from both formats as one and the same, and each file says what it is where the other kind is
-// expected.
+// The golden drafter is the same from both formats; opened as the wrong kind, each file's message says what it is.
 
 #include <gtest/gtest.h>
 

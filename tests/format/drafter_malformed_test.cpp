@@ -1,4 +1,4 @@
-// Drafters that are damaged, of another kind or wrong: each is refused with the file, the field, its value and what is
+// Drafters that are damaged, of another kind or wrong are refused with the file, the field, its value and what is
 // allowed.
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ void expect_refused(const std::filesystem::path& path, const std::string& words)
   EXPECT_TRUE(message.starts_with(path.string())) << "the path is named: " << message;
 }
 
-// GGUF.
+// Cases in GGUF files.
 
 using Change = std::function<void(GgufBuilder&)>;
 
@@ -221,7 +221,7 @@ TEST_P(DrafterGgufRefused, SaysWhy) {
 INSTANTIATE_TEST_SUITE_P(Cases, DrafterGgufRefused, testing::ValuesIn(gguf_cases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The forks' keys.
+// Cases with the keys of forks.
 
 const GgufCase fork_cases[] = {
     {"BlockMissing", "The metadata 'dflash-draft.block_size' is missing.", drop("dflash-draft.dflash.block_size")},
@@ -254,12 +254,12 @@ TEST_P(DrafterForkRefused, SaysWhy) {
 INSTANTIATE_TEST_SUITE_P(Cases, DrafterForkRefused, testing::ValuesIn(fork_cases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// config.json.
+// Cases in config.json.
 
 struct ConfigCase {
   const char* name;
   const char* message;
-  std::string from;  // replaced in the config of the tiny drafter
+  std::string from;  // text to replace in the config of the tiny drafter
   std::string to;
 };
 
@@ -267,7 +267,7 @@ void PrintTo(const ConfigCase& c, std::ostream* out) {
   *out << c.name;
 }
 
-const std::string end = ",\"target_layer_ids\":[0,2]}";  // of dflash_config, and behind it more of config.json
+const std::string end = ",\"target_layer_ids\":[0,2]}";  // end of dflash_config, with more of config.json after it
 
 const ConfigCase config_cases[] = {
     {"NoJson", "config.json is not valid JSON", "{\"arch", "\"arch"},
@@ -354,7 +354,7 @@ TEST_P(DrafterConfigRefused, SaysWhy) {
 INSTANTIATE_TEST_SUITE_P(Cases, DrafterConfigRefused, testing::ValuesIn(config_cases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Files.
+// Cases of paths and files.
 
 TEST(DrafterMalformed, PathsThatAreNoDrafter) {
   const TempFolder folder;
@@ -389,7 +389,7 @@ TEST(DrafterMalformed, AFileCutAnywhere) {
   }
 }
 
-/// The part of the file in front of the tensors' data.
+/// Number of bytes before the tensors' data.
 size_t header_bytes(const std::string& file, const GgufBuilder& builder) {
   size_t data = 0;
   for (const GgufBuilder::Tensor& tensor : builder.tensors) data += (tensor.data.size() + 31) / 32 * 32;

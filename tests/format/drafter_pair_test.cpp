@@ -1,4 +1,4 @@
-// Which pairs are refused, and what is said about those that are not.
+// Which pairs of target and drafter are refused, and the warnings about those that are not.
 
 #include "engine/format/drafter_pair.h"
 

@@ -1,4 +1,4 @@
-// What can be wrong with the files of a model as files, whatever is in them.
+// Faults of a model's files as files, whatever their contents: missing, unreadable, too large, links.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -20,13 +20,13 @@ using test::tiny_gguf;
 using test::tiny_safetensors;
 using test::Unprivileged;
 
-/// A whole Hugging Face folder; tests spoil one of its files.
+/// A complete Hugging Face folder, of which tests damage one file.
 struct Folder : TempFolder {
   Folder() {
     write("config.json", tiny_config());
     write("model.safetensors", tiny_safetensors().build());
   }
-  /// Opening it is refused with these words, and with its path in front.
+  /// Checks that opening it is refused with these words, after its path.
   void expect_refused(std::string_view words) const {
     const std::string message = test::error_of([&] { ModelFile::open(path()); });
     EXPECT_NE(message.find(words), std::string::npos) << message;
@@ -132,7 +132,8 @@ TEST(FileFaults, AShardMayBeALinkButMustBeThere) {
   }
   folder.write("model.safetensors.index.json", "{\"weight_map\":{" + map + "}}");
   folder.expect_refused("shard.safetensors does not exist.");
-  // The cache of huggingface_hub is made of such links. Who made the folder made them too; an index cannot.
+  // huggingface_hub's cache consists of such links. They are as trustworthy as the folder; a path inside an index is
+  // not.
   fs::create_symlink(blob, folder.path() / "shard.safetensors");
   EXPECT_EQ(ModelFile::open(folder.path()).tensors().size(), 11u);
   fs::remove(folder.path() / "shard.safetensors");

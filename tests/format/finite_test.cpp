@@ -19,12 +19,12 @@ bool all_finite(const std::vector<float>& values) {
   return true;
 }
 
-// The decoder is the judge: each 16-bit word of a block is set to infinity and to NaN in turn. Wherever that makes an
-// element infinite or NaN, the check must say so; where it changes only codes, it must not.
+// Compares with the decoder: each 16-bit word of a block is set to infinity and to NaN. If that makes an element
+// infinite or NaN, the check must refuse the block; if it only changes codes, it must not.
 TEST(Finite, AgreesWithTheDecoderAboutEveryWordOfABlock) {
   int refused = 0;
   for (const TensorTypeInfo& info : all_tensor_types()) {
-    if (!can_dequantize(info.type) || info.type == TensorType::mxfp4) continue;  // its scale is a byte; see below
+    if (!can_dequantize(info.type) || info.type == TensorType::mxfp4) continue;  // its scale is a byte; tested below
     SCOPED_TRACE(info.name);
     bool has_scale = false;
     for (size_t at = 0; at + 2 <= info.block_bytes; at += 2) {
@@ -39,8 +39,8 @@ TEST(Finite, AgreesWithTheDecoderAboutEveryWordOfABlock) {
         refused += found.has_value();
       }
     }
-    // Floats of 32 bits are tested below, BF16's infinity is another word, NVFP4's scales are bytes and always finite,
-    // and IQ1_M's scale is spread over four words.
+    // 32-bit floats are tested below. BF16's infinity is another word, NVFP4's scales are bytes and always finite, and
+    // IQ1_M's scale is spread over four words.
     const bool other = info.type == TensorType::f32 || info.type == TensorType::bf16 ||
                        info.type == TensorType::nvfp4 || info.type == TensorType::iq1_m;
     EXPECT_TRUE(has_scale || other) << "a type whose scales were not found";

@@ -1,5 +1,5 @@
 #pragma once
-// Writes GGUF files in memory, right or wrong on purpose.
+// Builds GGUF files in memory, right or wrong on purpose.
 
 #include <bit>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace canopy::test {
 
-/// Little-endian bytes of a number.
+/// The little-endian bytes of a number.
 template <class T>
 std::string le(T value) {
   static_assert(std::is_arithmetic_v<T> && std::endian::native == std::endian::little);
@@ -48,13 +48,13 @@ class GgufBuilder {
  public:
   struct Tensor {
     std::string name;
-    std::vector<uint64_t> dimensions;  // as in the file: contiguous first
+    std::vector<uint64_t> dimensions;  // in the file's order, the contiguous one first
     uint32_t type = 0;
     std::string data;
-    std::optional<uint64_t> offset;  // instead of the right one
+    std::optional<uint64_t> offset;  // a wrong one; empty: the right one
   };
 
-  // What a test may get wrong.
+  // Header fields that a test may set to wrong values.
   std::string magic = "GGUF";
   uint32_t version = 3;
   std::optional<uint64_t> tensor_count;
@@ -62,7 +62,7 @@ class GgufBuilder {
   uint64_t alignment = 32;
   std::vector<Tensor> tensors;
 
-  /// Any entry: `payload` is what follows the type.
+  /// Adds any entry; `payload` is what follows the type.
   GgufBuilder& raw(std::string_view key, uint32_t type, std::string_view payload) {
     entries_.emplace_back(std::string(key), gguf_string(key) + le(type) + std::string(payload));
     return *this;
@@ -93,14 +93,14 @@ class GgufBuilder {
     tensors.push_back({std::string(name), std::move(dimensions), static_cast<uint32_t>(type), std::move(data), {}});
     return *this;
   }
-  /// A tensor of zeros of the right size.
+  /// Adds a tensor of zeros of the right size.
   GgufBuilder& zeros(std::string_view name, std::vector<uint64_t> dimensions, TensorType type = TensorType::f32) {
     uint64_t elements = 1;
     for (const uint64_t extent : dimensions) elements *= extent;
     return tensor(name, std::move(dimensions), type, std::string(tensor_bytes(type, elements, "test"), '\0'));
   }
 
-  /// Drops a metadata entry; setting it again afterwards replaces it.
+  /// Removes a metadata entry; setting it again afterwards replaces it.
   GgufBuilder& without(std::string_view key) {
     std::erase_if(entries_, [&](const auto& entry) { return entry.first == key; });
     return *this;
@@ -130,7 +130,7 @@ class GgufBuilder {
   std::vector<std::pair<std::string, std::string>> entries_;  // key, bytes
 };
 
-/// Bytes as the readers want them.
+/// The bytes of a text, in the type that readers take.
 inline std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }

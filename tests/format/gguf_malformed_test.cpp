@@ -1,4 +1,4 @@
-// Each case is a file that has gone wrong in one named way, with the words it must be refused with.
+// Each case is a GGUF file with one named fault, and the words of the refusal.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
-/// A builder with one change.
+/// Builds a file with one change.
 std::function<std::string()> with(std::function<void(GgufBuilder&)> change) {
   return [change = std::move(change)] {
     GgufBuilder b;
@@ -35,7 +35,7 @@ std::function<std::string()> with(std::function<void(GgufBuilder&)> change) {
   };
 }
 
-/// A file with one good tensor and one change to it.
+/// Builds a file with one good tensor and a change to it.
 std::function<std::string()> with_tensor(std::function<void(GgufBuilder::Tensor&)> change) {
   return with([change = std::move(change)](GgufBuilder& b) {
     b.zeros("w", {32, 2});
@@ -174,7 +174,7 @@ class GgufMalformed : public testing::TestWithParam<Case> {};
 
 TEST_P(GgufMalformed, IsRefusedByName) {
   std::string file = GetParam().file();
-  // The one case the builder cannot express: a key whose length is 2^64 - 1.
+  // The builder cannot make this case: a key of length 2^64 - 1.
   if (std::string_view(GetParam().name) == "KeyLengthWraps") file.replace(24, 8, le<uint64_t>(UINT64_MAX));
   test::expect_error(GetParam().message, [&] { GgufFile::parse(test::as_bytes(file)); });
 }

@@ -103,7 +103,7 @@ TEST(Gguf, EveryTruncationIsRefused) {
   const std::string whole = test::tiny_gguf().build();
   ASSERT_NO_THROW(GgufFile::parse(as_bytes(whole)));
   for (size_t size = 0; size < whole.size(); ++size) {
-    // A fresh allocation of exactly this size lets the sanitizers see a read one byte past it.
+    // A fresh allocation of exactly this size, so that sanitizers see a read one byte past it.
     const std::vector<char> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_THROW(GgufFile::parse(std::as_bytes(std::span(cut))), Error) << size;
   }
@@ -111,7 +111,7 @@ TEST(Gguf, EveryTruncationIsRefused) {
 
 TEST(Gguf, NoBitFlipGetsPastTheChecksAsAnythingButAnError) {
   const std::string whole = test::tiny_gguf().build();
-  const size_t header = whole.size() - 3500;  // behind it, only weights
+  const size_t header = whole.size() - 3500;  // after it there are only weights
   int accepted = 0;
   for (size_t i = 0; i < header; ++i) {
     for (int bit = 0; bit < 8; ++bit) {
@@ -125,7 +125,7 @@ TEST(Gguf, NoBitFlipGetsPastTheChecksAsAnythingButAnError) {
         }
         ++accepted;
       } catch (const Error&) {
-        // refused: fine
+        // Refusing is right too.
       }
     }
   }

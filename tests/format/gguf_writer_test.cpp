@@ -1,4 +1,4 @@
-// What is written is read back the same.
+// A file that is written can be read back with the same contents.
 
 #include "engine/format/gguf_writer.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where the golden files are.
+// The path of golden files.
 
 #include <cstdlib>
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace canopy::test {
 
-/// tests/golden/NAME, or NAME in the folder that CANOPY_GOLDEN_DIR names.
+/// tests/golden/NAME, or NAME in the folder CANOPY_GOLDEN_DIR if that is set.
 inline std::filesystem::path golden(const std::string& name) {
   const char* chosen = std::getenv("CANOPY_GOLDEN_DIR");
   const std::filesystem::path folder =

@@ -1,4 +1,4 @@
-// The golden checkpoints open with the values their configs state, and decode to the golden floats.
+// The golden checkpoints open with the values of their configs, and decode to the golden floats.
 
 #include <gtest/gtest.h>
 
@@ -125,7 +125,7 @@ TEST(Golden, DequantizedBlocksAreExact) {
     dequantize(*type, find(name + ".bytes"), out);
     Reader expected(find(name + ".f32"));
     ASSERT_EQ(expected.remaining(), out.size() * sizeof(float)) << name;
-    // Bit patterns, so that the sign of a zero counts as well.
+    // Compare bits, so that the sign of zero counts too.
     for (size_t i = 0; i < out.size(); ++i) {
       const auto bits = expected.read<uint32_t>("f32");
       ASSERT_EQ(std::bit_cast<uint32_t>(out[i]), bits)

@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-/// A cache as huggingface_hub lays it out: blobs by hash, snapshots that link to them, refs that name snapshots.
+/// A cache in the layout of huggingface_hub: blobs named by hash, snapshots with links to them, refs with names of
+/// snapshots.
 class ModelPathsTest : public ::testing::Test {
  protected:
   TempFolder folder_;

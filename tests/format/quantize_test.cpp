@@ -1,4 +1,4 @@
-// Quantizing and decoding again: how far off, and the edges.
+// Quantizing and decoding again: the size of the error, and extreme values.
 
 #include "engine/format/quantize.h"
 
@@ -34,7 +34,7 @@ std::vector<float> round_trip(T type, const std::vector<float>& values) {
   return out;
 }
 
-/// Root mean square of the error over that of the values.
+/// Root mean square of the error / that of the values.
 double relative_rms(const std::vector<float>& values, const std::vector<float>& stored) {
   double error = 0, power = 0;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -52,7 +52,7 @@ std::vector<float> gaussian(size_t count, float deviation, float mean = 0) {
   return values;
 }
 
-/// Half a step of Q8_0 for a block with this largest magnitude, and rounding of the arithmetic.
+/// Half a step of Q8_0 for a block with this largest magnitude, plus rounding of the arithmetic.
 float q8_0_tolerance(float largest) {
   return std::max(largest / 127, 0x1p-24f) * 0.5f * 1.001f + 0x1p-25f;
 }
@@ -61,12 +61,12 @@ TEST(Quantize, GaussianWeightsStayClose) {
   for (const float deviation : {1.0f, 0.02f, 1e-4f, 300.0f}) {
     const auto values = gaussian(256 * 100, deviation);
     EXPECT_LT(relative_rms(values, round_trip(T::q8_0, values)), 0.006) << deviation;
-    // A minimum of 1e-4-sized weights over 63 is a subnormal half: still close.
+    // For weights around 1e-4 the minimum / 63 is a subnormal half; the error stays small.
     EXPECT_LT(relative_rms(values, round_trip(T::q4_k, values)), 0.09) << deviation;
   }
 }
 
-// What the search is for: rounding each sub-block between its extremes is worse.
+// The search for scales must be better than rounding each sub-block between its extremes.
 TEST(Quantize, Q4KBeatsTheRangeOfTheValues) {
   const auto values = gaussian(256 * 100, 1);
   std::vector<float> plain(values.size());
@@ -80,14 +80,14 @@ TEST(Quantize, Q4KBeatsTheRangeOfTheValues) {
 }
 
 TEST(Quantize, Q8_0IsNeverOffByMoreThanHalfAStep) {
-  // From values whose scale is below the smallest half to the largest that fit.
+  // From values whose scale is below the smallest half to the largest possible ones.
   for (int exponent = -40; exponent <= 20; ++exponent) {
     const auto values = gaussian(256, std::ldexp(1.0f, exponent));
     const auto stored = round_trip(T::q8_0, values);
     for (size_t start = 0; start < values.size(); start += 32) {
       float largest = 0;
       for (size_t i = start; i < start + 32; ++i) largest = std::max(largest, std::abs(values[i]));
-      // Below, a step is a whole number of 2^-24.
+      // For smaller values a step is a whole multiple of 2^-24.
       const float tolerance = largest < 0x1p-8f ? 0.51f * (largest / 127 + 0x1p-24f) : q8_0_tolerance(largest);
       for (size_t i = start; i < start + 32; ++i) ASSERT_NEAR(stored[i], values[i], tolerance) << exponent << " " << i;
     }
@@ -143,24 +143,24 @@ TEST(Quantize, OneOutlierCostsOnlyItsNeighbours) {
   EXPECT_NEAR(q8_0[70], 1000, 0.5);
   EXPECT_NEAR(q4_k[70], 1000, 15);
   for (size_t i = 0; i < 64; ++i) ASSERT_NEAR(q8_0[i], values[i], q8_0_tolerance(4)) << i;
-  // The next 256 do not know of it.
+  // The next 256 values do not depend on these.
   const std::vector<float> after(values.begin() + 256, values.end());
   EXPECT_EQ(std::vector<float>(q4_k.begin() + 256, q4_k.end()), round_trip(T::q4_k, after));
   EXPECT_LT(relative_rms(after, std::vector<float>(q4_k.begin() + 256, q4_k.end())), 0.09);
 }
 
 TEST(Quantize, Q4KHandlesOneSidedAndMixedSubBlocks) {
-  // All positive has no minimum to use (it cannot be negative); all negative does.
+  // For positive values the minimum cannot be used, as it would be negative; for negative ones it can.
   for (const float sign : {1.0f, -1.0f}) {
     std::vector<float> values = gaussian(2560, 1);
     for (float& value : values) value = sign * std::abs(value);
     EXPECT_LT(relative_rms(values, round_trip(T::q4_k, values)), 0.09) << sign;
   }
-  // Sub-blocks of very different size share two halves.
+  // Sub-blocks of very different magnitude share two halves.
   std::vector<float> values = gaussian(256, 1);
   for (size_t i = 0; i < 256; ++i) values[i] *= 1 + static_cast<float>(i / 32);
   EXPECT_LT(relative_rms(values, round_trip(T::q4_k, values)), 0.09);
-  // One sub-block that is constant or zero beside others that are not.
+  // Constant or zero sub-blocks beside others.
   std::fill(values.begin() + 64, values.begin() + 96, 0.0f);
   std::fill(values.begin() + 96, values.begin() + 128, -0.5f);
   const auto stored = round_trip(T::q4_k, values);

@@ -1,5 +1,5 @@
 #pragma once
-// Writes safetensors files in memory, right or wrong on purpose.
+// Builds safetensors files in memory, right or wrong on purpose.
 
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace canopy::test {
 
-/// A file with this header text and this much data, whatever they say.
+/// A file of this header text and this data, whether or not they fit each other.
 inline std::string safetensors_file(std::string_view header, std::string_view data) {
   return le<uint64_t>(header.size()) + std::string(header) + std::string(data);
 }
@@ -28,7 +28,7 @@ inline std::string safetensors_entry(std::string_view name, std::string_view dty
          ",\"data_offsets\":" + json_list({begin, end}) + "}";
 }
 
-/// Well-formed files: tensors one after the other.
+/// Builds well-formed files, with tensors one after the other.
 class SafetensorsBuilder {
  public:
   SafetensorsBuilder& tensor(std::string_view name, std::string_view dtype, const std::vector<uint64_t>& shape,
@@ -38,7 +38,7 @@ class SafetensorsBuilder {
     data_ += data;
     return *this;
   }
-  /// F32 zeros.
+  /// Adds a tensor of F32 zeros.
   SafetensorsBuilder& zeros(std::string_view name, const std::vector<uint64_t>& shape) {
     uint64_t bytes = 4;
     for (const uint64_t extent : shape) bytes *= extent;

@@ -66,7 +66,7 @@ TEST(Safetensors, NoBitFlipGetsPastTheChecksAsAnythingButAnError) {
         ASSERT_LE(tensor.bytes.data() + tensor.bytes.size(), as_bytes(flipped).data() + flipped.size());
       }
     } catch (const Error&) {
-      // refused: fine
+      // Refusing is right too.
     }
   }
 }
@@ -81,7 +81,7 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
-/// A file whose header has this one entry, with 4 bytes of data.
+/// A file with this single entry in its header and 4 bytes of data.
 std::string entry(const std::string& text) {
   return safetensors_file("{" + text + "}", "1234");
 }

@@ -9,7 +9,7 @@
 
 namespace canopy::test {
 
-/// Metadata that every dialect has, under its architecture.
+/// Metadata that every dialect has, under the name of its architecture.
 inline GgufBuilder drafter_keys(const std::string& architecture) {
   GgufBuilder b;
   const auto key = [&](const char* name) { return architecture + "." + name; };
@@ -23,7 +23,7 @@ inline GgufBuilder drafter_keys(const std::string& architecture) {
   return b;
 }
 
-/// Zeros for every tensor; `fc`, `hidden_norm` and `ffn_norm` under the names given.
+/// Adds zeros for every tensor; `fc`, `hidden_norm` and `ffn_norm` get the given names.
 inline void add_drafter_tensors(GgufBuilder& b, const std::string& fc, const std::string& hidden_norm,
                                 const std::string& ffn_norm) {
   b.zeros(fc, {16, 8}).zeros(hidden_norm, {8}).zeros("output_norm.weight", {8});
@@ -37,7 +37,7 @@ inline void add_drafter_tensors(GgufBuilder& b, const std::string& fc, const std
   }
 }
 
-/// As llama.cpp's converter writes it.
+/// The drafter as llama.cpp's converter writes it.
 inline GgufBuilder tiny_drafter_gguf() {
   GgufBuilder b = drafter_keys("dflash");
   b.value<uint32_t>("dflash.block_size", 4).numbers<int32_t>("dflash.target_layers", {1, 3});
@@ -46,7 +46,7 @@ inline GgufBuilder tiny_drafter_gguf() {
   return b;
 }
 
-/// As the forks' converters write it.
+/// The drafter as the forks' converters write it.
 inline GgufBuilder tiny_fork_drafter(const std::string& architecture = "dflash-draft") {
   GgufBuilder b = drafter_keys(architecture);
   b.value<uint32_t>(architecture + ".dflash.block_size", 4).value<uint32_t>(architecture + ".dflash.mask_token_id", 9);
@@ -55,7 +55,7 @@ inline GgufBuilder tiny_fork_drafter(const std::string& architecture = "dflash-d
   return b;
 }
 
-/// The config.json of the same drafter; `extra` is put in front of the closing brace, `inner` into dflash_config.
+/// The config.json of the same drafter; `extra` is inserted before the closing brace, `inner` into dflash_config.
 inline std::string tiny_drafter_config(const std::string& extra = "", const std::string& inner = "") {
   return R"({"architectures":["DFlashDraftModel"],"hidden_size":8,"num_hidden_layers":2,"num_attention_heads":2,)"
          R"("num_key_value_heads":1,"head_dim":4,"intermediate_size":16,"vocab_size":10,"max_position_embeddings":64,)"
@@ -64,7 +64,7 @@ inline std::string tiny_drafter_config(const std::string& extra = "", const std:
          inner + "}" + extra + "}";
 }
 
-/// Its weights under Hugging Face's names.
+/// The same weights under Hugging Face's names.
 inline SafetensorsBuilder tiny_drafter_safetensors() {
   SafetensorsBuilder b;
   b.zeros("fc.weight", {8, 16}).zeros("hidden_norm.weight", {8}).zeros("norm.weight", {8});

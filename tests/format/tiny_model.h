@@ -33,7 +33,7 @@ inline GgufBuilder tiny_gguf(const std::string& architecture = "llama") {
   return b;
 }
 
-/// The config.json of the same llama model; `extra` is put in front of the closing brace: ",\"key\":1".
+/// The config.json of the same llama model; `extra` is inserted before the closing brace: ",\"key\":1".
 inline std::string tiny_config(const std::string& extra = "") {
   return R"({"architectures":["LlamaForCausalLM"],"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,)"
          R"("num_key_value_heads":1,"intermediate_size":16,"vocab_size":10,"max_position_embeddings":64,)"

@@ -8,12 +8,12 @@ namespace {
 constexpr std::string_view opening = "-- ", closing = " --\n";
 
 struct Line {
-  size_t begin = 0;  // of the whole line, the line break in front included
+  size_t begin = 0;  // of the whole line, with the line break before it
   size_t end = 0;
   std::string_view name;
 };
 
-// The next line that names a file, at `from` or later; its begin is the end of the text where there is none.
+// The next line that names a file, from `from` on; if there is none, its begin is the end of the text.
 Line next_line(std::string_view input, size_t from) {
   for (size_t at = from;; ++at) {
     at = input.find(opening, at);
@@ -36,7 +36,7 @@ std::vector<ArchivedFile> split_archive(std::string_view input) {
   while (true) {
     const Line line = next_line(input, begin);
     const bool is_preface = name.empty() && begin == 0;
-    // Two lines may follow each other directly: the line break between them belongs to the first.
+    // If two such lines follow each other directly, the line break between them belongs to the first.
     const size_t end = std::max(begin, line.begin);
     if (!is_preface || end > 0) files.push_back({name, input.substr(begin, end - begin)});
     if (line.end == line.begin) return files;

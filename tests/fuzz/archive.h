@@ -16,7 +16,7 @@ struct ArchivedFile {
   std::string_view bytes;  // without the line break in front of the next file's line
 };
 
-/// The files of an input, in order. What stands in front of the first line belongs to a file without a name.
+/// The files of an input, in order. Text before the first line of a name belongs to a file without a name.
 std::vector<ArchivedFile> split_archive(std::string_view input);
 
 /// The first file of that name; empty where there is none.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t most_data_bytes = 1 << 16;
 
-// What a harness may write.
+// The names of files that may be written.
 constexpr std::string_view allowed[] = {
     "config.json",
     "generation_config.json",

@@ -8,7 +8,7 @@
 
 namespace canopy::fuzz {
 
-/// Writes the files of an archive, those that a model's folder may have; everything else is left out.
+/// Writes the files of an archive that a model's folder may have; leaves out all others.
 void write_archived_folder(ScratchFolder& folder, std::string_view input);
 
 }  // namespace canopy::fuzz

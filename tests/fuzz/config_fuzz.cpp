@@ -1,5 +1,5 @@
-// config.json and generation_config.json: JSON, its typed access, the validated config. The input is an archive of the
-// two; what stands in front is config.json.
+// config.json and generation_config.json: JSON, typed access to it, and the validated config. The input is an archive
+// of both; the text before the first file name is config.json.
 
 #include <cmath>
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t beyond = std::numeric_limits<uint32_t>::max();
 
-/// The smallest target that has the layers and the vocabulary that the drafter asks for.
+/// The smallest target with the layers and the vocabulary that the drafter needs.
 ModelConfig target_of(const DrafterConfig& config) {
   ModelConfig target = config.transformer;
   target.layers = config.target_layers != 0 ? config.target_layers : *std::ranges::max_element(config.aux_layers) + 1;
@@ -30,7 +30,7 @@ bool fits(const ModelConfig& target, const DrafterConfig& drafter) {
 }
 
 void check_pairs(const DrafterConfig& config) {
-  // No target has so many layers or tokens that the highest number is one of them.
+  // Skip configs that no target can fit: the highest possible number of a layer or token.
   if (config.mask_token == beyond || std::ranges::count(config.aux_layers, beyond) > 0) return;
   const ModelConfig fitting = target_of(config);
   require(fits(fitting, config), "a target that has what the drafter asks for is taken");
@@ -60,7 +60,8 @@ void require_same(const DrafterConfig& a, const DrafterConfig& b) {
           "the scales of a drafter outlive GGUF");
 }
 
-/// Not every valid drafter can be written (aux layers beyond a signed number, weights too large): refusing is as good.
+/// Not every valid drafter can be written (aux layers beyond a signed number, weights too large); then it must be
+/// refused.
 void check_rewritten(const DrafterFile& drafter) {
   static ScratchFile file;
   const bool written = accepted([&] { file.write(drafter_gguf(drafter, {.type = TensorType::bf16})); });

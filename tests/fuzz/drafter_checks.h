@@ -1,16 +1,16 @@
 #pragma once
-// What must hold of drafters that a reader accepted.
+// Properties that every drafter accepted by a reader must have.
 
 #include "engine/format/drafter_file.h"
 
 namespace canopy::fuzz {
 
-/// Of a config that is valid: sizes fit each other, and the pair check takes a target that has what the drafter asks
-/// for and refuses those that lack it.
+/// Checks a valid config: its sizes fit each other, and the pair check accepts a target with what the drafter needs and
+/// refuses targets without it.
 void check_drafter_config(const DrafterConfig& config);
 
-/// Everything that is read of a drafter before its weights go to a device; and written as GGUF, it is read back as the
-/// same drafter.
+/// Reads everything of a drafter that is read before its weights go to a device, and checks that the drafter, written
+/// as GGUF and read back, is the same.
 void check_drafter(const DrafterFile& drafter);
 
 }  // namespace canopy::fuzz

@@ -24,7 +24,7 @@ TokenizerSource tokenizer_of(std::string_view json) {
   return source;
 }
 
-/// Without weights, which few inputs have.
+/// Only the parts other than weights, which few inputs have.
 void read_parts(const std::vector<ArchivedFile>& files) {
   const std::string_view json = find_file(files, "config.json");
   accepted([&] { is_drafter_config(json); });

@@ -1,5 +1,5 @@
-// Drafters in GGUF files, in llama.cpp's dialect and those of its forks: what tells them apart, the config in the
-// metadata, the tensors under the names of the dialect. The input is the file.
+// Drafters in GGUF files, in llama.cpp's dialect and those of its forks: recognising the dialect, the config in the
+// metadata, the tensors under the dialect's names. The input is the file.
 
 #include <nlohmann/json.hpp>
 
@@ -12,7 +12,7 @@
 namespace canopy::fuzz {
 namespace {
 
-/// Without tensors, which most inputs lack.
+/// Only the parts other than tensors, which most inputs lack.
 void read_parts(std::string_view input) {
   const GgufFile file = GgufFile::parse(bytes_of(input));
   for (const TensorView& tensor : file.tensors()) {

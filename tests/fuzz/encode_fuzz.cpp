@@ -1,6 +1,6 @@
-// Encoding and decoding of any bytes with whole vocabularies: ids are the reference's, decoding gives the text back,
-// and no text becomes a control token. The first byte of the input chooses the tokenizer, the second where the text is
-// cut into a span that may hold control tokens and one that may not; the rest is the text.
+// Encoding and decoding of any bytes with whole vocabularies: ids equal those of the reference, decoding gives the text
+// back, and no text becomes a control token. The first byte of the input chooses the tokenizer; the second says where
+// the text is cut into a span that may contain control tokens and one that may not; the rest is the text.
 
 #include <array>
 #include <nlohmann/json.hpp>
@@ -17,10 +17,10 @@
 namespace canopy::fuzz {
 namespace {
 
-// The reference takes quadratic time.
+// Longest text to compare, in bytes: the reference takes quadratic time.
 constexpr size_t most_compared = 400;
 
-// A vocabulary with the strings it views, its tokenizer, and the reference's.
+// A vocabulary with the strings that it views, its tokenizer, and the reference for it.
 struct Subject {
   std::vector<std::string> tokens, merges;
   VocabularyData data;
@@ -41,7 +41,7 @@ struct Subject {
   }
 };
 
-// The tiny model's vocabulary, which has every byte, under a pre-tokenizer's name.
+// The tiny model's vocabulary, which has every byte, with this pre-tokenizer.
 Subject byte_level(const char* pre_tokenizer) {
   static const nlohmann::json model =
       nlohmann::json::parse(golden::read_text(golden::folder() / "tiny-qwen3" / "tokenizer.json")).at("model");
@@ -59,7 +59,7 @@ Subject byte_level(const char* pre_tokenizer) {
   return subject;
 }
 
-// Characters and words with scores, and every byte: Llama 2's kind in small.
+// Characters and words with scores, and every byte: a small vocabulary like Llama 2's.
 Subject sentence_pieces(bool has_own_space) {
   Subject subject;
   subject.data.model = "llama";

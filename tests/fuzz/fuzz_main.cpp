@@ -1,4 +1,4 @@
-// libFuzzer's entry.
+// The entry point for libFuzzer.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// GGUF files: the container, the config in its metadata, the tensors, what `inspect` shows, and the tokenizer's source.
-// The input is the file.
+// GGUF files: the container, the config in the metadata, the tensors, the output of `inspect`, and the tokenizer's
+// source. The input is the file.
 
 #include <limits>
 
@@ -17,7 +17,7 @@
 namespace canopy::fuzz {
 namespace {
 
-// Every accessor on every entry: each either converts or refuses.
+// Calls every accessor on every entry; each must convert or refuse.
 void read_entry(const GgufFile& file, const GgufValue& value) {
   touch(value.text);
   touch(value.elements);
@@ -40,7 +40,7 @@ void read_parts(std::string_view input) {
     read_entry(file, value);
   }
   accepted([&] { read_gguf_config(file); });
-  // Without the tensors of a model, which few inputs have.
+  // Here without the tensors of a model, which few inputs have.
   const TokenizerSource source = read_gguf_tokenizer(file, std::numeric_limits<uint32_t>::max());
   if (source.kind == TokenizerSource::Kind::none) return;
   const auto tokenizer = make_tokenizer(source);

@@ -1,5 +1,5 @@
-// Mutates GGUF files as what they are. Every string of the format has its length in front and every list its count, so
-// plain mutations mostly end in a reader that runs off the end; these keep a file readable and change what it says.
+// Mutates GGUF files with knowledge of the format. Every string has its length before it and every list its count, so
+// plain mutations mostly make the reader run past the end; these keep a file readable and change its contents.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +29,7 @@ bool is_text(const uint8_t* at, uint64_t length) {
   return std::all_of(at, at + length, [](uint8_t byte) { return byte >= 0x20 || byte == '\n'; });
 }
 
-// Where strings probably begin: a small length, and that many bytes of text behind it.
+// Offsets where strings probably begin: a small length, followed by that many bytes of text.
 std::vector<size_t> find_strings(const uint8_t* data, size_t size) {
   std::vector<size_t> found;
   for (size_t at = header_bytes; at + length_bytes < size; ++at) {
@@ -42,7 +42,7 @@ std::vector<size_t> find_strings(const uint8_t* data, size_t size) {
   return found;
 }
 
-// Mutates the bytes of one string and keeps its length true.
+// Mutates the bytes of one string and adjusts its length.
 size_t mutate_string(uint8_t* data, size_t size, size_t max_size, size_t at) {
   const auto old_length = static_cast<size_t>(read_length(data + at));
   const size_t most = std::min(old_length + (max_size - size), longest_string);
@@ -57,7 +57,7 @@ size_t mutate_string(uint8_t* data, size_t size, size_t max_size, size_t at) {
   return size - old_length + new_length;
 }
 
-// Copies one string over another, lengths included: keys and names of the format meet in new ways.
+// Copies one string over another, length included, so that keys and names are combined in new ways.
 size_t copy_string(uint8_t* data, size_t size, size_t max_size, size_t from, size_t to) {
   const auto length = static_cast<size_t>(read_length(data + from));
   const std::vector<uint8_t> copied(data + from, data + from + length_bytes + length);
@@ -69,7 +69,7 @@ size_t copy_string(uint8_t* data, size_t size, size_t max_size, size_t from, siz
   return size - old_end + new_end;
 }
 
-// Takes away the bytes of an entry, from one string to the next, and counts one entry less.
+// Removes the bytes of an entry, from one string to the next, and reduces the count by one.
 size_t drop_entry(uint8_t* data, size_t size, const std::vector<size_t>& strings, size_t index) {
   const size_t begin = strings[index], end = strings[index + 1];
   std::memmove(data + begin, data + end, size - end);

@@ -19,14 +19,16 @@ namespace {
 #define CANOPY_UNDER_SANITIZER
 #endif
 
-// Of processor time, not of the clock: a machine at work on something else is no finding. Sanitizers cost a factor.
+// Limit of processor time for an input, higher with sanitizers. Processor time does not depend on how busy the machine
+// is.
 #ifdef CANOPY_UNDER_SANITIZER
 constexpr double most_seconds = 10;
 #else
 constexpr double most_seconds = 1;
 #endif
 
-// A message holds a few names from a file, each cut to 256 bytes, or a list of what is supported.
+// Limit of a message in bytes: it may have some names from a file, each cut to 256 bytes, or a list of what is
+// supported.
 constexpr size_t longest_message = 16384;
 
 double processor_seconds() {

@@ -1,6 +1,6 @@
 #pragma once
-// What the fuzzing harnesses share. A harness is one source file that defines run(). Built with clang it becomes a
-// libFuzzer program; in every other build it becomes an ordinary test that replays the corpus (docs/fuzzing.md).
+// Functions that all fuzzing harnesses use. A harness is one source file that defines run(). Built with clang it
+// becomes a libFuzzer program; in every other build it becomes an ordinary test that runs the corpus (docs/fuzzing.md).
 
 #include <cstddef>
 #include <span>
@@ -11,20 +11,20 @@
 
 namespace canopy::fuzz {
 
-/// Feeds one input to the code under test. Returns where the input was accepted, or refused as it should be. A broken
-/// property ends the process; any exception but Error leaves, which ends it too.
+/// Gives one input to the code under test. Returns if the input is accepted or properly refused. A property that does
+/// not hold ends the process; so does any exception other than Error, which is not caught.
 void run(std::string_view input);
 
-/// run(), whose processor time must stay below what one input may take: a second, or several under sanitizers.
+/// Calls run() and checks that it takes less processor time than allowed: a second, or several with sanitizers.
 void run_within_limits(std::string_view input);
 
-/// Ends the process, naming the property, when it does not hold.
+/// Ends the process with the name of the property unless it holds.
 void require(bool holds, std::string_view property);
 
-/// Checks what a refusal owes its reader: a kind that fits a bad file, and a message that is safe to show.
+/// Checks a refusal: its kind must be one for a bad file, and its message must be safe to show.
 void require_clear(const Error& refusal);
 
-/// Whether `load` accepts what it is given. Refusing is as good, by an Error that is clear.
+/// Whether `load` accepts its input. If it throws an Error, that must be a clear refusal.
 template <class F>
 bool accepted(F&& load) {
   try {
@@ -36,7 +36,7 @@ bool accepted(F&& load) {
   }
 }
 
-/// Reads every byte, so that a view beyond its memory is seen.
+/// Reads every byte, so that sanitizers see a view beyond its memory.
 void touch(std::span<const std::byte> bytes);
 void touch(std::string_view text);
 

@@ -14,7 +14,7 @@ enum class Kind { letter, number, space, other };
 struct Character {
   uint32_t code = 0;
   Kind kind = Kind::other;
-  size_t begin = 0;  // in the text, in bytes
+  size_t begin = 0;  // in bytes of the text
 };
 
 Kind kind_of(int32_t code) {
@@ -32,12 +32,12 @@ Kind kind_of(int32_t code) {
     case UTF8PROC_CATEGORY_ZP: return Kind::space;
     default: break;
   }
-  // U+180E is no white space since Unicode 6.3, but PCRE2 keeps it in \s.
+  // U+180E has not been white space since Unicode 6.3, but PCRE2 still has it in \s.
   const bool is_space = (code >= '\t' && code <= '\r') || code == 0x85 || code == 0x180E;
   return is_space ? Kind::space : Kind::other;
 }
 
-// The characters of a piece; a matcher says how many of them, from `at` on, are the next piece.
+// The characters of a text. A matcher returns how many of them, from `at` on, form the next piece.
 using Characters = std::vector<Character>;
 
 Characters characters_of(std::string_view text) {
@@ -56,7 +56,7 @@ bool is_line_break(const Character& c) {
   return c.code == '\r' || c.code == '\n';
 }
 
-// How many characters from `at` on satisfy a condition.
+// How many characters in a row, from `at` on, satisfy a condition.
 template <class F>
 size_t run(const Characters& text, size_t at, F&& holds) {
   size_t end = at;
@@ -68,7 +68,7 @@ size_t run_of(const Characters& text, size_t at, Kind kind) {
   return run(text, at, [kind](const Character& c) { return c.kind == kind; });
 }
 
-// 's 't 're 've 'm 'll 'd; without regard to case the long s counts as an s.
+// Matches 's 't 're 've 'm 'll 'd; without regard to case, the long s counts as an s.
 size_t contraction(const Characters& text, size_t at, bool any_case) {
   if (text[at].code != '\'') return 0;
   for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"}) {
@@ -85,14 +85,14 @@ size_t contraction(const Characters& text, size_t at, bool any_case) {
   return 0;
 }
 
-// A run of white space leaves its last character to the word that follows, if it has another one.
+// Matches white space; before a word, a run of more than one character leaves its last one to the word.
 size_t white_space(const Characters& text, size_t at) {
   const size_t length = run_of(text, at, Kind::space);
   const bool is_last = at + length == text.size();
   return length > 1 && !is_last ? length - 1 : length;
 }
 
-// A run of one kind, with a space in front where there is one.
+// Matches characters of one kind, with a space before them if there is one.
 size_t spaced_run(const Characters& text, size_t at, Kind kind) {
   const size_t space = text[at].code == ' ' ? 1 : 0;
   const size_t length = run_of(text, at + space, kind);
@@ -115,7 +115,7 @@ size_t next_llama3(const Characters& text, size_t at, size_t most_numbers) {
   if (letters > 0) return letters + (may_lead ? 1 : 0);
   if (first.kind == Kind::number) return std::min(run_of(text, at, Kind::number), most_numbers);
   if (const size_t length = spaced_run(text, at, Kind::other)) return length + run(text, at + length, is_line_break);
-  // White space up to its last line break, where it has one.
+  // White space up to its last line break, if it has one.
   size_t up_to_break = run_of(text, at, Kind::space);
   while (up_to_break > 0 && !is_line_break(text[at + up_to_break - 1])) --up_to_break;
   return up_to_break > 0 ? up_to_break : white_space(text, at);
@@ -132,7 +132,7 @@ void split(std::string_view text, F&& next, std::vector<std::string_view>& piece
   }
 }
 
-// Every number alone, and what lies between numbers in one.
+// Matches a single number, or everything up to the next number.
 size_t next_number(const Characters& text, size_t at) {
   if (text[at].kind == Kind::number) return 1;
   return run(text, at, [](const Character& c) { return c.kind != Kind::number; });

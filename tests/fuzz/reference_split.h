@@ -1,16 +1,16 @@
 #pragma once
-// Pre-tokenizers written out by hand, character by character, from the meaning of their expressions: what the engine's
-// regular expressions are compared with.
+// Pre-tokenizers written by hand, character by character, according to the meaning of their expressions. The engine's
+// regular expressions are compared with them.
 
 #include <string_view>
 #include <vector>
 
 namespace canopy::fuzz {
 
-/// Whether split_by_hand() knows the pre-tokenizer of that name.
+/// Whether split_by_hand() supports this pre-tokenizer.
 bool is_split_by_hand(std::string_view name);
 
-/// The pieces of a text of valid UTF-8; together they are the whole text.
+/// The pieces of a text, which must be valid UTF-8; joined they are the whole text.
 std::vector<std::string_view> split_by_hand(std::string_view name, std::string_view text);
 
 }  // namespace canopy::fuzz

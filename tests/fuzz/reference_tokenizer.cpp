@@ -15,8 +15,8 @@
 namespace canopy::fuzz {
 namespace {
 
-// Stands for a character of SentencePiece that has no token until the pairs around it have merged: the unknown token,
-// or nothing where there is none.
+// In SentencePiece, a character without a token until the pairs around it have merged; it then becomes the unknown
+// token or, without one, nothing.
 constexpr uint32_t no_symbol = 0xFFFF'FFFF;
 
 std::string composed(std::string_view text) {
@@ -29,7 +29,7 @@ std::string composed(std::string_view text) {
   return {reinterpret_cast<const char*>(mapped), static_cast<size_t>(length)};
 }
 
-// Damaged bytes stay as they are.
+// Composes valid UTF-8 (NFC); damaged bytes stay as they are.
 std::string composed_where_valid(std::string_view text) {
   std::string result;
   while (!text.empty()) {
@@ -47,7 +47,7 @@ bool has_one_space(std::string_view merge) {
   return std::count(merge.begin(), merge.end(), ' ') == 1;
 }
 
-// What the names of pre-tokenizers mean besides how they cut.
+// What the names of pre-tokenizers mean besides how they split.
 bool composes(const VocabularyData& data) {
   return data.model == "gpt2" && data.pre_tokenizer == "qwen2";
 }
@@ -127,8 +127,7 @@ std::optional<ReferenceTokenizer::Merge> ReferenceTokenizer::merge_of(uint32_t l
     const auto found = merges_.find({left, right});
     return found == merges_.end() ? std::nullopt : std::optional(found->second);
   }
-  // SentencePiece: two tokens that are neighbours in the text and whose concatenation is a token; the higher its score,
-  // the earlier.
+  // SentencePiece: merges two neighbouring tokens if both together are a token; the highest score first.
   if (left == no_symbol || right == no_symbol) return std::nullopt;
   const std::string_view left_text = data_.tokens[left], right_text = data_.tokens[right];
   const auto found_left = whole_.find(left_text), found_right = whole_.find(right_text);
@@ -167,8 +166,8 @@ ReferenceTokenizer::Ids ReferenceTokenizer::symbols_of(std::string_view piece) c
   return symbols;
 }
 
-// A character without a token becomes those of its bytes, or else has no symbol; several of the latter in a row are
-// one.
+// A character without a token becomes the tokens of its bytes. If those are missing it has no symbol, and several such
+// characters in a row are one.
 void ReferenceTokenizer::append_character(std::string_view character, Ids& symbols) const {
   if (const auto found = whole_.find(character); found != whole_.end()) {
     symbols.push_back(found->second);
@@ -216,7 +215,7 @@ void ReferenceTokenizer::encode_piece(std::string_view piece, Ids& ids) const {
   }
 }
 
-// What lies between two added tokens. Bytes that are not UTF-8 are pieces of their own.
+// Encodes the text between two added tokens. Bytes that are not UTF-8 are pieces of their own.
 void ReferenceTokenizer::encode_segment(std::string_view text, Ids& ids) const {
   bool is_start = true;
   while (!text.empty()) {

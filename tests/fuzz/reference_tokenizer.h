@@ -1,6 +1,6 @@
 #pragma once
-// Tokenizing by the definitions: nothing is hashed, cached or queued, every merge looks through all pairs again. Slow
-// and plain, so that it can be seen to be right; the engine's tokenizers are compared with it.
+// Tokenizes by the definitions: nothing is hashed, cached or queued, and every merge looks at all pairs again. Slow but
+// simple enough to be checked by reading; the engine's tokenizers are compared with it.
 
 #include <cstdint>
 #include <functional>
@@ -17,18 +17,18 @@ namespace canopy::fuzz {
 
 class ReferenceTokenizer {
  public:
-  /// Whether the reference covers a vocabulary: one of the pre-tokenizers it knows, and merges that can be read in one
-  /// way only.
+  /// Whether the reference supports a vocabulary: it must have one of the known pre-tokenizers, and merges that can be
+  /// read in only one way.
   static bool covers(const VocabularyData& data);
 
-  /// For a vocabulary that the engine accepted and covers() too; its views must outlive this.
+  /// For a vocabulary that the engine accepted and that covers() allows; its views must outlive this object.
   explicit ReferenceTokenizer(const VocabularyData& data);
 
-  /// Ids of a text without control tokens; any bytes.
+  /// The ids of a text without control tokens; the text may be any bytes.
   std::vector<uint32_t> encode(std::string_view text) const;
 
-  /// The text as decoding its ids must give it back, where every byte has a token: composed where the model composes,
-  /// with the spaces that the model puts behind added tokens, and U+FFFD for what is not UTF-8.
+  /// The text that decoding its ids must give, if every byte has a token: composed if the model composes, with the
+  /// spaces that the model adds after added tokens, and U+FFFD for bytes that are not UTF-8.
   std::string round_trip(std::string_view text) const;
 
  private:
@@ -37,7 +37,7 @@ class ReferenceTokenizer {
     uint32_t id = 0;
   };
   using Ids = std::vector<uint32_t>;
-  // A user-defined token in the text, or a stretch between two.
+  // A user-defined token in the text, or the text between two of them.
   struct Part {
     std::string_view text;
     std::optional<uint32_t> token;
@@ -57,13 +57,13 @@ class ReferenceTokenizer {
   void encode_piece(std::string_view piece, Ids& ids) const;
 
   VocabularyData data_;
-  // The first token of a spelling, normal ones before others; it may be of any type but unused.
+  // The first token with a spelling, normal ones before others, of any type but unused.
   std::map<std::string, uint32_t, std::less<>> spelled_;
-  // The token that a piece of text is as a whole: normal, or else user-defined.
+  // The token for a piece of text as a whole: a normal one, or else a user-defined one.
   std::map<std::string, uint32_t, std::less<>> whole_;
   std::vector<uint32_t> user_defined_;
-  std::vector<uint32_t> better_;                           // by id: how many tokens have a higher score
-  std::map<std::pair<uint32_t, uint32_t>, Merge> merges_;  // that are listed
+  std::vector<uint32_t> better_;                           // by id: number of tokens with a higher score
+  std::map<std::pair<uint32_t, uint32_t>, Merge> merges_;  // the listed merges
 };
 
 }  // namespace canopy::fuzz

@@ -1,4 +1,4 @@
-// Runs a harness over the inputs in folders: what fuzzing found stays found, in every build.
+// Runs a harness over the inputs in folders, in every build, so that what fuzzing has found stays fixed.
 
 #include <sys/resource.h>
 
@@ -49,7 +49,7 @@ int main(int count, char** arguments) {
   for (const fs::path& path : inputs) {
     std::ifstream in(path, std::ios::binary);
     const std::string input{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    // Said first: when the program ends inside, this is the last line.
+    // Printed before the input runs, so that it is the last line if the program ends there.
     std::printf("%s, %zu bytes\n", path.filename().c_str(), input.size());
     std::fflush(stdout);
     canopy::fuzz::run_within_limits(input);

@@ -1,5 +1,5 @@
-// Mutates safetensors files as what they are: after most mutations the length in front fits the header again, and often
-// the data fits the last offset, so that the reader gets to what lies behind.
+// Mutates safetensors files with knowledge of the format: after most mutations the length at the start is that of the
+// header again, and often the data reaches the last offset, so that the reader gets further.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t length_bytes = 8;
 
-// Where the header's object ends, by its braces; the whole where it does not.
+// The end of the header's object by its braces; the whole text if they do not match.
 size_t header_size(std::string_view text) {
   int depth = 0;
   bool in_string = false;
@@ -30,7 +30,7 @@ size_t header_size(std::string_view text) {
   return text.size();
 }
 
-// The largest number behind "data_offsets", which the data has to reach.
+// The largest number after "data_offsets", which the data must reach.
 size_t data_size(std::string_view header) {
   size_t most = 0;
   for (size_t at = header.find("data_offsets"); at != std::string_view::npos;

@@ -1,5 +1,5 @@
 #pragma once
-// Places where a harness puts the files that the code under test opens by their path.
+// Files and folders for code under test that opens files by their path.
 
 #include <filesystem>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace canopy::fuzz {
 
-/// One file in memory, under a path of its own.
+/// A file in memory, with a path of its own.
 class ScratchFile {
  public:
   ScratchFile();
@@ -23,7 +23,7 @@ class ScratchFile {
   std::filesystem::path path_;
 };
 
-/// A folder, in memory where the machine has a place for that; gone with this.
+/// A folder, in memory if the machine allows that; removed with this object.
 class ScratchFolder {
  public:
   ScratchFolder();
@@ -31,9 +31,9 @@ class ScratchFolder {
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   ~ScratchFolder();
 
-  /// `name` must be a plain file name.
+  /// Writes a file; `name` must be a plain file name.
   void write(std::string_view name, std::string_view bytes);
-  /// Removes what was written.
+  /// Removes the written files.
   void clear();
   const std::filesystem::path& path() const { return path_; }
 

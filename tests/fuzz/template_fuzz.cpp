@@ -1,5 +1,5 @@
-// Chat templates: parsing, rendering within limits, and who wrote which byte of a prompt. The input is an archive; what
-// stands in front is the template, "content" is what the user wrote.
+// Chat templates: parsing, rendering within limits, and the origin of each byte of a prompt. The input is an archive;
+// the text before the first file name is the template, the file "content" is what the user wrote.
 
 #include <algorithm>
 #include <string>
@@ -20,10 +20,10 @@ using jinja::List;
 using jinja::Segment;
 using jinja::Value;
 
-// U+E000, a character that no template writes by itself.
+// U+E000, a character that templates do not write by themselves.
 constexpr std::string_view mark = "\xEE\x80\x80";
 
-// A fraction of what chats may use, so that an input takes milliseconds.
+// A fraction of the limits of chats, so that an input takes milliseconds.
 constexpr jinja::Limits limits = {
     .source_bytes = 1 << 16, .steps = 20'000, .text_bytes = 1 << 20, .output_bytes = 1 << 16};
 
@@ -71,7 +71,7 @@ void check_segments(const std::vector<Segment>& segments) {
   require(size <= limits.output_bytes, "a prompt keeps its limit");
 }
 
-// The same template twice, and with a message of marks: those must not come out as the template's own bytes.
+// Renders the same template twice, and with a message of marks: no mark may come out as the template's own text.
 void check_render(const jinja::Template& parsed, std::string_view source, std::string_view content) {
   const auto segments = parsed.render(conversation(content), some_day());
   check_segments(segments);
@@ -87,7 +87,7 @@ void check_render(const jinja::Template& parsed, std::string_view source, std::s
   }
 }
 
-// A reply that was written byte by byte: its tokens go into a prompt without adding or taking a control token.
+// A reply written byte by byte: its tokens go into a prompt without adding or removing a control token.
 void check_known_tokens(const ChatTemplate& chat, const Tokenizer& tokenizer, std::string_view content) {
   std::vector<uint32_t> written;
   for (const char& c : content) {
@@ -106,7 +106,7 @@ void check_known_tokens(const ChatTemplate& chat, const Tokenizer& tokenizer, st
   });
 }
 
-// The way that chats take, to the ids.
+// Renders a template to ids, as for chats.
 void check_chat(std::string_view source, std::string_view content) {
   static const auto tokenizer = golden::tiny_tokenizer();
   const auto chat = ChatTemplate::create(source, *tokenizer);

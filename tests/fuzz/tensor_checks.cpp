@@ -11,7 +11,7 @@
 namespace canopy::fuzz {
 namespace {
 
-// Decoding costs more than all the rest: large tensors are not decoded.
+// Most elements of a tensor to decode, as decoding takes more time than everything else.
 constexpr uint64_t most_decoded = 1024;
 
 void check_tensor(const TensorView& tensor, std::span<const std::byte> file) {

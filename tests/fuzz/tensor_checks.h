@@ -1,5 +1,5 @@
 #pragma once
-// What must hold of tensors that a reader accepted.
+// Properties that tensors accepted by a reader must have.
 
 #include <span>
 
@@ -7,10 +7,11 @@
 
 namespace canopy::fuzz {
 
-/// Every tensor's bytes can be read, lie in `file` where one is given, are as many as its shape says, and decode.
+/// Checks that each tensor's bytes can be read, are inside `file` if that is given, have the size of its shape, and can
+/// be decoded.
 void check_tensors(std::span<const TensorView> tensors, std::span<const std::byte> file = {});
 
-/// Everything that is read of a model before its weights go to a device.
+/// Reads everything of a model that is read before its weights go to a device.
 void check_model(const ModelFile& model);
 
 }  // namespace canopy::fuzz

@@ -1,5 +1,5 @@
-// tokenizer.json and tokenizer_config.json: loading, and encoding with whatever was accepted. The input is an archive;
-// what stands in front is tokenizer.json, "text" is what is encoded.
+// tokenizer.json and tokenizer_config.json: loading, and encoding with what was accepted. The input is an archive; the
+// text before the first file name is tokenizer.json, the file "text" is encoded.
 
 #include "engine/text/tokenizer.h"
 #include "tests/fuzz/archive.h"

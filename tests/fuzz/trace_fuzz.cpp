@@ -26,7 +26,7 @@ trace::Kind kind_of(std::string_view name) {
   if (name == "prefill") return trace::Kind::prefill;
   if (name == "round") return trace::Kind::round;
   if (name == "reply_end") return trace::Kind::reply_end;
-  uint8_t number = 0xff;  // of a kind that is not known
+  uint8_t number = 0xff;  // for unknown kinds
   std::from_chars(name.data(), name.data() + name.size(), number);
   return static_cast<trace::Kind>(number);
 }
@@ -67,7 +67,7 @@ void check_statistics(const RoundStatistics& statistics, uint64_t rounds) {
   require(nlohmann::json::accept(to_json(statistics).dump()), "statistics are JSON");
 }
 
-/// Returns whether all rounds can be read.
+/// Reads all rounds; returns whether that was possible.
 bool read_rounds(const TraceReader& trace) {
   RoundStatistics statistics;
   uint64_t read = 0;

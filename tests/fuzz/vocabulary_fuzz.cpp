@@ -1,4 +1,4 @@
-// GGUF vocabularies: loading, and encoding with whatever was accepted, compared with the reference. The input is a
+// GGUF vocabularies: loading, and encoding with what was accepted, compared with the reference. The input is a
 // vocabulary in text form and the text to encode (vocabulary_text.h).
 
 #include "engine/text/tokenizer.h"
@@ -9,7 +9,7 @@
 
 namespace canopy::fuzz {
 
-// The reference takes time that grows with the cube of a piece's length.
+// Longest text to compare, in bytes: the reference's time grows with the cube of a piece's length.
 constexpr size_t most_compared = 256;
 
 void run(std::string_view input) {

@@ -1,5 +1,5 @@
 #pragma once
-// The logits of a pass as values, also of more rows than come with it.
+// The logits of all rows of a pass, also where there are more rows than a pass returns logits for.
 
 #include <algorithm>
 #include <numeric>
@@ -10,7 +10,7 @@
 
 namespace canopy::test {
 
-/// Rows 0 ... width - 1.
+/// The numbers 0 ... width - 1.
 inline std::vector<uint32_t> all_rows(const RowBatch& batch) {
   std::vector<uint32_t> rows(batch.width());
   std::iota(rows.begin(), rows.end(), 0u);

@@ -94,7 +94,7 @@ void ContractRig::read_kv(const RowBatch& batch, std::vector<RowResult>& results
 }
 
 void ContractRig::add_node(BushyTree& tree, uint32_t token, uint32_t committed, int32_t parent) const {
-  // Slots in an order of their own: nothing may rely on rows and slots running in parallel.
+  // Slots in another order than the rows, since nothing may rely on both orders being the same.
   const uint32_t slot = sizes_.context + (tree.batch.width() * 7) % sizes_.tree_slots;
   tree.batch.add_node(token, slot, committed, parent);
   tree.parents.push_back(parent);
@@ -106,7 +106,7 @@ BushyTree ContractRig::bushy_tree(uint32_t committed, uint32_t width) const {
   tree.on_text = {0};
   for (uint32_t i = 1; i < width; ++i) {
     const bool spell = i % 3 == 2 && tree.on_text.size() < 12;
-    const uint32_t any = (i * 2654435761u >> 7) % i;  // some node before it, as if by chance
+    const uint32_t any = (i * 2654435761u >> 7) % i;  // a pseudo-random node before it
     const auto parent = static_cast<int32_t>(spell ? tree.on_text.back() : any);
     const uint32_t depth = tree.batch.rows[static_cast<size_t>(parent)].position + 1 - committed;
     add_node(tree, (text_token(committed + depth) + (spell ? 0 : 1 + i)) % 77, committed, parent);

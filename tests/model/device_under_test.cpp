@@ -27,7 +27,7 @@ std::vector<std::string> list(const char* name) {
   return items;
 }
 
-// Keeps nothing in the user's cache folder, so that every run tests the same variants.
+// Without the user's cache folder, so that every run tests the same variants.
 std::unique_ptr<Device> open_vulkan() {
   VulkanDeviceOptions options;
   options.selector = environment("CANOPY_TEST_SELECTOR", "");

@@ -17,26 +17,26 @@
 
 namespace canopy::test {
 
-/// Opened once per process.
+/// The device; opened once in a process.
 Device& device_under_test();
 
 CacheType cache_under_test();
 
-/// Whether this run is to answer the prompt of generate.json with this name.
+/// Whether this run answers the prompt of generate.json with this name.
 bool prompt_under_test(const std::string& name);
 
-/// Those the run is restricted to, or `all`.
+/// The widths that the run is restricted to, or `all`.
 std::vector<uint32_t> widths_under_test(const std::vector<uint32_t>& all);
 
-/// Those of `all` that the run is restricted to.
+/// The budgets of `all` that the run is restricted to.
 std::vector<uint32_t> budgets_under_test(const std::vector<uint32_t>& all);
 
-/// What rounding the cache to f16 (11 bits) may move logits, keys and values by, and the residual stream, whose values
-/// are some ten times larger; the oracle with an f16 cache stays below half of either.
+/// How much rounding the cache to f16 (11 bits) may change logits, keys and values, and the residual stream, whose
+/// values are some ten times larger. The reference device with an f16 cache stays below half of both.
 inline constexpr double kHalfCacheTolerance = 3e-2;
 inline constexpr double kHalfCacheHiddenTolerance = 1e-1;
 
-/// The golden files' own tolerance for f32 arithmetic, or one of those above.
+/// The golden files' own tolerance for f32 arithmetic, or one of the above for an f16 cache.
 inline double tolerance(double f32_tolerance, double f16_tolerance = kHalfCacheTolerance) {
   return cache_under_test() == CacheType::f32 ? f32_tolerance : f16_tolerance;
 }

@@ -1,4 +1,4 @@
-// The GGUF files against huggingface/transformers on weights that gguf-py decoded.
+// The GGUF files compared with huggingface/transformers, using weights decoded by gguf-py.
 
 #include <gtest/gtest.h>
 

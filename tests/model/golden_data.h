@@ -1,5 +1,5 @@
 #pragma once
-// The golden files of tests/golden: tensors, lists of ids, checkpoints.
+// Reads the golden files of tests/golden: tensors, lists of ids, checkpoints.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +20,7 @@ nlohmann::json golden_json(const std::string& name);
 class GoldenTensors {
  public:
   explicit GoldenTensors(const std::string& name);
-  /// Throws when there is no f32 tensor of that name.
+  /// The tensor's elements. Throws when there is no f32 tensor of that name.
   std::span<const float> operator[](const std::string& name) const;
 
  private:
@@ -30,7 +30,7 @@ class GoldenTensors {
 /// Largest absolute difference; infinity for NaN or different sizes.
 double max_difference(std::span<const float> actual, std::span<const float> expected);
 
-/// x [count, width] of every row divided by its root mean square and multiplied by weight [width].
+/// Every row of x [count, width] divided by its root mean square and multiplied by weight [width].
 std::vector<float> rms_norm(std::span<const float> x, std::span<const float> weight, float eps);
 
 }  // namespace canopy::test

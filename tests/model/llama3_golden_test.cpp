@@ -1,4 +1,4 @@
-// tiny-llama3 (untied head, llama3 frequency scaling) against huggingface/transformers.
+// tiny-llama3 (untied head, llama3 frequency scaling) compared with huggingface/transformers.
 
 #include <gtest/gtest.h>
 

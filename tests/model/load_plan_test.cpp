@@ -1,4 +1,4 @@
-// Which types a load takes where memory is short, and what a refusal says.
+// Which types a load gives weights where memory is short, and the text of a refusal.
 
 #include "engine/model/load_plan.h"
 
@@ -13,7 +13,7 @@
 namespace canopy::test {
 namespace {
 
-/// Takes weights in the size of their blocks, as real devices do and the oracle, which keeps floats, does not.
+/// A device that takes weights in the size of their blocks, as real devices do. The reference device keeps floats.
 class PackingDevice : public ForwardingDevice {
  public:
   explicit PackingDevice(uint64_t available) : ForwardingDevice(make_reference_device()), available_(available) {}
@@ -80,7 +80,7 @@ TEST_F(LoadPlanTest, KeepsTheFilesTypesUnlessToldOtherwise) {
 
 TEST_F(LoadPlanTest, AutomaticTakesTheWidestThatFitsWithRoomForAConversation) {
   EXPECT_EQ(plan(uint64_t{1} << 40, QuantizeOnLoad::automatic).quantized, QuantizeOnLoad::none);
-  // What the cache may take of the memory is at most half of what the weights leave (choose_context).
+  // The cache may take at most half of the memory that the weights leave (choose_context).
   const auto room_for = [&](QuantizeOnLoad quantize, uint32_t context) {
     const LoadPlan p = plan(uint64_t{1} << 40, quantize, context);
     return std::max(p.memory.total(), p.memory.weights + 2 * p.memory.cache);
@@ -89,7 +89,7 @@ TEST_F(LoadPlanTest, AutomaticTakesTheWidestThatFitsWithRoomForAConversation) {
   EXPECT_EQ(plan(room_for(QuantizeOnLoad::q8_0, 4096), QuantizeOnLoad::automatic).quantized, QuantizeOnLoad::q8_0);
   EXPECT_EQ(plan(room_for(QuantizeOnLoad::q4_k, 4096), QuantizeOnLoad::automatic).quantized, QuantizeOnLoad::q4_k);
   EXPECT_GE(limits_.context, 4096u);
-  // A context that was asked for is not traded in.
+  // A context that the user asked for is kept: the weights are quantized instead.
   const uint64_t exact = needed(QuantizeOnLoad::none, 600);
   EXPECT_EQ(plan(exact, QuantizeOnLoad::automatic, 600).quantized, QuantizeOnLoad::none);
   EXPECT_EQ(plan(exact - 1, QuantizeOnLoad::automatic, 600).quantized, QuantizeOnLoad::q8_0);

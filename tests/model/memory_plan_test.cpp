@@ -95,7 +95,7 @@ TEST(MemoryPlan, KeepsTheLogitsOfFewRows) {
   EXPECT_EQ(rows(262145, 1025), 24u);  // whole tiles
   EXPECT_EQ(rows(1'000'000, 1025), 8u);
   EXPECT_EQ(rows(4'000'000, 1025), 8u);   // 122 MiB
-  EXPECT_EQ(rows(10'000'000, 1025), 3u);  // what one storage buffer holds on every device
+  EXPECT_EQ(rows(10'000'000, 1025), 3u);  // as much as one storage buffer holds on every device
   EXPECT_EQ(rows(77, 5), 5u);
   EXPECT_EQ(rows(49152, 128, 576), 8u);  // a twelfth of a byte for each weight of the head
   EXPECT_EQ(rows(49152, 128, 64), 8u);

@@ -1,5 +1,5 @@
-// The same model in every form a file can have gives the same bits; types of several kinds in one file, among them some
-// that no device has a kernel for.
+// The same model in every form of file gives the same bits; also files that mix types, some of which no device has a
+// kernel for.
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST(ModelFormats, GgufOfVersion2IsReadAsVersion3) {
   EXPECT_FALSE(same_bits(load(folder.write("other.gguf", random.build())).logits, three.logits));
 }
 
-/// The golden checkpoint cut into three files with an index.
+/// Writes the golden checkpoint as three files with an index.
 fs::path write_shards(const TempFolder& folder) {
   const fs::path from = golden_folder() / "tiny-qwen3";
   const SafetensorsFile whole = SafetensorsFile::open(from / "model.safetensors");
@@ -87,7 +87,7 @@ TEST(ModelFormats, ACheckpointInSeveralFilesIsTheOneInOne) {
 }
 
 TEST(ModelFormats, TypesMayDifferFromTensorToTensor) {
-  // As in files called Q4_K_M, with a head and an embedding of their own types besides.
+  // As in files named Q4_K_M, with other types for head and embedding.
   const TempFolder folder;
   RandomModel random;
   random.type = TensorType::q4_k;

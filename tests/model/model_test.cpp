@@ -17,7 +17,7 @@
 namespace canopy::test {
 namespace {
 
-/// A model on its own device and file.
+/// A model with its own device and file.
 struct Loaded {
   explicit Loaded(const RandomModel& random, ModelOptions options = {})
       : path(folder.write("model.gguf", random.build())),
@@ -57,7 +57,7 @@ TEST(Model, LayersOfAKindWithoutAForwardPassAreRefusedByNumberAndKind) {
 }
 
 TEST(Model, MixedTypesAreLoadedSeparatelyOrConvertedWithoutLoss) {
-  // The same values in f16 and in f32: q, k, v become three weights, gate and up one of f32, and no logit changes.
+  // The same values in f16 and in f32: q, k and v become three weights, gate and up one of f32, and no logit changes.
   RandomModel random;
   random.type = TensorType::f16;
   random.mixed = true;
@@ -159,9 +159,9 @@ TEST(Model, RecordingsAreBounded) {
   for (uint32_t width = 1; width <= 100; ++width) l.model->forward({text_rows(0, width)});
   for (uint32_t width = 1; width <= 100; ++width) l.model->forward({text_rows(0, width), HeadOutput::argmax, {0}});
   EXPECT_EQ(l.model->recordings(), 200u);
-  l.model->forward({text_rows(0, 1)});  // long forgotten
+  l.model->forward({text_rows(0, 1)});  // not used for long
   EXPECT_EQ(l.model->recordings(), 201u);
-  l.model->forward({text_rows(0, 100), HeadOutput::argmax, {0}});  // recent
+  l.model->forward({text_rows(0, 100), HeadOutput::argmax, {0}});  // used recently
   EXPECT_EQ(l.model->recordings(), 201u);
 }
 
@@ -310,7 +310,7 @@ TEST(Model, KeepsTapsOnTheDevice) {
   const std::vector<float> kept = aux_hidden_states_of(*l.model, 3);
   ASSERT_EQ(kept.size(), 3u * 2 * 64);
   EXPECT_NE(kept, std::vector<float>(kept.size()));
-  l.model->forward({text_rows(5, 3)});  // leaves them alone
+  l.model->forward({text_rows(5, 3)});  // does not change what is kept on the device
   EXPECT_EQ(aux_hidden_states_of(*l.model, 3), kept);
   input.batch = text_rows(5, 3);
   l.model->forward(input);

@@ -1,6 +1,6 @@
-// The numeric contract (docs/architecture.md): what a row leaves behind - logits, K/V, aux hidden states - has the same
-// bits whatever else is in its pass, wherever it stands there, and whether its ancestors sit in the committed cache or
-// in the same pass. Every comparison below is of bits, with the row computed alone.
+// The numeric contract (docs/architecture.md): logits, K/V and aux hidden states of a row have the same bits whatever
+// else is in its pass, wherever the row is in it, and whether its ancestors are in the committed cache or in the same
+// pass. Every comparison below is of bits, with the row computed alone.
 
 #include <gtest/gtest.h>
 
@@ -16,9 +16,9 @@
 namespace canopy::test {
 namespace {
 
-constexpr uint32_t kText = 330;  // positions of the text every test speaks of
+constexpr uint32_t kText = 330;  // positions of the text that all tests use
 constexpr RigSizes kSizes{.text = kText, .context = 384, .widest = 257, .tree_slots = 288};
-// Around the ends of attention's chunks of 64, and of its "old" chunks, 64 positions further.
+// Around the ends of attention's chunks of 64 positions.
 constexpr uint32_t kContexts[] = {0, 1, 62, 63, 64, 65, 66, 127, 128, 129, 130, 191, 192, 193, 257};
 
 RandomModel with(const char* architecture, TensorType type) {
@@ -35,8 +35,7 @@ std::vector<ContractCase> cases() {
   result.push_back({"llama_f16", with("llama", TensorType::f16)});
   result.push_back({"llama_q8_0", with("llama", TensorType::q8_0)});
   ContractCase q4{"qwen3_q4_1", with("qwen3", TensorType::q4_1)};
-  // SmolLM2's shape in small: three queries share a key, the head is wider than a workgroup, dimensions are odd
-  // multiples.
+  // SmolLM2's shape in small: three queries share a key, the head is wider than a workgroup, sizes are odd multiples.
   q4.model.heads = 9;
   q4.model.kv_heads = 3;
   q4.model.head_dim = 32;
@@ -54,7 +53,7 @@ std::vector<ContractCase> cases() {
 
 class NumericContract : public ContractSuite<kSizes> {
  protected:
-  /// Computes these positions of the text in one pass.
+  /// Computes these positions of the text in one pass and compares each with the row alone.
   static void expect_positions(const std::vector<uint32_t>& positions, const std::string& what) {
     RowBatch batch;
     for (const uint32_t position : positions) batch.add_text(text_token(position), position);
@@ -76,7 +75,7 @@ std::vector<uint32_t> widths() {
 TEST_P(NumericContract, RowsDependOnNothingElse) {
   for (size_t i = 0; i < rig().alone(0).logits.size(); ++i)
     ASSERT_TRUE(std::isfinite(rig().alone(kText - 1).logits[i]));
-  EXPECT_FALSE(same(rig().alone(3), rig().alone(4)));  // or nothing below could fail
+  EXPECT_FALSE(same(rig().alone(3), rig().alone(4)));  // otherwise no comparison below could fail
 }
 
 TEST_P(NumericContract, ContiguousRowsAtEveryWidth) {
@@ -92,7 +91,7 @@ TEST_P(NumericContract, ContiguousRowsAtEveryWidth) {
 
 TEST_P(NumericContract, MixedPositionsAtEveryWidth) {
   for (const uint32_t width : widths()) {
-    // Every position at most once: 151 and 330 have no common factor.
+    // Every position at most once, as 151 and 330 have no common factor.
     std::vector<uint32_t> positions(width);
     for (uint32_t i = 0; i < width; ++i) positions[i] = (i * 151 + width * 17) % kText;
     expect_positions(positions, "mixed width " + std::to_string(width));
@@ -138,7 +137,7 @@ TEST_P(NumericContract, TreeRowsEqualTheirCommittedSelves) {
       ASSERT_TRUE(same(rows[tree.on_text[depth]], rig().alone(committed + depth)))
           << "context " << committed << ", width " << rows.size() << ", depth " << depth;
     }
-    // A path that is not the text: the last row's. Committed token by token, it gives the same bits.
+    // A path that differs from the text, that of the last row: committed token by token, it gives the same bits.
     const std::vector<uint32_t> path = tree.path_to(tree.batch.width() - 1);
     for (uint32_t depth = 0; depth < path.size(); ++depth) {
       const RowResult committed_row = rig().commit(tree.batch.rows[path[depth]].token, committed + depth);
@@ -169,7 +168,7 @@ TEST_P(NumericContract, AcceptedRowsMoveIntoTheText) {
   for (uint32_t depth = 0; depth < tree.on_text.size(); ++depth) {
     moves.push_back({tree.batch.rows[tree.on_text[depth]].slot, committed + depth});
   }
-  // Something else must be there before, or the test could not fail.
+  // First commit other tokens there, or the test could not fail.
   for (uint32_t depth = 0; depth < tree.on_text.size(); ++depth) rig().commit(5, committed + depth);
   rig().model().move_kv(moves);
   const auto next = committed + static_cast<uint32_t>(moves.size());

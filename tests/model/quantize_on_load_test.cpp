@@ -1,4 +1,4 @@
-// Weights quantized while they are loaded: the same model as if the file had been quantized before.
+// Weights quantized while loading: the same model as if the file had been quantized before.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace canopy::test {
 namespace {
 
-/// Rows of 256 and of 96 elements, so that Q4_K takes some and Q8_0 the rest.
+/// Rows of 256 and of 96 elements, so that some can be Q4_K and the rest Q8_0.
 RandomModel wide_model(TensorType type) {
   RandomModel random;
   random.type = type;
@@ -61,7 +61,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// What the loader should make of a matrix, told once more.
+/// The type that the loader should give a matrix, by the rule written once more here.
 std::optional<TensorType> expected_type(QuantizeOnLoad quantize, bool tied, const std::string& name, uint64_t cols) {
   if (cols % 32 != 0) return std::nullopt;
   const bool is_head = name == "output" || (tied && name == "token_embd");
@@ -100,7 +100,7 @@ TEST_P(QuantizeOnLoadTest, GivesTheBitsOfAFileThatWasQuantizedBefore) {
   EXPECT_TRUE(same_bits(a.logits, b.logits));
   EXPECT_TRUE(same_bits(a.keys, b.keys));
   EXPECT_TRUE(same_bits(a.values, b.values));
-  EXPECT_FALSE(same_bits(a.logits, unquantized.logits));  // or nothing above could fail
+  EXPECT_FALSE(same_bits(a.logits, unquantized.logits));  // otherwise no comparison above could fail
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, QuantizeOnLoadTest,
@@ -116,7 +116,7 @@ TEST(QuantizeOnLoad, SaysWhatBecameOfTheTensors) {
   const ModelFile file = ModelFile::open(folder.write("f16.gguf", wide_model(TensorType::f16).build()));
   EXPECT_EQ(load(file, QuantizeOnLoad::q8_0)->quantization(),
             "Quantized while loading: 15 tensors to Q8_0, 1.1 MB of the file to 595.4 kB.");
-  // In each of two layers, what has 256 columns; not the head, and not ffn_down with its 96.
+  // In each of two layers the matrices with 256 columns; not the head, and not ffn_down with its 96.
   EXPECT_EQ(load(file, QuantizeOnLoad::q4_k)->quantization(),
             "Quantized while loading: 3 tensors to Q8_0, 12 tensors to Q4_K, 1.1 MB of the file to 349.6 kB.");
   EXPECT_EQ(load(file, QuantizeOnLoad::none)->quantization(), "");
@@ -170,7 +170,7 @@ TEST(QuantizeOnLoad, ConvertsAnySliceToTheSameBlocks) {
   }
 }
 
-/// A trained model: the greedy continuation of its own training text hardly changes.
+/// A trained model: its greedy continuation of its training text hardly changes.
 TEST(QuantizeOnLoad, ATrainedModelStillPredictsItsText) {
   const ModelFile file = ModelFile::open(golden_folder() / "tiny-qwen3-f16.gguf");
   const auto ids = golden_json("gguf_logits.json").at("prompt_ids").get<std::vector<uint32_t>>();

@@ -1,4 +1,4 @@
-// tiny-qwen3 against huggingface/transformers and liranringel/ddtree: prefill, tree verification, commit.
+// tiny-qwen3 compared with huggingface/transformers and liranringel/ddtree: prefill, tree verification, commit.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ class Qwen3Golden : public ::testing::Test {
     return run_for_all_logits(*model_, batch, true);
   }
 
-  /// Row-major [rows, hidden] of one writes_aux layer.
+  /// The rows [rows, hidden] of one layer of the aux hidden states.
   static std::vector<float> aux(const FullPass& result, uint32_t layer) {
     const size_t hidden = model_->config().hidden;
     const size_t stride = hidden * model_->aux_layers().size();
@@ -56,7 +56,7 @@ class Qwen3Golden : public ::testing::Test {
     return values;
   }
 
-  /// The cache's [count, heads, dim] in the golden file's order: [heads, count, dim].
+  /// The cache's [count, heads, dim] reordered as in the golden file: [heads, count, dim].
   static std::vector<float> kv_by_head(uint32_t layer, bool values, uint32_t count) {
     const std::vector<float> slots = model_->read_kv(layer, values, 0, count);
     const uint32_t heads = model_->config().kv_heads;
@@ -161,7 +161,7 @@ TEST_F(Qwen3Golden, TreeRowsGiveTheGoldenLogitsTapsAndCommittedCache) {
   }
 }
 
-// One pass over prompt and golden reply: each row must decide as plain greedy decoding did.
+// In one pass over prompt and golden reply, each row must choose the same token as plain greedy decoding.
 TEST_F(Qwen3Golden, EveryGreedyDecisionIsKept) {
   ModelOptions options;
   options.cache_type = cache_under_test();
@@ -186,7 +186,7 @@ TEST_F(Qwen3Golden, EveryGreedyDecisionIsKept) {
     ASSERT_EQ(result.choices().size(), output.size());
     size_t compared = 0;
     for (size_t i = 0; i < output.size(); ++i) {
-      if (gaps[i] < 2 * tolerance(kLogits)) continue;  // both logits may move by the tolerance
+      if (gaps[i] < 2 * tolerance(kLogits)) continue;  // each of the two logits may differ by the tolerance
       EXPECT_EQ(result.best(rows[i]), output[i]) << test.at("name") << ", token " << i << ", gap " << gaps[i];
       ++compared;
     }

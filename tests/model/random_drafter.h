@@ -1,5 +1,5 @@
 #pragma once
-// DFlash drafters of random weights for any target: what they draft is accepted by chance alone.
+// Makes DFlash drafters of random weights for any target; their drafts are accepted only by chance.
 
 #include <cmath>
 #include <cstring>
@@ -20,7 +20,7 @@ struct RandomDrafter {
   std::vector<uint32_t> aux_layers = {0, 1};
   std::vector<std::string> layer_types;             // empty: full_attention
   uint32_t window = 0;                              // of sliding_attention layers
-  nlohmann::json extra = nlohmann::json::object();  // further fields of dflash_config
+  nlohmann::json extra = nlohmann::json::object();  // further fields for dflash_config
   uint32_t seed = 1;
 
   /// Writes config.json and model.safetensors for a drafter of `target`.

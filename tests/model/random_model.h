@@ -1,5 +1,6 @@
 #pragma once
-// Complete models of random weights in every type a device has a kernel for, small enough to run hundreds of passes.
+// Makes complete models of random weights in all types that devices have kernels for, small enough for hundreds of
+// passes.
 
 #include <cmath>
 #include <cstdint>
@@ -23,12 +24,12 @@ struct RandomModel {
   TensorType type = TensorType::f32;    // of all matrices
   TensorType v_type = TensorType::f32;  // of attn_v and ffn_up, where mixed
   bool mixed = false;
-  std::optional<TensorType> finer;  // of attn_v and ffn_down, as in files called Q4_K_M
+  std::optional<TensorType> finer;  // of attn_v and ffn_down, as in files named Q4_K_M
   bool tied = true;
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
   uint32_t seed = 1;
   uint32_t version = 3;  // of GGUF
-  /// What the values of a matrix are converted to before they are written, given its name and columns.
+  /// The type that a matrix is converted to before it is written, for its name and columns; nullopt: none.
   std::function<std::optional<TensorType>(const std::string& name, uint64_t cols)> requantize;
 
   /// A GGUF file with tokens for ASCII letters; id 1 is <|im_end|>.

@@ -25,13 +25,13 @@ TEST(Recordings, KeepTheMostRecentlyUsedAndCountAllThatWereMade) {
       EXPECT_EQ(recordings.find(shape), &kept);
     }
     EXPECT_EQ(alive, static_cast<int>(most));
-    ASSERT_NE(recordings.find(0), nullptr);  // used again: 1 is the oldest now
+    ASSERT_NE(recordings.find(0), nullptr);  // used again, so that 1 is the oldest now
     recordings.keep(most, std::make_unique<Counted>(alive));
     EXPECT_EQ(alive, static_cast<int>(most));
     EXPECT_EQ(recordings.find(1), nullptr);
     EXPECT_NE(recordings.find(0), nullptr);
     EXPECT_NE(recordings.find(most), nullptr);
-    recordings.keep(1, std::make_unique<Counted>(alive));  // and 2 goes
+    recordings.keep(1, std::make_unique<Counted>(alive));  // number 2 is removed
     EXPECT_EQ(recordings.find(2), nullptr);
     EXPECT_EQ(recordings.made(), most + 2u);
   }

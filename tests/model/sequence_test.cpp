@@ -1,4 +1,4 @@
-// Sequences of one model: each is what it would be alone, whatever the others do in between.
+// Several sequences of one model: each computes what it would compute alone, whatever the others do in between.
 
 #include "engine/model/sequence.h"
 
@@ -43,7 +43,7 @@ class SequenceTest : public ::testing::Test {
     return tokens;
   }
 
-  /// Reads tokens into a sequence; the logits of the last. A sequence with a drafter keeps their features.
+  /// Reads tokens into a sequence; returns the logits of the last.
   std::vector<float> read(Sequence& sequence, std::span<const uint32_t> tokens) {
     ForwardInput input = sequence.text(tokens, HeadOutput::logits);
     input.aux_hidden_states = sequence.drafter() != nullptr;
@@ -53,7 +53,7 @@ class SequenceTest : public ::testing::Test {
     return {logits.begin(), logits.end()};
   }
 
-  /// Keys and values of all its positions in all layers.
+  /// Keys and values of all positions of a sequence, in all layers.
   std::vector<float> state(const Sequence& sequence) const {
     std::vector<float> all;
     for (uint32_t layer = 0; layer < model_->config().layers; ++layer) {
@@ -65,7 +65,7 @@ class SequenceTest : public ::testing::Test {
     return all;
   }
 
-  /// A text on its own.
+  /// Results of a text read alone.
   struct Alone {
     std::vector<float> logits, state;
   };

@@ -1,4 +1,4 @@
-// A device whose storage buffers end at 1 MiB: weights are cut into shards of rows, and nothing else changes.
+// On a device whose storage buffers end at 1 MiB, weights are cut into shards of rows, and nothing else changes.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kLimit = 1 << 20;
 
-/// Embedding and head are beyond the limit in every type, most other matrices in the wide ones.
+/// A model whose embedding and head are beyond the limit in every type, and most other matrices in the wide types.
 RandomModel large(TensorType type) {
   RandomModel random;
   random.type = type;
@@ -31,7 +31,8 @@ RandomModel large(TensorType type) {
 std::unique_ptr<Device> open(std::optional<uint64_t> storage_range) {
   VulkanDeviceOptions options;
   options.context.max_storage_range = storage_range;
-  options.linear = vk::LinearConfig{4, 8, 1};  // one variant: nothing is measured, and both devices take the same
+  // Only one variant, so that nothing is measured and both devices use the same.
+  options.linear = vk::LinearConfig{4, 8, 1};
   return open_vulkan_device(options);
 }
 
@@ -66,7 +67,7 @@ TEST_P(ShardedModel, GivesTheBitsOfAWholeOne) {
   ASSERT_GT(file.require("token_embd", 5000, 512).bytes.size(), kLimit);
   ASSERT_GT(file.require("output", 5000, 512).bytes.size(), kLimit);
   const auto whole = open(std::nullopt), cut = open(kLimit);
-  // The limit is in force: what is no weight is refused beyond it.
+  // The limit really holds: other objects beyond it are refused.
   EXPECT_THROW(cut->allocate_kv({64, 64, 256, CacheType::f32}, "too long"), Error);
   EXPECT_NO_THROW(whole->allocate_kv({64, 64, 256, CacheType::f32}, "long"));
   const Results a = results_on(*whole, file), b = results_on(*cut, file);

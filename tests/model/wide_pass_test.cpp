@@ -1,5 +1,5 @@
-// Passes of up to 1,025 rows, a draft tree of 1,024 nodes and its root: the numeric contract holds there too, and the
-// head, which goes through the rows in chunks, gives every row what it gets alone.
+// Passes of up to 1,025 rows, that is a draft tree of 1,024 nodes and its root: the numeric contract holds for them
+// too. The head goes through the rows in chunks and gives every row the same as alone.
 
 #include <gtest/gtest.h>
 
@@ -61,10 +61,10 @@ TEST_P(WidePass, EveryNodeOfAWideTreeEqualsItselfAlone) {
       ASSERT_TRUE(same(rows[tree.on_text[depth]], rig().alone(committed + depth)))
           << "context " << committed << ", depth " << depth;
     }
-    if (committed != 63) continue;  // a thousand passes of one row: once is enough
+    if (committed != 63) continue;  // a thousand passes of one row are enough once
     uint32_t deepest = 0;
     for (uint32_t i = 0; i < kWidest; ++i) {
-      // The row by itself, after its ancestors' K/V.
+      // The row alone, after its ancestors' K/V.
       const Row& row = tree.batch.rows[i];
       RowBatch single;
       single.rows = {row};

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t header_bytes = 24;
 
-/// What happens to one before its weights are repacked: opened, checked against a target, every weight looked at.
+/// Everything that happens to a drafter before its weights are repacked: opens it, checks it against a target, reads
+/// every weight.
 std::string use(const fs::path& path, const ModelConfig& target) {
   const DrafterFile drafter = DrafterFile::open(path);
   (void)with_context(path.filename().string(), [&] { return check_pair(target, drafter.config()); });
@@ -52,7 +53,7 @@ class DrafterAssetDamage : public testing::Test {
 
   uint64_t data_at() const { return tensors_.front(); }
 
-  /// So many places from `begin` to `end`, evenly.
+  /// `count` places from `begin` to `end`, evenly spread.
   static void spread(uint64_t begin, uint64_t end, uint64_t count, std::vector<uint64_t>& places) {
     for (uint64_t i = 0; i < count; ++i) places.push_back(begin + (end - begin) * i / count);
   }
@@ -72,7 +73,7 @@ class DrafterAssetDamage : public testing::Test {
   const fs::path path_ = folder_.path() / "drafter.gguf";
   ModelConfig target_;
   uint64_t size_ = 0;
-  std::vector<uint64_t> tensors_;  // where the bytes of each begin, ascending
+  std::vector<uint64_t> tensors_;  // offset of the bytes of each, ascending
 };
 
 TEST_F(DrafterAssetDamage, FlippedBitsOfEveryPart) {
@@ -118,7 +119,7 @@ TEST_F(DrafterAssetDamage, CutsInsideAndBetweenAllParts) {
     for (const uint64_t length : {at - 1, at, at + 1}) lengths.push_back(length);
   }
   lengths.push_back(size_ - 1);
-  std::ranges::sort(lengths, std::greater());  // a file that was cut is only cut further
+  std::ranges::sort(lengths, std::greater());  // descending, as a file can only be cut further
   IsolatedCases cases;
   cases.count = lengths.size();
   cases.stride = stride_from_environment();

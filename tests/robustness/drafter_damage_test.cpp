@@ -1,6 +1,5 @@
-// Every truncation and every flipped bit of small drafters, through all that the program does with one: opened beside
-// its target, checked against it, put on a device, and used. A drafter that loads may draft anything; the text is the
-// target's own all the same.
+// Every truncation and every flipped bit of small drafters: each is opened beside its target, checked against it, put
+// on a device, and used. A drafter that loads may draft anything; the text is that of the target all the same.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +30,7 @@ class DrafterDamage : public testing::Test {
     } while (plain_.size() < reply_tokens);
   }
 
-  /// Damages one file of a drafter in every way.
+  /// Damages one file of a drafter in every way and uses the result.
   void use_all(const std::filesystem::path& drafter, const std::filesystem::path& file, const std::string& bytes) {
     request_.drafter = drafter;
     ASSERT_EQ(use(), "") << "whole";
@@ -62,14 +61,14 @@ class DrafterDamage : public testing::Test {
     return loaded->reply(prompt, settings).ids;
   }
 
-  /// Drafts with what is there. Empty, or what is wrong; throws what opening throws.
+  /// Drafts with the drafter. Returns what is wrong, or an empty text; throws what opening throws.
   std::string use() {
     open_ = false;
     try {
       return reply(DecodeMode::tree) == plain_ ? "" : "the text is another one";
     } catch (const Error& e) {
       if (!open_) throw;
-      // Weights may be numbers and what is computed from them none: that is told when it happens.
+      // Finite weights may still give NaN in a draft, which is reported when it happens.
       const std::string message = e.what();
       const bool told = e.kind() == ErrorKind::bad_input && message.find("drafter") != std::string::npos;
       return told ? "" : "drafting failed with: " + message;
@@ -78,7 +77,7 @@ class DrafterDamage : public testing::Test {
 
   const TempFolder target_;
   OpenRequest request_;
-  uint64_t seed_ = 0;  // of a reply that stops for its length alone
+  uint64_t seed_ = 0;  // of a reply that ends only at its length
   std::vector<uint32_t> plain_;
   bool open_ = false;
 };

@@ -1,5 +1,5 @@
-// Every truncation and every flipped bit of each file of a Hugging Face folder, through the whole of loading: a clear
-// error, or what the file says by then.
+// Every truncation and every flipped bit of each file of a Hugging Face folder, through the whole of loading: either a
+// clear error, or a model with the values that the file now has.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using Judge = std::function<std::string(const std::string& bytes, const WholeLoa
 
 class FolderDamage : public testing::Test {
  protected:
-  /// Damages one file of the folder in every way; `judge` says whether what was loaded is right.
+  /// Damages one file of the folder in every way; `judge` checks what was loaded.
   void load_all(const std::vector<SeedFile>& folder, const std::string& name, const Judge& judge,
                 bool cuts_are_refused = true) {
     std::string bytes;
@@ -54,7 +54,7 @@ class FolderDamage : public testing::Test {
   WholeLoad whole_;
 };
 
-/// All but the config is as it was, and the config is what the JSON says; what it leaves out has its usual value.
+/// Checks that the config has the JSON's values, or defaults for missing fields, and that everything else is unchanged.
 std::string judge_config(const WholeLoad& whole, const std::string& bytes, const WholeLoad& loaded) {
   const json root = json::parse(bytes);
   ModelConfig expected = whole.config;
@@ -79,7 +79,7 @@ std::string judge_config(const WholeLoad& whole, const std::string& bytes, const
     expected.rope_scaling.high_freq_factor = scaling.at("high_freq_factor");
     expected.rope_scaling.original_context = scaling.at("original_max_position_embeddings");
   }
-  // generation_config.json names 18, 20 and 19 already.
+  // generation_config.json already has 18, 20 and 19.
   if (const json eos = root.value("eos_token_id", json()); eos.is_number() && eos != 20 && eos != 19) {
     expected.eos.push_back(eos);
   }
@@ -108,7 +108,7 @@ std::string judge_tokenizer(const WholeLoad& whole, const std::string& bytes, co
   return found.empty() ? difference_of_values(whole, loaded) : found;
 }
 
-/// A safetensors file may change in its data alone: then only elements of the tensor that owns the byte.
+/// If only data of a safetensors file changed, only elements of the tensor with that byte may differ.
 std::string judge_weights(const WholeLoad& whole, const std::string& original, const std::string& bytes,
                           const WholeLoad& loaded) {
   const SafetensorsFile before = SafetensorsFile::parse(as_bytes(original));
@@ -120,7 +120,7 @@ std::string judge_weights(const WholeLoad& whole, const std::string& original, c
     const TensorView& now = after.tensors()[i];
     if (std::ranges::equal(old.bytes, now.bytes)) continue;
     ++changed;
-    // Which name ours is under the tests need not know: it is the one tensor whose values differ.
+    // Under which name the engine has the tensor does not matter here: it is the one whose values differ.
     for (auto& [name, values] : expected.values) {
       const std::vector<float>& read = loaded.values.at(name);
       if (values.size() != read.size()) continue;
@@ -165,7 +165,8 @@ TEST_F(FolderDamage, EveryBitOfTheTokenizer) {
 TEST_F(FolderDamage, EveryBitOfTheTokenizersConfig) {
   load_all(seed_folder(), "tokenizer_config.json", [&](const std::string&, const WholeLoad& loaded) {
     WholeLoad expected = whole();
-    expected.prompt_ids = loaded.prompt_ids;  // its template may write anything, or fall back to another with a warning
+    // The template may have changed, or a built-in one may be used with a warning.
+    expected.prompt_ids = loaded.prompt_ids;
     return difference(expected, loaded);
   });
 }
@@ -183,11 +184,11 @@ TEST_F(FolderDamage, EveryBitOfTheIndexOfShards) {
 }
 
 TEST_F(FolderDamage, EveryBitOfASentencePieceModel) {
-  // Cut between two fields it is a whole model with fewer pieces.
+  // Cut between two fields, it is still a valid model with fewer pieces.
   load_all(
       seed_folder_with_shards(), "tokenizer.model",
       [&](const std::string&, const WholeLoad& loaded) {
-        // The tag of another field may become that of a piece.
+        // The tag of another field may be changed to that of a piece.
         if (loaded.tokens.size() > whole().tokens.size() + 1) return std::string("there are more pieces than before");
         const std::string found = difference_of_configs(whole().config, loaded.config);
         return found.empty() ? difference_of_values(whole(), loaded) : found;

@@ -1,5 +1,5 @@
-// Every truncation and every flipped bit of a small GGUF file, through the whole of loading: a clear error, or what the
-// file says by then.
+// Every truncation and every flipped bit of a small GGUF file, through the whole of loading: either a clear error, or a
+// model with the values that the file now has.
 
 #include <gtest/gtest.h>
 
@@ -35,11 +35,11 @@ std::string payload(const GgufValue& value) {
 
 struct Rewritten {
   std::string header;       // up to the padding before the data
-  uint64_t tensors_at = 0;  // where the list of tensors begins
+  uint64_t tensors_at = 0;  // offset of the list of tensors
   uint64_t data_at = 0;
 };
 
-/// The file that says what was read from `bytes`. It must begin as they do, or something was read otherwise.
+/// Writes again what was read from `bytes`. The result must equal the beginning of `bytes`, or something was misread.
 Rewritten rewrite(const GgufFile& file, std::string_view bytes) {
   Rewritten r;
   r.header = "GGUF" + le(file.version()) + le<uint64_t>(file.tensors().size()) + le<uint64_t>(file.metadata().size());
@@ -59,8 +59,7 @@ Rewritten rewrite(const GgufFile& file, std::string_view bytes) {
   return r;
 }
 
-/// The tensor that a byte of the file belongs to, and the elements of the byte's block; null for the header and
-/// padding.
+/// The tensor that a byte of the file belongs to, and the elements of its block; null for header and padding.
 const TensorView* owner_of(const GgufFile& file, const char* byte) {
   for (const TensorView& tensor : file.tensors()) {
     const auto* begin = reinterpret_cast<const char*>(tensor.bytes.data());
@@ -71,7 +70,7 @@ const TensorView* owner_of(const GgufFile& file, const char* byte) {
 
 class GgufDamage : public testing::Test {
  protected:
-  /// With `header_only`, weights are left alone.
+  /// Damages the file in every way and loads it. With header_only the weights are not damaged.
   void load_all(const GgufBuilder& seed, bool header_only = false) {
     const std::string bytes = seed.build();
     const uint64_t data_at = rewrite(GgufFile::parse(as_bytes(bytes)), bytes).data_at;
@@ -100,7 +99,7 @@ class GgufDamage : public testing::Test {
   }
 
  private:
-  /// Data is refused only where a number is none any more.
+  /// A change of weights is refused only if a number became infinite or NaN.
   std::string judge_refusal(uint64_t byte, const std::string& message) const {
     if (byte < layout_.data_at) return "";
     const TensorView* tensor = owner_of(*file_, original_.data() + byte);
@@ -111,7 +110,8 @@ class GgufDamage : public testing::Test {
     return says_why && message.find(name) != std::string::npos ? "" : "weights were refused with: " + message;
   }
 
-  /// What was read, written again, is the file; weights are as they were, unless the list of tensors was changed.
+  /// What was read and written again must equal the file; the weights are unchanged unless the list of tensors was
+  /// changed.
   std::string judge_header(uint64_t byte, const std::string& bytes, const WholeLoad& loaded) const {
     const GgufFile file = GgufFile::parse(as_bytes(bytes));
     const Rewritten again = rewrite(file, bytes);

@@ -17,11 +17,11 @@
 
 #include "tests/base/processor_time.h"
 
-// Absent without LeakSanitizer. Says whether memory is unreachable by now, and reports where it came from.
+// Finds memory that is unreachable now and reports where it was allocated. Null without LeakSanitizer.
 extern "C" __attribute__((weak)) int __lsan_do_recoverable_leak_check();
 
 #if defined(__SANITIZE_ADDRESS__)
-// One allocation beyond the limit ends the case at once, touched or not; a small quarantine keeps the peak telling.
+// An allocation beyond the limit ends the case at once. A small quarantine keeps the peak of memory meaningful.
 extern "C" const char* __asan_default_options() {
   return "max_allocation_size_mb=512:quarantine_size_mb=16:detect_stack_use_after_return=1";
 }
@@ -30,10 +30,10 @@ extern "C" const char* __asan_default_options() {
 namespace canopy::test {
 namespace {
 
-constexpr uint64_t batch_cases = 2000;  // a leak is known to lie in one of so many
+constexpr uint64_t batch_cases = 2000;  // checked for leaks together, so a leak is in one of this many cases
 constexpr int most_failures = 20;
 
-/// What a child tells while it lives, in memory that outlives it.
+/// What a child process reports, in memory that outlives it.
 struct Shared {
   uint64_t current = 0;
   IsolatedTotals totals;
@@ -60,15 +60,15 @@ uint64_t peak_bytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) << 10;
 }
 
-/// SIGPROF ends the process when the time is used up; any code that loops for ever is stopped by it.
+/// SIGPROF ends the process when its processor time is used up, also in an endless loop.
 void arm_timer(double seconds) {
   const auto whole = static_cast<time_t>(seconds);
   const itimerval timer = {{0, 0}, {whole, static_cast<suseconds_t>((seconds - static_cast<double>(whole)) * 1e6)}};
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-/// Untouched memory counts too: more than the limit cannot even be asked for. A sanitizer needs terabytes of addresses,
-/// and has a limit of its own.
+/// Limits the address space, so memory counts even if it is never touched. Not with sanitizers, which need terabytes of
+/// addresses and have a limit of their own.
 void limit_allocations([[maybe_unused]] uint64_t bytes) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   std::ifstream status("/proc/self/status");
@@ -92,7 +92,7 @@ CaseResult run_one(const IsolatedCases& cases, uint64_t index) {
   }
 }
 
-/// The child's life: cases from shared->current to `end`; failures go to the pipe, a line each.
+/// The child process: runs the cases from shared->current to `end` and writes each failure to the pipe as a line.
 [[noreturn]] void run_batch(const IsolatedCases& cases, const SharedPage& shared, uint64_t end, int pipe) {
   const auto report = [&](const std::string& text) {
     std::string line = text;
@@ -141,14 +141,14 @@ std::string cause_of_death(int status, const CaseLimits& limits) {
   return std::string("was killed by signal ") + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
 }
 
-/// Runs one child; returns how many failures it added.
+/// Runs one child process; returns the number of failures it reported.
 int run_child(const IsolatedCases& cases, const SharedPage& shared, uint64_t end) {
   int ends[2] = {};
   if (::pipe(ends) != 0) {
     ADD_FAILURE() << "no pipe: " << std::strerror(errno);
     return most_failures;
   }
-  std::fflush(nullptr);  // or the child would print it again
+  std::fflush(nullptr);  // so that the child does not print buffered output again
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
@@ -163,7 +163,7 @@ int run_child(const IsolatedCases& cases, const SharedPage& shared, uint64_t end
   if (failures > 0) ADD_FAILURE() << reports;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return failures;
   ADD_FAILURE() << cases.describe(shared->current) << ": " << cause_of_death(status, cases.limits);
-  shared->current += cases.stride;  // the others are run all the same
+  shared->current += cases.stride;  // goes on with the case after the one that ended the child
   return failures + 1;
 }
 

@@ -1,4 +1,4 @@
-// The harness itself: what a case can do wrong must show up as a failure of that case.
+// Tests of run_isolated() itself: each kind of fault of a case is reported as a failure of that case.
 
 #include "tests/robustness/isolated.h"
 
@@ -14,7 +14,7 @@
 namespace canopy::test {
 namespace {
 
-/// Six cases of which the fourth does something.
+/// Runs six cases, of which the fourth calls the function.
 IsolatedTotals with_fourth(CaseResult (*fourth)()) {
   IsolatedCases cases;
   cases.count = 6;
@@ -55,7 +55,7 @@ TEST(Isolated, AnEndlessLoopIsStopped) {
 TEST(Isolated, TooMuchMemoryIsAFailure) {
   EXPECT_NONFATAL_FAILURE(with_fourth([] {
                             std::vector<std::unique_ptr<char[]>> blocks;
-                            for (int i = 0; i < 9; ++i) {  // each alone is allowed
+                            for (int i = 0; i < 9; ++i) {  // each of these alone is within the limit
                               blocks.push_back(std::make_unique<char[]>(64 << 20));
                               for (size_t at = 0; at < 64 << 20; at += 4096) blocks.back()[at] = 1;
                             }
@@ -66,7 +66,7 @@ TEST(Isolated, TooMuchMemoryIsAFailure) {
 
 TEST(Isolated, MemoryThatIsOnlyAskedForCountsToo) {
   EXPECT_NONFATAL_FAILURE(with_fourth([] {
-                            static char* volatile escapes;  // or the compiler leaves the allocation out
+                            static char* volatile escapes;  // so that the compiler keeps the allocation
                             const auto block = std::make_unique_for_overwrite<char[]>(600 << 20);
                             escapes = block.get();
                             return CaseResult{escapes != nullptr, ""};

@@ -1,4 +1,4 @@
-// A model's file that is shrunk, written to or replaced while it is being loaded.
+// A model's file that is cut short, written to or replaced while it is being loaded.
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Something happens when the loader hands over a matrix: after it has looked whether the file is unchanged, and before
-/// the matrix is read.
+/// Calls a function when the loader hands over a matrix: after the loader has checked that the file is unchanged, and
+/// before the matrix is read.
 class InterruptedDevice : public ForwardingDevice {
  public:
   InterruptedDevice(std::string matrix, std::function<void()> event)
@@ -37,7 +37,7 @@ class InterruptedDevice : public ForwardingDevice {
 
 class LostFile : public testing::Test {
  protected:
-  /// Loads with an event at the first, or at the last matrix.
+  /// Loads, with an event at the first or at the last matrix.
   void load(const char* matrix, std::function<void()> event) {
     const ModelFile file = ModelFile::open(path_);
     InterruptedDevice device(matrix, std::move(event));

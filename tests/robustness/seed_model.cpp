@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t vocab = 24;
 
-// Ġ is a space and Ċ a newline in the byte-level alphabet.
+// In the byte-level alphabet Ġ is a space and Ċ a newline.
 const std::vector<std::string> tokens = {"a",
                                          "b",
                                          "c",
@@ -40,7 +40,7 @@ const char* const chat_template =
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/// Numbers around zero that differ from each other; the same at every call with the same seed.
+/// Small numbers around zero that differ from each other; the same for each call with the same seed.
 class Numbers {
  public:
   explicit Numbers(uint32_t seed) : state_(seed) {}
@@ -54,7 +54,7 @@ class Numbers {
   uint32_t state_;
 };
 
-/// What a block begins with, or is where it holds one element: a small number in the type's own form.
+/// The bytes at the beginning of a block (or all of it for a type of one element): a small number in the type's form.
 std::string block_start(TensorType type, Numbers& numbers) {
   const auto scale = [&] { return le(f32_to_f16(numbers.real() / 64)); };
   switch (type) {
@@ -108,7 +108,7 @@ GgufBuilder seed_gguf_without_tokenizer() {
   return b;
 }
 
-/// A JSON string; the seeds need no escapes but these.
+/// A JSON string; only the escapes that the seeds need.
 std::string json_text(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -195,14 +195,14 @@ void add_tensor(SafetensorsBuilder& b, const HfTensor& tensor, uint32_t seed) {
   b.tensor(tensor.name, tensor.dtype, tensor.shape, matrix_data(tensor.type, elements, seed));
 }
 
-/// Tensors [begin, end) of a model.
+/// A file of the tensors [begin, end) of the model.
 std::string safetensors(size_t begin, size_t end) {
   SafetensorsBuilder b;
   for (size_t i = begin; i < end; ++i) add_tensor(b, hf_tensors[i], static_cast<uint32_t>(100 + i));
   return b.build();
 }
 
-/// Protocol Buffers: a field with a length. All here are shorter than 128 bytes or take two bytes of length.
+/// A field of Protocol Buffers with a length, which here takes one or two bytes.
 std::string proto_field(uint32_t number, std::string_view bytes) {
   std::string field(1, static_cast<char>(number << 3 | 2));
   if (bytes.size() >= 128) field += static_cast<char>(0x80 | (bytes.size() & 0x7f));

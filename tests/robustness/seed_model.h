@@ -1,7 +1,7 @@
 #pragma once
-// One small whole model, as a GGUF file and as the files of a Hugging Face folder: a byte-level vocabulary with merges
-// and control tokens, a chat template, one layer whose matrices are of many types. A few KB, so that every bit of every
-// file can be tried; and a drafter for each of the two.
+// A small complete model as a GGUF file and as a Hugging Face folder, with a drafter for each: a byte-level vocabulary
+// with merges and control tokens, a chat template, one layer with matrices of many types. A few KB, so that every bit
+// of every file can be tried.
 
 #include <string>
 #include <vector>
@@ -21,21 +21,21 @@ inline constexpr const char* seed_sample = "abcd ab<|im_end|>\nhg \xC3\xA9";
 /// 32 wide, 2 heads of 16 over 1 key/value head, 24 tokens; Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4, BF16 and F32.
 GgufBuilder seed_gguf();
 
-/// A llama-2 vocabulary (characters, scores, byte tokens) in place of the byte-level one.
+/// The same with a vocabulary like Llama 2's (characters, scores, byte tokens) instead of the byte-level one.
 GgufBuilder seed_gguf_with_scores();
 
 /// config.json, generation_config.json, tokenizer.json, tokenizer_config.json, model.safetensors: 8 wide, 2 heads of 4
 /// over 1 key/value head, 24 tokens; F32, F16 and BF16.
 std::vector<SeedFile> seed_folder();
 
-/// The same with the weights in two shards, an index, and tokenizer.model in place of tokenizer.json.
+/// The same with weights in two shards, an index, and tokenizer.model instead of tokenizer.json.
 std::vector<SeedFile> seed_folder_with_shards();
 
 /// A drafter of one layer for seed_gguf(), in llama.cpp's dialect: block 4, mask 17, a sliding layer; Q8_0, Q4_0, Q4_1,
 /// Q5_0, IQ4_NL and F32.
 GgufBuilder seed_drafter_gguf();
 
-/// config.json and model.safetensors of one for seed_folder(): block 4, mask 17; BF16, F16 and F32.
+/// config.json and model.safetensors of a drafter for seed_folder(): block 4, mask 17; BF16, F16 and F32.
 std::vector<SeedFile> seed_drafter_folder();
 
 /// A SentencePiece model (protocol buffer) of 20 pieces.

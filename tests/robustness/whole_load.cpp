@@ -43,7 +43,7 @@ WholeLoad load_whole(const std::filesystem::path& path) {
   const auto device = make_reference_device(uint64_t{256} << 20);
   const ModelFile file = ModelFile::open(path);
   WholeLoad result;
-  with_context(path.filename().string(), [&] {  // as Engine::open does
+  with_context(path.filename().string(), [&] {  // like Engine::open
     const TokenizerSource& source = file.tokenizer();
     const auto tokenizer = make_tokenizer(source);
     const auto chat = source.chat_template.empty() ? ChatTemplate::create(*tokenizer)

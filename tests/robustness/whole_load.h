@@ -1,6 +1,6 @@
 #pragma once
-// Everything that happens to a user's file before the first token, without a GPU: opened, validated, its tokenizer and
-// chat template made and used, its weights planned, read and put on a (reference) device.
+// Everything that happens to a user's file before the first token, without a GPU: it is opened and validated, its
+// tokenizer and chat template are made and used, its weights are planned, read and put on a reference device.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,17 +14,17 @@ namespace canopy::test {
 
 struct WholeLoad {
   ModelConfig config;
-  std::vector<std::string> tokens;                   // bytes by id
-  std::vector<uint32_t> sample_ids;                  // of seed_sample, control tokens parsed
-  std::vector<uint32_t> prompt_ids;                  // of a conversation with hostile content
-  std::string chat_warning;                          // why the model's own template is not used
+  std::vector<std::string> tokens;   // bytes of each token, by id
+  std::vector<uint32_t> sample_ids;  // of seed_sample, with control tokens recognised
+  std::vector<uint32_t> prompt_ids;  // of a conversation whose messages contain spellings of control tokens
+  std::string chat_warning;          // why the model's own template is not used
   std::map<std::string, std::vector<float>> values;  // all elements by canonical name
 };
 
-/// Throws what loading throws.
+/// Loads the model. Throws what loading throws.
 WholeLoad load_whole(const std::filesystem::path& path);
 
-/// What is different, as a sentence without an end; empty where nothing is. Floats are compared bit by bit.
+/// What differs, as the beginning of a sentence; empty if nothing does. Floats are compared bit by bit.
 std::string difference(const WholeLoad& a, const WholeLoad& b);
 std::string difference_of_configs(const ModelConfig& a, const ModelConfig& b);
 std::string difference_of_text(const WholeLoad& a, const WholeLoad& b);

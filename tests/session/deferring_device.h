@@ -1,6 +1,7 @@
 #pragma once
-// A device that runs what was started as late as it may: before anything else runs or is read, or when finish() is
-// called. Who relies on more, or writes what is still to be read, gets other results than on a device that waits.
+// A device that runs what was started as late as allowed: before anything else runs or is read, or when finish() is
+// called. Code that relies on an earlier run, or overwrites inputs too early, gets other results than on a device that
+// waits.
 
 #include <algorithm>
 #include <memory>
@@ -17,7 +18,7 @@ class DeferringDevice : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
 
-  /// Throws bad_input for commands that were started and not finished.
+  /// Throws bad_input for commands that are started already and not finished.
   void start(Commands& commands) override {
     if (std::ranges::find(waiting_, &commands) != waiting_.end()) {
       throw bad_input("Commands were started again before they were finished.");

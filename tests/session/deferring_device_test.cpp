@@ -1,4 +1,4 @@
-// Commands that run later than they are started, through a wrapper, in the calls themselves and in whole replies.
+// Commands that run later than they are started, also through a wrapper: in single calls and in whole replies.
 
 #include "tests/session/deferring_device.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 struct Deferred {
   DeferringDevice* inner = nullptr;
-  std::unique_ptr<Device> device;  // a wrapper around it, which adds nothing
+  std::unique_ptr<Device> device;  // a wrapper that changes nothing
 
   Deferred() {
     auto deferring = std::make_unique<DeferringDevice>(make_reference_device());
@@ -52,7 +52,7 @@ TEST(DeferringDevice, RunsWhatWasStartedBeforeItIsSeen) {
   EXPECT_EQ(result(), 3u) << "who does not wait is found out";
 }
 
-// Features of a token that was decoded autoregressively are copied while nothing waits for them.
+// Features of plain decoding are copied while nothing waits for them.
 TEST(DeferringDevice, RepliesAreThoseOfADeviceThatWaits) {
   OpenRequest request;
   request.path = golden_folder() / "tiny-qwen3";

@@ -1,5 +1,5 @@
-// Every form a drafter may have: block sizes, windows, causal layers, scales and caps. On a device it must draft what
-// the oracle drafts; on the oracle each form must do what it is for.
+// Every form that a drafter may have: block sizes, windows, causal layers, scales and caps. A device must draft what
+// the reference device drafts, and on that each form must have its effect.
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ std::vector<Form> forms() {
   };
 }
 
-/// A target and a drafter on one device, behind a text.
+/// A target and a drafter on one device, after reading a text.
 class Pair {
  public:
   Pair(Device& device, const RandomDrafter& drafter, CacheType cache) {
@@ -78,7 +78,7 @@ class Pair {
     state = std::make_unique<DraftState>(*this->drafter);
   }
 
-  /// kText tokens, of which the first `changed` are others.
+  /// kText tokens; the first `changed` of them differ from those of changed = 0.
   static std::vector<uint32_t> some_text(uint32_t changed = 0) {
     std::vector<uint32_t> text(kText);
     for (uint32_t i = 0; i < kText; ++i) text[i] = (i * 29 + (i < changed ? 11 : 3)) % 77;
@@ -103,7 +103,7 @@ class Pair {
     return drafter->draft(*state, 5, drafter->max_depth()).value();
   }
 
-  /// The same draft, the text read as AR rounds read it: token by token, the next pass behind a copy that nobody
+  /// The same draft, but the text is read as in AR rounds: token by token, each pass following a copy that nothing
   /// waited for.
   Draft draft_behind_ar_rounds() {
     const std::vector<uint32_t> text = some_text();
@@ -160,12 +160,12 @@ const RandomDrafter& form_of(const std::string& name) {
 
 TEST(DrafterFormsOnTheOracle, AWindowHidesTheKeysBehindIt) {
   const std::unique_ptr<Device> oracle = make_reference_device();
-  // Keys of old positions come and go with truncate(): with windows of 3, only the last two of them can matter.
+  // truncate() replaces the keys of old positions. With windows of 3 only the last two of them can matter.
   const auto change = [&](const char* name) {
     Pair pair(*oracle, form_of(name), CacheType::f32);
     const Draft all = pair.draft();
     Pair other(*oracle, form_of(name), CacheType::f32);
-    other.draft(kText);  // every key is another now
+    other.draft(kText);  // now every key differs
     const auto keep_last = [&](Pair& into) {
       const std::vector<uint32_t> text = Pair::some_text(), rows = {kText - 2, kText - 1};
       into.read(text, 0);
@@ -186,7 +186,7 @@ TEST(DrafterFormsOnTheOracle, ScalesAndCapsAreThoseOfTheirFormula) {
   scaled.extra.erase("final_logit_softcapping");
   Pair plain(*oracle, scaled, CacheType::f32), capped(*oracle, form_of("scaled"), CacheType::f32);
   const Draft a = plain.draft(), b = capped.draft();
-  ASSERT_EQ(a.tokens, b.tokens);  // both are monotone
+  ASSERT_EQ(a.tokens, b.tokens);  // both increase
   for (size_t i = 0; i < a.logits.size(); ++i) {
     EXPECT_NEAR(b.logits[i], 2 * std::tanh(0.25 * static_cast<double>(a.logits[i]) / 2), 1e-5);
   }
@@ -196,7 +196,7 @@ TEST(DrafterFormsOnTheOracle, ScalesAndCapsAreThoseOfTheirFormula) {
 
 TEST(DrafterFormsOnTheOracle, CausalRowsDoNotSeeTheRowsBehindThem) {
   const std::unique_ptr<Device> oracle = make_reference_device();
-  // The first depths of a causal block do not change with the size of the block; those of a dense one do.
+  // In a causal block the first depths do not depend on the size of the block; in a dense one they do.
   for (const bool causal : {false, true}) {
     RandomDrafter small = form_of(causal ? "causal_full" : "usual"), large = small;
     small.block = 4;

@@ -91,7 +91,7 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
     for (const uint32_t layer : {0u, 7u}) {
       for (const bool values : {false, true}) {
         const std::vector<float> slots = model_->read_kv(layer, values, 0, count);
-        std::vector<float> by_head;  // the golden file's order
+        std::vector<float> by_head;  // in the order of the golden file
         for (uint32_t head = 0; head < heads; ++head) {
           for (uint32_t slot = 0; slot < count; ++slot) {
             const float* from = slots.data() + (size_t{slot} * heads + head) * dim;
@@ -131,7 +131,7 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
               tolerance(kDraftLogits, kHalfCacheHiddenTolerance));
     EXPECT_LE(max_difference(all_logits(trees.last()), tensors[name + ".draft_logits"]), tolerance(kDraftLogits));
     expect_draft(trees.last(), tensors[name + ".draft_logits"]);
-    if (!json.at("tensors").contains(name + ".verify_logits")) continue;  // the last round was drafted only
+    if (!json.at("tensors").contains(name + ".verify_logits")) continue;  // the last round has a draft only
 
     trees.begin();
     trees.build(json.at("budget").get<uint32_t>());
@@ -156,14 +156,14 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
   }
 }
 
-/// Candidates of a draft behind a text, its features kept in pieces and injected when they come.
+/// The candidates of a draft after a text, with its features kept in pieces and injected as they come.
 TEST_P(DrafterGolden, PiecesOfFeaturesAndTruncationGiveTheDraftOfAFreshText) {
   const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
   read(prompt);
   const std::optional<Draft> whole = sequence_->draft(262, 7);
   ASSERT_TRUE(whole.has_value());
 
-  // Again from the middle: first two drafts behind a shorter text, whose rows must leave no trace.
+  // Again from the middle: the two drafts made for a shorter text must have no effect on later ones.
   sequence_->truncate(20);
   EXPECT_EQ(sequence_->feature_length(), 20u);
   ASSERT_TRUE(sequence_->draft(5, 3).has_value());
@@ -187,7 +187,7 @@ TEST_P(DrafterGolden, TreesWiderThanTheCandidatesOfADraftFetchMore) {
   const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
   read(prompt);
   TreeDrafter trees(*sequence_);
-  ASSERT_TRUE(trees.draft(262, 1, {}));  // one depth: the tree is its best tokens in order
+  ASSERT_TRUE(trees.draft(262, 1, {}));  // of one depth, so the tree has its best tokens in order
   trees.begin();
   trees.build(500);
   ASSERT_EQ(trees.tree().drafted(), 500u);

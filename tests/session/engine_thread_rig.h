@@ -1,5 +1,5 @@
 #pragma once
-// An engine thread over reference devices, and what a front end does with it.
+// Runs an engine thread over reference devices, and sends and receives like a front end.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 
 namespace canopy::test {
 
-/// Loses the device at the next run once `lose` is set, and for good.
+/// A device that is lost for good at the next run once `lose` is set.
 class FragileDevice : public ForwardingDevice {
  public:
   FragileDevice(std::unique_ptr<Device> inner, std::atomic<bool>& lose)
@@ -47,7 +47,7 @@ class EngineThreadTest : public ::testing::Test {
     backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };
     backend.device_uuid = [](const std::string& selector) -> std::string {
       if (selector == "none") throw Error(ErrorKind::unavailable, "There is no device \"none\".");
-      return selector == "1" ? "another" : "reference";  // the second is DeviceInfo::uuid of all that are opened here
+      return selector == "1" ? "another" : "reference";  // the uuid of all devices opened here is "reference"
     };
     engine_ = std::make_unique<EngineThread>(backend);
   }
@@ -67,7 +67,7 @@ class EngineThreadTest : public ::testing::Test {
     return generate;
   }
 
-  /// Events up to the first T, which is the last; empty when none comes within a minute.
+  /// Waits for the first event T and returns all events up to it; empty if none comes within a minute.
   template <class T>
   std::vector<Event> until() {
     std::vector<Event> seen;

@@ -44,7 +44,7 @@ TEST_F(EngineThreadTest, DraftsInTheModeThatWasAskedForAndTellsOfEachRound) {
     engine_->post(generate);
     const std::vector<Event> events = until<ReplyFinished>();
     EXPECT_EQ(text_of(events), plain);
-    uint32_t emitted = 1;  // the first token belongs to the prompt's last row
+    uint32_t emitted = 1;  // the first token comes from the prompt's last row
     for (const Event& event : events) {
       const auto* finished = std::get_if<RoundFinished>(&event);
       if (finished == nullptr) continue;
@@ -62,7 +62,7 @@ TEST_F(EngineThreadTest, DraftsInTheModeThatWasAskedForAndTellsOfEachRound) {
       EXPECT_GT(reply.tau, 1.0);
     }
   }
-  // A pair that does not fit is refused, and the one before goes on.
+  // A drafter that does not fit is refused, and the pair from before stays.
   load.drafter = golden_folder() / "tiny-llama3";
   engine_->post(load);
   EXPECT_NE(await<Failure>().detail.find("drafter"), std::string::npos);
@@ -107,7 +107,7 @@ TEST_F(EngineThreadTest, LoadsAndAnswers) {
   EXPECT_EQ(prefilled, finished.prompt_tokens);
   EXPECT_GT(woken.load(), 3);
 
-  engine_->post(question(8));  // the same prompt: all but its last token is in the cache
+  engine_->post(question(8));  // the same prompt: all of it except the last token is in the cache
   const auto second = await<ReplyFinished>();
   EXPECT_EQ(second.reused_tokens, second.prompt_tokens - 1);
 }
@@ -179,7 +179,7 @@ TEST_F(EngineThreadTest, CancelledLoadKeepsThePreviousModel) {
 }
 
 TEST_F(EngineThreadTest, AModelThatFitsOnlyAloneReplacesTheOldOne) {
-  start(50 << 20);  // either needs about 30 MiB
+  start(50 << 20);  // each of the two needs about 30 MiB
   engine_->post(tiny());
   await<ModelReady>();
   const std::string before = answer(1);
@@ -189,7 +189,7 @@ TEST_F(EngineThreadTest, AModelThatFitsOnlyAloneReplacesTheOldOne) {
   EXPECT_EQ(await<ModelReady>().context, 640u);
   EXPECT_EQ(answer(2), before);
 
-  // One that does not fit even alone brings the old one back.
+  // A model that does not fit even alone brings the old one back.
   LoadModel huge = tiny();
   TempFolder folder;
   RandomModel random;
@@ -223,7 +223,8 @@ TEST_F(EngineThreadTest, ALostDeviceIsOpenedAnewByTheNextLoad) {
   EXPECT_EQ(answer(4), before);
 }
 
-// "" and "0" and a part of its name are one device: it is opened once, and a model that fits only alone finds room.
+// "", "0" and a part of the name select the same device: it is opened only once, and a model that fits only alone is
+// loaded.
 TEST_F(EngineThreadTest, KnowsADeviceByAnyOfItsSelectors) {
   start();
   for (const char* selector : {"", "0", "refer", "1"}) {
@@ -257,7 +258,7 @@ TEST_F(EngineThreadTest, UnpolledTextDoesNotPileUp) {
   EXPECT_LE(engine_->poll().size(), 5u);  // prefill, started, text, memory, finished
 }
 
-/// What a chat activations would tint: for each token of the reply the text it wrote, by the rule of RoundFinished.
+/// The text that each token of the reply wrote, as a chat would mark it by the rule of RoundFinished.
 std::vector<std::pair<uint32_t, std::string>> tinted(const std::vector<Event>& events, const std::string& text) {
   std::vector<std::pair<uint32_t, std::string>> tokens;
   const auto cut = [&](uint32_t begin, uint32_t end) {
@@ -293,7 +294,7 @@ TEST_F(EngineThreadTest, EachTokenOfAReplyHasItsTextItsRoundAndItsBytes) {
     Generate generate = question(5, 60);
     generate.mode = mode;
     generate.rounds = true;
-    generate.sampling.temperature = 1.5f;  // bytes of all kinds
+    generate.sampling.temperature = 1.5f;  // so that bytes of all kinds come
     engine_->post(generate);
     const std::vector<Event> events = until<ReplyFinished>();
     const std::string text = text_of(events);
@@ -307,13 +308,13 @@ TEST_F(EngineThreadTest, EachTokenOfAReplyHasItsTextItsRoundAndItsBytes) {
       if (!piece->control) spelt += piece->bytes;
     }
     EXPECT_FALSE(text.empty());
-    EXPECT_TRUE(text.starts_with(joined));  // a character cut off by the limit follows as U+FFFD
+    EXPECT_TRUE(text.starts_with(joined));  // a character cut off by the limit becomes U+FFFD at the end
     EXPECT_LE(text.size(), joined.size() + 3);
     Utf8Stream whole;
     const std::string reference = whole.push(spelt) + whole.finish();
     EXPECT_EQ(text, reference);
   }
-  // A round tells after its text.
+  // The event of a round comes after its text.
   size_t shown = 0;
   Generate generate = question(6, 30);
   generate.rounds = true;
@@ -336,7 +337,7 @@ TEST_F(EngineThreadTest, TellsWhatTakesMemoryAndWhatIsLeft) {
   EXPECT_GT(with.drafter, 0u);
   EXPECT_GT(with.working, 0u);
   EXPECT_EQ(with.context, 512u);
-  EXPECT_EQ(with.cache / with.context, with.tree / (with.rows));  // bytes of a position
+  EXPECT_EQ(with.cache / with.context, with.tree / (with.rows));  // bytes for each position
   EXPECT_EQ(with.budget, uint64_t{1} << 30);
   EXPECT_LT(with.available, with.budget - with.weights - with.drafter - with.cache - with.tree);
   load.draft = false;
@@ -418,13 +419,13 @@ TEST_F(EngineThreadTest, RecordsRepliesUntilToldToStop) {
   EXPECT_EQ(trace->replies()[0].end->text, text);
   EXPECT_EQ(trace->rounds(), ended.rounds);
   EXPECT_EQ(trace->whole_bytes(), ended.bytes);
-  // Both sources of texts agree.
+  // The texts from the engine and those in the trace are the same.
   const auto texts = token_texts(trace);
   const auto first = texts->find(*trace->replies()[0].prefill->first_token);
   ASSERT_TRUE(first.has_value());
   EXPECT_FALSE(texts->find(1u << 20).has_value());
 
-  // A file that is no trace is not overwritten, and another model ends a recording.
+  // A file that is no trace is not overwritten. Loading another model ends a recording.
   engine_->post(RecordTrace{folder.write("notes.txt", "not a trace, and dear to somebody"), false});
   EXPECT_EQ(await<Failure>().kind, ErrorKind::bad_input);
   engine_->post(RecordTrace{path, true});

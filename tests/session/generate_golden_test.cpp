@@ -38,7 +38,7 @@ TEST(GenerateGolden, PromptsGiveTheGoldenReply) {
       EXPECT_EQ(reply.rounds.size(), expected.size() - 1) << name;
       continue;
     }
-    // With a rounded cache the texts may part where two tokens were nearly equal, and only there.
+    // With a rounded cache the texts may differ from a token on whose logits were nearly equal, and only there.
     const auto gaps = test.at("output_top2_gap").get<std::vector<double>>();
     for (size_t i = 0; i < std::min(reply.ids.size(), expected.size()); ++i) {
       if (reply.ids[i] == expected[i]) continue;

@@ -33,7 +33,7 @@ class LoadCancel : public ::testing::Test {
  protected:
   LoadCancel() {
     EngineBackend backend;
-    // No cache folder: every load compiles its kernels.
+    // Without a cache folder every load compiles its kernels.
     backend.open_device = [](const std::string&) { return open_vulkan_device(); };
     backend.list_devices = [] { return std::vector<DeviceChoice>(); };
     backend.calibration_s = 2;
@@ -54,7 +54,7 @@ class LoadCancel : public ::testing::Test {
     load_.draft = false;
   }
 
-  /// From now on with a drafter.
+  /// Gives the next loads a drafter.
   void add_drafter() {
     RandomDrafter drafter;
     drafter.heads = 8;
@@ -65,10 +65,10 @@ class LoadCancel : public ::testing::Test {
     load_.draft = true;
   }
 
-  /// What ended a load that `cancel` was asked about at each event, and the seconds from the cancelling to that end.
+  /// The event that ended a load, and the seconds from cancelling to it. `cancel` is asked at each progress event.
   struct Ended {
     std::optional<Event> by;
-    std::string stage;  // of the moment of cancelling
+    std::string stage;  // in which the load was cancelled
     double seconds = 0;
   };
 
@@ -97,7 +97,7 @@ class LoadCancel : public ::testing::Test {
     return ended;
   }
 
-  /// The best of three: a busy machine may hold any thread up for longer than that.
+  /// The best of three attempts, since a busy machine may stop any thread for longer.
   void expect_prompt(const std::function<bool(const LoadProgress&)>& cancel, const std::string& stage) {
     double best = 1e9;
     for (int i = 0; i < 3 && best > kPromptly; ++i) {
@@ -126,7 +126,7 @@ TEST_F(LoadCancel, EndsAtOnceAtEveryStage) {
   expect_prompt([](const LoadProgress& p) { return p.stage == "Checking exactness"; }, "Checking exactness");
   expect_prompt([](const LoadProgress& p) { return p.stage == "Checking exactness" && p.done > 3; },
                 "Checking exactness");
-  // Afterwards nothing is left of it: the same load goes through.
+  // After that the same load succeeds, so nothing is left of the cancelled one.
   const Ended whole = load([](const LoadProgress&) { return false; });
   EXPECT_TRUE(whole.by && std::holds_alternative<ModelReady>(*whole.by));
 }
@@ -140,13 +140,13 @@ TEST_F(LoadCancel, EndsAtOnceWhereADrafterIsLoadedMeasuredAndPrepared) {
   const Ended whole = load(never);
   ASSERT_TRUE(whole.by && std::holds_alternative<ModelReady>(*whole.by));
   EXPECT_FALSE(std::get<ModelReady>(*whole.by).drafter.empty());
-  // What passes cost is known from here on, so that drafts are only prepared.
+  // From here on costs are known, so that drafts are only prepared.
   expect_prompt([](const LoadProgress& p) { return p.stage == "Preparing the drafter"; }, "Preparing the drafter");
   const Ended again = load(never);
   EXPECT_TRUE(again.by && std::holds_alternative<ModelReady>(*again.by));
 }
 
-/// Measures rather than tests: the longest wait over moments spread over a whole load.
+/// A measurement, no test: the longest wait, with cancels spread over a whole load.
 TEST_F(LoadCancel, DISABLED_LongestWait) {
   double longest = 0;
   bool ended = false;

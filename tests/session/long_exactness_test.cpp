@@ -1,5 +1,5 @@
-// Thousands of tokens of the default model on a device: every mode writes what autoregressive decoding writes. Takes
-// an hour and more on two cores; CANOPY_TEST_TOKENS shortens it.
+// Every mode writes the text of plain decoding, over thousands of tokens of the default model. Takes an hour or more on
+// two cores; CANOPY_TEST_TOKENS shortens it.
 
 #include <gtest/gtest.h>
 
@@ -70,9 +70,9 @@ class LongExactness : public ::testing::Test {
     uint32_t budget;
   };
 
-  /// Writes about `tokens` tokens over the prompts in every way and autoregressively.
+  /// Writes about `tokens` tokens over the prompts in every way and by plain decoding, and compares.
   void expect_same(const std::vector<Way>& ways, uint32_t tokens, float temperature = 0) {
-    if (loaded_ == nullptr) return;  // skipped
+    if (loaded_ == nullptr) return;  // the test is skipped
     constexpr auto prompts = static_cast<uint32_t>(std::size(kPrompts));
     const uint32_t each = std::max(16u, (tokens + prompts - 1) / prompts);
     uint32_t written = 0;

@@ -1,5 +1,5 @@
-// Speculative decoding against the official implementations, prompt by prompt: generate.json. Every mode gives the text
-// of autoregressive decoding; chain and trees accept what liranringel/ddtree accepted.
+// Speculative decoding compared with the official implementations, prompt by prompt: generate.json. Every mode gives
+// the text of plain decoding; chains and trees accept what liranringel/ddtree accepted.
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ class ModesGolden : public ::testing::Test {
     EXPECT_GT(cases, 0u);
   }
 
-  /// Tokens emitted by each round, as long as the official rounds are comparable: near the end ours draft no further
+  /// Compares the tokens emitted by each round, as far as rounds are comparable: near the end Canopy drafts no further
   /// than the reply may go.
   static void expect_lengths(const Reply& reply, const nlohmann::json& official) {
     const auto lengths = official.at("acceptance_lengths").get<std::vector<uint32_t>>();
@@ -93,7 +93,7 @@ class ModesGolden : public ::testing::Test {
       SCOPED_TRACE("round " + std::to_string(i));
       const double gap =
           std::min(rounds.at(i).at("min_order_gap").get<double>(), rounds.at(i).at("cut_gap").get<double>());
-      if (gap < kNearTie) return;  // a different round shifts those behind it
+      if (gap < kNearTie) return;  // a round of another length moves those after it
       expect_tree(reply.rounds[i], rounds.at(i));
       written += reply.rounds[i].emitted.size();
     }

@@ -1,5 +1,5 @@
-// Every mode writes what autoregressive decoding writes, and leaves the cache it would leave: at any temperature,
-// wherever a reply ends, however it is interrupted.
+// Every mode writes the text of plain decoding and leaves the same cache, at any temperature, wherever a reply ends and
+// however it is interrupted.
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ class ModesTest : public ::testing::Test {
     return loaded_->reply(prompt, in(way, settings));
   }
 
-  /// Keys and values of everything committed, in two layers.
+  /// Keys and values of all committed positions, in two layers.
   std::vector<float> cache() {
     const auto count = loaded_->sequence->length();
     std::vector<float> all;
@@ -83,7 +83,7 @@ class ModesTest : public ::testing::Test {
     return all;
   }
 
-  /// Writes the reply autoregressively and in every other way; all of it must agree, bit by bit.
+  /// Writes the reply by plain decoding and in every other way; all results must have the same bits.
   void expect_same(std::span<const uint32_t> prompt, const ReplySettings& settings) {
     const Reply plain = fresh(kPlain, prompt, settings);
     const std::vector<uint32_t> committed(loaded_->sequence->tokens().begin(), loaded_->sequence->tokens().end());
@@ -261,7 +261,7 @@ TEST_F(ModesTest, AForcedReplyTakesTheTokensItWasGiven) {
   }
 }
 
-/// Log probabilities of the tokens behind a text, from the target's own logits.
+/// Log probabilities of the token after a text, from the target's own logits.
 std::vector<double> log_probabilities(Model& model, std::span<const uint32_t> text) {
   RowBatch batch;
   for (uint32_t i = 0; i < text.size(); ++i) batch.add_text(text[i], i);
@@ -289,7 +289,7 @@ TEST_F(ModesTest, RecordsKnowTheTargetsProbabilityOfEveryNode) {
       for (uint32_t at = round.nodes[i].node.parent; at != 0; at = round.nodes[at].node.parent) {
         path.insert(path.begin(), round.nodes[at].node.token);
       }
-      std::vector<uint32_t> before(text.begin(), text.begin() + round.context + 1);  // the root included
+      std::vector<uint32_t> before(text.begin(), text.begin() + round.context + 1);  // the committed text and the root
       before.insert(before.end(), path.begin(), path.end());
       const double expected = log_probabilities(*loaded_->model, before)[round.nodes[i].node.token];
       EXPECT_NEAR(round.nodes[i].log_p, std::min(0.0, expected), tolerance(1e-3)) << "round " << r << ", node " << i;

@@ -1,4 +1,4 @@
-// A model that replaces another one: what it is planned with, and what becomes of the old one.
+// Replacing a model: what the new one is planned with, and what happens to the old one.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A model whose weights and context take what there is of a small device.
+/// A model whose weights and context take all memory of a small device.
 class ReplacedModelTest : public EngineThreadTest {
  protected:
   LoadModel large(uint32_t seed) {
@@ -35,7 +35,7 @@ class ReplacedModelTest : public EngineThreadTest {
     LoadModel load;
     load.path = folder_.write("large" + std::to_string(seed) + ".gguf", random.build());
     load.draft = false;
-    load.f32_kv = true;  // what the reference device keeps whatever is planned
+    load.f32_kv = true;  // the reference device keeps f32 in any case
     return load;
   }
 
@@ -79,14 +79,14 @@ TEST_F(ReplacedModelTest, StaysWhileTheNextOneIsPlannedInVain) {
   EXPECT_FALSE(brought_back(events));
   EXPECT_EQ(answer(2), before);
   engine_->post(question(3));
-  EXPECT_GT(await<ReplyFinished>().reused_tokens, 1u);  // not even its cache was lost
+  EXPECT_GT(await<ReplyFinished>().reused_tokens, 1u);  // the old model still has its cache
 }
 
 TEST_F(ReplacedModelTest, ComesBackWhenALoadItMadeRoomForIsCancelled) {
   start(64 << 20);
   open(large(1));
   const std::string before = answer(1);
-  // From within the load, so that it is under way, its weights are being copied, and the old model is gone.
+  // Cancels from inside the load, while weights are being copied and after the old model is gone.
   std::atomic<bool> cancelled{false};
   engine_->set_wake([&] {
     for (Event& event : engine_->poll()) {

@@ -163,7 +163,7 @@ TEST_F(ReplyTest, SamplingOnTheCpuAndArgmaxOnTheDeviceAgree) {
   open();
   const auto prompt = encode("while True:\n");
   ReplySettings biased = tokens(24);
-  biased.sampling.logit_bias = {{5, 0.0f}};  // no effect, but it takes the sampler's way
+  biased.sampling.logit_bias = {{5, 0.0f}};  // changes nothing, but makes the sampler run
   ASSERT_FALSE(biased.sampling.is_plain_greedy());
   EXPECT_EQ(loaded_->reply(prompt, biased).ids, loaded_->reply(prompt, tokens(24)).ids);
 }

@@ -45,7 +45,7 @@ TEST_F(ReplyTextTest, ControlTokensHaveNoText) {
   EXPECT_EQ(reply.finish(), "");
 }
 
-// Vocabularies like Llama 2's spell a word with the space before it, and the first word of a reply has none.
+// Vocabularies like Llama 2's spell a word with the space before it; the first word of a reply is shown without it.
 TEST(ReplyTextStart, TheSpaceOfTheVocabularyIsNotShownAtTheStart) {
   const std::vector<std::string> tokens = {"<unk>", "<s>", "</s>",
                                            "\xE2\x96\x81"

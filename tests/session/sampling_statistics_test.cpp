@@ -1,9 +1,9 @@
-// Sampled text has the target's own distribution in every mode: paths of three tokens, drawn under 20,000 seeds through
-// the real drafts, passes, sampler and walk, against probabilities worked out from the target's logits alone. Two rules
-// that are published and not exact are kept as controls: the same test must tell them apart from the truth.
+// Sampled text has the target's own distribution in every mode: paths of three tokens, drawn with 20,000 seeds through
+// the real drafts, passes, sampler and accept step, are compared with probabilities computed from the target's logits
+// alone. Two published rules that are not exact serve as controls: the same test must reject them.
 //
-// What a round does depends on the seed only through the sampler, so each text's draft and pass are computed once and
-// serve all seeds; a few hundred seeds are written by whole sessions beside them, token by token the same.
+// A round depends on the seed only through the sampler, so the draft and pass of each text are computed once for all
+// seeds. For a few hundred seeds whole sessions write the paths too, which must be the same.
 
 #include <gtest/gtest.h>
 
@@ -34,8 +34,8 @@ SamplingSettings settings(uint64_t seed) {
   return s;
 }
 
-/// Probabilities of the next token by the definitions: temperature, then the 5 largest, then the smallest set of them
-/// that reaches 0.97.
+/// Probabilities of the next token by definition: temperature, then the 5 largest, then the smallest set of these that
+/// reaches 0.97.
 std::map<uint32_t, double> next_tokens(std::span<const float> logits) {
   std::vector<uint32_t> order(logits.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -55,8 +55,8 @@ std::map<uint32_t, double> next_tokens(std::span<const float> logits) {
   return result;
 }
 
-/// How far counts are from what is expected, as a normal deviate (Wilson and Hilferty's cube root of chi-square). Paths
-/// expected fewer than 8 times are counted together.
+/// How far counts are from the expected ones, as a standard normal deviate (Wilson and Hilferty's cube root of
+/// chi-square). Paths that are expected fewer than 8 times are counted together.
 double deviate(const std::map<Text, uint32_t>& counts, const std::map<Text, double>& expected, uint32_t draws) {
   double chi_square = 0, rare_expected = 0, rare_seen = 0;
   int cells = 0;
@@ -78,18 +78,18 @@ double deviate(const std::map<Text, uint32_t>& counts, const std::map<Text, doub
     }
   }
   if (rare_expected > 0) add(rare_seen, rare_expected);
-  if (known != draws) return std::numeric_limits<double>::infinity();  // a path that cannot be
+  if (known != draws) return std::numeric_limits<double>::infinity();  // some drawn path has no expected probability
   const double freedom = cells - 1;
   const double spread = 2 / (9 * freedom);
   return (std::cbrt(chi_square / freedom) - (1 - spread)) / std::sqrt(spread);
 }
 
-constexpr double kFits = 3.5;      // one in 4,000 by chance; the seeds are fixed
-constexpr double kDoesNotFit = 8;  // what a wrong rule must at least reach
+constexpr double kFits = 3.5;      // exceeded by chance once in 4,000; the seeds are fixed
+constexpr double kDoesNotFit = 8;  // a wrong rule must give at least this
 
 class SamplingStatistics : public ::testing::Test {
  protected:
-  /// A text with its draft and what the target says at every node of the widest tree.
+  /// A text with its draft, and the target's logits at every node of the widest tree.
   struct Known {
     std::vector<float> next;  // logits after the text
     DraftTree tree, chain;
@@ -120,7 +120,7 @@ class SamplingStatistics : public ::testing::Test {
     return rows;
   }
 
-  /// `text` begins with the prompt; its last token is the root.
+  /// The Known of a text, computed when first asked for. `text` begins with the prompt; its last token is the root.
   const Known& known(const Text& text) {
     const auto [entry, is_new] = known_.try_emplace(text);
     Known& k = entry->second;
@@ -160,14 +160,14 @@ class SamplingStatistics : public ::testing::Test {
     return text;
   }
 
-  /// Paths drawn under all seeds; round(text, drawn, seed) adds at least one token to `drawn`.
+  /// Draws a path for each seed. round(text, drawn, seed) adds at least one token to `drawn`.
   template <class Round>
   std::map<Text, uint32_t> draw(const Round& round) {
     std::map<Text, uint32_t> counts;
     for (uint32_t seed = 0; seed < kSeeds; ++seed) {
       Text drawn;
       Sampler sampler(settings(seed), loaded_->model->config().vocab);
-      drawn.push_back(sampler.sample(known(prompt_).next, prompt_, 0, 0));  // the prompt's own row
+      drawn.push_back(sampler.sample(known(prompt_).next, prompt_, 0, 0));  // from the prompt's own row
       while (drawn.size() < kDrawn) round(known(followed_by(drawn)), sampler, drawn, seed);
       drawn.resize(kDrawn);
       ++counts[drawn];
@@ -175,7 +175,7 @@ class SamplingStatistics : public ::testing::Test {
     return counts;
   }
 
-  /// The walk of every mode, over the first `width` nodes.
+  /// The accept step of every mode, over the first `width` nodes.
   void walk_tree(DraftTree tree, const std::vector<std::vector<float>>& logits, uint32_t width, Sampler& sampler,
                  Text& drawn) const {
     tree.cut(width);
@@ -216,7 +216,7 @@ TEST_F(SamplingStatistics, EveryModeDrawsFromTheTargetsDistribution) {
                     exact, kSeeds),
             kFits)
       << "chain";
-  // Adaptive: any width, from round to round.
+  // Adaptive: a different width in each round.
   EXPECT_LT(deviate(draw([&](const Known& k, Sampler& sampler, Text& drawn, uint32_t seed) {
                       walk_tree(k.tree, k.tree_logits,
                                 1 + (seed * 7 + static_cast<uint32_t>(drawn.size())) % k.tree.width(), sampler, drawn);
@@ -247,7 +247,7 @@ TEST_F(SamplingStatistics, WholeSessionsDrawTheSamePaths) {
         walk_tree(k.tree, k.tree_logits, k.tree.width(), sampler, drawn);
       }
       drawn.resize(kDrawn);
-      if (written[seed].size() == kDrawn) {  // no stop token on the way
+      if (written[seed].size() == kDrawn) {  // without a stop token
         EXPECT_EQ(written[seed], drawn) << seed;
       }
     }
@@ -257,7 +257,7 @@ TEST_F(SamplingStatistics, WholeSessionsDrawTheSamePaths) {
 TEST_F(SamplingStatistics, AcceptingAlongTheArgmaxIsToldApart) {
   const auto counts = draw([&](const Known& k, Sampler& sampler, Text& drawn, uint32_t) {
     uint32_t node = 0;
-    for (;;) {  // follow the most probable token as long as the tree has it, and draw only what comes then
+    for (;;) {  // follows the most probable token as long as the tree has it, and draws only the token after that
       const std::vector<float>& row = k.tree_logits[node];
       const auto best = static_cast<uint32_t>(std::max_element(row.begin(), row.end()) - row.begin());
       const uint32_t child = k.tree.child(node, best);
@@ -275,7 +275,8 @@ TEST_F(SamplingStatistics, AcceptingByTheRatioOfProbabilitiesIsToldApart) {
     std::mt19937_64 random(seed * 31 + drawn.size());
     std::uniform_real_distribution<double> uniform(0, 1);
     uint32_t node = 0;
-    for (bool accepted = true; accepted;) {  // a child with min(1, p / q), as if it had been drawn from q
+    // Accepts a child with probability min(1, p / q), as if it had been drawn from q.
+    for (bool accepted = true; accepted;) {
       accepted = false;
       const auto p = next_tokens(k.tree_logits[node]);
       for (uint32_t child = node + 1; child < k.tree.width() && !accepted; ++child) {
@@ -301,7 +302,7 @@ TEST(Deviate, IsSmallForTheTruthAndLargeForALie) {
   EXPECT_LT(deviate(truth, expected, 20'000), kFits);
   EXPECT_GT(deviate(lie, expected, 20'000), kDoesNotFit);
   ++truth[{9}];
-  EXPECT_GT(deviate(truth, expected, 20'001), kDoesNotFit);  // what cannot be
+  EXPECT_GT(deviate(truth, expected, 20'001), kDoesNotFit);  // one draw that cannot occur
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST(SelfTest, NamesTheFirstDifferenceOfOneBit) {
   EXPECT_NE(report.sentence.find("the logits of row 1 of 3"), std::string::npos) << report.sentence;
 }
 
-// Tiles of 4 on the reference: a full one, one row more, and two full ones.
+// The reference device has tiles of 4: a full one, one row more, and two full ones.
 TEST(SelfTest, ComparesFullTilesAndPassesOfSeveral) {
   WideFaultDevice several(make_reference_device(), 6, WideFaultDevice::Row::last);
   const SelfTestReport report = test_on(several, 32);

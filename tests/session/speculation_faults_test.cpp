@@ -1,5 +1,5 @@
-// What goes wrong while drafting: a device that is lost at any stage, numbers that are none, memory that is short,
-// pairs that do not fit. Each is told as what it is, and the next reply is written as if nothing had happened.
+// Faults while drafting: a device that is lost at any stage, NaN, too little memory, pairs that do not fit. Each gives
+// the right error, and the next reply is written as usual.
 
 #include <gtest/gtest.h>
 
@@ -20,13 +20,13 @@
 namespace canopy::test {
 namespace {
 
-/// Fails when it is told to.
+/// A device that fails when told to.
 class FaultyDevice final : public ForwardingDevice {
  public:
   FaultyDevice() : ForwardingDevice(make_reference_device()) {}
 
   int calls_left = std::numeric_limits<int>::max();  // passes and copies until the device is lost
-  std::string spoilt;                                // reads of buffers and parts of this name give NaN
+  std::string spoilt;                                // reading a buffer of this name gives NaN
   uint64_t available = 0;                            // bytes; 0: what there is
 
   bool run(Commands& commands, const std::stop_token& stop) override {
@@ -127,7 +127,7 @@ TEST_F(SpeculationFaults, TheControllerIsThereBeforeAPolicyWasChosen) {
 }
 
 TEST_F(SpeculationFaults, ADeviceLostAtAnyCallEndsTheReplyWithThatError) {
-  tokens_ = 5;  // at each of all calls
+  tokens_ = 5;  // lost at each of the calls in turn
   for (const DecodeMode mode : {DecodeMode::tree, DecodeMode::chain, DecodeMode::adaptive}) {
     SCOPED_TRACE(to_string(mode));
     open();
@@ -146,7 +146,7 @@ TEST_F(SpeculationFaults, ADeviceLostAtAnyCallEndsTheReplyWithThatError) {
         lost = true;
       }
       device_->calls_left =
-          std::numeric_limits<int>::max();  // (a real one stays lost; the state must be right even so)
+          std::numeric_limits<int>::max();  // a real device stays lost; the state must be right all the same
       expect_goes_on(ids);
     }
   }

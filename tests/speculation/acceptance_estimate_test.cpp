@@ -50,7 +50,7 @@ TEST(PromiseLines, ForgetWhatFaded) {
   lines.fade(0.001);
   for (int i = 0; i < 20; ++i) learn(lines, 2, 2);
   EXPECT_GT(lines.expected(0, 2), 1.95);
-  // However long it goes on, nothing overflows.
+  // Nothing overflows after many updates.
   for (int i = 0; i < 20000; ++i) {
     lines.fade(0.9);
     learn(lines, 2, 1);

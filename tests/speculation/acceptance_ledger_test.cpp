@@ -14,7 +14,7 @@ using test::expect_error;
 constexpr uint32_t vocab = 40;
 constexpr uint32_t depths = 5;
 
-/// Tokens that a round would accept of `tree`, were the text behind the root `truth`.
+/// Tokens that a round would accept of `tree` if the text after the root were `truth`.
 uint32_t walked(const DraftTree& tree, const std::vector<uint32_t>& truth) {
   AcceptedPath path;
   accept(
@@ -22,7 +22,7 @@ uint32_t walked(const DraftTree& tree, const std::vector<uint32_t>& truth) {
   return path.accepted();
 }
 
-/// A text that follows the drafter more often than not.
+/// A text that agrees with the drafter more often than not.
 std::vector<uint32_t> text_like(const test::Candidates& candidates, std::mt19937& random) {
   std::vector<uint32_t> truth;
   for (uint32_t depth = 1; depth <= depths; ++depth) {
@@ -104,7 +104,7 @@ TEST(AcceptanceLedger, SettlesDraftsInOrderOnceAllTheirDepthsAreKnown) {
     ledger.follow(tokens, [&](const DraftOutcome& outcome) { built.push_back(outcome.built()); });
   };
   add(4);
-  follow({99, 99});  // wrong from the first token on, and still it waits
+  follow({99, 99});  // wrong from the first token on, and yet it must wait for the rest
   EXPECT_TRUE(built.empty());
   add(5);
   follow({99});

@@ -9,7 +9,7 @@
 namespace canopy {
 namespace {
 
-/// A tree that gains less with every node, on a device of the given times.
+/// A tree whose gain becomes smaller with every node, on a device with the given times.
 struct Case {
   std::vector<double> tree, chain = {1}, ms;
   WidthCurves curves(WidthObjective objective, double tokens_per_ms = 0.1) const {
@@ -32,7 +32,7 @@ Case diminishing(uint32_t widest, double (*ms)(uint32_t)) {
 }
 
 TEST(ChooseWidth, FindsTheBestBeyondACliff) {
-  // The first cliff is not worth crossing for one row, but for many.
+  // The first cliff is worth crossing for many rows, but not for one.
   const Case made = diminishing(64, [](uint32_t w) { return w <= 4 ? 10.0 + 3 * w : w <= 40 ? 24.0 : 60.0; });
   EXPECT_EQ(choose_width(made.curves(WidthObjective::per_round)).best.width, 40u);
   EXPECT_EQ(choose_width(made.curves(WidthObjective::long_run)).best.width, 40u);
@@ -62,7 +62,8 @@ TEST(ChooseWidth, WideTreesComeInSteps) {
   EXPECT_TRUE(may_occur(77, 77));
 }
 
-// Ratios of single rounds undervalue the long one: the paper's objective takes 4 tokens in 9 ms, the other 9 in 21.
+// Averaging ratios of single rounds gives long rounds too little weight: the paper's objective takes 4 tokens in 9 ms,
+// the other one 9 tokens in 21 ms.
 TEST(ChooseWidth, ObjectivesDiffer) {
   const Case made{.tree = {1, 4, 9}, .ms = {8, 9, 21}};
   EXPECT_EQ(choose_width(made.curves(WidthObjective::per_round)).best.width, 2u);

@@ -13,7 +13,7 @@ namespace {
 
 using test::expect_error;
 
-/// Passes of 10 ms whatever their width, unless told otherwise.
+/// Costs of 10 ms for each pass, whatever its width, unless told otherwise.
 struct FlatCost : PassCost {
   double verify = 10, per_row = 0, draft = 2;
   double verify_ms(uint32_t width, uint32_t) const override { return verify + per_row * (width - 1); }
@@ -24,7 +24,7 @@ struct FlatCost : PassCost {
 constexpr uint32_t vocab = 100;
 constexpr uint32_t block = 8;
 
-/// A controller and one draft, which the text follows for `right` tokens.
+/// A controller and a draft whose first `right` tokens are those of the text.
 struct Rig {
   Controller controller{ControllerOptions{}, block};
   FlatCost cost;
@@ -43,7 +43,7 @@ struct Rig {
     return controller.choose(builder.tree(), depths);
   }
 
-  /// A round whose draft, if there is one, is right for `right` tokens.
+  /// Runs a round; its draft, if it has one, is right for `right` tokens.
   DraftPlan round(uint32_t right) {
     const DraftPlan planned = plan();
     std::vector<uint32_t> emitted;
@@ -85,7 +85,7 @@ TEST(Controller, StopsWhereItDoesNotPayAndTriesAgain) {
   EXPECT_LT(drafts, 100u);
   EXPECT_GT(trials, 5u);
   EXPECT_GE(late, 3u) << "the interval is capped";
-  // And takes it up again once it does.
+  // It drafts again once that pays.
   for (int i = 0; i < 400; ++i) rig.round(6);
   EXPECT_TRUE(rig.round(6).draft);
   EXPECT_FALSE(rig.plan().trial);
@@ -102,7 +102,8 @@ TEST(Controller, NeverDraftsWhereEvenAFullyAcceptedDraftWouldLose) {
   }
 }
 
-// A draft takes two AR rounds and each row most of one: what a good drafter brings is not enough.
+// A draft costs as much as two AR rounds, and each row nearly as much as one: even a good drafter does not bring
+// enough.
 TEST(Controller, WaitsForTheTimeOfATrialWhereEvenAGoodDrafterWouldLose) {
   Rig rig;
   rig.cost.draft = 20;
@@ -150,7 +151,7 @@ TEST(Controller, AStallIsNotHeldAgainstDrafting) {
   }
 }
 
-// "Two rounds" are two of those that are run now, not of those that were run before the device got faster.
+// The bound's "two rounds" are rounds of the present speed, not of the time before the device became faster.
 TEST(Controller, TheBoundFollowsTheRoundsOfLate) {
   Rig rig;
   rig.cost = {};

@@ -1,4 +1,4 @@
-// What each policy predicts, and what it learns from the passes that it is told of.
+// What each policy predicts, and what it learns from observed passes.
 
 #include "engine/speculation/cost_policy.h"
 
@@ -28,7 +28,7 @@ Roofline bare_roofline() {
   return {shape, {.flops_per_second = 1e13, .bytes_per_second = 5e11}};
 }
 
-// Twice as slow as the roofline says, with a cliff at 9 that no roofline has.
+// A device twice as slow as its roofline, with a cliff at width 9 that a roofline cannot describe.
 double device_ms(uint32_t width, uint32_t context) {
   return 2e3 * bare_roofline().seconds(width, context) + (width >= 9 ? 15 : 0);
 }
@@ -123,9 +123,9 @@ TEST(CostPolicy, WhatWasObservedRefreshesTheTable) {
   EXPECT_NEAR(table->verify_ms(4, 1024), cost->verify_ms(4, 1024), 1e-9);
   EXPECT_NEAR(table->draft_ms(1, 1024), 12, 0.2);
   EXPECT_NEAR(table->other_ms(8), 2, 0.1);
-  // A session that starts from it predicts the same.
+  // A session that starts from this table predicts the same.
   EXPECT_NEAR(make_cost(CostPolicy::measured, bare_roofline(), *table)->verify_ms(9, 64), cost->verify_ms(9, 64), 1e-9);
-  // The roofline's policies have nothing new to say of the table.
+  // The roofline's policies leave the table as it was.
   const auto ema = make_cost(CostPolicy::ema, bare_roofline(), measured_table());
   ema->observe_verify(4, 1024, 10);
   EXPECT_FALSE(ema->refreshed_table());
@@ -144,7 +144,7 @@ TEST(CostPolicy, AllLearnTheDraftAndTheRestOfARound) {
     EXPECT_NEAR(cost->draft_ms(1, 1024), 10, 0.1);
     EXPECT_NEAR(cost->other_ms(1), 0.8, 0.02);
     EXPECT_NEAR(cost->other_ms(32), 3, 0.02);
-    cost->observe_other(1, 1e6);  // a laptop that slept
+    cost->observe_other(1, 1e6);  // as after a laptop has slept
     EXPECT_LT(cost->other_ms(1), 1.1);
   }
 }
@@ -155,13 +155,13 @@ TEST(CostPolicy, EveryPolicyAnswersWithNothingMeasured) {
     EXPECT_DOUBLE_EQ(cost->verify_ms(7, 300), bare_ms(7, 300)) << to_string(policy);
     EXPECT_GT(cost->draft_ms(1, 300), 0);
     EXPECT_DOUBLE_EQ(cost->other_ms(7), 0);
-    cost->observe_draft(1, 300, 0.1);  // far from the guess, which it replaces
+    cost->observe_draft(1, 300, 0.1);  // far from the guess, so it replaces the guess
     EXPECT_DOUBLE_EQ(cost->draft_ms(1, 300), 0.1);
     EXPECT_FALSE(cost->refreshed_table());
   }
 }
 
-// The first draft on a cold cache may take a hundred times as long as those that follow.
+// The first draft may take a hundred times as long as later ones, as caches are cold.
 TEST(CostPolicy, AFirstDraftFarFromTheOthersIsForgotten) {
   for (const CostPolicy policy : all_policies) {
     for (const double first : {2000.0, 0.01}) {

@@ -1,4 +1,4 @@
-// Learning what a device takes now: fast enough to follow it, and not fooled by single passes or a bad clock.
+// Learning how long a device takes at present: quickly, but not misled by single passes or a bad clock.
 
 #include "engine/speculation/cost_residual.h"
 
@@ -16,7 +16,7 @@ TEST(RatioMean, FollowsADeviceThatChanges) {
   EXPECT_DOUBLE_EQ(mean.value(), 1);
   for (int i = 0; i < 40; ++i) mean.add(10, 15);
   EXPECT_NEAR(mean.value(), 1.5, 0.02);
-  for (int i = 0; i < 40; ++i) mean.add(10, 30);  // far from the mean: believed from the second time on
+  for (int i = 0; i < 40; ++i) mean.add(10, 30);  // far from the mean: counts from the second time on
   EXPECT_NEAR(mean.value(), 3, 0.05);
   for (int i = 0; i < 40; ++i) mean.add(10, 8);
   EXPECT_NEAR(mean.value(), 0.8, 0.05);
@@ -34,7 +34,7 @@ TEST(RatioMean, ASinglePassFarFromTheOthersDoesNotCount) {
   for (int i = 0; i < 30; ++i) mean.add(10, 11);
   const double before = mean.value();
   for (int i = 0; i < 50; ++i) {
-    mean.add(10, i % 2 == 0 ? 500 : 0.01);  // now slow, now fast, and never twice
+    mean.add(10, i % 2 == 0 ? 500 : 0.01);  // alternates between slow and fast, never the same twice in a row
     mean.add(10, 11);
   }
   EXPECT_NEAR(mean.value(), before, 0.01);
@@ -91,7 +91,7 @@ TEST(WidthResiduals, ARangeNotMetFollowsTheOthers) {
   EXPECT_NEAR(residuals.factor(200), 1.5, 0.05);
   EXPECT_NEAR(residuals.factor(1), 1.5, 0.05);
 
-  // Met once, long ago: the others know better.
+  // A width observed once and long ago: the other widths are more reliable.
   WidthResiduals later;
   for (int i = 0; i < 30; ++i) later.observe(1, 10, 10);
   for (int i = 0; i < 300; ++i) later.observe(16, 10, 15);

@@ -1,4 +1,4 @@
-// The measured table: what it says of the passes that were measured, and of those that were not.
+// The measured cost table: its values for passes that were measured and for others.
 
 #include "engine/speculation/cost_table.h"
 
@@ -17,7 +17,7 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// A device with cliffs at 9 and 33, whose attention takes 1 microsecond a row and position of 64.
+// A device with cliffs at widths 9 and 33, whose attention takes 1 microsecond for each row and 64 positions.
 double device_ms(uint32_t width, uint32_t context) {
   const double products = width < 9 ? 10 + 2 * width : width < 33 ? 22 + 0.1 * width : 60;
   return products + 1e-3 * width * context / 64.0;
@@ -52,7 +52,7 @@ TEST(CostTable, GivesBackWhatWasMeasured) {
 }
 
 TEST(CostTable, KeepsCliffsAtEveryContext) {
-  // Only four widths were measured at the other contexts; the cliffs are known from the context where all were.
+  // At the other contexts only four widths were measured; the cliffs are known from the context with all widths.
   const CostTable table = measured();
   for (const uint32_t context : {64u, 100u, 512u, 1000u, 2048u, 5000u, 8192u}) {
     for (uint32_t width = 1; width <= 64; ++width) {
@@ -77,7 +77,7 @@ TEST(CostTable, APassBetweenTwoTilesCostsTheNextTile) {
 TEST(CostTable, APassBetweenTwoIsNotBelowTheNarrower) {
   CostTable table;
   table.set_verify(8, 100, 80);
-  table.set_verify(16, 100, 30);  // another kernel: truly faster
+  table.set_verify(16, 100, 30);  // another kernel, so this is really faster
   for (uint32_t width = 9; width < 16; ++width) EXPECT_DOUBLE_EQ(table.verify_ms(width, 100), 80);
   EXPECT_DOUBLE_EQ(table.verify_ms(16, 100), 30);
 }
@@ -140,7 +140,8 @@ TEST(CostTable, DraftsByBacklogAndContext) {
     EXPECT_NEAR(table.draft_ms(backlog, 512), draft(backlog, 512), 1e-9);
   }
   EXPECT_NEAR(table.draft_ms(1, 1000), draft(1, 1000), 1e-9);
-  EXPECT_GT(table.draft_ms(500, 512), draft(400, 512));  // a long plain stretch before: all of it is to be injected
+  // A long stretch of plain decoding before, all of which must be injected.
+  EXPECT_GT(table.draft_ms(500, 512), draft(400, 512));
 }
 
 TEST(CostTable, TheRestOfARoundByWidth) {
@@ -175,7 +176,7 @@ TEST(CostTable, TheRooflineFittedToATableFollowsIt) {
   const Roofline bare = roofline();
   const Roofline device = bare.calibrated({.alpha_m = 1.4, .beta_m = 0.002, .alpha_c = 1.8, .beta_c = 0.001});
   CostTable table;
-  EXPECT_EQ(calibrated_roofline(bare, table).calibration().alpha_m, 1);  // nothing to fit: bare
+  EXPECT_EQ(calibrated_roofline(bare, table).calibration().alpha_m, 1);  // nothing to fit, so it stays uncalibrated
   for (const uint32_t context : {64u, 512u, 4096u}) {
     for (uint32_t width = 1; width <= 256; width *= 2) {
       table.set_verify(width, context, 1e3 * device.seconds(width, context));

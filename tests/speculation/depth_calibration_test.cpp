@@ -10,7 +10,7 @@
 namespace canopy {
 namespace {
 
-/// One draft of one depth and one candidate of probability q; it hits with probability `truth`.
+/// The outcome of a draft of one depth with one candidate of probability q, which is right with probability `truth`.
 DraftOutcome draft(double q, double truth, std::mt19937& random) {
   DraftOutcome outcome;
   outcome.chain_predicted = {q};
@@ -23,7 +23,7 @@ DraftOutcome draft(double q, double truth, std::mt19937& random) {
   return outcome;
 }
 
-/// What the calibration makes of q at depth 1.
+/// The calibrated probability of q at depth 1.
 double calibrated(const DepthCalibrator& calibrator, double q) {
   const DepthCalibration c = calibrator.calibration(1)[0];
   return std::exp(std::min(0.0, c.scale * std::log(q) + c.shift));
@@ -40,7 +40,7 @@ TEST(DepthCalibration, IsTheDrafterAtFirstAndHardlyChangesWithAFewDrafts) {
   EXPECT_GT(calibrated(calibrator, 0.8), 0.5);
 }
 
-// The drafter says q, the truth is exp(a log q + b): it is too sure of itself, or not sure enough.
+// The drafter says q while the truth is exp(a log q + b), so it is too confident or not confident enough.
 TEST(DepthCalibration, FindsTheLineThatTheTruthFollows) {
   for (const auto& [a, b] : {std::pair{1.0, 0.0}, {1.0, -0.7}, {2.0, -0.1}, {0.5, -0.05}, {1.5, 0.0}}) {
     DepthCalibrator calibrator(1);
@@ -84,7 +84,7 @@ TEST(DepthCalibration, LearnsOnlyWhereTheTrueTextReachedTheParent) {
   outcome.predicted = {0, 0.5};
   outcome.listed = 1;
   outcome.log_q = {std::log(0.5f), std::log(0.5f)};
-  outcome.ranks = {DraftOutcome::no_rank, 0};  // wrong at once, so that the second depth says nothing
+  outcome.ranks = {DraftOutcome::no_rank, 0};  // wrong at the first depth, so that the second gives no information
   for (int i = 0; i < 100; ++i) calibrator.learn(outcome);
   EXPECT_TRUE(calibrator.reliability(2).empty());
   EXPECT_EQ(calibrator.calibration(2)[1].scale, 1);
@@ -111,7 +111,7 @@ TEST(DepthCalibration, ReliabilityShowsWhatWasSaidAndWhatCame) {
   test::expect_error("no depth 2", [&] { calibrator.reliability(2); });
 }
 
-// A drafter of certainties, all wrong or all right: the fit stays finite.
+// Probabilities of 1 that are all wrong or all right: the fit stays finite.
 TEST(DepthCalibration, StaysFiniteForCertainties) {
   for (const bool right : {false, true}) {
     DepthCalibrator calibrator(1);

@@ -1,5 +1,5 @@
 #pragma once
-// Rows of drafter logits, and the candidates that a device would take from them.
+// Rows of drafter logits, and the candidates that a device would select from them.
 
 #include <algorithm>
 #include <cmath>
@@ -34,14 +34,14 @@ class Candidates {
     }
   }
 
-  /// Of depth `depth`, from 1; the first `k` of them.
+  /// The first `k` candidates of a depth, counted from 1.
   DepthCandidates at(uint32_t depth, size_t k = SIZE_MAX) const {
     const Depth& found = depths_.at(depth - 1);
     const size_t count = std::min(k, found.tokens.size());
     return {std::span(found.tokens).first(count), std::span(found.logits).first(count), found.log_sum_exp};
   }
 
-  /// Of all depths; the first `k` of each.
+  /// The first `k` candidates of each depth.
   std::vector<DepthCandidates> all(size_t k = SIZE_MAX) const {
     std::vector<DepthCandidates> result;
     for (uint32_t depth = 1; depth <= depths_.size(); ++depth) result.push_back(at(depth, k));
@@ -67,7 +67,8 @@ inline std::vector<float> random_rows(size_t count, unsigned seed, float spread)
   return logits;
 }
 
-/// Builds with `k` candidates a depth at first, and twice as many whenever the builder asks. Returns how often it did.
+/// Builds a tree with `k` candidates for each depth at first, and doubles that whenever the builder asks. Returns how
+/// often it asked.
 inline int build_asking(TreeBuilder& builder, uint32_t root, const Candidates& candidates, uint32_t vocab,
                         uint32_t budget, uint32_t k) {
   builder.begin(root, candidates.all(k), vocab);

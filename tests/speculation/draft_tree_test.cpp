@@ -97,7 +97,7 @@ TEST(Walk, ARootAloneAndAMissAtOnceEmitTheBonusOnly) {
 TEST(Walk, AsksOnceANodeInOrderWithThePathKnown) {
   const DraftTree tree = small_tree();
   AcceptedPath path;
-  path.nodes = {0, 5, 5, 5};  // of a round before
+  path.nodes = {0, 5, 5, 5};  // left from the round before
   std::vector<Ids> asked;
   const Ids choices = {1, 1, 3, 0, 0, 4, 0};
   const auto choose = [&](uint32_t node) {

@@ -1,4 +1,4 @@
-// BASTION's stop rule, against bastion_tree.json.
+// BASTION's stop rule, compared with bastion_tree.json.
 
 #include "engine/speculation/paper_rule.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The device of a golden tree: a calibrated roofline, and constants for the rest of a round.
+/// Costs of the device of a golden tree: a calibrated roofline, and constants for the rest of a round.
 class GoldenCost : public PassCost {
  public:
   explicit GoldenCost(const json& golden)
@@ -82,11 +82,11 @@ TEST(PaperRule, EveryGoldenTree) {
     const test::Candidates candidates(tensors[golden.at("logits").get<std::string>()], vocab, paper_candidates);
     ASSERT_EQ(candidates.depths(), golden.at("depth").get<uint32_t>());
     expect_golden(golden, candidates, paper_candidates);
-    expect_golden(golden, candidates, 2);  // the same where candidates are asked for bit by bit
+    expect_golden(golden, candidates, 2);  // the same result with candidates given a few at a time
   }
 }
 
-/// Verifies for free up to a cliff, which costs as much as everything before and is flat again behind.
+/// Verification is free up to a cliff, which costs as much as everything before it; after it, it is free again.
 class CliffCost : public PassCost {
  public:
   double verify_ms(uint32_t width, uint32_t) const override { return width < 9 ? 10 : 20; }
@@ -104,7 +104,7 @@ TEST(PaperRule, StopsBeforeACliff) {
   EXPECT_EQ(exact.grow(builder), TreeStep::complete);
   EXPECT_EQ(builder.tree().width(), 8u);
 
-  // A floor behind the cliff carries it over, up to the widest tree; 40 is rounded down to 12 + 3 * 8.
+  // A minimum width above the cliff goes on up to the widest tree; 40 is rounded down to 12 + 3 * 8.
   builder.begin(0, candidates.all(), vocab);
   PaperRule floor({.min_width = 12, .bucket_step = 8, .max_width = 40}, cost, 1, 100);
   EXPECT_EQ(floor.grow(builder), TreeStep::complete);

@@ -6,7 +6,7 @@
 
 namespace canopy::test {
 
-/// Two bytes for every element, as the published program counts.
+/// The model's shape with two bytes for every element, as the published program counts.
 inline ModelShape golden_shape(const nlohmann::json& model) {
   ModelShape shape;
   shape.layers = model.at("L");
@@ -27,7 +27,7 @@ inline RooflineCalibration golden_calibration(const nlohmann::json& c) {
   return {.alpha_m = c.at("alpha_m"), .beta_m = c.at("beta_m"), .alpha_c = c.at("alpha_c"), .beta_c = c.at("beta_c")};
 }
 
-/// The roofline of the model and the device that `entry` of a golden file names.
+/// The roofline of the model and the device that an entry of a golden file names.
 inline Roofline golden_roofline(const nlohmann::json& entry, const RooflineCalibration& calibration = {}) {
   static const nlohmann::json file = golden_json("bastion_cost.json");
   const auto model = entry.at("model").get<std::string>();

@@ -1,4 +1,4 @@
-// The fit of the roofline: bastion_fit.json, data with a known answer, and a slow search over everything.
+// The fit of the roofline, compared with bastion_fit.json, with data whose answer is known, and with a slow search.
 
 #include "engine/speculation/roofline_fit.h"
 
@@ -70,7 +70,7 @@ TEST(RooflineFit, AsGoodAsTheBestKnownOfEveryGoldenCase) {
   }
 }
 
-// Passes of a device with the given calibration; widths 1, 2, 4 ... 512 at four contexts.
+// Simulated passes of a device with this calibration, at widths 1, 2, 4 ... 512 and four contexts.
 std::vector<RooflinePoint> simulated(const RooflineCalibration& truth, double noise, unsigned seed) {
   const Roofline roofline(test::smollm2_shape(), {.flops_per_second = 2e12, .bytes_per_second = 1e11});
   std::mt19937 random(seed);
@@ -102,7 +102,7 @@ TEST(RooflineFit, FindsTheDeviceBehindExactMeasurements) {
   }
 }
 
-// The best of many random starts of a simple random walk: slow, and knows nothing of splits.
+// The best of many random walks from random starts: slow, and independent of the method under test.
 double slow_search(const std::vector<RooflinePoint>& points, const RooflineCalibration& scale, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> uniform(0, 1);
@@ -165,7 +165,7 @@ TEST(RooflineFit, DoesNotDependOnUnitsOrOrder) {
 }
 
 TEST(RooflineFit, ABranchThatNoPointIsBoundByIsRaisedToMeetThem) {
-  // Reading takes all the time up to here; computing must not be held to cost nothing on wider passes.
+  // Up to here reading takes all the time. The fit must not conclude that computing costs nothing in wider passes.
   std::vector<RooflinePoint> points;
   for (int i = 1; i <= 8; ++i)
     points.push_back({.memory_s = 1 + 0.01 * i, .compute_s = 0.02 * i, .measured_s = 1 + 0.01 * i});

@@ -1,4 +1,4 @@
-// Counts and times of the roofline, against bastion_cost.json and against counting by hand.
+// Counts and times of the roofline, compared with bastion_cost.json and with counts made by hand.
 
 #include "engine/speculation/roofline.h"
 
@@ -99,7 +99,7 @@ TEST(Roofline, AMixtureReadsTheExpertsThatItsRowsTouch) {
 }
 
 TEST(Roofline, AMixtureComputesTheExpertsThatEachRowUses) {
-  // With as wide an expert as the dense layer it replaces, one of them used, only the router is more.
+  // If one expert as wide as the dense layer is used, only the router is added.
   ModelShape shape = small_shape();
   const uint64_t dense = PassWork(shape).flops(5, 7);
   shape.moe_layers = shape.layers;

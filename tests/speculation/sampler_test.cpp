@@ -40,7 +40,7 @@ std::vector<float> random_logits(size_t count, unsigned seed, float spread) {
   return logits;
 }
 
-// Tokens that come out in `draws` positions.
+// The tokens drawn at `draws` positions.
 std::set<uint32_t> support(const SamplingSettings& settings, const std::vector<float>& logits, int draws) {
   Sampler sampler(settings, static_cast<uint32_t>(logits.size()));
   std::set<uint32_t> seen;
@@ -191,7 +191,7 @@ TEST(Sampler, ShortcutsOfTheDrawDoNotChangeIt) {
 }
 
 TEST(Sampler, AFilteredDrawIsTheDrawAmongWhatIsLeft) {
-  // The noise belongs to the token, so banning what a filter removes gives the same token.
+  // The noise depends on the token id, so banning the tokens that a filter removes gives the same draw.
   const auto logits = random_logits(400, 6, 2.0f);
   SamplingSettings filtered = at_temperature(1.0f);
   filtered.top_k = 10;
@@ -211,7 +211,7 @@ TEST(Sampler, DependsOnSeedTurnAndPositionOnly) {
   std::vector<uint32_t> forward, backward(64);
   for (uint64_t i = 0; i < 64; ++i) forward.push_back(first.sample(logits, {}, 2, i));
   for (uint64_t i = 64; i-- > 0;) {
-    second.sample(logits, {}, 3, i);  // something else in between
+    second.sample(logits, {}, 3, i);  // draws at other positions in between
     backward[i] = second.sample(logits, {}, 2, i);
   }
   EXPECT_EQ(forward, backward);
@@ -263,7 +263,7 @@ Drawn draw_many(float temperature, uint64_t seed) {
 }
 
 TEST(Sampler, DrawsFollowTheSoftmax) {
-  // The draws are fixed by the seeds, so this cannot fail by chance from one run to the next.
+  // The draws are fixed by seeds, so the result is the same in every run.
   for (const float temperature : {0.7f, 1.0f, 2.0f}) {
     const Drawn drawn = draw_many(temperature, 11);
     EXPECT_LT(std::abs(chi_square_z(drawn.seen, drawn.probability, drawn.draws)), 3.5) << temperature;
@@ -272,7 +272,7 @@ TEST(Sampler, DrawsFollowTheSoftmax) {
 
 TEST(Sampler, TheTestOfTheDistributionCanFail) {
   Drawn drawn = draw_many(1.0f, 11);
-  // Two probabilities exchanged, and draws at a temperature that is 10% off.
+  // Must be noticed: two probabilities exchanged, and a temperature that is 10% off.
   std::swap(drawn.probability[0], drawn.probability[1]);
   EXPECT_GT(chi_square_z(drawn.seen, drawn.probability, drawn.draws), 5.0);
   const Drawn warmer = draw_many(1.1f, 11);
@@ -352,7 +352,8 @@ TEST(Sampler, IsFastEnoughForALargeVocabulary) {
   RecordProperty("nucleus_ms", std::to_string(nucleus_ms));
   std::printf("152,000 tokens: plain %.2f ms, top-k/top-p/min-p %.2f ms, top-p alone %.2f ms\n", plain_ms, filtered_ms,
               nucleus_ms);
-  // Far above the aim of 2 ms, for sanitizers and busy machines; it catches only a change of the algorithm.
+  // Far above the target of 2 ms, because of sanitizers and busy machines; it only catches a change of the algorithm's
+  // order.
   EXPECT_LT(std::max({plain_ms, filtered_ms, nucleus_ms}), 100.0);
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;  // width, ms
 
-/// Straight lines between the measured widths, and on beyond the last.
+/// Linear interpolation between measured widths, continued after the last.
 std::function<double(uint32_t)> measured(Points points) {
   return [points = std::move(points)](uint32_t width) {
     size_t right = 1;
@@ -24,18 +24,18 @@ std::function<double(uint32_t)> measured(Points points) {
 }
 
 double roofline(uint32_t width) {
-  // Weights are read once; beyond some 24 rows the arithmetic takes longer.
+  // Weights are read once; from about 24 rows on the arithmetic takes longer.
   return std::max(10.0, 10.0 * width / 24) + 0.02 * width;
 }
 
-/// Tiles of 8 rows in one kernel, of 32 in another that is slower for few.
+/// A kernel with tiles of 8 rows, and one with tiles of 32 that is slower for few rows.
 double cliffs(uint32_t width) {
   if (width <= 8) return 10 + 0.05 * width;
   if (width <= 32) return 22 + 0.02 * width;
   return 29 * std::ceil(width / 32.0);
 }
 
-/// Widths 3, 5 and 6 are compiled badly; whole tiles of 8 are cheaper than what comes before them.
+/// Widths 3, 5 and 6 have bad kernels, and whole tiles of 8 are cheaper than slightly narrower passes.
 double non_monotone(uint32_t width) {
   const double base = 10 + 0.15 * width;
   if (width == 3 || width == 5 || width == 6) return 3.5 * base;
@@ -76,7 +76,7 @@ std::vector<DeviceSpec> made_up() {
 
 std::vector<DeviceSpec> recorded() {
   return {
-      // SmolLM2; a draft of 8 rows through 3 layers and the head does the arithmetic of two plain passes.
+      // SmolLM2; a draft of 8 rows through 3 layers and the head computes as much as two passes of one row.
       {.name = "lavapipe",
        .verify = measured(lavapipe()),
        .draft = 45,
@@ -84,22 +84,22 @@ std::vector<DeviceSpec> recorded() {
        .other = 0.5,
        .block_size = 8,
        .noise = 0.08},
-      // shared notes on kernels, CUDA MMQ of an 8B Q4_K_S: 7 ms alone, 8.2/9.5/11.9/18.5 at 16/32/64/128.
+      // CUDA MMQ kernels with an 8B model in Q4_K_S: 7 ms for one row, 8.2/9.5/11.9/18.5 for 16/32/64/128.
       {.name = "RTX 4090, 8B",
        .verify = measured({{1, 7.0}, {16, 8.2}, {32, 9.5}, {64, 11.9}, {128, 18.5}}),
        .draft = 1.4,
        .per_feature = 0.01},
-      // A mixture of experts: each row brings experts of its own.
+      // A mixture of experts: each row uses other experts, which must be read too.
       {.name = "M-series, 30B-A3B",
        .verify = measured({{1, 8.5}, {2, 13.5}, {3, 15.6}, {5, 20.7}, {8, 28.1}}),
        .draft = 2,
        .per_feature = 0.03},
-      // The same on RDNA3: flat to the last mat-vec kernel, then a matrix kernel.
+      // The same on RDNA3: flat up to the last matrix-vector kernel, then a matrix kernel.
       {.name = "RX 7900 XTX, 30B-A3B",
        .verify = measured({{1, 5.9}, {8, 15.6}, {9, 35.3}, {32, 42}, {64, 50}}),
        .draft = 1.6,
        .per_feature = 0.02},
-      // RDNA3.5: the head in q6_K takes 2.2 ms alone and 18.5 ms at 3, 5 and 6 rows; 24 ms for the rest.
+      // RDNA3.5: the head in q6_K takes 2.2 ms for most widths and 18.5 ms for 3, 5 and 6 rows; 24 ms for the rest.
       {.name = "Radeon 8060S, 8B",
        .verify = [](uint32_t w) { return 24 + 0.3 * w + (w == 3 || w == 5 || w == 6 ? 18.5 : 2.2); },
        .draft = 5,
@@ -132,7 +132,7 @@ double VirtualDevice::factor(uint32_t position, uint32_t stage) const {
   const auto uniform = [&](int i) { return (bits[i] + 0.5) / 4294967296.0; };
   const double normal = std::sqrt(-2 * std::log(uniform(0))) * std::cos(2 * std::numbers::pi * uniform(1));
   const double stall = uniform(2) < spec_.stalls ? 5 : 1;
-  // A mean of 1 whatever the spread.
+  // Has a mean of 1 whatever the noise.
   return std::exp(spec_.noise * normal - spec_.noise * spec_.noise / 2) * stall * (1 + spec_.drift * progress);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Made-up devices, and what was measured on real ones, in virtual time.
+// Devices in virtual time: invented ones, and ones with times measured on real devices.
 
 #include <cstdint>
 #include <functional>
@@ -12,20 +12,20 @@ namespace canopy::test {
 
 struct DeviceSpec {
   std::string name;
-  std::function<double(uint32_t width)> verify;  // ms behind an empty context
+  std::function<double(uint32_t width)> verify;  // ms of a pass with an empty context
   double draft = 0;                              // ms
-  double per_feature = 0;                        // ms of each injected feature
-  double per_position = 0;                       // share of the pass that each committed position adds
-  double other = 0.1;                            // ms of an AR round
-  double other_per_row = 0.002;                  // ms of each row of a tree
+  double per_feature = 0;                        // ms for each injected feature
+  double per_position = 0;                       // share of the pass's time that each committed position adds
+  double other = 0.1;                            // ms of an AR round besides its pass
+  double other_per_row = 0.002;                  // ms for each row of a tree
   uint32_t block_size = 16;
-  double noise = 0;       // standard deviation of the logarithm
+  double noise = 0;       // standard deviation of the logarithm of a time
   double stalls = 0;      // share of passes that take five times as long
-  double drift = 0;       // the whole device is slower by this share at the end of the text than at its start ...
-  double wide_drift = 0;  // ... and passes of many rows by this share besides
+  double drift = 0;       // share by which the device is slower at the end of the text than at its start
+  double wide_drift = 0;  // additional share for passes of many rows
 };
 
-/// What the device takes on average at the start of the text.
+/// The costs as a perfect calibration at the start of the text would give them.
 class CalibratedCost : public PassCost {
  public:
   static constexpr uint32_t widest = 512;
@@ -40,7 +40,7 @@ class CalibratedCost : public PassCost {
   std::vector<double> verify_;  // [widest]
 };
 
-/// What the device really takes. Noise and drift go by the position in the text, so that every way of decoding it meets
+/// The real times of the device. Noise and drift depend on the position in the text, so that every way of decoding has
 /// the same device at the same place.
 class VirtualDevice {
  public:
@@ -54,8 +54,8 @@ class VirtualDevice {
 
   const DeviceSpec& spec() const { return spec_; }
 
-  /// What `canopy-cli calibrate` would have measured at the start of the text: narrow widths all, wide ones by tiles,
-  /// at three contexts.
+  /// The table that `canopy-cli calibrate` would have measured at the start of the text: all narrow widths, wide ones
+  /// by tiles, at three contexts.
   CostTable calibrate() const;
 
  private:

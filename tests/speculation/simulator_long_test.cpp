@@ -1,4 +1,4 @@
-// Every combination over texts long enough to tell luck from skill, and the two objectives side by side.
+// The simulator with every combination, over texts so long that luck does not matter, and the two objectives compared.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ TableSpec everything(WidthObjective objective, unsigned seeds) {
 }
 
 // Judged by the sum over the texts of a kind: even over 24,000 tokens, fixed widths that differ by one differ by 1 to
-// 2% either way from seed to seed, and the best of 78 ways in hindsight is the luckiest.
+// 2% from seed to seed, so the best of 78 ways in hindsight is partly lucky.
 TEST(SimulatorLong, IsAsGoodAsTheBestFixedWidthEverywhere) {
   Regrets regrets(Regrets::Best::of_each_seed);
   run_table(everything(WidthObjective::long_run, 3), [&](const TableRow& row) {
@@ -27,7 +27,7 @@ TEST(SimulatorLong, IsAsGoodAsTheBestFixedWidthEverywhere) {
   regrets.expect_small();
 }
 
-// Measured over everything the two objectives are alike; the bound holds for both.
+// Over everything together the two objectives are about as good; the bound holds for both.
 TEST(SimulatorLong, TheTwoObjectivesAreAlike) {
   std::map<WidthObjective, double> total;
   uint32_t rows = 0;

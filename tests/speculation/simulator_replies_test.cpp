@@ -1,5 +1,5 @@
-// Short replies in a row, as people get them: what the controller learns has to pay within a few dozen tokens, and what
-// it tries out must not show.
+// Series of short replies, as in real use: what the controller learns must pay within a few dozen tokens, and what it
+// tries must not be noticeable.
 
 #include <gtest/gtest.h>
 
@@ -18,12 +18,12 @@ constexpr uint32_t widest = 64;
 constexpr uint32_t prompt = 30;
 constexpr uint32_t replies_in_a_row = 9;
 
-/// Every way to decode a category, in milliseconds over all its replies.
+/// All ways to decode a category, in milliseconds over all its replies.
 struct Category {
   double ours = 0;
   double plain = 0;
-  std::map<std::string, double> fixed;  // trees and chains
-  double worst_window = 0;              // ours / plain over any three replies in a row
+  std::map<std::string, double> fixed;  // by name of tree or chain
+  double worst_window = 0;              // largest (ours / plain decoding) over any three replies in a row
   uint32_t verified = 0;
   bool believed = false;  // a good drafter would pay on this device
 
@@ -50,7 +50,7 @@ bool is_believed(const DeviceSpec& spec) {
   return controller.plan(0, 0, {.budget = widest - 1}, CalibratedCost(spec)).believed >= 1;
 }
 
-/// Replies of one kind of text on all devices, added to what other seeds gave.
+/// Runs the replies of one kind of text on all devices and adds them to the sums of other seeds.
 void run_replies(const Trace& trace, const Replies& replies, unsigned seed, std::map<std::string, Category>& sums) {
   std::map<uint32_t, std::unique_ptr<Hindsight>> hindsights;  // by block size
   for (const DeviceSpec& spec : simulated_devices()) {
@@ -76,8 +76,8 @@ void judge(const std::string& where, const Category& category, bool honest) {
   const double over_ar = category.ours / category.plain, regret = category.ours / category.best();
   std::printf("%-55s %8.3f %8.3f %8.3f %8.3f %8u\n", where.c_str(), over_ar, category.best() / category.plain, regret,
               category.worst_window, category.verified);
-  // A drafter that shows other probabilities than it has, and is met for the first time, has to be seen through first:
-  // within 360 tokens that costs up to 7%, and 10% where times scatter by a quarter besides ("noisy linear").
+  // A drafter that shows wrong probabilities must first be found out: within 360 tokens that costs up to 7%, and 10%
+  // where times also scatter by a quarter ("noisy linear").
   EXPECT_LE(regret, 1 / (honest ? 0.95 : 0.90)) << where;
   EXPECT_LE(over_ar, 1 / 0.98) << where;
   if (category.believed) return;
@@ -85,13 +85,13 @@ void judge(const std::string& where, const Category& category, bool honest) {
   EXPECT_LE(category.worst_window, 1.032) << where;
 }
 
-// The bench's claim: within 5% of the best choice of each category, and never below 0.98 times autoregressive decoding.
-// Each seed is another process, which knows nothing of the drafter yet.
+// What the benchmark claims: within 5% of the best choice for each category, and never below 0.98 times plain decoding.
+// Each seed is a new process, which knows nothing of the drafter yet.
 TEST(SimulatorReplies, ShortOnesComeNearTheBestChoiceFromTheStart) {
   std::printf("%-55s %8s %8s %8s %8s %8s\n", "", "ours", "best", "regret", "3 worst", "verified");
   for (const uint32_t reply_tokens : {40u, 128u}) {
     const Replies replies{.tokens = reply_tokens, .prompt = prompt};
-    const unsigned seeds = reply_tokens < 100 ? 8 : 3;  // about as many tokens
+    const unsigned seeds = reply_tokens < 100 ? 8 : 3;  // so that the number of tokens is about the same
     for (const TraceSpec& text : texts_named({"easy", "usual", "hard", "easy, too sure", "usual, unsure"})) {
       std::map<std::string, Category> sums;
       for (unsigned seed = 1; seed <= seeds; ++seed) {

@@ -9,24 +9,24 @@
 namespace canopy::test {
 namespace {
 
-// Features that wait for a draft; the drafter injects them on the way when they are more.
+// The most features that wait for a draft; if there are more, the drafter injects them earlier.
 constexpr uint32_t most_waiting = 64;
 
-/// The tokens that the text has behind `position`.
+/// The `count` tokens of the text after `position`.
 std::vector<uint32_t> text_behind(const Trace& trace, uint32_t position, uint32_t count) {
   std::vector<uint32_t> tokens;
   for (uint32_t i = 1; i <= count; ++i) tokens.push_back(trace.token(position + i));
   return tokens;
 }
 
-/// What stands in for widths beyond the calibrated ones. There are none here.
+/// For widths beyond the calibrated ones, which do not occur here.
 Roofline any_roofline() {
   const ModelShape shape{
       .layers = 30, .hidden = 576, .query_heads = 9, .kv_heads = 3, .head_dim = 64, .ffn = 1536, .vocab = 49152};
   return Roofline(shape, {.flops_per_second = 1e12, .bytes_per_second = 1e11});
 }
 
-/// One text, round by round.
+/// Runs one text, round by round.
 class Run {
  public:
   Run(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget, const Replies& replies)
@@ -123,9 +123,9 @@ class Run {
   std::unique_ptr<ObservedCost> cost_;
   TreeBuilder builder_;
   AcceptedPath path_;
-  uint32_t position_ = 0;  // of the root
+  uint32_t position_ = 0;  // position of the root
   uint32_t backlog_ = 0;
-  double ar_ms_ = 0;  // what the text so far takes autoregressively
+  double ar_ms_ = 0;  // time of plain decoding for the text so far
   uint32_t sulks_until_ = 0;
   RunResult result_;
 };
@@ -168,9 +168,9 @@ Hindsight::Hindsight(const Trace& trace, uint32_t depths, uint32_t widest)
   }
 }
 
-/// What each prefix of the best-first order accepts.
+/// How many tokens each prefix of the best-first order accepts.
 void Hindsight::learn(std::span<const TreeNode> tree, uint32_t position, uint32_t depths) {
-  uint32_t end = 0;  // of the accepted path
+  uint32_t end = 0;  // end of the accepted path
   uint8_t accepted = 0;
   for (uint32_t node = 1; node < widest_; ++node) {
     const bool follows = node < tree.size() && accepted < depths && tree[node].parent == end &&

@@ -1,5 +1,5 @@
 #pragma once
-// A whole reply in virtual time: the controller, the tree, the walk, and no device.
+// Whole replies in virtual time: the controller, the trees and the walk, without a device.
 
 #include <cstdint>
 #include <span>
@@ -11,12 +11,12 @@
 
 namespace canopy::test {
 
-/// How a text is cut into replies; controller, costs and device go on from one to the next.
+/// How a text is cut into replies; controller, costs and device are kept from one to the next.
 struct Replies {
-  uint32_t tokens = 0;  // of each, the last possibly fewer; 0: the text is one reply
+  uint32_t tokens = 0;  // of each reply, the last may have fewer; 0: the text is one reply
   uint32_t prompt = 0;  // features that each reply's first draft has to inject
 
-  /// Tokens that the reply at `position` may still emit.
+  /// The tokens that the reply at `position` may still emit.
   uint32_t left(uint32_t position, uint32_t text) const;
   bool begins(uint32_t position) const { return position == 0 || (tokens != 0 && position % tokens == 0); }
 };
@@ -24,14 +24,14 @@ struct Replies {
 struct RunResult {
   double ms = 0;
   std::vector<double> reply_ms;     // of each reply
-  std::vector<double> reply_ar_ms;  // decoded autoregressively
-  double longest_round_ms = 0;      // of those that made a draft
-  double worst_ms = 0;              // the most that it ever was behind 1.02 times autoregressive decoding, at any round
+  std::vector<double> reply_ar_ms;  // of each reply by plain decoding
+  double longest_round_ms = 0;      // among rounds with a draft
+  double worst_ms = 0;              // the most that it was ever behind 1.02 times plain decoding, after any round
   uint32_t rounds = 0;
   uint32_t drafts = 0;    // rounds with a draft
-  uint32_t verified = 0;  // of them, those that verified more than the root
+  uint32_t verified = 0;  // rounds that verified more than the root
   uint32_t chains = 0;
-  double mean_width = 0;  // of the verified ones
+  double mean_width = 0;  // of the rounds that verified a draft
 };
 
 RunResult run_adaptive(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget = 63,
@@ -39,7 +39,7 @@ RunResult run_adaptive(Controller& controller, const Trace& trace, const Virtual
 
 double run_ar(const Trace& trace, const VirtualDevice& device);
 
-/// What every fixed width would have taken, from the drafts of all positions.
+/// What every fixed width would have taken, computed from the drafts at all positions.
 class Hindsight {
  public:
   Hindsight(const Trace& trace, uint32_t depths, uint32_t widest);
@@ -50,7 +50,7 @@ class Hindsight {
     double ms = 0;
     bool operator<(const Best& other) const { return ms < other.ms; }
   };
-  /// Autoregressive decoding, all tree widths and all chains, always in the same order.
+  /// Plain decoding, all tree widths and all chains, always in this order.
   std::vector<Best> all(const VirtualDevice& device) const;
   double tree_ms(const VirtualDevice& device, uint32_t width, const Replies& replies = {}) const;
   double chain_ms(const VirtualDevice& device, uint32_t width, const Replies& replies = {}) const;
@@ -62,8 +62,8 @@ class Hindsight {
 
   const Trace& trace_;
   uint32_t widest_;
-  std::vector<uint8_t> tree_;   // [widest, tokens] accepted by the tree of each width, from each position
-  std::vector<uint8_t> chain_;  // [depths + 1, tokens] by the chain of each length
+  std::vector<uint8_t> tree_;   // [widest, tokens] number accepted from each position by the tree of each width
+  std::vector<uint8_t> chain_;  // [depths + 1, tokens] number accepted from each position by the chain of each length
 };
 
 }  // namespace canopy::test

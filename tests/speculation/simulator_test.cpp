@@ -1,4 +1,4 @@
-// The controller in virtual time: issues of cost and choice that no device is needed for.
+// The controller in virtual time: questions of costs and choice that need no device.
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,10 @@
 namespace canopy::test {
 namespace {
 
-// Fixed widths that differ by one differ by some 4% over 2,400 easy tokens (400 rounds), by luck alone, and the best of
-// them in hindsight is the luckiest: hence several texts of a kind, and one fixed way for all of them. What is learnt
-// of drafter and device in the first rounds of each is in the sum. Over four texts the luckiest of 78 ways
-// is still some 0.5% ahead of what it would be in the long run; simulator_long_test asks the limits themselves of
-// longer texts.
+// Over 2,400 easy tokens (400 rounds), fixed widths that differ by one differ by some 4% by luck alone, and the best of
+// them in hindsight is the luckiest. Therefore there are several texts of a kind and one fixed way for all of them. The
+// sums include the first rounds, in which drafter and device are learnt. Over four texts the luckiest of 78 ways is
+// still some 0.5% better than in the long run; simulator_long_test checks the limits themselves on longer texts.
 TEST(Simulator, KeepsTheBoundAndComesNearTheBestFixedWidthEverywhere) {
   Regrets regrets(Regrets::Best::of_all_seeds, 0.005);
   run_table({.texts = simulated_texts(), .devices = simulated_devices(), .tokens = 2400, .seeds = 4},
@@ -25,8 +24,8 @@ TEST(Simulator, KeepsTheBoundAndComesNearTheBestFixedWidthEverywhere) {
   regrets.expect_small();
 }
 
-// Drafts are allowed when autoregressive decoding looks slow, and with a quarter of noise it often does so by chance:
-// over 24,000 tokens that once bought 0.3% more time than the bound has.
+// Drafts are allowed when plain decoding looks slow, which with noise of a quarter often happens by chance: over 24,000
+// tokens that once cost 0.3% more time than the bound allows.
 TEST(Simulator, NoiseBuysNoTime) {
   run_table({.texts = texts_named({"hard", "adversarial"}),
              .devices = devices_named({"noisy linear", "noisy"}),
@@ -35,7 +34,7 @@ TEST(Simulator, NoiseBuysNoTime) {
             expect_bound);
 }
 
-// The drafter shows other probabilities than it has: the promise as ordered is nearer to what came than its own.
+// The drafter shows wrong probabilities: the calibrated promise is nearer to the result than its own.
 TEST(Simulator, CalibrationMakesPromisesTruer) {
   run_table({.texts = texts_named({"easy, too sure", "usual, unsure", "usual"}),
              .devices = devices_named({"roofline"}),
@@ -47,7 +46,7 @@ TEST(Simulator, CalibrationMakesPromisesTruer) {
                           promises.calibrated_bias(), promises.correlation());
               EXPECT_GT(promises.drafts(), 500u);
               EXPECT_GT(promises.correlation(), 0.2);
-              const bool honest = row.text == "usual";  // nothing to gain, and next to nothing to lose
+              const bool honest = row.text == "usual";  // a case with nothing to gain and next to nothing to lose
               EXPECT_LT(promises.calibrated_error(), (honest ? 1.01 : 1) * promises.raw_error()) << row.text;
               if (honest) return;
               EXPECT_LT(std::abs(promises.calibrated_bias()), std::abs(promises.raw_bias())) << row.text;

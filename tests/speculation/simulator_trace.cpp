@@ -8,9 +8,9 @@
 namespace canopy::test {
 namespace {
 
-constexpr uint32_t text_vocab = 1000;  // the text's own tokens; wrong candidates have larger ids
+constexpr uint32_t text_vocab = 1000;  // tokens of the text; wrong candidates have larger ids
 
-/// Log-odds of the first candidate at depth 1, and what each depth takes off.
+/// Log-odds that the first candidate is right at depth 1, and how much each further depth takes off.
 struct Level {
   double first;
   double per_depth;
@@ -31,7 +31,8 @@ double logistic(double x) {
 
 using Ranks = std::array<double, DraftTable::listed>;
 
-/// How candidates behind the first share what it leaves: falling as ranks of words do. Entry 0 is none.
+/// How the candidates after the first share the remaining probability, falling with the rank as for words. Entry 0 is
+/// not used.
 struct Tail {
   Ranks share = {}, log_share = {};
   double largest = 0;
@@ -48,13 +49,14 @@ struct Tail {
 };
 const Tail tail;
 
-/// What the others have together where the first has `top`. Never rising: the second has at most what the first has.
+/// The probability of all other listed candidates if the first has `top`, limited so that the second has at most as
+/// much as the first.
 double rest_of(double top) {
   constexpr double listed_share = 0.97;
   return std::min((1 - top) * listed_share, 0.98 * top / tail.largest);
 }
 
-/// The rank whose share of the probability holds `left`, which is uniform in 0 ... 1; `listed` for none.
+/// The rank whose share of the probability contains `left`, which is uniform in [0, 1]; `listed` for none.
 uint32_t rank_at(double left, double top) {
   if (left < top) return 0;
   left = (left - top) / rest_of(top);
@@ -71,7 +73,7 @@ DraftTable::DraftTable(std::span<const uint32_t> text, uint32_t positions, Ease 
   std::normal_distribution<double> normal;
   std::uniform_real_distribution<double> uniform;
   const Level level = level_of(ease);
-  // What is hard about a token is hard for every draft that meets it.
+  // A token that is hard is hard for every draft that reaches it.
   std::vector<double> tokens_ease(text.size());
   for (double& each : tokens_ease) each = normal(random);
 
@@ -80,8 +82,8 @@ DraftTable::DraftTable(std::span<const uint32_t> text, uint32_t positions, Ease 
   logits_.resize(rows * listed);
   log_sums_.resize(rows);
   for (uint32_t position = 0; position < positions; ++position) {
-    const double known = 0.5 * normal(random);   // what the drafter knows about this draft
-    const double hidden = 0.4 * normal(random);  // and what it does not
+    const double known = 0.5 * normal(random);  // part of this draft's difficulty that the drafter's probabilities show
+    const double hidden = 0.4 * normal(random);  // part that they do not show
     for (uint32_t d = 0; d < depths; ++d) {
       const double base = level.first - level.per_depth * d + 0.8 * tokens_ease[position + d + 1] + known;
       const double top = logistic(base);

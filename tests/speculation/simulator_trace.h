@@ -1,6 +1,6 @@
 #pragma once
-// Made-up texts with drafts for every position of them, as a drafter would give them: ranked candidates with logits at
-// each depth, and the text's own token somewhere among them, or not.
+// Invented texts with a draft for each position, as a drafter would give it: ranked candidates with logits at each
+// depth, the right token among them or not.
 
 #include <cstdint>
 #include <span>
@@ -14,8 +14,8 @@ namespace canopy::test {
 /// How well the text can be drafted.
 enum class Ease : uint8_t { easy, usual, hard };
 
-/// How far the drafter's probabilities are to be believed, by depth: it shows softmax(sharpening * log q). 1 is honest,
-/// above 1 too sure of itself.
+/// How far the drafter's probabilities can be trusted, by depth: it shows softmax(sharpening * log q). 1 is honest,
+/// more than 1 too confident.
 struct Honesty {
   double at_first = 1;
   double at_last = 1;
@@ -30,7 +30,7 @@ class DraftTable {
   /// text [positions + depths + 1]
   DraftTable(std::span<const uint32_t> text, uint32_t positions, Ease ease, const Honesty& honesty, unsigned seed);
 
-  /// Of the draft whose root is text[position]; `count` depths.
+  /// The first `count` depths of the draft whose root is text[position].
   std::vector<DepthCandidates> at(uint32_t position, uint32_t count) const;
 
  private:
@@ -39,13 +39,13 @@ class DraftTable {
   std::vector<double> log_sums_;  // [position, depth]
 };
 
-/// A text and which ease each position has.
+/// The description of a text: how easy it is at each position.
 struct TraceSpec {
   std::string name;
   Ease first = Ease::easy;
-  Ease second = Ease::easy;  // takes turns with the first where stretch is not 0
+  Ease second = Ease::easy;  // alternates with the first where stretch is not 0
   uint32_t stretch = 0;      // tokens of the shortest stretch; the longest is twice that
-  uint32_t sulking = 0;      // adversarial: tokens that stay hard after every verified draft
+  uint32_t sulking = 0;      // adversarial: number of tokens that are hard after each verified draft
   Honesty honesty = {};
 };
 
@@ -59,7 +59,7 @@ class Trace {
   uint32_t token(uint32_t position) const { return text_[position]; }
   Ease ease(uint32_t position) const { return eases_[position]; }
 
-  /// Drafts at `position`; sulking: of an adversarial text that turned bad.
+  /// The drafts at `position`; sulking: those of an adversarial text while it is hard.
   std::vector<DepthCandidates> draft(uint32_t position, uint32_t depths, bool sulking = false) const;
 
  private:
@@ -67,7 +67,7 @@ class Trace {
   uint32_t tokens_;
   std::vector<uint32_t> text_;
   std::vector<Ease> eases_;         // [tokens]
-  std::vector<DraftTable> tables_;  // of the first ease, then of the second; the last one is hard where it sulks
+  std::vector<DraftTable> tables_;  // of the first ease, then of the second; the last one is hard for texts that sulk
 };
 
 }  // namespace canopy::test

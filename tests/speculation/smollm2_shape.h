@@ -1,5 +1,5 @@
 #pragma once
-// A real model for tests that count: SmolLM2-135M.
+// The shape of a real model, SmolLM2-135M, for tests that count work.
 
 #include "engine/speculation/roofline.h"
 

@@ -13,7 +13,7 @@ namespace {
 
 using test::expect_error;
 
-// Whatever rounds cost and bring: as long as one runs only where it is allowed, the bound holds at every moment.
+// Whatever rounds cost and bring, the bound holds at every moment as long as a draft runs only when it is allowed.
 TEST(SpeculationBound, HoldsWhateverTheRoundsBring) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);

@@ -20,7 +20,7 @@ using Ids = std::vector<uint32_t>;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-// A path by its ranks, with the tokens and the score that follow from them.
+// A path given by its ranks, with its tokens and score.
 struct Path {
   Ids ranks, tokens;
   double score = 0;
@@ -34,7 +34,7 @@ void PrintTo(const Path& path, std::ostream* out) {
   *out << testing::PrintToString(path.ranks) << " " << path.score;
 }
 
-// The definition: every path there is, the most probable first, equal ones by their ranks.
+// All possible paths by the definition: the most probable first, equal ones by their ranks.
 std::vector<Path> all_paths(const Candidates& candidates, const std::vector<DepthCalibration>& calibration = {}) {
   std::vector<Path> paths;
   const std::function<void(const Path&)> grow = [&](const Path& path) {
@@ -58,7 +58,7 @@ std::vector<Path> all_paths(const Candidates& candidates, const std::vector<Dept
   return paths;
 }
 
-// What is in the tree, in its order, each path read from the node upwards. Parents must come first.
+// The paths of a tree in its order, each read from the node upwards. Checks that parents come first.
 std::vector<Path> paths_of(const DraftTree& tree) {
   std::vector<Path> paths;
   for (uint32_t i = 1; i < tree.width(); ++i) {
@@ -79,7 +79,7 @@ std::vector<Path> first(const std::vector<Path>& paths, size_t count) {
   return {paths.begin(), paths.begin() + static_cast<ptrdiff_t>(std::min(count, paths.size()))};
 }
 
-// Logits of few different values, so that many paths are equally probable.
+// Logits with few different values, so that many paths are equally probable.
 std::vector<float> stepped_rows(size_t count, unsigned seed, int steps) {
   std::mt19937 random(seed);
   std::vector<float> logits(count);
@@ -109,7 +109,8 @@ TEST(TreeBuilder, IsTheFirstOfAllPathsByProbabilityAndRanks) {
 }
 
 TEST(TreeBuilder, EqualPathsComeByTheirRanks) {
-  // Two tokens of equal probability at depth 1, one sure token at depths 2 and 3: a path equals its continuations.
+  // Two tokens of equal probability at depth 1, and one certain token at depths 2 and 3: a path has the probability of
+  // its continuations.
   const Candidates candidates(std::vector<float>{0, 0, 90, 0, 90, 0}, 2, 2);
   TreeBuilder builder;
   builder.begin(0, candidates.all(), 2);
@@ -140,7 +141,7 @@ TEST(TreeBuilder, NodesComeOneByOneInFallingOrderWithTheirProbability) {
 TEST(TreeBuilder, CalibrationOrdersTheTreeAndLeavesTheDraftersProbabilities) {
   for (unsigned seed = 0; seed < 30; ++seed) {
     const Candidates candidates(test::random_rows(3 * 5, seed, 2.0f), 5, 5);
-    // The second depth is trusted less than it says, the third more: there the bound of 0 is reached.
+    // Calibration lowers the second depth and raises the third, which reaches the bound of 0.
     const std::vector<DepthCalibration> calibration = {{1, 0}, {0.3, -1.0}, {1.5, 2.0}};
     TreeBuilder builder;
     builder.begin(0, candidates.all(), 5, calibration);
@@ -198,7 +199,7 @@ TEST(TreeBuilder, AskingForMoreCandidatesGivesTheTreeOfAllOfThem) {
 }
 
 TEST(TreeBuilder, AsksOnlyWhenTheLastCandidateIsInTheTreeAndMoreNodesAreWanted) {
-  // One depth, so that the ranks come in order: the third node is the last candidate.
+  // With one depth the ranks come in order, so the third node is the last candidate.
   const Candidates candidates(test::random_rows(10, 1, 1.0f), 10, 10);
   TreeBuilder builder;
   builder.begin(0, candidates.all(3), 10);
@@ -256,7 +257,7 @@ TEST(TreeBuilder, RefusesMoreCandidatesThatDoNotContinueTheOthers) {
   changed = candidates.at(depth);
   changed.logits = logits;
   expect_error("must be finite", [&] { builder.extend(depth, changed); });
-  // After all that it goes on as if nothing had happened.
+  // After these errors it goes on as before.
   EXPECT_EQ(paths_of(builder.tree()), paths_of(before));
   EXPECT_EQ(builder.next(), TreeStep::needs_candidates);
   builder.extend(depth, candidates.at(depth));

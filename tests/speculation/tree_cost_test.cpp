@@ -1,4 +1,4 @@
-// What a round's tree costs the host: no allocations once its memory has grown, and time, printed.
+// The cost of a round's tree for the host: no allocations once its memory has grown (checked), and the time (printed).
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ void* allocate(std::size_t bytes) {
 
 }  // namespace
 
-// All of this program's ordinary allocations; those of over-aligned types, which occur nowhere here, are not counted.
+// Counts all ordinary allocations of this program; over-aligned types do not occur here.
 void* operator new(std::size_t bytes) {
   return allocate(bytes);
 }
@@ -51,7 +51,7 @@ constexpr uint32_t vocab = 2000;
 constexpr uint32_t depths = 15;
 constexpr uint32_t first_candidates = 64;
 
-// All the host's work on trees in one round; memory is kept from round to round.
+// All work of the host on trees in one round; memory is kept from round to round.
 struct Round {
   TreeBuilder builder;
   RowBatch batch;
@@ -75,7 +75,7 @@ struct Round {
   }
 };
 
-// The kinds of drafts: sure of itself, as usual, knowing nothing; and every token equally probable.
+// Kinds of drafts: confident, usual, knowing nothing, and all tokens equally probable.
 struct Draft {
   const char* name;
   float spread;
@@ -102,7 +102,7 @@ TEST(TreeCost, NothingIsAllocatedOnceTheMemoryHasGrown) {
   for (const uint32_t budget : {512u, 1u, 0u, 64u, 512u, 300u}) EXPECT_EQ(allocated_at(budget), 0u) << budget;
 }
 
-// Best of many, in milliseconds, of building alone and of the whole of the host's work on the tree.
+// Prints the best time of many, in milliseconds, of building alone and of all work on the tree.
 TEST(TreeCost, PrintsTheTimeOfARound) {
   using Clock = std::chrono::steady_clock;
   const auto ms = [](Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); };

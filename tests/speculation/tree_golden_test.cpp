@@ -1,4 +1,4 @@
-// Trees and walks of the published implementation: ddtree_build.json, forward.json, generate.json.
+// Trees and accepted paths compared with the published implementation: ddtree_build.json, forward.json, generate.json.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using Ids = std::vector<uint32_t>;
 
-// Tokens, depths and parents as the golden files list them: no root but in `parents`.
+// Compares tokens, depths and parents in the form of the golden files, which list the root only in `parents`.
 void expect_tree(const DraftTree& tree, const Ids& tokens, const Ids& depths, const std::vector<int32_t>& parents) {
   Ids actual_tokens, actual_depths;
   std::vector<int32_t> actual_parents;
@@ -86,13 +86,14 @@ TEST(TreeGolden, TreesFromTheDraftLogitsOfARealPair) {
   EXPECT_GE(seen, 3);
 }
 
-// The target's choice behind a node of depth d is the text's token at position start + d + 1. Compares what it accepts.
+// Compares the accepted path of a round. The target's choice at a node of depth d is the text's token at position start
+// + d + 1. False when the round runs past the text.
 bool expect_round(const json& round, const Ids& text) {
   const auto start = round.at("start").get<size_t>();
   const auto tokens = round.at("node_token_ids").get<Ids>();
   const auto parents = round.at("parents").get<std::vector<int32_t>>();
   const auto accepted = round.at("accepted_indices").get<Ids>();
-  if (start + accepted.size() >= text.size()) return false;  // runs past the text: cut there
+  if (start + accepted.size() >= text.size()) return false;  // runs past the text, where the reply was cut
   DraftTree tree(text[start]);
   for (size_t i = 0; i < tokens.size(); ++i) tree.add(static_cast<uint32_t>(parents[i + 1]), tokens[i], 0, 0, 0);
   AcceptedPath path;

@@ -9,7 +9,7 @@
 namespace canopy {
 namespace {
 
-// Every shape of tree occurs: a parent is any node before.
+// A random tree of any shape: the parent of a node is any node before it.
 DraftTree random_tree(uint32_t width, unsigned seed) {
   std::mt19937 random(seed);
   DraftTree tree(1000);
@@ -17,11 +17,11 @@ DraftTree random_tree(uint32_t width, unsigned seed) {
   return tree;
 }
 
-// Slots of the path from the root to a node, found from the node upwards.
+// The slots of the path from the root to a node.
 std::vector<uint32_t> slots_to(const DraftTree& tree, uint32_t node, uint32_t committed, uint32_t first_slot) {
   std::vector<uint32_t> slots;
   for (; node != 0; node = tree[node].parent) slots.insert(slots.begin(), first_slot + node - 1);
-  slots.insert(slots.begin(), committed);  // the root stands where it will stay
+  slots.insert(slots.begin(), committed);  // the root's slot is already its final one
   return slots;
 }
 

@@ -1,4 +1,4 @@
-// The cases of chat.json through ChatTemplate; tests/text/jinja has all of them without a tokenizer.
+// The cases of chat.json through ChatTemplate; tests/text/jinja runs all of them without a tokenizer.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ std::string text_of(const std::vector<PromptPart>& parts) {
   return text;
 }
 
-// tokenizer: for whose vocabulary the ids of the template `name` are; null compares texts only.
+// Runs the cases of a template. tokenizer: the one whose ids the golden file has; null: compare texts only.
 void expect_template(const std::string& name, const Tokenizer& any, const Tokenizer* tokenizer) {
   const json golden = golden::read_json("chat.json");
   const auto form = ChatTemplate::create(golden.at("templates").at(name).at("template").get<std::string>(), any);

@@ -37,7 +37,7 @@ TEST(ChatTemplate, AUserCannotForgeATurn) {
   EXPECT_EQ(tokenizer->decode(ids, false), text_of(form->render(std::span(&evil, 1)))) << "the text is all there";
 }
 
-// A text as no tokenizer cuts it: byte by byte.
+// A text tokenized byte by byte, as no tokenizer would do.
 TurnTokens by_byte(const Tokenizer& tokenizer, std::string_view text) {
   TurnTokens tokens;
   tokens.vocabulary = tokenizer.identity();
@@ -58,7 +58,7 @@ class KnownTokens : public ::testing::Test {
     for (ChatTurn& turn : plain) turn.tokens = {};
     return form.render_to_ids(plain, *tokenizer_);
   }
-  // The prompt of the first turn and all that the reply wrote: what the cache holds then.
+  // The ids that the cache holds after the first reply: the prompt of the first turn and the reply.
   Ids cached(const ChatTemplate& form) const {
     Ids ids = form.render_to_ids(std::span(turns_).first(1), *tokenizer_);
     ids.insert(ids.end(), turns_[1].tokens.ids.begin(), turns_[1].tokens.ids.end());

@@ -1,5 +1,5 @@
 #pragma once
-// The golden data of the text layer, and the tokenizers it speaks of.
+// The golden data of the text layer, and its tokenizers.
 
 #include <cstdlib>
 #include <filesystem>
@@ -53,7 +53,7 @@ inline std::filesystem::path published_folder(const std::string& name) {
 /// The tokenizer.json of a published tokenizer, unpacked; empty where it is not on this machine.
 std::string published_tokenizer_json(const std::string& name);
 
-/// Null where it is not on this machine.
+/// A published tokenizer; null where it is not on this machine.
 std::unique_ptr<Tokenizer> published_tokenizer(const std::string& name);
 
 /// The tokenizer inside a GGUF file (golden_gguf.cpp).

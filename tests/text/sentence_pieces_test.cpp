@@ -1,4 +1,4 @@
-// Vocabularies of characters and scores, as Llama 2's GGUF files hold them, small enough to follow by hand.
+// Vocabularies of characters and scores, as in Llama 2's GGUF files, small enough to follow by hand.
 
 #include <gtest/gtest.h>
 
@@ -113,11 +113,11 @@ TEST(SentencePieces, ACharacterWithoutATokenKeepsItsNeighboursApart) {
   EXPECT_EQ(dropping->encode("axb", SpecialTokens::parse), (Ids{v.mark_a, v.b}));
   EXPECT_EQ(dropping->encode(" x a", SpecialTokens::parse), (Ids{v.marks, v.mark_a}));
   EXPECT_EQ(dropping->encode("x x", SpecialTokens::parse), (Ids{v.mark, v.mark}));
-  v.data.unknown = v.a;  // an ordinary token: what stands for x is no "a" all the same
+  v.data.unknown = v.a;  // x gets the id of "a", but must not merge as "a" does
   EXPECT_EQ(v.build()->encode("xbaab", SpecialTokens::parse), (Ids{v.mark, v.a, v.b, v.a, v.ab}));
 }
 
-// The text of a reply lacks the space in front of its first word; a template writes it, a reply brings it itself.
+// A reply's text lacks the space before its first word. A template writes that space; a reply's own tokens contain it.
 TEST(SentencePieces, AReplyBringsItsOwnLeadingSpace) {
   Small v;
   const auto tokenizer = v.build();
@@ -153,7 +153,7 @@ TEST(SentencePieces, WhatAFileLeavesOutIsAsInLlama2) {
   EXPECT_TRUE(tokenizer->adds_bos());
 }
 
-// The reference: SentencePiece's rule, quadratic and plain. Spaces are marks already.
+// The reference: SentencePiece's rule in its simplest form, in quadratic time. Spaces are U+2581 already.
 Ids slow_pieces(const Pieces& v, const std::vector<std::string>& characters) {
   std::vector<std::string> symbols = characters;
   const auto id_of = [&](const std::string& text) -> std::optional<uint32_t> {
@@ -201,7 +201,7 @@ TEST(SentencePieces, AMillionCharactersTakeLinearTime) {
     for (int i = 0; i < 1'000'000; ++i) text += unit;
     const test::ProcessorClock clock;
     EXPECT_FALSE(tokenizer->encode(text, SpecialTokens::parse).empty());
-    EXPECT_LT(clock.seconds(), 30.0) << unit;  // a quadratic algorithm needs hours
+    EXPECT_LT(clock.seconds(), 30.0) << unit;  // a quadratic algorithm would take hours
   }
 }
 

@@ -1,4 +1,5 @@
-// SentencePiece models: the library's own trainer makes one, and our encoder for GGUF vocabularies must agree with it.
+// SentencePiece models made by the library's own trainer; the engine's encoder for GGUF vocabularies must agree with
+// it.
 
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
@@ -83,7 +84,7 @@ TEST(SentencePieceModel, TheConfigAddsTokens) {
   EXPECT_EQ(tokenizer->encode("<|im_end|>", SpecialTokens::parse), (Ids{400}));
 }
 
-// The same vocabulary as a GGUF file holds it.
+// The same vocabulary in the form of a GGUF file.
 TEST(SentencePieceModel, OurEncoderAgreesWithTheLibrary) {
   const std::string model = trained("bpe");
   sentencepiece::SentencePieceProcessor processor;
@@ -114,7 +115,7 @@ TEST(SentencePieceModel, RepeatedCharactersTakeLinearTime) {
     for (int i = 0; i < 200'000; ++i) text += unit;
     const test::ProcessorClock clock;
     EXPECT_FALSE(tokenizer->encode(text, SpecialTokens::parse).empty());
-    EXPECT_LT(clock.seconds(), 30.0) << unit;  // a quadratic algorithm needs hours
+    EXPECT_LT(clock.seconds(), 30.0) << unit;  // a quadratic algorithm would take hours
   }
 }
 
@@ -130,7 +131,7 @@ TEST(SentencePieceModelErrors, DamagedModelsAreRefused) {
   }
 }
 
-// The library follows the table's offsets blindly: one flipped bit ended the process.
+// The library does not check the table's offsets: with one flipped bit it ended the process.
 TEST(SentencePieceModelErrors, ACompiledTableIsRefusedBeforeTheLibrarySeesIt) {
   try {
     Tokenizer::from_sentencepiece_model(trained("bpe", "nmt_nfkc"));

@@ -1,5 +1,5 @@
-// How fast texts are encoded: MB/s of each tokenizer on one core, on the source text and documentation of this
-// repository, or on the files given as arguments.
+// Measures the speed of encoding: MB/s of each tokenizer on one core, over the source and documentation of this
+// repository or the files given as arguments.
 
 #include <algorithm>
 #include <chrono>
@@ -33,7 +33,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The best of several passes, each over the whole text.
+// Prints the best of several passes over the whole text.
 void measure(const char* name, const Tokenizer* tokenizer, double load_seconds, const std::string& text) {
   if (tokenizer == nullptr) {
     std::printf("%-10s not on this machine\n", name);

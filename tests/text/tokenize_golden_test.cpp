@@ -1,4 +1,4 @@
-// Every case of tokenize.json that belongs to a tokenizer we can build.
+// Every case of tokenize.json for tokenizers that the engine can build.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ std::string streamed(const Tokenizer& tokenizer, const Ids& ids) {
   std::string text;
   for (const uint32_t id : ids) text += stream.push(tokenizer.token_bytes(id));
   text += stream.finish();
-  // A stream cannot know where a text begins: who shows it drops the space.
+  // A stream cannot know where a text begins, so whoever shows it removes the space.
   return tokenizer.drops_leading_space() && text.starts_with(' ') ? text.substr(1) : text;
 }
 
@@ -58,7 +58,7 @@ TEST(TokenizeGolden, TinyFromTokenizerJson) {
 
 TEST(TokenizeGolden, TinyFromGguf) {
   const auto tokenizer = golden::gguf_tokenizer(golden::folder() / "tiny-qwen3-f16.gguf");
-  EXPECT_EQ(tokenizer->vocab_size(), 1010u);  // with the padding rows
+  EXPECT_EQ(tokenizer->vocab_size(), 1010u);  // includes the padding rows
   expect_all(*tokenizer, "tiny");
 }
 

@@ -1,5 +1,5 @@
-// Each case is a tokenizer.json or tokenizer_config.json that has gone wrong in one named way, with the words it must
-// be refused with: file, field, value and what is allowed.
+// Each case is a tokenizer.json or tokenizer_config.json with one named fault, and the words of the refusal: file,
+// field, value and what is allowed.
 
 #include <gtest/gtest.h>
 

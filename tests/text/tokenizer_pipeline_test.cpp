@@ -1,4 +1,4 @@
-// The parts around the model of a tokenizer.json, each in a file of a few lines.
+// The parts of a tokenizer.json around its model, each in a file of a few lines.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@ namespace {
 
 using Ids = std::vector<uint32_t>;
 
-// Characters; "_" stands for the mark U+2581. Ids: 0 <unk>, 1 _, 2 a, 3 b, 4 _a, 5 ab, 6 aa, then the added tokens.
+// A vocabulary of characters; "_" stands for U+2581. Ids: 0 <unk>, 1 _, 2 a, 3 b, 4 _a, 5 ab, 6 aa, then the added
+// tokens.
 struct Characters {
   std::string normalizer = "null";
   std::string pre_tokenizer = "null";
@@ -34,7 +35,7 @@ struct Characters {
                                  "merges": [["_", "a"], ["a", "b"], "a a"]}})";
     std::string marked;
     for (const char c : text) c == '_' ? marked += "\xE2\x96\x81" : marked += c;
-    // Field names have underscores of their own.
+    // Restore the field names, which contain underscores of their own.
     for (const char* name : {"pre_tokenizer", "added_tokens", "unk_token", "byte_fallback", "fuse_unk",
                              "prepend_scheme", "ignore_merges", "single_word"}) {
       std::string damaged;
@@ -59,7 +60,7 @@ TEST(TokenizerPipeline, PrependAndReplaceMakeTheLeadingSpace) {
   EXPECT_EQ(file.encode(""), Ids());
 }
 
-// With listed merges symbols are all there is: a character that is dropped leaves neighbours behind.
+// With listed merges, a character that is dropped leaves its neighbours next to each other, and they may merge.
 TEST(TokenizerPipeline, MarksAroundADroppedCharacterMerge) {
   const auto tokenizer = Tokenizer::from_tokenizer_json(
       R"({"normalizer": null, "pre_tokenizer": null, "added_tokens": [], "decoder": {"type": "Sequence", "decoders":
@@ -101,7 +102,7 @@ TEST(TokenizerPipeline, AWholeTokenMayWinOverItsMerges) {
   EXPECT_EQ(file.encode("aa"), (Ids{6}));
 }
 
-// Where a control token may not be recognised, it does not hide a user-defined one of the same spelling.
+// A control token that may not be recognised does not hide a user-defined one with the same spelling.
 TEST(TokenizerPipeline, OfAddedTokensSpelledAlikeTheFirstThatMayBeRecognisedCounts) {
   std::vector<AddedToken> tokens(3);
   for (uint32_t i = 0; i < 3; ++i) tokens[i] = {.id = i, .spelling = "ab", .special = i == 0};
@@ -186,7 +187,7 @@ Pieces split(const char* expression, PreTokenizer::Behavior behavior, std::strin
   return PreTokenizer(std::move(stages)).split(text);
 }
 
-// Hugging Face's own examples of its behaviors, "the-final--countdown" cut at "-".
+// Hugging Face's own examples: "the-final--countdown" split at "-".
 TEST(SplitBehavior, AsHuggingFaceShowsThem) {
   using enum PreTokenizer::Behavior;
   const char* text = "the-final--countdown";
@@ -211,7 +212,7 @@ TEST(PreTokenizerNames, EachCutsRepeatedCharactersInLinearTime) {
       const test::ProcessorClock clock;
       const auto pieces = PreTokenizer::named(name).split(text);
       EXPECT_FALSE(pieces.empty());
-      EXPECT_LT(clock.seconds(), 10.0) << name << ", \"" << unit << '"';  // a quadratic one needs minutes
+      EXPECT_LT(clock.seconds(), 10.0) << name << ", \"" << unit << '"';  // a quadratic algorithm would take minutes
     }
   }
 }

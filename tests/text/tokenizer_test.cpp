@@ -1,4 +1,4 @@
-// The tokenizer on a small vocabulary whose merges can be followed by hand.
+// The tokenizer with a small vocabulary whose merges can be followed by hand.
 
 #include "engine/text/tokenizer.h"
 
@@ -98,7 +98,7 @@ TEST(ByteLevelBpe, DamagedTextDoesNotDisturbItsNeighbours) {
   EXPECT_EQ(tokenizer->encode("abc\xFF\xE2\x82 abc", SpecialTokens::parse), (Ids{abc, 0xFF, 0xE2, 0x82, ' ', abc}));
 }
 
-// The reference: merge the best pair again and again, quadratic and plain.
+// The reference: merges the best pair again and again, in quadratic time.
 Ids slow_merge(const std::vector<std::pair<std::pair<uint32_t, uint32_t>, uint32_t>>& ranked, Ids ids) {
   for (;;) {
     size_t best = ranked.size(), at = 0;
@@ -133,7 +133,7 @@ TEST(ByteLevelBpe, AMillionRepeatedCharactersTakeLinearTime) {
     const test::ProcessorClock clock;
     const Ids ids = tokenizer->encode(text, SpecialTokens::parse);
     EXPECT_FALSE(ids.empty());
-    // A quadratic algorithm needs minutes; a busy machine with sanitizers stays far below this.
+    // A quadratic algorithm would take minutes; a busy machine with sanitizers stays far below this.
     EXPECT_LT(clock.seconds(), 30.0) << "unit of " << unit.size() << " bytes";
   }
 }

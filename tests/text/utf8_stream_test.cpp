@@ -13,7 +13,7 @@ const std::string replacement(replacement_character);
 const std::string sample =
     "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 \xF0\xA0\x80\x80!";
 
-// All that comes out when a text is pushed in two parts.
+// The whole output when a text is pushed in two parts.
 std::string in_two(std::string_view text, size_t cut) {
   Utf8Stream stream;
   std::string out = stream.push(text.substr(0, cut));
@@ -63,7 +63,7 @@ TEST(Utf8Stream, UnfinishedCharacterBecomesOneReplacementAtTheEnd) {
 struct Damaged {
   const char* what;
   std::string bytes;
-  int replacements;  // one for each maximal part
+  int replacements;  // one for each maximal part of a character
 };
 
 TEST(Utf8Stream, DamagedBytesBecomeOneReplacementForEachMaximalPart) {

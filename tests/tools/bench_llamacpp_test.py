@@ -1,4 +1,4 @@
-"""tools/bench_llamacpp without llama.cpp: its arguments, the patch, who runs when, and the arithmetic of the report."""
+"""tools/bench_llamacpp without llama.cpp: its arguments, the patch, the order of runs, and the report's arithmetic."""
 
 import contextlib
 import importlib.machinery
@@ -232,7 +232,7 @@ class Agreement(unittest.TestCase):
 
 
 class WholeScript(unittest.TestCase):
-    """The script around programs that answer at once."""
+    """The script with fake programs that answer at once."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp()
@@ -253,7 +253,7 @@ class WholeScript(unittest.TestCase):
         return path
 
     def start(self, *arguments):
-        """(status, what was printed, errors)"""
+        """(exit status, standard output, standard error)"""
         out, err = io.StringIO(), io.StringIO()
         with mock.patch.object(bench, "provide_programs", lambda *_: self.programs), \
                 mock.patch.object(sys, "argv", [SCRIPT, "--model", self.model, *arguments]), \

@@ -1,4 +1,4 @@
-"""tools/check_layers.py: the includes of engine/ and app/ run down, and one that does not is found."""
+"""tools/check_layers.py: all includes of engine/ and app/ go to lower layers, and one that does not is found."""
 
 import os
 import subprocess

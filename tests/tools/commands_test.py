@@ -1,5 +1,5 @@
-"""tools/run and tools/test in a copy of the tree whose outside commands (apt-get, cmake, ninja, ctest, the app) only take
-notes: which of them are called, with which arguments, and when."""
+"""tools/run and tools/test in a copy of the tree, with fake commands (apt-get, cmake, ninja, ctest, the app) that only
+record which of them are called, with which arguments, and when."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""tools/fetch_dependencies against a small package index on this machine: what it keeps, what it refuses, what it says."""
+"""tools/fetch_dependencies with a small package index on this machine: what it keeps and refuses, and its messages."""
 
 import hashlib
 import http.server

@@ -1,4 +1,4 @@
-"""Cases of train_drafter_test.py: what synthesize and evaluate do with their options, and damaged files."""
+"""Cases of train_drafter_test.py: the options of synthesize and evaluate, and damaged files."""
 
 import argparse
 import contextlib
@@ -28,7 +28,7 @@ from text import load_text
 
 
 def run(command, *arguments):
-    """What a command (module) prints on standard output; UserError goes through."""
+    """The standard output of a command (module); UserError is not caught."""
     parser = argparse.ArgumentParser()
     command.add_options(parser)
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -52,7 +52,7 @@ class InFolder(unittest.TestCase):
 
 
 class Damaged(InFolder):
-    """Files cut anywhere are refused in a sentence."""
+    """Files that are cut short anywhere are refused with a sentence."""
 
     def cuts(self, path, count):
         with open(path, "rb") as file:

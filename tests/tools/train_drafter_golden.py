@@ -1,4 +1,4 @@
-"""What the tests of tools/train_drafter share. Importing it makes the tool's modules importable, and ends the program
+"""Helpers for the tests of tools/train_drafter. Importing it makes the tool's modules importable, and ends the program
 with 77 where one of its packages is not installed."""
 
 import importlib.util
@@ -29,6 +29,6 @@ def golden(*names):
 
 
 def read(name):
-    """What a JSON file of tests/golden holds."""
+    """The contents of a JSON file of tests/golden."""
     with open(golden(name), encoding="utf-8") as file:
         return json.load(file)

@@ -156,7 +156,7 @@ class Trees(unittest.TestCase):
 
 
 class Decoding(unittest.TestCase):
-    """Against the replies and rounds of the published loops."""
+    """Compared with the replies and rounds of the published implementations."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,4 @@
-"""Cases of train_drafter_test.py: runs of train, and what a training step computes."""
+"""Cases of train_drafter_test.py: runs of train, and the computations of a training step."""
 
 import argparse
 import contextlib
@@ -44,7 +44,7 @@ class Runs(unittest.TestCase):
         dataset.save(os.path.join(cls.folder, "text.npz"), dataset.from_rows(rows, 1010))
 
     def run_train(self, name, *more, data="text.npz", drafter=("--layers", "1", "--taps", "1,5")):
-        """The drafter's weights after a run of four steps, or of what `more` says, in the folder of that name."""
+        """The drafter's weights after a run of four steps (or with the options `more`) in the folder of that name."""
         parser = argparse.ArgumentParser()
         train.add_options(parser)
         out = os.path.join(self.folder, name)
@@ -383,7 +383,7 @@ class Training(unittest.TestCase):
             self.assertAlmostEqual(loss(0), whole, places=4)
 
     def test_gradient_of_the_loss(self):
-        """Against autograd's of the same loss, written down plainly, in float64."""
+        """Compared with the gradient by autograd of the same loss in its simplest form, in float64."""
         torch.manual_seed(3)
         rows, columns = 40, 30
         hidden = torch.randn(rows, 8, dtype=torch.float64, requires_grad=True)

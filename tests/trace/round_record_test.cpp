@@ -46,7 +46,7 @@ TEST(RoundRecordCodec, KeepsExtremeValues) {
   record.emitted = {largest};
   RoundNode& row = record.nodes[8];
   row.node.token = row.node.rank = largest;
-  row.node.log_q = -1e300;  // no float holds it
+  row.node.log_q = -1e300;  // too large for a float
   row.node.score = -0.0;
   row.target_token = largest - 1;
   row.log_p = -std::numeric_limits<float>::infinity();
@@ -76,7 +76,8 @@ TEST(RoundRecordCodec, RefusesEveryTruncation) {
   std::string bytes;
   encode(builder.tree(20), bytes);
   for (size_t length = 0; length < bytes.size(); ++length) {
-    const std::string cut = bytes.substr(0, length);  // of its own size, so that a sanitizer sees reads behind it
+    // A string of exactly this size, so that a sanitizer sees reads after its end.
+    const std::string cut = bytes.substr(0, length);
     test::error_of([&] {
       Reader reader(bytes_of(cut));
       decode_round_record(reader);
@@ -84,7 +85,7 @@ TEST(RoundRecordCodec, RefusesEveryTruncation) {
   }
 }
 
-/// Here no checksum helps: whatever decodes must be a valid record.
+/// Without a checksum: whatever can be decoded must be a valid record.
 TEST(RoundRecordCodec, RefusesFlippedBitsOrGivesAValidRecord) {
   TraceBuilder builder;
   std::string whole;

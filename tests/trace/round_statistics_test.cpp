@@ -42,7 +42,7 @@ TEST(DraftedPart, FollowsTheTextThroughTheTree) {
   EXPECT_EQ(whole.tokens, 2u);
   EXPECT_EQ(whole.last_node, 3u);
   EXPECT_FALSE(whole.cut);
-  EXPECT_FALSE(whole.refused);  // the tree had nothing below
+  EXPECT_FALSE(whole.refused);  // the tree had no node below
 
   const DraftedPart half = drafted_part(small_round({11, 99}));
   EXPECT_EQ(half.tokens, 1u);
@@ -62,11 +62,11 @@ TEST(DraftedPart, KnowsATextThatEndsInsideTheTree) {
 
 TEST(RoundStatistics, CountsByHand) {
   RoundStatistics statistics;
-  statistics.add(small_round({11, 13, 99}));  // both depths
-  statistics.add(small_round({11, 99}));      // the first
-  statistics.add(small_round({12, 99}));      // the first, and no node below it
-  statistics.add(small_round({99}));          // none
-  statistics.add(small_round({11}));          // ended at a drafted token
+  statistics.add(small_round({11, 13, 99}));  // accepts at both depths
+  statistics.add(small_round({11, 99}));      // accepts at the first depth
+  statistics.add(small_round({12, 99}));      // accepts at the first depth, and has no node below that one
+  statistics.add(small_round({99}));          // accepts nothing
+  statistics.add(small_round({11}));          // ends at a drafted token
   EXPECT_EQ(statistics.rounds(), 5u);
   EXPECT_EQ(statistics.emitted(), 9u);
   EXPECT_DOUBLE_EQ(statistics.tau(), 9.0 / 5);
@@ -89,7 +89,8 @@ TEST(RoundStatistics, CountsByHand) {
 }
 
 TEST(RoundStatistics, TauCountsNothingBehindAStop) {
-  // Two engines that mark the same round: one follows the path beyond the stop, the other does not.
+  // Two engines may record the same round differently: one marks the path beyond the stop as accepted, the other does
+  // not.
   RoundRecord short_path = small_round({11});
   RoundRecord long_path = short_path;
   long_path.accepted = 2;
@@ -165,7 +166,7 @@ TEST(RoundStatistics, ComparesPredictionsWithMeasurements) {
   record.predicted.verify = 3;
   statistics.add(record);
   record.predicted = {};
-  statistics.add(record);  // predicted nothing: does not count
+  statistics.add(record);  // has no prediction, so it does not count
   EXPECT_EQ(statistics.total_error().rounds, 1u);
   EXPECT_DOUBLE_EQ(statistics.total_error().mean_error(), 0.25);
   EXPECT_DOUBLE_EQ(statistics.total_error().bias(), 0.25);
@@ -173,7 +174,7 @@ TEST(RoundStatistics, ComparesPredictionsWithMeasurements) {
   EXPECT_DOUBLE_EQ(statistics.verify_error().mean_error(), 0);
 }
 
-/// Against the textbook formula in two passes.
+/// Compared with the textbook formula, computed in two passes.
 TEST(RoundStatistics, CorrelatesExpectedWithEmittedTokens) {
   TraceBuilder builder(5);
   builder.begin();
@@ -187,7 +188,7 @@ TEST(RoundStatistics, CorrelatesExpectedWithEmittedTokens) {
   }
   RoundRecord cut = small_round({11});
   cut.choice.candidates = {{4, 1000, 1}};
-  statistics.add(cut);  // nobody knows what it would have emitted
+  statistics.add(cut);  // it is not known what it would have emitted
   const double n = static_cast<double>(x.size());
   const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n;
   const double mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
@@ -200,7 +201,7 @@ TEST(RoundStatistics, CorrelatesExpectedWithEmittedTokens) {
   EXPECT_EQ(statistics.expectation().pairs, x.size());
   EXPECT_NEAR(statistics.expectation().mean_x, mean_x, 1e-12 * mean_x);
   EXPECT_NEAR(statistics.expectation().value(), xy / std::sqrt(xx * yy), 1e-12);
-  EXPECT_GT(statistics.expectation().value(), 0.3);  // the builder's target believes the drafter
+  EXPECT_GT(statistics.expectation().value(), 0.3);  // the builder's target often agrees with the drafter
 }
 
 TEST(RoundStatistics, WithoutRoundsEverythingIsZero) {

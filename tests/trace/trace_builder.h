@@ -1,6 +1,7 @@
 #pragma once
-// Rounds and traces that look like real ones: best-first trees over random marginals, a target that agrees with the
-// drafter about as often as the drafter believes, times that grow with the width. The same seed gives the same trace.
+// Makes rounds and traces that look like real ones: best-first trees over random probabilities, a target that agrees
+// with the drafter about as often as the drafter expects, times that grow with the width. The same seed gives the same
+// trace.
 
 #include <algorithm>
 #include <cmath>
@@ -54,17 +55,17 @@ class TraceBuilder {
     return begin;
   }
 
-  /// After begin(): the root of the next round is its token.
+  /// Call after begin(). Its token is the root of the next round.
   TracePrefill prefill() const { return {3, 41.5, root_}; }
 
   TraceReplyEnd end() const { return {FinishReason::max_tokens, context_, 1234.5, "the text of the reply"}; }
 
-  /// Autoregressive decoding: one row.
+  /// A round of plain decoding: one row.
   RoundRecord plain() { return finish(DraftTree(root_), DecodeMode::ar); }
-  /// Up to 15 drafted tokens in a row.
+  /// A round with up to 15 drafted tokens in a row.
   RoundRecord chain(uint32_t width) { return draft(DecodeMode::chain, width); }
   RoundRecord tree(uint32_t width) { return draft(DecodeMode::tree, width); }
-  /// Any of them.
+  /// A round of any of these kinds.
   RoundRecord any(uint32_t max_width = 64) {
     switch (random_() % 4) {
       case 0: return plain();
@@ -73,14 +74,14 @@ class TraceBuilder {
     }
   }
 
-  /// Texts: words, one piece that is half a character, one control token (0).
+  /// Texts of tokens: words, a piece that is half a character, and a control token (0).
   TracePieces pieces() const {
     return [this](uint32_t token) {
       return token < words_.size() ? trace::Piece{words_[token], token == 0} : trace::Piece{};
     };
   }
 
-  /// A whole trace of one reply.
+  /// Writes a whole trace of one reply.
   void write(const std::filesystem::path& path, uint32_t rounds, bool redact = false, uint32_t max_width = 64) {
     TraceWriter trace(path, header(), pieces(), redact);
     trace.begin(begin());
@@ -127,7 +128,7 @@ class TraceBuilder {
     return finish(builder.tree(), shape);
   }
 
-  /// The target's pass over a tree, the walk, and what both took.
+  /// Completes the record of a round: the target's pass over the tree, the accepted path, and the times.
   RoundRecord finish(const DraftTree& tree, DecodeMode shape) {
     RoundRecord record;
     record.round = round_++;
@@ -144,13 +145,13 @@ class TraceBuilder {
     return record;
   }
 
-  /// At each node the target goes on with one of its children about as often as the drafter believes.
+  /// At each node the target continues with one of its children about as often as the drafter expects.
   void verify(const DraftTree& tree, RoundRecord& record) {
     for (const TreeNode& node : tree.nodes()) {
       RoundNode row;
       row.node = node;
       row.target_token = any_token();
-      // The root was not chosen in this round; the others nearly as probable as the drafter thinks.
+      // The root was not chosen in this round; the other nodes are nearly as probable as the drafter says.
       if (node.depth > 0) row.log_p = static_cast<float>(std::min(0.0, node.log_q + uniform() - 0.5));
       record.nodes.push_back(row);
     }

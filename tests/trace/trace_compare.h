@@ -1,5 +1,5 @@
 #pragma once
-// Whether two records are the same in every field, bit for bit.
+// Compares two records field by field, bit for bit.
 
 #include <gtest/gtest.h>
 

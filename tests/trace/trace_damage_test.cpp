@@ -1,4 +1,4 @@
-// A trace that is cut, damaged or made up: it opens up to its last whole record and says so, or is refused with a
+// Traces that are cut, damaged or forged: each opens up to its last whole record and says so, or is refused with a
 // sentence.
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using test::expect_error;
 using test::TempFolder;
 using test::TraceBuilder;
 
-/// A small trace with all kinds of records, and where each of its records ends.
+/// A small trace with all kinds of records, and the offset where each record ends.
 class DamagedTrace : public testing::Test {
  protected:
   DamagedTrace() {
@@ -50,13 +50,14 @@ class DamagedTrace : public testing::Test {
 
   std::filesystem::path file() const { return folder_.path() / "run.canopytrace"; }
 
-  /// Written over in place: some file systems flush a file to the disk that was emptied first, thousands of times here.
+  /// Writes over the file without emptying it first: some file systems then flush it to the disk, which is slow
+  /// thousands of times.
   void put(std::string_view bytes) const {
     std::fstream(file(), std::ios::binary | std::ios::in | std::ios::out) << bytes;
     std::filesystem::resize_file(file(), bytes.size());
   }
 
-  /// Rounds whose records lie wholly in the first `bytes`.
+  /// Number of rounds whose records are within the first `bytes` bytes.
   size_t rounds_within(uint64_t bytes) const {
     size_t rounds = 0;
     for (const End& end : ends_) {
@@ -125,13 +126,13 @@ TEST_F(DamagedTrace, AnyFlippedBitIsNoticed) {
 }
 
 TEST_F(DamagedTrace, ZerosBehindTheLastRecordAreDamage) {
-  put(whole_ + std::string(4096, '\0'));  // what a power cut may leave
+  put(whole_ + std::string(4096, '\0'));  // a power cut may leave zeros
   const TraceReader trace = TraceReader::open(file());
   expect_rounds(trace, 3);
   EXPECT_NE(trace.notice().find("at byte " + std::to_string(whole_.size())), std::string::npos) << trace.notice();
 }
 
-/// Everything that a front end does with a trace.
+/// Reads everything of a trace that a front end reads.
 void use(const std::filesystem::path& file) {
   const TraceReader trace = TraceReader::open(file);
   RoundStatistics statistics;
@@ -155,7 +156,7 @@ TEST_F(DamagedTrace, RandomBytesAreRefusedOrHaveNoRounds) {
   for (int i = 0; i < 3000; ++i) {
     std::string bytes(random() % 300, '\0');
     for (char& c : bytes) c = static_cast<char>(random());
-    if (i % 3 != 0) bytes = whole_.substr(0, ends_[0].bytes) + bytes;  // behind a good header
+    if (i % 3 != 0) bytes = whole_.substr(0, ends_[0].bytes) + bytes;  // after a good header
     put(bytes);
     try {
       use(file());
@@ -165,7 +166,7 @@ TEST_F(DamagedTrace, RandomBytesAreRefusedOrHaveNoRounds) {
   }
 }
 
-/// Changed bytes under checksums that are right again: a file made up to do harm.
+/// Changed bytes with correct checksums, as in a forged file.
 TEST_F(DamagedTrace, MadeUpRecordsWithTrueChecksumsDoNoHarm) {
   std::mt19937_64 random(5);
   size_t refused_rounds = 0;
@@ -205,7 +206,7 @@ TEST_F(DamagedTrace, MadeUpRecordsWithTrueChecksumsDoNoHarm) {
 
 class MadeUpTrace : public testing::Test {
  protected:
-  /// Appends to a whole header.
+  /// Appends a record to a whole header.
   void add(trace::Kind kind, std::string_view payload) { trace::append_record(bytes_, kind, payload); }
   void add_reply() { add(trace::Kind::reply_begin, to_json(TraceBuilder().begin()).dump()); }
 

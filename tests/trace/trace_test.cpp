@@ -139,7 +139,7 @@ TEST_F(Trace, HasNoPathsOfTheMachine) {
   for (int i = 0; i < 3; ++i) writer.append(builder_.any());
   writer.end(builder_.end());
   writer.finish();
-  // Words and not "/" alone: a byte of a number may be one. The JSON of the header may have none.
+  // Searched for as words, since a byte of a number may look like "/". In the JSON of the header there may be none.
   const std::string whole = content();
   for (const char* part : {"someone", "/srv", "/var", "/usr", "~/", "..", "\\\\"}) {
     EXPECT_EQ(whole.find(part), std::string::npos) << part;
@@ -181,7 +181,7 @@ TEST_F(Trace, RedactedKeepsStructureAndTimesButNoText) {
     RoundRecord shown = open.round(i);
     EXPECT_EQ(drafted_part(hidden).tokens, drafted_part(shown).tokens);
     for (const uint32_t token : hidden.emitted) EXPECT_LT(token, 3 * hidden.width + 1);
-    // The rest is the same, tokens aside.
+    // Everything except tokens is the same.
     ASSERT_EQ(hidden.emitted.size(), shown.emitted.size());
     shown.emitted = hidden.emitted;
     for (size_t n = 0; n < hidden.nodes.size(); ++n) {
@@ -238,7 +238,7 @@ TEST_F(Trace, RefusesANewerMajorVersionByName) {
   EXPECT_EQ(TraceReader::open(minor).rounds(), 3u);
 }
 
-/// A file that version 1.0 wrote: later ones must read it as it was.
+/// A file written by version 1.0, which later versions must be able to read.
 TEST(TraceVersions, OpensTheFirstVersion) {
   const TraceReader trace = TraceReader::open(CANOPY_SOURCE_DIR "/tests/trace/trace_v1.canopytrace");
   EXPECT_EQ(trace.notice(), "");
@@ -341,7 +341,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Prints; nothing here depends on the time it takes.
+/// Prints times only; no check depends on them.
 TEST_F(Trace, TenThousandRounds) {
   constexpr size_t rounds = 10'000;
 

@@ -38,7 +38,7 @@ class TraceWriting : public testing::Test {
   std::vector<std::string> warnings_;
 };
 
-/// A child records without end and tells after each round; it is killed at some moment.
+/// In a child process: records without end and reports each round, until it is killed.
 void record_until_killed(const std::filesystem::path& file, int pipe) {
   TraceBuilder builder(9);
   TraceWriter trace(file, builder.header(), builder.pieces());
@@ -88,7 +88,7 @@ TEST_F(TraceWriting, AFullDiskStopsRecordingOnceAndKeepsWhatThereIs) {
   EXPECT_NE(trace.problem().find("Recording stopped after 5 rounds"), std::string::npos) << trace.problem();
   EXPECT_NE(trace.problem().find("File too large"), std::string::npos) << trace.problem();
   EXPECT_EQ(warnings_.size(), 1u);
-  trace.append(builder_.any());  // room again, but rounds are missing by now
+  trace.append(builder_.any());  // there is room again, but earlier rounds are missing
   trace.finish();
   EXPECT_EQ(std::filesystem::file_size(file()), before);
   const TraceReader reader = TraceReader::open(file());
@@ -102,7 +102,7 @@ TEST_F(TraceWriting, ADiskThatFillsInsideARecordLeavesNoPartOfIt) {
   trace.append(builder_.any());
   const auto before = std::filesystem::file_size(file());
   {
-    const test::FullDisk full;  // ignores the signal and puts the limit back
+    const test::FullDisk full;  // ignores the signal, and restores the limit
     rlimit limit = {};
     ::getrlimit(RLIMIT_FSIZE, &limit);
     limit.rlim_cur = before + 10;
@@ -184,7 +184,7 @@ TEST_F(TraceWriting, WritesATextOnceForEachToken) {
   const uint64_t second = trace.bytes() - first;
   trace.append(record);
   EXPECT_EQ(trace.bytes() - first, 2 * second);
-  EXPECT_GT(first, second + 30 * 5);  // " wordN" thirty times and more
+  EXPECT_GT(first, second + 30 * 5);  // " wordN" at least thirty times
 }
 
 TEST_F(TraceWriting, NeedsNoTexts) {

@@ -137,7 +137,7 @@ TEST_P(CommandListTest, copiesAndFills) {
   CommandList list(*context_);
   list.fill(out_, 0, count * 4, 0x3F800000);
   list.barrier();
-  list.barrier();  // the second costs nothing and changes nothing
+  list.barrier();  // the second has no effect
   list.copy(in_, 40, out_, 400, 80);
   list.barrier();
   list.copy(out_, 400, out_, 0, 40);
@@ -153,7 +153,7 @@ TEST_P(CommandListTest, copiesAndFills) {
 TEST_P(CommandListTest, needsManyDescriptorSets) {
   open_device();
   CommandList list(*context_);
-  for (uint32_t i = 0; i < 200; ++i) {  // more than one pool holds; two alternate, so none is reused
+  for (uint32_t i = 0; i < 200; ++i) {  // more than a pool holds; two pools alternate, so none is reused too early
     list.bind(scale(), {i % 2 == 0 ? in_ : out_, i % 2 == 0 ? out_ : in_, factor_}, ScalePush{1, 0});
     list.dispatch(1);
     list.barrier();
@@ -232,7 +232,7 @@ TEST_P(CommandListTest, refusesToRunTwiceAtOnce) {
   const Buffer out = context_->create_buffer(BufferKind::device, 4, "spin");
   CommandList list(*context_, {.name = "busy"});
   list.bind(context_->kernel(find_shader(test_shaders(), "spin")), {out}, CountPush{60000});
-  for (int i = 0; i < 30; ++i) {  // the better part of a second: a busy machine may stop this thread for a while
+  for (int i = 0; i < 30; ++i) {  // most of a second in all, as a busy machine may stop this thread for a while
     list.dispatch(1);
     list.barrier();
   }
@@ -271,7 +271,7 @@ TEST_P(CommandListTest, checksWhatIsBound) {
   EXPECT_NE(error_of([&] { list.copy(in_, 0, in_, 8, 16); }).find("overlaps itself"), std::string::npos);
   EXPECT_NE(error_of([&] { list.fill(in_, 2, 8, 0); }).find("whole words"), std::string::npos);
   list.dispatch(groups());
-  EXPECT_NO_THROW(context_->run(list));  // what was refused left no trace
+  EXPECT_NO_THROW(context_->run(list));  // refused commands have no effect on the list
   EXPECT_NE(error_of([&] { list.dispatch(1); }).find("already finished"), std::string::npos);
 }
 

@@ -89,7 +89,7 @@ TEST(Validation, messagesAreKeptAndLogged) {
 class ContextTest : public testing::DeviceTest {};
 CANOPY_ON_EVERY_DEVICE(ContextTest);
 
-// The layer is really there and really collects: a test that finds no message proves nothing otherwise.
+// The validation layer is active and collects messages; otherwise a test without messages would prove nothing.
 TEST_P(ContextTest, aMistakeLeavesAMessage) {
   const auto context = open();
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};  // no size, no usage
@@ -123,12 +123,12 @@ TEST_P(ContextTest, bytesComeBackFromEveryKindOfBuffer) {
       std::vector<std::byte> middle(7);
       context->download(buffer, 600, middle);
       EXPECT_TRUE(std::equal(middle.begin(), middle.end(), expected.begin() + 600));
-      context->upload(buffer, 1003, {});  // nothing, at the very end
+      context->upload(buffer, 1003, {});  // no bytes, at the very end
     }
   }
 }
 
-// Long results of mapped memory that the host does not cache come through a copy, short ones from where they are.
+// In mapped memory that the host does not cache, long results are read from a copy and short ones directly.
 TEST_P(ContextTest, bytesComeBackFromUncachedMemory) {
   const auto context = open({.force_uncached = true});
   const Buffer buffer = context->create_buffer(BufferKind::device, 100'000, "uncached");
@@ -162,7 +162,7 @@ TEST_P(ContextTest, stagingCopiesMoreThanItsOwnSize) {
 
 TEST_P(ContextTest, severalDownloadsComeTogether) {
   const auto context = open({.force_staging = true});
-  // Around the size of a slot (8 MiB), so that some are cut; one in memory that the host sees.
+  // Sizes around that of a slot (8 MiB), so that some are cut; one buffer is in memory that the host sees.
   const size_t sizes[] = {5, (8u << 20) - 7, 0, 4, (9u << 20) + 1, 12};
   std::vector<Buffer> buffers;
   std::vector<std::vector<std::byte>> sent, back;

@@ -8,7 +8,7 @@
 namespace canopy::vk::testing {
 namespace {
 
-// Debian's Chromium brings SwiftShader: subgroups of 4, no fp16, no 16-bit storage.
+// SwiftShader, which Debian's Chromium contains: subgroups of 4, no fp16, no 16-bit storage.
 constexpr const char* swiftshader = "/usr/lib/chromium/vk_swiftshader_icd.json";
 
 InstanceOptions test_options() {

@@ -1,6 +1,6 @@
 #pragma once
-// The Vulkan devices that tests run on: every usable one, among them lavapipe and, where Chromium is installed,
-// SwiftShader. Validation is on (CANOPY_VALIDATION, core if unset), and a test fails on any message of the layer.
+// The Vulkan devices for tests: every usable one, among them lavapipe and, where Chromium is installed, SwiftShader.
+// Validation is on (CANOPY_VALIDATION, core if unset), and a test fails on any message of the layer.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 namespace canopy::vk::testing {
 
-/// The process's instance, made on first use.
+/// The instance of this process, made when first used.
 Instance& instance();
 
 /// DeviceReport::index of each usable device.
@@ -23,8 +23,7 @@ std::vector<uint32_t> usable_devices();
 /// A name for a test's parameter: "llvmpipe", "SwiftShader" …
 std::string device_test_name(const ::testing::TestParamInfo<uint32_t>& info);
 
-/// A test that runs once on each device. In a test file: TEST_P(MyTest, …) and
-/// CANOPY_ON_EVERY_DEVICE(MyTest);
+/// A test that runs once on each device. In the test file write TEST_P(MyTest, …) and CANOPY_ON_EVERY_DEVICE(MyTest);
 class DeviceTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   void SetUp() override { instance().clear_messages(); }

@@ -1,4 +1,4 @@
-// Calls that fail: volk's entry points are plain pointers, so a test can put its own in their place.
+// Vulkan calls that fail. volk's entry points are plain pointers, so a test can replace them.
 
 #include <chrono>
 
@@ -18,7 +18,7 @@ using testing::error_of;
 
 VkResult next_result = VK_SUCCESS;  // what the replaced call returns
 
-// Makes one entry point fail with a given result, without doing anything, for as long as it lives.
+// While it exists, one entry point fails with a given result and does nothing.
 template <class Function>
 class Failing;
 
@@ -150,7 +150,7 @@ TEST_P(FaultsTest, aDeviceThatTakesTooLongIsGivenUp) {
   EXPECT_NE(error_of([&] { context->run(list); }).find("did not finish within 1 ms"), std::string::npos);
   EXPECT_TRUE(context->lost());
   EXPECT_NE(error_of([&] { context->run(list); }).find("was lost earlier"), std::string::npos);
-  vkDeviceWaitIdle(context->device());  // so that the destructor finds it done, and frees instead of leaking
+  vkDeviceWaitIdle(context->device());  // so that the destructor finds it idle and frees memory instead of leaking it
 }
 
 TEST(CheckVk, wordsEveryKindOfFailure) {

@@ -1,4 +1,4 @@
-// Under synchronisation validation, a forgotten barrier must be told: without that, a run that finds no hazard proves
+// Synchronisation validation must report a missing barrier; otherwise runs without reported hazards would prove
 // nothing.
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct ScalePush {
 
 class HazardTest : public testing::DeviceTest {
  protected:
-  // Runs a -> b, then b -> c: the second reads what the first writes. Returns whether the layer told of a hazard.
+  // Runs a -> b, then b -> c, which reads what the first writes. Returns whether the layer reports a hazard.
   static bool tells_of_a_hazard(Context& context, bool with_barrier) {
     constexpr uint32_t count = 64;
     std::array<Buffer, 3> values;

@@ -1,7 +1,7 @@
-// The ISA gate (design.md section 4). Compilers contract a*b+c differently in specialisations of one shader; the
-// software devices that other tests run on never do. RADV's null device compiles for real AMD targets without the
-// hardware, so its disassembly shows whether the narrow and the wide kernels of the exact path still round alike, and
-// whether they spill.
+// The ISA gate (design.md section 4). Compilers may contract a*b+c differently in specialisations of one shader; on the
+// software devices of other tests that never happens. RADV's null device compiles for real AMD targets without the
+// hardware. Its disassembly shows whether narrow and wide kernels of the exact path round alike, and whether they spill
+// registers.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ class IsaGate : public ::testing::TestWithParam<const char*> {
 
   enum class Spills { forbidden, reported };
 
-  /// Compiles; fails the test if the kernel has no disassembly, or spills though it must not.
+  /// Compiles a kernel. Fails the test if it has no disassembly, or spills where that is forbidden.
   MultiplyAdds compile(const ShaderCode& shader, const KernelOptions& options, Spills spills = Spills::forbidden) {
     const Kernel& kernel = context_->kernel(shader, options);
     std::string numbers;
@@ -74,7 +74,7 @@ class IsaGate : public ::testing::TestWithParam<const char*> {
     return compile(find_shader(shader), options, spills);
   }
 
-  /// One column against each of `widths`; those beyond `spill_free` columns may spill.
+  /// Compares the kernel for one column with those for `widths` columns; wider ones than `spill_free` may spill.
   void compare_widths(const std::string& shader, WeightType type, const LinearConfig& config,
                       std::initializer_list<uint32_t> widths, uint32_t spill_free) {
     const MultiplyAdds narrow = compile(shader, linear_options(config, type, 1, false, true));
@@ -111,7 +111,7 @@ constexpr struct {
                   {WeightType::q4_k, "q4_k"},     {WeightType::q5_k, "q5_k"},     {WeightType::q6_k, "q6_k"},
                   {WeightType::iq4_nl, "iq4_nl"}, {WeightType::iq4_xs, "iq4_xs"}, {WeightType::mxfp4, "mxfp4"}};
 
-// Tiles of GPUs have at most 8 columns; wider ones round alike too, but need more registers than a GFX11 kernel gets.
+// GPUs use tiles of at most 8 columns. Wider ones round alike too, but need more registers than a GFX11 kernel gets.
 constexpr uint32_t widest_tile = 8;
 
 TEST_P(IsaGate, matrixProductsRoundAlikeAtEveryWidth) {
@@ -125,7 +125,7 @@ TEST_P(IsaGate, matrixProductsRoundAlikeAtEveryWidth) {
   }
 }
 
-// Types kept as words hold more of a block at once and spill from seven columns on, where Mesa 22.3 stops at 132
+// Types kept as words hold more of a block at once and spill from seven columns on, as Mesa 22.3 uses at most 132
 // registers (GFX11).
 TEST_P(IsaGate, productsOfWordsRoundAlikeAtEveryWidth) {
   const LinearConfig config{.rows = 4, .lanes = 32, .split = 1};
@@ -134,8 +134,8 @@ TEST_P(IsaGate, productsOfWordsRoundAlikeAtEveryWidth) {
   }
 }
 
-// Eight columns of a type with scales spill a few registers here (Mesa 22.3 stops at 132 on GFX11). That costs time,
-// not exactness, and the tuner, which measures, decides whether such a variant is used at all.
+// Eight columns of a type with scales spill a few registers here (Mesa 22.3 uses at most 132 on GFX11). That costs time
+// but not exactness, and the tuner measures whether such a variant is used at all.
 TEST_P(IsaGate, splitMatrixProductsRoundAlikeAtEveryWidth) {
   for (const auto& weight : weight_types) {
     compare_widths(std::string("linear_") + weight.name, weight.type, {.rows = 4, .lanes = 32, .split = 4}, {2, 4, 8},
@@ -143,7 +143,7 @@ TEST_P(IsaGate, splitMatrixProductsRoundAlikeAtEveryWidth) {
   }
 }
 
-// These have one pipeline for all widths; what is asked of them is that they fuse what says fma() and do not spill.
+// These have one pipeline for all widths. They must fuse where the shader says fma(), and must not spill.
 TEST_P(IsaGate, rowKernelsDoNotSpill) {
   for (const char* cache : {"f32", "f16"}) {
     for (const uint32_t head : {64u, 128u}) {
@@ -154,7 +154,8 @@ TEST_P(IsaGate, rowKernelsDoNotSpill) {
   for (const auto& weight : weight_types) EXPECT_GT(compile(std::string("embed_") + weight.name, {}).fused, 0u);
 }
 
-// Without `precise` the compiler fuses a product that has one use and rounds one that is also stored.
+// The gate notices contraction: without `precise` the compiler fuses a product that is used once and rounds one that is
+// also stored.
 TEST_P(IsaGate, catchesContraction) {
   const ShaderCode& shader = find_shader(test_shaders(), "contract");
   const MultiplyAdds narrow = compile(shader, {.spec = {{0, 1}}});

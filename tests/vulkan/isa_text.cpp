@@ -13,7 +13,7 @@ enum class Kind { other, fused, multiply, add, multiply_then_add };
 struct Instruction {
   Kind kind = Kind::other;
   uint32_t lanes = 1;                           // 2: a packed instruction
-  std::vector<std::vector<uint32_t>> operands;  // the vector registers of each; the first operand is the result
+  std::vector<std::vector<uint32_t>> operands;  // vector registers of each operand; the first operand is the result
 };
 
 bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
@@ -23,7 +23,7 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
   return false;
 }
 
-// `name` without v_, v_dual_, v_pk_.
+// The kind of an instruction by its name without v_, v_dual_ or v_pk_.
 Kind kind_of(std::string_view name) {
   const bool f32 = name.find("f32") != std::string_view::npos;
   if (!f32) return Kind::other;
@@ -41,7 +41,7 @@ uint32_t number_at(std::string_view text, size_t& at) {
   return value;
 }
 
-// "v7", "-|v7|", "v[6:7]"; scalar registers and constants have none.
+// The vector registers of an operand: "v7", "-|v7|", "v[6:7]"; none for scalar registers and constants.
 std::vector<uint32_t> vector_registers(std::string_view operand) {
   const size_t v = operand.find('v');
   if (v == std::string_view::npos || v + 1 >= operand.size()) return {};
@@ -83,7 +83,7 @@ Instruction parse(std::string_view text) {
 
 class Counter {
  public:
-  // The two halves of a dual instruction read their operands before either writes.
+  // Both halves of a dual instruction read their operands before either writes.
   void line(std::string_view text) {
     std::vector<Instruction> instructions;
     while (true) {
@@ -130,7 +130,7 @@ class Counter {
   }
 
   MultiplyAdds counts_;
-  std::set<uint32_t> products_;  // registers that a multiplication wrote last
+  std::set<uint32_t> products_;  // registers that were last written by a multiplication
 };
 
 std::string describe(const MultiplyAdds& counts, uint32_t columns) {

@@ -51,7 +51,7 @@ TEST(IsaText, countsUnfusedMultiplyAddsAsSplit) {
 }
 
 TEST(IsaText, readsTheHalvesOfADualInstructionTogether) {
-  // v_dual_add reads the v3 from before, not what its other half writes.
+  // v_dual_add reads the old value of v3, not the one that its other half writes.
   EXPECT_EQ(count_multiply_adds("v_dual_mul_f32 v3, v1, v2 :: v_dual_add_f32 v0, v0, v3\n").split, 0u);
   EXPECT_EQ(count_multiply_adds("v_dual_mul_f32 v3, v1, v2 :: v_dual_mul_f32 v4, v1, v5\n"
                                 "v_dual_add_f32 v0, v0, v3 :: v_dual_add_f32 v6, v6, v4\n")
@@ -69,7 +69,7 @@ TEST(IsaText, ignoresIntegersHalvesAndComments) {
 
 TEST(IsaText, comparesPerColumn) {
   EXPECT_EQ(rounding_mismatch({.fused = 10, .split = 1, .adds = 3}, 1, {.fused = 36, .split = 4, .adds = 9}, 4), "");
-  // One of four columns lost its rounding of the product.
+  // In one of four columns a product is no longer rounded.
   EXPECT_EQ(
       rounding_mismatch({.fused = 10, .split = 1, .adds = 3}, 1, {.fused = 37, .split = 3, .adds = 8}, 4),
       "1 of 3 additions take a rounded product at 1 columns (10 fused), but 3 of 8 additions take a rounded product "

@@ -1,4 +1,4 @@
-// Where weights and activations lie in device memory.
+// The layout of weights and activations in device memory.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 using test::FileMatrix;
 using test::Random;
 
-// What shaders/weights.glsl makes of element k of stored row r.
+// Element k of stored row r as shaders/weights.glsl reads it.
 float unpacked(const WeightShardLayout& shard, WeightType type, std::span<const uint32_t> units,
                std::span<const uint32_t> scales, uint32_t r, uint32_t k) {
   const uint32_t per_unit = columns_per_unit(type);
@@ -49,7 +49,7 @@ float unpacked(const WeightShardLayout& shard, WeightType type, std::span<const 
   }
 }
 
-// Element (row, k) of a file's matrix.
+// Element (row, k) of the file's matrix.
 float filed(const WeightPart& part, uint32_t row, uint32_t k) {
   const BlockSize block = block_size(part.type);
   const uint64_t row_bytes = uint64_t{part.cols} / block.elements * block.bytes;
@@ -127,7 +127,7 @@ TEST(ActivationLayoutTest, GivesEveryElementAPlaceOfItsOwnInsideTheBuffer) {
           for (uint32_t k = 0; k < cols; ++k) seen.insert(layout.index(w, k));
         }
         ASSERT_EQ(seen.size(), uint64_t{width} * cols);
-        // A whole uniform binding is readable from the last tile's start.
+        // From the start of the last tile a whole uniform binding must be readable.
         ASSERT_LE(((layout.tiles() - 1) * layout.tile_stride()) * 4 + kUniformBytes,
                   activation_buffer_bytes(width, cols, max_tile));
         ASSERT_LE((*seen.rbegin() + 1) * 4, activation_buffer_bytes(width, cols, max_tile));
@@ -140,7 +140,7 @@ TEST(ActivationLayoutTest, NarrowsTilesWhoseActivationsWouldNotFitTheBindings) {
   EXPECT_EQ(tile_width(32, 4096, 32), 32u);
   EXPECT_LE(tile_width(32, 14336, 32), 9u);
   EXPECT_GE(tile_width(32, 14336, 32), 1u);
-  EXPECT_EQ(tile_width(1, 200'000, 32), 0u);  // not even one column
+  EXPECT_EQ(tile_width(1, 200'000, 32), 0u);  // not even one column fits
 }
 
 }  // namespace

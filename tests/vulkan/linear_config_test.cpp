@@ -1,4 +1,4 @@
-// The file of chosen variants.
+// The file in which the chosen variants are kept.
 
 #include "engine/vulkan/linear_config.h"
 
@@ -53,8 +53,8 @@ TEST(LinearChoicesTest, SayWhyTheyCouldNotBeSaved) {
   EXPECT_NE(choices.save(), "");
 }
 
-// Variants of GPUs within what the baseline promises: 256 invocations and 16 KiB of shared memory, as linear_add's
-// shader says itself.
+// The variants of GPUs fit what the baseline guarantees: 256 invocations and 16 KiB of shared memory, as used by the
+// shader of linear_add.
 TEST(LinearCandidatesTest, FitTheSmallestUsableDevice) {
   const DeviceLimits limits = baseline_limits();
   for (const uint32_t cols : {256u, 1024u, 2048u, 4096u, 16384u}) {

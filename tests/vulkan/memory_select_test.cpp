@@ -32,13 +32,13 @@ VkPhysicalDeviceMemoryProperties memory(std::initializer_list<uint64_t> heaps, s
   return result;
 }
 
-// A discrete card with a 256 MiB window, as AMD's drivers list it.
+// A discrete card with a window of 256 MiB for the host, as AMD's drivers list it.
 const auto discrete = memory({16 * gib, 32 * gib, gib / 4}, {{local, 0},
                                                              {local, 0},
                                                              {visible | coherent, 1},
                                                              {local | visible | coherent, 2},
                                                              {visible | coherent | cached, 1}});
-// An integrated one: all of it the host's.
+// An integrated device, whose memory is all the host's.
 const auto integrated =
     memory({24 * gib}, {{local, 0}, {local | visible | coherent, 0}, {local | visible | coherent | cached, 0}});
 
@@ -58,7 +58,7 @@ TEST(SelectMemoryType, mapsDeviceBuffersWhereMemoryIsUnified) {
   EXPECT_EQ(select_memory_type(integrated, 0b001, BufferKind::device, gib, true), 0u);
 }
 
-// An integrated one as RADV lists it: the same chips as two heaps, two thirds of them as the device's own.
+// An integrated device as RADV lists it: the same memory as two heaps, two thirds of it as the device's own.
 TEST(SelectMemoryType, takesTheDevicesShareOfUnifiedMemoryInTwoHeaps) {
   const auto two_heaps = memory({10 * gib, 5 * gib}, {{local, 0},
                                                       {visible | coherent, 1},
@@ -68,13 +68,13 @@ TEST(SelectMemoryType, takesTheDevicesShareOfUnifiedMemoryInTwoHeaps) {
   EXPECT_EQ(select_memory_type(two_heaps, all, BufferKind::device, gib, true), 4u);
 }
 
-// Results are device buffers. Where these lie in memory that the host does not cache, many words are read from a copy.
+// Results are device buffers. Where the host does not cache their memory, many words are read from a copy.
 TEST(ReadsInPlace, onlyWhatTheHostCachesOrIsShort) {
   const auto flags = [](const VkPhysicalDeviceMemoryProperties& of, BufferKind kind, bool unified) {
     return of.memoryTypes[select_memory_type(of, all, kind, 4096, unified).value()].propertyFlags;
   };
   constexpr uint64_t logits = 49152 * 4;
-  // An APU whose own memory is write-combined; its cached memory is the host's share.
+  // An APU whose own memory is write-combined; only the host's share is cached.
   const auto apu =
       memory({10 * gib, 5 * gib},
              {{local, 0}, {visible | coherent, 1}, {local | visible | coherent, 0}, {visible | coherent | cached, 1}});
@@ -83,12 +83,12 @@ TEST(ReadsInPlace, onlyWhatTheHostCachesOrIsShort) {
   EXPECT_TRUE(reads_in_place(flags(apu, BufferKind::device, true), 64)) << "a few ids";
   EXPECT_EQ(flags(apu, BufferKind::host_read, true), visible | coherent | cached);
   EXPECT_TRUE(reads_in_place(flags(apu, BufferKind::host_read, true), logits));
-  // One that caches its own, and lavapipe with its single type.
+  // An integrated device that caches its own memory, and lavapipe with its single type.
   EXPECT_TRUE(reads_in_place(flags(integrated, BufferKind::device, true), logits));
   const auto lavapipe = memory({8 * gib}, {{local | visible | coherent | cached, 0}});
   EXPECT_TRUE(reads_in_place(flags(lavapipe, BufferKind::device, true), logits));
   EXPECT_TRUE(reads_in_place(flags(lavapipe, BufferKind::host_read, true), logits));
-  // A discrete card whose whole memory is in the window (resizable BAR).
+  // A discrete card whose whole memory is visible to the host (resizable BAR).
   const auto resizable =
       memory({16 * gib, 32 * gib},
              {{local, 0}, {visible | coherent, 1}, {local | visible | coherent, 0}, {visible | coherent | cached, 1}});

@@ -18,8 +18,8 @@ TEST_P(PeakTest, measuresWhatADeviceCanDo) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   RecordProperty("fma_gflop_s", std::to_string(peak.fma_gflop_s));
   RecordProperty("read_gb_s", std::to_string(peak.read_gb_s));
-  // Wide bounds: the machine may be loaded, and the device may be anything. They catch work that a compiler removed and
-  // a unit that is off by a thousand.
+  // Wide bounds, as the machine may be busy and the device any. They find work that the compiler removed, and units
+  // wrong by a factor of a thousand.
   EXPECT_GT(peak.fma_gflop_s, 0.01);
   EXPECT_LT(peak.fma_gflop_s, 1e6);
   EXPECT_GT(peak.plain_fma_gflop_s, 0.001);

@@ -1,4 +1,4 @@
-// RADV with its null device: compiles for real AMD targets, reports what came out, runs nothing.
+// RADV with its null device: it compiles for real AMD targets and reports the result, and runs nothing.
 
 #include <gtest/gtest.h>
 

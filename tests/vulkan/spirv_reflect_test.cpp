@@ -40,7 +40,7 @@ TEST(Reflect, noticesAConstantWithTwoDefaults) {
   const ShaderReflection shader = reflect_shader("ambiguous");
   ASSERT_EQ(shader.spec_constants.size(), 1u);
   EXPECT_TRUE(shader.spec_constants[0].ambiguous);
-  EXPECT_EQ(shader.local_size[0], 1u);  // what a driver takes
+  EXPECT_EQ(shader.local_size[0], 1u);  // the default of drivers
 }
 
 TEST(Reflect, findsTexelBuffersAndFixedSizes) {
@@ -75,7 +75,7 @@ TEST(Reflect, readsEveryShaderOfTheEngine) {
   }
 }
 
-// Arrays in shared memory whose lengths are computed from constants: split_parts, lane_sums, and last_group.
+// Arrays in shared memory whose lengths depend on specialisation constants: split_parts, lane_sums and last_group.
 TEST(Reflect, sizesSharedMemoryByTheConstantsGiven) {
   const std::span<const uint32_t> words = find_shader("linear_add_q4_1").words;
   EXPECT_EQ(reflect(words).shared_bytes, 4u + 32 * 4 + 4) << "one column, no split";
@@ -83,7 +83,7 @@ TEST(Reflect, sizesSharedMemoryByTheConstantsGiven) {
   EXPECT_EQ(reflect(words, constants).shared_bytes, 4u * 32 * 4 * 8 * 4 + 8 * 32 * 4 + 4);
 }
 
-// Neither crashes nor reads beyond its input (ASan sees a byte too many).
+// Neither crashes nor reads past its input, which ASan would notice.
 TEST(Reflect, survivesEveryTruncation) {
   const std::span<const uint32_t> whole = find_shader(test_shaders(), "layouts").words;
   for (size_t length = 0; length < whole.size(); ++length) {

@@ -28,7 +28,7 @@ struct TopK {
   std::vector<float> log_sum_exp;
 };
 
-// The definition, in double, row by row.
+// The expected result by definition, in double, row by row.
 TopK expected(const std::vector<float>& logits, uint32_t vocab, uint32_t k) {
   TopK result;
   for (size_t row = 0; row < logits.size(); row += vocab) {
@@ -56,7 +56,7 @@ class TopKTest : public testing::DeviceTest {
     context_ = open();
   }
 
-  /// As `logits` says, with guard words behind each result.
+  /// Runs the shader over `logits`, with guard words behind each result.
   TopK run(const std::vector<float>& logits, uint32_t vocab, uint32_t k) {
     const auto width = static_cast<uint32_t>(logits.size() / vocab);
     const Buffer in = context_->create_buffer(BufferKind::device, logits.size() * 4, "logits");
@@ -157,7 +157,7 @@ TEST_P(TopKTest, letsNanLose) {
   logits[500] = -infinity;
   logits[999] = 3;
   logits[1000] = 2;
-  check(logits, 1000, 5);  // NaNs fill up
+  check(logits, 1000, 5);  // fewer numbers than k: NaNs fill the rest
 }
 
 TEST_P(TopKTest, takesInfinities) {
@@ -180,7 +180,7 @@ TEST_P(TopKTest, givesARowTheSameBitsInAnyCompany) {
     const TopK together = run(logits, vocab, 10);
     for (uint32_t w = 0; w < 7; ++w) {
       const auto first = logits.begin() + w * vocab;
-      const TopK alone = run({first, first + vocab}, vocab, w + 1);  // nor does k matter to the sum
+      const TopK alone = run({first, first + vocab}, vocab, w + 1);  // nor does the sum depend on k
       EXPECT_EQ(std::bit_cast<uint32_t>(alone.log_sum_exp[0]), std::bit_cast<uint32_t>(together.log_sum_exp[w])) << w;
     }
   }
@@ -196,7 +196,7 @@ TEST_P(TopKTest, splitsWhatABindingCannotHold) {
   check(logits, 2001, 6);
 }
 
-// The workgroups of GPUs, on whatever device this is.
+// Workgroups of the size that GPUs use give the same, whatever the device.
 TEST_P(TopKTest, agreesWithLargerWorkgroups) {
   for (const uint32_t lanes : {128u, 256u}) {
     lanes_ = lanes;

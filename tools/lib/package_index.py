@@ -21,12 +21,12 @@ RETRIES = 2
 
 
 class IndexError_(Exception):
-    """The file could not be had; the text is a sentence."""
+    """The file could not be downloaded; the text is a sentence."""
 
 
 @functools.lru_cache(maxsize=None)
 def _pip_configuration():
-    """What pip's configuration files say, as {'global.index-url': ...}; empty without pip."""
+    """The settings of pip's configuration files, as {'global.index-url': ...}; empty without pip."""
     listing = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
     pairs = (line.split("=", 1) for line in listing.stdout.splitlines() if "=" in line)
     return {key: value.strip("'\"") for key, value in pairs}

@@ -19,7 +19,7 @@ missing_packages() {
   comm -23 <(printf '%s\n' "$@" | sort -u) <(printf '%s\n' "$installed" | sort -u)
 }
 
-# install_packages NAME...: apt-get for those that are missing; touches neither apt nor the network otherwise.
+# install_packages NAME...: installs those that are missing with apt-get; uses neither apt nor the network otherwise.
 install_packages() {
   command -v dpkg-query >/dev/null || {
     say "No dpkg here: assuming that what tools/lib/setup.sh lists is installed"
@@ -38,17 +38,17 @@ install_packages() {
   say "Installing Debian packages: ${missing[*]}"
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q ||
     die "apt-get update failed (its message is above)."
-  # A fresh machine may be installing its security updates just now: wait for them.
+  # A new machine may be installing security updates at this moment: wait until they are done.
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q \
     --no-install-recommends "${missing[@]}" ||
     die "apt-get could not install ${missing[*]} (its message is above)."
 }
 
-# build_preset PRESET TARGET...: configures where needed, then builds; quiet when nothing is to do.
+# build_preset PRESET TARGET...: configures where needed, then builds; prints nothing when there is nothing to do.
 build_preset() {
   local preset=$1 dir=$root/build/$1
   shift
-  # A configuration of another checkout (a copied folder) or an aborted one is worth nothing: start it anew.
+  # A configuration that was copied from another checkout or not finished cannot be used: configure again.
   if [[ -f $dir/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt"; then
     rm -rf -- "$dir"
   fi

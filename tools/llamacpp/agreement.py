@@ -11,7 +11,7 @@ WINDOW = 500  # positions that share a context
 
 
 def our_logits(program, model, device, text, positions, target):
-    """Writes what canopy-cli logits prints to `target` and returns it."""
+    """Writes the output of canopy-cli logits to `target` and returns it."""
     command = [program, "logits", "--model", model, "--device", str(device), "--text-file", text, "--positions",
                str(positions), "--window", str(WINDOW), "--top", str(TOP)]
     with open(target, "w", encoding="utf-8") as file:
@@ -40,10 +40,9 @@ def peer_logits(program, model, backend, device, ids_file):
 
 
 def compare(ours, theirs):
-    """Two lists of [[id, logit], ...] by position, likeliest first -> the report's figures.
-
-    Differences are of logits of tokens that both have among their likeliest; `differing` holds the positions whose
-    likeliest token is not the same, with each side's distance to its own second."""
+    """Compares two lists of [[id, logit], ...] by position, likeliest first, and returns the report's figures.
+    Differences are of logits of tokens that both have among their likeliest. `differing` has the positions whose
+    likeliest token differs, with the distance to the second token on each side."""
     if len(ours) != len(theirs) or not ours:
         raise speed.RunError(f"{len(ours)} positions of ours cannot be compared with {len(theirs)} of llama.cpp's.")
     differing, total, count, largest = [], 0.0, 0, 0.0

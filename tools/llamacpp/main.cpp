@@ -1,5 +1,5 @@
-// llamacpp_probe: times llama.cpp, prints its likeliest tokens or has it write a model as F32, for
-// tools/bench_llamacpp.
+// llamacpp_probe, a program for tools/bench_llamacpp: times llama.cpp, prints its likeliest tokens, or lets it write a
+// model as F32.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -28,7 +28,7 @@ OPTIONS = {
     "CMAKE_BUILD_TYPE": "Release",
     "BUILD_SHARED_LIBS": "ON",
     "GGML_VULKAN": "ON",
-    "GGML_NATIVE": "ON",  # this machine's instructions, as somebody who builds it for himself would have
+    "GGML_NATIVE": "ON",  # use all instructions of this machine, as in a build by its user
     "LLAMA_BUILD_COMMON": "OFF",
     "LLAMA_BUILD_TESTS": "OFF",
     "LLAMA_BUILD_TOOLS": "OFF",
@@ -46,11 +46,11 @@ class BuildError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """What a build of llama.cpp offers."""
+    """A finished build of llama.cpp."""
 
     version: str  # of the archive
     probe: str  # path of the measuring program
-    without: list  # shader extensions that this machine's glslc does not know: GPUs that have them would gain by them
+    without: list  # shader extensions that this machine's glslc does not know; GPUs with them would be faster
 
 
 def recipe_id(pin):
@@ -80,7 +80,7 @@ def _locked(folder):
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for entry in os.listdir(folder):
-            if entry.startswith(PARTIAL):  # of a killed run
+            if entry.startswith(PARTIAL):  # left by a run that was killed
                 shutil.rmtree(os.path.join(folder, entry), ignore_errors=True)
         yield
 

@@ -37,7 +37,7 @@ PeerContext::PeerContext(const PeerOptions& options) : threads_(std::max(1u, std
   const ggml_backend_dev_t device = find_device(options.backend);
   device_ = ggml_backend_dev_description(device);
 
-  // The list of devices to offload to ends with null; on the CPU it is empty.
+  // Devices to offload to, ended by null; on the CPU none.
   ggml_backend_dev_t offload[2] = {options.backend == Backend::vulkan ? device : nullptr, nullptr};
   llama_model_params model_params = llama_model_default_params();
   model_params.devices = offload;

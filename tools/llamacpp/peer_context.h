@@ -1,5 +1,5 @@
 #pragma once
-// A model opened by llama.cpp on one of its backends, with owners for what its C interface hands out.
+// A model opened by llama.cpp on one of its backends, with owners for the objects of its C interface.
 
 #include <llama.h>
 
@@ -18,33 +18,33 @@ struct PeerOptions {
   uint32_t context = 512;  // positions of the K/V cache, and the most rows of one call
 };
 
-/// Starts the library. Its warnings and errors go to standard error, the rest nowhere.
+/// Starts the library. Its warnings and errors go to standard error; other messages are dropped.
 void start_llama();
 
 /// Which rows of a call produce logits.
 enum class Outputs { last, all };
 
-/// One sequence of text. Everything but backend, context and threads, one per hardware thread, is as llama.cpp's
-/// defaults have it. Errors are std::runtime_error.
+/// One sequence of text. Except for backend, context and threads (one for each hardware thread) all settings are
+/// llama.cpp's defaults. Throws std::runtime_error.
 class PeerContext {
  public:
-  /// Takes the first Vulkan device that llama.cpp sees; GGML_VK_VISIBLE_DEVICES chooses which that is.
+  /// Uses the first Vulkan device that llama.cpp finds; GGML_VK_VISIBLE_DEVICES can choose another.
   explicit PeerContext(const PeerOptions& options);
 
   const std::string& device() const { return device_; }
   uint32_t threads() const { return threads_; }
   uint32_t vocab() const { return vocab_; }
 
-  /// Appends tokens at positions first ..., in one call, and waits until their logits are there.
+  /// Appends tokens at positions first, first + 1, ... in one call, and waits until their logits are computed.
   void append(std::span<const int32_t> tokens, uint32_t first, Outputs outputs);
 
-  /// Forgets positions from `first` on.
+  /// Removes the positions from `first` on.
   void truncate(uint32_t first);
 
-  /// f32 [vocab] of row `row` of the last call; the row must have been one of its outputs.
+  /// The logits, f32 [vocab], of row `row` of the last call, which must have been one of its outputs.
   std::span<const float> logits(uint32_t row) const;
 
-  /// The token with the largest logit; of equals the lowest.
+  /// The token with the largest logit; of equal ones that with the lowest id.
   int32_t best(uint32_t row) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What llamacpp_probe can be asked. What measures prints JSON on standard output.
+// The commands of llamacpp_probe and their options. Measurements are printed as JSON on standard output.
 
 #include <cstdint>
 #include <string>
@@ -17,14 +17,14 @@ struct BenchOptions {
   uint32_t prefill_tokens = 128;
 };
 
-/// Warms up and prints a line {backend, device, threads}; then, for each line read from standard input, measures once
-/// and prints {prefill_ms, pass_ms: {width: ms}, decode_ms: [ms of each token]}. So a caller can alternate this with
-/// something else without paying for a start each time.
+/// Warms up and prints a line {backend, device, threads}. Then, for each line read from standard input, it measures
+/// once and prints {prefill_ms, pass_ms: {width: ms}, decode_ms: [ms of each token]}, so that a caller can alternate
+/// measurements of two programs without starting them each time.
 void run_bench(const BenchOptions& options);
 
 struct LogitsOptions {
   PeerOptions peer;
-  std::string ids_file;  // what `canopy-cli logits` printed: its "ids" and "window" are used
+  std::string ids_file;  // output of `canopy-cli logits`, of which "ids" and "window" are used
   uint32_t top = 20;
   uint32_t chunk = 128;  // rows of one call
 };

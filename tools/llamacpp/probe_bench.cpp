@@ -31,12 +31,12 @@ class Bench {
   }
 
  private:
-  /// Any token but a special one does: the time of a pass does not depend on which.
+  /// Any token that is not special: the time of a pass does not depend on it.
   int32_t token(uint32_t position) const {
     return static_cast<int32_t>((uint64_t{position} * 7919 + 13) % peer_.vocab());
   }
 
-  /// Rows at positions first ... first + count - 1 in one call. Milliseconds.
+  /// Computes rows at positions first ... first + count - 1 in one call. Returns milliseconds.
   double append(uint32_t first, uint32_t count, Outputs outputs) {
     std::vector<int32_t> ids;
     for (uint32_t i = 0; i < count; ++i) ids.push_back(token(first + i));
@@ -49,20 +49,20 @@ class Bench {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
 
-  /// A prompt from an empty cache, the last row's logits at the end. Milliseconds.
+  /// Reads a prompt of `count` tokens into an empty cache, with logits of the last row. Returns milliseconds.
   double fill(uint32_t count) {
     peer_.truncate(0);
     return append(0, count, Outputs::last);
   }
 
-  /// Rows after `at` positions, the logits of all of them. Milliseconds.
+  /// Computes `width` rows after `at` positions, with logits of all of them. Returns milliseconds.
   double pass(uint32_t width) {
     const double ms = append(options_.at, width, Outputs::all);
     peer_.truncate(options_.at);
     return ms;
   }
 
-  /// Greedy decoding after `at` positions: milliseconds of each token. The argmax is not counted.
+  /// Decodes greedily after `at` positions. Returns the milliseconds of each token, without the argmax.
   std::vector<double> decode(uint32_t count) {
     std::vector<double> times;
     int32_t next = token(options_.at);
@@ -82,7 +82,7 @@ class Bench {
 
 void run_bench(const BenchOptions& options) {
   Bench bench(options);
-  bench.round(1);  // every shape of pass once: llama.cpp compiles shaders when they are first needed
+  bench.round(1);  // runs every shape of pass once, since llama.cpp compiles shaders when they are first needed
   std::cout << bench.header().dump() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::cout << bench.round(options.decode_tokens).dump() << std::endl;

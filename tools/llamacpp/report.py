@@ -1,4 +1,4 @@
-"""What tools/bench_llamacpp prints for people."""
+"""The report of tools/bench_llamacpp as text."""
 
 import speed
 
@@ -24,7 +24,7 @@ def speed_table(report):
 
 
 def spread(report):
-    """The smallest and largest ratio of a single round: what the medians hide."""
+    """The smallest and largest ratio of a single round, which the medians do not show."""
     parts = []
     for what in ("decode", "prefill", "width16"):
         values = [entry[what] for entry in report["ratios_by_round"]]

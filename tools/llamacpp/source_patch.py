@@ -25,7 +25,7 @@ class Cut:
 
 @dataclasses.dataclass(frozen=True)
 class Swap:
-    """One spelling for another."""
+    """Replaces one spelling by another."""
 
     old: str
     new: str
@@ -35,7 +35,7 @@ EDITS = (
     Cut("VkBool32 enable_best_practice = layer_settings;", "vk::LayerSettingsCreateInfoEXT layer_setting_info(settings);", 12),
     Swap("layers, extensions, &layer_setting_info);", "layers, extensions);"),
 )
-# What must not be left over: other uses would not compile either, and a clear message beats a compiler's.
+# Names that must not be left over: they would not compile, and a clear message is better than the compiler's.
 GONE = ("LayerSettingEXT", "LayerSettingsCreateInfoEXT", "LayerSettingTypeEXT", "layer_setting_info")
 
 

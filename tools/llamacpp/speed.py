@@ -23,7 +23,7 @@ class RunError(Exception):
 
 
 class Canopy:
-    """canopy-cli bench, started anew for each round: its start is not in the figures."""
+    """canopy-cli bench, started again for each round; the figures do not include its start."""
 
     name = "canopy"
 
@@ -57,7 +57,7 @@ class Peer:
         self.about = self._answer()
 
     def round(self):
-        with contextlib.suppress(BrokenPipeError):  # it has died: that it does not answer says so
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which is noticed when it does not answer
             self._process.stdin.write("\n")
             self._process.stdin.flush()
         return peer_figures(self._answer())
@@ -92,7 +92,7 @@ def peer_figures(raw):
 
 
 def measure(contestants, rounds, say):
-    """{name: [figures of each round]}; the order rotates, so that none is always the one after a pause."""
+    """{name: [figures of each round]}. The order changes from round to round, so that no program always runs first."""
     results = {contestant.name: [] for contestant in contestants}
     for number in range(rounds):
         turn = number % len(contestants)
@@ -103,14 +103,14 @@ def measure(contestants, rounds, say):
 
 
 def medians(rounds):
-    """One set of figures from those of all rounds."""
+    """The median of each figure over all rounds."""
     return {"decode_tokens_per_second": statistics.median(r["decode_tokens_per_second"] for r in rounds),
             "prefill_tokens_per_second": statistics.median(r["prefill_tokens_per_second"] for r in rounds),
             "pass_ms": {str(w): statistics.median(r["pass_ms"][str(w)] for r in rounds) for w in WIDTHS}}
 
 
 def ratios(ours, theirs):
-    """How many times as fast we are: above 1 we are faster. width<n> compares the times of a pass of n rows."""
+    """Speed of Canopy / speed of llama.cpp. width<n> compares the times of a pass of n rows."""
     result = {"decode": ours["decode_tokens_per_second"] / theirs["decode_tokens_per_second"],
               "prefill": ours["prefill_tokens_per_second"] / theirs["prefill_tokens_per_second"]}
     for width in WIDTHS:

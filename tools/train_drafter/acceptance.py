@@ -13,7 +13,7 @@ ROWS_AT_ONCE = 4096  # block rows of one pass
 
 @dataclasses.dataclass
 class Drafts:
-    """Behind every root of one reply: candidates by depth."""
+    """The candidates drafted after every root of one reply, by depth."""
 
     tokens: list  # [roots][B - 1][k]
     log_probs: list  # [roots][B - 1][k]
@@ -21,7 +21,7 @@ class Drafts:
 
 @torch.no_grad()
 def drafts_of(target, drafter, prompt, reply, candidates):
-    """Drafts behind all tokens of the reply but the last, of which the first came out of the prefill."""
+    """Drafts after all tokens of the reply except the last. The reply's first token came out of the prefill."""
     device = target.head_weight.device
     ids = torch.tensor([[*prompt, *reply]], device=device)
     _, features = target(ids, None, drafter.config.taps)

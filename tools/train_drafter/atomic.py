@@ -1,11 +1,11 @@
-"""Files that are either whole or not there."""
+"""Writes files so that they are either complete or not there."""
 
 import contextlib
 import os
 
 
 def write_atomically(path, data):
-    """Bytes beside the file, flushed, then in its place."""
+    """Writes the bytes to a file beside `path`, flushes it and renames it to `path`."""
     with replacing(path) as file:
         file.write(data)
 

@@ -1,4 +1,4 @@
-"""Which texts a step trains on, where its blocks start, and what their rows should predict."""
+"""Chooses the texts that a step trains on, the roots of its blocks, and the labels of their rows."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import torch
 
 from runtime import seeded
 
-SUREST = 0.2  # weight of a root that the target was certain of; of one that it gave no chance: 1 more
+SUREST = 0.2  # weight of a root with probability 1 by the target; with probability 0 it is 1 more
 WINDOW = 16  # batches whose texts are sorted by length among each other, so that little is padded
 
 
@@ -32,7 +32,7 @@ class Labels:
 
 
 def epoch_batches(text, indices, size, seed, epoch):
-    """All texts once, in batches of `size` texts of like length; the order depends on seed and epoch alone."""
+    """All texts once, in batches of `size` texts of similar length; the order depends only on seed and epoch."""
     draw, order = seeded(seed, "epoch", epoch), list(indices)
     draw.shuffle(order)
     batches = []
@@ -44,12 +44,11 @@ def epoch_batches(text, indices, size, seed, epoch):
 
 
 def make_batch(text, indices, anchors, draw, max_length, device, certainty=None):
-    """Roots are drawn among the tokens of answers that another follows. The last token of a prompt is none: the token
-    after it comes out of the prompt's own pass, and is the first root.
-
-    certainty, a function of the Batch before it has roots, returns [rows, T]: the probability that the target gave to
-    each token of an answer. Without it roots are drawn evenly; with it, those that the target was sure of are rarer: as
-    in decoding, where drafts run over such tokens and end before the others."""
+    """Adds roots to a batch. They are drawn among the tokens of answers that another token of the answer follows. The
+    last token of a prompt is not one: the token after it comes out of the prompt's own pass and is the first root.
+    certainty, a function of the Batch without roots, returns [rows, T]: the probability that the target gave to each
+    token of an answer. Without it all roots are equally likely. With it, tokens that the target was certain of are
+    drawn less often, as in decoding, where drafts run over such tokens and end before uncertain ones."""
     rows = [text.row(index) for index in indices]
     lengths = [min(len(tokens), max_length) for tokens, _ in rows]
     tokens = torch.zeros(len(rows), max(lengths), dtype=torch.int64)
@@ -71,16 +70,16 @@ def make_batch(text, indices, anchors, draw, max_length, device, certainty=None)
 
 
 def drawn_roots(possible, count, draw, weights=None):
-    """Up to `count` of the positions, each at most once; one is drawn before another with the odds of their weights
-    (Efraimidis and Spirakis 2006)."""
+    """Up to `count` of the positions, each at most once, drawn one after the other with probabilities in proportion to
+    their weights (Efraimidis and Spirakis 2006)."""
     if weights is None:
         return draw.sample(possible, min(count, len(possible)))
     return sorted(possible, key=lambda place: draw.random() ** (1 / weights[place]), reverse=True)[:count]
 
 
 def labels_of(batch, block):
-    """Labels of a batch's blocks of `block` rows. Behind a row that is no answer none is labelled: a draft never
-    reaches past the end of its answer, into the next one."""
+    """The labels of a batch's blocks of `block` rows. After a row that is no answer none is labelled: a draft never
+    reaches past the end of its answer into the next one."""
     depths = torch.arange(1, block, device=batch.tokens.device)
     places = batch.anchors[:, :, None] + depths  # [rows, A, B - 1]
     row = torch.arange(len(places), device=places.device)[:, None, None].expand_as(places)

@@ -24,7 +24,7 @@ def load(folder, device="cpu"):
         return None
     try:
         state = torch.load(path, map_location=device, weights_only=True)
-    except Exception as error:  # torch raises whatever the damage leads to
+    except Exception as error:  # torch raises many kinds of exceptions for damaged files
         raise UserError(f"{path}: not a checkpoint that can be read ({error}).") from None
     if state.get("version") != VERSION:
         raise UserError(f"{path}: version {state.get('version')}, expected {VERSION}.")
@@ -32,7 +32,7 @@ def load(folder, device="cpu"):
 
 
 def same_run(folder, before, now):
-    """Raises UserError naming what a checkpoint's run differs in."""
+    """Raises UserError naming the options in which the checkpoint's run differs."""
     different = differences(before, now)
     if different:
         raise UserError(f"--out {folder}: its checkpoint is of another run: {', '.join(different)}. Go on with the "

@@ -29,7 +29,7 @@ class Rows:
         return int(self.offsets[index + 1] - self.offsets[index])
 
     def prompt_key(self, index):
-        """A digest of what stands before the first answer: equal prompts have equal keys."""
+        """A digest of the tokens before the first answer: equal prompts have equal keys."""
         tokens, answer = self.row(index)
         first = int(answer.argmax()) if answer.any() else len(tokens)
         return hashlib.sha256(tokens[:first].astype("<i8").tobytes()).digest()
@@ -45,7 +45,7 @@ def from_rows(rows, vocab):
 
 
 def save(path, text):
-    """The file is whole or not there."""
+    """Writes the file; if that fails, no incomplete file is left."""
     kind = numpy.uint16 if text.vocab and text.vocab <= 65536 else numpy.uint32
     with replacing(path) as file:
         numpy.savez_compressed(file, tokens=text.tokens.astype(kind), offsets=text.offsets,
@@ -65,7 +65,7 @@ def load(path):
             vocab = int(file["vocab"]) if "vocab" in file else 0
     except UserError:
         raise
-    except Exception as error:  # numpy, zipfile and zlib raise whatever the damage leads to
+    except Exception as error:  # numpy, zipfile and zlib raise many kinds of exceptions for damaged files
         raise UserError(f"{path}: not a text that synthesize wrote ({str(error) or type(error).__name__}).") from None
     require(tokens.ndim == 1 and (tokens >= 0).all() and len(packed) == -(-len(tokens) // 8),
             f"{path}: its tokens are no list of ids with a bit for each.")
@@ -76,7 +76,7 @@ def load(path):
 
 
 def merged(texts, vocab, excluded=frozenset()):
-    """All rows of several texts, of rows with equal prompts the first, without those whose prompt is excluded."""
+    """The rows of several files: of rows with equal prompts only the first, and none whose prompt is excluded."""
     rows, seen = [], set(excluded)
     for text in texts:
         require(text.vocab in (None, vocab),
@@ -92,7 +92,7 @@ def merged(texts, vocab, excluded=frozenset()):
 
 
 def split(text, share):
-    """(training rows, held-out rows) as indices. By prompt and not by chance: a row is held out for good, however many
-    more rows are synthesized later."""
+    """(training rows, held-out rows) as indices. Chosen by a digest of the prompt and not at random, so that a held-out
+    row stays held out when more rows are synthesized later."""
     held = [int.from_bytes(text.prompt_key(i)[:4], "big") < share * 2**32 for i in range(len(text))]
     return [i for i, out in enumerate(held) if not out], [i for i, out in enumerate(held) if out]

@@ -29,7 +29,7 @@ class Greedy:
 
 
 class Row:
-    """One text: what is written, which tokens are answers, and what is still planned."""
+    """One text: its tokens so far, which of them are answers, and the stages that follow."""
 
     def __init__(self, plan):
         self.tokens, self.answer = list(plan[0].ids), [False] * len(plan[0].ids)
@@ -38,8 +38,8 @@ class Row:
         self._advance()
 
     def _advance(self, stopped=None):
-        """Writes forced stages out. A stop token that the text ended with is not repeated where the next stage starts
-        with it."""
+        """Writes the tokens of forced stages. If the text ends with a stop token and the next stage begins with the
+        same one, it is written only once."""
         while self.plan and isinstance(self.plan[0], Forced):
             ids = list(self.plan.popleft().ids)
             if stopped is not None and ids and ids[0] == stopped:
@@ -74,8 +74,8 @@ def loops(tokens):
 
 
 def nucleus_sample(logits, top_p, generator):
-    """One id per row of logits [n, vocab], at temperature 1, from the likeliest of total probability top_p (at most
-    NUCLEUS of them)."""
+    """One id for each row of logits [n, vocab], sampled at temperature 1 from the likeliest tokens that together have
+    probability top_p (at most NUCLEUS tokens)."""
     values, ids = logits.softmax(-1).topk(min(NUCLEUS, logits.shape[-1]))
     kept = values.cumsum(-1) - values < top_p  # the first always is
     picked = torch.multinomial((values * kept).cpu(), 1, generator=generator).to(ids.device)
@@ -84,10 +84,9 @@ def nucleus_sample(logits, top_p, generator):
 
 @torch.inference_mode()
 def decode(target, plans, max_length, top_p=0.95, seed=0, on_position=None, recording=None):
-    """plans: by row, stages of which the first is Forced and not empty. Returns the Rows, each at most max_length long;
-    those whose beginning is as long are cut there.
-    on_position(position, rows, how many of them go on) is called after every pass; a Recording of as many rows notes
-    what the passes tell."""
+    """plans: for each row a list of stages, the first of which is Forced and not empty. Returns the Rows, each at most
+    max_length long; a row whose beginning is already that long is cut there. on_position(position, rows, how many of
+    them go on) is called after every pass. A Recording for that many rows stores what the passes compute."""
     device = target.head_weight.device
     stop_tokens = set(target.config.stop_tokens)
     generator = torch.Generator().manual_seed(seed)
@@ -99,7 +98,7 @@ def decode(target, plans, max_length, top_p=0.95, seed=0, on_position=None, reco
     cache = KvCache(target.config.sizes, len(active), max_length, target.head_weight)
 
     def run(tokens):
-        """Output of the last of some tokens a row"""
+        """Runs some tokens for each row and returns the output of the last one of each."""
         start = cache.length
         hidden, features = target(torch.tensor(tokens, device=device), cache, recording.taps if recording else ())
         if recording:
@@ -121,7 +120,7 @@ def decode(target, plans, max_length, top_p=0.95, seed=0, on_position=None, reco
         if len(kept) <= len(active) * 7 // 8:
             active, places = [active[i] for i in kept], [places[i] for i in kept]
             cache.keep_rows(torch.tensor(kept, device=device))
-        # Rows that are done but not yet dropped repeat their last token; nobody reads what comes of it.
+        # Rows that are done but not yet dropped repeat their last token; the result is not used.
         hidden = run([[row.tokens[min(done, len(row.tokens)) - 1]] for row in active])
     return cut(rows, max_length)
 

@@ -50,9 +50,9 @@ class Drafter(nn.Module):
         return torch.cat((roots[..., None], masks), dim=-1)
 
     def forward(self, embeddings, context, anchors):
-        """embeddings [rows, A, B, H] of the blocks whose roots stand at `anchors` [rows, A]; context [rows, T, H] of
-        positions 0 ... T-1, of which a block sees those before its root. Returns [rows, A, B, H] after the last norm:
-        row i of a block, times the target's head, predicts the token at anchor + i; row 0 is of no use."""
+        """embeddings [rows, A, B, H] of the blocks whose roots are at positions `anchors` [rows, A]; context [rows, T,
+        H] of positions 0 ... T-1, of which a block sees those before its root. Returns [rows, A, B, H] after the last
+        norm: row i of a block, times the target's head, predicts the token at anchor + i. Row 0 predicts nothing."""
         rows, count, block, hidden = embeddings.shape
         offsets = torch.arange(block, device=anchors.device)
         positions = (anchors[:, :, None] + offsets).flatten(1)  # [rows, A * B]
@@ -70,9 +70,10 @@ class Drafter(nn.Module):
 
 
 def block_groups(anchors, positions, context_positions, window):
-    """Blocks do not see each other: attention over some of them at a time leaves out most of the pairs that the mask
-    would hide, and roots being sorted, the early ones need little of the context. [(rows of some blocks: a slice,
-    positions of the context that they see, mask [rows, 1, n, positions + n])]"""
+    """Splits the attention of blocks into groups. Blocks do not see each other, so attending to some of them at a time
+    leaves out most pairs that the mask would hide; and as roots are sorted, the early groups need only little of the
+    context. Returns [(slice of the rows of some blocks, number of positions of the context that they see, mask [rows,
+    1, n, positions + n])]."""
     groups, block = [], positions.shape[1] // anchors.shape[1]
     for start in range(0, anchors.shape[1], BLOCKS_AT_ONCE):
         roots = anchors[:, start:start + BLOCKS_AT_ONCE]

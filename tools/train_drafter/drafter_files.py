@@ -19,8 +19,8 @@ GGUF_NAMES = {"fc.weight": "fc.weight", "enc.output_norm.weight": "hidden_norm.w
 
 
 def load_drafter(path, target_config=None):
-    """A Drafter in float32 from a folder (exported, or of a run) or a GGUF file; with a target's config the pair is
-    checked."""
+    """Loads a Drafter in float32 from a folder (exported, or of a training run) or a GGUF file. If the config of a
+    target is given, it checks that both fit."""
     if os.path.isdir(path):
         config, tensors = read_folder(path)
     else:
@@ -39,7 +39,7 @@ def load_drafter(path, target_config=None):
 
 
 def check_pair(config, target, where):
-    """Raises UserError where a drafter was made for another target."""
+    """Raises UserError if a drafter was made for another target."""
     for what, mine, theirs in (("hidden size", config.sizes.hidden, target.sizes.hidden),
                                ("number of target layers", config.target_layers or target.sizes.layers,
                                 target.sizes.layers),

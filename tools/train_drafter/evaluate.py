@@ -58,7 +58,7 @@ def run(options):
     figures = {"target": options.target, "drafter": options.drafter, "max_tokens": options.max_tokens, "checked": 0,
                "different": [], "tau": table}
     write_figures(options.json, figures)
-    if options.check and not options.forced:  # last, so that whatever it finds, the figures are there
+    if options.check and not options.forced:  # last, so that the figures are there whatever it finds
         figures["checked"], figures["different"] = check(options, target, drafter, entries)
         write_figures(options.json, figures)
         report(figures["checked"], figures["different"], options.check_budget, dtype)
@@ -76,7 +76,7 @@ def check_options(options):
 
 
 def write_replies(path, entries):
-    """What canopy-cli bench --forced reads. It refuses replies without a round, those of a single token."""
+    """Writes the file for canopy-cli bench --forced, which refuses replies of a single token, as they have no round."""
     some = [entry for entry in entries if entry["chain"]["acceptance_lengths"]]
     if len(some) < len(entries):
         say(f"{path}: {len(entries) - len(some)} replies without a round are left out.")
@@ -157,8 +157,8 @@ def check(options, target, drafter, entries):
 
 
 def report(checked, different, budget, dtype):
-    """Says how the check went. Raises UserError where something differs in f32; bf16 rounds so coarsely that two tokens
-    may be equally likely in one pass and not in the other, which is a warning."""
+    """Reports the result of the check. Raises UserError where something differs in f32. In bf16 two tokens may be
+    equally likely in one pass and not in the other, because of rounding; then a difference is only a warning."""
     ways = f"{checked} replies decoded round by round, by chains and by trees of {budget}"
     if not different:
         print(f"\n{ways}: each the plain greedy reply.")
@@ -175,13 +175,13 @@ def first_difference(one, other):
 
 
 def off_by(one, other):
-    """How many rounds more or fewer: near-ties between candidates move single ones."""
+    """By how many the numbers of rounds differ: near-ties between candidates may change single rounds."""
     return abs(len(one) - len(other))
 
 
 def summary(entries, budgets):
-    """{category: {"prompts", way: {"tau", "mean", "deviation", "low", "high"}}}: tau over all rounds, the rest over the
-    replies' own."""
+    """{category: {"prompts", way: {"tau", "mean", "deviation", "low", "high"}}}: tau is computed over all rounds, the
+    other figures over the taus of single replies."""
     categories = list(dict.fromkeys(entry["category"] for entry in entries))
     table = {}
     for category in [*categories, *([ALL] if len(categories) > 1 else [])]:

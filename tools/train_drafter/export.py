@@ -36,8 +36,8 @@ def run(options):
 
 
 def convert(options):
-    """The engine's own converter writes the GGUF file. Of a target that is a GGUF file it takes the tokenizer, after it
-    has checked the pair; with a target that is a folder it checks the drafter alone."""
+    """Writes the GGUF file with the engine's own converter. If the target is a GGUF file, the converter checks the pair
+    and copies the target's tokenizer; if it is a folder, it checks the drafter alone."""
     program = options.canopy_cli or os.path.join(ROOT, "build", "release", "bin", "canopy-cli")
     require(os.access(program, os.X_OK), f"{program}: canopy-cli is not there. tools/run builds it; or name another "
                                          "by --canopy-cli.")

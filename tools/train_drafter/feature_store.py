@@ -24,9 +24,9 @@ def row_key(tokens, answer):
 
 
 class FeatureStore:
-    """A folder: bf16 features [tokens, width], the `top` likeliest tokens at each position and their log probabilities
-    among each other (0 where none were asked for), and an index of rows. 2 * width + 6 * top bytes a token. One process
-    at a time."""
+    """A folder with bf16 features [tokens, width], the `top` likeliest tokens at each position with their log
+    probabilities among each other (none if top is 0), and an index of rows. 2 * width + 6 * top bytes for each token.
+    Only one process may use it at a time."""
 
     def __init__(self, folder, target, taps, top):
         """Raises UserError where the folder was made for another target, other taps or another top, or is in use."""

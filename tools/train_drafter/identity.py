@@ -14,7 +14,7 @@ from target_files import read_json
 MADE_FOR = "made_for.json"
 VALUES_OF_A_TENSOR = 4096
 
-# What differs where two digests do.
+# What to tell the user if two digests differ.
 _WORDS = {"text": "--data is another text", "target": "the weights of --target are others",
           "start": "the weights of --start-from are others"}
 
@@ -29,9 +29,9 @@ def text_digest(text):
 
 @torch.no_grad()
 def weights_digest(module):
-    """Hexadecimal digest of a module's parameters: names, shapes, and of each up to VALUES_OF_A_TENSOR to twice as many
-    values evenly spread over it (training moves nearly all). In bf16, so that weights have one digest in whichever
-    precision they were loaded."""
+    """Hexadecimal digest of a module's parameters: their names, shapes, and VALUES_OF_A_TENSOR to twice as many values
+    of each, evenly spread over it (training changes nearly all values). Values are taken in bf16, so that weights have
+    the same digest in whichever precision they were loaded."""
     digest = hashlib.sha256()
     for name, values in module.named_parameters():
         digest.update(f"{name} {list(values.shape)}".encode())
@@ -47,8 +47,9 @@ def differences(before, now):
 
 
 def claim(folder, identity, what, used):
-    """States in a folder what its files are made for, or checks that they were made for the same. `used`: whether there
-    are such files already. Raises UserError where they were made otherwise, or where nothing says for what."""
+    """Writes into a folder what its files are made for, or checks that they were made for the same. `used`: whether the
+    folder has such files already. Raises UserError where they were made for something else, or where there is no record
+    of it."""
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, MADE_FOR)
     if not os.path.exists(path):

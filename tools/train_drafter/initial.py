@@ -32,8 +32,8 @@ def check_taps(taps, target_config):
 
 
 def mask_token_id(text, vocab, named):
-    """The id of a token that text does not contain, by its spelling or its number; without one named, that of a <mask>.
-    Digits are a number, also where they spell a token: text contains those."""
+    """The id of a token that does not occur in text, given by its spelling or its number; if none is given, that of
+    <mask>. Digits always mean a number, even where they spell a token, since such tokens occur in text."""
     if named is None:
         for spelling in ("<|mask|>", "<mask>", "[MASK]", "<|MASK|>"):
             if text.token_id(spelling) is not None:
@@ -85,8 +85,8 @@ def copy_layers(drafter, target):
 
 
 def average_taps(drafter):
-    """fc = identities side by side, the last tap weighing most: what it tells is nearest to what the copied layers
-    expect."""
+    """Sets fc to identity matrices side by side, with the largest weight for the last tap, whose features are nearest
+    to what the copied layers expect."""
     hidden, count = drafter.config.sizes.hidden, len(drafter.config.taps)
     identity = torch.eye(hidden)
     shares = [0.5 / max(count - 1, 1)] * (count - 1) + [1.0]

@@ -10,7 +10,7 @@ ROWS_AT_ONCE = 128  # at least: of fewer a matrix product is slow
 
 
 def position_weights(block, decay, device):
-    """[B]: exp(-(i - 1) / decay) for row i; row 0 weighs nothing."""
+    """Weights of rows [B]: exp(-(i - 1) / decay) for row i, and 0 for row 0."""
     rows = torch.arange(block, device=device).float()
     weights = torch.exp(-(rows - 1) / decay) if decay else torch.ones_like(rows)
     weights[0] = 0
@@ -18,9 +18,9 @@ def position_weights(block, decay, device):
 
 
 class Vocabulary:
-    """Which columns of the head a step computes. The labels' and the teacher's tokens always are among them; the rest
-    is the text's most frequent tokens and a random sample, whose logits are raised by log(left out / drawn), so that
-    the softmax's sum is that of the whole vocabulary in expectation."""
+    """Chooses the columns of the head that a step computes: those of the labels' and the teacher's tokens, the most
+    frequent tokens of the text, and a random sample of the others. The logits of the sample are raised by log(left out
+    / drawn), so that the sum of the softmax has that of the whole vocabulary as its expectation."""
 
     def __init__(self, counts, size):
         """counts [vocab] of the training text; size: columns, 0 for all."""
@@ -61,7 +61,7 @@ def block_loss(hidden, head, labels, teacher, vocabulary, generator, kl_weight, 
         theirs = None if theirs is None else torch.searchsorted(ids, theirs)
     weight = weights[labels.depths]
     weight = weight / weight.sum().clamp(min=1e-9)
-    # The head takes part in the autocast's precision, which a Function does not see.
+    # Cast the head to the precision of autocast here, since autocast does not act inside a Function.
     if torch.is_autocast_enabled(hidden.device.type):
         hidden = hidden.to(torch.get_autocast_dtype(hidden.device.type))
     distribution = None if theirs is None or kl_weight == 0 else (theirs, teacher[1])
@@ -69,9 +69,9 @@ def block_loss(hidden, head, labels, teacher, vocabulary, generator, kl_weight, 
 
 
 class RowLosses(torch.autograd.Function):
-    """The rows' weighted sum and its hits. The gradient is computed beside the loss, a few rows at a time: the logits
-    of all rows, and what autograd keeps of them, are many times what a processor's caches hold. The columns have no
-    gradient: they are the target's."""
+    """The weighted sum of the rows' losses, and their hits. The gradient is computed together with the loss, a few rows
+    at a time: the logits of all rows, with what autograd keeps of them, would be much larger than a processor's caches.
+    The columns have no gradient, as they belong to the frozen target."""
 
     @staticmethod
     def forward(context, hidden, columns, raised, wanted, teacher, kl_weight, weight):
@@ -102,8 +102,8 @@ class RowLosses(torch.autograd.Function):
 
 
 def replace_by_gradient(logits, wanted, teacher, kl_weight):
-    """Losses [n] of rows of logits [n, columns] (float32), which become their gradient. wanted [n] and the teacher's
-    tokens [n, k] count columns."""
+    """Computes the losses [n] of rows of logits [n, columns] (float32) and replaces the logits by their gradient.
+    wanted [n] and the teacher's tokens [n, k] are numbers of columns."""
     picked = logits.gather(-1, wanted[:, None])
     theirs = None if teacher is None else logits.gather(-1, teacher[0])
     log_sum = logits.logsumexp(-1, keepdim=True)

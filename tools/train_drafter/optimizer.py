@@ -1,4 +1,4 @@
-"""Muon for matrices and AdamW for the rest, or AdamW for all, behind one cosine."""
+"""Muon for matrices and AdamW for the rest, or AdamW for all, with one cosine schedule of the learning rate."""
 
 import math
 
@@ -8,10 +8,10 @@ from runtime import multiplies_bf16_fast
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose matrices are made orthogonal by Newton-Schulz iteration (Jordan et al. 2024), at the size of
-    AdamW's updates (Liu et al. 2025), so that one rate serves both. PyTorch's own always iterates in bf16, which takes
-    seven times as long as float32 on a CPU without instructions for it; matrices of one shape go through it together
-    here."""
+    """Momentum whose matrices are made orthogonal by Newton-Schulz iteration (Jordan et al. 2024), scaled to the size
+    of AdamW's updates (Liu et al. 2025), so that one learning rate serves both. PyTorch's own version always iterates
+    in bf16, which takes seven times as long as float32 on a CPU without instructions for it. Here matrices of the same
+    shape are processed together."""
 
     COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
@@ -56,7 +56,7 @@ def orthogonal(matrices, iterations):
 
 
 class Optimizer:
-    """Both optimizers as one, with the schedule of the rate."""
+    """Both optimizers as one, with the schedule of the learning rate."""
 
     def __init__(self, drafter, kind, rate, weight_decay):
         matrices = [p for p in drafter.parameters() if p.ndim == 2]
@@ -91,7 +91,7 @@ class Optimizer:
 
 
 def schedule(share, warmup, final):
-    """Factor of the rate: linear up over `warmup`, then a cosine down to `final`."""
+    """Factor of the learning rate: rises linearly over `warmup`, then falls as a cosine to `final`."""
     if share < warmup:
         return (share + 1e-3) / (warmup + 1e-3)
     return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * (share - warmup) / max(1 - warmup, 1e-9)))

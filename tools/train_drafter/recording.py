@@ -5,9 +5,9 @@ import torch
 
 
 class Recording:
-    """Of `rows` texts of at most `length` tokens. features [rows, length, len(taps) * H] in bf16; tokens and log_probs
-    [rows, length, top] at the positions in front of answers. Positions that no pass computed, such as a text's last,
-    hold zeros."""
+    """Results of the passes over `rows` texts of at most `length` tokens: features [rows, length, len(taps) * H] in
+    bf16; tokens and log_probs [rows, length, top] at the positions before answers. Positions that no pass computed,
+    such as the last of a text, are zero."""
 
     def __init__(self, rows, length, target, taps, top):
         self.taps, self.top = tuple(taps), top

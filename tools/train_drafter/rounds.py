@@ -9,8 +9,8 @@ from target import KvCache
 
 @torch.inference_mode()
 def decode_rounds(target, drafter, prompt, limit, budget):
-    """(reply, tokens emitted by every round) by trees of `budget` nodes, or by chains where budget is None. The reply
-    must be the target's plain greedy one; its first token comes out of the prefill."""
+    """Decodes with trees of `budget` nodes, or with chains where budget is None. Returns (reply, tokens emitted by each
+    round). The reply must be the target's plain greedy one; its first token comes out of the prefill."""
     device = target.head_weight.device
     cache = KvCache(target.config.sizes, 1, len(prompt) + limit + (budget or drafter.config.block_size) + 2,
                     target.head_weight)

@@ -66,7 +66,7 @@ def run(options):
 
 
 def all_parts(target, text, frame, options, store):
-    """The parts that are there, and as many more as it takes."""
+    """The parts of a folder, and as many new ones as are needed."""
     parts, answered, progress = [], 0, None
     while answered < options.tokens:
         path = os.path.join(options.out, f"part-s{options.seed}-{len(parts):05}.npz")
@@ -126,7 +126,7 @@ def write_part(path, target, text, frame, options, part, progress, before, store
     rows = decode(target, plans, options.max_length, options.top_p, seed, show, recording)
     places = [i for i, row in enumerate(rows) if sum(row.answer) >= SHORTEST_ANSWER]
     kept = [(rows[i].tokens, rows[i].answer) for i in places]
-    # Without this, a target that never answers would be asked for ever.
+    # Otherwise a target that never answers would be asked without end.
     require(kept, f"None of the {len(rows)} texts of part {part} has an answer of {SHORTEST_ANSWER} tokens. Take more "
                   "--rows or a larger --max-length; a target that was not trained to answer needs --style text.")
     for i, (tokens, answer) in zip(places, kept) if store else ():

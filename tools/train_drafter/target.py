@@ -17,7 +17,7 @@ class KvCache:
         self.length = 0
 
     def store(self, layer, keys, values):
-        """What is new, behind the first `length` positions. Returns all."""
+        """Stores new keys and values after the first `length` positions. Returns those of all positions."""
         end = self.length + keys.shape[2]
         self.keys[layer, :, :, self.length:end] = keys
         self.values[layer, :, :, self.length:end] = values
@@ -59,10 +59,9 @@ class Target(nn.Module):
         return (hidden @ self.head_weight.T).float()
 
     def forward(self, tokens, cache=None, taps=(), positions=None, mask=None):
-        """tokens [rows, n] behind what the cache holds. Returns (hidden [rows, n, H] after the last norm,
-        features [rows, n, len(taps) * H] or None: the outputs of those layers beside each other).
-
-        positions [n] and mask [1, 1, n, length + n] are for draft trees; without them the rows are plain text."""
+        """Runs tokens [rows, n] that follow what the cache holds. Returns (hidden [rows, n, H] after the last norm,
+        features [rows, n, len(taps) * H] or None: the outputs of the layers `taps`, concatenated). positions [n] and
+        mask [1, 1, n, length + n] are for draft trees; without them the rows are plain text."""
         start = cache.length if cache else 0
         count = tokens.shape[1]
         if positions is None:

@@ -1,4 +1,4 @@
-"""What the tool must know of a target, whichever file describes it: a Hugging Face config.json or GGUF metadata."""
+"""The configuration of a target, read from a Hugging Face config.json or from GGUF metadata."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ FAMILIES = {"llama": False, "qwen3": True}  # architecture: whether queries and 
 
 @dataclasses.dataclass(frozen=True)
 class TransformerSizes:
-    """Sizes that a target and its drafter describe in the same words."""
+    """Sizes that a target and its drafter both have, under the same names."""
 
     hidden: int
     layers: int

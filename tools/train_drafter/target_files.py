@@ -92,8 +92,8 @@ def gguf_config(file):
 
 
 def gguf_tensors(file):
-    """Tensors under Hugging Face's names. Files of architecture llama hold the rows of q and k in the order of
-    interleaved rotation; it is undone, so that one rotation serves all."""
+    """The tensors under Hugging Face's names. Files of architecture llama have the rows of q and k in the order for
+    interleaved rotation; this order is undone, so that all models use the same rotation."""
     family = file.require("general.architecture")
     heads = file.require(f"{family}.attention.head_count")
     head_counts = {"attn_q": heads, "attn_k": file.get(f"{family}.attention.head_count_kv", heads)}

@@ -38,8 +38,8 @@ class Text:
         return self.tokenizer.token_to_id(text)
 
     def render(self, messages, open_answer=True):
-        """The text of a conversation, up to where the answer starts. What a template may ask for beyond the messages,
-        such as enable_thinking, is left unset, as the engine leaves it."""
+        """The text of a conversation up to where the answer starts. Variables of the template other than the messages,
+        such as enable_thinking, are not set, as in the engine."""
         require(self.template, "The target has no chat template; use --style text.")
         environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
 
@@ -65,7 +65,7 @@ class Text:
 
 @dataclasses.dataclass(frozen=True)
 class ChatFrame:
-    """What stands around the turns of a conversation, as ids."""
+    """The tokens around the turns of a conversation, as ids."""
 
     opening: list[int]  # up to the first user turn
     to_answer: list[int]  # from the end of a user turn to the answer

@@ -110,8 +110,8 @@ def new_drafter(options, target):
 
 
 def continued_drafter(options, target):
-    """The Drafter of --start-from. Raises UserError where an option contradicts what its weights are made for; the
-    block size is none of that."""
+    """The Drafter of --start-from. Raises UserError where an option contradicts what its weights were trained for; the
+    block size may differ."""
     path = options.start_from
     drafter = load_drafter(path, target.config)
     config = drafter.config
@@ -142,8 +142,8 @@ def check_mask(mask, text):
 
 
 def identity_of(options, config):
-    """The options that make a run what it is, and the drafter that they describe: those of a checkpoint must be the
-    same. Files are left out: what is in them counts, not where they are."""
+    """The options that define a run, and the drafter that they describe; those of a checkpoint must be the same. Paths
+    of files are left out, as only their contents matter."""
     no_matter = ("command", "out", "target", "data", "start_from", "device", "threads", "precision", "minutes",
                  "checkpoint_seconds", "cache_features", "measure_every", "measure_texts")
     described = {"layers": config.sizes.layers, "block_size": config.block_size, "taps": list(config.taps),
@@ -152,8 +152,8 @@ def identity_of(options, config):
 
 
 def begun(folder, identity, config, device):
-    """The state of the run in a folder, or None where it begins; its config.json is written then. Raises UserError, and
-    leaves the folder as it is, where that is another run's."""
+    """The state of the run in a folder, or None if it begins now; then config.json is written. Raises UserError, and
+    leaves the folder unchanged, if it belongs to another run."""
     state = checkpoint.load(folder, device)
     if state:
         checkpoint.same_run(folder, state["identity"], identity)

@@ -43,8 +43,8 @@ def chain(log_probs):
 
 
 def walk(nodes, candidates, following):
-    """Indices of the nodes on the path that spells `following` (the tokens after the root), as far as there are some.
-    candidates: by depth, the candidates' tokens."""
+    """Indices of the nodes on the path with the tokens `following` (those after the root), as far as the tree has them.
+    candidates: by depth, the tokens of the candidates."""
     path, parent = [], -1
     children = {(node.parent, candidates[node.depth - 1][node.rank]): i for i, node in enumerate(nodes)}
     for token in following:

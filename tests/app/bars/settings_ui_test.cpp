@@ -44,7 +44,7 @@ TEST_F(SettingsUi, ThemeScaleAndSizeOutliveTheWindow) {
       IM_CHECK(ui.view().theme == ThemeKind::dark);
       ctx->ItemClick("//Top bar/Theme");
       ctx->Yield(2);
-      // saved at once, so that a killed program does not lose it
+      // Saved at once, so that a killed program does not lose it.
       IM_CHECK(read_settings(file()).settings.theme == ThemeKind::light);
       ctx->ItemClick("//Top bar/Larger");
       ctx->Yield(2);

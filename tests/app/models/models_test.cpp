@@ -108,7 +108,7 @@ TEST(MemoryTable, AbsurdSizesDoNotWrapAround) {
 
 // ---- gui.md, criterion 18 -------------------------------------------------------------------------------------------
 
-/// What the tiny drafter was made for.
+/// A file of the target that the tiny drafter was made for.
 std::string tiny_target_of_four_layers() {
   test::GgufBuilder b = tiny_gguf();
   b.without("llama.block_count").value<uint32_t>("llama.block_count", 4);

@@ -1,4 +1,4 @@
-// Wrong templates end in a message that names the template, the line and what is wrong.
+// Wrong templates are refused with a message that names the template, the line and the fault.
 
 #include "tests/text/jinja/jinja_test.h"
 
@@ -69,7 +69,7 @@ TEST(JinjaErrors, NameTheLineAndTheReason) {
   }
 }
 
-// Names that reach into the host in other implementations are only names here.
+// Names that give access to the host in other implementations are ordinary names here.
 TEST(JinjaErrors, NothingOutsideOfTheValuesCanBeReached) {
   for (const char* source :
        {"{{ ''.__class__.__mro__ }}", "{{ self.__init__.__globals__ }}", "{{ config.items() }}",

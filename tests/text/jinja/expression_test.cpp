@@ -1,4 +1,5 @@
-// Operators, literals, lookups and slices. What is expected is what Jinja 3.1 gives, set up as Hugging Face does.
+// Operators, literals, lookups and slices. The expected results are those of Jinja 3.1 with the settings of Hugging
+// Face.
 
 #include "tests/text/jinja/jinja_test.h"
 

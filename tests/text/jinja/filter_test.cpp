@@ -1,4 +1,4 @@
-// Filters, tests and methods. What is expected is what Jinja 3.1 gives, set up as Hugging Face does.
+// Filters, tests and methods. The expected results are those of Jinja 3.1 with the settings of Hugging Face.
 
 #include "tests/text/jinja/jinja_test.h"
 

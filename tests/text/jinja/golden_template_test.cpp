@@ -1,4 +1,4 @@
-// The templates of real models: every case of chat.json, tools, and every way to cut a template short.
+// The templates of real models: every case of chat.json, tools, and every truncation of a template.
 
 #include <random>
 
@@ -97,7 +97,7 @@ TEST(JinjaGolden, Qwen3WithTools) {
             "\n");
 }
 
-// Whatever becomes of a template, it ends in an error or a result, and soon.
+// Checks that a damaged template ends in an error or a result, without much work.
 void expect_survives(const std::string& source) {
   const Work work;
   try {

@@ -58,7 +58,7 @@ inline void expect_all(const std::vector<std::pair<std::string, std::string>>& c
   }
 }
 
-/// The message of the error that reading or rendering ends in; empty where it does not.
+/// The message of the error from reading or rendering a template; empty if there is none.
 inline std::string error_of(std::string_view source, const Json& values = test_values(), const Limits& limits = {}) {
   try {
     rendered(source, values, limits);

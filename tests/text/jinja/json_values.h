@@ -1,5 +1,5 @@
 #pragma once
-// JSON as the values of a template.
+// Converts JSON to values of a template.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,7 +10,7 @@ namespace canopy::jinja {
 
 using Json = nlohmann::ordered_json;
 
-/// Strings get the given origin; keys of objects are markup.
+/// Strings get this origin; keys of objects are markup.
 inline Value to_value(const Json& json, Origin origin = Origin::markup) {
   switch (json.type()) {
     case Json::value_t::boolean: return json.get<bool>();

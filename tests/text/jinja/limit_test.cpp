@@ -1,4 +1,4 @@
-// Templates that want too much end in an error that names the limit, soon.
+// Templates that use too much are stopped soon, by an error that names the limit.
 
 #include "tests/text/jinja/jinja_test.h"
 #include "tests/text/jinja/work.h"
@@ -12,7 +12,7 @@ std::string repeated(std::string_view text, size_t times) {
   return result;
 }
 
-/// A limit is hit, and what is not counted as steps or text is little beside what is.
+/// Checks that a limit is hit, and that work which is not counted as steps or text is small.
 void expect_limit(const std::string& source, std::string_view message, const Json& values = test_values()) {
   SCOPED_TRACE(source.substr(0, 120));
   const Work work;
@@ -28,7 +28,7 @@ TEST(JinjaLimits, Steps) {
   expect_limit("{{ range(200000) | sort }}", message);
   expect_limit("{{ range(100000) | unique }}", message);
   expect_limit("{{ [0] * 10**12 }}", message);
-  // 60 levels of lists, each holding the one below twice.
+  // 60 levels of lists, each of which contains the one below twice.
   expect_limit(
       "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}"
       "{{ ns.x | tojson }}",
@@ -74,7 +74,7 @@ TEST(JinjaLimits, Size) {
   expect_limit(repeated(" ", (1 << 20) + 1), "The template has 1048577 bytes; allowed are 1048576");
 }
 
-TEST(JinjaLimits, WhatHoldsItselfIsReleased) {  // told by the leak check of the asan preset
+TEST(JinjaLimits, WhatHoldsItselfIsReleased) {  // checked by LeakSanitizer in the preset asan
   EXPECT_EQ(rendered("{% set ns = namespace() %}{% set ns.me = ns %}{% macro m() %}{% endmacro %}{% set ns.m = m %}"
                      "{% for i in range(9) %}{% for x in [ns.l] %}{% set ns.l = loop %}{% endfor %}{% endfor %}ok"),
             "ok");

@@ -1,5 +1,5 @@
-// Templates in the forms that Gemma, Mistral and Llama 3.1 use: alternation checks, tools, content in parts, dates.
-// What is expected is what Jinja 3.1 gives.
+// Templates in the forms of Gemma, Mistral and Llama 3.1: alternation checks, tools, content in parts, dates. The
+// expected results are those of Jinja 3.1.
 
 #include "tests/text/jinja/jinja_test.h"
 

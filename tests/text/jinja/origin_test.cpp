@@ -1,11 +1,11 @@
-// Who wrote which byte of a result: whatever a template does to a message, its bytes stay content.
+// The origin of each byte of a result: whatever a template does with a message, the message's bytes stay content.
 
 #include "tests/text/jinja/jinja_test.h"
 
 namespace canopy::jinja {
 namespace {
 
-// The result with what is content between « and ».
+// The result, with content enclosed in « and ».
 std::string marked(std::string_view source, const std::string& message) {
   Dict values;
   values.set("m", Value::content(message));

@@ -1,5 +1,5 @@
-// Loops, assignments, macros and the other statements. What is expected is what Jinja 3.1 gives, set up as Hugging Face
-// does.
+// Loops, assignments, macros and the other statements. The expected results are those of Jinja 3.1 with the settings of
+// Hugging Face.
 
 #include "tests/text/jinja/jinja_test.h"
 

@@ -1,4 +1,4 @@
-// White space, as trim_blocks, lstrip_blocks and the signs in tags leave it.
+// White space after trim_blocks, lstrip_blocks and the signs in tags.
 
 #include "tests/text/jinja/jinja_test.h"
 

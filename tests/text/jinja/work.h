@@ -1,6 +1,6 @@
 #pragma once
-// How much a rendering computes, measured by the plainest template that uses up all its steps: neither a busy or slow
-// machine nor a sanitizer makes a difference.
+// The work of a rendering, in units of a simple template that uses up all its steps, so that a slow machine or a
+// sanitizer makes no difference.
 
 #include <algorithm>
 
@@ -9,12 +9,12 @@
 
 namespace canopy::jinja {
 
-/// More than this many times the work of a million plain steps is work that no limit counts.
+/// More than this many times the work of a million simple steps is work that no limit counts.
 inline constexpr double most_work = 100;
 
 class Work {
  public:
-  /// Work since this was made.
+  /// The work since this object was made.
   double of_all_steps() const { return clock_.seconds() / all_steps_; }
 
  private:
