@@ -14,6 +14,7 @@
 #include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
+#include "engine/session/reply_writer.h"
 
 namespace canopy::cli {
 namespace {
@@ -85,7 +86,7 @@ void fit_to_model(BenchSettings& settings, const Engine& model) {
                       std::to_string(limits.max_width) + ".");
     }
   }
-  settings.prefill_chunk = model.session->prefill_chunk();
+  settings.prefill_chunk = prefill_chunk(*model.model);
 }
 
 int run(BenchOptions& options) {

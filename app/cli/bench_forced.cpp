@@ -99,14 +99,14 @@ const std::vector<uint32_t>& lengths_of(const ForcedReply& reply, const WayToDec
                   (known.empty() ? "none" : known) + ".");
 }
 
-/// Nothing when stop was requested.
-std::optional<std::vector<uint32_t>> forced_lengths(TextSession& session, const ForcedReply& reply,
+/// Nothing once stop was requested.
+std::optional<std::vector<uint32_t>> forced_lengths(const Engine& model, const ForcedReply& reply,
                                                     const WayToDecode& way, const std::stop_token& stop) {
   ReplySettings settings = way.settings(CostPolicy::measured, static_cast<uint32_t>(reply.output_ids.size()));
   settings.forced = reply.output_ids;
   ReplyCallbacks callbacks;
   callbacks.stop = stop;
-  const Reply forced = session.reply(reply.prompt_ids, settings, callbacks);
+  const Reply forced = model.reply(reply.prompt_ids, settings, callbacks);
   if (forced.reason == FinishReason::cancelled) return std::nullopt;
   if (forced.ids != reply.output_ids) {
     throw bad_input("A forced reply of " + std::to_string(reply.output_ids.size()) + " tokens ended after " +
@@ -164,7 +164,7 @@ std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<Forced
     std::vector<std::vector<uint32_t>> lengths;
     for (const WayToDecode& way : ways) {
       if (callbacks.progress) callbacks.progress(done++, replies.size() * ways.size());
-      auto of_way = forced_lengths(*model.session, reply, way, callbacks.stop);
+      auto of_way = forced_lengths(model, reply, way, callbacks.stop);
       if (!of_way) return false;
       lengths.push_back(std::move(*of_way));
     }

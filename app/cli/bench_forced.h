@@ -45,7 +45,7 @@ struct ForcedResult {
 
 /// Forces every reply on every way and compares. Once stopped, it gives the replies that were through all
 /// ways; with none it throws cancelled. Throws bad_input for a way that a reply has no lengths of, and what
-/// TextSession::reply() throws.
+/// Engine::reply() throws.
 std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<ForcedReply>& replies,
                                          const std::vector<WayToDecode>& ways, const ModesCallbacks& callbacks);
 

@@ -52,9 +52,9 @@ class Bench {
   template <class F>
   double time(F&& f) {
     const auto start = std::chrono::steady_clock::now();
-    const PassResult result = f();
+    const ForwardOutput output = f();
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    if (!result.completed) throw cancelled("The measurement was cancelled.");
+    if (!output.completed()) throw cancelled("The measurement was cancelled.");
     return ms;
   }
 
@@ -78,8 +78,9 @@ class Bench {
       const uint32_t end = std::min(count, first + settings_.prefill_chunk);
       RowBatch batch;
       for (; first < end; ++first) batch.add_text(token(first), first);
-      const auto outputs = end == count ? PassOutputs::argmax_of({batch.width() - 1}) : PassOutputs::nothing();
-      total += time([&] { return model_.run(batch, outputs, stop_); });
+      ForwardInput input{batch};
+      if (end == count) input = {batch, HeadOutput::argmax, {batch.width() - 1}};
+      total += time([&] { return model_.forward(input, stop_); });
     }
     return total;
   }
@@ -94,7 +95,8 @@ class Bench {
     }
     std::vector<uint32_t> rows(width);
     std::iota(rows.begin(), rows.end(), 0u);
-    return time([&] { return model_.run(batch, PassOutputs::argmax_of(rows), stop_); });
+    const ForwardInput input{batch, HeadOutput::argmax, rows};
+    return time([&] { return model_.forward(input, stop_); });
   }
 
   /// The median time of a decoded token, in milliseconds.
@@ -104,10 +106,11 @@ class Bench {
     for (uint32_t i = 0; i < settings_.decode_tokens; ++i) {
       RowBatch batch;
       batch.add_text(next, settings_.context + i);
+      const ForwardInput input{batch, HeadOutput::argmax, {0}};
       times.push_back(time([&] {
-        PassResult result = model_.run(batch, PassOutputs::argmax_of({0}), stop_);
-        if (result.completed) next = std::min(result.ids[0], model_.config().vocab - 1);
-        return result;
+        ForwardOutput output = model_.forward(input, stop_);
+        if (output.completed()) next = std::min(output.choices()[0], model_.config().vocab - 1);
+        return output;
       }));
     }
     return median(times);

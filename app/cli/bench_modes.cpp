@@ -27,7 +27,7 @@ class ModesBench {
  public:
   ModesBench(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
              const ModesCallbacks& callbacks)
-      : session_(*model.session), prompts_(prompts), settings_(settings), callbacks_(callbacks) {
+      : model_(model), prompts_(prompts), settings_(settings), callbacks_(callbacks) {
     for (const BenchPrompt& prompt : prompts) {
       if (std::ranges::find(categories_, prompt.category) == categories_.end()) categories_.push_back(prompt.category);
     }
@@ -55,7 +55,7 @@ class ModesBench {
   /// Runs short replies, so that compiling and recording kernels for new widths does not count for the first reply.
   bool warm_up() {
     constexpr uint32_t tokens = 8;
-    if (!read_ahead(session_, prompts_.front().ids, callbacks_.stop)) return false;
+    if (!read_ahead(model_, prompts_.front().ids, callbacks_.stop)) return false;
     return std::ranges::all_of(settings_.ways, [&](const WayToDecode& way) {
       return reply(prompts_.front(), way, tokens).reason != FinishReason::cancelled;
     });
@@ -64,13 +64,13 @@ class ModesBench {
   Reply reply(const BenchPrompt& prompt, const WayToDecode& way, uint32_t max_tokens) {
     ReplyCallbacks callbacks;
     callbacks.stop = callbacks_.stop;
-    return session_.reply(prompt.ids, way.settings(settings_.policy, max_tokens), callbacks);
+    return model_.reply(prompt.ids, way.settings(settings_.policy, max_tokens), callbacks);
   }
 
   /// Answers a prompt in all ways. The measurements count only if all of them ended; false when the run was stopped.
   bool run_prompt(size_t index, uint32_t repeat) {
     const BenchPrompt& prompt = prompts_[index];
-    if (!read_ahead(session_, prompt.ids, callbacks_.stop)) return false;
+    if (!read_ahead(model_, prompt.ids, callbacks_.stop)) return false;
     std::vector<Reply> replies;
     for (const WayToDecode& way : settings_.ways) {
       if (callbacks_.progress) callbacks_.progress(done_, total_);
@@ -138,7 +138,7 @@ class ModesBench {
     return result;
   }
 
-  TextSession& session_;
+  const Engine& model_;
   const std::vector<BenchPrompt>& prompts_;
   const ModesSettings& settings_;
   const ModesCallbacks& callbacks_;
@@ -182,14 +182,14 @@ ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts
   return ModesBench(model, prompts, settings, callbacks).run();
 }
 
-bool read_ahead(TextSession& session, const std::vector<uint32_t>& prompt, const std::stop_token& stop) {
+bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::stop_token& stop) {
   // The drafter reads the prompt's features with its first draft, and a reply of fewer than three tokens has none.
   ReplySettings settings;
   settings.mode = DecodeMode::chain;
   settings.max_tokens = 3;
   ReplyCallbacks callbacks;
   callbacks.stop = stop;
-  return session.reply(prompt, settings, callbacks).reason != FinishReason::cancelled;
+  return model.reply(prompt, settings, callbacks).reason != FinishReason::cancelled;
 }
 
 double expected_tokens(const RoundRecord& record) {

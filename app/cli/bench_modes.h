@@ -69,13 +69,13 @@ struct ModesCallbacks {
 };
 
 /// Runs every way on every prompt, way by way, `repeats` times. The prompt is in both caches when a way begins, so that
-/// times are of rounds alone. Once stopped, it gives what whole repeats measured, or the whole prompts of the
-/// first; with nothing whole it throws cancelled. Throws what TextSession::reply() throws.
+/// times are of rounds alone. Stopped by stop, it gives what whole repeats measured, or the whole prompts of the
+/// first; with nothing whole it throws cancelled. Throws what Engine::reply() throws.
 ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
                           const ModesCallbacks& callbacks);
 
-/// Reads a prompt into both caches, so that a reply to it starts with its first round. False when stop was requested.
-bool read_ahead(TextSession& session, const std::vector<uint32_t>& prompt, const std::stop_token& stop);
+/// Reads a prompt into both caches, so that a reply to it starts with its first round. False once stop was requested.
+bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::stop_token& stop);
 
 /// The tokens that a round was expected to emit when it was drafted, the root's included: the planner's forecast for
 /// the chosen width, else the sum of the nodes' own path probabilities (the paper's A(W)).

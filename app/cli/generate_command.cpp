@@ -69,7 +69,7 @@ void print_statistics(const Reply& reply, const Engine& model) {
   note("reply: " + std::to_string(reply.ids.size()) + " tokens, " + fixed(reply.decode_ms, 0) + " ms, " +
        fixed(reply.tokens_per_second(), 1) + " tok/s, ended by " + to_string(reply.reason));
   const DeviceInfo& device = model.model->device().info();
-  note("context: " + std::to_string(model.session->committed().size()) + " of " +
+  note("context: " + std::to_string(model.sequence->tokens().size()) + " of " +
        std::to_string(model.model->limits().context) + " positions; device: " + device.name + " (" + device.driver +
        ")");
   if (model.drafter != nullptr) {
@@ -104,7 +104,7 @@ std::vector<ChatTurn> read_turns(const std::string& path) {
 
 Reply reply_to(const OpenedModel& opened, ReplyTrace* trace, std::span<const uint32_t> prompt,
                const ReplySettings& settings, const ReplyCallbacks& callbacks) {
-  if (trace == nullptr) return opened.model->session->reply(prompt, settings, callbacks);
+  if (trace == nullptr) return opened.model->reply(prompt, settings, callbacks);
   return trace->record(prompt, settings, callbacks);  // a full disk has been reported in the log
 }
 

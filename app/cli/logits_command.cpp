@@ -15,6 +15,7 @@
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/session/reply_writer.h"
 
 namespace canopy::cli {
 namespace {
@@ -41,10 +42,11 @@ void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uin
     for (; first < end; ++first) batch.add_text(ids[first], first);
     std::vector<uint32_t> rows(batch.width());
     std::iota(rows.begin(), rows.end(), 0u);
-    const PassResult result = model.run(batch, PassOutputs::logits_of(rows), interruption());
-    if (!result.completed) throw cancelled("The pass was cancelled.");
+    ForwardOutput output = model.forward({batch, HeadOutput::logits, rows}, interruption());
+    if (!output.completed()) throw cancelled("The pass was cancelled.");
+    const std::vector<float> logits = output.logits(rows);
     for (const uint32_t row : rows) {
-      tops.push_back(likeliest(std::span(result.logits).subspan(size_t{row} * vocab, vocab), k));
+      tops.push_back(likeliest(std::span(logits).subspan(size_t{row} * vocab, vocab), k));
     }
   }
 }
@@ -71,7 +73,7 @@ int run(const LogitsOptions& options) {
                     " positions was asked for; the model's context is " + std::to_string(limits.context) + ".");
   }
   ordered_json tops = ordered_json::array();
-  const uint32_t chunk = std::min(limits.head_rows, opened.model->session->prefill_chunk());
+  const uint32_t chunk = std::min(limits.head_rows, prefill_chunk(model));
   for (size_t first = 0; first < ids.size(); first += options.window) {
     const size_t count = std::min<size_t>(options.window, ids.size() - first);
     run_window(model, std::span(ids).subspan(first, count), chunk, options.top, tops);

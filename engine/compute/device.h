@@ -36,6 +36,10 @@ class Device {
 
   /// Zeroed memory. Throws Error(out_of_memory) with needed and available bytes before anything is allocated.
   virtual std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) = 0;
+  /// Bytes [offset, offset + bytes) of a buffer as a buffer that ops take like any other: what is written to one is
+  /// read through the other. Allocates nothing; `whole` must outlive it. `name` is for messages. Throws bad_input for
+  /// an empty range, one that leaves `whole`, or an offset that is no multiple of kPartAlignment.
+  virtual std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) = 0;
   virtual std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols,
                                                             std::string_view name) = 0;
   virtual std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) = 0;

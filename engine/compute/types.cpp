@@ -99,4 +99,11 @@ BlockSize block_size(WeightType type) {
   return entry_of(type).block;
 }
 
+void check_part(const Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) {
+  if (bytes > 0 && offset % kPartAlignment == 0 && offset <= whole.bytes() && bytes <= whole.bytes() - offset) return;
+  throw bad_input("The part \"" + std::string(name) + "\" of a buffer has " + std::to_string(bytes) +
+                  " bytes at offset " + std::to_string(offset) + "; allowed: 1 byte or more within the buffer's " +
+                  std::to_string(whole.bytes()) + " bytes, at multiples of " + std::to_string(kPartAlignment) + ".");
+}
+
 }  // namespace canopy

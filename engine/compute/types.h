@@ -67,6 +67,11 @@ class Buffer {
   virtual uint64_t bytes() const = 0;
 };
 
+/// Offsets of parts (Device::part) are multiples of this: the largest alignment that Vulkan lets a device ask for.
+inline constexpr uint64_t kPartAlignment = 256;
+/// Throws bad_input, with the name in the message, for a part that Device::part refuses.
+void check_part(const Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name);
+
 /// A weight matrix [rows, cols] in the backend's own layout: rows are outputs, cols are inputs.
 class Weight {
  public:

@@ -10,7 +10,7 @@ void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape
   const PassBuffers& b = model.buffers;
   record(EmbedArgs{.width = pass.width,
                    .table = &model.embedding,
-                   .rows = b.rows.get(),
+                   .rows = model.parts.rows.get(),
                    .x = b.x.get(),
                    .norm = {&first_norm},
                    .out = b.normed.get(),
@@ -29,7 +29,7 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
                           .qkv = b.qkv.get(),
                           .heads = {.width = pass.width,
                                     .qkv = b.qkv.get(),
-                                    .rows = b.rows.get(),
+                                    .rows = model.parts.rows.get(),
                                     .rotation = b.rotation.get(),
                                     .q_norm = weights.q_norm.get(),
                                     .k_norm = weights.k_norm.get(),
@@ -46,8 +46,8 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
   const LayerSpec& spec = model.layers[layer];
   record(AttentionArgs{.width = pass.width,
                        .q = b.q.get(),
-                       .rows = b.rows.get(),
-                       .ancestors = b.ancestors.get(),
+                       .rows = model.parts.rows.get(),
+                       .ancestors = model.parts.ancestors.get(),
                        .heads = model.config.heads,
                        .shape = model.kv,
                        .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim))),
@@ -108,7 +108,7 @@ void compute_logits(Recorder& record, const ForwardContext& model, const PassSha
     record(SelectArgs{.width = pass.width,
                       .count = chunk.count,
                       .in = b.normed.get(),
-                      .index = b.head_rows.get(),
+                      .index = model.parts.head_rows.get(),
                       .out = b.gathered.get(),
                       .first = chunk.first});
   }
@@ -125,8 +125,11 @@ void read_logits(Recorder& record, const ForwardContext& model, const PassShape&
   const PassBuffers& b = model.buffers;
   const uint32_t vocab = model.head.rows();
   if (pass.head == HeadOutput::argmax) {
-    record(ArgmaxArgs{
-        .width = chunk.count, .logits = b.logits.get(), .vocab = vocab, .out = b.best.get(), .first_out = chunk.first});
+    record(ArgmaxArgs{.width = chunk.count,
+                      .logits = b.logits.get(),
+                      .vocab = vocab,
+                      .out = model.parts.best.get(),
+                      .first_out = chunk.first});
   }
   if (pass.probabilities) {
     record(TopKArgs{.width = chunk.count,
@@ -135,7 +138,7 @@ void read_logits(Recorder& record, const ForwardContext& model, const PassShape&
                     .k = 1,
                     .ids = b.likeliest.get(),
                     .values = b.likeliest_logits.get(),
-                    .log_sum_exp = b.log_sum_exp.get(),
+                    .log_sum_exp = model.parts.log_sum_exp.get(),
                     .first_out = chunk.first});
   }
   if (pass.token_logits > 0) {
@@ -144,8 +147,8 @@ void read_logits(Recorder& record, const ForwardContext& model, const PassShape&
                     .rows = chunk.count,
                     .logits = b.logits.get(),
                     .vocab = vocab,
-                    .pairs = b.token_logit_pairs.get(),
-                    .out = b.token_logits.get()});
+                    .pairs = model.parts.token_logit_pairs.get(),
+                    .out = model.parts.token_logits.get()});
   }
 }
 

@@ -7,13 +7,14 @@
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
+#include "engine/model/packing.h"
 #include "engine/model/rounded_positions.h"
 
 namespace canopy {
 namespace {
 
 /// Features that may wait, and rows that are injected at once.
-constexpr uint32_t kMostWaiting = 128;
+constexpr uint32_t kMostWaiting = Drafter::most_waiting();
 
 uint32_t aux_layer_count(const DrafterConfig& config) {
   return static_cast<uint32_t>(config.aux_layers.size());
@@ -52,6 +53,23 @@ uint64_t feature_bytes(const DrafterConfig& config, const Device& device) {
   return rows + device.activation_bytes(kMostWaiting, width) + device.activation_bytes(kMostWaiting, hidden);
 }
 
+/// Where the parts of a draft's input and results lie, in bytes.
+struct DraftLayout {
+  DraftLayout(uint64_t block, uint64_t candidates) {
+    Packing input;
+    rows = input.add(block * sizeof(Row));
+    ancestors = input.add(block * sizeof(uint32_t));
+    injected = input.add(0);
+    Packing results;
+    tokens = results.add((block - 1) * candidates * sizeof(uint32_t));
+    logits = results.add((block - 1) * candidates * sizeof(float));
+    log_sum_exp = results.add((block - 1) * sizeof(float));
+    result_bytes = results.end();
+  }
+  uint64_t rows = 0, ancestors = 0, injected = 0;
+  uint64_t tokens = 0, logits = 0, log_sum_exp = 0, result_bytes = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<Drafter> Drafter::load(const DrafterFile& file, Model& target, const DrafterOptions& options) {
@@ -81,140 +99,186 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
                         "without a drafter.");
   }
   reclaimable.make_room(device_, device_bytes_);
-  for (uint32_t layer = 0; layer < transformer.layers; ++layer) {
-    cache_.push_back(device_.allocate_kv(kv_shape(transformer, limits_), "drafter K/V " + std::to_string(layer)));
-  }
+  const uint64_t features = uint64_t{kMostWaiting} * transformer.hidden * aux_layer_count(config_) * sizeof(float);
+  store_bytes_ = memory.cache + features;
+  stores_.push_back(allocate_store());
+  taken_.push_back(false);
   buffers_ = allocate_pass_buffers(device_, transformer, limits_);
   const uint64_t word = sizeof(float);
   const uint32_t width = transformer.hidden * aux_layer_count(config_);
-  features_ = device_.allocate(kMostWaiting * width * word, "features");
   feature_moves_ = device_.allocate(kMostWaiting * 2 * word, "feature moves");
-  injected_rows_ = device_.allocate(kMostWaiting * sizeof(Row), "rows of features");
   projected_ = device_.allocate(kMostWaiting * transformer.hidden * word, "projected features");
   feature_activations_ = device_.allocate_activations(kMostWaiting, width, "aux hidden states");
   context_activations_ = device_.allocate_activations(kMostWaiting, transformer.hidden, "drafter context");
-  const uint64_t depths = config_.block_size - 1;
-  tokens_ = device_.allocate(depths * candidates_ * word, "drafted tokens");
-  values_ = device_.allocate(depths * candidates_ * word, "drafted logits");
-  log_sum_exp_ = device_.allocate(depths * word, "drafted sums");
-  std::vector<uint32_t> block_rows(depths);
-  std::iota(block_rows.begin(), block_rows.end(), 1u);  // row 0 is the root, which predicts nothing
-  device_.write(*buffers_.head_rows, 0, as_bytes_of(block_rows));
+  make_parts();
   weights_ = load_drafter_weights(file, plan, device_, options.callbacks);
 }
 
 Drafter::~Drafter() = default;
 
-void Drafter::truncate(uint32_t positions) {
-  injected_ = std::min(injected_, positions);
-  waiting_ = std::min(waiting_, positions - injected_);
-}
-
-void Drafter::pretend(uint32_t injected, uint32_t waiting) {
-  if (waiting > kMostWaiting || uint64_t{injected} + waiting > target_.limits().context) {
-    throw bad_input(std::to_string(injected) + " injected and " + std::to_string(waiting) +
-                    " waiting features were pretended; allowed: at most " + std::to_string(kMostWaiting) +
-                    " waiting, in all " + std::to_string(target_.limits().context) + ".");
+DraftStore Drafter::allocate_store() {
+  const ModelConfig& transformer = config_.transformer;
+  DraftStore store;
+  for (uint32_t layer = 0; layer < transformer.layers; ++layer) {
+    store.cache.push_back(device_.allocate_kv(kv_shape(transformer, limits_), "drafter K/V " + std::to_string(layer)));
   }
-  injected_ = injected;
-  waiting_ = waiting;
+  const uint64_t width = uint64_t{transformer.hidden} * aux_layer_count(config_);
+  store.features = device_.allocate(kMostWaiting * width * sizeof(float), "features");
+  return store;
 }
 
-bool Drafter::append_features(std::span<const uint32_t> rows, const std::stop_token& stop) {
+uint32_t Drafter::acquire_store() {
+  const auto free = std::find(taken_.begin(), taken_.end(), false);
+  const auto store = static_cast<uint32_t>(free - taken_.begin());
+  if (free == taken_.end()) {
+    require_memory(device_, store_bytes_, "What a drafter keeps of another text");
+    stores_.push_back(allocate_store());
+    taken_.push_back(false);
+  }
+  taken_[store] = true;
+  return store;
+}
+
+void Drafter::copy_store(uint32_t from, uint32_t to, uint32_t injected, uint32_t waiting) {
+  for (uint32_t layer = 0; injected > 0 && layer < config_.transformer.layers; ++layer) {
+    for (const bool values : {false, true}) {
+      const std::vector<float> kept = device_.read_kv(*stores_[from].cache[layer], values, 0, injected);
+      device_.write_kv(*stores_[to].cache[layer], values, 0, kept);
+    }
+  }
+  if (waiting == 0) return;
+  std::vector<float> features(size_t{waiting} * config_.transformer.hidden * aux_layer_count(config_));
+  device_.read(*stores_[from].features, 0, std::as_writable_bytes(std::span(features)));
+  device_.finish();  // a copy that was started may write features
+  device_.write(*stores_[to].features, 0, as_bytes_of(features));
+}
+
+void Drafter::make_parts() {
+  const DraftLayout layout(config_.block_size, candidates_);
+  const uint64_t block = config_.block_size, depths = block - 1, word = sizeof(uint32_t);
+  Buffer& input = *buffers_.input;
+  parts_.rows = device_.part(input, layout.rows, block * sizeof(Row), "rows of the block");
+  parts_.ancestors = device_.part(input, layout.ancestors, block * word, "slots of the block");
+  injected_rows_ = device_.part(input, layout.injected, kMostWaiting * sizeof(Row), "rows of features");
+  results_ = device_.allocate(layout.result_bytes, "draft results");
+  tokens_ = device_.part(*results_, layout.tokens, depths * candidates_ * word, "drafted tokens");
+  logits_ = device_.part(*results_, layout.logits, depths * candidates_ * word, "drafted logits");
+  log_sum_exp_ = device_.part(*results_, layout.log_sum_exp, depths * word, "drafted sums");
+  std::vector<uint32_t> block_rows(depths);
+  std::iota(block_rows.begin(), block_rows.end(), 1u);  // row 0 is the root, which predicts nothing
+  parts_.head_rows = device_.allocate(depths * word, "drafted rows");
+  device_.write(*parts_.head_rows, 0, as_bytes_of(block_rows));
+}
+
+bool Drafter::append_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop) {
   while (!rows.empty()) {
-    if (waiting_ == kMostWaiting && !inject(stop)) return false;
-    const auto count = std::min<size_t>(rows.size(), kMostWaiting - waiting_);
-    if (!copy_features(rows.first(count), stop)) return false;
+    if (text.waiting_ == kMostWaiting && !inject(text, stop)) return false;
+    const auto count = std::min<size_t>(rows.size(), kMostWaiting - text.waiting_);
+    if (!copy_features(text, rows.first(count), stop)) return false;
     rows = rows.subspan(count);
   }
   return true;
 }
 
-void Drafter::append_features_soon(uint32_t row) {
-  if (waiting_ == kMostWaiting) inject({});
-  device_.start(prepare_copies({&row, 1}));
-  ++waiting_;
+void Drafter::append_features_soon(DraftState& text, uint32_t row) {
+  if (text.waiting_ == kMostWaiting) inject(text, {});
+  device_.start(prepare_copies(text, {&row, 1}));
+  ++text.waiting_;
 }
 
-bool Drafter::copy_features(std::span<const uint32_t> rows, const std::stop_token& stop) {
-  if (!device_.run(prepare_copies(rows), stop)) return false;
-  waiting_ += static_cast<uint32_t>(rows.size());
+bool Drafter::copy_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop) {
+  if (!device_.run(prepare_copies(text, rows), stop)) return false;
+  text.waiting_ += static_cast<uint32_t>(rows.size());
   return true;
 }
 
-Commands& Drafter::prepare_copies(std::span<const uint32_t> rows) {
+Commands& Drafter::prepare_copies(const DraftState& text, std::span<const uint32_t> rows) {
   const auto count = static_cast<uint32_t>(rows.size());
-  if (known() + count > target_.limits().context) {
-    throw bad_input("Features of position " + std::to_string(known() + count - 1) + " were kept; the context has " +
-                    std::to_string(target_.limits().context) + " positions.");
+  if (text.known() + count > context()) {
+    throw bad_input("Features of position " + std::to_string(text.known() + count - 1) +
+                    " were kept; the context has " + std::to_string(context()) + " positions.");
   }
   std::vector<uint32_t> moves;
-  for (uint32_t i = 0; i < count; ++i) moves.insert(moves.end(), {rows[i], waiting_ + i});
+  for (uint32_t i = 0; i < count; ++i) moves.insert(moves.end(), {rows[i], text.waiting_ + i});
   device_.finish();  // a copy that was started reads the moves before these
   device_.write(*feature_moves_, 0, as_bytes_of(moves));
-  return copy_commands(count);
+  return copy_commands(text.store_, count);
 }
 
-Commands& Drafter::copy_commands(uint32_t count) {
-  if (Commands* known = copies_.find(count)) return *known;
+Commands& Drafter::copy_commands(uint32_t store, uint32_t count) {
+  if (Commands* known = copies_.find({store, count})) return *known;
   Recorder record;
   record(CopyRowsArgs{.count = count,
                       .cols = config_.transformer.hidden * aux_layer_count(config_),
                       .in = target_.aux_hidden_states(),
                       .moves = feature_moves_.get(),
-                      .out = features_.get()});
-  return copies_.keep(count, device_.compile(record.finish()));
+                      .out = stores_[store].features.get()});
+  return copies_.keep({store, count}, device_.compile(record.finish()));
 }
 
-bool Drafter::inject(const std::stop_token& stop) {
-  const Shape shape{padded_count(waiting_, config_.block_size), 0, 0};
-  write_injected_rows(shape.injected);
+bool Drafter::inject(DraftState& text, const std::stop_token& stop) {
+  const Shape shape{padded_count(text.waiting_, config_.block_size), 0, 0, text.store_};
   Commands* const commands = commands_for(shape, stop);
-  if (commands == nullptr || !device_.run(*commands, stop)) return false;
-  injected_ += std::exchange(waiting_, 0);
+  if (commands == nullptr) return false;
+  device_.write(*injected_rows_, 0, as_bytes_of(injected_rows(text, shape.injected)));
+  if (!device_.run(*commands, stop)) return false;
+  text.injected_ += std::exchange(text.waiting_, 0);
   return true;
 }
 
-std::optional<Draft> Drafter::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
+std::optional<Draft> Drafter::draft(DraftState& text, uint32_t root, uint32_t depths, const std::stop_token& stop) {
   if (depths == 0 || depths > max_depth()) {
     throw bad_input("A draft of " + std::to_string(depths) + " tokens was asked for; allowed: 1 to " +
                     std::to_string(max_depth()) + ".");
   }
   if (stop.stop_requested()) return std::nullopt;  // a short pass is not asked in between
-  const uint32_t positions = rounded_positions(known() + config_.block_size, limits_.context);
-  const Shape shape{waiting_ > 0 ? padded_count(waiting_, config_.block_size) : 0, depths, positions};
-  if (waiting_ > 0) write_injected_rows(shape.injected);
-  write_block(root);
+  const uint32_t positions = rounded_positions(text.known() + config_.block_size, limits_.context);
+  const uint32_t injected = text.waiting_ > 0 ? padded_count(text.waiting_, config_.block_size) : 0;
+  const Shape shape{injected, depths, positions, text.store_};
   Commands* const commands = commands_for(shape, stop);
-  if (commands == nullptr || !device_.run(*commands, stop)) return std::nullopt;
-  injected_ += std::exchange(waiting_, 0);
-  drafted_ = depths;
-  device_ms_ = device_.last_run_ms();
-  Draft draft{depths, candidates_, {}, {}, {}};
-  draft.tokens.resize(size_t{depths} * candidates_);
-  draft.logits.resize(size_t{depths} * candidates_);
-  draft.log_sum_exp.resize(depths);
-  const BufferRead reads[] = {{tokens_.get(), 0, std::as_writable_bytes(std::span(draft.tokens))},
-                              {values_.get(), 0, std::as_writable_bytes(std::span(draft.logits))},
-                              {log_sum_exp_.get(), 0, std::as_writable_bytes(std::span(draft.log_sum_exp))}};
-  device_.read_all(reads);
+  if (commands == nullptr) return std::nullopt;
+  ++drafts_;
+  upload(text, root, shape.injected);
+  if (!device_.run(*commands, stop)) return std::nullopt;
+  text.injected_ += std::exchange(text.waiting_, 0);
+  return read_results(depths);
+}
+
+Draft Drafter::read_results(uint32_t depths) {
+  const DraftLayout layout(config_.block_size, candidates_);
+  Draft draft;
+  draft.device_ms = device_.last_run_ms();
+  std::vector<std::byte> packed(layout.result_bytes);
+  device_.read(*results_, 0, packed);
+  draft.depths = depths;
+  draft.candidates = candidates_;
+  draft.tokens = array_at<uint32_t>(packed, layout.tokens, size_t{depths} * candidates_);
+  draft.logits = array_at<float>(packed, layout.logits, size_t{depths} * candidates_);
+  draft.log_sum_exp = array_at<float>(packed, layout.log_sum_exp, depths);
+  draft.drafter = this;
+  draft.number = drafts_;
   return draft;
 }
 
-std::vector<float> Drafter::logits_at(uint32_t depth) {
-  if (depth == 0 || depth > drafted_) {
-    throw bad_input("Logits of depth " + std::to_string(depth) + " were asked for; the last draft has depths 1 to " +
-                    std::to_string(drafted_) + ".");
+std::vector<float> Draft::logits_at(uint32_t depth) const {
+  if (depth == 0 || depth > depths) {
+    throw bad_input("Logits of depth " + std::to_string(depth) + " were asked for; the draft has depths 1 to " +
+                    std::to_string(depths) + ".");
   }
-  std::vector<float> logits(config_.transformer.vocab);
-  device_.read(*buffers_.logits, uint64_t{depth - 1} * logits.size() * sizeof(float),
-               std::as_writable_bytes(std::span(logits)));
-  const float cap = config_.final_logit_softcapping;
-  for (float& logit : logits) {
-    logit *= config_.output_multiplier;
+  if (drafter->drafts_ != number) {
+    throw bad_input("Logits of depth " + std::to_string(depth) +
+                    " were asked for after the drafter had begun another draft; they must be read before.");
+  }
+  const DrafterConfig& config = drafter->config_;
+  std::vector<float> row(config.transformer.vocab);
+  drafter->device_.read(*drafter->buffers_.logits, uint64_t{depth - 1} * row.size() * sizeof(float),
+                        std::as_writable_bytes(std::span(row)));
+  const float cap = config.final_logit_softcapping;
+  for (float& logit : row) {
+    logit *= config.output_multiplier;
     if (cap > 0) logit = cap * std::tanh(logit / cap);
   }
-  return logits;
+  return row;
 }
 
 std::vector<float> Drafter::hidden_states() {
@@ -223,40 +287,47 @@ std::vector<float> Drafter::hidden_states() {
   return x;
 }
 
-// Padded rows are features too, stale ones, but their keys go to a slot of the block, which is written after them.
-void Drafter::write_injected_rows(uint32_t padded) {
+// Rows beyond those that wait are features too, stale ones, but their keys go to a slot of the block, which is written
+// after them.
+std::vector<Row> Drafter::injected_rows(const DraftState& text, uint32_t padded) const {
   std::vector<Row> rows(padded);
   for (uint32_t i = 0; i < padded; ++i) {
-    const bool real = i < waiting_;
-    rows[i].position = real ? injected_ + i : 0;
-    rows[i].slot = real ? injected_ + i : limits_.context;
+    const bool real = i < text.waiting_;
+    rows[i].position = real ? text.injected_ + i : 0;
+    rows[i].slot = real ? text.injected_ + i : limits_.context;
   }
-  device_.write(*injected_rows_, 0, as_bytes_of(rows));
+  return rows;
 }
 
-void Drafter::write_block(uint32_t root) {
+void Drafter::upload(const DraftState& text, uint32_t root, uint32_t padded) {
   std::vector<uint32_t> tokens(config_.block_size, config_.mask_token);
   tokens[0] = root;
   RowBatch block;
-  block.add_block(tokens, limits_.context, known());
+  block.add_block(tokens, limits_.context, text.known());
   validate_block(block, config_.transformer.vocab, limits_.context, limits_.slots());
-  device_.write(*buffers_.rows, 0, as_bytes_of(block.rows));
-  device_.write(*buffers_.ancestors, 0, as_bytes_of(block.ancestors));
+  const DraftLayout layout(config_.block_size, candidates_);
+  upload_.clear();
+  put(upload_, layout.rows, block.rows);
+  put(upload_, layout.ancestors, block.ancestors);
+  if (padded > 0) put(upload_, layout.injected, injected_rows(text, padded));
+  device_.write(*buffers_.input, 0, upload_);
 }
 
 Commands* Drafter::commands_for(const Shape& shape, const std::stop_token& stop) {
   if (Commands* known = recordings_.find(shape)) return known;
   Recorder record;
-  if (shape.injected > 0) record_injection(record, shape.injected);
+  if (shape.injected > 0) record_injection(record, shape);
   if (shape.depths > 0) record_block(record, shape);
   std::unique_ptr<Commands> commands = device_.compile(record.finish(), stop);
   return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
 
 // g = hidden_norm(fc(features)); K = rope(k_norm(Wk g)), V = Wv g in every layer, with no input norm on this side.
-void Drafter::record_injection(Recorder& record, uint32_t count) {
+void Drafter::record_injection(Recorder& record, const Shape& shape) {
+  const uint32_t count = shape.injected;
+  const DraftStore& store = stores_[shape.store];
   const ModelConfig& config = config_.transformer;
-  record(NormRowsArgs{.width = count, .in = features_.get(), .norm = {}, .out = feature_activations_.get()});
+  record(NormRowsArgs{.width = count, .in = store.features.get(), .norm = {}, .out = feature_activations_.get()});
   record(LinearArgs{.width = count,
                     .weight = weights_.fc.get(),
                     .in = feature_activations_.get(),
@@ -282,7 +353,7 @@ void Drafter::record_injection(Recorder& record, uint32_t count) {
                                       .heads = 0,
                                       .shape = kv_shape(config, limits_),
                                       .interleaved = layers_[layer].rope == RopeLayout::interleaved,
-                                      .cache = cache_[layer].get()}});
+                                      .cache = store.cache[layer].get()}});
   }
 }
 
@@ -292,26 +363,27 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
   pass.max_positions = shape.max_positions;
   pass.head = HeadOutput::logits;
   pass.head_rows = shape.depths;
-  record_forward(record, context(), pass);
+  record_forward(record, forward_context(shape.store), pass);
   record(TopKArgs{.width = shape.depths,
                   .logits = buffers_.logits.get(),
                   .vocab = config_.transformer.vocab,
                   .k = candidates_,
                   .ids = tokens_.get(),
-                  .values = values_.get(),
+                  .values = logits_.get(),
                   .log_sum_exp = log_sum_exp_.get(),
                   .multiplier = config_.output_multiplier,
                   .softcap = config_.final_logit_softcapping});
 }
 
-ForwardContext Drafter::context() const {
+ForwardContext Drafter::forward_context(uint32_t store) const {
   return {.config = config_.transformer,
           .layers = layers_,
           .weights = weights_.body,
           .embedding = target_.embedding(),
           .head = target_.head(),
           .buffers = buffers_,
-          .cache = cache_,
+          .parts = parts_,
+          .cache = stores_[store].cache,
           .kv = kv_shape(config_.transformer, limits_),
           .aux_layers = {},
           .embedding_scale = config_.input_embedding_scale};

@@ -5,6 +5,7 @@
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
+#include "engine/model/pass_buffers.h"
 
 namespace canopy {
 namespace {
@@ -18,19 +19,16 @@ uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
 uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
   const uint64_t width = limits.max_width;
   const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.aux_layers) + 2 * config.q_width() +
-                           2 * config.kv_width() + 8 + kMaxTreeDepth + 1 +  // Row, ancestors
-                           1 + 2 + 3;                                       // index, best, likeliest and log_sum_exp
+                           2 * config.kv_width() + 2;  // likeliest and its logit
   const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
-  const uint64_t token_logits = uint64_t{limits.max_token_logits()} * 3;
   const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
   const uint64_t rotation = uint64_t{limits.context} * config.head_dim;
   const uint64_t activations = device.activation_bytes(limits.max_width, config.hidden) +
                                device.activation_bytes(limits.max_width, config.q_width()) +
                                device.activation_bytes(limits.max_width, config.ffn) +
                                device.activation_bytes(limits.head_rows, config.hidden);
-  const uint64_t words =
-      checked_mul(width, per_row, "size of the activations") + logits + token_logits + moves + rotation;
-  return words * sizeof(float) + activations;
+  const uint64_t words = checked_mul(width, per_row, "size of the activations") + logits + moves + rotation;
+  return words * sizeof(float) + activations + pass_input_bytes(limits) + pass_result_bytes(limits);
 }
 
 [[noreturn]] void refuse(const MemoryPlan& plan, const ModelLimits& limits, uint64_t available) {
@@ -45,6 +43,13 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
 
 std::string mebibytes(uint64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
+void require_memory(const Device& device, uint64_t bytes, const std::string& what) {
+  const uint64_t available = device.memory().available;
+  if (bytes <= available) return;
+  throw out_of_memory(what + " needs " + mebibytes(bytes) + " on the device, but only " + mebibytes(available) +
+                      " are available. Close another text, or load the model with a shorter context.");
 }
 
 KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits) {

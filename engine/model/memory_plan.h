@@ -42,6 +42,9 @@ inline constexpr uint32_t kFewestTokenLogits = 16;
 /// "93 MiB", rounded up: how messages about memory count.
 std::string mebibytes(uint64_t bytes);
 
+/// Throws out_of_memory, with needed and available bytes, where the device has fewer available: "`what` needs ...".
+void require_memory(const Device& device, uint64_t bytes, const std::string& what);
+
 KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits);
 
 MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,

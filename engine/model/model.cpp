@@ -6,40 +6,13 @@
 
 #include "engine/base/error.h"
 #include "engine/format/architecture.h"
-#include "engine/model/rounded_positions.h"
+#include "engine/model/packing.h"
 
 namespace canopy {
 namespace {
 
-template <class T>
-void write_words(Device& device, Buffer& to, const std::vector<T>& values) {
-  device.write(to, 0, as_bytes_of(values));
-}
-
 // Stands where a recording has room for more single logits than were asked for.
 constexpr uint32_t no_row = 0xFFFFFFFF;
-
-/// Keys of the row that has most.
-uint32_t longest(const RowBatch& batch) {
-  uint32_t positions = 1;
-  for (const Row& row : batch.rows) positions = std::max(positions, row.position + 1);
-  return positions;
-}
-
-/// What a recording of the head depends on.
-PassShape head_shape(const PassOutputs& outputs, uint32_t width) {
-  PassShape shape;
-  shape.width = width;
-  shape.head = outputs.head;
-  shape.head_rows = static_cast<uint32_t>(outputs.rows.size());
-  shape.all_rows = shape.head_rows == width;
-  for (uint32_t i = 0; i < shape.head_rows && shape.all_rows; ++i) shape.all_rows = outputs.rows[i] == i;
-  shape.probabilities = outputs.probabilities;
-  // Trees of all sizes share a few recordings.
-  const auto count = static_cast<uint32_t>(outputs.token_logits.size());
-  if (count > 0) shape.token_logits = std::bit_ceil(std::max(kFewestTokenLogits, count));
-  return shape;
-}
 
 KvCache allocate_cache(Device& device, const ModelConfig& config, const KvShape& shape,
                        const LoadCallbacks& callbacks) {
@@ -120,61 +93,85 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
   return width * (2.0 * layers + attention) + head_rows * 2.0 * head;
 }
 
-PassResult Model::run(const RowBatch& batch, const PassOutputs& outputs, const std::stop_token& stop, uint32_t cache) {
-  check(batch);
-  check_cache(cache);
-  check_outputs(outputs, batch.width());
-  if ((outputs.aux_hidden_states || outputs.keep_aux_hidden_states) && aux_layers_.empty()) {
-    throw bad_input("Taps were asked for; the model was loaded without any.");
-  }
-  PassShape shape = head_shape(outputs, batch.width());
-  shape.max_positions = rounded_positions(longest(batch), limits_.context);
-  shape.aux_hidden_states = outputs.aux_hidden_states || outputs.keep_aux_hidden_states;
-  shape.cache = cache;
-  Commands* commands = commands_for(shape, stop);
-  if (commands == nullptr) return {};
-  last_width_ = 0;  // until the pass is done
-  kept_logits_ = 0;
-  write_words(device_, *buffers_.rows, batch.rows);
-  write_words(device_, *buffers_.ancestors, batch.ancestors);
-  write_head_inputs(outputs, shape);
-  if (!device_.run(*commands, stop)) return {};
-  last_width_ = shape.width;
-  if (shape.head == HeadOutput::logits && outputs.keep_logits) kept_logits_ = shape.head_rows;
-  return read_outputs(outputs, shape);
+ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& stop) {
+  validate(input, config_, limits_);
+  check_cache(input.cache);
+  const PassShape shape = shape_of(input, limits_);
+  Recording* const recording = recording_of(shape, stop);
+  if (recording == nullptr) return {};
+  ++pass_;
+  logits_left_ = 0;
+  upload(input, shape);
+  if (!device_.run(*recording->commands, stop)) return {};
+  if (shape.head == HeadOutput::logits) logits_left_ = shape.head_rows;
+  ForwardOutput output;
+  output.model_ = this;
+  output.pass_ = pass_;
+  output.aux_hidden_states_ = input.aux_hidden_states;
+  output.device_ms_ = device_.last_run_ms();
+  for (const Row& row : input.batch.rows) output.positions_.push_back(row.position);
+  output.head_rows_ = input.head_rows;
+  for (const TokenLogit& logit : input.token_logits) output.parents_.push_back(logit.index);
+  read_results(shape, output);
+  return output;
 }
 
-PassResult Model::compute_logits(const PassOutputs& outputs, const std::stop_token& stop) {
-  if (last_width_ == 0) {
-    throw bad_input("The head of more rows was asked for; no pass was completed whose rows these could be.");
-  }
-  check_outputs(outputs, last_width_);
-  if (outputs.head == HeadOutput::none || outputs.aux_hidden_states || outputs.keep_aux_hidden_states) {
-    throw bad_input("More of a pass was asked for, but not of the head; allowed: argmax or logits, and no taps.");
-  }
-  PassShape shape = head_shape(outputs, last_width_);
-  shape.head_only = true;
-  kept_logits_ = 0;
-  Commands* commands = commands_for(shape, stop);
-  if (commands == nullptr) return {};
-  write_head_inputs(outputs, shape);
-  if (!device_.run(*commands, stop)) return {};
-  return read_outputs(outputs, shape);
+void Model::upload(const ForwardInput& input, const PassShape& shape) {
+  const PassLayout layout(shape);
+  std::vector<uint32_t> pairs;
+  for (const auto& [index, token] : input.token_logits) pairs.insert(pairs.end(), {index, token});
+  while (pairs.size() < size_t{shape.token_logits} * 2) pairs.insert(pairs.end(), {no_row, 0});
+  upload_.clear();
+  if (!shape.head_only) put(upload_, layout.rows, input.batch.rows);
+  put(upload_, layout.head_rows, input.head_rows);
+  put(upload_, layout.token_logit_pairs, pairs);
+  if (!shape.head_only) put(upload_, layout.ancestors, input.batch.ancestors);
+  device_.write(*buffers_.input, 0, upload_);
 }
 
-void Model::check(const RowBatch& batch) const {
-  validate(batch, config_.vocab, limits_.context, limits_.slots());
-  if (batch.width() > limits_.max_width) {
-    throw bad_input("A pass of " + std::to_string(batch.width()) + " rows was asked for; allowed: at most " +
-                    std::to_string(limits_.max_width) + ".");
-  }
-  for (size_t i = 0; i < batch.rows.size(); ++i) {
-    if (batch.rows[i].ancestor_count > kMaxTreeDepth + 1) {
-      throw bad_input("Row " + std::to_string(i) + " of the pass has " +
-                      std::to_string(batch.rows[i].ancestor_count - 1) + " ancestors; allowed: at most " +
-                      std::to_string(kMaxTreeDepth) + ".");
+void Model::read_results(const PassShape& shape, ForwardOutput& output) {
+  const PassLayout layout(shape);
+  if (layout.result_bytes == 0) return;
+  std::vector<std::byte> packed(layout.result_bytes);
+  device_.read(*buffers_.results, 0, packed);
+  if (shape.head == HeadOutput::argmax) {
+    const auto best = array_at<uint32_t>(packed, layout.best, size_t{shape.head_rows} * 2);
+    for (size_t i = 0; i < best.size(); i += 2) {
+      output.choices_.push_back(best[i]);
+      output.best_logits_.push_back(std::bit_cast<float>(best[i + 1]));
     }
   }
+  if (shape.probabilities) output.log_sum_exp_ = array_at<float>(packed, layout.log_sum_exp, shape.head_rows);
+  output.token_logits_ = array_at<float>(packed, layout.token_logits, output.parents_.size());
+}
+
+void Model::compute_logits(std::span<const uint32_t> rows, uint32_t width) {
+  ForwardInput input;
+  input.head = HeadOutput::logits;
+  input.head_rows.assign(rows.begin(), rows.end());
+  PassShape shape;
+  shape.width = width;
+  shape.head = HeadOutput::logits;
+  shape.head_rows = static_cast<uint32_t>(rows.size());
+  shape.head_only = true;
+  Recording& recording = *recording_of(shape, {});
+  logits_left_ = 0;
+  upload(input, shape);
+  device_.run(*recording.commands);
+  logits_left_ = shape.head_rows;
+}
+
+void Model::read_logits(std::span<const uint32_t> indices, std::span<float> to) const {
+  const uint64_t row = uint64_t{config_.vocab} * sizeof(float);
+  std::vector<BufferRead> reads;  // a run of neighbouring rows in one
+  for (size_t first = 0; first < indices.size();) {
+    size_t end = first + 1;
+    while (end < indices.size() && indices[end] == indices[end - 1] + 1) ++end;
+    const auto part = to.subspan(first * config_.vocab, (end - first) * config_.vocab);
+    reads.push_back({buffers_.logits.get(), indices[first] * row, std::as_writable_bytes(part)});
+    first = end;
+  }
+  if (!reads.empty()) device_.read_all(reads);
 }
 
 void Model::check_cache(uint32_t cache) const {
@@ -183,96 +180,25 @@ void Model::check_cache(uint32_t cache) const {
                   std::to_string(caches_.size()) + ".");
 }
 
-void Model::check_outputs(const PassOutputs& outputs, uint32_t width) const {
-  const uint32_t most = outputs.head == HeadOutput::logits ? limits_.head_rows : limits_.max_width;
-  const bool wants_head = outputs.head != HeadOutput::none;
-  if (wants_head == outputs.rows.empty() || outputs.rows.size() > most) {
-    throw bad_input("The " + std::string(outputs.head == HeadOutput::logits ? "logits" : "head") + " of " +
-                    std::to_string(outputs.rows.size()) + " rows were asked for; allowed: 1 to " +
-                    std::to_string(most) + ", or none without a head.");
-  }
-  for (const uint32_t row : outputs.rows) {
-    if (row >= width) {
-      throw bad_input("The head of row " + std::to_string(row) + " was asked for; the pass has " +
-                      std::to_string(width) + " rows.");
-    }
-  }
-  if (!wants_head && outputs.probabilities) {
-    throw bad_input("Probabilities were asked for; they come with argmax or logits only.");
-  }
-  if (outputs.token_logits.size() > limits_.max_token_logits()) {
-    throw bad_input(std::to_string(outputs.token_logits.size()) + " single logits were asked for; allowed: at most " +
-                    std::to_string(limits_.max_token_logits()) + ".");
-  }
-  for (const auto& [row, token] : outputs.token_logits) {
-    if (row >= outputs.rows.size() || token >= config_.vocab) {
-      throw bad_input("The logit of token " + std::to_string(token) + " of wanted row " + std::to_string(row) +
-                      " was asked for; there are " + std::to_string(outputs.rows.size()) + " wanted rows and " +
-                      std::to_string(config_.vocab) + " tokens.");
-    }
-  }
-}
-
-void Model::write_head_inputs(const PassOutputs& outputs, const PassShape& shape) {
-  if (shape.head_rows > 0) write_words(device_, *buffers_.head_rows, outputs.rows);
-  if (shape.token_logits == 0) return;
-  std::vector<uint32_t> pairs;
-  for (const auto& [row, token] : outputs.token_logits) pairs.insert(pairs.end(), {row, token});
-  while (pairs.size() < size_t{shape.token_logits} * 2) pairs.insert(pairs.end(), {no_row, 0});
-  write_words(device_, *buffers_.token_logit_pairs, pairs);
-}
-
-Commands* Model::commands_for(const PassShape& shape, const std::stop_token& stop) {
-  if (Commands* known = recordings_.find(shape)) return known;
+Model::Recording* Model::recording_of(const PassShape& shape, const std::stop_token& stop) {
+  if (Recording* known = recordings_.find(shape)) return known;
+  auto recording = std::make_unique<Recording>();
+  recording->parts = make_pass_parts(device_, buffers_, shape);
   Recorder record;
-  record_forward(record, context(shape.cache), shape);
-  std::unique_ptr<Commands> commands = device_.compile(record.finish(), stop);
-  return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
+  record_forward(record, context(shape.cache, recording->parts), shape);
+  recording->commands = device_.compile(record.finish(), stop);
+  if (recording->commands == nullptr) return nullptr;
+  return &recordings_.keep(shape, std::move(recording));
 }
 
-PassResult Model::read_outputs(const PassOutputs& outputs, const PassShape& shape) {
-  PassResult result;
-  result.completed = true;
-  std::vector<uint32_t> best;  // pairs: token, and the bits of its logit
-  std::vector<BufferRead> reads;
-  const auto want = [&reads](auto& words, const Buffer& from, uint64_t count) {
-    words.resize(count);
-    reads.push_back({&from, 0, std::as_writable_bytes(std::span(words))});
-  };
-  const uint64_t rows = shape.head_rows;
-  if (shape.head == HeadOutput::argmax) want(best, *buffers_.best, rows * 2);
-  if (shape.head == HeadOutput::logits && !outputs.keep_logits) {
-    want(result.logits, *buffers_.logits, rows * config_.vocab);
-  }
-  if (shape.probabilities) want(result.log_sum_exp, *buffers_.log_sum_exp, rows);
-  if (shape.token_logits > 0) want(result.token_logits, *buffers_.token_logits, outputs.token_logits.size());
-  if (outputs.aux_hidden_states)
-    want(result.aux_hidden_states, *buffers_.aux_hidden_states,
-         uint64_t{shape.width} * aux_layers_.size() * config_.hidden);
-  if (!reads.empty()) device_.read_all(reads);
-  for (size_t i = 0; i < best.size(); i += 2) {
-    result.ids.push_back(best[i]);
-    result.best.push_back(std::bit_cast<float>(best[i + 1]));
-  }
-  return result;
-}
-
-void Model::read_logits(uint32_t index, std::span<float> to) const {
-  if (index >= kept_logits_ || to.size() != config_.vocab) {
-    throw bad_input(std::to_string(to.size()) + " logits of wanted row " + std::to_string(index) +
-                    " were asked for; the last pass kept " + std::to_string(kept_logits_) + " rows of " +
-                    std::to_string(config_.vocab) + ".");
-  }
-  device_.read(*buffers_.logits, uint64_t{index} * config_.vocab * sizeof(float), std::as_writable_bytes(to));
-}
-
-ForwardContext Model::context(uint32_t cache) const {
+ForwardContext Model::context(uint32_t cache, const PassParts& parts) const {
   return {.config = config_,
           .layers = layers_,
           .weights = weights_,
           .embedding = embedding(),
           .head = head(),
           .buffers = buffers_,
+          .parts = parts,
           .cache = caches_[cache],
           .kv = kv_shape(config_, limits_),
           .aux_layers = aux_layers_};
@@ -302,7 +228,7 @@ void Model::move_kv(std::span<const KvMove> moves, uint32_t cache) {
     }
     commands = device_.compile(record.finish());
   }
-  write_words(device_, *buffers_.moves, words);
+  device_.write(*buffers_.moves, 0, as_bytes_of(words));
   device_.run(*commands);
 }
 
@@ -321,6 +247,7 @@ uint32_t Model::acquire_cache() {
   const auto free = std::find(taken_.begin(), taken_.end(), false);
   const auto cache = static_cast<uint32_t>(free - taken_.begin());
   if (free == taken_.end()) {
+    require_memory(device_, memory_.cache, "The K/V cache of another text");
     caches_.push_back(allocate_cache(device_, config_, kv_shape(config_, limits_), {}));
     taken_.push_back(false);
   }

@@ -16,6 +16,8 @@
 #include "engine/format/model_file.h"
 #include "engine/format/quantize_on_load.h"
 #include "engine/model/forward.h"
+#include "engine/model/forward_input.h"
+#include "engine/model/forward_output.h"
 #include "engine/model/load_plan.h"
 #include "engine/model/memory_plan.h"
 #include "engine/model/reclaimable_memory.h"
@@ -35,32 +37,6 @@ struct ModelOptions {
   std::function<void(const LoadPlan&)> planned;   // told once, before anything is allocated
   std::function<void(QuantizeOnLoad)> would_fit;  // told before a refusal that this choice would have spared
   ReclaimableMemory* memory = nullptr;            // of a model that this one replaces; null: none
-};
-
-/// What is wanted of a pass. What is not asked for is not computed.
-struct PassOutputs {
-  HeadOutput head = HeadOutput::none;
-  std::vector<uint32_t> rows;      // indices of the rows whose head is wanted; of logits at most limits().head_rows
-  bool aux_hidden_states = false;  // of all rows; only where the model was loaded with aux layers
-  bool keep_aux_hidden_states = false;  // the same, but they stay on the device: Model::aux_hidden_states
-  bool probabilities = false;           // log_sum_exp of `rows`: a token's log probability is its logit less that
-  std::vector<std::pair<uint32_t, uint32_t>> token_logits = {};  // {index into `rows`, token}; at most
-                                                                 // limits().max_token_logits()
-  bool keep_logits = false;  // of logits: they stay on the device, for read_logits()
-
-  static PassOutputs nothing() { return {}; }
-  static PassOutputs argmax_of(std::vector<uint32_t> rows) { return {HeadOutput::argmax, std::move(rows)}; }
-  static PassOutputs logits_of(std::vector<uint32_t> rows) { return {HeadOutput::logits, std::move(rows)}; }
-};
-
-struct PassResult {
-  bool completed = false;                // false: stop was requested, nothing below is filled
-  std::vector<uint32_t> ids;             // argmax: [rows]; 0xFFFFFFFF where a row held nothing but NaN
-  std::vector<float> best;               // argmax: [rows] the logit of each id
-  std::vector<float> logits;             // logits: [rows, vocab]
-  std::vector<float> log_sum_exp;        // probabilities: [rows], natural, over the whole vocabulary
-  std::vector<float> token_logits;       // token_logits: their values
-  std::vector<float> aux_hidden_states;  // [W, aux layers * H]
 };
 
 /// What the layers of a model keep of one sequence.
@@ -106,21 +82,11 @@ class Model {
   /// 4 * Q * positions * layers per row, every row seeing `positions` keys.
   double pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const;
 
-  /// Computes the rows and writes their K/V to their slots. `stop` is looked at between the ops of a pass that is
-  /// recorded for the first time, and between the parts of a long one; once it is requested, the slots of these rows
-  /// hold nothing of use. Throws bad_input for rows or outputs that do not fit.
-  /// `cache` is a sequence's (Sequence::cache); without one the first.
-  PassResult run(const RowBatch& batch, const PassOutputs& outputs, const std::stop_token& stop = {},
-                 uint32_t cache = 0);
-
-  /// The head of other rows of the last pass that run() completed, with the bits it would have had there: what a walk
-  /// finds it needs, without another pass. Moving K/V does not end it. Throws bad_input when there is no such pass,
-  /// when the rows are not its own, or for aux hidden states, which come with the pass only.
-  PassResult compute_logits(const PassOutputs& outputs, const std::stop_token& stop = {});
-
-  /// Logits of the index-th wanted row of the last run(), which kept them and has not been followed by
-  /// compute_logits(). `to` is [vocab]. Throws bad_input when there are none, or for a row that was not wanted.
-  void read_logits(uint32_t index, std::span<float> to) const;
+  /// Computes the rows and writes their K/V to their slots: one upload, one run and one read of what is wanted.
+  /// `stop` is looked at between the ops of a pass that is recorded for the first time, and between the parts of a long
+  /// one; once it is requested, the slots of these rows hold nothing of use. Throws bad_input for rows or wishes that
+  /// do not fit. Moving K/V afterwards changes nothing of the result.
+  ForwardOutput forward(const ForwardInput& input, const std::stop_token& stop = {});
 
   /// Moves K/V of all layers between slots of a cache, as if all moves happened at once; at most kMaxKvMoves.
   void move_kv(std::span<const KvMove> moves, uint32_t cache = 0);
@@ -141,16 +107,26 @@ class Model {
   uint64_t recordings() const { return recordings_.made(); }
 
  private:
+  friend class ForwardOutput;
+
   Model(Device& device, const ModelFile& file, const LoadPlan& plan, const ModelLimits& limits,
         const ModelOptions& options);
-  void check(const RowBatch& batch) const;
   void check_cache(uint32_t cache) const;
-  void check_outputs(const PassOutputs& outputs, uint32_t width) const;
-  void write_head_inputs(const PassOutputs& outputs, const PassShape& shape);
+  /// A recording with the parts of the buffers that it reads and writes.
+  struct Recording {
+    PassParts parts;
+    std::unique_ptr<Commands> commands;
+  };
   /// The recording of a pass, made where there is none yet; null where stop was requested.
-  Commands* commands_for(const PassShape& shape, const std::stop_token& stop);
-  PassResult read_outputs(const PassOutputs& outputs, const PassShape& shape);
-  ForwardContext context(uint32_t cache) const;
+  Recording* recording_of(const PassShape& shape, const std::stop_token& stop);
+  void upload(const ForwardInput& input, const PassShape& shape);
+  void read_results(const PassShape& shape, ForwardOutput& output);
+  /// The head of rows of the last pass, which had `width` of them: read_logits() reads theirs then. At most
+  /// limits().head_rows.
+  void compute_logits(std::span<const uint32_t> rows, uint32_t width);
+  /// Rows of the buffer of logits, each below logits_left_, to [indices, vocab].
+  void read_logits(std::span<const uint32_t> indices, std::span<float> to) const;
+  ForwardContext context(uint32_t cache, const PassParts& parts) const;
 
   Device& device_;
   ModelConfig config_;
@@ -167,10 +143,11 @@ class Model {
   std::vector<KvCache> caches_;  // the first is part of the memory plan, further ones come with further sequences
   std::vector<bool> taken_;      // [caches_] by a sequence
   PassBuffers buffers_;
-  Recordings<PassShape> recordings_;
+  Recordings<PassShape, Recording> recordings_;
   std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Commands>> moves_;  // by cache and count
-  uint32_t kept_logits_ = 0;                                                  // rows of them on the device
-  uint32_t last_width_ = 0;  // of the pass whose rows buffers_.normed holds; 0: of none
+  std::vector<std::byte> upload_;                                             // the packed input of a pass
+  uint64_t pass_ = 0;                                                         // number of the last pass that was begun
+  uint32_t logits_left_ = 0;  // rows of logits on the device, of that pass
 };
 
 }  // namespace canopy

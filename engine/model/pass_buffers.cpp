@@ -1,20 +1,82 @@
 #include "engine/model/pass_buffers.h"
 
 #include "engine/compute/rows.h"
+#include "engine/model/packing.h"
 #include "engine/model/rotation.h"
 
 namespace canopy {
+namespace {
+
+constexpr uint64_t kWord = sizeof(uint32_t);
+
+uint64_t best_bytes(const PassShape& shape) {
+  return shape.head == HeadOutput::argmax ? shape.head_rows * 2 * kWord : 0;
+}
+
+uint64_t sum_bytes(const PassShape& shape) {
+  return shape.probabilities ? shape.head_rows * kWord : 0;
+}
+
+/// The shape that needs most of both buffers.
+PassShape largest(const ModelLimits& limits) {
+  PassShape shape;
+  shape.width = limits.max_width;
+  shape.head = HeadOutput::argmax;
+  shape.head_rows = limits.max_width;
+  shape.probabilities = true;
+  shape.token_logits = limits.max_token_logits();
+  return shape;
+}
+
+}  // namespace
+
+PassLayout::PassLayout(const PassShape& shape) {
+  Packing input;
+  rows = input.add(shape.head_only ? 0 : shape.width * sizeof(Row));
+  head_rows = input.add(shape.head_rows * kWord);
+  token_logit_pairs = input.add(shape.token_logits * 2 * kWord);
+  ancestors = input.add(0);
+  Packing results;
+  best = results.add(best_bytes(shape));
+  log_sum_exp = results.add(sum_bytes(shape));
+  token_logits = results.add(shape.token_logits * kWord);
+  result_bytes = results.end();
+}
+
+PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const PassShape& shape) {
+  const PassLayout layout(shape);
+  const auto part = [&device](Buffer& whole, uint64_t offset, uint64_t bytes, const char* name) {
+    return bytes == 0 ? nullptr : device.part(whole, offset, bytes, name);
+  };
+  Buffer& input = *buffers.input;
+  Buffer& results = *buffers.results;
+  PassParts parts;
+  if (!shape.head_only) {
+    parts.rows = part(input, layout.rows, shape.width * sizeof(Row), "rows");
+    parts.ancestors = part(input, layout.ancestors, shape.width * (kMaxTreeDepth + 1) * kWord, "ancestors");
+  }
+  parts.head_rows = part(input, layout.head_rows, shape.head_rows * kWord, "head rows");
+  parts.token_logit_pairs = part(input, layout.token_logit_pairs, shape.token_logits * 2 * kWord, "wanted logits");
+  parts.best = part(results, layout.best, best_bytes(shape), "best");
+  parts.log_sum_exp = part(results, layout.log_sum_exp, sum_bytes(shape), "log sum exp");
+  parts.token_logits = part(results, layout.token_logits, shape.token_logits * kWord, "token logits");
+  return parts;
+}
+
+uint64_t pass_input_bytes(const ModelLimits& limits) {
+  return PassLayout(largest(limits)).ancestors + uint64_t{limits.max_width} * (kMaxTreeDepth + 1) * kWord;
+}
+
+uint64_t pass_result_bytes(const ModelLimits& limits) {
+  return PassLayout(largest(limits)).result_bytes;
+}
 
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
   const uint64_t width = limits.max_width;
-  const uint64_t token_logits = limits.max_token_logits();
-  const uint64_t word = sizeof(uint32_t);
   PassBuffers b;
-  b.rows = device.allocate(width * sizeof(Row), "rows");
-  b.ancestors = device.allocate(width * (kMaxTreeDepth + 1) * word, "ancestors");
-  b.head_rows = device.allocate(width * word, "head rows");
-  b.token_logit_pairs = device.allocate(token_logits * 2 * word, "wanted logits");
-  b.moves = device.allocate(kMaxKvMoves * 2 * word, "K/V moves");
+  b.input = device.allocate(pass_input_bytes(limits), "pass input");
+  b.results = device.allocate(pass_result_bytes(limits), "pass results");
+  b.moves = device.allocate(kMaxKvMoves * 2 * kWord, "K/V moves");
 
   const std::vector<float> rotation = rotation_table(config, limits.context);
   b.rotation = device.allocate(rotation.size() * sizeof(float), "rotation");
@@ -32,11 +94,8 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
     b.aux_hidden_states =
         device.allocate(width * limits.aux_layers * config.hidden * sizeof(float), "aux hidden states");
   b.logits = device.allocate(uint64_t{limits.head_rows} * config.vocab * sizeof(float), "logits");
-  b.best = device.allocate(width * 2 * word, "best");
-  b.token_logits = device.allocate(token_logits * sizeof(float), "token logits");
-  b.likeliest = device.allocate(width * word, "likeliest");
+  b.likeliest = device.allocate(width * kWord, "likeliest");
   b.likeliest_logits = device.allocate(width * sizeof(float), "likeliest logits");
-  b.log_sum_exp = device.allocate(width * sizeof(float), "log sum exp");
   return b;
 }
 

@@ -1,21 +1,21 @@
 #pragma once
-// Everything a pass works in besides weights and cache. W is at most limits.max_width, R at most limits.head_rows.
+// Everything a pass works in besides weights and cache. W is at most limits.max_width, R at most limits.head_rows, P at
+// most limits.max_token_logits().
 
 #include <memory>
 
 #include "engine/compute/device.h"
 #include "engine/format/model_config.h"
 #include "engine/model/memory_plan.h"
+#include "engine/model/pass_shape.h"
 
 namespace canopy {
 
 struct PassBuffers {
-  // Inputs, written before each run.
-  std::unique_ptr<Buffer> rows;       // Row [W]
-  std::unique_ptr<Buffer> ancestors;  // uint32 [W * (kMaxTreeDepth + 1)]
-  std::unique_ptr<Buffer> head_rows;  // uint32 [W]: the rows whose head is wanted
-  std::unique_ptr<Buffer>
-      token_logit_pairs;          // uint32 [P, 2]: index into head_rows, token; P is limits.max_token_logits()
+  // Packed: a recording has parts of them (PassParts).
+  std::unique_ptr<Buffer> input;    // what changes between two runs of a recording, uploaded before each
+  std::unique_ptr<Buffer> results;  // what the host reads after each
+
   std::unique_ptr<Buffer> moves;  // uint32 [kMaxKvMoves, 2]
 
   // Constant.
@@ -33,13 +33,38 @@ struct PassBuffers {
   // Outputs.
   std::unique_ptr<Buffer> aux_hidden_states;  // [W, aux layers * H], null without aux layers
   std::unique_ptr<Buffer> logits;             // [R, V] of the rows that the head was computed for last
-  std::unique_ptr<Buffer> best;               // uint32 [W, 2]: id and bits of its logit
-  std::unique_ptr<Buffer> token_logits;       // [P] logits of the tokens of the pairs
-  // What top_k gives with one candidate a row; only the sums are of use.
+  // What top_k gives with one candidate a row beside the sums, which are wanted: read by nobody.
   std::unique_ptr<Buffer> likeliest;         // uint32 [W]
   std::unique_ptr<Buffer> likeliest_logits;  // [W]
-  std::unique_ptr<Buffer> log_sum_exp;       // [W]
 };
+
+/// What a recording reads and what it leaves for the host, as parts of PassBuffers::input and results. Those that its
+/// shape has no use for are null.
+struct PassParts {
+  std::unique_ptr<Buffer> rows;               // Row [W]
+  std::unique_ptr<Buffer> head_rows;          // uint32 [head rows]: the rows whose head is wanted
+  std::unique_ptr<Buffer> token_logit_pairs;  // uint32 [P, 2]: index into head_rows, token
+  std::unique_ptr<Buffer> ancestors;          // uint32 slots
+  std::unique_ptr<Buffer> best;               // uint32 [head rows, 2]: id and bits of its logit
+  std::unique_ptr<Buffer> log_sum_exp;        // [head rows]
+  std::unique_ptr<Buffer> token_logits;       // [P] logits of the tokens of the pairs
+};
+
+/// Where the parts lie, in bytes from the start of their buffer. The shape decides, so that a replay uploads and reads
+/// as much as it has, in one piece each. The ancestors come last: how many there are changes from pass to pass.
+struct PassLayout {
+  explicit PassLayout(const PassShape& shape);
+
+  uint64_t rows = 0, head_rows = 0, token_logit_pairs = 0, ancestors = 0;  // of the input
+  uint64_t best = 0, log_sum_exp = 0, token_logits = 0;                    // of the results
+  uint64_t result_bytes = 0;                                               // 0: the host reads nothing
+};
+
+PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const PassShape& shape);
+
+/// Bytes of PassBuffers::input and results.
+uint64_t pass_input_bytes(const ModelLimits& limits);
+uint64_t pass_result_bytes(const ModelLimits& limits);
 
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits);
 

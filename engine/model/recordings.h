@@ -12,15 +12,15 @@
 
 namespace canopy {
 
-/// Keeps the most recently used ones. Shape is ordered.
-template <class Shape>
+/// Keeps the most recently used ones. Shape is ordered; Recorded is the commands, or what has them.
+template <class Shape, class Recorded = Commands>
 class Recordings {
  public:
   /// Recordings are small, but each pins descriptors; a conversation uses a dozen shapes, a benchmark a few more.
   static constexpr size_t kMost = 96;
 
   /// Null where there is none of that shape, or none any more.
-  Commands* find(const Shape& shape) {
+  Recorded* find(const Shape& shape) {
     const auto found = by_shape_.find(shape);
     if (found == by_shape_.end()) return nullptr;
     uses_.splice(uses_.begin(), uses_, found->second);
@@ -29,7 +29,7 @@ class Recordings {
 
   /// Takes a recording of a shape that has none; the one used longest ago goes where there are too many. The result is
   /// valid until the next call.
-  Commands& keep(const Shape& shape, std::unique_ptr<Commands> commands) {
+  Recorded& keep(const Shape& shape, std::unique_ptr<Recorded> commands) {
     if (by_shape_.size() >= kMost) {
       by_shape_.erase(uses_.back().shape);
       uses_.pop_back();
@@ -46,7 +46,7 @@ class Recordings {
  private:
   struct Use {
     Shape shape;
-    std::unique_ptr<Commands> commands;
+    std::unique_ptr<Recorded> commands;
   };
   std::list<Use> uses_;  // most recent first
   std::map<Shape, typename std::list<Use>::iterator> by_shape_;

@@ -1,6 +1,7 @@
 #include "engine/model/sequence.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "engine/base/error.h"
@@ -8,7 +9,11 @@
 
 namespace canopy {
 
-Sequence::Sequence(Model& model) : model_(model), cache_(model.acquire_cache()) {}
+Sequence::Sequence(Model& model, Drafter* drafter)
+    : model_(model),
+      drafter_(drafter),
+      draft_state_(drafter != nullptr ? std::make_unique<DraftState>(*drafter) : nullptr),
+      cache_(model.acquire_cache()) {}
 
 Sequence::~Sequence() {
   model_.release_cache(cache_);
@@ -17,6 +22,8 @@ Sequence::~Sequence() {
 std::unique_ptr<Sequence> Sequence::fork() const {
   auto copy = std::make_unique<Sequence>(model_);
   model_.copy_kv(cache_, copy->cache_, length());
+  copy->drafter_ = drafter_;
+  if (draft_state_) copy->draft_state_ = draft_state_->fork();
   copy->tokens_ = tokens_;
   return copy;
 }
@@ -26,24 +33,29 @@ uint32_t Sequence::shared_with(std::span<const uint32_t> ids) const {
   return static_cast<uint32_t>(std::mismatch(ids.begin(), ids.begin() + most, tokens_.begin()).first - ids.begin());
 }
 
-RowBatch Sequence::text_rows(std::span<const uint32_t> tokens) const {
-  RowBatch batch;
-  for (const uint32_t token : tokens) batch.add_text(token, length() + batch.width());
-  return batch;
+ForwardInput Sequence::text(std::span<const uint32_t> tokens, HeadOutput head) const {
+  ForwardInput input = text_input(tokens, length(), head);
+  input.cache = cache_;
+  return input;
 }
 
-RowBatch Sequence::tree_rows(const DraftTree& tree) const {
-  RowBatch batch;
-  add_tree(tree, length(), capacity(), batch);
-  return batch;
+ForwardInput Sequence::tree(const DraftTree& tree, HeadOutput head, bool probabilities) const {
+  ForwardInput input = tree_input(tree, length(), model_.limits(), head, probabilities);
+  input.cache = cache_;
+  return input;
 }
 
-void Sequence::append(std::span<const uint32_t> tokens) {
+bool Sequence::append(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::stop_token& stop) {
   require_room(tokens.size());
+  const bool keeps_features = has_features_of(pass);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  if (!keeps_features) return true;
+  std::vector<uint32_t> rows(tokens.size());
+  std::iota(rows.begin(), rows.end(), 0u);
+  return drafter_->append_features(*draft_state_, rows, stop);
 }
 
-void Sequence::commit(const DraftTree& tree, const AcceptedPath& path) {
+double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass) {
   require_room(path.nodes.size());
   std::vector<KvMove> moves;
   for (uint32_t depth = 0; depth < path.nodes.size(); ++depth) {
@@ -56,12 +68,47 @@ void Sequence::commit(const DraftTree& tree, const AcceptedPath& path) {
     }
     if (depth > 0) moves.push_back({slot_of_node(node, length(), capacity()), length() + depth});
   }
+  const Device& device = model_.device();
+  const bool keeps_features = has_features_of(pass);
   model_.move_kv(moves, cache_);
+  double device_ms = moves.empty() ? 0 : device.last_run_ms();
   for (const uint32_t node : path.nodes) tokens_.push_back(tree[node].token);
+  if (!keeps_features) return device_ms;
+  if (tree.drafted() == 0) {
+    drafter_->append_features_soon(*draft_state_, 0);
+  } else {
+    drafter_->append_features(*draft_state_, path.nodes);
+    device_ms += device.last_run_ms();
+  }
+  return device_ms;
+}
+
+/// Whether the pass left features of the tokens that come next, and those of all before are kept.
+bool Sequence::has_features_of(const ForwardOutput& pass) const {
+  return draft_state_ && pass.has_aux_hidden_states() && draft_state_->known() == length();
+}
+
+std::optional<Draft> Sequence::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
+  if (drafter_ == nullptr) throw bad_input("A draft was asked for; the sequence was made without a drafter.");
+  if (feature_length() < length()) {
+    throw bad_input("A draft behind " + std::to_string(length()) + " tokens was asked for; the features of only " +
+                    std::to_string(feature_length()) + " are kept.");
+  }
+  return drafter_->draft(*draft_state_, root, depths, stop);
 }
 
 void Sequence::truncate(uint32_t length) {
   if (length < tokens_.size()) tokens_.resize(length);
+  if (draft_state_) draft_state_->truncate(length);
+}
+
+void Sequence::pretend(uint32_t length, uint32_t waiting) {
+  if (length > capacity()) {
+    throw bad_input(std::to_string(length) + " tokens were pretended; allowed: at most " + std::to_string(capacity()) +
+                    ".");
+  }
+  if (draft_state_) draft_state_->pretend(length - std::min(waiting, length), waiting);
+  tokens_.assign(length, 0);
 }
 
 void Sequence::require_room(size_t tokens) const {

@@ -8,15 +8,15 @@
 
 namespace canopy {
 
-AdaptivePlanner::AdaptivePlanner(Drafter& drafter, SpeculationState& state)
-    : drafter_(drafter), state_(state), trees_(drafter) {
+AdaptivePlanner::AdaptivePlanner(Sequence& sequence, SpeculationState& state)
+    : sequence_(sequence), state_(state), trees_(sequence) {
   state_.controller().begin_reply();
 }
 
 const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
-  backlog_ = drafter_.backlog();
+  backlog_ = sequence_.backlog();
   recordings_ = state_.recordings();
-  record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
+  record.choice.limits = limits_of(start, sequence_.drafter()->max_depth(), start.budget());
   const DraftPlan plan = state_.controller().plan(start.context, backlog_, record.choice.limits, state_.cost());
   record.choice.reason = plan.reason;
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
@@ -28,7 +28,7 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
     const StageTimer timer(record.ms.draft);
     if (!trees_.draft(start.root, std::min(plan.depth, start.depths()), stop)) return nullptr;
   }
-  record.device_ms.draft = drafter_.device_ms();
+  record.device_ms.draft = trees_.last().device_ms;
   const StageTimer timer(record.ms.build);
   return build(start, trees_.last().depths, record);
 }
@@ -78,20 +78,20 @@ void AdaptivePlanner::observe(const RoundRecord& record) {
   cost.observe_other(record.width, other);
 }
 
-PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, SpeculationState& state)
-    : settings_(settings), drafter_(drafter), state_(state), trees_(drafter) {
+PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, Sequence& sequence, SpeculationState& state)
+    : settings_(settings), sequence_(sequence), state_(state), trees_(sequence) {
   state_.controller().begin_reply();
 }
 
 const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   if (start.depths() == 0 || start.budget() == 0) return ar_.plan(start, record, stop);
-  const uint32_t backlog = drafter_.backlog();
-  record.choice.limits = limits_of(start, drafter_.max_depth(), start.budget());
+  const uint32_t backlog = sequence_.backlog();
+  record.choice.limits = limits_of(start, sequence_.drafter()->max_depth(), start.budget());
   {
     const StageTimer timer(record.ms.draft);
-    if (!trees_.draft(start.root, std::min(start.depths(), drafter_.max_depth()), stop)) return nullptr;
+    if (!trees_.draft(start.root, std::min(start.depths(), sequence_.drafter()->max_depth()), stop)) return nullptr;
   }
-  record.device_ms.draft = drafter_.device_ms();
+  record.device_ms.draft = trees_.last().device_ms;
   const StageTimer timer(record.ms.build);
   return build(start, backlog, record);
 }

@@ -10,8 +10,8 @@ namespace canopy {
 
 class AdaptivePlanner final : public RoundPlanner {
  public:
-  /// Starts a reply. Drafter and state must outlive the planner.
-  AdaptivePlanner(Drafter& drafter, SpeculationState& state);
+  /// Starts a reply behind a sequence that has a drafter. Sequence and state must outlive the planner.
+  AdaptivePlanner(Sequence& sequence, SpeculationState& state);
 
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) override;
   void observe(const RoundRecord& record) override;
@@ -19,7 +19,7 @@ class AdaptivePlanner final : public RoundPlanner {
  private:
   const DraftTree* build(const RoundStart& start, uint32_t depths, RoundRecord& record);
 
-  Drafter& drafter_;
+  Sequence& sequence_;
   SpeculationState& state_;
   TreeDrafter trees_;
   ArPlanner ar_;
@@ -30,8 +30,8 @@ class AdaptivePlanner final : public RoundPlanner {
 /// The published rule (CostPolicy::paper): drafts every round and stops the tree at the first node that does not pay.
 class PaperPlanner final : public RoundPlanner {
  public:
-  /// Drafter and state must outlive the planner.
-  PaperPlanner(const PaperRuleSettings& settings, Drafter& drafter, SpeculationState& state);
+  /// The sequence has a drafter; it and the state must outlive the planner.
+  PaperPlanner(const PaperRuleSettings& settings, Sequence& sequence, SpeculationState& state);
 
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) override;
   void observe(const RoundRecord& record) override;
@@ -40,7 +40,7 @@ class PaperPlanner final : public RoundPlanner {
   const DraftTree* build(const RoundStart& start, uint32_t backlog, RoundRecord& record);
 
   PaperRuleSettings settings_;
-  Drafter& drafter_;
+  Sequence& sequence_;
   SpeculationState& state_;
   TreeDrafter trees_;
   ArPlanner ar_;

@@ -12,6 +12,7 @@
 #include "engine/format/drafter_pair.h"
 #include "engine/format/model_paths.h"
 #include "engine/session/model_timer.h"
+#include "engine/session/reply_writer.h"
 
 namespace canopy {
 namespace {
@@ -109,7 +110,7 @@ CostTable cost_table(Engine& loaded, double seconds, const OpenCallbacks& callba
   if (!known.note.empty()) log_warning(known.note);
   if (known.table) {
     announce(callbacks, {"Preparing the drafter"});
-    prepare_drafts(*loaded.model, *loaded.drafter, callbacks.stop);
+    prepare_drafts(*loaded.model, *loaded.sequence, callbacks.stop);
     return std::move(*known.table);
   }
   return loaded.calibrate(seconds, callbacks);
@@ -151,6 +152,7 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     if (request.self_test) loaded->self_test = check_exactness(*loaded->model, callbacks);
   });
   if (drafter) load_drafter(*drafter, request, callbacks, memory, *loaded);
+  loaded->sequence = std::make_unique<Sequence>(*loaded->model, loaded->drafter.get());
   if (loaded->drafter != nullptr) {
     loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
                                                              cost_table(*loaded, request.calibration_s, callbacks));
@@ -161,10 +163,13 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     }
   }
   announce(callbacks, {"Ready"});
-  loaded->session =
-      std::make_unique<TextSession>(*loaded->model, loaded->text, loaded->drafter.get(), loaded->speculation.get());
   loaded->device_bytes = free_before - std::min(free_before, memory->available(device));
   return loaded;
+}
+
+Reply Engine::reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
+                    const ReplyCallbacks& callbacks) const {
+  return ReplyWriter({*model, text, *sequence, speculation.get()}, prompt, settings, callbacks).write();
 }
 
 CalibrationKey Engine::calibration_key() const {
@@ -190,8 +195,7 @@ CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
     if (!callbacks.progress) return;
     callbacks.progress({"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
   };
-  if (session) session->clear();  // before the first pass overwrites its K/V: what follows may be cancelled
-  ModelTimer timer(*model, *drafter, callbacks.stop);
+  ModelTimer timer(*model, *sequence, callbacks.stop);
   const CostTable table = canopy::calibrate(timer, plan, progress);
   const std::string problem = save_calibration(calibration_folder(), calibration_key(), table);
   if (!problem.empty()) log_warning(problem);

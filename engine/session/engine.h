@@ -15,9 +15,11 @@
 #include "engine/format/model_config.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
+#include "engine/model/sequence.h"
+#include "engine/session/reply.h"
 #include "engine/session/self_test.h"
+#include "engine/session/speculation_state.h"
 #include "engine/session/text_model.h"
-#include "engine/session/text_session.h"
 
 namespace canopy {
 
@@ -59,7 +61,7 @@ struct Engine {
   std::unique_ptr<SpeculationState> speculation;  // likewise
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   std::optional<SelfTestReport> self_test;
-  std::unique_ptr<TextSession> session;
+  std::unique_ptr<Sequence> sequence;  // the conversation: what of it is in the caches
   std::shared_ptr<const TokenTexts> texts;
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured, or no calibration was asked for
 
@@ -73,10 +75,17 @@ struct Engine {
   /// What writes a reply fastest here when nothing else was asked for.
   DecodeMode default_mode() const { return drafter != nullptr ? DecodeMode::adaptive : DecodeMode::ar; }
 
+  /// Writes a reply to a prompt: the same tokens in every mode. What the prompt shares with the sequence is not
+  /// computed again, and the result is the same as if it were. Throws bad_input for an empty prompt, one longer than
+  /// the context, ids outside the vocabulary, wrong settings or a mode that needs a drafter where there is none, and
+  /// device_lost; the sequence still holds what it says.
+  Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
+              const ReplyCallbacks& callbacks = {}) const;
+
   /// What a calibration of this pair on this device holds for. There must be a drafter.
   CalibrationKey calibration_key() const;
 
-  /// Measures what passes cost, within so many seconds, saves it and uses it from then on. The session is cleared.
+  /// Measures what passes cost, within so many seconds, saves it and uses it from then on. The sequence is cleared.
   /// There must be a drafter. Throws bad_input for seconds that are no time, and cancelled.
   CostTable calibrate(double seconds, const OpenCallbacks& callbacks);
 

@@ -58,7 +58,7 @@ Failure failure_of(const Error& error, const char* title, uint64_t reply_id) {
 
 double ar_speed(const Engine& model) {
   if (model.speculation == nullptr) return 0;
-  return model.speculation->ar_tokens_per_second(static_cast<uint32_t>(model.session->committed().size()));
+  return model.speculation->ar_tokens_per_second(model.sequence->length());
 }
 
 ReplySettings settings_of(const Generate& command, const Engine& model) {
@@ -287,7 +287,7 @@ void EngineThread::Worker::write_reply(const Generate& command, const std::stop_
   Reply reply;
   try {
     reply = current_->trace != nullptr ? current_->trace->record(prompt, settings, callbacks)
-                                       : model.session->reply(prompt, settings, callbacks);
+                                       : model.reply(prompt, settings, callbacks);
   } catch (...) {
     publisher.flush();
     throw;
@@ -295,9 +295,8 @@ void EngineThread::Worker::write_reply(const Generate& command, const std::stop_
   publisher.flush();
   tell_what_changed(command.reply_id, settings.mode);
   publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
-                        static_cast<uint32_t>(reply.ids.size()),
-                        static_cast<uint32_t>(model.session->committed().size()), reply.prefill_ms, reply.decode_ms,
-                        reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
+                        static_cast<uint32_t>(reply.ids.size()), model.sequence->length(), reply.prefill_ms,
+                        reply.decode_ms, reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
                         tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text)});
   model.keep_what_was_learnt();
 }

@@ -33,33 +33,40 @@ double time_prepared(Pass&& pass, Recordings&& recordings) {
 
 }  // namespace
 
-ModelTimer::ModelTimer(Model& model, Drafter& drafter, std::stop_token stop)
-    : model_(model), drafter_(drafter), stop_(std::move(stop)), verifier_(model) {}
+ModelTimer::ModelTimer(Model& model, Sequence& sequence, std::stop_token stop)
+    : model_(model), sequence_(sequence), stop_(std::move(stop)) {
+  sequence_.clear();  // before the first pass overwrites what the caches hold
+}
 
 ModelTimer::~ModelTimer() {
-  drafter_.pretend(0, 0);
+  sequence_.clear();
 }
 
 double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
   grow(tree_, width);
+  sequence_.pretend(context, 0);
   // One row is what autoregressive decoding takes, which writes no aux hidden states: all speed-ups are over that.
-  const bool keeps_aux = width > 1;
-  return time_prepared([&] { verifier_.verify(tree_, context, HeadOutput::argmax, keeps_aux, false, stop_); },
-                       [&] { return model_.recordings(); });
+  const auto pass = [&] {
+    ForwardInput input = sequence_.tree(tree_, HeadOutput::argmax);
+    input.aux_hidden_states = width > 1;
+    model_.forward(input, stop_);
+  };
+  return time_prepared(pass, [&] { return model_.recordings(); });
 }
 
 double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {
   const uint32_t waiting = std::min(backlog, context);
+  Drafter& drafter = *sequence_.drafter();
   const auto draft = [&] {
-    drafter_.pretend(context - waiting, waiting);
-    drafter_.draft(0, drafter_.max_depth(), stop_);
+    sequence_.pretend(context, waiting);
+    sequence_.draft(0, drafter.max_depth(), stop_);
   };
-  return time_prepared(draft, [&] { return drafter_.recordings(); });
+  return time_prepared(draft, [&] { return drafter.recordings(); });
 }
 
-void prepare_drafts(Model& model, Drafter& drafter, std::stop_token stop) {
+void prepare_drafts(Model& model, Sequence& sequence, std::stop_token stop) {
   const uint32_t context = std::min(64u, model.limits().context);
-  ModelTimer timer(model, drafter, std::move(stop));
+  ModelTimer timer(model, sequence, std::move(stop));
   for (const uint32_t backlog : {1u, context}) {
     if (!timer.stopped()) timer.draft_ms(backlog, context);
   }

@@ -1,20 +1,22 @@
 #pragma once
-// Times passes of a loaded pair for calibrate(). What the caches hold is lost: clear the session afterwards.
+// Times passes of a loaded pair for calibrate().
 
 #include <functional>
 #include <stop_token>
 
 #include "engine/calibration/calibration.h"
 #include "engine/model/drafter.h"
-#include "engine/session/tree_verifier.h"
+#include "engine/model/model.h"
+#include "engine/model/sequence.h"
+#include "engine/speculation/draft_tree.h"
 
 namespace canopy {
 
 /// A pass that had to be prepared at length (recorded, its kernels compiled) runs again: that is paid for once.
 class ModelTimer final : public PassTimer {
  public:
-  /// Both must outlive the timer.
-  ModelTimer(Model& model, Drafter& drafter, std::stop_token stop);
+  /// Times passes of a sequence with a drafter, which is cleared before and afterwards. Both must outlive the timer.
+  ModelTimer(Model& model, Sequence& sequence, std::stop_token stop);
   ~ModelTimer() override;
 
   double verify_ms(uint32_t width, uint32_t context) override;
@@ -23,15 +25,14 @@ class ModelTimer final : public PassTimer {
 
  private:
   Model& model_;
-  Drafter& drafter_;
+  Sequence& sequence_;
   std::stop_token stop_;
-  TreeVerifier verifier_;
   DraftTree tree_;
 };
 
 /// Makes a draft with few and one with many features, so that the first of a reply does not wait for kernels to be
-/// compiled. What the caches hold is lost.
-void prepare_drafts(Model& model, Drafter& drafter, std::stop_token stop);
+/// compiled. The sequence is cleared.
+void prepare_drafts(Model& model, Sequence& sequence, std::stop_token stop);
 
 /// What can be measured of a pair, in so many seconds.
 CalibrationPlan calibration_plan(const Model& model, const Drafter& drafter, double budget_s);

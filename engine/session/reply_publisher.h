@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/client/engine_client.h"
-#include "engine/session/text_session.h"
+#include "engine/session/reply.h"
 
 namespace canopy {
 

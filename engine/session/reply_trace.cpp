@@ -56,7 +56,7 @@ Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings setting
   writer_.begin(begin_of(prompt, settings));
   Reply reply;
   try {
-    reply = model_.session->reply(prompt, settings, callbacks);
+    reply = model_.reply(prompt, settings, callbacks);
   } catch (...) {
     writer_.end({.reason = FinishReason::failed});
     throw;

@@ -14,7 +14,7 @@ class ReplyTrace {
   /// Throws what TraceWriter throws. The model must outlive it.
   ReplyTrace(const std::filesystem::path& path, const Engine& model, bool redact = false);
 
-  /// Writes a reply of the model's session and records it. A disk that fails ends the recording, not the reply.
+  /// Writes a reply of the model and records it. A disk that fails ends the recording, not the reply.
   Reply record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks);
 
   /// Why recording stopped, as a sentence; empty while all is well.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -21,6 +20,12 @@ std::vector<std::string> all_stops(const ChatTemplate& chat, const ReplySettings
 
 }  // namespace
 
+uint32_t prefill_chunk(const Model& model) {
+  constexpr uint32_t software_chunk = 32;
+  const uint32_t widest = model.limits().max_width;
+  return std::bit_floor(model.device().info().is_software ? std::min(software_chunk, widest) : widest);
+}
+
 ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prompt, const ReplySettings& settings,
                          const ReplyCallbacks& callbacks)
     : parts_(parts),
@@ -28,10 +33,8 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
       callbacks_(callbacks),
       sampler_(settings.sampling, parts.model.config().vocab),
       text_(*parts.text.tokenizer, all_stops(*parts.text.chat, settings)),
-      history_(prompt.begin(), prompt.end()),
-      verifier_(parts.model, parts.sequence.cache()) {
+      history_(prompt.begin(), prompt.end()) {
   check(prompt);
-  if (settings.mode != DecodeMode::ar) drafter_ = parts.drafter;
   planner_ = make_planner();
   longest_ = settings.max_tokens;
   if (!settings.forced.empty()) longest_ = std::min(longest_, static_cast<uint32_t>(settings.forced.size()));
@@ -42,21 +45,22 @@ std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
   if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
-    return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafter_, parts_.state);
+    return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, parts_.sequence, parts_.state);
   }
   SpeculationState& state = *parts_.state;
   state.use(settings_.policy);
   if (settings_.policy == CostPolicy::paper) {
-    return std::make_unique<PaperPlanner>(PaperRuleSettings{}, *drafter_, state);
+    return std::make_unique<PaperPlanner>(PaperRuleSettings{}, parts_.sequence, state);
   }
-  return std::make_unique<AdaptivePlanner>(*drafter_, state);
+  return std::make_unique<AdaptivePlanner>(parts_.sequence, state);
 }
 
 Reply ReplyWriter::write() {
   const auto start = std::chrono::steady_clock::now();
-  bool going = prefill();
+  const std::optional<uint32_t> last_row = prefill();
+  bool going = last_row.has_value();
   if (going) {
-    const uint32_t first = choose(0);  // the last pass answered for its last row alone
+    const uint32_t first = choose(*last_row);
     reply_.prefill_ms = milliseconds_since(start);
     if (callbacks_.started) callbacks_.started({reply_.reused_tokens, reply_.prefill_ms, first});
     going = !append(first);
@@ -73,7 +77,7 @@ void ReplyWriter::check(std::span<const uint32_t> prompt) const {
   const uint32_t context = parts_.model.limits().context;
   if (prompt.empty()) throw bad_input("The prompt is empty; it needs at least one token.");
   if (settings_.max_tokens == 0) throw bad_input("The token limit of a reply is 0; allowed: 1 or more.");
-  if (settings_.mode != DecodeMode::ar && parts_.drafter == nullptr) {
+  if (drafts() && parts_.sequence.drafter() == nullptr) {
     throw bad_input("The mode " + std::string(to_string(settings_.mode)) +
                     " needs a drafter, and none is loaded; without one only ar is possible.");
   }
@@ -103,20 +107,26 @@ bool ReplyWriter::cancelled() {
   return false;
 }
 
-/// Reads the part of the prompt that is not in the cache. False when cancelled.
-bool ReplyWriter::prefill() {
+/// Reads the part of the prompt that is not in the cache. The row of its last token in the last pass; nothing when
+/// cancelled.
+std::optional<uint32_t> ReplyWriter::prefill() {
   reuse_cache();
   const auto total = static_cast<uint32_t>(history_.size());
   reply_.reused_tokens = committed();
   if (callbacks_.prefill) callbacks_.prefill(reply_.reused_tokens, total);
+  const uint32_t chunk = prefill_chunk(parts_.model);
+  uint32_t count = 0;
   while (committed() < total) {
     // Powers of two: every width has kernels of its own, and a device compiles those of a width when it first meets it.
     const uint32_t first = committed();
-    const uint32_t count = std::min(parts_.prefill_chunk, std::bit_floor(total - first));
-    if (!read_prompt({history_.data() + first, count}, first + count == total)) return cancelled();
+    count = std::min(chunk, std::bit_floor(total - first));
+    if (!read_prompt({history_.data() + first, count}, first + count == total)) {
+      cancelled();
+      return std::nullopt;
+    }
     if (callbacks_.prefill) callbacks_.prefill(first + count, total);
   }
-  return true;
+  return count - 1;
 }
 
 /// Cuts the caches back to what they share with the prompt. The prompt's last token is always computed: its row gives
@@ -124,22 +134,18 @@ bool ReplyWriter::prefill() {
 void ReplyWriter::reuse_cache() {
   uint32_t shared = parts_.sequence.shared_with(std::span(history_).first(history_.size() - 1));
   // Features come from the target's passes alone: where the drafter missed some, they are computed again.
-  if (drafter_ != nullptr) shared = std::min(shared, drafter_->known());
+  if (drafts()) shared = std::min(shared, parts_.sequence.feature_length());
   parts_.sequence.truncate(shared);
-  if (parts_.drafter != nullptr) parts_.drafter->truncate(shared);
 }
 
 /// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
 bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
   if (stopped()) return false;
-  if (!verifier_.prefill(tokens, committed(), last ? head() : HeadOutput::none, drafter_ != nullptr, callbacks_.stop)) {
-    return false;
-  }
-  parts_.sequence.append(tokens);
-  if (drafter_ == nullptr) return true;
-  std::vector<uint32_t> rows(tokens.size());
-  std::iota(rows.begin(), rows.end(), 0u);
-  return drafter_->append_features(rows, callbacks_.stop);
+  ForwardInput input = parts_.sequence.text(tokens, last ? head() : HeadOutput::none);
+  input.aux_hidden_states = drafts();
+  output_ = parts_.model.forward(input, callbacks_.stop);
+  if (!output_.completed()) return false;
+  return parts_.sequence.append(tokens, output_, callbacks_.stop);
 }
 
 /// Writes the tokens of one round. False when the reply has ended.
@@ -159,10 +165,11 @@ bool ReplyWriter::round() {
   record.width = tree_->width();
   {
     const StageTimer timer(record.ms.verify);
-    if (!verifier_.verify(*tree_, committed(), head(), drafter_ != nullptr, settings_.probabilities, callbacks_.stop)) {
-      return cancelled();
-    }
-    record.device_ms.verify = verifier_.device_ms();
+    ForwardInput input = parts_.sequence.tree(*tree_, head(), settings_.probabilities);
+    input.aux_hidden_states = drafts();
+    output_ = parts_.model.forward(input, callbacks_.stop);
+    if (!output_.completed()) return cancelled();
+    record.device_ms.verify = output_.device_ms();
   }
   const bool ended = accept_path(record);
   commit(record);
@@ -204,11 +211,11 @@ bool ReplyWriter::accept_path(RoundRecord& record) {
 }
 
 void ReplyWriter::describe_nodes(RoundRecord& record) const {
-  const std::span<const uint32_t> choices = verifier_.choices();
+  const std::span<const uint32_t> choices = output_.choices();
   record.nodes.resize(tree_->width());
   for (uint32_t i = 0; i < tree_->width(); ++i) {
     record.nodes[i].node = (*tree_)[i];
-    record.nodes[i].log_p = verifier_.log_p(i);
+    record.nodes[i].log_p = output_.log_p(i);
     if (i < choices.size()) record.nodes[i].target_token = choices[i];
   }
   for (uint32_t depth = 0; depth < path_.nodes.size(); ++depth) {
@@ -222,22 +229,17 @@ void ReplyWriter::describe_nodes(RoundRecord& record) const {
   }
 }
 
-/// The target's own next token after a node, whose path is the end of history_.
-uint32_t ReplyWriter::choose(uint32_t node) {
+/// The target's own next token after a row of the last pass, whose text or path is the end of history_.
+uint32_t ReplyWriter::choose(uint32_t row) {
   if (!settings_.forced.empty()) return settings_.forced[reply_.ids.size()];
-  if (head() == HeadOutput::argmax) return verifier_.best(node);
-  return sampler_.sample(verifier_.logits(node), history_, settings_.turn, reply_.ids.size());
+  if (head() == HeadOutput::argmax) return output_.best(row);
+  return sampler_.sample(output_.logits(row), history_, settings_.turn, reply_.ids.size());
 }
 
 /// Not cancelled half way: text, cache and features stay in step.
 void ReplyWriter::commit(RoundRecord& record) {
   const StageTimer timer(record.ms.commit);
-  parts_.sequence.commit(*tree_, path_);
-  record.device_ms.commit = path_.accepted() > 0 ? parts_.model.device().last_run_ms() : 0;
-  if (drafter_ == nullptr) return;
-  if (tree_->drafted() == 0) return drafter_->append_features_soon(path_.nodes.front());
-  drafter_->append_features(path_.nodes);
-  record.device_ms.commit += parts_.model.device().last_run_ms();
+  record.device_ms.commit = parts_.sequence.commit(*tree_, path_, output_);
 }
 
 /// Adds a token to the reply. True when it ends it.

@@ -3,31 +3,38 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "engine/model/drafter.h"
+#include "engine/model/model.h"
+#include "engine/model/sequence.h"
+#include "engine/session/reply.h"
 #include "engine/session/reply_text.h"
 #include "engine/session/round_planner.h"
-#include "engine/session/text_session.h"
-#include "engine/session/tree_verifier.h"
+#include "engine/session/speculation_state.h"
+#include "engine/session/text_model.h"
 #include "engine/speculation/sampler.h"
 
 namespace canopy {
 
-/// What a reply is written with; the sequence is the session's and kept true at every step.
+/// What a reply is written with.
 struct ReplyParts {
   Model& model;
   const TextModel& text;
-  Drafter* drafter = nullptr;
-  SpeculationState* state = nullptr;
-  Sequence& sequence;
-  uint32_t prefill_chunk = 1;
+  Sequence& sequence;                 // of the model; at every step it holds what was committed. Without a drafter only
+                                      // autoregressive decoding is possible
+  SpeculationState* state = nullptr;  // null: no mode that chooses is possible
 };
+
+/// Rows of one pass while a prompt is read, a power of two: fewer on a software device, where a pass takes long.
+uint32_t prefill_chunk(const Model& model);
 
 class ReplyWriter {
  public:
-  /// Throws what TextSession::reply() throws for its arguments. All references must outlive the writer.
+  /// Throws what Engine::reply() throws for its arguments. All references must outlive the writer.
   ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prompt, const ReplySettings& settings,
               const ReplyCallbacks& callbacks);
 
@@ -39,16 +46,18 @@ class ReplyWriter {
   void require_token(uint32_t id, const char* where) const;
   bool stopped() const { return callbacks_.stop.stop_requested(); }
   HeadOutput head() const { return settings_.sampling.is_plain_greedy() ? HeadOutput::argmax : HeadOutput::logits; }
+  /// Mode ar keeps no features, which costs a little time.
+  bool drafts() const { return settings_.mode != DecodeMode::ar; }
   uint32_t committed() const { return parts_.sequence.length(); }
 
-  bool prefill();
+  std::optional<uint32_t> prefill();
   void reuse_cache();
   bool read_prompt(std::span<const uint32_t> tokens, bool last);
 
   bool round();
   RoundStart start() const;
   bool accept_path(RoundRecord& record);
-  uint32_t choose(uint32_t node);
+  uint32_t choose(uint32_t row);
   void commit(RoundRecord& record);
   void describe_nodes(RoundRecord& record) const;
   bool cancelled();
@@ -62,8 +71,7 @@ class ReplyWriter {
   Sampler sampler_;
   ReplyText text_;
   std::vector<uint32_t> history_;  // prompt and reply; its last token is the root
-  TreeVerifier verifier_;
-  Drafter* drafter_ = nullptr;  // whose features are kept; null in mode ar
+  ForwardOutput output_;           // of the last pass
   std::unique_ptr<RoundPlanner> planner_;
   const DraftTree* tree_ = nullptr;  // of the round
   AcceptedPath path_;                // of the round

@@ -24,19 +24,19 @@ const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, c
   return &tree_;
 }
 
-FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, Drafter& drafter, SpeculationState* state)
-    : mode_(mode), budget_(budget), drafter_(drafter), state_(state), trees_(drafter) {
+FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, Sequence& sequence, SpeculationState* state)
+    : mode_(mode), budget_(budget), sequence_(sequence), state_(state), trees_(sequence) {
   if (state_ != nullptr) state_->controller().begin_reply();
 }
 
 const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   const uint32_t budget = mode_ == DecodeMode::chain ? start.budget() : std::min(start.budget(), budget_);
-  const uint32_t depths = std::min({start.depths(), budget, drafter_.max_depth()});
-  record.choice.limits = limits_of(start, drafter_.max_depth(), budget);
+  const uint32_t depths = std::min({start.depths(), budget, sequence_.drafter()->max_depth()});
+  record.choice.limits = limits_of(start, sequence_.drafter()->max_depth(), budget);
   record.choice.reason = mode_ == DecodeMode::chain
                              ? "A chain was asked for."
                              : "A tree of " + std::to_string(budget_) + " drafted nodes was asked for.";
-  backlog_ = drafter_.backlog();
+  backlog_ = sequence_.backlog();
   if (depths == 0) {
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
     return ar_.plan(start, record, stop);
@@ -45,7 +45,7 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
     const StageTimer timer(record.ms.draft);
     if (!trees_.draft(start.root, depths, stop)) return nullptr;
   }
-  record.device_ms.draft = drafter_.device_ms();
+  record.device_ms.draft = trees_.last().device_ms;
   const StageTimer timer(record.ms.build);
   record.shape = mode_;
   trees_.begin();

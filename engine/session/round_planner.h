@@ -56,9 +56,9 @@ class ArPlanner final : public RoundPlanner {
 /// would have promised.
 class FixedPlanner final : public RoundPlanner {
  public:
-  /// mode is chain or tree; budget counts for the tree. state, which may be null, learns from the drafts. Both must
-  /// outlive the planner.
-  FixedPlanner(DecodeMode mode, uint32_t budget, Drafter& drafter, SpeculationState* state);
+  /// mode is chain or tree; budget counts for the tree. The sequence has a drafter. state, which may be null, learns
+  /// from the drafts. Both must outlive the planner.
+  FixedPlanner(DecodeMode mode, uint32_t budget, Sequence& sequence, SpeculationState* state);
 
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) override;
   void observe(const RoundRecord& record) override;
@@ -68,7 +68,7 @@ class FixedPlanner final : public RoundPlanner {
 
   DecodeMode mode_;
   uint32_t budget_;
-  Drafter& drafter_;
+  Sequence& sequence_;
   SpeculationState* state_;
   TreeDrafter trees_;
   uint32_t backlog_ = 0;  // features that the round's draft injects

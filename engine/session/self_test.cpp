@@ -90,7 +90,7 @@ class SelfTestRun {
       const uint32_t end = std::min(base_, first + model_.limits().max_width);
       RowBatch batch;
       for (; first < end; ++first) batch.add_text(token(first), first);
-      pass(batch, PassOutputs::nothing());
+      pass({batch});
     }
   }
 
@@ -100,20 +100,20 @@ class SelfTestRun {
     return (base_ + widest - 1) / widest + kRows + 3 + static_cast<uint32_t>(widths_.size());
   }
 
-  PassResult pass(const RowBatch& batch, const PassOutputs& outputs) {
+  ForwardOutput pass(const ForwardInput& input) {
     if (callbacks_.progress) callbacks_.progress(done_, passes());
-    PassResult result = model_.run(batch, outputs, callbacks_.stop);
-    if (!result.completed || (callbacks_.stop.stop_requested())) {
+    ForwardOutput output = model_.forward(input, callbacks_.stop);
+    if (!output.completed() || (callbacks_.stop.stop_requested())) {
       throw cancelled("Loading was cancelled.");
     }
     ++done_;
-    return result;
+    return output;
   }
 
   void compute(const RowBatch& batch) {
     std::vector<uint32_t> rows;
     for (uint32_t i = 0; i < batch.width(); ++i) rows.push_back(i);
-    logits_ = pass(batch, PassOutputs::logits_of(std::move(rows))).logits;
+    logits_ = pass({batch, HeadOutput::logits, rows}).logits(rows);
   }
 
   RowResult result_of(uint32_t row, uint32_t slot) const {
@@ -176,7 +176,7 @@ class SelfTestRun {
     const uint32_t first = width - std::min(width, model_.limits().head_rows);
     std::vector<uint32_t> rows;
     for (uint32_t i = first; i < width; ++i) rows.push_back(i);
-    logits_ = pass(batch, PassOutputs::logits_of(std::move(rows))).logits;
+    logits_ = pass({batch, HeadOutput::logits, rows}).logits(rows);
     if (!difference_.empty()) return;
     const auto name = [&](const char* what, uint32_t i) {
       return std::string("the ") + what + " of row " + std::to_string(i + 1) + " of " + std::to_string(width);

@@ -7,7 +7,7 @@
 namespace canopy {
 
 bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
-  std::optional<Draft> draft = drafter_.draft(root, depths, stop);
+  std::optional<Draft> draft = sequence_.draft(root, depths, stop);
   if (!draft) return false;
   root_ = root;
   draft_ = std::move(*draft);
@@ -16,7 +16,7 @@ bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& s
 
 void TreeDrafter::begin(std::span<const DepthCalibration> calibration, uint32_t available) {
   depths_.clear();
-  available_ = std::min(available, drafter_.config().transformer.vocab);
+  available_ = std::min(available, sequence_.drafter()->config().transformer.vocab);
   for (uint32_t depth = 1; depth <= draft_.depths; ++depth) depths_.push_back(candidates_at(depth));
   builder_.begin(root_, depths_, available_, calibration);
 }
@@ -48,7 +48,7 @@ DepthCandidates TreeDrafter::candidates_at(uint32_t depth) const {
 // The device sorted the first of them; their values stand, since the host may round a softcap another way.
 void TreeDrafter::fetch_more(uint32_t depth) {
   const DepthCandidates known = candidates_at(depth);
-  std::vector<float> logits = drafter_.logits_at(depth);
+  std::vector<float> logits = draft_.logits_at(depth);
   const auto count = std::min<size_t>(available_, size_t{builder_.candidates_at(depth)} * 4);
   std::vector<bool> is_known(logits.size());
   for (const uint32_t token : known.tokens) is_known[token] = true;

@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "engine/model/drafter.h"
+#include "engine/model/sequence.h"
 #include "engine/speculation/paper_rule.h"
 #include "engine/speculation/tree_builder.h"
 
@@ -15,8 +15,8 @@ namespace canopy {
 
 class TreeDrafter {
  public:
-  /// The drafter must outlive it.
-  explicit TreeDrafter(Drafter& drafter) : drafter_(drafter) {}
+  /// For a sequence that has a drafter; it must outlive this.
+  explicit TreeDrafter(Sequence& sequence) : sequence_(sequence) {}
 
   /// Drafts `depths` tokens behind the root. False when stop was requested.
   bool draft(uint32_t root, uint32_t depths, const std::stop_token& stop);
@@ -48,7 +48,7 @@ class TreeDrafter {
   DepthCandidates candidates_at(uint32_t depth) const;
   void fetch_more(uint32_t depth);
 
-  Drafter& drafter_;
+  Sequence& sequence_;
   TreeBuilder builder_;
   uint32_t root_ = 0;
   uint32_t available_ = 0;

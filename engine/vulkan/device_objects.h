@@ -11,14 +11,27 @@ namespace canopy::vk {
 
 class VulkanBuffer : public canopy::Buffer {
  public:
-  VulkanBuffer(vk::Buffer memory, uint64_t bytes) : buffer(std::move(memory)), bytes_(bytes) {}
+  VulkanBuffer(vk::Buffer memory, uint64_t bytes)
+      : own_(std::move(memory)), memory_(&own_), bytes_(bytes), bound_bytes_(own_.bytes()) {}
+  /// A part of another buffer, which must outlive it.
+  VulkanBuffer(const VulkanBuffer& whole, uint64_t offset, uint64_t bytes)
+      : memory_(whole.memory_), offset_(whole.offset_ + offset), bytes_(bytes), bound_bytes_(bytes) {}
   uint64_t bytes() const override { return bytes_; }
 
-  vk::Buffer buffer;
-  BufferView texels;  // of four words; empty where storage reads are used
+  /// Where its bytes lie: from offset() on, bound_bytes() of them in a binding (of a whole buffer all that was
+  /// allocated).
+  const vk::Buffer& memory() const { return *memory_; }
+  uint64_t offset() const { return offset_; }
+  uint64_t bound_bytes() const { return bound_bytes_; }
+
+  BufferView texels;  // of four words; empty in a part, and where storage reads are used
 
  private:
-  uint64_t bytes_;
+  vk::Buffer own_;  // empty in a part
+  const vk::Buffer* memory_ = nullptr;
+  uint64_t offset_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t bound_bytes_ = 0;
 };
 
 class VulkanActivations : public canopy::Activations {

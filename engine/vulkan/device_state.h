@@ -33,8 +33,8 @@ struct DeviceState {
   }
 };
 
-inline const Buffer& buffer_of(const canopy::Buffer& buffer) {
-  return static_cast<const VulkanBuffer&>(buffer).buffer;
+inline const VulkanBuffer& buffer_of(const canopy::Buffer& buffer) {
+  return static_cast<const VulkanBuffer&>(buffer);
 }
 inline VulkanActivations& activations_of(canopy::Activations& activations) {
   return static_cast<VulkanActivations&>(activations);

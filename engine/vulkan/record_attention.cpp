@@ -50,7 +50,7 @@ void VulkanRecorder::record_op(const RopeStoreArgs& args) {
   };
   std::vector<Binding> bindings = {words(*args.qkv, uint64_t{args.width} * all_heads * dim, "The input of rope_store"),
                                    words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of rope_store"),
-                                   Binding(buffer_of(*args.rotation)),
+                                   whole(*args.rotation),
                                    norm(args.q_norm),
                                    norm(args.k_norm),
                                    queries_of(args, state_.dummy),
@@ -94,7 +94,6 @@ void VulkanRecorder::record_op(const AttentionArgs& args) {
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   const uint64_t q_bytes = uint64_t{args.width} * q_width * 4;
   const VulkanBuffer& q_buffer = static_cast<const VulkanBuffer&>(*args.q);
-  const Buffer& q = q_buffer.buffer;
   // Rows whose queries one dispatch can see.
   const uint32_t rows_per_dispatch = texel ? args.width : rows_per_binding * kUniformBindings;
   for (uint32_t first = 0; first < args.width; first += rows_per_dispatch) {
@@ -112,11 +111,12 @@ void VulkanRecorder::record_op(const AttentionArgs& args) {
       for (uint32_t b = 0; b < kUniformBindings; ++b) {
         const uint64_t wanted = uint64_t{first + b * rows_per_binding} * q_width * 4;
         const uint64_t offset = wanted < q_bytes ? wanted : 0;
-        bindings.emplace_back(q, offset, std::min<uint64_t>(kUniformBytes, q.bytes() - offset));
+        bindings.emplace_back(q_buffer.memory(), q_buffer.offset() + offset,
+                              std::min<uint64_t>(kUniformBytes, q_buffer.bound_bytes() - offset));
       }
     }
     bindings.push_back(words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention"));
-    bindings.emplace_back(buffer_of(*args.ancestors));
+    bindings.push_back(whole(*args.ancestors));
     bindings.emplace_back(out.values);
     const Push push{first, rows_per_binding, args.shape.kv_heads, state_.layout(args.width, q_width).tile, args.scale};
     list.bind(kernel, bindings, bytes_of(push));

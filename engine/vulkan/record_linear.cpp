@@ -147,7 +147,7 @@ void VulkanRecorder::record_fused_heads(const ProjectHeadsArgs& args, const cano
   const std::vector<Binding> outputs = {
       squares_of(product),
       words(*heads.rows, uint64_t{heads.width} * sizeof(Row) / 4, "The rows of project_heads"),
-      state_.texel_fetch ? Binding(texels_of(*heads.rotation)) : Binding(buffer_of(*heads.rotation)),
+      state_.texel_fetch ? Binding(texels_of(*heads.rotation)) : whole(*heads.rotation),
       queries_of(heads, state_.dummy),
       kv.keys,
       kv.values,

@@ -77,8 +77,7 @@ void VulkanRecorder::record_op(const CopyRowsArgs& args) {
   const Push push{quads ? args.cols / 4 : args.cols};
   CommandList& list = this->list(0);
   list.bind(state_.context->kernel(quads ? "copy_rows_quads" : "copy_rows_words"),
-            {buffer_of(*args.in), words(*args.moves, uint64_t{args.count} * 2, "The moves of copy_rows"),
-             buffer_of(*args.out)},
+            {whole(*args.in), words(*args.moves, uint64_t{args.count} * 2, "The moves of copy_rows"), whole(*args.out)},
             push);
   list.dispatch(groups(push.row_elements, 64), args.count);
   list.barrier();
@@ -151,12 +150,7 @@ void VulkanRecorder::record_op(const TopKArgs& args) {
                     " logits; allowed: 1 to " + std::to_string(std::min(kMaxTopK, args.vocab)) + ".");
   }
   Buffer& space = scratch(top_k_scratch_bytes(args.width, args.vocab, args.k), "top-k scratch");
-  TopKBindings bindings;
-  bindings.logits = &buffer_of(*args.logits);
-  bindings.ids = &buffer_of(*args.ids);
-  bindings.values = &buffer_of(*args.values);
-  bindings.log_sum_exp = &buffer_of(*args.log_sum_exp);
-  bindings.scratch = &space;
+  TopKBindings bindings{whole(*args.logits), whole(*args.ids), whole(*args.values), whole(*args.log_sum_exp), space};
   bindings.width = args.width;
   bindings.vocab = args.vocab;
   bindings.k = args.k;

@@ -31,16 +31,29 @@ void require_width(uint32_t width, const canopy::Activations& activations, const
   }
 }
 
-Binding words(const Buffer& buffer, uint64_t count, const char* what) {
-  if (count * 4 > buffer.bytes()) {
+Binding whole(const canopy::Buffer& buffer) {
+  const VulkanBuffer& own = buffer_of(buffer);
+  return Binding(own.memory(), own.offset(), own.bound_bytes());
+}
+
+namespace {
+
+Binding first_words(const Binding& all, uint64_t count, const char* what) {
+  if (count * 4 > all.bytes) {
     throw bad_input(std::string(what) + " needs " + std::to_string(count * 4) + " bytes; the buffer has " +
-                    std::to_string(buffer.bytes()) + ".");
+                    std::to_string(all.bytes) + ".");
   }
-  return Binding(buffer, 0, count * 4);
+  return Binding(*all.buffer, all.offset, count * 4);
+}
+
+}  // namespace
+
+Binding words(const Buffer& buffer, uint64_t count, const char* what) {
+  return first_words(Binding(buffer), count, what);
 }
 
 Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what) {
-  return words(buffer_of(buffer), count, what);
+  return first_words(whole(buffer), count, what);
 }
 
 void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,

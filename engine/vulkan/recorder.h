@@ -46,7 +46,9 @@ class VulkanRecorder {
 
 /// Throws bad_input when a width is 0 or above what the activations have room for.
 void require_width(uint32_t width, const canopy::Activations& activations, const char* op);
-/// Bytes from the start of a buffer, checked against its size.
+/// All of a buffer.
+Binding whole(const canopy::Buffer& buffer);
+/// Words from the start of a buffer, checked against its size.
 Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what);
 Binding words(const Buffer& buffer, uint64_t count, const char* what);
 /// The layer on the device. Throws bad_input when its shape is another.

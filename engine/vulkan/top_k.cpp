@@ -52,11 +52,15 @@ struct SelectPush {
   uint32_t filled_blocks;
 };
 
-void require_size(const Buffer* buffer, uint64_t bytes, const char* name) {
-  if (buffer != nullptr && buffer->bytes() >= bytes) return;
-  throw bad_input("The buffer \"" + std::string(name) + "\" of top_k has " +
-                  std::to_string(buffer == nullptr ? 0 : buffer->bytes()) + " bytes, " + std::to_string(bytes) +
-                  " are needed.");
+void require_size(const Binding& buffer, uint64_t bytes, const char* name) {
+  if (buffer.bytes >= bytes) return;
+  throw bad_input("The buffer \"" + std::string(name) + "\" of top_k has " + std::to_string(buffer.bytes) + " bytes, " +
+                  std::to_string(bytes) + " are needed.");
+}
+
+/// Bytes [first, first + size) of what a binding refers to.
+Binding range(const Binding& all, uint64_t first, uint64_t size) {
+  return Binding(*all.buffer, all.offset + first, size);
 }
 
 void validate(const TopKBindings& b) {
@@ -145,20 +149,18 @@ void record_top_k(Context& context, CommandList& list, const TopKBindings& b) {
   const uint32_t step = rows_per_dispatch(context, b, blocks);
   for (uint32_t row = 0; row < b.width; row += step) {
     const uint32_t rows = std::min(step, b.width - row);
-    list.bind(find,
-              {{*b.logits, row * row_bytes, rows * row_bytes}, {*b.scratch, row * scratch_row, rows * scratch_row}},
-              BlocksPush{b.vocab});
+    list.bind(
+        find,
+        {range(b.logits, row * row_bytes, rows * row_bytes), range(b.scratch, row * scratch_row, rows * scratch_row)},
+        BlocksPush{b.vocab});
     list.dispatch(blocks.groups, rows);
   }
   list.barrier();
   for (uint32_t row = 0; row < b.width; row += step) {
     const uint32_t rows = std::min(step, b.width - row);
     list.bind(select,
-              {{*b.logits, row * row_bytes, rows * row_bytes},
-               {*b.scratch, row * scratch_row, rows * scratch_row},
-               *b.ids,
-               *b.values,
-               *b.log_sum_exp},
+              {range(b.logits, row * row_bytes, rows * row_bytes),
+               range(b.scratch, row * scratch_row, rows * scratch_row), b.ids, b.values, b.log_sum_exp},
               SelectPush{b.vocab, b.k, b.first_out + row, blocks.count(), blocks.filled});
     list.dispatch(rows);
   }

@@ -3,11 +3,10 @@
 
 #include <cstdint>
 
-#include "engine/vulkan/buffer.h"
+#include "engine/vulkan/command_list.h"
 
 namespace canopy::vk {
 
-class CommandList;
 class Context;
 
 inline constexpr uint32_t max_top_k = 64;
@@ -16,11 +15,11 @@ inline constexpr uint32_t max_top_k = 64;
 uint64_t top_k_scratch_bytes(uint32_t width, uint32_t vocab, uint32_t k);
 
 struct TopKBindings {
-  const Buffer* logits = nullptr;       // f32 [width, vocab]
-  const Buffer* ids = nullptr;          // uint32 [first_out + width, k]
-  const Buffer* values = nullptr;       // f32 [first_out + width, k]
-  const Buffer* log_sum_exp = nullptr;  // f32 [first_out + width]
-  const Buffer* scratch = nullptr;      // top_k_scratch_bytes; nothing need be in it, nothing useful stays in it
+  Binding logits;       // f32 [width, vocab]
+  Binding ids;          // uint32 [first_out + width, k]
+  Binding values;       // f32 [first_out + width, k]
+  Binding log_sum_exp;  // f32 [first_out + width]
+  Binding scratch;      // top_k_scratch_bytes; nothing need be in it, nothing useful stays in it
   uint32_t width = 0;
   uint32_t vocab = 0;
   uint32_t k = 0;      // 1 ... min(max_top_k, vocab)

@@ -17,6 +17,16 @@ namespace canopy {
 
 namespace {
 
+/// Where a copy of `bytes` from `offset` on starts in the memory of a buffer, which may be a part of another.
+uint64_t checked_start(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+  const vk::VulkanBuffer& own = vk::buffer_of(buffer);
+  if (offset > own.bound_bytes() || bytes > own.bound_bytes() - offset) {
+    throw bad_input("A copy of " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
+                    " leaves a buffer of " + std::to_string(own.bytes()) + " bytes.");
+  }
+  return own.offset() + offset;
+}
+
 using vk::ActivationLayout;
 using vk::BufferKind;
 using vk::DeviceState;
@@ -33,6 +43,7 @@ class VulkanDevice : public Device {
   const DeviceInfo& info() const override { return state_.info; }
   MemoryInfo memory() const override;
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override;
+  std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override;
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override;
   std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override;
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
@@ -145,11 +156,16 @@ vk::Buffer VulkanDevice::zeroed(uint64_t bytes, std::string_view name) {
 
 std::unique_ptr<Buffer> VulkanDevice::allocate(uint64_t bytes, std::string_view name) {
   auto buffer = std::make_unique<vk::VulkanBuffer>(zeroed(bytes, name), bytes);
-  const uint64_t texels = buffer->buffer.bytes() / 16;
+  const uint64_t texels = buffer->bound_bytes() / 16;
   if (state_.texel_fetch && texels <= context().limits().max_texel_elements) {
-    buffer->texels = context().create_view(buffer->buffer, 0, texels * 16, 4);
+    buffer->texels = context().create_view(buffer->memory(), 0, texels * 16, 4);
   }
   return buffer;
+}
+
+std::unique_ptr<Buffer> VulkanDevice::part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) {
+  check_part(whole, offset, bytes, name);
+  return std::make_unique<vk::VulkanBuffer>(vk::buffer_of(whole), offset, bytes);
 }
 
 std::unique_ptr<Activations> VulkanDevice::allocate_activations(uint32_t max_width, uint32_t cols,
@@ -256,12 +272,14 @@ uint64_t VulkanDevice::weight_bytes(std::span<const WeightPart> parts, WeightLay
 }
 
 void VulkanDevice::write(Buffer& to, uint64_t offset, std::span<const std::byte> from) {
-  context().upload(vk::buffer_of(to), offset, from);
+  context().upload(vk::buffer_of(to).memory(), checked_start(to, offset, from.size()), from);
 }
 
 void VulkanDevice::read_all(std::span<const BufferRead> reads) {
   std::vector<vk::Download> downloads;
-  for (const BufferRead& r : reads) downloads.push_back({&vk::buffer_of(*r.from), r.offset, r.to});
+  for (const BufferRead& r : reads) {
+    downloads.push_back({&vk::buffer_of(*r.from).memory(), checked_start(*r.from, r.offset, r.to.size()), r.to});
+  }
   context().download(downloads);
 }
 

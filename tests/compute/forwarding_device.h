@@ -20,6 +20,9 @@ class ForwardingDevice : public Device {
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
     return inner_->allocate(bytes, name);
   }
+  std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override {
+    return inner_->part(whole, offset, bytes, name);
+  }
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override {
     return inner_->allocate_activations(max_width, cols, name);
   }

@@ -57,7 +57,7 @@ void ContractRig::restore(uint32_t first, uint32_t count) {
 }
 
 std::vector<RowResult> ContractRig::compute(const RowBatch& batch) {
-  const PassResult pass = run_for_all_logits(*model_, batch, true);
+  const FullPass pass = run_for_all_logits(*model_, batch, true);
   std::vector<RowResult> results(batch.width());
   const size_t vocab = pass.logits.size() / batch.width();
   const size_t aux_values = pass.aux_hidden_states.size() / batch.width();

@@ -47,7 +47,7 @@ TEST(Llama3Golden, SequencesAndTrees) {
     const auto ids = sequence.at("ids").get<std::vector<uint32_t>>();
     RowBatch text;
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
-    const PassResult plain = run_for_all_logits(*model, text, true);
+    const FullPass plain = run_for_all_logits(*model, text, true);
     EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]), tolerance(kLlama3Logits)) << name;
     EXPECT_LE(
         max_difference(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"]),
@@ -63,7 +63,7 @@ TEST(Llama3Golden, SequencesAndTrees) {
       tree.add_node(tokens[i], model->limits().context + i, start, parents[i]);
       ASSERT_EQ(tree.rows[i].position, start + depths[i]);
     }
-    const PassResult nodes = run_for_all_logits(*model, tree);
+    const FullPass nodes = run_for_all_logits(*model, tree);
     EXPECT_LE(max_difference(nodes.logits, tensors[name + ".tree_logits"]), tolerance(kLlama3Logits)) << name;
 
     if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kLlama3Logits)) continue;

@@ -13,6 +13,7 @@
 #include "engine/model/model.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/safetensors_builder.h"
+#include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 #include "tests/model/random_model.h"
@@ -36,7 +37,7 @@ Loaded load(const fs::path& path) {
   const auto model = Model::load(device_under_test(), ModelFile::open(path), options);
   RowBatch batch;
   for (uint32_t i = 0; i < 5; ++i) batch.add_text((i * 31 + 7) % 77, i);
-  return {model->run(batch, PassOutputs::logits_of({0, 1, 2, 3, 4})).logits, model->warnings()};
+  return {logits_of(*model, batch, {0, 1, 2, 3, 4}), model->warnings()};
 }
 
 bool all_finite(const std::vector<float>& values) {

@@ -10,6 +10,7 @@
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/compute/stepping_device.h"
+#include "tests/model/all_logits.h"
 #include "tests/model/random_model.h"
 #include "tests/reference/reference_device.h"
 
@@ -64,9 +65,9 @@ TEST(Model, MixedTypesAreLoadedSeparatelyOrConvertedWithoutLoss) {
   Loaded mixed(random);
   ASSERT_EQ(mixed.model->warnings().size(), 1u);
   EXPECT_NE(mixed.model->warnings()[0].find("F32"), std::string::npos) << mixed.model->warnings()[0];
-  const PassResult result = mixed.model->run(text_rows(0, 3), PassOutputs::logits_of({0, 1, 2}));
-  ASSERT_EQ(result.logits.size(), 3u * 77);
-  for (const float logit : result.logits) EXPECT_TRUE(std::isfinite(logit));
+  const std::vector<float> logits = logits_of(*mixed.model, text_rows(0, 3), {0, 1, 2});
+  ASSERT_EQ(logits.size(), 3u * 77);
+  for (const float logit : logits) EXPECT_TRUE(std::isfinite(logit));
 
   RandomModel plain = random;
   plain.mixed = false;
@@ -79,46 +80,88 @@ TEST(Model, UntiedHeadIsUsed) {
   Loaded untied(random);
   random.tied = true;
   Loaded tied(random);
-  EXPECT_NE(untied.model->run(text_rows(0, 1), PassOutputs::logits_of({0})).logits,
-            tied.model->run(text_rows(0, 1), PassOutputs::logits_of({0})).logits);
+  EXPECT_NE(logits_of(*untied.model, text_rows(0, 1), {0}), logits_of(*tied.model, text_rows(0, 1), {0}));
 }
 
-TEST(Model, KeptLogitsAreReadRowByRowUntilTheyAreOverwritten) {
+TEST(Model, LogitsAreReadRowByRowUntilTheNextPass) {
   Loaded l{RandomModel{}};
-  const std::vector<uint32_t> wanted = {2, 0, 4};
-  const PassResult whole = l.model->run(text_rows(0, 5), PassOutputs::logits_of(wanted));
-  std::vector<float> row(l.model->config().vocab);
-  expect_error("kept 0 rows", [&] { l.model->read_logits(0, row); });  // they came with the result
-  PassOutputs kept = PassOutputs::logits_of(wanted);
-  kept.keep_logits = true;
-  EXPECT_TRUE(l.model->run(text_rows(0, 5), kept).logits.empty());
-  for (const uint32_t index : {1u, 0u, 2u, 1u}) {
-    l.model->read_logits(index, row);
-    EXPECT_TRUE(std::equal(row.begin(), row.end(), whole.logits.begin() + index * row.size())) << index;
-  }
-  expect_error("wanted row 3", [&] { l.model->read_logits(3, row); });
-  expect_error("5 logits", [&] { l.model->read_logits(0, std::span(row).first(5)); });
-  l.model->compute_logits(PassOutputs::logits_of({3}));
-  expect_error("kept 0 rows", [&] { l.model->read_logits(0, row); });
+  const size_t vocab = l.model->config().vocab;
+  const std::vector<uint32_t> rows = {0, 1, 2, 3, 4};
+  const std::vector<float> all = logits_of(*l.model, text_rows(0, 5), rows);
+  const auto expect_row = [&](std::span<const float> logits, uint32_t row) {
+    ASSERT_EQ(logits.size(), vocab);
+    EXPECT_TRUE(std::equal(logits.begin(), logits.end(), all.begin() + static_cast<std::ptrdiff_t>(row * vocab)))
+        << row;
+  };
+  ForwardOutput output = l.model->forward({text_rows(0, 5), HeadOutput::logits, {2, 0, 4}});
+  EXPECT_TRUE(output.choices().empty());
+  const uint64_t recordings = l.model->recordings();
+  for (const uint32_t row : {0u, 2u, 4u, 0u}) expect_row(output.logits(row), row);
+  EXPECT_EQ(l.model->recordings(), recordings) << "they came with the pass";
+  for (const uint32_t row : {3u, 0u, 1u, 4u}) expect_row(output.logits(row), row);  // 3 overwrites them
+  EXPECT_EQ(l.model->recordings(), recordings + 1);
+  expect_error("the pass has 5 rows", [&] { output.logits(5); });
+  l.model->forward({text_rows(0, 1)});
+  expect_error("another pass", [&] { output.logits(0); });
+  expect_error("another pass", [&] { output.logits(rows); });
+  ForwardOutput nothing;
+  EXPECT_FALSE(nothing.completed());
+  expect_error("has 0 rows", [&] { nothing.logits(0); });
+}
+
+TEST(Model, APassIsOneUploadOneRunAndOneRead) {
+  struct CountingDevice : ForwardingDevice {
+    using ForwardingDevice::ForwardingDevice;
+    void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override {
+      ++writes, written += from.size();
+      ForwardingDevice::write(to, offset, from);
+    }
+    bool run(Commands& commands, const std::stop_token& stop) override {
+      ++runs;
+      return ForwardingDevice::run(commands, stop);
+    }
+    void read_all(std::span<const BufferRead> reads) override {
+      ++read_calls, regions += reads.size();
+      ForwardingDevice::read_all(reads);
+    }
+    size_t writes = 0, written = 0, runs = 0, read_calls = 0, regions = 0;
+  };
+  TempFolder folder;
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", RandomModel{}.build()));
+  CountingDevice device(make_reference_device());
+  const auto model = Model::load(device, file, {});
+  ForwardInput input{text_rows(0, 3), HeadOutput::argmax, {0, 1, 2}};
+  input.probabilities = true;
+  input.token_logits = {{0, 5}, {1, 6}};
+  device.writes = device.written = device.runs = device.read_calls = device.regions = 0;
+  ASSERT_TRUE(model->forward(input).completed());
+  EXPECT_EQ(device.writes, 1u);
+  EXPECT_LE(device.written, 4 * kPartAlignment) << "what the pass has, not what the largest would need";
+  EXPECT_EQ(device.runs, 1u);
+  EXPECT_EQ(device.read_calls, 1u);
+  EXPECT_EQ(device.regions, 1u);
+  ASSERT_TRUE(model->forward({text_rows(3, 2)}).completed());
+  EXPECT_EQ(device.writes, 2u);
+  EXPECT_EQ(device.read_calls, 1u) << "nothing is wanted of it";
 }
 
 TEST(Model, RecordsOncePerShapeAndReplays) {
   Loaded l{RandomModel{}};
-  for (uint32_t i = 0; i < 20; ++i) l.model->run(text_rows(i, 1), PassOutputs::argmax_of({0}));
+  for (uint32_t i = 0; i < 20; ++i) l.model->forward({text_rows(i, 1), HeadOutput::argmax, {0}});
   EXPECT_EQ(l.model->recordings(), 1u);
-  l.model->run(text_rows(20, 2), PassOutputs::argmax_of({1}));
-  l.model->run(text_rows(22, 2), PassOutputs::argmax_of({0}));
+  l.model->forward({text_rows(20, 2), HeadOutput::argmax, {1}});
+  l.model->forward({text_rows(22, 2), HeadOutput::argmax, {0}});
   EXPECT_EQ(l.model->recordings(), 2u);
 }
 
 TEST(Model, RecordingsAreBounded) {
   Loaded l{RandomModel{}};
-  for (uint32_t width = 1; width <= 100; ++width) l.model->run(text_rows(0, width), PassOutputs::nothing());
-  for (uint32_t width = 1; width <= 100; ++width) l.model->run(text_rows(0, width), PassOutputs::argmax_of({0}));
+  for (uint32_t width = 1; width <= 100; ++width) l.model->forward({text_rows(0, width)});
+  for (uint32_t width = 1; width <= 100; ++width) l.model->forward({text_rows(0, width), HeadOutput::argmax, {0}});
   EXPECT_EQ(l.model->recordings(), 200u);
-  l.model->run(text_rows(0, 1), PassOutputs::nothing());  // not used for long
+  l.model->forward({text_rows(0, 1)});  // not used for long
   EXPECT_EQ(l.model->recordings(), 201u);
-  l.model->run(text_rows(0, 100), PassOutputs::argmax_of({0}));  // used recently
+  l.model->forward({text_rows(0, 100), HeadOutput::argmax, {0}});  // used recently
   EXPECT_EQ(l.model->recordings(), 201u);
 }
 
@@ -193,13 +236,13 @@ TEST(Model, RefusesRowsAndOutputsThatDoNotFit) {
   options.context = 64;
   Loaded l(RandomModel{}, options);
   Model& model = *l.model;
-  expect_error("at most 8", [&] { model.run(text_rows(0, 9), PassOutputs::nothing()); });
-  expect_error("below 64", [&] { model.run(text_rows(64, 1), PassOutputs::nothing()); });
-  expect_error("has 2 rows", [&] { model.run(text_rows(0, 2), PassOutputs::argmax_of({2})); });
+  expect_error("at most 8", [&] { model.forward({text_rows(0, 9)}); });
+  expect_error("below 64", [&] { model.forward({text_rows(64, 1)}); });
+  expect_error("has 2 rows", [&] { model.forward({text_rows(0, 2), HeadOutput::argmax, {2}}); });
   expect_error("without any", [&] {
-    PassOutputs outputs;
-    outputs.aux_hidden_states = true;
-    model.run(text_rows(0, 1), outputs);
+    ForwardInput input{text_rows(0, 1)};
+    input.aux_hidden_states = true;
+    model.forward(input);
   });
   const std::vector<KvMove> outside = {{64 + 8, 0}};
   expect_error("below 72", [&] { model.move_kv(outside); });
@@ -211,76 +254,67 @@ TEST(Model, RefusesHeadsThatDoNotFit) {
   Loaded l{RandomModel{}};
   Model& model = *l.model;
   const RowBatch batch = text_rows(0, 40);
-  std::vector<uint32_t> rows(9);
-  expect_error("allowed: 1 to 8", [&] { model.run(batch, PassOutputs::logits_of(rows)); });
-  expect_error("allowed: 1 to 128", [&] { model.run(batch, PassOutputs::argmax_of(std::vector<uint32_t>(129))); });
-  PassOutputs outputs;
-  outputs.probabilities = true;
-  expect_error("argmax or logits", [&] { model.run(batch, outputs); });
-  outputs = PassOutputs::argmax_of({3, 4});
-  outputs.token_logits = {{2, 0}};
-  expect_error("there are 2 wanted rows", [&] { model.run(batch, outputs); });
-  outputs.token_logits = {{1, 77}};
-  expect_error("77 tokens", [&] { model.run(batch, outputs); });
-  outputs.token_logits.assign(257, {0, 0});
-  expect_error("at most 256", [&] { model.run(batch, outputs); });
+  expect_error("allowed: 1 to 8", [&] { model.forward({batch, HeadOutput::logits, std::vector<uint32_t>(9)}); });
+  expect_error("allowed: 1 to 128", [&] { model.forward({batch, HeadOutput::argmax, std::vector<uint32_t>(129)}); });
+  ForwardInput input{batch};
+  input.probabilities = true;
+  expect_error("argmax or logits", [&] { model.forward(input); });
+  input = {batch, HeadOutput::argmax, {3, 4}};
+  input.token_logits = {{2, 0}};
+  expect_error("there are 2 wanted rows", [&] { model.forward(input); });
+  input.token_logits = {{1, 77}};
+  expect_error("77 tokens", [&] { model.forward(input); });
+  input.token_logits.assign(257, {0, 0});
+  expect_error("at most 256", [&] { model.forward(input); });
+  expect_error("those of 1 rows", [&] { model.forward({batch, HeadOutput::argmax, {3}}).best(2); });
 }
 
-TEST(Model, PicksAreRecordedForRoundNumbersOnly) {
+TEST(Model, SingleLogitsAreRecordedForRoundNumbersOnly) {
   Loaded l{RandomModel{}};
-  PassOutputs outputs = PassOutputs::logits_of({2, 0});
-  std::vector<std::vector<float>> answers;
+  ForwardInput input{text_rows(0, 3), HeadOutput::logits, {2, 0}};
   for (const uint32_t count : {1u, 9u, 16u, 17u, 30u, 32u}) {
-    outputs.token_logits.clear();
-    for (uint32_t i = 0; i < count; ++i) outputs.token_logits.emplace_back(i % 2, (i * 5) % 77);
-    const PassResult result = l.model->run(text_rows(0, 3), outputs);
-    ASSERT_EQ(result.token_logits.size(), count);
-    EXPECT_TRUE(result.log_sum_exp.empty());
-    for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(result.token_logits[i], result.logits[i % 2 * 77 + i * 5 % 77]);
+    input.token_logits.clear();
+    for (uint32_t i = 0; i < count; ++i) input.token_logits.push_back({i % 2, (i * 5) % 77});
+    ForwardOutput result = l.model->forward(input);
+    ASSERT_EQ(result.token_logits().size(), count);
+    EXPECT_TRUE(result.log_sum_exp().empty());
+    const std::vector<float> logits = result.logits(input.head_rows);
+    for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(result.token_logits()[i], logits[i % 2 * 77 + i * 5 % 77]);
   }
   EXPECT_EQ(l.model->recordings(), 2u);
 }
 
 TEST(Model, GivesMoreOfTheLastPassOnly) {
-  ModelOptions options;
-  options.aux_layers = {1};
-  Loaded l(RandomModel{}, options);
+  Loaded l(RandomModel{});
   Model& model = *l.model;
-  expect_error("no pass was completed", [&] { model.compute_logits(PassOutputs::argmax_of({0})); });
-  model.run(text_rows(0, 5), PassOutputs::nothing());
+  ForwardOutput output = model.forward({text_rows(0, 5)});
   const std::vector<KvMove> moves = {{4, 9}};
   model.move_kv(moves);
-  EXPECT_EQ(model.compute_logits(PassOutputs::logits_of({4, 1})).logits,
-            model.run(text_rows(0, 5), PassOutputs::logits_of({4, 1})).logits);
-  expect_error("has 5 rows", [&] { model.compute_logits(PassOutputs::argmax_of({5})); });
-  expect_error("no taps", [&] { model.compute_logits(PassOutputs::nothing()); });
-  PassOutputs outputs = PassOutputs::argmax_of({0});
-  outputs.aux_hidden_states = true;
-  expect_error("no taps", [&] { model.compute_logits(outputs); });
-  const uint64_t recordings = model.recordings();
-  model.compute_logits(PassOutputs::logits_of({0, 3}));
-  EXPECT_EQ(model.recordings(), recordings);
+  const std::vector<uint32_t> rows = {4, 1};
+  const std::vector<float> later = output.logits(rows);
+  EXPECT_EQ(later, logits_of(model, text_rows(0, 5), rows));
   // A pass that stopped half-way leaves no rows of use behind, and those of the pass before are gone.
+  output = model.forward({text_rows(0, 5)});
   StopAtOp stop(*l.device);
-  EXPECT_FALSE(model.run(text_rows(0, 5), PassOutputs::nothing(), stop.arm(3)).completed);
-  expect_error("no pass was completed", [&] { model.compute_logits(PassOutputs::logits_of({0, 3})); });
+  EXPECT_FALSE(model.forward({text_rows(0, 5)}, stop.arm(3)).completed());
+  expect_error("another pass", [&] { output.logits(0); });
 }
 
 TEST(Model, KeepsTapsOnTheDevice) {
   ModelOptions options;
   options.aux_layers = {0, 1};
   Loaded l(RandomModel{}, options);
-  PassOutputs outputs;
-  outputs.aux_hidden_states = true;
-  const std::vector<float> aux_hidden_states = l.model->run(text_rows(0, 3), outputs).aux_hidden_states;
-  ASSERT_EQ(aux_hidden_states.size(), 3u * 2 * 64);
-  outputs.aux_hidden_states = false;
-  l.model->run(text_rows(5, 3), outputs);  // does not change what is kept on the device
-  outputs.keep_aux_hidden_states = true;
-  EXPECT_TRUE(l.model->run(text_rows(0, 3), outputs).aux_hidden_states.empty());
-  std::vector<float> kept(aux_hidden_states.size());
-  l.device->read(*l.model->aux_hidden_states(), 0, std::as_writable_bytes(std::span(kept)));
-  EXPECT_EQ(kept, aux_hidden_states);
+  ForwardInput input{text_rows(0, 3)};
+  input.aux_hidden_states = true;
+  l.model->forward(input);
+  const std::vector<float> kept = aux_hidden_states_of(*l.model, 3);
+  ASSERT_EQ(kept.size(), 3u * 2 * 64);
+  EXPECT_NE(kept, std::vector<float>(kept.size()));
+  l.model->forward({text_rows(5, 3)});  // does not change what is kept on the device
+  EXPECT_EQ(aux_hidden_states_of(*l.model, 3), kept);
+  input.batch = text_rows(5, 3);
+  l.model->forward(input);
+  EXPECT_NE(aux_hidden_states_of(*l.model, 3), kept);
   EXPECT_EQ(Loaded{RandomModel{}}.model->aux_hidden_states(), nullptr);
   EXPECT_EQ(&l.model->embedding(), &l.model->head());  // tied
 }
@@ -288,14 +322,14 @@ TEST(Model, KeepsTapsOnTheDevice) {
 TEST(Model, StopsBetweenTheParts) {
   Loaded l{RandomModel{}};
   StopAtOp stop(*l.device);
-  l.model->run(text_rows(0, 4), PassOutputs::argmax_of({3}));  // records
-  const PassResult result = l.model->run(text_rows(0, 4), PassOutputs::argmax_of({3}), stop.arm(3));
+  const ForwardInput input{text_rows(0, 4), HeadOutput::argmax, {3}};
+  l.model->forward(input);  // records
+  const ForwardOutput result = l.model->forward(input, stop.arm(3));
   EXPECT_EQ(stop.ops(), 3u);
-  EXPECT_FALSE(result.completed);
-  EXPECT_TRUE(result.ids.empty());
+  EXPECT_FALSE(result.completed());
+  EXPECT_TRUE(result.choices().empty());
   // The next pass is not disturbed.
-  const auto again = l.model->run(text_rows(0, 4), PassOutputs::argmax_of({3}));
-  EXPECT_EQ(again.ids, Loaded{RandomModel{}}.model->run(text_rows(0, 4), PassOutputs::argmax_of({3})).ids);
+  EXPECT_EQ(l.model->forward(input).best(3), Loaded{RandomModel{}}.model->forward(input).best(3));
 }
 
 TEST(Model, CountsTheOperationsOfAPass) {

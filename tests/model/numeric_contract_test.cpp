@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "engine/model/model.h"
+#include "tests/model/all_logits.h"
 #include "tests/model/contract_rig.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/random_model.h"
@@ -113,15 +114,16 @@ TEST_P(NumericContract, ChosenRowsOfTheHead) {
   RowBatch batch;
   for (uint32_t i = 0; i < 40; ++i) batch.add_text(text_token(100 + i), 100 + i);
   const std::vector<uint32_t> chosen = {39, 0, 17};
-  const PassResult logits = rig().model().run(batch, PassOutputs::logits_of(chosen));
-  const PassResult best = rig().model().run(batch, PassOutputs::argmax_of(chosen));
+  const std::vector<float> logits = logits_of(rig().model(), batch, chosen);
+  const ForwardOutput best = rig().model().forward({batch, HeadOutput::argmax, chosen});
   const size_t vocab = rig().model().config().vocab;
   for (size_t i = 0; i < chosen.size(); ++i) {
     const std::vector<float>& alone = rig().alone(100 + chosen[i]).logits;
-    EXPECT_TRUE(same_bits(std::span(logits.logits).subspan(i * vocab, vocab), alone));
+    EXPECT_TRUE(same_bits(std::span(logits).subspan(i * vocab, vocab), alone));
     const auto largest = std::max_element(alone.begin(), alone.end());
-    EXPECT_EQ(best.ids[i], largest - alone.begin());
-    EXPECT_TRUE(same_bits({&best.best[i], 1}, {&*largest, 1}));
+    EXPECT_EQ(best.best(chosen[i]), largest - alone.begin());
+    const float logit = best.best_logit(chosen[i]);
+    EXPECT_TRUE(same_bits({&logit, 1}, {&*largest, 1}));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "engine/model/row_conversion.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
+#include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 #include "tests/model/random_model.h"
@@ -51,7 +52,7 @@ Results results_of(Model& model) {
   }
   const uint32_t last = model.config().layers - 1;
   Results results;
-  results.logits = model.run(batch, PassOutputs::logits_of(rows)).logits;
+  results.logits = logits_of(model, batch, rows);
   results.keys = model.read_kv(last, false, 0, 5);
   results.values = model.read_kv(last, true, 0, 5);
   return results;
@@ -182,7 +183,9 @@ TEST(QuantizeOnLoad, ATrainedModelStillPredictsItsText) {
       text.add_text(ids[i], i);
       rows.push_back(i);
     }
-    return Model::load(device_under_test(), file, options)->run(text, PassOutputs::argmax_of(rows)).ids;
+    const auto model = Model::load(device_under_test(), file, options);
+    const ForwardOutput output = model->forward({text, HeadOutput::argmax, rows});
+    return std::vector<uint32_t>(output.choices().begin(), output.choices().end());
   };
   const std::vector<uint32_t> plain = best(QuantizeOnLoad::none);
   for (const auto& [quantize, share] : {std::pair(QuantizeOnLoad::q8_0, 0.95), std::pair(QuantizeOnLoad::q4_k, 0.75)}) {

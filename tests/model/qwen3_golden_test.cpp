@@ -37,7 +37,7 @@ class Qwen3Golden : public ::testing::Test {
 
   static std::vector<uint32_t> prompt() { return json_->at("prompt_ids").get<std::vector<uint32_t>>(); }
 
-  static PassResult prefill() {
+  static FullPass prefill() {
     RowBatch batch;
     uint32_t position = 0;
     for (const uint32_t id : prompt()) batch.add_text(id, position++);
@@ -45,7 +45,7 @@ class Qwen3Golden : public ::testing::Test {
   }
 
   /// The rows [rows, hidden] of one layer of the aux hidden states.
-  static std::vector<float> aux(const PassResult& result, uint32_t layer) {
+  static std::vector<float> aux(const FullPass& result, uint32_t layer) {
     const size_t hidden = model_->config().hidden;
     const size_t stride = hidden * model_->aux_layers().size();
     std::vector<float> values;
@@ -86,7 +86,7 @@ class Qwen3Golden : public ::testing::Test {
 };
 
 TEST_F(Qwen3Golden, PrefillGivesTheGoldenLogitsHiddenStatesAndCache) {
-  const PassResult result = prefill();
+  const FullPass result = prefill();
   EXPECT_LE(max_difference(result.logits, (*tensors_)["prefill.logits"]), tolerance(kLogits));
 
   // Entry 0 is the embeddings, entry i + 1 the output of layer i, the last one after the final norm.
@@ -108,19 +108,19 @@ TEST_F(Qwen3Golden, PrefillGivesTheGoldenLogitsHiddenStatesAndCache) {
 }
 
 TEST_F(Qwen3Golden, ArgmaxOfChosenRowsIsThatOfTheirLogits) {
-  const PassResult all = prefill();
+  const FullPass all = prefill();
   RowBatch batch;
   uint32_t position = 0;
   for (const uint32_t id : prompt()) batch.add_text(id, position++);
   const std::vector<uint32_t> rows = {batch.width() - 1, 0, 7};
-  const PassResult chosen = model_->run(batch, PassOutputs::argmax_of(rows));
-  ASSERT_EQ(chosen.ids.size(), rows.size());
+  const ForwardOutput chosen = model_->forward({batch, HeadOutput::argmax, rows});
+  ASSERT_EQ(chosen.choices().size(), rows.size());
   const size_t vocab = model_->config().vocab;
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto row = std::span(all.logits).subspan(rows[i] * vocab, vocab);
     const auto best = std::max_element(row.begin(), row.end());
-    EXPECT_EQ(chosen.ids[i], best - row.begin());
-    EXPECT_EQ(chosen.best[i], *best);
+    EXPECT_EQ(chosen.best(rows[i]), best - row.begin());
+    EXPECT_EQ(chosen.best_logit(rows[i]), *best);
   }
 }
 
@@ -138,7 +138,7 @@ TEST_F(Qwen3Golden, TreeRowsGiveTheGoldenLogitsTapsAndCommittedCache) {
     for (uint32_t i = 0; i < tokens.size(); ++i) batch.add_node(tokens[i], tree + i, start, parents[i]);
     for (size_t i = 0; i < positions.size(); ++i) ASSERT_EQ(batch.rows[i].position, positions[i]);
 
-    const PassResult result = run_for_all_logits(*model_, batch, true);
+    const FullPass result = run_for_all_logits(*model_, batch, true);
     EXPECT_LE(max_difference(result.logits, (*tensors_)[name + ".verify_logits"]), tolerance(kLogits)) << name;
 
     const size_t hidden = model_->config().hidden;
@@ -182,12 +182,12 @@ TEST_F(Qwen3Golden, EveryGreedyDecisionIsKept) {
       batch.add_text(i < prompt.size() ? prompt[i] : output[i - prompt.size()], i);
       if (i + 1 >= prompt.size()) rows.push_back(i);
     }
-    const PassResult result = model->run(batch, PassOutputs::argmax_of(rows));
-    ASSERT_EQ(result.ids.size(), output.size());
+    const ForwardOutput result = model->forward({batch, HeadOutput::argmax, rows});
+    ASSERT_EQ(result.choices().size(), output.size());
     size_t compared = 0;
     for (size_t i = 0; i < output.size(); ++i) {
       if (gaps[i] < 2 * tolerance(kLogits)) continue;  // each of the two logits may differ by the tolerance
-      EXPECT_EQ(result.ids[i], output[i]) << test.at("name") << ", token " << i << ", gap " << gaps[i];
+      EXPECT_EQ(result.best(rows[i]), output[i]) << test.at("name") << ", token " << i << ", gap " << gaps[i];
       ++compared;
     }
     EXPECT_GE(compared * 10, output.size() * 8) << test.at("name");

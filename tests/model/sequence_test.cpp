@@ -5,11 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 
+#include "engine/base/error.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
+#include "tests/compute/forwarding_device.h"
 #include "tests/model/device_under_test.h"
+#include "tests/model/random_drafter.h"
 #include "tests/model/random_model.h"
+#include "tests/reference/reference_device.h"
 
 namespace canopy::test {
 namespace {
@@ -25,7 +30,11 @@ class SequenceTest : public ::testing::Test {
     ModelOptions options;
     options.cache_type = cache_under_test();
     options.max_width = 16;
+    const RandomDrafter drafter;
+    options.aux_layers = drafter.aux_layers;
     model_ = Model::load(device_under_test(), file, options);
+    drafter.write(folder_, file.config());
+    drafter_ = Drafter::load(DrafterFile::open(folder_.path()), *model_, {cache_under_test(), {}});
   }
 
   static Tokens text(uint32_t count, uint32_t seed) {
@@ -36,10 +45,12 @@ class SequenceTest : public ::testing::Test {
 
   /// Reads tokens into a sequence; returns the logits of the last.
   std::vector<float> read(Sequence& sequence, std::span<const uint32_t> tokens) {
-    const RowBatch batch = sequence.text_rows(tokens);
-    PassResult result = model_->run(batch, PassOutputs::logits_of({batch.width() - 1}), {}, sequence.cache());
-    sequence.append(tokens);
-    return std::move(result.logits);
+    ForwardInput input = sequence.text(tokens, HeadOutput::logits);
+    input.aux_hidden_states = sequence.drafter() != nullptr;
+    ForwardOutput output = model_->forward(input);
+    EXPECT_TRUE(sequence.append(tokens, output));
+    const std::span<const float> logits = output.logits(static_cast<uint32_t>(tokens.size()) - 1);
+    return {logits.begin(), logits.end()};
   }
 
   /// Keys and values of all positions of a sequence, in all layers.
@@ -73,8 +84,38 @@ class SequenceTest : public ::testing::Test {
     EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
   }
 
+  /// Writes `rounds` rounds behind what a sequence has: a chain of what was drafted, of which as many nodes are
+  /// accepted as the round's number says. Every draft of them.
+  std::vector<Draft> write(Sequence& sequence, uint32_t rounds) {
+    std::vector<Draft> drafts;
+    for (uint32_t round = 0; round < rounds; ++round) drafts.push_back(write_round(sequence, round));
+    return drafts;
+  }
+  Draft write_round(Sequence& sequence, uint32_t round) {
+    const uint32_t root = (round * 7 + 3) % 77;
+    Draft draft = sequence.draft(root, 4).value();
+    DraftTree tree(root);
+    AcceptedPath path;
+    path.nodes = {0};
+    for (uint32_t depth = 0; depth < round % 4; ++depth) {
+      tree.add(depth, draft.tokens[size_t{depth} * draft.candidates], 0, 0, 0);
+      if (depth < 2) path.nodes.push_back(depth + 1);
+    }
+    ForwardInput input = sequence.tree(tree, HeadOutput::argmax);
+    input.aux_hidden_states = true;
+    sequence.commit(tree, path, model_->forward(input));
+    return draft;
+  }
+
+  static void expect_same(const Draft& a, const Draft& b) {
+    EXPECT_EQ(a.tokens, b.tokens);
+    expect_same(a.logits, b.logits);
+    expect_same(a.log_sum_exp, b.log_sum_exp);
+  }
+
   TempFolder folder_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Drafter> drafter_;
 };
 
 Tokens joined(Tokens a, const Tokens& b) {
@@ -126,12 +167,13 @@ TEST_F(SequenceTest, CommitsAPathInItsOrderAndForgetsTheRest) {
   read(sequence, stem);
   AcceptedPath path;
   path.nodes = {0, 2, 4, 5};
-  EXPECT_TRUE(model_->run(sequence.tree_rows(tree), PassOutputs::nothing(), {}, sequence.cache()).completed);
+  const ForwardOutput pass = model_->forward(sequence.tree(tree, HeadOutput::none));
+  EXPECT_TRUE(pass.completed());
   AcceptedPath wrong;
   wrong.nodes = {0, 2, 3};
-  expect_error("Node 3 at depth 2", [&] { sequence.commit(tree, wrong); });
+  expect_error("Node 3 at depth 2", [&] { sequence.commit(tree, wrong, pass); });
   EXPECT_EQ(sequence.length(), 6u);
-  sequence.commit(tree, path);
+  sequence.commit(tree, path, pass);
   EXPECT_EQ(Tokens(sequence.tokens().begin(), sequence.tokens().end()), joined(stem, {20, 22, 24, 25}));
   const Tokens last = {30};
   expect_same(read(sequence, last), expected.logits);
@@ -157,7 +199,7 @@ TEST_F(SequenceTest, GoesOnBehindWhatItWasCutTo) {
 TEST_F(SequenceTest, KeepsToItsCapacityAndGivesItsCacheBack) {
   Sequence sequence(*model_);
   EXPECT_EQ(sequence.capacity(), 96u);
-  expect_error("allowed: 96 in all", [&] { sequence.append(text(97, 1)); });
+  expect_error("allowed: 96 in all", [&] { sequence.append(text(97, 1), {}); });
   uint32_t cache = 0;
   {
     const Sequence other(*model_);
@@ -166,6 +208,118 @@ TEST_F(SequenceTest, KeepsToItsCapacityAndGivesItsCacheBack) {
   const Sequence next(*model_);
   EXPECT_EQ(next.cache(), cache);
   expect_error("cache 7", [&] { model_->read_kv(0, false, 0, 1, 7); });
+}
+
+TEST_F(SequenceTest, TwoThatDraftInTurnsAreEachWhatTheyAreAlone) {
+  const Tokens a = text(13, 1), b = text(9, 2);
+  const auto alone = [&](const Tokens& tokens) {
+    Sequence sequence(*model_, drafter_.get());
+    read(sequence, std::span(tokens).first(8));
+    if (tokens.size() > 8) read(sequence, std::span(tokens).subspan(8));
+    return write(sequence, 6);
+  };
+  const std::vector<Draft> alone_a = alone(a), alone_b = alone(b);
+  EXPECT_NE(alone_a[0].tokens, alone_b[0].tokens);
+  Sequence first(*model_, drafter_.get()), second(*model_, drafter_.get());
+  read(first, a);
+  read(second, b);
+  EXPECT_EQ(first.backlog(), 13u);
+  for (uint32_t round = 0; round < 6; ++round) {
+    SCOPED_TRACE(round);
+    expect_same(write_round(first, round), alone_a[round]);
+    expect_same(write_round(second, round), alone_b[round]);
+  }
+  EXPECT_EQ(first.feature_length(), first.length());
+}
+
+TEST_F(SequenceTest, AForkOfADraftingSequenceDraftsOnItsOwn) {
+  const Tokens stem = text(10, 3), left = text(3, 4), right = text(4, 5);
+  const auto alone = [&](const Tokens& end) {
+    Sequence sequence(*model_, drafter_.get());
+    read(sequence, stem);
+    write(sequence, 2);  // some features are injected, some wait
+    read(sequence, end);
+    return write(sequence, 3);
+  };
+  const std::vector<Draft> alone_left = alone(left), alone_right = alone(right);
+  Sequence sequence(*model_, drafter_.get());
+  read(sequence, stem);
+  write(sequence, 2);
+  EXPECT_GT(sequence.backlog(), 0u);
+  EXPECT_LT(sequence.backlog(), sequence.length());
+  const std::unique_ptr<Sequence> fork = sequence.fork();
+  EXPECT_EQ(fork->feature_length(), sequence.length());
+  read(sequence, left);
+  read(*fork, right);
+  for (uint32_t round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    expect_same(write_round(*fork, round), alone_right[round]);
+    expect_same(write_round(sequence, round), alone_left[round]);
+  }
+}
+
+TEST_F(SequenceTest, KnowsHowFarFeaturesAreKept) {
+  const Tokens stem = text(7, 6), rest = text(5, 7);
+  Sequence sequence(*model_, drafter_.get());
+  read(sequence, stem);
+  EXPECT_TRUE(sequence.append(rest, model_->forward(sequence.text(rest))));  // without aux hidden states
+  EXPECT_EQ(sequence.length(), 12u);
+  EXPECT_EQ(sequence.feature_length(), 7u);
+  expect_error("the features of only 7", [&] { sequence.draft(1, 4); });
+  read(sequence, text(2, 8));
+  EXPECT_EQ(sequence.feature_length(), 7u) << "none behind a gap";
+  sequence.truncate(7);
+  read(sequence, rest);
+  EXPECT_EQ(sequence.feature_length(), 12u);
+  Sequence whole(*model_, drafter_.get());
+  read(whole, joined(stem, rest));
+  expect_same(sequence.draft(1, 4).value(), whole.draft(1, 4).value());
+  Sequence without(*model_);
+  EXPECT_EQ(without.feature_length(), 0u);
+  expect_error("made without a drafter", [&] { without.draft(1, 4); });
+}
+
+TEST(SequenceMemory, AnotherThatDoesNotFitIsRefusedBeforeItIsAllocated) {
+  struct TightDevice : ForwardingDevice {
+    using ForwardingDevice::ForwardingDevice;
+    MemoryInfo memory() const override {
+      MemoryInfo info = ForwardingDevice::memory();
+      if (available) info.available = *available;
+      return info;
+    }
+    std::optional<uint64_t> available;
+  };
+  TightDevice device(make_reference_device());
+  const TempFolder folder;
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", RandomModel{}.build()));
+  const RandomDrafter random;
+  ModelOptions options;
+  options.aux_layers = random.aux_layers;
+  random.write(folder, file.config());
+  const auto model = Model::load(device, file, options);
+  const auto drafter = Drafter::load(DrafterFile::open(folder.path()), *model, {});
+  const Sequence first(*model, drafter.get());
+  const uint64_t before = device.memory().available;
+  device.available = 1000;
+  const auto refusal = [&](Drafter* with) -> std::string {
+    try {
+      const Sequence second(*model, with);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::out_of_memory);
+      return e.what();
+    }
+    return "nothing was refused";
+  };
+  EXPECT_NE(refusal(nullptr).find("The K/V cache of another text needs 1 MiB"), std::string::npos) << refusal(nullptr);
+  EXPECT_NE(refusal(drafter.get()).find("What a drafter keeps of another text needs 1 MiB on the device, but only"),
+            std::string::npos)
+      << refusal(drafter.get());
+  device.available.reset();
+  EXPECT_EQ(device.memory().available, before);
+  { const Sequence second(*model, drafter.get()); }
+  EXPECT_LT(device.memory().available, before) << "it stays the model's";
+  device.available = 1000;
+  const Sequence again(*model, drafter.get());
 }
 
 }  // namespace

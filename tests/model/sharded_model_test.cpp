@@ -7,6 +7,7 @@
 #include "engine/model/model.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/base/temp_folder.h"
+#include "tests/model/all_logits.h"
 #include "tests/model/random_model.h"
 #include "tests/model/same_bits.h"
 
@@ -48,9 +49,9 @@ Results results_on(Device& device, const ModelFile& file) {
   Results results;
   RowBatch prompt, next;
   for (uint32_t i = 0; i < 7; ++i) prompt.add_text((i * 1931 + 7) % 5000, i);
-  results.prompt = model->run(prompt, PassOutputs::logits_of({0, 3, 6})).logits;
+  results.prompt = logits_of(*model, prompt, {0, 3, 6});
   next.add_text(4999, 7);
-  results.decoded = model->run(next, PassOutputs::logits_of({0})).logits;
+  results.decoded = logits_of(*model, next, {0});
   results.keys = model->read_kv(1, false, 0, 8);
   return results;
 }

@@ -80,25 +80,26 @@ TEST_P(WidePass, EveryNodeOfAWideTreeEqualsItselfAlone) {
 
 TEST_P(WidePass, TheHeadOfAllRowsComesInOnePass) {
   const RowBatch batch = text(0, kWidest);
-  PassOutputs outputs = PassOutputs::argmax_of(all_rows(batch));
-  outputs.probabilities = true;
-  for (uint32_t row = 0; row < kWidest; ++row) outputs.token_logits.emplace_back((row * 7) % kWidest, row % 77);
-  const PassResult result = rig().model().run(batch, outputs);
-  ASSERT_EQ(result.ids.size(), kWidest);
-  ASSERT_EQ(result.log_sum_exp.size(), kWidest);
-  ASSERT_EQ(result.token_logits.size(), kWidest);
+  ForwardInput input{batch, HeadOutput::argmax, all_rows(batch)};
+  input.probabilities = true;
+  for (uint32_t row = 0; row < kWidest; ++row) input.token_logits.push_back({(row * 7) % kWidest, row % 77});
+  const ForwardOutput result = rig().model().forward(input);
+  ASSERT_EQ(result.choices().size(), kWidest);
+  ASSERT_EQ(result.log_sum_exp().size(), kWidest);
+  ASSERT_EQ(result.token_logits().size(), kWidest);
   for (uint32_t row = 0; row < kWidest; ++row) {
     const std::vector<float>& logits = rig().alone(row).logits;
     const auto largest = std::max_element(logits.begin(), logits.end());
-    ASSERT_EQ(result.ids[row], largest - logits.begin()) << "row " << row;
-    ASSERT_TRUE(same_bits({&result.best[row], 1}, {&*largest, 1})) << "row " << row;
+    ASSERT_EQ(result.best(row), largest - logits.begin()) << "row " << row;
+    const float best = result.best_logit(row);
+    ASSERT_TRUE(same_bits({&best, 1}, {&*largest, 1})) << "row " << row;
     double sum = 0;
     for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *largest);
-    ASSERT_NEAR(result.log_sum_exp[row], *largest + std::log(sum), 1e-4) << "row " << row;
+    ASSERT_NEAR(result.log_sum_exp()[row], *largest + std::log(sum), 1e-4) << "row " << row;
   }
-  for (size_t i = 0; i < outputs.token_logits.size(); ++i) {
-    const auto [row, token] = outputs.token_logits[i];
-    ASSERT_TRUE(same_bits({&result.token_logits[i], 1}, {&rig().alone(row).logits[token], 1})) << "pick " << i;
+  for (size_t i = 0; i < input.token_logits.size(); ++i) {
+    const auto [row, token] = input.token_logits[i];
+    ASSERT_TRUE(same_bits({&result.token_logits()[i], 1}, {&rig().alone(row).logits[token], 1})) << "pick " << i;
   }
 }
 
@@ -106,29 +107,29 @@ TEST_P(WidePass, ChosenRowsInAnyOrderAndMoreOfThemLater) {
   const RowBatch batch = text(2, kWidest);
   std::vector<uint32_t> chosen(700);
   for (uint32_t i = 0; i < chosen.size(); ++i) chosen[i] = (i * 601 + 5) % kWidest;
-  PassOutputs outputs = PassOutputs::argmax_of(chosen);
-  outputs.probabilities = true;
-  const PassResult first = rig().model().run(batch, outputs);
-  // The other rows, and some of the first ones again.
+  ForwardInput input{batch, HeadOutput::argmax, chosen};
+  input.probabilities = true;
+  ForwardOutput output = rig().model().forward(input);
+  ASSERT_EQ(output.choices().size(), chosen.size());
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const std::vector<float>& logits = rig().alone(2 + chosen[i]).logits;
+    const auto largest = std::max_element(logits.begin(), logits.end());
+    ASSERT_EQ(output.best(chosen[i]), largest - logits.begin()) << "row " << chosen[i];
+    const float best = output.best_logit(chosen[i]);
+    ASSERT_TRUE(same_bits({&best, 1}, {&*largest, 1})) << "row " << chosen[i];
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *largest);
+    ASSERT_NEAR(output.log_sum_exp()[i], *largest + std::log(sum), 1e-4) << "row " << chosen[i];
+  }
+  // The others, and some of the first ones again: their head is computed now.
   std::vector<uint32_t> rest = all_rows(batch);
   std::erase_if(rest, [&](uint32_t row) { return row % 3 != 0 && std::ranges::count(chosen, row) > 0; });
-  outputs.rows = rest;
-  const PassResult later = rig().model().compute_logits(outputs);
-  std::map<uint32_t, float> sums;
-  const auto compare = [&](const std::vector<uint32_t>& rows, const PassResult& result) {
-    ASSERT_EQ(result.ids.size(), rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const std::vector<float>& logits = rig().alone(2 + rows[i]).logits;
-      const auto largest = std::max_element(logits.begin(), logits.end());
-      ASSERT_EQ(result.ids[i], largest - logits.begin()) << "row " << rows[i];
-      ASSERT_TRUE(same_bits({&result.best[i], 1}, {&*largest, 1})) << "row " << rows[i];
-      const float& sum = sums.try_emplace(rows[i], result.log_sum_exp[i]).first->second;
-      ASSERT_TRUE(same_bits({&sum, 1}, {&result.log_sum_exp[i], 1})) << "row " << rows[i];
-    }
-  };
-  compare(chosen, first);
-  compare(rest, later);
-  EXPECT_EQ(sums.size(), kWidest);
+  std::ranges::reverse(rest);
+  const std::vector<float> logits = output.logits(rest);
+  const size_t vocab = rig().model().config().vocab;
+  for (size_t i = 0; i < rest.size(); ++i) {
+    ASSERT_TRUE(same_bits(std::span(logits).subspan(i * vocab, vocab), rig().alone(2 + rest[i]).logits)) << rest[i];
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, WidePass, ::testing::ValuesIn(wide_cases()),

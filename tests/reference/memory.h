@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/compute/types.h"
@@ -35,15 +37,18 @@ class Reservation {
 class HostBuffer : public Buffer {
  public:
   HostBuffer(std::shared_ptr<Ledger> ledger, uint64_t bytes, std::string_view name)
-      : reservation_(std::move(ledger), bytes, name), data_(bytes) {}
+      : reservation_(std::in_place, std::move(ledger), bytes, name), own_(bytes), data_(own_) {}
+  /// A part of another buffer, which must outlive it.
+  HostBuffer(HostBuffer& whole, uint64_t offset, uint64_t bytes) : data_(whole.data_.subspan(offset, bytes)) {}
   uint64_t bytes() const override { return data_.size(); }
 
-  std::vector<std::byte>& data() { return data_; }
-  const std::vector<std::byte>& data() const { return data_; }
+  std::span<std::byte> data() { return data_; }
+  std::span<const std::byte> data() const { return data_; }
 
  private:
-  Reservation reservation_;
-  std::vector<std::byte> data_;
+  std::optional<Reservation> reservation_;  // not of a part
+  std::vector<std::byte> own_;              // empty in a part
+  std::span<std::byte> data_;
 };
 
 class HostActivations : public Activations {

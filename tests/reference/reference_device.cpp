@@ -53,6 +53,10 @@ class ReferenceDevice : public Device {
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
     return std::make_unique<HostBuffer>(ledger_, bytes, name);
   }
+  std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override {
+    check_part(whole, offset, bytes, name);
+    return std::make_unique<HostBuffer>(dynamic_cast<HostBuffer&>(whole), offset, bytes);
+  }
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override {
     return std::make_unique<HostActivations>(ledger_, max_width, cols, name);
   }

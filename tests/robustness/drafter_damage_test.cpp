@@ -58,7 +58,7 @@ class DrafterDamage : public testing::Test {
     settings.sampling.seed = seed_;
     const std::vector<uint32_t> prompt = loaded->text.encode_raw("abcd ab");
     open_ = true;
-    return loaded->session->reply(prompt, settings).ids;
+    return loaded->reply(prompt, settings).ids;
   }
 
   /// Drafts with the drafter. Returns what is wrong, or an empty text; throws what opening throws.

@@ -68,8 +68,8 @@ TEST(DeferringDevice, RepliesAreThoseOfADeviceThatWaits) {
     ReplySettings settings;
     settings.mode = mode;
     settings.max_tokens = 24;
-    const Reply expected = at_once->session->reply(prompt, settings);
-    const Reply reply = later->session->reply(prompt, settings);
+    const Reply expected = at_once->reply(prompt, settings);
+    const Reply reply = later->reply(prompt, settings);
     EXPECT_EQ(reply.ids, expected.ids) << to_string(mode);
   }
   EXPECT_GT(deferred.inner->started(), 0u);

@@ -12,7 +12,6 @@
 #include "engine/model/drafter.h"
 #include "engine/model/sequence.h"
 #include "engine/session/tree_drafter.h"
-#include "engine/session/tree_verifier.h"
 #include "tests/base/expect_error.h"
 #include "tests/compute/forwarding_device.h"
 #include "tests/model/device_under_test.h"
@@ -37,18 +36,16 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
     options.aux_layers = drafter_file_->config().aux_layers;
     model_ = Model::load(device_under_test(), file, options);
     drafter_ = Drafter::load(*drafter_file_, *model_, {cache_under_test(), {}});
-    verifier_ = std::make_unique<TreeVerifier>(*model_);
+    sequence_ = std::make_unique<Sequence>(*model_, drafter_.get());
   }
 
-  static std::vector<uint32_t> first_rows(size_t count) {
-    std::vector<uint32_t> rows(count);
-    std::iota(rows.begin(), rows.end(), 0u);
-    return rows;
-  }
-
-  void read_prompt(std::span<const uint32_t> prompt, Drafter& drafter) {
-    ASSERT_TRUE(verifier_->prefill(prompt, 0, HeadOutput::argmax, true, {}));
-    ASSERT_TRUE(drafter.append_features(first_rows(prompt.size())));
+  /// Reads text behind what the sequence has, and commits it with its features.
+  void read(std::span<const uint32_t> text) {
+    ForwardInput input = sequence_->text(text, HeadOutput::argmax);
+    input.aux_hidden_states = true;
+    output_ = model_->forward(input);
+    ASSERT_TRUE(output_.completed());
+    ASSERT_TRUE(sequence_->append(text, output_));
   }
 
   static DraftTree tree_of(const nlohmann::json& round) {
@@ -59,10 +56,10 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
     return tree;
   }
 
-  std::vector<float> draft_logits(uint32_t depths) {
+  static std::vector<float> all_logits(const Draft& draft) {
     std::vector<float> all;
-    for (uint32_t depth = 1; depth <= depths; ++depth) {
-      const std::vector<float> row = drafter_->logits_at(depth);
+    for (uint32_t depth = 1; depth <= draft.depths; ++depth) {
+      const std::vector<float> row = draft.logits_at(depth);
       all.insert(all.end(), row.begin(), row.end());
     }
     return all;
@@ -110,30 +107,29 @@ class DrafterGolden : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<DrafterFile> drafter_file_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Drafter> drafter_;
-  std::unique_ptr<TreeVerifier> verifier_;
+  std::unique_ptr<Sequence> sequence_;
+  ForwardOutput output_;  // of the last text
 };
 
 TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
   const nlohmann::json json = golden_json("forward.json");
   const GoldenTensors tensors("forward.safetensors");
   const auto prompt = json.at("prompt_ids").get<std::vector<uint32_t>>();
-  read_prompt(prompt, *drafter_);
-  Sequence sequence(*model_);  // uses the cache that the prompt was read into
-  sequence.append(prompt);
-  EXPECT_EQ(verifier_->best(0), json.at("rounds").at(0).at("root_token").get<uint32_t>());
-  TreeDrafter trees(*drafter_);
+  read(prompt);
+  EXPECT_EQ(output_.best(static_cast<uint32_t>(prompt.size()) - 1),
+            json.at("rounds").at(0).at("root_token").get<uint32_t>());
+  TreeDrafter trees(*sequence_);
   for (size_t i = 0; i < json.at("rounds").size(); ++i) {
     const auto& round = json.at("rounds").at(i);
     const std::string name = "round" + std::to_string(i);
     SCOPED_TRACE(name);
-    ASSERT_EQ(drafter_->known(), sequence.length());
+    ASSERT_EQ(sequence_->feature_length(), sequence_->length());
     const auto root = round.at("root_token").get<uint32_t>();
     ASSERT_TRUE(trees.draft(root, drafter_->max_depth(), {}));
-    EXPECT_EQ(drafter_->backlog(), 0u);
+    EXPECT_EQ(sequence_->backlog(), 0u);
     EXPECT_LE(max_difference(drafter_hidden(), tensors[name + ".drafter_hidden"]),
               tolerance(kDraftLogits, kHalfCacheHiddenTolerance));
-    EXPECT_LE(max_difference(draft_logits(drafter_->max_depth()), tensors[name + ".draft_logits"]),
-              tolerance(kDraftLogits));
+    EXPECT_LE(max_difference(all_logits(trees.last()), tensors[name + ".draft_logits"]), tolerance(kDraftLogits));
     expect_draft(trees.last(), tensors[name + ".draft_logits"]);
     if (!json.at("tensors").contains(name + ".verify_logits")) continue;  // the last round has a draft only
 
@@ -143,44 +139,44 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
     if (cache_under_test() == CacheType::f32) {
       for (uint32_t n = 0; n < golden.width(); ++n) EXPECT_EQ(trees.tree()[n].token, golden[n].token) << n;
     }
-    ASSERT_TRUE(verifier_->verify(golden, sequence.length(), HeadOutput::logits, true, false, {}));
+    ForwardInput input = sequence_->tree(golden, HeadOutput::logits);
+    input.aux_hidden_states = true;
+    ForwardOutput verified = model_->forward(input);
     std::vector<float> logits;
     for (uint32_t n = 0; n < golden.width(); ++n) {
-      const auto row = verifier_->logits(n);
+      const auto row = verified.logits(n);
       logits.insert(logits.end(), row.begin(), row.end());
     }
     EXPECT_LE(max_difference(logits, tensors[name + ".verify_logits"]), tolerance(kLogits));
 
     AcceptedPath path;
     path.nodes = round.at("accepted_indices").get<std::vector<uint32_t>>();
-    sequence.commit(golden, path);
-    ASSERT_TRUE(drafter_->append_features(path.nodes));
-    expect_cache(name, sequence.length());
+    sequence_->commit(golden, path, verified);
+    expect_cache(name, sequence_->length());
   }
 }
 
 /// The candidates of a draft after a text, with its features kept in pieces and injected as they come.
 TEST_P(DrafterGolden, PiecesOfFeaturesAndTruncationGiveTheDraftOfAFreshText) {
   const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
-  read_prompt(prompt, *drafter_);
-  const std::optional<Draft> whole = drafter_->draft(262, 7);
+  read(prompt);
+  const std::optional<Draft> whole = sequence_->draft(262, 7);
   ASSERT_TRUE(whole.has_value());
 
   // Again from the middle: the two drafts made for a shorter text must have no effect on later ones.
-  drafter_->truncate(20);
-  EXPECT_EQ(drafter_->known(), 20u);
-  ASSERT_TRUE(drafter_->draft(5, 3).has_value());
+  sequence_->truncate(20);
+  EXPECT_EQ(sequence_->feature_length(), 20u);
+  ASSERT_TRUE(sequence_->draft(5, 3).has_value());
   uint32_t at = 20;
   for (const uint32_t count : {1u, 9u, 2u, static_cast<uint32_t>(prompt.size()) - 32}) {
-    ASSERT_TRUE(verifier_->prefill(std::span(prompt).subspan(at, count), at, HeadOutput::none, true, {}));
-    ASSERT_TRUE(drafter_->append_features(first_rows(count)));
+    read(std::span(prompt).subspan(at, count));
     at += count;
     if (count == 9) {
-      ASSERT_TRUE(drafter_->draft(7, 7).has_value());
+      ASSERT_TRUE(sequence_->draft(7, 7).has_value());
     }
   }
-  ASSERT_EQ(drafter_->known(), prompt.size());
-  const std::optional<Draft> again = drafter_->draft(262, 7);
+  ASSERT_EQ(sequence_->feature_length(), prompt.size());
+  const std::optional<Draft> again = sequence_->draft(262, 7);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->tokens, whole->tokens);
   ASSERT_EQ(again->logits.size(), whole->logits.size());
@@ -189,13 +185,13 @@ TEST_P(DrafterGolden, PiecesOfFeaturesAndTruncationGiveTheDraftOfAFreshText) {
 
 TEST_P(DrafterGolden, TreesWiderThanTheCandidatesOfADraftFetchMore) {
   const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
-  read_prompt(prompt, *drafter_);
-  TreeDrafter trees(*drafter_);
+  read(prompt);
+  TreeDrafter trees(*sequence_);
   ASSERT_TRUE(trees.draft(262, 1, {}));  // of one depth, so the tree has its best tokens in order
   trees.begin();
   trees.build(500);
   ASSERT_EQ(trees.tree().drafted(), 500u);
-  const std::vector<float> logits = drafter_->logits_at(1);
+  const std::vector<float> logits = trees.last().logits_at(1);
   std::vector<uint32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
@@ -203,19 +199,29 @@ TEST_P(DrafterGolden, TreesWiderThanTheCandidatesOfADraftFetchMore) {
 }
 
 TEST_P(DrafterGolden, RefusesWhatItCannotDo) {
-  expect_error("allowed: 1 to 7", [&] { drafter_->draft(0, 0); });
-  expect_error("allowed: 1 to 7", [&] { drafter_->draft(0, 8); });
-  expect_error("depths 1 to 0", [&] { drafter_->logits_at(1); });
-  expect_error("below 1010", [&] { drafter_->draft(1010, 7); });
+  expect_error("allowed: 1 to 7", [&] { sequence_->draft(0, 0); });
+  expect_error("allowed: 1 to 7", [&] { sequence_->draft(0, 8); });
+  expect_error("below 1010", [&] { sequence_->draft(1010, 7); });
+}
+
+TEST_P(DrafterGolden, LogitsOfADraftAreReadBeforeTheNext) {
+  const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
+  read(prompt);
+  const Draft draft = sequence_->draft(262, 3).value();
+  EXPECT_EQ(draft.logits_at(3).size(), model_->config().vocab);
+  expect_error("depths 1 to 3", [&] { draft.logits_at(0); });
+  expect_error("depths 1 to 3", [&] { draft.logits_at(4); });
+  ASSERT_TRUE(sequence_->draft(262, 7).has_value());
+  expect_error("another draft", [&] { draft.logits_at(1); });
 }
 
 TEST_P(DrafterGolden, ADraftThatIsStoppedLeavesItsFeaturesWaiting) {
   const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
-  read_prompt(prompt, *drafter_);
-  const uint32_t known = drafter_->known();
-  EXPECT_FALSE(drafter_->draft(262, 7, stopped_before()).has_value());
-  EXPECT_EQ(drafter_->known(), known);
-  EXPECT_TRUE(drafter_->draft(262, 7).has_value());
+  read(prompt);
+  const uint32_t known = sequence_->feature_length();
+  EXPECT_FALSE(sequence_->draft(262, 7, stopped_before()).has_value());
+  EXPECT_EQ(sequence_->feature_length(), known);
+  EXPECT_TRUE(sequence_->draft(262, 7).has_value());
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, DrafterGolden,

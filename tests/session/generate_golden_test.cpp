@@ -31,7 +31,7 @@ TEST(GenerateGolden, PromptsGiveTheGoldenReply) {
 
     ReplySettings settings;
     settings.max_tokens = test.at("max_new_tokens").get<uint32_t>();
-    const Reply reply = loaded->session->reply(prompt, settings);
+    const Reply reply = loaded->reply(prompt, settings);
     const auto expected = test.at("output_ids").get<std::vector<uint32_t>>();
     if (cache_under_test() == CacheType::f32) {
       EXPECT_EQ(reply.ids, expected) << name;

@@ -61,8 +61,8 @@ class LongExactness : public ::testing::Test {
     settings.sampling.temperature = temperature;
     settings.sampling.top_p = 0.95f;
     settings.sampling.seed = 7;
-    loaded_->session->clear();
-    return loaded_->session->reply(loaded_->prompt_ids({{"user", prompt}}, ""), settings);
+    loaded_->sequence->clear();
+    return loaded_->reply(loaded_->prompt_ids({{"user", prompt}}, ""), settings);
   }
 
   struct Way {

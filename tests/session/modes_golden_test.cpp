@@ -37,8 +37,8 @@ class ModesGolden : public ::testing::Test {
     settings.mode = mode;
     settings.budget = budget;
     settings.max_tokens = test.at("max_new_tokens").get<uint32_t>();
-    loaded_->session->clear();
-    return loaded_->session->reply(test.at("prompt_ids").get<std::vector<uint32_t>>(), settings);
+    loaded_->sequence->clear();
+    return loaded_->reply(test.at("prompt_ids").get<std::vector<uint32_t>>(), settings);
   }
 
   template <class Body>

@@ -8,8 +8,10 @@
 #include <cstring>
 
 #include "engine/session/engine.h"
+#include "engine/session/reply_writer.h"
 #include "tests/base/expect_error.h"
 #include "tests/compute/stepping_device.h"
+#include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 
@@ -49,7 +51,6 @@ class ModesTest : public ::testing::Test {
   }
   void SetUp() override { open(); }
 
-  TextSession& session() { return *loaded_->session; }
   std::vector<uint32_t> encode(const std::string& text) const { return loaded_->text.encode_raw(text); }
 
   static ReplySettings in(const Way& way, ReplySettings settings) {
@@ -65,13 +66,13 @@ class ModesTest : public ::testing::Test {
   }
 
   Reply fresh(const Way& way, std::span<const uint32_t> prompt, const ReplySettings& settings) {
-    session().clear();
-    return session().reply(prompt, in(way, settings));
+    loaded_->sequence->clear();
+    return loaded_->reply(prompt, in(way, settings));
   }
 
   /// Keys and values of all committed positions, in two layers.
   std::vector<float> cache() {
-    const auto count = static_cast<uint32_t>(session().committed().size());
+    const auto count = loaded_->sequence->length();
     std::vector<float> all;
     for (const uint32_t layer : {0u, loaded_->model->config().layers - 1}) {
       for (const bool values : {false, true}) {
@@ -85,7 +86,7 @@ class ModesTest : public ::testing::Test {
   /// Writes the reply by plain decoding and in every other way; all results must have the same bits.
   void expect_same(std::span<const uint32_t> prompt, const ReplySettings& settings) {
     const Reply plain = fresh(kPlain, prompt, settings);
-    const std::vector<uint32_t> committed(session().committed().begin(), session().committed().end());
+    const std::vector<uint32_t> committed(loaded_->sequence->tokens().begin(), loaded_->sequence->tokens().end());
     const std::vector<float> kv = cache();
     for (const Way& way : kDrafted) {
       SCOPED_TRACE(way.name);
@@ -93,10 +94,11 @@ class ModesTest : public ::testing::Test {
       EXPECT_EQ(reply.ids, plain.ids);
       EXPECT_EQ(reply.text, plain.text);
       EXPECT_EQ(reply.reason, plain.reason);
-      ASSERT_EQ(std::vector<uint32_t>(session().committed().begin(), session().committed().end()), committed);
+      ASSERT_EQ(std::vector<uint32_t>(loaded_->sequence->tokens().begin(), loaded_->sequence->tokens().end()),
+                committed);
       const std::vector<float> drafted = cache();
       EXPECT_EQ(std::memcmp(drafted.data(), kv.data(), kv.size() * sizeof(float)), 0);
-      EXPECT_EQ(loaded_->drafter->known(), committed.size());
+      EXPECT_EQ(loaded_->sequence->feature_length(), committed.size());
     }
   }
 
@@ -173,9 +175,9 @@ TEST_F(ModesTest, CancelledAnywhereItLeavesWhatPlainDecodingCanGoOnFrom) {
     for (uint64_t stop_at = 1; was_cancelled; stop_at += 1 + stop_at / 5) {
       SCOPED_TRACE(stop_at);
       ReplyCallbacks callbacks;
-      session().clear();
+      loaded_->sequence->clear();
       callbacks.stop = stop.arm(stop_at);
-      const Reply cut = session().reply(prompt, in(way, tokens(24)), callbacks);
+      const Reply cut = loaded_->reply(prompt, in(way, tokens(24)), callbacks);
       was_cancelled = cut.reason == FinishReason::cancelled;
       ASSERT_LE(cut.ids.size(), whole.ids.size());
       EXPECT_TRUE(std::equal(cut.ids.begin(), cut.ids.end(), whole.ids.begin()));
@@ -184,7 +186,7 @@ TEST_F(ModesTest, CancelledAnywhereItLeavesWhatPlainDecodingCanGoOnFrom) {
       longer.insert(longer.end(), cut.ids.begin(), cut.ids.end());
       const auto left = static_cast<uint32_t>(whole.ids.size() - cut.ids.size());
       if (left == 0) continue;
-      const Reply rest = session().reply(longer, in(way, tokens(left)));
+      const Reply rest = loaded_->reply(longer, in(way, tokens(left)));
       EXPECT_TRUE(std::equal(rest.ids.begin(), rest.ids.end(), whole.ids.begin() + cut.ids.size()));
     }
   }
@@ -193,12 +195,12 @@ TEST_F(ModesTest, CancelledAnywhereItLeavesWhatPlainDecodingCanGoOnFrom) {
 TEST_F(ModesTest, ASecondTurnReusesTextAndFeatures) {
   const std::vector<ChatTurn> first = {{"user", "def add(a, b):"}};
   const auto opening = loaded_->prompt_ids(first, "");
-  const Reply one = session().reply(opening, in(kTree, tokens(16)));
+  const Reply one = loaded_->reply(opening, in(kTree, tokens(16)));
   auto turns = first;
   turns.push_back({"assistant", one.text});
   turns.push_back({"user", "and now class Stack:"});
   const auto prompt = loaded_->prompt_ids(turns, "");
-  const Reply continued = session().reply(prompt, in(kTree, tokens(16)));
+  const Reply continued = loaded_->reply(prompt, in(kTree, tokens(16)));
   EXPECT_GE(continued.reused_tokens, opening.size());
   EXPECT_EQ(continued.ids, fresh(kPlain, prompt, tokens(16)).ids);
   EXPECT_EQ(continued.rounds.size(), fresh(kTree, prompt, tokens(16)).rounds.size());
@@ -213,7 +215,7 @@ TEST_F(ModesTest, ASecondTurnGoesOnFromAllThatTheFirstLeftInTheCache) {
   for (const Way& way : {kPlain, kTree}) {
     SCOPED_TRACE(way.name);
     const Reply one = fresh(way, opening, letters);
-    const auto left = static_cast<uint32_t>(session().committed().size());
+    const auto left = loaded_->sequence->length();
     ASSERT_EQ(left, opening.size() + one.ids.size() - 1);
     auto turns = first;
     turns.push_back({"assistant", one.text});
@@ -223,7 +225,7 @@ TEST_F(ModesTest, ASecondTurnGoesOnFromAllThatTheFirstLeftInTheCache) {
     ASSERT_EQ(turns[1].tokens.ids, letters.forced);
     const auto prompt = loaded_->prompt_ids(turns, "");
     EXPECT_NE(prompt, from_text);
-    const Reply continued = session().reply(prompt, in(way, tokens(16)));
+    const Reply continued = loaded_->reply(prompt, in(way, tokens(16)));
     EXPECT_EQ(continued.reused_tokens, left);
     EXPECT_EQ(continued.ids, fresh(kPlain, prompt, tokens(16)).ids);
   }
@@ -231,10 +233,10 @@ TEST_F(ModesTest, ASecondTurnGoesOnFromAllThatTheFirstLeftInTheCache) {
 
 TEST_F(ModesTest, FeaturesThatPlainDecodingDidNotKeepAreComputedAgain) {
   const auto prompt = encode(kCode);
-  const Reply plain = session().reply(prompt, in(kPlain, tokens(20)));
+  const Reply plain = loaded_->reply(prompt, in(kPlain, tokens(20)));
   auto longer = prompt;
   longer.insert(longer.end(), plain.ids.begin(), plain.ids.end());
-  const Reply drafted = session().reply(longer, in(kTree, tokens(16)));
+  const Reply drafted = loaded_->reply(longer, in(kTree, tokens(16)));
   EXPECT_EQ(drafted.reused_tokens, 0u);
   const Reply from_scratch = fresh(kTree, longer, tokens(16));
   EXPECT_EQ(drafted.ids, from_scratch.ids);
@@ -263,7 +265,7 @@ TEST_F(ModesTest, AForcedReplyTakesTheTokensItWasGiven) {
 std::vector<double> log_probabilities(Model& model, std::span<const uint32_t> text) {
   RowBatch batch;
   for (uint32_t i = 0; i < text.size(); ++i) batch.add_text(text[i], i);
-  const std::vector<float> logits = model.run(batch, PassOutputs::logits_of({batch.width() - 1})).logits;
+  const std::vector<float> logits = logits_of(model, batch, {batch.width() - 1});
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
   std::vector<double> result;
@@ -324,7 +326,7 @@ TEST_F(ModesTest, FixedModesTeachTheController) {
   const std::vector<uint32_t> prompt = encode("Once upon a time");
   for (const Way& way : {kDrafted[0], kTree}) {
     open();
-    const Reply reply = session().reply(prompt, in(way, tokens(60)));
+    const Reply reply = loaded_->reply(prompt, in(way, tokens(60)));
     ASSERT_GT(reply.rounds.size(), 10u);
     Controller& controller = loaded_->speculation->controller();
     EXPECT_GT(controller.calibrator().drafts(), 5u) << way.name;
@@ -337,7 +339,7 @@ TEST_F(ModesTest, FixedModesSayWhatOtherWidthsWouldPromiseWhereCostsAreKnown) {
   const std::vector<uint32_t> prompt = encode("Once upon a time");
   for (const Way& way : {kDrafted[0], kTree}) {
     open();
-    for (const RoundRecord& round : session().reply(prompt, in(way, tokens(12))).rounds) {
+    for (const RoundRecord& round : loaded_->reply(prompt, in(way, tokens(12))).rounds) {
       EXPECT_TRUE(round.choice.candidates.empty()) << way.name << ": nothing was measured";
     }
     CostTable measured;
@@ -347,7 +349,7 @@ TEST_F(ModesTest, FixedModesSayWhatOtherWidthsWouldPromiseWhereCostsAreKnown) {
     }
     loaded_->speculation->replace(measured);
     uint32_t drafted = 0;
-    for (const RoundRecord& round : session().reply(prompt, in(way, tokens(30))).rounds) {
+    for (const RoundRecord& round : loaded_->reply(prompt, in(way, tokens(30))).rounds) {
       if (round.shape == DecodeMode::ar) continue;
       ++drafted;
       const WidthForecast* own = chosen_candidate(round);
@@ -367,7 +369,7 @@ TEST_F(ModesTest, FixedModesSayWhatOtherWidthsWouldPromiseWhereCostsAreKnown) {
 TEST_F(ModesTest, RecordsOfThePapersRulePredictAndListWhatItVisited) {
   const Way paper = kDrafted[6];
   ASSERT_EQ(paper.policy, CostPolicy::paper);
-  const Reply reply = session().reply(encode("Once upon a time"), in(paper, tokens(30)));
+  const Reply reply = loaded_->reply(encode("Once upon a time"), in(paper, tokens(30)));
   uint32_t drafted = 0;
   for (const RoundRecord& round : reply.rounds) {
     if (round.shape != DecodeMode::tree) continue;
@@ -387,15 +389,18 @@ TEST_F(ModesTest, RecordsOfThePapersRulePredictAndListWhatItVisited) {
 TEST_F(ModesTest, RefusesWhatItCannotDo) {
   const auto prompt = encode(kCode);
   ReplySettings none = in({"", DecodeMode::tree, 0}, tokens(4));
-  expect_error("budget of the draft tree is 0", [&] { session().reply(prompt, none); });
+  expect_error("budget of the draft tree is 0", [&] { loaded_->reply(prompt, none); });
   ReplySettings forced = tokens(4);
   forced.forced = {1u << 30};
-  expect_error("The forced reply holds token 1073741824", [&] { session().reply(prompt, forced); });
-  TextSession without(*loaded_->model, loaded_->text);
-  expect_error("needs a drafter", [&] { without.reply(prompt, in(kTree, tokens(4))); });
-  TextSession untold(*loaded_->model, loaded_->text, loaded_->drafter.get());
-  expect_error("what passes cost", [&] { untold.reply(prompt, in(kDrafted[4], tokens(4))); });
-  EXPECT_EQ(session().reply(prompt, in(kTree, tokens(4))).ids.size(), 4u);  // and goes on
+  expect_error("The forced reply holds token 1073741824", [&] { loaded_->reply(prompt, forced); });
+  const ReplyCallbacks nobody;
+  const ReplySettings tree = in(kTree, tokens(4)), adaptive = in(kDrafted[4], tokens(4));
+  Sequence without(*loaded_->model);
+  const ReplyParts no_drafter{*loaded_->model, loaded_->text, without};
+  expect_error("needs a drafter", [&] { ReplyWriter(no_drafter, prompt, tree, nobody); });
+  const ReplyParts no_state{*loaded_->model, loaded_->text, *loaded_->sequence};
+  expect_error("what passes cost", [&] { ReplyWriter(no_state, prompt, adaptive, nobody); });
+  EXPECT_EQ(loaded_->reply(prompt, in(kTree, tokens(4))).ids.size(), 4u);  // and goes on
 }
 
 }  // namespace

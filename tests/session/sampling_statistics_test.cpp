@@ -14,7 +14,6 @@
 
 #include "engine/session/engine.h"
 #include "engine/session/tree_drafter.h"
-#include "engine/session/tree_verifier.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
 
@@ -105,16 +104,17 @@ class SamplingStatistics : public ::testing::Test {
     request.context = 256;
     request.self_test = false;
     loaded_ = Engine::open(*device_, request, {});
-    trees_ = std::make_unique<TreeDrafter>(*loaded_->drafter);
-    verifier_ = std::make_unique<TreeVerifier>(*loaded_->model);
+    trees_ = std::make_unique<TreeDrafter>(*loaded_->sequence);
     prompt_ = loaded_->text.encode_raw("for i in range(10):\n    print(");
   }
 
   std::vector<std::vector<float>> logits_of(const DraftTree& tree, uint32_t committed) {
-    EXPECT_TRUE(verifier_->verify(tree, committed, HeadOutput::logits, false, false, {}));
+    Model& model = *loaded_->model;
+    ForwardOutput output = model.forward(tree_input(tree, committed, model.limits(), HeadOutput::logits));
+    EXPECT_TRUE(output.completed());
     std::vector<std::vector<float>> rows;
     for (uint32_t node = 0; node < tree.width(); ++node) {
-      const auto row = verifier_->logits(node);
+      const auto row = output.logits(node);
       rows.emplace_back(row.begin(), row.end());
     }
     return rows;
@@ -126,11 +126,11 @@ class SamplingStatistics : public ::testing::Test {
     Known& k = entry->second;
     if (!is_new) return k;
     const auto committed = static_cast<uint32_t>(text.size()) - 1;
-    EXPECT_TRUE(verifier_->prefill({text.data(), committed}, 0, HeadOutput::none, true, {}));
-    std::vector<uint32_t> rows(committed);
-    for (uint32_t i = 0; i < committed; ++i) rows[i] = i;
-    loaded_->drafter->truncate(0);
-    EXPECT_TRUE(loaded_->drafter->append_features(rows));
+    const std::span<const uint32_t> before(text.data(), committed);
+    loaded_->sequence->clear();
+    ForwardInput input = loaded_->sequence->text(before);
+    input.aux_hidden_states = true;
+    EXPECT_TRUE(loaded_->sequence->append(before, loaded_->model->forward(input)));
     EXPECT_TRUE(trees_->draft(text.back(), loaded_->drafter->max_depth(), {}));
     trees_->begin();
     trees_->build(24);
@@ -195,7 +195,6 @@ class SamplingStatistics : public ::testing::Test {
   std::unique_ptr<Device> device_ = make_reference_device();
   std::unique_ptr<Engine> loaded_;
   std::unique_ptr<TreeDrafter> trees_;
-  std::unique_ptr<TreeVerifier> verifier_;
   Text prompt_;
   std::map<Text, Known> known_;
 };
@@ -237,9 +236,9 @@ TEST_F(SamplingStatistics, WholeSessionsDrawTheSamePaths) {
       reply.budget = 24;
       reply.max_tokens = kDrawn;
       reply.sampling = settings(seed);
-      written.push_back(loaded_->session->reply(prompt_, reply).ids);
+      written.push_back(loaded_->reply(prompt_, reply).ids);
     }
-    loaded_->session->clear();  // the passes below are run directly
+    loaded_->sequence->clear();  // what follows runs passes of its own
     for (uint32_t seed = 0; seed < written.size(); ++seed) {
       Sampler sampler(settings(seed), loaded_->model->config().vocab);
       Text drawn = {sampler.sample(known(prompt_).next, prompt_, 0, 0)};

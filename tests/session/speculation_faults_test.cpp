@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -38,16 +39,22 @@ class FaultyDevice final : public ForwardingDevice {
   }
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
     auto buffer = ForwardingDevice::allocate(bytes, name);
-    names_.emplace_back(buffer.get(), name);
+    named_.push_back({std::string(name), buffer.get(), 0, bytes});
     return buffer;
+  }
+  std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override {
+    named_.push_back({std::string(name), &whole, offset, bytes});
+    return ForwardingDevice::part(whole, offset, bytes, name);
   }
   void read_all(std::span<const BufferRead> reads) override {
     count_call();
     ForwardingDevice::read_all(reads);
     for (const BufferRead& r : reads) {
-      for (const auto& [buffer, name] : names_) {
-        // NaN as a float, and no valid token as an id
-        if (buffer == r.from && name == spoilt) std::memset(r.to.data(), 0xFF, r.to.size());
+      for (const Named& named : named_) {
+        if (named.buffer != r.from || named.name != spoilt) continue;
+        const uint64_t first = std::max(named.offset, r.offset);
+        const uint64_t end = std::min(named.offset + named.bytes, r.offset + r.to.size());
+        if (first < end) std::memset(&r.to[first - r.offset], 0xFF, end - first);  // a NaN, and no token
       }
     }
   }
@@ -62,7 +69,13 @@ class FaultyDevice final : public ForwardingDevice {
     if (calls_left-- <= 0) throw Error(ErrorKind::device_lost, "The device was lost.");
   }
 
-  std::vector<std::pair<const Buffer*, std::string>> names_;
+  /// A buffer or a part of one.
+  struct Named {
+    std::string name;
+    const Buffer* buffer;
+    uint64_t offset, bytes;
+  };
+  std::vector<Named> named_;
 };
 
 class SpeculationFaults : public ::testing::Test {
@@ -92,9 +105,9 @@ class SpeculationFaults : public ::testing::Test {
   }
 
   void expect_goes_on(const std::vector<uint32_t>& ids) {
-    const std::span<const uint32_t> committed = loaded_->session->committed();
-    EXPECT_LE(loaded_->drafter->known(), committed.size());
-    EXPECT_EQ(loaded_->session->reply(prompt_, in(DecodeMode::tree)).ids, ids);
+    const std::span<const uint32_t> committed = loaded_->sequence->tokens();
+    EXPECT_LE(loaded_->sequence->feature_length(), committed.size());
+    EXPECT_EQ(loaded_->reply(prompt_, in(DecodeMode::tree)).ids, ids);
   }
 
   std::unique_ptr<FaultyDevice> device_;
@@ -118,16 +131,16 @@ TEST_F(SpeculationFaults, ADeviceLostAtAnyCallEndsTheReplyWithThatError) {
   for (const DecodeMode mode : {DecodeMode::tree, DecodeMode::chain, DecodeMode::adaptive}) {
     SCOPED_TRACE(to_string(mode));
     open();
-    const std::vector<uint32_t> ids = loaded_->session->reply(prompt_, in(DecodeMode::ar)).ids;
+    const std::vector<uint32_t> ids = loaded_->reply(prompt_, in(DecodeMode::ar)).ids;
     bool lost = true;
     for (int calls = 0; lost; ++calls) {
       SCOPED_TRACE(calls);
       ASSERT_LT(calls, 1000);
-      loaded_->session->clear();
+      loaded_->sequence->clear();
       device_->calls_left = calls;
       lost = false;
       try {
-        EXPECT_EQ(loaded_->session->reply(prompt_, in(mode)).ids, ids);
+        EXPECT_EQ(loaded_->reply(prompt_, in(mode)).ids, ids);
       } catch (const Error& e) {
         EXPECT_EQ(e.kind(), ErrorKind::device_lost);
         lost = true;
@@ -140,28 +153,28 @@ TEST_F(SpeculationFaults, ADeviceLostAtAnyCallEndsTheReplyWithThatError) {
 }
 
 TEST_F(SpeculationFaults, LogitsThatAreNoNumbersAreToldAndForgotten) {
-  const std::vector<uint32_t> ids = loaded_->session->reply(prompt_, in(DecodeMode::ar)).ids;
+  const std::vector<uint32_t> ids = loaded_->reply(prompt_, in(DecodeMode::ar)).ids;
   device_->spoilt = "best";
-  expect_error("logits are not numbers at position", [&] { loaded_->session->reply(prompt_, in(DecodeMode::tree)); });
+  expect_error("logits are not numbers at position", [&] { loaded_->reply(prompt_, in(DecodeMode::tree)); });
   device_->spoilt = "logits";
-  expect_error("the model's output is broken", [&] { loaded_->session->reply(prompt_, in(DecodeMode::tree, 0.8f)); });
+  expect_error("the model's output is broken", [&] { loaded_->reply(prompt_, in(DecodeMode::tree, 0.8f)); });
   for (const char* const buffer : {"drafted logits", "drafted sums"}) {
     SCOPED_TRACE(buffer);
     device_->spoilt = buffer;
-    expect_error("depth 1", [&] { loaded_->session->reply(prompt_, in(DecodeMode::tree)); });
-    expect_error("depth 1", [&] { loaded_->session->reply(prompt_, in(DecodeMode::chain)); });
-    EXPECT_EQ(loaded_->session->reply(prompt_, in(DecodeMode::ar)).ids, ids);  // plain decoding needs no drafter
+    expect_error("depth 1", [&] { loaded_->reply(prompt_, in(DecodeMode::tree)); });
+    expect_error("depth 1", [&] { loaded_->reply(prompt_, in(DecodeMode::chain)); });
+    EXPECT_EQ(loaded_->reply(prompt_, in(DecodeMode::ar)).ids, ids);  // which needs no drafter
   }
   device_->spoilt.clear();
   expect_goes_on(ids);
 }
 
 TEST_F(SpeculationFaults, BudgetsBeyondWhatFitsCountAsWhatFits) {
-  const std::vector<uint32_t> ids = loaded_->session->reply(prompt_, in(DecodeMode::ar)).ids;
+  const std::vector<uint32_t> ids = loaded_->reply(prompt_, in(DecodeMode::ar)).ids;
   for (const uint32_t budget : {127u, 128u, 1010u, 4'000'000'000u}) {
     ReplySettings settings = in(DecodeMode::tree);
     settings.budget = budget;
-    const Reply reply = loaded_->session->reply(prompt_, settings);
+    const Reply reply = loaded_->reply(prompt_, settings);
     EXPECT_EQ(reply.ids, ids) << budget;
     for (const RoundRecord& round : reply.rounds) EXPECT_LE(round.width, loaded_->model->limits().max_width);
   }

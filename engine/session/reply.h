@@ -1,21 +1,15 @@
 #pragma once
-// One conversation with a model: what is in its K/V cache, and the loop that writes a reply.
+// What a reply is asked for with, what it tells while it is written, and what it is in the end.
 
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/client/engine_client.h"
-#include "engine/model/drafter.h"
-#include "engine/model/model.h"
-#include "engine/model/sequence.h"
-#include "engine/session/speculation_state.h"
-#include "engine/session/text_model.h"
+#include "engine/speculation/cost_policy.h"
 #include "engine/speculation/sampler.h"
 #include "engine/trace/round_record.h"
 
@@ -74,37 +68,6 @@ struct Reply {
   double tokens_per_second() const;
   /// Mean tokens emitted in a round; 0 without any.
   double tau() const;
-};
-
-/// Not thread-safe. Model, text, drafter and state must outlive it.
-class TextSession {
- public:
-  /// Without a drafter only autoregressive decoding is possible, without a state no mode that chooses. The model must
-  /// have been loaded with the drafter's aux layers.
-  TextSession(Model& model, const TextModel& text, Drafter* drafter = nullptr, SpeculationState* state = nullptr);
-
-  /// Writes a reply to a prompt: the same tokens in every mode. What the prompt shares with the tokens in the cache is
-  /// not computed again, and the result is the same as if it were. Throws bad_input for an empty prompt, one longer
-  /// than the context, ids outside the vocabulary, wrong settings or a mode that needs a drafter where there is none,
-  /// and device_lost; the cache stays valid for what committed() says.
-  Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings, const ReplyCallbacks& callbacks = {});
-
-  /// Tokens whose K/V is in the cache: position i holds the i-th.
-  std::span<const uint32_t> committed() const { return sequence_.tokens(); }
-
-  /// Forgets the conversation.
-  void clear() { sequence_.clear(); }
-
-  /// Rows of one pass while a prompt is read: less on a software device, where a pass takes long.
-  uint32_t prefill_chunk() const { return prefill_chunk_; }
-
- private:
-  Model& model_;
-  const TextModel& text_;
-  Drafter* drafter_;
-  SpeculationState* state_;
-  uint32_t prefill_chunk_ = 1;
-  Sequence sequence_;
 };
 
 }  // namespace canopy

@@ -1,0 +1,41 @@
+#include "engine/model/draft_state.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/model/drafter.h"
+
+namespace canopy {
+
+DraftState::DraftState(Drafter& drafter) : drafter_(drafter), store_(drafter.acquire_store()) {}
+
+DraftState::~DraftState() {
+  drafter_.release_store(store_);
+}
+
+void DraftState::truncate(uint32_t positions) {
+  injected_ = std::min(injected_, positions);
+  waiting_ = std::min(waiting_, positions - injected_);
+}
+
+void DraftState::pretend(uint32_t injected, uint32_t waiting) {
+  const uint32_t context = drafter_.context();
+  if (waiting > Drafter::most_waiting() || uint64_t{injected} + waiting > context) {
+    throw bad_input(std::to_string(injected) + " injected and " + std::to_string(waiting) +
+                    " waiting features were pretended; allowed: at most " + std::to_string(Drafter::most_waiting()) +
+                    " waiting, in all " + std::to_string(context) + ".");
+  }
+  injected_ = injected;
+  waiting_ = waiting;
+}
+
+std::unique_ptr<DraftState> DraftState::fork() const {
+  auto copy = std::make_unique<DraftState>(drafter_);
+  drafter_.copy_store(store_, copy->store_, injected_, waiting_);
+  copy->injected_ = injected_;
+  copy->waiting_ = waiting_;
+  return copy;
+}
+
+}  // namespace canopy

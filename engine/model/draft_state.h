@@ -1,0 +1,54 @@
+#pragma once
+// What a drafter keeps of one text.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/compute/device.h"
+
+namespace canopy {
+
+class Drafter;
+
+/// Where a drafter keeps it on the device.
+struct DraftStore {
+  std::vector<std::unique_ptr<KvLayer>> cache;  // by layer of the drafter
+  std::unique_ptr<Buffer> features;             // [Drafter::most_waiting(), aux layers * H]
+};
+
+/// Features of a text's first known() positions: of the first of them as keys and values in the drafter's layers, of
+/// the others as they came, waiting for the next draft, which injects them on its way. Part of a Sequence; not
+/// thread-safe; the drafter must outlive it.
+class DraftState {
+ public:
+  /// Of an empty text. The drafter's first is part of its memory plan; others are allocated when all are taken, and
+  /// stay the drafter's. Throws out_of_memory, with needed and available bytes, where another does not fit.
+  explicit DraftState(Drafter& drafter);
+  ~DraftState();
+  DraftState(const DraftState&) = delete;
+  DraftState& operator=(const DraftState&) = delete;
+
+  uint32_t known() const { return injected_ + waiting_; }
+  uint32_t backlog() const { return waiting_; }
+
+  /// Forgets all positions from `positions` on.
+  void truncate(uint32_t positions);
+
+  /// For measurements: so many positions count as injected and waiting from now on, whatever is kept of them. Throws
+  /// bad_input beyond the context or for more than can wait.
+  void pretend(uint32_t injected, uint32_t waiting);
+
+  /// The same features in a state of their own, copied through the host. Throws out_of_memory.
+  std::unique_ptr<DraftState> fork() const;
+
+ private:
+  friend class Drafter;
+
+  Drafter& drafter_;
+  uint32_t store_;  // which of the drafter's
+  uint32_t injected_ = 0;
+  uint32_t waiting_ = 0;
+};
+
+}  // namespace canopy

@@ -1,0 +1,121 @@
+#include "engine/model/forward_input.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/model/rounded_positions.h"
+#include "engine/model/tree_rows.h"
+
+namespace canopy {
+namespace {
+
+std::vector<uint32_t> first_rows(uint32_t count) {
+  std::vector<uint32_t> rows(count);
+  std::iota(rows.begin(), rows.end(), 0u);
+  return rows;
+}
+
+/// Keys of the row that has most.
+uint32_t longest(const RowBatch& batch) {
+  uint32_t positions = 1;
+  for (const Row& row : batch.rows) positions = std::max(positions, row.position + 1);
+  return positions;
+}
+
+void validate_rows(const RowBatch& batch, const ModelConfig& config, const ModelLimits& limits) {
+  validate(batch, config.vocab, limits.context, limits.slots());
+  if (batch.width() > limits.max_width) {
+    throw bad_input("A pass of " + std::to_string(batch.width()) + " rows was asked for; allowed: at most " +
+                    std::to_string(limits.max_width) + ".");
+  }
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    if (batch.rows[i].ancestor_count > kMaxTreeDepth + 1) {
+      throw bad_input("Row " + std::to_string(i) + " of the pass has " +
+                      std::to_string(batch.rows[i].ancestor_count - 1) + " ancestors; allowed: at most " +
+                      std::to_string(kMaxTreeDepth) + ".");
+    }
+  }
+}
+
+void validate_head(const ForwardInput& input, const ModelLimits& limits) {
+  const uint32_t most = input.head == HeadOutput::logits ? limits.head_rows : limits.max_width;
+  const bool wants_head = input.head != HeadOutput::none;
+  if (wants_head == input.head_rows.empty() || input.head_rows.size() > most) {
+    throw bad_input("The " + std::string(input.head == HeadOutput::logits ? "logits" : "head") + " of " +
+                    std::to_string(input.head_rows.size()) + " rows were asked for; allowed: 1 to " +
+                    std::to_string(most) + ", or none without a head.");
+  }
+  for (const uint32_t row : input.head_rows) {
+    if (row >= input.batch.width()) {
+      throw bad_input("The head of row " + std::to_string(row) + " was asked for; the pass has " +
+                      std::to_string(input.batch.width()) + " rows.");
+    }
+  }
+  if (!wants_head && input.probabilities) {
+    throw bad_input("Probabilities were asked for; they come with argmax or logits only.");
+  }
+}
+
+}  // namespace
+
+ForwardInput text_input(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head) {
+  ForwardInput input;
+  for (uint32_t i = 0; i < tokens.size(); ++i) input.batch.add_text(tokens[i], committed + i);
+  input.head = head;
+  if (head != HeadOutput::none) input.head_rows = {input.batch.width() - 1};
+  return input;
+}
+
+ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLimits& limits, HeadOutput head,
+                        bool probabilities) {
+  ForwardInput input;
+  add_tree(tree, committed, limits.context, input.batch);
+  input.head = head;
+  if (head == HeadOutput::argmax) input.head_rows = first_rows(tree.width());
+  if (head == HeadOutput::logits) input.head_rows = first_rows(std::min(tree.width(), limits.head_rows));
+  if (probabilities && head == HeadOutput::argmax && tree.drafted() > 0) {
+    input.probabilities = true;
+    for (const TreeNode& node : tree.nodes().subspan(1)) input.token_logits.push_back({node.parent, node.token});
+  }
+  return input;
+}
+
+void validate(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits) {
+  validate_rows(input.batch, config, limits);
+  validate_head(input, limits);
+  if (input.token_logits.size() > limits.max_token_logits()) {
+    throw bad_input(std::to_string(input.token_logits.size()) + " single logits were asked for; allowed: at most " +
+                    std::to_string(limits.max_token_logits()) + ".");
+  }
+  for (const auto& [index, token] : input.token_logits) {
+    if (index >= input.head_rows.size() || token >= config.vocab) {
+      throw bad_input("The logit of token " + std::to_string(token) + " of wanted row " + std::to_string(index) +
+                      " was asked for; there are " + std::to_string(input.head_rows.size()) + " wanted rows and " +
+                      std::to_string(config.vocab) + " tokens.");
+    }
+  }
+  if (input.aux_hidden_states && limits.aux_layers == 0) {
+    throw bad_input("Taps were asked for; the model was loaded without any.");
+  }
+}
+
+PassShape shape_of(const ForwardInput& input, const ModelLimits& limits) {
+  PassShape shape;
+  shape.width = input.batch.width();
+  shape.max_positions = rounded_positions(longest(input.batch), limits.context);
+  shape.head = input.head;
+  shape.head_rows = static_cast<uint32_t>(input.head_rows.size());
+  shape.all_rows = input.head_rows == first_rows(shape.width);
+  shape.probabilities = input.probabilities;
+  // Trees of all sizes share a few recordings.
+  const auto count = static_cast<uint32_t>(input.token_logits.size());
+  if (count > 0) shape.token_logits = std::bit_ceil(std::max(kFewestTokenLogits, count));
+  shape.aux_hidden_states = input.aux_hidden_states;
+  shape.cache = input.cache;
+  return shape;
+}
+
+}  // namespace canopy

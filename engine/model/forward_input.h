@@ -1,0 +1,50 @@
+#pragma once
+// What one pass of the target is asked for, as a value: its rows, and what is wanted of them.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/compute/rows.h"
+#include "engine/format/model_config.h"
+#include "engine/model/memory_plan.h"
+#include "engine/model/pass_shape.h"
+#include "engine/speculation/draft_tree.h"
+
+namespace canopy {
+
+/// One logit that is wanted of a pass.
+struct TokenLogit {
+  uint32_t index = 0;  // of its row in ForwardInput::head_rows
+  uint32_t token = 0;
+};
+
+/// What is not asked for is not computed. Sequence::text and Sequence::tree make the usual ones.
+struct ForwardInput {
+  RowBatch batch;
+  HeadOutput head = HeadOutput::none;
+  std::vector<uint32_t> head_rows = {};  // rows whose head is wanted; of logits at most limits().head_rows
+  bool probabilities = false;            // log_sum_exp of head_rows: a token's log probability is its logit less that
+  std::vector<TokenLogit> token_logits = {};  // at most limits().max_token_logits()
+  bool aux_hidden_states = false;             // of all rows: Model::aux_hidden_states() holds them until the next pass
+  uint32_t cache = 0;                         // of the model: Sequence::cache()
+};
+
+/// Rows of text behind `committed` positions: row i at position committed + i. What `head` names is wanted of the last
+/// row.
+ForwardInput text_input(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head = HeadOutput::none);
+
+/// Rows of a draft tree behind `committed` positions, row i of node i: the root's K/V goes to its place in the text,
+/// those of other nodes into the slots of trees. `head` is wanted of all rows; of logits of the first
+/// limits.head_rows, as a walk visits few rows and mostly early ones (ForwardOutput::logits computes others when it is
+/// asked). `probabilities` makes ForwardOutput::log_p known, where the head is argmax.
+ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLimits& limits, HeadOutput head,
+                        bool probabilities = false);
+
+/// Throws bad_input for rows or wishes that do not fit the model, its caches or each other.
+void validate(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits);
+
+/// What a recording of it depends on.
+PassShape shape_of(const ForwardInput& input, const ModelLimits& limits);
+
+}  // namespace canopy

@@ -1,0 +1,31 @@
+#pragma once
+// What a pass computes, as far as its recording depends on it.
+
+#include <compare>
+#include <cstdint>
+
+namespace canopy {
+
+/// What is computed after the last layer.
+enum class HeadOutput {
+  none,    // only K/V (and aux hidden states): all of a prompt but its end
+  argmax,  // id and value of each wanted row's largest logit
+  logits,  // all logits of each wanted row; they stay on the device
+};
+
+/// What one recording depends on; all else is read from buffers.
+struct PassShape {
+  uint32_t width = 0;
+  uint32_t max_positions = 0;  // no row has more keys
+  HeadOutput head = HeadOutput::none;
+  uint32_t head_rows = 0;      // rows the head is computed for
+  bool all_rows = false;       // these are all rows, in order
+  bool probabilities = false;  // log_sum_exp of these rows
+  uint32_t token_logits = 0;   // single logits that are wanted, rounded up
+  bool aux_hidden_states = false;
+  uint32_t cache = 0;      // which of the model's caches its layers read and write
+  bool head_only = false;  // of rows whose pass was before: width is that pass's
+  auto operator<=>(const PassShape&) const = default;
+};
+
+}  // namespace canopy

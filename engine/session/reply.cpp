@@ -1,0 +1,17 @@
+#include "engine/session/reply.h"
+
+namespace canopy {
+
+double Reply::tokens_per_second() const {
+  uint64_t emitted = 0;
+  for (const RoundRecord& round : rounds) emitted += round.emitted.size();
+  return decode_ms > 0 ? 1000.0 * static_cast<double>(emitted) / decode_ms : 0;
+}
+
+double Reply::tau() const {
+  uint64_t emitted = 0;
+  for (const RoundRecord& round : rounds) emitted += round.emitted.size();
+  return rounds.empty() ? 0 : static_cast<double>(emitted) / static_cast<double>(rounds.size());
+}
+
+}  // namespace canopy
