@@ -4,12 +4,51 @@
 
 #include <gtest/gtest.h>
 
+#include <type_traits>
+
 #include "engine/session/engine.h"
 #include "tests/base/expect_error.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
 
 namespace canopy::test {
+
+/// All that a device must do, but for start() and finish(). Declared only: nothing makes one.
+class WithoutStart : public Device {
+ public:
+  const DeviceInfo& info() const override;
+  MemoryInfo memory() const override;
+  std::unique_ptr<Buffer> allocate(uint64_t, std::string_view) override;
+  std::unique_ptr<Activations> allocate_activations(uint32_t, uint32_t, std::string_view) override;
+  std::unique_ptr<KvLayer> allocate_kv(const KvShape&, std::string_view) override;
+  std::unique_ptr<Weight> make_weight(std::span<const WeightPart>, WeightLayout, std::string_view) override;
+  uint64_t weight_bytes(std::span<const WeightPart>, WeightLayout) const override;
+  uint64_t activation_bytes(uint32_t, uint32_t) const override;
+  void write(Buffer&, uint64_t, std::span<const std::byte>) override;
+  void read_all(std::span<const BufferRead>) override;
+  std::vector<float> read_activations(const Activations&, uint32_t) override;
+  void write_activations(Activations&, uint32_t, std::span<const float>) override;
+  std::vector<float> read_kv(const KvLayer&, bool, uint32_t, uint32_t) override;
+  void write_kv(KvLayer&, bool, uint32_t, std::span<const float>) override;
+  DevicePeak measure_peak() override;
+  double sample_fma_rate() override;
+  std::unique_ptr<Commands> compile(std::span<const Op>, const std::stop_token&) override;
+  bool run(Commands&, const std::stop_token&) override;
+  double last_run_ms() const override;
+};
+class WithoutFinish : public WithoutStart {
+ public:
+  void start(Commands&) override;
+};
+class WithBoth : public WithoutFinish {
+ public:
+  void finish() override;
+};
+// A wrapper that passes on neither would run at once what its tests want to run late, and nobody would notice.
+static_assert(std::is_abstract_v<WithoutStart> && std::is_abstract_v<WithoutFinish>,
+              "start() and finish() have no defaults");
+static_assert(!std::is_abstract_v<WithBoth>, "nothing else is missing");
+
 namespace {
 
 struct Deferred {

@@ -8,6 +8,7 @@
 
 #include "engine/base/log.h"
 #include "engine/vulkan/check.h"
+#include "engine/vulkan/command_list.h"
 #include "engine/vulkan/device_selection.h"
 #include "tests/vulkan/devices.h"
 
@@ -139,6 +140,26 @@ TEST_P(ContextTest, bytesComeBackFromUncachedMemory) {
   context->download(both);
   EXPECT_TRUE(std::equal(first.begin(), first.end(), data.begin()));
   EXPECT_TRUE(std::equal(rest.begin(), rest.end(), data.begin() + 64));
+}
+
+// The copy is a submission of its own: counted by the numbers of the submissions before and after it.
+TEST_P(ContextTest, copiesLongResultsOfUncachedMemoryOnTheDevice) {
+  const auto context = open({.force_uncached = true});
+  if (!context->unified_memory()) GTEST_SKIP() << "device memory is not mapped here";
+  const Buffer buffer = context->create_buffer(BufferKind::device, 100'000, "results");
+  const auto copies = [&](size_t bytes) {
+    CommandList before(*context), after(*context);
+    before.finish();
+    after.finish();
+    std::vector<std::byte> to(bytes);
+    const Submission first = context->submit(before);
+    context->download(buffer, 0, to);
+    const Submission last = context->submit(after);
+    context->wait(last);
+    return last - first - 1;
+  };
+  EXPECT_EQ(copies(64), 0u) << "a few bytes are read where they are";
+  EXPECT_EQ(copies(100'000), 1u);
 }
 
 TEST_P(ContextTest, waitsAsLongAsItsCallerSaysOrTheDeviceNeeds) {

@@ -55,6 +55,14 @@ TEST_P(KernelTest, namesTheShaderInEveryError) {
   EXPECT_EQ(context->kernel_count(), 0u);
 }
 
+// Shared memory is counted with the constants given: with the defaults, this kernel needs less than 1 KiB.
+TEST_P(KernelTest, refusesMoreSharedMemoryThanTheBaselineHas) {
+  const auto context = open({.baseline = true});
+  const KernelOptions options{.spec = {{0, 8}, {1, 4}, {2, 8}, {3, 16}}};  // columns, rows, lanes, split
+  const std::string error = error_of([&] { context->kernel("linear_add_q4_1", options); });
+  EXPECT_NE(error.find("17412 bytes of shared memory"), std::string::npos) << error;
+}
+
 TEST_P(KernelTest, asksForAConstantWithTwoDefaults) {
   const auto context = open();
   EXPECT_NE(error_of([&] { context->kernel(shader("ambiguous")); }).find("constant 0 has two different defaults"),
