@@ -77,8 +77,7 @@ void VulkanRecorder::record_op(const CopyRowsArgs& args) {
   const Push push{quads ? args.cols / 4 : args.cols};
   CommandList& list = this->list(0);
   list.bind(state_.context->kernel(quads ? "copy_rows_quads" : "copy_rows_words"),
-            {whole(*args.in), words(*args.moves, uint64_t{args.count} * 2, "The moves of copy_rows"),
-             whole(*args.out)},
+            {whole(*args.in), words(*args.moves, uint64_t{args.count} * 2, "The moves of copy_rows"), whole(*args.out)},
             push);
   list.dispatch(groups(push.row_elements, 64), args.count);
   list.barrier();

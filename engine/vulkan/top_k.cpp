@@ -54,8 +54,8 @@ struct SelectPush {
 
 void require_size(const Binding& buffer, uint64_t bytes, const char* name) {
   if (buffer.bytes >= bytes) return;
-  throw bad_input("The buffer \"" + std::string(name) + "\" of top_k has " + std::to_string(buffer.bytes) +
-                  " bytes, " + std::to_string(bytes) + " are needed.");
+  throw bad_input("The buffer \"" + std::string(name) + "\" of top_k has " + std::to_string(buffer.bytes) + " bytes, " +
+                  std::to_string(bytes) + " are needed.");
 }
 
 /// Bytes [first, first + size) of what a binding refers to.
@@ -149,9 +149,10 @@ void record_top_k(Context& context, CommandList& list, const TopKBindings& b) {
   const uint32_t step = rows_per_dispatch(context, b, blocks);
   for (uint32_t row = 0; row < b.width; row += step) {
     const uint32_t rows = std::min(step, b.width - row);
-    list.bind(find,
-              {range(b.logits, row * row_bytes, rows * row_bytes), range(b.scratch, row * scratch_row, rows * scratch_row)},
-              BlocksPush{b.vocab});
+    list.bind(
+        find,
+        {range(b.logits, row * row_bytes, rows * row_bytes), range(b.scratch, row * scratch_row, rows * scratch_row)},
+        BlocksPush{b.vocab});
     list.dispatch(blocks.groups, rows);
   }
   list.barrier();
