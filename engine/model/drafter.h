@@ -1,6 +1,6 @@
 #pragma once
-// A DFlash drafter on a device (design.md, section 2, step 1): one pass drafts a whole block behind the root, from the
-// features, which are the aux hidden states that the target left of the committed text.
+// A DFlash drafter on a device (docs/architecture.md, "Rounds"): one pass drafts a whole block behind the root, from
+// the features, which are the aux hidden states that the target left of the committed text.
 
 #include <cstdint>
 #include <functional>
@@ -66,8 +66,8 @@ class Drafter {
   static constexpr uint32_t most_waiting() { return 128; }
 
   /// Appends the features of rows of the target's last pass, which kept its aux hidden states: of positions
-  /// text.known() ... in this order. False when stop was requested; what is known is then less than asked for, but
-  /// right.
+  /// text.known() ... in this order. False when stop was requested; text.known() then counts
+  /// those that were appended.
   bool append_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop = {});
 
   /// The same of one row, for rounds that drafted nothing: they should not wait for what only a later draft needs.
@@ -99,7 +99,8 @@ class Drafter {
   Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target, const DrafterOptions& options);
   void make_parts();
   bool copy_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop);
-  /// Everything but running it; throws bad_input where the context ends before the last row.
+  /// Writes the moves and returns the copy's commands, which are still to be run. Throws bad_input where the context
+  /// ends before the last row.
   Commands& prepare_copies(const DraftState& text, std::span<const uint32_t> rows);
   bool inject(DraftState& text, const std::stop_token& stop);
   std::vector<Row> injected_rows(const DraftState& text, uint32_t padded) const;

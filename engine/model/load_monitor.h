@@ -1,5 +1,5 @@
 #pragma once
-// What a load tells its caller, and how its caller ends it, while several threads work for it.
+// Progress and cancellation of a load that several threads work on.
 
 #include <atomic>
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace canopy {
 
-/// Called by whichever thread of a load is at hand, one at a time.
+/// Called by any of the threads that load, never by two at a time.
 struct LoadCallbacks {
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of the file's matrices; some 30 times a second
   std::stop_token stop;  // looked at every few milliseconds; once requested, cancelled is thrown
@@ -24,10 +24,10 @@ class LoadMonitor {
   /// The callbacks must outlive it.
   LoadMonitor(const LoadCallbacks& callbacks, uint64_t total_bytes) : callbacks_(callbacks), total_(total_bytes) {}
 
-  /// So many bytes more are about to be read. Any thread. Throws cancelled once the caller wants no more.
+  /// Counts bytes that are about to be read. May be called by any thread. Throws cancelled once stop was requested.
   void advance(uint64_t bytes);
 
-  /// Tells where the load is, however short ago that was told last.
+  /// Reports the progress now, even where the last report was a moment ago.
   void report();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// All of a load that is decided before anything is allocated: the types of the weights, the context, the memory.
+// What is decided about a load before anything is allocated: the types of the weights, the context, the memory.
 
 #include <functional>
 

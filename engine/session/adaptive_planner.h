@@ -1,6 +1,6 @@
 #pragma once
-// The mode adaptive: each round the width that promises the most tokens a second, autoregressive decoding among them
-// (design.md, section 3).
+// The mode adaptive: each round verifies the width that is expected to emit the most tokens per second; autoregressive
+// decoding is one of the choices.
 
 #include "engine/session/round_planner.h"
 #include "engine/session/speculation_state.h"
@@ -23,11 +23,12 @@ class AdaptivePlanner final : public RoundPlanner {
   SpeculationState& state_;
   TreeDrafter trees_;
   ArPlanner ar_;
-  uint32_t backlog_ = 0;     // of the round under way
-  uint64_t recordings_ = 0;  // before it
+  uint32_t backlog_ = 0;     // features the round's draft injects
+  uint64_t recordings_ = 0;  // SpeculationState::recordings() before the round
 };
 
-/// The published rule (CostPolicy::paper): drafts every round and stops the tree at the first node that does not pay.
+/// The published rule (CostPolicy::paper): drafts every round and ends the tree at the first node whose cost exceeds
+/// its expected gain.
 class PaperPlanner final : public RoundPlanner {
  public:
   /// The sequence has a drafter; it and the state must outlive the planner.

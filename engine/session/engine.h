@@ -1,5 +1,5 @@
 #pragma once
-// Everything it takes to answer: a model on a device, its tokenizer and a conversation.
+// A loaded model with all that writing replies takes: tokenizer, drafter, costs, and the sequence of the conversation.
 
 #include <cstdint>
 #include <functional>
@@ -43,7 +43,7 @@ inline constexpr double kFirstCalibration = 4;
 /// Names the drafter of a request: `choice`, or where that is empty the one that comes with Canopy, which may not fit.
 void choose_drafter(const std::string& choice, OpenRequest& request);
 
-/// Called by whichever thread of the load is at hand, one at a time.
+/// Called by any of the threads that load, never by two at a time.
 struct OpenCallbacks {
   std::function<void(const LoadProgress&)> progress;
   std::stop_token stop;
@@ -61,7 +61,7 @@ struct Engine {
   std::unique_ptr<SpeculationState> speculation;  // likewise
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   std::optional<SelfTestReport> self_test;
-  std::unique_ptr<Sequence> sequence;  // the conversation: what of it is in the caches
+  std::unique_ptr<Sequence> sequence;  // tokens of the conversation that are in the caches
   std::shared_ptr<const TokenTexts> texts;
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured, or no calibration was asked for
 
@@ -72,7 +72,7 @@ struct Engine {
   static std::unique_ptr<Engine> open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks,
                                       ReclaimableMemory* memory = nullptr);
 
-  /// What writes a reply fastest here when nothing else was asked for.
+  /// The mode of replies that ask for none: adaptive with a drafter, else ar.
   DecodeMode default_mode() const { return drafter != nullptr ? DecodeMode::adaptive : DecodeMode::ar; }
 
   /// Writes a reply to a prompt: the same tokens in every mode. What the prompt shares with the sequence is not
@@ -86,14 +86,14 @@ struct Engine {
   CalibrationKey calibration_key() const;
 
   /// Measures what passes cost, within so many seconds, saves it and uses it from then on. The sequence is cleared.
-  /// There must be a drafter. Throws bad_input for seconds that are no time, and cancelled.
+  /// There must be a drafter. Throws bad_input where `seconds` is not positive, and cancelled.
   CostTable calibrate(double seconds, const OpenCallbacks& callbacks);
 
   /// Saves what real rounds taught about the costs, where that says something new and the model was opened with a
   /// calibration.
   void keep_what_was_learnt();
 
-  /// What a front end shows of it.
+  /// Name, sizes, memory and warnings, for front ends.
   ModelReady describe() const;
   MemoryUse memory_use() const;
 

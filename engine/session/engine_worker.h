@@ -36,7 +36,7 @@ class EngineThread::Worker {
     std::stop_source stop;
   };
 
-  /// The members are destroyed in reverse.
+  /// The members are destroyed in reverse order, so that each is gone before what it refers to.
   struct Current {
     std::string selector;
     std::shared_ptr<Device> device;
@@ -54,7 +54,7 @@ class EngineThread::Worker {
   void stop_all();
   /// The model in use. Throws unavailable without one.
   Engine& model();
-  /// Tells what a command of a front end died of, and gives up a lost device.
+  /// Publishes the error that ended a command; closes the device where that error is its loss.
   void failed(const std::exception_ptr& thrown, const char* (*title)(ErrorKind), uint64_t reply_id);
 
   void load(const LoadModel& command, const std::stop_token& stop);

@@ -12,7 +12,8 @@
 
 namespace canopy {
 
-/// A pass that had to be prepared at length (recorded, its kernels compiled) runs again: that is paid for once.
+/// A pass that took long because it was recorded and its kernels compiled is run and timed again: later passes do not
+/// pay for that.
 class ModelTimer final : public PassTimer {
  public:
   /// Times passes of a sequence with a drafter, which is cleared before and afterwards. Both must outlive the timer.
@@ -34,7 +35,7 @@ class ModelTimer final : public PassTimer {
 /// compiled. The sequence is cleared.
 void prepare_drafts(Model& model, Sequence& sequence, std::stop_token stop);
 
-/// What can be measured of a pair, in so many seconds.
+/// Widths and contexts that can be measured of a pair, in `budget_s` seconds.
 CalibrationPlan calibration_plan(const Model& model, const Drafter& drafter, double budget_s);
 
 }  // namespace canopy

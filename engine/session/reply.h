@@ -1,5 +1,5 @@
 #pragma once
-// What a reply is asked for with, what it tells while it is written, and what it is in the end.
+// Settings of a reply, what is reported while it is written, and the finished reply.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@ namespace canopy {
 
 struct ReplySettings {
   DecodeMode mode = DecodeMode::ar;
-  uint32_t budget = 16;  // of mode tree: drafted nodes, at least 1; more than fits the pass counts as what fits
+  uint32_t budget = 16;  // of mode tree: drafted nodes, at least 1; a larger one than fits the pass is cut to what fits
   CostPolicy policy = CostPolicy::measured;  // of mode adaptive
   /// For measurements: the reply takes these tokens whatever the target says, one after the other, and ends with them
   /// at the latest. Empty: the target's own.
@@ -29,7 +29,7 @@ struct ReplySettings {
   std::vector<std::string> stop_strings;  // beside those of the form of prompt
 };
 
-/// After each token of a reply, and once more for what was held back at its end.
+/// Reported after each token, and at the end once more for text that was held back.
 struct ReplyProgress {
   std::string_view text;  // new text, whole characters; may be empty
   uint32_t reply_tokens = 0;
@@ -38,7 +38,7 @@ struct ReplyProgress {
   double tokens_per_second = 0;
 };
 
-/// When the prompt has been read.
+/// Reported when the prompt has been read.
 struct ReplyStart {
   uint32_t reused_tokens = 0;  // of the prompt, in the cache already
   double prefill_ms = 0;

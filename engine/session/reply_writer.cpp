@@ -236,7 +236,7 @@ uint32_t ReplyWriter::choose(uint32_t row) {
   return sampler_.sample(output_.logits(row), history_, settings_.turn, reply_.ids.size());
 }
 
-/// Not cancelled half way: text, cache and features stay in step.
+/// Commits the accepted path. Takes no stop token: text, cache and features must agree afterwards.
 void ReplyWriter::commit(RoundRecord& record) {
   const StageTimer timer(record.ms.commit);
   record.device_ms.commit = parts_.sequence.commit(*tree_, path_, output_);

@@ -1,5 +1,5 @@
 #pragma once
-// The state of one reply while it is written: prefill, then rounds until something ends it.
+// Writes one reply: reads the prompt, then runs rounds until a stop token, a limit or a request to stop ends it.
 
 #include <cstdint>
 #include <memory>
@@ -24,9 +24,8 @@ namespace canopy {
 struct ReplyParts {
   Model& model;
   const TextModel& text;
-  Sequence& sequence;                 // of the model; at every step it holds what was committed. Without a drafter only
-                                      // autoregressive decoding is possible
-  SpeculationState* state = nullptr;  // null: no mode that chooses is possible
+  Sequence& sequence;                 // of the model; without a drafter only mode ar is possible
+  SpeculationState* state = nullptr;  // null: mode adaptive is not possible
 };
 
 /// Rows of one pass while a prompt is read, a power of two: fewer on a software device, where a pass takes long.
@@ -46,7 +45,7 @@ class ReplyWriter {
   void require_token(uint32_t id, const char* where) const;
   bool stopped() const { return callbacks_.stop.stop_requested(); }
   HeadOutput head() const { return settings_.sampling.is_plain_greedy() ? HeadOutput::argmax : HeadOutput::logits; }
-  /// Mode ar keeps no features, which costs a little time.
+  /// Passes of mode ar leave no aux hidden states, as writing them costs time.
   bool drafts() const { return settings_.mode != DecodeMode::ar; }
   uint32_t committed() const { return parts_.sequence.length(); }
 

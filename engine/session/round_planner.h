@@ -1,5 +1,6 @@
 #pragma once
-// What a round verifies: the root alone, a chain or a tree. One planner a mode; ReplyWriter does the rest alike.
+// Decides what a round verifies: the root alone, a chain or a tree. Each mode has its planner; the rest of a round is
+// the same in all modes (ReplyWriter).
 
 #include <algorithm>
 #include <cstdint>

@@ -24,7 +24,7 @@ class SpeculationState {
   void replace(CostTable table);
   /// Recordings that target and drafter have made: where a round adds to them, its times are not those of such rounds.
   uint64_t recordings() const { return target_.recordings() + drafter_.recordings(); }
-  /// Whether use() was called: a reply drafted, or was to.
+  /// Whether use() was called, by the first reply of a mode with a draft.
   bool is_started() const { return started_; }
 
   // What passes cost is worked out when it is first asked for: fixed modes need the controller alone, and are not to
@@ -36,7 +36,7 @@ class SpeculationState {
   std::optional<CostTable> refreshed_table() const {
     return cost_ == nullptr ? std::nullopt : cost_->refreshed_table();
   }
-  /// Of the target on this device, bare.
+  /// The target's roofline on this device, without corrections by measured passes.
   const Roofline& roofline();
 
   /// What autoregressive decoding reaches behind so many positions, by the table; 0 where nothing was measured.
@@ -55,7 +55,7 @@ class SpeculationState {
   bool started_ = false;
 };
 
-/// What decides the cost of the target's passes.
+/// The sizes of the target that its roofline depends on.
 ModelShape model_shape(const Model& model);
 
 }  // namespace canopy

@@ -8,7 +8,7 @@ inline double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Adds the milliseconds of its life.
+/// Adds the milliseconds between its construction and its destruction to a sum.
 class StageTimer {
  public:
   explicit StageTimer(double& ms) : ms_(ms) {}

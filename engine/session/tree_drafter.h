@@ -1,5 +1,5 @@
 #pragma once
-// From the drafter's pass to the tree of a round: design.md, section 2, steps 1 and 2.
+// Drafts behind a sequence and builds the draft tree of a round from the candidates (docs/architecture.md, "Rounds").
 
 #include <cstdint>
 #include <functional>
@@ -21,8 +21,8 @@ class TreeDrafter {
   /// Drafts `depths` tokens behind the root. False when stop was requested.
   bool draft(uint32_t root, uint32_t depths, const std::stop_token& stop);
 
-  /// Starts a tree over the last draft. A calibration has one entry a depth, or none at all; ranks from `available` on
-  /// do not occur.
+  /// Starts a tree over the last draft. A calibration has one entry for each depth, or none at all; only the
+  /// `available` most probable tokens of a depth are used.
   void begin(std::span<const DepthCalibration> calibration = {}, uint32_t available = TreeNode::none);
 
   /// TreeBuilder::next(), with candidates fetched where the tree wants more than the draft brought. False: complete.
@@ -31,7 +31,7 @@ class TreeDrafter {
   /// The `budget` most probable paths, or all there are.
   void build(uint32_t budget);
 
-  /// Lets a rule choose the tree.
+  /// Adds nodes until the rule ends the tree.
   void grow(PaperRule& rule);
 
   /// The most probable token of each depth, as far as `budget` goes.
@@ -41,7 +41,7 @@ class TreeDrafter {
 
   const DraftTree& tree() const { return builder_.tree(); }
   const Draft& last() const { return draft_; }
-  /// Of each depth, what the last draft brought.
+  /// The candidates that the last draft has of each depth, without those that were fetched later.
   std::span<const DepthCandidates> candidates() const { return depths_; }
 
  private:
