@@ -158,7 +158,6 @@ void Model::compute_logits(std::span<const uint32_t> rows, uint32_t width) {
   logits_left_ = 0;
   upload(input, shape);
   device_.run(*recording.commands);
-  logits_left_ = shape.head_rows;
 }
 
 void Model::read_logits(std::span<const uint32_t> indices, std::span<float> to) const {
