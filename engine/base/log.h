@@ -1,5 +1,5 @@
 #pragma once
-// How library code says something without printing: to a sink that the program sets. Without one, nothing happens.
+// Messages of library code, which never prints: they go to a sink that the program sets, and nowhere without one.
 
 #include <functional>
 #include <string_view>

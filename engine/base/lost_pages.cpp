@@ -16,7 +16,7 @@
 namespace canopy {
 namespace {
 
-// What the handler reads: only lock-free atomics may be touched in a signal handler.
+// One mapping, as the signal handler reads it: a handler may touch nothing but lock-free atomics.
 struct Slot {
   std::atomic<uintptr_t> begin{0};  // 0: free
   std::atomic<uintptr_t> end{0};

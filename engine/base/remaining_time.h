@@ -1,5 +1,5 @@
 #pragma once
-// How long something goes on, from how fast it went lately.
+// Estimates the remaining time of some work from its recent speed.
 
 #include <cstdint>
 #include <deque>

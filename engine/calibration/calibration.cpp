@@ -46,7 +46,7 @@ double lower_median(std::vector<double> values) {
   return *middle;
 }
 
-// How uncertain the median is, relative to it.
+// The uncertainty of the median of `values`, relative to the median.
 double uncertainty(const std::vector<double>& values) {
   const double median = lower_median(values);
   std::vector<double> deviations;

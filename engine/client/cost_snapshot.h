@@ -1,5 +1,5 @@
 #pragma once
-// What passes cost on a device, as a front end shows it: what was measured, and what the roofline says of the same.
+// The costs of passes on a device as a front end shows them: the measured ones, and those of the roofline.
 
 #include <cstdint>
 #include <vector>

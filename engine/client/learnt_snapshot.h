@@ -1,5 +1,5 @@
 #pragma once
-// What the mode adaptive has learnt of a drafter, as a front end shows it.
+// The statistics that mode adaptive has gathered about a drafter, as a front end shows them.
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// What every backend agrees on: element types, what a device says of itself, and the opaque things it owns.
+// Types shared by all backends: element types, the description of a device, and handles of what a device owns.
 
 #include <cstddef>
 #include <cstdint>

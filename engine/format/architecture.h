@@ -1,6 +1,6 @@
 #pragma once
-// What distinguishes the architectures we run: their names, what each of their layers computes, and the tensors that
-// follow from it. A new one whose layers are of kinds that there are (layer_spec.h) is a row in architecture.cpp.
+// The supported architectures: their names, the LayerSpec of each of their layers, and the tensors that follow from
+// it. A new one whose layers are of kinds that there are (layer_spec.h) is a row in architecture.cpp.
 
 #include <cstdint>
 #include <optional>

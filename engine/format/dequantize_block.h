@@ -1,5 +1,5 @@
 #pragma once
-// What the families of formats share: how a block is read and how a family lists its types. Internal to dequantize().
+// Shared by the families of formats: reading a block, and the list of types of a family. Internal to dequantize().
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// What `canopy-cli inspect` shows of a model: also of files that the engine cannot run, as long as they can be read.
+// The description of a model for `canopy-cli inspect`, also of files that can be read but not run.
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
 #pragma once
-// What the engine must know about a DFlash drafter, whichever format and dialect it came in. A drafter is a small
+// The configuration of a DFlash drafter, the same for all formats and dialects. A drafter is a small
 // transformer over a block of rows that also attends to features of the target's hidden states; it has no embedding and
 // no head of its own, the target's are used.
 

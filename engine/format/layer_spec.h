@@ -1,5 +1,6 @@
 #pragma once
-// What one layer of a transformer computes. The forward pass, the weights and the tensors of a file follow from it.
+// The description of one layer of a transformer. The forward pass, the weights and the tensors of a file follow from
+// it.
 
 #include <cstdint>
 

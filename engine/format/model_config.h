@@ -1,5 +1,5 @@
 #pragma once
-// What the engine must know about a model, whichever format it came in. Every value was range-checked when it was read.
+// The configuration of a model, the same for all file formats. Every value was range-checked when it was read.
 
 #include <cstdint>
 #include <optional>

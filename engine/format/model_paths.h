@@ -1,6 +1,6 @@
 #pragma once
-// What the paths that people give stand for: beside files and folders those of the Hugging Face cache, where a model
-// lies in models--ORG--NAME/snapshots/REVISION behind links.
+// Resolves the paths that users give: files, folders, and models in the Hugging Face cache, where a model lies in
+// models--ORG--NAME/snapshots/REVISION behind links.
 
 #include <filesystem>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// How the files of a model and of a drafter are opened alike.
+// Opens the files of a model or of a drafter by the same rules.
 
 #include "engine/format/model_config.h"
 #include "engine/format/model_paths.h"

@@ -1,5 +1,5 @@
 #pragma once
-// What a load may do with weights that the file stores wide. Names as the command lines spell them.
+// The types to which weights that a file stores wide may be quantized while loading, named as on the command line.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// How many bytes a tensor of a file takes, and whether they lie where the file says.
+// The size of a tensor in a file in bytes, and the check that its bytes lie within the file.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// How the elements of a tensor in a file are stored. GGUF's ids are ggml's; element types that only safetensors has
-// get ids of our own above them, so that one enum serves both formats.
+// The element types of tensors in files. GGUF's ids are ggml's; element types that only safetensors has get ids of
+// our own above them, so that one enum serves both formats.
 
 #include <cstdint>
 #include <optional>

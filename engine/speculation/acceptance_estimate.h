@@ -1,5 +1,5 @@
 #pragma once
-// What trees and chains of each size have brought lately, set against what the drafter promised for them.
+// Recent numbers of accepted tokens by size of tree and chain, relative to what the drafter's probabilities promised.
 
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
 #pragma once
-// How fast drafting has been lately, in autoregressive decoding's time.
+// The recent speed of drafting rounds relative to autoregressive decoding.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a device takes now, relative to what was predicted of it: other programs, heat and drivers change that.
+// The ratio of the time that passes take now to the predicted time. Other programs, heat and drivers change it.
 
 #include <array>
 #include <cstddef>

@@ -61,8 +61,8 @@ double CostSurface::between_rows(const Curve& curve, uint32_t rows) const {
   return std::max(ms, below->second);
 }
 
-// What the curve's context adds to the reference's time of `rows`: interpolated between the rows that it knows, in
-// proportion to the rows beyond.
+// Milliseconds that the curve's context adds to the reference's time of a pass of `rows`: interpolated between the
+// measured widths, in proportion to the rows beyond them.
 double CostSurface::added_by(const Curve& curve, uint32_t rows) const {
   const auto added_at = [&](Curve::const_iterator known) {
     return known->second - between_rows(reference(), nearest_rows(known->first));

@@ -1,5 +1,5 @@
 #pragma once
-// What passes were measured to cost on one device with one model; kept in a file between launches.
+// The measured times of passes of one model on one device; kept in a file between launches.
 
 #include <optional>
 #include <vector>

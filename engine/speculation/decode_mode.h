@@ -1,5 +1,5 @@
 #pragma once
-// How text is decoded: the four modes of design.md, section 2.
+// The four modes of decoding (design.md, section 2).
 
 #include <cstdint>
 #include <optional>

@@ -18,14 +18,14 @@ constexpr double edges[] = {0.001, 0.003, 0.01, 0.03, 0.1,  0.2,  0.3,   0.4,   
 // is never sure would be kept from being raised by what it never said.
 constexpr double assumed_candidates = 4;
 constexpr double pull = 1;
-// What a sample's weight becomes with every draft that follows: half after 700 drafts.
+// Factor on a sample's weight for every later draft: half is left after 700 drafts.
 constexpr double fading = 0.999;
 // A probability of 1 has no logarithm of its complement.
 constexpr double largest_log = -1e-4;
 // Beyond this the line would order a depth by noise.
 constexpr double largest_scale = 4;
 
-// What the bins say: `hits` of `count` candidates with log q = `x`.
+// One bin: `hits` of `count` candidates with log q = `x` were right.
 struct Evidence {
   double x = 0;
   double count = 0;

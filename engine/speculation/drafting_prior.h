@@ -1,6 +1,6 @@
 #pragma once
-// What is believed of a drafter that has not drafted yet. With what passes were measured to cost it says whether
-// drafting may be tried at once, or has to wait until autoregressive decoding has earned the attempt.
+// The assumed acceptance of a drafter that has not drafted yet. With the measured costs of passes it decides whether
+// drafting is tried at once, or only when autoregressive decoding has saved up the time that an attempt may lose.
 
 #include <cstdint>
 

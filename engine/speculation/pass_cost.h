@@ -1,6 +1,6 @@
 #pragma once
-// What passes cost on this device, as the choice of a width asks for it. Implementations: the measured table, the
-// roofline fitted to it, and the made-up devices of the simulator.
+// Interface for the times of passes on this device, used by the choice of a width. Implementations: the measured table,
+// the roofline fitted to it, and the made-up devices of the simulator.
 
 #include <cstdint>
 

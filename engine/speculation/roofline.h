@@ -1,6 +1,6 @@
 #pragma once
-// What a pass costs by counting: the roofline of the BASTION paper (appendix G), with quantized weights, any K/V and
-// activation type and mixtures of experts.
+// The time of a pass from its bytes and operations: the roofline of the BASTION paper (appendix G), extended to
+// quantized weights, any K/V and activation type and mixtures of experts.
 
 #include <cstdint>
 

@@ -249,7 +249,7 @@ void validate(std::span<const RooflinePoint> points) {
   if (memory == 0 || compute == 0) throw bad_input("A roofline cannot be fitted to points whose bare times are all 0.");
 }
 
-// What 1 stands for in each of the scaled quantities.
+// The units of the scaled quantities that are fitted.
 struct Scales {
   double memory = 0, compute = 0, measured = 0;
 };

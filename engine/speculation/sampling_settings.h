@@ -1,5 +1,5 @@
 #pragma once
-// What a user may set about sampling. design.md, section 2, step 4 gives the order in which they apply.
+// The sampling settings of a user. They apply in the order of design.md, section 2, step 4.
 
 #include <cstdint>
 #include <utility>

@@ -9,7 +9,7 @@
 namespace canopy {
 namespace {
 
-// What a device's f32 sum may fall short of the largest logit, relative to it.
+// The largest relative error by which a device's log sum exp, computed in f32, may lie below the largest logit.
 constexpr double log_sum_exp_slack = 1e-4;
 
 [[noreturn]] void refuse(uint32_t depth, const std::string& what) {

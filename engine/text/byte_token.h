@@ -1,5 +1,5 @@
 #pragma once
-// How vocabularies of characters write what is no character of a word: spaces and single bytes.
+// The tokens by which SentencePiece-like vocabularies write spaces (U+2581) and single bytes (<0x0A>).
 
 #include <cstdint>
 #include <optional>

@@ -13,10 +13,10 @@ using jinja::Dict;
 using jinja::List;
 using jinja::Value;
 
-// How a template wants the content of a message.
+// The form in which a template expects the content of a message: one string, or a list of parts.
 enum class ContentForm { string, parts };
 
-// What tells the messages of a trial apart from the rest of the prompt.
+// Messages of a trial rendering; they are found again in the prompt by these texts.
 constexpr std::string_view trial_system = "canopy trial system", trial_user = "canopy trial user",
                            trial_reply = "canopy trial reply", trial_question = "canopy trial question";
 

@@ -1,5 +1,5 @@
 #pragma once
-// What tokenizer_config.json adds to a tokenizer, and the form in which both Hugging Face files write added tokens.
+// Reads the settings in tokenizer_config.json, and added tokens in the form that both Hugging Face files use.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>

@@ -152,7 +152,7 @@ void read_pre_tokenizer(const JsonFields& root, HuggingFacePipeline& pipeline, S
   pipeline.pre_tokenizer = PreTokenizer(std::move(stages));
 }
 
-// How characters become text again: marks become spaces, byte tokens bytes, and a space in front may go.
+// Reads the decoder of a character vocabulary: marks become spaces, byte tokens bytes, and a leading space may go.
 void read_character_decoder(const JsonFields& root, HuggingFacePipeline& pipeline) {
   const auto parts = parts_of(root, "decoder", "decoders");
   if (parts.empty()) refuse_tokenizer_part("decoder", "none", "one that writes U+2581 as a space");

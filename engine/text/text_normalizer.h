@@ -1,5 +1,5 @@
 #pragma once
-// What is done to a text before it is cut into pieces: a chain of steps, as the tokenizer's file lists them.
+// The normalization of a text before it is cut into pieces: a chain of steps, as the tokenizer's file lists them.
 
 #include <memory>
 #include <string>

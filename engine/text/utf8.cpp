@@ -3,8 +3,8 @@
 namespace canopy {
 namespace {
 
-// What may follow a lead byte: how many bytes, and the range of the first of them. The ranges exclude overlong forms
-// (E0, F0), surrogates (ED) and values over U+10FFFF (F4).
+// The continuation of a lead byte: the number of bytes, and the range of the first of them. The ranges exclude overlong
+// forms (E0, F0), surrogates (ED) and values over U+10FFFF (F4).
 struct Lead {
   size_t length = 0;  // of the whole character; 0: not a lead byte
   unsigned char low = 0x80;

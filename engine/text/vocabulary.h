@@ -1,5 +1,5 @@
 #pragma once
-// What a tokenizer is built from, whatever the file format it came from.
+// The data that a tokenizer is built from, the same for all file formats.
 
 #include <cstddef>
 #include <cstdint>

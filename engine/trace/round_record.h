@@ -1,5 +1,5 @@
 #pragma once
-// What happened in one round of decoding (design.md, section 5). Immutable once published; one line of a trace.
+// The record of one round of decoding (design.md, section 5): one record of a trace. It does not change once published.
 
 #include <cstdint>
 #include <limits>

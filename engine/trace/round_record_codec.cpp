@@ -12,7 +12,8 @@
 namespace canopy {
 namespace {
 
-// What a node's first byte says. Most numbers of a node need not be written, or are floats in doubles.
+// Bits of a node's first byte: its state, and which of its numbers follow. Most numbers need not be written, or are
+// floats stored in doubles and are written as floats.
 constexpr uint8_t node_state = 0x03;
 constexpr uint8_t node_has_target = 0x04;
 constexpr uint8_t node_has_log_p = 0x08;

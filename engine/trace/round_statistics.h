@@ -1,6 +1,6 @@
 #pragma once
-// What the rounds of a reply, or of many, come to. Added round by round in the same order, a live run and its trace
-// give the same object.
+// Statistics of the rounds of one or more replies. A live run and its trace, added round by round in the same order,
+// give equal objects.
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What tokens look like, for whoever shows them: of a loaded model or of a trace alike.
+// The texts of tokens for display, from a loaded model or from a trace.
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,6 @@
 #pragma once
-// What a trace holds beside its rounds (docs/traces.md): where it was recorded, and how each reply began and ended.
+// The records of a trace beside its rounds (docs/traces.md): the machine and models it was recorded with, and the
+// beginning and end of each reply.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

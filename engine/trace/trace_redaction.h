@@ -1,6 +1,6 @@
 #pragma once
-// What a trace keeps of a conversation that nobody else shall read: the shape of the trees, probabilities, times and
-// counts, but no text and no token. (Who has both models and patience may still guess text from the probabilities.)
+// Removes all texts and tokens from a trace that others may read. The shape of the trees, probabilities, times and
+// counts stay. (Who has both models and patience may still guess text from the probabilities.)
 
 #include "engine/trace/round_record.h"
 #include "engine/trace/trace_records.h"

@@ -1,6 +1,6 @@
 #pragma once
-// What a quantized block of a GGUF file says, taken apart: a code per element and the bits of its scales, in the order
-// of the elements. The layouts are ggml's; each reader describes its own.
+// Takes a quantized block of a GGUF file apart: a code per element and the bits of its scales, in the order of the
+// elements. The layouts are ggml's; each reader describes its own.
 
 #include <array>
 #include <cstddef>

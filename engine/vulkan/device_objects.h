@@ -1,5 +1,5 @@
 #pragma once
-// What the Vulkan device hands out behind the opaque types of engine/compute.
+// The Vulkan implementations of the handle types of engine/compute: buffers, weights, activations, K/V layers.
 
 #include <vector>
 

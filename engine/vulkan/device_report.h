@@ -1,5 +1,6 @@
 #pragma once
-// What is known of a physical device before it is opened, and whether Canopy can use it. Plain data: tests make it up.
+// The description of a physical device before it is opened, and whether Canopy can use it. Plain data, so that tests
+// can make up devices.
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What the device and its recorders share.
+// State shared by the device and its recorders.
 
 #include <memory>
 #include <optional>

@@ -1,4 +1,4 @@
-// What a driver tells of a compiled kernel (VK_KHR_pipeline_executable_properties).
+// Statistics of a compiled kernel as the driver reports them (VK_KHR_pipeline_executable_properties).
 
 #include "engine/vulkan/check.h"
 #include "engine/vulkan/context.h"

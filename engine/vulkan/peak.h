@@ -1,5 +1,5 @@
 #pragma once
-// What a device can do at most: the yardstick for its kernels, measured instead of looked up.
+// Measures a device's peak bandwidth and arithmetic, which its kernels are compared with.
 
 #include <memory>
 

@@ -43,7 +43,7 @@ uint32_t tiles_together(const DeviceState& state, const ActivationLayout& layout
   return state.texel_fetch ? layout.tiles() : 1;
 }
 
-// What every product is: a weight, the activations it is multiplied with, and how both are cut.
+// The common part of all products: a weight, the activations it is multiplied with, and the tiles of both.
 struct Product {
   const VulkanWeight& weight;
   const VulkanActivations& in;

@@ -24,7 +24,8 @@ constexpr uint32_t divide_up(uint32_t a, uint32_t b) {
   return (a + b - 1) / b;
 }
 
-// How a row is cut. Of the vocabulary alone: the order of the sum of exponentials must not depend on anything else.
+// The blocks that a row of logits is cut into. They depend on the vocabulary alone, so that the order of the sum of
+// exponentials depends on nothing else.
 struct Blocks {
   explicit Blocks(uint32_t vocab) : quads(divide_up(vocab, 4)) {
     while (vecs < largest_block && divide_up(quads, vecs) > most_blocks) vecs *= 2;

@@ -1,6 +1,6 @@
 #pragma once
-// How a weight matrix lies in device memory (shaders/weights.glsl reads it). Rows are cut into bands of 64, so that a
-// workgroup reads its rows' weights in one forward run. In a band, units of 16 bytes: unit u of row r at index
+// The layout of a weight matrix in device memory (shaders/weights.glsl reads it). Rows are cut into bands of 64, so
+// that a workgroup reads its rows' weights in one forward run. In a band, units of 16 bytes: unit u of row r at index
 // u * 64 + r; block types add one word of scale per block of 32 at index block * 64 + r (q4_1: scale and minimum as two
 // halves; q8_0: the scale as f32). Other block types lie in bands of words (word_layout.h). Rows are padded to whole
 // bands, columns to a multiple of 32, with zeros. Large matrices are cut by rows.

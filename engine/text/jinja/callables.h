@@ -1,5 +1,5 @@
 #pragma once
-// What the parts of a template are to the template itself: the variable `loop`, and macros.
+// Objects that a template can call or ask about itself: the variable `loop`, and macros.
 
 #include "engine/text/jinja/interpreter.h"
 

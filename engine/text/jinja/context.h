@@ -1,5 +1,5 @@
 #pragma once
-// What built-ins may use while a template is rendered: an account of the work done, and the clock.
+// The services for built-ins while a template is rendered: the count of the work done, and the clock.
 
 #include <ctime>
 #include <memory>

@@ -20,7 +20,7 @@ std::string unicode_escape(int32_t code_point) {
   return buffer.data();
 }
 
-// What stands for a character in JSON; empty where it stands for itself.
+// The escape sequence of a character in JSON; empty where none is needed.
 std::string json_escape(int32_t code_point, bool ascii) {
   switch (code_point) {
     case '"': return "\\\"";

@@ -1,5 +1,5 @@
 #pragma once
-// What a template may use. Templates come with model files, so they are somebody else's programs.
+// Limits on the steps, depth and memory of a template. Templates come with model files and are not trusted.
 
 #include <cstddef>
 

@@ -27,7 +27,7 @@ Value follow(Context& context, Value value, const Value& path) {
   }
 }
 
-// What sorting and comparing look at: an attribute, or the item; strings without their case unless that matters.
+// The key of an item for sorting and comparing: an attribute, or the item; strings in lower case unless case_sensitive.
 Value sort_key(Context& context, const Value& value, const Value* path, bool case_sensitive) {
   const Value key = path == nullptr || path->is_none() ? value : follow(context, value, *path);
   return !case_sensitive && key.text() != nullptr ? Value(lower(context, *key.text())) : key;

@@ -37,7 +37,7 @@ Value call_splitlines(Context& context, const Value& self, const Arguments& argu
   return context.make_list(split_lines(context, *self.text(), p.truth(0, false)));
 }
 
-// What is before the first separator, the separator, and what is behind it.
+// [text before the first separator, the separator, text behind it]
 Value call_partition(Context& context, const Value& self, const Arguments& arguments) {
   const Parameters p("partition", arguments, {"sep"}, 1);
   const Text& text = *self.text();

@@ -1,6 +1,6 @@
 #pragma once
-// What operators do to values, as Jinja inherits it from Python. All throw Failure where an operation has no meaning
-// for its operands.
+// The operators on values, with the rules that Jinja inherits from Python. All throw Failure for operands that the
+// operator does not take.
 
 #include <span>
 #include <vector>

@@ -10,7 +10,7 @@
 namespace canopy::jinja {
 namespace {
 
-// What a filter of text sees of any value.
+// Any value as the text that a string filter works on.
 Text text_of(Context& context, const Value& value) {
   return value.text() != nullptr ? *value.text() : to_text(context, value);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What methods and filters do to strings. Every byte of a result keeps the origin of the byte that it came from.
+// String operations behind methods and filters. Every byte of a result keeps the origin of the byte that it came from.
 
 #include <optional>
 #include <vector>

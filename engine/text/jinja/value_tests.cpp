@@ -1,4 +1,4 @@
-// What stands behind `is`.
+// The tests that may follow `is`: defined, string, ...
 
 #include "engine/base/printable.h"
 #include "engine/text/jinja/builtins.h"
