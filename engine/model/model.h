@@ -121,10 +121,10 @@ class Model {
   Recording* recording_of(const PassShape& shape, const std::stop_token& stop);
   void upload(const ForwardInput& input, const PassShape& shape);
   void read_results(const PassShape& shape, ForwardOutput& output);
-  /// The head of rows of the last pass, which had `width` of them: read_logits() reads theirs then. At most
-  /// limits().head_rows.
+  /// The head of rows of the last pass, which had `width` of them; at most limits().head_rows. read_logits() reads them
+  /// by their index in `rows` afterwards; the logits that the pass left are overwritten.
   void compute_logits(std::span<const uint32_t> rows, uint32_t width);
-  /// Rows of the buffer of logits, each below logits_left_, to [indices, vocab].
+  /// Rows of the buffer of logits, by their place in it, to [indices, vocab].
   void read_logits(std::span<const uint32_t> indices, std::span<float> to) const;
   ForwardContext context(uint32_t cache, const PassParts& parts) const;
 
@@ -147,7 +147,7 @@ class Model {
   std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Commands>> moves_;  // by cache and count
   std::vector<std::byte> upload_;                                             // the packed input of a pass
   uint64_t pass_ = 0;                                                         // number of the last pass that was begun
-  uint32_t logits_left_ = 0;  // rows of logits on the device, of that pass
+  uint32_t logits_left_ = 0;  // of that pass's head_rows, how many still have their logits on the device
 };
 
 }  // namespace canopy
