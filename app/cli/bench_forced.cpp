@@ -177,7 +177,7 @@ std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<Forced
     }
     return true;
   };
-  std::ranges::find_if_not(replies, compare_reply);
+  static_cast<void>(std::ranges::all_of(replies, compare_reply));  // ends where it was stopped
   if (results.empty()) throw cancelled("The comparison was stopped before any reply was through all modes.");
   for (ForcedResult& result : overall) result.category = all_categories;
   results.insert(results.end(), overall.begin(), overall.end());

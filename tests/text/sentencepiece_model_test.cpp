@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <random>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/text/tokenizer.h"
@@ -24,7 +25,7 @@ class Sentences final : public sentencepiece::SentenceIterator {
   bool done() const override { return next_ >= lines_.size(); }
   void Next() override { ++next_; }
   const std::string& value() const override { return lines_[next_]; }
-  sentencepiece::util::Status status() const override { return {}; }
+  decltype(std::declval<const sentencepiece::SentenceIterator&>().status()) status() const override { return {}; }
 
  private:
   std::vector<std::string> lines_ = {
