@@ -1,6 +1,6 @@
 #pragma once
-// What a trace keeps of a conversation that nobody else shall read: the shape of the trees, probabilities, times and
-// counts, but no text and no token. (Who has both models and patience may still guess text from the probabilities.)
+// Redaction of trace records: keeps tree shapes, probabilities, times and counts, and removes texts and token ids. It
+// is not a guarantee of secrecy: someone who has both models may still guess text from the probabilities.
 
 #include "engine/trace/round_record.h"
 #include "engine/trace/trace_records.h"
@@ -11,13 +11,13 @@ namespace canopy {
 /// and those of different rounds cannot be compared: the frequency of tokens would give a text away.
 RoundRecord redacted(RoundRecord record);
 
-/// Without prompt, stop strings and the tokens of the logit bias.
+/// The record without the prompt, the stop strings and the tokens of the logit bias.
 TraceReplyBegin redacted(TraceReplyBegin begin);
 
-/// Without its token.
+/// The record without its first token.
 TracePrefill redacted(TracePrefill prefill);
 
-/// Without its text.
+/// The record without its text.
 TraceReplyEnd redacted(TraceReplyEnd end);
 
 }  // namespace canopy
