@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the user can do about it; empty where nobody can say.
+/// A sentence with what the user can do about this errno value; empty where there is no advice.
 std::string_view advice(int error) {
   switch (error) {
     case ENOSPC:
@@ -40,7 +40,7 @@ class TemporaryFile {
  public:
   TemporaryFile(fs::path path, const fs::path& target) : path_(std::move(path)) {
     struct stat old = {};
-    // A saved file keeps its permissions.
+    // The new file gets the permissions of the file that it replaces.
     const mode_t mode = ::stat(target.c_str(), &old) == 0 ? old.st_mode & 07777 : 0666;
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (descriptor_ < 0) fail(target, "creating a temporary file beside it", errno);
@@ -76,7 +76,8 @@ void write_all(int descriptor, std::string_view content, const fs::path& target)
   }
 }
 
-/// Makes the rename itself survive a power cut. Some file systems cannot; that is no reason to fail a save.
+/// Flushes the folder, so that the rename survives a power cut. Errors are ignored: some file systems do not support
+/// it.
 void flush_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;

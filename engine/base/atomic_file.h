@@ -1,5 +1,6 @@
 #pragma once
-// Saving so that a crash, a full disk or a kill leaves either the old file or the new one, never half of each.
+// Atomic writing of a file: after a crash, a full disk or a kill, either the old or the new contents are there, never a
+// part.
 
 #include <filesystem>
 #include <string_view>

@@ -15,7 +15,7 @@ namespace {
 constexpr auto kLinger = std::chrono::milliseconds(1);  // longer than the host works between two passes
 constexpr uint32_t kMostThreads = 32;                   // llvmpipe has no more
 
-/// Whether this thread now runs only where no other wants to. Without that it must not spin.
+/// Moves this thread to the lowest scheduling class. Returns whether that worked; if not, the thread must not spin.
 bool enter_lowest_class() {
 #if defined(__linux__)
   const sched_param none{};
@@ -43,7 +43,7 @@ AwakeCores::AwakeCores() {
   try {
     for (uint32_t i = 0; i < count; ++i) threads_.emplace_back([this] { keep_awake(); });
   } catch (const std::system_error&) {
-    // Fewer threads, or none: slower, nothing else.
+    // Continue with fewer threads or none: only speed suffers.
   }
 #endif
 }

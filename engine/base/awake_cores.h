@@ -1,5 +1,5 @@
 #pragma once
-// Keeps cores from falling asleep between the many short pieces of one computation.
+// Background threads that keep cores awake during a computation made of many short dispatches.
 
 #include <atomic>
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace canopy {
 
 /// A software device hands each dispatch to its threads and sleeps until they are done, some hundred times a pass.
 /// Waking a core that has nothing else to do takes 20 to 50 us in a virtual machine: as long as the dispatch itself.
-/// While a Hold exists, threads of the lowest class (SCHED_IDLE: they run where nobody else wants to, and give way at
-/// once) keep the cores awake; 1 ms after the last one they sleep. Systems without that class get no threads and no
-/// effect.
+/// While a Hold exists, threads of the lowest class (SCHED_IDLE: they use only idle cores and yield at once to other
+/// threads) keep the cores awake; 1 ms after the last Hold ends, they sleep. On systems without that class no threads
+/// are started, and a Hold has no effect.
 class AwakeCores {
  public:
   AwakeCores();

@@ -17,7 +17,7 @@ enum class ErrorKind {
   cancelled,      // the user asked to stop
 };
 
-/// What a message shows of a kind, e.g. "bad input".
+/// The kind as text for messages, e.g. "bad input".
 std::string_view to_string(ErrorKind kind);
 
 class Error : public std::runtime_error {

@@ -40,7 +40,7 @@ std::string byte_figures(uint64_t bytes) {
 }
 
 std::string duration_figures(double seconds) {
-  constexpr double kLongest = 99 * 3600;  // beyond, nobody counts
+  constexpr double kLongest = 99 * 3600;  // longer times are shown as this
   const double s = std::ceil(std::clamp(seconds, 1.0, kLongest));
   if (s < 60) return whole(s) + " s";
   if (s < 3600) return whole(std::floor(s / 60)) + " min " + whole(std::fmod(s, 60)) + " s";
@@ -52,7 +52,7 @@ std::string progress_figures(uint64_t done, uint64_t total, bool in_bytes, doubl
   std::string text = std::to_string(done) + " of " + std::to_string(total);
   if (in_bytes) {
     const Unit& unit = unit_of(total);
-    // One digit less than byte_figures(): these run.
+    // One digit less than byte_figures(), since these numbers change quickly.
     const int digits = std::max(0, unit.digits - 1);
     text = number(static_cast<double>(done) / unit.bytes, digits) + " / " +
            number(static_cast<double>(total) / unit.bytes, digits) + " " + unit.name;

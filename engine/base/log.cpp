@@ -59,7 +59,7 @@ void log(LogLevel level, std::string_view message) {
   try {
     slot().sink(level, safe);
   } catch (...) {
-    // A log that cannot be written must not become the failure of the work it tells about.
+    // Ignored: an error of the log must not make the logged operation fail.
   }
   inside_sink = false;
 }

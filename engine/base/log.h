@@ -1,5 +1,6 @@
 #pragma once
-// Messages of library code, which never prints: they go to a sink that the program sets, and nowhere without one.
+// Logging for library code, which never prints: messages go to a sink that the program sets. Without a sink they are
+// dropped.
 
 #include <functional>
 #include <string_view>
@@ -18,10 +19,10 @@ using LogSink = std::function<void(LogLevel level, std::string_view message)>;
 /// is under way any more when this returns.
 void set_log_sink(LogSink sink, LogLevel minimum = LogLevel::info);
 
-/// Whether a message of this level would reach a sink: for callers whose messages cost something to make.
+/// Whether a message of this level would reach a sink; lets callers skip building expensive messages.
 bool log_enabled(LogLevel level);
 
-/// Hands a message to the sink. What a sink itself logs is dropped. Never throws because of the sink.
+/// Hands a message to the sink. Messages logged from inside a sink are dropped. Exceptions of the sink are swallowed.
 void log(LogLevel level, std::string_view message);
 
 inline void log_debug(std::string_view message) {

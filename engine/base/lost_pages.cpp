@@ -16,7 +16,7 @@
 namespace canopy {
 namespace {
 
-// One mapping, as the signal handler reads it: a handler may touch nothing but lock-free atomics.
+// State read by the signal handler, in which only lock-free atomics are allowed.
 struct Slot {
   std::atomic<uintptr_t> begin{0};  // 0: free
   std::atomic<uintptr_t> end{0};
@@ -29,8 +29,7 @@ std::mutex slots_mutex;        // for claiming one
 struct sigaction previous;
 uintptr_t page_bytes = 4096;
 
-/// Puts zeros where the mapping is, from the lost page to its end: what lies behind the end of a shrunk file is lost
-/// too.
+/// Maps zeros over the mapping from the lost page to its end: if the file was shrunk, all later pages are lost too.
 bool replace_by_zeros(uintptr_t address) {
   for (Slot& slot : slots) {
     const uintptr_t begin = slot.begin;

@@ -1,15 +1,14 @@
 #pragma once
-// Pages of a mapped file that cannot be read: the file was shrunk, its disk failed, its network drive is gone. The
-// system says so by a signal, SIGBUS, in the middle of whatever instruction touched the page; unhandled, it ends the
-// process.
+// Handling of pages of a mapped file that can no longer be read because the file was shrunk, its disk failed or its
+// network drive is gone. Touching such a page raises the signal SIGBUS, which ends the process if it is not handled.
 
 #include <cstddef>
 #include <span>
 
 namespace canopy {
 
-/// While it lives, reading a lost page of `mapping` (whole pages, mapped read-only) gives zeros, and lost() says so
-/// ever after. Whoever reads the mapping asks lost() before it believes what it read.
+/// While this object lives, reading a lost page of `mapping` (whole pages, mapped read-only) gives zeros, and lost()
+/// returns true from then on. Check lost() after reading and before using the data.
 ///
 /// The first watch installs a handler for SIGBUS; faults elsewhere go to the handler that was there before.
 class LostPagesWatch {

@@ -1,5 +1,5 @@
 #pragma once
-// A file mapped read-only into memory. All of the platform is in the .cpp; a Windows version replaces that alone.
+// A file mapped read-only into memory. All platform-specific code is in the .cpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,13 +29,13 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
 
   /// Throws bad_input when the file was shrunk, grown or rewritten in place since it was opened, or when a part of it
-  /// could not be read: such a part reads as zeros. One system call; call it before each large read, to stop early, and
-  /// after the last, to know that what was read is what the file held. A file that was replaced by renaming another
-  /// over it is not affected, the mapping keeps the old one.
+  /// could not be read: such a part reads as zeros. Costs one system call. Call it before each large read, to stop
+  /// early, and after the last one, to be sure that the data is that of the opened file. A file that was replaced by
+  /// renaming another over it is not affected, the mapping keeps the old one.
   void check_unchanged() const;
 
-  /// Runs f, which reads the file, and check_unchanged(). Where that throws, it wins over an Error of f: what was read
-  /// of a file that was being changed says nothing.
+  /// Runs f, which reads the file, then check_unchanged(). If both throw, the error of check_unchanged() is reported,
+  /// since an error of f may only be a consequence of the change.
   template <class F>
   void read_checked(F&& f) const {
     try {
@@ -47,8 +47,8 @@ class MappedFile {
     check_unchanged();
   }
 
-  /// Gives the memory of the whole pages inside `part` of a mapped file back to the system: whoever touches them again
-  /// reads them from the file. For what has been copied elsewhere.
+  /// Releases the memory of the whole pages inside `part` of a mapped file; accessing them again reads them from the
+  /// file. Meant for parts that have been copied elsewhere.
   static void forget(std::span<const std::byte> part) noexcept;
 
  private:

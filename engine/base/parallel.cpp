@@ -25,7 +25,7 @@ void parallel_for(uint64_t count, uint64_t least, const std::function<void(uint6
       try {
         threads.emplace_back(run, part);
       } catch (const std::system_error&) {
-        run(part);  // no more threads to be had
+        run(part);  // no further thread could be started: run this part here
       }
     }
     run(0);

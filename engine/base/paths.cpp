@@ -32,7 +32,7 @@ fs::path home() {
   throw bad_input("No home folder is known: set the environment variable HOME to an absolute path.");
 }
 
-/// `variable` is what moves the folder elsewhere.
+/// Creates `folder` and returns it; the error message names `variable`, the environment variable that can move it.
 fs::path created(const fs::path& folder, const std::string& variable) {
   std::error_code error;
   if (fs::create_directories(folder, error)) {

@@ -8,7 +8,7 @@
 
 namespace canopy {
 
-/// What can be made again: pipeline caches, calibrations, downloads. $CANOPY_CACHE_DIR as it is, or
+/// Folder of files that can be made again: pipeline caches, calibrations, downloads. $CANOPY_CACHE_DIR unchanged, or
 /// $XDG_CACHE_HOME/canopy, or ~/.cache/canopy.
 std::filesystem::path cache_dir();
 

@@ -1,5 +1,5 @@
 #pragma once
-// The one filter between text we did not write and a terminal, a window or a log.
+// The filter that makes foreign text safe to show in a terminal, a window or a log.
 
 #include <cstddef>
 #include <string>
@@ -9,10 +9,10 @@ namespace canopy {
 
 enum class LineBreaks { escape, keep };
 
-/// `text` as valid UTF-8 that cannot act on whoever shows it. Control characters (so every terminal escape), line and
-/// paragraph separators, bidirectional overrides, invisible tag characters and noncharacters appear as "\x1b" or
-/// "\u202e"; invalid UTF-8 becomes U+FFFD. Longer than `max_bytes`, it is cut between characters and ends in "…".
-/// With LineBreaks::keep, newlines and tabs stay.
+/// Returns `text` as valid UTF-8 without characters that control a terminal or the text layout. Control characters (so
+/// every terminal escape), line and paragraph separators, bidirectional overrides, invisible tag characters and
+/// noncharacters appear as "\x1b" or "\u202e"; invalid UTF-8 becomes U+FFFD. Longer than `max_bytes`, it is cut between
+/// characters and ends in "…". With LineBreaks::keep, newlines and tabs stay.
 std::string printable(std::string_view text, size_t max_bytes = 256, LineBreaks line_breaks = LineBreaks::escape);
 
 /// A name from a file for a message: printable, in single quotes.

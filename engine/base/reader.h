@@ -1,5 +1,5 @@
 #pragma once
-// The one way bytes of a file become numbers: bounded, little-endian, and every failure names the offset and the field.
+// A bounded reader of little-endian numbers, used for all file bytes; every error names the offset and the field.
 
 #include <array>
 #include <bit>

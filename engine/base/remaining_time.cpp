@@ -3,8 +3,9 @@
 namespace canopy {
 namespace {
 
-constexpr double kWindow = 5;     // seconds: longer lags behind a cache that ends, shorter flickers
-constexpr double kLeast = 0.5;    // before, one slow page would decide
+constexpr double kWindow =
+    5;  // seconds: a longer window reacts late when speed changes, a shorter one makes the estimate jump
+constexpr double kLeast = 0.5;    // seconds before the first estimate, which would be too noisy earlier
 constexpr double kSpacing = 0.1;  // between samples that are kept
 
 }  // namespace

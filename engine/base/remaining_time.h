@@ -1,5 +1,5 @@
 #pragma once
-// Estimates the remaining time of some work from its recent speed.
+// Estimate of the remaining time of an operation from its recent speed.
 
 #include <cstdint>
 #include <deque>
@@ -9,8 +9,8 @@ namespace canopy {
 
 class RemainingTime {
  public:
-  /// `done` of `total` at a time, in seconds of a clock that does not run backwards. The time that is left at the pace
-  /// of the last seconds; nothing in the first half second, or while nothing moves.
+  /// Takes the progress `done` of `total` at the time `seconds` of a monotonic clock. Returns the seconds left at the
+  /// speed of the last few seconds; nothing in the first half second or without progress.
   std::optional<double> update(double seconds, uint64_t done, uint64_t total);
 
  private:

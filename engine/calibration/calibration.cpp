@@ -36,17 +36,17 @@ struct Point {
   uint32_t context = 0;
   std::vector<Sample> samples;  // as they came
   uint32_t attempts = 0;
-  double foreseen_ms = 0;  // what its first pass was expected not to exceed; 0: nothing was known
+  double foreseen_ms = 0;  // estimated upper bound of its first pass; 0 where no estimate was possible
 };
 
-// The lower of two: what disturbs a pass makes it longer.
+// Median; of an even number of values the lower middle one, since disturbances only make a pass longer.
 double lower_median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-// The uncertainty of the median of `values`, relative to the median.
+// Uncertainty of the median, relative to the median.
 double uncertainty(const std::vector<double>& values) {
   const double median = lower_median(values);
   std::vector<double> deviations;
@@ -79,9 +79,10 @@ class Calibrator {
   }
 
  private:
-  // One row and the draft decide what else can win, so they come first and more than once.
+  // The times of one row and of the draft decide which widths can win, so they are measured first and repeatedly.
   void start() {
-    // What the first pass prepares may take far longer than a pass, so it does not tell whether another one fits.
+    // The first pass may spend far more time on preparation than a pass takes, so its time does not tell whether
+    // another pass fits into the budget.
     const auto early = [&] { return elapsed() < 0.75 * plan_.budget_s; };
     Point& one = add_point(false, 1, reference_);
     for (int i = 0; i < 5 && one.samples.size() < 3; ++i) {
@@ -92,12 +93,13 @@ class Calibrator {
     }
     Point& draft = add_point(true, 1, reference_);
     for (int i = 0; i < 3; ++i) {
-      // One at least, however much of the budget preparation ate: a guess in its place decides whether to draft at all.
+      // At least one draft, however much of the budget preparation took: without it, a guess would decide whether to
+      // draft at all.
       if (i == 0 || fits(draft) || (i == 1 && early())) run_pass(draft);
     }
   }
 
-  // In the order of their use: the outline of all, then the rest.
+  // Lists the points in the order in which they are measured: a coarse set first, then the rest.
   void list_points() {
     for (uint32_t width = 2; width <= dense_widths; width *= 2) add_point(false, width, reference_);
     for (const uint32_t backlog : {4u, 16u, plan_.max_backlog}) add_point(true, backlog, reference_);
@@ -152,7 +154,8 @@ class Calibrator {
     return result;
   }
 
-  // A first pass that took longer than it should, and that no second followed, says more of its preparation.
+  // True when a point has only its first pass and that took longer than estimated: the time then probably includes
+  // preparation.
   static bool is_doubtful(const Point& point) {
     return point.samples.size() == 1 && point.foreseen_ms > 0 && point.samples.front().ms > point.foreseen_ms;
   }
@@ -171,14 +174,14 @@ class Calibrator {
     return table_.draft_ms(1, reference_) + verify_ms > plan_.block * table_.verify_ms(1, reference_);
   }
 
-  // By the widths measured at the reference context.
+  // Whether the width of the point may still win, judged by the widths measured at the reference context.
   bool may_win(const Point& point) const {
     int lost_in_a_row = 0;
     bool lost = false;
     for (const CostPoint& known : table_.verify_points()) {
       if (known.context != reference_) continue;
       if (known.rows > point.rows) {
-        if (!loses(known.ms)) return true;  // behind a cliff, passes win again
+        if (!loses(known.ms)) return true;  // a wider pass wins although narrower ones lose: cost is not convex
         continue;
       }
       lost = loses(known.ms);
@@ -189,7 +192,7 @@ class Calibrator {
     return lost_in_a_row < 2 && !((lost || loses(ms)) && ms > 1e3 * too_long_to_lose * plan_.budget_s);
   }
 
-  // Milliseconds that a pass will hardly exceed.
+  // Estimated upper bound of the next pass, in milliseconds.
   double estimate(const Point& point) const {
     if (point.samples.size() == 1 && point.foreseen_ms > 0) {
       return std::min(1.3 * point.samples.front().ms, point.foreseen_ms);  // the first pass prepares the others
@@ -211,8 +214,8 @@ class Calibrator {
     return elapsed() + estimate(point) / 1e3 <= plan_.budget_s;
   }
 
-  // Twice, so that the first pass need not count; long ones once, for others to have their turn, unless that one took
-  // longer than it should.
+  // Measures a point twice, so that the first pass, which includes preparation, can be ignored. A long pass is measured
+  // only once to leave time for other points, unless it took longer than estimated.
   void measure_first(Point& point) {
     point.foreseen_ms = estimate(point);
     sample(point);
@@ -226,7 +229,7 @@ class Calibrator {
     return point.samples.size() >= 3 && uncertainty(times(point)) < enough;
   }
 
-  // In turns, narrow passes first, until all times are certain.
+  // Repeats points in turns, narrow passes first, until all times are certain enough or the budget ends.
   void repeat() {
     std::vector<Point*> order;
     for (Point& point : points_) order.push_back(&point);
@@ -241,7 +244,8 @@ class Calibrator {
     }
   }
 
-  // A pass of one row now and then tells how fast the device is: at most a twentieth of the time.
+  // Now and then also times a pass of one row, to track the speed of the device; that takes at most a twentieth of the
+  // time.
   void sample(Point& point) {
     Point& one = points_.front();
     if (one.samples.size() >= 3 && &point != &one) {
@@ -264,7 +268,7 @@ class Calibrator {
     report(false);
   }
 
-  // A clock that runs backwards stands still here.
+  // Seconds since the start; stays the same when the clock runs backwards.
   double elapsed() {
     const double now = timer_.now();
     if (now > last_now_) elapsed_ += now - last_now_;

@@ -65,7 +65,8 @@ std::map<std::string_view, std::string_view> variants_of(std::string_view tuned)
   while (!tuned.empty()) {
     const std::string_view entry = tuned.substr(0, tuned.find("; "));
     tuned.remove_prefix(std::min(tuned.size(), entry.size() + 2));
-    const size_t variant = std::min(entry.find(" (") + 1, entry.size());  // without one: 0, and no shape either
+    const size_t variant =
+        std::min(entry.find(" (") + 1, entry.size());  // no " (": npos + 1 = 0, so the entry is skipped
     if (variant > 0) variants.insert_or_assign(entry.substr(0, variant - 1), entry.substr(variant));
   }
   return variants;
@@ -206,7 +207,7 @@ std::string save_calibration(const std::filesystem::path& folder, const Calibrat
   try {
     std::filesystem::create_directories(folder);
     const json content = table_json(table);
-    // Through text and back, so that the hash is that of what a reader parses.
+    // Serialized and parsed again, so that the hash is computed from the same values as when the file is read.
     const std::string hash = hash_text(json::parse(content.dump()).dump());
     const json file = {{"format", file_format}, {"version", file_version},
                        {"key", key_json(key)},  {"tuned", printable(key.tuned, max_key_bytes)},

@@ -1,5 +1,5 @@
 #pragma once
-// Calibrations between launches: one file for each combination of device, driver, model and kernels.
+// Files that keep calibrations between launches: one for each combination of device, driver, model and kernels.
 
 #include <filesystem>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace canopy {
 
-/// What a calibration holds for; it is used only where all of it is the same, but for `tuned`.
+/// The combination that a calibration is valid for. It is used only when all fields are equal, except `tuned`.
 struct CalibrationKey {
   std::string device;        // UUID
   std::string driver;        // name and version
@@ -18,13 +18,13 @@ struct CalibrationKey {
   std::string quantization;  // of the weights as they are kept on the device
   std::string kv_type;
   std::string variants;  // kernels and their version
-  /// The variants that timing chose, as "SHAPE (VARIANT)" with "; " in between. Shapes are met one by one: it is enough
-  /// that those which both know have the same.
+  /// The variants that timing chose, as "SHAPE (VARIANT)" with "; " in between. Shapes are tuned when they are first
+  /// used, so the two lists may name different shapes: only the shapes that both name must have the same variant.
   std::string tuned = {};
   bool operator==(const CalibrationKey&) const = default;
 };
 
-/// Where calibrations are: in the cache folder (engine/base/paths.h), created when it is not there.
+/// Folder of the calibrations, inside the cache folder (engine/base/paths.h); created when missing.
 std::filesystem::path calibration_folder();
 
 /// The file of `key` in `folder`.
@@ -32,16 +32,17 @@ std::filesystem::path calibration_path(const std::filesystem::path& folder, cons
 
 struct LoadedCalibration {
   std::optional<CostTable> table;  // without a roofline
-  std::string note;                // one sentence when there is a file that is not used, and why; else empty
+  std::string note;                // one sentence with the reason when a file exists but is not used; else empty
 };
 
-/// Never throws for what is in the file or for why it cannot be read: a calibration can be made again.
+/// Loads the table for `key`. Never throws because of the file's contents or a read error, since a calibration can be
+/// made again.
 LoadedCalibration load_calibration(const std::filesystem::path& folder, const CalibrationKey& key);
 
 /// The table in the text of a file for `key`. Throws Error(bad_input) with the reason when it cannot be used.
 CostTable parse_calibration(const std::string& text, const CalibrationKey& key);
 
-/// Replaces the file of `key` whole. Returns one sentence when that failed, else nothing.
+/// Writes the file of `key` atomically. Returns one sentence when that failed, else an empty string.
 std::string save_calibration(const std::filesystem::path& folder, const CalibrationKey& key, const CostTable& table);
 
 }  // namespace canopy

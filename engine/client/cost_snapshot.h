@@ -1,5 +1,5 @@
 #pragma once
-// The costs of passes on a device as a front end shows them: the measured ones, and those of the roofline.
+// The measured costs of passes for a front end, with the roofline's predictions beside them.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace canopy {
 
-/// A measured pass of the target beside what was predicted of it, in milliseconds.
+/// A measured pass of the target with its predicted times, in milliseconds.
 struct MeasuredPass {
   uint32_t width = 0;    // rows
   uint32_t context = 0;  // committed positions before it
@@ -17,7 +17,7 @@ struct MeasuredPass {
   double bare_ms = 0;    // by the roofline of device and model, uncalibrated
   double fitted_ms = 0;  // by the roofline fitted to these very passes
 
-  /// Relative error of the fit: positive where the pass is slower than it says.
+  /// Relative error of the fit: positive where the pass took longer than predicted.
   double residual() const { return fitted_ms > 0 ? ms / fitted_ms - 1 : 0; }
 };
 
@@ -29,7 +29,7 @@ struct CostSnapshot {
   double fit_error = 0;              // mean of |residual()| over the passes
 };
 
-/// Fits the roofline to the table, which must hold a pass. Throws what Roofline throws.
+/// Fits the roofline to the table, which must hold at least one pass. Throws the errors of Roofline.
 CostSnapshot cost_snapshot(const CostTable& table, const Roofline& bare);
 
 }  // namespace canopy

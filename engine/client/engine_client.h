@@ -1,6 +1,6 @@
 #pragma once
-// The seam between a front end (window, command line) and the engine: commands go down, immutable events come up.
-// A front end never touches device, model or session; the engine never waits for a front end.
+// The interface between a front end (window, command line) and the engine: the front end posts commands and polls
+// immutable events. A front end never uses device, model or session directly; the engine never waits for a front end.
 
 #include <cstdint>
 #include <functional>
@@ -24,14 +24,14 @@ namespace canopy {
 
 // ---- commands -------------------------------------------------------------------------------------------------------
 
-/// Opens a model on a device; replaces the current one only when everything succeeded. What it gets (context, weights)
-/// is planned as if the current one were gone. Where a device cannot hold both, the current one makes room once the new
-/// one's files are checked and its plan stands; if loading then fails or is cancelled, the current one is opened again
-/// and computes its next prompt anew, or the Failure says that it could not be.
+/// Opens a model on a device; replaces the current one only when everything succeeded. Context and weight types are
+/// planned as if the current model's memory were free. When the device cannot hold both, the current model is closed
+/// after the new one's files are checked and its memory is planned. If loading then fails or is cancelled, the current
+/// model is opened again and computes its whole next prompt; if that fails too, the Failure says so.
 struct LoadModel {
   std::string path;     // a GGUF file, a Hugging Face folder, or a model in its cache (engine/format/model_paths.h)
   std::string device;   // index, part of a name, or a type; empty chooses the best
-  std::string drafter;  // a DFlash drafter for it; empty: the one that comes with Canopy, where it fits the model
+  std::string drafter;  // a DFlash drafter for it; empty: the one shipped with Canopy, if it fits the model
   bool draft = true;    // false: none at all
   bool f32_kv = false;
   uint32_t context = 0;  // positions of the K/V cache; 0 chooses from the model and from memory
@@ -49,29 +49,31 @@ struct Generate {
       mode;                   // none: adaptive where there is a drafter; without one always autoregressive decoding
   uint32_t budget = 16;       // of mode tree
   bool rounds = false;        // publish a RoundFinished for each
-  bool probabilities = true;  // with rounds: fill RoundNode::log_p too, which costs a little of each
+  bool probabilities = true;  // with rounds: fill RoundNode::log_p too, which makes each round slightly slower
 };
 
 /// Ends the reply under way; its text so far stays.
 struct StopReply {};
 
-/// Abandons a load under way; the previous model stays, or comes back where it had made room (LoadModel).
+/// Cancels a load in progress; the previous model stays, or is opened again if it was closed (LoadModel).
 struct CancelLoad {};
 
-/// Measures what passes of the loaded pair cost, keeps it in the cache folder and uses it from then on. Ends in one
-/// Calibrated or one Failure. The next reply computes its whole prompt, since the cache is needed.
+/// Measures the cost of passes of the loaded target and drafter, saves it in the cache folder and uses it from then on.
+/// Ends in one Calibrated or one Failure. The next reply computes its whole prompt, since the calibration overwrites
+/// the K/V cache.
 struct Calibrate {
   double seconds = 90;  // at most; positive
 };
 
-/// Ends a calibration under way or waiting in a Failure of kind cancelled; what was known before stays in use.
+/// Cancels a running or queued calibration, which ends in a Failure of kind cancelled; the costs known before stay in
+/// use.
 struct CancelCalibration {};
 
 /// Records the replies posted after it into a new file, until StopRecording or another RecordTrace, or until another
 /// model is loaded. An existing trace at that path is replaced; another file there is refused.
 struct RecordTrace {
   std::string path;
-  bool redact = false;  // no text and no token that could be traced back
+  bool redact = false;  // write no text and no token ids (engine/trace/trace_redaction.h)
 };
 
 struct StopRecording {};
@@ -89,7 +91,7 @@ struct LoadProgress {
   double seconds_left = -1;  // negative when unknown
 };
 
-/// Bytes on the device, for the memory bar. It comes with ModelReady and anew after each reply.
+/// Bytes on the device, for the memory bar. Published with ModelReady and after each reply.
 struct MemoryUse {
   uint64_t weights = 0;    // of the target
   uint64_t drafter = 0;    // all of it: weights, cache, working memory; 0 without one
@@ -99,7 +101,7 @@ struct MemoryUse {
   uint64_t reserve = 0;    // set aside for pipelines, staging and partial results
   uint64_t context = 0;    // positions that `cache` holds: it grows in proportion
   uint64_t rows = 0;       // of a pass and of the largest tree: `tree` grows in proportion
-  uint64_t budget = 0;     // that the device may hold at all
+  uint64_t budget = 0;     // all that the device may hold
   uint64_t available = 0;  // that it may still allocate now, beside what is listed here and what others use
 
   uint64_t total() const { return weights + drafter + cache + tree + working + reserve; }
@@ -132,7 +134,7 @@ struct ModelReady {
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured
   SelfTest self_test = SelfTest::not_run;     // of this device with this model
   std::string self_test_note;                 // what was compared, or what differed first, as a sentence
-  uint64_t vocabulary = 0;                    // Tokenizer::identity(): whose ids TurnTokens are
+  uint64_t vocabulary = 0;                    // Tokenizer::identity(): TurnTokens hold ids of this vocabulary
 };
 
 struct PrefillProgress {
@@ -159,7 +161,7 @@ struct TextDelta {
   double tokens_per_second = 0;  // decoding only
 };
 
-/// A round of a reply, when it was committed: after the text that it wrote.
+/// A committed round of a reply; published after the TextDelta with its text.
 ///
 /// Which text a token wrote: token i of the round wrote bytes [text_ends[i - 1], text_ends[i]) of the reply's text, the
 /// first of the round from text_begin on. A character that several tokens spell belongs to the one that completes it,
@@ -176,7 +178,8 @@ struct RoundFinished {
   uint32_t first_index = 0;  // of emitted[0] in the reply, whose first token has 0
   uint32_t text_begin = 0;
   std::vector<uint32_t> text_ends;  // [emitted]
-  /// Nobody polled and too much waited (EventQueue): nodes and candidate widths were dropped, the rest is whole.
+  /// True when too many events were waiting to be polled (EventQueue): nodes and candidate widths were dropped, the
+  /// other fields are complete.
   bool abridged = false;
 };
 
@@ -193,7 +196,7 @@ struct ReplyFinished {
   DecodeMode mode = DecodeMode::ar;
   double tau = 0;                   // tokens a round
   double ar_tokens_per_second = 0;  // what autoregressive decoding was measured to reach here; 0 where it was not
-  TurnTokens tokens = {};           // of its text, for ChatTurn::tokens; empty where they do not spell it
+  TurnTokens tokens = {};  // tokens of its text, for ChatTurn::tokens; empty when they do not spell the text exactly
 };
 
 /// The costs that are in use from now on.
@@ -201,13 +204,13 @@ struct Calibrated {
   std::shared_ptr<const CostSnapshot> costs;
 };
 
-/// What rounds have taught by the end of a reply that drafted: before its ReplyFinished.
+/// What the controller has learnt by the end of a reply that drafted; published before its ReplyFinished.
 struct Learnt {
   uint64_t reply_id = 0;
   std::shared_ptr<const LearntSnapshot> learnt;
 };
 
-/// The state of the recording, whenever it changed: begun, after each reply, ended.
+/// The state of the recording; published when it begins, after each reply and when it ends.
 struct Recording {
   bool active = false;
   std::string file_name;  // last component of the path
@@ -216,13 +219,13 @@ struct Recording {
   std::string problem;  // why it ended by itself, as a sentence; else empty
 };
 
-/// Something the user must know. The engine lives on.
+/// A failed command, to be shown to the user. The engine stays usable.
 struct Failure {
   ErrorKind kind = ErrorKind::bad_input;
   std::string title;                 // what failed, e.g. "The model could not be opened"
   std::string detail;                // actual and allowed values, and what to do
   uint64_t reply_id = 0;             // 0 when no reply was under way
-  bool would_fit_quantized = false;  // of a load: LoadModel::quantize = automatic would go through
+  bool would_fit_quantized = false;  // for a load: it would succeed with LoadModel::quantize = automatic
 };
 
 using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,

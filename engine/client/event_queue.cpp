@@ -54,7 +54,7 @@ void EventQueue::abridge_oldest() {
     if (finished == nullptr || bulk_of(*finished->round) == 0) continue;
     waiting_ -= bulk_of(*finished->round);
     RoundRecord rest = *finished->round;
-    rest.nodes = std::vector<RoundNode>();  // what clear() would keep is what counts here
+    rest.nodes = std::vector<RoundNode>();  // a new vector, since clear() would keep the memory
     rest.choice.candidates = std::vector<WidthForecast>();
     finished->round = std::make_shared<const RoundRecord>(std::move(rest));
     finished->abridged = true;

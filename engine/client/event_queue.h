@@ -1,6 +1,6 @@
 #pragma once
-// Events on their way to a front end that may not poll for a while. The engine never waits for it, and what waits for
-// it stays small.
+// The queue of events from the engine to a front end. It is bounded in size, since the front end may not poll for a
+// while and the engine never waits for it.
 
 #include <cstddef>
 #include <mutex>
@@ -18,12 +18,12 @@ class EventQueue {
 
   explicit EventQueue(size_t most_waiting = kMostWaiting) : most_waiting_(most_waiting) {}
 
-  /// Appends an event, or merges it into the last one where only the newest of its kind matters (progress) or both say
-  /// what one could (text). Beyond kMostWaiting the oldest rounds that wait lose what is large about them
-  /// (RoundFinished::abridged); what is left takes a few hundred bytes a round.
+  /// Appends an event, or merges it into the last one: progress replaces progress, text is appended to text. When more
+  /// than kMostWaiting bytes wait, the oldest rounds lose their nodes and candidate widths (RoundFinished::abridged); a
+  /// few hundred bytes of each round remain.
   void push(Event event);
 
-  /// All that waits, oldest first.
+  /// Removes and returns all waiting events, oldest first.
   std::vector<Event> take();
 
  private:
@@ -36,7 +36,7 @@ class EventQueue {
   size_t whole_ = 0;    // index in events_ before which every round is abridged
 };
 
-/// Memory of the parts of a record that an abridged one lacks.
+/// Bytes of the parts of a record that abridging removes (nodes and candidate widths).
 size_t bulk_of(const RoundRecord& record);
 
 }  // namespace canopy

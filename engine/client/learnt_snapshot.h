@@ -1,5 +1,5 @@
 #pragma once
-// The statistics that mode adaptive has gathered about a drafter, as a front end shows them.
+// What the adaptive mode has learnt about a drafter, for a front end.
 
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace canopy {
 
-/// What one depth of the draft is worth.
+/// Calibration and reliability of the drafter at one depth.
 struct DepthLearnt {
   DepthCalibration calibration;             // log q~ = min(0, scale * log q + shift)
   std::vector<ReliabilityBin> reliability;  // ascending q: how often the target agreed
@@ -16,11 +16,11 @@ struct DepthLearnt {
 
 /// Immutable once published.
 struct LearntSnapshot {
-  uint64_t drafts = 0;                       // that the calibration has learnt from, in all replies
+  uint64_t drafts = 0;                       // number of drafts that the calibration was learnt from, in all replies
   std::vector<DepthLearnt> depths;           // [block - 1], depth 1 first
   std::vector<ReliabilityBin> reliability;   // of all depths together
   PromiseRecord promises;                    // promised against accepted tokens, in all replies
-  std::vector<HindsightCurve::Point> tree;   // what every width would have emitted in this reply
+  std::vector<HindsightCurve::Point> tree;   // mean tokens emitted by width, in hindsight, in this reply
   std::vector<HindsightCurve::Point> chain;  // likewise chains, width = tokens + 1
 };
 

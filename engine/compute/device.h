@@ -1,5 +1,5 @@
 #pragma once
-// The interface a backend implements. The forward passes of engine/model know nothing else.
+// The interface that a backend implements; the forward passes of engine/model use nothing else of it.
 
 #include <functional>
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace canopy {
 
-/// Ops compiled once for given buffers and widths, replayed any number of times. What changes between replays (tokens,
-/// positions, slots) is read from buffers.
+/// Ops compiled once for given buffers and widths, and run any number of times. Values that change between runs
+/// (tokens, positions, slots) are read from buffers.
 class Commands {
  public:
   virtual ~Commands() = default;
@@ -54,7 +54,8 @@ class Device {
 
   /// Blocking copies, in bytes. Offsets and sizes are multiples of 4.
   virtual void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) = 0;
-  /// All of them behind one wait: over a bus, each wait costs more than small results do.
+  /// Copies all ranges to the host and waits once for all of them: with a device behind a bus, a wait takes longer than
+  /// copying a small result.
   virtual void read_all(std::span<const BufferRead> reads) = 0;
   void read(const Buffer& from, uint64_t offset, std::span<std::byte> to) {
     const BufferRead one{&from, offset, to};
@@ -70,28 +71,27 @@ class Device {
   virtual std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) = 0;
   virtual void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) = 0;
 
-  /// What the device itself reaches in two small kernels: reading memory, and fused multiply-adds. Takes about a
-  /// second.
+  /// Measures the device's memory read rate and its multiply-add rate with small kernels. Takes about a second.
   virtual DevicePeak measure_peak() = 0;
-  /// GFLOP/s of multiply-adds in one short run (some 30 ms; the first call prepares it): what the device reaches at
-  /// this moment, with whatever else it does.
+  /// GFLOP/s of multiply-adds in one short run of about 30 ms, measured beside whatever else the device is doing now.
+  /// The first call also compiles the kernel, so it takes longer.
   virtual double sample_fma_rate() = 0;
 
-  /// Makes commands of the ops. Compiling kernels and choosing their variants may take seconds: `stop` is looked
-  /// at before each op; once it is requested, null comes back. Throws bad_input when an op's arguments do not fit each
-  /// other.
+  /// Compiles the ops into commands. Compiling kernels and choosing their variants may take seconds, so `stop` is
+  /// checked before each op; returns null once a stop is requested. Throws bad_input when an op's arguments do not fit
+  /// each other.
   virtual std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop = {}) = 0;
 
-  /// Runs commands and waits. `stop` is looked at between the parts that a long list is submitted in; once it is
-  /// requested, the rest is dropped and false comes back.
+  /// Runs commands and waits for their end. A long list is submitted in parts, and `stop` is checked between them: once
+  /// a stop is requested, the remaining parts are not run and false is returned. Otherwise returns true.
   virtual bool run(Commands& commands, const std::stop_token& stop = {}) = 0;
-  /// Runs short commands that nothing is waiting for: what runs later, and what is read later, sees what they did.
-  /// finish() must come before the same commands start again and before a buffer that they read is written. A device
-  /// that cannot do it runs them at once.
+  /// Submits short commands without waiting for them. Commands run later and reads made later see their results. Call
+  /// finish() before starting the same commands again and before writing a buffer that they read. A device that cannot
+  /// run commands asynchronously runs them before it returns.
   virtual void start(Commands& commands) = 0;
-  /// Waits for what was started.
+  /// Waits for the end of all commands given to start().
   virtual void finish() = 0;
-  /// Milliseconds the device itself spent on what the last run() submitted, by its own clock; 0 where it has none.
+  /// Milliseconds that the last run() took by the device's own clock; 0 for a device without one.
   virtual double last_run_ms() const = 0;
 };
 

@@ -15,11 +15,12 @@ namespace canopy {
 
 using OpList = std::vector<Op>;
 
-/// Takes down ops in order; each will see the results of the ones before it. Nothing runs and nothing is checked here.
+/// Collects ops in the order in which they will run; each sees the results of the ones before it. Nothing is run or
+/// checked here.
 class Recorder {
  public:
   void operator()(Op op) { ops_.push_back(std::move(op)); }
-  /// What was recorded. The recorder is empty again.
+  /// Returns the ops recorded so far and empties the recorder.
   OpList finish() { return std::exchange(ops_, {}); }
 
  private:
@@ -29,11 +30,11 @@ class Recorder {
 /// "linear_add"
 const char* name_of(const Op& op);
 OpPrice price_of(const Op& op);
-/// The sum over the ops. Operands of several ops count for each.
+/// Sum of the prices of the ops. An operand that several ops read counts once for each of them.
 OpPrice price_of(std::span<const Op> ops);
 /// "linear         4 x Q4_1 [576, 1536]; 580608 bytes, 7077888 FLOPs"
 std::string to_string(const Op& op);
-/// A line for each op, then one with their number and the sum.
+/// One line for each op, then a line with the number of ops and the sum of their prices.
 std::string to_string(std::span<const Op> ops);
 
 /// How many of the ops are of one kind: count_of<LinearArgs>(ops).
@@ -44,7 +45,8 @@ size_t count_of(std::span<const Op> ops) {
   return count;
 }
 
-/// What project_heads is defined as: linear of each weight, then rope_store. Throws bad_input as check_heads.
+/// The ops that project_heads is equivalent to: one linear for each weight, then rope_store. Throws bad_input as
+/// check_heads does.
 OpList separate_ops(const ProjectHeadsArgs& args);
 
 }  // namespace canopy

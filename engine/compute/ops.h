@@ -4,11 +4,11 @@
 // compute a row's result independently of W and of where the row stands in it, bit for bit (docs/architecture.md,
 // "Numeric contract").
 //
-// Beside its operands each struct has its name, its price and the shapes it is printed with. A price counts every
-// operand once, as if nothing stayed in a cache between two ops and everything did within one: of a weight the bytes
-// that its file takes, of rows and tables what the op touches. What depends on the contents of buffers is counted at
-// its most (attention: max_positions). FLOPs are those of products and norms, a multiply-add counting as two;
-// exponentials, comparisons and conversions count as nothing.
+// Beside its operands each struct has its name, its price and the shapes it is printed with. A price counts the bytes
+// of every operand once for each op, as if a cache held everything within an op and nothing between two ops: a weight
+// counts with its size in the file, rows and tables with the part that the op reads or writes. Where the amount depends
+// on the contents of buffers, the maximum is counted (attention: max_positions). FLOPs are those of products and norms,
+// a multiply-add counting as two; exponentials, comparisons and conversions are not counted.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace canopy {
 
-/// What an op moves and computes at the least.
+/// Lower estimate of the memory traffic and the arithmetic of an op.
 struct OpPrice {
   uint64_t bytes = 0;  // read and written
   uint64_t flops = 0;
@@ -35,7 +35,8 @@ inline OpPrice operator+(const OpPrice& a, const OpPrice& b) {
 inline uint64_t word_bytes(uint64_t count) {
   return count * 4;
 }
-/// Price of a product: the weight once, W rows of `cols` read. What becomes of the results is the op's own.
+/// Price of reading and multiplying in a product: the weight once and W rows of `cols`. Writing the results is not
+/// included, each op adds that itself.
 inline OpPrice product_price(const Weight& weight, uint64_t width) {
   const uint64_t elements = uint64_t{weight.rows()} * weight.cols();
   return {stored_bytes(weight) + word_bytes(width * weight.cols()), 2 * elements * width};
@@ -61,7 +62,7 @@ struct EmbedArgs {
   static constexpr const char* name = "embed";
   std::string shapes() const { return std::to_string(width) + " of " + describe(*table); }
   OpPrice price() const {
-    // A row of the table, the pass's row, x and the activations; x * scale, x * norm and the sum of squares.
+    // Bytes: a row of the table, the Row, x and the activations. FLOPs: x * scale, x * norm and the sum of squares.
     const uint64_t elements = uint64_t{width} * table->cols();
     return {stored_row_bytes(*table) * width + width * sizeof(Row) + word_bytes(2 * elements + table->cols()),
             (scale != 1 ? 4 : 3) * elements};
@@ -102,7 +103,7 @@ struct LinearAddArgs {
     return std::to_string(width) + " x " + describe(*weight) + (aux != nullptr ? ", with aux" : "");
   }
   OpPrice price() const {
-    // x read and written, the activations, aux; the sum, x * norm and the sum of squares.
+    // Bytes: x read and written, the activations, aux. FLOPs: the sum, x * norm and the sum of squares.
     const uint64_t elements = uint64_t{width} * weight->rows();
     return product_price(*weight, width) +
            OpPrice{word_bytes((aux != nullptr ? 4 : 3) * elements + weight->rows()), 4 * elements};
@@ -141,7 +142,7 @@ struct RopeStoreArgs {
   KvLayer* cache = nullptr;
   Buffer* q = nullptr;  // [W, heads * head_dim]
 
-  /// Of a row of qkv.
+  /// Elements of a row of qkv.
   uint32_t elements() const { return (heads + 2 * shape.kv_heads) * shape.head_dim; }
 
   static constexpr const char* name = "rope_store";
@@ -158,8 +159,8 @@ struct RopeStoreArgs {
   }
 };
 
-/// The rows of `weights`, one after the other, times `in` are qkv; rope_store makes heads of it. A device may do both
-/// at once, with the same bits, and leave heads.qkv as it was.
+/// Multiplies `in` by the stacked `weights` to get qkv, then applies rope_store to it. A device may do both in one
+/// kernel, with the same bits, and then leaves the buffer heads.qkv unwritten.
 struct ProjectHeadsArgs {
   std::vector<const Weight*> weights;  // together [(heads + 2 kv_heads) * head_dim, cols]
   const Activations* in = nullptr;     // [W, cols]
@@ -188,16 +189,16 @@ void check_heads(const ProjectHeadsArgs& args);
 
 inline constexpr uint32_t kAttentionChunk = 64;  // positions
 
-/// Which positions of its virtual sequence (see Row) a row sees at the far end.
+/// The last position of its virtual sequence (see Row) that a row sees.
 enum class AttentionMask : uint32_t {
   causal,  // 0 ... its own
-  block,   // 0 ... prefix + ancestor_count - 1, those after its own too
+  block,   // 0 ... prefix + ancestor_count - 1, including positions after its own
 };
 
 /// out[w, head] = softmax(scale * q . K) V over the row's virtual sequence (see Row). Positions fall into aligned
 /// chunks of kAttentionChunk; each chunk gives (max, sum, output), and chunks merge in ascending order. With a window,
-/// a row does not see the positions before position + 1 - window: itself and the window - 1 before it are left, beside
-/// what the mask shows behind it. What is in the slots of hidden positions has no influence, even NaN.
+/// a row sees itself and the window - 1 positions before it, and under a block mask also those after it. The contents
+/// of slots that a row does not see have no influence on its result, even if they are NaN.
 struct AttentionArgs {
   uint32_t width = 0;
   const Buffer* q = nullptr;          // [W, heads * head_dim]
@@ -223,13 +224,13 @@ struct AttentionArgs {
     const uint64_t kv = keys() * shape.kv_heads * shape.head_dim * element_bytes(shape.type);
     return {word_bytes(2 * width * q) + 2 * kv + width * sizeof(Row), 4 * uint64_t{width} * keys() * q};
   }
-  /// Of the longest row at most.
+  /// Largest number of keys that a row may have.
   uint64_t keys() const {
     return window > 0 ? std::min<uint64_t>(uint64_t{window} + kAttentionChunk, max_positions) : max_positions;
   }
 };
 
-/// out[i] = in[index[first + i]] for the values and their sums of squares: keeps the rows a head is wanted for.
+/// out[i] = in[index[first + i]] for the values and their sums of squares: picks the rows whose logits are needed.
 struct SelectArgs {
   uint32_t width = 0;               // of in
   uint32_t count = 0;               // of out
@@ -252,7 +253,7 @@ struct ArgmaxArgs {
   const Buffer* logits = nullptr;  // [W, vocab]
   uint32_t vocab = 0;
   Buffer* out = nullptr;   // uint32 [first_out + W, 2]
-  uint32_t first_out = 0;  // a head computed in chunks of rows leaves all its answers in one list
+  uint32_t first_out = 0;  // set when logits are computed in chunks of rows, so that all results land in one list
 
   static constexpr const char* name = "argmax";
   std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(vocab); }
@@ -282,8 +283,8 @@ struct TopKArgs {
 };
 inline constexpr uint32_t kMaxTopK = 64;
 
-/// out[i] = logits[row - first_row, token] for the pairs whose row lies in [first_row, first_row + rows): single logits
-/// out of a list of rows that is computed in chunks. Elements of other pairs are left as they are.
+/// out[i] = logits[row - first_row, token] for the pairs whose row lies in [first_row, first_row + rows): reads single
+/// logits where the logits of a list of rows are computed in chunks. Elements of other pairs stay unchanged.
 struct PickArgs {
   uint32_t count = 0;  // of pairs
   uint32_t first_row = 0;
@@ -300,7 +301,8 @@ struct PickArgs {
   OpPrice price() const { return {word_bytes(uint64_t{count} * 4), 0}; }
 };
 
-/// out[to] = in[from] for each move. Moves to the same row must be the same move: a list may be filled up with one.
+/// out[to] = in[from] for each move. Two moves to the same row must be identical, so a list can be padded by repeating
+/// a move.
 struct CopyRowsArgs {
   uint32_t count = 0;
   uint32_t cols = 0;
@@ -313,8 +315,8 @@ struct CopyRowsArgs {
   OpPrice price() const { return {word_bytes(uint64_t{count} * (2 * cols + 2)), 0}; }
 };
 
-/// activations = in * norm.weight with the sums of squares of `in`: what a product reads, from rows that no op left as
-/// activations. Without a weight the values go over as they are.
+/// activations = in * norm.weight, with the sums of squares of `in`: turns rows of a plain buffer into activations that
+/// a product can read. Without a weight the values are copied unchanged.
 struct NormRowsArgs {
   uint32_t width = 0;
   const Buffer* in = nullptr;  // [W, cols]
@@ -346,7 +348,7 @@ struct KvMoveArgs {
 };
 inline constexpr uint32_t kMaxKvMoves = 64;
 
-/// One op with its arguments. What it names must live as long as what is compiled from it.
+/// One op with its arguments. The buffers and weights it points to must outlive the Commands compiled from it.
 using Op =
     std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs,
                  SelectArgs, ArgmaxArgs, TopKArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs>;

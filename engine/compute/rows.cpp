@@ -44,7 +44,7 @@ namespace {
                   "; allowed: " + allowed + ".");
 }
 
-// Checks that are the same for rows of texts, trees and drafter blocks.
+// Checks that apply under both masks: fields within their ranges.
 void check_row(const RowBatch& batch, size_t i, uint32_t vocab, uint32_t context, uint32_t slots) {
   const Row& row = batch.rows[i];
   if (row.token >= vocab) refuse(i, "token", row.token, "below " + std::to_string(vocab));

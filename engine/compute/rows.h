@@ -52,8 +52,8 @@ struct RowBatch {
 /// Throws Error when a row's fields contradict each other or point outside `slots`, `context` or `vocab`.
 /// Each row must be the last of its own ancestors.
 void validate(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots);
-/// The same for rows that may see others behind them (add_block): each must be one of its own ancestors, at its
-/// position.
+/// The same for the rows of a block (add_block), whose ancestor list may go on after the row: each row must be in its
+/// own ancestor list at the place that its position gives.
 void validate_block(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots);
 
 }  // namespace canopy

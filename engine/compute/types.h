@@ -1,5 +1,5 @@
 #pragma once
-// Types shared by all backends: element types, the description of a device, and handles of what a device owns.
+// Types shared by all backends: element types, device properties, and the opaque objects that a device owns.
 
 #include <cstddef>
 #include <cstdint>
@@ -43,8 +43,9 @@ struct DeviceInfo {
   std::string driver;  // name and version
   std::string uuid;    // hex; stable across launches, changes with the driver
   bool is_software = false;
-  std::string kernels;  // "VERSION; CHOICE; ...": of the backend's code, then the variants it chose by speed so far
-  uint32_t widest_tile = 1;  // rows of a pass that one kernel of a product computes at most
+  std::string
+      kernels;  // "VERSION; CHOICE; ...": version of the backend's shaders, then the variants chosen by timing so far
+  uint32_t widest_tile = 1;  // most rows of a pass that one kernel of a product computes
 };
 
 struct MemoryInfo {
@@ -52,15 +53,14 @@ struct MemoryInfo {
   uint64_t available = 0;  // bytes it may still allocate
 };
 
-/// Measured, not looked up.
+/// Peak rates of a device, measured by Device::measure_peak().
 struct DevicePeak {
-  double read_gb_s = 0;    // 10^9 bytes a second
-  double fma_gflop_s = 0;  // 10^9 operations a second, a multiply-add counting as two
-  double plain_fma_gflop_s =
-      0;  // the same in a plain loop over 32 sums, not unrolled: what a simple kernel could reach
+  double read_gb_s = 0;          // 10^9 bytes a second
+  double fma_gflop_s = 0;        // 10^9 operations a second, a multiply-add counting as two
+  double plain_fma_gflop_s = 0;  // the same in a loop over 32 sums that is not unrolled: a bound for simple kernels
 };
 
-/// Device memory with one owner. What is in it depends on the op that fills it; row-major f32 unless an op says more.
+/// Device memory with one owner. The op that fills it defines its contents; row-major f32 unless the op says otherwise.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -87,7 +87,7 @@ class Weight {
   uint32_t cols_;
 };
 
-/// Bytes of one row, and of all, in the blocks of a file; a device may lay them out otherwise and pad them.
+/// Bytes of one row and of all rows in the file's blocks. On the device they may take more: its layout may add padding.
 uint64_t stored_row_bytes(const Weight& weight);
 uint64_t stored_bytes(const Weight& weight);
 /// "Q4_1 [576, 1536]"
@@ -125,9 +125,9 @@ struct KvShape {
 /// "2 K/V heads of 64 in f16"
 std::string describe(const KvShape& shape);
 
-/// Makes the blocks of rows [first, first + count) of a matrix. They may lie in `scratch`, which the caller keeps until
-/// they were used. Several threads read at once, each with a scratch of its own. What it throws ends the use of the
-/// matrix.
+/// Returns the blocks of rows [first, first + count) of a matrix. The result may point into `scratch`, so the caller
+/// keeps that while it uses the result. Called from several threads at once, each with its own scratch. An exception is
+/// passed on to the caller of the operation that reads the matrix.
 using RowReader =
     std::function<std::span<const std::byte>(uint32_t first, uint32_t count, std::vector<std::byte>& scratch)>;
 
@@ -137,7 +137,7 @@ struct WeightPart {
   uint32_t rows = 0;
   uint32_t cols = 0;
   std::span<const std::byte> data = {};  // all rows
-  RowReader read = {};                   // instead of data: the rows do not exist until they are asked for
+  RowReader read = {};                   // used instead of data where rows are made on demand
 };
 
 /// Rows [first, first + count) of a part, from its reader or its data. Throws bad_input when there are too few bytes.

@@ -1,5 +1,6 @@
 #pragma once
-// The record of one round of decoding (design.md, section 5): one record of a trace. It does not change once published.
+// The record of one round of decoding (design.md, section 5). Immutable once published; a trace holds one for each
+// round.
 
 #include <cstdint>
 #include <limits>
@@ -32,12 +33,12 @@ struct RoundTimes {
 };
 
 enum class NodeState : uint8_t {
-  accepted,     // on the path the target wrote; the root always is
-  rejected,     // its parent is accepted, the target went on differently
+  accepted,     // on the accepted path; always true of the root
+  rejected,     // its parent is accepted, but the target chose another token
   not_reached,  // below a rejected node
 };
 
-/// A verified row: a node of the draft tree and what the target said there.
+/// A verified row: a node of the draft tree, the target's next token there and the node's probabilities.
 struct RoundNode {
   static constexpr uint32_t unknown = std::numeric_limits<uint32_t>::max();
 
@@ -51,7 +52,7 @@ struct RoundNode {
 struct RoundChoice {
   std::vector<WidthForecast> candidates;  // ascending widths; empty where nothing was chosen
   WidthLimits limits;
-  double ar_tokens_per_second = 0;  // what autoregressive decoding promised; 0 where it was not asked
+  double ar_tokens_per_second = 0;  // predicted for autoregressive decoding; 0 where no prediction was made
   std::string reason;               // one sentence
 };
 
@@ -74,11 +75,11 @@ constexpr uint32_t max_round_width = 1u << 16;
 constexpr uint32_t max_round_depth = 1024;
 constexpr size_t max_reason_bytes = 4096;
 
-/// Throws bad_input naming the field, its value and what is allowed for a record that contradicts itself or that
-/// nothing could draw: a wrong number of nodes, a parent behind its child, times that are no numbers.
+/// Throws bad_input naming the field, its value and what is allowed when a record contradicts itself or could not be
+/// drawn: for example a wrong number of nodes, a parent after its child, or times that are not finite.
 void validate(const RoundRecord& record);
 
-/// The promise made for the width the round had; null where there was none.
+/// The forecast for the width that the round used; null where there is none.
 const WidthForecast* chosen_candidate(const RoundRecord& record);
 
 }  // namespace canopy

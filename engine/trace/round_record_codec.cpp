@@ -12,8 +12,8 @@
 namespace canopy {
 namespace {
 
-// Bits of a node's first byte: its state, and which of its numbers follow. Most numbers need not be written, or are
-// floats stored in doubles and are written as floats.
+// Bits of a node's first byte: its state, and which fields are left out because they can be derived or are stored as
+// f32 because that is exact.
 constexpr uint8_t node_state = 0x03;
 constexpr uint8_t node_has_target = 0x04;
 constexpr uint8_t node_has_log_p = 0x08;
@@ -121,7 +121,7 @@ RoundTimes read_times(Reader& reader) {
   return {stages[0], stages[1], stages[2], stages[3], stages[4], stages[5]};
 }
 
-/// One more than the limit; none becomes 0.
+/// Writes limit + 1, so that `none` (the largest uint32) wraps around to 0.
 void write_limit(ByteWriter& out, uint32_t limit) {
   out.whole(static_cast<uint32_t>(limit + 1));
 }

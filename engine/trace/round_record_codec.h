@@ -11,8 +11,8 @@ namespace canopy {
 /// Appends the record, which must be valid.
 void encode(const RoundRecord& record, std::string& bytes);
 
-/// Throws bad_input for bytes that end too early, values out of range and a record that validate() refuses. What a
-/// later minor version put behind the fields known here is left unread.
+/// Reads a record. Throws bad_input when the bytes end too early, a value is out of range, or validate() refuses the
+/// record. Bytes after the known fields, which a later minor version may add, are left unread.
 RoundRecord decode_round_record(Reader& reader);
 
 }  // namespace canopy

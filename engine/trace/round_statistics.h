@@ -1,6 +1,6 @@
 #pragma once
-// Statistics of the rounds of one or more replies. A live run and its trace, added round by round in the same order,
-// give equal objects.
+// Statistics over the rounds of one or more replies. Adding the same rounds in the same order gives an equal object,
+// for a live run and for its trace.
 
 #include <array>
 #include <cstdint>
@@ -11,25 +11,26 @@
 
 namespace canopy {
 
-/// How far a round's tree and the text it wrote go together. Found by following the emitted tokens, so that nothing
-/// behind a stop token or the limit counts.
+/// How many of the emitted tokens a round's tree contained. Found by following the emitted tokens through the tree, so
+/// tokens after a stop or the token limit do not count.
 struct DraftedPart {
   uint32_t tokens = 0;     // emitted tokens that were drafted
   uint32_t last_node = 0;  // that carries the last of them; the root where there is none
-  bool cut = false;        // all were: the reply ended inside the tree, and no one knows how far it was right
-  bool refused = false;    // the tree went on, but not with the token that came
+  bool cut = false;  // all emitted tokens were drafted: the reply ended inside the tree, so the full accepted length is
+                     // unknown
+  bool refused = false;  // the tree had children after the last match, but none carried the emitted token
 };
 
 DraftedPart drafted_part(const RoundRecord& record);
 
-/// Of the drafts at one depth, over the rounds whose text came to the depth above with drafted tokens.
+/// Counts at one depth, over the rounds in which all depths above it matched the text.
 struct DepthCounts {
   uint64_t offered = 0;   // rounds whose tree had a node there
   uint64_t accepted = 0;  // of those, a node that carried the token that came
   bool operator==(const DepthCounts&) const = default;
 };
 
-/// What the rounds of one shape did.
+/// Sums over the rounds of one shape (ar, chain or tree).
 struct ShapeCounts {
   uint64_t rounds = 0;
   uint64_t emitted = 0;
@@ -78,7 +79,7 @@ class RoundStatistics {
   double tau() const;
   double tokens_per_second() const;
 
-  /// By number of drafted tokens that a round added to the text: how many rounds. Sums to rounds().
+  /// Key: drafted tokens that a round added to the text. Value: number of such rounds. The values sum to rounds().
   const std::map<uint32_t, uint64_t>& accepted_histogram() const { return histogram_; }
   /// [depth - 1]
   const std::vector<DepthCounts>& by_depth() const { return by_depth_; }

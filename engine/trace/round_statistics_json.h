@@ -1,5 +1,5 @@
 #pragma once
-// Statistics as JSON: of a live run, of its trace and of the window the same, field by field.
+// Round statistics as JSON, the same fields for a live run, for its trace and in the window.
 
 #include <nlohmann/json.hpp>
 

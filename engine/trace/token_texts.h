@@ -1,5 +1,5 @@
 #pragma once
-// The texts of tokens for display, from a loaded model or from a trace.
+// The texts of tokens by id, from a loaded model's tokenizer or from a trace.
 
 #include <cstdint>
 #include <memory>
@@ -17,12 +17,12 @@ class TokenTexts {
  public:
   virtual ~TokenTexts() = default;
 
-  /// Bytes of a token, which are not always whole characters, and whether it is a control token. Nothing where it is
-  /// not known: outside the vocabulary, or in no record of the trace (a redacted one knows none).
+  /// Bytes of a token, which are not always whole characters, and whether it is a control token. Nothing for a token
+  /// outside the vocabulary or without a text in the trace (a redacted trace has no texts).
   virtual std::optional<trace::Piece> find(uint32_t token) const = 0;
 };
 
-/// Those of a tokenizer or of a trace, which they keep alive. Nothing is copied.
+/// The texts of a tokenizer or of a trace. The result shares ownership of its source; nothing is copied.
 std::shared_ptr<const TokenTexts> token_texts(std::shared_ptr<const Tokenizer> tokenizer);
 std::shared_ptr<const TokenTexts> token_texts(std::shared_ptr<const TraceReader> trace);
 

@@ -60,8 +60,8 @@ T read_whole(Reader& reader, std::string_view field) {
   throw bad_input("A value is out of range: " + std::string(field) + " is longer than any number of 64 bits.");
 }
 
-/// A count of things that take at least `smallest` bytes each: more than could follow are refused, before anything is
-/// allocated for them.
+/// Reads the number of elements that follow, each of at least `smallest` bytes. Throws bad_input when more are
+/// announced than the remaining bytes can hold, so that no memory is allocated for a wrong count.
 inline uint32_t read_count(Reader& reader, uint64_t smallest, std::string_view field) {
   const auto count = read_whole<uint32_t>(reader, field);
   if (count > reader.remaining() / smallest) {

@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t reflected_polynomial = 0x82f63b78;
 constexpr size_t slices = 8;
 
-/// tables[k][b]: what a byte b contributes when k more bytes follow it in the same step.
+/// tables[k][b]: contribution of byte value b to the CRC when k more bytes follow it in the same step.
 constexpr auto tables = [] {
   std::array<std::array<uint32_t, 256>, slices> made = {};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -31,7 +31,7 @@ constexpr auto tables = [] {
 uint32_t crc32c(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   uint32_t crc = ~0u;
-  // Eight bytes a step: a table a byte, so that the lookups do not wait for each other.
+  // Eight bytes in each step, each byte with its own table, so that the lookups are independent of each other.
   while (reader.remaining() >= slices) {
     const uint64_t step = reader.read<uint64_t>("eight bytes") ^ crc;
     crc = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// A trace for other programs.
+// Export of a trace to JSON and CSV.
 
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -8,15 +8,15 @@
 
 namespace canopy {
 
-/// One round with all that the trace holds of it. Texts stand beside their ids where the trace has them; bytes that are
-/// no whole character become U+FFFD.
+/// All fields of one round. Token ids are accompanied by their texts where the trace has them; bytes that do not form a
+/// whole character become U+FFFD.
 nlohmann::ordered_json round_to_json(const RoundRecord& record, const TraceReader& trace);
 
-/// {"format", "notice", "header", "replies": [{..., "rounds": [...]}]}, round by round, so that a long trace needs no
-/// memory. Throws bad_input where a round cannot be read.
+/// {"format", "notice", "header", "replies": [{..., "rounds": [...]}]}, written one round at a time, so that memory use
+/// does not grow with the trace. Throws bad_input when a round cannot be read.
 void export_json(const TraceReader& trace, std::ostream& out);
 
-/// A line a round, its numbers only, under a line of names (RFC 4180). Same errors.
+/// Writes a header line, then one line for each round with its numbers (RFC 4180). Same errors.
 void export_csv(const TraceReader& trace, std::ostream& out);
 
 }  // namespace canopy

@@ -34,20 +34,20 @@ enum class Kind : uint8_t {
 
 void append_prologue(std::string& bytes);
 
-/// Throws bad_input, naming what is wrong, for what is no trace or one of a newer major version.
+/// Reads the prologue. Throws bad_input naming the reason when the file is not a trace or has a newer major version.
 void check_prologue(Reader& reader);
 
 /// Throws bad_input for a payload above the limit.
 void append_record(std::string& bytes, Kind kind, std::string_view payload);
 
 struct Record {
-  Kind kind = Kind::header;  // perhaps one that is not known here
+  Kind kind = Kind::header;  // may be a value that this version does not know
   std::span<const std::byte> payload;
 
   std::string_view text() const { return {reinterpret_cast<const char*>(payload.data()), payload.size()}; }
 };
 
-/// The next record; nothing where what follows is no whole record, and the reader stays before it.
+/// Reads the next record. Returns nothing, and leaves the reader where it was, when no whole record follows.
 std::optional<Record> next_record(Reader& reader);
 
 /// A token as a replay shows it.

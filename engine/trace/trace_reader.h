@@ -1,5 +1,5 @@
 #pragma once
-// A recorded trace: needs no device, no model and no tokenizer.
+// Reader of a recorded trace; needs no device, model or tokenizer.
 
 #include <cstdint>
 #include <filesystem>
@@ -27,8 +27,8 @@ struct TraceReply {
 class TraceReader {
  public:
   /// Opens a trace and checks every record's checksum. A file that is cut off or damaged opens up to its last whole
-  /// record, and notice() says so. Throws bad_input naming the path for what is no trace, a newer major version, and a
-  /// trace without a whole header.
+  /// record, and notice() says so. Throws bad_input naming the path when the file is not a trace, has a newer major
+  /// version, or has no whole header.
   static TraceReader open(const std::filesystem::path& path);
 
   const TraceHeader& header() const { return header_; }
@@ -46,7 +46,7 @@ class TraceReader {
   /// The text of a token; null where the trace has none.
   const trace::Piece* piece(uint32_t token) const;
 
-  /// What is wrong with the file, in one sentence; empty where nothing is.
+  /// One sentence about damage in the file; empty for an intact file.
   const std::string& notice() const { return notice_; }
   /// Records of kinds that a later version added.
   uint64_t unknown_records() const { return unknown_; }

@@ -1,6 +1,6 @@
 #pragma once
-// The records of a trace beside its rounds (docs/traces.md): the machine and models it was recorded with, and the
-// beginning and end of each reply.
+// The records of a trace other than its rounds (docs/traces.md): machine and models, and the beginning and end of each
+// reply.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ struct TraceModel {
   std::string quantization;
 };
 
-/// What is the same for all replies of a trace.
+/// Fields that hold for all replies of a trace.
 struct TraceHeader {
   std::string canopy_version;  // the writer fills it in where it is empty
   std::string created;         // UTC, "2026-11-21T20:15:00Z"; likewise
@@ -33,7 +33,7 @@ struct TraceHeader {
   uint32_t context = 0;     // positions of the K/V cache
   std::string variants;     // identity of the kernels chosen by timing; empty: none were
   std::string calibration;  // identity of the measured cost table; empty: none
-  bool redacted = false;    // the writer's: no texts, and token ids that mean nothing outside their round
+  bool redacted = false;    // set by the writer: no texts, and token ids that are renumbered in each round
 };
 
 /// The request of one reply.
@@ -72,7 +72,7 @@ nlohmann::ordered_json to_json(const TracePrefill& prefill);
 nlohmann::ordered_json to_json(const TraceReplyEnd& end);
 
 /// The other direction, from the text of a JSON object. Each throws bad_input naming field, value and what is allowed;
-/// fields unknown here are a later version's and left alone.
+/// unknown fields, which a later version may add, are ignored.
 TraceHeader parse_trace_header(std::string_view json);
 TraceReplyBegin parse_trace_reply_begin(std::string_view json);
 TracePrefill parse_trace_prefill(std::string_view json);

@@ -1,6 +1,6 @@
 #pragma once
-// Removes all texts and tokens from a trace that others may read. The shape of the trees, probabilities, times and
-// counts stay. (Who has both models and patience may still guess text from the probabilities.)
+// Redaction of trace records: keeps tree shapes, probabilities, times and counts, and removes texts and token ids. It
+// is not a guarantee of secrecy: someone who has both models may still guess text from the probabilities.
 
 #include "engine/trace/round_record.h"
 #include "engine/trace/trace_records.h"
@@ -11,13 +11,13 @@ namespace canopy {
 /// and those of different rounds cannot be compared: the frequency of tokens would give a text away.
 RoundRecord redacted(RoundRecord record);
 
-/// Without prompt, stop strings and the tokens of the logit bias.
+/// The record without the prompt, the stop strings and the tokens of the logit bias.
 TraceReplyBegin redacted(TraceReplyBegin begin);
 
-/// Without its token.
+/// The record without its first token.
 TracePrefill redacted(TracePrefill prefill);
 
-/// Without its text.
+/// The record without its text.
 TraceReplyEnd redacted(TraceReplyEnd end);
 
 }  // namespace canopy

@@ -37,7 +37,7 @@ std::string last_component(const std::string& path) {
   return path.substr(separator == std::string::npos ? 0 : separator + 1, end - (separator + 1) + 1);
 }
 
-/// Names of devices may hold a "/"; what begins like a path is one.
+/// Device names may contain a "/", so only a text that begins like a path is treated as one.
 std::string without_path(const std::string& text) {
   const bool drive = text.size() > 2 && std::isalpha(static_cast<unsigned char>(text[0])) != 0 && text[1] == ':' &&
                      (text[2] == '\\' || text[2] == '/');
@@ -73,7 +73,8 @@ std::string json_text(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-/// An empty file or an earlier trace; anything else is somebody's work, chosen by mistake.
+/// True for an empty file and for an earlier trace. Other files are not overwritten: they were probably chosen by
+/// mistake.
 bool may_be_overwritten(int descriptor, uint64_t size) {
   std::string start(trace::magic.size(), '\0');
   if (size == 0) return true;
@@ -198,7 +199,8 @@ void TraceWriter::add_new_pieces() {
   trace::append_record(pending_, Kind::pieces, payload + new_pieces_);
 }
 
-/// Has `make` fill payload_ and writes it, behind the texts that it is the first to use. False where it could not.
+/// Calls `make` to fill payload_, then writes the texts of tokens that it uses for the first time, and the payload.
+/// Returns false when that failed.
 template <class F>
 bool TraceWriter::record(F&& make) {
   if (descriptor_ < 0) return false;
@@ -226,7 +228,8 @@ void TraceWriter::write_pending() {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const int error = errno;
-      // A part of a record would only look like damage. Where even this fails, a reader still stops before it.
+      // Removes the partly written record, which a reader would report as damage. Should truncation fail too, readers
+      // still stop before it.
       (void)!::ftruncate(descriptor_, static_cast<off_t>(size_));
       throw bad_input("The trace " + shown(path_) + " cannot be written: " + reason_of(error) + ".");
     }

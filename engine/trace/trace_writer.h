@@ -1,6 +1,6 @@
 #pragma once
-// Records what a session does, as it does it. Each record is in the file when the call that wrote it returns, so that a
-// killed program loses nothing but the round it was in.
+// Writer of traces. Each record is in the file when the call that wrote it returns, so a program that is killed loses
+// only the round in progress.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +20,7 @@ class Tokenizer;
 /// The text of a token. The view must stay valid until the next call.
 using TracePieces = std::function<trace::Piece(uint32_t token)>;
 
-/// Those of a tokenizer, which must outlive the function.
+/// The texts of a tokenizer, which must outlive the returned function.
 TracePieces trace_pieces(const Tokenizer& tokenizer);
 
 /// Belongs to one thread.
@@ -32,8 +32,8 @@ TracePieces trace_pieces(const Tokenizer& tokenizer);
 ///   trace.end({.reason = ..., .reply_tokens = n});
 ///   trace.finish();                                 or the destructor
 ///
-/// After construction nothing throws because of the disk: where a record cannot be written, or contradicts itself,
-/// problem() says so from then on, the log hears it once, and the file stays as it was after the last whole record.
+/// After construction, disk errors do not throw. When a record cannot be written or contradicts itself, recording
+/// stops: problem() returns the reason from then on, it is logged once, and the file keeps all whole records before it.
 class TraceWriter {
  public:
   /// Creates the file, or empties an earlier trace. Throws bad_input naming path and reason when it cannot be written,

@@ -68,7 +68,7 @@ class TopKTest : public testing::DeviceTest {
     CommandList list(*context_);
     for (const Buffer* buffer : {&ids, &values, &sums, &scratch}) list.fill(*buffer, 0, buffer->bytes(), poison);
     list.barrier();
-    record_top_k(*context_, list, {&in, &ids, &values, &sums, &scratch, width, vocab, k, lanes_});
+    record_top_k(*context_, list, {in, ids, values, sums, scratch, width, vocab, k, lanes_});
     context_->run(list);
     return {guarded<uint32_t>(ids), guarded<uint32_t>(values), guarded<float>(sums)};
   }
@@ -211,7 +211,7 @@ TEST_P(TopKTest, refusesWhatDoesNotFit) {
   const Buffer small = context_->create_buffer(BufferKind::device, 64, "small");
   CommandList list(*context_);
   const auto record = [&](uint32_t vocab, uint32_t k) {
-    return error_of([&] { record_top_k(*context_, list, {&small, &small, &small, &small, &small, 1, vocab, k}); });
+    return error_of([&] { record_top_k(*context_, list, {small, small, small, small, small, 1, vocab, k}); });
   };
   EXPECT_EQ(record(16, 0), "bad input: The k of top_k is 0, 1 to 16 is allowed.");
   EXPECT_EQ(record(16, 17), "bad input: The k of top_k is 17, 1 to 16 is allowed.");
@@ -234,7 +234,7 @@ TEST_P(TopKTest, DISABLED_Bench) {
           context_->create_buffer(BufferKind::device, top_k_scratch_bytes(width, vocab, k), "scratch");
       context_->upload(in, 0, std::as_bytes(std::span(logits)));
       CommandList list(*context_);
-      record_top_k(*context_, list, {&in, &out, &out2, &sums, &scratch, width, vocab, k});
+      record_top_k(*context_, list, {in, out, out2, sums, scratch, width, vocab, k});
       double best = 1e9;
       for (int i = 0; i < 30; ++i) {
         const auto start = std::chrono::steady_clock::now();
