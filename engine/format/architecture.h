@@ -19,7 +19,7 @@ struct Architecture {
   std::string_view hugging_face;  // config.json's architectures[0]
   RopeLayout gguf_rope_layout;    // Hugging Face files are always RopeLayout::half
   bool has_qk_norm;
-  /// What layer n computes.
+  /// The specification of layer n.
   LayerSpec (*layer)(const ModelConfig& config, uint32_t n);
 };
 

@@ -12,8 +12,8 @@ namespace canopy {
 /// Config without what depends on tensors alone (quantization, parameters). Validated.
 ModelConfig read_gguf_config(const GgufFile& file);
 
-/// What a transformer of any kind has, from the keys "<prefix>.block_count" ...: name, sizes, norm epsilon and rotary
-/// embedding, but neither its layout nor anything of the vocabulary. Not validated.
+/// Reads the part that all transformers have, from the keys "<prefix>.block_count" ...: name, sizes, norm epsilon and
+/// rotary embedding, but neither its layout nor anything of the vocabulary. Not validated.
 void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config);
 
 /// Checks that ids lie inside a vocabulary of `vocab` rows and that parallel lists are equally long.

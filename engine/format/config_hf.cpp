@@ -28,7 +28,7 @@ const Architecture& read_architecture(const JsonFields& fields) {
   return architecture_by_class(classes->front().get_ref<const std::string&>());
 }
 
-/// What would change the arithmetic and is not there in the engine.
+/// Throws for settings that would change the arithmetic in a way that the engine does not have.
 void refuse_unsupported(const JsonFields& fields) {
   for (const char* flag : {"attention_bias", "mlp_bias"}) {
     if (fields.boolean_or(flag, false)) {

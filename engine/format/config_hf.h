@@ -15,8 +15,8 @@ namespace canopy {
 /// tensors alone (quantization, parameters, an untied head that is missing). Validated.
 ModelConfig read_hf_config(std::string_view config_json, std::string_view generation_config_json);
 
-/// What a transformer of any kind has: sizes, norm epsilon and rotary embedding, but nothing of the vocabulary. Not
-/// validated.
+/// Reads the part that all transformers have: sizes, norm epsilon and rotary embedding, but nothing of the vocabulary.
+/// Not validated.
 void read_hf_transformer(const JsonFields& config_json, ModelConfig& config);
 
 /// Reads tokenizer.json, tokenizer_config.json and the chat template where they are there.

@@ -21,7 +21,8 @@ using BlockOf = std::array<uint8_t, find_tensor_type(static_cast<uint32_t>(type)
 template <TensorType type>
 using ElementsOf = std::span<float, find_tensor_type(static_cast<uint32_t>(type))->block_elements>;
 
-/// How a type is decoded, a run of blocks at a time: the indirect call is paid once a tensor, never once an element.
+/// The decoder of a type. It decodes a run of blocks at a time, so that an indirect call is made once for a tensor and
+/// never for an element.
 struct Decoder {
   TensorType type;
   /// Fills `out`, which is whole blocks; `blocks` holds exactly their bytes.

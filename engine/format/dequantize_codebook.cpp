@@ -20,7 +20,7 @@ constexpr std::array<float, 8> iq3_xxs_levels = {4, 12, 20, 28, 36, 44, 52, 62};
 constexpr std::array<float, 8> iq3_s_levels = {1, 3, 5, 7, 9, 11, 13, 15};
 constexpr std::array<float, 4> iq1_levels = {-1, 0, 1, 0};  // no code has the fourth
 
-/// How far IQ1_S and IQ1_M move a group's levels up or down.
+/// The amount by which IQ1_S and IQ1_M move a group's levels up or down.
 constexpr float iq1_shift = 0.125f;
 
 uint8_t with_parity(int seven_signs) {

@@ -15,7 +15,7 @@ namespace canopy {
 /// Rows of one drafter pass, at most: depth B - 1 of a tree stays below what the engine's attention can look back.
 inline constexpr uint32_t max_draft_block = 64;
 
-/// What a row of the block sees in one drafter layer.
+/// The keys that a row of the block sees in one drafter layer.
 struct DrafterAttention {
   uint32_t window = 0;  // a key is visible iff p_row - p_key < window; 0: there is no window
   bool causal = false;  // whether rows of the block see only themselves and the rows before them
@@ -46,14 +46,14 @@ struct DrafterConfig {
   uint64_t feature_width() const { return uint64_t{transformer.hidden} * aux_layers.size(); }
 };
 
-/// What a layer sees: `window` 0 is full attention. Where the file does not say otherwise, full layers see the block in
-/// both directions and sliding ones are causal, as the published drafters were trained.
+/// The attention of a layer; `window` 0 is full attention. Where the file does not say otherwise, full layers see the
+/// block in both directions and sliding ones are causal, as the published drafters were trained.
 DrafterAttention drafter_attention(uint32_t window);
 
 /// Throws an Error that names the field when a value is zero, absurd, not a number or does not fit the others.
 void validate_drafter_config(const DrafterConfig& config);
 
-/// What its layers compute: attention over features and block, as config.attention says.
+/// The specifications of its layers: attention over features and block, as config.attention says.
 std::vector<LayerSpec> layer_specs(const DrafterConfig& config);
 
 /// fc [H, aux layers*H], hidden_norm [H], output_norm [H] and those of the layers.

@@ -93,7 +93,7 @@ void refuse_relatives(const DrafterKeys& keys) {
   }
 }
 
-/// What would change the arithmetic of an ordinary drafter.
+/// Throws for settings that would change the arithmetic of an ordinary drafter.
 void refuse_unsupported(const DrafterKeys& keys, const ModelConfig& transformer) {
   const GgufFile& file = keys.file();
   const std::string_view activation = file.text_if(keys.key("hidden_activation")).value_or("silu");

@@ -29,7 +29,7 @@ struct DrafterFile::State {
 
 namespace {
 
-/// What the target has, too: the target's is used.
+/// Whether a tensor belongs to the vocabulary; the target's own is used instead.
 bool is_vocabulary(std::string_view name) {
   return name == "token_embd" || name == "output";
 }

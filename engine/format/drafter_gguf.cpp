@@ -33,7 +33,7 @@ uint32_t file_type(TensorType type) {
                   "; Q8_0, F16 and BF16 are possible.");
 }
 
-/// What the matrix is stored as: rows that are no whole blocks stay floats, by which nothing is lost.
+/// The type that a tensor is written in: `wanted`, or a float type without loss where rows are no whole blocks.
 TensorType stored_type(const TensorView& tensor, TensorType wanted) {
   if (tensor.rank == 1) return TensorType::f32;
   return tensor.cols() % tensor_type_info(wanted).block_elements == 0 ? wanted : TensorType::f32;

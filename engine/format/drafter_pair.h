@@ -20,11 +20,11 @@ std::vector<std::string> check_pair(const ModelConfig& target, const DrafterConf
 /// The same, tokenizers compared besides where the drafter brings one.
 std::vector<std::string> check_pair(const ModelFile& target, const DrafterFile& drafter);
 
-/// What a picker of models says of a pair before anything is loaded.
+/// Whether a drafter fits a target, found out before anything is loaded, for lists of models.
 struct PairReport {
   bool fits = false;
   std::string reason;  // why not: a sentence that names the file at fault where one is; empty where it fits
-  std::vector<std::string> warnings;  // what is unusual, one sentence each
+  std::vector<std::string> warnings;  // unusual properties of the pair, one sentence each
 };
 
 /// The same from paths as ModelFile and DrafterFile open them. Reads what describes the models, no weights, and needs

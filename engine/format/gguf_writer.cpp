@@ -28,7 +28,7 @@ std::string array_head(GgufType element, uint64_t count) {
   return little_endian(static_cast<uint32_t>(element)) + little_endian(count);
 }
 
-/// What follows the type of an entry.
+/// The bytes of an entry that follow its type.
 std::string payload_of(const GgufValue& value) {
   switch (value.type) {
     case GgufType::u8:

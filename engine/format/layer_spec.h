@@ -8,7 +8,7 @@
 
 namespace canopy {
 
-/// How rows of a sequence reach each other.
+/// The part of a layer that combines the rows of a sequence.
 enum class Mixer {
   attention,        // grouped-query softmax attention with rotary positions
   gated_delta_net,  // a recurrence with a state of fixed size; refused so far

@@ -22,7 +22,8 @@
 
 namespace canopy {
 
-/// What a tokenizer is built from. Views point into the mapped file. One of the two halves is filled.
+/// The data in a file that a tokenizer is built from. Views point into the mapped file. One of the two halves is
+/// filled.
 struct TokenizerSource {
   enum class Kind { none, gguf, hugging_face };
   Kind kind = Kind::none;

@@ -13,7 +13,7 @@ namespace canopy {
 
 class BaseSymbols {
  public:
-  /// What takes the place of something that has no token.
+  /// The substitute for a character that has no token.
   struct Fallback {
     std::array<std::optional<uint32_t>, 256> byte_tokens;  // used when every byte of the character has one
     std::optional<uint32_t> unknown;                       // otherwise; absent: nothing does, it is dropped

@@ -16,7 +16,7 @@ struct HuggingFacePipeline {
   PreTokenizer pre_tokenizer;
   bool is_byte_level = false;        // pieces are bytes in GPT-2's alphabet; otherwise characters
   bool drops_leading_space = false;  // in decoded text
-  std::string leading_token;         // what the post-processor puts in front of every text; empty: nothing
+  std::string leading_token;         // put in front of every text by the post-processor; empty: nothing
 };
 
 /// Reads the parts from the root of tokenizer.json. Throws Error(bad_input) naming the part that is not supported, or

@@ -11,7 +11,7 @@ namespace canopy {
 
 class PreTokenizer {
  public:
-  /// What becomes of the stretches that an expression matches; those between matches are pieces of their own.
+  /// The treatment of the stretches that an expression matches; those between matches are pieces of their own.
   enum class Behavior {
     isolated,       // a piece each
     removed,        // nothing
@@ -47,7 +47,7 @@ class PreTokenizer {
 /// GPT-2's expression, which a ByteLevel pre-tokenizer of Hugging Face applies too.
 extern const char* const gpt2_expression;
 
-/// What goes with a pre-tokenizer's name besides its expression.
+/// Properties that belong to a pre-tokenizer's name, besides its expression.
 struct PreTokenizerTraits {
   bool normalizes_nfc = false;
   bool ignores_merges = false;  // a piece that is a token is not merged from its bytes

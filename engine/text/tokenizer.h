@@ -94,7 +94,7 @@ class Tokenizer {
   const std::string& chat_template() const { return chat_template_; }
 
  protected:
-  /// What every kind of tokenizer knows about its tokens.
+  /// The tokens of a tokenizer of any kind.
   struct Table {
     std::vector<std::string> bytes;  // by id
     std::vector<TokenType> types;    // by id

@@ -13,7 +13,7 @@ class Tokenizer;
 
 struct TurnTokens {
   std::vector<uint32_t> ids;     // of the content; empty: not known
-  std::vector<uint32_t> ending;  // what the reply wrote behind its content: the token that ended it, or a stop string
+  std::vector<uint32_t> ending;  // tokens of the reply behind its content: the token that ended it, or a stop string
   uint64_t vocabulary = 0;       // Tokenizer::identity() of the tokenizer that the ids belong to
 
   bool operator==(const TurnTokens&) const = default;

@@ -7,7 +7,7 @@
 
 namespace canopy::vk {
 
-/// What one uniform binding holds, and how many bindings a product reads its activations through.
+/// The floats of one uniform binding, and the number of bindings that a product reads its activations through.
 inline constexpr uint32_t kUniformFloats = 16384;
 inline constexpr uint32_t kUniformBytes = kUniformFloats * 4;
 inline constexpr uint32_t kUniformBindings = 8;

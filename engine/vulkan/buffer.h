@@ -26,7 +26,7 @@ class Buffer {
 
   explicit operator bool() const { return handle_ != VK_NULL_HANDLE; }
   VkBuffer handle() const { return handle_; }
-  /// What was asked for; the allocation may be larger.
+  /// The bytes that were asked for; the allocation may be larger.
   uint64_t bytes() const { return bytes_; }
   BufferKind kind() const { return kind_; }
   /// The bytes as the host sees them, or empty if they are not mapped. Reading after a wait and writing before a submit

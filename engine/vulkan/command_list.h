@@ -19,8 +19,8 @@ class Context;
 class Kernel;
 struct ShaderBinding;
 
-/// What a kernel's binding refers to: bytes of a buffer, or a texel view. Never "the rest of the buffer" unsaid: a
-/// range without a size takes the whole buffer from `offset`, and is then checked like any other.
+/// The memory behind a kernel's binding: bytes of a buffer, or a texel view. A range without a size means all bytes
+/// from `offset` to the end of the buffer, and is checked like any other.
 struct Binding {
   Binding(const Buffer& whole) : buffer(&whole), bytes(whole.bytes()) {}  // NOLINT: implicit on purpose
   Binding(const Buffer& owner, uint64_t first, uint64_t size) : buffer(&owner), offset(first), bytes(size) {}

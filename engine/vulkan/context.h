@@ -34,8 +34,8 @@ class Staging;
 struct ContextOptions {
   /// Where compiled pipelines are kept between runs; empty: nowhere.
   std::filesystem::path pipeline_cache_file;
-  /// How long wait() waits before it gives the device up. Unless given: 10 s, or 300 s on a software device, which
-  /// compiles a kernel when it first runs (seconds, on a busy machine many) and waits for the processor like everyone.
+  /// The time after which wait() gives the device up. Unless given: 10 s, or 300 s on a software device, which compiles
+  /// a kernel when it first runs (for seconds, on a busy machine much longer) and shares the processor with others.
   std::optional<std::chrono::milliseconds> timeout;
   /// Ask the driver for registers, spills, assembly … of each kernel, where it can tell.
   bool pipeline_statistics = false;
@@ -100,11 +100,11 @@ class Context {
   const DeviceFeatures& features() const { return features_; }
   const ContextOptions& options() const { return options_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
-  /// Who the device and driver are, for keys of files measured on it.
+  /// The identity of device and driver, for keys of files with measurements of it.
   const CacheIdentity& identity() const { return identity_; }
   /// The device's memory is the host's: device buffers are mapped, copies between host and device are memcpy.
   bool unified_memory() const { return unified_; }
-  /// What a log should say: a pipeline cache that was ignored, a feature that was refused.
+  /// Messages for a log: a pipeline cache that was ignored, a feature that was refused.
   const std::vector<std::string>& notes() const { return notes_; }
 
   /// Asked from the driver each time: other processes move the budget. On a software device also bounded by the

@@ -61,7 +61,7 @@ struct DeviceReport {
   std::string reason;  // why it is not usable; empty if it is
 };
 
-/// What decides whether a device can be used (design.md section 6).
+/// The properties that decide whether a device can be used (design.md section 6).
 struct DeviceFacts {
   uint32_t api_version = 0;  // VK_MAKE_API_VERSION
   bool has_compute_queue = false;

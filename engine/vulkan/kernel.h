@@ -30,7 +30,7 @@ struct KernelStatistic {
   double value = 0;
 };
 
-/// What a driver tells of its compiler's stages, e.g. "ACO IR", "Assembly".
+/// The text of one stage of the driver's compiler, e.g. "ACO IR" or "Assembly".
 struct KernelText {
   std::string name;
   std::string text;

@@ -30,7 +30,7 @@ struct LinearConfig {
 /// row that is summed in one go.
 KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32_t n, bool ragged, bool quads);
 
-/// What the choice is made for.
+/// The product that a variant is chosen for.
 struct LinearShapeKey {
   WeightType type = WeightType::f32;
   uint32_t rows = 0;

@@ -11,7 +11,7 @@ namespace canopy::vk {
 enum class BufferKind {
   device,      // weights, activations, K/V: fastest for the device; mapped too where memory is unified
   host_read,   // results the CPU reads: cached
-  host_write,  // what the CPU writes and the device reads once: coherent
+  host_write,  // inputs that the CPU writes and the device reads once: coherent
 };
 
 /// The index of the best memory type among those that `allowed_types` (VkMemoryRequirements::memoryTypeBits) permits

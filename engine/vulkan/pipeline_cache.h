@@ -12,7 +12,7 @@
 
 namespace canopy::vk {
 
-/// Who wrote a cache; all of it must match.
+/// The device and driver that wrote a cache; all of it must match.
 struct CacheIdentity {
   std::array<uint8_t, 16> device_uuid{};
   std::array<uint8_t, 16> driver_uuid{};
@@ -22,7 +22,7 @@ struct CacheIdentity {
   uint32_t driver_version = 0;
 };
 
-/// What a file held: the driver's bytes, or none and why.
+/// The content of a cache file: the driver's bytes, or none and the reason.
 struct CacheFile {
   std::vector<std::byte> data;
   std::string note;  // why the file was not used; empty if it was, or if there is none

@@ -95,7 +95,7 @@ struct Expr {
 struct Statement;
 using Block = std::vector<Statement>;
 
-/// What is assigned to: a name, an attribute of a namespace, or several of them.
+/// The target of an assignment: a name, an attribute of a namespace, or several of them.
 struct Place {
   std::string name, attribute;  // attribute is empty for a plain name
 };

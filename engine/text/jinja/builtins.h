@@ -29,7 +29,8 @@ std::span<const Filter> list_filters();
 /// range, namespace, dict, raise_exception, strftime_now, joiner; null for other names.
 const Value* find_function(std::string_view name);
 
-/// A box whose attributes can be set. Namespaces can hold each other, so whoever renders empties them at the end.
+/// An object whose attributes can be set. Namespaces can hold each other, so the interpreter empties them at the end of
+/// a rendering.
 class Namespace final : public Object {
  public:
   std::string_view kind() const override { return "a namespace"; }

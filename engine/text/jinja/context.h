@@ -33,7 +33,7 @@ class Context {
   void keep(std::shared_ptr<Namespace> space) { namespaces_.push_back(std::move(space)); }
 
   const Limits& limits() const { return limits_; }
-  /// What strftime_now() shows.
+  /// The time that strftime_now() shows.
   const std::tm& now() const { return now_; }
 
   /// One macro or recursive loop inside another.

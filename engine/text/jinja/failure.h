@@ -4,8 +4,8 @@
 
 namespace canopy::jinja {
 
-/// What goes wrong inside the interpreter: a full sentence that does not know where. It leaves this folder as an Error
-/// that names the template and the line.
+/// An error inside the interpreter: a full sentence without the place. It leaves this folder as an Error that names the
+/// template and the line.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

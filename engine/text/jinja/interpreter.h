@@ -87,7 +87,7 @@ class Interpreter {
   ScopePtr scope_;
   TextBuilder output_;
   TextBuilder* out_ = &output_;
-  const Value* block_text_ = nullptr;  // what a filter without a subject works on
+  const Value* block_text_ = nullptr;  // the text that a filter block works on
   std::vector<ScopePtr> captured_scopes_;
   size_t frames_ = 0;
   int line_ = 1;

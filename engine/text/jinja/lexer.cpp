@@ -348,8 +348,8 @@ class Lexer {
   std::string_view source_;
   size_t at_ = 0;
   int line_ = 1;
-  bool line_starts_ = true;  // what was read last ended with a line break
-  std::string brackets_;     // the closing ones that are still to come
+  bool line_starts_ = true;  // whether the text read last ended with a line break
+  std::string brackets_;     // the closing brackets still expected, innermost last
   std::vector<Token> tokens_;
 };
 

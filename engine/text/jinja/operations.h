@@ -25,7 +25,7 @@ bool contains(Context& context, const Value& container, const Value& item);
 /// First occurrence at `from` or behind, or npos. Charges what the worst case costs.
 size_t find_text(Context& context, std::string_view haystack, std::string_view needle, size_t from = 0);
 
-/// What a loop goes through: items, keys, characters; nothing for undefined.
+/// The elements that a loop visits: items of a list, keys of a mapping, characters of a string; none for undefined.
 std::vector<Value> elements(Context& context, const Value& value);
 /// Elements of a value that has a number of them.
 size_t length(Context& context, const Value& value);

@@ -10,8 +10,8 @@
 
 namespace canopy::jinja {
 
-/// Who wrote a byte: the template, or people. Values above content are content too, for a caller that wants to tell one
-/// message from another.
+/// The author of a byte: the template (markup), or a message (content). Values above content are content too, for a
+/// caller that wants to tell messages apart.
 enum class Origin : char { markup, content };
 
 class Text {

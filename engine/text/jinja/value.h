@@ -18,7 +18,7 @@ class Value;
 class Context;
 struct Arguments;
 
-/// What a name or an attribute that is not there gives: prints nothing, is false, holds nothing.
+/// The value of a name or an attribute that does not exist: prints nothing, is false and has no elements.
 struct Undefined {
   std::shared_ptr<const std::string> what;  // for messages, e.g. "'x' is undefined"
 };
