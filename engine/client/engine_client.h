@@ -204,7 +204,7 @@ struct Calibrated {
   std::shared_ptr<const CostSnapshot> costs;
 };
 
-/// What the controller has learnt by the end of a reply that drafted; published before its ReplyFinished.
+/// The controller's statistics at the end of a reply that drafted; published before its ReplyFinished.
 struct Learnt {
   uint64_t reply_id = 0;
   std::shared_ptr<const LearntSnapshot> learnt;
@@ -231,7 +231,7 @@ struct Failure {
 using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
                            ReplyFinished, CalibrationProgress, Calibrated, MemoryUse, Recording, Failure>;
 
-/// What the device picker of a front end lists.
+/// A device in the list of a front end.
 struct DeviceChoice {
   std::string selector;  // pass this as LoadModel::device
   std::string name;

@@ -39,7 +39,7 @@ bool is_harmless(std::string_view name) {
          name.ends_with(".rotary_emb.inv_freq") || name == "rotary_emb.inv_freq";
 }
 
-/// The kind of drafter that a tensor gives away; empty where it says nothing.
+/// The kind of drafter that a tensor of this name belongs to; empty where any kind may have it.
 std::string_view kind_of_drafter_with(std::string_view name) {
   static constexpr auto marks = std::to_array<std::pair<std::string_view, std::string_view>>({
       {"candidate_selector", "DFlash2"},

@@ -16,7 +16,7 @@ namespace {
 
 using T = TensorType;
 
-/// Where the halves that multiply or offset a block's codes lie in it.
+/// The offsets in a block of the f16 values that multiply or offset its codes.
 struct ScalesAt {
   TensorType type;
   uint32_t first;

@@ -79,7 +79,7 @@ Fit search(SubBlock values) {
   const auto [lowest, highest] = std::ranges::minmax(values);
   const float minimum = std::max(-lowest, 0.0f);
   const float range = highest + minimum;
-  // Where a minimum alone does best: constants up to zero, and zeros.
+  // The fit with a minimum alone, which is all that is needed where the elements are equal and not above zero.
   const float mean = sum_of([&](size_t i) { return values[i]; }) / static_cast<float>(values.size());
   Fit best{0, std::max(-mean, 0.0f)};
   if (range < negligible) return best;

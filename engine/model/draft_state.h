@@ -1,5 +1,5 @@
 #pragma once
-// What a drafter keeps of one text.
+// The state that a drafter keeps of one text.
 
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@ namespace canopy {
 
 class Drafter;
 
-/// Where a drafter keeps it on the device.
+/// The drafter's device memory for one text.
 struct DraftStore {
   std::vector<std::unique_ptr<KvLayer>> cache;  // by layer of the drafter
   std::unique_ptr<Buffer> features;             // [Drafter::most_waiting(), aux layers * H]

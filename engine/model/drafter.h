@@ -30,7 +30,7 @@ struct DrafterOptions {
 
 class Drafter;
 
-/// What one pass drafted: the most probable tokens of each depth, 1 ... depths.
+/// The result of a drafter pass: the most probable tokens of each depth, 1 ... depths.
 struct Draft {
   uint32_t depths = 0;
   uint32_t candidates = 0;         // of each depth
@@ -87,7 +87,7 @@ class Drafter {
   friend struct Draft;
   friend class DraftState;
 
-  /// What one recording depends on.
+  /// The key of a recording.
   struct Shape {
     uint32_t injected = 0;  // features, rounded up
     uint32_t depths = 0;    // 0: only inject

@@ -17,7 +17,7 @@
 
 namespace canopy {
 
-/// What a pass is recorded over. References must outlive the recording's commands.
+/// The model, buffers and caches that a pass is recorded over. References must outlive the recording's commands.
 struct ForwardContext {
   const ModelConfig& config;
   std::span<const LayerSpec> layers;  // what each computes; require_supported() has passed

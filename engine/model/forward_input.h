@@ -1,5 +1,5 @@
 #pragma once
-// What one pass of the target is asked for, as a value: its rows, and what is wanted of them.
+// The input of one pass of the target, as a value: its rows, and the results that are wanted.
 
 #include <cstdint>
 #include <span>
@@ -19,7 +19,8 @@ struct TokenLogit {
   uint32_t token = 0;
 };
 
-/// What is not asked for is not computed. Sequence::text and Sequence::tree make the usual ones.
+/// The input of a pass. Results that are not asked for are not computed. Sequence::text and Sequence::tree make the
+/// usual inputs.
 struct ForwardInput {
   RowBatch batch;
   HeadOutput head = HeadOutput::none;
@@ -44,7 +45,7 @@ ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLi
 /// Throws bad_input for rows or wishes that do not fit the model, its caches or each other.
 void validate(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits);
 
-/// What a recording of it depends on.
+/// The shape that its recording depends on.
 PassShape shape_of(const ForwardInput& input, const ModelLimits& limits);
 
 }  // namespace canopy

@@ -1,5 +1,5 @@
 #pragma once
-// What one pass of the target gave, as a value.
+// The output of one pass of the target, as a value.
 
 #include <cstdint>
 #include <span>

@@ -60,7 +60,7 @@ class LoadPlanner {
     std::optional<QuantizeOnLoad> fits;
   };
 
-  /// What quantizing would save; empty where it would save nothing.
+  /// A sentence on what quantizing would save; empty where it would save nothing.
   Advice advice(QuantizeOnLoad refused) const {
     ModelLimits limits = limits_;
     limits.context = requested_ != 0 ? requested_ : std::min(kMinimumContext, file_.config().max_context);

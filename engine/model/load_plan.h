@@ -1,5 +1,5 @@
 #pragma once
-// What is decided about a load before anything is allocated: the types of the weights, the context, the memory.
+// The plan of a load, made before anything is allocated: the types of the weights, the context, the memory.
 
 #include <functional>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a model takes on a device, checked before anything is allocated there.
+// The device memory that a model takes, checked before anything is allocated.
 
 #include <cstdint>
 #include <string>

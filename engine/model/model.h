@@ -39,7 +39,7 @@ struct ModelOptions {
   ReclaimableMemory* memory = nullptr;            // of a model that this one replaces; null: none
 };
 
-/// What the layers of a model keep of one sequence.
+/// The K/V of one sequence in all layers of a model.
 using KvCache = std::vector<std::unique_ptr<KvLayer>>;
 
 /// One slot's K/V moves to another.
@@ -62,14 +62,14 @@ class Model {
   const ModelLimits& limits() const { return limits_; }
   const MemoryPlan& memory() const { return memory_; }
   std::span<const uint32_t> aux_layers() const { return aux_layers_; }
-  /// What a drafter reads of its target: aux hidden states of the last pass that kept them, [W, aux layers * H],
+  /// The inputs of a drafter from its target: aux hidden states of the last pass that kept them, [W, aux layers * H],
   /// null where the model was loaded without aux layers; the table of embeddings and the output head, [V, H]
   /// both.
   const Buffer* aux_hidden_states() const { return buffers_.aux_hidden_states.get(); }
   const Weight& embedding() const { return *weights_.token_embd; }
   const Weight& head() const { return weights_.head(); }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// What was quantized while loading, and to which size, as a sentence; empty where nothing was.
+  /// A sentence on the weights that were quantized while loading, and the size after that; empty where none were.
   const std::string& quantization() const { return quantization_; }
   QuantizeOnLoad quantized() const { return quantized_; }
   Device& device() const { return device_; }

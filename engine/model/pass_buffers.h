@@ -33,12 +33,12 @@ struct PassBuffers {
   // Outputs.
   std::unique_ptr<Buffer> aux_hidden_states;  // [W, aux layers * H], null without aux layers
   std::unique_ptr<Buffer> logits;             // [R, V] of the rows that the head was computed for last
-  // What top_k gives with one candidate a row beside the sums, which are wanted: read by nobody.
+  // Outputs of top_k that are not used: it runs with one candidate a row, for the sums alone.
   std::unique_ptr<Buffer> likeliest;         // uint32 [W]
   std::unique_ptr<Buffer> likeliest_logits;  // [W]
 };
 
-/// What a recording reads and what it leaves for the host, as parts of PassBuffers::input and results. Those that its
+/// A recording's inputs, and its results for the host, as parts of PassBuffers::input and results. Those that its
 /// shape has no use for are null.
 struct PassParts {
   std::unique_ptr<Buffer> rows;               // Row [W]

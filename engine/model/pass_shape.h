@@ -1,19 +1,19 @@
 #pragma once
-// What a pass computes, as far as its recording depends on it.
+// The shape of a pass: everything that its recording depends on.
 
 #include <compare>
 #include <cstdint>
 
 namespace canopy {
 
-/// What is computed after the last layer.
+/// The computation after the last layer.
 enum class HeadOutput {
   none,    // only K/V (and aux hidden states): all of a prompt but its end
   argmax,  // id and value of each wanted row's largest logit
   logits,  // all logits of each wanted row; they stay on the device
 };
 
-/// What one recording depends on; all else is read from buffers.
+/// The key of a recording; all else is read from buffers.
 struct PassShape {
   uint32_t width = 0;
   uint32_t max_positions = 0;  // no row has more keys

@@ -1,5 +1,5 @@
 #pragma once
-// What a file calls the types that devices keep weights in.
+// Conversion between the weight types of devices and the tensor types of files.
 
 #include <optional>
 

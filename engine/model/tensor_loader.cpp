@@ -54,7 +54,7 @@ class MatrixReader {
       MappedFile::forget(rows);
       return scratch;
     }
-    // Who asks again with the same scratch is done with what it got before.
+    // A caller that passes the same scratch again no longer needs the earlier result.
     MappedFile::forget(std::exchange(last_of(scratch), rows));
     return rows;
   }

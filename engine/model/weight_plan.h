@@ -33,7 +33,7 @@ struct MatrixPlan {
 MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts,
                        WeightLayout layout = WeightLayout::stacked);
 
-/// What is quantized on load.
+/// The matrices that are quantized on load.
 struct QuantizedTensors {
   std::map<WeightType, uint64_t> to;    // tensors by the type they get
   std::map<TensorType, uint64_t> kept;  // tensors that stay wide: by the type of the file
@@ -56,7 +56,7 @@ using RequireTensor = std::function<const TensorView&(const std::string& name, u
 using AddMatrix =
     std::function<MatrixPlan(std::string name, std::vector<const TensorView*> parts, WeightLayout layout)>;
 
-/// What becomes one matrix, where types allow.
+/// The tensors that become one matrix, where their types allow it.
 enum class QkvJoin {
   all,          // q, k and v
   keys_values,  // k and v: a drafter makes them of features, where there is no q

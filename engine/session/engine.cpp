@@ -103,7 +103,7 @@ void load_drafter(const DrafterFile& file, const OpenRequest& request, const Ope
   }
 }
 
-/// What passes cost here: from the file of an earlier calibration, or measured now and saved.
+/// The costs of passes: from the file of an earlier calibration, or measured now and saved.
 CostTable cost_table(Engine& loaded, double seconds, const OpenCallbacks& callbacks) {
   if (seconds <= 0) return CostTable();
   LoadedCalibration known = load_calibration(calibration_folder(), loaded.calibration_key());

@@ -82,7 +82,7 @@ struct Engine {
   Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
               const ReplyCallbacks& callbacks = {}) const;
 
-  /// What a calibration of this pair on this device holds for. There must be a drafter.
+  /// The pair, device and settings that a calibration is valid for. There must be a drafter.
   CalibrationKey calibration_key() const;
 
   /// Measures what passes cost, within so many seconds, saves it and uses it from then on. The sequence is cleared.

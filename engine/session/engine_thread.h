@@ -11,7 +11,7 @@
 
 namespace canopy {
 
-/// Where the engine gets its devices from: Vulkan in the programs, the oracle in tests.
+/// The source of devices for the engine: Vulkan in the programs, the reference device in tests.
 struct EngineBackend {
   /// Opens the device a selector names (empty: the best). Called on the engine's thread.
   std::function<std::unique_ptr<Device>(const std::string& selector)> open_device;

@@ -20,7 +20,7 @@
 
 namespace canopy {
 
-/// What a reply is written with.
+/// The objects that a reply is written with.
 struct ReplyParts {
   Model& model;
   const TextModel& text;

@@ -41,7 +41,7 @@ class RoundPlanner {
   virtual void observe(const RoundRecord& record) { (void)record; }
 };
 
-/// What bounds a tree, as a record tells it.
+/// The limits of a tree, for the round's record.
 WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget);
 
 /// The root alone.

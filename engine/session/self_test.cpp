@@ -30,7 +30,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-/// What a row leaves behind.
+/// The results of a row: logits and K/V.
 struct RowResult {
   std::vector<float> logits;
   std::vector<float> kv;  // of all layers: keys, then values

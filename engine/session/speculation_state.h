@@ -1,5 +1,5 @@
 #pragma once
-// What speculation has learnt about a pair on a device: costs, acceptance, calibration. It outlives replies.
+// The statistics of speculation for a pair of models on a device: costs, acceptance, calibration. They outlive replies.
 
 #include <memory>
 #include <optional>
@@ -39,7 +39,7 @@ class SpeculationState {
   /// The target's roofline on this device, without corrections by measured passes.
   const Roofline& roofline();
 
-  /// What autoregressive decoding reaches behind so many positions, by the table; 0 where nothing was measured.
+  /// Tokens per second of autoregressive decoding behind so many positions, by the table; 0 where nothing was measured.
   double ar_tokens_per_second(uint32_t context) const;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace canopy {
 
-/// What a round emits: the tokens of nodes[1 ...], then the bonus, which is the next root.
+/// The accepted path of a round. The round emits the tokens of nodes[1 ...], then the bonus, which is the next root.
 struct AcceptedPath {
   std::vector<uint32_t> nodes = {0};  // indices in the tree; nodes[d] has depth d, nodes[0] is the root
   uint32_t bonus = 0;                 // the target's own token after the last node

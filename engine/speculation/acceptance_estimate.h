@@ -79,7 +79,7 @@ class HindsightCurve {
   std::vector<Sum> chain_;  // [length]
 };
 
-/// How good the promises were, each draft judged before anything was learnt from it.
+/// The quality of the promises; each draft is judged before anything is learnt from it.
 class PromiseRecord {
  public:
   /// The tree of `width` accepted `accepted`; it had promised `raw` by the drafter's own q and `calibrated` as ordered.

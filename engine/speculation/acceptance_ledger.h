@@ -14,7 +14,7 @@
 
 namespace canopy {
 
-/// What a draft of `depths` tokens was worth, seen from behind.
+/// How much of a draft of `depths` tokens the following text confirmed.
 struct DraftOutcome {
   static constexpr uint32_t no_rank = std::numeric_limits<uint32_t>::max();
 

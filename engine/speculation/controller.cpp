@@ -96,7 +96,7 @@ DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
   plan.speed_up = speed_.mean();
   if (plan.width < 2) return without_draft(plan, reason::no_room(limits));
 
-  // What needs no more than this comes first: most AR rounds end here.
+  // Decisions that need no forecast come first: most AR rounds end here.
   const Hopes hoped = hopes(plan, context, cost);
   plan.believed = hoped.believed;
   const bool hopeful = is_hopeful(plan);
@@ -129,7 +129,7 @@ Controller::Stages Controller::stages(uint32_t width, uint32_t context, uint32_t
           checked_ms(cost.other_ms(width), "the rest of a round")};
 }
 
-/// What rounds of all widths take.
+/// Predicts the milliseconds of rounds of all widths.
 void Controller::predict(uint32_t widest, uint32_t context, uint32_t backlog, const PassCost& cost) {
   round_.predicted.resize(widest);
   round_.ms.resize(widest);
@@ -288,8 +288,8 @@ void Controller::observe(const RoundOutcome& outcome) {
     const double other = measured_or(outcome.other_ms, expected.other);
     if (plan.draft) {
       const double predicted_ms = round_.ms[round_.width - 1];
-      // A round that was held up by something else says nothing of drafting: AR rounds meet such stalls as well. A
-      // device that is slower from now on is believed by the costs at its second round.
+      // The time of a round that something else delayed is no evidence on drafting: AR rounds meet such stalls as well.
+      // A device that is slower from now on is believed by the costs at its second round.
       const double ms = std::min(measured_or(outcome.draft_ms, expected.draft) + verify + other, stall * predicted_ms);
       bound_.speculated(ms, emitted, cautious_ar_ms(), plan.trial);
       longest_run_ms_ = std::max(predicted_ms, longest_run_ms_ + (predicted_ms - longest_run_ms_) / long_run_rounds);
@@ -314,8 +314,8 @@ void Controller::learn_ar(double ms) {
   ar_variance_ += (off * off - ar_variance_) / ar_mean_rounds;
 }
 
-/// What the bound takes for an AR round. On a noisy device drafts are allowed at just those moments at which plain
-/// decoding looks slow by chance: a standard error less than its mean, while that is not out of date.
+/// The milliseconds that the bound assumes for an AR round. On a noisy device drafts are allowed at just those moments
+/// at which plain decoding looks slow by chance: a standard error less than its mean, while that is not out of date.
 double Controller::cautious_ar_ms() const {
   const double predicted = round_.plan.ar_ms;
   if (ar_mean_ms_ == 0 || drafted_in_a_row_ >= ar_mean_rounds) return predicted;

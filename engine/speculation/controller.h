@@ -37,7 +37,7 @@ struct ControllerOptions {
   BoundSettings bound;
 };
 
-/// What is decided before a draft is paid for.
+/// The decision before the drafter runs: whether to draft, and how deep.
 struct DraftPlan {
   bool draft = false;
   bool trial = false;  // drafted to see whether it would pay by now, though it did not lately
@@ -51,7 +51,7 @@ struct DraftPlan {
   std::string reason;   // one sentence
 };
 
-/// What a round did; times in milliseconds. Times that are no times (negative, NaN) are replaced by the prediction.
+/// The outcome of a round; times in milliseconds. Times that are negative or NaN are replaced by the prediction.
 struct RoundOutcome {
   std::span<const uint32_t> emitted;  // at least one token
   double draft_ms = 0;                // 0 where nothing was drafted
@@ -85,7 +85,7 @@ class Controller {
   void watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
              std::span<const DepthCalibration> calibration = {});
 
-  /// What the widths of a best-first tree promise in a round that was not planned here: at most 64 of them, ascending,
+  /// Forecasts for widths of a best-first tree in a round that was not planned here: at most 64 of them, ascending,
   /// `chosen` among them where the tree is as wide. `depth` tokens were drafted.
   std::vector<WidthForecast> forecast(const DraftTree& tree, uint32_t depth, uint32_t chosen, uint32_t context,
                                       uint32_t backlog, const PassCost& cost) const;
@@ -93,7 +93,7 @@ class Controller {
   /// After every round, planned or not.
   void observe(const RoundOutcome& outcome);
 
-  // What was learnt, for the application.
+  // Learnt statistics, for the application.
   const DepthCalibrator& calibrator() const { return calibrator_; }
   const HindsightCurve& hindsight() const { return hindsight_; }  // of this reply
   const PromiseRecord& promises() const { return promises_; }

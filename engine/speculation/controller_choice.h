@@ -11,7 +11,7 @@
 
 namespace canopy {
 
-/// What bounds the width of a round.
+/// The limits on the width of a round.
 struct WidthLimits {
   static constexpr uint32_t none = UINT32_MAX;  // no such limit, or not known
 
@@ -26,7 +26,7 @@ struct WidthLimits {
   bool operator==(const WidthLimits&) const = default;
 };
 
-/// What one width promises.
+/// The forecast for one width.
 struct WidthForecast {
   uint32_t width = 0;   // rows, root included
   double expected = 0;  // tokens emitted
@@ -39,7 +39,7 @@ enum class WidthObjective : uint8_t {
   long_run,   // the most tokens above what the round's time would bring at the usual speed: E(W) - rate * ms(W)
 };
 
-/// What every width promises and costs. All spans start at width 1, the root alone.
+/// Expected tokens and costs by width. All spans start at width 1, the root alone.
 struct WidthCurves {
   std::span<const double> tree;   // [built] tokens emitted by the first W nodes of the tree
   std::span<const double> chain;  // [deepest + 1] by a chain of W - 1 drafted tokens
@@ -49,7 +49,7 @@ struct WidthCurves {
   WidthObjective objective = WidthObjective::long_run;
 };
 
-/// What a round verifies, and why. choose_width() fills shape and best alone.
+/// The chosen tree of a round and the reason. choose_width() fills shape and best alone.
 struct WidthChoice {
   DecodeMode shape = DecodeMode::ar;                 // ar: the root alone, the draft is not worth verifying
   WidthForecast best{1, 1, 0};                       // rows to verify; a chain has best.width - 1 drafted tokens
@@ -59,7 +59,7 @@ struct WidthChoice {
   std::string reason = {};                           // one sentence
 };
 
-/// What a forecast is worth to the objective; the best is the largest.
+/// The value of a forecast by the objective; the largest is chosen.
 double worth(const WidthCurves& curves, double expected, double ms);
 
 /// The best of all widths. A chain must be worth clearly more than the best tree. Above 64 rows only multiples of 16

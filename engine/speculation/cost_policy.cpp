@@ -22,7 +22,8 @@ constexpr std::array<std::pair<CostPolicy, std::string_view>, 5> policy_names = 
     {CostPolicy::paper, "paper"},
 }};
 
-/// What all policies share: the drafter and the rest of a round, which the paper has no model of.
+/// The part that all policies share: the times of the drafter and of the rest of a round, which the paper does not
+/// model.
 class RoundCost : public ObservedCost {
  public:
   explicit RoundCost(CostTable table) : table_(std::move(table)) {

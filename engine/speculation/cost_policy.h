@@ -28,7 +28,7 @@ class ObservedCost : public PassCost {
   virtual void observe_draft(uint32_t backlog, uint32_t context, double ms) = 0;
   virtual void observe_other(uint32_t width, double ms) = 0;
 
-  /// The table with what was observed since worked in, to be saved; nothing where that says nothing new of it.
+  /// The table corrected by the times observed since, to be saved; nothing where they do not change it.
   virtual std::optional<CostTable> refreshed_table() const { return std::nullopt; }
 };
 

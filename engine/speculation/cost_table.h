@@ -30,7 +30,7 @@ class CostTable : public PassCost {
   void set_draft(uint32_t backlog, uint32_t context, double ms);
   void set_other(uint32_t width, double ms);
 
-  /// What tells of passes that were not measured.
+  /// The model for passes that were not measured.
   void set_roofline(const Roofline& roofline) { roofline_ = roofline; }
   const std::optional<Roofline>& roofline() const { return roofline_; }
 

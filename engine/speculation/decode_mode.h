@@ -7,7 +7,7 @@
 
 namespace canopy {
 
-/// How a reply is written, and what one round of it did: a round itself is never `adaptive`.
+/// The mode of a reply, and of one of its rounds; a round is never `adaptive`.
 enum class DecodeMode : uint8_t { ar, chain, tree, adaptive };
 
 std::string_view to_string(DecodeMode mode);

@@ -6,7 +6,7 @@
 
 namespace canopy {
 
-/// What decides how much a pass of a transformer computes and moves.
+/// The sizes that decide how many operations and bytes a pass of a transformer takes.
 struct ModelShape {
   uint32_t layers = 0;
   uint32_t hidden = 0;
@@ -64,7 +64,7 @@ class PassWork {
   uint64_t expert_weights_ = 0;  // one expert of every mixture layer
 };
 
-/// What a device could do at best.
+/// A device's peak rates.
 struct DevicePeaks {
   double flops_per_second = 0;
   double bytes_per_second = 0;

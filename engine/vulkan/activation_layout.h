@@ -1,5 +1,5 @@
 #pragma once
-// Where the elements of activations lie (shaders/activations.glsl is the same in GLSL), and how a pass's rows are cut
+// The layout of activations in memory (shaders/activations.glsl is the same in GLSL), and how a pass's rows are cut
 // into the column tiles of the matrix products.
 
 #include <algorithm>

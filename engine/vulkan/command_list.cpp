@@ -64,7 +64,7 @@ void CommandList::begin() {
   const VkCommandBufferBeginInfo begin_info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   context_->check(vkBeginCommandBuffer(commands_, &begin_info), "Recording \"" + name_ + "\"");
 
-  // What earlier submissions wrote is ordered before this list, but not visible to it without a barrier.
+  // Writes of earlier submissions are ordered before this list, but not visible to it without a barrier.
   device_barrier(commands_);
   if (max_timestamps_ > 0 && context_->limits().timestamp_valid_bits > 0) {
     VkQueryPoolCreateInfo query_info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};

@@ -32,7 +32,7 @@ class CommandList;
 class Staging;
 
 struct ContextOptions {
-  /// Where compiled pipelines are kept between runs; empty: nowhere.
+  /// The folder in which compiled pipelines are kept between runs; empty: none.
   std::filesystem::path pipeline_cache_file;
   /// The time after which wait() gives the device up. Unless given: 10 s, or 300 s on a software device, which compiles
   /// a kernel when it first runs (for seconds, on a busy machine much longer) and shares the processor with others.

@@ -67,7 +67,7 @@ DeviceLimits baseline_limits() {
 std::string unusable_reason(const DeviceFacts& facts) {
   Reasons reasons;
   if (facts.api_version < VK_API_VERSION_1_3) {
-    // What follows is only known of a 1.3 device.
+    // The properties below can be queried of a 1.3 device only.
     reasons.require(false, "Vulkan 1.3 is needed, the driver offers " + version_text(facts.api_version));
     return reasons.sentence();
   }

@@ -53,7 +53,7 @@ Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what);
 Binding words(const Buffer& buffer, uint64_t count, const char* what);
 /// The layer on the device. Throws bad_input when its shape is another.
 const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const char* op);
-/// Where the queries go; `none` where there are none.
+/// The binding that the queries are written to; `none` where there are none.
 Binding queries_of(const RopeStoreArgs& args, const Buffer& none);
 /// Activations as the third binding of a matrix product: its texel view, or for tile t kUniformBindings windows of 64
 /// KiB.

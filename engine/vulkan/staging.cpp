@@ -40,7 +40,7 @@ void Staging::upload(const Buffer& to, uint64_t offset, std::span<const std::byt
 }
 
 void Staging::download(std::span<const Download> downloads) {
-  // What a slot holds, in turn. Not kept beyond this call, which may end by an exception.
+  // The copies of one slot at a time. Not kept beyond this call, which may end by an exception.
   std::array<std::vector<std::span<std::byte>>, 2> held;
   uint64_t used = 0;  // bytes of the slot that is being filled
   size_t turn = 0;

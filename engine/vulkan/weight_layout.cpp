@@ -15,7 +15,7 @@ namespace canopy::vk {
 namespace {
 
 constexpr uint32_t kBlock = 32;
-constexpr uint64_t kLeastWords = 1 << 16;  // of a thread's part: less costs more to hand out than to do
+constexpr uint64_t kLeastWords = 1 << 16;  // least work for a thread: starting it costs as much as fewer words
 
 uint32_t round_up(uint32_t value, uint32_t multiple) {
   return (value + multiple - 1) / multiple * multiple;

@@ -80,7 +80,7 @@ size_t find_text(Context& context, std::string_view haystack, std::string_view n
   const size_t cost_of_byte = 1 + needle.size() / bytes_compared_at_once;
   context.use_text((haystack.size() - from) * cost_of_byte);
   const size_t found = haystack.find(needle, from);
-  // What lies behind a hit was not searched; kept on the account, it would make a split() quadratic.
+  // The text behind a hit was not searched: counting it as work would make split() quadratic.
   if (found != std::string_view::npos) context.return_text((haystack.size() - found - needle.size()) * cost_of_byte);
   return found;
 }
