@@ -1,6 +1,6 @@
 #pragma once
-// Full information (design.md, section 3): verification makes the text exact, so a draft scored against the tokens that
-// came after its root shows what every width of its tree, and the chain, would have accepted.
+// Scores drafts against the text that followed (full information; design.md, section 3). The text is the same for every
+// width, so the tokens after a root show how many tokens each width of the tree, and the chain, would have accepted.
 
 #include <cstdint>
 #include <deque>
@@ -40,7 +40,7 @@ struct DraftOutcome {
   uint32_t chain_accepted(uint32_t length) const { return chain < length ? chain : length; }
 };
 
-/// Drafts wait here until the text behind their root is known.
+/// Keeps drafts until the text behind their root is known, then scores them.
 class AcceptanceLedger {
  public:
   /// Candidates of a depth whose log q an outcome lists.
@@ -53,8 +53,8 @@ class AcceptanceLedger {
            std::span<const DepthCalibration> calibration);
 
   /// The text goes on with `tokens`. Calls settled(const DraftOutcome&) for each draft whose every depth is known now,
-  /// oldest first. (None is settled before, though a wrong first token says it all: failures would be learnt sooner
-  /// than successes.)
+  /// oldest first. A draft whose first token was wrong is settled no earlier than the others: failures would otherwise
+  /// be learnt sooner than successes.
   template <class Settled>
   void follow(std::span<const uint32_t> tokens, Settled&& settled) {
     for (const uint32_t token : tokens) {
@@ -67,7 +67,7 @@ class AcceptanceLedger {
     }
   }
 
-  /// Forgets the drafts that wait: the text ended, or is another one now.
+  /// Forgets the drafts that wait, because the text ended or changed.
   void clear();
   size_t waiting() const { return pending_.size(); }
   /// The draft that was added last; its outcome is not known yet, its promises are. There must be one.

@@ -15,21 +15,21 @@ namespace {
 constexpr uint32_t width_to_learn = 64;
 // AR rounds that their mean looks back on, and rounds with drafts after which it is out of date.
 constexpr uint32_t ar_mean_rounds = 50;
-// However much is allowed: no device that this was written for verifies as many rows for nothing.
+// The largest width considered; wider passes pay on no device known to us.
 constexpr uint32_t widest_considered = 1025;
-// Rounds with drafts after which an AR one is measured again: everything is compared with it.
-// The further ahead drafting is, the longer: the square of its speed-up times as many.
+// Rounds with drafts after which an AR round is measured again, since all is compared with its time. Multiplied by the
+// square of the speed-up of drafting.
 constexpr double rounds_between_ar = 128;
-// The width at which promises are judged: usual, and narrow enough to be built always.
+// The width at which promises are judged: a usual one, which every built tree reaches.
 constexpr uint32_t judged_width = 16;
 
 constexpr double lines_memory = 500;
-// Of the time for trials, what drafts alone may take where even a good drafter would lose: the rest is saved up to
-// verify one that promises much all the same.
+// The share of the time for trials that drafts alone may take where even a good drafter would lose. The rest is saved
+// for verifying a draft that promises much.
 constexpr double drafts_part = 0.5;
-// A round with a draft that takes longer than so many times its prediction counts as this long.
+// A round with a draft counts as at most so many times its predicted time.
 constexpr double stall = 2;
-// Rounds with drafts over which the time of the longest is forgotten: the device, or the choice of widths, has changed.
+// Rounds with drafts over which the time of the longest one fades, as the device or the chosen widths may change.
 constexpr double long_run_rounds = 32;
 
 double checked_ms(double ms, const char* what) {
@@ -151,7 +151,7 @@ double Controller::most_possible(const DraftPlan& plan) const {
   return most;
 }
 
-/// As in the middle of a reply: not the prompt to inject, nor few tokens left.
+/// Limits as in the middle of a reply: no prompt to inject and many tokens left.
 Controller::Hopes Controller::hopes(const DraftPlan& plan, uint32_t context, const PassCost& cost) const {
   const uint32_t widest = std::min(plan.width, depths_ + 1);
   Hopes best;
@@ -164,7 +164,8 @@ Controller::Hopes Controller::hopes(const DraftPlan& plan, uint32_t context, con
   return best;
 }
 
-/// Where even a good drafter would lose, drafting has to have been seen to gain; elsewhere not to have lost.
+/// Whether recent drafting allows another draft: where even a good drafter would lose, it must have gained time; else
+/// it must not have lost time.
 bool Controller::is_hopeful(const DraftPlan& plan) const {
   return plan.believed >= 1 ? speed_.hopeful() >= 1 : speed_.mean() > 1;
 }
@@ -188,15 +189,15 @@ WidthCurves Controller::curves() const {
   curves.tokens_per_ms = std::max(1.0, plan.speed_up) / plan.ar_ms;
   curves.objective = options_.objective;
   curves.longest_ms = bound_.longest_allowed(plan.ar_ms, usual_round_ms());
-  // A draft alone shows what it is worth. Where that was not to be expected, its promise is not enough to verify it:
-  // what would be lost if it brought nothing has to have been saved up.
+  // The draft is there, and its probabilities are known. Where even a good drafter was expected to lose, it is verified
+  // only if the time that would be lost without any accepted token has been saved up.
   if (plan.trial && plan.believed < 1) {
     curves.longest_ms = std::min(curves.longest_ms, plan.ar_ms + bound_.trials_left_ms());
   }
   return curves;
 }
 
-/// Takes note of the nodes that the tree has got since the last call.
+/// Adds the nodes that the tree got since the last call to the curves.
 void Controller::follow(const DraftTree& tree) {
   const auto nodes = tree.nodes();
   while (round_.promised.size() < std::min<size_t>(nodes.size(), round_.plan.width)) {
@@ -211,7 +212,8 @@ bool Controller::wants_more(const DraftTree& tree) {
   if (!round_.planned || !plan.draft) return false;
   if (tree.width() >= plan.width) return false;
   if (tree.width() < width_to_learn) return true;
-  // Nodes to come are no more probable than the last one. Looked at only now and then, since it looks at all widths.
+  // Later nodes are no more probable than the last one. Checked only now and then, since the check goes over all
+  // widths.
   if ((tree.width() & (tree.width() - 1)) != 0) return true;
   follow(tree);
   const WidthCurves offered = curves();
@@ -289,7 +291,7 @@ void Controller::observe(const RoundOutcome& outcome) {
     if (plan.draft) {
       const double predicted_ms = round_.ms[round_.width - 1];
       // The time of a round that something else delayed is no evidence on drafting: AR rounds meet such stalls as well.
-      // A device that is slower from now on is believed by the costs at its second round.
+      // If the device has become slower, the costs follow from the second such round on.
       const double ms = std::min(measured_or(outcome.draft_ms, expected.draft) + verify + other, stall * predicted_ms);
       bound_.speculated(ms, emitted, cautious_ar_ms(), plan.trial);
       longest_run_ms_ = std::max(predicted_ms, longest_run_ms_ + (predicted_ms - longest_run_ms_) / long_run_rounds);

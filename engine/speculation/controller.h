@@ -1,6 +1,6 @@
 #pragma once
-// Chooses for each round whether to draft and how wide a tree to verify (design.md, section 3). Pure arithmetic: it has
-// no clock and no device, and does the same whenever it is told the same.
+// Chooses for each round whether to draft and how wide a tree to verify (design.md, section 3). Pure arithmetic without
+// clock or device: the same calls give the same choices.
 //
 //   controller.begin_reply();
 //   while (...) {
@@ -40,14 +40,14 @@ struct ControllerOptions {
 /// The decision before the drafter runs: whether to draft, and how deep.
 struct DraftPlan {
   bool draft = false;
-  bool trial = false;  // drafted to see whether it would pay by now, though it did not lately
+  bool trial = false;  // a trial: drafting did not pay lately, and is tried again
   uint32_t depth = 0;  // tokens to draft, at most B - 1
   uint32_t width = 1;  // of the widest tree that may come of it
   double ar_ms = 0;    // of an AR round: verify_ms + other_ms
   double verify_ms = 0, other_ms = 0;
   double draft_ms = 0;
   double speed_up = 1;  // of rounds with a draft over AR ones, lately
-  double believed = 1;  // the same of a good drafter as passes cost here, before anything is known of this one
+  double believed = 1;  // the speed-up assumed of a drafter that has not drafted yet, at the costs measured here
   std::string reason;   // one sentence
 };
 
@@ -64,24 +64,25 @@ class Controller {
   /// Throws Error(bad_input) for a block size below 2 and bad bounds.
   Controller(const ControllerOptions& options, uint32_t block_size);
 
-  /// A new text: drafts that wait for their tokens are dropped, what was learnt stays.
+  /// Begins a new text: drafts that wait for their tokens are dropped, learnt statistics stay.
   void begin_reply();
 
-  /// Decides whether to draft. `context` committed positions, `backlog` features that a draft has to inject first. What
-  /// the rounds took has to be worked into `cost` by whoever owns it. Throws Error(bad_input) for a cost that is no
+  /// Decides whether to draft. `context` committed positions, `backlog` features that a draft has to inject first.
+  /// The owner of `cost` corrects it by the times of rounds. Throws Error(bad_input) for a cost that is no
   /// number.
   DraftPlan plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
 
   /// For TreeBuilder::begin() in a round that was planned; empty where calibration is off.
   std::span<const DepthCalibration> calibration(uint32_t depths) const;
 
-  /// Whether a wider tree might still be chosen, or is wanted to learn from. Trees grow a node from call to call.
+  /// Whether the tree should get another node: a wider one might be chosen, or is needed to learn from. The tree may
+  /// grow by one node between two calls.
   bool wants_more(const DraftTree& tree);
 
   /// Decides the width. `tree` is the best-first tree as far as it was built, `candidates` those it was built from.
   WidthChoice choose(const DraftTree& tree, std::span<const DepthCandidates> candidates);
 
-  /// A draft of a round that was not planned here (a fixed mode): learnt from all the same.
+  /// Learns from the draft of a round that was not planned here (in a fixed mode).
   void watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
              std::span<const DepthCalibration> calibration = {});
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t every_width_up_to = 64;
 constexpr uint32_t coarse_step = 16;
-// A chain's lead over the best tree, in share of its tokens, that is taken for more than luck.
+// A chain is chosen only if its expected tokens exceed those of the best tree by this share.
 constexpr double chain_margin = 0.02;
 
 constexpr uint32_t shown_all_up_to = 40;

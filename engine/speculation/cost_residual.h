@@ -7,18 +7,18 @@
 
 namespace canopy {
 
-/// A running mean of observed / predicted. One observation far from the others does not count, two in a row do; times
-/// of a clock that stood still, ran backwards or is no number are passed over. Bounded.
+/// A running mean of observed / predicted time, within bounds. A single outlier does not count, two in a row do; times
+/// that are zero, negative or NaN are ignored.
 class RatioMean {
  public:
   static constexpr double bound = 8;  // the mean stays within 1 / bound ... bound
 
   /// Returns whether the observation was usable.
   bool add(double predicted_ms, double observed_ms);
-  /// Counts less from now on, as if time had passed.
+  /// Lowers the weight of the observations so far, as later observations would.
   void fade(double factor);
 
-  /// The mean; `otherwise` counts as one observation before the first, and keeps a little of its weight.
+  /// The mean, in which `otherwise` counts as one observation before the first; its weight fades like theirs.
   double value(double otherwise = 1) const { return (sum_ + prior_ * otherwise) / (weight_ + prior_); }
   double weight() const { return weight_; }
 

@@ -89,7 +89,8 @@ double CostSurface::inside(uint32_t rows, uint32_t context) const {
     const auto below = std::prev(above);
     more = mix(added(*below), more, fraction(below->first, above->first, context));
   }
-  return std::max(base + more, 0.1 * base);  // a ladder of noise must not make a pass free
+  return std::max(base + more,
+                  0.1 * base);  // noise in several measurements must not add up to a pass that costs nothing
 }
 
 double CostSurface::at(uint32_t rows, uint32_t context) const {

@@ -1,5 +1,5 @@
 #pragma once
-// Times measured at some (rows, context), and what follows from them for the others.
+// Measured times of passes at some (rows, context), and interpolation between them.
 
 #include <cstdint>
 #include <map>
@@ -15,13 +15,13 @@ struct CostPoint {
   bool operator==(const CostPoint&) const = default;
 };
 
-/// Many rows were measured at one context, a few at the others. What a context adds to a pass is its attention, which
-/// grows evenly with rows and context, so the difference between two contexts is interpolated, while the jumps between
-/// neighbouring widths are taken from where they were measured. Nothing is smoothed or made convex.
+/// Many widths were measured at one context, a few at the others. A longer context adds attention only, whose time
+/// grows linearly with rows and context, so the difference between two contexts is interpolated, while jumps between
+/// neighbouring widths are taken from the context at which they were measured. Nothing is smoothed or made convex.
 class CostSurface {
  public:
-  /// A pass of some width takes as long as one of the next multiple of `tile`; 1 where that is not so. Decides between
-  /// measured rows only.
+  /// A pass of any width takes as long as one of the next multiple of `tile`; 1: no such steps. Used between measured
+  /// widths only.
   explicit CostSurface(uint32_t tile = 1) : tile_(tile < 1 ? 1 : tile) {}
 
   /// Adds a point, or replaces the one of the same rows and context. Throws Error(bad_input) unless 0 < ms <= max_ms.
@@ -35,9 +35,9 @@ class CostSurface {
   uint32_t nearest_rows(uint32_t rows) const;
   uint32_t nearest_context(uint32_t context) const;
 
-  /// The measured time, or one between its neighbours: of rows not below the time of fewer rows, of contexts linear.
-  /// Outside, what is measured goes on at its mean slope, never falling. Positive. Throws Error(bad_input) when nothing
-  /// is measured.
+  /// Milliseconds: the measured time, or one between its neighbours, which by rows is not below that of fewer rows and
+  /// by context is linear. Outside of what was measured it goes on at the mean slope, never falling. Positive. Throws
+  /// Error(bad_input) when nothing is measured.
   double at(uint32_t rows, uint32_t context) const;
 
   static constexpr double max_ms = 1e7;  // nearly three hours

@@ -9,20 +9,20 @@
 namespace canopy {
 namespace {
 
-// Upper ends of the bins of q. Close where a small change of q moves a path's probability, far where it does not.
+// Upper ends of the bins of q: dense where a small change of q changes a path's probability most.
 constexpr double edges[] = {0.001, 0.003, 0.01, 0.03, 0.1,  0.2,  0.3,   0.4,   0.5, 0.6,
                             0.7,   0.8,   0.9,  0.95, 0.98, 0.99, 0.996, 0.999, 1.01};
 
-// Candidates in each bin that holds any which are assumed to have hit as often as the drafter said, and what pulls the
-// line to the drafter's own where bins alone would not decide it. Bins that hold nothing assume nothing: a drafter that
-// is never sure would be kept from being raised by what it never said.
+// Assumed candidates in each bin that is not empty, which hit as often as the drafter predicted, and a quadratic term
+// that pulls (a, b) to (1, 0) where the bins alone do not decide. Empty bins get no assumed candidates: they would hold
+// the line of a drafter that never predicts such probabilities.
 constexpr double assumed_candidates = 4;
 constexpr double pull = 1;
 // Factor on a sample's weight for every later draft: half is left after 700 drafts.
 constexpr double fading = 0.999;
-// A probability of 1 has no logarithm of its complement.
+// Keeps q~ below 1, as log(1 - q~) is needed.
 constexpr double largest_log = -1e-4;
-// Beyond this the line would order a depth by noise.
+// A steeper line would order the candidates of a depth by noise.
 constexpr double largest_scale = 4;
 
 // One bin: `hits` of `count` candidates with log q = `x` were right.
@@ -44,7 +44,7 @@ double cost(std::span<const Evidence> points, double a, double b) {
   return sum;
 }
 
-/// One damped Newton step on (a, b); false when nothing is left to gain.
+/// One damped Newton step on (a, b); false at the minimum.
 bool improve(std::span<const Evidence> points, double& a, double& b) {
   double ga = pull * (a - 1), gb = pull * b, haa = pull, hab = 0, hbb = pull;
   for (const Evidence& p : points) {
@@ -73,7 +73,7 @@ bool improve(std::span<const Evidence> points, double& a, double& b) {
   return false;
 }
 
-/// The likeliest b where the scale is given, by thirds: the cost is convex in b.
+/// The most likely b for a given scale, by ternary search: the cost is convex in b.
 double best_shift(std::span<const Evidence> points, double scale) {
   double low = -20, high = 0;
   for (const Evidence& p : points) high = std::min(high, -scale * p.x);
@@ -105,7 +105,7 @@ void DepthCalibrator::learn(const DraftOutcome& outcome) {
   }
   ++drafts_;
   const auto reached = std::min<uint32_t>(static_cast<uint32_t>(outcome.reach.size()) + 1, outcome.depths());
-  // Often at first, when every draft changes much; then every few.
+  // Fitted often at first, when every draft changes much, later every few drafts.
   const bool refit = drafts_ <= 16 || drafts_ % 16 == 0 || (drafts_ < 128 && drafts_ % 4 == 0);
   for (uint32_t d = 0; d < reached; ++d) {
     for (Bin& bin : seen_[d]) bin = {bin.count * fading, bin.hits * fading, bin.log_q * fading, bin.q * fading};
@@ -133,12 +133,12 @@ DepthCalibration DepthCalibrator::fit(const Bins& seen, const DepthCalibration& 
     points[count++] = {x, bin.count + assumed_candidates, bin.hits + assumed_candidates * std::exp(x)};
   }
   const auto used = std::span(points).first(count);
-  // From where the last fit ended, if that is possible still; the drafter's own word always is.
+  // Starts at the last fit if its cost is finite, else at (1, 0), whose cost always is.
   double a = before.scale, b = before.shift;
   if (!std::isfinite(cost(used, a, b))) a = 1, b = 0;
   for (int i = 0; i < 30 && improve(used, a, b); ++i) {
   }
-  if (a < 0 || a > largest_scale) {  // candidates out of order, or ordered by noise
+  if (a < 0 || a > largest_scale) {  // outside: a < 0 would reverse the order of the candidates
     a = std::clamp(a, 0.0, largest_scale);
     b = best_shift(used, a);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Honest path probabilities (design.md, section 3): what the drafter's log q of each depth is worth, learnt while it
-// drafts. q~ = exp(min(0, a log q + b)), one (a, b) a depth.
+// Calibration of the drafter's probabilities by depth, learnt while it drafts, so that path probabilities are honest
+// (design.md, section 3): q~ = exp(min(0, a log q + b)), with one (a, b) for each depth.
 
 #include <array>
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace canopy {
 /// One point of the reliability plot: candidates that the drafter gave about the same probability.
 struct ReliabilityBin {
   double predicted = 0;   // mean q, as the drafter said
-  double calibrated = 0;  // what the calibration makes of it
+  double calibrated = 0;  // mean calibrated q
   double observed = 0;    // share that the target agreed with
   double count = 0;       // candidates, older ones counting less
 };
 
 /// The candidates of a depth count where the true path reached their parent in the tree. They are gathered in bins of
-/// q, older ones fading; each bin starts with a little made-up evidence that the drafter is right, so that few samples
-/// change little. (a, b) is the likeliest line through the bins: a convex problem of two unknowns.
+/// q, older ones fading; each bin starts with a few assumed candidates that agree with the drafter, so that few samples
+/// change little. (a, b) is the most likely line through the bins: a convex problem in two unknowns.
 class DepthCalibrator {
  public:
   /// depths: B - 1 of the drafter.

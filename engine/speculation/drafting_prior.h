@@ -9,7 +9,7 @@ namespace canopy {
 /// Tokens that a round of `width` rows is believed to emit, where at most `depths` tokens are drafted. Each next token
 /// is believed to be accepted at 0.85: 4.8 tokens of a block of 8 and 6.2 of 16, about what the authors of DFlash
 /// measured of theirs on text that suits them, and more than most drafters reach on most texts. Wide trees get no more
-/// than a chain: where they pay, a chain does already.
+/// than a chain: where a wide tree pays, a chain pays already.
 double believed_emitted(uint32_t width, uint32_t depths);
 
 }  // namespace canopy

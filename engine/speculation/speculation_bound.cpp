@@ -54,7 +54,7 @@ void SpeculationBound::speculated(double ms, uint32_t tokens, double ar_ms, bool
 }
 
 void SpeculationBound::adapt_interval(double gain_ms) {
-  // A trial that paid is worth repeating at once: what it gained pays for the next.
+  // After a trial that gained time the next is due at once: the gain pays for it.
   interval_ = gain_ms > 0 ? 1 : std::clamp(interval_ + interval_ / 2, settings_.shortest_wait, settings_.longest_wait);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The bound that keeps speculation from ever costing a user much (design.md, section 3).
+// The bound on the time that a user may lose by speculation (design.md, section 3).
 
 #include <cstdint>
 
@@ -16,14 +16,15 @@ struct BoundSettings {
 /// Throws Error(bad_input) naming the field unless all are finite, not negative and in order.
 void validate(const BoundSettings& settings);
 
-/// Keeps account of a reply: elapsed <= (1 + slack) * (what its tokens would have taken autoregressively) + `rounds`
-/// rounds, the worst case of the next round included. An AR round takes what autoregressive decoding takes, by
-/// definition, so that only speculated tokens rest on an estimate.
+/// Keeps the account of a reply: elapsed <= (1 + slack) * (time of its tokens in autoregressive decoding) + `rounds`
+/// rounds, including the worst case of the next round. The measured time of an AR round counts as autoregressive
+/// decoding itself, so that only the time of speculated tokens is estimated.
 class SpeculationBound {
  public:
   explicit SpeculationBound(const BoundSettings& settings);
 
-  /// Gains of the reply before are not there to be lost in this one; what it overdrew stays overdrawn.
+  /// Begins a reply. Time that the reply before gained may not be lost in this one; time that it lost beyond the bound
+  /// still counts.
   void begin_reply();
 
   /// An AR round took `ms`.
@@ -32,8 +33,8 @@ class SpeculationBound {
   /// allowed by may_try().
   void speculated(double ms, uint32_t tokens, double ar_ms, bool trial);
 
-  /// Whether a round that may take `worst_ms` and emits one token keeps the bound. `round_ms`: what a round is in "two
-  /// rounds"; a caller that gives the cheapest one errs on the safe side.
+  /// Whether a round that may take `worst_ms` and emits one token keeps the bound. `round_ms` is the length of each of
+  /// the `rounds` rounds; the cheapest one is the safe choice.
   bool allows(double worst_ms, double ar_ms, double round_ms) const {
     return worst_ms <= longest_allowed(ar_ms, round_ms);
   }
