@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -39,11 +40,18 @@ class NoDriver(unittest.TestCase):
 
 @unittest.skipUnless(os.path.exists(ICD), "lavapipe is not installed")
 class OnDevice(unittest.TestCase):
-    def generate(self, **options):
-        """Runs generate with a changed environment, or with changes to the process before it starts; returns stderr."""
+    def start(self, **options):
+        """Runs generate with a changed environment, or with changes to the process before it starts."""
         variables = dict(environment(ICD), **options.pop("variables", {}))
-        result = subprocess.run([CLI, *GENERATE], env=variables, capture_output=True, text=True, check=False,
-                                timeout=300, restore_signals=False, **options)  # SIGXFSZ stays ignored, as Python has it
+        return subprocess.run([CLI, *GENERATE], env=variables, capture_output=True, text=True, check=False,
+                              timeout=300, restore_signals=False, **options)  # SIGXFSZ stays ignored, as Python has it
+
+    def generate(self, **options):
+        """The same; returns stderr."""
+        return self.written(self.start(**options))
+
+    def written(self, result):
+        """stderr of a run that must have written its reply."""
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertNotEqual(result.stdout, "", "the reply is there all the same")
         return result.stderr
@@ -69,8 +77,11 @@ class OnDevice(unittest.TestCase):
 
     def test_a_cache_that_cannot_be_written_is_a_warning(self):
         with tempfile.TemporaryDirectory() as folder:
-            errors = self.generate(variables={"CANOPY_CACHE_DIR": folder},
-                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+            result = self.start(variables={"CANOPY_CACHE_DIR": folder},
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+            if result.returncode == -signal.SIGBUS:
+                self.skipTest("the driver keeps device memory in a file (Mesa 25), which the limit stops as well")
+            errors = self.written(result)
             self.assertIn("The pipeline cache was not saved", errors)
             self.assertIn("choose another folder", errors)
             self.assertEqual(os.listdir(folder), [], "nothing half written is left behind")

@@ -17,6 +17,7 @@
 #include "engine/vulkan/kernel.h"
 #include "engine/vulkan/linear_config.h"
 #include "tests/vulkan/isa_text.h"
+#include "tests/vulkan/radv_family.h"
 
 namespace canopy::vk {
 
@@ -36,7 +37,7 @@ class IsaGate : public ::testing::TestWithParam<const char*> {
     if (!std::filesystem::exists(radv)) GTEST_SKIP() << radv << " is not installed";
     setenv("VK_DRIVER_FILES", radv, 1);
     setenv("VK_ICD_FILENAMES", radv, 1);
-    setenv("RADV_FORCE_FAMILY", GetParam(), 1);
+    setenv("RADV_FORCE_FAMILY", testing::radv_family(GetParam()).c_str(), 1);
     instance_ = std::make_unique<Instance>(InstanceOptions{.validation = Validation::off});
     context_ = std::make_unique<Context>(*instance_, 0, ContextOptions{.pipeline_statistics = true});
     ASSERT_TRUE(context_->features().pipeline_statistics);

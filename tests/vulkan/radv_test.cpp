@@ -8,6 +8,7 @@
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/instance.h"
 #include "engine/vulkan/kernel.h"
+#include "tests/vulkan/radv_family.h"
 
 namespace canopy::vk {
 
@@ -26,7 +27,7 @@ TEST_P(RadvNullDevice, tellsRegistersAndAssembly) {
   }
   setenv("VK_DRIVER_FILES", radv, 1);
   setenv("VK_ICD_FILENAMES", radv, 1);
-  setenv("RADV_FORCE_FAMILY", GetParam(), 1);
+  setenv("RADV_FORCE_FAMILY", testing::radv_family(GetParam()).c_str(), 1);
   const Instance instance({.validation = Validation::off});
   const std::vector<DeviceReport> reports = instance.list_devices();
   ASSERT_EQ(reports.size(), 1u);
