@@ -3,8 +3,8 @@
 namespace canopy {
 namespace {
 
-constexpr double kWindow =
-    5;  // seconds: a longer window reacts late when speed changes, a shorter one makes the estimate jump
+// Seconds: a longer window reacts late when the speed changes, a shorter one makes the estimate jump.
+constexpr double kWindow = 5;
 constexpr double kLeast = 0.5;    // seconds before the first estimate, which would be too noisy earlier
 constexpr double kSpacing = 0.1;  // between samples that are kept
 
