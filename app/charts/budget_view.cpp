@@ -17,8 +17,7 @@ namespace {
 
 /// Whether a round had the width with the highest S(N) shown, and if not, why not.
 struct ChoiceCheck {
-  uint32_t best =
-      0;  // width of the highest S(N) within the limits; 1 is autoregressive decoding; 0 where nothing is known
+  uint32_t best = 0;       // width of the highest S(N) within the limits, 1 for plain decoding; 0: not known
   bool is_argmax = false;  // the round had the best width
   bool loses = false;      // no width above 1 promised more than plain decoding
   // Why the round had another width, as a sentence; empty where it had the best, and where nothing is known.

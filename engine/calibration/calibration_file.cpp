@@ -65,8 +65,8 @@ std::map<std::string_view, std::string_view> variants_of(std::string_view tuned)
   while (!tuned.empty()) {
     const std::string_view entry = tuned.substr(0, tuned.find("; "));
     tuned.remove_prefix(std::min(tuned.size(), entry.size() + 2));
-    const size_t variant =
-        std::min(entry.find(" (") + 1, entry.size());  // no " (": npos + 1 = 0, so the entry is skipped
+    // Without " (" it is npos + 1 = 0, and the entry is skipped.
+    const size_t variant = std::min(entry.find(" (") + 1, entry.size());
     if (variant > 0) variants.insert_or_assign(entry.substr(0, variant - 1), entry.substr(variant));
   }
   return variants;
