@@ -18,6 +18,7 @@ import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 MAGIC = 0x07230203
 OP_EXT_INST_IMPORT, OP_EXT_INST, OP_STRING, OP_LINE, OP_NO_LINE = 11, 12, 7, 8, 317
@@ -52,8 +53,7 @@ class Malformed(Exception):
     """Not a SPIR-V module."""
 
 
-@dataclass
-class Instruction:
+class Instruction(NamedTuple):
     opcode: int
     operands: list  # the words after the first
     line: str       # "file:line" of the source, or ""
@@ -87,8 +87,8 @@ def string_of(words):
 
 
 def instructions(words):
-    """Yields every Instruction, with the source line where the module carries it."""
-    strings, line, at = {}, "", 5
+    """Every Instruction in order, with the source line where the module carries it."""
+    result, strings, line, at = [], {}, "", 5
     while at < len(words):
         length, opcode = words[at] >> 16, words[at] & 0xFFFF
         if length == 0 or at + length > len(words):
@@ -100,21 +100,22 @@ def instructions(words):
             line = f"{strings.get(operands[0], '?')}:{operands[1]}"
         elif opcode in (OP_NO_LINE, OP_FUNCTION):
             line = ""
-        yield Instruction(opcode, operands, line)
+        result.append(Instruction(opcode, operands, line))
         at += length
+    return result
 
 
-def glsl_imports(words):
-    return {i.operands[0] for i in instructions(words)
+def glsl_imports(module):
+    return {i.operands[0] for i in module
             if i.opcode == OP_EXT_INST_IMPORT and string_of(i.operands[1:]) == "GLSL.std.450"}
 
 
-def decorated_ids(words):
-    return {i.operands[0] for i in instructions(words)
+def decorated_ids(module):
+    return {i.operands[0] for i in module
             if i.opcode == OP_DECORATE and i.operands[1] == NO_CONTRACTION}
 
 
-def unordered_counts(words):
+def unordered_counts(module):
     """Problems: atomics on buffers next to a control barrier that does not order buffers."""
     classes, pointers, constants = {}, {}, {}  # of pointer types; of pointers; values
     problems, before, waiting = [], 0, []      # before: semantics of the last barrier; waiting: atomics since then
@@ -125,7 +126,7 @@ def unordered_counts(words):
                                     f"the control barrier {side} it does not order buffers; use controlBarrier() with "
                                     "gl_StorageSemanticsBuffer", atomic.line))
 
-    for i in instructions(words):
+    for i in module:
         if i.opcode == OP_TYPE_POINTER:
             classes[i.operands[0]] = i.operands[1]
         elif i.opcode == OP_CONSTANT:
@@ -147,10 +148,11 @@ def unordered_counts(words):
 
 def check(words):
     """Returns the Problems of a module, in order."""
-    exact, imports = decorated_ids(words), glsl_imports(words)
+    module = instructions(words)
+    exact, imports = decorated_ids(module), glsl_imports(module)
     undecorated = "it lacks the decoration NoContraction; make what it computes `precise`"
     problems = []
-    for i in instructions(words):
+    for i in module:
         if i.opcode in FORBIDDEN:
             # An atomic or a subgroup operation also has a result.
             problems.append(Problem(FORBIDDEN[i.opcode], i.operands[1],
@@ -163,14 +165,15 @@ def check(words):
                                         "it hides multiplies and adds; write them out", i.line))
             elif i.operands[3] == FMA and i.operands[1] not in exact:
                 problems.append(Problem("Fma", i.operands[1], undecorated, i.line))
-    return problems + unordered_counts(words)
+    return problems + unordered_counts(module)
 
 
 def decorate_fma(words):
     """The module with NoContraction on every Fma. glslang decorates only operators, whatever is `precise`. Without the
     decoration, a driver that splits Fma into a multiply and an add might rearrange these."""
-    imports, exact = glsl_imports(words), decorated_ids(words)
-    missing = [i.operands[1] for i in instructions(words)
+    module = instructions(words)
+    imports, exact = glsl_imports(module), decorated_ids(module)
+    missing = [i.operands[1] for i in module
                if i.opcode == OP_EXT_INST and i.operands[2] in imports and i.operands[3] == FMA
                and i.operands[1] not in exact]
     if not missing:

@@ -117,17 +117,13 @@ class DraftingFaults(unittest.TestCase):
                   if "calibration" in os.path.join(folder, name)]
         with open(path, encoding="utf-8") as file:
             good = file.read()
-        for name, damaged in (("cut", good[:len(good) // 2]),
-                              ("of another version", good.replace('"version": 1', '"version": 99', 1)),
-                              ("of another device", good.replace("llvmpipe", "another", 1))):
-            with self.subTest(name):
-                self.assertNotEqual(damaged, good)
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(damaged)
-                again, errors = adapt()
-                self.assertEqual(again, ids)
-                self.assertIn("warning: ", errors)
-                self.assertNotIn("warning", adapt()[1], "it was made again")
+        # calibration_file_test has every other way in which a file can be unusable; measuring again takes seconds.
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(good[:len(good) // 2])
+        again, errors = adapt()
+        self.assertEqual(again, ids)
+        self.assertIn("warning: ", errors)
+        self.assertNotIn("warning", adapt()[1], "it was made again")
 
     def broken_model(self):
         """The golden model with so large a last norm that no logit is finite."""

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
+
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/compute/devices.h"
 #include "tests/reference/reference_device.h"
@@ -15,10 +18,12 @@ Device& oracle() {
 
 namespace {
 
-// SwiftShader needs seconds to compile a tile of 8 columns; narrower tiles show differences between widths as well.
+// A kernel is compiled for each width of a tile, on SwiftShader for up to seconds; narrow tiles show differences
+// between widths as well. CANOPY_TEST_MAX_TILE (columns) makes them narrower still.
 VulkanDeviceOptions narrow_tiles() {
+  const char* tile = std::getenv("CANOPY_TEST_MAX_TILE");
   VulkanDeviceOptions options;
-  options.max_tile = 4;
+  options.max_tile = tile != nullptr && *tile != '\0' ? static_cast<uint32_t>(std::stoul(tile)) : 4;
   return options;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/compute/op_bench.h"
+#include "tests/compute/op_test.h"
 #include "tests/compute/random_data.h"
 
 namespace canopy::test {
@@ -24,11 +25,20 @@ VulkanDeviceOptions variant(vk::LinearConfig config, std::optional<bool> texel =
   return options;
 }
 
-// Two products of every type of weight; the second is added to a residual stream, and a norm follows.
+// Types with kernels of their own structure, as many of them as are under test.
+std::vector<WeightType> structures() {
+  std::vector<WeightType> types = weight_types_under_test();
+  std::erase_if(types, [](WeightType type) {
+    return type != WeightType::f32 && type != WeightType::bf16 && type != WeightType::q8_0 && type != WeightType::q4_1;
+  });
+  return types;
+}
+
+// Two products of each of these; the second is added to a residual stream, and a norm follows.
 std::vector<float> products(const VulkanDeviceOptions& options) {
   const auto device = open_vulkan_device(options);
   std::vector<float> all;
-  for (const WeightType type : {WeightType::f32, WeightType::bf16, WeightType::q8_0, WeightType::q4_1}) {
+  for (const WeightType type : structures()) {
     OpBench bench(*device);
     Random random(11);
     const uint32_t cols = 608;  // two whole segments and a part of one

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Holds every shader of the engine to the exact path, and tools/check_spirv.py to finding what is missing from one.
 
-Each variant of each shader must pass. Then the decorations are taken away (all at once through the assembler, and one by
-one in the words), and the checker must name what lost its own.
+That each variant of each shader passes, the build sees to (tools/compile_shader.py). Here some variants of each are
+compiled again; their decorations are taken away (all at once through the assembler, and one by one in the words), and the
+checker must name what lost its own.
 """
 
 import argparse
@@ -20,8 +21,14 @@ import compile_shader  # noqa: E402
 OPTIONS = None
 
 
+def spread(items, count):
+    """At most `count` of the items, from the first to the last."""
+    steps = min(count, len(items)) - 1
+    return [items[round(i * (len(items) - 1) / max(steps, 1))] for i in range(steps + 1)]
+
+
 def modules():
-    """Yields (name, words) of each variant of each shader that does not call itself inexact."""
+    """Yields (name, words) of some variants of each shader that does not call itself inexact."""
     for source in sorted((ROOT / "shaders").glob("*.comp")):
         text = source.read_text(encoding="utf-8")
         if any(key == "inexact" for key, _ in compile_shader.directives(text)):
@@ -30,14 +37,15 @@ def modules():
             options = argparse.Namespace(source=source, include=[ROOT / "shaders"], glslang=OPTIONS.glslang,
                                          spirv_val=OPTIONS.spirv_val)
             compiler = compile_shader.Compiler(options, Path(folder))
-            for variant in compile_shader.variants_of(source.stem, text):
+            for variant in spread(list(compile_shader.variants_of(source.stem, text)), OPTIONS.variants):
                 yield variant.name, compiler.compile(variant, True)  # raises if it is not exact
 
 
 def arithmetic(words):
     """Results that must carry NoContraction."""
-    imports = check_spirv.glsl_imports(words)
-    return {i.operands[1] for i in check_spirv.instructions(words)
+    module = check_spirv.instructions(words)
+    imports = check_spirv.glsl_imports(module)
+    return {i.operands[1] for i in module
             if i.opcode in check_spirv.DECORATED
             or (i.opcode == check_spirv.OP_EXT_INST and i.operands[2] in imports and i.operands[3] == check_spirv.FMA)}
 
@@ -85,6 +93,7 @@ if __name__ == "__main__":
     parser.add_argument("--spirv-dis", default="spirv-dis")
     parser.add_argument("--glslang", default="glslangValidator")
     parser.add_argument("--spirv-val", default="spirv-val")
+    parser.add_argument("--variants", type=int, default=5, help="variants of each shader")
     parser.add_argument("--mutants", type=int, default=8, help="decorations taken away one by one, per module")
     OPTIONS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0]] + rest)

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <random>
 #include <string>
 
@@ -17,6 +16,7 @@
 #include "app/gfx/offscreen_target.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/panel_context.h"
+#include "tests/app/support/pixels.h"
 #include "tests/app/support/sample_log.h"
 
 namespace canopy::test {
@@ -24,7 +24,7 @@ namespace {
 
 using app::ThemeKind;
 
-struct Shot {
+struct ChartShot {
   std::string name;
   uint32_t width = 868, height = 254;
   ThemeKind theme = ThemeKind::dark;
@@ -46,7 +46,7 @@ std::shared_ptr<SampleLog> adaptive_log(const RoundCost& cost, size_t rounds) {
   return log;
 }
 
-app::Image picture(app::Panel& panel, const std::shared_ptr<SampleLog>& log, const Shot& shot,
+app::Image picture(app::Panel& panel, const std::shared_ptr<SampleLog>& log, const ChartShot& shot,
                    std::shared_ptr<const CostSnapshot> costs = nullptr) {
   app::UiDevice device({});
   PanelContext context(panel, static_cast<float>(shot.width), static_cast<float>(shot.height), shot.theme, shot.scale);
@@ -65,22 +65,13 @@ app::Image picture(app::Panel& panel, const std::shared_ptr<SampleLog>& log, con
     image = target.render(ImGui::GetDrawData(), app::theme(shot.theme).panel);
     context.fold();
   }
-  if (const char* folder = std::getenv("CANOPY_PICTURES"))
-    app::write_png(image, std::filesystem::path(folder) / (shot.name + ".png"));
+  keep_picture(image, shot.name);
   return image;
-}
-
-size_t pixels_of(const app::Image& image, app::Colour colour) {
-  size_t count = 0;
-  for (size_t i = 0; i < image.pixels.size(); i += 4)
-    count += image.pixels[i] == (colour & 0xFF) && image.pixels[i + 1] == (colour >> 8 & 0xFF) &&
-             image.pixels[i + 2] == (colour >> 16 & 0xFF);
-  return count;
 }
 
 class ChartPictures : public testing::TestWithParam<ThemeKind> {
  protected:
-  Shot shot(const std::string& name, uint32_t width, uint32_t height) const {
+  ChartShot shot(const std::string& name, uint32_t width, uint32_t height) const {
     return {name + (GetParam() == ThemeKind::dark ? "-dark" : "-light"), width, height, GetParam(), 1};
   }
   const app::Theme& t = app::theme(GetParam());

@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <string>
 
 #include "app/gfx/image.h"
 #include "app/run/headless.h"
+#include "tests/app/support/pixels.h"
 #include "tests/app/support/scripted_engine.h"
 
 namespace canopy::test {
@@ -94,17 +94,8 @@ class ChatPicture : public testing::Test {
     }
     headless.app().run(app::ShowTokenSources{sources});
     app::Image image = headless.settled_frame();
-    if (const char* folder = std::getenv("CANOPY_PICTURES"))
-      app::write_png(image, std::filesystem::path(folder) / name);
+    keep_picture(image, name);
     return image;
-  }
-
-  static size_t count(const app::Image& image, app::Colour colour) {
-    size_t found = 0;
-    for (size_t i = 0; i < image.pixels.size(); i += 4)
-      found += image.pixels[i] == (colour & 0xFF) && image.pixels[i + 1] == (colour >> 8 & 0xFF) &&
-               image.pixels[i + 2] == (colour >> 16 & 0xFF);
-    return found;
   }
 
   ScriptedEngine engine_;
@@ -116,18 +107,18 @@ TEST_F(ChatPicture, TokensShowWhoWroteThemInBothThemes) {  // look.md, section 7
   for (const app::ThemeKind kind : {app::ThemeKind::dark, app::ThemeKind::light}) {
     replies_ = 0;
     const app::Theme& t = app::theme(kind);
-    const app::Image image = picture(kind, true, kind == app::ThemeKind::dark ? "chat-dark.png" : "chat-light.png");
-    EXPECT_GT(count(image, t.accepted_bg), 3000u);
-    EXPECT_GT(count(image, t.accepted_strong_bg), 100u) << "the shown round";
+    const app::Image image = picture(kind, true, kind == app::ThemeKind::dark ? "chat-dark" : "chat-light");
+    EXPECT_GT(pixels_of(image, t.accepted_bg), 3000u);
+    EXPECT_GT(pixels_of(image, t.accepted_strong_bg), 100u) << "the shown round";
   }
 }
 
 TEST_F(ChatPicture, SourcesAreHiddenOnRequestAndPlainRepliesHaveNone) {
   const app::Theme& t = app::theme(app::ThemeKind::dark);
-  EXPECT_EQ(count(picture(app::ThemeKind::dark, false, "chat-hidden.png"), t.accepted_strong_bg), 0u);
+  EXPECT_EQ(pixels_of(picture(app::ThemeKind::dark, false, "chat-hidden"), t.accepted_strong_bg), 0u);
   replies_ = 0;
   mode_ = DecodeMode::ar;
-  EXPECT_EQ(count(picture(app::ThemeKind::dark, true, "chat-plain.png"), t.accepted_strong_bg), 0u);
+  EXPECT_EQ(pixels_of(picture(app::ThemeKind::dark, true, "chat-plain"), t.accepted_strong_bg), 0u);
 }
 
 }  // namespace

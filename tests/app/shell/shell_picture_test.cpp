@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <string>
 
 #include "app/gfx/image.h"
 #include "app/run/headless.h"
 #include "app/state/shell_state.h"
+#include "tests/app/support/pixels.h"
 #include "tests/app/support/scripted_engine.h"
 
 namespace canopy::test {
@@ -33,10 +33,6 @@ ModelReady drafting_model() {
   return model;
 }
 
-void keep(const app::Image& image, const std::string& name) {
-  if (const char* folder = std::getenv("CANOPY_PICTURES")) write_png(image, std::filesystem::path(folder) / name);
-}
-
 app::Colour pixel(const app::Image& image, uint32_t x, uint32_t y) {
   const uint8_t* p = image.pixels.data() + (size_t{y} * image.width + x) * 4;
   return p[0] | app::Colour{p[1]} << 8 | app::Colour{p[2]} << 16 | 0xFF000000u;
@@ -51,7 +47,7 @@ class WindowPictures : public testing::TestWithParam<app::ThemeKind> {
     settings_.default_model = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
   }
   std::string name(const char* what) const {
-    return std::string(what) + (GetParam() == app::ThemeKind::dark ? "-dark.png" : "-light.png");
+    return std::string(what) + (GetParam() == app::ThemeKind::dark ? "-dark" : "-light");
   }
   const app::Theme& theme() const { return app::theme(GetParam()); }
 
@@ -62,7 +58,7 @@ class WindowPictures : public testing::TestWithParam<app::ThemeKind> {
 TEST_P(WindowPictures, TheFirstRun) {
   app::Headless window(engine_, settings_, kWidth, kHeight, false);
   const app::Image image = window.settled_frame();
-  keep(image, name("first-run"));
+  keep_picture(image, name("first-run"));
   EXPECT_EQ(pixel(image, 20, 500), theme().back) << "beside the cards";
   EXPECT_EQ(pixel(image, 800, 4), theme().panel) << "the top bar";
 }
@@ -82,16 +78,16 @@ TEST_P(WindowPictures, ThePanels) {
   window.app().pump();
   window.settled_frame();
   const app::Image image = window.settled_frame();
-  keep(image, name("panels"));
+  keep_picture(image, name("panels"));
   EXPECT_EQ(pixel(image, 366, 400), theme().back) << "the line between chat and tree";
   EXPECT_EQ(pixel(image, 30, 48), theme().accent) << "the first tab of the chat is in front";
   window.app().run(app::ShellCommand(app::ShowPalette{}));
   window.app().run(app::ShowHelp{});
-  keep(window.settled_frame(), name("palette"));
+  keep_picture(window.settled_frame(), name("palette"));
   window.app().run(app::ShellCommand(app::ShowPalette{false}));
   window.app().run(app::ShowHelp{false});
   window.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::exporting}));
-  keep(window.settled_frame(), name("export"));
+  keep_picture(window.settled_frame(), name("export"));
   window.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::closed}));
   window.settled_frame();
   ImGui::GetIO().AddMousePosEvent(kWidth - 40, 24);  // on View
@@ -99,7 +95,7 @@ TEST_P(WindowPictures, ThePanels) {
   window.frame();
   ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, false);
   const app::Image menu = window.settled_frame();
-  keep(menu, name("view-menu"));
+  keep_picture(menu, name("view-menu"));
   EXPECT_EQ(pixel(menu, kWidth - 100, 120), theme().raised) << "the menu at the right";
 }
 
@@ -110,7 +106,7 @@ TEST_P(WindowPictures, ARecordedRun) {
   window.app().run(app::RoundsCommand(app::ShowRound{window.app().view().rounds.log->rounds() - 4}));
   window.settled_frame();
   const app::Image image = window.settled_frame();
-  keep(image, name("demo"));
+  keep_picture(image, name("demo"));
   EXPECT_EQ(pixel(image, 366, 400), theme().back) << "panels, not the start page";
 }
 
@@ -147,12 +143,12 @@ TEST_P(WindowPictures, ARecordingAndACheckedReply) {
   ASSERT_EQ(window.app().view().checks.check.phase, app::ArCheck::Phase::same);
   window.app().run(app::RecordingCommand(app::ShowRecordBox{}));
   window.settled_frame();
-  keep(window.settled_frame(), name("record-box"));
+  keep_picture(window.settled_frame(), name("record-box"));
   window.app().run(app::RecordingCommand(app::StartRecording{"/data/canopy-2026-11-22-140512.canopytrace", false}));
   window.app().pump();
   window.settled_frame();
   const app::Image image = window.settled_frame();
-  keep(image, name("recording"));
+  keep_picture(image, name("recording"));
   EXPECT_EQ(pixel(image, 18, kHeight - 28 - 106 + 14 + 62 + 11), theme().rejected) << "the dot of the recording";
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "app/gfx/image.h"
@@ -12,6 +11,7 @@
 #include "app/rounds/trace_log.h"
 #include "app/tree/tree_panel.h"
 #include "tests/app/support/panel_context.h"
+#include "tests/app/support/pixels.h"
 #include "tests/app/support/sample_log.h"
 #include "tests/app/tree/tree_samples.h"
 #include "tests/trace/trace_builder.h"
@@ -21,7 +21,7 @@ namespace {
 
 using app::ThemeKind;
 
-struct Shot {
+struct TreeShot {
   std::string name;
   uint32_t width = 868, height = 524;
   ThemeKind theme = ThemeKind::dark;
@@ -32,7 +32,7 @@ struct Shot {
   float wheel = 0;
 };
 
-app::Image picture(const std::shared_ptr<app::RoundLog>& log, size_t round, const Shot& shot) {
+app::Image picture(const std::shared_ptr<app::RoundLog>& log, size_t round, const TreeShot& shot) {
   app::TreePanel panel;
   app::UiDevice device({});
   PanelContext context(panel, static_cast<float>(shot.width), static_cast<float>(shot.height), shot.theme, shot.scale);
@@ -64,17 +64,8 @@ app::Image picture(const std::shared_ptr<app::RoundLog>& log, size_t round, cons
     image = target.render(ImGui::GetDrawData(), app::theme(shot.theme).back);
     context.fold();
   }
-  if (const char* folder = std::getenv("CANOPY_PICTURES"))
-    app::write_png(image, std::filesystem::path(folder) / (shot.name + ".png"));
+  keep_picture(image, shot.name);
   return image;
-}
-
-size_t pixels_of(const app::Image& image, app::Colour colour) {
-  size_t count = 0;
-  for (size_t i = 0; i < image.pixels.size(); i += 4)
-    count += image.pixels[i] == (colour & 0xFF) && image.pixels[i + 1] == (colour >> 8 & 0xFF) &&
-             image.pixels[i + 2] == (colour >> 16 & 0xFF);
-  return count;
 }
 
 /// A log of trees of this width that look like real ones.

@@ -1,0 +1,29 @@
+#pragma once
+// What tests of pictures ask of them, and where they keep them for people to look at.
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "app/gfx/image.h"
+#include "app/look/theme.h"
+
+namespace canopy::test {
+
+/// The number of pixels of exactly this colour, whatever their alpha.
+inline size_t pixels_of(const app::Image& image, app::Colour colour) {
+  size_t count = 0;
+  for (size_t i = 0; i < image.pixels.size(); i += 4)
+    count += image.pixels[i] == (colour & 0xFF) && image.pixels[i + 1] == (colour >> 8 & 0xFF) &&
+             image.pixels[i + 2] == (colour >> 16 & 0xFF);
+  return count;
+}
+
+/// Writes the picture as NAME.png into the folder that CANOPY_PICTURES names, if it names one.
+inline void keep_picture(const app::Image& image, const std::string& name) {
+  if (const char* folder = std::getenv("CANOPY_PICTURES")) {
+    app::write_png(image, std::filesystem::path(folder) / (name + ".png"));
+  }
+}
+
+}  // namespace canopy::test
