@@ -2,69 +2,17 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <tuple>
 
-#include "engine/base/error.h"
+#include "engine/vulkan/spirv_module.h"
 
 namespace canopy::vk {
 namespace {
 
-constexpr uint32_t magic = 0x07230203;
-constexpr uint32_t max_ids = 1u << 20;  // far beyond any shader; bounds memory for a damaged module
+using namespace spirv;
+
 constexpr int max_type_depth = 32;
 constexpr int max_operation_steps = 4096;  // of one constant computed from others
 
-// The few opcodes and enumerants of SPIR-V 1.6 that matter here.
-enum Op : uint32_t {
-  op_name = 5,
-  op_entry_point = 15,
-  op_execution_mode = 16,
-  op_capability = 17,
-  op_type_bool = 20,
-  op_type_int = 21,
-  op_type_float = 22,
-  op_type_vector = 23,
-  op_type_matrix = 24,
-  op_type_image = 25,
-  op_type_sampled_image = 27,
-  op_type_array = 28,
-  op_type_runtime_array = 29,
-  op_type_struct = 30,
-  op_type_pointer = 32,
-  op_constant_true = 41,
-  op_constant_false = 42,
-  op_constant = 43,
-  op_constant_composite = 44,
-  op_spec_constant_true = 48,
-  op_spec_constant_false = 49,
-  op_spec_constant = 50,
-  op_spec_constant_composite = 51,
-  op_spec_constant_op = 52,
-  op_variable = 59,
-  op_decorate = 71,
-  op_member_decorate = 72,
-  op_execution_mode_id = 331,
-};
-enum Decoration : uint32_t {
-  dec_spec_id = 1,
-  dec_block = 2,
-  dec_buffer_block = 3,
-  dec_array_stride = 6,
-  dec_matrix_stride = 7,
-  dec_builtin = 11,
-  dec_non_writable = 24,
-  dec_binding = 33,
-  dec_descriptor_set = 34,
-  dec_offset = 35,
-};
-enum StorageClass : uint32_t {
-  class_uniform_constant = 0,
-  class_uniform = 2,
-  class_workgroup = 4,
-  class_push_constant = 9,
-  class_storage_buffer = 12,
-};
 // Operations of OpSpecConstantOp that size arrays.
 enum Operation : uint32_t {
   do_iadd = 128,
@@ -80,20 +28,9 @@ enum Operation : uint32_t {
   do_uless = 176,
   do_uless_equal = 178,
 };
-constexpr uint32_t model_gl_compute = 5;
-constexpr uint32_t mode_local_size = 17;
-constexpr uint32_t mode_local_size_id = 38;
 constexpr uint32_t builtin_workgroup_size = 25;
 constexpr uint32_t dim_buffer = 5;
 constexpr uint32_t image_sampled = 1;
-
-using Words = std::span<const uint32_t>;
-
-// One definition: its opcode and all operands after the instruction word, result type and id included.
-struct Definition {
-  uint32_t op = 0;
-  Words operands;
-};
 
 uint64_t saturating_product(uint64_t a, uint64_t b) {
   uint64_t product = 0;
@@ -107,24 +44,14 @@ uint64_t saturating_sum(uint64_t a, uint64_t b) {
 
 class Reflector {
  public:
-  Reflector(Words words, std::span<const SpecConstant> given) : words_(words), given_(given) {}
+  Reflector(Words words, std::span<const SpecConstant> given) : module_(words), given_(given) {}
 
   ShaderReflection run() {
-    read_header();
-    for (size_t at = 5; at < words_.size();) {
-      const uint32_t length = words_[at] >> 16;
-      if (length == 0 || length > words_.size() - at) {
-        fail("the instruction at word " + std::to_string(at) + " is cut short");
-      }
-      read_instruction(words_[at] & 0xFFFF, words_.subspan(at + 1, length - 1));
-      at += length;
-    }
-    if (result_.entry_point.empty()) {
-      fail("it has no compute entry point");
-    }
+    result_.entry_point = module_.entry_point();
+    result_.capabilities = module_.capabilities();
     resolve_spec_constants();
     resolve_local_size();
-    for (const uint32_t id : variables_) {
+    for (const uint32_t id : module_.variables()) {
       resolve_variable(id);
     }
     std::sort(result_.bindings.begin(), result_.bindings.end(),
@@ -133,137 +60,14 @@ class Reflector {
   }
 
  private:
-  [[noreturn]] static void fail(const std::string& why) {
-    throw bad_input("The SPIR-V module is not usable: " + why + ".");
-  }
-
-  void read_header() {
-    if (words_.size() < 5 || words_[0] != magic) {
-      fail("it does not start with the SPIR-V header");
-    }
-    bound_ = words_[3];
-    if (bound_ == 0 || bound_ > max_ids) {
-      fail("its id bound is " + std::to_string(bound_) + ", at most " + std::to_string(max_ids) + " is allowed");
-    }
-    definitions_.resize(bound_);
-  }
-
-  static uint32_t operand(Words operands, size_t i) {
-    if (i >= operands.size()) {
-      fail("an instruction lacks operand " + std::to_string(i));
-    }
-    return operands[i];
-  }
-
-  // A literal string, at most `operands` long.
-  static std::string text(Words operands, size_t first) {
-    std::string result;
-    for (size_t i = first; i < operands.size(); ++i) {
-      for (int shift = 0; shift < 32; shift += 8) {
-        const char c = static_cast<char>(operands[i] >> shift & 0xFF);
-        if (c == '\0') {
-          return result;
-        }
-        result += c;
-      }
-    }
-    fail("a name has no end");
-  }
-
-  void define(uint32_t id, uint32_t op, Words operands) {
-    if (id >= bound_) {
-      fail("id " + std::to_string(id) + " is beyond its bound " + std::to_string(bound_));
-    }
-    definitions_[id] = {op, operands};
-  }
-
-  const Definition& definition(uint32_t id) const {
-    if (id >= bound_ || definitions_[id].op == 0) {
-      fail("id " + std::to_string(id) + " is used but not defined");
-    }
-    return definitions_[id];
-  }
-
-  void read_instruction(uint32_t op, Words operands) {
-    switch (op) {
-      case op_name: names_[operand(operands, 0)] = text(operands, 1); break;
-      case op_capability: result_.capabilities.push_back(operand(operands, 0)); break;
-      case op_entry_point: read_entry_point(operands); break;
-      case op_execution_mode:
-      case op_execution_mode_id: read_execution_mode(operands); break;
-      case op_decorate:
-        decorations_[{operand(operands, 0), operand(operands, 1)}] = operands.size() > 2 ? operands[2] : 0;
-        break;
-      case op_member_decorate:
-        member_decorations_[{operand(operands, 0), operand(operands, 1), operand(operands, 2)}] =
-            operands.size() > 3 ? operands[3] : 0;
-        break;
-      case op_type_bool:
-      case op_type_int:
-      case op_type_float:
-      case op_type_vector:
-      case op_type_matrix:
-      case op_type_image:
-      case op_type_sampled_image:
-      case op_type_array:
-      case op_type_runtime_array:
-      case op_type_struct:
-      case op_type_pointer: define(operand(operands, 0), op, operands); break;
-      case op_constant_true:
-      case op_constant_false:
-      case op_constant:
-      case op_constant_composite:
-      case op_spec_constant_composite:
-      case op_spec_constant_op: define(operand(operands, 1), op, operands); break;
-      case op_spec_constant_true:
-      case op_spec_constant_false:
-      case op_spec_constant:
-        define(operand(operands, 1), op, operands);
-        spec_constants_.push_back(operands[1]);
-        break;
-      case op_variable:
-        define(operand(operands, 1), op, operands);
-        variables_.push_back(operands[1]);
-        break;
-      default: break;
-    }
-  }
-
-  void read_entry_point(Words operands) {
-    if (operand(operands, 0) == model_gl_compute && result_.entry_point.empty()) {
-      entry_id_ = operand(operands, 1);
-      result_.entry_point = text(operands, 2);
-    }
-  }
-
-  void read_execution_mode(Words operands) {
-    const uint32_t mode = operand(operands, 1);
-    if (operand(operands, 0) != entry_id_ || (mode != mode_local_size && mode != mode_local_size_id)) {
-      return;
-    }
-    for (size_t axis = 0; axis < 3; ++axis) {
-      (mode == mode_local_size ? result_.local_size[axis] : local_size_ids_[axis]) = operand(operands, 2 + axis);
-    }
-  }
-
-  std::optional<uint32_t> decoration(uint32_t id, uint32_t which) const {
-    const auto found = decorations_.find({id, which});
-    return found == decorations_.end() ? std::nullopt : std::optional(found->second);
-  }
-
-  std::optional<uint32_t> member_decoration(uint32_t type, uint32_t member, uint32_t which) const {
-    const auto found = member_decorations_.find({type, member, which});
-    return found == member_decorations_.end() ? std::nullopt : std::optional(found->second);
-  }
-
   void resolve_spec_constants() {
-    for (const uint32_t id : spec_constants_) {
-      if (const std::optional<uint32_t> spec_id = decoration(id, dec_spec_id)) {
-        const Definition& constant = definition(id);
+    for (const uint32_t id : module_.spec_constants()) {
+      if (const std::optional<uint32_t> spec_id = module_.decoration(id, dec_spec_id)) {
+        const Definition& constant = module_.definition(id);
         if (constant.op == op_spec_constant && constant.operands.size() != 3) {
           fail("specialisation constant " + std::to_string(*spec_id) + " is not 32 bits wide");
         }
-        add_spec_constant(*spec_id, constant_value(id));
+        add_spec_constant(*spec_id, module_.constant_value(id));
       }
     }
     std::sort(result_.spec_constants.begin(), result_.spec_constants.end(),
@@ -280,20 +84,6 @@ class Reflector {
     result_.spec_constants.push_back({spec_id, value});
   }
 
-  // The 32 bits of a scalar constant with its default, as it is declared.
-  uint32_t constant_value(uint32_t id) const {
-    const Definition& constant = definition_or_none(id);
-    switch (constant.op) {
-      case op_constant_true:
-      case op_spec_constant_true: return 1;
-      case op_constant_false:
-      case op_spec_constant_false: return 0;
-      case op_constant:
-      case op_spec_constant: return operand(constant.operands, 2);
-      default: return 1;
-    }
-  }
-
   // The value that an array is sized by: of the constants given, and computed from them (OpSpecConstantOp). 1 for what
   // is no such constant, or is computed by an operation that no array needs.
   uint64_t size_value(uint32_t id) const {
@@ -305,16 +95,16 @@ class Reflector {
     if (++steps > max_operation_steps) {
       fail("its constants are computed from each other in more than " + std::to_string(max_operation_steps) + " steps");
     }
-    const Definition& constant = definition_or_none(id);
+    const Definition& constant = module_.definition_or_none(id);
     if (constant.op == op_spec_constant_op) {
       return computed_value(constant.operands, steps);
     }
-    if (const std::optional<uint32_t> spec_id = decoration(id, dec_spec_id)) {
+    if (const std::optional<uint32_t> spec_id = module_.decoration(id, dec_spec_id)) {
       for (const SpecConstant& given : given_) {
         if (given.id == *spec_id) return given.value;
       }
     }
-    return constant_value(id);
+    return module_.constant_value(id);
   }
 
   uint64_t computed_value(Words operands, int& steps) const {
@@ -337,36 +127,33 @@ class Reflector {
     }
   }
 
-  const Definition& definition_or_none(uint32_t id) const {
-    static const Definition none;
-    return id < bound_ ? definitions_[id] : none;
-  }
-
   // GLSL's local_size_x_id makes a composite decorated as the workgroup's size, which overrides the execution mode.
   void resolve_local_size() {
-    for (uint32_t id = 0; id < bound_; ++id) {
-      const Definition& d = definitions_[id];
+    result_.local_size = module_.local_size();
+    std::array<uint32_t, 3> ids = module_.local_size_ids();
+    for (uint32_t id = 0; id < module_.id_bound(); ++id) {
+      const Definition& d = module_.definition_or_none(id);
       if ((d.op == op_constant_composite || d.op == op_spec_constant_composite) &&
-          decoration(id, dec_builtin) == builtin_workgroup_size) {
+          module_.decoration(id, dec_builtin) == builtin_workgroup_size) {
         for (size_t axis = 0; axis < 3; ++axis) {
-          local_size_ids_[axis] = operand(d.operands, 2 + axis);
+          ids[axis] = operand(d.operands, 2 + axis);
         }
       }
     }
     for (size_t axis = 0; axis < 3; ++axis) {
-      if (const uint32_t id = local_size_ids_[axis]; id != 0) {
-        result_.local_size[axis] = constant_value(id);
-        if (definition(id).op == op_spec_constant) {
-          result_.local_size_ids[axis] = decoration(id, dec_spec_id);
+      if (const uint32_t id = ids[axis]; id != 0) {
+        result_.local_size[axis] = module_.constant_value(id);
+        if (module_.definition(id).op == op_spec_constant) {
+          result_.local_size_ids[axis] = module_.decoration(id, dec_spec_id);
         }
       }
     }
   }
 
   void resolve_variable(uint32_t id) {
-    const Definition& variable = definition(id);
+    const Definition& variable = module_.definition(id);
     const uint32_t storage = operand(variable.operands, 2);
-    const Definition& pointer = definition(operand(variable.operands, 0));
+    const Definition& pointer = module_.definition(operand(variable.operands, 0));
     if (pointer.op != op_type_pointer) {
       fail("variable " + std::to_string(id) + " is not a pointer");
     }
@@ -389,10 +176,10 @@ class Reflector {
   }
 
   void add_binding(uint32_t id, uint32_t storage, uint32_t type) {
-    const std::optional<uint32_t> set = decoration(id, dec_descriptor_set);
-    const std::optional<uint32_t> number = decoration(id, dec_binding);
+    const std::optional<uint32_t> set = module_.decoration(id, dec_descriptor_set);
+    const std::optional<uint32_t> number = module_.decoration(id, dec_binding);
     ShaderBinding binding;
-    binding.name = names_.contains(id) ? names_.at(id) : "";
+    binding.name = module_.name(id);
     if (!set || !number) {
       fail("variable \"" + binding.name + "\" has no set and binding");
     }
@@ -403,9 +190,9 @@ class Reflector {
     if (result_.find_binding(*number) != nullptr) {
       fail("binding " + std::to_string(*number) + " is declared twice");
     }
-    if (definition(type).op == op_type_array) {
-      binding.count = constant_value(operand(definition(type).operands, 2));
-      type = operand(definition(type).operands, 1);
+    if (module_.definition(type).op == op_type_array) {
+      binding.count = module_.constant_value(operand(module_.definition(type).operands, 2));
+      type = operand(module_.definition(type).operands, 1);
     }
     if (binding.count == 0) {
       fail("binding " + std::to_string(*number) + " is an array of no elements");
@@ -421,14 +208,14 @@ class Reflector {
   }
 
   BindingType binding_type(uint32_t number, uint32_t storage, uint32_t type) const {
-    const Definition& d = definition(type);
+    const Definition& d = module_.definition(type);
     if (storage == class_storage_buffer && d.op == op_type_struct) {
       return BindingType::storage_buffer;
     }
     if (storage == class_uniform && d.op == op_type_struct) {  // before SPIR-V 1.3, storage buffers were BufferBlocks
-      return decoration(type, dec_buffer_block) ? BindingType::storage_buffer : BindingType::uniform_buffer;
+      return module_.decoration(type, dec_buffer_block) ? BindingType::storage_buffer : BindingType::uniform_buffer;
     }
-    const Definition& image = d.op == op_type_sampled_image ? definition(operand(d.operands, 1)) : d;
+    const Definition& image = d.op == op_type_sampled_image ? module_.definition(operand(d.operands, 1)) : d;
     if (storage == class_uniform_constant && image.op == op_type_image && operand(image.operands, 2) == dim_buffer &&
         operand(image.operands, 6) == image_sampled) {
       return BindingType::uniform_texel_buffer;
@@ -438,12 +225,12 @@ class Reflector {
   }
 
   bool is_read_only(uint32_t variable, uint32_t type) const {
-    if (decoration(variable, dec_non_writable)) {
+    if (module_.decoration(variable, dec_non_writable)) {
       return true;
     }
-    const size_t members = definition(type).operands.size() - 1;
+    const size_t members = module_.definition(type).operands.size() - 1;
     for (uint32_t m = 0; m < members; ++m) {
-      if (!member_decoration(type, m, dec_non_writable)) {
+      if (!module_.member_decoration(type, m, dec_non_writable)) {
         return false;
       }
     }
@@ -455,7 +242,7 @@ class Reflector {
     if (depth > max_type_depth) {
       fail("its types are nested deeper than " + std::to_string(max_type_depth));
     }
-    const Definition& type = definition(id);
+    const Definition& type = module_.definition(id);
     switch (type.op) {
       case op_type_bool: return 4;
       case op_type_int:
@@ -472,7 +259,7 @@ class Reflector {
 
   uint64_t array_bytes(uint32_t id, const Definition& type, int depth) const {
     const uint64_t count = size_value(operand(type.operands, 2));
-    const std::optional<uint32_t> stride = decoration(id, dec_array_stride);
+    const std::optional<uint32_t> stride = module_.decoration(id, dec_array_stride);
     return saturating_product(count, stride ? *stride : type_bytes(operand(type.operands, 1), depth + 1));
   }
 
@@ -480,28 +267,19 @@ class Reflector {
     uint64_t end = 0;
     for (uint32_t m = 0; m + 1 < type.operands.size(); ++m) {
       const uint32_t member = type.operands[m + 1];
-      const std::optional<uint32_t> offset = member_decoration(id, m, dec_offset);
+      const std::optional<uint32_t> offset = module_.member_decoration(id, m, dec_offset);
       uint64_t bytes = type_bytes(member, depth + 1);
-      if (const std::optional<uint32_t> stride = member_decoration(id, m, dec_matrix_stride);
-          stride && definition(member).op == op_type_matrix) {
-        bytes = saturating_product(operand(definition(member).operands, 2), *stride);
+      if (const std::optional<uint32_t> stride = module_.member_decoration(id, m, dec_matrix_stride);
+          stride && module_.definition(member).op == op_type_matrix) {
+        bytes = saturating_product(operand(module_.definition(member).operands, 2), *stride);
       }
       end = std::max(end, saturating_sum(offset ? *offset : end, bytes));
     }
     return end;
   }
 
-  Words words_;
+  Module module_;
   std::span<const SpecConstant> given_;
-  uint32_t bound_ = 0;
-  uint32_t entry_id_ = 0;
-  std::array<uint32_t, 3> local_size_ids_{};  // ids of constants, 0: none
-  std::vector<Definition> definitions_;       // by id; op 0: not one that matters
-  std::vector<uint32_t> variables_;
-  std::vector<uint32_t> spec_constants_;
-  std::map<uint32_t, std::string> names_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> decorations_;                    // (id, decoration) -> operand
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> member_decorations_;  // (type, member, decoration)
   ShaderReflection result_;
 };
 
