@@ -13,6 +13,10 @@ bool ForwardOutput::has_aux_hidden_states() const {
   return aux_hidden_states_ && model_->pass_ == pass_;
 }
 
+bool ForwardOutput::is_of(const Model& model, uint32_t cache, uint32_t position, size_t rows) const {
+  return model_ == &model && cache_ == cache && positions_.size() == rows && positions_.front() == position;
+}
+
 size_t ForwardOutput::index_of(uint32_t row) const {
   if (row < head_rows_.size() && head_rows_[row] == row) return row;  // of trees
   return static_cast<size_t>(std::ranges::find(head_rows_, row) - head_rows_.begin());

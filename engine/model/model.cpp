@@ -107,6 +107,7 @@ ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& s
   ForwardOutput output;
   output.model_ = this;
   output.pass_ = pass_;
+  output.cache_ = input.cache;
   output.aux_hidden_states_ = input.aux_hidden_states;
   output.device_ms_ = device_.last_run_ms();
   for (const Row& row : input.batch.rows) output.positions_.push_back(row.position);

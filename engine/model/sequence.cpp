@@ -47,6 +47,7 @@ ForwardInput Sequence::tree(const DraftTree& tree, HeadOutput head, bool probabi
 
 bool Sequence::append(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::stop_token& stop) {
   require_room(tokens.size());
+  require_own(pass, tokens.size());
   const bool keeps_features = has_features_of(pass);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   if (!keeps_features) return true;
@@ -57,6 +58,7 @@ bool Sequence::append(std::span<const uint32_t> tokens, const ForwardOutput& pas
 
 double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass) {
   require_room(path.nodes.size());
+  require_own(pass, tree.width());
   std::vector<KvMove> moves;
   for (uint32_t depth = 0; depth < path.nodes.size(); ++depth) {
     const uint32_t node = path.nodes[depth];
@@ -115,6 +117,13 @@ void Sequence::require_room(size_t tokens) const {
   if (tokens <= capacity() - length()) return;
   throw bad_input(std::to_string(tokens) + " tokens were to be committed behind " + std::to_string(length()) +
                   "; allowed: " + std::to_string(capacity()) + " in all.");
+}
+
+void Sequence::require_own(const ForwardOutput& pass, size_t rows) const {
+  if (pass.is_of(model_, cache_, length(), rows)) return;
+  throw bad_input("What was to be committed behind " + std::to_string(length()) +
+                  " tokens is not of a pass over it; allowed: a pass over " + std::to_string(rows) +
+                  " rows, the first at position " + std::to_string(length()) + ".");
 }
 
 }  // namespace canopy

@@ -66,13 +66,15 @@ class Sequence {
 
   /// After a pass over text(tokens): they are committed, with their features where the pass left aux hidden states.
   /// False when it was stopped while features were kept: the tokens are committed all the same, and feature_length()
-  /// says of how many there are features. Throws bad_input beyond capacity().
+  /// says of how many there are features. Throws bad_input, and commits nothing, beyond capacity() and for a pass over
+  /// anything else.
   bool append(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::stop_token& stop = {});
 
   /// After a pass over tree(tree): the path's nodes are committed in its order, with their features where the pass left
   /// aux hidden states, and the rest is forgotten. Nothing waits for the features of a tree of the root alone: only a
   /// later draft needs them. Returns the milliseconds that were waited for the device, by its clock. Throws bad_input,
-  /// and commits nothing, for nodes that are no path from the root, and beyond capacity().
+  /// and commits nothing, for nodes that are no path from the root, for a pass over anything else, and beyond
+  /// capacity().
   double commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass);
 
   /// Drafts behind `root`, which stands at position length(): Drafter::draft(). Throws bad_input without a drafter and
@@ -91,6 +93,7 @@ class Sequence {
  private:
   bool has_features_of(const ForwardOutput& pass) const;
   void require_room(size_t tokens) const;
+  void require_own(const ForwardOutput& pass, size_t rows) const;
 
   Model& model_;
   Drafter* drafter_;

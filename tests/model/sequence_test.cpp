@@ -180,6 +180,23 @@ TEST_F(SequenceTest, CommitsAPathInItsOrderAndForgetsTheRest) {
   expect_same(state(sequence), expected.state);
 }
 
+TEST_F(SequenceTest, CommitsOnlyWhatItsOwnPassGave) {
+  Sequence sequence(*model_), other(*model_);
+  const Tokens stem = text(6, 6), more = text(3, 7);
+  const ForwardOutput pass = model_->forward(sequence.text(stem));
+  expect_error("not of a pass over it", [&] { other.append(stem, pass); });   // of another sequence
+  expect_error("a pass over 3 rows", [&] { sequence.append(more, pass); });   // of another length
+  expect_error("not of a pass over it", [&] { sequence.append(stem, {}); });  // of a pass that was stopped
+  EXPECT_EQ(sequence.length() + other.length(), 0u);
+  EXPECT_TRUE(sequence.append(stem, pass));
+  expect_error("the first at position 6", [&] { sequence.append(stem, pass); });  // a second time
+  const DraftTree root(20);
+  AcceptedPath path;
+  path.nodes = {0};
+  expect_error("a pass over 1 rows", [&] { sequence.commit(root, path, pass); });
+  EXPECT_EQ(sequence.length(), 6u);
+}
+
 TEST_F(SequenceTest, GoesOnBehindWhatItWasCutTo) {
   const Tokens stem = text(7, 7), gone = text(6, 8), rest = text(4, 9);
   const Alone expected = alone(joined(stem, rest));
