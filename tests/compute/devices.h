@@ -11,7 +11,7 @@ namespace canopy::test {
 
 struct NamedDevice {
   std::string name;  // letters, digits and underscores, as it is a part of test names
-  Device* device;    // exists until the program ends
+  Device* device;    // exists until all tests have run
 };
 const std::vector<NamedDevice>& devices_under_test();
 

@@ -14,15 +14,30 @@ Device& oracle() {
   return *device;
 }
 
-const std::vector<NamedDevice>& devices_under_test() {
-  static const std::unique_ptr<Device> device = [] {
+namespace {
+
+std::unique_ptr<Device>& minimal_device() {
+  static std::unique_ptr<Device> device = [] {
     VulkanDeviceOptions options;
     options.context.baseline = true;
     options.as_software = false;
     options.texel_fetch = false;
     return open_vulkan_device(options);
   }();
-  static const std::vector<NamedDevice> devices{{"Minimal", device.get()}};
+  return device;
+}
+
+// Closed before the program's exit, at which the objects of validation layers may be gone (they are since 1.4.309).
+class CloseMinimalDevice : public ::testing::Environment {
+ public:
+  void TearDown() override { minimal_device().reset(); }
+};
+const auto* const closing = ::testing::AddGlobalTestEnvironment(new CloseMinimalDevice);
+
+}  // namespace
+
+const std::vector<NamedDevice>& devices_under_test() {
+  static const std::vector<NamedDevice> devices{{"Minimal", minimal_device().get()}};
   return devices;
 }
 

@@ -27,27 +27,28 @@ VulkanDeviceOptions narrow_tiles() {
   return options;
 }
 
-}  // namespace
-
-const std::vector<NamedDevice>& devices_under_test() {
-  static const std::unique_ptr<Device> device = open_vulkan_device(narrow_tiles());
-  static const std::vector<NamedDevice> devices{{"Vulkan", device.get()}};
-  return devices;
+std::unique_ptr<Device>& vulkan_device() {
+  static std::unique_ptr<Device> device = open_vulkan_device(narrow_tiles());
+  return device;
 }
 
-namespace {
-
+// The device is closed before the program's exit, at which the objects of validation layers may be gone.
 class NoValidationMessages : public ::testing::Environment {
  public:
   void TearDown() override {
-    for (const auto& message : validation_messages(*devices_under_test().front().device)) {
+    for (const auto& message : validation_messages(*vulkan_device()))
       ADD_FAILURE() << message.id << ": " << message.text;
-    }
+    vulkan_device().reset();
   }
 };
 
 const auto* const registered = ::testing::AddGlobalTestEnvironment(new NoValidationMessages);
 
 }  // namespace
+
+const std::vector<NamedDevice>& devices_under_test() {
+  static const std::vector<NamedDevice> devices{{"Vulkan", vulkan_device().get()}};
+  return devices;
+}
 
 }  // namespace canopy::test
