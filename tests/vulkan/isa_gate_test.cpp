@@ -6,8 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <cstdlib>
-#include <filesystem>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -17,7 +15,7 @@
 #include "engine/vulkan/kernel.h"
 #include "engine/vulkan/linear_config.h"
 #include "tests/vulkan/isa_text.h"
-#include "tests/vulkan/radv_family.h"
+#include "tests/vulkan/radv_null_device.h"
 
 namespace canopy::vk {
 
@@ -34,10 +32,7 @@ constexpr const char* radv = CANOPY_RADV_ICD;
 class IsaGate : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(radv)) GTEST_SKIP() << radv << " is not installed";
-    setenv("VK_DRIVER_FILES", radv, 1);
-    setenv("VK_ICD_FILENAMES", radv, 1);
-    setenv("RADV_FORCE_FAMILY", testing::radv_family(GetParam()).c_str(), 1);
+    if (const std::string why = testing::choose_radv_null_device(radv, GetParam()); !why.empty()) GTEST_SKIP() << why;
     instance_ = std::make_unique<Instance>(InstanceOptions{.validation = Validation::off});
     context_ = std::make_unique<Context>(*instance_, 0, ContextOptions{.pipeline_statistics = true});
     ASSERT_TRUE(context_->features().pipeline_statistics);

@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <string>
 
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/instance.h"
 #include "engine/vulkan/kernel.h"
-#include "tests/vulkan/radv_family.h"
+#include "tests/vulkan/radv_null_device.h"
 
 namespace canopy::vk {
 
@@ -22,12 +21,7 @@ class RadvNullDevice : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(, RadvNullDevice, ::testing::Values("NAVI21", "GFX1100"));
 
 TEST_P(RadvNullDevice, tellsRegistersAndAssembly) {
-  if (!std::filesystem::exists(radv)) {
-    GTEST_SKIP() << radv << " is not installed";
-  }
-  setenv("VK_DRIVER_FILES", radv, 1);
-  setenv("VK_ICD_FILENAMES", radv, 1);
-  setenv("RADV_FORCE_FAMILY", testing::radv_family(GetParam()).c_str(), 1);
+  if (const std::string why = testing::choose_radv_null_device(radv, GetParam()); !why.empty()) GTEST_SKIP() << why;
   const Instance instance({.validation = Validation::off});
   const std::vector<DeviceReport> reports = instance.list_devices();
   ASSERT_EQ(reports.size(), 1u);
