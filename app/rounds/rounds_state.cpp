@@ -72,6 +72,12 @@ void update(RoundsState& rounds, const RoundsCommand& command) {
              command);
 }
 
+bool is_live(const RoundsState& rounds) {
+  const std::vector<ReplySummary>& replies = rounds.log->replies();
+  return rounds.log->is_live() && rounds.playback.state == PlayState::following && !replies.empty() &&
+         !replies.back().reason;
+}
+
 void advance(RoundsState& rounds, double milliseconds) {
   advance(rounds.playback, *rounds.log, milliseconds, rounds.reduced_motion);
 }

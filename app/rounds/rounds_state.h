@@ -79,6 +79,9 @@ void update(RoundsState& rounds, const Event& event);
 /// them out.
 void update(RoundsState& rounds, const RoundsCommand& command);
 
+/// Whether the newest round is shown as it is being written: following, and the reply has not ended.
+bool is_live(const RoundsState& rounds);
+
 /// Moves the replay on by this many milliseconds.
 void advance(RoundsState& rounds, double milliseconds);
 /// Whether advance() would change what is shown.

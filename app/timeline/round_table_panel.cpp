@@ -35,16 +35,17 @@ std::string time_error(const RoundSummary& round) {
 }
 
 constexpr Column kColumns[] = {
-    {"way", "How the round was drafted", [](const RoundSummary& r) { return std::string(mode_title(r.shape)); }},
-    {"N", "Rows of the target's pass, root included", [](const RoundSummary& r) { return grouped(r.width); }},
+    {"mode", "How the round was drafted", [](const RoundSummary& r) { return std::string(mode_title(r.shape)); }},
+    {"N", "Drafted nodes; the target's pass has one row more, the root",
+     [](const RoundSummary& r) { return grouped(r.width - std::min(r.width, 1u)); }},
     {"accepted", "Drafted tokens in the text", [](const RoundSummary& r) { return grouped(r.accepted); }},
     {"emitted", "Tokens that the round brought, the target's own included",
      [](const RoundSummary& r) { return grouped(r.emitted) + (r.cut ? "*" : ""); }},
-    {"draft", "Milliseconds of the drafter's pass, measured",
+    {"draft ms", "Milliseconds of the drafter's pass, measured",
      [](const RoundSummary& r) { return millisecond_figure(r.ms.draft); }, 520},
-    {"verify", "Milliseconds of the target's pass, measured",
+    {"verify ms", "Milliseconds of the target's pass, measured",
      [](const RoundSummary& r) { return millisecond_figure(r.ms.verify); }, 520},
-    {"ms", "Milliseconds of the whole round, measured",
+    {"round ms", "Milliseconds of the whole round, measured",
      [](const RoundSummary& r) { return millisecond_figure(r.ms.total()); }},
     {"time error", "Measured over predicted time, less 1", time_error, 640},
     {"tok/s", "Tokens emitted over the round's time",
@@ -110,7 +111,7 @@ void tell(const RoundLog& log, size_t index) {
   if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) return;
   const std::shared_ptr<const RoundRecord> record = log.round(index);
   std::string words = !record                         ? "Its tree was let go for memory."
-                      : record->choice.reason.empty() ? "The width was set, not chosen."
+                      : record->choice.reason.empty() ? "N was set, not chosen."
                                                       : record->choice.reason;
   if (log.summary(index).cut) words += "\n* The reply ended inside the tree.";
   tooltip(words.c_str());

@@ -20,21 +20,28 @@ double bar_width(double pitch) {
   return std::max(2.0, pitch - gap);
 }
 
+/// N, the drafted nodes of a round.
+uint32_t drafted_of(const RoundSummary& round) {
+  return round.width - std::min(round.width, 1u);
+}
+
 TimelineColumn column_of(const RoundLog& log, size_t first, size_t rounds) {
   TimelineColumn column;
   column.first = first;
   column.rounds = rounds;
-  uint64_t emitted = 0;
+  uint64_t emitted = 0, accepted = 0;
   for (size_t i = first; i < first + rounds; ++i) {
     const RoundSummary& round = log.summary(i);
     emitted += round.emitted;
+    accepted += std::min(round.accepted, round.emitted);
     if (round.emitted > column.most_emitted) {
       column.most_emitted = round.emitted;
       column.most_accepted = round.accepted;
     }
-    column.widest = std::max(column.widest, round.width);
+    column.most_drafted = std::max(column.most_drafted, drafted_of(round));
   }
   column.mean_emitted = static_cast<double>(emitted) / static_cast<double>(rounds);
+  column.mean_accepted = static_cast<double>(accepted) / static_cast<double>(rounds);
   return column;
 }
 
@@ -87,7 +94,7 @@ std::vector<TimelineColumn> timeline_columns(const RoundLog& log, const Timeline
 
 void TimelineScale::include(const RoundSummary& round) {
   emitted = std::max(emitted, round.emitted);
-  width = std::max(width, round.width);
+  drafted = std::max(drafted, drafted_of(round));
 }
 
 }  // namespace canopy::app

@@ -44,8 +44,9 @@ size_t round_at(const TimelineView& view, double x, size_t rounds);
 struct TimelineColumn {
   double x = 0, width = 0;  // of the bar
   size_t first = 0, rounds = 1;
-  uint32_t most_emitted = 0, most_accepted = 0, widest = 0;
-  double mean_emitted = 0;
+  uint32_t most_emitted = 0, most_accepted = 0;  // of the round that emitted the most
+  uint32_t most_drafted = 0;
+  double mean_emitted = 0, mean_accepted = 0;  // over the rounds: the target's own tokens are the difference
 };
 
 /// The bars that are at least partly visible. Which rounds share a column does not change while scrolling.
@@ -54,7 +55,7 @@ std::vector<TimelineColumn> timeline_columns(const RoundLog& log, const Timeline
 /// The largest values in the log, for the axis.
 struct TimelineScale {
   uint32_t emitted = 16;
-  uint32_t width = 16;
+  uint32_t drafted = 16;
   void include(const RoundSummary& round);
 };
 

@@ -23,8 +23,9 @@ int position_of(double speed) {
   return std::clamp(static_cast<int>(std::lround(share * kSpeedSteps)), 0, kSpeedSteps);
 }
 
-std::string speed_words(const Playback& playback) {
-  if (playback.state == PlayState::following) return "live";
+std::string speed_words(const RoundsState& rounds) {
+  const Playback& playback = rounds.playback;
+  if (playback.state == PlayState::following) return is_live(rounds) ? "live" : "newest";
   char words[16];
   std::snprintf(words, sizeof words, playback.speed < 0.995 ? "%.2f\xc3\x97" : "%.1f\xc3\x97", playback.speed);
   return words;
@@ -116,15 +117,16 @@ void draw_replay_badge(const RoundsState& rounds, CommandSink& sink) {
 
 }  // namespace
 
-void draw_transport(const RoundsState& rounds, CommandSink& sink, float width) {
+void draw_transport(const RoundsState& rounds, CommandSink& sink, float width, bool buttons_only) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_buttons(rounds, sink);
+  if (buttons_only) return ImGui::NewLine();
   const float row = at.y + px(36), slider = std::min(px(150), width - px(130));
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, row + px(11), Type::secondary, colours().text2, "Speed");
   ImGui::SetCursorScreenPos({at.x + px(44), row + px(1)});
   draw_speed_slider(rounds, sink, slider);
   draw_text_middle(ImGui::GetWindowDrawList(), at.x + px(44) + slider + px(8), row + px(11), Type::mono,
-                   colours().text2, speed_words(rounds.playback));
+                   colours().text2, speed_words(rounds));
   ImGui::SetCursorScreenPos({at.x + px(44) + slider + px(50), row});
   ImGui::Dummy({px(1), px(22)});
   draw_replay_badge(rounds, sink);

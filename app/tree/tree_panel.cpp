@@ -57,7 +57,7 @@ class Line {
 /// Where the shown round comes from, so that measured and replayed numbers can be told apart.
 const char* origin_words(const RoundsState& rounds) {
   if (!rounds.log->is_live()) return "replayed";
-  return rounds.playback.state == PlayState::following ? "live" : "measured";
+  return is_live(rounds) ? "live" : "measured";
 }
 
 std::string chain_words(const ChainEstimate& chain) {
@@ -107,9 +107,9 @@ void TreePanel::draw_header(const RoundsState& rounds, ImVec2 pos, float width) 
   Line line(ImGui::GetWindowDrawList(), {pos.x + px(kMargin), pos.y + px(kHeader) * 0.5f},
             pos.x + width - px(kMargin) - px(kTools) - px(12));
   line.put(0, {{Type::title, t.text, "Round " + grouped(shown.round + 1)}});
-  line.badge(origin_words(rounds), rounds.log->is_live() && rounds.playback.state == PlayState::following);
+  line.badge(origin_words(rounds), is_live(rounds));
   const float gap = px(10);
-  line.put(gap, {{Type::mono, t.text2, "N"}, {Type::mono_semibold, t.text, std::to_string(record.width)}});
+  line.put(gap, {{Type::mono, t.text2, "N"}, {Type::mono_semibold, t.text, grouped(record.width - 1)}});
   line.put(gap, {{Type::mono_semibold, t.accepted_text, std::to_string(accepted)}, {Type::base, t.text2, "accepted"}});
   line.put(gap,
            {{Type::mono_semibold, t.text, std::to_string(record.emitted.size())}, {Type::base, t.text2, "emitted"}});
@@ -156,10 +156,10 @@ void TreePanel::draw_footer(ImVec2 pos, float width) const {
   ImGui::InvisibleButton("States", {std::max(px(1), line.x() - pos.x - px(kMargin)), px(kFooter)});
   const TreeModel& tree = canvas_.shown().model;
   const uint32_t drafted = canvas_.shown().record->width - 1;
-  const std::string sum =
-      grouped(tree.counted(NodeFate::accepted)) + " + " + grouped(tree.counted(NodeFate::rejected)) + " + " +
-      grouped(tree.counted(NodeFate::not_reached)) + " = " + grouped(drafted) +
-      " drafted, which is N less the root. The bonus is the target's own token and was not drafted.";
+  const std::string sum = grouped(tree.counted(NodeFate::accepted)) + " + " +
+                          grouped(tree.counted(NodeFate::rejected)) + " + " +
+                          grouped(tree.counted(NodeFate::not_reached)) + " = " + grouped(drafted) +
+                          " drafted, which is N. The bonus is the target's own token and was not drafted.";
   tooltip(sum.c_str());
 }
 

@@ -55,6 +55,25 @@ Generate request(uint64_t id, std::optional<DecodeMode> mode = DecodeMode::adapt
   return generate;
 }
 
+/// "live" is said of rounds that are being written, not of the last one of a reply that has ended.
+TEST(LiveRounds, AreLiveUntilTheReplyEnds) {
+  RoundsState rounds;
+  EXPECT_FALSE(is_live(rounds));
+  rounds.live->expect(request(3));
+  TraceBuilder builder;
+  builder.begin();
+  update(rounds, Event(round_event(3, builder.tree(8))));
+  EXPECT_TRUE(is_live(rounds));
+  update(rounds, Event(finished(3)));
+  EXPECT_EQ(rounds.playback.state, PlayState::following);
+  EXPECT_FALSE(is_live(rounds));
+  rounds.live->expect(request(4));
+  update(rounds, Event(round_event(4, builder.tree(8))));
+  EXPECT_TRUE(is_live(rounds));
+  update(rounds, RoundsCommand(TogglePause{}));
+  EXPECT_FALSE(is_live(rounds));
+}
+
 TEST(LiveRounds, KeepsRepliesAndTheirRoundsInOrder) {
   TraceBuilder builder;
   LiveLog log;

@@ -51,13 +51,17 @@ TEST(Timeline, BeyondThatColumnsHoldMaximumAndMean) {
     ASSERT_EQ(column.first, next) << "no round is left out";
     next += column.rounds;
     uint32_t most = 0;
-    double sum = 0;
+    double sum = 0, accepted = 0;
     for (size_t i = column.first; i < next; ++i) {
+      accepted += log.summary(i).accepted;
       most = std::max(most, log.summary(i).emitted);
       sum += log.summary(i).emitted;
     }
     EXPECT_EQ(column.most_emitted, most);
     EXPECT_DOUBLE_EQ(column.mean_emitted, sum / static_cast<double>(column.rounds));
+    // What was accepted is drawn apart from the target's own tokens: plain rounds accept nothing.
+    EXPECT_DOUBLE_EQ(column.mean_accepted, accepted / static_cast<double>(column.rounds));
+    EXPECT_NEAR(column.mean_emitted - column.mean_accepted, 1, 1e-9);
     EXPECT_GE(column.width, 2);
   }
   EXPECT_EQ(next, 7000u);
