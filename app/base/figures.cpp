@@ -44,11 +44,13 @@ std::string percent(double share, int digits) {
 }
 
 std::string signed_percent(double share) {
-  return (share < 0 ? "\u2212" : "+") + percent(std::fabs(share));
+  const std::string size = percent(std::fabs(share));
+  return size == percent(0) ? size : (share < 0 ? "\u2212" : "+") + size;
 }
 
 std::string times(double ratio) {
-  return "\u00d7" + fixed(ratio, 1);
+  if (ratio >= 0.095) return "\u00d7" + fixed(ratio, 1);
+  return ratio >= 0.0095 ? "\u00d7" + fixed(ratio, 2) : "<\u00d70.01";
 }
 
 std::string counted(uint64_t count, const char* one, const char* many) {

@@ -22,9 +22,9 @@ std::string milliseconds(double value);
 std::string millisecond_figure(double value);
 /// "8.8%"
 std::string percent(double share, int digits = 1);
-/// "+0.9%", "−12.0%"
+/// "+0.9%", "−12.0%", "0.0%"
 std::string signed_percent(double share);
-/// "×3.5"
+/// "×3.5"; "×0.04" below a tenth, so that nothing reads as none at all; "<×0.01"
 std::string times(double ratio);
 /// "1 round", "73 rounds"
 std::string counted(uint64_t count, const char* one, const char* many);

@@ -124,7 +124,7 @@ void ChatFilesDialog::draw_export(const ViewModel& view, CommandSink& sink, floa
   ImGui::SameLine(0, px(8));
   if (button(json)) format_ = ExportFormat::json;
   label(Type::secondary, t.text2,
-        markdown.on ? "The branch that is shown, to be read" : "All branches, to be imported again");
+        markdown.on ? "The messages on screen, as text" : "All branches, to be imported again");
   const float room = width - px(kDialogCaption);
   draw_caption("Folder");
   text_box("##folder", folder_, room);

@@ -310,7 +310,7 @@ void Transcript::draw_editor(const ViewModel& view, const Message& message, Comm
   ImGui::InputTextMultiline("##question", &edited_, {width, height}, ImGuiInputTextFlags_WordWrap);
   const bool escaped = ImGui::IsItemFocused() && ImGui::IsKeyPressed(ImGuiKey_Escape, false);
   ImGui::PopFont();
-  ButtonSpec ask{"Ask again", Icon::send, ButtonKind::primary}, keep{"Keep", Icon::none, ButtonKind::line};
+  ButtonSpec ask{"Ask again", Icon::send, ButtonKind::primary}, keep{"Cancel", Icon::none, ButtonKind::line};
   ask.enabled = view.can_send() && edited_.find_first_not_of(" \t\r\n") != std::string::npos;
   ask.tooltip = view.can_send() ? "Ask this instead; the old question stays as a branch" : "Needs a model that is idle";
   keep.tooltip = "Leave the question as it was  Esc";

@@ -39,7 +39,8 @@ void TraceReader::index() {
   }
   if (whole_bytes_ == file_.bytes().size()) return;
   notice_ = why + " at byte " + std::to_string(whole_bytes_) + " of " + std::to_string(file_.bytes().size()) +
-            "; what was recorded before, " + std::to_string(rounds_.size()) + " whole rounds, can be read.";
+            "; what was recorded before, " + std::to_string(rounds_.size()) +
+            (rounds_.size() == 1 ? " whole round, can be read." : " whole rounds, can be read.");
 }
 
 void TraceReader::take(const Record& record, uint64_t offset) {
