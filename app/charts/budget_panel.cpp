@@ -18,14 +18,14 @@ namespace {
 constexpr float kAxisCaption = 18;
 
 struct Curve {
-  std::vector<double> width, speed;
+  std::vector<double> budget, speed;
 };
 
 Curve curve_of(const std::vector<WidthSpeed>& points, double end) {
   Curve curve;
   for (const WidthSpeed& each : points) {
-    if (each.width > end) break;
-    curve.width.push_back(each.width);
+    if (each.budget() > end) break;
+    curve.budget.push_back(each.budget());
     curve.speed.push_back(each.tokens_per_second());
   }
   return curve;
@@ -50,23 +50,26 @@ struct MarkLabel {
   float words_width() const { return text_size(type(), word).x + px(6); }
 };
 
-Box plot_room() {
-  const ImVec2 pos = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  return {pos.x + px(3), pos.y + px(1), pos.x + size.x, pos.y + size.y - px(1)};
-}
-
-/// Draws the line of plain decoding, with its label at the right end; returns the room that the label takes.
-std::vector<Box> draw_ar(const BudgetView& view) {
+/// Draws the label of the line of plain decoding at its right end, above or below it, where fewer points of the curves
+/// are; returns the room that it takes.
+std::vector<Box> draw_ar_label(const BudgetView& view, const std::vector<Spot>& curves) {
   if (view.ar_tokens_per_second <= 0) return {};
-  plot_reference(view.ar_tokens_per_second);
   const std::string figure = speed(view.ar_tokens_per_second);
   const float words = text_size(Type::caption, "AR ").x, width = words + text_size(Type::mono_caption, figure).x;
   const ImVec2 at = ImPlot::PlotToPixels(view.axis_end, view.ar_tokens_per_second);
-  const float left = at.x - width - px(2), middle = at.y - px(8);
+  const Box room = plot_room(), above{at.x - width - px(4), at.y - px(17), at.x, at.y - px(1)};
+  const Box below{above.left, at.y + px(1), at.x, at.y + px(17)};
+  const auto crossed = [&](const Box& box) {
+    const auto points = std::ranges::count_if(curves, [&](const Spot& each) { return box.holds(each.x, each.y); });
+    return points + (box.top < room.top || box.bottom > room.bottom ? 1000 : 0);
+  };
+  const Box box = crossed(below) < crossed(above) ? below : above;
+  const float middle = (box.top + box.bottom) * 0.5f;
   ImDrawList* list = ImPlot::GetPlotDrawList();
-  draw_text_middle(list, left, middle, Type::caption, colours().text2, "AR ");
-  draw_text_middle(list, left + words, middle, Type::mono_caption, colours().text2, figure);
-  return {{left, middle - px(8), at.x, middle + px(8)}};
+  clear_behind(list, box);
+  draw_text_middle(list, box.left + px(2), middle, Type::caption, colours().text2, "AR ");
+  draw_text_middle(list, box.left + px(2) + words, middle, Type::mono_caption, colours().text2, figure);
+  return {box};
 }
 
 void draw_mark_labels(const std::vector<MarkLabel>& labels, const std::vector<Box>& taken,
@@ -88,6 +91,7 @@ void draw_mark_labels(const std::vector<MarkLabel>& labels, const std::vector<Bo
                          std::clamp(each.mark.y, places[i].top, places[i].bottom)};
     if (std::hypot(near.x - each.mark.x, near.y - each.mark.y) > each.reach + px(12))
       list->AddLine(near, each.mark, t.text3, px(1));
+    clear_behind(list, places[i]);
     draw_text_middle(list, places[i].left, middle, each.type(), each.strong ? t.text : t.text2, each.word);
     draw_text_middle(list, places[i].left + each.words_width(), middle, Type::mono_caption, t.text, each.figure);
   }
@@ -97,20 +101,23 @@ void draw_mark_labels(const std::vector<MarkLabel>& labels, const std::vector<Bo
 std::vector<MarkLabel> draw_marks(const BudgetView& view) {
   const Theme& t = colours();
   ImDrawList* list = ImPlot::GetPlotDrawList();
-  const ImVec2 real = ImPlot::PlotToPixels(view.realised.width, view.realised.tokens_per_second());
+  const ImVec2 real = ImPlot::PlotToPixels(view.realised.budget(), view.realised.tokens_per_second());
   std::vector<MarkLabel> labels = {{real, px(6), "realised", speed(view.realised.tokens_per_second()) + " tok/s"}};
   if (view.hindsight && view.hindsight->width != view.realised.width) {
-    const ImVec2 at = ImPlot::PlotToPixels(view.hindsight->width, view.hindsight->tokens_per_second());
+    const ImVec2 at = ImPlot::PlotToPixels(view.hindsight->budget(), view.hindsight->tokens_per_second());
     list->AddCircleFilled(at, px(3.5f), t.panel);
     list->AddCircle(at, px(3.5f), t.accent, 0, px(1.5f));
-    labels.push_back({at, px(4.5f), "best in hindsight", "N " + grouped(view.hindsight->width), false});
+    labels.push_back({at, px(4.5f), "best in hindsight", "N " + grouped(view.hindsight->budget()), false});
   }
-  if (view.chosen && view.realised.width > 1) {
-    const ImVec2 at = ImPlot::PlotToPixels(view.chosen->width, view.chosen->tokens_per_second());
+  if (view.own && view.realised.width > 1) {
+    const ImVec2 at = ImPlot::PlotToPixels(view.own->budget(), view.own->tokens_per_second());
     const ImVec2 a = {at.x, at.y + px(1)}, b = {at.x - px(6), at.y + px(12)}, c = {at.x + px(6), at.y + px(12)};
     list->AddTriangleFilled(a, b, c, t.text);
     list->AddTriangle(a, b, c, t.panel, px(1));
-    labels.push_back({{at.x, at.y + px(6.5f)}, px(6), "chosen", speed(view.chosen->tokens_per_second()) + " tok/s"});
+    labels.push_back({{at.x, at.y + px(6.5f)},
+                      px(6),
+                      view.was_chosen ? "chosen" : "predicted",
+                      speed(view.own->tokens_per_second()) + " tok/s"});
   }
   list->AddCircleFilled(real, px(5), t.accent);
   list->AddCircle(real, px(5), t.text, 0, px(1.5f));
@@ -120,8 +127,8 @@ std::vector<MarkLabel> draw_marks(const BudgetView& view) {
 /// Points of the curves in pixels, closer together than a label is wide, so that labels can avoid the curves.
 std::vector<Spot> curve_spots(const Curve& curve) {
   std::vector<Spot> spots;
-  for (size_t i = 0; i < curve.width.size(); ++i) {
-    const ImVec2 to = ImPlot::PlotToPixels(curve.width[i], curve.speed[i]);
+  for (size_t i = 0; i < curve.budget.size(); ++i) {
+    const ImVec2 to = ImPlot::PlotToPixels(curve.budget[i], curve.speed[i]);
     const Spot from = spots.empty() ? Spot{to.x, to.y} : spots.back();
     const float length = std::max(std::abs(to.x - from.x), std::abs(to.y - from.y));
     const int steps = std::clamp(static_cast<int>(length / px(4)), 1, 64);
@@ -136,17 +143,17 @@ std::vector<Spot> curve_spots(const Curve& curve) {
 /// The curve as PlotStairs draws it: each value holds until the next width.
 Curve stairs_of(const Curve& curve) {
   Curve stairs;
-  for (size_t i = 0; i < curve.width.size(); ++i) {
-    if (i > 0) stairs.width.push_back(curve.width[i]), stairs.speed.push_back(curve.speed[i - 1]);
-    stairs.width.push_back(curve.width[i]), stairs.speed.push_back(curve.speed[i]);
+  for (size_t i = 0; i < curve.budget.size(); ++i) {
+    if (i > 0) stairs.budget.push_back(curve.budget[i]), stairs.speed.push_back(curve.speed[i - 1]);
+    stairs.budget.push_back(curve.budget[i]), stairs.speed.push_back(curve.speed[i]);
   }
   return stairs;
 }
 
 /// The tooltip with the numbers of the width under the mouse.
 void curve_tooltip(const BudgetView& view) {
-  const auto width = static_cast<uint32_t>(std::max(1.0, std::round(ImPlot::GetPlotMousePos().x)));
-  std::string text = "Width N " + grouped(width);
+  const uint32_t width = static_cast<uint32_t>(std::max(0.0, std::round(ImPlot::GetPlotMousePos().x))) + 1;
+  std::string text = "N " + grouped(width - 1) + ", a pass of " + counted(width, "row", "rows");
   const auto above = std::ranges::lower_bound(view.predicted, width, {}, &WidthSpeed::width);
   if (above != view.predicted.end() && above->width == width)
     text += "\npredicted: " + fixed(above->expected, 2) + " tokens in " + milliseconds(above->ms) + ", " +
@@ -161,22 +168,26 @@ void curve_tooltip(const BudgetView& view) {
 }
 
 void draw_curves(const BudgetView& view) {
-  const std::vector<Box> taken = draw_ar(view);
+  if (view.ar_tokens_per_second > 0) plot_reference(view.ar_tokens_per_second);
   const Curve predicted = curve_of(view.predicted, view.axis_end);
-  plot_predicted(predicted.width, predicted.speed);
+  plot_predicted(predicted.budget, predicted.speed);
   const Curve measured = curve_of(view.measured, view.axis_end);
-  if (!measured.width.empty())
-    ImPlot::PlotStairs("measured", measured.width.data(), measured.speed.data(),
-                       static_cast<int>(measured.width.size()), measured_spec());
+  if (!measured.budget.empty())
+    ImPlot::PlotStairs("measured", measured.budget.data(), measured.speed.data(),
+                       static_cast<int>(measured.budget.size()), measured_spec());
   Curve plain;
   if (view.ar_tokens_per_second > 0)
-    plain = {{1.0, static_cast<double>(view.axis_end)}, {view.ar_tokens_per_second, view.ar_tokens_per_second}};
+    plain = {{0.0, static_cast<double>(view.axis_end)}, {view.ar_tokens_per_second, view.ar_tokens_per_second}};
   std::vector<Spot> spots;
-  for (const Curve& each : {predicted, stairs_of(measured), plain}) {
-    const std::vector<Spot> more = curve_spots(each);
+  const auto avoid = [&](const Curve& curve) {
+    const std::vector<Spot> more = curve_spots(curve);
     spots.insert(spots.end(), more.begin(), more.end());
-  }
+  };
+  avoid(predicted);
+  avoid(stairs_of(measured));
   ImPlot::PushPlotClipRect(px(6));
+  const std::vector<Box> taken = draw_ar_label(view, spots);
+  avoid(plain);
   draw_mark_labels(draw_marks(view), taken, spots);
   ImPlot::PopPlotClipRect();
 }
@@ -184,8 +195,8 @@ void draw_curves(const BudgetView& view) {
 void draw_budget_chart(const BudgetView* view, ImVec2 size) {
   Axes axes;
   const double end = view ? view->axis_end : 128;
-  axes.x = width_ticks(end);
-  axes.x_from = 1;
+  axes.x = budget_ticks(end);
+  axes.x_from = 0;
   axes.x_lines = true;
   axes.y = ticks_to(view ? highest(*view) : 100, 4);
   {
@@ -199,7 +210,7 @@ void draw_budget_chart(const BudgetView* view, ImVec2 size) {
     }
   }
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const char* words = "N, rows verified in one pass, root included";
+  const char* words = "N, drafted nodes; the pass has one row more";
   draw_text_middle(ImGui::GetWindowDrawList(), at.x + (size.x - text_size(Type::caption, words).x) * 0.5f,
                    at.y - ImGui::GetStyle().ItemSpacing.y + px(7), Type::caption, colours().text3, words);
 }
@@ -215,11 +226,12 @@ void draw_header(float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("S(N) title", {std::max(1.0f, width), px(kBudgetHeader)});
   tooltip(
-      "Tokens a second of a round by its width N. Predicted: expected tokens over predicted time, before the pass. "
-      "Measured: the tokens this tree cut at N would have brought; the time of widths that did not run is the "
+      "Tokens a second of a round by N, its drafted nodes. Predicted: expected tokens over predicted time, before the "
+      "pass. "
+      "Measured: the tokens this tree cut at N would have brought; the time of sizes that did not run is the "
       "predicted one, corrected by this round's error.");
   const float middle = at.y + px(kBudgetHeader) * 0.5f;
-  const std::string title = "S(N), tok/s by width N";
+  const std::string title = "S(N), tok/s by N drafted";
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, middle, Type::secondary_semibold, t.text, title);
   const char *first = "predicted", *second = "measured, this tree cut at N";
   const float wide = legend_width(first) + px(16) + legend_width(second);
@@ -244,17 +256,17 @@ void draw_rows(const BudgetView& view, float width) {
   if (view.rows.empty()) return;
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  draw_cells(ImGui::GetCursorScreenPos(), width, {"N", "expected", "ms", "tok/s"}, Type::caption, t.text3);
+  draw_cells(ImGui::GetCursorScreenPos(), width, {"N", "tokens", "ms", "tok/s"}, Type::caption, t.text3);
   ImGui::Dummy({width, px(kBudgetRow)});
   for (const BudgetRow& row : view.rows) {
     const ImVec2 a = ImGui::GetCursorScreenPos();
-    if (row.chosen) list->AddRectFilled(a, {a.x + width, a.y + px(kBudgetRow)}, t.accent_bg);
-    const std::string name = row.plain ? "AR" : grouped(row.speed.width);
+    if (row.ran) list->AddRectFilled(a, {a.x + width, a.y + px(kBudgetRow)}, t.accent_bg);
+    const std::string name = row.plain ? "AR" : grouped(row.speed.budget());
     draw_cells(a, width,
                {name, fixed(row.speed.expected, 2), fixed(row.speed.ms, 2), speed(row.speed.tokens_per_second())},
-               row.chosen ? Type::mono_semibold : Type::mono, t.text);
+               row.ran ? Type::mono_semibold : Type::mono, t.text);
     ImGui::InvisibleButton(("row " + name).c_str(), {std::max(1.0f, width), px(kBudgetRow)});
-    std::string words = row.chosen ? "What the round had." : row.best ? "The highest S(N) shown." : "";
+    std::string words = row.ran ? "What the round had." : row.best ? "The highest S(N) shown." : "";
     words += std::string(words.empty() ? "" : " ") + "Expected tokens and time are predicted.";
     tooltip(words.c_str());
   }
@@ -268,7 +280,7 @@ void draw_outcome(const BudgetView& view, float width) {
   pair_line(width, "Time error", view.time_error ? signed_percent(*view.time_error) : "\u2013",
             view.time_error ? "Measured over predicted time of this round, less 1." : "No time was predicted.");
   if (view.limits.empty()) return;
-  std::string all = "What bounds the width and the depth of this round's tree:";
+  std::string all = "What bounds the size and the depth of this round's tree:";
   for (const std::string& each : view.limits) all += "\n" + each;
   pair_line(width, "Limits", view.limits.size() > 1 ? view.limits[0] + ", " + view.limits[1] : view.limits[0], all);
 }
@@ -276,11 +288,8 @@ void draw_outcome(const BudgetView& view, float width) {
 /// Draws the verdict and the reason for the width.
 void draw_why(const BudgetView& view, float width) {
   const Theme& t = colours();
-  const bool against = view.loses;
-  const std::string headline = verdict(view);
-  const std::string title = against ? headline : view.title;
-  const std::string words = view.reason.empty() ? "The width was set, not chosen." : view.reason;
-  bar_card("Why", width, against ? t.bonus : t.accent, title, words, view.not_argmax);
+  const std::string title = view.loses ? verdict(view) : view.title;
+  bar_card("Why", width, view.loses || view.slower ? t.bonus : t.accent, title, view.reason, view.not_argmax);
   std::string more = view.is_argmax ? "It has the highest S(N) shown within the limits, plain decoding included." : "";
   if (!view.next_row.empty()) more += (more.empty() ? "" : " ") + view.next_row;
   if (!view.recorded && !view.predicted.empty()) more += " S(N) is worked out from the tree and the cost table.";
@@ -319,10 +328,12 @@ const BudgetView* BudgetPanel::shown(const ViewModel& view) {
     round_.reset();
     return nullptr;
   }
-  if (round != round_ || costs != costs_) {
+  const ArReference plain = ar_reference(view);
+  if (round != round_ || costs != costs_ || plain.tokens_per_second != plain_) {
     round_ = round;
     costs_ = costs;
-    view_ = budget_view(*round, costs.get());
+    plain_ = plain.tokens_per_second;
+    view_ = budget_view(*round, costs.get(), plain);
   }
   return &view_;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The panel that explains the width of the shown round: the curve S(N), a sentence, and the candidates.
+// The panel that explains the budget N of the shown round: the curve S(N), a sentence, and the candidates.
 
 #include "app/charts/budget_view.h"
 #include "app/panels/panel.h"
@@ -17,6 +17,7 @@ class BudgetPanel final : public Panel {
 
   std::shared_ptr<const RoundRecord> round_;  // the round that view_ was made of
   std::shared_ptr<const CostSnapshot> costs_;
+  double plain_ = 0;  // and the speed of plain decoding
   BudgetView view_;
 };
 

@@ -38,6 +38,10 @@ std::vector<WidthSpeed> eligible(const std::vector<WidthSpeed>& curve, const Wid
   return widths;
 }
 
+std::string budget_of(const WidthSpeed& speed) {
+  return grouped(speed.budget());
+}
+
 std::string speed_of(const WidthSpeed& speed) {
   return whole(speed.tokens_per_second()) + " tok/s";
 }
@@ -61,9 +65,9 @@ std::optional<Speeds> speeds_that_favour(const WidthSpeed& chosen, const std::ve
 
 std::string why_not_widest_speed(const WidthSpeed& chosen, const WidthSpeed& best,
                                  const std::vector<WidthSpeed>& widths) {
-  const std::string passed_over = "S(N) is highest at " + grouped(best.width) + " (" + speed_of(best) + "), but ";
+  const std::string passed_over = "S(N) is highest at " + budget_of(best) + " (" + speed_of(best) + "), but ";
   if (const auto speeds = speeds_that_favour(chosen, widths)) {
-    return passed_over + grouped(chosen.width) +
+    return passed_over + budget_of(chosen) +
            " leaves the most tokens above what its time brings at the usual speed, which is the long-run goal.";
   }
   const bool longer = best.ms > chosen.ms;
@@ -74,7 +78,7 @@ std::string why_not_widest_speed(const WidthSpeed& chosen, const WidthSpeed& bes
 
 std::string why_ar(const RoundRecord& record, const WidthSpeed& best) {
   if (record.mode == DecodeMode::ar) return "AR was asked for; no draft is made.";
-  return "S(N) is highest at " + grouped(best.width) + " (" + speed_of(best) +
+  return "S(N) is highest at " + budget_of(best) + " (" + speed_of(best) +
          "), but within the bound on time lost to drafts, and over the long run, plain decoding was taken.";
 }
 
@@ -108,17 +112,16 @@ ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed
   if (record.mode == DecodeMode::chain) {
     check.why_not = "Mode Chain: always a chain, whatever S(N) says of trees.";
   } else if (record.mode == DecodeMode::tree) {
-    check.why_not = "Mode Tree: the width is set, not chosen; S(N) is highest at " +
-                    (check.loses ? std::string("AR") : grouped(best.width)) + ".";
+    check.why_not = "S(N) is highest at " + (check.loses ? std::string("AR") : budget_of(best)) + ".";
   } else if (record.shape == DecodeMode::chain) {
-    check.why_not = "A chain of " + grouped(record.width) +
-                    " rows was taken: chains compete by what they were seen to bring, which S(N) of trees leaves out.";
+    check.why_not = "A chain of " + grouped(record.width - 1) +
+                    " was taken: chains compete by what they were seen to bring, which S(N) of trees leaves out.";
   } else if (is_plain) {
     check.why_not = why_ar(record, best);
   } else if (check.loses) {
     check.why_not = "Plain decoding promises more; this draft was made to see whether drafting pays by now.";
   } else if (chosen == widths.end()) {
-    check.why_not = "The width was set by a rule that does not look at S(N).";
+    check.why_not = "N was set by a rule that does not look at S(N).";
   } else {
     check.why_not = why_not_widest_speed(*chosen, best, widths);
   }
@@ -158,17 +161,6 @@ double ms_at(const std::vector<WidthSpeed>& curve, uint32_t width) {
   const WidthSpeed& below = *(above - 1);
   const double t = static_cast<double>(width - below.width) / static_cast<double>(above->width - below.width);
   return below.ms + (above->ms - below.ms) * t;
-}
-
-/// For each width, how many drafted tokens the text would have accepted if the tree had been cut at that width. Entry W
-/// - 1 is for width W.
-std::vector<uint32_t> accepted_by_width(const RoundRecord& record) {
-  std::vector<uint32_t> accepted(record.width, 0);
-  const DraftedPart part = drafted_part(record);
-  for (uint32_t node = part.last_node; node != 0 && node < record.nodes.size(); node = record.nodes[node].node.parent)
-    ++accepted[node];
-  for (size_t i = 1; i < accepted.size(); ++i) accepted[i] += accepted[i - 1];
-  return accepted;
 }
 
 void add_measured(const RoundRecord& record, BudgetView& view) {
@@ -225,8 +217,43 @@ std::string next_row(const std::vector<WidthSpeed>& curve, uint32_t chosen) {
   if (chosen < 2 || next == curve.end() || next == curve.begin()) return {};
   const WidthSpeed& here = *(next - 1);
   if (here.width != chosen) return {};
-  return "Width " + grouped(next->width) + " would add " + milliseconds(std::max(0.0, next->ms - here.ms)) + " for " +
+  return "N " + budget_of(*next) + " would add " + milliseconds(std::max(0.0, next->ms - here.ms)) + " for " +
          fixed(std::max(0.0, next->expected - here.expected), 2) + " tokens.";
+}
+
+/// The speed of plain decoding that the engine reckoned with, in tokens per second; 0 where it had none. costs: may be
+/// null.
+double forecast_of_plain(const RoundRecord& record, const CostSnapshot* costs) {
+  if (record.choice.ar_tokens_per_second > 0 || costs == nullptr) return record.choice.ar_tokens_per_second;
+  return 1000 / costs->table.ar_ms(record.context);
+}
+
+/// The check against the speed of plain decoding that is shown. A choice that was right by what the engine reckoned
+/// with says that this was something else.
+ChoiceCheck judged(const RoundRecord& record, const std::vector<WidthSpeed>& curve, double shown, double forecast) {
+  ChoiceCheck check = check_choice(record, curve, shown);
+  if (check.is_argmax || record.mode != DecodeMode::adaptive || forecast <= 0) return check;
+  if (check_choice(record, curve, forecast).is_argmax)
+    check.why_not = "It was chosen against AR at " + speed(forecast) +
+                    " tok/s, the forecast for this round; measured, " + "AR has " + speed(shown) + ".";
+  return check;
+}
+
+std::string title_of(const RoundRecord& record) {
+  if (record.shape == DecodeMode::ar) return "Why AR";
+  const std::string budget = grouped(record.width - 1);
+  return record.mode == DecodeMode::adaptive ? "Why " + budget
+         : record.mode == DecodeMode::chain  ? "A chain of " + budget
+                                             : budget + " was set";
+}
+
+std::string reason_of(const RoundRecord& record) {
+  if (!record.choice.reason.empty()) return record.choice.reason;
+  switch (record.mode) {
+    case DecodeMode::ar: return "AR was asked for; no draft is made.";
+    case DecodeMode::chain: return "Mode Chain drafts as deep as the drafter goes; nothing is chosen.";
+    default: return "N was set, not chosen.";
+  }
 }
 
 std::vector<std::string> limits_of(const WidthLimits& limits) {
@@ -244,31 +271,42 @@ std::vector<std::string> limits_of(const WidthLimits& limits) {
 
 }  // namespace
 
-BudgetView budget_view(const RoundRecord& record, const CostSnapshot* costs) {
+std::vector<uint32_t> accepted_by_width(const RoundRecord& record) {
+  std::vector<uint32_t> accepted(record.width, 0);
+  const DraftedPart part = drafted_part(record);
+  for (uint32_t node = part.last_node; node != 0 && node < record.nodes.size(); node = record.nodes[node].node.parent)
+    ++accepted[node];
+  for (size_t i = 1; i < accepted.size(); ++i) accepted[i] += accepted[i - 1];
+  return accepted;
+}
+
+BudgetView budget_view(const RoundRecord& record, const CostSnapshot* costs, const ArReference& plain) {
   BudgetView view;
   view.predicted = recorded_forecast(record);
   view.recorded = !view.predicted.empty();
-  view.ar_tokens_per_second = record.choice.ar_tokens_per_second;
-  const bool is_plain = record.shape == DecodeMode::ar;
-  if (costs != nullptr && !costs->passes.empty()) {
-    if (!view.recorded && !is_plain) view.predicted = worked_out_forecast(record, costs->table);
-    if (view.ar_tokens_per_second <= 0) view.ar_tokens_per_second = 1000 / costs->table.ar_ms(record.context);
-  }
+  const bool is_plain = record.shape == DecodeMode::ar, priced = costs != nullptr && !costs->passes.empty();
+  if (priced && !view.recorded && !is_plain) view.predicted = worked_out_forecast(record, costs->table);
+  const double forecast = forecast_of_plain(record, priced ? costs : nullptr);
+  view.ar_tokens_per_second = plain.known() ? plain.tokens_per_second : forecast;
   add_measured(record, view);
   const auto own = std::ranges::find(view.predicted, record.width, &WidthSpeed::width);
-  if (own != view.predicted.end() && !is_plain) view.chosen = *own;
-  if (is_plain && view.ar_tokens_per_second > 0) view.chosen = WidthSpeed{1, 1, 1000 / view.ar_tokens_per_second};
-  const double predicted_ms = view.recorded || is_plain ? record.predicted.total() : view.chosen ? view.chosen->ms : 0;
+  if (own != view.predicted.end() && !is_plain) view.own = *own;
+  if (is_plain && view.ar_tokens_per_second > 0) view.own = WidthSpeed{1, 1, 1000 / view.ar_tokens_per_second};
+  const double predicted_ms = view.recorded || is_plain ? record.predicted.total() : view.own ? view.own->ms : 0;
   if (predicted_ms > 0 && view.realised.ms > 0) view.time_error = view.realised.ms / predicted_ms - 1;
-  view.axis_end = std::max(kShortestAxis, 2 * record.width);
+  view.axis_end = std::max(kShortestAxis, 2 * (record.width - 1));
 
-  const ChoiceCheck check = check_choice(record, view.predicted, view.ar_tokens_per_second);
+  const ChoiceCheck check = judged(record, view.predicted, view.ar_tokens_per_second, forecast);
+  if (check.best > 0 && !view.predicted.empty()) view.best_budget = check.best - 1;
   view.is_argmax = check.is_argmax;
   view.not_argmax = check.why_not;
   view.loses = check.loses;
+  view.was_chosen = record.mode == DecodeMode::adaptive;
+  const WidthSpeed& judged_by = view.own ? *view.own : view.realised;
+  view.slower = !is_plain && judged_by.tokens_per_second() < view.ar_tokens_per_second;
   add_rows(record, check.best, view);
-  view.title = "Why " + (is_plain ? std::string("AR") : grouped(record.width));
-  view.reason = record.choice.reason;
+  view.title = title_of(record);
+  view.reason = reason_of(record);
   view.next_row = next_row(view.predicted, record.shape == DecodeMode::tree ? record.width : 0);
   view.limits = limits_of(record.choice.limits);
   return view;

@@ -28,16 +28,30 @@ ImPlotSpec line_spec(Colour colour, float width) {
 
 constexpr float kTitleHeight = 22;
 
-std::vector<const char*> texts_of(const Ticks& ticks) {
+/// The labels of the ticks; empty ones where they would touch on an axis of this length in pixels.
+std::vector<const char*> texts_of(const Ticks& ticks, double from, float length, bool across) {
+  std::vector<float> places, lengths;
+  for (size_t i = 0; i < ticks.at.size(); ++i) {
+    const ImVec2 size = text_size(Type::mono_caption, ticks.labels[i]);
+    places.push_back(static_cast<float>((ticks.at[i] - from) / (ticks.top - from)) * length);
+    lengths.push_back(across ? size.x : size.y);
+  }
+  const std::vector<bool> shown = labels_that_fit(places, lengths, across ? px(6) : 0);
   std::vector<const char*> texts;
-  for (const std::string& each : ticks.labels) texts.push_back(each.c_str());
+  for (size_t i = 0; i < shown.size(); ++i) texts.push_back(shown[i] ? ticks.labels[i].c_str() : "");
   return texts;
 }
 
-void set_up_axis(ImAxis axis, const Ticks& ticks, double from, ImPlotAxisFlags flags) {
+float widest_label(const Ticks& ticks) {
+  float widest = 0;
+  for (const std::string& each : ticks.labels) widest = std::max(widest, text_size(Type::mono_caption, each).x);
+  return widest;
+}
+
+void set_up_axis(ImAxis axis, const Ticks& ticks, double from, float length, ImPlotAxisFlags flags) {
   ImPlot::SetupAxis(axis, nullptr, flags | ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoHighlight);
   ImPlot::SetupAxisLimits(axis, from, ticks.top, ImPlotCond_Always);
-  const std::vector<const char*> texts = texts_of(ticks);
+  const std::vector<const char*> texts = texts_of(ticks, from, length, axis == ImAxis_X1);
   ImPlot::SetupAxisTicks(axis, ticks.at.data(), static_cast<int>(ticks.at.size()), texts.data());
 }
 
@@ -115,6 +129,15 @@ void plot_predicted(std::span<const double> x, std::span<const double> y) {
   plot_dashed(x, y, predicted_spec(), predicted_dash());
 }
 
+void clear_behind(ImDrawList* list, const Box& box) {
+  list->AddRectFilled({box.left, box.top}, {box.right, box.bottom}, with_alpha(colours().panel, 0.85f), px(2));
+}
+
+Box plot_room() {
+  const ImVec2 pos = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  return {pos.x + px(3), pos.y + px(1), pos.x + size.x, pos.y + size.y - px(1)};
+}
+
 void plot_reference(double y) {
   const ImPlotRect limits = ImPlot::GetPlotLimits();
   const double x[] = {limits.X.Min, limits.X.Max}, ys[] = {y, y};
@@ -154,8 +177,9 @@ Chart::Chart(const char* id, ImVec2 size, const Axes& axes, const std::string& t
   if (open_) {
     ImPlotAxisFlags x_flags = axes.x_lines ? 0 : ImPlotAxisFlags_NoGridLines;
     if (!axes.x_labels) x_flags |= ImPlotAxisFlags_NoTickLabels;
-    set_up_axis(ImAxis_X1, axes.x, axes.x_from, x_flags);
-    set_up_axis(ImAxis_Y1, axes.y, axes.y_from, 0);
+    const float below = axes.x_labels ? text_size(Type::mono_caption, "0").y + px(6) : 0;
+    set_up_axis(ImAxis_X1, axes.x, axes.x_from, size.x - widest_label(axes.y) - px(20), x_flags);
+    set_up_axis(ImAxis_Y1, axes.y, axes.y_from, size.y - below - px(12), 0);
     ImPlot::SetupFinish();
     const ImVec2 pos = ImPlot::GetPlotPos(), area = ImPlot::GetPlotSize();
     hovered_ = item_hovered && ImGui::IsMouseHoveringRect(pos, {pos.x + area.x, pos.y + area.y});

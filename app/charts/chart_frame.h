@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "app/base/figures.h"
+#include "app/charts/label_places.h"
 #include "app/charts/ticks.h"
 #include "app/look/dash.h"
 #include "app/look/fonts.h"
@@ -34,6 +35,11 @@ void plot_dashed(std::span<const double> x, std::span<const double> y, const ImP
 void plot_predicted(std::span<const double> x, std::span<const double> y);
 /// Draws a dotted horizontal line through the current plot.
 void plot_reference(double y);
+
+/// The area of the current plot in which labels may stand, in pixels.
+Box plot_room();
+/// Clears most of what was drawn under a label, so that no curve goes through its text.
+void clear_behind(ImDrawList* list, const Box& box);
 
 /// A title at the left and, at the right, what was counted; the tooltip says what shares are shares of.
 void chart_title(std::string_view title, std::string_view note, const std::string& tooltip_text = {});

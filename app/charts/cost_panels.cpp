@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/charts/chart_frame.h"
+#include "app/charts/label_places.h"
 #include "app/charts/statistics_view.h"
 #include "app/look/widgets.h"
 #include "app/panels/panel.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr float kHeader = 30;
 constexpr float kCaption = 18;
-constexpr const char* kWidths = "N, rows verified in one pass, root included";
+constexpr const char* kWidths = "width, rows of one pass: N drafted and the root";
 
 struct Legend {
   LegendMark mark;
@@ -51,15 +52,23 @@ ImVec2 chart_size() {
   return {room.x, std::max(px(120), room.y - px(kCaption))};
 }
 
-/// Axes for prediction errors: passes up to `widest` rows, and errors around 0 in steps of 5% to 100%, so that an error
-/// of `largest` fits where possible.
-Axes share_axes(double widest, double largest) {
+constexpr double kEdge = 1.03;  // end of a width axis, in largest widths: dots at the largest one are drawn whole
+
+Axes width_axes(double widest) {
   Axes axes;
   axes.x = width_ticks(std::max(16.0, widest));
+  axes.x.top *= kEdge;
   axes.x_from = 0;
   axes.x_lines = true;
+  return axes;
+}
+
+/// Axes for prediction errors: passes up to `widest` rows, and errors around 0 in steps of 5% to 500%, so that an error
+/// of `largest` fits where possible.
+Axes share_axes(double widest, double largest) {
+  Axes axes = width_axes(widest);
   double step = 0.05;
-  for (const double each : {0.1, 0.25, 0.5, 1.0})
+  for (const double each : {0.1, 0.25, 0.5, 1.0, 2.5, 5.0})
     if (largest > step * 2) step = each;
   const double end = step * 2;
   for (int i = -2; i <= 2; ++i) {
@@ -82,6 +91,28 @@ ImPlotSpec marks(Colour colour, bool filled) {
   return spec;
 }
 
+/// Names the context of each curve at its end, clear of the points and of the other names.
+void draw_context_labels(const CostView& costs) {
+  std::vector<LabelWish> wishes;
+  std::vector<std::string> words;
+  std::vector<Spot> points;
+  for (const ContextCosts& each : costs.contexts) {
+    for (size_t i = 0; i < each.width.size(); ++i) {
+      const ImVec2 at = ImPlot::PlotToPixels(each.width[i], each.ms[i]);
+      points.push_back({at.x, at.y});
+    }
+    words.push_back("context " + grouped(each.context));
+    wishes.push_back({points.back(), px(4), text_size(Type::caption, words.back()).x + px(4), px(15)});
+  }
+  const std::vector<Box> places = place_labels(wishes, plot_room(), {}, points);
+  ImDrawList* list = ImPlot::GetPlotDrawList();
+  for (size_t i = 0; i < places.size(); ++i) {
+    clear_behind(list, places[i]);
+    draw_text_middle(list, places[i].left + px(2), (places[i].top + places[i].bottom) * 0.5f, Type::caption,
+                     colours().text2, words[i]);
+  }
+}
+
 /// Draws the points of each context with the curve fitted to them. Long contexts are drawn stronger, as passes cost
 /// most there.
 void draw_passes(const CostView& costs) {
@@ -93,12 +124,8 @@ void draw_passes(const CostView& costs) {
     plot_predicted(each.curve_width, each.curve_ms);
     ImPlot::PlotScatter("passes", each.width.data(), each.ms.data(), static_cast<int>(each.width.size()),
                         marks(mix(t.panel, t.accent, strength), true));
-    const ImVec2 end = ImPlot::PlotToPixels(each.width.back(), each.ms.back());
-    const std::string words = "context " + grouped(each.context);
-    const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x - text_size(Type::caption, words).x;
-    draw_text_middle(ImPlot::GetPlotDrawList(), std::min(end.x + px(8), right), end.y + px(16), Type::caption, t.text2,
-                     words);
   }
+  draw_context_labels(costs);
 }
 
 size_t first_of_reply(const RoundLog& log, size_t shown) {
@@ -126,16 +153,23 @@ void ResidualsPanel::draw(const ViewModel& view, CommandSink&) {
   if (shown < log.rounds()) rounds = round_residuals(log, first_of_reply(log, shown), shown);
   const PanelBody body("Residuals body", 14, 4);
   double mean = 0, largest = costs ? costs->worst_error : 0, widest = costs ? costs->widest : 0;
-  std::vector<double> width, error;
   for (const RoundResidual& each : rounds) {
-    width.push_back(each.width);
-    error.push_back(each.error);
     mean += std::abs(each.error) / static_cast<double>(rounds.size());
     widest = std::max(widest, each.width);
   }
   largest = std::max(largest, mean * 3);
+  const Axes axes = share_axes(widest, largest);
+  std::vector<double> width, error;
+  size_t beyond = 0;  // rounds whose error is not on the axis: they are drawn at its end
+  for (const RoundResidual& each : rounds) {
+    const double within = std::clamp(each.error, axes.y.at.front(), axes.y.at.back());
+    beyond += within == each.error ? 0 : 1;
+    width.push_back(each.width);
+    error.push_back(within);
+  }
   std::string note =
       rounds.empty() ? "" : counted(rounds.size(), "round", "rounds") + ", off by " + percent(mean) + " in the mean";
+  if (beyond > 0) note += "; " + grouped(beyond) + " beyond the axis";
   if (rounds.empty() && costs)
     note = counted(costs->passes, "pass", "passes") + ", off by " + percent(costs->fit_error);
   draw_header(
@@ -143,7 +177,7 @@ void ResidualsPanel::draw(const ViewModel& view, CommandSink&) {
       "Above the line the pass took longer than predicted. Rounds: against what the table and its corrections "
       "said before the round. Calibration: single measured passes against the roofline fitted to them.",
       {{LegendMark::dot, t.accent, "rounds"}, {LegendMark::ring, t.text2, "calibration, against the roofline"}});
-  if (const Chart chart("Residuals chart", chart_size(), share_axes(widest, largest)); chart) {
+  if (const Chart chart("Residuals chart", chart_size(), axes); chart) {
     plot_reference(0);
     if (costs)
       for (const ContextCosts& each : costs->contexts)
@@ -168,9 +202,7 @@ void RooflinePanel::draw(const ViewModel& view, CommandSink&) {
       "Points: single passes of the target, measured by the calibration. Dashed: the roofline "
       "max(\u03b1m\u00b7Tmem + \u03b2m, \u03b1c\u00b7Tcomp + \u03b2c) fitted to them. One colour strength a context.",
       {{LegendMark::dot, t.accent, "measured"}, {LegendMark::dashed, t.text2, "fitted roofline"}});
-  Axes axes;
-  axes.x = width_ticks(costs ? std::max(16.0, static_cast<double>(costs->widest)) : 128);
-  axes.x_lines = true;
+  Axes axes = width_axes(costs ? costs->widest : 128);
   axes.y = ticks_to(costs ? costs->slowest_ms : 10, 4, false);
   if (const Chart chart("Roofline chart", chart_size(), axes); chart) {
     if (costs)

@@ -143,7 +143,7 @@ void draw_speed(const SpeedSeries& series, const StatisticsView& view) {
 
 void draw_histogram(const StatisticsView& view) {
   const std::string outlined = view.shown_accepted ? ", this one outlined" : "";
-  chart_title("Accepted per round", counted(view.rounds, "round", "rounds") + outlined,
+  chart_title("Accepted tokens", counted(view.rounds, "round", "rounds") + outlined,
               "How many drafted tokens the rounds added to the text: the bars together are " +
                   counted(view.rounds, "round", "rounds") + ". " + view.cut);
   Axes axes;
@@ -162,7 +162,7 @@ void draw_histogram(const StatisticsView& view) {
 }
 
 void draw_depths(const StatisticsView& view) {
-  chart_title("Accepted to depth", "share of rounds",
+  chart_title("Accepted to depth", "% of rounds, by depth",
               "The share of all " + counted(view.rounds, "round", "rounds") +
                   " that accepted a drafted token at this depth, and so at all before it.");
   Axes axes;
@@ -271,17 +271,22 @@ void draw_key_figure(const StatisticsView& view) {
   ImGui::InvisibleButton("Speed figure", {std::max(1.0f, std::min(room, wide + px(52))), height});
   tooltip(view.rounds > 0 ? view.speed.denominator.c_str() : "after the first round");
   draw_text_middle(list, at.x, at.y + height * 0.5f, Type::key_figure, t.text, rate);
-  const float base = at.y + height - px(14);
+  float base = at.y + height - px(14);
   draw_text_middle(list, at.x + wide + px(8), base, Type::base, t.text2, "tok/s");
   if (view.ratio <= 0) return;
   const std::string plain = speed(view.ar_tokens_per_second), over = "over AR ";
   const float over_width = text_size(Type::base, over).x + text_size(Type::mono, plain).x;
   const float ratio_width = text_size(Type::ratio, view.over_ar.text).x;
-  const float x = at.x + room - over_width - px(8) - ratio_width;
-  if (x < at.x + wide + px(52)) return;
-  ImGui::SameLine(0, 0);
-  ImGui::SetCursorScreenPos({x, at.y});
-  ImGui::InvisibleButton("Ratio figure", {at.x + room - x, height});
+  const bool beside = wide + px(52) + ratio_width + px(8) + over_width <= room;
+  const float x = beside ? at.x + room - over_width - px(8) - ratio_width : at.x;
+  if (beside) {
+    ImGui::SameLine(0, 0);
+    ImGui::SetCursorScreenPos({x, at.y});
+    ImGui::InvisibleButton("Ratio figure", {at.x + room - x, height});
+  } else {  // a line of its own in a narrow panel
+    ImGui::InvisibleButton("Ratio figure", {std::max(1.0f, room), px(28)});
+    base += height - px(10);
+  }
   tooltip(view.over_ar.denominator.c_str());
   draw_text_middle(list, x, base - px(3), Type::ratio, view.ratio >= 1 ? t.accent_text : t.bonus_text,
                    view.over_ar.text);
@@ -352,12 +357,8 @@ void StatisticsPanel::update(const ViewModel& view) {
   if (!trail_.done()) keep_drawing(0.1);
   const auto record = rounds.shown();
   DecodeMode mode = DecodeMode::ar;
-  ArSpeed plain;
-  if (shown < rounds.log->rounds()) {
-    mode = rounds.log->replies()[rounds.log->summary(shown).reply].mode;
-    plain = ar_speed(*rounds.log, shown, record.get(), rounds.log->is_live() ? view.calibration.costs.get() : nullptr);
-  }
-  view_ = statistics_view(point, record.get(), mode, plain);
+  if (shown < rounds.log->rounds()) mode = rounds.log->replies()[rounds.log->summary(shown).reply].mode;
+  view_ = statistics_view(point, record.get(), mode, ar_reference(view), view.chat.now_ms);
   speed_ = point.rounds.rounds() == 0 ? SpeedSeries{} : speed_series(*rounds.log, trail_.first(), shown);
 }
 

@@ -59,7 +59,7 @@ void add_shown(const RoundRecord& shown, StatisticsView& view) {
                ", what the tree had right beyond them does not.";
 }
 
-void add_verdict(const RoundStatistics& s, DecodeMode mode, const ArSpeed& plain, StatisticsView& view) {
+void add_verdict(const RoundStatistics& s, DecodeMode mode, const ArReference& plain, StatisticsView& view) {
   if (mode == DecodeMode::ar || s.drafted() == 0) {
     view.verdict = VerdictKind::ar;
     view.verdict_title = mode == DecodeMode::ar ? "Plain decoding" : "Nothing was drafted yet";
@@ -68,9 +68,17 @@ void add_verdict(const RoundStatistics& s, DecodeMode mode, const ArSpeed& plain
                               : "Every round so far was plain.";
     return;
   }
-  if (view.ratio <= 0 || s.rounds() < kEnoughRounds) return;
+  if (s.rounds() < kEnoughRounds) return;
+  if (!enough_drafted(s)) {
+    view.verdict = VerdictKind::ar;
+    view.verdict_title = "Too few drafts to compare";
+    view.verdict_detail = grouped(s.of(DecodeMode::chain).rounds + s.of(DecodeMode::tree).rounds) + " of " +
+                          rounds_word(s.rounds()) + " had one.";
+    return;
+  }
+  if (view.ratio <= 0) return;
   const std::string speeds = speed(view.tokens_per_second) + " tok/s measured, AR " + speed(plain.tokens_per_second) +
-                             " tok/s " + plain.origin + ".";
+                             " tok/s " + badge_of(plain) + ".";
   if (view.ratio > 1 + kClearly) {
     view.verdict = VerdictKind::pays;
     view.verdict_title = "Speculation pays here";
@@ -93,7 +101,7 @@ StageTimes stage_times(const RoundTimes& times) {
 }
 
 StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown, DecodeMode mode,
-                               const ArSpeed& plain) {
+                               const ArReference& plain, int64_t now_ms) {
   StatisticsView view;
   const RoundStatistics& s = point.rounds;
   view.rounds = s.rounds();
@@ -102,11 +110,11 @@ StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown
   view.tokens_per_second = s.tokens_per_second();
   view.ar_tokens_per_second = plain.tokens_per_second;
   add_figures(s, point.oracle, view);
-  if (plain.tokens_per_second > 0) {
+  if (plain.known() && mode != DecodeMode::ar && enough_drafted(s)) {
     view.ratio = view.tokens_per_second / plain.tokens_per_second;
     view.over_ar = {times(view.ratio), speed(view.tokens_per_second) + " tok/s measured over " +
                                            speed(plain.tokens_per_second) + " tok/s of plain decoding, " +
-                                           plain.origin + "."};
+                                           ar_origin(plain, now_ms) + "."};
   }
   add_histogram(s, view);
   add_depths(s, view);
@@ -155,18 +163,6 @@ std::vector<RoundResidual> round_residuals(const RoundLog& log, size_t first, si
     residuals.push_back({static_cast<double>(round.width), round.ms.verify / round.predicted.verify - 1});
   }
   return residuals;
-}
-
-ArSpeed ar_speed(const RoundLog& log, size_t round, const RoundRecord* shown, const CostSnapshot* costs) {
-  if (round >= log.rounds()) return {};
-  const RoundSummary& summary = log.summary(round);
-  const ReplySummary& reply = log.replies()[summary.reply];
-  if (reply.mode == DecodeMode::ar) return {};
-  if (reply.ar_tokens_per_second > 0) return {reply.ar_tokens_per_second, "measured"};
-  if (costs != nullptr && !costs->passes.empty()) return {1000 / costs->table.ar_ms(summary.context), "calibrated"};
-  if (shown != nullptr && shown->choice.ar_tokens_per_second > 0)
-    return {shown->choice.ar_tokens_per_second, "predicted"};
-  return {};
 }
 
 }  // namespace canopy::app

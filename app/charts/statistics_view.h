@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "app/charts/statistics_trail.h"
+#include "app/rounds/ar_reference.h"
 #include "app/rounds/round_log.h"
-#include "engine/client/cost_snapshot.h"
 #include "engine/trace/round_record.h"
 
 namespace canopy::app {
@@ -40,7 +40,9 @@ struct StatisticsView {
   uint64_t rounds = 0;
   double tokens_per_second = 0;
   double ar_tokens_per_second = 0;  // of plain decoding; 0 where it is not known
-  double ratio = 0;                 // speed / speed of plain decoding; 0 where that is not known
+  // speed / speed of plain decoding; 0 where that is not known, and where next to nothing was drafted: then the
+  // difference is that of the machine, not of drafting
+  double ratio = 0;
   Figure speed, over_ar, tau, node_use, round_time, oracle;
   std::vector<uint64_t> histogram;  // [accepted tokens] number of rounds
   double mean_accepted = 0;
@@ -54,15 +56,9 @@ struct StatisticsView {
   std::string missing;  // a sentence if some rounds are not counted; else empty
 };
 
-/// The speed of plain decoding to compare with, and where that number comes from.
-struct ArSpeed {
-  double tokens_per_second = 0;  // 0: not known
-  std::string origin;            // "measured", "predicted"
-};
-
-/// shown: the last of the counted rounds; may be null.
+/// shown: the last of the counted rounds; may be null. plain: what the speed is compared with. now_ms: since 1970, UTC.
 StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown, DecodeMode mode,
-                               const ArSpeed& plain);
+                               const ArReference& plain, int64_t now_ms = 0);
 
 /// Tokens per second, round by round. In long replies a point stands for several rounds: their tokens over their time.
 struct SpeedSeries {
@@ -84,9 +80,5 @@ struct RoundResidual {
 
 /// The last `most` rounds among first ... last that had a prediction.
 std::vector<RoundResidual> round_residuals(const RoundLog& log, size_t first, size_t last, size_t most = 1024);
-
-/// The speed of plain decoding where a round of the log was written: as measured with its reply; else, for the engine's
-/// own rounds, by the costs of the loaded models; else as the round predicted. shown and costs may be null.
-ArSpeed ar_speed(const RoundLog& log, size_t round, const RoundRecord* shown, const CostSnapshot* costs);
 
 }  // namespace canopy::app

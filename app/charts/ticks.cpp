@@ -57,6 +57,27 @@ Ticks ticks_at(std::vector<double> at) {
   return ticks;
 }
 
+Ticks budget_ticks(double end) {
+  Ticks ticks = width_ticks(end);
+  ticks.at.front() = 0;
+  ticks.labels.front() = "0";
+  return ticks;
+}
+
+std::vector<bool> labels_that_fit(const std::vector<float>& places, const std::vector<float>& lengths, float gap) {
+  const size_t count = std::min(places.size(), lengths.size());
+  for (size_t step = 1; step <= count; ++step) {
+    bool fit = true;
+    for (size_t i = step; i < count && fit; i += step)
+      fit = std::abs(places[i] - places[i - step]) >= (lengths[i] + lengths[i - step]) / 2 + gap;
+    if (!fit) continue;
+    std::vector<bool> shown(count, false);
+    for (size_t i = 0; i < count; i += step) shown[i] = true;
+    return shown;
+  }
+  return std::vector<bool>(count, false);
+}
+
 Ticks width_ticks(double end) {
   double step = kTile;
   while (end / step > kWidthTicks) step *= 2;

@@ -23,4 +23,11 @@ Ticks ticks_at(std::vector<double> at);
 /// Ticks of the width axis: 1, then multiples of the kernels' tile, with a step that gives at most eight.
 Ticks width_ticks(double end);
 
+/// Ticks of an axis of drafted nodes: 0, then as width_ticks().
+Ticks budget_ticks(double end);
+
+/// Which labels of an axis to write, so that no two touch: every first, second, ... of them, the first always. places:
+/// of the ticks along the axis; lengths: of their labels along it; gap: least distance between two labels.
+std::vector<bool> labels_that_fit(const std::vector<float>& places, const std::vector<float>& lengths, float gap);
+
 }  // namespace canopy::app

@@ -29,6 +29,7 @@ void RoundLog::count(const RoundRecord& record) {
   ReplySummary& reply = replies_.back();
   summaries_.push_back(summarize(record, static_cast<uint32_t>(replies_.size() - 1)));
   statistics_.add(record);
+  plain_.add(record, 0);
   if (reply.rounds++ == 0 && !record.nodes.empty() && !reply.first_token)
     reply.first_token = record.nodes.front().node.token;
 }

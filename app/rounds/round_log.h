@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/rounds/plain_rounds.h"
 #include "engine/client/engine_client.h"
 #include "engine/trace/round_record.h"
 #include "engine/trace/round_statistics.h"
@@ -52,6 +53,8 @@ class RoundLog {
   /// The sums over all rounds that have a tree, added in their order, so that a live run and its trace give the same
   /// figures.
   const RoundStatistics& statistics() const { return statistics_; }
+  /// The newest rounds without a draft.
+  const PlainRounds& plain() const { return plain_; }
 
   /// The whole round. Null where its tree was dropped to save memory.
   virtual std::shared_ptr<const RoundRecord> round(size_t index) const = 0;
@@ -72,6 +75,7 @@ class RoundLog {
   std::vector<RoundSummary> summaries_;
   std::vector<ReplySummary> replies_;
   RoundStatistics statistics_;
+  PlainRounds plain_;
 };
 
 }  // namespace canopy::app

@@ -137,6 +137,9 @@ void on_finished(ViewModel& view, const ReplyFinished& e) {
   message.tokens = e.reply_tokens;
   message.tokens_per_second = e.tokens_per_second;
   message.result = e;
+  // What the verdict under the reply compares with: the same value as everywhere else.
+  if (const ArReference plain = newest_ar_reference(view); plain.measured())
+    message.result->ar_tokens_per_second = plain.tokens_per_second;
   view.reply_state = ReplyState::idle;
   view.context_used = e.context_used;
 }

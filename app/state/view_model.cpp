@@ -227,6 +227,7 @@ void update(ViewModel& view, const Event& event) {
   update(view.models, event);
   update(view.calibration, event);
   update(view.checks, event);
+  note_ar(view, event);
   if (const std::string problem = update(view.recording, event); !problem.empty())
     warn(view, "The recording has stopped", problem);
   std::visit(Overloaded{

@@ -13,6 +13,7 @@
 #include "app/conversation/replay_chat.h"
 #include "app/rounds/rounds_state.h"
 #include "app/state/ar_check.h"
+#include "app/state/ar_state.h"
 #include "app/state/recording_state.h"
 #include "app/state/ui_command.h"
 #include "engine/client/engine_client.h"
@@ -79,6 +80,7 @@ struct ViewModel {
   ReplayChat replay;  // conversation of the trace that is shown
   RecordingState recording;
   CheckState checks;
+  ArState ar;
   CalibrationState calibration;
   ShellState shell;
   ModelsState models;

@@ -80,7 +80,7 @@ TEST(ChartsUi, EveryFigureSaysWhatItWasCountedOver) {
     for (const char* figure : {"Speed figure", "Tau", "Round time mean", "Best widths in hindsight/pair"})
       IM_CHECK(contains(tooltip_of(ctx, (std::string("//Live/**/") + figure).c_str()), "40 rounds"));
     IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Node use"), "drafted nodes"));
-    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Accepted per round/title"), "40 rounds"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Accepted tokens/title"), "40 rounds"));
     IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Round time bars"), "Measured"));
   }));
 }
@@ -160,7 +160,7 @@ TEST(ChartsUi, TheBudgetSaysWhyAndMarksTheChosenRow) {
   show(ui, log, 2);
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     IM_CHECK(ctx->ItemExists("//Budget/**/Why"));
-    const std::string row = "//Budget/**/row " + std::to_string(record.width);
+    const std::string row = "//Budget/**/row " + std::to_string(record.width - 1);
     IM_CHECK(contains(tooltip_of(ctx, row.c_str()), "What the round had"));
     IM_CHECK(ctx->ItemExists("//Budget/**/row AR"));
     IM_CHECK(contains(tooltip_of(ctx, "//Budget/**/Realised/pair"), "Measured"));

@@ -103,7 +103,16 @@ TEST(StatisticsTrail, AnotherLogStartsAnew) {
   EXPECT_EQ(trail.up_to(none, 0, kAll).rounds.rounds(), 0u);
 }
 
-StatisticsView view_of(const std::shared_ptr<SampleLog>& log, size_t round, ArSpeed plain = {}) {
+/// Plain decoding at this speed, measured.
+ArReference at(double tokens_per_second) {
+  ArReference plain;
+  plain.tokens_per_second = tokens_per_second;
+  plain.source = ArSource::plain_rounds;
+  plain.rounds = 8;
+  return plain;
+}
+
+StatisticsView view_of(const std::shared_ptr<SampleLog>& log, size_t round, const ArReference& plain = {}) {
   StatisticsTrail trail;
   return statistics_view(trail.up_to(log, round, kAll), log->round(round).get(), DecodeMode::adaptive, plain);
 }
@@ -175,16 +184,16 @@ TEST(StatisticsView, VerdictComparesWithPlainDecodingAfterEightRounds) {
   const auto log = log_of(20, 11);
   const double speed = view_of(log, 19).tokens_per_second;
   EXPECT_EQ(view_of(log, 19).verdict, VerdictKind::none);  // nothing to compare with
-  EXPECT_EQ(view_of(log, 19, {speed / 2, "measured"}).verdict_title, "Speculation pays here");
-  EXPECT_EQ(view_of(log, 19, {speed / 2, "measured"}).over_ar.text, "\u00d72.0");
-  EXPECT_EQ(view_of(log, 19, {speed * 2, "measured"}).verdict_title, "Speculation loses here: use AR");
-  EXPECT_EQ(view_of(log, 19, {speed, "measured"}).verdict, VerdictKind::even);
-  EXPECT_EQ(view_of(log, 6, {speed / 2, "measured"}).verdict, VerdictKind::none);
+  EXPECT_EQ(view_of(log, 19, at(speed / 2)).verdict_title, "Speculation pays here");
+  EXPECT_EQ(view_of(log, 19, at(speed / 2)).over_ar.text, "\u00d72.0");
+  EXPECT_EQ(view_of(log, 19, at(speed * 2)).verdict_title, "Speculation loses here: use AR");
+  EXPECT_EQ(view_of(log, 19, at(speed)).verdict, VerdictKind::even);
+  EXPECT_EQ(view_of(log, 6, at(speed / 2)).verdict, VerdictKind::none);
   StatisticsTrail trail;
   const StatisticsView plain = statistics_view(trail.up_to(log, 19, kAll), nullptr, DecodeMode::ar, {});
   EXPECT_EQ(plain.verdict, VerdictKind::ar);
   // No texts were compared, so the panel must not call them the same.
-  EXPECT_EQ(view_of(log, 19, {speed / 2, "measured"}).verdict_detail.find("Same text"), std::string::npos);
+  EXPECT_EQ(view_of(log, 19, at(speed / 2)).verdict_detail.find("Same text"), std::string::npos);
 }
 
 TEST(StatisticsView, FiguresOfNothingDraftedHaveNoShare) {
@@ -276,15 +285,21 @@ TEST(Series, ResidualsAreMeasuredOverPredicted) {
   EXPECT_NEAR(residuals[0].error, 0.2, 1e-12);
 }
 
-TEST(ArSpeed, SaysWhereItComesFrom) {
+/// Where next to nothing was drafted, the speed says nothing of drafting, whatever it is compared with.
+TEST(StatisticsView, FewDraftsHaveNoRatioAndNoVerdict) {
   auto log = std::make_shared<SampleLog>();
-  TraceBuilder builder(18);
-  builder.begin();
-  RoundRecord record = builder.tree(16);
-  log->add(record);
-  // SampleLog's reply is in mode AR: there is nothing to compare it with.
-  EXPECT_EQ(ar_speed(*log, 0, &record, nullptr).tokens_per_second, 0);
-  EXPECT_EQ(ar_speed(*log, 5, &record, nullptr).tokens_per_second, 0);
+  TraceBuilder builder(31);
+  builder.begin(DecodeMode::adaptive);
+  for (int i = 0; i < 60; ++i) log->add(builder.plain());
+  for (int i = 0; i < 3; ++i) log->add(builder.tree(16));
+  const StatisticsView view = view_of(log, 62, at(27));
+  EXPECT_EQ(view.ratio, 0);
+  EXPECT_TRUE(view.over_ar.text.empty());
+  EXPECT_EQ(view.verdict_title, "Too few drafts to compare");
+  EXPECT_EQ(view.verdict_detail, "3 of 63 rounds had one.");
+  // Nor in a reply without drafts, whose speed is that of plain decoding.
+  StatisticsTrail trail;
+  EXPECT_EQ(statistics_view(trail.up_to(log, 59, kAll), nullptr, DecodeMode::ar, at(27)).ratio, 0);
 }
 
 TEST(CacheView, KeepsTheRootAndTheAcceptedRows) {
@@ -378,7 +393,11 @@ TEST(Figures, AreWrittenAsTheDesignSays) {
   EXPECT_EQ(percent(0.0884), "8.8%");
   EXPECT_EQ(signed_percent(0.0091), "+0.9%");
   EXPECT_EQ(signed_percent(-0.12), "\u221212.0%");
+  EXPECT_EQ(signed_percent(-0.0001), "0.0%");
   EXPECT_EQ(times(3.52), "\u00d73.5");
+  EXPECT_EQ(times(0.1), "\u00d70.1");
+  EXPECT_EQ(times(0.04), "\u00d70.04");
+  EXPECT_EQ(times(0.001), "<\u00d70.01");
   EXPECT_EQ(counted(1, "round", "rounds"), "1 round");
 }
 
