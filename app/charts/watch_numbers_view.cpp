@@ -1,0 +1,185 @@
+#include "app/charts/watch_numbers_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/base/figures.h"
+#include "engine/trace/round_statistics.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr double kClearlyFaster = 1.05;  // least ratio that is shown as one
+constexpr double kPaysPerGuess = 0.4;    // a pass that costs so many plain tokens a row pays for each guess
+constexpr double kRidesAlong = 2;        // a pass that costs no more plain tokens carries its guesses nearly free
+constexpr size_t kCurvePoints = 64;
+
+/// 469, 39.8, 4.21: three digits.
+std::string three_digits(double value) {
+  return value >= 99.95 ? whole(value) : fixed(value, value >= 9.995 ? 1 : 2);
+}
+
+/// "29", "2.4": of plain tokens.
+std::string in_tokens(double value) {
+  return value >= 9.95 ? whole(value) : fixed(value, 1);
+}
+
+std::string guesses_words(uint32_t guesses) {
+  return counted(guesses, "guess", "guesses");
+}
+
+/// "an RTX 4090": the names of the profiles begin with letters that are spelt out.
+std::string article(const std::string& device) {
+  const bool vowel = !device.empty() && std::string_view("AEFHILMNORSX").find(device[0]) != std::string_view::npos;
+  return (vowel ? "an " : "a ") + device;
+}
+
+std::string span_words(uint32_t least, uint32_t most) {
+  return least == most ? guesses_words(most) : grouped(least) + " to " + guesses_words(most);
+}
+
+void add_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
+  const RoundStatistics& s = q.reply->rounds;
+  if (s.rounds() == 0) return;
+  numbers.tokens_per_pass = s.tau();
+  numbers.passes = s.rounds();
+  numbers.tokens = {true,
+                    fixed(s.tau(), 1),
+                    "",
+                    "tokens per pass",
+                    "plain decoding gets 1",
+                    q.live ? "measured" : "replayed",
+                    "The tokens of this reply so far over the passes of the big model that wrote them: " +
+                        counted(s.emitted(), "token", "tokens") + " / " + counted(s.rounds(), "pass", "passes") +
+                        " = " + fixed(s.tau(), 2) + ". Plain decoding writes one token with each pass."};
+}
+
+/// What the cost says of this device, in a few words; may be empty.
+std::string cost_remark(const WatchQuestion& q, const WatchNumbers& numbers) {
+  if (numbers.plain_tokens <= kRidesAlong) return "the guesses ride along";
+  if (numbers.plain_tokens < kPaysPerGuess * (numbers.guesses + 1)) return "";
+  return q.on_cpu ? "this CPU pays per guess" : "this device pays per guess";
+}
+
+void add_plain_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
+  WatchNumber& cost = numbers.cost;
+  const double plain_ms = q.plain->ms();
+  if (plain_ms <= 0) {
+    cost.subtitle = "plain decoding was not measured here yet";
+    cost.why += " How many plain tokens that is, is not known: plain decoding was not measured here yet.";
+    return;
+  }
+  numbers.plain_tokens = numbers.pass_ms / plain_ms;
+  const std::string tokens = in_tokens(numbers.plain_tokens);
+  const std::string count = tokens + (tokens == "1.0" ? " plain token" : " plain tokens");
+  cost.subtitle = (q.plain->measured() ? "= " : "about ") + count;
+  if (const std::string remark = cost_remark(q, numbers); !remark.empty()) cost.subtitle += ": " + remark;
+  cost.why += " One plain token takes " + milliseconds(plain_ms) + " (" + ar_origin(*q.plain, q.now_ms) +
+              "): " + three_digits(numbers.pass_ms) + " / " + three_digits(plain_ms) + " = " + count + ".";
+}
+
+void add_cost(const WatchQuestion& q, WatchNumbers& numbers) {
+  if (q.shown == nullptr || q.shown->ms.total() <= 0) return;
+  const RoundTimes& ms = q.shown->ms;
+  numbers.pass_ms = ms.total();
+  numbers.guesses = q.shown->width - std::min(q.shown->width, 1u);
+  WatchNumber& cost = numbers.cost;
+  cost = {true, three_digits(ms.total()), "ms", "", "", q.live ? "measured" : "replayed", ""};
+  if (numbers.guesses == 0) {
+    cost.title = "a plain pass, here";
+    cost.subtitle = "nothing was guessed this time";
+    cost.why = "The time of this pass: " + milliseconds(ms.total()) + ". Nothing was guessed, it wrote one token.";
+    return;
+  }
+  cost.title = "a pass over " + guesses_words(numbers.guesses) + ", here";
+  cost.why = "The time of this pass by the clock: " + three_digits(ms.draft) + " to guess + " +
+             three_digits(ms.verify) + " to check + " + three_digits(ms.total() - ms.draft - ms.verify) +
+             " for the rest = " + milliseconds(ms.total()) + ".";
+  add_plain_tokens(q, numbers);
+}
+
+void add_elsewhere(const WatchQuestion& q, WatchNumbers& numbers) {
+  if (q.elsewhere == nullptr || q.elsewhere->rounds == 0) return;
+  const Elsewhere& there = *q.elsewhere;
+  const DeviceProfile& device = *there.device;
+  numbers.ratio = there.ratio;
+  numbers.device = device.name;
+  numbers.least = there.least;
+  numbers.most = there.most;
+  const bool shown = there.ratio >= kClearlyFaster && enough_drafted(q.reply->rounds);
+  numbers.elsewhere = {shown,
+                       times(there.ratio),
+                       "",
+                       "as if on",
+                       "over plain",
+                       "predicted",
+                       "Predicted, not measured: the last " + counted(there.rounds, "pass", "passes") +
+                           " with guesses, each cut at the " + "size that " + article(numbers.device) +
+                           " would choose, " + span_words(there.least, there.most) +
+                           ". A pass there takes the longer of two times: to read all weights at " +
+                           grouped(static_cast<uint64_t>(device.gb_s)) + " GB/s, and to compute all its rows at " +
+                           whole(device.tflop_s) + " TFLOP/s, as published for the " + device.gpu +
+                           ". Starting its work is left out. A pass then writes " + fixed(there.tokens, 1) +
+                           " tokens in the time of " + fixed(there.plain_tokens, 1) +
+                           " plain ones, its guessing included: " + times(there.ratio) + "."};
+}
+
+std::string who_set(const RoundRecord& record) {
+  const bool plain = record.shape == DecodeMode::ar;
+  switch (record.mode) {
+    case DecodeMode::ar: return "Plain decoding was asked for";
+    case DecodeMode::chain: return plain ? "There was no room for a guess" : "One line, as long as the drafter guesses";
+    case DecodeMode::tree: return plain ? "There was no room for a guess" : "You set them";
+    case DecodeMode::adaptive: break;
+  }
+  return plain ? "Guessing was not expected to pay this time" : "Canopy chose them: the most tokens for their time";
+}
+
+void add_curve(const RoundRecord& record, const BudgetView& budget, BudgetLine& line) {
+  if (budget.predicted.size() < 2) return;
+  double highest = budget.ar_tokens_per_second;
+  for (const WidthSpeed& each : budget.predicted) highest = std::max(highest, each.tokens_per_second());
+  const double widest = budget.predicted.back().budget();
+  if (highest <= 0 || widest <= 0) return;
+  const auto point = [&](uint32_t width, double speed) {
+    return BudgetLine::Point{static_cast<float>((width - 1) / widest), static_cast<float>(speed / highest)};
+  };
+  const size_t count = budget.predicted.size(), step = (count + kCurvePoints - 1) / kCurvePoints;
+  for (size_t i = 0; i < count; i += step)
+    line.curve.push_back(point(budget.predicted[i].width, budget.predicted[i].tokens_per_second()));
+  if ((count - 1) % step != 0)
+    line.curve.push_back(point(budget.predicted.back().width, budget.predicted.back().tokens_per_second()));
+  if (budget.ar_tokens_per_second > 0) line.plain = static_cast<float>(budget.ar_tokens_per_second / highest);
+  const WidthSpeed& own = budget.own ? *budget.own : budget.realised;
+  line.own = point(std::max(1u, record.width), std::min(highest, own.tokens_per_second()));
+  line.own.x = std::min(1.0f, line.own.x);
+}
+
+}  // namespace
+
+WatchNumbers watch_numbers(const WatchQuestion& question) {
+  WatchNumbers numbers;
+  add_tokens(question, numbers);
+  add_cost(question, numbers);
+  add_elsewhere(question, numbers);
+  return numbers;
+}
+
+BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, const Elsewhere* elsewhere) {
+  BudgetLine line;
+  const uint32_t guesses = record.width - std::min(record.width, 1u);
+  line.question = guesses == 0 ? "Why no guesses?" : "Why " + guesses_words(guesses) + "?";
+  line.sentence = who_set(record);
+  if (budget.best_budget && record.mode != DecodeMode::ar && !(budget.was_chosen && budget.is_argmax)) {
+    line.sentence += ". Best here: " + (*budget.best_budget == 0 ? std::string("none") : grouped(*budget.best_budget));
+    line.badge = "predicted";
+  } else if (budget.was_chosen) {
+    line.badge = "predicted";
+  }
+  if (elsewhere != nullptr && elsewhere->newest)
+    line.elsewhere = "best on " + article(elsewhere->device->name) + ": " + grouped(elsewhere->newest->budget);
+  add_curve(record, budget, line);
+  return line;
+}
+
+}  // namespace canopy::app

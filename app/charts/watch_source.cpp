@@ -1,0 +1,45 @@
+#include "app/charts/watch_source.h"
+
+namespace canopy::app {
+namespace {
+
+/// What passes of the model that wrote the shown rounds need.
+PassNeeds needs_of(const ViewModel& view) {
+  PassNeeds needs;
+  if (!view.rounds.log->is_live()) {
+    needs.bytes_per_weight = bytes_per_weight(view.rounds.log->origin());
+    return needs;
+  }
+  if (const auto& costs = view.calibration.costs; costs && !costs->passes.empty()) needs.work = costs->fitted.work();
+  if (view.model && view.model->parameters > 0)
+    needs.bytes_per_weight =
+        static_cast<double>(view.model->weight_bytes) / static_cast<double>(view.model->parameters);
+  return needs;
+}
+
+}  // namespace
+
+void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
+  const RoundsState& rounds = view.rounds;
+  const size_t shown = rounds.playback.shown;
+  const TrailPoint& reply = trail_.up_to(rounds.log, shown, StatisticsTrail::kRoundsAFrame);
+  const std::shared_ptr<const RoundRecord> record = rounds.shown();
+  const ArReference plain = ar_reference(view);
+  const Elsewhere elsewhere = elsewhere_.up_to(rounds.log, shown, device, needs_of(view), plain.ms());
+  WatchQuestion question;
+  question.reply = &reply;
+  question.shown = record.get();
+  question.plain = &plain;
+  question.elsewhere = &elsewhere;
+  question.live = rounds.log->is_live();
+  question.on_cpu = question.live && view.model && view.model->is_software;
+  question.now_ms = view.chat.now_ms;
+  numbers_ = watch_numbers(question);
+  has_line_ = record != nullptr;
+  if (!record) return;
+  // The costs of the loaded pair hold for its own rounds alone.
+  const CostSnapshot* costs = question.live ? view.calibration.costs.get() : nullptr;
+  line_ = budget_line(*record, budget_view(*record, costs, plain), &elsewhere);
+}
+
+}  // namespace canopy::app

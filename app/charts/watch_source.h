@@ -1,0 +1,31 @@
+#pragma once
+// The numbers of Watch and its budget line for what the window shows, kept up to date from frame to frame.
+
+#include <memory>
+
+#include "app/charts/watch_numbers_view.h"
+#include "app/models/device_profiles.h"
+#include "app/state/view_model.h"
+
+namespace canopy::app {
+
+class WatchSource {
+ public:
+  /// Call in each frame before the others. device: the one to predict for.
+  void update(const ViewModel& view, const DeviceProfile& device = device_profile());
+
+  const WatchNumbers& numbers() const { return numbers_; }
+  /// Null before the first round, and where its tree was let go for memory.
+  const BudgetLine* line() const { return has_line_ ? &line_ : nullptr; }
+  /// Whether all rounds were read; else draw another frame soon.
+  bool done() const { return trail_.done(); }
+
+ private:
+  StatisticsTrail trail_;
+  ElsewhereTrail elsewhere_;
+  WatchNumbers numbers_;
+  BudgetLine line_;
+  bool has_line_ = false;
+};
+
+}  // namespace canopy::app

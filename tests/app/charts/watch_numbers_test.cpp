@@ -1,0 +1,226 @@
+// The numbers of Watch, and the same passes as if on another device.
+
+#include "app/charts/watch_numbers_view.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "tests/app/charts/chart_samples.h"
+#include "tests/app/support/sample_log.h"
+
+namespace canopy::app {
+namespace {
+
+using test::SampleLog;
+using test::TraceBuilder;
+
+constexpr double kPlainMs = 20;
+
+ArReference plain_at(double ms) {
+  ArReference plain;
+  plain.tokens_per_second = 1000 / ms;
+  plain.source = ArSource::plain_rounds;
+  plain.rounds = 64;
+  plain.at_ms = 1;
+  return plain;
+}
+
+PassNeeds weights() {
+  PassNeeds needs;
+  needs.bytes_per_weight = 0.625;
+  return needs;
+}
+
+/// A log of rounds with trees of this width whose rows all cost the same, as on a processor.
+std::shared_ptr<SampleLog> trees_of(size_t rounds, uint32_t width, size_t plain = 0) {
+  auto log = std::make_shared<SampleLog>();
+  TraceBuilder builder(5);
+  builder.begin(DecodeMode::tree);
+  for (size_t i = 0; i < rounds + plain; ++i) {
+    RoundRecord record = i < rounds ? builder.tree(width) : builder.plain();
+    record.ms = {};
+    record.ms.draft = record.shape == DecodeMode::ar ? 0 : 40;
+    record.ms.verify = record.width * 10.0;
+    record.choice.limits.depth = 15;
+    log->add(record);
+  }
+  return log;
+}
+
+struct Asked {
+  explicit Asked(std::shared_ptr<SampleLog> of) : log(std::move(of)) {
+    const size_t last = log->rounds() - 1;
+    shown = log->round(last);
+    elsewhere = elsewhere_trail.up_to(log, last, device_profile(), weights(), plain.ms());
+    question = {&trail.up_to(log, last, 1000), shown.get(), &plain, &elsewhere};
+    question.now_ms = 1 + 3 * 60'000;
+  }
+  std::shared_ptr<SampleLog> log;
+  std::shared_ptr<const RoundRecord> shown;
+  StatisticsTrail trail;
+  ElsewhereTrail elsewhere_trail;
+  ArReference plain = plain_at(kPlainMs);
+  Elsewhere elsewhere;
+  WatchQuestion question;
+};
+
+TEST(WatchNumbers, TokensPerPassAreThoseOfTheReply) {
+  const Asked asked(trees_of(20, 17));
+  const WatchNumbers numbers = watch_numbers(asked.question);
+  const RoundStatistics& all = asked.log->statistics();
+  EXPECT_NEAR(numbers.tokens_per_pass, all.tau(), 1e-12);
+  EXPECT_EQ(numbers.passes, 20u);
+  EXPECT_TRUE(numbers.tokens.shown);
+  EXPECT_EQ(numbers.tokens.title, "tokens per pass");
+  EXPECT_EQ(numbers.tokens.badge, "measured");
+  EXPECT_NE(numbers.tokens.why.find(std::to_string(all.emitted()) + " tokens / 20 passes"), std::string::npos)
+      << numbers.tokens.why;
+}
+
+TEST(WatchNumbers, ThePassCostsItsTimeInPlainTokens) {
+  Asked asked(trees_of(8, 41));
+  asked.question.on_cpu = true;
+  const WatchNumbers numbers = watch_numbers(asked.question);
+  EXPECT_NEAR(numbers.pass_ms, 450, 1e-9);
+  EXPECT_EQ(numbers.guesses, 40u);
+  EXPECT_NEAR(numbers.plain_tokens, 22.5, 1e-9);
+  EXPECT_EQ(numbers.cost.value, "450");
+  EXPECT_EQ(numbers.cost.unit, "ms");
+  EXPECT_EQ(numbers.cost.title, "a pass over 40 guesses, here");
+  EXPECT_EQ(numbers.cost.subtitle, "= 23 plain tokens: this CPU pays per guess");
+  EXPECT_NE(numbers.cost.why.find("40.0 to guess + 410 to check"), std::string::npos) << numbers.cost.why;
+  EXPECT_NE(numbers.cost.why.find("measured over 64 plain rounds, 3 min ago"), std::string::npos) << numbers.cost.why;
+}
+
+TEST(WatchNumbers, WithoutAPlainSpeedNothingIsClaimed) {
+  Asked asked(trees_of(8, 41));
+  asked.plain = {};
+  const WatchNumbers numbers = watch_numbers(asked.question);
+  EXPECT_EQ(numbers.plain_tokens, 0);
+  EXPECT_EQ(numbers.cost.subtitle, "plain decoding was not measured here yet");
+  asked.plain = plain_at(kPlainMs);
+  asked.plain.source = ArSource::forecast;
+  EXPECT_EQ(watch_numbers(asked.question).cost.subtitle.substr(0, 6), "about ");
+}
+
+TEST(WatchNumbers, APlainPassSaysSo) {
+  const Asked asked(trees_of(0, 2, 3));
+  const WatchNumbers numbers = watch_numbers(asked.question);
+  EXPECT_EQ(numbers.cost.title, "a plain pass, here");
+  EXPECT_EQ(numbers.tokens.value, "1.0");
+  EXPECT_FALSE(numbers.elsewhere.shown);
+}
+
+TEST(WatchNumbers, TheOtherDeviceIsPredictedAndOnlyShownWhereItWins) {
+  Asked asked(trees_of(20, 41));
+  WatchNumbers numbers = watch_numbers(asked.question);
+  ASSERT_TRUE(numbers.elsewhere.shown) << numbers.ratio;
+  EXPECT_EQ(numbers.elsewhere.badge, "predicted");
+  EXPECT_EQ(numbers.device, "RTX 4090");
+  EXPECT_GT(numbers.ratio, 1);
+  EXPECT_LE(numbers.most, 40u);
+  EXPECT_NE(numbers.elsewhere.why.find("1,008 GB/s"), std::string::npos) << numbers.elsewhere.why;
+  asked.elsewhere.ratio = 0.8;
+  EXPECT_FALSE(watch_numbers(asked.question).elsewhere.shown);
+  // Next to nothing was guessed: no ratio.
+  EXPECT_FALSE(watch_numbers(Asked(trees_of(2, 41, 60)).question).elsewhere.shown);
+}
+
+TEST(Elsewhere, APassTakesTheLongerOfReadingAndComputing) {
+  const DeviceProfile& device = device_profile("H100");
+  EXPECT_NEAR(pass_seconds(device, weights(), 1, 0), 0.625 / 3350e9, 1e-24);
+  EXPECT_NEAR(pass_seconds(device, weights(), 1000, 0), 2000 / 989.4e12, 1e-20);
+  EXPECT_EQ(device_profile("no such device").name, device_profiles()[0].name);
+  EXPECT_EQ(bytes_per_weight("SmolLM2 135M Q4_1 on a CPU"), 0.625);
+  EXPECT_EQ(bytes_per_weight("SmolLM2 135M F16"), 2);
+  EXPECT_EQ(bytes_per_weight("a model"), 0);
+}
+
+/// The chosen size is the best of all sizes, by the values that the prediction itself is made of.
+TEST(Elsewhere, TheSizeIsTheBestOfAllUpToTheRecordedOne) {
+  TraceBuilder builder(9);
+  builder.begin(DecodeMode::tree);
+  // A device on which few rows are free, so that sizes differ.
+  const DeviceProfile slow{"slow", 1000, 8, "a test"};
+  for (int i = 0; i < 50; ++i) {
+    const RoundRecord record = builder.tree(64);
+    const auto there = elsewhere_round(record, slow, weights(), kPlainMs);
+    ASSERT_TRUE(there);
+    EXPECT_LT(there->budget, record.width);
+    EXPECT_LE(there->tokens, record.emitted.size());
+    const double plain = pass_seconds(slow, weights(), 1, 0);
+    const auto promised = [&](uint32_t width) {
+      double expected = 1;
+      for (uint32_t node = 1; node < width; ++node) expected += std::exp(record.nodes[node].node.score);
+      return expected / (there->draft_tokens + pass_seconds(slow, weights(), width, 0) / plain);
+    };
+    for (uint32_t width = 1; width <= record.width; ++width)
+      EXPECT_LE(promised(width), promised(there->budget + 1) * (1 + 1e-12));
+  }
+  EXPECT_FALSE(elsewhere_round(builder.plain(), slow, weights(), kPlainMs));
+}
+
+TEST(Elsewhere, GoingThroughTheRoundsInAnyOrderGivesTheSame) {
+  const auto log = trees_of(150, 20);
+  ElsewhereTrail trail;
+  for (const size_t round : {3u, 4u, 149u, 10u, 80u, 81u, 149u}) {
+    ElsewhereTrail fresh;
+    const Elsewhere all = trail.up_to(log, round, device_profile(), weights(), kPlainMs);
+    const Elsewhere anew = fresh.up_to(log, round, device_profile(), weights(), kPlainMs);
+    EXPECT_EQ(all.rounds, anew.rounds) << round;
+    EXPECT_NEAR(all.ratio, anew.ratio, 1e-12) << round;
+    EXPECT_EQ(all.rounds, std::min<size_t>(round + 1, ElsewhereTrail::kRounds));
+    ASSERT_TRUE(all.newest);
+  }
+}
+
+TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
+  TraceBuilder builder(3);
+  builder.begin(DecodeMode::tree);
+  RoundRecord record = builder.tree(41);
+  record.choice = {};
+  const auto costs = test::costs_of(test::steep_cost);
+  const ArReference plain = plain_at(kPlainMs);
+  const BudgetLine line = budget_line(record, budget_view(record, costs.get(), plain), nullptr);
+  EXPECT_EQ(line.question, "Why 40 guesses?");
+  EXPECT_EQ(line.sentence, "You set them. Best here: none");
+  EXPECT_EQ(line.badge, "predicted");
+  EXPECT_TRUE(line.elsewhere.empty());
+  ASSERT_FALSE(line.curve.empty());
+  EXPECT_LE(line.curve.size(), 65u);
+  for (const BudgetLine::Point& each : line.curve) {
+    EXPECT_GE(each.x, 0);
+    EXPECT_LE(each.x, 1);
+    EXPECT_GE(each.y, 0);
+    EXPECT_LE(each.y, 1);
+  }
+  EXPECT_EQ(line.curve.back().x, 1);
+  EXPECT_NEAR(line.own.x, 1, 1e-6);
+  EXPECT_GT(line.plain, 0.9f);
+  ElsewhereRound there;
+  there.budget = 15;
+  Elsewhere elsewhere;
+  elsewhere.device = &device_profile("RTX 4090");
+  elsewhere.newest = there;
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), &elsewhere).elsewhere, "best on an RTX 4090: 15");
+  // Nothing was forecast: who set it is no prediction.
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), nullptr).badge, "");
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), nullptr).sentence, "You set them");
+}
+
+TEST(BudgetLine, AChoiceThatIsTheBestIsNotRepeated) {
+  TraceBuilder builder(2);
+  builder.begin();
+  const RoundRecord record = test::decided(builder.tree(64), test::tiled_cost, WidthObjective::per_round);
+  ASSERT_EQ(record.shape, DecodeMode::tree);
+  const BudgetLine line = budget_line(record, budget_view(record, nullptr), nullptr);
+  EXPECT_EQ(line.sentence, "Canopy chose them: the most tokens for their time");
+  const RoundRecord plain = test::decided(builder.tree(40), test::steep_cost, WidthObjective::per_round);
+  ASSERT_EQ(plain.shape, DecodeMode::ar);
+  EXPECT_EQ(budget_line(plain, budget_view(plain, nullptr), nullptr).question, "Why no guesses?");
+}
+
+}  // namespace
+}  // namespace canopy::app
