@@ -107,7 +107,8 @@ std::vector<MarkLabel> draw_marks(const BudgetView& view) {
     const ImVec2 at = ImPlot::PlotToPixels(view.hindsight->budget(), view.hindsight->tokens_per_second());
     list->AddCircleFilled(at, px(3.5f), t.panel);
     list->AddCircle(at, px(3.5f), t.accent, 0, px(1.5f));
-    labels.push_back({at, px(4.5f), "best in hindsight", "N " + grouped(view.hindsight->budget()), false});
+    labels.push_back({at, px(4.5f), "best in hindsight",
+                      view.hindsight->width > 1 ? "N " + grouped(view.hindsight->budget()) : "no drafts", false});
   }
   if (view.own && view.realised.width > 1) {
     const ImVec2 at = ImPlot::PlotToPixels(view.own->budget(), view.own->tokens_per_second());

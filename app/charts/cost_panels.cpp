@@ -101,8 +101,15 @@ void draw_context_labels(const CostView& costs) {
       const ImVec2 at = ImPlot::PlotToPixels(each.width[i], each.ms[i]);
       points.push_back({at.x, at.y});
     }
+    const Spot end = points.back();
+    for (size_t i = 1; i < each.curve_width.size(); ++i) {  // some points a step, as a label is wider than one
+      const ImVec2 from = ImPlot::PlotToPixels(each.curve_width[i - 1], each.curve_ms[i - 1]);
+      const ImVec2 to = ImPlot::PlotToPixels(each.curve_width[i], each.curve_ms[i]);
+      for (const float share : {0.25f, 0.5f, 0.75f, 1.0f})
+        points.push_back({from.x + (to.x - from.x) * share, from.y + (to.y - from.y) * share});
+    }
     words.push_back("context " + grouped(each.context));
-    wishes.push_back({points.back(), px(4), text_size(Type::caption, words.back()).x + px(4), px(15)});
+    wishes.push_back({end, px(4), text_size(Type::caption, words.back()).x + px(4), px(15)});
   }
   const std::vector<Box> places = place_labels(wishes, plot_room(), {}, points);
   ImDrawList* list = ImPlot::GetPlotDrawList();

@@ -32,6 +32,11 @@ ImGuiDockNode* side_of(ImGuiDockNode* node) {
   return has_central(b) ? a : nullptr;
 }
 
+/// Whether the timeline was a strip in an arrangement: no other place is without a row of tabs.
+bool has_strip(const std::string& ini) {
+  return ini.find("NoTabBar=1") != std::string::npos;
+}
+
 float room_of(const ImGuiDockNode* node, ImVec2 size) {
   return std::max(1.0f, size[node->SplitAxis] - ImGui::GetStyle().DockingSeparatorSize);
 }
@@ -52,20 +57,25 @@ void DockSpace::prepare(ImVec2 room, float scale) {
   const DockShape shape = dock_shape(room.x / scale, room.y / scale);
   const bool strip = has_timeline_strip(room.y / scale);
   if (shape_ == shape && strip_ == strip) return;
-  if (shape_ && !build_) docks_ = now();
-  if (shape_ == shape) docks_.erase(shape);  // same shape, but the timeline changes between strip and tab
+  if (shape_ && !build_) {
+    docks_ = now();
+    left_[*shape_] = {strip_, sides_};
+  }
+  const auto left = left_.find(shape);
+  const auto saved = docks_.find(shape);
+  // The timeline may have changed between strip and tab since.
+  build_ = saved == docks_.end() || strip != (left == left_.end() ? has_strip(saved->second.ini) : left->second.strip);
   shape_ = shape;
   strip_ = strip;
-  sides_.clear();
+  sides_ = build_ || left == left_.end() ? std::map<ImGuiID, Side>() : left->second.sides;
   size_ = {0, 0};
-  const auto saved = docks_.find(shape);
-  build_ = saved == docks_.end();
   scale_ = build_ ? scale : saved->second.scale;
   if (!build_) ImGui::LoadIniSettingsFromMemory(saved->second.ini.c_str(), saved->second.ini.size());
 }
 
 void DockSpace::reset() {
   docks_.clear();
+  left_.clear();
   lengths_.clear();
   size_ = {0, 0};
   build_ = shape_.has_value();

@@ -75,7 +75,13 @@ class DockSpace {
   bool build_ = false;
   ImVec2 size_{0, 0};
   float scale_ = 1;
-  std::map<ImGuiID, Side> sides_;       // by node: the lengths of side panels
+  std::map<ImGuiID, Side> sides_;  // by node: the lengths of side panels
+  // Of shapes that were left: what ini text does not tell. Their lengths may have been cut to a small window.
+  struct Left {
+    bool strip = false;
+    std::map<ImGuiID, Side> sides;
+  };
+  std::map<DockShape, Left> left_;
   std::map<DockPlace, float> lengths_;  // at 100%, of places whose border the user has dragged
 };
 

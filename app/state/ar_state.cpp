@@ -52,9 +52,13 @@ ArReference of_source(double tokens_per_second, ArSource source, int64_t at_ms =
   return reference;
 }
 
-ArReference forecast_of(const RoundLog& log, size_t round) {
+/// What the engine reckoned with in that round. Modes with a fixed tree reckon with the calibration as it is, and make
+/// no forecast without one; Adaptive works its rounds into it.
+ArReference reckoned_in(const RoundLog& log, size_t round) {
   const std::shared_ptr<const RoundRecord> record = log.round(round);
-  return of_source(record ? record->choice.ar_tokens_per_second : 0, ArSource::forecast);
+  if (!record) return {};
+  const bool calibrated = record->mode == DecodeMode::chain || record->mode == DecodeMode::tree;
+  return of_source(record->choice.ar_tokens_per_second, calibrated ? ArSource::calibration : ArSource::forecast);
 }
 
 /// Of a round that the loaded model wrote on the loaded device.
@@ -94,7 +98,7 @@ static ArReference reference_of(const ViewModel& view, const RoundLog& log, size
   const ReplySummary& reply = log.replies()[summary.reply];
   const bool here = log.is_live() && round >= view.ar.first_round;
   ArReference reference = here ? live_reference(view, summary, reply) : recorded_reference(log, summary, reply);
-  if (!reference.known()) reference = forecast_of(log, round);
+  if (!reference.known()) reference = reckoned_in(log, round);
   reference.recorded = !log.is_live();
   reference.where = here ? view.ar.where : log.is_live() ? "" : log.origin();
   return reference;

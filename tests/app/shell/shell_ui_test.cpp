@@ -142,6 +142,33 @@ TEST_F(Docks, LengthsFollowTheScaleAndTheWindow) {
   }));
 }
 
+/// A window that is made small step by step must not teach the panels to be narrow.
+TEST_F(Docks, LengthsComeBackAfterASmallWindow) {
+  const auto ui = start();
+  const auto settle = [&](float width, float height) {
+    ui->resize(width, height);
+    for (int i = 0; i < 5; ++i) ui->frame();
+  };
+  const float statistics = rect_of("Live").GetWidth(), budget = rect_of("Budget").GetHeight();
+  settle(1120, 700);
+  EXPECT_LT(rect_of("Live").GetWidth(), statistics);
+  settle(900, 600);
+  settle(1600, 1000);
+  EXPECT_EQ(rect_of("Live").GetWidth(), statistics);
+  EXPECT_EQ(rect_of("Budget").GetHeight(), budget);
+}
+
+TEST_F(Docks, TheTimelineIsBackAfterALargeScale) {
+  const auto ui = start();
+  const auto scaled = [&](float scale) {
+    ui->app().run(app::SetScale{scale});
+    for (int i = 0; i < 5; ++i) ui->frame();
+  };
+  for (const float scale : {2.0f, 3.0f, 1.5f}) scaled(scale);
+  EXPECT_EQ(rect_of("Timeline").GetWidth(), 1600);
+  EXPECT_EQ(rect_of("Timeline").GetHeight(), 159);
+}
+
 TEST_F(Docks, APanelThatIsClosedStaysClosedUntilItIsAskedFor) {
   {
     const auto ui = start();
