@@ -267,6 +267,10 @@ void draw_rows(const BudgetView& view, float width) {
                {name, fixed(row.speed.expected, 2), fixed(row.speed.ms, 2), speed(row.speed.tokens_per_second())},
                row.ran ? Type::mono_semibold : Type::mono, t.text);
     ImGui::InvisibleButton(("row " + name).c_str(), {std::max(1.0f, width), px(kBudgetRow)});
+    if (row.plain && !view.plain_from.empty()) {
+      tooltip(("Plain decoding, " + view.plain_from + ".").c_str());
+      continue;
+    }
     std::string words = row.ran ? "What the round had." : row.best ? "The highest S(N) shown." : "";
     words += std::string(words.empty() ? "" : " ") + "Expected tokens and time are predicted.";
     tooltip(words.c_str());
@@ -336,6 +340,7 @@ const BudgetView* BudgetPanel::shown(const ViewModel& view) {
     plain_ = plain.tokens_per_second;
     view_ = budget_view(*round, costs.get(), plain);
   }
+  view_.plain_from = ar_origin(plain, view.chat.now_ms);
   return &view_;
 }
 

@@ -112,7 +112,7 @@ ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed
   if (record.mode == DecodeMode::chain) {
     check.why_not = "Mode Chain: always a chain, whatever S(N) says of trees.";
   } else if (record.mode == DecodeMode::tree) {
-    check.why_not = "S(N) is highest at " + (check.loses ? std::string("AR") : budget_of(best)) + ".";
+    check.why_not = check.loses ? "AR promises more than any N." : "S(N) is highest at " + budget_of(best) + ".";
   } else if (record.shape == DecodeMode::chain) {
     check.why_not = "A chain of " + grouped(record.width - 1) +
                     " was taken: chains compete by what they were seen to bring, which S(N) of trees leaves out.";

@@ -35,6 +35,7 @@ struct BudgetView {
   std::vector<WidthSpeed> predicted;  // ascending widths; empty where nothing was forecast
   bool recorded = false;  // recorded by the engine in that round; else computed from its tree and the cost table
   double ar_tokens_per_second = 0;  // of plain decoding; 0 where it is not known
+  std::string plain_from;           // what that was measured by and when; the panel fills it in, as it ages
   // Measured: what the text accepted of this tree cut at N nodes. The times of widths that did not run are predicted
   // ones, corrected by the error of this round's prediction.
   std::vector<WidthSpeed> measured;     // for widths 1 to that of the round

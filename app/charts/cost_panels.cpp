@@ -91,6 +91,18 @@ ImPlotSpec marks(Colour colour, bool filled) {
   return spec;
 }
 
+std::string context_name(const ContextCosts& costs) {
+  return "context " + grouped(costs.context);
+}
+
+/// Lengthens the axis of widths in a chart of this width, so that the names of the contexts fit behind the curves.
+void leave_room_for_names(const CostView& costs, float width, Axes& axes) {
+  float widest = 0;
+  for (const ContextCosts& each : costs.contexts)
+    widest = std::max(widest, text_size(Type::caption, context_name(each)).x + px(16));
+  axes.x.top /= 1 - std::min(0.4f, widest / std::max(px(1), width - px(48)));
+}
+
 /// Names the context of each curve at its end, clear of the points and of the other names.
 void draw_context_labels(const CostView& costs) {
   std::vector<LabelWish> wishes;
@@ -101,15 +113,8 @@ void draw_context_labels(const CostView& costs) {
       const ImVec2 at = ImPlot::PlotToPixels(each.width[i], each.ms[i]);
       points.push_back({at.x, at.y});
     }
-    const Spot end = points.back();
-    for (size_t i = 1; i < each.curve_width.size(); ++i) {  // some points a step, as a label is wider than one
-      const ImVec2 from = ImPlot::PlotToPixels(each.curve_width[i - 1], each.curve_ms[i - 1]);
-      const ImVec2 to = ImPlot::PlotToPixels(each.curve_width[i], each.curve_ms[i]);
-      for (const float share : {0.25f, 0.5f, 0.75f, 1.0f})
-        points.push_back({from.x + (to.x - from.x) * share, from.y + (to.y - from.y) * share});
-    }
-    words.push_back("context " + grouped(each.context));
-    wishes.push_back({end, px(4), text_size(Type::caption, words.back()).x + px(4), px(15)});
+    words.push_back(context_name(each));
+    wishes.push_back({points.back(), px(4), text_size(Type::caption, words.back()).x + px(4), px(15)});
   }
   const std::vector<Box> places = place_labels(wishes, plot_room(), {}, points);
   ImDrawList* list = ImPlot::GetPlotDrawList();
@@ -211,6 +216,7 @@ void RooflinePanel::draw(const ViewModel& view, CommandSink&) {
       {{LegendMark::dot, t.accent, "measured"}, {LegendMark::dashed, t.text2, "fitted roofline"}});
   Axes axes = width_axes(costs ? costs->widest : 128);
   axes.y = ticks_to(costs ? costs->slowest_ms : 10, 4, false);
+  if (costs) leave_room_for_names(*costs, ImGui::GetContentRegionAvail().x, axes);
   if (const Chart chart("Roofline chart", chart_size(), axes); chart) {
     if (costs)
       draw_passes(*costs);

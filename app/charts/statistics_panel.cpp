@@ -143,7 +143,7 @@ void draw_speed(const SpeedSeries& series, const StatisticsView& view) {
 
 void draw_histogram(const StatisticsView& view) {
   const std::string outlined = view.shown_accepted ? ", this one outlined" : "";
-  chart_title("Accepted tokens", counted(view.rounds, "round", "rounds") + outlined,
+  chart_title("Rounds by accepted tokens", counted(view.rounds, "round", "rounds") + outlined,
               "How many drafted tokens the rounds added to the text: the bars together are " +
                   counted(view.rounds, "round", "rounds") + ". " + view.cut);
   Axes axes;

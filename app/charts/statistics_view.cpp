@@ -29,7 +29,7 @@ void add_figures(const RoundStatistics& s, const OracleTally& oracle, Statistics
                      "Mean of " + rounds_word(s.rounds()) + " by the wall clock, all stages included."};
   if (oracle.rounds == 0) return;
   view.oracle = {speed(oracle.tokens_per_second()) + " tok/s",
-                 "Had each round had the width that was best in hindsight, plain decoding included: " +
+                 "Had each round had the width that was best in hindsight, plain decoding at its forecast included: " +
                      rounds_word(oracle.rounds) + ", which really ran at " + speed(oracle.real_tokens_per_second()) +
                      " tok/s. Tokens are measured, times of widths that did not run are predicted."};
 }
@@ -59,7 +59,9 @@ void add_shown(const RoundRecord& shown, StatisticsView& view) {
                ", what the tree had right beyond them does not.";
 }
 
-void add_verdict(const RoundStatistics& s, DecodeMode mode, const ArReference& plain, StatisticsView& view) {
+/// age: that of `plain`, as ar_age() says it.
+void add_verdict(const RoundStatistics& s, DecodeMode mode, const ArReference& plain, const std::string& age,
+                 StatisticsView& view) {
   if (mode == DecodeMode::ar || s.drafted() == 0) {
     view.verdict = VerdictKind::ar;
     view.verdict_title = mode == DecodeMode::ar ? "Plain decoding" : "Nothing was drafted yet";
@@ -77,8 +79,8 @@ void add_verdict(const RoundStatistics& s, DecodeMode mode, const ArReference& p
     return;
   }
   if (view.ratio <= 0) return;
-  const std::string speeds = speed(view.tokens_per_second) + " tok/s measured, AR " + speed(plain.tokens_per_second) +
-                             " tok/s " + badge_of(plain) + ".";
+  const std::string speeds =
+      speed(view.tokens_per_second) + " tok/s measured; AR " + speed(plain.tokens_per_second) + " tok/s, " + age + ".";
   if (view.ratio > 1 + kClearly) {
     view.verdict = VerdictKind::pays;
     view.verdict_title = "Speculation pays here";
@@ -119,7 +121,7 @@ StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown
   add_histogram(s, view);
   add_depths(s, view);
   if (shown != nullptr) add_shown(*shown, view);
-  add_verdict(s, mode, plain, view);
+  add_verdict(s, mode, plain, ar_age(plain, now_ms), view);
   return view;
 }
 

@@ -23,6 +23,13 @@ std::string measured_by(const ArReference& reference) {
   return "";
 }
 
+/// When it was measured; empty where that is not known and for a forecast.
+std::string when_words(const ArReference& reference, int64_t now_ms) {
+  if (reference.recorded) return "in the recording";
+  const std::string age = age_words(reference.at_ms, now_ms);
+  return age.empty() && reference.source == ArSource::calibration ? "earlier" : age;
+}
+
 }  // namespace
 
 const char* badge_of(const ArReference& reference) {
@@ -41,13 +48,13 @@ std::string age_words(int64_t at_ms, int64_t now_ms) {
 std::string ar_origin(const ArReference& reference, int64_t now_ms) {
   if (!reference.known()) return "";
   std::string words = measured_by(reference);
-  if (reference.recorded)
-    words += ", in the recording";
-  else if (const std::string age = age_words(reference.at_ms, now_ms); !age.empty())
-    words += ", " + age;
-  else if (reference.source == ArSource::calibration)
-    words += ", before this launch";
+  if (const std::string when = when_words(reference, now_ms); !when.empty()) words += ", " + when;
   return reference.where.empty() ? words : words + "; " + reference.where;
+}
+
+std::string ar_age(const ArReference& reference, int64_t now_ms) {
+  const std::string badge = badge_of(reference), when = when_words(reference, now_ms);
+  return badge.empty() || when.empty() ? badge : badge + " " + when;
 }
 
 bool enough_drafted(const RoundStatistics& rounds) {

@@ -39,6 +39,9 @@ const char* badge_of(const ArReference& reference);
 /// 1970, UTC. Empty where nothing is known.
 std::string ar_origin(const ArReference& reference, int64_t now_ms);
 
+/// The same in two or three words: "measured 2 min ago", "predicted".
+std::string ar_age(const ArReference& reference, int64_t now_ms);
+
 /// "just now", "2 min ago", "3 h ago", "4 days ago"; empty for a time that is not known.
 std::string age_words(int64_t at_ms, int64_t now_ms);
 

@@ -80,7 +80,7 @@ TEST(ChartsUi, EveryFigureSaysWhatItWasCountedOver) {
     for (const char* figure : {"Speed figure", "Tau", "Round time mean", "Best widths in hindsight/pair"})
       IM_CHECK(contains(tooltip_of(ctx, (std::string("//Live/**/") + figure).c_str()), "40 rounds"));
     IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Node use"), "drafted nodes"));
-    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Accepted tokens/title"), "40 rounds"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Rounds by accepted tokens/title"), "40 rounds"));
     IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Round time bars"), "Measured"));
   }));
 }

@@ -73,6 +73,20 @@ TEST(ArReference, ComesFromPlainRoundsOnceThereAreEnough) {
             "measured over 8 plain rounds, 2 min ago; SmolLM2-135M-Instruct Q4_1 on Radeon RX 7900 XTX");
 }
 
+TEST(ArReference, SaysItsAgeBriefly) {
+  ArReference reference;
+  EXPECT_EQ(ar_age(reference, 5), "");
+  reference.tokens_per_second = 40;
+  reference.source = ArSource::forecast;
+  EXPECT_EQ(ar_age(reference, 5), "predicted");
+  reference.source = ArSource::calibration;
+  EXPECT_EQ(ar_age(reference, 5), "measured earlier");
+  reference.at_ms = 1;
+  EXPECT_EQ(ar_age(reference, 1 + 2 * kMinute), "measured 2 min ago");
+  reference.recorded = true;
+  EXPECT_EQ(ar_age(reference, 5), "measured in the recording");
+}
+
 TEST(ArReference, LeavesOutRoundsThatDrafted) {
   Desk desk;
   desk.rounds(8, 25);
