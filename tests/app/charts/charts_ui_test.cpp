@@ -15,6 +15,7 @@
 #include "app/charts/statistics_panel.h"
 #include "app/shell/log_panel.h"
 #include "tests/app/charts/chart_samples.h"
+#include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/panel_harness.h"
 #include "tests/app/support/sample_log.h"
 #include "tests/app/support/tooltip_text.h"
@@ -133,6 +134,24 @@ TEST(ChartsUi, KeyFiguresRefreshAtMostFourTimesASecondWhileAReplyIsWritten) {
   ui.frame();
   EXPECT_TRUE(
       ui.run([&](ImGuiTestContext* ctx) { IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tau"), "over 121 rounds")); }));
+}
+
+/// A narrow panel keeps the ratio, on a line of its own.
+TEST(ChartsUi, TheRatioIsShownAtEveryWidth) {
+  const auto log = log_of(40);
+  log->reply().mode = DecodeMode::adaptive;
+  for (const float width : {kRight, 220.0f}) {
+    app::StatisticsPanel panel;
+    PanelHarness ui(panel, width, kRightHeight);
+    show(ui, log, 39);
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      const std::string why = tooltip_of(ctx, "//Live/**/Ratio figure");
+      IM_CHECK(contains(why, "of plain decoding, predicted for this round"));
+      const DrawnTexts drawn;
+      ctx->Yield();
+      IM_CHECK(drawn.overlapping().empty());
+    }));
+  }
 }
 
 // ---- budget ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/base/paths.h"
+#include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
@@ -46,6 +47,32 @@ TEST(ReplayUi, TheChatFollowsTheRoundAndIsOnlyRead) {
     for (const char* item : {"Run again", "Edit", "Send", "Check against plain decoding", "Continue in a new chat"})
       IM_CHECK(!ctx->ItemExists((std::string("//Chat/**/") + item).c_str()));
     IM_CHECK(ctx->ItemExists("//Chat/Back to the chat"));
+  }));
+}
+
+/// The cache and the speed of the engine have nothing to do with what was recorded.
+TEST(ReplayUi, TheStatusBarKeepsTheEnginesFiguresToTheEngine) {
+  UiHarness ui({}, 1600, 1000);
+  ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(small_model());
+  };
+  ui.app().run(OpenModel{"/models/a.gguf"});
+  ui.app().pump();
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    const auto bar = [&] {
+      std::string words;
+      const DrawnTexts drawn;
+      ctx->Yield();
+      for (const DrawnText& each : drawn.all())
+        if (each.min.y > 1000 - 28) words += each.text + "|";
+      return words;
+    };
+    ctx->Yield(3);
+    IM_CHECK(bar().find("KV|") != std::string::npos);
+    ui.app().run(OpenModel{kDemo});
+    ctx->Yield(4);
+    IM_CHECK(bar().find("KV|") == std::string::npos);
+    IM_CHECK(bar().find("Replaying|") != std::string::npos);
   }));
 }
 

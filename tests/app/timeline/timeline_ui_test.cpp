@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
@@ -71,6 +72,37 @@ TEST(TimelineUi, APauseFreezesTheViewWhileTheEngineGoesOn) {
     IM_CHECK_EQ(live.shown(), 42u);
   }));
   EXPECT_EQ(live.ui.engine().count<StopReply>(), 0u) << "the engine never waits";
+}
+
+/// With room for the strip or for all controls, the strip and the buttons stay.
+TEST(TimelineUi, ANarrowPanelKeepsTheStrip) {
+  LiveUi live;
+  EXPECT_TRUE(live.ui.run([&](ImGuiTestContext* ctx) {
+    live.ui.resize(480, 640);
+    ctx->Yield(6);
+    IM_CHECK(ctx->ItemExists("//Timeline/Rounds"));
+    IM_CHECK(ctx->ItemExists("//Timeline/Pause or go on"));
+    IM_CHECK_LE(ctx->ItemInfo("//Timeline/Rounds").RectFull.Max.x, 480.0f);
+  }));
+}
+
+/// A reply that has ended is not live, although its last round is still followed.
+TEST(TimelineUi, LiveEndsWithTheReply) {
+  LiveUi live;
+  EXPECT_TRUE(live.ui.run([&](ImGuiTestContext* ctx) {
+    const auto says = [&](const char* words) {
+      const DrawnTexts drawn;
+      ctx->Yield(2);
+      return drawn.has(words);
+    };
+    IM_CHECK(says("live"));
+    ReplyFinished end;
+    end.reply_id = live.ui.engine().last<Generate>().reply_id;
+    live.ui.engine().publish(end);
+    ctx->Yield(2);
+    IM_CHECK(!says("live"));
+    IM_CHECK(says("newest"));
+  }));
 }
 
 // gui.md, criterion 13
