@@ -63,7 +63,9 @@ std::string cost_remark(const WatchQuestion& q, const WatchNumbers& numbers) {
 
 void add_plain_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
   WatchNumber& cost = numbers.cost;
-  const double plain_ms = q.plain->ms();
+  ArReference plain = *q.plain;
+  plain.where.clear();  // the number stands beside the names of model and device
+  const double plain_ms = plain.ms();
   if (plain_ms <= 0) {
     cost.subtitle = "plain decoding was not measured here yet";
     cost.why += " How many plain tokens that is, is not known: plain decoding was not measured here yet.";
@@ -72,9 +74,9 @@ void add_plain_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
   numbers.plain_tokens = numbers.pass_ms / plain_ms;
   const std::string tokens = in_tokens(numbers.plain_tokens);
   const std::string count = tokens + (tokens == "1.0" ? " plain token" : " plain tokens");
-  cost.subtitle = (q.plain->measured() ? "= " : "about ") + count;
+  cost.subtitle = (plain.measured() ? "= " : "about ") + count;
   if (const std::string remark = cost_remark(q, numbers); !remark.empty()) cost.subtitle += ": " + remark;
-  cost.why += " One plain token takes " + milliseconds(plain_ms) + " (" + ar_origin(*q.plain, q.now_ms) +
+  cost.why += " One plain token takes " + milliseconds(plain_ms) + " (" + ar_origin(plain, q.now_ms) +
               "): " + three_digits(numbers.pass_ms) + " / " + three_digits(plain_ms) + " = " + count + ".";
 }
 
@@ -115,7 +117,7 @@ void add_elsewhere(const WatchQuestion& q, WatchNumbers& numbers) {
                        "predicted",
                        "Predicted, not measured: the last " + counted(there.rounds, "pass", "passes") +
                            " with guesses, each cut at the " + "size that " + article(numbers.device) +
-                           " would choose, " + span_words(there.least, there.most) +
+                           " would choose, never more than here: " + span_words(there.least, there.most) +
                            ". A pass there takes the longer of two times: to read all weights at " +
                            grouped(static_cast<uint64_t>(device.gb_s)) + " GB/s, and to compute all its rows at " +
                            whole(device.tflop_s) + " TFLOP/s, as published for the " + device.gpu +
@@ -177,7 +179,8 @@ BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, cons
     line.badge = "predicted";
   }
   if (elsewhere != nullptr && elsewhere->newest)
-    line.elsewhere = "best on " + article(elsewhere->device->name) + ": " + grouped(elsewhere->newest->budget);
+    line.elsewhere = "best on " + article(elsewhere->device->name) + ": " + grouped(elsewhere->newest->budget) +
+                     (elsewhere->newest->budget == guesses ? " or more" : "");  // more were not recorded
   add_curve(record, budget, line);
   return line;
 }

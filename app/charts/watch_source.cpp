@@ -17,6 +17,11 @@ PassNeeds needs_of(const ViewModel& view) {
   return needs;
 }
 
+/// Whether a recording ran on a processor: by the name of Mesa's software device, as a trace has no type of device.
+bool names_a_cpu(const std::string& origin) {
+  return origin.find("llvmpipe") != std::string::npos;
+}
+
 }  // namespace
 
 void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
@@ -32,7 +37,7 @@ void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   question.plain = &plain;
   question.elsewhere = &elsewhere;
   question.live = rounds.log->is_live();
-  question.on_cpu = question.live && view.model && view.model->is_software;
+  question.on_cpu = question.live ? view.model && view.model->is_software : names_a_cpu(rounds.log->origin());
   question.now_ms = view.chat.now_ms;
   numbers_ = watch_numbers(question);
   has_line_ = record != nullptr;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <memory>
 
+#include "app/charts/watch_source.h"
+#include "app/rounds/trace_log.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/sample_log.h"
 
@@ -176,6 +178,32 @@ TEST(Elsewhere, GoingThroughTheRoundsInAnyOrderGivesTheSame) {
   }
 }
 
+/// The recordings that come with Canopy have all three numbers, with where they are from.
+TEST(WatchSource, TheDemosHaveAllNumbers) {
+  for (const char* demo : {"code", "prose"}) {
+    ViewModel view;
+    const auto log =
+        std::make_shared<TraceLog>(std::string(CANOPY_SOURCE_DIR "/assets/demos/") + demo + ".canopytrace");
+    show_log(view.rounds, log, demo);
+    WatchSource source;
+    for (size_t round = 0; round < log->rounds(); ++round) {
+      view.rounds.playback.shown = round;
+      source.update(view);
+      ASSERT_TRUE(source.done());
+      ASSERT_NE(source.line(), nullptr);
+    }
+    const WatchNumbers& numbers = source.numbers();
+    EXPECT_GT(numbers.tokens_per_pass, 1) << demo;
+    EXPECT_EQ(numbers.tokens.badge, "replayed");
+    EXPECT_GT(numbers.plain_tokens, 1) << demo;
+    EXPECT_NE(numbers.cost.why.find("in the recording"), std::string::npos) << numbers.cost.why;
+    EXPECT_TRUE(numbers.elsewhere.shown) << demo << ' ' << numbers.ratio;
+    EXPECT_EQ(source.line()->sentence.substr(0, 12), "You set them");
+    EXPECT_FALSE(source.line()->elsewhere.empty());
+    EXPECT_NE(numbers.cost.subtitle.find("this CPU"), std::string::npos) << numbers.cost.subtitle;
+  }
+}
+
 TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
   TraceBuilder builder(3);
   builder.begin(DecodeMode::tree);
@@ -205,6 +233,8 @@ TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
   elsewhere.device = &device_profile("RTX 4090");
   elsewhere.newest = there;
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), &elsewhere).elsewhere, "best on an RTX 4090: 15");
+  elsewhere.newest->budget = 40;  // no more were recorded
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), &elsewhere).elsewhere, "best on an RTX 4090: 40 or more");
   // Nothing was forecast: who set it is no prediction.
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), nullptr).badge, "");
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), nullptr).sentence, "You set them");
