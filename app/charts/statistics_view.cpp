@@ -118,6 +118,10 @@ StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown
                                            speed(plain.tokens_per_second) + " tok/s of plain decoding, " +
                                            ar_origin(plain, now_ms) + "."};
   }
+  if (plain.tokens_per_second > point.oracle.tokens_per_second() && !view.oracle.text.empty())
+    view.oracle = {speed(plain.tokens_per_second) + " tok/s",
+                   "Plain decoding throughout: no widths for these drafts would have been faster. " +
+                       std::string(plain.measured() ? "Measured" : "Predicted") + "."};
   add_histogram(s, view);
   add_depths(s, view);
   if (shown != nullptr) add_shown(*shown, view);

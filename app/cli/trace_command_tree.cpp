@@ -121,10 +121,11 @@ std::string limits_text(const WidthLimits& limits) {
   return text;
 }
 
-void show_candidate(const WidthForecast& candidate, bool chosen, std::ostream& out) {
+/// mark: what to say of the candidate, or nothing.
+void show_candidate(const WidthForecast& candidate, const char* mark, std::ostream& out) {
   char line[128];
   std::snprintf(line, sizeof line, "%10u %10.3f %10.3f %10.1f%s\n", candidate.width, candidate.expected, candidate.ms,
-                candidate.tokens_per_second(), chosen ? "  chosen" : "");
+                candidate.tokens_per_second(), mark);
   out << line;
 }
 
@@ -146,7 +147,8 @@ void show_choice(const RoundRecord& record, std::ostream& out) {
     const bool round_number = std::has_single_bit(width) || (width % 3 == 0 && std::has_single_bit(width / 3));
     const bool ends = &candidate == &choice.candidates.back() || &candidate == chosen;
     if (choice.candidates.size() > few && !round_number && !ends) continue;
-    show_candidate(candidate, &candidate == chosen, out);
+    const bool own = &candidate == chosen;
+    show_candidate(candidate, !own ? "" : record.mode == DecodeMode::adaptive ? "  chosen" : "  ran", out);
   }
 }
 

@@ -103,6 +103,9 @@ TEST_F(DamagedTrace, CutAtEveryByteItOpensUpToItsLastWholeRecord) {
       EXPECT_EQ(trace.notice(), "");
     } else {
       EXPECT_NE(trace.notice().find("cut off"), std::string::npos);
+      const std::string rounds =
+          trace.rounds() == 1 ? "1 whole round, " : std::to_string(trace.rounds()) + " whole rounds, ";
+      EXPECT_NE(trace.notice().find(rounds), std::string::npos) << trace.notice();
     }
     ++opened;
   }

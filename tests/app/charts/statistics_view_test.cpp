@@ -285,6 +285,14 @@ TEST(Series, ResidualsAreMeasuredOverPredicted) {
   EXPECT_NEAR(residuals[0].error, 0.2, 1e-12);
 }
 
+/// The best in hindsight, which plain decoding is a part of, is never slower than what plain decoding was measured at.
+TEST(StatisticsView, TheBestInHindsightIsNoSlowerThanPlainDecoding) {
+  const auto log = log_of(20, 11);
+  const double best = view_of(log, 19).tokens_per_second;
+  EXPECT_EQ(view_of(log, 19, at(1000 * best)).oracle.text, app::speed(1000 * best) + " tok/s");
+  EXPECT_EQ(view_of(log, 19, at(0.001 * best)).oracle.text, view_of(log, 19).oracle.text);
+}
+
 /// Where next to nothing was drafted, the speed says nothing of drafting, whatever it is compared with.
 TEST(StatisticsView, FewDraftsHaveNoRatioAndNoVerdict) {
   auto log = std::make_shared<SampleLog>();
