@@ -135,6 +135,8 @@ void draw_reliability(const ReliabilityTally& tally, uint64_t rounds) {
                      static_cast<int>(after.predicted.size()), calibrated);
     if (chart.hovered()) reliability_tooltip(tally);
   }
+  axis_caption("across: promised, up: share that came");
+  ImGui::Dummy({0, px(14)});
   pair_line("Drafter off by", percent(ReliabilityTally::error(tally.raw())),
             "Mean distance of promised from observed over " + counted(tally.nodes(), "node", "nodes") + ".");
   pair_line(

@@ -207,6 +207,13 @@ void Chart::say(std::string_view words) const {
             Type::caption, colours().text3, words);
 }
 
+void axis_caption(std::string_view words) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float left = (ImGui::GetContentRegionAvail().x - text_size(Type::caption, words).x) * 0.5f;
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x + std::max(0.0f, left),
+                   at.y - ImGui::GetStyle().ItemSpacing.y + px(7), Type::caption, colours().text3, words);
+}
+
 float legend_width(std::string_view word) {
   return px(24 + 6) + text_size(Type::secondary, word).x;
 }

@@ -70,6 +70,9 @@ class Chart {
   bool open_ = false, hovered_ = false;
 };
 
+/// Writes what the axis across counts, below the chart, which must be the last item; takes no room by itself.
+void axis_caption(std::string_view words);
+
 /// Draws a mark of the legend, a short stroke and a word; returns the place for the next one.
 enum class LegendMark { solid, dashed, dotted, dot, ring };
 float legend_mark(ImVec2 at, LegendMark mark, Colour colour, std::string_view word);

@@ -39,14 +39,6 @@ void draw_header(const char* title, const std::string& note, const char* about, 
   }
 }
 
-/// Writes the caption below the chart, which must be the last item.
-void draw_caption() {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  draw_text_middle(ImGui::GetWindowDrawList(),
-                   at.x + (ImGui::GetContentRegionAvail().x - text_size(Type::caption, kWidths).x) * 0.5f,
-                   at.y - ImGui::GetStyle().ItemSpacing.y + px(7), Type::caption, colours().text3, kWidths);
-}
-
 ImVec2 chart_size() {
   const ImVec2 room = ImGui::GetContentRegionAvail();
   return {room.x, std::max(px(120), room.y - px(kCaption))};
@@ -199,7 +191,7 @@ void ResidualsPanel::draw(const ViewModel& view, CommandSink&) {
       ImPlot::PlotScatter("rounds", width.data(), error.data(), static_cast<int>(width.size()), marks(t.accent, true));
     if (!costs && rounds.empty()) chart.say("after the first predicted round, or a calibration");
   }
-  draw_caption();
+  axis_caption(kWidths);
 }
 
 void RooflinePanel::draw(const ViewModel& view, CommandSink&) {
@@ -223,7 +215,7 @@ void RooflinePanel::draw(const ViewModel& view, CommandSink&) {
     else
       chart.say("Nothing was measured yet: Calibrate, in the panel Calibration, takes about 90 s");
   }
-  draw_caption();
+  axis_caption(kWidths);
 }
 
 }  // namespace canopy::app

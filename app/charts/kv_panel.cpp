@@ -61,7 +61,7 @@ void KvPanel::draw(const ViewModel& view, CommandSink&) {
   const ModelReady* model = live && view.model ? &*view.model : nullptr;
   if (!shown && !model) return empty_panel("No cache yet. Open a model, or watch the demo.");
   const CacheView cache = cache_view(shown.get(), model, view.context_used);
-  chart_title("Context", live ? "measured, after this round" : "replayed, after this round");
+  chart_title("Context, positions", live ? "measured, after this round" : "replayed, after this round");
   if (cache.capacity > 0) {
     draw_context_bar(cache);
     pair_line("Used", grouped(cache.used()) + " of " + grouped(cache.capacity), "Positions of the K/V cache.");
