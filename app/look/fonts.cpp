@@ -115,6 +115,10 @@ float text_height(Type type) {
   return font_size(type) * look().scale;
 }
 
+float text_height(Type type, float em) {
+  return text_height(type) * em / spec(type).em;
+}
+
 ImVec2 text_size(Type type, std::string_view text) {
   return font_of(type)->CalcTextSizeA(text_height(type), FLT_MAX, 0, text.data(), text.data() + text.size());
 }

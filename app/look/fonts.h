@@ -84,6 +84,8 @@ float font_size(Type type);
 void push_type(Type type);  // pair with ImGui::PopFont()
 ImVec2 text_size(Type type, std::string_view text);
 float text_height(Type type);
+/// The same for letters of another size: em pixels at 100%.
+float text_height(Type type, float em);
 void draw_text(ImDrawList* list, ImVec2 pos, Type type, Colour colour, std::string_view text);
 /// Tells tests about a line of text that was drawn. draw_text() calls it by itself.
 void note_drawn(const ImDrawList* list, ImVec2 pos, Type type, std::string_view text);

@@ -22,7 +22,8 @@ struct Theme {
   Colour accent, accent_text, on_accent, accent_bg, ctl, line, grid;
   // states of a token; *_text for text, *_bg for the background of text
   Colour accepted, rejected, unreached, bonus;
-  Colour unreached_edge;  // edges to nodes that were not reached: fainter than their badges
+  // limbs of the tree: undecided, not reached, rejected and thin, rejected and thick (filled within an outline)
+  Colour limb, limb_unreached, limb_rejected, limb_rejected_bg;
   Colour accepted_text, rejected_text, bonus_text;
   Colour accepted_bg, rejected_bg, bonus_bg;
   Colour accepted_strong_bg;  // background of the words of the shown round

@@ -18,10 +18,14 @@ void begin_phase(Playback& playback, Phase phase) {
   playback.elapsed_ms = 0;
 }
 
-void end_phase(Playback& playback, Phase phase) {
+double phase_ms_of(const RoundLog& log, size_t round, Phase phase) {
+  return phase_ms(phase, log.summary(round).accepted);
+}
+
+void end_phase(Playback& playback, const RoundLog& log, Phase phase) {
   playback.phase = phase;
   playback.progress = 1;
-  playback.elapsed_ms = phase_ms(phase);
+  playback.elapsed_ms = phase_ms_of(log, playback.shown, phase);
 }
 
 Phase next(Phase phase) {
@@ -42,7 +46,7 @@ Phase first_phase_of(const RoundLog& log, size_t round) {
 
 void arrive(Playback& playback, const RoundLog& log) {
   if (!log.is_live()) playback.state = PlayState::paused;
-  playback.elapsed_ms = playback.slow_motion ? phase_ms(Phase::commit) : 0;
+  playback.elapsed_ms = playback.slow_motion ? phase_ms_of(log, playback.shown, Phase::commit) : 0;
 }
 
 /// Plays whole rounds: each is shown for as long as the engine took for the round after it.
@@ -59,8 +63,8 @@ void advance_rounds(Playback& playback, const RoundLog& log, double ms) {
 
 void advance_phases(Playback& playback, const RoundLog& log, double ms) {
   playback.elapsed_ms += ms;
-  while (playback.elapsed_ms >= phase_ms(playback.phase)) {
-    const double rest = playback.elapsed_ms - phase_ms(playback.phase);
+  for (double whole; playback.elapsed_ms >= (whole = phase_ms_of(log, playback.shown, playback.phase));) {
+    const double rest = playback.elapsed_ms - whole;
     if (playback.phase != Phase::commit) {
       begin_phase(playback, next(playback.phase));
     } else if (playback.shown < last_round(log)) {
@@ -72,28 +76,28 @@ void advance_phases(Playback& playback, const RoundLog& log, double ms) {
     }
     playback.elapsed_ms = rest;
   }
-  playback.progress = static_cast<float>(playback.elapsed_ms / phase_ms(playback.phase));
+  playback.progress = static_cast<float>(playback.elapsed_ms / phase_ms_of(log, playback.shown, playback.phase));
 }
 
 bool step_phase(Playback& playback, const RoundLog& log, bool forward) {
   const Phase first = first_phase_of(log, playback.shown);
   if (forward) {
     if (playback.progress < 1) {
-      end_phase(playback, playback.phase);
+      end_phase(playback, log, playback.phase);
     } else if (playback.phase != Phase::commit) {
-      end_phase(playback, next(playback.phase));
+      end_phase(playback, log, next(playback.phase));
     } else if (playback.shown < last_round(log)) {
-      end_phase(playback, first_phase_of(log, ++playback.shown));
+      end_phase(playback, log, first_phase_of(log, ++playback.shown));
     } else {
       return false;
     }
     return true;
   }
   if (playback.phase != first) {
-    end_phase(playback, previous(playback.phase));
+    end_phase(playback, log, previous(playback.phase));
   } else if (playback.shown > 0) {
     --playback.shown;
-    end_phase(playback, Phase::commit);
+    end_phase(playback, log, Phase::commit);
   } else {
     return false;
   }
@@ -102,16 +106,16 @@ bool step_phase(Playback& playback, const RoundLog& log, bool forward) {
 
 }  // namespace
 
-double phase_ms(Phase phase) {
+double phase_ms(Phase phase, uint32_t accepted) {
   switch (phase) {
-    case Phase::fill: return 800;
+    case Phase::fill: return 700;
     case Phase::insert: return 900;
-    case Phase::verify: return 700;
-    case Phase::walk: return 900;
+    case Phase::verify: return 800;
+    case Phase::walk: return std::min(1500.0, 250.0 * (accepted + 1.0));
     case Phase::bonus: return 600;
-    case Phase::commit: return 600;
+    case Phase::commit: return 700;
   }
-  return 600;
+  return 700;
 }
 
 Phase first_phase(DecodeMode shape) {
@@ -195,7 +199,7 @@ void set_slow_motion(Playback& playback, const RoundLog& log, bool on, bool redu
   playback.state = reduced_motion ? PlayState::paused : PlayState::playing;
   if (log.rounds() == 0) return;
   const Phase first = first_phase_of(log, playback.shown);
-  reduced_motion ? end_phase(playback, first) : begin_phase(playback, first);
+  reduced_motion ? end_phase(playback, log, first) : begin_phase(playback, first);
 }
 
 }  // namespace canopy::app

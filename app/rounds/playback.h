@@ -22,6 +22,8 @@ inline constexpr uint32_t kPhases = 6;
 inline constexpr double kSlowest = 0.1;
 inline constexpr double kFastest = 10;
 
+inline constexpr float kArrived = 0.85f;  // share of the phase commit after which all tokens are in the text
+
 struct Playback {
   PlayState state = PlayState::following;
   size_t shown = 0;          // number of the shown round in the log
@@ -30,10 +32,14 @@ struct Playback {
   Phase phase = Phase::commit;
   float progress = 1;     // of the phase, from 0 to 1
   double elapsed_ms = 0;  // time since the shown round or phase began, at speed 1
+
+  /// Whether the tokens of the shown round are in the text: in slow motion when they have arrived there.
+  bool told() const { return !slow_motion || (phase == Phase::commit && progress >= kArrived); }
 };
 
-/// Duration of a phase at speed 1, in milliseconds (look.md, section 8: 600 to 900).
-double phase_ms(Phase phase);
+/// Duration of a phase at speed 1, in milliseconds (look/watch.md, "Slow motion"). accepted: drafted tokens that the
+/// round accepted; the walk takes a step for each and one more, and as long as that needs.
+double phase_ms(Phase phase, uint32_t accepted);
 Phase first_phase(DecodeMode shape);
 
 /// Moves the replay on by this many milliseconds. Nothing moves while paused; with reduced motion, slow motion moves

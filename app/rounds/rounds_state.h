@@ -66,6 +66,11 @@ struct RoundsState {
   std::string trace_path;           // of the trace that is shown; empty: the engine's own rounds
   bool reduced_motion = false;      // no animation: every duration is 0, and slow motion moves only by step()
 
+  /// Whether the engine has written rounds after the shown one that are not followed.
+  bool behind_live() const {
+    return log->is_live() && playback.state != PlayState::following && playback.shown + 1 < log->rounds();
+  }
+
   /// The round to show; null before the first round, and where its tree was dropped to save memory.
   std::shared_ptr<const RoundRecord> shown() const {
     return playback.shown < log->rounds() ? log->round(playback.shown) : nullptr;

@@ -40,10 +40,10 @@ std::optional<uint32_t> ShownTree::node(const std::optional<NodeRef>& ref) const
   return ref->node;
 }
 
-bool show_round(ShownTree& tree, const RoundsState& rounds, bool pinned) {
+bool show_round(ShownTree& tree, const RoundsState& rounds) {
   const std::shared_ptr<const RoundRecord> record = rounds.shown();
   const bool same = record == tree.record && tree.log == rounds.log && tree.round == rounds.playback.shown;
-  if (same && (!record || (tree.pinned == pinned && tree.scale == look().scale))) return false;
+  if (same && (!record || tree.scale == look().scale)) return false;
   if (!same) {
     tree.record = record;
     tree.log = rounds.log;
@@ -52,10 +52,8 @@ bool show_round(ShownTree& tree, const RoundsState& rounds, bool pinned) {
     tree.model = tree_model(*record, record->nodes.empty() ? token_before(*rounds.log, tree.round) : std::nullopt);
     tree.labels.clear();
     for (const TreeNodeView& node : tree.model.nodes)
-      tree.labels.push_back(token_label(node.token ? rounds.log->piece(*node.token) : std::nullopt, node.token));
+      tree.labels.push_back(tree_label(node.token ? rounds.log->piece(*node.token) : std::nullopt, node.token));
   }
-  tree.pinned = pinned;
-  tree.rows = place_rows(tree.model, pinned);
   measure(tree);
   return !same;
 }

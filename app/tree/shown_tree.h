@@ -1,5 +1,5 @@
 #pragma once
-// The tree of the shown round, prepared once for each round: model, rows, labels and widths of labels.
+// The tree of the shown round, prepared once for each round: model, labels and widths of labels.
 
 #include <memory>
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "app/rounds/rounds_state.h"
 #include "app/tree/token_facts.h"
-#include "app/tree/tree_layout.h"
+#include "app/tree/tree_model.h"
 
 namespace canopy::app {
 
@@ -17,8 +17,6 @@ struct ShownTree {
   std::shared_ptr<const RoundRecord> record;
   std::shared_ptr<const RoundLog> log;
   TreeModel model;
-  TreeRows rows;
-  bool pinned = true;
   std::vector<std::string> labels;
   std::vector<float> label_width;  // pixels at `scale`, of labels in 12 px
   float scale = 0;
@@ -32,6 +30,6 @@ struct ShownTree {
 
 /// Updates `tree` to the shown round; true when the round is another one than before. Without a record the tree becomes
 /// empty (record == null).
-bool show_round(ShownTree& tree, const RoundsState& rounds, bool pinned);
+bool show_round(ShownTree& tree, const RoundsState& rounds);
 
 }  // namespace canopy::app

@@ -86,4 +86,24 @@ std::string token_label(std::optional<trace::Piece> piece, std::optional<uint32_
   return shortened(label, longest);
 }
 
+std::string tree_label(std::optional<trace::Piece> piece, std::optional<uint32_t> token) {
+  if (!token || !piece || piece->bytes.find('\n') == std::string_view::npos) return token_label(piece, token);
+  std::string label;
+  std::string_view text = piece->bytes.substr(0, kMostBytes);
+  while (!text.empty()) {
+    const size_t line = std::min(text.find('\n'), text.size());
+    const std::string_view words = text.substr(0, line);
+    if (words.find_first_not_of(' ') == std::string_view::npos) {
+      if (!words.empty()) label += std::to_string(words.size());
+    } else {
+      label += token_label(trace::Piece{words, piece->control}, token);
+    }
+    text.remove_prefix(line);
+    if (text.empty()) break;
+    label += kReturnSign;
+    text.remove_prefix(1);
+  }
+  return shortened(label, kLongestLabel);
+}
+
 }  // namespace canopy::app

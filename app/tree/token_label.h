@@ -19,6 +19,11 @@ inline constexpr size_t kLongestLabel = 24;  // characters
 std::string token_label(std::optional<trace::Piece> piece, std::optional<uint32_t> token,
                         size_t longest = kLongestLabel);
 
+/// The label of a token in the tree. As token_label(), but line breaks are kReturnSign, which draw_word() draws, and
+/// the spaces after them a number: "\u21b511" for a line break and eleven spaces.
+inline constexpr std::string_view kReturnSign = "\u21b5";
+std::string tree_label(std::optional<trace::Piece> piece, std::optional<uint32_t> token);
+
 /// The bytes in hexadecimal: "20 6F 72"; after `most` bytes an ellipsis.
 std::string token_bytes(std::string_view bytes, size_t most = 8);
 

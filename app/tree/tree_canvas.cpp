@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "app/look/widgets.h"
 #include "app/tree/token_card.h"
 #include "app/tree/tree_overlays.h"
 
@@ -14,8 +15,7 @@ namespace {
 
 constexpr double kZoomSeconds = 0.16;
 constexpr float kWheelStep = 1.2f;
-// Pixels; the least height of a row at which its figures can be read, used by find_accepted().
-constexpr float kReadable = 36;
+constexpr float kClose = 2;  // zoom of find_accepted()
 
 TreePoint point_on(ImVec2 screen, ImVec2 origin) {
   return {screen.x - origin.x, screen.y - origin.y};
@@ -24,11 +24,11 @@ TreePoint point_on(ImVec2 screen, ImVec2 origin) {
 }  // namespace
 
 TreeScene TreeCanvas::scene() const {
-  return {shown_.model, shown_.rows, pinned_, shown_.label_width, {size_.x, size_.y, look().scale}};
+  return {shown_.model, shown_.label_width, {size_.x, size_.y, look().scale}, true};
 }
 
 TreePaint TreeCanvas::paint_of(const TreeReveal& reveal) const {
-  return {shown_.model, geometry_, reveal, shown_.labels, pos_, size_, hovered_, selected_};
+  return {shown_.model, geometry_, reveal, shown_.labels, pos_, size_, hovered_, selected_, tufts_.open};
 }
 
 ImVec2 TreeCanvas::screen_of(uint32_t node) const {
@@ -63,13 +63,7 @@ void TreeCanvas::fit() {
 void TreeCanvas::find_accepted() {
   if (!shown_.record || target_.nodes.empty()) return;
   const uint32_t middle = shown_.model.path[shown_.model.path.size() / 2];
-  change_zoom(centred_on(scene(), target_, middle, kReadable));
-}
-
-void TreeCanvas::set_pinned(bool pinned) {
-  if (pinned == pinned_) return;
-  begin_motion_in_place(kTransitionSeconds);
-  pinned_ = pinned;
+  change_zoom(centred_on(scene(), target_, middle, kClose));
 }
 
 /// Takes over the shown round. When stepping, nodes that both rounds have move to their new places. While following,
@@ -78,7 +72,11 @@ void TreeCanvas::take_round(const RoundsState& rounds) {
   const bool another = shown_.record != nullptr && rounds.shown() != shown_.record;
   const bool steps = another && rounds.playback.state == PlayState::paused && rounds.log == shown_.log;
   const ShownTree before = steps ? shown_ : ShownTree();
-  if (!show_round(shown_, rounds, pinned_) || !another) return;
+  const float scale = shown_.scale;
+  const bool changed = show_round(shown_, rounds);
+  stale_ = stale_ || changed || scale != shown_.scale;
+  if (changed) tufts_ = {};
+  if (!changed || !another) return;
   motion_seconds_ = 0;
   if (!shown_.record || !steps) return;
   begin_motion(match_nodes(before.model, node_keys(before.model, before.record->context), shown_.model,
@@ -86,9 +84,15 @@ void TreeCanvas::take_round(const RoundsState& rounds) {
                kTransitionSeconds);
 }
 
+/// Arranges the tree where the round, the zoom or the canvas is another one than in the last frame.
 void TreeCanvas::arrange_now(double now) {
-  const bool first = target_.nodes.empty();
-  target_ = arrange(scene(), zoom_, first ? std::nullopt : std::optional(target_.detail));
+  const CanvasSize canvas = scene().canvas;
+  if (stale_ || !(arranged_zoom_ == zoom_) || !(arranged_canvas_ == canvas)) {
+    target_ = arrange(scene(), zoom_);
+    arranged_zoom_ = zoom_;
+    arranged_canvas_ = canvas;
+    stale_ = false;
+  }
   geometry_ = target_;
   const bool moving = now < motion_start_ + motion_seconds_ && match_.size() == geometry_.nodes.size();
   if (moving) blend(before_, match_, static_cast<float>((now - motion_start_) / motion_seconds_), geometry_.nodes);
@@ -105,6 +109,7 @@ void TreeCanvas::draw(const RoundsState& rounds, ImVec2 pos, ImVec2 size, Comman
   hovered_ = shown_.node(rounds.hovered);
   selected_ = shown_.node(rounds.selected);
   ImGui::SetCursorScreenPos(pos);
+  ImGui::SetNextItemAllowOverlap();
   ImGui::InvisibleButton("Canvas", size, ImGuiButtonFlags_EnableNav);
   id_ = ImGui::GetItemID();
   const Playback& play = rounds.playback;
@@ -117,12 +122,23 @@ void TreeCanvas::draw(const RoundsState& rounds, ImVec2 pos, ImVec2 size, Comman
   }
   const TreePaint paint = paint_of(reveal);
   drag(paint, sink);
+  point_at_tufts(paint);
   point(rounds, sink);
   use_keys(sink);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect(pos, {pos.x + size.x, pos.y + size.y}, true);
   draw_layers(list, paint, rounds);
   list->PopClipRect();
+  if (rounds.behind_live()) draw_jump(sink);
+}
+
+/// Draws the pill that leads back to the newest round.
+void TreeCanvas::draw_jump(CommandSink& sink) {
+  ButtonSpec jump{"Jump to live", Icon::next, ButtonKind::primary};
+  jump.tooltip = "Follow the newest pass again  F5";
+  const ImVec2 wanted = button_size(jump);
+  ImGui::SetCursorScreenPos({std::floor(pos_.x + (size_.x - wanted.x) * 0.5f), std::floor(pos_.y + px(28))});
+  if (button(jump)) sink.post(RoundsCommand(FollowRounds{}));
 }
 
 /// The wheel zooms about the pointer; dragging moves the tree, or the view when it begins on the small map; a click
@@ -148,14 +164,21 @@ void TreeCanvas::drag(const TreePaint& paint, CommandSink& sink) {
       zoom_ = panned(scene(), target_, {io.MouseDelta.x, io.MouseDelta.y});
   }
   if (!ImGui::IsItemDeactivated() || dragged_ || on_map_) return;
+  if (tufts_.click(geometry_, at)) return;
   const std::optional<uint32_t> node = node_at(geometry_, at, look().scale);
   const bool again = !node || node == selected_;
   sink.post(RoundsCommand(SelectNode{again ? std::nullopt : shown_.ref(*node)}));
 }
 
+void TreeCanvas::point_at_tufts(const TreePaint& paint) {
+  const TreePoint at = point_on(ImGui::GetIO().MousePos, pos_);
+  const bool over = ImGui::IsItemHovered() && !(ImGui::IsItemActive() && dragged_) && paint.reveal.whole;
+  tufts_.point(paint, over ? std::optional(at) : std::nullopt, ImGui::GetTime(), reduced_motion_);
+}
+
 void TreeCanvas::point(const RoundsState& rounds, CommandSink& sink) {
   const TreePoint at = point_on(ImGui::GetIO().MousePos, pos_);
-  const bool over = ImGui::IsItemHovered() && !(ImGui::IsItemActive() && dragged_);
+  const bool over = ImGui::IsItemHovered() && !(ImGui::IsItemActive() && dragged_) && !tufts_.covers(at);
   std::optional<uint32_t> node = over ? node_at(geometry_, at, look().scale) : std::nullopt;
   if (node && rounds.playback.slow_motion) {
     const TreeReveal now = reveal(shown_.model, rounds.playback.phase, rounds.playback.progress);
@@ -169,12 +192,11 @@ void TreeCanvas::point(const RoundsState& rounds, CommandSink& sink) {
 
 void TreeCanvas::walk_to(uint32_t node, CommandSink& sink) {
   sink.post(RoundsCommand(SelectNode{shown_.ref(node)}));
-  if (target_.nodes[node].folded) return;
   const TreePoint at = centre_of(target_, node);
   const float margin = px(40);
   const bool inside = at.x > margin && at.x < size_.x - margin && at.y > margin && at.y < size_.y - margin;
   if (!inside && !target_.inside({size_.x, size_.y, look().scale}))
-    change_zoom(centred_on(scene(), target_, node, target_.row_height / look().scale));
+    change_zoom(centred_on(scene(), target_, node, target_.factor));
 }
 
 /// The node that an arrow key leads to: left and right along a branch, up and down to the nearest node of the same
@@ -185,14 +207,18 @@ std::optional<uint32_t> TreeCanvas::neighbour(uint32_t node, ImGuiDir direction)
   if (direction == ImGuiDir_Right) {
     if (tree.next_on_path(node) != TreeNode::none) return tree.next_on_path(node);
     const auto children = tree.children(node);
-    return children.empty() ? std::nullopt : std::optional(children.front());
+    const bool goes_on = !children.empty() && target_.nodes[children.front()].named;
+    return goes_on ? std::optional(children.front()) : std::nullopt;
   }
   const int sign = direction == ImGuiDir_Down ? 1 : -1;
   std::optional<uint32_t> best;
+  const float from = target_.nodes[node].y;
   for (uint32_t i = 0; i < tree.size(); ++i) {
-    if (tree.nodes[i].depth != tree.nodes[node].depth || target_.nodes[i].folded) continue;
-    if ((shown_.rows.row[i] - shown_.rows.row[node]) * sign <= 0) continue;
-    if (!best || (shown_.rows.row[i] - shown_.rows.row[*best]) * sign < 0) best = i;
+    const NodeBox& box = target_.nodes[i];
+    if (tree.nodes[i].depth != tree.nodes[node].depth || !box.named ||
+        (box.y - from) * static_cast<float>(sign) <= 0.5f)
+      continue;
+    if (!best || (box.y - target_.nodes[*best].y) * static_cast<float>(sign) < 0) best = i;
   }
   return best;
 }
@@ -202,7 +228,7 @@ void TreeCanvas::use_keys(CommandSink& sink) {
   const auto pressed = [](ImGuiKey key) { return ImGui::IsKeyPressed(key, true) && ImGui::GetIO().KeyMods == 0; };
   if (pressed(ImGuiKey_F)) fit();
   if (pressed(ImGuiKey_A)) find_accepted();
-  if (selected_ && pressed(ImGuiKey_Escape)) sink.post(RoundsCommand(SelectNode{}));
+  if (pressed(ImGuiKey_Escape) && !tufts_.close() && selected_) sink.post(RoundsCommand(SelectNode{}));
   const ImGuiID focused = ImGui::GetFocusID();
   if (focused != id_ && focused != 0) return;
   constexpr std::pair<ImGuiKey, ImGuiDir> kArrows[] = {{ImGuiKey_LeftArrow, ImGuiDir_Left},
@@ -219,37 +245,45 @@ void TreeCanvas::use_keys(CommandSink& sink) {
 }
 
 void TreeCanvas::draw_layers(ImDrawList* list, const TreePaint& paint, const RoundsState& rounds) {
-  if (paint.reveal.draft_shown) {
-    draw_nodes(list, paint);
-    draw_draft_positions(list, paint);
-  } else {
-    draw_edges(list, paint);
-    draw_nodes(list, paint);
-  }
-  if (has_pills(geometry_.detail)) draw_depths(list, paint);
-  if (paint.reveal.walker != TreeNode::none && rounds.playback.slow_motion) draw_ring(list, paint, paint.reveal.walker);
+  const Playback& play = rounds.playback;
+  const bool slow = play.slow_motion && !paint.reveal.whole;
+  if (slow && play.phase == Phase::verify) draw_one_pass(list, paint);
+  if (!paint.reveal.draft_shown) draw_limbs(list, paint);
+  draw_words(list, paint);
+  if (paint.reveal.draft_shown) draw_draft_positions(list, paint);
+  if (slow && play.phase == Phase::insert) draw_order(list, paint);
+  if (slow && play.phase >= Phase::walk) draw_plain_ghost(list, paint);
+  draw_depths(list, paint);
+  if (paint.reveal.whole)
+    if (const auto chain = chain_estimate(*shown_.record, shown_.model))
+      draw_chain_note(list, paint, chain->emitted, chain->at_least,
+                      static_cast<uint32_t>(shown_.record->emitted.size()));
+  if (paint.reveal.walker != TreeNode::none && slow) draw_ring(list, paint, paint.reveal.walker);
   if (selected_) draw_ring(list, paint, *selected_);
   if (hovered_ && hovered_ != selected_) draw_ring(list, paint, *hovered_);
   minimap_shown_ = !target_.inside({size_.x, size_.y, look().scale});
   if (minimap_shown_) draw_minimap(list, paint);
+  tufts_.draw(list, paint, ImGui::GetTime());
   draw_card(list);
 }
 
 void TreeCanvas::draw_card(ImDrawList* list) {
   const bool pinned = !(hovered_ && pointed_);
   const std::optional<uint32_t> node = pinned ? selected_ : hovered_;
-  if (!node || geometry_.nodes[*node].folded || dragged_) return;
+  if (!node || dragged_) return;
   card_ = shown_.facts(*node);
   const NodeBox& box = geometry_.nodes[*node];
   const float half = std::max(geometry_.pill_height * 0.5f, px(10));
-  // What the card should not cover: the path from the root to the node, and the accepted path.
+  // What the card should not cover: the path from the root to the node, its siblings, and the accepted path.
   std::vector<ImVec4> avoid;
   const auto keep_clear = [&](uint32_t each) {
     const NodeBox& b = geometry_.nodes[each];
-    if (!b.folded)
+    if (b.named)
       avoid.emplace_back(pos_.x + b.x - px(8), pos_.y + b.y - half, pos_.x + b.x + b.width, pos_.y + b.y + half);
   };
   for (uint32_t way = *node; way != TreeNode::none; way = shown_.model.nodes[way].parent) keep_clear(way);
+  if (*node != 0)
+    for (const uint32_t sibling : shown_.model.children(shown_.model.nodes[*node].parent)) keep_clear(sibling);
   for (const uint32_t each : shown_.model.path) keep_clear(each);
   const ImVec2 at = place_card(token_card_size(*card_), {pos_.x + box.x - px(10), pos_.y + box.y - half},
                                {pos_.x + box.x + box.width + px(4), pos_.y + box.y + half}, pos_,

@@ -11,6 +11,7 @@
 #include "app/tree/shown_tree.h"
 #include "app/tree/tree_paint.h"
 #include "app/tree/tree_transition.h"
+#include "app/tree/tuft_card.h"
 
 namespace canopy::app {
 
@@ -22,8 +23,6 @@ class TreeCanvas {
   void fit();
   /// Moves the accepted path into the middle, large enough to read.
   void find_accepted();
-  void set_pinned(bool pinned);
-  bool pinned() const { return pinned_; }
 
   const ShownTree& shown() const { return shown_; }
   const TreeGeometry& geometry() const { return geometry_; }
@@ -33,6 +32,8 @@ class TreeCanvas {
   ImVec2 screen_of(uint32_t node) const;
   /// The card drawn in the last frame, if there was one; for tests.
   const std::optional<TokenFacts>& card() const { return card_; }
+  /// The tuft that is unfolded, if one is; for tests.
+  std::optional<uint32_t> open_tuft() const { return tufts_.open; }
 
  private:
   TreeScene scene() const;
@@ -43,6 +44,7 @@ class TreeCanvas {
   void begin_motion_in_place(double seconds);
   void change_zoom(const TreeZoom& zoom);
   void arrange_now(double now);
+  void point_at_tufts(const TreePaint& paint);
   void point(const RoundsState& rounds, CommandSink& sink);
   void drag(const TreePaint& paint, CommandSink& sink);
   void use_keys(CommandSink& sink);
@@ -50,12 +52,15 @@ class TreeCanvas {
   std::optional<uint32_t> neighbour(uint32_t node, ImGuiDir direction) const;
   void draw_layers(ImDrawList* list, const TreePaint& paint, const RoundsState& rounds);
   void draw_card(ImDrawList* list);
+  void draw_jump(CommandSink& sink);
 
   ShownTree shown_;
-  TreeGeometry target_;    // where everything belongs
+  TreeGeometry target_;     // where everything belongs
+  TreeZoom arranged_zoom_;  // what target_ was arranged for
+  CanvasSize arranged_canvas_;
+  bool stale_ = true;      // target_ is of another round
   TreeGeometry geometry_;  // where it is drawn; during a transition between the old place and target_
   TreeZoom zoom_;
-  bool pinned_ = true;
   bool reduced_motion_ = false;
   bool minimap_shown_ = false;
   ImVec2 pos_, size_;
@@ -65,6 +70,7 @@ class TreeCanvas {
   bool pointed_ = false;                        // hovered_ is under the mouse here, and not hovered in the chat
   bool dragged_ = false, on_map_ = false;
   std::optional<TokenFacts> card_;
+  OpenTuft tufts_;
   // The running transition, in the time of ImGui.
   double motion_start_ = 0, motion_seconds_ = 0;
   std::vector<NodeBox> before_;

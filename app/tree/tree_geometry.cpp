@@ -1,207 +1,286 @@
 #include "app/tree/tree_geometry.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
+#include <cstdio>
+#include <utility>
 
 namespace canopy::app {
 namespace {
 
-constexpr std::array<float, 6> kFrom = {0, 2, 5, 14, 34, 40};  // least row height, in pixels at 100%, of each Detail
-constexpr float kSlack = 0.05f;  // share of a border's value by which the level changes later, in either direction
-
 using namespace tree_design;
 
-constexpr float roomy_row = 34;  // height at 100% above which text grows
+constexpr float kMeasuredAt = 12;    // height of the text in which the widths of labels are given
+constexpr float kTuftAhead = 0.72f;  // of the gap between columns, from the parent's column to where twigs begin
 
-/// Scale of nodes and their text. The text grows in whole pixels, so that few glyph sizes are needed.
-float node_scale_for(float row_height) {
-  constexpr float kSize = 12;  // of a label at 100%
-  if (row_height < 20) return (kSize - 1) / kSize;
-  const float grown = std::clamp((row_height - roomy_row) / 5, 0.0f, 3.0f);
-  return (kSize + std::floor(grown)) / kSize;
+bool has_figure(NodeFate fate) {
+  return fate == NodeFate::accepted || fate == NodeFate::rejected;
+}
+
+LabelClaim claim_of(NodeFate fate) {
+  if (fate == NodeFate::not_reached) return LabelClaim::least;
+  return fate == NodeFate::rejected ? LabelClaim::less : LabelClaim::most;
 }
 
 class Arrangement {
  public:
   Arrangement(const TreeScene& scene, const TreeZoom& zoom)
-      : tree_(scene.tree),
-        rows_(scene.rows),
-        pinned_(scene.pinned),
-        label_(scene.label_width),
-        canvas_(scene.canvas),
-        zoom_(zoom) {}
+      : tree_(scene.tree), label_(scene.label_width), canvas_(scene.canvas), zoom_(zoom), note_(scene.chain_note) {
+    g_.factor = zoom.fit ? 1 : std::clamp(zoom.factor, 1.0f, most_zoom);
+  }
 
-  TreeGeometry run(std::optional<Detail> before) {
-    choose_row_height(before);
-    place_at_this_height();
-    if (zoom_.fit && g_.columns.tight && g_.row_height > px(roomy_row)) {
-      // Where labels are cut, the width goes to whole labels before larger letters.
-      g_.fit_row_height = g_.row_height = px(roomy_row);
-      g_.detail = detail_for(roomy_row, before);
-      place_at_this_height();
+  TreeGeometry run() {
+    choose_rows();
+    choose_sizes();
+    place_all_columns();
+    if (g_.columns.label_room[0] < px(least_with_figures) || g_.columns.label_room[1] < px(least_with_figures)) {
+      g_.figures = false;  // words before percentages
+      place_all_columns();
     }
     place_nodes();
-    if (g_.detail == Detail::folded) place_wedges();
-    if (!has_pills(g_.detail)) place_labels();
+    place_tufts();
+    make_limbs();
     measure_bounds();
+    if (note_) find_chain_note();
     return std::move(g_);
   }
 
  private:
   float px(float length) const { return length * canvas_.scale; }
-  float room_y() const { return std::max(px(1), canvas_.height - px(top) - px(bottom)); }
+  float grown(float length) const { return px(length) * g_.text_scale; }
+  float room_y() const { return std::max(px(1), canvas_.height - px(top) - px(bottom)) * g_.factor; }
   float room_x() const { return std::max(px(1), canvas_.width - px(side) * 2); }
+  bool grand() const { return canvas_.height >= px(grand_from); }
+  float word_width(uint32_t node) const { return label_[node] * g_.text / kMeasuredAt * g_.text_scale; }
 
-  /// Room in pixels for labels along a straight path: the rows below it move down by that much.
-  float band() const { return pinned_ ? px(label_band) : 0; }
-
-  void choose_row_height(std::optional<Detail> before) {
-    const float count = static_cast<float>(rows_.count);
-    float height = std::min(px(tallest_row), room_y() / count);
-    if (height < px(least_row_height(Detail::pills))) height = std::max(0.0f, room_y() - band()) / count;
-    g_.fit_row_height = height;
-    g_.row_height = zoom_.fit ? height : std::max(px(zoom_.row_height), std::min(height, px(0.5f)));
-    g_.detail = detail_for(g_.row_height / canvas_.scale, before);
-    band_ = has_pills(g_.detail) ? 0 : band();
+  void choose_rows() {
+    g_.words = choose_words(tree_, room_y() / px(least_pitch));
+    rows_ = place_words(tree_, g_.words);
+    const float raw = room_y() / std::max(1.0f, rows_.count);
+    g_.text_scale = std::clamp(std::min(raw / px(tallest_pitch), g_.factor), 1.0f, 2.0f);
+    g_.pitch = std::clamp(raw, px(due_pitch), px(tallest_pitch) * g_.text_scale);
   }
 
-  /// Width of all columns. The closer the view is, the more room labels get that the whole tree had no room for.
-  float columns_room(std::span<const ColumnNeed> needs) const {
-    float natural = px(gap) * g_.node_scale * static_cast<float>(needs.size() - 1);
-    for (const ColumnNeed& need : needs)
-      natural += std::max({need.label[0], need.label[1], need.label[2]}) + need.around;
-    if (zoom_.fit || natural <= room_x()) return room_x();
-    constexpr float kAllAt = 0.5f;  // zoom, from fitting to twice that, at which all labels have their full room
-    const float from = std::min(g_.fit_row_height, px(roomy_row));
-    const float closer = std::clamp((g_.row_height / from - 1) / kAllAt, 0.0f, 1.0f);
-    return room_x() + (natural - room_x()) * closer;
+  void choose_sizes() {
+    const bool wide = tree_.size() >= wide_from;
+    g_.text = grand() ? 14 : wide ? 12 : 13;
+    g_.pill_height = std::min(grown(wide && !grand() ? wide_pill : pill), g_.pitch - px(1.5f));
+    g_.text = std::min(g_.text, g_.pill_height / (canvas_.scale * g_.text_scale) - 1);
   }
 
-  void place_at_this_height() {
-    g_.node_scale = node_scale_for(g_.row_height / canvas_.scale);
-    g_.pill_height = std::min(px(pill_height) * g_.node_scale, g_.row_height - 1.5f * canvas_.scale);
-    place_columns_for_detail();
+  /// What stands around the word of a node: the badge, the margins and the percentage.
+  float around(uint32_t node) const {
+    const NodeFate fate = tree_.nodes[node].fate;
+    float width = grown(pad_left + pad_right);
+    if (g_.figures && has_figure(fate)) width += grown(figure_gap) + figure_width(tree_.nodes[node].q);
+    return width;
+  }
+  float figure_width(double q) const { return static_cast<float>(percentage(q).size()) * chars * grown(figure_text); }
+
+  uint32_t twigs_of(const Tuft& tuft) const {
+    const uint32_t alone = std::min(most_twigs, tuft.nodes);
+    if (twigs_together_ <= most_twigs_together) return alone;
+    return std::max(2u, alone * most_twigs_together / twigs_together_);
+  }
+  static float twig_length(uint32_t twigs) { return 15 + 5 * std::sqrt(static_cast<float>(twigs)); }
+  float tuft_label_width(const Tuft& tuft) const {
+    if (tuft.nodes == 1) return word_width(tuft.heads.front());
+    const size_t letters = std::to_string(tuft.nodes).size() + percentage(tuft.mass).size() + 4;  // "+12 · 6%"
+    return static_cast<float>(letters) * chars * px(11);
   }
 
-  void place_columns_for_detail() {
-    const bool pills = has_pills(g_.detail);
-    std::vector<ColumnNeed> needs(size_t{tree_.depth} + 1);
-    float around = pills ? px(pad_left + pad_right) * g_.node_scale : px(6);
-    if (g_.detail == Detail::full) around += px(figure) * g_.node_scale;
-    for (ColumnNeed& need : needs) need.around = around;
+  void place_all_columns() {
+    uint32_t deepest = 0;
+    twigs_together_ = 0;
+    for (uint32_t i = 0; i < tree_.size(); ++i)
+      if (g_.words.named[i]) deepest = std::max(deepest, tree_.nodes[i].depth);
+    for (const Tuft& tuft : g_.words.tufts) {
+      twigs_together_ += std::min(most_twigs, tuft.nodes);
+      deepest = std::max(deepest, tree_.nodes[tuft.parent].depth + 1);
+    }
+    std::vector<ColumnNeed> needs(size_t{deepest} + 1);
     for (uint32_t i = 0; i < tree_.size(); ++i) {
-      const NodeFate fate = tree_.nodes[i].fate;
-      const size_t claim = fate == NodeFate::not_reached ? 2 : fate == NodeFate::rejected ? 1 : 0;
-      if (!pills && claim > 0) continue;
-      float& need = needs[tree_.nodes[i].depth].label[claim];
-      need = std::max(need, label_[i] * g_.node_scale);
+      if (!g_.words.named[i]) continue;
+      ColumnNeed& need = needs[tree_.nodes[i].depth];
+      // The margins differ by a percentage, so the word's need holds what is more than the least margins.
+      const float least = grown(pad_left + pad_right);
+      float& label = need.label[static_cast<size_t>(claim_of(tree_.nodes[i].fate))];
+      need.around = std::max(need.around, least);
+      label = std::max(label, word_width(i) + around(i) - least);
+    }
+    for (const Tuft& tuft : g_.words.tufts) {
+      float& label = needs[size_t{tree_.nodes[tuft.parent].depth} + 1].label[static_cast<size_t>(LabelClaim::least)];
+      label = std::max(label, px(twig_length(twigs_of(tuft))) + tuft_label_width(tuft) - px(gap) * (1 - kTuftAhead));
     }
     ColumnRoom room;
-    room.width = columns_room(needs);
-    room.gap = pills ? px(gap) * g_.node_scale : px(6);
-    room.tight_gap = pills ? px(10) : px(6);
-    room.shortest = pills ? px(18) : 0;
+    room.gap = grown(gap);
+    room.tight_gap = grown(tight_gap);
+    room.shortest = px(shortest_word);
+    float natural = room.gap * static_cast<float>(needs.size() - 1);
+    for (const ColumnNeed& need : needs)
+      natural += std::max({need.label[0], need.label[1], need.label[2]}) + need.around;
+    room.width = std::max(room_x() * g_.text_scale, std::min(natural, room_x() * g_.factor));
     g_.columns = place_columns(needs, room);
   }
 
   void place_nodes() {
-    const float content = static_cast<float>(rows_.count) * g_.row_height + band_;
-    const float root_row = static_cast<float>(rows_.row[0]);
-    float root_y = px(top) + (room_y() - content) * 0.5f + (root_row + 0.5f) * g_.row_height;
-    if (g_.detail == Detail::folded) root_y = px(top) + room_y() * 0.5f;
+    const float root_row = rows_.node[0], content = rows_.count * g_.pitch;
+    const float free = std::max(px(1), canvas_.height - px(top) - px(bottom));
+    float root_y = px(top) + (free - content) * 0.5f + root_row * g_.pitch;
+    if (content > free + 1) root_y = px(top) + over_full(content, free);
     if (!zoom_.fit) root_y = px(zoom_.root.y);
     g_.left = zoom_.fit ? px(side) : px(zoom_.root.x);
     g_.nodes.resize(tree_.size());
     for (uint32_t i = 0; i < tree_.size(); ++i) {
-      const uint32_t depth = tree_.nodes[i].depth;
       NodeBox& box = g_.nodes[i];
-      const float rows_below = static_cast<float>(rows_.row[i]) - root_row;
-      box.y = root_y + rows_below * g_.row_height + (rows_below > 0 ? band_ : 0);
-      box.x = g_.left + g_.columns.x[depth];
-      if (has_pills(g_.detail)) {
-        size_pill(i, box);
-      } else {
-        box.x += g_.columns.width[depth] * 0.5f;
-        box.folded = g_.detail == Detail::folded && !tree_.on_path(i);
+      box.named = g_.words.named[i] != 0;
+      if (!box.named) continue;
+      box.y = root_y + (rows_.node[i] - root_row) * g_.pitch;
+      box.x = g_.left + g_.columns.x[tree_.nodes[i].depth];
+      box.label_room = std::min(word_width(i), std::max(px(shortest_word), label_room(i)));
+      box.width = box.label_room + around(i);
+      if (g_.figures && has_figure(tree_.nodes[i].fate))
+        box.figure = grown(figure_gap) + figure_width(tree_.nodes[i].q);
+    }
+  }
+
+  /// Room for a word: its column, and behind a leaf, where the next column is free, a part of the gap.
+  float label_room(uint32_t node) const {
+    const uint32_t depth = tree_.nodes[node].depth;
+    float room = g_.columns.width[depth] - around(node);
+    bool leaf = g_.words.tuft_of[node] < 0 && depth + 1 < g_.columns.x.size();
+    for (const uint32_t child : tree_.children(node)) leaf = leaf && !g_.words.named[child];
+    if (leaf) room = g_.columns.x[depth + 1] - g_.columns.x[depth] - around(node) - px(2 * badge);
+    return room;
+  }
+
+  /// The root's height where the rows that are never left out need more than the canvas: the path is in the middle, as
+  /// far as no room stays empty.
+  float over_full(float content, float free) const {
+    float path = 0;
+    for (const uint32_t node : tree_.path) path += rows_.node[node] / static_cast<float>(tree_.path.size());
+    const float shift = std::clamp(free * 0.5f - path * g_.pitch, free - content, 0.0f);
+    return shift + rows_.node[0] * g_.pitch;
+  }
+
+  void place_tufts() {
+    const float root_y = g_.nodes[0].y;
+    g_.tufts.resize(g_.words.tufts.size());
+    for (size_t i = 0; i < g_.tufts.size(); ++i) {
+      const Tuft& tuft = g_.words.tufts[i];
+      TuftBox& box = g_.tufts[i];
+      const uint32_t depth = tree_.nodes[tuft.parent].depth;
+      const float column_gap = g_.left + g_.columns.x[depth + 1] - g_.column_end(depth);
+      box.x = g_.column_end(depth) + column_gap * kTuftAhead;
+      box.y = root_y + (rows_.tuft[i] - rows_.node[0]) * g_.pitch;
+      box.twigs = twigs_of(tuft);
+      box.length = px(twig_length(box.twigs));
+      box.reach = std::min(g_.pitch * kTuftRows * 0.9f, px(6 + 4.8f * std::sqrt(static_cast<float>(box.twigs)))) * 0.5f;
+      box.label_x = box.x + box.length + px(6);
+      box.label_width = tuft_label_width(tuft);
+    }
+    for (uint32_t i = 1; i < tree_.size(); ++i) {
+      if (g_.nodes[i].named) continue;
+      const uint32_t parent = named_above(tree_, g_, i);
+      const TuftBox& tuft = g_.tufts[static_cast<size_t>(g_.words.tuft_of[parent])];
+      g_.nodes[i].x = tuft.x;
+      g_.nodes[i].y = tuft.y;
+    }
+  }
+
+  void make_limbs() {
+    // Scaled with the pills, so that no limb is thicker than the pill that it ends in.
+    const float widest = grand() ? 28.0f : 22.0f;
+    const float most = std::min(px(widest) * g_.text_scale, g_.pill_height);
+    const auto thickness = [&](double path) { return std::max(px(1), limb_thickness(path, most)); };
+    std::vector<Limb> of_node;
+    for (uint32_t node = 0; node < tree_.size(); ++node) {
+      if (!g_.words.named[node]) continue;
+      of_node.clear();
+      for (const uint32_t child : tree_.children(node)) {
+        if (g_.words.named[child] && child != tree_.bonus)
+          of_node.push_back({node, child, false, 0, 0, thickness(tree_.nodes[child].path)});
       }
-      if (g_.detail == Detail::folded) box.y = root_y;
+      if (const int32_t tuft = g_.words.tuft_of[node]; tuft >= 0) {
+        const auto index = static_cast<uint32_t>(tuft);
+        of_node.push_back({node, index, true, 0, 0, thickness(g_.words.tufts[index].mass)});
+      }
+      share_end(of_node, thickness(tree_.nodes[node].path));
+      g_.limbs.insert(g_.limbs.end(), of_node.begin(), of_node.end());
     }
+    if (tree_.bonus) g_.limbs.push_back({tree_.nodes[*tree_.bonus].parent, *tree_.bonus, false, 0, px(2.2f), px(2.2f)});
   }
 
-  void size_pill(uint32_t node, NodeBox& box) const {
-    const NodeFate fate = tree_.nodes[node].fate;
-    const size_t claim = fate == NodeFate::not_reached ? 2 : fate == NodeFate::rejected ? 1 : 0;
-    box.label_room = std::min(label_[node] * g_.node_scale, g_.columns.label_room[claim]);
-    box.width = box.label_room + px(pad_left + pad_right) * g_.node_scale;
-    const bool drafted = fate != NodeFate::root && fate != NodeFate::bonus;
-    if (g_.detail == Detail::full && drafted) box.width += px(figure) * g_.node_scale;
-  }
+  float height_of(const Limb& limb) const { return limb.to_tuft ? g_.tufts[limb.child].y : g_.nodes[limb.child].y; }
 
-  /// Places wedges above and below the path. Where columns are narrow, neighbours get different distances from it.
-  void place_wedges() {
-    constexpr float kAhead = 28, kAbove = 44, kBelow = 60, kStep = 32, kLabel = 46, kLine = 13;
-    g_.wedges = fold_rejected(tree_);
-    const float step = g_.columns.x.size() > 1 ? g_.columns.x[1] - g_.columns.x[0] : px(100);
-    const int turns = std::clamp(static_cast<int>(std::ceil(px(78) / std::max(step, px(1)))), 1, 3);
-    std::vector<TreeRect> taken;
-    for (const TreeWedge& wedge : g_.wedges) {
-      const NodeBox& from = g_.nodes[wedge.parent];
-      const float away = kStep * static_cast<float>(tree_.nodes[wedge.parent].depth % static_cast<uint32_t>(turns));
-      const float log = std::log2(static_cast<float>(wedge.nodes) + 1);
-      WedgeBox box;
-      box.tip = {from.x + px(kAhead), from.y + (wedge.likelier ? -px(kAbove + away) : px(kBelow + away))};
-      box.width = px(8 + 1.2f * log);
-      box.reach = px(3 + log);
-      box.label = {box.tip.x + box.width + px(4), box.tip.y - px(kLine), 0, box.tip.y + px(kLine)};
-      box.label.x1 = box.label.x0 + px(kLabel);
-      box.labelled = claim_room(taken, box.label);
-      g_.wedge_boxes.push_back(box);
-    }
-  }
-
-  static bool claim_room(std::vector<TreeRect>& taken, const TreeRect& wanted) {
-    for (const TreeRect& rect : taken)
-      if (rect.overlaps(wanted)) return false;
-    taken.push_back(wanted);
-    return true;
-  }
-
-  /// Places labels along the path, the two ends first. A label without room is left out and shown only on pointing.
-  void place_labels() {
-    constexpr float kBelow = 6, kHeight = 16;
-    std::vector<TreeRect> taken;
-    std::vector<uint32_t> order = {tree_.path.back(), tree_.path.front()};
-    order.insert(order.end(), tree_.path.begin(), tree_.path.end());
-    for (size_t i = 0; i < order.size(); ++i) {
-      if (i >= 2 && (order[i] == order[0] || order[i] == order[1])) continue;
-      if (i == 1 && order[1] == order[0]) continue;
-      const NodeBox& box = g_.nodes[order[i]];
-      const float half = std::min(label_[order[i]] * g_.node_scale, g_.columns.label_room[0]) * 0.5f + px(2);
-      const TreeRect rect = {box.x - half, box.y + px(kBelow), box.x + half, box.y + px(kBelow + kHeight)};
-      if (claim_room(taken, rect)) g_.labels.push_back({order[i], rect});
+  /// Shares the end of a node's limb among its children, from the top down.
+  void share_end(std::vector<Limb>& limbs, float whole) const {
+    std::stable_sort(limbs.begin(), limbs.end(),
+                     [&](const Limb& a, const Limb& b) { return height_of(a) < height_of(b); });
+    float sum = 0;
+    for (const Limb& limb : limbs) sum += limb.end;
+    const float share = sum > 0 ? std::min(1.0f, whole / sum) : 1;
+    float y = -sum * share * 0.5f;
+    for (Limb& limb : limbs) {
+      limb.begin = limb.end * share;
+      limb.offset = y + limb.begin * 0.5f;
+      y += limb.begin;
     }
   }
 
   void measure_bounds() {
     TreeRect& b = g_.bounds;
-    const float half = std::max(g_.pill_height * 0.5f, px(6));
+    const float half = g_.pill_height * 0.5f;
     b = {g_.nodes[0].x, g_.nodes[0].y - half, g_.nodes[0].x, g_.nodes[0].y + half};
-    const auto add = [&](float x0, float y0, float x1, float y1) {
-      b = {std::min(b.x0, x0), std::min(b.y0, y0), std::max(b.x1, x1), std::max(b.y1, y1)};
+    const auto add = [&](const TreeRect& r) {
+      b = {std::min(b.x0, r.x0), std::min(b.y0, r.y0), std::max(b.x1, r.x1), std::max(b.y1, r.y1)};
     };
-    for (const NodeBox& box : g_.nodes) add(box.x, box.y - half, box.x + box.width, box.y + half);
-    for (const WedgeBox& w : g_.wedge_boxes) add(w.tip.x, w.tip.y - w.reach, w.label.x1, w.tip.y + w.reach);
+    for (const NodeBox& box : g_.nodes)
+      if (box.named) add({box.x, box.y - half, box.x + box.width, box.y + half});
+    for (const TuftBox& box : g_.tufts) add(rect_of(box, g_.pitch));
+  }
+
+  /// Looks for the node where the accepted path leaves the likeliest children, and for room below that child.
+  void find_chain_note() {
+    constexpr float kWidth = 176, kHeight = 50;
+    for (const uint32_t node : tree_.path) {
+      const auto children = tree_.children(node);
+      if (children.empty() || tree_.on_path(children.front())) continue;
+      if (!g_.words.named[children.front()]) return;
+      g_.chain_end = children.front();
+      const NodeBox& box = g_.nodes[g_.chain_end];
+      const float y = box.y + g_.pill_height * 0.5f + px(5);
+      const TreeRect rect = {box.x + px(12), y, box.x + px(12 + kWidth), y + px(kHeight)};
+      if (rect.y1 < canvas_.height - px(bottom) && free(rect)) g_.chain_note = rect;
+      return;
+    }
+  }
+
+  /// Whether no word, tuft or limb crosses a part of the canvas.
+  bool free(const TreeRect& rect) const {
+    const float half = g_.pill_height * 0.5f;
+    for (const NodeBox& box : g_.nodes)
+      if (box.named && rect.overlaps({box.x - half, box.y - half, box.x + box.width, box.y + half})) return false;
+    for (const TuftBox& box : g_.tufts)
+      if (rect.overlaps(rect_of(box, g_.pitch))) return false;
+    for (const Limb& limb : g_.limbs) {
+      const NodeBox& from = g_.nodes[limb.parent];
+      const float x = g_.column_end(tree_.nodes[limb.parent].depth), y = from.y + limb.offset, to = height_of(limb);
+      const float x1 = limb.to_tuft ? g_.tufts[limb.child].x : g_.nodes[limb.child].x;
+      const float thick = std::max(limb.begin, limb.end) * 0.5f + px(3);
+      if (rect.overlaps({from.x, y - thick, x, y + thick})) return false;
+      if (rect.overlaps({x, std::min(y, to) - thick, x1, std::max(y, to) + thick})) return false;
+    }
+    return true;
   }
 
   const TreeModel& tree_;
-  const TreeRows& rows_;
-  bool pinned_;
   std::span<const float> label_;
   CanvasSize canvas_;
   TreeZoom zoom_;
-  float band_ = 0;
+  bool note_;
+  WordRows rows_;
+  uint32_t twigs_together_ = 0;
   TreeGeometry g_;
 };
 
@@ -221,29 +300,36 @@ float offset_of(const TreeColumns& columns, float column) {
   return columns.x[i] + (column - static_cast<float>(i)) * length;
 }
 
-/// Height between the path and the rows below it, in which the labels of the path stand.
-float band_of(const TreeScene& scene, const TreeGeometry& g) {
-  for (uint32_t i = 1; i < scene.tree.size(); ++i) {
-    const int32_t below = scene.rows.row[i] - scene.rows.row[0];
-    if (below > 0 && !g.nodes[i].folded) return g.nodes[i].y - g.nodes[0].y - static_cast<float>(below) * g.row_height;
+/// The named node that is nearest to a point.
+uint32_t nearest_to(const TreeGeometry& g, TreePoint point) {
+  uint32_t best = 0;
+  float least = 1e30f;
+  for (uint32_t i = 0; i < g.nodes.size(); ++i) {
+    const NodeBox& box = g.nodes[i];
+    if (!box.named) continue;
+    const float dx = std::max({box.x - point.x, 0.0f, point.x - box.x - box.width}), dy = box.y - point.y;
+    if (dx * dx + dy * dy >= least) continue;
+    least = dx * dx + dy * dy;
+    best = i;
   }
-  return 0;
+  return best;
 }
 
 }  // namespace
 
-float least_row_height(Detail detail) {
-  return kFrom[static_cast<size_t>(detail)];
+float limb_thickness(double path_probability, float widest) {
+  return widest * static_cast<float>(std::sqrt(std::clamp(path_probability, 0.0, 1.0)));
 }
 
-Detail detail_for(float row_height, std::optional<Detail> before) {
-  size_t level = 0;
-  for (size_t next = 1; next < kFrom.size(); ++next) {
-    float border = kFrom[next];
-    if (before) border *= next <= static_cast<size_t>(*before) ? 1 - kSlack : 1 + kSlack;
-    if (row_height >= border) level = next;
-  }
-  return static_cast<Detail>(level);
+std::string percentage(double share) {
+  char text[16];
+  if (share >= 0.0095)
+    std::snprintf(text, sizeof text, "%.0f%%", share * 100);
+  else if (share >= 0.001)
+    std::snprintf(text, sizeof text, "%.1f%%", share * 100);
+  else
+    return "<0.1%";
+  return text;
 }
 
 bool TreeGeometry::inside(const CanvasSize& canvas) const {
@@ -252,30 +338,39 @@ bool TreeGeometry::inside(const CanvasSize& canvas) const {
          bounds.y1 <= canvas.height + kSlack;
 }
 
-TreeGeometry arrange(const TreeScene& scene, const TreeZoom& zoom, std::optional<Detail> before) {
-  return Arrangement(scene, zoom).run(before);
+TreeGeometry arrange(const TreeScene& scene, const TreeZoom& zoom) {
+  return Arrangement(scene, zoom).run();
+}
+
+uint32_t named_above(const TreeModel& tree, const TreeGeometry& geometry, uint32_t node) {
+  while (!geometry.words.named[node]) node = tree.nodes[node].parent;
+  return node;
 }
 
 std::optional<uint32_t> node_at(const TreeGeometry& g, TreePoint point, float scale) {
-  const float reach = 10 * scale;
+  const float half = std::max(g.pill_height * 0.5f, 10 * scale), badge = tree_design::badge * scale;
   std::optional<uint32_t> best;
-  float nearest = reach * reach;
+  float nearest = half;
   for (uint32_t i = 0; i < g.nodes.size(); ++i) {
     const NodeBox& box = g.nodes[i];
-    if (box.folded) continue;
-    const float badge = g.detail >= Detail::pills ? tree_design::badge * scale : 0;
-    const float dx = std::max({box.x - badge - point.x, 0.0f, point.x - box.x - box.width});
-    const float half = has_pills(g.detail) ? g.pill_height * 0.5f : 0;
-    const float dy = std::max({box.y - half - point.y, 0.0f, point.y - box.y - half});
-    const float limit = has_pills(g.detail) ? std::max(0.0f, reach - half) : reach;
-    if (dx > (has_pills(g.detail) ? 0 : reach) || dy > limit) continue;
-    const float away = dx * dx + dy * dy;
-    if (away < nearest || (away == nearest && !best)) {
-      nearest = away;
-      best = i;
-    }
+    if (!box.named || point.x < box.x - badge || point.x > box.x + box.width) continue;
+    const float away = std::abs(point.y - box.y);
+    if (away > nearest || (best && away == nearest)) continue;
+    nearest = away;
+    best = i;
   }
   return best;
+}
+
+TreeRect rect_of(const TuftBox& tuft, float pitch) {
+  const float half = std::max(tuft.reach, pitch * kTuftRows * 0.4f);
+  return {tuft.x, tuft.y - half, tuft.label_x + tuft.label_width, tuft.y + half};
+}
+
+std::optional<uint32_t> tuft_at(const TreeGeometry& g, TreePoint point) {
+  for (uint32_t i = 0; i < g.tufts.size(); ++i)
+    if (rect_of(g.tufts[i], g.pitch).contains(point)) return i;
+  return std::nullopt;
 }
 
 TreePoint centre_of(const TreeGeometry& g, uint32_t node) {
@@ -286,24 +381,23 @@ TreeZoom zoomed_at(const TreeScene& scene, const TreeGeometry& now, TreePoint po
   const float scale = scene.canvas.scale;
   TreeZoom zoom;
   zoom.fit = false;
-  zoom.row_height = std::min(now.row_height * factor / scale, largest_row);
-  if (factor < 1 && zoom.row_height * scale <= now.fit_row_height) return {};
-  const float grown = zoom.row_height * scale / now.row_height;
-  const TreeGeometry next = arrange(scene, zoom, now.detail);
-  const float below = pointer.y - now.nodes[0].y, band = band_of(scene, now);
-  const float rows_below = below > 0 ? std::max(0.0f, below - band) : below;
-  zoom.root.y = (pointer.y - rows_below * grown - (below > band ? band_of(scene, next) : 0)) / scale;
-  const float column = column_at(now.columns, pointer.x - now.left);
-  zoom.root.x = (pointer.x - offset_of(next.columns, column)) / scale;
+  zoom.factor = std::min(now.factor * factor, most_zoom);
+  if (factor < 1 && zoom.factor <= 1) return {};
+  const TreeGeometry next = arrange(scene, zoom);
+  // The node stays at its height, and the pointer over the same part of its column.
+  const uint32_t held = nearest_to(now, pointer), there = named_above(scene.tree, next, held);
+  zoom.root.y = (now.nodes[held].y - (next.nodes[there].y - next.nodes[0].y)) / scale;
+  const float column = column_at(now.columns, now.nodes[held].x - now.left);
+  zoom.root.x = (now.nodes[held].x - offset_of(next.columns, column)) / scale;
   return zoom;
 }
 
-TreeZoom centred_on(const TreeScene& scene, const TreeGeometry& now, uint32_t node, float least_row) {
+TreeZoom centred_on(const TreeScene& scene, const TreeGeometry& now, uint32_t node, float least_factor) {
   const float scale = scene.canvas.scale;
   TreeZoom zoom;
   zoom.fit = false;
-  zoom.row_height = std::max(now.row_height / scale, least_row);
-  const TreeGeometry there = arrange(scene, zoom, now.detail);
+  zoom.factor = std::max(now.factor, least_factor);
+  const TreeGeometry there = arrange(scene, zoom);
   const TreePoint at = centre_of(there, node);
   zoom.root.x = (scene.canvas.width * 0.5f - (at.x - there.left)) / scale;
   zoom.root.y = (scene.canvas.height * 0.5f - (at.y - there.nodes[0].y)) / scale;
@@ -315,7 +409,7 @@ TreeZoom panned(const TreeScene& scene, const TreeGeometry& now, TreePoint by) {
   const TreeRect& b = now.bounds;
   const float x = std::clamp(by.x, kept - b.x1, std::max(kept - b.x1, scene.canvas.width - kept - b.x0));
   const float y = std::clamp(by.y, kept - b.y1, std::max(kept - b.y1, scene.canvas.height - kept - b.y0));
-  return {false, now.row_height / scale, {(now.left + x) / scale, (now.nodes[0].y + y) / scale}};
+  return {false, now.factor, {(now.left + x) / scale, (now.nodes[0].y + y) / scale}};
 }
 
 }  // namespace canopy::app

@@ -65,18 +65,4 @@ struct ChainEstimate {
 /// so any node of rank 0 has the chain's token of that depth.
 std::optional<ChainEstimate> chain_estimate(const RoundRecord& record, const TreeModel& tree);
 
-/// The rejected children of a node on the path, with their subtrees, drawn as one shape: either those that the drafter
-/// held likelier than the accepted child, or the less likely ones.
-struct TreeWedge {
-  uint32_t parent = 0;             // a node on the path
-  bool likelier = true;            // ranks before the accepted one; drawn above the path
-  uint32_t nodes = 0;              // number of nodes inside, of all depths
-  double q = 0;                    // sum of the drafter's probabilities of the children, at most 1
-  std::vector<uint32_t> children;  // the rejected children, by rank
-};
-
-/// All wedges, by depth, the likelier ones first. They contain exactly the nodes that were not accepted. Below the last
-/// drafted node of the path all are `likelier`, as the bonus was not drafted.
-std::vector<TreeWedge> fold_rejected(const TreeModel& tree);
-
 }  // namespace canopy::app

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/tree/token_label.h"
+#include "app/tree/tree_transition.h"
 
 namespace canopy::app {
 namespace {
 
+constexpr size_t kDraftCards = 8;   // of one position
+constexpr uint32_t kNumbered = 41;  // rows of the largest tree whose nodes are numbered while it grows
 constexpr float kMapWidth = 168, kMapHeight = 84, kMapMargin = 12, kMapPad = 8;
 
 /// Turns points of the canvas into points of the small map.
@@ -26,6 +28,13 @@ MapScale map_scale(const TreePaint& paint) {
           (place.y1 - place.y0) / std::max(1.0f, b.y1 - b.y0)};
 }
 
+/// "2nd", "3rd", "11th".
+std::string ordinal(uint32_t number) {
+  const uint32_t tens = number % 100, ones = number % 10;
+  const char* end = tens >= 11 && tens <= 13 ? "th" : ones == 1 ? "st" : ones == 2 ? "nd" : ones == 3 ? "rd" : "th";
+  return std::to_string(number) + end;
+}
+
 }  // namespace
 
 void draw_depths(ImDrawList* list, const TreePaint& paint) {
@@ -34,18 +43,18 @@ void draw_depths(ImDrawList* list, const TreePaint& paint) {
   list->AddRectFilled(paint.origin, paint.at(paint.size.x, px(20)), faded(colours().canvas, 0.9f));
   float free_from = 0;
   for (uint32_t depth = 0; depth < g.columns.x.size(); ++depth) {
-    const std::string words = depth == 0 ? "root" : std::to_string(depth);
-    const float width = text_size(Type::mono_caption, words).x;
-    const float centre = g.left + g.columns.x[depth] + g.columns.width[depth] * 0.5f;
-    const float x = std::max(depth == 0 ? px(6) : 0.0f, centre - width * 0.5f);
+    const std::string words = depth == 0 ? "so far" : depth == 1 ? "next token" : ordinal(depth);
+    const float width = text_size(Type::caption, words).x;
+    const float x = g.left + g.columns.x[depth];
     if (x < free_from || x + width > paint.size.x - px(2)) continue;
-    draw_text_middle(list, paint.origin.x + x, paint.origin.y + px(10), Type::mono_caption, colours().text3, words);
+    draw_text_middle(list, paint.origin.x + x, paint.origin.y + px(12), Type::caption, colours().text3, words);
     free_from = x + width + px(4);
   }
 }
 
 TreeRect minimap_place(const TreePaint& paint) {
-  const float width = px(kMapWidth), height = px(kMapHeight), margin = px(kMapMargin);
+  const float least = std::min(paint.size.x / 4, paint.size.y / 2.5f);  // of a small canvas it covers a small part
+  const float width = std::min(px(kMapWidth), least), height = width * kMapHeight / kMapWidth, margin = px(kMapMargin);
   return {paint.size.x - margin - width, paint.size.y - margin - height, paint.size.x - margin, paint.size.y - margin};
 }
 
@@ -64,9 +73,9 @@ void draw_minimap(ImDrawList* list, const TreePaint& paint) {
   list->AddRect(a, b, t.ctl, px(4));
   list->PushClipRect(a, b, true);
   for (const NodeFate fate : {NodeFate::not_reached, NodeFate::rejected, NodeFate::accepted, NodeFate::bonus}) {
-    const Colour colour = fate == NodeFate::not_reached ? t.unreached_edge : fate_colour(fate);
+    const Colour colour = fate == NodeFate::not_reached ? t.limb_unreached : fate_colour(fate);
     for (uint32_t i = 1; i < paint.tree.size(); ++i) {
-      if (paint.tree.nodes[i].fate != fate) continue;
+      if (paint.tree.nodes[i].fate != fate || !paint.geometry.nodes[i].named) continue;
       const NodeBox &from = paint.geometry.nodes[paint.tree.nodes[i].parent], &to = paint.geometry.nodes[i];
       const TreePoint p = map.at(from.x, from.y), q = map.at(to.x, to.y);
       const float width = fate == NodeFate::accepted || fate == NodeFate::bonus ? std::max(2.0f, px(2)) : 1.0f;
@@ -86,26 +95,71 @@ void draw_draft_positions(ImDrawList* list, const TreePaint& paint) {
   const Theme& t = colours();
   const TreeGeometry& g = paint.geometry;
   const std::vector<std::vector<uint32_t>> positions = draft_positions(paint.tree);
-  const float pitch = px(26), root_y = g.nodes[0].y, height = px(21);
-  const auto below = std::max(0.0f, std::floor((paint.size.y - root_y) / pitch - 0.7f));
-  const float cell = text_size(Type::mono, "0").x;
+  const float pitch = px(32), height = px(26), shown = ease_out(paint.reveal.filled);
+  const auto most = static_cast<size_t>(std::max(1.0f, (paint.size.y - px(40)) / pitch));
   for (size_t d = 0; d < positions.size() && d + 1 < g.columns.x.size(); ++d) {
-    const float x = g.left + g.columns.x[d + 1],
-                next = d + 2 < g.columns.x.size() ? g.columns.x[d + 2] + g.left : paint.size.x;
-    const float width = std::max(px(14), std::min(next - x - px(8), px(96)));
-    for (size_t rank = 0; rank < std::min(positions[d].size(), static_cast<size_t>(below)); ++rank) {
+    const size_t count = std::min({positions[d].size(), most, kDraftCards});
+    const float x = g.left + g.columns.x[d + 1];
+    const float next = d + 2 < g.columns.x.size() ? g.columns.x[d + 2] + g.left : paint.size.x;
+    const float width = std::max(px(14), std::min(next - x - px(8), px(112)));
+    for (size_t rank = 0; rank < count; ++rank) {
       const uint32_t node = positions[d][rank];
-      const float y = root_y + static_cast<float>(rank) * pitch;
-      const ImVec2 a = paint.at(x, y - height * 0.5f), b = {a.x + width, a.y + height};
-      if (rank == 0) {
-        list->AddRectFilled(a, {a.x + width * paint.reveal.filled, b.y}, faded(t.draft, 0.28f), height * 0.28f);
-        list->AddRect(a, b, t.draft, height * 0.28f, units(1.2f));
-      }
-      const size_t room = static_cast<size_t>(std::max(1.0f, std::floor((width - px(12)) / cell)));
-      const Colour colour = faded(rank == 0 ? t.text : t.text3, paint.reveal.filled);
-      draw_text_middle(list, a.x + px(6), (a.y + b.y) * 0.5f, Type::mono, colour, shortened(paint.labels[node], room));
+      const float q = static_cast<float>(paint.tree.nodes[node].q);
+      const float y = g.nodes[0].y + (static_cast<float>(rank) - static_cast<float>(count - 1) * 0.5f) * pitch;
+      const float strength = shown * (0.45f + 0.55f * std::sqrt(q));
+      const ImVec2 a = paint.at(x, std::clamp(y, height, paint.size.y - height) - height * 0.5f);
+      const ImVec2 b = {a.x + width, a.y + height};
+      list->AddRectFilled(a, b, faded(t.card, strength), px(6));
+      list->AddRect(a, b, faded(t.ctl, strength), px(6));
+      draw_word(list, {a.x + px(8), a.y + height * 0.42f}, Type::mono, text_height(Type::mono), faded(t.text, strength),
+                paint.labels[node], width - px(14));
+      const float bar = width - px(16), y_bar = b.y - px(5.5f);
+      list->AddRectFilled({a.x + px(8), y_bar}, {a.x + px(8) + bar, y_bar + px(2.5f)}, faded(t.line, strength));
+      list->AddRectFilled({a.x + px(8), y_bar}, {a.x + px(8) + std::max(px(2), bar * q) * shown, y_bar + px(2.5f)},
+                          faded(t.draft, strength));
     }
   }
+}
+
+void draw_order(ImDrawList* list, const TreePaint& paint) {
+  if (paint.tree.size() > kNumbered) return;
+  for (uint32_t i = 1; i < paint.tree.size(); ++i) {
+    const NodeBox& box = paint.geometry.nodes[i];
+    if (!box.named || paint.reveal.nodes[i].shown <= 0 || i == paint.tree.bonus) continue;
+    const ImVec2 at = paint.at(box.x + units(2), box.y - paint.geometry.pill_height * 0.5f - px(7));
+    draw_text_middle(list, at.x, at.y, Type::mono_caption, faded(colours().text3, paint.reveal.nodes[i].shown),
+                     std::to_string(i));
+  }
+}
+
+void draw_one_pass(ImDrawList* list, const TreePaint& paint) {
+  const Theme& t = colours();
+  const float strength = std::min(1.0f, 3 * std::min(paint.reveal.verified, 1.15f - paint.reveal.verified));
+  if (strength <= 0) return;
+  const ImVec2 a = paint.origin, b = paint.at(paint.size.x, paint.size.y), middle = paint.at(paint.size.x * 0.5f, 0);
+  const Colour none = with_alpha(t.accent, 0), wash = with_alpha(t.accent, 0.16f * strength);
+  list->AddRectFilledMultiColor(a, {middle.x, b.y}, none, wash, wash, none);
+  list->AddRectFilledMultiColor({middle.x, a.y}, b, wash, none, none, wash);
+  const uint32_t guesses = paint.tree.size() - 1 - (paint.tree.bonus ? 1 : 0);
+  const std::string words = "one pass, " + std::to_string(guesses) + (guesses == 1 ? " guess" : " guesses");
+  const float width = text_size(Type::base_medium, words).x + px(24), y = b.y - px(24);
+  list->AddRectFilled({middle.x - width * 0.5f, y - px(12)}, {middle.x + width * 0.5f, y + px(12)}, t.accent_bg,
+                      px(12));
+  draw_text_middle(list, middle.x - width * 0.5f + px(12), y, Type::base_medium, t.accent_text, words);
+}
+
+void draw_plain_ghost(ImDrawList* list, const TreePaint& paint) {
+  if (paint.tree.path.size() < 2) return;
+  const Theme& t = colours();
+  const uint32_t first = paint.tree.path[1];
+  const NodeReveal& node = paint.reveal.nodes[first];
+  const bool told = node.judged && node.lit >= 1 && node.shown >= 1;
+  const std::string words = "Plain decoding, one pass:", label = told ? paint.labels[first] : "?";
+  const ImVec2 at = paint.at(px(14), paint.size.y - px(20));
+  draw_text_middle(list, at.x, at.y, Type::secondary, t.text3, words);
+  const float x = at.x + text_size(Type::secondary, words).x + px(8), width = text_size(Type::mono, label).x + px(16);
+  add_dashed_rect(list, {x, at.y - px(11)}, {x + width, at.y + px(11)}, px(6), {units(3), units(3)}, t.text3, units(1));
+  draw_word(list, {x + px(8), at.y}, Type::mono, text_height(Type::mono), t.text2, label, width);
 }
 
 void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress) {

@@ -6,7 +6,7 @@
 
 namespace canopy::app {
 
-/// Draws "root 1 2 3 ..." above the columns, as far as there is room.
+/// Draws "so far", "next token", "2nd" ... above the columns, as far as there is room.
 void draw_depths(ImDrawList* list, const TreePaint& paint);
 
 /// Where the small map is on a canvas of this size, in pixels of the canvas.
@@ -18,6 +18,13 @@ TreePoint minimap_to_canvas(const TreePaint& paint, TreePoint point);
 
 /// Draws the draft phase: the drafter's likeliest tokens at every position, all being filled at the same time.
 void draw_draft_positions(ImDrawList* list, const TreePaint& paint);
+
+/// Draws the numbers of the nodes in the order in which they were added, in trees of up to 40 nodes.
+void draw_order(ImDrawList* list, const TreePaint& paint);
+/// Draws the check: light over the whole tree at once, and the number of guesses that go through one pass.
+void draw_one_pass(ImDrawList* list, const TreePaint& paint);
+/// Draws what plain decoding gets from one pass: the first of the tokens, once it is known.
+void draw_plain_ghost(ImDrawList* list, const TreePaint& paint);
 
 /// Draws one card for each of the six phases, the present one marked, in a strip of this width in pixels.
 void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress);

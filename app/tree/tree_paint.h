@@ -1,5 +1,5 @@
 #pragma once
-// The input of all drawing of a tree, and helpers for edges and nodes.
+// The input of all drawing of a tree, and helpers for limbs and words.
 
 #include <optional>
 #include <string>
@@ -14,6 +14,9 @@
 
 namespace canopy::app {
 
+/// How a node is drawn. Undecided: a drafted node before the walk has reached it; all of them look the same.
+enum class NodeLook : uint8_t { root, undecided, accepted, rejected, not_reached, bonus };
+
 struct TreePaint {
   const TreeModel& tree;
   const TreeGeometry& geometry;
@@ -22,6 +25,7 @@ struct TreePaint {
   ImVec2 origin;                           // upper left corner of the canvas on the screen
   ImVec2 size;
   std::optional<uint32_t> hovered, selected;
+  std::optional<uint32_t> open_tuft;  // shown by its card, so not drawn
 
   ImVec2 at(float x, float y) const { return {origin.x + x, origin.y + y}; }
   ImVec2 at(const NodeBox& box) const { return at(box.x, box.y); }
@@ -29,11 +33,16 @@ struct TreePaint {
   bool visible(float x0, float y0, float x1, float y1) const {
     return x1 >= 0 && y1 >= 0 && x0 <= size.x && y0 <= size.y;
   }
-  /// The fate to draw. Before the walk has reached a node, all drafted nodes look the same.
-  NodeFate shown_fate(uint32_t node) const {
-    return reveal.nodes[node].judged ? tree.nodes[node].fate : NodeFate::not_reached;
+  NodeLook look_of(uint32_t node) const;
+  NodeLook look_of(const Tuft& tuft) const;
+  /// The width of a node's pill as it looks now.
+  float width_of(uint32_t node) const {
+    const NodeBox& box = geometry.nodes[node];
+    return reveal.nodes[node].judged && reveal.nodes[node].lit >= 1 ? box.width : box.width - box.figure;
   }
   float strength(uint32_t node) const { return reveal.nodes[node].shown * reveal.nodes[node].strength; }
+  /// The share of a tuft's nodes that are there.
+  float shown(const Tuft& tuft) const;
 };
 
 /// A length of the 100% design in pixels, not rounded as px() does: for strokes and curves.
@@ -52,11 +61,31 @@ inline Dash bonus_dash() {
   return {units(2), units(2.4f)};
 }
 
-/// Draws the edges in the order not reached, rejected, bonus, accepted; then the path to the hovered node.
-void draw_edges(ImDrawList* list, const TreePaint& paint);
-void draw_nodes(ImDrawList* list, const TreePaint& paint);
-/// Draws the ring around a node over everything else and, if its label is not shown otherwise, the label.
+/// Draws limbs and tufts: not reached, undecided, rejected, then the accepted path with its glow and the bonus; then
+/// the way to the hovered and to the selected node.
+void draw_limbs(ImDrawList* list, const TreePaint& paint);
+void draw_words(ImDrawList* list, const TreePaint& paint);
+/// Draws the ring around a node, or around its tuft, over everything else.
 void draw_ring(ImDrawList* list, const TreePaint& paint, uint32_t node);
+/// Draws the note below the drafter's favourite where the accepted path leaves it. chain: tokens that a chain would
+/// have emitted.
+void draw_chain_note(ImDrawList* list, const TreePaint& paint, uint32_t chain, bool at_least, uint32_t emitted);
+
+/// Draws a word of the tree with its middle at height y, cut to `room` pixels; a line break is drawn as a return sign.
+/// size: height of the letters in pixels.
+void draw_word(ImDrawList* list, ImVec2 left_middle, Type type, float size, Colour colour, const std::string& label,
+               float room);
+
+/// A cubic from p to q with level ends and its controls at half, `begin` pixels thick at p and `end` at q, after a
+/// level piece from x = from. reached: the share of its width that is drawn, from the left.
+struct Ribbon {
+  float from;
+  ImVec2 p, q;
+  float begin, end;
+};
+void fill_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float reached = 1);
+/// Draws its two edges as lines one pixel wide.
+void outline_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float reached = 1);
 
 /// Draws the badge of a state: check mark, cross, dot or star. reach: radius of the disc of the check mark, in pixels.
 void draw_fate_badge(ImDrawList* list, NodeFate fate, ImVec2 centre, float reach, Colour ground, float strength = 1);

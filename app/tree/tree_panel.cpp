@@ -10,7 +10,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kHeader = 44, kFooter = 32, kMargin = 14, kTools = 28 * 3 + 4 * 2;
+constexpr float kHeader = 44, kFooter = 32, kMargin = 14, kTools = 28 * 2 + 4;
 
 /// Draws texts and figures in a line from left to right; leaves out what does not fit.
 class Line {
@@ -122,15 +122,11 @@ void TreePanel::draw_header(const RoundsState& rounds, ImVec2 pos, float width) 
 }
 
 void TreePanel::draw_tools(ImVec2 pos, float) {
-  ButtonSpec pin{"Pin path", Icon::pin}, find{"Find accepted", Icon::find}, whole{"Fit", Icon::fit};
-  for (ButtonSpec* spec : {&pin, &find, &whole}) spec->show_label = false;
-  pin.on = canvas_.pinned();
-  pin.tooltip = "Accepted path straight";
+  ButtonSpec find{"Find accepted", Icon::find}, whole{"Fit", Icon::fit};
+  for (ButtonSpec* spec : {&find, &whole}) spec->show_label = false;
   find.tooltip = "Find the accepted path  A";
   whole.tooltip = "All of the tree  F";
   ImGui::SetCursorScreenPos(pos);
-  if (button(pin)) canvas_.set_pinned(!canvas_.pinned());
-  ImGui::SameLine(0, px(4));
   if (button(find)) canvas_.find_accepted();
   ImGui::SameLine(0, px(4));
   if (button(whole)) canvas_.fit();
@@ -149,7 +145,7 @@ void TreePanel::draw_footer(ImVec2 pos, float width) const {
     if (drawn) draw_fate_badge(list, each.fate, {badge_x, middle}, px(each.fate == NodeFate::bonus ? 5 : 6), t.panel);
     line.skip(px(13));
   }
-  const std::string key = "edge width: path probability    bar: draft q";
+  const std::string key = "branch thickness: how sure the drafter was";
   const float key_x = pos.x + width - px(kMargin) - text_size(Type::caption, key).x;
   if (key_x > line.x() + px(8)) draw_text_middle(list, key_x, middle, Type::caption, t.text3, key);
   ImGui::SetCursorScreenPos({pos.x + px(kMargin), pos.y});

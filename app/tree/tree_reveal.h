@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,13 +15,16 @@ namespace canopy::app {
 struct PhaseText {
   std::string_view name, words;
 };
-/// Title and explanation of each phase: "Draft", "all positions fill together", ...
+/// Title and sentence of each phase (look/watch.md, "Slow motion"). "{n}" stands for the tokens that the round emitted.
 const std::array<PhaseText, kPhases>& phase_texts();
+std::string phase_sentence(Phase phase, size_t emitted);
 
 struct NodeReveal {
   float shown = 1;     // opacity: 0 not there yet, 1 fully
   bool judged = true;  // its fate is shown; before that all drafted nodes look the same
   float strength = 1;  // of its colours; the commit phase dims what is dropped
+  float lit = 1;       // share of the limb to it that has the colour of accepted nodes, if it is one
+  float width = 1;     // of its limb; what was decided against withers
 };
 
 struct TreeReveal {

@@ -44,7 +44,7 @@ std::vector<uint32_t> match_nodes(const TreeModel& before, const std::vector<Nod
 void blend(const std::vector<NodeBox>& before, const std::vector<uint32_t>& match, float t, std::vector<NodeBox>& now) {
   const float left = 1 - ease_in_out(t);
   for (size_t i = 0; i < now.size(); ++i) {
-    if (match[i] >= before.size() || before[match[i]].folded) continue;
+    if (match[i] >= before.size()) continue;
     const NodeBox& from = before[match[i]];
     now[i].x += (from.x - now[i].x) * left;
     now[i].y += (from.y - now[i].y) * left;

@@ -35,10 +35,9 @@ TEST(TreeCost, TheFitViewOfAThousandNodesIsLight) {
     ui.view().rounds.log = wide_log();
     ui.frames(3);
     ASSERT_FALSE(panel.canvas().geometry().nodes.empty());
-    EXPECT_LE(ui.vertices(), 20000u) << width << " x " << height << ", rows of "
-                                     << panel.canvas().geometry().row_height;
+    EXPECT_LE(ui.vertices(), 20000u) << width << " x " << height << ", rows of " << panel.canvas().geometry().pitch;
     std::printf("%4.0f x %4.0f: rows of %5.2f px, %zu vertices\n", static_cast<double>(width),
-                static_cast<double>(height), static_cast<double>(panel.canvas().geometry().row_height), ui.vertices());
+                static_cast<double>(height), static_cast<double>(panel.canvas().geometry().pitch), ui.vertices());
   }
 }
 

@@ -96,10 +96,10 @@ TEST(TreePicture, EqualRoundsGiveEqualPictures) {
   EXPECT_EQ(app::differing_share(a, b), 0);
 }
 
-TEST(TreePicture, AThousandNodesFoldIntoWedges) {
+TEST(TreePicture, AThousandNodesFoldIntoTufts) {
   const auto log = built_log(1024, 1);
   const app::Image image = picture(log, 0, {.name = "built1024"});
-  EXPECT_GT(pixels_of(image, app::theme(ThemeKind::dark).unreached), 100u) << "wedges are filled";
+  EXPECT_GT(pixels_of(image, app::theme(ThemeKind::dark).limb_unreached), 100u) << "limbs to tufts are filled";
 }
 
 TEST(TreePicture, TheEmptyPanelSaysWhatToDo) {

@@ -74,8 +74,11 @@ TEST(SlowMotion, TheWalkJudgesFromTheRootOn) {
   const TreeReveal start = app::reveal(tree, Phase::walk, 0);
   EXPECT_EQ(start.walker, 0u);
   for (uint32_t i = 1; i < 8; ++i) EXPECT_FALSE(start.nodes[i].judged) << i;
-  const TreeReveal first = app::reveal(tree, Phase::walk, 0.34f);
-  EXPECT_EQ(first.walker, 3u);
+  const TreeReveal first = app::reveal(tree, Phase::walk, 0.32f);
+  EXPECT_EQ(first.walker, 0u);
+  EXPECT_NEAR(first.nodes[3].lit, 0.96f, 1e-3f);
+  EXPECT_LT(first.nodes[1].width, 0.6f) << "what was decided against withers";
+  EXPECT_FLOAT_EQ(first.nodes[2].width, first.nodes[1].width) << "with all that hangs on it";
   for (const uint32_t known : {1u, 2u, 3u, 7u}) EXPECT_TRUE(first.nodes[known].judged) << known;
   for (const uint32_t unknown : {4u, 5u, 6u}) EXPECT_FALSE(first.nodes[unknown].judged) << unknown;
   const TreeReveal end = app::reveal(tree, Phase::walk, 1);

@@ -15,7 +15,6 @@
 namespace canopy::test {
 namespace {
 
-using app::Detail;
 using app::NodeFate;
 
 /// A panel that shows rounds given by a test.
@@ -52,10 +51,10 @@ class TreeUi : public testing::Test {
 TEST_F(TreeUi, PointingAtEachNodeShowsItsCard) {
   add_random(40);
   ui_.frames(2);
-  ASSERT_GE(canvas().geometry().detail, Detail::badges);
   EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
     const app::ShownTree& shown = canvas().shown();
     for (uint32_t node = 0; node < shown.model.size(); ++node) {
+      if (!canvas().geometry().nodes[node].named) continue;
       ctx->MouseTeleportToPos(at(node));
       ctx->Yield(2);
       IM_CHECK(rounds().hovered.has_value());
@@ -140,7 +139,8 @@ TEST_F(TreeUi, ArrowsWalkTheTree) {
     press(ImGuiKey_RightArrow, 5);
     press(ImGuiKey_LeftArrow, 4);
     press(ImGuiKey_LeftArrow, 3);
-    press(ImGuiKey_DownArrow, 7);
+    press(ImGuiKey_UpArrow, 1);
+    press(ImGuiKey_UpArrow, 7);
     press(ImGuiKey_LeftArrow, 0);
   }));
 }
@@ -151,14 +151,15 @@ TEST_F(TreeUi, TheWheelZoomsAtThePointerAndFitShowsAll) {
   rounds().reduced_motion = true;  // without motion nodes are in their places at once
   ui_.frames(2);
   EXPECT_FALSE(canvas().minimap_shown());
-  const float before = canvas().geometry().row_height;
+  const float before = canvas().geometry().factor;
   EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
-    const ImVec2 there = at(12);
+    const uint32_t node = canvas().shown().model.path.back();
+    const ImVec2 there = at(node);
     ctx->MouseTeleportToPos(there);
     ctx->MouseWheelY(3);
     ctx->Yield(3);
-    IM_CHECK_GT(canvas().geometry().row_height, before * 1.3f);
-    IM_CHECK_LT(std::abs(at(12).y - there.y), 2.0f);
+    IM_CHECK_GT(canvas().geometry().factor, before * 1.3f);
+    IM_CHECK_LT(std::abs(at(node).y - there.y), 2.0f);
     IM_CHECK(canvas().minimap_shown());
     ctx->MouseTeleportToPos({300, 15});
     ctx->KeyPress(ImGuiKey_Escape);
@@ -178,7 +179,7 @@ TEST_F(TreeUi, KeysFitAndFind) {
     ctx->KeyPress(ImGuiKey_A);
     ctx->Yield(2);
     IM_CHECK(!canvas().zoom().fit);
-    IM_CHECK_GE(canvas().geometry().detail, Detail::figures);
+    IM_CHECK_GE(canvas().geometry().factor, 2.0f);
     const app::ShownTree& shown = canvas().shown();
     ctx->Yield(20);
     const ImVec2 middle = at(shown.model.path[shown.model.path.size() / 2]);
@@ -217,31 +218,42 @@ TEST_F(TreeUi, TheZoomStaysFromRoundToRound) {
     ctx->MouseWheelY(4);
     ctx->Yield(2);
   }));
-  const float zoomed = canvas().geometry().row_height;
+  const float zoomed = canvas().geometry().factor;
   const ImVec2 root = at(0);
   show(1);
-  EXPECT_FLOAT_EQ(canvas().geometry().row_height, zoomed);
+  EXPECT_FLOAT_EQ(canvas().geometry().factor, zoomed);
   EXPECT_NEAR(at(0).y, root.y, 1);
   show(0);
-  EXPECT_FLOAT_EQ(canvas().geometry().row_height, zoomed);
+  EXPECT_FLOAT_EQ(canvas().geometry().factor, zoomed);
 }
 
-TEST_F(TreeUi, PinningMakesThePathStraight) {
-  add_random(64);
+// A tuft unfolds under the mouse, a click keeps it open, Escape folds it again.
+TEST_F(TreeUi, TuftsUnfold) {
+  add_random(400);
   rounds().reduced_motion = true;
   ui_.frames(2);
-  const auto straight = [&] {
-    for (const uint32_t node : canvas().shown().model.path)
-      if (std::abs(at(node).y - at(0).y) > 0.5f) return false;
-    return true;
-  };
-  EXPECT_TRUE(straight());
+  ASSERT_FALSE(canvas().geometry().tufts.empty());
   EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
-    ctx->ItemClick("//Tree/Pin path");
+    const app::TuftBox& tuft = canvas().geometry().tufts.front();
+    const ImVec2 origin = {at(0).x - app::centre_of(canvas().geometry(), 0).x,
+                           at(0).y - app::centre_of(canvas().geometry(), 0).y};
+    const ImVec2 there = {origin.x + tuft.x + tuft.length * 0.4f, origin.y + tuft.y};
+    ctx->MouseTeleportToPos(there);
+    ctx->SleepNoSkip(0.2f, 1.0f / 60);
+    IM_CHECK(canvas().open_tuft() == std::optional<uint32_t>(0));
+    ctx->MouseTeleportToPos({20, 20});
     ctx->Yield(3);
+    IM_CHECK(!canvas().open_tuft());
+    ctx->MouseTeleportToPos(there);
+    ctx->MouseClick();
+    ctx->MouseTeleportToPos({20, 20});
+    ctx->Yield(3);
+    IM_CHECK(canvas().open_tuft() == std::optional<uint32_t>(0));
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(2);
+    IM_CHECK(!canvas().open_tuft());
+    IM_CHECK(!rounds().selected.has_value());
   }));
-  EXPECT_FALSE(canvas().pinned());
-  EXPECT_FALSE(straight());
 }
 
 // After a step nodes move for 200 ms and then no more frames are needed; while following there is no motion.
@@ -308,9 +320,7 @@ TEST_F(TreeUi, DrawsPlainRoundsChainsAndTreesThatWereLetGo) {
   log_->forget(2);
   show(0);
   EXPECT_EQ(canvas().shown().model.size(), 2u);
-  EXPECT_EQ(canvas().geometry().detail, Detail::full);
   show(1);
-  EXPECT_EQ(canvas().shown().rows.count, 2);
   EXPECT_EQ(canvas().shown().model.counted(NodeFate::rejected), 1u);
   show(2);
   EXPECT_EQ(canvas().shown().record, nullptr);

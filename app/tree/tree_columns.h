@@ -1,25 +1,12 @@
 #pragma once
-// Rows and columns of a tree's nodes. Pure functions: the same tree gives the same layout. Rows are found with subtree
-// contours (Reingold and Tilford, "Tidier Drawings of Trees", 1981), siblings in the order of rank from the top.
-// Columns are depths.
+// Columns of a tree, one for each depth: as wide as their words where there is room.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "app/tree/tree_model.h"
-
 namespace canopy::app {
-
-struct TreeRows {
-  std::vector<int32_t> row;  // [nodes], counted from 0
-  int32_t count = 0;
-  uint64_t steps = 0;  // comparisons of contours; a test checks that there is at most one for each node
-};
-
-/// A parent is in the row of its first child; with pin_path in the row of the child on the path, so that the path is a
-/// straight line. The column after a leaf stays free in the leaf's row, or a neighbour would look like its child.
-TreeRows place_rows(const TreeModel& tree, bool pin_path);
 
 /// Which labels are shortened first when columns must shrink: those with the least claim.
 enum class LabelClaim : uint8_t { most, less, least };

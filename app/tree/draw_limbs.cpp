@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "app/tree/tree_paint.h"
+#include "app/tree/tree_transition.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kHollowFrom = 5;  // thickness in pixels at 100% from which a rejected limb is drawn as an outline
+
+bool decided_against(NodeLook look) {
+  return look == NodeLook::rejected || look == NodeLook::not_reached;
+}
+
+Colour limb_colour(NodeLook look, float thickness) {
+  const Theme& t = colours();
+  switch (look) {
+    case NodeLook::accepted: return t.accepted;
+    case NodeLook::bonus: return t.bonus;
+    case NodeLook::rejected: return thickness >= units(kHollowFrom) ? t.limb_rejected_bg : t.limb_rejected;
+    case NodeLook::not_reached: return t.limb_unreached;
+    default: return t.limb;
+  }
+}
+
+class Limbs {
+ public:
+  Limbs(ImDrawList* list, const TreePaint& paint) : list_(list), p_(paint), g_(paint.geometry) {}
+
+  void draw(NodeLook look) {
+    for (const Limb& limb : g_.limbs) {
+      if (look_of(limb) != look || shown(limb) <= 0 || limb.child == open_of(limb)) continue;
+      if (look == NodeLook::bonus)
+        dotted(limb);
+      else
+        fill(limb, look);
+    }
+  }
+
+  void glow() {
+    constexpr std::array<std::pair<float, float>, 3> kGlow = {{{18, .045f}, {11, .07f}, {5, .13f}}};
+    for (const Limb& limb : g_.limbs) {
+      const float lit = lit_of(limb);
+      if (look_of(limb) != NodeLook::accepted || lit <= 0) continue;
+      for (const auto& [more, alpha] : kGlow) {
+        Ribbon ribbon = ribbon_of(limb, 1);
+        ribbon.begin += units(more);
+        ribbon.end += units(more);
+        fill_ribbon(list_, ribbon, faded(colours().accepted, alpha * strength(limb)), lit);
+      }
+    }
+  }
+
+  /// Draws the way from the root to a node in a lighter colour.
+  void way_to(uint32_t node) {
+    while (node != 0) {
+      for (const Limb& limb : g_.limbs) {
+        if (limb.to_tuft ? !in_tuft(limb.child, node) : limb.child != node) continue;
+        const NodeLook look = look_of(limb);
+        if (shown(limb) <= 0 || look == NodeLook::bonus) continue;
+        fill_ribbon(list_, ribbon_of(limb, 1), mix(limb_colour(look, limb.end), colours().text, 0.45f));
+      }
+      node = p_.tree.nodes[node].parent;
+    }
+  }
+
+  void tufts() {
+    for (uint32_t i = 0; i < g_.tufts.size(); ++i)
+      if (p_.open_tuft != i && p_.shown(g_.words.tufts[i]) > 0) twigs(g_.words.tufts[i], g_.tufts[i]);
+  }
+
+ private:
+  uint32_t open_of(const Limb& limb) const { return limb.to_tuft && p_.open_tuft ? *p_.open_tuft : ~0u; }
+  bool in_tuft(uint32_t tuft, uint32_t node) const {
+    const auto& heads = g_.words.tufts[tuft].heads;
+    return std::find(heads.begin(), heads.end(), node) != heads.end();
+  }
+  NodeLook look_of(const Limb& limb) const {
+    return limb.to_tuft ? p_.look_of(g_.words.tufts[limb.child]) : p_.look_of(limb.child);
+  }
+  float shown(const Limb& limb) const {
+    return limb.to_tuft ? p_.shown(g_.words.tufts[limb.child]) : p_.reveal.nodes[limb.child].shown;
+  }
+  uint32_t head_of(const Limb& limb) const {
+    return limb.to_tuft ? g_.words.tufts[limb.child].heads.front() : limb.child;
+  }
+  float strength(const Limb& limb) const { return p_.reveal.nodes[head_of(limb)].strength; }
+  float lit_of(const Limb& limb) const { return limb.to_tuft ? 0 : p_.reveal.nodes[limb.child].lit; }
+
+  Ribbon ribbon_of(const Limb& limb, float width) const {
+    const NodeBox& from = g_.nodes[limb.parent];
+    ImVec2 end;
+    if (limb.to_tuft)
+      end = p_.at(g_.tufts[limb.child].x, g_.tufts[limb.child].y);
+    else
+      end = p_.at(g_.nodes[limb.child].x + units(2), g_.nodes[limb.child].y);
+    const float begin = p_.at(from).x + p_.width_of(limb.parent) - units(1);
+    const float column = p_.at(g_.column_end(p_.tree.nodes[limb.parent].depth), 0).x;
+    const float turn = std::max(begin, std::min(column, end.x - units(24)));
+    return {begin, {turn, p_.at(from).y + limb.offset}, end, limb.begin * width, limb.end * width};
+  }
+
+  void fill(const Limb& limb, NodeLook look) {
+    const float grown = limb.to_tuft ? std::min(1.0f, shown(limb) * 4) : ease_out(shown(limb));
+    const float width = p_.reveal.nodes[head_of(limb)].width;
+    const Ribbon ribbon = ribbon_of(limb, width);
+    const float top = std::min(ribbon.p.y, ribbon.q.y) - limb.end, bottom = std::max(ribbon.p.y, ribbon.q.y) + limb.end;
+    if (!p_.visible(ribbon.from - p_.origin.x, top - p_.origin.y, ribbon.q.x - p_.origin.x, bottom - p_.origin.y))
+      return;
+    const float thick = std::max(limb.begin, limb.end);
+    if (look == NodeLook::accepted && lit_of(limb) < 1)
+      fill_ribbon(list_, ribbon, faded(colours().limb, strength(limb)), grown);
+    const float reached = look == NodeLook::accepted ? lit_of(limb) : grown;
+    fill_ribbon(list_, ribbon, faded(limb_colour(look, thick), strength(limb)), reached);
+    if (look == NodeLook::rejected && thick >= units(kHollowFrom))
+      outline_ribbon(list_, ribbon, faded(colours().rejected, 0.75f * strength(limb)), reached);
+  }
+
+  /// The bonus was not drafted, so its limb is a row of dots.
+  void dotted(const Limb& limb) {
+    const Ribbon r = ribbon_of(limb, 1);
+    const float half = (r.p.x + r.q.x) * 0.5f;
+    const Colour colour = faded(colours().bonus, p_.strength(limb.child));
+    const std::array<ImVec2, 2> straight = {ImVec2(r.from + units(3), r.p.y), r.p};
+    const Dash dots = {units(2), units(3)};
+    if (straight[1].x > straight[0].x) add_dashed(list_, straight, dots, colour, units(2.2f));
+    add_dashed_bezier(list_, r.p, {half, r.p.y}, {half, r.q.y}, {r.q.x - units(8), r.q.y}, dots, colour, units(2.2f));
+  }
+
+  void twigs(const Tuft& tuft, const TuftBox& box) {
+    if (!p_.visible(box.x, box.y - box.reach, box.label_x + box.label_width, box.y + box.reach)) return;
+    const Theme& t = colours();
+    const NodeLook look = p_.look_of(tuft);
+    const float strength = p_.reveal.nodes[tuft.heads.front()].strength;
+    const Colour wood = faded(limb_colour(look, 0), strength);
+    const Colour tip = faded(decided_against(look) ? t.unreached : mix(t.limb, t.text3, 0.5f), strength);
+    const float count = static_cast<float>(box.twigs), dot = units(box.twigs > 20 ? 1.35f : 1.7f);
+    const auto there = static_cast<uint32_t>(std::ceil(count * p_.shown(tuft)));
+    // One twig of each so many ends in the colour of rejected children, as deeper nodes were not reached.
+    const uint32_t each = std::max(
+        1u, static_cast<uint32_t>(static_cast<float>(tuft.nodes) / static_cast<float>(tuft.heads.size()) + 0.5f));
+    const ImVec2 from = p_.at(box.x - 1, box.y);
+    for (uint32_t i = 0; i < there; ++i) {
+      const float side = box.twigs == 1 ? 0 : 2 * static_cast<float>(i) / (count - 1) - 1;
+      const float golden = std::fmod(static_cast<float>(i) * 0.618034f, 1.0f);
+      const float length = box.length * (0.62f + 0.38f * golden) * (1 - 0.18f * side * side);
+      const ImVec2 end = {from.x + length, from.y + side * box.reach};
+      list_->PathLineTo(from);
+      list_->PathBezierCubicCurveTo({from.x + length * 0.4f, from.y}, {end.x - length * 0.45f, end.y}, end, 3);
+      list_->PathStroke(wood, std::max(units(0.8f), units(1.4f - count * 0.012f)));
+      const bool head = look == NodeLook::rejected && i % each == 0;
+      // A short thick line: at this size it looks like a disc and costs a third of its vertices.
+      list_->AddLine({end.x - dot, end.y}, {end.x + dot, end.y}, head ? faded(t.rejected, strength) : tip, 2 * dot);
+    }
+    if (there > 0) label(tuft, box, strength);
+  }
+
+  void label(const Tuft& tuft, const TuftBox& box, float strength) {
+    const Theme& t = colours();
+    const ImVec2 at = p_.at(box.label_x, box.y);
+    if (tuft.nodes == 1) {
+      const float size = text_height(Type::mono, g_.text) * g_.text_scale;
+      draw_word(list_, at, Type::mono, size, faded(t.text3, strength), p_.labels[tuft.heads.front()], box.label_width);
+      return;
+    }
+    const std::string count = "+" + std::to_string(tuft.nodes), mass = " \u00b7 " + percentage(tuft.mass);
+    draw_text_middle(list_, at.x, at.y, Type::mono_caption, faded(t.text2, strength), count);
+    draw_text_middle(list_, at.x + text_size(Type::mono_caption, count).x, at.y, Type::mono_caption,
+                     faded(t.text3, strength), mass);
+  }
+
+  ImDrawList* list_;
+  const TreePaint& p_;
+  const TreeGeometry& g_;
+};
+
+}  // namespace
+
+NodeLook TreePaint::look_of(uint32_t node) const {
+  const NodeFate fate = tree.nodes[node].fate;
+  if (fate == NodeFate::root) return NodeLook::root;
+  if (fate == NodeFate::bonus) return NodeLook::bonus;
+  if (!reveal.nodes[node].judged) return NodeLook::undecided;
+  if (fate == NodeFate::accepted) return NodeLook::accepted;
+  return fate == NodeFate::rejected ? NodeLook::rejected : NodeLook::not_reached;
+}
+
+NodeLook TreePaint::look_of(const Tuft& tuft) const {
+  if (!reveal.nodes[tuft.heads.front()].judged) return NodeLook::undecided;
+  return tuft.rejected ? NodeLook::rejected : NodeLook::not_reached;
+}
+
+float TreePaint::shown(const Tuft& tuft) const {
+  // The nodes of a tuft are added one after the other, its heads among them.
+  float sum = 0;
+  for (const uint32_t head : tuft.heads) sum += reveal.nodes[head].shown;
+  return sum / static_cast<float>(tuft.heads.size());
+}
+
+void draw_limbs(ImDrawList* list, const TreePaint& paint) {
+  Limbs limbs(list, paint);
+  for (const NodeLook look : {NodeLook::not_reached, NodeLook::undecided, NodeLook::rejected}) limbs.draw(look);
+  limbs.tufts();
+  limbs.glow();
+  limbs.draw(NodeLook::accepted);
+  limbs.draw(NodeLook::bonus);
+  if (paint.selected) limbs.way_to(*paint.selected);
+  if (paint.hovered && paint.hovered != paint.selected) limbs.way_to(*paint.hovered);
+}
+
+}  // namespace canopy::app
