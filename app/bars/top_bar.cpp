@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/bars/layout_switch.h"
 #include "app/bars/memory_bar.h"
 #include "app/bars/mode_segment.h"
 #include "app/bars/view_menu.h"
@@ -14,7 +15,7 @@ namespace canopy::app {
 namespace {
 
 constexpr float kHeight = 48, kControl = 32, kMargin = 12, kGap = 8;
-constexpr float kLogo = 24, kAfterLogo = 18, kAroundMemory = 14;
+constexpr float kLogo = 24, kAfterLogo = 18, kAfterSwitch = 14, kAroundMemory = 14;
 constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths at 100% below which these are left out
 
 }  // namespace
@@ -30,15 +31,15 @@ struct TopBarStep {
 namespace {
 
 constexpr TopBarStep kSteps[] = {
-    {true, true, true, 250, true, true, true, 240},    {true, true, true, 150, true, true, true, 240},
-    {false, true, true, 250, true, true, true, 200},   {false, true, true, 150, true, true, true, 200},
-    {false, false, true, 250, true, true, true, 150},  {false, false, true, 150, true, true, true, 120},
-    {false, false, false, 110, true, true, true, 110}, {false, false, false, 0, true, true, true, 100},
-    {false, false, false, 0, false, true, true, 90},   {false, false, false, 0, false, true, false, 90},
-    {false, false, false, 0, false, false, false, 70},
+    {true, true, true, 250, true, true, true, 240},   {true, true, true, 150, true, true, true, 240},
+    {true, false, true, 150, true, true, true, 240},  {false, true, true, 250, true, true, true, 200},
+    {false, true, true, 150, true, true, true, 200},  {false, false, true, 250, true, true, true, 150},
+    {false, false, true, 150, true, true, true, 120}, {false, false, false, 110, true, true, true, 110},
+    {false, false, false, 0, true, true, true, 100},  {false, false, false, 0, false, true, true, 90},
+    {false, false, false, 0, false, true, false, 90}, {false, false, false, 0, false, false, false, 70},
 };
-constexpr size_t kWithoutQuantization = 2, kWithoutCaptions = 4;  // number of steps
-constexpr size_t kWholeNames = 7;  // before this step, names are shown whole if one of the steps allows it
+constexpr size_t kWithoutQuantization = 3, kWithoutCaptions = 5;  // number of steps
+constexpr size_t kWholeNames = 9;  // before this step, names are shown whole if one of the steps allows it
 
 std::string without_end(std::string text, const std::string& end) {
   if (!end.empty() && text.ends_with(" " + end)) text.resize(text.size() - end.size() - 1);
@@ -179,18 +180,20 @@ static void share(std::vector<TopBarPicker>& pickers, float room) {
   for (TopBarPicker& p : pickers) p.width = std::floor(std::min(p.width, low));
 }
 
+/// Watch has words for newcomers.
 static std::vector<TopBarPicker> pickers_of(const ViewModel& view, const TopBarStep& step) {
+  const bool watch = view.shell.layout == WindowLayout::watch;
   auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
-  std::vector<TopBarPicker> pickers = {{"Model", kTargetMenu, caption("Target"), target_value(view, step.quantization),
-                                        target_tooltip(view),
+  std::vector<TopBarPicker> pickers = {{"Model", kTargetMenu, caption(watch ? "Big model" : "Target"),
+                                        target_value(view, step.quantization), target_tooltip(view),
                                         view.replaying() || view.model || view.model_state == ModelState::loading}};
   if (step.all_pickers) {
     const std::string device = device_value(view);
     pickers.push_back(
         {"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
          view.replaying() ? !view.replay.origin().drafter.empty() : view.model && !view.model->drafter.empty()});
-    pickers.push_back({"Device", kDeviceMenu, caption("Device"), without_brackets(device), device_tooltip(view, device),
-                       view.replaying() || !view.devices.empty() || view.model});
+    pickers.push_back({"Device", kDeviceMenu, caption(watch ? "Runs on" : "Device"), without_brackets(device),
+                       device_tooltip(view, device), view.replaying() || !view.devices.empty() || view.model});
   }
   for (TopBarPicker& p : pickers) p.width = picker_width(p.caption, p.value);
   return pickers;
@@ -201,9 +204,15 @@ TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) c
   f.step = kSteps[index];
   f.pickers = pickers_of(view, f.step);
   // While a recording is shown, controls of the loaded model are left out, as they would contradict it.
-  f.mode = !view.model || view.replaying() ? 0 : f.step.segment ? mode_segment_width(view) : mode_picker_width(view);
-  if (!view.model || view.replaying() || view.models.memory.budget == 0) f.step.memory = 0;
-  f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - right_end_width(f.step.scale, f.step.captions);
+  // Watch has no mode to choose and no memory to look after.
+  const bool watch = view.shell.layout == WindowLayout::watch;
+  f.mode = watch || !view.model || view.replaying() ? 0
+           : f.step.segment                         ? mode_segment_width(view)
+                                                    : mode_picker_width(view);
+  if (watch || !view.model || view.replaying() || view.models.memory.budget == 0) f.step.memory = 0;
+  if (watch) f.step.scale = false;
+  f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - layout_switch_width() - px(kAfterSwitch) -
+           right_end_width(f.step.scale, f.step.captions);
   if (f.step.word) f.room -= px(kGap) + text_size(Type::title, "Canopy").x;
   if (f.step.memory > 0) f.room -= px(f.step.memory) + px(kAroundMemory) * 2;
   if (f.mode > 0) f.room -= f.mode + px(kGap) * 2;
@@ -242,6 +251,9 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
     x += px(kGap) + text_size(Type::title, "Canopy").x;
   }
   ImGui::SetCursorScreenPos({std::floor(origin.x + x + px(kAfterLogo)), top});
+  layout_switch(view, sink);
+  ImGui::SetCursorScreenPos(
+      {std::floor(origin.x + x + px(kAfterLogo) + layout_switch_width() + px(kAfterSwitch)), top});
   draw_pickers(view, sink, f);
   if (f.step.memory > 0) {
     ImGui::SameLine(0, px(kAroundMemory));

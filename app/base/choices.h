@@ -8,6 +8,9 @@ namespace canopy::app {
 
 enum class ThemeKind { dark, light };
 
+/// How the window is arranged: watch for newcomers and stages, with the tree as large as possible; lab with all panels.
+enum class WindowLayout { watch, lab };
+
 // Scale of the interface: 1 is the size in which it was designed.
 inline constexpr float kMinScale = 0.75f;
 inline constexpr float kMaxScale = 3.0f;

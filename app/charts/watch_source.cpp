@@ -26,10 +26,11 @@ bool names_a_cpu(const std::string& origin) {
 
 void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   const RoundsState& rounds = view.rounds;
-  const size_t shown = rounds.playback.shown;
+  // In slow motion the numbers change when the tokens have arrived in the text.
+  const size_t newest = rounds.playback.shown, shown = rounds.playback.told() || newest == 0 ? newest : newest - 1;
   const TrailPoint& reply = trail_.up_to(rounds.log, shown, StatisticsTrail::kRoundsAFrame);
-  const std::shared_ptr<const RoundRecord> record = rounds.shown();
-  const ArReference plain = ar_reference(view);
+  const std::shared_ptr<const RoundRecord> record = shown < rounds.log->rounds() ? rounds.log->round(shown) : nullptr;
+  const ArReference plain = ar_reference(view, shown);
   const Elsewhere elsewhere = elsewhere_.up_to(rounds.log, shown, device, needs_of(view), plain.ms());
   WatchQuestion question;
   question.reply = &reply;

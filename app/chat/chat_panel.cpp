@@ -96,6 +96,10 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   if (!view.replaying()) keep_keyboard_in_composer();
 }
 
+std::optional<ImVec2> ChatPanel::text_end(const ViewModel& view) {
+  return shown(view).text_end();
+}
+
 float ChatPanel::below_height(const ViewModel& view) {
   if (ImGui::GetWindowHeight() < px(kLow)) return 0;
   const std::string& limits = shown(view).limits();
@@ -183,11 +187,12 @@ void ChatPanel::keep_keyboard_in_composer() {
   const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   if (popup || composer_.active() || ImGui::IsAnyItemActive() || ImGui::IsAnyMouseDown()) return;
   if (transcript_.editing() || naming_ || find_.active()) return;
-  // Not while another panel has the focus: the tree and the timeline use the arrow keys, and others have text boxes.
+  // Not while another panel or part of Watch has the focus: the tree and the timeline use the arrow keys, and others
+  // have text boxes.
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
-  if (focused != nullptr && focused->RootWindow->DockId != 0 &&
-      !ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows))
-    return;
+  const bool panel =
+      focused != nullptr && (focused->RootWindow->DockId != 0 || std::string_view(focused->Name).starts_with("Watch"));
+  if (panel && !ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) return;
   if (!ImGui::GetIO().NavVisible) composer_.focus();
 }
 

@@ -14,6 +14,8 @@ class ChatPanel final : public Panel {
  public:
   const char* name() const override { return "Chat"; }
   void draw(const ViewModel& view, CommandSink& sink) override;
+  /// Where the text of the last reply on show ends on the screen, if it is in view.
+  std::optional<ImVec2> text_end(const ViewModel& view);
 
  private:
   void draw_header(const ViewModel& view, CommandSink& sink, float width);

@@ -75,7 +75,7 @@ void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& me
                  end = std::min<size_t>(span->end, message.text.size());
     const std::string_view text = std::string_view(message.text).substr(begin, end - begin);
     if (span->source == TokenSource::ar || is_blank(text)) continue;
-    const bool shown = first && view.rounds.playback.shown == *first + span->round;
+    const bool shown = first && view.rounds.playback.told() && view.rounds.playback.shown == *first + span->round;
     if (span->source == TokenSource::accepted) {
       body.rects(pos, begin, end, [&](ImVec2 a, ImVec2 b) {
         list->AddRectFilled({a.x, a.y + px(2)}, {std::max(a.x + 1, b.x - px(1)), b.y - px(1)},

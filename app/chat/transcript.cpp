@@ -181,6 +181,7 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   const float width = size.x - margin * 2;
   seen_.clear();
   limits_next_.clear();
+  text_end_.reset();
   pointed_ = false;
   prepare(view, width, size.y);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
@@ -380,6 +381,7 @@ void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, 
   draw_marks(list, view, message, body, a);
   const ImVec2 end = body.draw_text(list, a);
   if (message.writing) draw_caret(end);
+  text_end_ = end;
   point_at(view, message, body, a, mouse, sink);
   draw_code_buttons(body, a, sink);
   note_limits(body);

@@ -35,6 +35,8 @@ class Transcript {
   TextSelection& selection() { return selection_; }
   /// Whether a question is being edited, which then has the keyboard.
   bool editing() const { return editing_ != 0; }
+  /// Where the text of the last reply ended on the screen in the last frame; none where no reply was drawn.
+  std::optional<ImVec2> text_end() const { return text_end_; }
   /// A sentence about text that cannot be shown properly; empty if all can.
   const std::string& limits() const { return limits_; }
 
@@ -80,6 +82,7 @@ class Transcript {
   bool pointing_ = false;  // RoundsState::hovered was set by this panel
   bool pointed_ = false;   // a token is hovered in this frame
   std::string limits_, limits_next_;
+  std::optional<ImVec2> text_end_;
 };
 
 }  // namespace canopy::app

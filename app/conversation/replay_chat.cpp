@@ -130,6 +130,7 @@ void ReplayChat::write(const TraceLog& log, const TraceReply& recorded, const Re
   Message& message = reply.whole;
   Writer writer(log, message.text, recorded.end && !recorded.end->text.starts_with(' '));
   uint32_t begin = summary.first_token ? writer.push(*summary.first_token) : 0;
+  reply.begin = begin;
   uint32_t emitted = 0;
   double ms = 0;
   for (size_t i = 0; i < summary.rounds; ++i) {
@@ -150,32 +151,34 @@ void ReplayChat::write(const TraceLog& log, const TraceReply& recorded, const Re
   message.tokens_per_second = message.result->tokens_per_second;
 }
 
-Message ReplayChat::up_to(const Reply& reply, size_t round) const {
-  const size_t at = round - reply.first_round;
-  if (at + 1 >= reply.ends.size()) return reply.whole;
+Message ReplayChat::up_to(const Reply& reply, size_t round, bool told) const {
+  const size_t rounds = round - reply.first_round + (told ? 1 : 0);  // of which the text is shown
+  if (rounds >= reply.ends.size()) return reply.whole;
   Message message = reply.whole;
-  message.text.resize(std::min<size_t>(reply.ends[at], message.text.size()));
-  std::erase_if(message.spans, [&](const TokenSpan& span) { return span.round > at; });
+  const uint32_t end = rounds > 0 ? reply.ends[rounds - 1] : reply.begin;
+  message.text.resize(std::min<size_t>(end, message.text.size()));
+  std::erase_if(message.spans, [&](const TokenSpan& span) { return span.round >= rounds; });
   message.writing = true;
   message.result.reset();
   return message;
 }
 
-void ReplayChat::show(size_t round) {
-  if (round == shown_round_ || replies_.empty()) return;
+void ReplayChat::show(size_t round, bool told) {
+  if ((round == shown_round_ && told == told_) || replies_.empty()) return;
   shown_round_ = round;
+  told_ = told;
   size_t shown = 0;
   for (size_t i = 0; i < replies_.size(); ++i)
     if (replies_[i].rounds > 0 && replies_[i].first_round <= round) shown = i;
   if (shown == shown_reply_) {
-    conversation_.back() = up_to(replies_[shown], round);
+    conversation_.back() = up_to(replies_[shown], round, told);
     return;
   }
   shown_reply_ = shown;
   conversation_.clear();
   for (size_t i = 0; i <= shown; ++i) {
     for (const Message& question : replies_[i].questions) conversation_.append(question);
-    conversation_.append(i == shown ? up_to(replies_[i], round) : replies_[i].whole);
+    conversation_.append(i == shown ? up_to(replies_[i], round, told) : replies_[i].whole);
   }
   conversation_.system_prompt = replies_[shown].whole.parameters.system_prompt;
 }

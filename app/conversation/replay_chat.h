@@ -28,8 +28,9 @@ class ReplayChat {
 
   const Conversation& conversation() const { return conversation_; }
   const ReplayOrigin& origin() const { return origin_; }
-  /// Sets the text to what had been written by the end of this round of the log. Does nothing if that is shown already.
-  void show(size_t round);
+  /// Sets the text to what had been written by the end of this round of the log; with `told` false to what there was
+  /// before it. Does nothing if that is shown already.
+  void show(size_t round, bool told = true);
 
   /// The index in the log of the first round of a reply; nullopt for any other message.
   std::optional<size_t> first_round(uint64_t message) const;
@@ -39,11 +40,12 @@ class ReplayChat {
     size_t first_round = 0, rounds = 0;
     std::vector<Message> questions;  // the messages before the reply that no earlier prompt had
     Message whole;
+    uint32_t begin = 0;          // bytes of the text before the first round
     std::vector<uint32_t> ends;  // [rounds] bytes of the text after each round
   };
   void add(const TraceLog& log, size_t index, uint64_t& last_id);
   void write(const TraceLog& log, const TraceReply& recorded, const ReplySummary& summary, Reply& reply);
-  Message up_to(const Reply& reply, size_t round) const;
+  Message up_to(const Reply& reply, size_t round, bool told) const;
 
   ReplayOrigin origin_;
   std::vector<Reply> replies_;
@@ -51,6 +53,7 @@ class ReplayChat {
   Conversation conversation_;
   size_t shown_reply_ = SIZE_MAX;
   size_t shown_round_ = SIZE_MAX;
+  bool told_ = true;
 };
 
 }  // namespace canopy::app

@@ -77,6 +77,11 @@ constexpr Action kActions[] = {
     {"Window", "Commands", "Ctrl+K", kCtrl | ImGuiKey_K,
      [](const ViewModel& v) { return Wanted(ShellCommand(ShowPalette{!v.shell.palette_shown})); }},
     {"Window", "Help", "F1", ImGuiKey_F1, [](const ViewModel& v) { return Wanted(ShowHelp{!v.help_shown}); }},
+    {"Window", "Watch or lab", "F4", ImGuiKey_F4,
+     [](const ViewModel& v) {
+       const bool watch = v.shell.layout == WindowLayout::watch;
+       return Wanted(ShellCommand(SetLayout{watch ? WindowLayout::lab : WindowLayout::watch}));
+     }},
     {"Window", "Larger interface", "Ctrl++", kCtrl | ImGuiKey_Equal,
      [](const ViewModel& v) { return Wanted(SetScale{next_scale(v.user_scale, 1)}); }},
     {"Window", "Smaller interface", "Ctrl+-", kCtrl | ImGuiKey_Minus,

@@ -38,6 +38,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
       remembered_(settings.saved),
       search_(settings.model_lister) {
   view_.theme = settings.theme;
+  view_.shell.layout = settings.layout.value_or(WindowLayout::watch);
   view_.user_scale = settings.user_scale;
   view_.default_model = settings.default_model;
   view_.device_selector = settings.device;
@@ -151,6 +152,7 @@ void App::keep_layout(const std::optional<SavedLayout>& layout) {
 
 void App::keep_settings(bool now) {
   remembered_.theme = view_.theme;
+  remembered_.layout = view_.shell.layout;
   remembered_.scale = view_.user_scale;
   remembered_.sampling = view_.sampling;
   remembered_.drafting = view_.drafting;

@@ -8,6 +8,7 @@ namespace canopy::app {
 AppSettings settings_from(const AppOptions& options) {
   AppSettings settings;
   settings.theme = options.theme;
+  settings.layout = options.layout;
   settings.user_scale = options.scale;
   settings.device = options.device;
   settings.quantize = options.quantize;

@@ -36,6 +36,7 @@ bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilo
 /// The options, with saved settings for those that the command line does not give.
 AppOptions with_saved(AppOptions options, const SavedSettings& saved) {
   if (!options.theme_given) options.theme = saved.theme;
+  if (!options.layout_given) options.layout = saved.layout;
   if (!options.scale_given) options.scale = saved.scale;
   if (!options.size_given) {
     options.width = saved.width;

@@ -72,7 +72,7 @@ std::string default_model_path() {
 std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
                                         int& exit_code) {
   AppOptions options;
-  std::string size = "1280x800", theme = "dark", quantize = "none";
+  std::string size = "1280x800", theme = "dark", layout = "watch", quantize = "none";
   CLI::App cli("Canopy: chat with a language model on your own GPU.", "canopy");
   cli.set_version_flag("--version", "canopy " CANOPY_VERSION);
   cli.add_option("--model", options.model, "A GGUF file or a Hugging Face folder; default: SmolLM2 from the cache");
@@ -102,6 +102,9 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   const CLI::Option* theme_option = cli.add_option("--theme", theme, "Colours; default: as they were left")
                                         ->check(CLI::IsMember({"dark", "light"}))
                                         ->capture_default_str();
+  const CLI::Option* layout_option = cli.add_option("--layout", layout, "The window's layout; default: as it was left")
+                                         ->check(CLI::IsMember({"watch", "lab"}))
+                                         ->capture_default_str();
   cli.add_option("--max-tokens", options.max_tokens, "Longest reply")
       ->check(CLI::Range(1u, 1u << 20))
       ->capture_default_str();
@@ -123,6 +126,8 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   }
   options.quantize = quantize_on_load_from(quantize).value_or(QuantizeOnLoad::none);
   options.theme = theme == "light" ? ThemeKind::light : ThemeKind::dark;
+  options.layout = layout == "lab" ? WindowLayout::lab : WindowLayout::watch;
+  options.layout_given = layout_option->count() > 0;
   options.size_given = size_option->count() > 0;
   options.scale_given = scale_option->count() > 0;
   options.theme_given = theme_option->count() > 0;

@@ -48,6 +48,13 @@ ThemeKind theme_in(const JsonFields& fields) {
   throw bad_input(fields.what() + ": \"theme\" is \"" + name + "\"; it must be \"dark\" or \"light\".");
 }
 
+WindowLayout layout_in(const JsonFields& fields) {
+  const std::string name = fields.text_or("layout", "watch");
+  if (name == "watch") return WindowLayout::watch;
+  if (name == "lab") return WindowLayout::lab;
+  throw bad_input(fields.what() + ": \"layout\" is \"" + name + "\"; it must be \"watch\" or \"lab\".");
+}
+
 std::optional<DecodeMode> drafting_in(const JsonFields& fields) {
   const std::string name = fields.text_or("drafting", "");
   if (name.empty()) return std::nullopt;
@@ -83,6 +90,7 @@ SavedSettings parse_settings(std::string_view text) {
   const JsonFields fields(json, "settings.json");
   SavedSettings s;
   s.theme = theme_in(fields);
+  s.layout = layout_in(fields);
   s.scale = number_in(fields, "scale", s.scale, kMinScale, kMaxScale);
   s.width = side_in(fields, "width", s.width);
   s.height = side_in(fields, "height", s.height);
@@ -109,9 +117,9 @@ double rounded(float value) {
 
 bool SavedSettings::operator==(const SavedSettings& other) const {
   const SamplingSettings &a = sampling, &b = other.sampling;
-  return theme == other.theme && scale == other.scale && width == other.width && height == other.height &&
-         drafting == other.drafting && tree_budget == other.tree_budget && recent == other.recent &&
-         reduced_motion == other.reduced_motion && device_tests == other.device_tests &&
+  return theme == other.theme && layout == other.layout && scale == other.scale && width == other.width &&
+         height == other.height && drafting == other.drafting && tree_budget == other.tree_budget &&
+         recent == other.recent && reduced_motion == other.reduced_motion && device_tests == other.device_tests &&
          a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
          a.repetition_penalty == b.repetition_penalty;
 }
@@ -136,6 +144,7 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   nlohmann::ordered_json json;
   json["version"] = kVersion;
   json["theme"] = settings.theme == ThemeKind::light ? "light" : "dark";
+  json["layout"] = settings.layout == WindowLayout::lab ? "lab" : "watch";
   json["scale"] = rounded(settings.scale);
   json["width"] = settings.width;
   json["height"] = settings.height;

@@ -14,6 +14,7 @@ namespace canopy::app {
 
 struct SavedSettings {
   ThemeKind theme = ThemeKind::dark;
+  WindowLayout layout = WindowLayout::watch;
   float scale = 1.0f;                           // of the interface, kMinScale ... kMaxScale
   uint32_t width = 1280, height = 800;          // of the window at 100%, kMinSide ... kMaxSide
   SamplingSettings sampling = chat_sampling();  // its seed is not saved

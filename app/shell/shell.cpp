@@ -14,6 +14,7 @@
 #include "app/look/fonts.h"
 #include "app/panels/actions.h"
 #include "app/shell/command_palette.h"
+#include "app/shell/fixed_window.h"
 #include "app/shell/log_panel.h"
 #include "app/shell/start_panel.h"
 #include "app/timeline/round_table_panel.h"
@@ -26,24 +27,11 @@ namespace {
 constexpr float kTopBar = 48;
 constexpr float kStatusBar = 28;
 
-constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
-                                    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse |
-                                    ImGuiWindowFlags_NoFocusOnAppearing;
 constexpr ImGuiWindowFlags kDocked = ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoScrollbar |
                                      ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoFocusOnAppearing;
 
 void draw_in(Panel& panel, ImVec2 pos, ImVec2 size, Colour background, const ViewModel& view, CommandSink& sink) {
-  ImGui::SetNextWindowPos(pos);
-  ImGui::SetNextWindowSize(size);
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, background);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, {1, 1});
-  ImGui::Begin(panel.name(), nullptr, kFixed);
-  ImGui::PopStyleVar(2);
-  panel.draw(view, sink);
-  ImGui::End();
-  ImGui::PopStyleColor();
+  draw_fixed(panel.name(), pos, size, background, [&] { panel.draw(view, sink); });
 }
 
 std::vector<DockedWindow> windows_of(const std::vector<DockedPanel>& panels) {
@@ -119,20 +107,22 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   const ImVec2 area_pos = {origin.x, origin.y + top}, area = {size.x, size.y - top - bottom};
   handle_shortcuts(view, popup_, sink);
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
-  const bool start = StartPanel::wanted(view);
+  const bool start = StartPanel::wanted(view), watch = !start && view.shell.layout == WindowLayout::watch;
   for (const std::string& name : shown_closed_)
     if (!view.shell.closed.contains(name)) docks_.restore(name.c_str());
   shown_closed_ = view.shell.closed;
-  if (docks_.ready()) docks_.draw(area_pos, area, look().scale, !start);
+  if (docks_.ready()) docks_.draw(area_pos, area, look().scale, !start && !watch);
   if (start) {
     draw_in(*start_, area_pos, area, t.back, view, sink);
+  } else if (watch) {
+    watch_.draw(view, sink, top);
   } else if (docks_.ready()) {
     if (raises_ != view.shell.raises) raising_ = view.shell.raised;
     raises_ = view.shell.raises;
     for (DockedPanel& each : docked_)
       if (!view.shell.closed.contains(each.panel->name())) draw_docked(each, view, sink);
   }
-  draw_in(*status_bar_, {origin.x, origin.y + size.y - bottom}, {size.x, bottom}, t.back, view, sink);
+  if (!watch) draw_in(*status_bar_, {origin.x, origin.y + size.y - bottom}, {size.x, bottom}, t.back, view, sink);
   if (view.help_shown) draw_help(sink);
   palette_.draw(view, sink);
   chat_files_.draw(view, sink);

@@ -12,6 +12,7 @@
 #include "app/panels/panel.h"
 #include "app/shell/command_palette.h"
 #include "app/shell/dock_space.h"
+#include "app/shell/watch_layout.h"
 #include "app/timeline/record_box.h"
 
 namespace canopy::app {
@@ -43,6 +44,7 @@ class Shell {
   std::unique_ptr<Panel> top_bar_, status_bar_, start_;
   std::vector<DockedPanel> docked_;
   DockSpace docks_;
+  WatchLayout watch_;
   bool popup_ = false;  // a popup was open when the last frame ended
   CommandPalette palette_;
   ChatFilesDialog chat_files_;

@@ -53,6 +53,7 @@ Effects begin_reply(ViewModel& view) {
   view.reply_state = ReplyState::reading_prompt;
   view.prompt = {};
   std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
+  update(view.rounds, FollowRounds{});  // who asks wants to see the answer come
   Effects effects;
   effects.engine.push_back(std::move(command));
   return effects;

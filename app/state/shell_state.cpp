@@ -14,9 +14,14 @@ void apply(ShellState& state, const ShowPanel& c) {
     state.closed.insert(c.name);
     return;
   }
+  state.layout = WindowLayout::lab;
   state.closed.erase(c.name);
   state.raised = c.name;
   ++state.raises;
+}
+
+void apply(ShellState& state, const SetLayout& c) {
+  state.layout = c.layout;
 }
 
 void apply(ShellState& state, const ResetLayout&) {

@@ -12,6 +12,7 @@
 namespace canopy::app {
 
 struct ShellState {
+  WindowLayout layout = WindowLayout::watch;
   bool palette_shown = false;
   std::set<std::string> closed;         // names of closed panels
   std::string raised;                   // name of the panel that was last brought to the front
@@ -23,16 +24,19 @@ struct ShellState {
 struct ShowPalette {
   bool shown = true;
 };
-struct ShowPanel {  // opens the panel at its last place and brings it to the front, or closes it
+struct ShowPanel {  // opens the panel at its last place in the lab and brings it to the front, or closes it
   std::string name;
   bool shown = true;
+};
+struct SetLayout {
+  WindowLayout layout = WindowLayout::watch;
 };
 struct ResetLayout {};  // puts every panel back to its first place and size
 struct SetTreeBudget {  // for later replies
   uint32_t nodes = kShownBudget;
 };
 
-using ShellCommand = std::variant<ShowPalette, ShowPanel, ResetLayout, SetTreeBudget>;
+using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ResetLayout, SetTreeBudget>;
 
 void update(ShellState& state, const ShellCommand& command);
 

@@ -305,7 +305,7 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
 
 void follow_playback(ViewModel& view) {
   if (view.replaying())
-    view.replay.show(view.rounds.playback.shown);
+    view.replay.show(view.rounds.playback.shown, view.rounds.playback.told());
   else if (!view.replay.conversation().empty())
     view.replay = {};
 }

@@ -128,10 +128,10 @@ void ask(ImGuiTestContext* ctx, Application& application, const std::filesystem:
   IM_CHECK(application.wait(ctx, [&] { return view.can_send() || !view.cards.empty(); }));
   IM_CHECK(view.can_send());
   IM_CHECK(!view.model->drafter.empty());
-  IM_CHECK(!ctx->ItemExists("//Tree/Pin path"));  // no round yet
+  IM_CHECK(!ctx->ItemExists("//Watch tree/Show slowly"));  // no round yet
 
   application.app().run(app::SetDrafting{DecodeMode::tree});
-  ctx->ItemClick("//Chat/##message");
+  ctx->ItemClick("//Watch chat/##message");
   ctx->KeyChars(kQuestion);
   ctx->KeyPress(ImGuiKey_Enter);
   ctx->Yield(2);
@@ -141,6 +141,7 @@ void ask(ImGuiTestContext* ctx, Application& application, const std::filesystem:
   IM_CHECK(message != nullptr && message->result);
   IM_CHECK(message->result->mode == DecodeMode::tree);
   IM_CHECK_EQ(message->result->reply_tokens, kTokens);
+  IM_CHECK(ctx->ItemExists("//Watch tree/Show slowly"));
 }
 
 /// Index of the first round of the log that has a draft; the number of rounds when none has.
@@ -167,7 +168,7 @@ void look_at_the_rounds(ImGuiTestContext* ctx, Application& application) {
   const auto shown = state.shown();
   IM_CHECK(shown != nullptr);
   IM_CHECK_EQ(shown->nodes.size(), size_t{app::kShownBudget} + 1);
-  IM_CHECK(ctx->ItemExists("//Tree/Pin path"));
+  IM_CHECK(ctx->ItemExists("//Tree/Find accepted"));
 }
 
 /// Runs the check against plain decoding by its button: the engine writes the reply once more without drafts.

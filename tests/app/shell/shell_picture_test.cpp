@@ -43,6 +43,7 @@ class WindowPictures : public testing::TestWithParam<app::ThemeKind> {
   WindowPictures() {
     engine_.devices_ = some_devices();
     settings_.theme = GetParam();
+    settings_.layout = app::WindowLayout::lab;
     settings_.system_fonts = false;
     settings_.default_model = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
   }

@@ -76,6 +76,26 @@ TEST(ViewModel, TextStreamsIntoTheReply) {
   EXPECT_FALSE(view.messages.back().writing);
 }
 
+// The user looked at an older round of another reply; the answer that was just asked for is what they want to see.
+TEST(ViewModel, SendingFollowsTheNewRounds) {
+  ViewModel view = asking_view();
+  update(view, Event(ReplyStarted{view.reply_id, 24, 0, 38, 1}));
+  for (uint32_t i = 0; i < 3; ++i) {
+    auto record = std::make_shared<RoundRecord>();
+    record->emitted = {i};
+    update(view, Event(RoundFinished{view.reply_id, record, i + 1, 1, {}, false}));
+  }
+  ReplyFinished finished;
+  finished.reply_id = view.reply_id;
+  update(view, Event(finished));
+  update(view, UiCommand(RoundsCommand(ShowRound{0})));
+  ASSERT_EQ(view.rounds.playback.state, PlayState::paused);
+  EXPECT_TRUE(view.rounds.behind_live());
+  update(view, UiCommand(SendMessage{"Go on"}));
+  EXPECT_EQ(view.rounds.playback.state, PlayState::following);
+  EXPECT_FALSE(view.rounds.behind_live());
+}
+
 TEST(ViewModel, StopKeepsTheTextAndAsksOnce) {
   ViewModel view = asking_view();
   update(view, Event(TextDelta{view.reply_id, "partial", 1, 10, 10}));

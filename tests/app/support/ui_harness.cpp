@@ -16,6 +16,7 @@ double now() {
 UiHarness::UiHarness(app::AppSettings settings, float width, float height)
     : context_(std::make_unique<app::ImguiContext>()) {
   settings.system_fonts = false;
+  if (!settings.layout) settings.layout = app::WindowLayout::lab;
   engine_.devices_ = some_devices();
   ImGuiIO& io = ImGui::GetIO();
   io.DisplaySize = {width, height};

@@ -1,0 +1,60 @@
+#include "app/bars/layout_switch.h"
+
+#include <cmath>
+
+#include "app/look/widgets.h"
+
+namespace canopy::app {
+namespace {
+
+struct LayoutChoice {
+  WindowLayout layout;
+  const char *words, *tip;
+};
+constexpr LayoutChoice kLayouts[] = {
+    {WindowLayout::watch, "Watch", "The tree, large, with what it means  F4"},
+    {WindowLayout::lab, "Lab", "Every panel, chart and figure  F4"},
+};
+constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 12;
+
+float choice_width(const LayoutChoice& choice) {
+  return std::ceil(text_size(Type::base_semibold, choice.words).x) + px(kChoicePad) * 2;
+}
+
+}  // namespace
+
+float layout_switch_width() {
+  float width = px(kSwitchPad) * 2;
+  for (const LayoutChoice& choice : kLayouts) width += choice_width(choice);
+  return width;
+}
+
+void layout_switch(const ViewModel& view, CommandSink& sink) {
+  const Theme& t = colours();
+  const ImVec2 a = ImGui::GetCursorScreenPos(), size = {layout_switch_width(), px(kSwitchHeight)};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(a, {a.x + size.x, a.y + size.y}, t.card, px(6));
+  list->AddRect(a, {a.x + size.x, a.y + size.y}, t.line, px(6));
+  float x = a.x + px(kSwitchPad);
+  for (const LayoutChoice& choice : kLayouts) {
+    const bool on = view.shell.layout == choice.layout;
+    const ImVec2 from = {x, a.y + px(kSwitchPad)}, room = {choice_width(choice), size.y - px(kSwitchPad) * 2};
+    ImGui::SetCursorScreenPos(from);
+    if (ImGui::InvisibleButton(choice.words, room, ImGuiButtonFlags_EnableNav))
+      sink.post(ShellCommand(SetLayout{choice.layout}));
+    const ImVec2 to = {from.x + room.x, from.y + room.y};
+    if (on)
+      list->AddRectFilled(from, to, t.accent, px(4));
+    else if (ImGui::IsItemHovered())
+      list->AddRectFilled(from, to, mix(t.card, t.text, kHoverMix), px(4));
+    const Type type = on ? Type::base_semibold : Type::base;
+    draw_text_middle(list, from.x + (room.x - text_size(type, choice.words).x) * 0.5f, from.y + room.y * 0.5f, type,
+                     on ? t.on_accent : t.text2, choice.words);
+    tooltip(choice.tip);
+    x += room.x;
+  }
+  ImGui::SetCursorScreenPos(a);
+  ImGui::Dummy(size);
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "app/state/ui_command.h"
+#include "app/state/view_model.h"
+
+namespace canopy::app {
+
+/// Draws Watch | Lab as one control, 32 px high at 100%, at the cursor.
+void layout_switch(const ViewModel& view, CommandSink& sink);
+float layout_switch_width();
+
+}  // namespace canopy::app

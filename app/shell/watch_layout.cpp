@@ -1,0 +1,87 @@
+#include "app/shell/watch_layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/shell/fixed_window.h"
+#include "app/tree/flying_words.h"
+#include "app/tree/tree_transition.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr double kSlideSeconds = 0.16;
+constexpr float kUnfoldedHeight = 300;
+
+}  // namespace
+
+void WatchLayout::draw_numbers(const ViewModel& view, CommandSink& sink, const WatchTree::Parts& parts) {
+  source_.update(view, device_profile(device_));
+  if (!source_.done()) keep_drawing(kSlideSeconds);
+  const ImVec2 origin = ImGui::GetWindowPos();
+  const auto pos = [&](const ImVec4& part) { return ImVec2(origin.x + part.x, origin.y + part.y); };
+  if (parts.numbers.w > 0)
+    draw_watch_numbers(source_.numbers(), pos(parts.numbers), {parts.numbers.z, parts.numbers.w}, parts.subtitles,
+                       device_);
+  const BudgetLine* line = source_.line();
+  if (parts.budget.w <= 0 || !line) {
+    unfolded_ = false;
+    return;
+  }
+  if (draw_budget_line(*line, pos(parts.budget), {parts.budget.z, parts.budget.w}, unfolded_)) {
+    unfolded_ = !unfolded_;
+    unfolded_at_ = view.rounds.reduced_motion ? -1 : ImGui::GetTime();
+    keep_drawing(kSlideSeconds);
+  }
+  const float share = ease_out(static_cast<float>((ImGui::GetTime() - unfolded_at_) / kSlideSeconds));
+  const float whole = std::min(px(kUnfoldedHeight), parts.tree.w * 0.8f);
+  const float height = std::floor(whole * (unfolded_ ? share : 1 - share));
+  if (height < 1) return;
+  draw_unfolded(view, sink, {pos(parts.budget).x, pos(parts.budget).y - height}, {parts.tree.z, height});
+}
+
+/// Draws the chart of the budget over the lower part of the tree.
+void WatchLayout::draw_unfolded(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size) {
+  ImGui::SetCursorScreenPos(pos);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  if (ImGui::BeginChild("Unfolded", size, ImGuiChildFlags_None, ImGuiWindowFlags_NoScrollbar)) budget_.draw(view, sink);
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float scale = look().scale;
+  const WatchPlaces at = watch_places(viewport->Size.x / scale, viewport->Size.y / scale, bar / scale);
+  const auto place = [&](const WatchRect& part) {
+    const ImVec2 pos = {viewport->Pos.x + px(part.x), viewport->Pos.y + px(part.y)};
+    return std::pair(pos, ImVec2{px(part.x + part.width) - px(part.x), px(part.y + part.height) - px(part.y)});
+  };
+  if (at.chat.shown()) {
+    const auto [pos, size] = place(at.chat);
+    draw_fixed("Watch chat", pos, size, colours().panel, [&] { chat_.draw(view, sink); });
+  }
+  // Numbers, caption, tree, legend and budget are one window, so that the keys of the tree work on all of them.
+  const float top = at.numbers.shown() ? at.numbers.y : at.caption.y;
+  const WatchRect& last = at.budget.shown() ? at.budget : at.legend.shown() ? at.legend : at.tree;
+  const auto [pos, size] = place({at.tree.x, top, at.tree.width, last.y + last.height - top});
+  const auto part_of = [&](const WatchRect& part) {
+    return part.shown() ? ImVec4(0, px(part.y) - px(top), px(part.width), px(part.height)) : ImVec4(0, 0, 0, 0);
+  };
+  const WatchTree::Parts parts = {part_of(at.numbers), part_of(at.caption), part_of(at.tree),
+                                  part_of(at.legend),  part_of(at.budget),  at.subtitles};
+  draw_fixed(tree_.name(), pos, size, colours().back, [&] {
+    tree_.draw(view, sink, parts);
+    draw_numbers(view, sink, parts);
+  });
+  if (const auto end = at.chat.shown() && !view.rounds.reduced_motion ? chat_.text_end(view) : std::nullopt)
+    draw_flying_words(ImGui::GetForegroundDrawList(), tree_.canvas(), view.rounds.playback, *end);
+  if (at.strip.shown()) {
+    const auto [strip_pos, strip_size] = place(at.strip);
+    draw_fixed(strip_.name(), strip_pos, strip_size, colours().panel, [&] { strip_.draw(view, sink); });
+  }
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,181 @@
+#include "app/shell/watch_numbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "app/look/dash.h"
+#include "app/look/widgets.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kNumbersMargin = 16, kBetween = 18, kChipPad = 14;
+constexpr const char* kDeviceMenuOfWatch = "Other devices";
+
+void hover_area(const char* id, ImVec2 a, ImVec2 b, const std::string& why) {
+  if (b.x <= a.x || b.y <= a.y) return;
+  ImGui::SetCursorScreenPos(a);
+  ImGui::InvisibleButton(id, {b.x - a.x, b.y - a.y});
+  if (!why.empty()) tooltip(why.c_str());
+}
+
+/// Draws a number with its title and subtitle at its right; returns the right edge, or `x` if there is no room.
+float draw_number(const char* id, const WatchNumber& number, float x, float right, ImVec2 pos, ImVec2 size, float em,
+                  bool subtitles) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float middle = pos.y + size.y * 0.5f, height = text_height(Type::key_figure, em);
+  const float scale = height / text_height(Type::key_figure);
+  const float figure = text_size(Type::key_figure, number.value).x * scale;
+  const float unit = number.unit.empty() ? 0 : px(6) + text_size(Type::figure, number.unit).x;
+  const bool second = subtitles && !number.subtitle.empty();
+  const float words_x = x + figure + unit + px(12);
+  const float title = text_size(Type::base_semibold, number.title).x;
+  if (words_x + std::min(title, px(60)) > right) return x;
+  list->AddText(font_of(Type::key_figure), height, {x, std::floor(middle - height * 0.5f)}, t.text, number.value.data(),
+                number.value.data() + number.value.size());
+  if (unit > 0) draw_text_middle(list, x + figure + px(6), middle + px(3), Type::figure, t.text3, number.unit);
+  const float room = right - words_x;
+  const std::string words = elided(Type::base_semibold, number.title, room);
+  draw_text_middle(list, words_x, middle - (second ? px(9) : 0), Type::base_semibold, t.text, words);
+  float end = words_x + text_size(Type::base_semibold, words).x;
+  if (second) {
+    const std::string below = elided(Type::secondary, number.subtitle, room);
+    draw_text_middle(list, words_x, middle + px(9), Type::secondary, t.text3, below);
+    end = std::max(end, words_x + text_size(Type::secondary, below).x);
+  }
+  hover_area(id, {x, pos.y + px(4)}, {end, pos.y + size.y - px(4)}, number.why);
+  return end;
+}
+
+void draw_divider(float x, ImVec2 pos, ImVec2 size) {
+  ImGui::GetWindowDrawList()->AddLine({std::floor(x) + 0.5f, pos.y + px(12)},
+                                      {std::floor(x) + 0.5f, pos.y + size.y - px(12)}, colours().line);
+}
+
+void draw_dashed_badge(ImDrawList* list, float x, float middle, const std::string& words) {
+  const Theme& t = colours();
+  const float width = text_size(Type::caption, words).x + px(10);
+  add_dashed_rect(list, {x, middle - px(9)}, {x + width, middle + px(9)}, px(3), {px(3), px(2)}, t.text3, px(1));
+  draw_text_middle(list, x + px(5), middle, Type::caption, t.text2, words);
+}
+
+void draw_device_choices(std::string& device, ImVec2 corner) {
+  ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {1, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  if (ImGui::BeginPopup(kDeviceMenuOfWatch)) {
+    label(Type::secondary, colours().text2, "Predicted from published bandwidth and rate");
+    for (const DeviceProfile& each : device_profiles()) {
+      char detail[96];
+      std::snprintf(detail, sizeof detail, "%.0f GB/s, %.0f TFLOP/s", each.gb_s, each.tflop_s);
+      if (!choice(each.name, each.name, detail, device == each.name, true, px(280))) continue;
+      device = each.name;
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+/// Draws the chip at the right end; returns its left edge.
+float draw_chip(const WatchNumber& number, const std::string& name, float right, ImVec2 pos, ImVec2 size,
+                bool subtitles, std::string& device) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float middle = pos.y + size.y * 0.5f, half = std::min(px(23), size.y * 0.5f - px(5));
+  const float caption = std::max(text_size(Type::caption, "as if on").x, text_size(Type::base_medium, name).x);
+  const float figure = text_size(Type::ratio, number.value).x;
+  const float badge =
+      std::max(text_size(Type::caption, number.badge).x + px(10), text_size(Type::caption, "over plain").x);
+  const float width = px(kChipPad) * 2 + caption + px(14) + figure + px(12) + badge + px(22);
+  const float left = right - width;
+  if (left < pos.x + px(kNumbersMargin)) return right;
+  ImGui::SetCursorScreenPos({left, middle - half});
+  if (ImGui::InvisibleButton("As if on", {width, half * 2}, ImGuiButtonFlags_EnableNav))
+    ImGui::OpenPopup(kDeviceMenuOfWatch);
+  if (ImGui::IsItemHovered()) list->AddRectFilled({left, middle - half}, {right, middle + half}, t.card, px(6));
+  tooltip(number.why.c_str());
+  add_dashed_rect(list, {left, middle - half}, {right, middle + half}, px(6), {px(4), px(3)}, t.ctl, px(1));
+  float x = left + px(kChipPad);
+  const bool two = subtitles && half > px(16);
+  if (two) draw_text_middle(list, x, middle - px(9), Type::caption, t.text2, "as if on");
+  draw_text_middle(list, x, middle + (two ? px(8) : 0), Type::base_medium, t.text, name);
+  x += caption + px(14);
+  draw_text_middle(list, x, middle, Type::ratio, number.shown ? t.accent_text : t.text3, number.value);
+  x += figure + px(12);
+  draw_dashed_badge(list, x, middle - (two ? px(9) : 0), number.badge);
+  if (two) draw_text_middle(list, x, middle + px(10), Type::caption, t.text2, "over plain");
+  draw_icon(list, Icon::chevron, {right - px(16), middle}, px(14), t.text2);
+  draw_device_choices(device, {right, middle + half + px(4)});
+  return left;
+}
+
+void draw_sparkline(ImDrawList* list, const BudgetLine& line, ImVec2 a, ImVec2 b) {
+  const Theme& t = colours();
+  const auto at = [&](float x, float y) { return ImVec2(a.x + (b.x - a.x) * x, b.y - (b.y - a.y) * y); };
+  if (line.plain >= 0) {
+    const ImVec2 level[] = {at(0, line.plain), at(1, line.plain)};
+    add_dashed(list, level, {px(1), px(3)}, t.text3, px(1));
+  }
+  for (const BudgetLine::Point& point : line.curve) list->PathLineTo(at(point.x, point.y));
+  list->PathStroke(t.accent, px(1.5f));
+  const ImVec2 own = at(line.own.x, line.own.y);
+  list->AddCircleFilled(own, px(3), t.text, 12);
+}
+
+}  // namespace
+
+void draw_watch_numbers(const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bool subtitles, std::string& device) {
+  const float margin = px(kNumbersMargin), gap = px(kBetween);
+  float right = pos.x + size.x - margin;
+  if (numbers.elsewhere.shown)
+    right = draw_chip(numbers.elsewhere, numbers.device, right, pos, size, subtitles, device) - gap;
+  float x = pos.x + margin;
+  if (numbers.tokens.shown) {
+    x = draw_number("Tokens per pass", numbers.tokens, x, right, pos, size, subtitles ? 40 : 28, subtitles);
+    if (x + gap * 2 + px(120) < right && numbers.cost.shown) draw_divider(x + gap, pos, size);
+    x += gap * 2;
+  }
+  if (numbers.cost.shown)
+    draw_number("Cost of a pass", numbers.cost, x, right, pos, size, subtitles ? 24 : 20, subtitles);
+}
+
+bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfolded) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float middle = pos.y + size.y * 0.5f;
+  ButtonSpec unfold{"Unfold", Icon::none};
+  unfold.words = unfolded ? "Fold" : "Unfold";
+  unfold.on = unfolded;
+  unfold.tooltip = "The whole curve: speed for every number of guesses";
+  const ImVec2 wanted = button_size(unfold);
+  float right = pos.x + size.x - px(8) - wanted.x;
+  ImGui::SetCursorScreenPos({right, std::floor(middle - wanted.y * 0.5f)});
+  const bool pressed = button(unfold);
+  if (!line.curve.empty() && size.x > px(560)) {
+    draw_sparkline(list, line, {right - px(160), pos.y + px(7)}, {right - px(16), pos.y + size.y - px(7)});
+    right -= px(160);
+  }
+  right -= px(16);
+  float x = pos.x + px(kNumbersMargin);
+  const auto put = [&](Type type, Colour colour, const std::string& words, float gap) {
+    if (words.empty() || x + gap + px(24) > right) return;
+    const std::string fits = elided(type, words, right - x - gap);
+    draw_text_middle(list, x + gap, middle, type, colour, fits);
+    x += gap + text_size(type, fits).x;
+  };
+  put(Type::base_semibold, t.text, line.question, 0);
+  put(Type::base, t.text2, line.sentence, px(12));
+  if (!line.badge.empty() && x + px(80) < right) {
+    draw_dashed_badge(list, x + px(8), middle, line.badge);
+    x += px(18) + text_size(Type::caption, line.badge).x;
+  }
+  if (!line.elsewhere.empty() && x + px(160) < right) {
+    put(Type::base, t.text2, line.elsewhere, px(14));
+    if (x + px(80) < right) draw_dashed_badge(list, x + px(8), middle, "predicted");
+  }
+  return pressed;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,21 @@
+#pragma once
+// Draws the numbers of Watch and its budget line (look/watch.md, "Layout").
+
+#include <imgui.h>
+
+#include <string>
+
+#include "app/charts/watch_source.h"
+
+namespace canopy::app {
+
+/// Draws tokens per pass, what a pass costs here, and the chip "as if on ...", as far as there is room; each says on
+/// hover how it is computed. device: the name of the device of the chip, which its menu changes. subtitles: draw the
+/// second lines.
+void draw_watch_numbers(const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bool subtitles, std::string& device);
+
+/// Draws the line about the size of the tree with its curve. True when its button was pressed. unfolded: the whole
+/// chart is shown.
+bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfolded);
+
+}  // namespace canopy::app

@@ -1,0 +1,23 @@
+#pragma once
+// Where the parts of Watch lie (look/watch.md, "Layout" and "Sizes"). Pure arithmetic in units of the 100% design, so
+// that it is tested without a window.
+
+namespace canopy::app {
+
+struct WatchRect {
+  float x = 0, y = 0, width = 0, height = 0;
+  bool shown() const { return width > 0 && height > 0; }
+};
+
+/// Parts without room are not shown.
+struct WatchPlaces {
+  WatchRect chat, numbers, caption, tree, legend, budget, strip;
+  bool chat_below = false;  // under the tree and two lines high, in place of beside it
+  bool subtitles = true;    // the numbers have a second line
+};
+
+/// The places in a window of this size. bar: height of the bar at the top, which lies above all of them; y counts from
+/// the top of the window. The tree gets at least 60% of the window's height.
+WatchPlaces watch_places(float width, float height, float bar);
+
+}  // namespace canopy::app

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+
+#include "app/panels/panel.h"
+#include "app/tree/tree_canvas.h"
+
+namespace canopy::app {
+
+/// The tree of Watch with the sentence above it and the legend below it.
+class WatchTree {
+ public:
+  /// Places in pixels from the window's upper left corner: x, y, width, height. Without a size a part is not drawn.
+  struct Parts {
+    ImVec4 numbers, caption, tree, legend, budget;
+    bool subtitles = true;
+  };
+
+  const char* name() const { return "Watch tree"; }
+  void draw(const ViewModel& view, CommandSink& sink, const Parts& parts);
+  const TreeCanvas& canvas() const { return canvas_; }
+
+ private:
+  void draw_caption(const RoundsState& rounds, CommandSink& sink, ImVec2 pos, ImVec2 size);
+  void draw_legend(const RoundsState& rounds, ImVec2 pos, ImVec2 size) const;
+  void draw_nothing(const ViewModel& view, ImVec2 pos, ImVec2 size, CommandSink& sink) const;
+
+  TreeCanvas canvas_;
+};
+
+}  // namespace canopy::app

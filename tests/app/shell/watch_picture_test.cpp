@@ -1,0 +1,99 @@
+// Pictures of Watch at the sizes of the design, and of the six steps of slow motion. CANOPY_PICTURES=folder keeps them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "app/gfx/image.h"
+#include "app/run/headless.h"
+#include "tests/app/support/pixels.h"
+#include "tests/app/support/scripted_engine.h"
+
+namespace canopy::test {
+namespace {
+
+struct WatchShot {
+  const char* name;
+  uint32_t width, height;
+  float scale = 1;
+  app::ThemeKind theme = app::ThemeKind::dark;
+};
+
+/// The window in Watch with the demo, on a pass of which many guesses were right.
+struct WatchWindow {
+  explicit WatchWindow(const WatchShot& shot) {
+    engine.devices_ = some_devices();
+    app::AppSettings settings;
+    settings.theme = shot.theme;
+    settings.user_scale = shot.scale;
+    settings.system_fonts = false;
+    settings.saved.reduced_motion = true;
+    window.emplace(engine, settings, shot.width, shot.height, false);
+    app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+    const app::RoundLog& log = *app().view().rounds.log;
+    size_t best = 5;
+    for (size_t i = best; i < std::min<size_t>(log.rounds(), 30); ++i)
+      if (log.summary(i).accepted > log.summary(best).accepted) best = i;
+    app().run(app::RoundsCommand(app::ShowRound{best}));
+  }
+  app::App& app() { return window->app(); }
+
+  ScriptedEngine engine;
+  std::optional<app::Headless> window;
+};
+
+class WatchPictures : public testing::TestWithParam<WatchShot> {};
+
+TEST_P(WatchPictures, ShowTheTreeLarge) {
+  const WatchShot& shot = GetParam();
+  WatchWindow watch(shot);
+  const app::Image image = watch.window->settled_frame();
+  keep_picture(image, shot.name);
+  const app::Theme& t = app::theme(shot.theme);
+  // The canvas of the tree, with what is drawn on it, has most of the picture.
+  EXPECT_GT(pixels_of(image, t.canvas), image.pixels.size() / 4 / 4);
+  EXPECT_GT(pixels_of(image, t.accepted), 300u) << "the accepted path";
+  EXPECT_GT(pixels_of(image, t.bonus), 10u);
+}
+
+INSTANTIATE_TEST_SUITE_P(, WatchPictures,
+                         testing::Values(WatchShot{"watch-dark", 1280, 800},
+                                         WatchShot{"watch-light", 1280, 800, 1, app::ThemeKind::light},
+                                         WatchShot{"watch-900x600", 900, 600}, WatchShot{"watch-1920x1080", 1920, 1080},
+                                         WatchShot{"watch-75", 1280, 800, 0.75f}, WatchShot{"watch-200", 1280, 800, 2}),
+                         [](const auto& info) {
+                           std::string name = info.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// Nothing is told before its step: before the walk there is no blue and no vermilion, before the last step the text and
+// its bar wait.
+TEST(WatchSlowMotion, TellsNothingEarly) {
+  WatchWindow watch({"", 1280, 800});
+  app::App& app = watch.app();
+  const app::Theme& t = app::theme(app::ThemeKind::dark);
+  const size_t whole = app.view().conversation().back().text.size();
+  const size_t passed = pixels_of(watch.window->settled_frame(), t.rejected);
+  app.run(app::RoundsCommand(app::SetSlowMotion{}));
+  for (uint32_t phase = 0; phase < app::kPhases; ++phase) {
+    if (phase > 0) app.run(app::RoundsCommand(app::StepRound{1}));
+    const app::Image image = watch.window->settled_frame();
+    keep_picture(image, "slow-motion-" + std::to_string(phase + 1));
+    ASSERT_EQ(app.view().rounds.playback.phase, static_cast<app::Phase>(phase));
+    const size_t text = app.view().conversation().back().text.size();
+    if (phase < 5)
+      EXPECT_LT(text, whole) << "the text comes last";
+    else
+      EXPECT_EQ(text, whole);
+    if (phase < 3)
+      EXPECT_LT(pixels_of(image, t.rejected), passed / 2)
+          << "nothing is rejected before the walk, in step " << phase + 1;
+    else
+      EXPECT_GT(pixels_of(image, t.rejected), passed / 2);
+  }
+}
+
+}  // namespace
+}  // namespace canopy::test

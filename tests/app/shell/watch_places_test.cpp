@@ -1,0 +1,70 @@
+// Where the parts of Watch lie, at every size and scale of a window.
+
+#include "app/shell/watch_places.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace canopy::test {
+namespace {
+
+using app::WatchPlaces;
+using app::WatchRect;
+
+constexpr float kBar = 48;
+
+bool overlap(const WatchRect& a, const WatchRect& b) {
+  return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+}
+
+TEST(WatchPlaces, TheTreeHasThreeFifthsOfTheHeight) {
+  for (float width = 900; width <= 2560; width += 20) {
+    for (float height = 600; height <= 1440; height += 20) {
+      const WatchPlaces at = app::watch_places(width, height, kBar);
+      ASSERT_GE(at.tree.height, 0.6f * height) << width << " x " << height;
+    }
+  }
+}
+
+TEST(WatchPlaces, AlsoWhereTheInterfaceIsLarge) {
+  for (const auto& [width, height] : {std::pair(640.0f, 400.0f), std::pair(960.0f, 540.0f), std::pair(1280.0f, 720.0f)})
+    EXPECT_GE(app::watch_places(width, height, kBar).tree.height, 0.6f * height) << width << " x " << height;
+}
+
+TEST(WatchPlaces, NoPartOverlapsAnotherOrLeavesTheWindow) {
+  for (float width = 320; width <= 2600; width += 37) {
+    for (float height = 320; height <= 1500; height += 31) {
+      const WatchPlaces at = app::watch_places(width, height, kBar);
+      const std::array<WatchRect, 7> parts = {at.chat, at.numbers, at.caption, at.tree, at.legend, at.budget, at.strip};
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (!parts[i].shown()) continue;
+        ASSERT_GE(parts[i].y, kBar);
+        ASSERT_LE(parts[i].y + parts[i].height, height + 0.5f) << i << " in " << width << " x " << height;
+        ASSERT_LE(parts[i].x + parts[i].width, width + 0.5f);
+        for (size_t j = i + 1; j < parts.size(); ++j)
+          if (parts[j].shown()) {
+            ASSERT_FALSE(overlap(parts[i], parts[j])) << i << ", " << j << " in " << width << " x " << height;
+          }
+      }
+    }
+  }
+}
+
+TEST(WatchPlaces, TheDesignsSizesHaveAllParts) {
+  const WatchPlaces at = app::watch_places(1280, 800, kBar);
+  for (const WatchRect& part : {at.chat, at.numbers, at.caption, at.tree, at.legend, at.budget, at.strip})
+    EXPECT_TRUE(part.shown());
+  EXPECT_TRUE(at.subtitles);
+  EXPECT_FLOAT_EQ(at.chat.width, 288);
+  EXPECT_FLOAT_EQ(app::watch_places(1600, 1000, kBar).chat.width, 340);
+  EXPECT_FLOAT_EQ(app::watch_places(2560, 1440, kBar).chat.width, 420);
+  const WatchPlaces small = app::watch_places(900, 600, kBar);
+  EXPECT_TRUE(small.chat_below);
+  EXPECT_TRUE(small.numbers.shown());
+  EXPECT_FALSE(small.subtitles);
+}
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,139 @@
+// Watch in the whole application: the switch of layouts, slow motion, the unfolded budget, the chip of other devices.
+
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
+#include "app/models/device_profiles.h"
+#include "app/settings/saved_settings.h"
+#include "tests/app/support/drawn_texts.h"
+#include "tests/app/support/ui_harness.h"
+#include "tests/base/temp_folder.h"
+
+namespace canopy::test {
+namespace {
+
+using app::WindowLayout;
+
+app::AppSettings in_watch() {
+  app::AppSettings settings;
+  settings.layout = WindowLayout::watch;
+  return settings;
+}
+
+/// The application in Watch with the recorded demo, paused.
+class WatchUi : public testing::Test {
+ protected:
+  std::unique_ptr<UiHarness> demo(float width = 1280, float height = 800) {
+    auto ui = std::make_unique<UiHarness>(in_watch(), width, height);
+    ui->app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+    ui->app().run(app::RoundsCommand(app::ShowRound{5}));
+    for (int i = 0; i < 4; ++i) ui->frame();
+    return ui;
+  }
+};
+
+bool visible(const char* window) {
+  const ImGuiWindow* found = ImGui::FindWindowByName(window);
+  return found && found->Active;
+}
+
+TEST_F(WatchUi, TheSwitchAndItsKeyChangeTheLayout) {
+  const auto ui = demo();
+  EXPECT_TRUE(visible("Watch tree"));
+  EXPECT_FALSE(visible("Statistics"));
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Top bar/Lab");
+    ctx->Yield(3);
+    IM_CHECK(ui->view().shell.layout == WindowLayout::lab);
+    IM_CHECK(visible("Tree"));
+    IM_CHECK(!visible("Watch tree"));
+    ctx->KeyPress(ImGuiKey_F4);
+    ctx->Yield(3);
+    IM_CHECK(ui->view().shell.layout == WindowLayout::watch);
+    IM_CHECK(visible("Watch tree"));
+  }));
+}
+
+// A panel that is asked for by name is in the lab.
+TEST_F(WatchUi, AskingForAPanelOpensTheLab) {
+  const auto ui = demo();
+  ui->app().run(app::ShellCommand(app::ShowPanel{"Roofline"}));
+  for (int i = 0; i < 4; ++i) ui->frame();
+  EXPECT_EQ(ui->view().shell.layout, WindowLayout::lab);
+}
+
+TEST_F(WatchUi, TheTreeHasThreeFifthsOfTheHeight) {
+  for (const auto& [width, height] :
+       {std::pair(900.0f, 600.0f), std::pair(1280.0f, 800.0f), std::pair(2560.0f, 1440.0f)}) {
+    const auto ui = demo(width, height);
+    const ImGuiWindow* window = ImGui::FindWindowByName("Watch tree");
+    ASSERT_NE(window, nullptr);
+    EXPECT_GE(window->Size.y, 0.6f * height);
+  }
+}
+
+TEST_F(WatchUi, ShowSlowlyBeginsAndEndsSlowMotion) {
+  const auto ui = demo();
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Watch tree/Show slowly");
+    ctx->Yield(2);
+    IM_CHECK(ui->view().rounds.playback.slow_motion);
+    ctx->ItemClick("//Watch tree/Show slowly");
+    ctx->Yield(2);
+    IM_CHECK(!ui->view().rounds.playback.slow_motion);
+  }));
+}
+
+TEST_F(WatchUi, TheBudgetUnfoldsOverTheTree) {
+  const auto ui = demo();
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    IM_CHECK(!ctx->ItemExists("//Watch tree/**/S(N)"));
+    ctx->ItemClick("//Watch tree/Unfold");
+    ctx->SleepNoSkip(0.4f, 1.0f / 60);
+    IM_CHECK(ctx->ItemExists("//Watch tree/**/S(N)"));
+    ctx->ItemClick("//Watch tree/Unfold");
+    ctx->SleepNoSkip(0.4f, 1.0f / 60);
+    IM_CHECK(!ctx->ItemExists("//Watch tree/**/S(N)"));
+  }));
+}
+
+TEST_F(WatchUi, AnotherDeviceCanBeChosen) {
+  const auto ui = demo();
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Watch tree/As if on");
+    ctx->Yield(2);
+    const char* other = app::device_profiles()[1].name;
+    ctx->ItemClick((std::string("//$FOCUSED/") + other).c_str());
+    ctx->Yield(3);
+    const DrawnTexts drawn;
+    ctx->Yield(2);
+    IM_CHECK(drawn.has(other));
+  }));
+}
+
+TEST_F(WatchUi, ABarOfTheStripShowsItsPass) {
+  const auto ui = demo();
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    const ImRect bars = ctx->ItemInfo("//Watch passes/Passes").RectFull;
+    ctx->MouseMoveToPos({bars.Min.x + 3, bars.GetCenter().y});
+    ctx->MouseClick();
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui->view().rounds.playback.shown, size_t{0});
+  }));
+}
+
+TEST(WatchSettings, TheLayoutIsKept) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "settings.json").string();
+  app::SavedSettings settings;
+  settings.layout = WindowLayout::lab;
+  app::write_settings(file, settings);
+  EXPECT_EQ(app::read_settings(file).settings.layout, WindowLayout::lab);
+  folder.write("settings.json", R"({"version": 1, "layout": "stage"})");
+  const app::SettingsRead read = app::read_settings(file);
+  EXPECT_EQ(read.settings.layout, WindowLayout::watch);
+  EXPECT_NE(read.note.find("\"layout\" is \"stage\"; it must be \"watch\" or \"lab\""), std::string::npos) << read.note;
+}
+
+}  // namespace
+}  // namespace canopy::test
