@@ -123,11 +123,17 @@ ButtonSpec view_button(bool word) {
   return spec;
 }
 
+ButtonSpec tour_button() {
+  ButtonSpec spec{"Tour", Icon::none};
+  spec.tooltip = "What all this is, in seven steps";
+  return spec;
+}
+
 constexpr float kScaleFigure = 36, kScaleGap = 4;
 
 /// Width of the controls at the right end. scale: with the scale control; word: with "View" beside its icon.
 float right_end_width(bool scale, bool word) {
-  return px(28) + px(4) + button_size(view_button(word)).x +
+  return button_size(tour_button()).x + px(4) + px(28) + px(4) + button_size(view_button(word)).x +
          (scale ? scale_control_width(kScaleFigure, kScaleGap) + px(4) : 0);
 }
 
@@ -139,6 +145,8 @@ void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<
     draw_scale_control(view, sink, kScaleFigure, kScaleGap);
     ImGui::SetCursorScreenPos({right - right_end_width(false, word), y});
   }
+  if (button(tour_button())) sink.post(ShellCommand(ShowTour{}));
+  ImGui::SameLine(0, px(4));
   ButtonSpec theme{"Theme", Icon::theme};
   theme.show_label = false;
   theme.tooltip = "Light or dark  Ctrl+Shift+L";

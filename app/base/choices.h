@@ -27,6 +27,8 @@ inline constexpr uint32_t kMaxSeed = 999'999;  // short enough to be read aloud
 inline constexpr uint32_t kShownBudget = 8;
 inline constexpr uint32_t kLargestTreeBudget = 1024;
 
+inline constexpr uint32_t kTourSteps = 7;
+
 /// How the window samples tokens by default. The command line is greedy by default, so that its results repeat; in a
 /// chat, small models repeat themselves when decoded greedily.
 inline SamplingSettings chat_sampling() {

@@ -16,6 +16,7 @@ struct Theme {
   ThemeKind kind;
   // surfaces
   Colour back, canvas, panel, card, raised;
+  Colour scrim;  // over what a tour does not speak of
   // text
   Colour text, text2, text3;
   // controls

@@ -77,6 +77,7 @@ constexpr Action kActions[] = {
     {"Window", "Commands", "Ctrl+K", kCtrl | ImGuiKey_K,
      [](const ViewModel& v) { return Wanted(ShellCommand(ShowPalette{!v.shell.palette_shown})); }},
     {"Window", "Help", "F1", ImGuiKey_F1, [](const ViewModel& v) { return Wanted(ShowHelp{!v.help_shown}); }},
+    {"Window", "Tour", "", 0, [](const ViewModel& v) { return Wanted(ShellCommand(ShowTour{!v.shell.tour.shown})); }},
     {"Window", "Watch or lab", "F4", ImGuiKey_F4,
      [](const ViewModel& v) {
        const bool watch = v.shell.layout == WindowLayout::watch;

@@ -191,6 +191,12 @@ void set_speed(Playback& playback, double speed) {
   if (playback.state == PlayState::following) playback.state = PlayState::playing;
 }
 
+void show_phase(Playback& playback, const RoundLog& log, Phase phase) {
+  playback.state = PlayState::paused;
+  playback.slow_motion = true;
+  if (log.rounds() > 0) end_phase(playback, log, std::max(phase, first_phase_of(log, playback.shown)));
+}
+
 void set_slow_motion(Playback& playback, const RoundLog& log, bool on, bool reduced_motion) {
   if (playback.slow_motion == on) return;
   playback.slow_motion = on;

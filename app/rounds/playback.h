@@ -61,6 +61,8 @@ void show(Playback& playback, const RoundLog& log, size_t round);
 /// Sets the speed, clamped to kSlowest ... kFastest; NaN and infinity are ignored. A replay that was following begins
 /// to play, since following has no speed.
 void set_speed(Playback& playback, double speed);
+/// Pauses and shows this phase of the shown round as it is at its end.
+void show_phase(Playback& playback, const RoundLog& log, Phase phase);
 /// On: plays the shown round from its first phase (with reduced motion it pauses there). Off: shows the whole round.
 void set_slow_motion(Playback& playback, const RoundLog& log, bool on, bool reduced_motion = false);
 

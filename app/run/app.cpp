@@ -38,6 +38,8 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
       remembered_(settings.saved),
       search_(settings.model_lister) {
   view_.theme = settings.theme;
+  view_.shell.tour.seen = settings.saved.tour_seen;
+  view_.shell.tour.step = settings.saved.tour_step;
   view_.shell.layout = settings.layout.value_or(WindowLayout::watch);
   view_.user_scale = settings.user_scale;
   view_.default_model = settings.default_model;
@@ -153,6 +155,8 @@ void App::keep_layout(const std::optional<SavedLayout>& layout) {
 void App::keep_settings(bool now) {
   remembered_.theme = view_.theme;
   remembered_.layout = view_.shell.layout;
+  remembered_.tour_seen = view_.shell.tour.seen;
+  remembered_.tour_step = view_.shell.tour.step;
   remembered_.scale = view_.user_scale;
   remembered_.sampling = view_.sampling;
   remembered_.drafting = view_.drafting;

@@ -99,6 +99,9 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   });
   if (window.has_file_dialog()) app.set_browse([&] { window.open_file_dialog(); });
   if (!options.replay.empty()) show_replay(app, options);
+  // At the first start, unless the command line already says what to look at.
+  const bool asked_for = !options.replay.empty() || !options.prompt.empty() || options.exit_after_reply;
+  if (!settings.settings_file.empty() && !saved.settings.tour_seen && !asked_for) app.run(ShellCommand(ShowTour{}));
   const bool load = options.model_given || (options.replay.empty() && !settings.default_model.empty());
   Autopilot pilot(app, load ? options.model : "", options.prompt);
   FramePacer pacer(window.software_device());

@@ -104,6 +104,9 @@ SavedSettings parse_settings(std::string_view text) {
   check_range(fields, "tree_budget", s.tree_budget, 1, kLargestTreeBudget);
   s.recent = recent_in(fields);
   s.reduced_motion = fields.boolean_or("reduced_motion", s.reduced_motion);
+  s.tour_seen = fields.boolean_or("tour_seen", s.tour_seen);
+  s.tour_step = fields.u32_or("tour_step", s.tour_step);
+  check_range(fields, "tour_step", s.tour_step, 0, kTourSteps - 1);
   s.device_tests = device_tests_in(fields);
   return s;
 }
@@ -119,9 +122,9 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
   const SamplingSettings &a = sampling, &b = other.sampling;
   return theme == other.theme && layout == other.layout && scale == other.scale && width == other.width &&
          height == other.height && drafting == other.drafting && tree_budget == other.tree_budget &&
-         recent == other.recent && reduced_motion == other.reduced_motion && device_tests == other.device_tests &&
-         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
-         a.repetition_penalty == b.repetition_penalty;
+         recent == other.recent && reduced_motion == other.reduced_motion && tour_seen == other.tour_seen &&
+         tour_step == other.tour_step && device_tests == other.device_tests && a.temperature == b.temperature &&
+         a.top_p == b.top_p && a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
 }
 
 SettingsRead read_settings(const std::string& path) {
@@ -156,6 +159,8 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   json["tree_budget"] = settings.tree_budget;
   if (!settings.recent.empty()) json["recent"] = settings.recent;
   if (settings.reduced_motion) json["reduced_motion"] = true;
+  if (settings.tour_seen) json["tour_seen"] = true;
+  if (settings.tour_step > 0) json["tour_step"] = settings.tour_step;
   for (const DeviceTest& test : settings.device_tests)
     json["device_tests"].push_back(
         {{"device", test.device}, {"driver", test.driver}, {"passed", test.passed}, {"note", test.note}});

@@ -23,6 +23,8 @@ struct SavedSettings {
   uint32_t tree_budget = kShownBudget;  // of mode Tree, 1 ... kLargestTreeBudget
   std::vector<std::string> recent;      // paths of models, the newest first
   bool reduced_motion = false;
+  bool tour_seen = false;
+  uint32_t tour_step = 0;                // where it was left
   std::vector<DeviceTest> device_tests;  // the newest first
 
   bool operator==(const SavedSettings& other) const;

@@ -105,7 +105,7 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   const ImVec2 origin = viewport->Pos, size = viewport->Size;
   const float top = px(kTopBar), bottom = px(kStatusBar);
   const ImVec2 area_pos = {origin.x, origin.y + top}, area = {size.x, size.y - top - bottom};
-  handle_shortcuts(view, popup_, sink);
+  handle_shortcuts(view, popup_ || view.shell.tour.shown, sink);
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
   const bool start = StartPanel::wanted(view), watch = !start && view.shell.layout == WindowLayout::watch;
   for (const std::string& name : shown_closed_)

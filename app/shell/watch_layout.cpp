@@ -82,6 +82,44 @@ void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar) {
     const auto [strip_pos, strip_size] = place(at.strip);
     draw_fixed(strip_.name(), strip_pos, strip_size, colours().panel, [&] { strip_.draw(view, sink); });
   }
+  if (!view.shell.tour.shown) return;
+  const auto corners = [&](const WatchRect& part) {
+    const auto [from, room] = place(part);
+    return part.shown() ? ImVec4(from.x, from.y, from.x + room.x, from.y + room.y) : ImVec4(0, 0, 0, 0);
+  };
+  draw_tour(view, sink,
+            {corners(at.chat), corners(at.caption), corners(at.tree), corners(at.numbers), corners(at.budget), {}});
+}
+
+/// Finishes the places with those of the accepted path: up to where it leaves the drafter's favourite, and after it.
+void WatchLayout::draw_tour(const ViewModel& view, CommandSink& sink, TourPlaces places) {
+  const TreeCanvas& tree = tree_.canvas();
+  if (tree.shown().record && !tree.geometry().nodes.empty()) places.path = tree.path_places();
+  tour_.draw(view, sink, places, tour_facts());
+}
+
+TourFacts WatchLayout::tour_facts() const {
+  const ShownTree& shown = tree_.canvas().shown();
+  TourFacts facts;
+  if (!shown.record) return facts;
+  const TreeModel& tree = shown.model;
+  facts.guesses = tree.size() - 1 - (tree.bonus ? 1 : 0);
+  facts.right = tree.counted(NodeFate::accepted);
+  facts.emitted = static_cast<uint32_t>(shown.record->emitted.size());
+  if (tree.bonus) facts.own = shown.labels[*tree.bonus];
+  for (const uint32_t node : tree.path) {
+    const auto children = tree.children(node);
+    if (children.empty() || tree.next_on_path(node) == tree.bonus || tree.on_path(children.front())) continue;
+    facts.favourite = shown.labels[children.front()];
+    facts.taken = shown.labels[tree.next_on_path(node)];
+    break;
+  }
+  if (const auto chain = chain_estimate(*shown.record, tree)) {
+    facts.chain = chain->emitted;
+    facts.chain_at_least = chain->at_least;
+  }
+  if (source_.numbers().tokens.shown) facts.tokens_per_pass = source_.numbers().tokens.value;
+  return facts;
 }
 
 }  // namespace canopy::app

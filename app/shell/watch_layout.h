@@ -5,6 +5,7 @@
 
 #include "app/charts/budget_panel.h"
 #include "app/chat/chat_panel.h"
+#include "app/shell/tour_overlay.h"
 #include "app/shell/watch_numbers.h"
 #include "app/shell/watch_places.h"
 #include "app/timeline/watch_strip.h"
@@ -19,6 +20,8 @@ class WatchLayout {
 
  private:
   void draw_numbers(const ViewModel& view, CommandSink& sink, const WatchTree::Parts& parts);
+  void draw_tour(const ViewModel& view, CommandSink& sink, TourPlaces places);
+  TourFacts tour_facts() const;
   void draw_unfolded(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
 
   ChatPanel chat_;
@@ -28,6 +31,7 @@ class WatchLayout {
   std::string device_;  // of the chip "as if on ..."
   BudgetPanel budget_;  // over the tree while it is unfolded
   bool unfolded_ = false;
+  TourOverlay tour_;
   double unfolded_at_ = -1;  // in ImGui::GetTime(): when it began to slide
 };
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/rounds/trace_log.h"
+#include "app/state/tour.h"
 #include "app/state/view_model.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -49,6 +50,7 @@ void watch_demo(ViewModel& view, size_t demo) {
   const RoundLog& log = *view.rounds.log;
   set_speed(playback, log.statistics().ms().total() / static_cast<double>(log.rounds()) / kDemoRoundMs);
   toggle_pause(playback, log);
+  show_tour_step(view);  // where the demo was opened for it
 }
 
 }  // namespace canopy::app

@@ -24,6 +24,10 @@ void apply(ShellState& state, const SetLayout& c) {
   state.layout = c.layout;
 }
 
+// The tour also moves the replay: update_tour() carries these out.
+void apply(ShellState&, const ShowTour&) {}
+void apply(ShellState&, const StepTour&) {}
+
 void apply(ShellState& state, const ResetLayout&) {
   state.closed.clear();
   ++state.layout_resets;

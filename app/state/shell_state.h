@@ -11,7 +11,15 @@
 
 namespace canopy::app {
 
+struct TourState {
+  bool shown = false;
+  uint32_t step = 0;         // 0 ... kTourSteps - 1; kept while it is not shown, so that it goes on there
+  bool seen = false;         // it was begun once, on this computer
+  bool opened_demo = false;  // the recorded run was opened for it, and is closed with it
+};
+
 struct ShellState {
+  TourState tour;
   WindowLayout layout = WindowLayout::watch;
   bool palette_shown = false;
   std::set<std::string> closed;         // names of closed panels
@@ -31,12 +39,18 @@ struct ShowPanel {  // opens the panel at its last place in the lab and brings i
 struct SetLayout {
   WindowLayout layout = WindowLayout::watch;
 };
+struct ShowTour {  // begins the tour, or goes on with it; false skips the rest
+  bool shown = true;
+};
+struct StepTour {
+  int by = 1;  // after the last step the tour is over
+};
 struct ResetLayout {};  // puts every panel back to its first place and size
 struct SetTreeBudget {  // for later replies
   uint32_t nodes = kShownBudget;
 };
 
-using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ResetLayout, SetTreeBudget>;
+using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ShowTour, StepTour, ResetLayout, SetTreeBudget>;
 
 void update(ShellState& state, const ShellCommand& command);
 

@@ -1,5 +1,7 @@
 #include "app/state/view_model.h"
 
+#include "app/state/tour.h"
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -252,6 +254,14 @@ void update(ViewModel& view, const Event& event) {
              event);
 }
 
+static Effects on_shell_command(ViewModel& view, const ShellCommand& command) {
+  update(view.shell, command);
+  Effects effects;
+  if (const auto* show = std::get_if<ShowTour>(&command); show && update_tour(view, *show)) effects.demo = 0;
+  if (const auto* step = std::get_if<StepTour>(&command)) update_tour(view, *step);
+  return effects;
+}
+
 static Effects apply(ViewModel& view, const UiCommand& command) {
   return ask_for_rounds(
       view,
@@ -293,7 +303,7 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                      [&](const ChatCommand& c) { return update_chat(view, c); },
                      [&](const CalibrationCommand& c) { return on_calibration_command(view, c); },
                      [&](const RoundsCommand& c) { return on_rounds_command(view, c); },
-                     [&](const ShellCommand& c) { return update(view.shell, c), Effects{}; },
+                     [&](const ShellCommand& c) { return on_shell_command(view, c); },
                      [&](const ModelsCommand& c) { return on_models_command(view, c); },
                      [&](const RecordingCommand& c) { return on_recording_command(view, c); },
                      [&](const CheckCommand& c) {

@@ -56,8 +56,7 @@ TEST_P(ThemeTest, WordsInStateColoursAreReadableWhereTheyStand) {
 
 TEST_P(ThemeTest, BordersAndStatesAreVisible) {
   for (Colour surface : {t.canvas, t.panel, t.card, t.raised}) EXPECT_GE(contrast(t.ctl, surface), 3.0);
-  for (Colour state : {t.accepted, t.rejected, t.unreached, t.bonus})
-    EXPECT_GE(contrast(state, t.canvas), 3.0);
+  for (Colour state : {t.accepted, t.rejected, t.unreached, t.bonus}) EXPECT_GE(contrast(state, t.canvas), 3.0);
 }
 
 TEST_P(ThemeTest, StagesAreVisibleAndDifferForEveryVision) {

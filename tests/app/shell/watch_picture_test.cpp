@@ -68,6 +68,24 @@ INSTANTIATE_TEST_SUITE_P(, WatchPictures,
                            return name;
                          });
 
+// What the tour does not speak of is dim, and its parts are framed.
+TEST(TourPictures, EachStepFramesItsParts) {
+  WatchWindow watch({"", 1280, 800});
+  const app::Theme& t = app::theme(app::ThemeKind::dark);
+  const size_t canvas = pixels_of(watch.window->settled_frame(), t.canvas);
+  watch.app().run(app::ShellCommand(app::ShowTour{}));
+  for (uint32_t step = 0; step < app::kTourSteps; ++step) {
+    const app::Image image = watch.window->settled_frame();
+    keep_picture(image, "tour-" + std::to_string(step + 1));
+    EXPECT_GT(pixels_of(image, t.accent), 1500u) << "the frame, in step " << step + 1;
+    EXPECT_GT(pixels_of(image, t.raised), 20000u) << "the card, in step " << step + 1;
+    if (step == 0 || step > 4) {
+      EXPECT_LT(pixels_of(image, t.canvas), canvas / 4) << "the tree is dim in step " << step + 1;
+    }
+    watch.app().run(app::ShellCommand(app::StepTour{}));
+  }
+}
+
 // Nothing is told before its step: before the walk there is no blue and no vermilion, before the last step the text and
 // its bar wait.
 TEST(WatchSlowMotion, TellsNothingEarly) {

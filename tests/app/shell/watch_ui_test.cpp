@@ -122,6 +122,73 @@ TEST_F(WatchUi, ABarOfTheStripShowsItsPass) {
   }));
 }
 
+// Seven steps with the mouse, back and on by keys, and the recording that was opened for it is closed with it.
+TEST(TourUi, GoesThroughSevenStepsAndPutsTheWindowBack) {
+  UiHarness ui({}, 1280, 800);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(4);
+    ctx->ItemClick("//Top bar/Tour");
+    ctx->Yield(4);
+    const auto& tour = ui.view().shell.tour;
+    IM_CHECK(tour.shown);
+    IM_CHECK(ui.view().shell.layout == WindowLayout::watch);
+    IM_CHECK(ui.view().replaying());
+    for (uint32_t step = 0; step < app::kTourSteps; ++step) {
+      IM_CHECK_EQ(tour.step, step);
+      const DrawnTexts drawn;
+      ctx->Yield(2);
+      IM_CHECK(drawn.has("Tour, step " + std::to_string(step + 1) + " of 7"));
+      ctx->ItemClick("//Tour/Next");
+      ctx->Yield(2);
+    }
+    IM_CHECK(!tour.shown);
+    IM_CHECK(tour.seen);
+    IM_CHECK(!ui.view().replaying());
+    IM_CHECK_EQ(tour.step, 0u);
+  }));
+}
+
+TEST(TourUi, ItsKeysLeadOnAndItGoesOnWhereItWasLeft) {
+  UiHarness ui({}, 1280, 800);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::ShellCommand(app::ShowTour{}));
+    ctx->Yield(4);
+    const auto& tour = ui.view().shell.tour;
+    ctx->KeyPress(ImGuiKey_RightArrow, 3);
+    ctx->Yield(2);
+    IM_CHECK_EQ(tour.step, 3u);
+    ctx->KeyPress(ImGuiKey_LeftArrow);
+    ctx->Yield(2);
+    IM_CHECK_EQ(tour.step, 2u);
+    IM_CHECK(ui.view().rounds.playback.phase == app::Phase::verify);
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(2);
+    IM_CHECK(!tour.shown);
+    ui.app().run(app::ShellCommand(app::ShowTour{}));
+    ctx->Yield(2);
+    IM_CHECK_EQ(tour.step, 2u);
+  }));
+}
+
+// The card is inside the window and covers as little as it can of what it speaks of.
+TEST(TourUi, TheCardFitsAtEverySize) {
+  for (const auto& [width, height] :
+       {std::pair(900.0f, 600.0f), std::pair(1280.0f, 800.0f), std::pair(1920.0f, 1080.0f)}) {
+    UiHarness ui({}, width, height);
+    ui.app().run(app::ShellCommand(app::ShowTour{}));
+    for (uint32_t step = 0; step < app::kTourSteps; ++step) {
+      for (int i = 0; i < 4; ++i) ui.frame();
+      const DrawnTexts drawn;
+      ui.frame();
+      for (const std::string& text : drawn.shortened())
+        EXPECT_FALSE(text.starts_with("When it") || text.starts_with("What it") || text.starts_with("Why a")) << text;
+      EXPECT_TRUE(drawn.has("Next") || drawn.has("Done")) << width << ", step " << step;
+      ui.app().run(app::ShellCommand(app::StepTour{1}));
+    }
+  }
+}
+
 TEST(WatchSettings, TheLayoutIsKept) {
   const TempFolder folder;
   const std::string file = (folder.path() / "settings.json").string();

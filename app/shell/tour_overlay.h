@@ -1,0 +1,32 @@
+#pragma once
+// The tour over the window: everything but the parts in question is dimmed, and a card explains them (look/watch.md,
+// "Tour").
+
+#include <imgui.h>
+
+#include <vector>
+
+#include "app/panels/panel.h"
+#include "app/shell/tour_text.h"
+
+namespace canopy::app {
+
+/// The parts of the window on the screen, in pixels: corners (x0, y0, x1, y1). Parts that are not shown have no area.
+struct TourPlaces {
+  ImVec4 chat, caption, tree, numbers, budget;
+  std::vector<ImVec4> path;  // at most two
+};
+
+class TourOverlay {
+ public:
+  /// Draws the present step, and posts StepTour and ShowTour.
+  void draw(const ViewModel& view, CommandSink& sink, const TourPlaces& places, const TourFacts& facts);
+
+ private:
+  uint32_t drawn_step_ = ~0u;
+};
+
+/// Where a card of this size goes in a window: beside the holes, where it covers the least of them.
+ImVec2 tour_card_place(ImVec2 card, ImVec2 window, const std::vector<ImVec4>& holes);
+
+}  // namespace canopy::app

@@ -1,0 +1,109 @@
+#include "app/shell/tour_text.h"
+
+#include <utility>
+
+namespace canopy::app {
+namespace {
+
+using Kind = TourWords::Kind;
+
+TourWords plain(std::string text) {
+  return {Kind::plain, std::move(text)};
+}
+
+TourStep one_token_at_a_time() {
+  return {"One token at a time",
+          {plain("A language model writes token by token: words, or pieces of them. For each token the whole big model "
+                 "is read once; that is a pass. Plain decoding gets one token from every pass.")},
+          {{"pass 1", 1, 1}, {"pass 2", 1, 1}, {"pass 3", 1, 1}},
+          {TourPart::chat}};
+}
+
+TourStep the_drafter_guesses(const TourFacts& facts) {
+  return {
+      "A small drafter guesses ahead",
+      {plain("A much smaller model, the drafter, guesses what comes next: several tokens ahead, and several choices "
+             "for each place. Here it made " +
+             std::to_string(facts.guesses) + " guesses; thick branches are those that it is sure of.")},
+      {},
+      {TourPart::tree}};
+}
+
+TourStep all_at_once(const TourFacts& facts) {
+  return {
+      "All guesses are checked at once",
+      {plain("The big model checks all " + std::to_string(facts.guesses) +
+             " guesses in a single pass. On a GPU most of a pass is waiting for the model to come from memory, and it "
+             "comes once for all of them: so checking many takes little longer than writing one token.")},
+      {},
+      {TourPart::tree}};
+}
+
+TourStep why_a_tree(const TourFacts& facts) {
+  TourStep step{"Why a tree and not a chain?", {}, {}, {TourPart::path}};
+  const std::string least = facts.chain_at_least ? "at least " : "";
+  if (facts.favourite.empty()) {
+    step.words = {
+        plain("With a single chain of guesses, everything after the first wrong one is lost. The tree also "
+              "holds second and third choices, so the text can go on along another branch in the same pass.")};
+    return step;
+  }
+  step.words = {plain("The drafter liked "),
+                {Kind::rejected, facts.favourite},
+                plain(" best, but the big model wanted "),
+                {Kind::accepted, facts.taken},
+                plain(". A single chain would have ended here with " + least + std::to_string(facts.chain) +
+                      (facts.chain == 1 ? " token" : " tokens") + "; the tree held both and brought " +
+                      std::to_string(facts.emitted) + " in the same pass.")};
+  step.figure = {{"chain", facts.chain, 1}, {"tree", facts.emitted, facts.emitted > facts.right ? 1u : 0u}};
+  return step;
+}
+
+TourStep the_models_own_text(const TourFacts& facts) {
+  TourStep step{"The text stays the big model\u2019s own", {}, {}, {TourPart::path, TourPart::chat}};
+  step.words = {
+      plain("A guess is kept only where it is exactly the token that the big model chose itself. Where none "
+            "fits, the big model\u2019s own token is written")};
+  if (!facts.own.empty()) {
+    step.words.push_back(plain(", here "));
+    step.words.push_back({Kind::bonus, facts.own});
+  }
+  step.words.push_back(plain(". So the text is, word for word, what it would have written alone."));
+  return step;
+}
+
+TourStep what_it_brings(const TourFacts& facts) {
+  const std::string got = facts.tokens_per_pass.empty() ? "This reply got several tokens"
+                                                        : "This reply got " + facts.tokens_per_pass + " tokens";
+  return {"What it brings, and what it costs",
+          {plain(got + " from each pass, where plain decoding gets 1. Beside it stands the price: how long such a pass "
+                       "takes on this computer, in the time of plain tokens.")},
+          {},
+          {TourPart::numbers}};
+}
+
+TourStep when_it_does_not_pay() {
+  return {
+      "When it does not pay",
+      {plain("If a pass costs more plain tokens than it brings, plain decoding is faster: on a processor, which pays "
+             "for every single guess, or in text that is hard to guess. Canopy measures both and then guesses less, "
+             "or not at all.")},
+      {},
+      {TourPart::numbers, TourPart::budget}};
+}
+
+}  // namespace
+
+TourStep tour_step(uint32_t step, const TourFacts& facts) {
+  switch (step) {
+    case 0: return one_token_at_a_time();
+    case 1: return the_drafter_guesses(facts);
+    case 2: return all_at_once(facts);
+    case 3: return why_a_tree(facts);
+    case 4: return the_models_own_text(facts);
+    case 5: return what_it_brings(facts);
+    default: return when_it_does_not_pay();
+  }
+}
+
+}  // namespace canopy::app

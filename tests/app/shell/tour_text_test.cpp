@@ -1,0 +1,68 @@
+// The words of the tour.
+
+#include "app/shell/tour_text.h"
+
+#include <gtest/gtest.h>
+
+#include "app/base/choices.h"
+#include "app/rounds/trace_log.h"
+#include "app/state/tour.h"
+
+namespace canopy::test {
+namespace {
+
+std::string words_of(const app::TourStep& step) {
+  std::string all;
+  for (const app::TourWords& part : step.words) all += part.text;
+  return all;
+}
+
+app::TourFacts some_facts() {
+  app::TourFacts facts;
+  facts.guesses = 24;
+  facts.right = 6;
+  facts.emitted = 7;
+  facts.favourite = ".";
+  facts.taken = "stack";
+  facts.own = "append";
+  facts.chain = 5;
+  facts.tokens_per_pass = "5.3";
+  return facts;
+}
+
+TEST(TourText, EveryStepIsShortAndHasItsPlace) {
+  for (uint32_t i = 0; i < app::kTourSteps; ++i) {
+    const app::TourStep step = app::tour_step(i, some_facts());
+    EXPECT_FALSE(step.title.empty());
+    EXPECT_LE(words_of(step).size(), 330u) << step.title;
+    EXPECT_FALSE(step.parts.empty()) << step.title;
+  }
+}
+
+TEST(TourText, TheTreeIsComparedWithAChainInTheWordsOfThePass) {
+  const app::TourStep step = app::tour_step(3, some_facts());
+  EXPECT_EQ(words_of(step),
+            "The drafter liked . best, but the big model wanted stack. A single chain would have ended here with 5 "
+            "tokens; the tree held both and brought 7 in the same pass.");
+  ASSERT_EQ(step.figure.size(), 2u);
+  EXPECT_EQ(step.figure[0].tokens, 5u);
+  EXPECT_EQ(step.figure[1].tokens, 7u);
+}
+
+TEST(TourText, WithoutSuchAPlaceItExplainsTheTreeAllTheSame) {
+  EXPECT_NE(words_of(app::tour_step(3, {})).find("second and third choices"), std::string::npos);
+}
+
+// The pass that the tour shows is one whose text left the drafter's favourite.
+TEST(Tour, FindsATellingRoundInTheDemo) {
+  const app::TraceLog log(CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace");
+  const size_t round = app::telling_round(log);
+  EXPECT_GE(log.summary(round).emitted, 5u);
+  bool left = false;
+  for (const RoundNode& row : log.round(round)->nodes)
+    left = left || (row.state == NodeState::accepted && row.node.rank > 0);
+  EXPECT_TRUE(left);
+}
+
+}  // namespace
+}  // namespace canopy::test
