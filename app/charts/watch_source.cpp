@@ -45,7 +45,9 @@ void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   if (!record) return;
   // The costs of the loaded pair hold for its own rounds alone.
   const CostSnapshot* costs = question.live ? view.calibration.costs.get() : nullptr;
-  line_ = budget_line(*record, budget_view(*record, costs, plain), &elsewhere);
+  budget_ = budget_view(*record, costs, plain);
+  round_ = shown;
+  line_ = budget_line(*record, budget_, &elsewhere);
 }
 
 }  // namespace canopy::app

@@ -17,6 +17,9 @@ class WatchSource {
   const WatchNumbers& numbers() const { return numbers_; }
   /// Null before the first round, and where its tree was let go for memory.
   const BudgetLine* line() const { return has_line_ ? &line_ : nullptr; }
+  /// What line() was made of; and the round that it is of.
+  const BudgetView& budget() const { return budget_; }
+  size_t round() const { return round_; }
   /// Whether all rounds were read; else draw another frame soon.
   bool done() const { return trail_.done(); }
 
@@ -25,6 +28,8 @@ class WatchSource {
   ElsewhereTrail elsewhere_;
   WatchNumbers numbers_;
   BudgetLine line_;
+  BudgetView budget_;
+  size_t round_ = 0;
   bool has_line_ = false;
 };
 

@@ -212,8 +212,9 @@ void Transcript::scroll(const ViewModel& view) {
   const float page = ImGui::GetWindowHeight() - px(kLinePitch) * 2;
   const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   float jump = 0;
-  if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageUp)) jump = -page;
-  if (!popup && ImGui::IsKeyPressed(ImGuiKey_PageDown)) jump = page;
+  const bool keys = !popup && view.shell.layout == WindowLayout::lab;  // in Watch they go from pass to pass
+  if (keys && ImGui::IsKeyPressed(ImGuiKey_PageUp)) jump = -page;
+  if (keys && ImGui::IsKeyPressed(ImGuiKey_PageDown)) jump = page;
   if (now < scroll_ - 1 || jump < 0) follow_ = false;
   if (now >= most - 1 && jump >= 0) follow_ = true;
   const uint64_t newest = view.conversation().empty() ? 0 : view.conversation().back().id;

@@ -130,6 +130,10 @@ void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink) {
     if (auto command = action.command(view)) sink.post(*std::move(command));
   }
   if (view.help_shown && !popup && pressed(ImGuiKey_Escape)) sink.post(ShowHelp{false});
+  // The keys of a presenter, on a stage: pass by pass, in slow motion step by step. In the lab they scroll the chat.
+  if (view.shell.layout != WindowLayout::watch || popup || view.rounds.log->rounds() == 0) return;
+  if (pressed(ImGuiKey_PageDown)) sink.post(RoundsCommand(StepRound{1}));
+  if (pressed(ImGuiKey_PageUp)) sink.post(RoundsCommand(StepRound{-1}));
 }
 
 float next_scale(float scale, int direction) {

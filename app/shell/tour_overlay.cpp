@@ -157,8 +157,10 @@ void draw_tour_buttons(CommandSink& sink, ImVec2 right_middle, uint32_t step) {
 
 void use_tour_keys(CommandSink& sink, uint32_t step) {
   const auto pressed = [](ImGuiKey key) { return ImGui::IsKeyPressed(key, false) && ImGui::GetIO().KeyMods == 0; };
-  if (pressed(ImGuiKey_RightArrow) || pressed(ImGuiKey_Enter)) sink.post(ShellCommand(StepTour{1}));
-  if (pressed(ImGuiKey_LeftArrow) && step > 0) sink.post(ShellCommand(StepTour{-1}));
+  // A presenter has PageUp and PageDown.
+  if (pressed(ImGuiKey_RightArrow) || pressed(ImGuiKey_PageDown) || pressed(ImGuiKey_Enter))
+    sink.post(ShellCommand(StepTour{1}));
+  if ((pressed(ImGuiKey_LeftArrow) || pressed(ImGuiKey_PageUp)) && step > 0) sink.post(ShellCommand(StepTour{-1}));
   if (pressed(ImGuiKey_Escape)) sink.post(ShellCommand(ShowTour{false}));
 }
 

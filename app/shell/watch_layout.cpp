@@ -28,7 +28,9 @@ void WatchLayout::draw_numbers(const ViewModel& view, CommandSink& sink, const W
     unfolded_ = false;
     return;
   }
-  if (draw_budget_line(*line, pos(parts.budget), {parts.budget.z, parts.budget.w}, unfolded_)) {
+  game_.show(source_.round(), source_.budget());
+  if (game_.asking()) unfolded_ = false;  // the chart would tell
+  if (draw_budget_line(*line, pos(parts.budget), {parts.budget.z, parts.budget.w}, unfolded_, game_)) {
     unfolded_ = !unfolded_;
     unfolded_at_ = view.rounds.reduced_motion ? -1 : ImGui::GetTime();
     keep_drawing(kSlideSeconds);

@@ -141,7 +141,31 @@ void draw_watch_numbers(const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bo
     draw_number("Cost of a pass", numbers.cost, x, right, pos, size, subtitles ? 24 : 20, subtitles);
 }
 
-bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfolded) {
+/// Draws the question of the game with its answers.
+static void draw_question(ImVec2 pos, ImVec2 size, float right, WidthGame& game) {
+  const float middle = pos.y + size.y * 0.5f, x = pos.x + px(kNumbersMargin);
+  float answers = 0;
+  for (const WidthAnswer& answer : kWidthAnswers) {
+    ButtonSpec spec{answer.words, Icon::none, ButtonKind::line};
+    spec.height = 24;
+    answers += button_size(spec).x + px(6);
+  }
+  const std::string question =
+      first_fitting(Type::base_semibold,
+                    {"How many guesses would have been best for this pass?", "How many guesses were best?", "Best?"},
+                    right - x - answers - px(12));
+  draw_text_middle(ImGui::GetWindowDrawList(), x, middle, Type::base_semibold, colours().text, question);
+  float at = x + text_size(Type::base_semibold, question).x + px(12);
+  for (size_t i = 0; i < kWidthAnswers.size(); ++i) {
+    ButtonSpec spec{kWidthAnswers[i].words, Icon::none, ButtonKind::line};
+    spec.height = 24;
+    ImGui::SetCursorScreenPos({at, std::floor(middle - px(12))});
+    if (button(spec)) game.answer(i);
+    at += button_size(spec).x + px(6);
+  }
+}
+
+bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfolded, WidthGame& game) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float middle = pos.y + size.y * 0.5f;
@@ -153,6 +177,17 @@ bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfo
   float right = pos.x + size.x - px(8) - wanted.x;
   ImGui::SetCursorScreenPos({right, std::floor(middle - wanted.y * 0.5f)});
   const bool pressed = button(unfold);
+  ButtonSpec play{"Guess it", Icon::none};
+  play.words = game.on() ? "End the game" : "Guess it";
+  play.on = game.on();
+  play.tooltip = "For each pass, guess how many guesses would have been best, before it is said";
+  right -= button_size(play).x + px(4);
+  ImGui::SetCursorScreenPos({right, std::floor(middle - wanted.y * 0.5f)});
+  if (button(play)) game.set(!game.on());
+  if (game.asking()) {
+    draw_question(pos, size, right - px(8), game);
+    return pressed;
+  }
   if (!line.curve.empty() && size.x > px(560)) {
     draw_sparkline(list, line, {right - px(160), pos.y + px(7)}, {right - px(16), pos.y + size.y - px(7)});
     right -= px(160);
@@ -165,6 +200,11 @@ bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfo
     draw_text_middle(list, x + gap, middle, type, colour, fits);
     x += gap + text_size(type, fits).x;
   };
+  if (!game.verdict().empty()) {
+    put(Type::base_semibold, t.text, game.verdict(), 0);
+    put(Type::base, t.text2, game.points(), px(12));
+    return pressed;
+  }
   put(Type::base_semibold, t.text, line.question, 0);
   put(Type::base, t.text2, line.sentence, px(12));
   if (!line.badge.empty() && x + px(80) < right) {

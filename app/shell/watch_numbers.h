@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/charts/watch_source.h"
+#include "app/charts/width_game.h"
 
 namespace canopy::app {
 
@@ -15,7 +16,7 @@ namespace canopy::app {
 void draw_watch_numbers(const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bool subtitles, std::string& device);
 
 /// Draws the line about the size of the tree with its curve. True when its button was pressed. unfolded: the whole
-/// chart is shown.
-bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfolded);
+/// chart is shown. game: where it is on, its question stands there until it is answered.
+bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfolded, WidthGame& game);
 
 }  // namespace canopy::app

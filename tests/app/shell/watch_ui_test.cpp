@@ -97,6 +97,35 @@ TEST_F(WatchUi, TheBudgetUnfoldsOverTheTree) {
   }));
 }
 
+// The line keeps silent until the user has guessed, and asks again for the next pass.
+TEST_F(WatchUi, TheWidthCanBeGuessed) {
+  const auto ui = demo();
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Watch tree/Guess it");
+    ctx->Yield(3);
+    {
+      const DrawnTexts drawn;
+      ctx->Yield(2);
+      IM_CHECK(!drawn.any_contains("Best here"));
+      IM_CHECK(drawn.any_contains("How many guesses"));
+    }
+    ctx->ItemClick("//Watch tree/5 to 12");
+    ctx->Yield(2);
+    {
+      const DrawnTexts drawn;
+      ctx->Yield(2);
+      IM_CHECK(drawn.any_contains("would have been best here"));
+      IM_CHECK(drawn.any_contains(" of 1 right"));
+    }
+    ui->app().run(app::RoundsCommand(app::StepRound{1}));
+    ctx->Yield(3);
+    IM_CHECK(ctx->ItemExists("//Watch tree/5 to 12"));
+    ctx->ItemClick("//Watch tree/Guess it");
+    ctx->Yield(2);
+    IM_CHECK(!ctx->ItemExists("//Watch tree/5 to 12"));
+  }));
+}
+
 TEST_F(WatchUi, AnotherDeviceCanBeChosen) {
   const auto ui = demo();
   EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
