@@ -149,8 +149,8 @@ void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<
   ImGui::SameLine(0, px(4));
   ButtonSpec theme{"Theme", Icon::theme};
   theme.show_label = false;
-  theme.tooltip = "Light or dark  Ctrl+Shift+L";
-  if (button(theme)) sink.post(SetTheme{view.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
+  theme.tooltip = "Dark, light or projector  Ctrl+Shift+L";
+  if (button(theme)) sink.post(SetTheme{next_theme(view.theme)});
   ImGui::SameLine(0, px(4));
   if (button(view_button(word))) ImGui::OpenPopup(kViewMenu);
   draw_view_menu(view, sink, panels, {right, y + px(28) + px(6)});

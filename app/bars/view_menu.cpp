@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <utility>
 
 #include "app/look/widgets.h"
 #include "app/panels/actions.h"
@@ -60,11 +61,12 @@ void draw_look_rows(const ViewModel& view, CommandSink& sink, float width) {
   section_heading("Look");
   draw_scale_row(view, sink, width);
   if (menu_row("Actual size", "Actual size", "Ctrl+0", view.user_scale == 1.0f, true, width)) sink.post(SetScale{1.0f});
-  const bool dark = view.theme == ThemeKind::dark;
-  if (menu_row("Dark theme", "Dark theme", dark ? "" : "Ctrl+Shift+L", dark, true, width))
-    sink.post(SetTheme{ThemeKind::dark});
-  if (menu_row("Light theme", "Light theme", dark ? "Ctrl+Shift+L" : "", !dark, true, width))
-    sink.post(SetTheme{ThemeKind::light});
+  constexpr std::pair<ThemeKind, const char*> kThemes[] = {
+      {ThemeKind::dark, "Dark theme"}, {ThemeKind::light, "Light theme"}, {ThemeKind::projector, "Projector theme"}};
+  for (const auto& [kind, words] : kThemes) {
+    const char* keys = kind == next_theme(view.theme) ? "Ctrl+Shift+L" : "";
+    if (menu_row(words, words, keys, view.theme == kind, true, width)) sink.post(SetTheme{kind});
+  }
   const bool still = view.rounds.reduced_motion;
   if (menu_row("Reduced motion", "Reduced motion", "", still, true, width))
     sink.post(RoundsCommand(SetReducedMotion{!still}));

@@ -6,7 +6,17 @@
 
 namespace canopy::app {
 
-enum class ThemeKind { dark, light };
+/// projector: black on white with strong colours, as projectors wash out fine differences.
+enum class ThemeKind { dark, light, projector };
+
+/// "dark", "light" or "projector", as written in files and on the command line.
+constexpr const char* to_string(ThemeKind kind) {
+  return kind == ThemeKind::dark ? "dark" : kind == ThemeKind::light ? "light" : "projector";
+}
+/// The theme that a button leads to: dark, light, projector, and dark again.
+constexpr ThemeKind next_theme(ThemeKind kind) {
+  return kind == ThemeKind::dark ? ThemeKind::light : kind == ThemeKind::light ? ThemeKind::projector : ThemeKind::dark;
+}
 
 /// How the window is arranged: watch for newcomers and stages, with the tree as large as possible; lab with all panels.
 enum class WindowLayout { watch, lab };

@@ -90,6 +90,45 @@ constexpr Theme kLight = {
     .rest = rgb(0x87938E),
 };
 
+constexpr Theme kProjector = {
+    .kind = ThemeKind::projector,
+    .back = rgb(0xC4CCC8),
+    .canvas = rgb(0xFFFFFF),
+    .panel = rgb(0xFFFFFF),
+    .card = rgb(0xFFFFFF),
+    .raised = rgb(0xE6EBE8),
+    .scrim = rgb(0x050807),
+    .text = rgb(0x000000),
+    .text2 = rgb(0x1F2A26),
+    .text3 = rgb(0x37433E),
+    .accent = rgb(0x005C41),
+    .accent_text = rgb(0x005C41),
+    .on_accent = rgb(0xFFFFFF),
+    .accent_bg = rgb(0xB9E2D2),
+    .ctl = rgb(0x4A5651),
+    .line = rgb(0x8E9A95),
+    .grid = rgb(0xCBD4D0),
+    .accepted = rgb(0x005A99),
+    .rejected = rgb(0x9C2A00),
+    .unreached = rgb(0x56625D),
+    .bonus = rgb(0x966900),
+    .limb = rgb(0x8A9993),
+    .limb_unreached = rgb(0xA9B5AF),
+    .limb_rejected = rgb(0xC8642C),
+    .limb_rejected_bg = rgb(0xF9DFD2),
+    .accepted_text = rgb(0x004E86),
+    .rejected_text = rgb(0x9C2A00),
+    .bonus_text = rgb(0x6B4700),
+    .accepted_bg = rgb(0xC4E0F5),
+    .rejected_bg = rgb(0xF7D5C5),
+    .bonus_bg = rgb(0xF7E2AC),
+    .accepted_strong_bg = rgb(0x8FC3EA),
+    .on_state = rgb(0xFFFFFF),
+    .draft = rgb(0x7A2560),
+    .verify = rgb(0x006548),
+    .rest = rgb(0x5E6A65),
+};
+
 void set_sizes(ImGuiStyle& s) {
   s.WindowPadding = {14, 12};
   s.FramePadding = {10, 6};
@@ -168,7 +207,7 @@ void set_colours(ImVec4* c, const Theme& t) {
 }  // namespace
 
 const Theme& theme(ThemeKind kind) {
-  return kind == ThemeKind::dark ? kDark : kLight;
+  return kind == ThemeKind::dark ? kDark : kind == ThemeKind::light ? kLight : kProjector;
 }
 
 Colour mix(Colour a, Colour b, float t) {

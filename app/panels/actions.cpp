@@ -88,10 +88,8 @@ constexpr Action kActions[] = {
     {"Window", "Smaller interface", "Ctrl+-", kCtrl | ImGuiKey_Minus,
      [](const ViewModel& v) { return Wanted(SetScale{next_scale(v.user_scale, -1)}); }},
     {"Window", "Actual size", "Ctrl+0", kCtrl | ImGuiKey_0, [](const ViewModel&) { return Wanted(SetScale{1.0f}); }},
-    {"Window", "Light or dark", "Ctrl+Shift+L", kCtrl | kShift | ImGuiKey_L,
-     [](const ViewModel& v) {
-       return Wanted(SetTheme{v.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark});
-     }},
+    {"Window", "Dark, light or projector theme", "Ctrl+Shift+L", kCtrl | kShift | ImGuiKey_L,
+     [](const ViewModel& v) { return Wanted(SetTheme{next_theme(v.theme)}); }},
     {"Window", "Reduced motion", "", 0,
      [](const ViewModel& v) { return Wanted(RoundsCommand(SetReducedMotion{!v.rounds.reduced_motion})); }},
     {"Window", "Reset layout", "", 0, [](const ViewModel&) { return Wanted(ShellCommand(ResetLayout{})); }},

@@ -100,7 +100,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
                                         ->check(CLI::Range(kMinScale, kMaxScale))
                                         ->capture_default_str();
   const CLI::Option* theme_option = cli.add_option("--theme", theme, "Colours; default: as they were left")
-                                        ->check(CLI::IsMember({"dark", "light"}))
+                                        ->check(CLI::IsMember({"dark", "light", "projector"}))
                                         ->capture_default_str();
   const CLI::Option* layout_option = cli.add_option("--layout", layout, "The window's layout; default: as it was left")
                                          ->check(CLI::IsMember({"watch", "lab"}))
@@ -125,7 +125,8 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
     return std::nullopt;
   }
   options.quantize = quantize_on_load_from(quantize).value_or(QuantizeOnLoad::none);
-  options.theme = theme == "light" ? ThemeKind::light : ThemeKind::dark;
+  for (const ThemeKind kind : {ThemeKind::light, ThemeKind::projector})
+    if (theme == to_string(kind)) options.theme = kind;
   options.layout = layout == "lab" ? WindowLayout::lab : WindowLayout::watch;
   options.layout_given = layout_option->count() > 0;
   options.size_given = size_option->count() > 0;

@@ -43,9 +43,9 @@ uint32_t side_in(const JsonFields& fields, const char* field, uint32_t fallback)
 
 ThemeKind theme_in(const JsonFields& fields) {
   const std::string name = fields.text_or("theme", "dark");
-  if (name == "dark") return ThemeKind::dark;
-  if (name == "light") return ThemeKind::light;
-  throw bad_input(fields.what() + ": \"theme\" is \"" + name + "\"; it must be \"dark\" or \"light\".");
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light, ThemeKind::projector})
+    if (name == to_string(kind)) return kind;
+  throw bad_input(fields.what() + ": \"theme\" is \"" + name + "\"; it must be \"dark\", \"light\" or \"projector\".");
 }
 
 WindowLayout layout_in(const JsonFields& fields) {
@@ -146,7 +146,7 @@ SettingsRead read_settings(const std::string& path) {
 void write_settings(const std::string& path, const SavedSettings& settings) {
   nlohmann::ordered_json json;
   json["version"] = kVersion;
-  json["theme"] = settings.theme == ThemeKind::light ? "light" : "dark";
+  json["theme"] = to_string(settings.theme);
   json["layout"] = settings.layout == WindowLayout::lab ? "lab" : "watch";
   json["scale"] = rounded(settings.scale);
   json["width"] = settings.width;

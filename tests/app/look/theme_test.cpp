@@ -82,7 +82,7 @@ TEST(Theme, MixKeepsAlphaAndEnds) {
   EXPECT_EQ(mix(0x80112233, 0xFF445566, 1), 0x80445566u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Themes, ThemeTest, testing::Values(ThemeKind::dark, ThemeKind::light));
+INSTANTIATE_TEST_SUITE_P(Themes, ThemeTest, testing::Values(ThemeKind::dark, ThemeKind::light, ThemeKind::projector));
 
 }  // namespace
 }  // namespace canopy::app
