@@ -75,7 +75,7 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   if (moved && find_.current()) transcript.show(*find_.current());
   transcript.mark(view.chat.find_shown ? &find_.hits() : nullptr, find_.current());
   const float top = ImGui::GetCursorScreenPos().y;
-  const float writing = view.replaying() ? replay_bar_height() : composer_.height(width);
+  const float writing = view.replaying() ? replay_bar_height() : composer_.height(view, width);
   const float below = below_height(view) + writing + px(kMargin) + px(8);
   const ImVec2 size = {area.x, std::max(px(40), origin.y + area.y - top - below)};
   ImGui::SetCursorScreenPos({origin.x, top});
@@ -203,7 +203,7 @@ void ChatPanel::draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, 
     if (focus_name_) ImGui::SetKeyboardFocusHere();
     focus_name_ = false;
     const bool entered =
-        ImGui::InputText("Name", &name_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+        ImGui::InputText("##Name", &name_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
     const bool left = ImGui::IsItemDeactivated();
     if (entered) sink.post(RenameChat{name_});
     if (entered || left) naming_ = false;

@@ -8,8 +8,11 @@
 #include <cstdio>
 #include <utility>
 
+#include "app/chat/attached_files.h"
+#include "app/chat/context_meter.h"
 #include "app/look/text_block.h"
 #include "app/look/widgets.h"
+#include "app/state/chat_update.h"
 
 namespace canopy::app {
 namespace {
@@ -87,22 +90,11 @@ std::string sampling_words(const ViewModel& view, float room) {
   return words;
 }
 
-/// The row for the system prompt, which belongs to the chat and comes before its first message.
-void system_prompt_row(const ViewModel& view, CommandSink& sink) {
-  label(Type::base, colours().text2, "System prompt");
-  std::string text = view.messages.system_prompt;
-  push_type(Type::base);
-  const bool changed =
-      ImGui::InputTextMultiline("##system prompt", &text, {px(kMenuWidth), px(66)}, ImGuiInputTextFlags_WordWrap);
-  // Esc closes the menu. Dear ImGui would also undo what was typed; ignore that change.
-  if (changed && !ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(SetSystemPrompt{text});
-  ImGui::PopFont();
-}
-
 constexpr const char* kSamplingMenu = "Sampling menu";
+constexpr const char* kAttachMenu = "Attach menu";
 
 /// Draws the popup with the settings, its lower left corner at `corner`.
-void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
+void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner, PromptMenu& prompts) {
   const Theme& t = colours();
   ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {0, 1});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
@@ -124,7 +116,7 @@ void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner)
     usual.tooltip = "The settings that Canopy starts with";
     greedy.tooltip = "Always the likeliest token: what the command line does by default";
     const uint64_t seed = s.seed;
-    system_prompt_row(view, sink);
+    prompts.draw(view, sink, px(kMenuWidth));
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(4));
     if (button(usual)) s = chat_sampling(), s.seed = seed, changed = true;
     ImGui::SameLine(0, px(8));
@@ -147,17 +139,20 @@ float Composer::text_height_for(float width) const {
   return line_height() * static_cast<float>(lines) + px(6);  // two pixels of padding at each end and two for rounding
 }
 
-float Composer::height(float width) const {
-  return px(kInputPadding) * 2 + text_height_for(width) + px(8) + px(28);
+float Composer::height(const ViewModel& view, float width) const {
+  return px(kInputPadding) * 2 + chips_height(view, width - px(kInputPadding) * 2) + text_height_for(width) + px(8) +
+         px(28);
 }
 
 void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
   const Theme& t = colours();
-  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + height(width)};
+  const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + height(view, width)};
   top_ = a.y;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, b, t.card, px(6));
-  const ImVec2 at = {a.x + px(kInputPadding), a.y + px(kInputPadding)};
+  ImVec2 at = {a.x + px(kInputPadding), a.y + px(kInputPadding)};
+  draw_chips(view, sink, at, width - px(kInputPadding) * 2);
+  at.y += chips_height(view, width - px(kInputPadding) * 2);
   const float text_height = text_height_for(width);
   draw_input(at, {width - px(kInputPadding) * 2, text_height});
   list->AddRect(a, b, active_ ? t.accent : t.ctl, px(6), px(active_ ? 2 : 1));
@@ -211,21 +206,80 @@ float Composer::draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 p
   // Aligns the icon with the text above, not the invisible edge of its button.
   ImGui::SetCursorScreenPos({pos.x - px(settings.show_label ? 12 : 8), pos.y});
   if (button(settings)) ImGui::OpenPopup(kSamplingMenu);
-  draw_sampling_menu(view, sink, {pos.x - px(kInputPadding), top_ - px(8)});
+  draw_sampling_menu(view, sink, {pos.x - px(kInputPadding), top_ - px(8)}, prompts_);
   return button_size(settings).x - px(12);
+}
+
+bool Composer::can_send_now(const ViewModel& view) const {
+  return view.can_send() && (text_.find_first_not_of(" \t\r\n") != std::string::npos || !view.chat.attachments.empty());
+}
+
+float Composer::draw_tools(const ViewModel& view, CommandSink& sink, ImVec2 pos) {
+  float x = pos.x - px(8);  // aligns the icon with the text above, not the invisible edge of its button
+  ButtonSpec attach{"Attach a file", Icon::clip};
+  attach.show_label = false;
+  attach.tooltip = "Attach a text or code file; or drop one on the window";
+  ImGui::SetCursorScreenPos({x, pos.y});
+  if (button(attach)) {
+    if (view.file_dialog_available)
+      sink.post(ChatCommand(BrowseAttachment{}));
+    else
+      ImGui::OpenPopup(kAttachMenu);
+  }
+  draw_attach_menu(sink, {pos.x - px(kInputPadding), top_ - px(8)});
+  x += button_size(attach).x;
+  draw_context_meter(view, {x, pos.y});
+  x += context_meter_width(view);
+  if (view.model && view.model->thinking.switchable) {
+    const bool on = thinking_on(view);
+    ButtonSpec think{"Think", Icon::none, ButtonKind::line};
+    think.on = on;
+    think.type = Type::secondary;
+    think.tooltip = on ? "Replies begin with thinking, which is shown folded\nClick for answers without it"
+                       : "Replies come without thinking\nClick to let the model think before it answers";
+    ImGui::SetCursorScreenPos({x + px(4), pos.y});
+    if (button(think)) sink.post(ChatCommand(SetThinking{!on}));
+    x += button_size(think).x + px(8);
+  }
+  return x - pos.x + px(8);
+}
+
+/// A box for the path of a file, where the system has no file dialog.
+void Composer::draw_attach_menu(CommandSink& sink, ImVec2 corner) {
+  ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {0, 1});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
+  if (ImGui::BeginPopup(kAttachMenu)) {
+    label(Type::base, colours().text2, "Path of a text or code file");
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(px(kMenuWidth - 80));
+    const bool entered = ImGui::InputText("##attach path", &attach_path_, ImGuiInputTextFlags_EnterReturnsTrue);
+    ImGui::SameLine(0, px(8));
+    ButtonSpec attach{"Attach", Icon::none, ButtonKind::primary};
+    attach.enabled = !attach_path_.empty();
+    if ((button(attach) || entered) && !attach_path_.empty()) {
+      sink.post(ChatCommand(AttachFile{std::exchange(attach_path_, {})}));
+      ImGui::CloseCurrentPopup();
+      focus_next_ = true;
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
 }
 
 void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width) {
   ButtonSpec stop{"Stop", Icon::stop, ButtonKind::line}, go{"Send", Icon::send, ButtonKind::primary};
   go.type = Type::base_semibold;
-  go.enabled = view.can_send() && text_.find_first_not_of(" \t\r\n") != std::string::npos;
+  go.enabled = can_send_now(view);
   go.tooltip = view.model_state == ModelState::ready ? "Send  Enter" : "Needs a model";
   stop.enabled = view.reply_state != ReplyState::stopping;
   stop.tooltip = "Stop and keep the text  Esc";
   const ButtonSpec& shown = view.busy() ? stop : go;
   const ImVec2 size = button_size(shown);
-  const float right = pos.x + width - size.x - px(8);
-  const float keys_x = pos.x + draw_sampling(view, sink, pos, right - pos.x) + px(16);
+  const float tools = draw_tools(view, sink, pos);
+  const float right = pos.x + width - size.x - px(8), x = pos.x + tools;
+  const float keys_x = x + draw_sampling(view, sink, {x, pos.y}, right - x) + px(16);
   const char* keys = "Enter sends, Shift+Enter starts a line";
   if (keys_x + text_size(Type::secondary, keys).x + px(12) <= pos.x + width - size.x)
     draw_text_middle(ImGui::GetWindowDrawList(), keys_x, pos.y + px(14), Type::secondary, colours().text3, keys);
@@ -240,7 +294,7 @@ void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, fl
 void Composer::send(const ViewModel& view, CommandSink& sink) {
   entered_ = false;
   focus_next_ = true;
-  if (!view.can_send() || text_.find_first_not_of(" \t\r\n") == std::string::npos) return;
+  if (!can_send_now(view)) return;
   sink.post(SendMessage{std::exchange(text_, {})});
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "app/chat/prompt_menu.h"
 #include "app/state/ui_command.h"
 #include "app/state/view_model.h"
 
@@ -14,7 +15,7 @@ namespace canopy::app {
 class Composer {
  public:
   /// Height in pixels at this width; grows with the text up to a limit.
-  float height(float width) const;
+  float height(const ViewModel& view, float width) const;
   void draw(const ViewModel& view, CommandSink& sink, float width);
   void focus() { focus_next_ = true; }
   /// Whether it has the keyboard focus.
@@ -27,10 +28,16 @@ class Composer {
   void draw_input(ImVec2 pos, ImVec2 size);
   /// Draws the button of the sampling settings and its menu. Returns the button's width in pixels.
   float draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room);
+  /// Draws thinking, attaching and the meter of the context. Returns their width in pixels.
+  float draw_tools(const ViewModel& view, CommandSink& sink, ImVec2 pos);
+  void draw_attach_menu(CommandSink& sink, ImVec2 corner);
+  bool can_send_now(const ViewModel& view) const;
   void draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width);
   void send(const ViewModel& view, CommandSink& sink);
 
   std::string text_;
+  std::string attach_path_;  // that is typed, where there is no file dialog
+  PromptMenu prompts_;
   float top_ = 0;  // upper edge of the box on the screen
   bool active_ = false, has_selection_ = false;
   bool entered_ = false;  // Enter was pressed in the text box in this frame

@@ -43,8 +43,9 @@ bool FindBar::draw(const ViewModel& view, CommandSink& sink, float width) {
   ImGui::SetNextItemWidth(std::max(px(60), width - figures - buttons));
   const bool opened = !std::exchange(open_, true);
   if (opened) ImGui::SetKeyboardFocusHere();
-  const bool entered = ImGui::InputTextWithHint(
-      "Find", "Find in this chat", &wanted_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  const bool entered =
+      ImGui::InputTextWithHint("##Find", "Find in this chat", &wanted_,
+                               ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
   active_ = ImGui::IsItemActive() || entered || opened;
   const bool escaped = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Escape, false);
   if (entered) ImGui::SetKeyboardFocusHere(-1);

@@ -35,7 +35,7 @@ void HistoryPanel::draw(const ViewModel& view, CommandSink& sink) {
   const float width = area.x - px(kListMargin) * 2;
   ImGui::SetCursorScreenPos({a.x + px(kListMargin), a.y + px(8)});
   ImGui::SetNextItemWidth(width);
-  if (ImGui::InputTextWithHint("Search all chats", "Search all chats", &search_)) sink.post(SearchChats{search_});
+  if (ImGui::InputTextWithHint("##Search all chats", "Search all chats", &search_)) sink.post(SearchChats{search_});
   float y = a.y + px(46);
   if (view.chat.deleted) {
     ImGui::SetCursorScreenPos({a.x + px(kListMargin), y});
@@ -81,7 +81,10 @@ void HistoryPanel::draw_row(const ViewModel& view, const ChatListing& listing, C
   ImGui::SetNextItemAllowOverlap();
   const bool pressed = ImGui::InvisibleButton("Open chat", {width, px(kChatRow)}, ImGuiButtonFlags_EnableNav);
   const bool hovered = ImGui::IsItemHovered();
-  if (pressed && !selected) sink.post(OpenChat{listing.id});
+  if (pressed) {
+    if (!selected || view.replaying()) sink.post(OpenChat{listing.id});
+    sink.post(ShellCommand(ShowPanel{"Chat", true}));
+  }
   Colour fill = selected ? t.accent_bg : 0;
   if (hovered) fill = mix(selected ? t.accent_bg : t.panel, t.text, kHoverMix);
   if (fill) list->AddRectFilled({a.x + px(6), a.y + px(2)}, {b.x - px(6), b.y - px(2)}, fill, px(5));

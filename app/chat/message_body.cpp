@@ -2,24 +2,38 @@
 
 #include <algorithm>
 
+#include "app/conversation/thinking.h"
+
 namespace canopy::app {
 
 void MessageBody::layout(const Message& message, float width) {
+  layout(message.text, thinking_of(message).answer, message.role == Role::user, width);
+}
+
+void MessageBody::layout_thinking(const Message& message, float width) {
+  const Thinking thinking = thinking_of(message);
+  layout(std::string_view(message.text).substr(0, thinking.end), thinking.begin, true, width);
+}
+
+void MessageBody::layout(std::string_view text, size_t first, bool plain, float width) {
   const float scale = text_height(Type::chat);
-  const bool same_shape = width == width_ && scale == scale_ && !laid_.empty();
-  if (same_shape && message.text.size() == bytes_) return;
-  is_plain_ = message.role == Role::user;
+  const std::string_view shown = text.substr(first);
+  const bool same_shape = width == width_ && scale == scale_ && first == first_ && !laid_.empty();
+  if (same_shape && shown.size() == bytes_) return;
+  is_plain_ = plain;
   size_t keep = 0;
   if (is_plain_) {
-    plain_ = plain_block(message.text);
+    plain_ = plain_block(shown);
   } else {
+    if (first != first_) markdown_.clear();
     keep = same_shape ? markdown_.closed() : 0;
-    markdown_.update(message.text);
-    keep = message.text.size() < bytes_ ? 0 : keep;
+    markdown_.update(shown);
+    keep = shown.size() < bytes_ ? 0 : keep;
   }
   width_ = width;
   scale_ = scale;
-  bytes_ = message.text.size();
+  first_ = first;
+  bytes_ = shown.size();
   laid_.resize(blocks().size());
   tops_.resize(blocks().size());
   height_ = widest_ = 0;
@@ -55,7 +69,8 @@ ImVec2 MessageBody::draw_text(ImDrawList* list, ImVec2 pos) const {
 
 void MessageBody::rects(ImVec2 pos, size_t from, size_t to, const Rects& f) const {
   const auto& all = blocks();
-  const auto a = static_cast<uint32_t>(from), b = static_cast<uint32_t>(to);
+  if (to <= first_) return;
+  const auto a = static_cast<uint32_t>(from - std::min(from, first_)), b = static_cast<uint32_t>(to - first_);
   auto first = std::partition_point(all.begin(), all.end(), [&](const Block& block) { return block.source_end <= a; });
   for (auto i = static_cast<size_t>(first - all.begin()); i < all.size() && all[i].source_begin < b; ++i)
     for (const auto& [begin, end] : all[i].shown_of(a, b)) laid_[i].rects({pos.x, pos.y + tops_[i]}, begin, end, f);
@@ -69,7 +84,7 @@ std::pair<size_t, size_t> MessageBody::visible(ImVec2 pos, float top, float bott
     from = std::min<size_t>(from, blocks()[i].source_begin);
     to = std::max<size_t>(to, blocks()[i].source_end);
   }
-  return {std::min(from, to), to};
+  return {first_ + std::min(from, to), first_ + to};
 }
 
 size_t MessageBody::block_at(float y) const {
@@ -79,10 +94,10 @@ size_t MessageBody::block_at(float y) const {
 }
 
 size_t MessageBody::byte_at(ImVec2 point, ImVec2 pos) const {
-  if (laid_.empty() || point.y < pos.y) return 0;
+  if (laid_.empty() || point.y < pos.y) return first_;
   const size_t i = block_at(point.y - pos.y);
-  if (i + 1 == laid_.size() && point.y > pos.y + height_) return bytes_;
-  return blocks()[i].source_of(laid_[i].byte_at(point, {pos.x, pos.y + tops_[i]}, blocks()[i]));
+  if (i + 1 == laid_.size() && point.y > pos.y + height_) return first_ + bytes_;
+  return first_ + blocks()[i].source_of(laid_[i].byte_at(point, {pos.x, pos.y + tops_[i]}, blocks()[i]));
 }
 
 std::string MessageBody::link_at(ImVec2 point, ImVec2 pos) const {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <imgui.h>
@@ -19,7 +21,13 @@ class MessageBody {
  public:
   /// Lays the message out at `width` pixels. Free when nothing changed; after text was appended, only blocks that may
   /// still change are laid out again.
+  /// Of a reply only the answer, without the thinking in front of it.
   void layout(const Message& message, float width);
+  /// Lays out what a reply thought, as it was written.
+  void layout_thinking(const Message& message, float width);
+
+  /// Whether nothing is shown: no text has come yet.
+  bool empty() const { return bytes_ == 0; }
 
   float height() const { return height_; }
   float widest() const { return widest_; }
@@ -47,6 +55,7 @@ class MessageBody {
   bool unshaped() const;
 
  private:
+  void layout(std::string_view text, size_t first, bool plain, float width);
   size_t block_at(float y) const;
 
   MarkdownText markdown_;
@@ -55,7 +64,7 @@ class MessageBody {
   std::vector<float> tops_;
   const std::vector<Block>& blocks() const { return is_plain_ ? plain_ : markdown_.blocks(); }
   bool is_plain_ = false;
-  size_t bytes_ = 0;
+  size_t first_ = 0, bytes_ = 0;  // of the message's text: where the shown part begins, and its size
   float width_ = -1, scale_ = 0, height_ = 0, widest_ = 0;
 };
 

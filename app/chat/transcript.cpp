@@ -8,8 +8,10 @@
 #include <cfloat>
 #include <cmath>
 
+#include "app/chat/attached_files.h"
 #include "app/chat/reply_facts.h"
 #include "app/chat/token_marks.h"
+#include "app/conversation/thinking.h"
 #include "app/look/widgets.h"
 #include "app/panels/error_cards.h"
 #include "app/state/drafting.h"
@@ -22,6 +24,7 @@ constexpr float kSpacing = 10;
 constexpr float kBubblePadX = 12, kBubblePadY = 8;
 constexpr float kButtonRow = 28;  // height of a row of buttons
 constexpr float kEditorLines = 4;
+constexpr float kThoughtIndent = 14;
 constexpr size_t kBodiesKept = 64;  // layouts kept of messages that are out of view
 
 /// Draws the caret. It does not blink, so that an idle window draws nothing.
@@ -38,6 +41,23 @@ bool has_verdict(const ViewModel& view, size_t i) {
   if (view.replaying()) return false;
   const Message& message = view.conversation()[i];
   return i + 1 == view.conversation().size() && message.result && !ar_verdict(view.drafting, *message.result).empty();
+}
+
+/// The height of a reply's answer in pixels: nothing where there is none, and none is about to come.
+float answer_height(const Message& message, const MessageBody& body) {
+  const bool waits = message.writing && !thinking_of(message).open;
+  return body.empty() && !waits ? 0 : body.height();
+}
+
+/// What Copy takes of a reply: its answer, or what was thought where it came to none.
+std::string body_text(const Message& message) {
+  const std::string answer = answer_of(message);
+  return answer.empty() ? message.text : answer;
+}
+
+/// Whether message i is the first that is sent to the model, after some that are not.
+bool begins_sent(const ViewModel& view, size_t i) {
+  return i > 0 && !view.replaying() && i == view.conversation().unsent();
 }
 
 bool small_button(const char* label, Icon icon, const char* about, bool enabled = true) {
@@ -62,6 +82,28 @@ void draw_check_button(const ViewModel& view, const Message& message, CommandSin
       (obstacle.empty() ? ": writes the reply once more without drafts and compares every token" : "\n" + obstacle);
   if (small_button("Check against plain decoding", Icon::check, about.c_str(), obstacle.empty()))
     sink.post(CheckCommand(CheckAgainstAr{message.id}));
+}
+
+/// Draws the line between the turns that are left out of prompts and those that are sent.
+void draw_sent_from_here(const ViewModel& view, CommandSink& sink, float width) {
+  const Theme& t = colours();
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  ButtonSpec all{"Send all turns", Icon::none, ButtonKind::bare};
+  all.words = "Send them again";
+  all.type = Type::secondary;
+  all.enabled = !view.busy();
+  all.tooltip = "The model sees the whole chat again, as far as its context can hold it";
+  const float room = width - button_size(all).x - px(12);
+  const std::string words = first_fitting(
+      Type::secondary,
+      {"The turns above are kept here; the model no longer sees them", "Not seen by the model", "Not seen"}, room);
+  const float end = a.x + text_size(Type::secondary, words).x, middle = a.y + px(kButtonRow) * 0.5f;
+  draw_text_middle(ImGui::GetWindowDrawList(), a.x, middle, Type::secondary, t.text2, words);
+  const float line = std::floor(middle) + 0.5f, right = a.x + width - button_size(all).x - px(4);
+  if (right > end + px(12))
+    ImGui::GetWindowDrawList()->AddLine({end + px(8), line}, {right, line}, ImGui::GetColorU32(t.line), px(1));
+  ImGui::SetCursorScreenPos({a.x + width - button_size(all).x, a.y});
+  if (button(all)) sink.post(ChatCommand(SendAllTurns{}));
 }
 
 /// The kind of script of a character, for a sentence about missing fonts.
@@ -92,15 +134,28 @@ MessageBody& Transcript::body_of(const Message& message, float width) {
   return body;
 }
 
+MessageBody& Transcript::thought_of(const Message& message, float width) {
+  MessageBody& body = thoughts_[message.id];
+  body.layout_thinking(message, width - px(kThoughtIndent) - px(4));
+  return body;
+}
+
+/// The height of a reply's thinking in front of its answer, in pixels: one line, and its text where it is unfolded.
+float Transcript::thinking_height(const Message& message, float width) {
+  if (!thinking_of(message).there) return 0;
+  return px(kButtonRow) + (unfolded_.contains(message.id) ? thought_of(message, width).height() + px(8) : 0);
+}
+
 /// The height of a message with everything that belongs to it, spacing included, in pixels.
 float Transcript::height_of(const ViewModel& view, size_t i, float width) {
   const Message& message = view.conversation()[i];
   if (message.failed_unsaid()) return 0;
-  float height = px(kSpacing);
+  float height = px(kSpacing) + (begins_sent(view, i) ? px(kButtonRow) : 0);
   if (message.id == editing_) return height + px(kLinePitch) * kEditorLines + px(16) + px(kButtonRow) + px(8);
-  height += body_of(message, width).height();
   if (message.role == Role::user)
-    return height + px(kBubblePadY) * 2 + (view.conversation().place(i).count > 1 ? px(kButtonRow) : 0);
+    return height + body_of(message, width).height() + attached_height(message) + px(kBubblePadY) * 2 +
+           (view.conversation().place(i).count > 1 ? px(kButtonRow) : 0);
+  height += thinking_height(message, width) + answer_height(message, body_of(message, width));
   if (message.writing || !message.result) return height;
   return height + px(kButtonRow) + (has_check_row(view, message) ? px(kButtonRow) : 0) +
          (has_verdict(view, i) ? px(kButtonRow) : 0);
@@ -113,11 +168,25 @@ float Transcript::guess(const Message& message, float width) const {
   return px(kLinePitch) * std::ceil(lines) + px(kButtonRow) + px(kSpacing);
 }
 
+/// Makes the wanted hit in message i visible. Returns its height in the list, in pixels.
+float Transcript::show_hit(const ViewModel& view, size_t i, float width) {
+  const Message& message = view.conversation()[i];
+  const Thinking thinking = thinking_of(message);
+  const bool thought = thinking.there && wanted_->begin < thinking.answer;
+  if (thought) unfolded_.insert(message.id);
+  heights_[wanted_->message] = height_of(view, i, width);
+  const float top = tops_[i] + (thought ? px(kButtonRow) : thinking_height(message, width));
+  float y = tops_[i];
+  (thought ? thought_of(message, width) : body_of(message, width))
+      .rects({0, 0}, wanted_->begin, wanted_->end, [&](ImVec2 a, ImVec2) { y = std::max(y, top + a.y); });
+  return y;
+}
+
 /// Finds the places of all messages, before the child window begins: measures those in and near the view, and corrects
 /// the scroll position for changes above it.
 void Transcript::prepare(const ViewModel& view, float width, float room) {
   const float scale = text_height(Type::chat);
-  if (width != width_ || scale != scale_) heights_.clear(), bodies_.clear();
+  if (width != width_ || scale != scale_) heights_.clear(), bodies_.clear(), thoughts_.clear();
   width_ = width;
   scale_ = scale;
   const size_t count = view.conversation().size();
@@ -155,11 +224,7 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
   if (wanted_) {
     const size_t i = view.conversation().find(wanted_->message);
     if (i == count) return wanted_.reset();
-    float y = tops_[i];
-    heights_[wanted_->message] = height_of(view, i, width);
-    body_of(view.conversation()[i], width).rects({0, 0}, wanted_->begin, wanted_->end, [&](ImVec2 a, ImVec2) {
-      y = std::max(y, tops_[i] + a.y);
-    });
+    const float y = show_hit(view, i, width);
     ImGui::SetNextWindowScroll({-1, std::max(0.0f, y - room * 0.4f)});
     follow_ = false;
     wanted_.reset();
@@ -172,6 +237,7 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   const uint64_t first = view.conversation().empty() ? 0 : view.conversation().front().id;
   if (first != first_) {  // another conversation is shown
     bodies_.clear();
+    thoughts_.clear();
     heights_.clear();
     selection_.clear();
     editing_ = 0;
@@ -201,6 +267,7 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   }
   if (bodies_.size() > seen_.size() + kBodiesKept)
     std::erase_if(bodies_, [&](const auto& each) { return !seen_.contains(each.first); });
+  std::erase_if(thoughts_, [&](const auto& each) { return !seen_.contains(each.first); });
   limits_ = limits_next_;
   shown_ = view.conversation().size();
   last_ = view.conversation().empty() ? 0 : view.conversation().back().id;
@@ -236,6 +303,10 @@ void Transcript::draw_messages(const ViewModel& view, CommandSink& sink, float l
     seen_.insert(message.id);
     ImGui::SetCursorPos({left, tops_[i]});
     ImGui::PushID(static_cast<int>(message.id));
+    if (begins_sent(view, i)) {
+      draw_sent_from_here(view, sink, width);
+      ImGui::SetCursorPos({left, tops_[i] + px(kButtonRow)});
+    }
     if (message.id == editing_)
       draw_editor(view, message, sink, width);
     else if (message.role == Role::user)
@@ -274,12 +345,15 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
   const Message& message = view.conversation()[i];
   MessageBody& body = body_of(message, width);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const ImVec2 size = {std::ceil(body.widest()) + px(kBubblePadX) * 2, body.height() + px(kBubblePadY) * 2};
+  const float files = attached_height(message);
+  const float widest = std::max(body.widest(), attached_width(message, bubble_width(width) - px(kBubblePadX) * 2));
+  const ImVec2 size = {std::ceil(widest) + px(kBubblePadX) * 2, files + body.height() + px(kBubblePadY) * 2};
   const ImVec2 a = {at.x + width - size.x, at.y}, b = {a.x + size.x, a.y + size.y};
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, b, t.raised, px(8));
-  const ImVec2 text_at = {a.x + px(kBubblePadX), a.y + px(kBubblePadY)};
-  selection_.item(message.id, body, a, b, text_at, message.text);
+  draw_attached(message, {a.x + px(kBubblePadX), a.y + px(kBubblePadY)}, widest);
+  const ImVec2 text_at = {a.x + px(kBubblePadX), a.y + px(kBubblePadY) + files};
+  selection_.item(message.id, body, {a.x, a.y + files}, b, text_at, message.text);
   draw_marks(list, view, message, body, text_at);
   body.draw_text(list, text_at);
   note_limits(body);
@@ -309,15 +383,22 @@ void Transcript::draw_editor(const ViewModel& view, const Message& message, Comm
   push_type(Type::chat);
   if (focus_editor_) ImGui::SetKeyboardFocusHere();
   focus_editor_ = false;
-  ImGui::InputTextMultiline("##question", &edited_, {width, height}, ImGuiInputTextFlags_WordWrap);
+  const bool entered = ImGui::InputTextMultiline(
+      "##question", &edited_, {width, height},
+      ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CtrlEnterForNewLine | ImGuiInputTextFlags_WordWrap);
+  // The caret goes to the end, as one edits what was just written; Dear ImGui would select everything.
+  ImGuiInputTextState* state = ImGui::GetInputTextState(ImGui::GetItemID());
+  if (ImGui::IsItemActivated() && state && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
+    state->ReloadUserBufAndMoveToEnd();
   const bool escaped = ImGui::IsItemFocused() && ImGui::IsKeyPressed(ImGuiKey_Escape, false);
   ImGui::PopFont();
   ButtonSpec ask{"Ask again", Icon::send, ButtonKind::primary}, keep{"Cancel", Icon::none, ButtonKind::line};
   ask.enabled = view.can_send() && edited_.find_first_not_of(" \t\r\n") != std::string::npos;
-  ask.tooltip = view.can_send() ? "Ask this instead; the old question stays as a branch" : "Needs a model that is idle";
+  ask.tooltip =
+      view.can_send() ? "Ask this instead; the old question stays as a branch  Enter" : "Needs a model that is idle";
   keep.tooltip = "Leave the question as it was  Esc";
   ImGui::SetCursorScreenPos({a.x, a.y + height + px(6)});
-  if (button(ask)) {
+  if (button(ask) || (entered && ask.enabled)) {
     sink.post(EditQuestion{message.id, edited_});
     editing_ = 0;
   }
@@ -371,17 +452,56 @@ void Transcript::point_at(const ViewModel& view, const Message& message, const M
   }
 }
 
+/// Draws one line about the thinking in front of an answer, which folds and unfolds it, and moves the cursor below.
+void Transcript::draw_thinking(const ViewModel& view, const Message& message, CommandSink& sink, float width) {
+  const Thinking thinking = thinking_of(message);
+  if (!thinking.there) return;
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const bool unfolded = unfolded_.contains(message.id);
+  const std::string words = thinking_words(message, thinking);
+  ButtonSpec head{"Thinking", unfolded ? Icon::chevron : Icon::right};
+  head.words = words.c_str();
+  head.type = Type::secondary;
+  head.tooltip = unfolded ? "Fold what the model thought" : "Show what the model thought before it answered";
+  // Aligns the icon with the answer below, not the invisible edge of the button.
+  ImGui::SetCursorScreenPos({a.x - px(8), a.y});
+  if (button(head)) {
+    if (unfolded)
+      unfolded_.erase(message.id);
+    else
+      unfolded_.insert(message.id);
+  }
+  float y = a.y + px(kButtonRow);
+  if (message.writing && thinking.open) draw_caret({a.x + button_size(head).x - px(14), a.y + px(3)});
+  if (unfolded) {
+    MessageBody& body = thought_of(message, width);
+    const ImVec2 at = {a.x + px(kThoughtIndent), y};
+    list->AddRectFilled({a.x + px(3), y}, {a.x + px(5), y + body.height()}, colours().line);
+    ImGui::PushID("thought");
+    const auto mouse = selection_.item(message.id, body, at, {a.x + width, y + body.height()}, at, message.text);
+    draw_marks(list, view, message, body, at);
+    body.draw_text(list, at);
+    point_at(view, message, body, at, mouse, sink);
+    ImGui::PopID();
+    note_limits(body);
+    y += body.height() + px(8);
+  }
+  ImGui::SetCursorScreenPos({a.x, y});
+}
+
 void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, float width) {
   const Message& message = view.conversation()[i];
   MessageBody& body = body_of(message, width);
+  draw_thinking(view, message, sink, width);
   const ImVec2 a = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const float height = message.text.empty() && !message.writing ? 0 : body.height();
+  const float height = answer_height(message, body);
   const auto mouse = selection_.item(message.id, body, a, {a.x + width, a.y + height}, a, message.text);
   body.draw_surfaces(list, a);
   draw_marks(list, view, message, body, a);
   const ImVec2 end = body.draw_text(list, a);
-  if (message.writing) draw_caret(end);
+  if (message.writing && height > 0) draw_caret(end);
   text_end_ = end;
   point_at(view, message, body, a, mouse, sink);
   draw_code_buttons(body, a, sink);
@@ -433,7 +553,7 @@ void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink,
   ImGui::Dummy({std::max(px(1), room), px(kButtonRow)});
   tooltip((reply_details(message) + (own ? "" : ", when it was recorded")).c_str());
   ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
-  if (small_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{message.text});
+  if (small_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{body_text(message)});
   if (!own) return;  // the messages of a recording cannot be edited
   ImGui::SameLine(0, 0);
   if (checkable) {

@@ -44,6 +44,10 @@ class Transcript {
   float height_of(const ViewModel& view, size_t i, float width);
   float guess(const Message& message, float width) const;
   MessageBody& body_of(const Message& message, float width);
+  MessageBody& thought_of(const Message& message, float width);
+  float thinking_height(const Message& message, float width);
+  void draw_thinking(const ViewModel& view, const Message& message, CommandSink& sink, float width);
+  float show_hit(const ViewModel& view, size_t i, float width);
   void prepare(const ViewModel& view, float width, float room);
   void draw_messages(const ViewModel& view, CommandSink& sink, float left, float width);
   void draw_user(const ViewModel& view, size_t i, CommandSink& sink, float width);
@@ -61,9 +65,11 @@ class Transcript {
 
   const char* name_;
   TextSelection selection_;
-  std::unordered_map<uint64_t, MessageBody> bodies_;  // of messages near the view
-  std::unordered_map<uint64_t, float> heights_;       // of all messages laid out so far at this width
-  std::unordered_set<uint64_t> seen_;                 // drawn in this frame
+  std::unordered_map<uint64_t, MessageBody> bodies_;    // of messages near the view
+  std::unordered_map<uint64_t, MessageBody> thoughts_;  // likewise, where they are unfolded
+  std::unordered_set<uint64_t> unfolded_;               // replies whose thinking is shown
+  std::unordered_map<uint64_t, float> heights_;         // of all messages laid out so far at this width
+  std::unordered_set<uint64_t> seen_;                   // drawn in this frame
   std::vector<float> tops_;
   float width_ = 0, scale_ = 0, total_ = 0;
   ImGuiID child_ = 0;

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/conversation/attached_text.h"
 #include "app/conversation/chat_json.h"
+#include "app/conversation/thinking.h"
 #include "engine/base/error.h"
 #include "engine/format/json_text.h"
 
@@ -53,6 +55,16 @@ std::string about_reply(const Message& message) {
   return out;
 }
 
+/// A question with its files as code blocks; a reply with its thinking folded.
+std::string text_for_reading(const Message& message) {
+  if (message.role == Role::user) return question_with_files(message);
+  const Thinking thinking = thinking_of(message);
+  if (!thinking.there) return message.text.substr(thinking.answer);
+  return "<details><summary>" + thinking_words(message, thinking) + "</summary>\n\n" +
+         message.text.substr(thinking.begin, thinking.end - thinking.begin) + "\n\n</details>\n\n" +
+         message.text.substr(thinking.answer);
+}
+
 }  // namespace
 
 std::string markdown_of(const Conversation& chat) {
@@ -61,7 +73,7 @@ std::string markdown_of(const Conversation& chat) {
   for (const Message& message : chat) {
     const bool user = message.role == Role::user;
     out += std::string("\n## ") + (user ? "You" : "Reply") + "\n\n_" + time_text(message.created_ms) + "_\n\n" +
-           message.text + "\n";
+           text_for_reading(message) + "\n";
     if (!user) out += "\n_" + about_reply(message) + "_\n";
   }
   return out;
@@ -73,6 +85,7 @@ std::string json_of(const Conversation& chat) {
   head["version"] = kExportVersion;
   head["title"] = chat.title;
   head["system_prompt"] = chat.system_prompt;
+  if (chat.left_out > 0) head["left_out"] = chat.left_out;
   head["created"] = time_text(chat.created_ms);
   if (!chat.empty()) head["shown"] = chat.leaf();
   std::string out = head.dump(2, ' ', false, ordered_json::error_handler_t::replace);
@@ -101,6 +114,7 @@ Conversation conversation_from(std::string_view text, uint64_t& last_id) {
   Conversation chat;
   chat.title = fields.text_or("title", "");
   chat.system_prompt = fields.text_or("system_prompt", "");
+  chat.left_out = fields.u32_or("left_out", 0);
   if (fields.has("created")) chat.created_ms = time_from(fields.text("created"), "The file");
   const json& messages = fields.list("messages");
   for (size_t i = 0; i < messages.size(); ++i) {

@@ -66,6 +66,7 @@ class Reader {
     if (fields.has("ended")) return ended(fields, object);
     if (fields.has("leaf")) leaf_ = fields.u32("leaf");
     if (fields.has("title")) chat_.title = fields.text("title");
+    if (fields.has("left_out")) chat_.left_out = fields.u32("left_out");
     if (fields.has("system_prompt")) chat_.system_prompt = fields.text("system_prompt");
   }
 
@@ -90,6 +91,7 @@ class Reader {
     if (fields.has("created")) chat_.created_ms = time_from(fields.text("created"), fields.what());
     chat_.title = fields.text_or("title", "");
     chat_.system_prompt = fields.text_or("system_prompt", "");
+    chat_.left_out = fields.u32_or("left_out", 0);
   }
 
   /// Ends a reply that was still being written when the program ended, as cancelled.
@@ -98,6 +100,8 @@ class Reader {
     writing_->writing = false;
     ReplyFinished result;
     result.reason = FinishReason::cancelled;
+    // How many tokens came is written at the end of a reply; until then there is a span for each.
+    writing_->tokens = std::max(writing_->tokens, static_cast<uint32_t>(writing_->spans.size()));
     result.reply_tokens = writing_->tokens;
     writing_->result = result;
     writing_ = nullptr;
@@ -183,8 +187,9 @@ std::string journal_lines(const Conversation& chat, JournalMark& mark) {
     ordered_json head = {{"canopy_chat", kJournalVersion}, {"created", time_text(chat.created_ms)}};
     if (!chat.title.empty()) head["title"] = chat.title;
     if (!chat.system_prompt.empty()) head["system_prompt"] = chat.system_prompt;
+    if (chat.left_out > 0) head["left_out"] = chat.left_out;
     add_line(lines, head);
-    mark = {true, 0, Conversation::none, 0, 0, Conversation::none, chat.title, chat.system_prompt};
+    mark = {true, 0, Conversation::none, 0, 0, Conversation::none, chat.title, chat.system_prompt, chat.left_out};
   }
   if (mark.writing != Conversation::none) add_growth(lines, chat.nodes()[mark.writing].message, mark);
   for (; mark.nodes < chat.nodes().size(); ++mark.nodes) {
@@ -200,6 +205,8 @@ std::string journal_lines(const Conversation& chat, JournalMark& mark) {
   mark.leaf = chat.leaf();
   if (chat.title != mark.title) add_line(lines, {{"title", chat.title}});
   if (chat.system_prompt != mark.system_prompt) add_line(lines, {{"system_prompt", chat.system_prompt}});
+  if (chat.left_out != mark.left_out) add_line(lines, {{"left_out", chat.left_out}});
+  mark.left_out = chat.left_out;
   mark.title = chat.title;
   mark.system_prompt = chat.system_prompt;
   return lines;

@@ -19,6 +19,7 @@ struct JournalMark {
   size_t text = 0, spans = 0;             // bytes and tokens of that node in the file
   uint32_t leaf = Conversation::none;
   std::string title, system_prompt;
+  uint32_t left_out = 0;
   bool operator==(const JournalMark&) const = default;
 };
 

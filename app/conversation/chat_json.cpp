@@ -46,6 +46,8 @@ ordered_json parameters_json(const ReplyParameters& p) {
   out["seed"] = s.seed;
   for (const auto& [token, bias] : s.logit_bias) out["logit_bias"].push_back({token, shortest(bias)});
   if (!p.system_prompt.empty()) out["system_prompt"] = p.system_prompt;
+  if (p.thinking) out["thinking"] = *p.thinking;
+  if (p.left_out > 0) out["left_out"] = p.left_out;
   return out;
 }
 
@@ -94,6 +96,8 @@ ReplyParameters parameters_from(const json& object, const std::string& what) {
     }
   }
   p.system_prompt = fields.text_or("system_prompt", "");
+  if (fields.has("thinking")) p.thinking = fields.boolean_or("thinking", false);
+  p.left_out = fields.u32_or("left_out", 0);
   return p;
 }
 
@@ -163,6 +167,27 @@ TurnTokens tokens_from(const json& object, uint32_t count, const std::string& wh
   return tokens;
 }
 
+ordered_json attachments_json(const std::vector<Attachment>& attachments) {
+  ordered_json out = ordered_json::array();
+  for (const Attachment& each : attachments) {
+    out.push_back({{"name", each.name}, {"text", each.text}});
+    if (each.tokens == 0) continue;
+    out.back()["tokens"] = each.tokens;
+    out.back()["vocabulary"] = each.vocabulary;
+  }
+  return out;
+}
+
+std::vector<Attachment> attachments_from(const JsonFields& fields, const std::string& what) {
+  std::vector<Attachment> all;
+  for (const json& each : fields.list("attachments")) {
+    const JsonFields file(each, what + ": attachments");
+    all.push_back(
+        {file.text("name"), file.text("text"), file.u32_or("tokens", 0), whole_number(file, "vocabulary", 0)});
+  }
+  return all;
+}
+
 }  // namespace
 
 ordered_json message_json(const Message& message) {
@@ -170,7 +195,9 @@ ordered_json message_json(const Message& message) {
   out["role"] = message.role == Role::user ? "user" : "assistant";
   out["created"] = time_text(message.created_ms);
   out["text"] = message.text;
+  if (!message.attachments.empty()) out["attachments"] = attachments_json(message.attachments);
   if (message.role == Role::user) return out;
+  if (message.begins_thinking) out["begins_thinking"] = true;
   out["parameters"] = parameters_json(message.parameters);
   if (message.seed) out["seed"] = *message.seed;
   if (!message.spans.empty()) out["spans"] = spans_json(message);
@@ -208,6 +235,8 @@ Message message_from(const json& object, const std::string& what, std::string& n
   message.text = fields.text("text");
   if (fields.has("created")) message.created_ms = time_from(fields.text("created"), what);
   if (const json* parameters = fields.object("parameters")) message.parameters = parameters_from(*parameters, what);
+  message.begins_thinking = fields.boolean_or("begins_thinking", false);
+  if (fields.has("attachments")) message.attachments = attachments_from(fields, what);
   if (fields.has("seed")) message.seed = whole_number(fields, "seed", 0);
   if (fields.has("spans")) read_spans(message, fields.list("spans"), what);
   read_ending(message, object, what, note);

@@ -8,6 +8,9 @@
 #include <variant>
 #include <vector>
 
+#include "app/conversation/message.h"
+#include "app/conversation/named_prompts.h"
+
 namespace canopy::app {
 
 struct EditQuestion {  // asks the edited question, as a new branch
@@ -29,6 +32,28 @@ struct SetSystemPrompt {
 };
 struct RenameChat {  // renames the shown chat
   std::string title;
+};
+struct DropOldestTurns {};  // leaves them out of later prompts; they stay in the chat
+struct SendAllTurns {};     // takes that back
+struct SetThinking {        // for later replies; for models that can think and be told not to
+  bool on = true;
+};
+struct AttachFile {  // reads a text file that goes with the next question
+  std::string path;
+};
+struct RemoveAttachment {  // one that is not there: only what is said of the last one that failed
+  size_t index = 0;
+};
+struct BrowseAttachment {};  // opens the system's file dialog
+// System prompts by name:
+struct SavePrompt {  // under this name, in place of one that has it
+  std::string name, text;
+};
+struct RenamePrompt {
+  std::string from, to;
+};
+struct DeletePrompt {
+  std::string name;
 };
 struct ShowTokenSources {
   bool shown = true;
@@ -62,9 +87,11 @@ struct ShowChatFiles {  // opens the dialog that exports or imports a chat
   ChatFiles shown = ChatFiles::exporting;
 };
 
-using ChatCommand = std::variant<EditQuestion, AnswerAgain, ShowAlternative, ContinueInNewChat, SetSystemPrompt,
-                                 RenameChat, ShowTokenSources, ShowFind, OpenChat, DeleteChat, UndoDelete, SearchChats,
-                                 ExportChat, ImportChat, DismissChatNote, ShowChatFiles>;
+using ChatCommand =
+    std::variant<EditQuestion, AnswerAgain, ShowAlternative, ContinueInNewChat, SetSystemPrompt, RenameChat,
+                 ShowTokenSources, ShowFind, OpenChat, DeleteChat, UndoDelete, SearchChats, ExportChat, ImportChat,
+                 DismissChatNote, ShowChatFiles, DropOldestTurns, SendAllTurns, SetThinking, AttachFile,
+                 RemoveAttachment, BrowseAttachment, SavePrompt, RenamePrompt, DeletePrompt>;
 
 /// A row of the history.
 struct ChatListing {
@@ -81,6 +108,11 @@ struct ChatState {
   bool kept = false;  // chats are saved to the disk
   std::vector<ChatListing> listings;
   std::string search;                   // the search text that `listings` are the result of
+  std::vector<Attachment> attachments;  // that go with the next question
+  std::string attach_problem;           // why the last file was not attached, as a sentence
+  std::vector<NamedPrompt> prompts;     // by name, ascending
+  std::string note_seen;                // `note` as age_note() saw it last,
+  int64_t note_since_ms = 0;            // and when it came, in the time of now_ms
   std::string note;                     // the last thing that was done, for the user: "Saved to merge.md"
   std::optional<ChatListing> deleted;   // the chat deleted last, which can be restored
   ChatFiles files = ChatFiles::closed;  // the dialog that is open

@@ -19,6 +19,12 @@ size_t Conversation::find(uint64_t message_id) const {
   return size();
 }
 
+size_t Conversation::unsent() const {
+  size_t from = std::min<size_t>(left_out, size());
+  while (from > 0 && (from >= size() || (*this)[from].role != Role::user)) --from;
+  return from;
+}
+
 Message& Conversation::append(Message message) {
   const uint32_t parent = leaf(), node = static_cast<uint32_t>(nodes_.size());
   nodes_.push_back({std::move(message), parent, none});
@@ -74,6 +80,7 @@ Conversation Conversation::copy_of_path(size_t length) const {
   Conversation copy;
   copy.title = title;
   copy.system_prompt = system_prompt;
+  copy.left_out = left_out;
   for (size_t i = 0; i < std::min(length, size()); ++i) copy.append((*this)[i]);
   return copy;
 }

@@ -90,6 +90,11 @@ class Conversation {
   std::string title;          // empty: shown_title() makes one
   std::string system_prompt;  // empty: none
   int64_t created_ms = 0;
+  uint32_t left_out = 0;  // messages at the beginning of the path that are not sent to the model any more
+
+  /// Number of messages at the beginning of the shown path that are not sent: `left_out`, or fewer on a path so short
+  /// that its last question would be among them. What is sent begins with a question.
+  size_t unsent() const;
 
  private:
   std::vector<uint32_t> alternatives(size_t i) const;

@@ -31,6 +31,15 @@ struct TokenSpan {
   bool operator==(const TokenSpan&) const = default;
 };
 
+/// A text file that is sent with a question.
+struct Attachment {
+  std::string name;         // of the file, without its folder
+  std::string text;         // UTF-8, as it was when the file was attached
+  uint32_t tokens = 0;      // of `text` in `vocabulary`; 0: not counted yet
+  uint64_t vocabulary = 0;  // Tokenizer::identity()
+  uint64_t id = 0;          // of the count that was asked for; 0: none yet. Not kept
+};
+
 /// The parameters that a reply was requested with: enough to request it again.
 struct ReplyParameters {
   SamplingSettings sampling;  // with the seed of this reply
@@ -38,15 +47,19 @@ struct ReplyParameters {
   std::optional<DecodeMode> mode;
   uint32_t budget = 0;
   std::string system_prompt;
-  std::string model, device;  // names for the user; never a path
+  std::optional<bool> thinking = {};  // asked for or refused; none: what the model's template does by itself
+  uint32_t left_out = 0;              // messages at the beginning of the chat that the prompt was written without
+  std::string model, device;          // names for the user; never a path
 };
 
 struct Message {
   uint64_t id = 0;  // unique in this process; of a reply also Generate::reply_id
   Role role = Role::user;
-  std::string text;        // UTF-8
-  int64_t created_ms = 0;  // since 1970, UTC
+  std::string text;                     // UTF-8
+  int64_t created_ms = 0;               // since 1970, UTC
+  std::vector<Attachment> attachments;  // of the user: sent in front of `text`
   // Only for messages of the assistant:
+  bool begins_thinking = false;  // the prompt opened the thinking, so that the text begins inside it
   bool writing = false;
   uint32_t tokens = 0;
   double tokens_per_second = 0;

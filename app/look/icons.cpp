@@ -100,6 +100,20 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
       pen.ring({7, 7}, 4.2f);
       pen.line({{10, 10}, {13.8f, 13.8f}});
       break;
+    case Icon::clip:
+      pen.line({{11.5f, 6.0f},
+                {6.8f, 10.7f},
+                {5.6f, 9.5f},
+                {10.8f, 4.3f},
+                {12.2f, 3.7f},
+                {13.4f, 4.9f},
+                {12.8f, 6.3f},
+                {7.0f, 12.1f},
+                {4.7f, 12.3f},
+                {3.4f, 11.0f},
+                {3.7f, 8.8f},
+                {8.6f, 3.9f}});
+      break;
     case Icon::edit:
       pen.line({{3, 13}, {3.4f, 10}, {10.5f, 2.9f}, {13.1f, 5.5f}, {6, 12.6f}}, true);
       pen.line({{8.6f, 4.8f}, {11.2f, 7.4f}});

@@ -29,6 +29,7 @@ enum class Icon {
   fit,   // four corners
   search,
   edit,
+  clip,  // a file that goes with a message
   trash,
   left,
   right,

@@ -21,6 +21,7 @@ const char* action_label(Card::Action action) {
     case Card::Action::load_again: return "Load again";
     case Card::Action::run_again: return "Run again";
     case Card::Action::load_quantized: return "Quantize and load";
+    case Card::Action::drop_oldest: return "Drop the oldest turns";
   }
   return nullptr;
 }
@@ -30,12 +31,13 @@ UiCommand action_command(const ViewModel& view, Card::Action action) {
     case Card::Action::load_again: return OpenModel{view.model_path};
     case Card::Action::run_again: return RunAgain{};
     case Card::Action::load_quantized: return LoadQuantized{};
+    case Card::Action::drop_oldest: return ChatCommand(DropOldestTurns{});
     default: return BrowseModel{};
   }
 }
 
 bool action_possible(const ViewModel& view, Card::Action action) {
-  if (action == Card::Action::run_again) return view.can_send();
+  if (action == Card::Action::run_again || action == Card::Action::drop_oldest) return view.can_send();
   const bool loads = action == Card::Action::load_again || action == Card::Action::load_quantized;
   if (loads) return !view.model_path.empty() && view.model_state != ModelState::loading;
   return true;
@@ -82,6 +84,10 @@ void draw_card(const ViewModel& view, const Card& card, CommandSink& sink, float
     if (button(act)) {
       sink.post(DismissCard{card.id});
       sink.post(action_command(view, card.action));
+    }
+    if (card.action == Card::Action::drop_oldest) {
+      ImGui::SameLine(0, px(8));
+      if (button({"Stop here", Icon::none, ButtonKind::line})) sink.post(DismissCard{card.id});
     }
   }
   ImGui::SetCursorScreenPos(a);

@@ -53,7 +53,7 @@ class DesktopWindow {
   void set_before_modifier_release(std::function<void()> take_input) { before_release_ = std::move(take_input); }
 
   bool has_file_dialog() const { return has_dialog_; }
-  void open_file_dialog() { dialog_.open(); }
+  void open_file_dialog(FileDialog::Wanted wanted) { dialog_.open(wanted); }
 
   void begin_frame();
   /// Draws and presents. If `shot` is not empty, writes the presented picture there as a PNG.

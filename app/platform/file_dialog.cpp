@@ -20,11 +20,14 @@ FileDialog::~FileDialog() {
   if (thread_.joinable()) thread_.join();
 }
 
-void FileDialog::open() {
+void FileDialog::open(Wanted wanted) {
   if (open_.exchange(true)) return;
   if (thread_.joinable()) thread_.join();
-  thread_ = std::thread([this] {
-    pfd::open_file dialog("Open model", "", {"Models (GGUF, config.json)", "*.gguf config.json", "All files", "*"});
+  thread_ = std::thread([this, wanted] {
+    const bool text = wanted == Wanted::text;
+    const std::vector<std::string> models = {"Models (GGUF, config.json)", "*.gguf config.json", "All files", "*"};
+    const std::vector<std::string> all = {"All files", "*"};
+    pfd::open_file dialog(text ? "Attach a text file" : "Open model", "", text ? all : models);
     while (!dialog.ready(kPollMilliseconds)) {
       if (!closing_) continue;
       dialog.kill();

@@ -9,8 +9,8 @@
 
 namespace canopy::app {
 
-/// The system's dialog for opening a model, on a thread of its own, so that the window goes on drawing while it is
-/// open.
+/// The system's dialog for opening a model or choosing a text file, on a thread of its own, so that the window goes on
+/// drawing while it is open.
 class FileDialog {
  public:
   /// Whether this system has a program for dialogs (zenity, kdialog, ...).
@@ -21,8 +21,10 @@ class FileDialog {
   /// Closes an open dialog and waits for its thread.
   ~FileDialog();
 
+  enum class Wanted { model, text };
+
   /// Opens the dialog unless it is open.
-  void open();
+  void open(Wanted wanted);
   /// The path that was chosen since the last call.
   std::optional<std::string> take();
 

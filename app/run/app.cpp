@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
 #include "app/charts/chart_frame.h"
+#include "app/conversation/attached_text.h"
 #include "app/models/model_finder.h"
 #include "app/rounds/trace_log.h"
 #include "app/settings/options.h"
+#include "app/state/chat_update.h"
 #include "app/state/open_trace.h"
+#include "app/state/token_counts.h"
+#include "engine/base/error.h"
 
 namespace canopy::app {
 namespace {
@@ -52,10 +57,12 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.models.recent = settings.saved.recent;
   view_.models.device_tests = settings.saved.device_tests;
   view_.rounds.reduced_motion = settings.saved.reduced_motion;
+  view_.thinking = settings.saved.thinking;
   if (!settings.settings_note.empty())
     warn(view_, settings.settings_file.empty() ? "Settings cannot be kept" : "The settings were not read",
          settings.settings_note);
   if (!layout.note.empty()) warn(view_, "The layout was not read", layout.note);
+  read_kept_prompts(settings.settings_file);
   view_.shell.closed = layout.layout.closed;
   view_.devices = engine.devices();
   view_.chat.now_ms = now_ms();
@@ -92,7 +99,30 @@ bool App::pump() {
   auto found = search_.take();
   const bool searched = found.has_value();
   if (searched) end_search(view_.models, *std::move(found));
-  return !events.empty() || searched;
+  ask_for_counts();
+  const bool aged = age_note(view_);
+  return !events.empty() || searched || aged;
+}
+
+double App::seconds_to_change() const {
+  if (view_.chat.note.empty()) return std::numeric_limits<double>::infinity();
+  const int64_t since = view_.chat.note == view_.chat.note_seen ? view_.chat.note_since_ms : view_.chat.now_ms;
+  return static_cast<double>(std::max<int64_t>(0, since + kNoteMs - now_ms()) + 10) / 1000;
+}
+
+/// Asks the engine for the tokens of files that were attached, or for those of another model's vocabulary.
+void App::ask_for_counts() {
+  for (Command& each : take_count_requests(view_)) engine_.post(std::move(each));
+}
+
+void App::open_path(const std::string& path) {
+  const std::filesystem::path file = path;
+  const std::string name = file.filename().string();
+  const bool of_model = file.extension() == ".json" ? name == "config.json" || name.ends_with(".index.json")
+                                                    : open_obstacle(file).empty();
+  if (of_model || looks_like_trace(file) || !looks_like_text(path)) return run(OpenModel{path});
+  run(ChatCommand(AttachFile{path}));
+  run(ShellCommand(ShowPanel{"Chat", true}));
 }
 
 void App::prepare_frame() {
@@ -152,6 +182,30 @@ void App::keep_layout(const std::optional<SavedLayout>& layout) {
   }
 }
 
+void App::read_kept_prompts(const std::string& settings_file) {
+  if (settings_file.empty()) return;
+  prompts_file_ = (std::filesystem::path(settings_file).parent_path() / "prompts.json").string();
+  try {
+    view_.chat.prompts = kept_prompts_ = read_prompts(prompts_file_);
+  } catch (const Error& e) {
+    warn(view_, "The system prompts were not read",
+         std::string(e.what()) + " The file " + prompts_file_ +
+             " stays as it is, and prompts that you save now last until the window is closed.");
+    prompts_file_.clear();
+  }
+}
+
+void App::keep_prompts() {
+  if (prompts_file_.empty() || view_.chat.prompts == kept_prompts_) return;
+  kept_prompts_ = view_.chat.prompts;
+  try {
+    write_prompts(prompts_file_, kept_prompts_);
+  } catch (const Error& e) {
+    warn(view_, "The system prompts cannot be saved", e.what());
+    prompts_file_.clear();  // no further attempts: the failure was reported
+  }
+}
+
 void App::keep_settings(bool now) {
   remembered_.theme = view_.theme;
   remembered_.layout = view_.shell.layout;
@@ -163,6 +217,7 @@ void App::keep_settings(bool now) {
   remembered_.tree_budget = view_.shell.tree_budget;
   remembered_.recent = view_.models.recent;
   remembered_.device_tests = view_.models.device_tests;
+  remembered_.thinking = view_.thinking;
   remembered_.reduced_motion = view_.rounds.reduced_motion;
   // While a slider is dragged the settings change in every frame: write them once at its end.
   if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
@@ -190,15 +245,20 @@ void App::run(const UiCommand& command) {
   Effects effects = update(view_, command);
   desk_.run(view_, command, effects);
   for (Command& each : effects.engine) engine_.post(std::move(each));
+  ask_for_counts();
+  age_note(view_);
+  keep_prompts();
   if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
   if (effects.browse && browse_) browse_();
+  if (effects.browse_text && browse_text_) browse_text_();
   if (effects.trace) open_trace(view_, *effects.trace);
   if (effects.search) search_.start(*std::move(effects.search));
   if (effects.demo) watch_demo(view_, *effects.demo);
 }
 
-void App::set_browse(std::function<void()> browse) {
+void App::set_browse(std::function<void()> browse, std::function<void()> browse_text) {
   browse_ = std::move(browse);
+  browse_text_ = std::move(browse_text);
   view_.file_dialog_available = static_cast<bool>(browse_);
 }
 

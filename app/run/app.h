@@ -62,6 +62,12 @@ class App {
   /// Runs a command as if a panel had posted it.
   void run(const UiCommand& command);
 
+  /// Opens a file that was dropped on the window or chosen: a model, a recording, or a text that goes with the next
+  /// question.
+  void open_path(const std::string& path);
+  /// Seconds until something changes by itself, for pump() to take; infinite where nothing will.
+  double seconds_to_change() const;
+
   const ViewModel& view() const { return view_; }
   /// Whether the engine is working, so that less of the processor is left for drawing.
   bool engine_busy() const {
@@ -75,7 +81,8 @@ class App {
   /// Saves the settings, the window's size included. Call when the window closes.
   void remember();
   /// Sets the function that opens the system's file dialog. Without one the path box is used.
-  void set_browse(std::function<void()> browse);
+  /// The second opens it for a text file to attach.
+  void set_browse(std::function<void()> browse, std::function<void()> browse_text);
   /// Sets a function to call when pump() has something to take that does not come from the engine; it is called on
   /// other threads.
   void set_wake(std::function<void()> wake) { search_.set_wake(std::move(wake)); }
@@ -87,6 +94,9 @@ class App {
   void expect_own_thread() const;
   void keep_settings(bool now);
   std::string suggested_recording() const;
+  void read_kept_prompts(const std::string& settings_file);
+  void keep_prompts();
+  void ask_for_counts();
   void keep_layout(const std::optional<SavedLayout>& layout);
 
   const std::thread::id thread_ = std::this_thread::get_id();
@@ -96,11 +106,13 @@ class App {
   bool was_moving_ = false;
   ChatDesk desk_;
   std::string layout_file_, trace_folder_;
+  std::string prompts_file_;  // of the system prompts with names; empty: they are not kept
+  std::vector<NamedPrompt> kept_prompts_;
   Shell shell_;
   Look look_;
   float content_scale_;
   std::optional<ThemeKind> styled_theme_;
-  std::function<void()> browse_;
+  std::function<void()> browse_, browse_text_;
   SettingsKeeper keeper_;
   SavedSettings remembered_;
   ModelSearch search_;

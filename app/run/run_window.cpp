@@ -23,12 +23,12 @@ bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilo
     }
     pilot.step();
     if (auto path = window.take_path()) {
-      app.run(OpenModel{*path});
+      app.open_path(*path);
       pacer.on_input();
     }
     const double wait = window.drawable() ? pacer.wait(window.seconds()) : FramePacer::kNever;
     if (wait <= 0 && window.drawable()) return true;
-    window.wait_events(std::min(wait, kLongestSleep));
+    window.wait_events(std::min({wait, app.seconds_to_change(), kLongestSleep}));
   }
   return false;
 }
@@ -97,7 +97,9 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   window.set_before_modifier_release([&] {
     if (window.drawable()) take_input(window, app);
   });
-  if (window.has_file_dialog()) app.set_browse([&] { window.open_file_dialog(); });
+  if (window.has_file_dialog())
+    app.set_browse([&] { window.open_file_dialog(FileDialog::Wanted::model); },
+                   [&] { window.open_file_dialog(FileDialog::Wanted::text); });
   if (!options.replay.empty()) show_replay(app, options);
   // At the first start, unless the command line already says what to look at.
   const bool asked_for = !options.replay.empty() || !options.prompt.empty() || options.exit_after_reply;

@@ -107,6 +107,7 @@ SavedSettings parse_settings(std::string_view text) {
   s.tour_seen = fields.boolean_or("tour_seen", s.tour_seen);
   s.tour_step = fields.u32_or("tour_step", s.tour_step);
   check_range(fields, "tour_step", s.tour_step, 0, kTourSteps - 1);
+  if (fields.has("thinking")) s.thinking = fields.boolean_or("thinking", false);
   s.device_tests = device_tests_in(fields);
   return s;
 }
@@ -123,8 +124,9 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
   return theme == other.theme && layout == other.layout && scale == other.scale && width == other.width &&
          height == other.height && drafting == other.drafting && tree_budget == other.tree_budget &&
          recent == other.recent && reduced_motion == other.reduced_motion && tour_seen == other.tour_seen &&
-         tour_step == other.tour_step && device_tests == other.device_tests && a.temperature == b.temperature &&
-         a.top_p == b.top_p && a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
+         tour_step == other.tour_step && thinking == other.thinking && device_tests == other.device_tests &&
+         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
+         a.repetition_penalty == b.repetition_penalty;
 }
 
 SettingsRead read_settings(const std::string& path) {
@@ -161,6 +163,7 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   if (settings.reduced_motion) json["reduced_motion"] = true;
   if (settings.tour_seen) json["tour_seen"] = true;
   if (settings.tour_step > 0) json["tour_step"] = settings.tour_step;
+  if (settings.thinking) json["thinking"] = *settings.thinking;
   for (const DeviceTest& test : settings.device_tests)
     json["device_tests"].push_back(
         {{"device", test.device}, {"driver", test.driver}, {"passed", test.passed}, {"note", test.note}});

@@ -25,6 +25,7 @@ struct SavedSettings {
   bool reduced_motion = false;
   bool tour_seen = false;
   uint32_t tour_step = 0;                // where it was left
+  std::optional<bool> thinking;          // of replies, where the model knows it; none: as its template does by itself
   std::vector<DeviceTest> device_tests;  // the newest first
 
   bool operator==(const SavedSettings& other) const;

@@ -201,7 +201,8 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
 }  // namespace
 
 bool StartPanel::wanted(const ViewModel& view) {
-  return !view.model && view.messages.empty() && view.rounds.trace_path.empty();
+  return !view.model && view.messages.empty() && view.rounds.trace_path.empty() &&
+         view.chat.attachments.empty() && view.chat.attach_problem.empty();
 }
 
 void StartPanel::draw(const ViewModel& view, CommandSink& sink) {

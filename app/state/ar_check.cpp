@@ -86,7 +86,8 @@ std::vector<Command> begin(ViewModel& view, uint64_t message) {
   check.open_end = reply.result->reason == FinishReason::cancelled;
   Generate command;
   command.reply_id = check.reply_id;
-  command.turns = turns_before(view.messages, i, reply.parameters.system_prompt);
+  command.turns = turns_before(view.messages, i, reply.parameters.system_prompt, reply.parameters.left_out);
+  command.thinking = reply.parameters.thinking;
   command.sampling = reply.parameters.sampling;
   command.max_tokens = check.open_end ? static_cast<uint32_t>(check.expected.size()) : reply.parameters.max_tokens;
   command.mode = DecodeMode::ar;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "app/conversation/attached_text.h"
 #include "app/conversation/chat_export.h"
 #include "app/state/chat_update.h"
 #include "engine/base/atomic_file.h"
@@ -119,6 +120,17 @@ void ChatDesk::remove(ViewModel& view, const std::string& id, Effects& effects) 
   refresh(view);
 }
 
+void ChatDesk::attach(ViewModel& view, const std::string& path) {
+  view.chat.attach_problem.clear();
+  try {
+    if (view.chat.attachments.size() >= kMostAttachments)
+      throw bad_input("A question can have " + std::to_string(kMostAttachments) + " files; remove one first.");
+    view.chat.attachments.push_back(read_attachment(path));
+  } catch (const Error& e) {
+    view.chat.attach_problem = e.what();  // shown by the composer
+  }
+}
+
 void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& effects) {
   if (const auto* open = std::get_if<OpenChat>(&command)) {
     if (!store_ || open->id == view.messages.id) return;
@@ -134,6 +146,8 @@ void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& eff
     view.chat.deleted.reset();
     view.chat.note.clear();
     refresh(view);
+  } else if (const auto* file = std::get_if<AttachFile>(&command)) {
+    attach(view, file->path);
   } else if (const auto* search = std::get_if<SearchChats>(&command)) {
     view.chat.search = search->text;
     refresh(view);

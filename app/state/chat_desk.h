@@ -35,6 +35,7 @@ class ChatDesk {
   void refresh(ViewModel& view);
   void show(ViewModel& view, Conversation next, Effects& effects);
   void command(ViewModel& view, const ChatCommand& command, Effects& effects);
+  void attach(ViewModel& view, const std::string& path);
   void remove(ViewModel& view, const std::string& id, Effects& effects);
 
   std::string folder_;

@@ -5,9 +5,12 @@
 #include <variant>
 #include <vector>
 
+#include "app/conversation/attached_text.h"
 #include "app/conversation/message.h"
+#include "app/state/context_use.h"
 #include "app/state/drafting.h"
 #include "app/state/view_model.h"
+#include "engine/base/error.h"
 
 namespace canopy::app {
 namespace {
@@ -23,6 +26,8 @@ ReplyParameters parameters_of(const ViewModel& view, const Generate& command) {
   p.mode = command.mode;
   p.budget = command.budget;
   p.system_prompt = view.messages.system_prompt;
+  p.thinking = command.thinking;
+  p.left_out = static_cast<uint32_t>(view.messages.unsent());
   if (view.model) {
     p.model = model_title(*view.model);
     p.device = view.model->device;
@@ -30,9 +35,18 @@ ReplyParameters parameters_of(const ViewModel& view, const Generate& command) {
   return p;
 }
 
+/// Takes away what was said about replies that are over.
+void forget_cards_of_replies(ViewModel& view) {
+  std::erase_if(view.cards, [](const Card& c) {
+    return c.action == Card::Action::run_again || c.action == Card::Action::drop_oldest;
+  });
+}
+
 Effects begin_reply(ViewModel& view) {
   Generate command;
-  command.turns = turns_before(view.messages, view.messages.size(), view.messages.system_prompt);
+  command.turns =
+      turns_before(view.messages, view.messages.size(), view.messages.system_prompt, view.messages.unsent());
+  command.thinking = thinking_asked(view);
   command.max_tokens = view.max_tokens;
   command.sampling = view.sampling;
   command.sampling.seed += view.replies_drawn;
@@ -48,22 +62,24 @@ Effects begin_reply(ViewModel& view) {
     ++view.replies_drawn;
   }
   message.parameters = parameters_of(view, command);
+  message.begins_thinking = view.model && view.model->thinking.opened(command.thinking);
   view.reply_id = command.reply_id = message.id;
   view.messages.append(std::move(message));
   view.reply_state = ReplyState::reading_prompt;
   view.prompt = {};
-  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
+  forget_cards_of_replies(view);
   update(view.rounds, FollowRounds{});  // who asks wants to see the answer come
   Effects effects;
   effects.engine.push_back(std::move(command));
   return effects;
 }
 
-void append_question(ViewModel& view, const std::string& text) {
+void append_question(ViewModel& view, const std::string& text, std::vector<Attachment> attachments) {
   if (view.messages.created_ms == 0) view.messages.created_ms = view.chat.now_ms;
   Message message;
   message.id = ++view.last_id;
   message.text = text;
+  message.attachments = std::move(attachments);
   message.created_ms = view.chat.now_ms;
   view.messages.append(std::move(message));
 }
@@ -72,8 +88,9 @@ Effects edit_question(ViewModel& view, const EditQuestion& c) {
   const size_t i = view.messages.find(c.message);
   if (!view.can_send() || i == view.messages.size() || is_blank(c.text)) return {};
   if (view.messages[i].role != Role::user) return {};
+  std::vector<Attachment> files = view.messages[i].attachments;
   view.messages.cut(i);
-  append_question(view, c.text);
+  append_question(view, c.text, std::move(files));
   return begin_reply(view);
 }
 
@@ -87,7 +104,18 @@ Effects answer_again(ViewModel& view, uint64_t message) {
 void show_alternative(ViewModel& view, const ShowAlternative& c) {
   if (view.busy()) return;
   view.messages.show_alternative(view.messages.find(c.message), c.by);
+  forget_cards_of_replies(view);
   view.context_used = 0;
+}
+
+void update_prompts(ViewModel& view, const ChatCommand& command) {
+  try {
+    if (const auto* save = std::get_if<SavePrompt>(&command)) save_prompt(view.chat.prompts, save->name, save->text);
+    if (const auto* name = std::get_if<RenamePrompt>(&command)) rename_prompt(view.chat.prompts, name->from, name->to);
+    if (const auto* gone = std::get_if<DeletePrompt>(&command)) delete_prompt(view.chat.prompts, gone->name);
+  } catch (const Error& e) {
+    warn(view, "The system prompts stay as they were", e.what());
+  }
 }
 
 Effects continue_in_new_chat(ViewModel& view, uint64_t message) {
@@ -100,16 +128,19 @@ Effects continue_in_new_chat(ViewModel& view, uint64_t message) {
 
 }  // namespace
 
-std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt) {
+std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt,
+                                   size_t left_out) {
   std::vector<ChatTurn> turns;
-  for (size_t i = 0; i < length; ++i) {
+  for (size_t i = left_out; i < length; ++i) {
     const Message& message = conversation[i];
     if (message.failed_unsaid()) {
       if (!turns.empty() && turns.back().role == "user") turns.pop_back();
       continue;
     }
-    turns.push_back({message.role == Role::user ? "user" : "assistant", message.text,
-                     message.result ? message.result->tokens : TurnTokens()});
+    if (message.role == Role::user)
+      turns.push_back({"user", question_with_files(message)});
+    else
+      turns.push_back({"assistant", message.text, message.result ? message.result->tokens : TurnTokens()});
   }
   if (!is_blank(system_prompt)) turns.insert(turns.begin(), {"system", system_prompt});
   return turns;
@@ -143,6 +174,7 @@ void on_finished(ViewModel& view, const ReplyFinished& e) {
     message.result->ar_tokens_per_second = plain.tokens_per_second;
   view.reply_state = ReplyState::idle;
   view.context_used = e.context_used;
+  if (e.reason == FinishReason::context_full) say_context_is_full(view, 0);
 }
 
 void end_reply(ViewModel& view, FinishReason reason) {
@@ -159,8 +191,9 @@ void end_reply(ViewModel& view, FinishReason reason) {
 }
 
 Effects send_message(ViewModel& view, const std::string& text) {
-  if (!view.can_send() || is_blank(text)) return {};
-  append_question(view, text);
+  if (!view.can_send() || (is_blank(text) && view.chat.attachments.empty())) return {};
+  append_question(view, text, std::exchange(view.chat.attachments, {}));
+  view.chat.attach_problem.clear();
   return begin_reply(view);
 }
 
@@ -186,7 +219,7 @@ Effects show_conversation(ViewModel& view, Conversation next) {
   view.replies_drawn = 0;
   view.context_used = 0;
   view.chat.find_shown = false;
-  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::run_again; });
+  forget_cards_of_replies(view);
   return effects;
 }
 
@@ -196,7 +229,42 @@ Effects new_chat(ViewModel& view) {
   return show_conversation(view, std::move(fresh));
 }
 
+std::optional<bool> thinking_asked(const ViewModel& view) {
+  return view.model && view.model->thinking.switchable ? view.thinking : std::nullopt;
+}
+
+bool thinking_on(const ViewModel& view) {
+  return view.model && view.thinking.value_or(view.model->thinking.by_default);
+}
+
+bool age_note(ViewModel& view) {
+  ChatState& chat = view.chat;
+  if (chat.note != chat.note_seen) {
+    chat.note_seen = chat.note;
+    chat.note_since_ms = chat.now_ms;
+  }
+  if (chat.note.empty() || chat.now_ms - chat.note_since_ms < kNoteMs) return false;
+  chat.note.clear();
+  chat.note_seen.clear();
+  return true;
+}
+
 Effects update_chat(ViewModel& view, const ChatCommand& command) {
+  if (std::holds_alternative<DropOldestTurns>(command))
+    return drop_oldest_turns(view) ? answer_last_again(view) : Effects{};
+  if (std::holds_alternative<SendAllTurns>(command) && !view.busy()) view.messages.left_out = view.context_used = 0;
+  if (const auto* think = std::get_if<SetThinking>(&command)) view.thinking = think->on;
+  if (const auto* file = std::get_if<RemoveAttachment>(&command)) {
+    auto& files = view.chat.attachments;
+    if (file->index < files.size()) files.erase(files.begin() + static_cast<std::ptrdiff_t>(file->index));
+    view.chat.attach_problem.clear();
+  }
+  if (std::holds_alternative<BrowseAttachment>(command)) {
+    Effects effects;
+    effects.browse_text = view.file_dialog_available;
+    return effects;
+  }
+  update_prompts(view, command);
   if (const auto* edit = std::get_if<EditQuestion>(&command)) return edit_question(view, *edit);
   if (const auto* again = std::get_if<AnswerAgain>(&command)) return answer_again(view, again->message);
   if (const auto* other = std::get_if<ShowAlternative>(&command)) show_alternative(view, *other);

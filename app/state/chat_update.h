@@ -3,6 +3,8 @@
 // the rest of update().
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,19 @@ void end_reply(ViewModel& view, FinishReason reason);
 
 /// The turns of the prompt for a reply to the first `length` messages, with a system prompt unless it is blank. Leaves
 /// out a question whose answer failed before its first word, so that roles alternate as chat templates expect.
-std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt);
+/// The first `left_out` messages are left out too.
+std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt,
+                                   size_t left_out = 0);
+
+/// The option on thinking for the next reply: none where the model's template does not ask for it.
+std::optional<bool> thinking_asked(const ViewModel& view);
+/// Whether replies think, as far as it can be chosen.
+bool thinking_on(const ViewModel& view);
+
+inline constexpr int64_t kNoteMs = 6000;  // that a note stays
+
+/// Takes the note away when it has been there for kNoteMs. True when it did. Call when time has passed.
+bool age_note(ViewModel& view);
 
 // Commands. A command that is not allowed now changes nothing.
 Effects send_message(ViewModel& view, const std::string& text);

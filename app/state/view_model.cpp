@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "app/state/chat_update.h"
+#include "app/state/context_use.h"
+#include "app/state/token_counts.h"
 #include "engine/base/figures.h"
 
 namespace canopy::app {
@@ -89,6 +91,10 @@ void on_failure(ViewModel& view, const Failure& e) {
     view.model.reset();
     view.context_used = 0;
     card.action = Card::Action::load_again;
+  }
+  if (of_reply && e.prompt_tokens > 0) {
+    if (view.model) view.context_used = std::min(e.prompt_tokens, view.model->context);
+    return say_context_is_full(view, e.prompt_tokens);
   }
   if (e.kind != ErrorKind::cancelled) add_card(view, std::move(card));
 }
@@ -248,6 +254,7 @@ void update(ViewModel& view, const Event& event) {
                    if (is_current(view, e.reply_id)) on_finished(view, e);
                  },
                  [&](const Failure& e) { on_failure(view, e); },
+                 [&](const TokensCounted& e) { take_count(view, e); },
                  // All other events are for other parts of the state.
                  [&](const auto&) {},
              },

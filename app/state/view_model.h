@@ -25,7 +25,7 @@ enum class ReplyState { idle, reading_prompt, writing, stopping };
 
 /// A failure or a warning that the user has not dismissed.
 struct Card {
-  enum class Action { none, choose_model, load_again, run_again, load_quantized };
+  enum class Action { none, choose_model, load_again, run_again, load_quantized, drop_oldest };
   uint64_t id = 0;
   bool warning = false;
   std::string title;
@@ -74,6 +74,7 @@ struct ViewModel {
   uint32_t max_tokens = 512;
   SamplingSettings sampling = chat_sampling();
   std::optional<DecodeMode> drafting;  // none: mode_for() chooses for the device
+  std::optional<bool> thinking;        // of later replies; none: as the model's template does by itself
   uint64_t replies_drawn = 0;          // since the chat or the seed was begun: reply n uses seed + n
 
   RoundsState rounds;
@@ -106,6 +107,7 @@ struct Effects {
   std::optional<std::string> trace = {};          // path of a trace to show
   std::optional<size_t> demo = {};                // index of a demo to play
   std::optional<ModelSearchRequest> search = {};  // search of the disk to start
+  bool browse_text = false;                       // open the dialog for a text file to attach
 };
 
 /// Applies an event of the engine. Events of a reply that is no longer the current one change nothing.

@@ -14,10 +14,12 @@ namespace canopy::app {
 namespace {
 
 /// The state of a recording: "recording, 12 rounds".
-std::string recording_words(const RecordingState& recording) {
+std::string recording_words(const RecordingState& recording, bool replying) {
   if (recording.phase == RecordingPhase::asked) return "begins after this reply";
   if (recording.phase == RecordingPhase::ending) return "ends after this reply";
-  if (recording.told.rounds == 0) return recording.running() ? "from the next reply on" : "";
+  // The engine begins and ends recordings between two replies: one that is written while it records is in the file.
+  if (recording.told.rounds == 0 && recording.running()) return replying ? "this reply" : "from the next reply on";
+  if (recording.told.rounds == 0) return "";
   return counted(recording.told.rounds, "round", "rounds") + ", " + byte_figures(recording.told.bytes);
 }
 
@@ -45,7 +47,7 @@ void draw_words(ImVec2 at, float room, const std::string& name, const std::strin
   draw_text_middle(list, x, middle, Type::secondary, t.text3, elided(Type::secondary, state, at.x + room - x));
 }
 
-void draw_running(const RecordingState& recording, CommandSink& sink, float width) {
+void draw_running(const RecordingState& recording, bool replying, CommandSink& sink, float width) {
   const Theme& t = colours();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ButtonSpec stop = small("Stop recording", "Stop", Icon::stop);
@@ -58,7 +60,7 @@ void draw_running(const RecordingState& recording, CommandSink& sink, float widt
   else
     ImGui::GetWindowDrawList()->AddCircle(dot, px(4.5f), t.rejected, 0, px(1.5f));
   const float room = width - px(18) - stop_width - px(6);
-  draw_words({at.x + px(18), at.y}, room, file_name(recording.path), recording_words(recording));
+  draw_words({at.x + px(18), at.y}, room, file_name(recording.path), recording_words(recording, replying));
   ImGui::SetCursorScreenPos({at.x + px(18), at.y});
   ImGui::Dummy({std::max(1.0f, room), px(kBoxRow)});
   tooltip(recording.path.c_str());
@@ -146,7 +148,7 @@ void RecordBox::draw_buttons(CommandSink& sink) {
 
 void draw_recording_row(const ViewModel& view, CommandSink& sink, float width) {
   const RecordingState& recording = view.recording;
-  if (recording.running()) return draw_running(recording, sink, width);
+  if (recording.running()) return draw_running(recording, view.busy(), sink, width);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ButtonSpec record = small("Record a trace", "Record a trace\u2026", Icon::record);
   record.enabled = view.model_state == ModelState::ready;
@@ -159,7 +161,7 @@ void draw_recording_row(const ViewModel& view, CommandSink& sink, float width) {
   open.tooltip = "Replay what was recorded";
   const float open_width = button_size(open).x, room = at.x + width - x - open_width;
   if (room < px(60)) return;
-  draw_words({x, at.y}, room, "Saved", recording_words(recording));
+  draw_words({x, at.y}, room, "Saved", recording_words(recording, false));
   ImGui::SetCursorScreenPos({x, at.y});
   ImGui::Dummy({room, px(kBoxRow)});
   tooltip(recording.path.c_str());

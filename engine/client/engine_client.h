@@ -16,6 +16,7 @@
 #include "engine/client/learnt_snapshot.h"
 #include "engine/format/quantize_on_load.h"
 #include "engine/speculation/sampling_settings.h"
+#include "engine/text/chat_template.h"
 #include "engine/text/chat_turn.h"
 #include "engine/trace/round_record.h"
 #include "engine/trace/token_texts.h"
@@ -50,6 +51,14 @@ struct Generate {
   uint32_t budget = 16;       // of mode tree
   bool rounds = false;        // publish a RoundFinished for each
   bool probabilities = true;  // with rounds: fill RoundNode::log_p too, which makes each round slightly slower
+  std::optional<bool> thinking = {};  // none: as the template does by itself (ThinkingForm)
+};
+
+/// Counts the tokens of a text as it stands in a question, in the vocabulary of the loaded model. Answered by one
+/// TokensCounted, between two replies; without a model there is no answer.
+struct CountTokens {
+  uint64_t id = 0;  // comes back in the answer
+  std::string text;
 };
 
 /// Ends the reply under way; its text so far stays.
@@ -78,8 +87,8 @@ struct RecordTrace {
 
 struct StopRecording {};
 
-using Command =
-    std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, RecordTrace, StopRecording>;
+using Command = std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, RecordTrace,
+                             StopRecording, CountTokens>;
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -135,6 +144,7 @@ struct ModelReady {
   SelfTest self_test = SelfTest::not_run;     // of this device with this model
   std::string self_test_note;                 // what was compared, or what differed first, as a sentence
   uint64_t vocabulary = 0;                    // Tokenizer::identity(): TurnTokens hold ids of this vocabulary
+  ThinkingForm thinking = {};                 // what its chat template knows of thinking
 };
 
 struct PrefillProgress {
@@ -226,10 +236,19 @@ struct Failure {
   std::string detail;                // actual and allowed values, and what to do
   uint64_t reply_id = 0;             // 0 when no reply was under way
   bool would_fit_quantized = false;  // for a load: it would succeed with LoadModel::quantize = automatic
+  uint32_t prompt_tokens = 0;        // of a prompt that the context cannot hold; else 0
 };
 
-using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
-                           ReplyFinished, CalibrationProgress, Calibrated, MemoryUse, Recording, Failure>;
+/// The answer to CountTokens.
+struct TokensCounted {
+  uint64_t id = 0;
+  uint64_t vocabulary = 0;  // that they were counted in
+  uint32_t tokens = 0;      // 0: they could not be counted
+};
+
+using Event =
+    std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
+                 ReplyFinished, CalibrationProgress, Calibrated, MemoryUse, Recording, Failure, TokensCounted>;
 
 /// A device in the list of a front end.
 struct DeviceChoice {

@@ -240,6 +240,7 @@ ModelReady Engine::describe() const {
   ready.drafter = drafter_name;
   ready.is_software = device.is_software;
   ready.kv_type = to_string(model->limits().cache_type);
+  ready.thinking = text.chat->thinking();
   ready.vocabulary = text.tokenizer->identity();
   ready.warnings = text.warnings;
   ready.warnings.insert(ready.warnings.end(), model->warnings().begin(), model->warnings().end());
@@ -274,8 +275,12 @@ MemoryUse Engine::memory_use() const {
   return use;
 }
 
-std::vector<uint32_t> Engine::prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt) const {
-  return turns.empty() ? text.encode_raw(raw_prompt) : text.chat->render_to_ids(turns, *text.tokenizer);
+std::vector<uint32_t> Engine::prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt,
+                                         std::optional<bool> thinking) const {
+  if (turns.empty()) return text.encode_raw(raw_prompt);
+  PromptOptions options;
+  options.enable_thinking = thinking;
+  return text.chat->render_to_ids(turns, *text.tokenizer, options);
 }
 
 }  // namespace canopy

@@ -101,7 +101,8 @@ struct Engine {
   void show_costs();
 
   /// The ids of a conversation, or of a raw prompt where there are no turns.
-  std::vector<uint32_t> prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt) const;
+  std::vector<uint32_t> prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt,
+                                   std::optional<bool> thinking = {}) const;
 };
 
 }  // namespace canopy

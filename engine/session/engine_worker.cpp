@@ -56,6 +56,11 @@ Failure failure_of(const Error& error, const char* title, uint64_t reply_id) {
   return {error.kind(), title, printable(error.what(), 4096, LineBreaks::keep), reply_id};
 }
 
+std::string too_long(uint32_t tokens, uint32_t context) {
+  return "The conversation has " + std::to_string(tokens) + " tokens, but the context holds only " +
+         std::to_string(context) + ".";
+}
+
 double ar_speed(const Engine& model) {
   if (model.speculation == nullptr) return 0;
   return model.speculation->ar_tokens_per_second(model.sequence->length());
@@ -143,6 +148,7 @@ std::optional<EngineThread::Worker::Posted> EngineThread::Worker::next() {
 void EngineThread::Worker::handle(const Posted& item) {
   if (const auto* command = std::get_if<LoadModel>(&item.command)) load(*command, item.stop.get_token());
   if (const auto* command = std::get_if<Generate>(&item.command)) generate(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<CountTokens>(&item.command)) count(*command);
   if (const auto* command = std::get_if<Calibrate>(&item.command)) calibrate(*command, item.stop.get_token());
   if (const auto* command = std::get_if<RecordTrace>(&item.command)) record(*command);
   if (std::holds_alternative<StopRecording>(item.command)) end_recording();
@@ -277,9 +283,27 @@ void EngineThread::Worker::generate(const Generate& command, const std::stop_tok
   }
 }
 
+/// A text in a question is content: what looks like a special token in it is none.
+void EngineThread::Worker::count(const CountTokens& command) {
+  if (!current_ || current_->model == nullptr) return;
+  try {
+    const Tokenizer& tokenizer = *current_->model->text.tokenizer;
+    const auto tokens = static_cast<uint32_t>(tokenizer.encode(command.text, SpecialTokens::as_text).size());
+    publish(TokensCounted{command.id, tokenizer.identity(), tokens});
+  } catch (...) {
+    publish(TokensCounted{command.id, 0, 0});
+  }
+}
+
 void EngineThread::Worker::write_reply(const Generate& command, const std::stop_token& stop) {
   Engine& model = this->model();
-  const std::vector<uint32_t> prompt = model.prompt_ids(command.turns, command.raw_prompt);
+  const std::vector<uint32_t> prompt = model.prompt_ids(command.turns, command.raw_prompt, command.thinking);
+  if (const uint32_t context = model.model->limits().context; prompt.size() > context) {
+    const auto tokens = static_cast<uint32_t>(prompt.size());
+    Failure full{ErrorKind::bad_input, "The context is full", too_long(tokens, context), command.reply_id};
+    full.prompt_tokens = tokens;
+    return publish(std::move(full));
+  }
   const ReplySettings settings = settings_of(command, model);
   ReplyPublisher publisher(command.reply_id, static_cast<uint32_t>(prompt.size()),
                            [this](Event event, bool wake) { publish(std::move(event), wake); });

@@ -69,6 +69,7 @@ class EngineThread::Worker {
   void load_failed(const Error& error);
 
   void generate(const Generate& command, const std::stop_token& stop);
+  void count(const CountTokens& command);
   void write_reply(const Generate& command, const std::stop_token& stop);
   void tell_what_changed(uint64_t reply_id, DecodeMode mode);
 

@@ -72,7 +72,9 @@ std::unique_ptr<ChatTemplate> ChatTemplate::create(std::string_view template_tex
   std::string reason = "The model brings no chat template";
   if (!template_text.empty()) {
     try {
-      return make_jinja_chat(template_text, tokenizer);
+      auto own = make_jinja_chat(template_text, tokenizer);
+      own->find_thinking();
+      return own;
     } catch (const Error& error) {
       reason = "The model's chat template cannot be used (" + std::string(error.what()) + ")";
     }
@@ -82,6 +84,27 @@ std::unique_ptr<ChatTemplate> ChatTemplate::create(std::string_view template_tex
   form->warning_ = reason + (is_chatml ? "; ChatML is used, as its vocabulary has those tokens."
                                        : "; the conversation is put to it as a plain transcript.");
   return form;
+}
+
+void ChatTemplate::find_thinking() {
+  const ChatTurn question{"user", "canopy trial user"};
+  const auto prompt = [&](std::optional<bool> enable) {
+    std::string text;
+    PromptOptions options;
+    options.enable_thinking = enable;
+    for (const PromptPart& part : render(std::span(&question, 1), options)) text += part.text;
+    return text;
+  };
+  const auto opens = [](std::string text) {
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    return text.ends_with("<think>");
+  };
+  try {
+    const std::string unset = prompt({}), on = prompt(true), off = prompt(false);
+    thinking_ = {on != off, on != off && unset == on, opens(on), opens(off), opens(unset)};
+  } catch (const Error&) {
+    thinking_ = {};  // a template that refuses the option does without it
+  }
 }
 
 std::vector<PromptPart> ChatTemplate::render(std::span<const ChatTurn> turns, const PromptOptions& options) const {

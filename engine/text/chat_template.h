@@ -26,6 +26,18 @@ struct PromptOptions {
   std::optional<bool> enable_thinking = {};  // for templates that ask; not passed where it is not set
 };
 
+/// What a template knows of thinking: text in <think> ... </think> in front of an answer.
+struct ThinkingForm {
+  bool switchable = false;  // PromptOptions::enable_thinking changes the prompt
+  bool by_default = false;  // whether it is on where the option is not set; only where it can be switched
+  // Whether the prompt itself ends in "<think>", so that the reply begins inside: by the option on, off and not set.
+  bool opened_on = false, opened_off = false, opened_unset = false;
+
+  /// Whether a reply to a prompt with this option begins inside its thinking.
+  bool opened(std::optional<bool> enable) const { return !enable ? opened_unset : *enable ? opened_on : opened_off; }
+  bool operator==(const ThinkingForm&) const = default;
+};
+
 class ChatTemplate {
  public:
   /// The form of prompt for a model: its own template where that can be used, else ChatML where the vocabulary has its
@@ -57,6 +69,9 @@ class ChatTemplate {
   /// Texts that end a reply, for forms of prompt without an end token; see StopStrings.
   virtual std::vector<std::string> stop_strings() const { return {}; }
 
+  /// Tried on a short conversation when the template was made; all false where it knows nothing of thinking.
+  const ThinkingForm& thinking() const { return thinking_; }
+
   /// A sentence for the user when the prompt may not be what the model was trained on; otherwise empty.
   const std::string& warning() const { return warning_; }
 
@@ -65,7 +80,10 @@ class ChatTemplate {
                                                  const PromptOptions& options) const = 0;
 
  private:
+  void find_thinking();
+
   std::string warning_;
+  ThinkingForm thinking_;
 };
 
 }  // namespace canopy

@@ -193,6 +193,25 @@ TEST(ChatTemplate, ThinkingIsPassedOnlyWhereItIsSet) {
   EXPECT_FALSE(text_of(form->render(std::span(&turn, 1), {.enable_thinking = true})).ends_with("</think>"));
 }
 
+TEST(ChatTemplate, KnowsWhetherItsModelThinks) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  EXPECT_EQ(ChatTemplate::create(turns_template, *tokenizer)->thinking(),
+            (ThinkingForm{true, true, false, false, false}));
+  const std::string plain = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  EXPECT_EQ(ChatTemplate::create(plain, *tokenizer)->thinking(), ThinkingForm());
+  const ThinkingForm always = ChatTemplate::create(plain + "<think>\n", *tokenizer)->thinking();
+  EXPECT_FALSE(always.switchable);
+  EXPECT_TRUE(always.opened(std::nullopt));
+  const ThinkingForm asked =
+      ChatTemplate::create(plain + "{% if enable_thinking %}<think>\n{% endif %}", *tokenizer)->thinking();
+  EXPECT_TRUE(asked.switchable);
+  EXPECT_FALSE(asked.by_default);
+  EXPECT_TRUE(asked.opened(true));
+  EXPECT_FALSE(asked.opened(false));
+  EXPECT_FALSE(asked.opened(std::nullopt));
+  EXPECT_EQ(ChatTemplate::create("", *tokenizer)->thinking(), ThinkingForm());
+}
+
 TEST(ChatTemplate, ASystemMessageJoinsTheUsersWhereTheTemplateKnowsNoSystemTurn) {
   const auto tokenizer = golden::tiny_tokenizer();
   const ChatTurn turns[] = {{"system", "Be kind."}, {"user", "hi"}};

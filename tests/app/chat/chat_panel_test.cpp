@@ -257,6 +257,9 @@ TEST(ChatPanel, HistoryOpensDeletesAndBringsBack) {
     ctx->ItemClick(("//History/**/" + first + "/Open chat").c_str());
     ctx->Yield(3);
     IM_CHECK_STR_EQ(ui.view().messages[0].text.c_str(), "The first chat");
+    IM_CHECK(ImGui::FindWindowByName("Chat")->DockTabIsVisible);  // it is shown, not only opened behind the list
+    ctx->WindowFocus("//History");
+    ctx->Yield(3);
     ctx->ItemClick(("//History/**/" + first + "/Delete").c_str());
     ctx->Yield(3);
     IM_CHECK_EQ(ui.view().chat.listings.size(), 1u);
@@ -264,7 +267,7 @@ TEST(ChatPanel, HistoryOpensDeletesAndBringsBack) {
     ctx->ItemClick("//History/Undo delete");
     ctx->Yield(3);
     IM_CHECK_EQ(ui.view().chat.listings.size(), 2u);
-    ctx->ItemClick("//History/Search all chats");
+    ctx->ItemClick("//History/##Search all chats");
     ctx->KeyChars("SECOND");
     ctx->Yield(3);
     IM_CHECK_EQ(ui.view().chat.listings.size(), 1u);
