@@ -105,8 +105,12 @@ std::vector<std::string> reply_facts(const Message& message) {
   const bool drafted = r.tau > 0 && r.mode != DecodeMode::ar;
   if (drafted) facts.push_back("\u03c4 " + figures(r.tau, "%.2f"));
   if (const std::string end = ending(r.reason); !end.empty()) facts.push_back(end);
-  facts.push_back(drafted && message.rounds > 0 ? amount(message.rounds, "round", "rounds")
-                                                : amount(r.reply_tokens, "token", "tokens"));
+  // Of a reply whose program was killed it may not be known how many tokens it has.
+  const bool unknown = r.reply_tokens == 0 && !message.text.empty();
+  if (drafted && message.rounds > 0)
+    facts.push_back(amount(message.rounds, "round", "rounds"));
+  else if (!unknown)
+    facts.push_back(amount(r.reply_tokens, "token", "tokens"));
   return facts;
 }
 
@@ -117,7 +121,8 @@ std::string reply_details(const Message& message) {
   if (!p.model.empty()) out += p.model + (p.device.empty() ? "" : " on " + p.device) + "\n";
   if (message.created_ms > 0) out += time_text(message.created_ms).substr(0, 19).replace(10, 1, " ") + " UTC\n";
   out += "Drawn: " + sampling_of(message) + "\n";
-  out += "Reply: " + amount(r.reply_tokens, "token", "tokens") + " in " + figures(r.decode_ms, "%.0f ms") + "\n";
+  if (r.reply_tokens > 0)
+    out += "Reply: " + amount(r.reply_tokens, "token", "tokens") + " in " + figures(r.decode_ms, "%.0f ms") + "\n";
   if (const std::string end = ending(r.reason); !end.empty()) out += "Ended: " + end + "\n";
   if (message.rounds > 0) out += "Rounds: " + grouped(message.rounds) + "\n";
   if (r.tau > 0) out += "\u03c4: tokens emitted by rounds / rounds = " + figures(r.tau, "%.2f") + "\n";

@@ -112,6 +112,29 @@ TEST_F(EngineThreadTest, LoadsAndAnswers) {
   EXPECT_EQ(second.reused_tokens, second.prompt_tokens - 1);
 }
 
+TEST_F(EngineThreadTest, CountsTokensAndSaysHowLongAPromptIsThatDoesNotFit) {
+  start();
+  engine_->post(CountTokens{1, "no model, no answer"});
+  engine_->post(tiny());
+  const auto ready = await<ModelReady>();
+  engine_->post(CountTokens{2, "def main():\n"});
+  engine_->post(CountTokens{3, "def main():\n<|im_start|>"});
+  const auto plain = await<TokensCounted>(), forged = await<TokensCounted>();
+  EXPECT_EQ(plain.id, 2u);
+  EXPECT_EQ(plain.vocabulary, ready.vocabulary);
+  EXPECT_GT(plain.tokens, 0u);
+  EXPECT_GT(forged.tokens, plain.tokens + 1) << "text in a question is never one special token";
+
+  Generate longer = question(7);
+  for (int i = 0; i < 600; ++i) longer.raw_prompt += "def main():\n";
+  engine_->post(longer);
+  const auto failure = await<Failure>();
+  EXPECT_EQ(failure.reply_id, 7u);
+  EXPECT_GT(failure.prompt_tokens, ready.context);
+  EXPECT_NE(failure.detail.find("512"), std::string::npos) << failure.detail;
+  EXPECT_FALSE(answer(8).empty()) << "the engine goes on";
+}
+
 TEST_F(EngineThreadTest, ABrokenFileLeavesTheOldModelAnswering) {
   start();
   engine_->post(tiny());

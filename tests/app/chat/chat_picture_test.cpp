@@ -121,5 +121,48 @@ TEST_F(ChatPicture, SourcesAreHiddenOnRequestAndPlainRepliesHaveNone) {
   EXPECT_EQ(pixels_of(picture(app::ThemeKind::dark, true, "chat-plain"), t.accepted_strong_bg), 0u);
 }
 
+/// A chat with thinking, files and turns that are left out, in a nearly full context.
+TEST_F(ChatPicture, ThinkingFilesAndAFullContextAreMarked) {
+  engine_.script = [this](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) {
+      ModelReady model = small_model();
+      model.context = 240;
+      model.thinking = {true, true, false, false, false};
+      engine.publish(model);
+    }
+    if (const auto* count = std::get_if<CountTokens>(&command)) engine.publish(TokensCounted{count->id, 0, 1204});
+    const auto* generate = std::get_if<Generate>(&command);
+    if (!generate) return;
+    const std::string thought = "<think>\nThe lists are sorted, so one pass does.\n</think>\n\n";
+    if (replies_++ < 2) return publish_in_rounds(engine, generate->reply_id, thought + kSecond, mode_);
+    engine.publish(TextDelta{generate->reply_id, thought.substr(0, 30), 9, 236, 439});
+  };
+  for (const app::ThemeKind kind : {app::ThemeKind::dark, app::ThemeKind::light}) {
+    const bool dark = kind == app::ThemeKind::dark;
+    replies_ = 0;
+    app::AppSettings settings;
+    settings.theme = kind;
+    settings.system_fonts = false;
+    app::Headless headless(engine_, settings, dark ? 1600 : 1000, 1000, false);
+    app::App& app = headless.app();
+    const auto run = [&](const app::UiCommand& command) {
+      app.run(command);
+      app.pump();
+    };
+    run(app::OpenModel{"/models/a.gguf"});
+    run(app::SendMessage{"Explain the merge step of merge sort."});
+    for (const char* file : {"app/chat/composer.h", "README.md"})
+      run(app::ChatCommand(app::AttachFile{std::string(CANOPY_SOURCE_DIR) + "/" + file}));
+    run(app::SendMessage{"Now write it in Python, in linear time."});
+    run(app::ChatCommand(app::DropOldestTurns{}));
+    run(app::SendMessage{"And in C++?"});
+    run(app::ChatCommand(app::AttachFile{std::string(CANOPY_SOURCE_DIR) + "/CMakeLists.txt"}));
+    run(app::ChatCommand(app::AttachFile{std::string(CANOPY_SOURCE_DIR) + "/app"}));
+    const app::Image image = headless.settled_frame();
+    keep_picture(image, dark ? "chat-tools-dark" : "chat-tools-light");
+    EXPECT_GT(pixels_of(image, app::theme(kind).bonus), 30u) << "the meter";
+  }
+}
+
 }  // namespace
 }  // namespace canopy::test
