@@ -122,9 +122,12 @@ std::span<const Action> actions() {
 }
 
 void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink) {
+  // Esc closes the card that stays open before it stops a reply, wherever the token was clicked.
+  const bool closes_card = view.rounds.selected && !popup && !view.help_shown && !ImGui::GetIO().WantTextInput;
+  if (closes_card && pressed(ImGuiKey_Escape)) sink.post(RoundsCommand(SelectNode{}));
   for (const Action& action : kActions) {
     if (!action.chord || !pressed(action.chord)) continue;
-    if (action.chord == ImGuiKey_Escape && popup) continue;
+    if (action.chord == ImGuiKey_Escape && (popup || closes_card)) continue;
     if (auto command = action.command(view)) sink.post(*std::move(command));
   }
   if (view.help_shown && !popup && pressed(ImGuiKey_Escape)) sink.post(ShowHelp{false});

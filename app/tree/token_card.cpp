@@ -13,7 +13,6 @@ namespace canopy::app {
 namespace {
 
 constexpr float kWidth = 300, kPad = 12, kHead = 24, kRow = 18, kColumnGap = 20;
-constexpr const char* kUnknown = "\u2013";
 
 struct Row {
   const char* name;
@@ -24,20 +23,25 @@ struct Rows {
   std::vector<Row> left, right, wide;
 };
 
-std::string or_dash(const std::string& value) {
-  return value.empty() ? kUnknown : value;
-}
-
+/// What is not known has no row; the note of the card says why.
 Rows rows_of(const TokenFacts& f) {
   Rows rows;
-  rows.left = {{"Depth, rank", f.rank.empty() ? f.depth : f.depth + ", " + f.rank},
-               {"Position", f.position},
-               {"Row", or_dash(f.row)}};
-  rows.right = {{"Target p", or_dash(f.p)}, {"Draft q", or_dash(f.q)}, {"Path score", or_dash(f.path)}};
-  const std::string logs = or_dash(f.log_p) + ", " + or_dash(f.log_q);
-  rows.wide.push_back({"log p, log q", f.log_p.empty() && f.log_q.empty() ? kUnknown : logs});
-  rows.wide.push_back({"Bytes", or_dash(f.bytes)});
-  rows.wide.push_back({"Target\u2019s choice here", f.choice.empty() ? kUnknown : f.choice + "  id " + f.choice_id});
+  const auto put = [](std::vector<Row>& column, const char* name, const std::string& value) {
+    if (!value.empty()) column.push_back({name, value});
+  };
+  put(rows.left, "Depth, rank", f.rank.empty() ? f.depth : f.depth + ", " + f.rank);
+  put(rows.left, "Position", f.position);
+  put(rows.left, "Row", f.row);
+  put(rows.right, "Target p", f.p);
+  put(rows.right, "Draft q", f.q);
+  put(rows.right, "Path score", f.path);
+  if (!f.log_p.empty() && !f.log_q.empty()) {
+    put(rows.wide, "log p, log q", f.log_p + ", " + f.log_q);
+  } else {
+    put(rows.wide, "log q", f.log_q);
+  }
+  put(rows.wide, "Bytes", f.bytes);
+  if (!f.choice.empty()) put(rows.wide, "After it, the target writes", f.choice + "  id " + f.choice_id);
   return rows;
 }
 
@@ -85,16 +89,21 @@ void draw_row(ImDrawList* list, float left, float right, float middle, const Row
   draw_text_middle(list, right - text_size(Type::mono, value).x, middle, Type::mono, t.text, value);
 }
 
-float rows_height() {
-  return px(kRow) * 6;
+float rows_height(const Rows& rows) {
+  return px(kRow) * static_cast<float>(std::max(rows.left.size(), rows.right.size()) + rows.wide.size());
+}
+
+std::vector<FactWords> note_of(const TokenFacts& facts) {
+  return {{FactWords::Kind::plain, facts.note}};
 }
 
 }  // namespace
 
 ImVec2 token_card_size(const TokenFacts& facts) {
   const float inner = px(kWidth) - px(kPad) * 2;
-  const float sentence = flow_sentence(nullptr, {0, 0}, inner, facts.sentence);
-  return {px(kWidth), px(kPad) + px(kHead) + px(4) + rows_height() + px(15) + sentence + px(kPad)};
+  float words = flow_sentence(nullptr, {0, 0}, inner, facts.sentence);
+  if (!facts.note.empty()) words += px(4) + flow_sentence(nullptr, {0, 0}, inner, note_of(facts));
+  return {px(kWidth), px(kPad) + px(kHead) + px(4) + rows_height(rows_of(facts)) + px(15) + words + px(kPad)};
 }
 
 void draw_token_card(ImDrawList* list, ImVec2 pos, const TokenFacts& facts, bool pinned) {
@@ -118,9 +127,9 @@ void draw_token_card(ImDrawList* list, ImVec2 pos, const TokenFacts& facts, bool
   y += px(kHead) + px(4);
   const Rows rows = rows_of(facts);
   const float column = (right - left - px(kColumnGap)) * 0.5f;
-  for (size_t i = 0; i < rows.left.size(); ++i, y += px(kRow)) {
-    draw_row(list, left, left + column, y + px(kRow) * 0.5f, rows.left[i]);
-    draw_row(list, right - column, right, y + px(kRow) * 0.5f, rows.right[i]);
+  for (size_t i = 0; i < std::max(rows.left.size(), rows.right.size()); ++i, y += px(kRow)) {
+    if (i < rows.left.size()) draw_row(list, left, left + column, y + px(kRow) * 0.5f, rows.left[i]);
+    if (i < rows.right.size()) draw_row(list, right - column, right, y + px(kRow) * 0.5f, rows.right[i]);
   }
   for (const Row& row : rows.wide) {
     draw_row(list, left, right, y + px(kRow) * 0.5f, row);
@@ -128,7 +137,9 @@ void draw_token_card(ImDrawList* list, ImVec2 pos, const TokenFacts& facts, bool
   }
   y += px(7);
   list->AddRectFilled({left, y}, {right, y + std::max(1.0f, px(1))}, t.ctl);
-  flow_sentence(list, {left, y + px(8)}, right - left, facts.sentence);
+  y += px(8);
+  y += flow_sentence(list, {left, y}, right - left, facts.sentence);
+  if (!facts.note.empty()) flow_sentence(list, {left, y + px(4)}, right - left, note_of(facts));
 }
 
 ImVec2 place_card(ImVec2 size, ImVec2 item_min, ImVec2 item_max, ImVec2 area_min, ImVec2 area_max,

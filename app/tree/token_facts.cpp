@@ -1,5 +1,6 @@
 #include "app/tree/token_facts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -133,6 +134,22 @@ class Explanation {
   std::vector<FactWords> words_;
 };
 
+/// Why a drafted token's card lacks the target's part; empty where it is all there.
+std::string missing_words(const RoundRecord& record, const RoundNode& row) {
+  const auto has_p = [](const RoundNode& node) { return std::isfinite(node.log_p); };
+  std::string words;
+  if (!has_p(row)) {
+    words = std::ranges::any_of(record.nodes, has_p)
+                ? "In a sampled reply the target\u2019s probabilities are worked out for the first guesses only."
+                : "The target\u2019s probabilities were not recorded for this pass.";
+  }
+  if (row.target_token == RoundNode::unknown) {
+    if (!words.empty()) words += " ";
+    words += "What the target would have written after it was not drawn, as the text did not come here.";
+  }
+  return words;
+}
+
 }  // namespace
 
 std::string TokenFacts::sentence_text() const {
@@ -171,6 +188,7 @@ TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_
     facts.path = probability_text(std::exp(row.node.score));
     facts.p = probability_text(std::exp(double{row.log_p}));
     facts.log_p = log_text(double{row.log_p});
+    facts.note = missing_words(record, row);
   }
   if (row.target_token != RoundNode::unknown) {
     facts.choice = token_label(pieces(row.target_token), row.target_token);

@@ -34,8 +34,9 @@ struct TokenFacts {
   std::string p, log_p;     // the target's: "0.031", "-3.474"
   std::string q, log_q;     // the drafter's
   std::string path;         // "0.371"
-  std::string choice;       // the target's own next token here: "and"
+  std::string choice;       // the target's own next token after this one: "and"
   std::string choice_id;    // "290"
+  std::string note;         // why p or choice of a drafted token is not known, as sentences
   std::vector<FactWords> sentence;
 
   std::string sentence_text() const;

@@ -76,9 +76,13 @@ ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLi
   input.head = head;
   if (head == HeadOutput::argmax) input.head_rows = first_rows(tree.width());
   if (head == HeadOutput::logits) input.head_rows = first_rows(std::min(tree.width(), limits.head_rows));
-  if (probabilities && head == HeadOutput::argmax && tree.drafted() > 0) {
+  if (probabilities && head != HeadOutput::none && tree.drafted() > 0) {
     input.probabilities = true;
-    for (const TreeNode& node : tree.nodes().subspan(1)) input.token_logits.push_back({node.parent, node.token});
+    input.read_with_logits = head == HeadOutput::logits;
+    for (const TreeNode& node : tree.nodes().subspan(1)) {
+      const bool known = node.parent < input.head_rows.size();
+      input.token_logits.push_back({known ? node.parent : TokenLogit::no_row, node.token});
+    }
   }
   return input;
 }
@@ -91,7 +95,7 @@ void validate(const ForwardInput& input, const ModelConfig& config, const ModelL
                     std::to_string(limits.max_token_logits()) + ".");
   }
   for (const auto& [index, token] : input.token_logits) {
-    if (index >= input.head_rows.size() || token >= config.vocab) {
+    if ((index >= input.head_rows.size() && index != TokenLogit::no_row) || token >= config.vocab) {
       throw bad_input("The logit of token " + std::to_string(token) + " of wanted row " + std::to_string(index) +
                       " was asked for; there are " + std::to_string(input.head_rows.size()) + " wanted rows and " +
                       std::to_string(config.vocab) + " tokens.");

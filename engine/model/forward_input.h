@@ -15,7 +15,9 @@ namespace canopy {
 
 /// One logit that is wanted of a pass.
 struct TokenLogit {
-  uint32_t index = 0;  // of its row in ForwardInput::head_rows
+  static constexpr uint32_t no_row = 0xFFFFFFFF;  // nothing is wanted: keeps the place of a row whose head is not there
+
+  uint32_t index = 0;  // of its row in ForwardInput::head_rows, or no_row
   uint32_t token = 0;
 };
 
@@ -27,8 +29,11 @@ struct ForwardInput {
   std::vector<uint32_t> head_rows = {};  // rows whose head is wanted; of logits at most limits().head_rows
   bool probabilities = false;            // log_sum_exp of head_rows: a token's log probability is its logit less that
   std::vector<TokenLogit> token_logits = {};  // at most limits().max_token_logits()
-  bool aux_hidden_states = false;             // of all rows: Model::aux_hidden_states() holds them until the next pass
-  uint32_t cache = 0;                         // of the model: Sequence::cache()
+  /// Of logits: log_sum_exp and token_logits are read together with the first logits that are asked for, so that they
+  /// cost no call of their own. Until then they are not there.
+  bool read_with_logits = false;
+  bool aux_hidden_states = false;  // of all rows: Model::aux_hidden_states() holds them until the next pass
+  uint32_t cache = 0;              // of the model: Sequence::cache()
 };
 
 /// Rows of text behind `committed` positions: row i at position committed + i. What `head` names is wanted of the last
@@ -38,7 +43,8 @@ ForwardInput text_input(std::span<const uint32_t> tokens, uint32_t committed, He
 /// Rows of a draft tree behind `committed` positions, row i of node i: the root's K/V goes to its place in the text,
 /// those of other nodes into the slots of trees. `head` is wanted of all rows; of logits of the first
 /// limits.head_rows, as a walk visits few rows and mostly early ones (ForwardOutput::logits computes others when it is
-/// asked). `probabilities` makes ForwardOutput::log_p known, where the head is argmax.
+/// asked). `probabilities` makes ForwardOutput::log_p known: of all nodes where the head is argmax; of logits, of the
+/// nodes whose parent is one of those first rows, and once logits were read.
 ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLimits& limits, HeadOutput head,
                         bool probabilities = false);
 

@@ -42,6 +42,7 @@ float ForwardOutput::best_logit(uint32_t row) const {
 
 float ForwardOutput::log_p(uint32_t node) const {
   if (node == 0 || node > parents_.size() || log_sum_exp_.empty()) return std::numeric_limits<float>::quiet_NaN();
+  if (parents_[node - 1] == TokenLogit::no_row) return std::numeric_limits<float>::quiet_NaN();
   // Rounding may take it a hair above 0 where the token is as good as certain.
   return std::min(0.0f, token_logits_[node - 1] - log_sum_exp_[parents_[node - 1]]);
 }
@@ -63,7 +64,7 @@ void ForwardOutput::read(std::span<const uint32_t> rows, std::span<float> to) {
   std::vector<uint32_t> indices;
   for (const uint32_t row : rows) indices.push_back(static_cast<uint32_t>(index_of(row)));
   if (std::ranges::all_of(indices, [&](uint32_t index) { return index < model_->logits_left_; })) {
-    return model_->read_logits(indices, to);
+    return model_->read_logits(indices, to, *this);
   }
   const size_t most = model_->limits().head_rows;
   for (size_t first = 0; first < rows.size(); first += most) {
@@ -71,7 +72,7 @@ void ForwardOutput::read(std::span<const uint32_t> rows, std::span<float> to) {
     model_->compute_logits(rows.subspan(first, count), static_cast<uint32_t>(positions_.size()));
     indices.resize(count);
     for (uint32_t i = 0; i < count; ++i) indices[i] = i;
-    model_->read_logits(indices, to.subspan(first * vocab, count * vocab));
+    model_->read_logits(indices, to.subspan(first * vocab, count * vocab), *this);
   }
 }
 

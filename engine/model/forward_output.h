@@ -2,16 +2,19 @@
 // The output of one pass of the target, as a value.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
+
+#include "engine/model/pass_shape.h"
 
 namespace canopy {
 
 class Model;
 
 /// Came from Model::forward, which says in its ForwardInput what is there. Logits of whole rows stay on the device and
-/// are read when they are asked for, which must be before the model's next pass; all else may be read at any time. The
-/// model must outlive it.
+/// are read when they are asked for, which must be before the model's next pass; all else may be read at any time,
+/// after the first logits where ForwardInput::read_with_logits asked for that. The model must outlive it.
 class ForwardOutput {
  public:
   /// Of a pass that was stopped.
@@ -39,7 +42,7 @@ class ForwardOutput {
   /// Of ForwardInput::token_logits, in its order.
   std::span<const float> token_logits() const { return token_logits_; }
   /// Of a pass over Sequence::tree with probabilities: log of the target's probability of a node's token, at
-  /// temperature 1 and with no filter; NaN of the root and where it is not known.
+  /// temperature 1 and with no filter; NaN of the root and where it is not known, as tree_input() says.
   float log_p(uint32_t node) const;
 
   /// The logits after a row, [vocab], until the next call. The head of a row that is none of the head_rows is computed
@@ -66,8 +69,9 @@ class ForwardOutput {
   std::vector<float> best_logits_;  // [head rows]
   std::vector<float> log_sum_exp_;  // [head rows]
   std::vector<float> token_logits_;
-  std::vector<uint32_t> parents_;  // index into head_rows of each of the token_logits
-  std::vector<float> row_logits_;  // of the row asked for last
+  std::vector<uint32_t> parents_;     // index into head_rows of each of the token_logits, or TokenLogit::no_row
+  std::optional<PassShape> waiting_;  // its results are still on the device, to be read with the first logits
+  std::vector<float> row_logits_;     // of the row asked for last
   bool aux_hidden_states_ = false;
   double device_ms_ = 0;
 };

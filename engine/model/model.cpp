@@ -12,7 +12,6 @@ namespace canopy {
 namespace {
 
 // Stands where a recording has room for more single logits than were asked for.
-constexpr uint32_t no_row = 0xFFFFFFFF;
 
 KvCache allocate_cache(Device& device, const ModelConfig& config, const KvShape& shape,
                        const LoadCallbacks& callbacks) {
@@ -113,7 +112,15 @@ ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& s
   for (const Row& row : input.batch.rows) output.positions_.push_back(row.position);
   output.head_rows_ = input.head_rows;
   for (const TokenLogit& logit : input.token_logits) output.parents_.push_back(logit.index);
-  read_results(shape, output);
+  const uint64_t bytes = PassLayout(shape).result_bytes;
+  if (bytes == 0) return output;
+  if (input.read_with_logits && logits_left_ > 0) {
+    output.waiting_ = shape;
+    return output;
+  }
+  std::vector<std::byte> packed(bytes);
+  device_.read(*buffers_.results, 0, packed);
+  unpack_results(shape, packed, output);
   return output;
 }
 
@@ -121,7 +128,7 @@ void Model::upload(const ForwardInput& input, const PassShape& shape) {
   const PassLayout layout(shape);
   std::vector<uint32_t> pairs;
   for (const auto& [index, token] : input.token_logits) pairs.insert(pairs.end(), {index, token});
-  while (pairs.size() < size_t{shape.token_logits} * 2) pairs.insert(pairs.end(), {no_row, 0});
+  while (pairs.size() < size_t{shape.token_logits} * 2) pairs.insert(pairs.end(), {TokenLogit::no_row, 0});
   upload_.clear();
   if (!shape.head_only) put(upload_, layout.rows, input.batch.rows);
   put(upload_, layout.head_rows, input.head_rows);
@@ -130,11 +137,8 @@ void Model::upload(const ForwardInput& input, const PassShape& shape) {
   device_.write(*buffers_.input, 0, upload_);
 }
 
-void Model::read_results(const PassShape& shape, ForwardOutput& output) {
+void Model::unpack_results(const PassShape& shape, std::span<const std::byte> packed, ForwardOutput& output) const {
   const PassLayout layout(shape);
-  if (layout.result_bytes == 0) return;
-  std::vector<std::byte> packed(layout.result_bytes);
-  device_.read(*buffers_.results, 0, packed);
   if (shape.head == HeadOutput::argmax) {
     const auto best = array_at<uint32_t>(packed, layout.best, size_t{shape.head_rows} * 2);
     for (size_t i = 0; i < best.size(); i += 2) {
@@ -161,7 +165,7 @@ void Model::compute_logits(std::span<const uint32_t> rows, uint32_t width) {
   device_.run(*recording.commands);
 }
 
-void Model::read_logits(std::span<const uint32_t> indices, std::span<float> to) const {
+void Model::read_logits(std::span<const uint32_t> indices, std::span<float> to, ForwardOutput& output) const {
   const uint64_t row = uint64_t{config_.vocab} * sizeof(float);
   std::vector<BufferRead> reads;  // a run of neighbouring rows in one
   for (size_t first = 0; first < indices.size();) {
@@ -171,7 +175,12 @@ void Model::read_logits(std::span<const uint32_t> indices, std::span<float> to) 
     reads.push_back({buffers_.logits.get(), indices[first] * row, std::as_writable_bytes(part)});
     first = end;
   }
-  if (!reads.empty()) device_.read_all(reads);
+  if (reads.empty()) return;
+  const std::optional<PassShape> waiting = std::exchange(output.waiting_, std::nullopt);
+  std::vector<std::byte> packed(waiting ? PassLayout(*waiting).result_bytes : 0);
+  if (waiting) reads.push_back({buffers_.results.get(), 0, packed});
+  device_.read_all(reads);
+  if (waiting) unpack_results(*waiting, packed, output);
 }
 
 void Model::check_cache(uint32_t cache) const {

@@ -120,12 +120,12 @@ class Model {
   /// The recording of a pass, made where there is none yet; null where stop was requested.
   Recording* recording_of(const PassShape& shape, const std::stop_token& stop);
   void upload(const ForwardInput& input, const PassShape& shape);
-  void read_results(const PassShape& shape, ForwardOutput& output);
+  void unpack_results(const PassShape& shape, std::span<const std::byte> packed, ForwardOutput& output) const;
   /// The head of rows of the last pass, which had `width` of them; at most limits().head_rows. read_logits() reads them
   /// by their index in `rows` afterwards; the logits that the pass left are overwritten.
   void compute_logits(std::span<const uint32_t> rows, uint32_t width);
-  /// Rows of the buffer of logits, by their place in it, to [indices, vocab].
-  void read_logits(std::span<const uint32_t> indices, std::span<float> to) const;
+  /// Rows of the buffer of logits, by their place in it, to [indices, vocab]; in the same call what `output` waits for.
+  void read_logits(std::span<const uint32_t> indices, std::span<float> to, ForwardOutput& output) const;
   ForwardContext context(uint32_t cache, const PassParts& parts) const;
 
   Device& device_;

@@ -22,7 +22,7 @@ struct ReplySettings {
   /// For measurements: the reply takes these tokens whatever the target says, one after the other, and ends with them
   /// at the latest. Empty: the target's own.
   std::vector<uint32_t> forced;
-  bool probabilities = false;  // fill RoundNode::log_p, where the reply is greedy; costs a little time
+  bool probabilities = false;  // fill RoundNode::log_p (tree_input() says of which nodes); costs a little time
   SamplingSettings sampling;
   uint32_t max_tokens = 512;              // at least 1
   uint64_t turn = 0;                      // number of this reply in its conversation: part of the random stream

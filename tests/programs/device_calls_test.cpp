@@ -188,26 +188,19 @@ void expect_same_calls(const Watched& watched, const Watched& unwatched) {
 
 // gui.md, criterion 28
 TEST(DeviceCalls, AWindowThatShowsEveryRoundAddsNoneToAReply) {
-  const Watched watched = with_the_window(0.5f);
-  ASSERT_GE(watched.rounds, 5u);
-  ASSERT_FALSE(watched.text.empty());
-  const Watched unwatched = with_nobody(watched.commands, false);
-  EXPECT_EQ(unwatched.rounds, 0u);
-  EXPECT_EQ(unwatched.text, watched.text);
-  expect_same_calls(watched, unwatched);
-}
-
-// Greedy replies do not need probabilities, but the window shows them: they are read together with the results of their
-// pass, without another call.
-TEST(DeviceCalls, ProbabilitiesOfGreedyRepliesAreReadWithTheirPass) {
-  const Watched watched = with_the_window(0);
-  ASSERT_GE(watched.rounds, 5u);
-  expect_same_calls(watched, with_nobody(watched.commands, true));
-  const Watched without = with_nobody(watched.commands, false);
-  EXPECT_EQ(without.text, watched.text);
-  EXPECT_EQ(count(watched.calls, DeviceCall::Kind::run), count(without.calls, DeviceCall::Kind::run));
-  EXPECT_EQ(count(watched.calls, DeviceCall::Kind::read), count(without.calls, DeviceCall::Kind::read));
-  EXPECT_FALSE(watched.calls == without.calls) << "with more bytes";
+  for (const float temperature : {0.5f, 0.0f}) {
+    const Watched watched = with_the_window(temperature);
+    ASSERT_GE(watched.rounds, 5u);
+    ASSERT_FALSE(watched.text.empty());
+    expect_same_calls(watched, with_nobody(watched.commands, true));
+    // What cards show of the target's probabilities is computed and read with the pass, without another call.
+    const Watched unwatched = with_nobody(watched.commands, false);
+    EXPECT_EQ(unwatched.rounds, 0u);
+    EXPECT_EQ(unwatched.text, watched.text);
+    for (const auto kind : {DeviceCall::Kind::run, DeviceCall::Kind::read, DeviceCall::Kind::write})
+      EXPECT_EQ(count(watched.calls, kind), count(unwatched.calls, kind)) << "kind " << static_cast<int>(kind);
+    EXPECT_FALSE(watched.calls == unwatched.calls) << "with more bytes";
+  }
 }
 
 }  // namespace

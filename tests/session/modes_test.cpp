@@ -273,26 +273,42 @@ std::vector<double> log_probabilities(Model& model, std::span<const uint32_t> te
   return result;
 }
 
+/// The committed text of a round, its root, and the path to a node's parent.
+std::vector<uint32_t> text_before(const RoundRecord& round, size_t node, std::span<const uint32_t> text) {
+  std::vector<uint32_t> path;
+  for (uint32_t at = round.nodes[node].node.parent; at != 0; at = round.nodes[at].node.parent) {
+    path.insert(path.begin(), round.nodes[at].node.token);
+  }
+  std::vector<uint32_t> before(text.begin(), text.begin() + round.context + 1);
+  before.insert(before.end(), path.begin(), path.end());
+  return before;
+}
+
 TEST_F(ModesTest, RecordsKnowTheTargetsProbabilityOfEveryNode) {
   const auto prompt = encode(kCode);
-  ReplySettings settings = tokens(16);
-  settings.probabilities = true;
-  const Reply reply = fresh(kTree, prompt, settings);
-  EXPECT_EQ(reply.ids, fresh(kPlain, prompt, tokens(16)).ids);
-  auto text = prompt;
-  text.insert(text.end(), reply.ids.begin(), reply.ids.end());
-  for (size_t r = 0; r < 2; ++r) {
-    const RoundRecord& round = reply.rounds.at(r);
-    ASSERT_GT(round.nodes.size(), 1u);
-    for (size_t i = 1; i < round.nodes.size(); i += 3) {
-      std::vector<uint32_t> path;
-      for (uint32_t at = round.nodes[i].node.parent; at != 0; at = round.nodes[at].node.parent) {
-        path.insert(path.begin(), round.nodes[at].node.token);
+  for (const float temperature : {0.0f, 0.9f}) {
+    ReplySettings settings = tokens(16);
+    settings.sampling.temperature = temperature;
+    const auto plain = fresh(kPlain, prompt, settings).ids;
+    settings.probabilities = true;
+    const Reply reply = fresh(kTree, prompt, settings);
+    EXPECT_EQ(reply.ids, plain);
+    auto text = prompt;
+    text.insert(text.end(), reply.ids.begin(), reply.ids.end());
+    // Of a sampled reply only some heads are computed with the pass.
+    const uint32_t heads = temperature > 0 ? loaded_->model->limits().head_rows : kTree.budget + 1;
+    for (size_t r = 0; r < 2; ++r) {
+      const RoundRecord& round = reply.rounds.at(r);
+      ASSERT_GT(round.nodes.size(), 1u);
+      for (size_t i = 1; i < round.nodes.size(); i += 3) {
+        if (round.nodes[i].node.parent >= heads) {
+          EXPECT_TRUE(std::isnan(round.nodes[i].log_p)) << "round " << r << ", node " << i;
+          continue;
+        }
+        const double expected =
+            log_probabilities(*loaded_->model, text_before(round, i, text))[round.nodes[i].node.token];
+        EXPECT_NEAR(round.nodes[i].log_p, std::min(0.0, expected), tolerance(1e-3)) << "round " << r << ", node " << i;
       }
-      std::vector<uint32_t> before(text.begin(), text.begin() + round.context + 1);  // the committed text and the root
-      before.insert(before.end(), path.begin(), path.end());
-      const double expected = log_probabilities(*loaded_->model, before)[round.nodes[i].node.token];
-      EXPECT_NEAR(round.nodes[i].log_p, std::min(0.0, expected), tolerance(1e-3)) << "round " << r << ", node " << i;
     }
   }
 }

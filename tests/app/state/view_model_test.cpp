@@ -96,6 +96,24 @@ TEST(ViewModel, SendingFollowsTheNewRounds) {
   EXPECT_FALSE(view.rounds.behind_live());
 }
 
+TEST(ViewModel, EveryWayToAskFollowsTheNewRounds) {
+  const auto asked_again = [](const UiCommand& command) {
+    ViewModel view = asking_view();
+    ReplyFinished finished;
+    finished.reply_id = view.reply_id;
+    update(view, Event(finished));
+    update(view, UiCommand(RoundsCommand(TogglePause{})));
+    EXPECT_EQ(view.rounds.playback.state, PlayState::paused);
+    update(view, command);
+    return view.rounds.playback.state;
+  };
+  const ViewModel view = asking_view();
+  const uint64_t question = view.messages[0].id, answer = view.messages[1].id;
+  EXPECT_EQ(asked_again(UiCommand(RunAgain{})), PlayState::following);
+  EXPECT_EQ(asked_again(UiCommand(ChatCommand(AnswerAgain{answer}))), PlayState::following);
+  EXPECT_EQ(asked_again(UiCommand(ChatCommand(EditQuestion{question, "Another"}))), PlayState::following);
+}
+
 TEST(ViewModel, StopKeepsTheTextAndAsksOnce) {
   ViewModel view = asking_view();
   update(view, Event(TextDelta{view.reply_id, "partial", 1, 10, 10}));

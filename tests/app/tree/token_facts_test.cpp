@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -226,6 +227,21 @@ TEST(TokenFacts, OfTheBonusTheRecordHasNoProbability) {
   EXPECT_EQ(facts.label, "here");
   EXPECT_EQ(facts.position, "503");
   EXPECT_TRUE(facts.p.empty() && facts.q.empty() && facts.path.empty() && facts.row.empty());
+}
+
+TEST(TokenFacts, SayWhyTheTargetsPartIsMissing) {
+  RoundRecord record = small_round();
+  record.nodes[1].log_p = -0.5f;
+  record.nodes[1].target_token = 20;
+  EXPECT_EQ(facts_of(record, 1).note, "");
+  EXPECT_EQ(facts_of(record, 1).choice, "lists");
+  record.nodes[4].log_p = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(facts_of(record, 4).p.empty());
+  EXPECT_NE(facts_of(record, 4).note.find("first guesses only"), std::string::npos) << facts_of(record, 4).note;
+  record.nodes[4].target_token = RoundNode::unknown;
+  EXPECT_NE(facts_of(record, 4).note.find("was not drawn"), std::string::npos) << facts_of(record, 4).note;
+  for (RoundNode& node : record.nodes) node.log_p = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_NE(facts_of(record, 1).note.find("not recorded"), std::string::npos) << facts_of(record, 1).note;
 }
 
 TEST(TokenFacts, WithoutTextsTheNumbersStay) {
