@@ -37,10 +37,15 @@ std::string size_words(const FoundModel& model) {
   return model.problem.empty() ? bytes_text(model.bytes) : model.problem;
 }
 
-/// Draws the models that were found, without drafters.
+/// Whether a found model has a row in the list: no drafter, and not the one whose row stands above the list.
+bool listed(const ViewModel& view, const FoundModel& model) {
+  const bool above = !view.default_model.empty() && (model.standard || model.path == view.default_model);
+  return !model.drafter && !above;
+}
+
 void draw_found(const ViewModel& view, CommandSink& sink, float width) {
   if (!view.models.look_problem.empty()) heading(view.models.look_problem.c_str());
-  const auto targets = std::ranges::count_if(view.models.found, [](const FoundModel& f) { return !f.drafter; });
+  const auto targets = std::ranges::count_if(view.models.found, [&](const FoundModel& f) { return listed(view, f); });
   if (targets == 0) {
     if (view.models.looking) heading("Looking for models on this computer");
     return;
@@ -51,7 +56,7 @@ void draw_found(const ViewModel& view, CommandSink& sink, float width) {
   const float height = std::min(px(kListHeight), static_cast<float>(targets) * (px(44) + px(8)));
   ImGui::BeginChild("Found", {width, height});
   for (const FoundModel& model : view.models.found) {
-    if (model.drafter) continue;
+    if (!listed(view, model)) continue;
     ImGui::PushID(model.path.c_str());
     if (choice("model", model.name, size_words(model), model.path == view.model_path, model.problem.empty(),
                ImGui::GetContentRegionAvail().x)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/base/model_name.h"
 #include "app/conversation/message.h"
 #include "app/conversation/prompt_turns.h"
 #include "engine/text/utf8_stream.h"
@@ -11,7 +12,7 @@ namespace canopy::app {
 namespace {
 
 std::string name_of(const TraceModel& model) {
-  return model.quantization.empty() ? model.name : model.name + " " + model.quantization;
+  return model_name(model.name, model.file_name, model.quantization);
 }
 
 /// "2026-11-22T03:16:49Z" as "2026-11-22 03:16 UTC"; text of another form is returned as it is.

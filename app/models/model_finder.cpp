@@ -69,7 +69,9 @@ fs::path hugging_face_cache() {
 }
 
 FoundModel describe_model(const fs::path& path) {
-  FoundModel found{path.string(), model_path_name(path), 0, false, ""};
+  FoundModel found;
+  found.path = path.string();
+  found.name = model_path_name(path);
   try {
     const fs::path file = resolve_model_path(path);
     found.name = model_path_name(path);

@@ -15,7 +15,8 @@ struct FoundModel {
   std::string name;  // name for the user
   uint64_t bytes = 0;
   bool drafter = false;
-  std::string problem;  // why it cannot be opened, as a sentence; empty if no reason is known
+  std::string problem;    // why it cannot be opened, as a sentence; empty if no reason is known
+  bool standard = false;  // the model that comes with the set-up
 };
 
 /// The folder where Hugging Face tools keep downloads: $HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub.

@@ -11,6 +11,7 @@
 
 #include "engine/base/paths.h"
 #include "engine/format/drafter_file.h"
+#include "engine/format/model_paths.h"
 
 namespace canopy::app {
 namespace {
@@ -21,8 +22,19 @@ constexpr const char* kOwnDrafter = "smollm2-135m-dflash.gguf";  // the one that
 constexpr size_t kMostNeighbours = 100;
 constexpr std::chrono::seconds kPatience{1};  // how long closing the window waits for a search
 
+/// The file or folder itself, whatever links lead to it; the path as it is where that cannot be told.
+fs::path place_of(const fs::path& path) {
+  try {
+    return fs::weakly_canonical(resolve_model_path(path));
+  } catch (const std::exception&) {  // a broken link, no permission, a download that was never finished
+    return path;
+  }
+}
+
 void add(std::vector<FoundModel>& found, const fs::path& path) {
-  if (std::ranges::any_of(found, [&](const FoundModel& f) { return f.path == path.string(); })) return;
+  const fs::path place = place_of(path);
+  const auto same = [&](const FoundModel& f) { return f.path == path.string() || place_of(f.path) == place; };
+  if (std::ranges::any_of(found, same)) return;
   found.push_back(describe_model(path));
 }
 
@@ -58,6 +70,8 @@ ModelSearchResult search_models(const ModelSearchRequest& request, const std::st
     add(result.found, path);
   }
   if (const auto own = find_asset(kOwnDrafter)) add(result.found, *own);
+  for (FoundModel& each : result.found)
+    each.standard = !request.standard.empty() && place_of(each.path) == place_of(request.standard);
   if (request.target.empty()) return result;
   add_neighbours(result.found, request.target, stop);
   if (!stop.stop_requested()) result.candidates = pair_drafters(request.target, result.found);

@@ -17,6 +17,7 @@ namespace canopy::app {
 struct ModelSearchRequest {
   std::string target;               // path of the model that drafters are needed for; may be empty
   std::vector<std::string> recent;  // paths of models that were opened
+  std::string standard = {};        // path of the model that comes with the set-up; may be empty
 };
 
 struct ModelSearchResult {
@@ -27,6 +28,7 @@ struct ModelSearchResult {
 };
 
 /// Searches the Hugging Face cache, the recent models, the folder of the target and the drafter that comes with Canopy.
+/// A model is listed once, by whatever paths it is reached.
 /// Once stop is requested it returns what it has found so far.
 ModelSearchResult search_models(const ModelSearchRequest& request, const std::stop_token& stop);
 

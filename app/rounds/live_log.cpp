@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/base/model_name.h"
+
 namespace canopy::app {
 namespace {
 
 std::string origin_of(const ModelReady& model) {
-  std::string origin = model.name;
+  std::string origin = model_name(model.name, model.file_name, model.quantization);
   if (!model.drafter.empty()) origin += " with " + model.drafter;
   return origin + " on " + model.device;
 }

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "app/base/model_name.h"
 #include "engine/base/error.h"
 
 namespace canopy::app {
@@ -65,9 +66,9 @@ std::optional<trace::Piece> TraceLog::piece(uint32_t token) const {
 
 std::string TraceLog::origin() const {
   const TraceHeader& header = reader_.header();
-  std::string origin = header.target.name;
-  if (!header.target.quantization.empty()) origin += " " + header.target.quantization;
-  if (header.drafter) origin += " with " + header.drafter->name;
+  const TraceModel& target = header.target;
+  std::string origin = model_name(target.name, target.file_name, target.quantization);
+  if (header.drafter) origin += " with " + model_name(header.drafter->name, header.drafter->file_name, "");
   return header.device.empty() ? origin : origin + " on " + header.device;
 }
 

@@ -46,6 +46,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.shell.tour.seen = settings.saved.tour_seen;
   view_.shell.tour.step = settings.saved.tour_step;
   view_.shell.layout = settings.layout.value_or(WindowLayout::watch);
+  view_.shell.welcome = settings.welcome;
   view_.user_scale = settings.user_scale;
   view_.default_model = settings.default_model;
   view_.device_selector = settings.device;

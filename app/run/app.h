@@ -18,6 +18,7 @@ namespace canopy::app {
 struct AppSettings {
   ThemeKind theme = ThemeKind::dark;
   std::optional<WindowLayout> layout;  // none: Watch
+  bool welcome = false;                // shows the start page until the user chooses, also once a model is ready
   float user_scale = 1.0f;
   float content_scale = 1.0f;  // of the display
   std::string default_model;   // path; empty if there is none

@@ -86,6 +86,8 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   if (options.keeps_chats) settings.trace_folder = user_trace_folder();
   settings.layout_file = layout_path_beside(options.settings_file);
   settings.content_scale = window.content_scale();
+  // Who never opened a model sees what there is, although the one of the set-up is already being loaded.
+  settings.welcome = saved.settings.recent.empty() && !options.model_given && options.prompt.empty();
   App app(engine, settings);
   window.start_drawing();
   struct Unhook {

@@ -127,7 +127,21 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   palette_.draw(view, sink);
   chat_files_.draw(view, sink);
   record_box_.draw(view, sink);
+  draw_browser(view, sink);
   popup_ = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+}
+
+void Shell::draw_browser(const ViewModel& view, CommandSink& sink) {
+  if (view.path_box_shown && !browser_.is_open()) {
+    const bool knows = view.model_path.empty() && !view.models.recent.empty();
+    browser_.open("Open a model or a recording", PathFilter::models,
+                  knows ? view.models.recent.front() : view.model_path);
+  } else if (!view.path_box_shown && browser_.is_open()) {
+    browser_.close();  // a model was opened otherwise, as by dropping it on the window
+  }
+  const std::optional<std::string> path = browser_.draw();
+  if (path) sink.post(OpenModel{*path});
+  if (view.path_box_shown && !browser_.is_open()) sink.post(ShowPathBox{false});
 }
 
 void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink) {

@@ -10,6 +10,7 @@
 
 #include "app/chat/chat_files_dialog.h"
 #include "app/panels/panel.h"
+#include "app/panels/path_browser.h"
 #include "app/shell/command_palette.h"
 #include "app/shell/dock_space.h"
 #include "app/shell/watch_layout.h"
@@ -39,6 +40,8 @@ class Shell {
   SavedLayout layout(const ViewModel& view);
 
  private:
+  /// Draws the browser for models and recordings, which takes the place of a file dialog where there is none.
+  void draw_browser(const ViewModel& view, CommandSink& sink);
   void draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink);
 
   std::unique_ptr<Panel> top_bar_, status_bar_, start_;
@@ -49,6 +52,7 @@ class Shell {
   CommandPalette palette_;
   ChatFilesDialog chat_files_;
   RecordBox record_box_;
+  PathBrowser browser_;
   std::set<std::string> closed_;        // as last saved
   std::set<std::string> shown_closed_;  // closed panels in the last frame
   uint32_t resets_ = 0, raises_ = 0;

@@ -13,7 +13,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kColumn = 1248;  // three cards of 400 and their gaps
+constexpr float kColumn = 1024;  // two cards of 500 and the gap
 constexpr float kCardGap = 24;
 constexpr float kCardPadding = 24;
 constexpr float kMinCard = 300;
@@ -77,14 +77,11 @@ void draw_load_progress(const ViewModel& view, CommandSink& sink, ImVec2 a, floa
   draw_text(list, {x, a.y + px(44)}, Type::secondary, t.text2,
             elided(Type::secondary, view.loading.stage, room - figures_width - px(12)));
   draw_text(list, {x + room - figures_width, a.y + px(44)}, Type::mono, t.text2, figures);
-  ButtonSpec demo{"Watch demo", Icon::play, ButtonKind::line}, cancel{"Cancel", Icon::none, ButtonKind::line};
-  demo.tooltip = "A recorded reply, while the model is loaded";
-  const float buttons = button_size(demo).x + px(8) + button_size(cancel).x;
+  const ButtonSpec cancel{"Cancel", Icon::none, ButtonKind::line};
+  const float buttons = button_size(cancel).x;
   if (view.loading.total)  // without a total no bar: an empty one would look stuck
     draw_bar(list, {x, a.y + px(80)}, {room - buttons - px(16), px(8)}, view.loading.fraction(), t.accent, t.raised);
   ImGui::SetCursorScreenPos({x + room - buttons, a.y + px(70)});
-  if (button(demo)) sink.post(RoundsCommand(WatchDemo{}));
-  ImGui::SameLine(0, px(8));
   if (button(cancel)) sink.post(CancelLoading{});
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy({width, b.y - a.y});
@@ -201,7 +198,7 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
 }  // namespace
 
 bool StartPanel::wanted(const ViewModel& view) {
-  return !view.model && view.messages.empty() && view.rounds.trace_path.empty() &&
+  return (!view.model || view.shell.welcome) && view.messages.empty() && view.rounds.trace_path.empty() &&
          view.chat.attachments.empty() && view.chat.attach_problem.empty();
 }
 
@@ -224,10 +221,8 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::BeginGroup();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(28)});
   draw_error_cards(view, sink, width);
-  if (view.model_state == ModelState::loading)
-    draw_load_progress(view, sink, ImGui::GetCursorScreenPos(), width);
-  else
-    draw_cards(view, sink, width);
+  if (view.model_state == ModelState::loading) draw_load_progress(view, sink, ImGui::GetCursorScreenPos(), width);
+  draw_cards(view, sink, width);
   draw_devices(view, sink, ImGui::GetCursorScreenPos(), width);
   ImGui::Dummy({width, px(8)});
   ImGui::PopStyleVar();
@@ -237,19 +232,20 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PopStyleColor();
 }
 
-/// Side by side if there is room for three, else below each other.
+/// Side by side if there is room, else below each other.
 void StartPanel::draw_cards(const ViewModel& view, CommandSink& sink, float width) {
-  const bool row = width >= px(kMinCard) * 3 + px(kCardGap) * 2;
-  const float path_box = view.path_box_shown ? px(38) : 0;
-  const ImVec2 size = {row ? std::floor((width - px(kCardGap) * 2) / 3) : width, px(kCardHeight) + path_box};
+  const bool row = width >= px(kMinCard) * 2 + px(kCardGap);
+  const ImVec2 size = {row ? std::floor((width - px(kCardGap)) / 2) : width, px(kCardHeight)};
   const ImVec2 step = row ? ImVec2(size.x + px(kCardGap), 0) : ImVec2(0, size.y + px(kCardGap));
   const ImVec2 a = ImGui::GetCursorScreenPos();
   auto at = [&](float i) { return ImVec2(a.x + step.x * i, a.y + step.y * i); };
   draw_demo_card(sink, at(0), size);
-  draw_open_card(view, sink, at(1), size);
-  draw_compare_card(at(2), size);
+  if (view.model)
+    draw_chat_card(view, sink, at(1), size);
+  else
+    draw_open_card(view, sink, at(1), size);
   ImGui::SetCursorScreenPos(a);
-  ImGui::Dummy({width, at(2).y + size.y - a.y});
+  ImGui::Dummy({width, at(1).y + size.y - a.y});
 }
 
 void StartPanel::draw_demo_card(CommandSink& sink, ImVec2 a, ImVec2 size) {
@@ -264,6 +260,21 @@ void StartPanel::draw_demo_card(CommandSink& sink, ImVec2 a, ImVec2 size) {
   watch.type = Type::chat_semibold;
   watch.tooltip = "Watch the demo  Ctrl+D";
   if (button(watch)) sink.post(RoundsCommand(WatchDemo{}));
+}
+
+/// Takes the place of the card that opens a model once one is there.
+void StartPanel::draw_chat_card(const ViewModel& view, CommandSink& sink, ImVec2 a, ImVec2 size) {
+  draw_card_back(a, size, colours().line);
+  draw_pair_picture(a, size.x);
+  const std::string note = model_title(*view.model) + " is ready";
+  ImGui::SetCursorScreenPos(draw_words(
+      a, size.x,
+      {"Ask your own model", "Write a message and watch how the drafter guesses and the model checks, pass by pass.",
+       note, Icon::check}));
+  ButtonSpec chat{"Start chatting", Icon::none, ButtonKind::line};
+  chat.height = 38;
+  chat.type = Type::chat;
+  if (button(chat)) sink.post(ShellCommand(LeaveStart{}));
 }
 
 void StartPanel::draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2 a, ImVec2 size) {
@@ -292,25 +303,6 @@ void StartPanel::draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2
     }
     if (button(use)) sink.post(OpenModel{view.default_model});
   }
-  if (!view.path_box_shown) return;
-  ImGui::SetCursorScreenPos({at.x, at.y + px(38) + px(10)});
-  if (model_path_box(path_, size.x - px(kCardPadding) * 2)) sink.post(OpenModel{path_});
-}
-
-void StartPanel::draw_compare_card(ImVec2 a, ImVec2 size) {
-  draw_card_back(a, size, colours().line);
-  draw_compare_picture(a, size.x);
-  ImGui::SetCursorScreenPos(
-      draw_words(a, size.x,
-                 {"Compare budgets",
-                  "Run one prompt four ways, check that the text is the same, and see which width is fastest here.",
-                  "Not built yet; the modes in the top bar run one by one", Icon::branch}));
-  ButtonSpec compare{"Compare", Icon::none, ButtonKind::line};
-  compare.height = 38;
-  compare.type = Type::chat;
-  compare.enabled = false;
-  compare.tooltip = "Comparing four runs side by side is not built yet";
-  button(compare);
 }
 
 }  // namespace canopy::app

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include <imgui.h>
 
 #include "app/panels/panel.h"
@@ -20,9 +18,7 @@ class StartPanel final : public Panel {
   void draw_cards(const ViewModel& view, CommandSink& sink, float width);
   void draw_demo_card(CommandSink& sink, ImVec2 pos, ImVec2 size);
   void draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
-  void draw_compare_card(ImVec2 pos, ImVec2 size);
-
-  std::string path_;
+  void draw_chat_card(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
 };
 
 }  // namespace canopy::app

@@ -109,25 +109,4 @@ void draw_pair_picture(ImVec2 a, float width) {
   centred(drafter + px(37), a.y + px(130), Type::secondary, t.text2, "drafter");
 }
 
-void draw_compare_picture(ImVec2 a, float width) {
-  const Theme& t = colours();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  struct Bar {
-    const char* name;
-    float length;
-    bool fastest;
-  };
-  constexpr Bar kBars[] = {
-      {"AR", 1, false}, {"Chain", 0.36f, false}, {"Tree", 0.33f, false}, {"Adaptive", 0.27f, true}};
-  const float axis = a.x + std::floor(width * 0.265f), longest = width * 0.58f;
-  float y = a.y + px(26);
-  for (const Bar& bar : kBars) {
-    draw_text_middle(list, axis - px(14) - text_size(Type::base, bar.name).x, y + px(9), Type::base, t.text2, bar.name);
-    list->AddRectFilled({axis, y}, {axis + longest * bar.length, y + px(18)}, bar.fastest ? t.accent : t.rest, px(2));
-    y += px(34);
-  }
-  list->AddLine({axis, a.y + px(16)}, {axis, a.y + px(156)}, t.ctl, px(1));
-  draw_text(list, {axis, a.y + px(166)}, Type::secondary, t.text3, "time for the same text");
-}
-
 }  // namespace canopy::app

@@ -11,7 +11,5 @@ inline constexpr float kPictureHeight = 196;
 void draw_tree_picture(ImVec2 a, float width);
 /// Draws the layers of a target that a drafter reads, in a dashed outline.
 void draw_pair_picture(ImVec2 a, float width);
-/// Draws four bars, one for each mode, for the same text.
-void draw_compare_picture(ImVec2 a, float width);
 
 }  // namespace canopy::app

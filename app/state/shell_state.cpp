@@ -28,6 +28,10 @@ void apply(ShellState& state, const SetLayout& c) {
 void apply(ShellState&, const ShowTour&) {}
 void apply(ShellState&, const StepTour&) {}
 
+void apply(ShellState& state, const LeaveStart&) {
+  state.welcome = false;
+}
+
 void apply(ShellState& state, const ResetLayout&) {
   state.closed.clear();
   ++state.layout_resets;

@@ -22,6 +22,7 @@ struct ShellState {
   TourState tour;
   WindowLayout layout = WindowLayout::watch;
   bool palette_shown = false;
+  bool welcome = false;                 // the start page stays until the user chooses, also once a model is ready
   std::set<std::string> closed;         // names of closed panels
   std::string raised;                   // name of the panel that was last brought to the front
   uint32_t raises = 0;                  // how often a panel was brought to the front
@@ -45,12 +46,14 @@ struct ShowTour {  // begins the tour, or goes on with it; false skips the rest
 struct StepTour {
   int by = 1;  // after the last step the tour is over
 };
+struct LeaveStart {};   // leaves the start page for the chat
 struct ResetLayout {};  // puts every panel back to its first place and size
 struct SetTreeBudget {  // for later replies
   uint32_t nodes = kShownBudget;
 };
 
-using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ShowTour, StepTour, ResetLayout, SetTreeBudget>;
+using ShellCommand =
+    std::variant<ShowPalette, ShowPanel, SetLayout, ShowTour, StepTour, LeaveStart, ResetLayout, SetTreeBudget>;
 
 void update(ShellState& state, const ShellCommand& command);
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "app/base/model_name.h"
 #include "app/state/chat_update.h"
 #include "app/state/context_use.h"
 #include "app/state/token_counts.h"
@@ -99,14 +100,6 @@ void on_failure(ViewModel& view, const Failure& e) {
   if (e.kind != ErrorKind::cancelled) add_card(view, std::move(card));
 }
 
-/// Whether text ends in `end`; upper and lower case ASCII letters are the same.
-bool ends_in(std::string_view text, std::string_view end) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return text.size() >= end.size() &&
-         std::equal(end.begin(), end.end(), text.end() - static_cast<ptrdiff_t>(end.size()),
-                    [&](char a, char b) { return lower(a) == lower(b); });
-}
-
 void set_sampling(ViewModel& view, const SamplingSettings& wanted, bool restart) {
   auto within = [](float value, float low, float high, float otherwise) {
     return std::isfinite(value) ? std::clamp(value, low, high) : otherwise;
@@ -194,6 +187,14 @@ bool leaves_replay(const UiCommand& command) {
   return chat && (std::holds_alternative<OpenChat>(*chat) || std::holds_alternative<ImportChat>(*chat));
 }
 
+/// Whether a command chooses what to see, so that the start page goes. To open a model does not: it may be the one that
+/// is opened at the start.
+bool leaves_start(const UiCommand& command) {
+  if (leaves_replay(command)) return true;
+  const auto* rounds = std::get_if<RoundsCommand>(&command);
+  return rounds && (std::holds_alternative<WatchDemo>(*rounds) || std::holds_alternative<OpenTrace>(*rounds));
+}
+
 Effects on_recording_command(ViewModel& view, const RecordingCommand& command) {
   Effects effects;
   if (auto asked = update(view.recording, command, view.model_state == ModelState::ready))
@@ -213,6 +214,7 @@ Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
   if (std::holds_alternative<LookForModels>(command)) {
     Effects effects;
     effects.search = begin_search(view.models, view.model_path);
+    effects.search->standard = view.default_model;
     return effects;
   }
   choose(view.models, command);
@@ -329,6 +331,7 @@ void follow_playback(ViewModel& view) {
 
 Effects update(ViewModel& view, const UiCommand& command) {
   if (view.replaying() && leaves_replay(command)) update(view.rounds, CloseTrace{});
+  if (leaves_start(command)) view.shell.welcome = false;
   Effects effects = apply(view, command);
   follow_playback(view);
   return before_check(view, std::move(effects));
@@ -347,17 +350,7 @@ std::string conversation_title(const ViewModel& view) {
 }
 
 std::string model_title(const ModelReady& model) {
-  const std::string& quantization = model.quantization;
-  std::string title = model.name;
-  if (ends_in(model.file_name, ".gguf")) {
-    title = model.file_name.substr(0, model.file_name.size() - 5);
-    if (!quantization.empty() && ends_in(title, quantization)) {
-      title.resize(title.size() - quantization.size());
-      while (!title.empty() && std::string_view(".-_ ").find(title.back()) != std::string_view::npos) title.pop_back();
-    }
-    if (title.empty()) title = model.name;
-  }
-  if (!quantization.empty()) title += " " + quantization;
+  const std::string title = model_name(model.name, model.file_name, model.quantization);
   return model.quantized_to.empty() ? title : title + " as " + model.quantized_to;
 }
 

@@ -126,9 +126,8 @@ void fail(ViewModel& view, const std::string& title, const std::string& detail);
 /// The title of the conversation: the start of its first question.
 std::string conversation_title(const ViewModel& view);
 
-/// The name of a model for the user: "SmolLM2-135M-Instruct Q4_1". For a GGUF it is the name of its file, which the
-/// user chose; the name inside the file is whatever its converter was given ("Smollm2 135M 8k Lc100K Mix1 Ep2"). A
-/// model quantized while loading says so: "SmolLM2-135M-Instruct F16 as Q8_0".
+/// The name of a model for the user, as model_name() gives it (app/base/model_name.h). A model quantized while loading
+/// says so: "SmolLM2-135M-Instruct F16 as Q8_0".
 std::string model_title(const ModelReady& model);
 
 /// The last component of a path, for messages.

@@ -118,6 +118,31 @@ TEST(FirstRun, ANarrowWindowKeepsNameAndMemoryOfADevice) {
   EXPECT_EQ(drawn.overlapping(), std::vector<std::string>{});
 }
 
+TEST(ModelMenu, HasTheModelOfTheSetUpOnce) {
+  app::AppSettings settings;
+  settings.default_model = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  settings.model_lister = [&](const app::ModelSearchRequest& request, const std::stop_token&) {
+    app::ModelSearchResult result;
+    result.target = request.target;
+    result.found.push_back({request.standard, "SmolLM2-135M-Instruct.Q4_1.gguf", 80 << 20, false, "", true});
+    result.found.push_back({"/models/other.gguf", "other.gguf", 1 << 30, false, ""});
+    return result;
+  };
+  UiHarness ui(settings, 1600, 1000);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Top bar/Model");
+    for (int i = 0; i < 500 && !ui.view().models.looked; ++i) ctx->Yield();
+    const DrawnTexts drawn;
+    ctx->Yield(2);
+    IM_CHECK(drawn.any_contains("other.gguf"));
+    IM_CHECK(ctx->ItemExists("//$FOCUSED/Default model"));
+    IM_CHECK(!ctx->ItemExists("//$FOCUSED/**/SmolLM2-135M-Instruct.Q4_1.gguf/model"));
+    size_t rows = 0;
+    for (const app::FoundModel& each : ui.view().models.found) rows += each.standard ? 1 : 0;
+    IM_CHECK_EQ(rows, 1u);
+  }));
+}
+
 TEST(ModelMenu, TheWindowStaysAliveWhileASlowFolderIsRead) {
   std::latch answer(1);
   app::AppSettings settings;

@@ -142,6 +142,18 @@ TEST(ModelSearch, FindsWhatLiesBesideTheModel) {
   EXPECT_TRUE(search_models({target, {}}, stopped.get_token()).candidates.empty());
 }
 
+TEST(ModelSearch, ListsAModelOnceAndKnowsThatOfTheSetUp) {
+  const test::TempFolder folder, no_cache;
+  const std::string target = folder.write("target.gguf", test::tiny_gguf().build()).string();
+  const std::string link = (folder.path() / "link.gguf").string();
+  std::filesystem::create_symlink(target, link);
+  setenv("HF_HUB_CACHE", no_cache.path().c_str(), 1);
+  const ModelSearchResult result = search_models({target, {link, target}, target}, {});
+  unsetenv("HF_HUB_CACHE");
+  EXPECT_EQ(std::ranges::count_if(result.found, [](const FoundModel& f) { return !f.drafter; }), 1);
+  EXPECT_EQ(std::ranges::count_if(result.found, [](const FoundModel& f) { return f.standard; }), 1);
+}
+
 TEST(DeviceWords, SayMemoryDriverAndHowTheSelfTestWent) {
   const std::vector<DeviceChoice> devices = test::some_devices();
   EXPECT_EQ(memory_words(devices[0]), "24.0 GiB");

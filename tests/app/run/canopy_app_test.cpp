@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 
 #include "tests/app/support/ui_harness.h"
+#include "tests/base/temp_folder.h"
 
 namespace canopy::test {
 namespace {
@@ -99,10 +101,12 @@ TEST(App, StopKeepsThePartialText) {
 }
 
 TEST(App, ABrokenModelShowsACardAndTheNextOneLoads) {
+  const TempFolder folder;
+  const std::string good = folder.write("good.gguf", "GGUF").string();
   UiHarness ui;
-  ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+  ui.engine().script = [&](ScriptedEngine& engine, const Command& command) {
     if (const auto* load = std::get_if<LoadModel>(&command)) {
-      if (load->path == "/models/good.gguf")
+      if (load->path == good)
         engine.publish(small_model());
       else
         engine.publish(
@@ -115,17 +119,56 @@ TEST(App, ABrokenModelShowsACardAndTheNextOneLoads) {
     IM_CHECK(ui.view().model_state == ModelState::none);
     IM_CHECK_EQ(ui.view().cards.size(), 1u);
     IM_CHECK(ctx->ItemExists("//Start/**/Dismiss"));
-    // Where there is no file dialog, "Choose model" opens the path box.
+    // Where there is no file dialog, "Choose model" opens the browser.
     ctx->ItemClick("//Start/**/Choose model");
     ctx->Yield(2);
     IM_CHECK(ui.view().path_box_shown);
-    ctx->ItemInput("//Start/**/##path");
-    ctx->KeyCharsReplace("/models/good.gguf");
+    ctx->ItemInput("//$FOCUSED/##path");
+    ctx->KeyCharsReplace("/models/nowhere.gguf");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(2);
+    IM_CHECK(ui.view().path_box_shown);  // a path that leads nowhere is reported there
+    ctx->ItemInput("//$FOCUSED/##path");
+    ctx->KeyCharsReplace(good.c_str());
     ctx->KeyPress(ImGuiKey_Enter);
     ctx->Yield(3);
+    IM_CHECK(!ui.view().path_box_shown);
     IM_CHECK(ui.view().model_state == ModelState::ready);
     IM_CHECK(ui.view().cards.empty());
   }));
+}
+
+TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder.path() / "models");
+  folder.write("models/a.gguf", "GGUF");
+  folder.write("models/notes.txt", "no model");
+  app::AppSettings settings;
+  settings.saved.recent = {(folder.path() / "models" / "a.gguf").string()};
+  UiHarness ui(settings);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
+    ctx->Yield(3);
+    IM_CHECK(ui.view().path_box_shown);
+    IM_CHECK(ctx->ItemExists("//$FOCUSED/**/a.gguf"));
+    IM_CHECK(!ctx->ItemExists("//$FOCUSED/**/notes.txt"));
+    ctx->ItemClick("//$FOCUSED/All files");
+    ctx->Yield(2);
+    IM_CHECK(ctx->ItemExists("//$FOCUSED/**/notes.txt"));
+    ctx->ItemClick("//$FOCUSED/**/Folder above");
+    ctx->Yield(2);
+    IM_CHECK(ctx->ItemExists("//$FOCUSED/**/models"));
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(2);
+    IM_CHECK(!ui.view().path_box_shown);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
+    ctx->Yield(3);
+    ctx->ItemClick("//$FOCUSED/**/a.gguf");
+    ctx->ItemClick("//$FOCUSED/Open");
+    ctx->Yield(2);
+    IM_CHECK(!ui.view().path_box_shown);
+  }));
+  EXPECT_EQ(ui.engine().last<LoadModel>().path, settings.saved.recent.front());
 }
 
 TEST(App, StreamsCharactersOfSeveralBytes) {
