@@ -101,18 +101,13 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
       pen.line({{10, 10}, {13.8f, 13.8f}});
       break;
     case Icon::clip:
-      pen.line({{11.5f, 6.0f},
-                {6.8f, 10.7f},
-                {5.6f, 9.5f},
-                {10.8f, 4.3f},
-                {12.2f, 3.7f},
-                {13.4f, 4.9f},
-                {12.8f, 6.3f},
-                {7.0f, 12.1f},
-                {4.7f, 12.3f},
-                {3.4f, 11.0f},
-                {3.7f, 8.8f},
-                {8.6f, 3.9f}});
+      pen.line({{11.5f, 5}, {11.5f, 10.5f}});
+      pen.arc({8, 10.5f}, 3.5f, 0, kQuarterTurn * 2);
+      pen.line({{4.5f, 10.5f}, {4.5f, 4.5f}});
+      pen.arc({7, 4.5f}, 2.5f, kQuarterTurn * 2, kQuarterTurn * 4);
+      pen.line({{9.5f, 4.5f}, {9.5f, 10.3f}});
+      pen.arc({8, 10.3f}, 1.5f, 0, kQuarterTurn * 2);
+      pen.line({{6.5f, 10.3f}, {6.5f, 6}});
       break;
     case Icon::edit:
       pen.line({{3, 13}, {3.4f, 10}, {10.5f, 2.9f}, {13.1f, 5.5f}, {6, 12.6f}}, true);

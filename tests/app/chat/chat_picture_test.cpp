@@ -143,7 +143,7 @@ TEST_F(ChatPicture, ThinkingFilesAndAFullContextAreMarked) {
     app::AppSettings settings;
     settings.theme = kind;
     settings.system_fonts = false;
-    app::Headless headless(engine_, settings, dark ? 1600 : 1000, 1000, false);
+    app::Headless headless(engine_, settings, dark ? 1600 : 1000, dark ? 1700 : 1000, false);
     app::App& app = headless.app();
     const auto run = [&](const app::UiCommand& command) {
       app.run(command);
