@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/look/widgets.h"
+#include "app/panels/term_words.h"
 #include "app/state/drafting.h"
 
 namespace canopy::app {
@@ -58,7 +59,7 @@ void draw_item(const ViewModel& view, CommandSink& sink, DecodeMode mode, ImVec2
   draw_text_middle(list, a.x + (size.x - text_size(type, mode_title(mode)).x) * 0.5f, a.y + size.y * 0.5f, type,
                    on ? t.on_accent : t.text2, mode_title(mode));
   ImGui::EndDisabled();
-  tooltip(why(view, mode).c_str());
+  term_tooltip(mode_title(mode), why(view, mode));
 }
 
 void draw_budget_menu(const ViewModel& view, CommandSink& sink) {
@@ -122,7 +123,7 @@ void mode_segment(const ViewModel& view, CommandSink& sink) {
   ImGui::SetCursorScreenPos({b.x + px(kSegmentGap), a.y});
   if (picker("Tree nodes", "N", budget_words(view), picker_width("N", budget_words(view))))
     ImGui::OpenPopup(kBudgetPopup);
-  tooltip("Nodes of the draft tree; Adaptive chooses them by itself");
+  term_tooltip("N", "Nodes of the draft tree; Adaptive chooses them by itself");
   ImGui::SetNextWindowPos({b.x + px(kSegmentGap), a.y + px(kSegmentHeight) + px(4)});
   draw_budget_menu(view, sink);
 }

@@ -194,7 +194,7 @@ void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
     x += button_size(spec).x;
     return button(spec);
   };
-  if (key(help)) sink.post(ShowHelp{!view.help_shown});
+  if (key(help)) sink.post(ShellCommand(ShowRegions{!view.shell.regions_shown}));
   if (both && key(commands)) sink.post(ShellCommand(ShowPalette{true}));
 }
 

@@ -10,6 +10,7 @@
 #include "app/look/widgets.h"
 #include "app/models/device_words.h"
 #include "app/panels/actions.h"
+#include "app/panels/term_words.h"
 
 namespace canopy::app {
 namespace {
@@ -291,7 +292,7 @@ void TopBar::draw_pickers(const ViewModel& view, CommandSink& sink, const Fit& f
       ImGui::SetCursorPosY(top);
     }
     if (picker(p.id, p.caption, p.value, p.width, p.has_value)) ImGui::OpenPopup(p.menu);
-    tooltip(p.tip.c_str());
+    term_tooltip(p.id, p.tip);
     const ImVec2 below = {ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)};
     if (p.menu == kTargetMenu) {
       corner = below;

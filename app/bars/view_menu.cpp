@@ -109,7 +109,9 @@ void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<
       ImGui::CloseCurrentPopup();
     };
     if (menu_row("Commands", "Commands", "Ctrl+K", false, true, width)) close_with(ShellCommand(ShowPalette{}));
-    if (menu_row("Keyboard shortcuts", "Keyboard shortcuts", "F1", false, true, width)) close_with(ShowHelp{});
+    if (menu_row("What am I looking at", "What am I looking at", "F1", false, true, width))
+      close_with(ShellCommand(ShowRegions{}));
+    if (menu_row("Keyboard shortcuts", "Keyboard shortcuts", "Shift+F1", false, true, width)) close_with(ShowHelp{});
     ImGui::PopStyleVar();
     ImGui::EndPopup();
   }

@@ -11,6 +11,7 @@
 #include "app/charts/label_places.h"
 #include "app/look/widgets.h"
 #include "app/panels/panel.h"
+#include "app/panels/term_words.h"
 
 namespace canopy::app {
 namespace {
@@ -226,7 +227,8 @@ void draw_header(float width) {
   const Theme& t = colours();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("S(N) title", {std::max(1.0f, width), px(kBudgetHeader)});
-  tooltip(
+  term_tooltip(
+      "S(N)",
       "Tokens a second of a round by N, its drafted nodes. Predicted: expected tokens over predicted time, before the "
       "pass. "
       "Measured: the tokens this tree cut at N would have brought; the time of sizes that did not run is the "

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <vector>
 
+#include "app/base/terms.h"
 #include "app/look/fonts.h"
 #include "app/look/widgets.h"
+#include "app/panels/term_words.h"
 
 namespace canopy::app {
 namespace {
@@ -152,9 +154,10 @@ void chart_title(std::string_view title, std::string_view note, const std::strin
   ImGui::PushID(title.data(), title.data() + title.size());
   ImGui::InvisibleButton("title", {std::max(1.0f, room), height});
   ImGui::PopID();
-  if (!tooltip_text.empty()) tooltip(tooltip_text.c_str());
+  term_tooltip(title, tooltip_text);
   const float middle = at.y + height * 0.5f;
   draw_text_middle(list, at.x, middle, Type::secondary_semibold, t.text, title);
+  if (find_term(title)) draw_term_line(list, at.x, at.x + text_size(Type::secondary_semibold, title).x, middle + px(8));
   const float left = text_size(Type::secondary_semibold, title).x + px(12);
   const std::string fitting = elided(Type::caption, note, room - left);
   draw_text_middle(list, at.x + room - text_size(Type::caption, fitting).x, middle, Type::caption, t.text3, fitting);

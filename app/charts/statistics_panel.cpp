@@ -9,6 +9,7 @@
 #include "app/charts/statistics_view.h"
 #include "app/look/widgets.h"
 #include "app/panels/panel.h"
+#include "app/panels/term_words.h"
 
 namespace canopy::app {
 namespace {
@@ -251,12 +252,14 @@ void draw_box(const char* id, const char* name, const Figure& figure, float widt
   const Theme& t = colours();
   const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + px(kBoxHeight)};
   ImGui::InvisibleButton(id, {std::max(1.0f, width), px(kBoxHeight)});
-  tooltip(figure.denominator.empty() ? "after the first round" : figure.denominator.c_str());
+  term_tooltip(name, figure.denominator.empty() ? "after the first round" : figure.denominator);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, b, t.card, px(6));
   list->AddRect(a, b, t.line, px(6), px(1));
   draw_text_middle(list, a.x + px(10), a.y + px(15), Type::caption, t.text3,
                    elided(Type::caption, name, width - px(14)));
+  draw_term_line(list, a.x + px(10), a.x + px(10) + std::min(text_size(Type::caption, name).x, width - px(14)),
+                 a.y + px(22));
   draw_text_middle(list, a.x + px(10), a.y + px(34), Type::figure, t.text,
                    figure.text.empty() ? "\u2013" : figure.text);
 }

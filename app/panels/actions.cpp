@@ -76,8 +76,11 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) { return v.recording.running() ? Wanted(RecordingCommand(EndRecording{})) : Wanted(); }},
     {"Window", "Commands", "Ctrl+K", kCtrl | ImGuiKey_K,
      [](const ViewModel& v) { return Wanted(ShellCommand(ShowPalette{!v.shell.palette_shown})); }},
-    {"Window", "Help", "F1", ImGuiKey_F1, [](const ViewModel& v) { return Wanted(ShowHelp{!v.help_shown}); }},
     {"Window", "Tour", "", 0, [](const ViewModel& v) { return Wanted(ShellCommand(ShowTour{!v.shell.tour.shown})); }},
+    {"Window", "What am I looking at", "F1", ImGuiKey_F1,
+     [](const ViewModel& v) { return Wanted(ShellCommand(ShowRegions{!v.shell.regions_shown})); }},
+    {"Window", "Keyboard shortcuts", "Shift+F1", kShift | ImGuiKey_F1,
+     [](const ViewModel& v) { return Wanted(ShowHelp{!v.help_shown}); }},
     {"Window", "Watch or lab", "F4", ImGuiKey_F4,
      [](const ViewModel& v) {
        const bool watch = v.shell.layout == WindowLayout::watch;
@@ -123,11 +126,14 @@ std::span<const Action> actions() {
 
 void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink) {
   // Esc closes the card that stays open before it stops a reply, wherever the token was clicked.
-  const bool closes_card = view.rounds.selected && !popup && !view.help_shown && !ImGui::GetIO().WantTextInput;
+  const bool closes_regions = view.shell.regions_shown && !popup;
+  const bool closes_card =
+      view.rounds.selected && !popup && !closes_regions && !view.help_shown && !ImGui::GetIO().WantTextInput;
+  if (closes_regions && pressed(ImGuiKey_Escape)) sink.post(ShellCommand(ShowRegions{false}));
   if (closes_card && pressed(ImGuiKey_Escape)) sink.post(RoundsCommand(SelectNode{}));
   for (const Action& action : kActions) {
     if (!action.chord || !pressed(action.chord)) continue;
-    if (action.chord == ImGuiKey_Escape && (popup || closes_card)) continue;
+    if (action.chord == ImGuiKey_Escape && (popup || closes_card || closes_regions)) continue;
     if (auto command = action.command(view)) sink.post(*std::move(command));
   }
   if (view.help_shown && !popup && pressed(ImGuiKey_Escape)) sink.post(ShowHelp{false});

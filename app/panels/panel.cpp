@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/base/terms.h"
 #include "app/look/text_block.h"
 #include "app/look/widgets.h"
+#include "app/panels/term_words.h"
 
 namespace canopy::app {
 namespace {
@@ -74,9 +76,11 @@ void pair_line(float room, std::string_view left, std::string_view right, const 
   ImGui::PushID(left.data(), left.data() + left.size());
   ImGui::InvisibleButton("pair", {std::max(1.0f, room), height});
   ImGui::PopID();
-  if (!tooltip_text.empty()) tooltip(tooltip_text.c_str());
+  term_tooltip(left, tooltip_text);
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_text_middle(list, at.x, at.y + height * 0.5f, Type::secondary, colours().text2, left);
+  if (find_term(left))
+    draw_term_line(list, at.x, at.x + text_size(Type::secondary, left).x, at.y + height * 0.5f + px(8));
   draw_text_middle(list, at.x + room - text_size(Type::mono, right).x, at.y + height * 0.5f, Type::mono, colours().text,
                    right);
 }

@@ -106,6 +106,8 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   const float top = px(kTopBar), bottom = px(kStatusBar);
   const ImVec2 area_pos = {origin.x, origin.y + top}, area = {size.x, size.y - top - bottom};
   handle_shortcuts(view, popup_ || view.shell.tour.shown, sink);
+  regions_.clear();
+  regions_.push_back({top_bar_->name(), origin, {size.x, top}});
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
   const bool start = StartPanel::wanted(view), watch = !start && view.shell.layout == WindowLayout::watch;
   for (const std::string& name : shown_closed_)
@@ -113,21 +115,24 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   shown_closed_ = view.shell.closed;
   if (docks_.ready()) docks_.draw(area_pos, area, look().scale, !start && !watch);
   if (start) {
+    regions_.push_back({start_->name(), area_pos, area});
     draw_in(*start_, area_pos, area, t.back, view, sink);
   } else if (watch) {
-    watch_.draw(view, sink, top);
+    watch_.draw(view, sink, top, regions_);
   } else if (docks_.ready()) {
     if (raises_ != view.shell.raises) raising_ = view.shell.raised;
     raises_ = view.shell.raises;
     for (DockedPanel& each : docked_)
       if (!view.shell.closed.contains(each.panel->name())) draw_docked(each, view, sink);
   }
+  if (!watch) regions_.push_back({status_bar_->name(), {origin.x, origin.y + size.y - bottom}, {size.x, bottom}});
   if (!watch) draw_in(*status_bar_, {origin.x, origin.y + size.y - bottom}, {size.x, bottom}, t.back, view, sink);
   if (view.help_shown) draw_help(sink);
   palette_.draw(view, sink);
   chat_files_.draw(view, sink);
   record_box_.draw(view, sink);
   draw_browser(view, sink);
+  if (view.shell.regions_shown) draw_regions(regions_, sink);
   popup_ = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
 }
 
@@ -166,6 +171,7 @@ void Shell::draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink&
   ImGui::PopStyleVar();
   if (raise && menu && select_tab(*ImGui::GetCurrentWindow())) raising_.clear();
   draw_tab_menu(name, sink);
+  if (visible) regions_.push_back({name, ImGui::GetWindowPos(), ImGui::GetWindowSize()});
   if (visible) docked.panel->draw(view, sink);
   ImGui::End();
 }

@@ -13,6 +13,7 @@
 #include "app/panels/path_browser.h"
 #include "app/shell/command_palette.h"
 #include "app/shell/dock_space.h"
+#include "app/shell/screen_regions.h"
 #include "app/shell/watch_layout.h"
 #include "app/timeline/record_box.h"
 
@@ -53,6 +54,7 @@ class Shell {
   ChatFilesDialog chat_files_;
   RecordBox record_box_;
   PathBrowser browser_;
+  std::vector<ScreenRegion> regions_;   // of this frame
   std::set<std::string> closed_;        // as last saved
   std::set<std::string> shown_closed_;  // closed panels in the last frame
   uint32_t resets_ = 0, raises_ = 0;

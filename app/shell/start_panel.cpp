@@ -13,7 +13,8 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kColumn = 1024;  // two cards of 500 and the gap
+constexpr float kColumn = 1248;
+constexpr float kMostCard = 500;
 constexpr float kCardGap = 24;
 constexpr float kCardPadding = 24;
 constexpr float kMinCard = 300;
@@ -235,10 +236,12 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
 /// Side by side if there is room, else below each other.
 void StartPanel::draw_cards(const ViewModel& view, CommandSink& sink, float width) {
   const bool row = width >= px(kMinCard) * 2 + px(kCardGap);
-  const ImVec2 size = {row ? std::floor((width - px(kCardGap)) / 2) : width, px(kCardHeight)};
+  const float card = row ? std::floor(std::min(px(kMostCard), (width - px(kCardGap)) / 2)) : width;
+  const ImVec2 size = {card, px(kCardHeight)};
   const ImVec2 step = row ? ImVec2(size.x + px(kCardGap), 0) : ImVec2(0, size.y + px(kCardGap));
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  auto at = [&](float i) { return ImVec2(a.x + step.x * i, a.y + step.y * i); };
+  const float inset = row ? std::floor((width - card * 2 - px(kCardGap)) * 0.5f) : 0;
+  auto at = [&](float i) { return ImVec2(a.x + inset + step.x * i, a.y + step.y * i); };
   draw_demo_card(sink, at(0), size);
   if (view.model)
     draw_chat_card(view, sink, at(1), size);

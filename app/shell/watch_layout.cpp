@@ -53,7 +53,7 @@ void WatchLayout::draw_unfolded(const ViewModel& view, CommandSink& sink, ImVec2
   ImGui::PopStyleColor();
 }
 
-void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar) {
+void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar, std::vector<ScreenRegion>& regions) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float scale = look().scale;
   const WatchPlaces at = watch_places(viewport->Size.x / scale, viewport->Size.y / scale, bar / scale);
@@ -61,6 +61,11 @@ void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar) {
     const ImVec2 pos = {viewport->Pos.x + px(part.x), viewport->Pos.y + px(part.y)};
     return std::pair(pos, ImVec2{px(part.x + part.width) - px(part.x), px(part.y + part.height) - px(part.y)});
   };
+  const std::pair<std::string_view, const WatchRect*> named[] = {
+      {"Watch chat", &at.chat}, {"Numbers", &at.numbers},    {"Caption", &at.caption},  {"Tree", &at.tree},
+      {"Legend", &at.legend},   {"Budget line", &at.budget}, {strip_.name(), &at.strip}};
+  for (const auto& [name, part] : named)
+    if (part->shown()) regions.push_back({name, place(*part).first, place(*part).second});
   if (at.chat.shown()) {
     const auto [pos, size] = place(at.chat);
     draw_fixed("Watch chat", pos, size, colours().panel, [&] { chat_.draw(view, sink); });

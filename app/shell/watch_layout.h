@@ -3,8 +3,11 @@
 
 #include <string>
 
+#include <vector>
+
 #include "app/charts/budget_panel.h"
 #include "app/chat/chat_panel.h"
+#include "app/shell/screen_regions.h"
 #include "app/shell/tour_overlay.h"
 #include "app/shell/watch_numbers.h"
 #include "app/shell/watch_places.h"
@@ -15,8 +18,9 @@ namespace canopy::app {
 
 class WatchLayout {
  public:
-  /// Draws the windows of all parts below the bar, which is `bar` pixels high, into the viewport.
-  void draw(const ViewModel& view, CommandSink& sink, float bar);
+  /// Draws the windows of all parts below the bar, which is `bar` pixels high, into the viewport, and adds the parts to
+  /// `regions`.
+  void draw(const ViewModel& view, CommandSink& sink, float bar, std::vector<ScreenRegion>& regions);
 
  private:
   void draw_numbers(const ViewModel& view, CommandSink& sink, const WatchTree::Parts& parts);

@@ -6,6 +6,7 @@
 
 #include "app/look/dash.h"
 #include "app/look/widgets.h"
+#include "app/panels/term_words.h"
 
 namespace canopy::app {
 namespace {
@@ -17,7 +18,7 @@ void hover_area(const char* id, ImVec2 a, ImVec2 b, const std::string& why) {
   if (b.x <= a.x || b.y <= a.y) return;
   ImGui::SetCursorScreenPos(a);
   ImGui::InvisibleButton(id, {b.x - a.x, b.y - a.y});
-  if (!why.empty()) tooltip(why.c_str());
+  term_tooltip(id, why);
 }
 
 /// Draws a number with its title and subtitle at its right; returns the right edge, or `x` if there is no room.
@@ -40,6 +41,7 @@ float draw_number(const char* id, const WatchNumber& number, float x, float righ
   const std::string words = elided(Type::base_semibold, number.title, room);
   draw_text_middle(list, words_x, middle - (second ? px(9) : 0), Type::base_semibold, t.text, words);
   float end = words_x + text_size(Type::base_semibold, words).x;
+  draw_term_line(list, words_x, end, middle - (second ? px(9) : 0) + px(9));
   if (second) {
     const std::string below = elided(Type::secondary, number.subtitle, room);
     draw_text_middle(list, words_x, middle + px(9), Type::secondary, t.text3, below);

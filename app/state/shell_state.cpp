@@ -28,6 +28,10 @@ void apply(ShellState& state, const SetLayout& c) {
 void apply(ShellState&, const ShowTour&) {}
 void apply(ShellState&, const StepTour&) {}
 
+void apply(ShellState& state, const ShowRegions& c) {
+  state.regions_shown = c.shown;
+}
+
 void apply(ShellState& state, const LeaveStart&) {
   state.welcome = false;
 }

@@ -22,6 +22,7 @@ struct ShellState {
   TourState tour;
   WindowLayout layout = WindowLayout::watch;
   bool palette_shown = false;
+  bool regions_shown = false;           // "What am I looking at" lies over the window
   bool welcome = false;                 // the start page stays until the user chooses, also once a model is ready
   std::set<std::string> closed;         // names of closed panels
   std::string raised;                   // name of the panel that was last brought to the front
@@ -46,14 +47,17 @@ struct ShowTour {  // begins the tour, or goes on with it; false skips the rest
 struct StepTour {
   int by = 1;  // after the last step the tour is over
 };
+struct ShowRegions {  // numbers the parts of the window and says what each is
+  bool shown = true;
+};
 struct LeaveStart {};   // leaves the start page for the chat
 struct ResetLayout {};  // puts every panel back to its first place and size
 struct SetTreeBudget {  // for later replies
   uint32_t nodes = kShownBudget;
 };
 
-using ShellCommand =
-    std::variant<ShowPalette, ShowPanel, SetLayout, ShowTour, StepTour, LeaveStart, ResetLayout, SetTreeBudget>;
+using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ShowTour, StepTour, LeaveStart, ShowRegions,
+                                  ResetLayout, SetTreeBudget>;
 
 void update(ShellState& state, const ShellCommand& command);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "app/look/widgets.h"
+#include "app/panels/term_words.h"
 #include "app/tree/tree_caption.h"
 
 namespace canopy::app {
@@ -176,6 +177,7 @@ void WatchTree::draw_legend(const RoundsState& rounds, ImVec2 pos, ImVec2 size) 
     if (x + px(18) + words + px(6) + number > pos.x + size.x) return;
     draw_fate_badge(list, entry.fate, {x + px(6), middle}, px(entry.fate == NodeFate::bonus ? 5 : 6), t.canvas);
     draw_text_middle(list, x + px(18), middle, Type::secondary, t.text2, entry.words);
+    term_area(entry.words, {x + px(18), middle - px(9)}, {x + px(18) + words, middle + px(9)});
     draw_text_middle(list, x + px(18) + words + px(6), middle, Type::mono, t.text, figure);
     x += px(18) + words + px(6) + number + px(18);
   }

@@ -268,7 +268,7 @@ TEST_F(TraceInWindow, HasAllThatWasRecorded) {
   EXPECT_EQ(log.replies()[1].text, "the text of the reply");
   EXPECT_EQ(log.replies()[1].reason, FinishReason::max_tokens);
   EXPECT_FALSE(log.replies()[0].prompt_text.empty());
-  EXPECT_EQ(log.origin(), "Example 135M Instruct Q4_1 with Example 135M DFlash on Example GPU");
+  EXPECT_EQ(log.origin(), "example-135m Q4_1 with example-dflash on Example GPU");
   for (const size_t i : {59u, 0u, 31u, 30u, 0u, 5u}) expect_same(*log.round(i), records_[i]);
   EXPECT_FALSE(log.is_live());
   EXPECT_TRUE(log.piece(records_[0].emitted[0]).has_value());

@@ -148,7 +148,7 @@ TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
   UiHarness ui(settings);
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
-    ctx->Yield(3);
+    ctx->Yield(6);
     IM_CHECK(ui.view().path_box_shown);
     IM_CHECK(ctx->ItemExists("//$FOCUSED/**/a.gguf"));
     IM_CHECK(!ctx->ItemExists("//$FOCUSED/**/notes.txt"));
@@ -162,7 +162,7 @@ TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
     ctx->Yield(2);
     IM_CHECK(!ui.view().path_box_shown);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
-    ctx->Yield(3);
+    ctx->Yield(6);
     ctx->ItemClick("//$FOCUSED/**/a.gguf");
     ctx->ItemClick("//$FOCUSED/Open");
     ctx->Yield(2);
@@ -306,6 +306,10 @@ TEST(App, ThemeAndScaleButtonsWork) {
     IM_CHECK_EQ(ui.view().user_scale, 1.0f);
     ctx->KeyPress(ImGuiKey_F1);
     ctx->Yield(2);
+    IM_CHECK(ui.view().shell.regions_shown);
+    ctx->ItemClick("//What am I looking at/**/Keyboard shortcuts");
+    ctx->Yield(2);
+    IM_CHECK(!ui.view().shell.regions_shown);
     IM_CHECK(ui.view().help_shown);
     ctx->ItemClick("//Help/Close help");
     ctx->Yield(2);

@@ -1,0 +1,70 @@
+// The words that the window explains: each has a meaning, and labels that stand for the same thing lead to it.
+
+#include "app/base/terms.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "app/shell/screen_regions.h"
+
+namespace canopy::test {
+namespace {
+
+using app::find_term;
+
+TEST(Terms, EachIsSaidOnceInOneOrTwoSentences) {
+  std::set<std::string> names;
+  for (const app::Term& term : app::terms()) {
+    EXPECT_TRUE(names.insert(std::string(term.name)).second) << term.name;
+    EXPECT_TRUE(term.meaning.ends_with('.')) << term.name;
+    EXPECT_LE(term.meaning.size(), 180u) << term.name;
+    EXPECT_EQ(find_term(term.name), &term) << "another term has the same label";
+    EXPECT_TRUE(term.aliases.empty() || (term.aliases.starts_with('|') && term.aliases.ends_with('|'))) << term.name;
+  }
+}
+
+TEST(Terms, LabelsOfTheWindowLeadToThem) {
+  for (const char* label : {"pass",
+                            "guess",
+                            "Plain decoding",
+                            "Big model",
+                            "target",
+                            "Drafter",
+                            "tree",
+                            "node",
+                            "root",
+                            "budget",
+                            "N",
+                            "width",
+                            "accepted",
+                            "rejected",
+                            "bonus",
+                            "Tokens per pass",
+                            "\u03c4",
+                            "round",
+                            "acceptance",
+                            "AR",
+                            "Cost of a pass",
+                            "S(N)",
+                            "confirmed text"})
+    EXPECT_NE(find_term(label), nullptr) << label;
+  EXPECT_EQ(find_term("AR"), find_term("plain decoding"));
+  EXPECT_EQ(find_term("\u03c4, emitted per round"), find_term("tokens per pass"));
+  EXPECT_EQ(find_term(""), nullptr);
+  EXPECT_EQ(find_term("no such word"), nullptr);
+}
+
+TEST(ScreenRegions, AreNumberedFromTheTopAndOnce) {
+  const std::vector<app::ScreenRegion> drawn = {{"Watch passes", {0, 500}, {900, 84}}, {"Tree", {300, 100}, {600, 300}},
+                                                {"Watch chat", {0, 100}, {300, 300}},  {"Top bar", {0, 0}, {900, 48}},
+                                                {"Top bar", {0, 0}, {900, 48}},        {"Legend", {0, 400}, {900, 0}},
+                                                {"unheard of", {0, 0}, {900, 600}}};
+  std::vector<std::string> names;
+  for (const app::ScreenRegion& each : app::told_regions(drawn)) names.emplace_back(each.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"Top bar", "Watch chat", "Tree", "Watch passes"}));
+}
+
+}  // namespace
+}  // namespace canopy::test
