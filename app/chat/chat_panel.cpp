@@ -75,7 +75,8 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   if (moved && find_.current()) transcript.show(*find_.current());
   transcript.mark(view.chat.find_shown ? &find_.hits() : nullptr, find_.current());
   const float top = ImGui::GetCursorScreenPos().y;
-  const float writing = view.replaying() ? replay_bar_height() : composer_.height(view, width);
+  const bool replay_bar = view.replaying() && area.y >= px(kLowest);  // the top bar says it too
+  const float writing = replay_bar ? replay_bar_height() : view.replaying() ? 0 : composer_.height(view, width);
   const float below = below_height(view) + writing + px(kMargin) + px(8);
   const ImVec2 size = {area.x, std::max(px(40), origin.y + area.y - top - below)};
   ImGui::SetCursorScreenPos({origin.x, top});
@@ -88,9 +89,9 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   if (!transcript.follows_end()) draw_to_end(transcript, {origin.x + area.x * 0.5f, top + size.y - px(22)});
   ImGui::SetCursorScreenPos({origin.x + left, top + size.y + px(8)});
   draw_below(view, sink, width);
-  if (view.replaying())
+  if (replay_bar)
     draw_replay_bar(view, sink, width);
-  else
+  else if (!view.replaying())
     composer_.draw(view, sink, width);
   copy_selection(view, sink);
   if (!view.replaying()) keep_keyboard_in_composer();
