@@ -90,6 +90,33 @@ std::string sampling_words(const ViewModel& view, float room) {
   return words;
 }
 
+bool can_switch_thinking(const ViewModel& view) {
+  return view.model && view.model->thinking.switchable;
+}
+
+/// Draws the switch for thinking at the cursor. Returns its width in pixels.
+float draw_thinking_switch(const ViewModel& view, CommandSink& sink) {
+  const bool on = thinking_on(view);
+  ButtonSpec think{"Think", Icon::none, ButtonKind::line};
+  think.on = on;
+  think.type = Type::secondary;
+  think.tooltip = on ? "Replies begin with thinking, which is shown folded\nClick for answers without it"
+                     : "Replies come without thinking\nClick to let the model think before it answers";
+  if (button(think)) sink.post(ChatCommand(SetThinking{!on}));
+  return button_size(think).x;
+}
+
+/// The row for thinking: also here, as a narrow chat has no room for its switch.
+void thinking_row(const ViewModel& view, CommandSink& sink) {
+  if (!can_switch_thinking(view)) return;
+  const float top = ImGui::GetCursorPosY();
+  begin_row("Thinking", "Whether the model thinks before it answers");
+  draw_thinking_switch(view, sink);
+  end_row(top);
+}
+
+constexpr float kRoomForTools =
+    300;  // width of the row of buttons, below which those that can be elsewhere are not in it
 constexpr const char* kSamplingMenu = "Sampling menu";
 constexpr const char* kAttachMenu = "Attach menu";
 
@@ -116,6 +143,7 @@ void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner,
     usual.tooltip = "The settings that Canopy starts with";
     greedy.tooltip = "Always the likeliest token: what the command line does by default";
     const uint64_t seed = s.seed;
+    thinking_row(view, sink);
     prompts.draw(view, sink, px(kMenuWidth));
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(4));
     if (button(usual)) s = chat_sampling(), s.seed = seed, changed = true;
@@ -214,7 +242,8 @@ bool Composer::can_send_now(const ViewModel& view) const {
   return view.can_send() && (text_.find_first_not_of(" \t\r\n") != std::string::npos || !view.chat.attachments.empty());
 }
 
-float Composer::draw_tools(const ViewModel& view, CommandSink& sink, ImVec2 pos) {
+float Composer::draw_tools(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width) {
+  const bool room = width >= px(kRoomForTools);
   float x = pos.x - px(8);  // aligns the icon with the text above, not the invisible edge of its button
   ButtonSpec attach{"Attach a file", Icon::clip};
   attach.show_label = false;
@@ -228,18 +257,11 @@ float Composer::draw_tools(const ViewModel& view, CommandSink& sink, ImVec2 pos)
   }
   draw_attach_menu(sink, {pos.x - px(kInputPadding), top_ - px(8)});
   x += button_size(attach).x;
-  draw_context_meter(view, {x, pos.y});
-  x += context_meter_width(view);
-  if (view.model && view.model->thinking.switchable) {
-    const bool on = thinking_on(view);
-    ButtonSpec think{"Think", Icon::none, ButtonKind::line};
-    think.on = on;
-    think.type = Type::secondary;
-    think.tooltip = on ? "Replies begin with thinking, which is shown folded\nClick for answers without it"
-                       : "Replies come without thinking\nClick to let the model think before it answers";
+  draw_context_meter(view, {x, pos.y}, room);
+  x += context_meter_width(view, room);
+  if (room && can_switch_thinking(view)) {
     ImGui::SetCursorScreenPos({x + px(4), pos.y});
-    if (button(think)) sink.post(ChatCommand(SetThinking{!on}));
-    x += button_size(think).x + px(8);
+    x += draw_thinking_switch(view, sink) + px(8);
   }
   return x - pos.x + px(8);
 }
@@ -277,7 +299,7 @@ void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, fl
   stop.tooltip = "Stop and keep the text  Esc";
   const ButtonSpec& shown = view.busy() ? stop : go;
   const ImVec2 size = button_size(shown);
-  const float tools = draw_tools(view, sink, pos);
+  const float tools = draw_tools(view, sink, pos, width);
   const float right = pos.x + width - size.x - px(8), x = pos.x + tools;
   const float keys_x = x + draw_sampling(view, sink, {x, pos.y}, right - x) + px(16);
   const char* keys = "Enter sends, Shift+Enter starts a line";

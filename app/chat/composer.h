@@ -29,7 +29,7 @@ class Composer {
   /// Draws the button of the sampling settings and its menu. Returns the button's width in pixels.
   float draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room);
   /// Draws thinking, attaching and the meter of the context. Returns their width in pixels.
-  float draw_tools(const ViewModel& view, CommandSink& sink, ImVec2 pos);
+  float draw_tools(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width);
   void draw_attach_menu(CommandSink& sink, ImVec2 corner);
   bool can_send_now(const ViewModel& view) const;
   void draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width);

@@ -12,20 +12,20 @@ namespace {
 
 constexpr float kMeter = 28, kMeterRing = 6.5f;
 
-std::string share_words(const ContextUse& use) {
-  return use.nearly_full() ? percent(std::min(1.0f, use.share()), 0) : "";
+std::string share_words(const ContextUse& use, bool room) {
+  return room && use.nearly_full() ? percent(std::min(1.0f, use.share()), 0) : "";
 }
 
 }  // namespace
 
-float context_meter_width(const ViewModel& view) {
+float context_meter_width(const ViewModel& view, bool room) {
   const ContextUse use = context_use(view);
   if (use.planned == 0) return 0;
-  const std::string words = share_words(use);
+  const std::string words = share_words(use, room);
   return px(kMeter) + (words.empty() ? 0 : text_size(Type::mono_caption, words).x + px(6));
 }
 
-void draw_context_meter(const ViewModel& view, ImVec2 at) {
+void draw_context_meter(const ViewModel& view, ImVec2 at, bool room) {
   const ContextUse use = context_use(view);
   if (use.planned == 0) return;
   const Theme& t = colours();
@@ -38,10 +38,10 @@ void draw_context_meter(const ViewModel& view, ImVec2 at) {
     list->PathArcTo(centre, px(kMeterRing), top, top + share * 2 * std::numbers::pi_v<float>);
     list->PathStroke(ImGui::GetColorU32(colour), px(3));
   }
-  const std::string words = share_words(use);
+  const std::string words = share_words(use, room);
   if (!words.empty()) draw_text_middle(list, at.x + px(kMeter), centre.y, Type::mono_caption, t.bonus_text, words);
   ImGui::SetCursorScreenPos(at);
-  ImGui::InvisibleButton("Context", {context_meter_width(view), px(kMeter)});
+  ImGui::InvisibleButton("Context", {context_meter_width(view, room), px(kMeter)});
   tooltip(context_words(use).c_str());
 }
 

@@ -95,8 +95,8 @@ void draw_sent_from_here(const ViewModel& view, CommandSink& sink, float width) 
   all.tooltip = "The model sees the whole chat again, as far as its context can hold it";
   const float room = width - button_size(all).x - px(12);
   const std::string words = first_fitting(
-      Type::secondary,
-      {"The turns above are kept here; the model no longer sees them", "Not seen by the model", "Not seen"}, room);
+      Type::secondary, {"The model no longer sees the turns above", "The model sees from here on", "Seen from here"},
+      room);
   const float end = a.x + text_size(Type::secondary, words).x, middle = a.y + px(kButtonRow) * 0.5f;
   draw_text_middle(ImGui::GetWindowDrawList(), a.x, middle, Type::secondary, t.text2, words);
   const float line = std::floor(middle) + 0.5f, right = a.x + width - button_size(all).x - px(4);
