@@ -79,7 +79,8 @@ void ChatFilesDialog::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
   ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
   if (ImGui::BeginPopup(kPopup)) {
-    if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(ChatCommand(ShowChatFiles{ChatFiles::closed}));
+    if (!browser_.is_open() && ImGui::IsKeyPressed(ImGuiKey_Escape, false))
+      sink.post(ChatCommand(ShowChatFiles{ChatFiles::closed}));
     if (open_ == ChatFiles::exporting)
       draw_export(view, sink, width - px(32));
     else
@@ -111,6 +112,19 @@ void ChatFilesDialog::look_for_file() {
   exists_ = !name_.empty() && std::filesystem::exists(path, ignored);
 }
 
+bool ChatFilesDialog::path_box(const char* id, std::string& path, PathFilter wanted, float width, bool focus) {
+  const bool folder = wanted == PathFilter::folders;
+  ButtonSpec browse{folder ? "Browse folders" : "Browse files", Icon::folder, ButtonKind::line};
+  browse.show_label = false;
+  browse.height = kDialogRow;
+  browse.tooltip = browse.label;
+  const bool entered = text_box(id, path, width - button_size(browse).x - px(6), focus);
+  ImGui::SameLine(0, px(6));
+  if (button(browse)) browser_.open(folder ? "Choose a folder" : "Choose a chat", wanted, typed_path(path).string());
+  if (auto chosen = browser_.draw()) path = *std::move(chosen);
+  return entered;
+}
+
 void ChatFilesDialog::draw_export(const ViewModel& view, CommandSink& sink, float width) {
   const Theme& t = colours();
   label(Type::title, t.text, "Export chat");
@@ -127,7 +141,7 @@ void ChatFilesDialog::draw_export(const ViewModel& view, CommandSink& sink, floa
         markdown.on ? "The messages on screen, as text" : "All branches, to be imported again");
   const float room = width - px(kDialogCaption);
   draw_caption("Folder");
-  text_box("##folder", folder_, room);
+  path_box("##folder", folder_, PathFilter::folders, room);
   draw_caption("Name");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const char* ending = ending_of(format_);
@@ -152,7 +166,8 @@ void ChatFilesDialog::draw_import(const ViewModel& view, CommandSink& sink, floa
   label(Type::title, colours().text, "Import chat");
   label(Type::secondary, colours().text2, "A chat that Canopy exported as JSON; it opens as a new one");
   draw_caption("File");
-  const bool entered = text_box("##file", import_, width - px(kDialogCaption), std::exchange(focus_, false));
+  const bool entered =
+      path_box("##file", import_, PathFilter::chats, width - px(kDialogCaption), std::exchange(focus_, false));
   const bool possible = !import_.empty() && !view.busy();
   if (!view.chat.files_problem.empty()) draw_remark(view.chat.files_problem, true, width);
   ImGui::Dummy({0, px(2)});

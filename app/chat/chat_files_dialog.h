@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "app/panels/path_browser.h"
 #include "app/state/ui_command.h"
 #include "app/state/view_model.h"
 
@@ -19,6 +20,8 @@ class ChatFilesDialog {
   void draw_export(const ViewModel& view, CommandSink& sink, float width);
   void draw_import(const ViewModel& view, CommandSink& sink, float width);
   void look_for_file();
+  /// A text box for a path with a button that opens the browser for it. True when Enter was pressed in it.
+  bool path_box(const char* id, std::string& path, PathFilter wanted, float width, bool focus = false);
 
   ChatFiles open_ = ChatFiles::closed;
   bool focus_ = false;  // give the first text box the keyboard
@@ -28,6 +31,7 @@ class ChatFilesDialog {
   uint64_t named_for_ = 0;  // id of the first message of the chat that name_ was suggested for
   std::string looked_at_;   // the path that exists_ is about
   bool exists_ = false;     // there is a file at looked_at_
+  PathBrowser browser_;
 };
 
 }  // namespace canopy::app
