@@ -44,6 +44,16 @@ void rename_new(const fs::path& from, const fs::path& to) {
   if (error) throw bad_input("The chat " + shown(from) + " cannot be moved: " + error.message() + ".");
 }
 
+/// Moves a chat's rounds, if it has any. A failure costs them and not the chat, so it is no error.
+void move_rounds(const fs::path& from, const fs::path& to) {
+  std::error_code ignored;
+  if (fs::exists(from, ignored)) fs::rename(from, to, ignored);
+}
+
+fs::path rounds_beside(fs::path chat) {
+  return chat.replace_extension(".rounds");
+}
+
 std::string folded(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -64,8 +74,9 @@ void forget_old(const fs::path& trash) {
   std::error_code error;
   const auto limit = fs::file_time_type::clock::now() - kTrashKept;
   for (const auto& entry : fs::directory_iterator(trash, error))
-    if (entry.path().extension() == kEnding && fs::last_write_time(entry.path(), error) < limit && !error)
-      fs::remove(entry.path(), error);
+    if (entry.path().extension() == kEnding && fs::last_write_time(entry.path(), error) < limit && !error &&
+        fs::remove(entry.path(), error))
+      fs::remove_all(rounds_beside(entry.path()), error);
 }
 
 }  // namespace
@@ -174,17 +185,19 @@ ChatStore::Loaded ChatStore::load(const std::string& id, uint64_t& last_id) {
   JournalRead read = read_journal(bytes_of(path), last_id);
   if (read.problem.empty()) {
     read.conversation.id = id;
-    return {std::move(read.conversation), "", read.note};
+    return {std::move(read.conversation), "", read.note, rounds_of(id)};
   }
   fs::path aside = folder_ / "damaged" / path.filename();
   std::error_code ignored;
   for (int n = 2; fs::exists(aside, ignored); ++n)
     aside = folder_ / "damaged" / (id + "-" + std::to_string(n) + kEnding);
   rename_new(path, aside);
+  move_rounds(rounds_of(id), rounds_beside(aside));
   const size_t count = read.conversation.nodes().size();
-  return {std::move(read.conversation), read.problem + " The file is now " + shown(aside) + ", unchanged; " +
-                                            std::to_string(count) + (count == 1 ? " message" : " messages") +
-                                            " could be read from it."};
+  return {std::move(read.conversation),
+          read.problem + " The file is now " + shown(aside) + ", unchanged; " + std::to_string(count) +
+              (count == 1 ? " message" : " messages") + " could be read from it.",
+          "", rounds_beside(aside)};
 }
 
 std::string ChatStore::new_id(int64_t now_ms) const {
@@ -206,12 +219,14 @@ void ChatStore::remove(const std::string& id) {
   const auto mine = ChatFile::open(path);
   if (!mine) throw bad_input("It is open in another window. Close it there first.");
   rename_new(path, trash);
+  move_rounds(rounds_of(id), rounds_beside(trash));
   std::error_code ignored;
   fs::last_write_time(trash, fs::file_time_type::clock::now(), ignored);  // the month in the trash begins today
 }
 
 void ChatStore::restore(const std::string& id) {
   rename_new(folder_ / "trash" / (id + kEnding), path_of(id));
+  move_rounds(rounds_beside(folder_ / "trash" / (id + kEnding)), rounds_of(id));
 }
 
 }  // namespace canopy::app

@@ -53,12 +53,15 @@ class ChatStore {
     std::string damage;  // what was damaged, as a sentence for the user; empty when the file was whole
     // What was left out of a file that is not damaged otherwise, as a sentence; such a file stays in the folder.
     std::string note = {};
+    std::filesystem::path rounds = {};  // the folder of its rounds, which need not exist
   };
   /// Reads a chat. A damaged file is moved to damaged/; what could be read of it is returned as a chat that is not
   /// saved yet. Throws bad_input.
   Loaded load(const std::string& id, uint64_t& last_id);
 
   std::filesystem::path path_of(const std::string& id) const { return folder_ / (id + ".jsonl"); }
+  /// The folder for the rounds of a chat. It goes to the trash with its chat, and comes back with it.
+  std::filesystem::path rounds_of(const std::string& id) const { return folder_ / (id + ".rounds"); }
   /// An id whose file does not exist yet.
   std::string new_id(int64_t now_ms) const;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/base/model_name.h"
+#include "engine/base/error.h"
 
 namespace canopy::app {
 namespace {
@@ -14,11 +15,54 @@ std::string origin_of(const ModelReady& model) {
   return origin + " on " + model.device;
 }
 
+std::string origin_of(const TraceHeader& header) {
+  std::string origin = header.target.name;
+  if (header.drafter) origin += " with " + header.drafter->name;
+  return header.device.empty() ? origin : origin + " on " + header.device;
+}
+
+TraceHeader header_of(const ModelReady& model) {
+  TraceHeader header;
+  header.target = {model.name, model.file_name, model.architecture, model.quantization};
+  if (!model.drafter.empty()) header.drafter = TraceModel{model.drafter, model.drafter, "", ""};
+  header.device = model.device;
+  header.driver = model.driver;
+  header.kv_type = model.kv_type;
+  header.context = model.context;
+  return header;
+}
+
 }  // namespace
 
 size_t memory_of(const RoundRecord& record) {
   return sizeof record + record.nodes.capacity() * sizeof(RoundNode) + record.emitted.capacity() * sizeof(uint32_t) +
          record.choice.candidates.capacity() * sizeof(WidthForecast) + record.choice.reason.capacity();
+}
+
+bool LiveLog::restore(uint64_t id, double ar_tokens_per_second, std::shared_ptr<const TraceReader> trace) {
+  const TraceReply& old = trace->replies().at(0);
+  const std::string& model = trace->header().target.file_name;
+  if (restored_ != rounds() || (!model_.empty() && model_ != model)) return false;
+  std::vector<RoundRecord> records;
+  for (size_t i = 0; i < old.rounds; ++i) records.push_back(trace->round(old.first_round + i));
+  if (model_.empty()) {
+    model_ = model;
+    header_ = trace->header();
+    origin_ = origin_of(header_);
+  }
+  ReplySummary reply;
+  reply.id = id;
+  reply.mode = old.begin.mode;
+  reply.budget = old.begin.budget;
+  reply.first_round = rounds();
+  if (old.prefill) reply.first_token = old.prefill->first_token;
+  if (old.end) reply.reason = old.end->reason;
+  reply.ar_tokens_per_second = ar_tokens_per_second;
+  replies_.push_back(std::move(reply));
+  traces_.push_back({rounds(), std::move(trace)});
+  for (const RoundRecord& record : records) count(record);
+  restored_ = rounds();
+  return true;
 }
 
 void LiveLog::expect(const Generate& request) {
@@ -49,6 +93,7 @@ void LiveLog::take(const Event& event) {
   if (const auto* ready = std::get_if<ModelReady>(&event)) {
     model_ = ready->file_name;
     origin_ = origin_of(*ready);
+    header_ = header_of(*ready);
     if (ready->texts) texts_.push_back(ready->texts);
   } else if (const auto* prompt = std::get_if<PrefillProgress>(&event)) {
     reply(prompt->reply_id);
@@ -98,12 +143,28 @@ void LiveLog::keep_within_memory() {
 
 std::shared_ptr<const RoundRecord> LiveLog::round(size_t index) const {
   if (index >= rounds()) return nullptr;
+  if (index < restored_) {
+    const auto after = std::upper_bound(traces_.begin(), traces_.end(), index,
+                                        [](size_t i, const Restored& each) { return i < each.first_round; });
+    const Restored& from = *(after - 1);
+    return recent_.get(index, [&]() -> std::shared_ptr<const RoundRecord> {
+      try {
+        const size_t first = from.trace->replies().at(0).first_round;
+        return std::make_shared<const RoundRecord>(from.trace->round(first + index - from.first_round));
+      } catch (const Error&) {  // the file was changed after it was opened
+        return nullptr;
+      }
+    });
+  }
   const size_t first_kept = rounds() - kept_.size();
-  return index >= first_kept ? kept_[index - first_kept] : spill_.read(index);
+  return index >= first_kept ? kept_[index - first_kept] : spill_.read(index - restored_);
 }
 
 std::optional<trace::Piece> LiveLog::piece(uint32_t token) const {
-  return texts_.empty() ? std::nullopt : texts_.back()->find(token);
+  if (!texts_.empty()) return texts_.back()->find(token);
+  for (auto each = traces_.rbegin(); each != traces_.rend(); ++each)
+    if (const trace::Piece* piece = each->trace->piece(token)) return *piece;
+  return std::nullopt;
 }
 
 }  // namespace canopy::app

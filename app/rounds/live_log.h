@@ -4,9 +4,11 @@
 #include <deque>
 #include <vector>
 
+#include "app/rounds/recent_rounds.h"
 #include "app/rounds/round_log.h"
 #include "app/rounds/round_spill.h"
 #include "engine/trace/token_texts.h"
+#include "engine/trace/trace_reader.h"
 
 namespace canopy::app {
 
@@ -21,6 +23,16 @@ class LiveLog final : public RoundLog {
   /// Whether rounds of this model can be added to this log: the log is empty, or it has rounds of the same model. The
   /// token ids of another model would mean other texts.
   bool fits(const ModelReady& model) const { return model_.empty() || model_ == model.file_name; }
+
+  /// Adds the rounds of an earlier reply, read from its trace, which has one reply. Call before any live round is
+  /// added. False where they are of another model than those in the log, and after live rounds. Throws bad_input for a
+  /// round whose values contradict each other; the log is unchanged then.
+  bool restore(uint64_t id, double ar_tokens_per_second, std::shared_ptr<const TraceReader> trace);
+  /// Whether all its rounds were restored, and there is at least one.
+  bool only_restored() const { return restored_ > 0 && restored_ == rounds(); }
+
+  /// Model, drafter and device of the rounds, for a trace of them.
+  const TraceHeader& header() const { return header_; }
 
   /// Call when a reply is requested. The reply gets its place in the log with its first event, not now.
   void expect(const Generate& request);
@@ -50,6 +62,16 @@ class LiveLog final : public RoundLog {
   // One for each load of the model; only the last is used, the others stay alive for pieces handed out.
   std::vector<std::shared_ptr<const TokenTexts>> texts_;
   std::string model_, origin_;
+  TraceHeader header_;
+
+  // Rounds read from traces; they come before all others.
+  struct Restored {
+    size_t first_round = 0;
+    std::shared_ptr<const TraceReader> trace;
+  };
+  std::vector<Restored> traces_;
+  size_t restored_ = 0;  // rounds
+  mutable RecentRounds recent_;
 };
 
 /// Bytes of memory that a record takes.

@@ -32,22 +32,16 @@ void close_trace(RoundsState& rounds) {
   follow(rounds.playback, *rounds.log);
 }
 
-/// Begins a new live log, as another model was loaded: its token ids have other meanings than those of the old rounds.
-void begin_log(RoundsState& rounds) {
-  const bool shown = rounds.log == rounds.live;
-  rounds.live = std::make_shared<LiveLog>();
-  if (!shown) return;
-  forget_nodes(rounds);
-  rounds.log = rounds.live;
-  rounds.playback.shown = 0;
-  follow(rounds.playback, *rounds.log);
-}
-
 }  // namespace
 
 void update(RoundsState& rounds, const Event& event) {
   const auto* ready = std::get_if<ModelReady>(&event);
-  if (ready && !rounds.live->fits(*ready)) begin_log(rounds);
+  if (ready && !rounds.live->fits(*ready)) {
+    // Token ids of another model have other meanings than those of the old rounds. Those of an earlier day stay until
+    // the new model writes something.
+    if (rounds.live->only_restored()) return;
+    begin_live_log(rounds, nullptr);
+  }
   rounds.live->take(event);
   advance(rounds, 0);
 }
@@ -84,6 +78,17 @@ void advance(RoundsState& rounds, double milliseconds) {
 
 bool moves(const RoundsState& rounds) {
   return moves(rounds.playback, *rounds.log, rounds.reduced_motion);
+}
+
+void begin_live_log(RoundsState& rounds, const ModelReady* model) {
+  const bool shown = rounds.log == rounds.live;
+  rounds.live = std::make_shared<LiveLog>();
+  if (model) rounds.live->take(*model);
+  if (!shown) return;
+  forget_nodes(rounds);
+  rounds.log = rounds.live;
+  rounds.playback.shown = 0;
+  follow(rounds.playback, *rounds.log);
 }
 
 void show_log(RoundsState& rounds, std::shared_ptr<RoundLog> log, const std::string& path) {

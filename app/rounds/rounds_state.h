@@ -92,6 +92,10 @@ void advance(RoundsState& rounds, double milliseconds);
 /// Whether advance() would change what is shown.
 bool moves(const RoundsState& rounds);
 
+/// Begins a new log of the engine's rounds, for another chat or another model. `model` is the loaded one; null: none.
+/// A trace that is shown stays.
+void begin_live_log(RoundsState& rounds, const ModelReady* model);
+
 /// Shows another log, paused at its first round. `path` is the trace file it was read from.
 void show_log(RoundsState& rounds, std::shared_ptr<RoundLog> log, const std::string& path);
 

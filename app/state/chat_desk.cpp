@@ -7,6 +7,7 @@
 
 #include "app/conversation/attached_text.h"
 #include "app/conversation/chat_export.h"
+#include "app/rounds/reply_trace.h"
 #include "app/state/chat_update.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
@@ -42,7 +43,67 @@ void ChatDesk::begin(ViewModel& view) {
 }
 
 void ChatDesk::keep(ViewModel& view) {
-  if (store_) write(view, view.messages);
+  if (!store_) return;
+  write(view, view.messages);
+  keep_rounds(view, view.messages, *view.rounds.live);
+}
+
+void ChatDesk::keep_rounds(ViewModel& view, const Conversation& chat, const LiveLog& log) {
+  if (chat.id.empty()) return;
+  const auto& replies = log.replies();
+  // The newest replies are the ones that can be new.
+  for (size_t i = replies.size(); i-- > 0;) {
+    const ReplySummary& reply = replies[i];
+    if (reply.rounds == 0 || rounds_kept_.contains(reply.id)) continue;
+    const auto& nodes = chat.nodes();
+    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.message.id == reply.id; });
+    if (node == nodes.end() || node->message.writing || !node->message.result) continue;
+    rounds_kept_.insert(reply.id);
+    const ReplyFinished& result = *node->message.result;
+    const TraceReplyEnd end{result.reason, result.reply_tokens, result.decode_ms, node->message.text};
+    const auto folder = store_->rounds_of(chat.id);
+    const std::string problem = write_reply_trace(folder, static_cast<uint32_t>(node - nodes.begin()), log, reply, end);
+    if (!problem.empty())
+      warn(view, "The rounds of a reply are not saved",
+           problem +
+               " The chat itself is; its tree can be seen until the "
+               "chat is left.");
+    limit_reply_traces(folder);
+  }
+}
+
+void ChatDesk::restore_rounds(ViewModel& view, const std::filesystem::path& folder) {
+  std::vector<std::pair<const Message*, std::shared_ptr<const TraceReader>>> found;
+  std::string problem;
+  size_t left_out = 0;
+  const auto& nodes = view.messages.nodes();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].message.role != Role::assistant) continue;
+    try {
+      if (auto trace = open_reply_trace(folder, static_cast<uint32_t>(i), nodes[i].message.text))
+        found.emplace_back(&nodes[i].message, std::move(trace));
+    } catch (const Error& e) {
+      if (left_out++ == 0) problem = e.what();
+    }
+  }
+  // Rounds of two models cannot stand side by side, as the ids of their tokens differ: the newest reply decides.
+  if (!found.empty()) begin_live_log(view.rounds, nullptr);
+  const std::string model = found.empty() ? "" : found.back().second->header().target.file_name;
+  for (const auto& [message, trace] : found) {
+    if (trace->header().target.file_name != model) continue;
+    try {
+      view.rounds.live->restore(message->id, message->result ? message->result->ar_tokens_per_second : 0, trace);
+      rounds_kept_.insert(message->id);
+    } catch (const Error& e) {
+      if (left_out++ == 0) problem = e.what();
+    }
+  }
+  if (view.model && view.rounds.live->fits(*view.model)) update(view.rounds, Event(*view.model));
+  if (view.rounds.log == view.rounds.live) update(view.rounds, FollowRounds{});
+  if (left_out == 0) return;
+  warn(view, "Rounds of this chat cannot be shown",
+       problem + (left_out > 1 ? " So it is with " + std::to_string(left_out - 1) + " more." : "") +
+           " Its text is whole.");
 }
 
 void ChatDesk::open_file(ViewModel& view, Conversation& chat) {
@@ -60,6 +121,7 @@ void ChatDesk::open_file(ViewModel& view, Conversation& chat) {
     chat.title = chat.shown_title() + " (copy)";
   }
   mark_ = {};
+  rounds_kept_.clear();
   chat.id = store_->new_id(view.chat.now_ms);
   file_ = ChatFile::create(store_->path_of(chat.id));
 }
@@ -88,9 +150,13 @@ void ChatDesk::write(ViewModel& view, Conversation& chat) {
   }
 }
 
-void ChatDesk::close(ViewModel& view, Conversation& closed) {
-  if (store_) write(view, closed);
+void ChatDesk::close(ViewModel& view, Conversation& closed, const LiveLog& rounds) {
+  if (store_) {
+    write(view, closed);
+    keep_rounds(view, closed, rounds);
+  }
   file_.reset();
+  rounds_kept_.clear();
   mark_ = {};
 }
 
@@ -102,7 +168,7 @@ void ChatDesk::refresh(ViewModel& view) {
 
 void ChatDesk::show(ViewModel& view, Conversation next, Effects& effects) {
   Effects shown = show_conversation(view, std::move(next));
-  if (shown.closed) close(view, *shown.closed);
+  if (shown.closed) close(view, *shown.closed, *shown.closed_rounds);
   for (Command& each : shown.engine) effects.engine.push_back(std::move(each));
   mark_ = view.messages.id.empty() ? JournalMark{} : mark_of(view.messages);
   refresh(view);
@@ -136,6 +202,7 @@ void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& eff
     if (!store_ || open->id == view.messages.id) return;
     ChatStore::Loaded loaded = store_->load(open->id, view.last_id);
     show(view, std::move(loaded.conversation), effects);
+    restore_rounds(view, loaded.rounds);
     if (!loaded.damage.empty()) warn(view, "A chat's file is damaged", loaded.damage);
     if (!loaded.note.empty()) view.chat.note = loaded.note;
   } else if (const auto* remove_chat = std::get_if<DeleteChat>(&command)) {
@@ -164,7 +231,7 @@ void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& eff
 }
 
 void ChatDesk::run(ViewModel& view, const UiCommand& command, Effects& effects) {
-  if (effects.closed) close(view, *effects.closed);
+  if (effects.closed) close(view, *effects.closed, *effects.closed_rounds);
   if (const auto* chat = std::get_if<ChatCommand>(&command)) {
     try {
       this->command(view, *chat, effects);

@@ -2,8 +2,10 @@
 // Saves the shown conversation to the disk, and carries out the commands about the other chats there. A failure becomes
 // a card; the conversation in memory is kept in any case.
 
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "app/conversation/chat_state.h"
@@ -29,7 +31,9 @@ class ChatDesk {
   void run(ViewModel& view, const UiCommand& command, Effects& effects);
 
  private:
-  void close(ViewModel& view, Conversation& closed);
+  void close(ViewModel& view, Conversation& closed, const LiveLog& rounds);
+  void keep_rounds(ViewModel& view, const Conversation& chat, const LiveLog& log);
+  void restore_rounds(ViewModel& view, const std::filesystem::path& folder);
   void write(ViewModel& view, Conversation& chat);
   void open_file(ViewModel& view, Conversation& chat);
   void refresh(ViewModel& view);
@@ -42,8 +46,9 @@ class ChatDesk {
   std::optional<ChatStore> store_;
   std::unique_ptr<ChatFile> file_;  // of the shown chat
   JournalMark mark_;
-  bool failing_ = false;   // the last attempt to write failed, and the user was warned
-  bool unlisted_ = false;  // something was written that the listings do not show yet
+  std::set<uint64_t> rounds_kept_;  // replies of the shown chat whose rounds are on the disk or could not be written
+  bool failing_ = false;            // the last attempt to write failed, and the user was warned
+  bool unlisted_ = false;           // something was written that the listings do not show yet
 };
 
 }  // namespace canopy::app

@@ -216,6 +216,13 @@ Effects show_conversation(ViewModel& view, Conversation next) {
   // End the reply that is being written: its later events are ignored, and its text stays in the old conversation.
   if (view.busy()) end_reply(view, FinishReason::cancelled);
   effects.closed = std::exchange(view.messages, std::move(next));
+  effects.closed_rounds = view.rounds.live;
+  // A chat that continues the shown one keeps its rounds.
+  const auto& replies = view.rounds.live->replies();
+  const bool goes_on = std::any_of(replies.begin(), replies.end(), [&](const ReplySummary& reply) {
+    return view.messages.find(reply.id) != view.messages.size();
+  });
+  if (!goes_on) begin_live_log(view.rounds, view.model ? &*view.model : nullptr);
   view.replies_drawn = 0;
   view.context_used = 0;
   view.chat.find_shown = false;

@@ -154,6 +154,8 @@ Effects ask_for_rounds(ViewModel& view, Effects effects) {
     auto* generate = std::get_if<Generate>(&command);
     if (!generate || generate->reply_id == view.checks.check.reply_id) continue;
     generate->rounds = true;
+    // The shown rounds may be those of another model, read with the chat.
+    if (view.model && !view.rounds.live->fits(*view.model)) begin_live_log(view.rounds, &*view.model);
     view.rounds.live->expect(*generate);
   }
   return effects;

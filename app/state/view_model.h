@@ -103,11 +103,12 @@ struct Effects {
   std::vector<Command> engine = {};
   bool browse = false;
   std::optional<std::string> clipboard = {};
-  std::optional<Conversation> closed = {};        // conversation that is no longer shown; to be saved
-  std::optional<std::string> trace = {};          // path of a trace to show
-  std::optional<size_t> demo = {};                // index of a demo to play
-  std::optional<ModelSearchRequest> search = {};  // search of the disk to start
-  bool browse_text = false;                       // open the dialog for a text file to attach
+  std::optional<Conversation> closed = {};            // conversation that is no longer shown; to be saved
+  std::shared_ptr<const LiveLog> closed_rounds = {};  // its rounds
+  std::optional<std::string> trace = {};              // path of a trace to show
+  std::optional<size_t> demo = {};                    // index of a demo to play
+  std::optional<ModelSearchRequest> search = {};      // search of the disk to start
+  bool browse_text = false;                           // open the dialog for a text file to attach
 };
 
 /// Applies an event of the engine. Events of a reply that is no longer the current one change nothing.
