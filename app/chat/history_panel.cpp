@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "app/conversation/chat_json.h"
+#include "app/base/local_time.h"
 #include "app/look/widgets.h"
 
 namespace canopy::app {
@@ -14,10 +14,11 @@ namespace {
 constexpr float kListMargin = 12;
 constexpr float kChatRow = 52;
 
-/// "14:05" for today's chats, else the date; in UTC, as in exports.
+/// "14:05" for today's chats, else the date; in the user's time.
 std::string when(int64_t changed_ms, int64_t now_ms) {
-  const std::string then = time_text(changed_ms), now = time_text(now_ms);
-  return then.substr(0, 10) == now.substr(0, 10) ? then.substr(11, 5) + " UTC" : then.substr(0, 10);
+  const std::string then = local_time(changed_ms), now = local_time(now_ms);
+  if (then.empty()) return "";
+  return then.substr(0, 10) == now.substr(0, 10) ? then.substr(11, 5) : then.substr(0, 10);
 }
 
 void draw_sentence(ImVec2 origin, ImVec2 size, const char* sentence) {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "app/conversation/chat_json.h"
+#include "app/base/local_time.h"
 #include "app/look/widgets.h"
 #include "app/state/view_model.h"
 
@@ -119,7 +119,7 @@ std::string reply_details(const Message& message) {
   const ReplyParameters& p = message.parameters;
   std::string out;
   if (!p.model.empty()) out += p.model + (p.device.empty() ? "" : " on " + p.device) + "\n";
-  if (message.created_ms > 0) out += time_text(message.created_ms).substr(0, 19).replace(10, 1, " ") + " UTC\n";
+  if (message.created_ms > 0) out += local_time(message.created_ms) + "\n";
   out += "Drawn: " + sampling_of(message) + "\n";
   if (r.reply_tokens > 0)
     out += "Reply: " + amount(r.reply_tokens, "token", "tokens") + " in " + figures(r.decode_ms, "%.0f ms") + "\n";

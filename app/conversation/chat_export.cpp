@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/base/local_time.h"
 #include "app/conversation/attached_text.h"
 #include "app/conversation/chat_json.h"
 #include "app/conversation/thinking.h"
@@ -72,8 +73,8 @@ std::string markdown_of(const Conversation& chat) {
   if (!chat.system_prompt.empty()) out += "\n**System prompt**\n\n" + chat.system_prompt + "\n";
   for (const Message& message : chat) {
     const bool user = message.role == Role::user;
-    out += std::string("\n## ") + (user ? "You" : "Reply") + "\n\n_" + time_text(message.created_ms) + "_\n\n" +
-           text_for_reading(message) + "\n";
+    out += std::string("\n## ") + (user ? "You" : "Reply") + "\n\n_" + local_time_and_zone(message.created_ms) +
+           "_\n\n" + text_for_reading(message) + "\n";
     if (!user) out += "\n_" + about_reply(message) + "_\n";
   }
   return out;

@@ -1,0 +1,216 @@
+// The rounds of a chat are there when it is opened again: in another window, by switching chats, and not with another
+// chat's, nor with damaged files.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "app/base/local_time.h"
+#include "app/conversation/chat_export.h"
+#include "app/rounds/reply_trace.h"
+#include "app/state/chat_desk.h"
+#include "tests/app/support/scripted_engine.h"
+#include "tests/base/temp_folder.h"
+#include "tests/trace/trace_builder.h"
+
+namespace canopy::app {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempFolder;
+using test::TraceBuilder;
+
+/// State and disk of a window without drawing, with the calls that App makes between them.
+class RoundsWindow {
+ public:
+  explicit RoundsWindow(const fs::path& folder, const std::string& model = "small.gguf") : desk(folder.string()) {
+    view.chat.now_ms = 1'700'000'000'000;
+    desk.begin(view);
+    ModelReady ready = test::small_model();
+    ready.file_name = model;
+    event(ready);
+    view.model_state = ModelState::ready;
+  }
+  void run(const UiCommand& command) {
+    view.chat.now_ms += 1000;
+    Effects effects = update(view, command);
+    desk.run(view, command, effects);
+  }
+  void event(const Event& event) {
+    update(view, event);
+    desk.keep(view);
+  }
+  void begin(const std::string& question, size_t rounds) {
+    run(SendMessage{question});
+    event(TextDelta{view.reply_id, "An answer", 1, 10, 10});
+    builder.begin(DecodeMode::tree);
+    for (size_t i = 0; i < rounds; ++i) {
+      records.push_back(builder.tree(12));
+      event(RoundFinished{view.reply_id, std::make_shared<const RoundRecord>(records.back()), 0, 0, {}, false});
+    }
+  }
+  void ask(const std::string& question, size_t rounds) {
+    begin(question, rounds);
+    ReplyFinished finished;
+    finished.reply_id = view.reply_id;
+    finished.ar_tokens_per_second = 12.5;
+    event(finished);
+  }
+  const RoundLog& log() const { return *view.rounds.log; }
+
+  ViewModel view;
+  ChatDesk desk;
+  TraceBuilder builder;
+  std::vector<RoundRecord> records;
+};
+
+fs::path folder_of(const RoundsWindow& window, const TempFolder& folder) {
+  return folder.path() / (window.view.messages.id + ".rounds");
+}
+
+TEST(KeptRounds, AChatOpenedLaterHasItsTreesAndFigures) {
+  TempFolder folder;
+  RoundsWindow first(folder.path());
+  first.ask("One", 3);
+  first.ask("Two", 2);
+  RoundsWindow later(folder.path());
+  ASSERT_EQ(later.log().rounds(), 0u);
+  later.run(OpenChat{first.view.messages.id});
+  ASSERT_EQ(later.log().rounds(), 5u);
+  EXPECT_TRUE(later.view.cards.empty());
+  for (size_t i = 0; i < 5; ++i) {
+    ASSERT_TRUE(later.log().round(i)) << i;
+    EXPECT_EQ(later.log().round(i)->nodes.size(), first.records[i].nodes.size());
+    EXPECT_EQ(later.log().round(i)->emitted, first.records[i].emitted);
+    EXPECT_EQ(later.log().summary(i).accepted, first.log().summary(i).accepted);
+  }
+  ASSERT_EQ(later.log().replies().size(), 2u);
+  // A click on a word finds its reply by the id of the message.
+  EXPECT_EQ(later.log().replies()[1].id, later.view.messages[3].id);
+  EXPECT_EQ(later.log().replies()[1].ar_tokens_per_second, 12.5);
+  EXPECT_EQ(later.view.rounds.playback.shown, 4u);
+
+  later.ask("Three", 1);  // goes on behind them
+  ASSERT_EQ(later.log().rounds(), 6u);
+  EXPECT_EQ(later.log().round(5)->emitted, later.records.back().emitted);
+  EXPECT_EQ(later.log().round(0)->emitted, first.records[0].emitted);
+}
+
+TEST(KeptRounds, TheTimelineBelongsToTheChatOnShow) {
+  TempFolder folder;
+  RoundsWindow window(folder.path());
+  window.ask("One", 3);
+  const std::string one = window.view.messages.id;
+  window.run(NewChat{});
+  EXPECT_EQ(window.log().rounds(), 0u);
+  window.ask("Two", 1);
+  EXPECT_EQ(window.log().rounds(), 1u);
+  window.run(OpenChat{one});
+  EXPECT_EQ(window.log().rounds(), 3u);
+  window.begin("Three", 2);  // left while it is being written
+  window.run(NewChat{});
+  window.run(OpenChat{one});
+  EXPECT_EQ(window.log().rounds(), 5u);
+}
+
+TEST(KeptRounds, DamagedAndForeignFilesCostOnlyTheirOwnRounds) {
+  TempFolder folder;
+  RoundsWindow first(folder.path());
+  first.ask("One", 3);
+  first.ask("Two", 2);
+  first.ask("Three", 1);
+  const fs::path rounds = folder_of(first, folder);
+  fs::resize_file(reply_trace(rounds, 1), fs::file_size(reply_trace(rounds, 1)) - 9);
+  std::ofstream(reply_trace(rounds, 3)) << "no trace at all";
+  RoundsWindow later(folder.path());
+  later.run(OpenChat{first.view.messages.id});
+  EXPECT_EQ(later.view.messages.size(), 6u);
+  EXPECT_EQ(later.log().rounds(), 1u);
+  ASSERT_EQ(later.view.cards.size(), 1u);
+  EXPECT_NE(later.view.cards[0].detail.find("1.canopytrace"), std::string::npos) << later.view.cards[0].detail;
+
+  fs::copy_file(reply_trace(rounds, 5), reply_trace(rounds, 1), fs::copy_options::overwrite_existing);
+  EXPECT_THROW(open_reply_trace(rounds, 1, "An answer"), Error);
+  fs::remove_all(rounds);
+  RoundsWindow without(folder.path());
+  without.run(OpenChat{first.view.messages.id});
+  EXPECT_EQ(without.log().rounds(), 0u);
+  EXPECT_TRUE(without.view.cards.empty());
+}
+
+TEST(KeptRounds, AnotherModelKeepsThemUntilItWrites) {
+  TempFolder folder;
+  RoundsWindow first(folder.path());
+  first.ask("One", 3);
+  RoundsWindow later(folder.path(), "other.gguf");
+  later.run(OpenChat{first.view.messages.id});
+  EXPECT_EQ(later.log().rounds(), 3u);
+  later.event(*later.view.model);
+  EXPECT_EQ(later.log().rounds(), 3u);
+  later.ask("Two", 1);
+  EXPECT_EQ(later.log().rounds(), 1u);
+  EXPECT_EQ(later.log().round(0)->emitted, later.records[0].emitted);
+}
+
+TEST(KeptRounds, GoAndComeBackWithTheirChat) {
+  TempFolder folder;
+  RoundsWindow window(folder.path());
+  window.ask("One", 3);
+  const std::string id = window.view.messages.id;
+  const fs::path rounds = folder_of(window, folder);
+  window.run(DeleteChat{id});
+  EXPECT_FALSE(fs::exists(rounds));
+  EXPECT_EQ(window.log().rounds(), 0u);
+  window.run(UndoDelete{});
+  window.run(OpenChat{id});
+  EXPECT_EQ(window.log().rounds(), 3u);
+}
+
+TEST(KeptRounds, TheOldestAreDroppedFirst) {
+  TempFolder folder;
+  RoundsWindow window(folder.path());
+  for (const char* question : {"One", "Two", "Three"}) window.ask(question, 2);
+  const fs::path rounds = folder_of(window, folder);
+  limit_reply_traces(rounds, fs::file_size(reply_trace(rounds, 3)) + fs::file_size(reply_trace(rounds, 5)));
+  EXPECT_FALSE(fs::exists(reply_trace(rounds, 1)));
+  EXPECT_TRUE(fs::exists(reply_trace(rounds, 3)));
+  limit_reply_traces(rounds, 0);
+  EXPECT_FALSE(fs::exists(reply_trace(rounds, 3)));
+  EXPECT_TRUE(fs::exists(reply_trace(rounds, 5)));
+}
+
+/// Sets TZ while it lives.
+class TimeZone {
+ public:
+  explicit TimeZone(const char* zone) {
+    if (const char* old = ::getenv("TZ")) old_ = old;
+    ::setenv("TZ", zone, 1);
+  }
+  ~TimeZone() { old_ ? ::setenv("TZ", old_->c_str(), 1) : ::unsetenv("TZ"); }
+
+ private:
+  std::optional<std::string> old_;
+};
+
+TEST(LocalTime, FollowsTheZoneOfTheUser) {
+  constexpr int64_t kMoment = 1'763'769'600'999;  // 2025-11-22 00:00:00.999 UTC
+  {
+    TimeZone zone("EST5");
+    EXPECT_EQ(local_time(kMoment), "2025-11-21 19:00:00");
+    EXPECT_EQ(local_time_and_zone(kMoment), "2025-11-21 19:00:00 -05:00");
+  }
+  TimeZone zone("IST-5:30");
+  EXPECT_EQ(local_time(kMoment), "2025-11-22 05:30:00");
+  EXPECT_EQ(local_time(-1), "1970-01-01 05:29:59");
+  Conversation chat;
+  Message message;
+  message.text = "Hello";
+  message.created_ms = kMoment;
+  chat.append(std::move(message));
+  EXPECT_NE(markdown_of(chat).find("_2025-11-22 05:30:00 +05:30_"), std::string::npos) << markdown_of(chat);
+  EXPECT_NE(json_of(chat).find("2025-11-22T00:00:00.999Z"), std::string::npos) << json_of(chat);
+}
+
+}  // namespace
+}  // namespace canopy::app
