@@ -150,25 +150,41 @@ TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
     ctx->Yield(6);
     IM_CHECK(ui.view().path_box_shown);
-    IM_CHECK(ctx->ItemExists("//$FOCUSED/**/a.gguf"));
-    IM_CHECK(!ctx->ItemExists("//$FOCUSED/**/notes.txt"));
-    ctx->ItemClick("//$FOCUSED/All files");
+    ctx->SetRef("//$FOCUSED");
+    IM_CHECK(ctx->ItemExists("**/a.gguf"));
+    IM_CHECK(!ctx->ItemExists("**/notes.txt"));
+    ctx->ItemClick("All files");
     ctx->Yield(2);
-    IM_CHECK(ctx->ItemExists("//$FOCUSED/**/notes.txt"));
-    ctx->ItemClick("//$FOCUSED/**/Folder above");
+    IM_CHECK(ctx->ItemExists("**/notes.txt"));
+    ctx->ItemClick("**/Folder above");
     ctx->Yield(2);
-    IM_CHECK(ctx->ItemExists("//$FOCUSED/**/models"));
+    IM_CHECK(ctx->ItemExists("**/models"));
     ctx->KeyPress(ImGuiKey_Escape);
     ctx->Yield(2);
     IM_CHECK(!ui.view().path_box_shown);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
     ctx->Yield(6);
-    ctx->ItemClick("//$FOCUSED/**/a.gguf");
-    ctx->ItemClick("//$FOCUSED/Open");
+    ctx->SetRef("//$FOCUSED");
+    ctx->ItemClick("**/a.gguf");
+    ctx->ItemClick("Open");
     ctx->Yield(2);
     IM_CHECK(!ui.view().path_box_shown);
   }));
   EXPECT_EQ(ui.engine().last<LoadModel>().path, settings.saved.recent.front());
+}
+
+// A card that was pinned from the chat closes too, and the reply goes on.
+TEST(App, EscClosesThePinnedCardFirst) {
+  UiHarness ui;
+  ui.app().run(OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+  ui.app().run(app::RoundsCommand(app::SelectNode{app::NodeRef{3, 1}}));
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(3);
+    IM_CHECK(ui.view().rounds.selected.has_value());
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->Yield(2);
+    IM_CHECK(!ui.view().rounds.selected.has_value());
+  }));
 }
 
 TEST(App, StreamsCharactersOfSeveralBytes) {
