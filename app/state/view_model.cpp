@@ -189,10 +189,11 @@ bool leaves_replay(const UiCommand& command) {
   return chat && (std::holds_alternative<OpenChat>(*chat) || std::holds_alternative<ImportChat>(*chat));
 }
 
-/// Whether a command chooses what to see, so that the start page goes. To open a model does not: it may be the one that
-/// is opened at the start.
-bool leaves_start(const UiCommand& command) {
+/// Whether a command chooses what to see, so that the start page goes. To open the model of the set-up does not, as it
+/// is opened by itself at the start.
+bool leaves_start(const ViewModel& view, const UiCommand& command) {
   if (leaves_replay(command)) return true;
+  if (const auto* open = std::get_if<OpenModel>(&command)) return open->path != view.default_model;
   const auto* rounds = std::get_if<RoundsCommand>(&command);
   return rounds && (std::holds_alternative<WatchDemo>(*rounds) || std::holds_alternative<OpenTrace>(*rounds));
 }
@@ -333,7 +334,7 @@ void follow_playback(ViewModel& view) {
 
 Effects update(ViewModel& view, const UiCommand& command) {
   if (view.replaying() && leaves_replay(command)) update(view.rounds, CloseTrace{});
-  if (leaves_start(command)) view.shell.welcome = false;
+  if (leaves_start(view, command)) view.shell.welcome = false;
   Effects effects = apply(view, command);
   follow_playback(view);
   return before_check(view, std::move(effects));

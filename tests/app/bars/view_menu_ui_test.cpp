@@ -132,14 +132,12 @@ TEST(ModelMenu, HasTheModelOfTheSetUpOnce) {
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->ItemClick("//Top bar/Model");
     for (int i = 0; i < 500 && !ui.view().models.looked; ++i) ctx->Yield();
+    ctx->Yield();
     const DrawnTexts drawn;
-    ctx->Yield(2);
+    ctx->Yield();
     IM_CHECK(drawn.any_contains("other.gguf"));
     IM_CHECK(ctx->ItemExists("//$FOCUSED/Default model"));
-    IM_CHECK(!ctx->ItemExists("//$FOCUSED/**/SmolLM2-135M-Instruct.Q4_1.gguf/model"));
-    size_t rows = 0;
-    for (const app::FoundModel& each : ui.view().models.found) rows += each.standard ? 1 : 0;
-    IM_CHECK_EQ(rows, 1u);
+    IM_CHECK_EQ(std::ranges::count(drawn.all(), "SmolLM2-135M-Instruct.Q4_1.gguf", &app::DrawnText::text), 1);
   }));
 }
 
