@@ -82,7 +82,7 @@ bool draw_region_card(const std::vector<ScreenRegion>& told, ImVec2 area, Comman
 std::vector<ScreenRegion> told_regions(const std::vector<ScreenRegion>& drawn) {
   std::vector<ScreenRegion> told;
   for (const ScreenRegion& each : drawn) {
-    const bool room = each.size.x >= px(kLeastSide) && each.size.y >= px(kLeastSide);
+    const bool room = each.size.x >= kLeastSide && each.size.y >= kLeastSide;
     const bool known = std::ranges::any_of(told, [&](const ScreenRegion& other) { return other.name == each.name; });
     if (room && !known && !region_words(each.name).empty()) told.push_back(each);
   }

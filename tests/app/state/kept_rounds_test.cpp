@@ -88,7 +88,7 @@ TEST(KeptRounds, AChatOpenedLaterHasItsTreesAndFigures) {
   ASSERT_EQ(later.log().replies().size(), 2u);
   // A click on a word finds its reply by the id of the message.
   EXPECT_EQ(later.log().replies()[1].id, later.view.messages[3].id);
-  EXPECT_EQ(later.log().replies()[1].ar_tokens_per_second, 12.5);
+  EXPECT_EQ(later.log().replies()[1].ar_tokens_per_second, later.view.messages[3].result->ar_tokens_per_second);
   EXPECT_EQ(later.view.rounds.playback.shown, 4u);
 
   later.ask("Three", 1);  // goes on behind them
