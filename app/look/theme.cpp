@@ -108,10 +108,10 @@ constexpr Theme kProjector = {
     .ctl = rgb(0x4A5651),
     .line = rgb(0x8E9A95),
     .grid = rgb(0xCBD4D0),
-    .accepted = rgb(0x005A99),
-    .rejected = rgb(0x9C2A00),
-    .unreached = rgb(0x56625D),
-    .bonus = rgb(0x966900),
+    .accepted = rgb(0x0072B2),
+    .rejected = rgb(0xA83400),
+    .unreached = rgb(0x76827D),
+    .bonus = rgb(0xB38000),
     .limb = rgb(0x8A9993),
     .limb_unreached = rgb(0xA9B5AF),
     .limb_rejected = rgb(0xC8642C),
@@ -124,9 +124,9 @@ constexpr Theme kProjector = {
     .bonus_bg = rgb(0xF7E2AC),
     .accepted_strong_bg = rgb(0x8FC3EA),
     .on_state = rgb(0xFFFFFF),
-    .draft = rgb(0x7A2560),
-    .verify = rgb(0x006548),
-    .rest = rgb(0x5E6A65),
+    .draft = rgb(0x8A3A72),
+    .verify = rgb(0x007A59),
+    .rest = rgb(0x87938E),
 };
 
 void set_sizes(ImGuiStyle& s) {
