@@ -82,7 +82,7 @@ constexpr Part kParts[] = {
      "Every guess of the pass on show. The bright branch became text; thick branches are those the drafter was sure "
      "of."},
     {"Legend", "Legend", "What the signs in the tree mean, and how many guesses met each fate."},
-    {"Budget line", "How many guesses pay",
+    {"Budget line", "Guesses that pay",
      "Whether more or fewer guesses would have been faster; it unfolds to the curve."},
     {"Watch passes", "Time",
      "One bar for each pass of the reply: how much of it was accepted. Click one to see its tree."},

@@ -145,6 +145,7 @@ std::optional<std::string> PathBrowser::draw_contents(float width) {
   const float room = ImGui::GetMainViewport()->Size.y - px(kAround) - ImGui::GetWindowPos().y;
   const float height = std::clamp(room, px(kListRow) * kLeastRows, px(kListRow) * kListRows);
   asked |= draw_entries(width, height);
+  ImGui::Dummy({0, px(2)});
   if (!problem_.empty()) draw_problem(problem_, width);
   if (list_.cut) label(Type::secondary, colours().text3, "More than 2,000 entries: type the path instead");
   ButtonSpec open{wanted_ == PathFilter::folders ? "Choose" : "Open", Icon::none, ButtonKind::primary};
