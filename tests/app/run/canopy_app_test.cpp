@@ -1,6 +1,7 @@
 // The application under Dear ImGui's Test Engine, with a scripted engine.
 
 #include <gtest/gtest.h>
+#include <imgui_internal.h>
 
 #include <chrono>
 #include <filesystem>
@@ -138,6 +139,12 @@ TEST(App, ABrokenModelShowsACardAndTheNextOneLoads) {
   }));
 }
 
+/// The popup of the browser for files, whichever of its lists and boxes has the focus.
+ImGuiID browser() {
+  const ImGuiWindow* window = ImGui::GetCurrentContext()->OpenPopupStack.back().Window;
+  return window->ID;
+}
+
 TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
   const TempFolder folder;
   std::filesystem::create_directory(folder.path() / "models");
@@ -150,7 +157,7 @@ TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
     ctx->Yield(6);
     IM_CHECK(ui.view().path_box_shown);
-    ctx->SetRef("//$FOCUSED");
+    ctx->SetRef(browser());
     IM_CHECK(ctx->ItemExists("**/a.gguf"));
     IM_CHECK(!ctx->ItemExists("**/notes.txt"));
     ctx->ItemClick("All files");
@@ -164,7 +171,7 @@ TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
     IM_CHECK(!ui.view().path_box_shown);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
     ctx->Yield(6);
-    ctx->SetRef("//$FOCUSED");
+    ctx->SetRef(browser());
     ctx->ItemClick("**/a.gguf");
     ctx->ItemClick("Open");
     ctx->Yield(2);
