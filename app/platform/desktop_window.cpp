@@ -1,4 +1,5 @@
 #include "app/platform/desktop_window.h"
+#include "app/platform/drawn_hash.h"
 
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
@@ -94,7 +95,11 @@ DesktopWindow::~DesktopWindow() {
 void DesktopWindow::install_callbacks() {
   glfwSetWindowUserPointer(window_, this);
   static constexpr auto self = [](GLFWwindow* w) { return static_cast<DesktopWindow*>(glfwGetWindowUserPointer(w)); };
-  glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double, double) { self(w)->input_ = true; });
+  glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double, double) {
+    const auto held = [w](int each) { return glfwGetMouseButton(w, each) == GLFW_PRESS; };
+    const bool drags = held(GLFW_MOUSE_BUTTON_LEFT) || held(GLFW_MOUSE_BUTTON_MIDDLE) || held(GLFW_MOUSE_BUTTON_RIGHT);
+    (drags ? self(w)->input_ : self(w)->pointer_moved_) = true;
+  });
   glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int, int, int) { self(w)->input_ = true; });
   glfwSetScrollCallback(window_, [](GLFWwindow* w, double, double) { self(w)->input_ = true; });
   // Called before the callback of Dear ImGui, which is called from it.
@@ -106,8 +111,9 @@ void DesktopWindow::install_callbacks() {
   glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned) { self(w)->input_ = true; });
   glfwSetWindowFocusCallback(window_, [](GLFWwindow* w, int) { self(w)->input_ = true; });
   glfwSetCursorEnterCallback(window_, [](GLFWwindow* w, int) { self(w)->input_ = true; });
-  glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { self(w)->input_ = true; });
-  glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* w, int, int) { self(w)->input_ = true; });
+  glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { self(w)->input_ = self(w)->uncovered_ = true; });
+  glfwSetFramebufferSizeCallback(window_,
+                                 [](GLFWwindow* w, int, int) { self(w)->input_ = self(w)->uncovered_ = true; });
   glfwSetWindowContentScaleCallback(window_, [](GLFWwindow* w, float, float) { self(w)->input_ = true; });
   glfwSetDropCallback(window_, [](GLFWwindow* w, int count, const char** paths) {
     if (count > 0) self(w)->dropped_ = paths[0];
@@ -154,6 +160,10 @@ bool DesktopWindow::take_input() {
   return std::exchange(input_, false);
 }
 
+bool DesktopWindow::take_pointer_motion() {
+  return std::exchange(pointer_moved_, false);
+}
+
 std::optional<std::string> DesktopWindow::take_path() {
   if (dropped_) return std::exchange(dropped_, std::nullopt);
   return dialog_.take();
@@ -168,12 +178,26 @@ void DesktopWindow::begin_frame() {
   ImGui::NewFrame();
 }
 
+/// Whether the frame is the one that the window shows already. On a software device drawing takes far longer than this
+/// comparison; mouse moves that change nothing then cost next to nothing.
+bool DesktopWindow::looks_as_before(ImU32 clear) {
+  if (!software_device()) return false;
+  const ImDrawData& data = *ImGui::GetDrawData();
+  const uint64_t hash = drawn_hash(data, clear);
+  const bool same = shown_hash_ == hash && !textures_wait(data) && !uncovered_;
+  shown_hash_ = hash;
+  uncovered_ = false;
+  return same;
+}
+
 void DesktopWindow::end_frame(ImU32 clear, const std::string& shot) {
   ImGui::Render();
+  if (shot.empty() && looks_as_before(clear)) return;
   std::optional<Image> picture;
   bool shown = target_->render(ImGui::GetDrawData(), clear, shot.empty() ? nullptr : &picture);
   if (!shown) shown = target_->render(ImGui::GetDrawData(), clear, shot.empty() ? nullptr : &picture);
   if (!shown) input_ = true;  // being resized: try again with the next frame
+  if (!shown) shown_hash_.reset();
   // A software device draws on the processor: wait here, so that the pacer measures the full cost of a frame.
   if (software_device()) target_->wait();
   if (shot.empty()) return;

@@ -42,8 +42,11 @@ class DesktopWindow {
 
   /// Sleeps until an event comes or that many seconds have passed.
   void wait_events(double seconds);
-  /// Whether there was input or a change of the window since the last call.
+  /// Whether there was input or a change of the window since the last call, but for the pointer moving with no button
+  /// held.
   bool take_input();
+  /// Whether the pointer moved with no button held since the last call.
+  bool take_pointer_motion();
   /// A file that was dropped on the window or chosen in the dialog since the last call.
   std::optional<std::string> take_path();
 
@@ -64,6 +67,7 @@ class DesktopWindow {
 
  private:
   void install_callbacks();
+  bool looks_as_before(ImU32 clear);
 
   struct Library {  // GLFW; initialised before everything else here and terminated after it
     Library();
@@ -78,7 +82,9 @@ class DesktopWindow {
   std::unique_ptr<UiDevice> device_;
   std::unique_ptr<WindowTarget> target_;
   bool platform_ready_ = false;
-  bool input_ = true;
+  bool input_ = true, pointer_moved_ = false;
+  bool uncovered_ = true;               // what the window shows may be damaged
+  std::optional<uint64_t> shown_hash_;  // of the frame that it shows
   std::function<void()> before_release_;
   std::optional<std::string> dropped_;
   bool has_dialog_ = false;

@@ -17,6 +17,7 @@ constexpr double kLongestSleep = 3600;  // seconds; limits the argument, as an e
 bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilot& pilot) {
   while (!window.should_close()) {
     if (window.take_input()) pacer.on_input();
+    if (window.take_pointer_motion()) pacer.on_pointer();
     if (app.pump()) {
       pacer.on_engine_event(app.engine_busy());
       pacer.on_motion(app.moving());  // a new round may have come that playing waited for

@@ -76,6 +76,45 @@ TEST(FramePacer, FramesComeOnceMoreWhenTheMouseHasRested) {
   EXPECT_EQ(pacer.wait(7), FramePacer::kNever);
 }
 
+/// Moves the mouse a hundred times a second for ten seconds; returns the share of the time that drawing took.
+double share_of_moving(FramePacer& pacer, double cost) {
+  double spent = 0, now = 10;
+  for (double next_move = now; now < 20;) {
+    for (; next_move <= now; next_move += 0.01) pacer.on_pointer();
+    const double wait = pacer.wait(now);
+    if (wait > 0) {
+      now += std::min(wait, next_move - now);
+      continue;
+    }
+    pacer.on_frame(now, cost);
+    now += cost;
+    spent += cost;
+  }
+  return spent / 10;
+}
+
+TEST(FramePacer, TheMouseAloneTakesNoMoreThanAQuarterOfASoftwareDevice) {
+  FramePacer pacer(true);
+  simulate(pacer, 0, 2, 0.054, 0);
+  const double share = share_of_moving(pacer, 0.054);
+  EXPECT_LE(share, 0.26);
+  EXPECT_GE(share, 0.2) << "and frames go on coming";
+  FramePacer card(false);
+  simulate(card, 0, 2, 0.002, 0);
+  EXPECT_GE(share_of_moving(card, 0.002), 0.1) << "about 60 frames a second on a graphics card";
+}
+
+// The first move after a rest lights up what is under the mouse at once, and the card or tooltip comes when it rests.
+TEST(FramePacer, AMoveAfterARestIsAnsweredAtOnce) {
+  FramePacer pacer(true);
+  simulate(pacer, 0, 2, 0.054, 0);
+  EXPECT_EQ(pacer.wait(5), FramePacer::kNever);
+  pacer.on_pointer();
+  EXPECT_EQ(pacer.wait(5), 0);
+  EXPECT_EQ(simulate(pacer, 5, 0.4, 0.054, 0).frames, 2);
+  EXPECT_GE(simulate(pacer, 5.4, 1, 0.054, 0).frames, 1);
+}
+
 TEST(FramePacer, TheLastEngineEventIsDrawnToItsEnd) {
   FramePacer pacer(true);
   simulate(pacer, 0, 2, 0.01, 0.05);

@@ -64,6 +64,24 @@ TEST_P(WindowPictures, TheFirstRun) {
   EXPECT_EQ(pixel(image, 800, 4), theme().panel) << "the top bar";
 }
 
+TEST_P(WindowPictures, TheFirstStartWithTheModelOfTheSetUp) {
+  settings_.welcome = true;
+  engine_.script = [](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(LoadProgress{"Loading weights", 1, 4, false, -1});
+  };
+  app::Headless window(engine_, settings_, 1280, 800, false);
+  window.app().run(app::OpenModel{settings_.default_model});
+  window.app().pump();
+  keep_picture(window.settled_frame(), name("first-start-loading"));
+  engine_.publish(drafting_model());
+  window.app().pump();
+  const app::Image ready = window.settled_frame();
+  keep_picture(ready, name("first-start-ready"));
+  EXPECT_EQ(pixel(ready, 10, 500), theme().back) << "the start page is still there";
+  window.app().run(app::ShowPathBox{});
+  keep_picture(window.settled_frame(), name("browser"));
+}
+
 TEST_P(WindowPictures, ThePanels) {
   app::Headless window(engine_, settings_, kWidth, kHeight, false);
   const auto answer = answers_with({"The merge step ", "joins two lists."});

@@ -57,6 +57,18 @@ TEST_P(WatchPictures, ShowTheTreeLarge) {
   EXPECT_GT(pixels_of(image, t.bonus), 10u);
 }
 
+TEST_P(WatchPictures, NameTheirPartsByF1) {
+  const WatchShot& shot = GetParam();
+  WatchWindow watch(shot);
+  const app::Image before = watch.window->settled_frame();
+  watch.app().run(app::ShellCommand(app::ShowRegions{}));
+  const app::Image image = watch.window->settled_frame();
+  keep_picture(image, std::string(shot.name) + "-f1");
+  const app::Theme& t = app::theme(shot.theme);
+  EXPECT_GT(pixels_of(image, t.raised), image.pixels.size() / 4 / 20) << "the card";
+  EXPECT_LT(pixels_of(image, t.canvas), pixels_of(before, t.canvas) / 4) << "everything else is dimmed";
+}
+
 INSTANTIATE_TEST_SUITE_P(, WatchPictures,
                          testing::Values(WatchShot{"watch-dark", 1280, 800},
                                          WatchShot{"watch-light", 1280, 800, 1, app::ThemeKind::light},

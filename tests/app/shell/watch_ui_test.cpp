@@ -126,6 +126,47 @@ TEST_F(WatchUi, TheWidthCanBeGuessed) {
   }));
 }
 
+TEST_F(WatchUi, F1SaysWhatThePartsAreAndEscCloses) {
+  for (const auto& [width, height] : {std::pair(900.0f, 600.0f), std::pair(1280.0f, 800.0f)}) {
+    const auto ui = demo(width, height);
+    EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+      ctx->KeyPress(ImGuiKey_F1);
+      ctx->Yield(4);
+      IM_CHECK(ui->view().shell.regions_shown);
+      const DrawnTexts drawn;
+      ctx->Yield();
+      for (const char* title : {"What am I looking at", "Chat", "Tree of guesses", "This pass", "Time"})
+        IM_CHECK(drawn.has(title));
+      IM_CHECK(ctx->ItemExists("//What am I looking at/**/Close"));
+      ctx->KeyPress(ImGuiKey_Escape);
+      ctx->Yield(2);
+      IM_CHECK(!ui->view().shell.regions_shown);
+      ctx->KeyPress(ImGuiKey_F1);
+      ctx->Yield(4);
+      ctx->KeyPress(ImGuiKey_F1);
+      ctx->Yield(2);
+      IM_CHECK(!ui->view().shell.regions_shown);
+    }));
+  }
+}
+
+TEST_F(WatchUi, TermsAreExplainedOnHover) {
+  const auto ui = demo();
+  const auto explains = [&](const char* item, const char* words) {
+    EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+      ctx->MouseMove(item);
+      ctx->SleepNoSkip(0.8f, 1.0f / 30);
+      const DrawnTexts drawn;
+      ctx->Yield();
+      IM_CHECK(drawn.any_contains(words));
+    })) << item;
+  };
+  explains("//Watch tree/term Accepted", "would have written itself");
+  explains("//Watch tree/term Bonus", "comes free with the pass");
+  explains("//Watch tree/Tokens per pass", "Plain decoding brings exactly 1");
+  explains("//Top bar/Drafter", "guesses the next tokens");
+}
+
 TEST_F(WatchUi, AnotherDeviceCanBeChosen) {
   const auto ui = demo();
   EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
