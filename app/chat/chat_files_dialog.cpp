@@ -120,7 +120,11 @@ bool ChatFilesDialog::path_box(const char* id, std::string& path, PathFilter wan
   browse.tooltip = browse.label;
   const bool entered = text_box(id, path, width - button_size(browse).x - px(6), focus);
   ImGui::SameLine(0, px(6));
-  if (button(browse)) browser_.open(folder ? "Choose a folder" : "Choose a chat", wanted, typed_path(path).string());
+  // Tab goes from one text box to the next.
+  ImGui::PushItemFlag(ImGuiItemFlags_NoTabStop, true);
+  const bool browses = button(browse);
+  ImGui::PopItemFlag();
+  if (browses) browser_.open(folder ? "Choose a folder" : "Choose a chat", wanted, typed_path(path).string());
   if (auto chosen = browser_.draw()) path = *std::move(chosen);
   return entered;
 }

@@ -139,12 +139,6 @@ TEST(App, ABrokenModelShowsACardAndTheNextOneLoads) {
   }));
 }
 
-/// The popup of the browser for files, whichever of its lists and boxes has the focus.
-ImGuiID browser() {
-  const ImGuiWindow* window = ImGui::GetCurrentContext()->OpenPopupStack.back().Window;
-  return window->ID;
-}
-
 TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
   const TempFolder folder;
   std::filesystem::create_directory(folder.path() / "models");
@@ -157,7 +151,7 @@ TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
     ctx->Yield(6);
     IM_CHECK(ui.view().path_box_shown);
-    ctx->SetRef(browser());
+    ctx->SetRef(ImGui::GetCurrentContext()->NavWindow->RootWindow);
     IM_CHECK(ctx->ItemExists("**/a.gguf"));
     IM_CHECK(!ctx->ItemExists("**/notes.txt"));
     ctx->ItemClick("All files");
@@ -171,7 +165,7 @@ TEST(App, WithoutAFileDialogModelsAreFoundByMouseAndKeyboard) {
     IM_CHECK(!ui.view().path_box_shown);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
     ctx->Yield(6);
-    ctx->SetRef(browser());
+    ctx->SetRef(ImGui::GetCurrentContext()->NavWindow->RootWindow);
     ctx->ItemClick("**/a.gguf");
     ctx->ItemClick("Open");
     ctx->Yield(2);
