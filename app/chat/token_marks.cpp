@@ -102,7 +102,7 @@ void draw_token_legend(const ViewModel& view, CommandSink& sink, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float height = px(24), middle = a.y + height * 0.5f;
   const bool on = view.chat.sources_shown;
-  const char* words[] = {"drafted, accepted", "target's own", "Token sources are hidden"};
+  const char* words[] = {"drafted, accepted", "big model's own", "Token sources are hidden"};
   const float sample = px(22), gap = px(6), space = px(18);
   const float second = sample + gap + text_size(Type::secondary, words[0]).x + space;
   const float needed =

@@ -68,16 +68,23 @@ TourStep the_models_own_text(const TourFacts& facts) {
     step.words.push_back(plain(", here "));
     step.words.push_back({Kind::bonus, facts.own});
   }
-  step.words.push_back(plain(". So the text is, word for word, what it would have written alone."));
+  step.words.push_back(
+      plain(" (yellow; confirmed guesses are blue). So the text is, word for word, what it would have "
+            "written alone."));
   return step;
 }
 
 TourStep what_it_brings(const TourFacts& facts) {
   const std::string got = facts.tokens_per_pass.empty() ? "This reply got several tokens"
                                                         : "This reply got " + facts.tokens_per_pass + " tokens";
+  std::string price =
+      "Beside it stands the price: how long such a pass takes on this computer, counted in the time that "
+      "plain decoding needs for one token";
+  if (!facts.plain_tokens.empty())
+    price += facts.slower ? ". Here that is " + facts.plain_tokens + " of them: more than a pass brings"
+                          : ". Here that is only " + facts.plain_tokens;
   return {"What it brings, and what it costs",
-          {plain(got + " from each pass, where plain decoding gets 1. Beside it stands the price: how long such a pass "
-                       "takes on this computer, in the time of plain tokens.")},
+          {plain(got + " from each pass, where plain decoding gets 1. " + price + ".")},
           {},
           {TourPart::numbers}};
 }
@@ -85,9 +92,10 @@ TourStep what_it_brings(const TourFacts& facts) {
 TourStep when_it_does_not_pay() {
   return {
       "When it does not pay",
-      {plain("If a pass costs more plain tokens than it brings, plain decoding is faster: on a processor, which pays "
-             "for every single guess, or in text that is hard to guess. Canopy measures both and then guesses less, "
-             "or not at all.")},
+      {plain(
+          "Where a pass costs more than it brings, plain decoding is faster: on a computer without a GPU, which pays "
+          "for every single guess, and in text that is hard to guess. In your own chats Canopy measures this and "
+          "guesses less, or not at all; this recording always makes as many guesses, to be looked at.")},
       {},
       {TourPart::numbers, TourPart::budget}};
 }

@@ -37,6 +37,8 @@ struct TourFacts {
   uint32_t chain = 0;                 // tokens that a chain would have brought
   bool chain_at_least = false;
   std::string tokens_per_pass;  // of the reply, "5.3"; empty where it is not known
+  std::string plain_tokens;     // that the pass took as long as, "11"; empty where it is not known
+  bool slower = false;          // the pass took longer than plain decoding of what a pass of the reply brings
 };
 
 /// step: 0 ... kTourSteps - 1.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "app/shell/fixed_window.h"
 #include "app/tree/flying_words.h"
@@ -125,7 +126,14 @@ TourFacts WatchLayout::tour_facts() const {
     facts.chain = chain->emitted;
     facts.chain_at_least = chain->at_least;
   }
-  if (source_.numbers().tokens.shown) facts.tokens_per_pass = source_.numbers().tokens.value;
+  const WatchNumbers& numbers = source_.numbers();
+  if (numbers.tokens.shown) facts.tokens_per_pass = numbers.tokens.value;
+  if (numbers.cost.shown && numbers.plain_tokens > 0) {
+    char words[32];
+    std::snprintf(words, sizeof words, numbers.plain_tokens < 9.95 ? "%.1f" : "%.0f", numbers.plain_tokens);
+    facts.plain_tokens = words;
+    facts.slower = numbers.plain_tokens > numbers.tokens_per_pass;
+  }
   return facts;
 }
 

@@ -278,6 +278,7 @@ void TreeCanvas::draw_layers(ImDrawList* list, const TreePaint& paint, const Rou
   if (!paint.reveal.draft_shown) draw_limbs(list, paint);
   draw_words(list, paint);
   if (paint.reveal.draft_shown) draw_draft_positions(list, paint);
+  if (slow && play.phase == Phase::verify) draw_pass_count(list, paint);
   if (slow && play.phase == Phase::insert) draw_order(list, paint);
   if (slow && play.phase >= Phase::walk) draw_plain_ghost(list, paint);
   draw_depths(list, paint);

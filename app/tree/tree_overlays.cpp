@@ -140,6 +140,11 @@ void draw_one_pass(ImDrawList* list, const TreePaint& paint) {
   const Colour none = with_alpha(t.accent, 0), wash = with_alpha(t.accent, 0.16f * strength);
   list->AddRectFilledMultiColor(a, {middle.x, b.y}, none, wash, wash, none);
   list->AddRectFilledMultiColor({middle.x, a.y}, b, wash, none, none, wash);
+}
+
+void draw_pass_count(ImDrawList* list, const TreePaint& paint) {
+  const Theme& t = colours();
+  const ImVec2 b = paint.at(paint.size.x, paint.size.y), middle = paint.at(paint.size.x * 0.5f, 0);
   const uint32_t guesses = paint.tree.size() - 1 - (paint.tree.bonus ? 1 : 0);
   const std::string words = "one pass, " + std::to_string(guesses) + (guesses == 1 ? " guess" : " guesses");
   const float width = text_size(Type::base_medium, words).x + px(24), y = b.y - px(24);
@@ -155,9 +160,11 @@ void draw_plain_ghost(ImDrawList* list, const TreePaint& paint) {
   const NodeReveal& node = paint.reveal.nodes[first];
   const bool told = node.judged && node.lit >= 1 && node.shown >= 1;
   const std::string words = "Plain decoding, one pass:", label = told ? paint.labels[first] : "?";
-  const ImVec2 at = paint.at(px(14), paint.size.y - px(20));
-  draw_text_middle(list, at.x, at.y, Type::secondary, t.text3, words);
+  const ImVec2 at = paint.at(px(14), paint.size.y - px(18));
   const float x = at.x + text_size(Type::secondary, words).x + px(8), width = text_size(Type::mono, label).x + px(16);
+  // Over whatever of the tree is there.
+  list->AddRectFilled({at.x - px(8), at.y - px(15)}, {x + width + px(8), at.y + px(15)}, t.canvas, px(6));
+  draw_text_middle(list, at.x, at.y, Type::secondary, t.text2, words);
   add_dashed_rect(list, {x, at.y - px(11)}, {x + width, at.y + px(11)}, px(6), {units(3), units(3)}, t.text3, units(1));
   draw_word(list, {x + px(8), at.y}, Type::mono, text_height(Type::mono), t.text2, label, width);
 }

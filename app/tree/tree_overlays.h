@@ -21,8 +21,10 @@ void draw_draft_positions(ImDrawList* list, const TreePaint& paint);
 
 /// Draws the numbers of the nodes in the order in which they were added, in trees of up to 40 nodes.
 void draw_order(ImDrawList* list, const TreePaint& paint);
-/// Draws the check: light over the whole tree at once, and the number of guesses that go through one pass.
+/// Draws the check: light over the whole tree at once, to be drawn below it; and above it the number of guesses that go
+/// through one pass.
 void draw_one_pass(ImDrawList* list, const TreePaint& paint);
+void draw_pass_count(ImDrawList* list, const TreePaint& paint);
 /// Draws what plain decoding gets from one pass: the first of the tokens, once it is known.
 void draw_plain_ghost(ImDrawList* list, const TreePaint& paint);
 
