@@ -93,6 +93,8 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
     draw_replay_bar(view, sink, width);
   else if (!view.replaying())
     composer_.draw(view, sink, width);
+  else
+    ImGui::Dummy({0, 0});  // Dear ImGui wants an item where the cursor was set
   copy_selection(view, sink);
   if (!view.replaying()) keep_keyboard_in_composer();
 }

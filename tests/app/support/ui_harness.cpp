@@ -1,5 +1,8 @@
 #include "tests/app/support/ui_harness.h"
 
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -35,6 +38,8 @@ UiHarness::~UiHarness() {
 
 void UiHarness::frame() {
   lay_out_frame(*app_);
+  EXPECT_EQ(ImGui::GetCurrentContext()->ErrorCountCurrentFrame, 0)
+      << "Dear ImGui was used wrongly, and says so in the window";
   ImGuiTestEngine_PostSwap(tests_);
   ++frames_;
   const double end = now();
