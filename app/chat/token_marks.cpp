@@ -16,13 +16,37 @@ void draw_dots(ImDrawList* list, float x, float end, float y, Colour colour) {
   for (; x < end; x += px(kDotPitch)) list->AddRectFilled({x, y}, {std::min(x + px(kDot), end), y + px(kDot)}, colour);
 }
 
-/// The index in the log of the first round of this reply.
-std::optional<size_t> first_round(const ViewModel& view, const Message& message) {
-  if (view.replaying()) return view.replay.first_round(message.id);
-  if (!view.rounds.log) return std::nullopt;
+const ReplySummary* find_reply(const ViewModel& view, uint64_t id) {
+  if (!view.rounds.log) return nullptr;
   const auto& replies = view.rounds.log->replies();
   for (auto reply = replies.rbegin(); reply != replies.rend(); ++reply)
-    if (reply->id == message.id) return reply->first_round;
+    if (reply->id == id) return &*reply;
+  return nullptr;
+}
+
+/// The index in the log of a message's round; none where the log does not have it.
+std::optional<size_t> in_log(const ViewModel& view, const Message& message, uint32_t round) {
+  if (view.replaying()) {
+    const auto first = view.replay.first_round(message.id);
+    return first ? std::optional(*first + round) : std::nullopt;
+  }
+  const ReplyPart part = part_of_round(message, round);
+  const ReplySummary* reply = find_reply(view, part.reply_id);
+  if (!reply || round - part.first_round >= reply->rounds) return std::nullopt;
+  return reply->first_round + round - part.first_round;
+}
+
+/// The number in the message of a round of the log; none where the round is of something else.
+std::optional<size_t> in_message(const ViewModel& view, const Message& message, size_t round) {
+  if (view.replaying()) {
+    const auto first = view.replay.first_round(message.id);
+    return first && round >= *first ? std::optional(round - *first) : std::nullopt;
+  }
+  for (const ReplyPart& part : parts_of(message)) {
+    const ReplySummary* reply = find_reply(view, part.reply_id);
+    if (reply && round >= reply->first_round && round < reply->first_round + reply->rounds)
+      return part.first_round + round - reply->first_round;
+  }
   return std::nullopt;
 }
 
@@ -46,14 +70,14 @@ const TokenSpan* token_at(const Message& message, size_t byte) {
 }
 
 std::optional<NodeRef> node_of(const ViewModel& view, const Message& message, const TokenSpan& span) {
-  const auto first = first_round(view, message);
-  return first ? std::optional(NodeRef{*first + span.round, span.node}) : std::nullopt;
+  const auto round = in_log(view, message, span.round);
+  return round ? std::optional(NodeRef{*round, span.node}) : std::nullopt;
 }
 
 const TokenSpan* token_of(const ViewModel& view, const Message& message, const NodeRef& node) {
-  const auto first = first_round(view, message);
-  if (!first || node.round < *first) return nullptr;
-  const size_t round = node.round - *first;
+  const auto found = in_message(view, message, node.round);
+  if (!found) return nullptr;
+  const size_t round = *found;
   const TokenSpan* before = nullptr;  // the last token before the round
   for (const TokenSpan& span : message.spans) {
     if (span.round > round) break;
@@ -67,7 +91,8 @@ void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& me
                       ImVec2 pos) {
   const Theme& t = colours();
   const auto [from, to] = body.visible(pos, list->GetClipRectMin().y, list->GetClipRectMax().y);
-  const auto first = first_round(view, message);
+  const auto shown_round =
+      view.rounds.playback.told() ? in_message(view, message, view.rounds.playback.shown) : std::optional<size_t>();
   const auto& spans = message.spans;
   auto span = std::partition_point(spans.begin(), spans.end(), [at = from](const TokenSpan& s) { return s.end <= at; });
   for (; view.chat.sources_shown && span != spans.end() && span->begin < to; ++span) {
@@ -75,7 +100,7 @@ void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& me
                  end = std::min<size_t>(span->end, message.text.size());
     const std::string_view text = std::string_view(message.text).substr(begin, end - begin);
     if (span->source == TokenSource::ar || is_blank(text)) continue;
-    const bool shown = first && view.rounds.playback.told() && view.rounds.playback.shown == *first + span->round;
+    const bool shown = shown_round == span->round;
     if (span->source == TokenSource::accepted) {
       body.rects(pos, begin, end, [&](ImVec2 a, ImVec2 b) {
         list->AddRectFilled({a.x, a.y + px(2)}, {std::max(a.x + 1, b.x - px(1)), b.y - px(1)},

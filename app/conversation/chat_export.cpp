@@ -132,6 +132,7 @@ Conversation conversation_from(std::string_view text, uint64_t& last_id) {
     std::string note;  // not reported: a chat without its token ids is complete
     Message read = message_from(messages[i], what, note);
     read.id = ++last_id;
+    for (Continuation& each : read.continued) each.reply_id = ++last_id;
     chat.append(std::move(read));
   }
   if (fields.has("shown") && fields.u32("shown") < messages.size()) chat.show_leaf(fields.u32("shown"));

@@ -53,6 +53,27 @@ void add_growth(std::string& lines, const Message& message, JournalMark& mark) {
   mark.writing = Conversation::none;
 }
 
+/// Adds lines for replies that were gone on with since the mark. What such a reply grows by follows as of any other.
+void add_continuations(std::string& lines, const Conversation& chat, JournalMark& mark) {
+  for (uint32_t n = 0; n < mark.nodes; ++n) {
+    const Message& message = chat.nodes()[n].message;
+    const size_t known = mark.continued.contains(n) ? mark.continued.at(n) : 0;
+    if (message.continued.size() <= known) continue;
+    for (size_t part = known; part < message.continued.size(); ++part) {
+      const Continuation& each = message.continued[part];
+      add_line(lines, {{"continued", n}, {"part", part + 1}, {"round", each.first_round}, {"at", each.text_begin}});
+    }
+    const Continuation& first = message.continued[known];
+    const auto is_new = [&](const TokenSpan& span) { return span.round >= first.first_round; };
+    const auto& spans = message.spans;
+    mark.writing = n;
+    mark.text = first.text_begin;
+    mark.spans = static_cast<size_t>(std::find_if(spans.begin(), spans.end(), is_new) - spans.begin());
+    mark.continued[n] = message.continued.size();
+    add_growth(lines, message, mark);
+  }
+}
+
 /// Reads one file, record by record.
 class Reader {
  public:
@@ -62,6 +83,7 @@ class Reader {
     const JsonFields fields(object, what);
     if (fields.has("canopy_chat")) return begin(fields);
     if (fields.has("message")) return message(fields, object);
+    if (fields.has("continued")) return continued(fields);
     if (fields.has("grown")) return grown(fields);
     if (fields.has("ended")) return ended(fields, object);
     if (fields.has("leaf")) leaf_ = fields.u32("leaf");
@@ -115,6 +137,7 @@ class Reader {
                       " is expected.");
     Message message = message_from(object, fields.what(), note_);
     message.id = ++last_id_;
+    for (Continuation& each : message.continued) each.reply_id = ++last_id_;
     message.writing = fields.boolean_or("writing", false);
     settle();
     go_to_parent(fields);
@@ -145,6 +168,24 @@ class Reader {
     return writing_ && number == writing_number_ ? writing_ : nullptr;
   }
 
+  /// Opens a reply that was over: the records after it go on with it.
+  void continued(const JsonFields& fields) {
+    const uint32_t number = fields.u32("continued");
+    const auto node = nodes_.find(number);
+    if (node == nodes_.end())
+      throw bad_input(fields.what() + ": message " + std::to_string(number) + " goes on, which is not there.");
+    if (fields.u32("part") <= chat_.nodes()[node->second].message.continued.size()) return;  // written twice
+    settle();
+    if (chat_.leaf() != node->second) chat_.show_leaf(node->second);
+    Message& message = chat_.back();
+    cut_text(message, fields.u32("at"));
+    message.continued.push_back({++last_id_, fields.u32("round"), fields.u32("at")});
+    message.result.reset();
+    message.writing = true;
+    writing_ = &message;
+    writing_number_ = number;
+  }
+
   void grown(const JsonFields& fields) {
     Message* message = grower(fields, fields.u32("grown"));
     if (!message) return;
@@ -172,7 +213,7 @@ class Reader {
   uint64_t& last_id_;
   std::string note_;
   Conversation chat_;
-  Message* writing_ = nullptr;  // in the newest node of chat_, so no node may be added while this is in use
+  Message* writing_ = nullptr;  // in a node of chat_, so no node may be added while this is in use
   // From the number in the file to the node; they differ in a damaged file.
   std::unordered_map<uint32_t, uint32_t> nodes_;
   uint32_t writing_number_ = 0, next_ = 0, leaf_ = Conversation::none;
@@ -189,13 +230,24 @@ std::string journal_lines(const Conversation& chat, JournalMark& mark) {
     if (!chat.system_prompt.empty()) head["system_prompt"] = chat.system_prompt;
     if (chat.left_out > 0) head["left_out"] = chat.left_out;
     add_line(lines, head);
-    mark = {true, 0, Conversation::none, 0, 0, Conversation::none, chat.title, chat.system_prompt, chat.left_out};
+    mark = {};
+    mark.begun = true;
+    mark.title = chat.title;
+    mark.system_prompt = chat.system_prompt;
+    mark.left_out = chat.left_out;
   }
-  if (mark.writing != Conversation::none) add_growth(lines, chat.nodes()[mark.writing].message, mark);
+  if (mark.writing != Conversation::none) {
+    const Message& message = chat.nodes()[mark.writing].message;
+    const bool goes_on = mark.continued.contains(mark.writing) ? message.continued.size() > mark.continued[mark.writing]
+                                                               : !message.continued.empty();
+    if (!goes_on) add_growth(lines, message, mark);
+  }
+  add_continuations(lines, chat, mark);
   for (; mark.nodes < chat.nodes().size(); ++mark.nodes) {
     const Conversation::Node& node = chat.nodes()[mark.nodes];
     add_node(lines, node, mark.nodes);
     mark.leaf = static_cast<uint32_t>(mark.nodes);
+    if (!node.message.continued.empty()) mark.continued[mark.leaf] = node.message.continued.size();
     if (!node.message.writing) continue;
     mark.writing = static_cast<uint32_t>(mark.nodes);
     mark.text = node.message.text.size();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,7 @@ struct JournalMark {
   size_t nodes = 0;
   uint32_t writing = Conversation::none;  // the node whose reply is still being written
   size_t text = 0, spans = 0;             // bytes and tokens of that node in the file
+  std::map<uint32_t, size_t> continued;   // continuations in the file, of each node that has any
   uint32_t leaf = Conversation::none;
   std::string title, system_prompt;
   uint32_t left_out = 0;

@@ -188,6 +188,14 @@ std::vector<Attachment> attachments_from(const JsonFields& fields, const std::st
   return all;
 }
 
+/// Its reply_id is left to the caller.
+Continuation continuation_from(const json& each, const std::string& what) {
+  const auto whole = [](const json& n) { return n.is_number_unsigned() && n.get<uint64_t>() <= UINT32_MAX; };
+  if (each.is_array() && each.size() == 2 && whole(each[0]) && whole(each[1]))
+    return {0, each[0].get<uint32_t>(), each[1].get<uint32_t>()};
+  throw bad_input(what + ": \"continued\" holds " + each.dump() + "; it must be [round, byte].");
+}
+
 }  // namespace
 
 ordered_json message_json(const Message& message) {
@@ -201,6 +209,7 @@ ordered_json message_json(const Message& message) {
   out["parameters"] = parameters_json(message.parameters);
   if (message.seed) out["seed"] = *message.seed;
   if (!message.spans.empty()) out["spans"] = spans_json(message);
+  for (const Continuation& each : message.continued) out["continued"].push_back({each.first_round, each.text_begin});
   if (!message.writing) out.update(ending_json(message));
   return out;
 }
@@ -239,6 +248,8 @@ Message message_from(const json& object, const std::string& what, std::string& n
   if (fields.has("attachments")) message.attachments = attachments_from(fields, what);
   if (fields.has("seed")) message.seed = whole_number(fields, "seed", 0);
   if (fields.has("spans")) read_spans(message, fields.list("spans"), what);
+  if (fields.has("continued"))
+    for (const json& each : fields.list("continued")) message.continued.push_back(continuation_from(each, what));
   read_ending(message, object, what, note);
   return message;
 }

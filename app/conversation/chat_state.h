@@ -17,6 +17,9 @@ struct EditQuestion {  // asks the edited question, as a new branch
   uint64_t message = 0;
   std::string text;
 };
+struct ContinueReply {  // goes on with the last answer, which a limit or the user ended
+  uint64_t message = 0;
+};
 struct AnswerAgain {  // writes another answer beside this one
   uint64_t message = 0;
 };
@@ -91,7 +94,7 @@ using ChatCommand =
     std::variant<EditQuestion, AnswerAgain, ShowAlternative, ContinueInNewChat, SetSystemPrompt, RenameChat,
                  ShowTokenSources, ShowFind, OpenChat, DeleteChat, UndoDelete, SearchChats, ExportChat, ImportChat,
                  DismissChatNote, ShowChatFiles, DropOldestTurns, SendAllTurns, SetThinking, AttachFile,
-                 RemoveAttachment, BrowseAttachment, SavePrompt, RenamePrompt, DeletePrompt>;
+                 RemoveAttachment, BrowseAttachment, SavePrompt, RenamePrompt, DeletePrompt, ContinueReply>;
 
 /// A row of the history.
 struct ChatListing {

@@ -18,12 +18,36 @@ std::vector<uint32_t> accepted_nodes(const RoundRecord& record) {
 
 }  // namespace
 
+ReplyPart part_of_round(const Message& message, uint32_t round) {
+  ReplyPart part{message.id, 0};
+  for (const Continuation& each : message.continued)
+    if (each.first_round <= round) part = {each.reply_id, each.first_round};
+  return part;
+}
+
+std::vector<ReplyPart> parts_of(const Message& message) {
+  std::vector<ReplyPart> parts = {{message.id, 0}};
+  for (const Continuation& each : message.continued) parts.push_back({each.reply_id, each.first_round});
+  return parts;
+}
+
+void cut_text(Message& message, size_t size) {
+  if (size >= message.text.size()) return;
+  message.text.resize(size);
+  for (TokenSpan& span : message.spans) {
+    span.begin = std::min(span.begin, static_cast<uint32_t>(size));
+    span.end = std::min(span.end, static_cast<uint32_t>(size));
+  }
+}
+
 void append_spans(Message& message, const RoundRecord& record, uint32_t round, uint32_t text_begin,
                   std::span<const uint32_t> text_ends) {
   uint32_t at = message.spans.empty() ? 0 : message.spans.back().end;
-  if (message.spans.empty())
-    message.spans.push_back(
-        {0, text_begin, round, 0, record.mode == DecodeMode::ar ? TokenSource::ar : TokenSource::own});
+  const bool begins = !message.continued.empty() && message.continued.back().first_round == round;
+  if (message.spans.empty() || begins) {
+    const TokenSource source = record.mode == DecodeMode::ar ? TokenSource::ar : TokenSource::own;
+    message.spans.push_back({at, std::max(at, text_begin), round, 0, source});
+  }
   at = std::max(at, text_begin);
   const std::vector<uint32_t> accepted = accepted_nodes(record);
   const auto bonus = static_cast<uint32_t>(record.nodes.size());

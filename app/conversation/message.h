@@ -52,6 +52,14 @@ struct ReplyParameters {
   std::string model, device;          // names for the user; never a path
 };
 
+/// Where a reply was gone on with, after a limit or a stop: from there on the engine wrote it as a reply of its own.
+struct Continuation {
+  uint64_t reply_id = 0;     // Generate::reply_id of that part; unique in this process like the ids of messages
+  uint32_t first_round = 0;  // number in the message of the part's first round
+  uint32_t text_begin = 0;   // bytes of the message's text that stood before
+  bool operator==(const Continuation&) const = default;
+};
+
 struct Message {
   uint64_t id = 0;  // unique in this process; of a reply also Generate::reply_id
   Role role = Role::user;
@@ -67,15 +75,30 @@ struct Message {
   std::optional<ReplyFinished> result;
   ReplyParameters parameters;
   uint32_t rounds = 0;
-  std::vector<TokenSpan> spans;  // ascending and without gaps; empty where the rounds were not requested
+  std::vector<TokenSpan> spans;         // ascending and without gaps; empty where the rounds were not requested
+  std::vector<Continuation> continued;  // ascending
+  std::optional<ReplyFinished> before;  // how it had ended, while it is being gone on with
 
   /// An answer that failed before its first word. It is not shown and never sent to the model.
   bool failed_unsaid() const { return role == Role::assistant && !writing && text.empty(); }
 };
 
-/// Adds the tokens of a round to a message's spans. `round` is its number in the reply, from 0. The first token of the
-/// round begins at byte text_begin, token i ends at text_ends[i] (RoundFinished). The text before the first round
-/// belongs to the first token, which came out of the prompt's pass.
+/// The part of a message that holds a round.
+struct ReplyPart {
+  uint64_t reply_id = 0;     // of the engine's reply: of the first part the message's id
+  uint32_t first_round = 0;  // number in the message of its first round
+};
+
+ReplyPart part_of_round(const Message& message, uint32_t round);
+/// All parts, in their order: at least one.
+std::vector<ReplyPart> parts_of(const Message& message);
+
+/// Takes away the text and the tokens behind `size` bytes of text.
+void cut_text(Message& message, size_t size);
+
+/// Adds the tokens of a round to a message's spans. `round` is its number in the message, from 0. The first token of
+/// the round begins at byte text_begin, token i ends at text_ends[i] (RoundFinished). What text the message has before
+/// the first round, or before that of a continuation, belongs to the token that came out of the prompt's pass.
 void append_spans(Message& message, const RoundRecord& record, uint32_t round, uint32_t text_begin,
                   std::span<const uint32_t> text_ends);
 

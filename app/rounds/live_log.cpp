@@ -32,6 +32,18 @@ TraceHeader header_of(const ModelReady& model) {
   return header;
 }
 
+ReplySummary restored_reply(const TraceReply& old, uint64_t id, size_t first_round, double ar_tokens_per_second) {
+  ReplySummary reply;
+  reply.id = id;
+  reply.mode = old.begin.mode;
+  reply.budget = old.begin.budget;
+  reply.first_round = first_round;
+  if (old.prefill) reply.first_token = old.prefill->first_token;
+  if (old.end) reply.reason = old.end->reason;
+  reply.ar_tokens_per_second = ar_tokens_per_second;
+  return reply;
+}
+
 }  // namespace
 
 size_t memory_of(const RoundRecord& record) {
@@ -39,28 +51,26 @@ size_t memory_of(const RoundRecord& record) {
          record.choice.candidates.capacity() * sizeof(WidthForecast) + record.choice.reason.capacity();
 }
 
-bool LiveLog::restore(uint64_t id, double ar_tokens_per_second, std::shared_ptr<const TraceReader> trace) {
-  const TraceReply& old = trace->replies().at(0);
+bool LiveLog::restore(std::span<const uint64_t> ids, double ar_tokens_per_second,
+                      std::shared_ptr<const TraceReader> trace) {
   const std::string& model = trace->header().target.file_name;
   if (restored_ != rounds() || (!model_.empty() && model_ != model)) return false;
-  std::vector<RoundRecord> records;
-  for (size_t i = 0; i < old.rounds; ++i) records.push_back(trace->round(old.first_round + i));
+  const size_t count_of_replies = std::min(ids.size(), trace->replies().size());
+  std::vector<std::vector<RoundRecord>> records(count_of_replies);
+  for (size_t r = 0; r < count_of_replies; ++r) {
+    const TraceReply& old = trace->replies()[r];
+    for (size_t i = 0; i < old.rounds; ++i) records[r].push_back(trace->round(old.first_round + i));
+  }
   if (model_.empty()) {
     model_ = model;
     header_ = trace->header();
     origin_ = origin_of(header_);
   }
-  ReplySummary reply;
-  reply.id = id;
-  reply.mode = old.begin.mode;
-  reply.budget = old.begin.budget;
-  reply.first_round = rounds();
-  if (old.prefill) reply.first_token = old.prefill->first_token;
-  if (old.end) reply.reason = old.end->reason;
-  reply.ar_tokens_per_second = ar_tokens_per_second;
-  replies_.push_back(std::move(reply));
-  traces_.push_back({rounds(), std::move(trace)});
-  for (const RoundRecord& record : records) count(record);
+  traces_.push_back({rounds(), trace});
+  for (size_t r = 0; r < count_of_replies; ++r) {
+    replies_.push_back(restored_reply(trace->replies()[r], ids[r], rounds(), ar_tokens_per_second));
+    for (const RoundRecord& record : records[r]) count(record);
+  }
   restored_ = rounds();
   return true;
 }

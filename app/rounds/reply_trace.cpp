@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -37,40 +38,72 @@ std::vector<StoredTrace> stored_traces(const fs::path& folder) {
   return found;
 }
 
+/// A reply whose first rounds were dropped, or came without their trees, would be another reply when read again.
+bool has_all_rounds(const LiveLog& log, std::span<const ReplyToKeep> parts) {
+  size_t rounds = 0;
+  for (const ReplyToKeep& part : parts) {
+    rounds += part.reply->rounds;
+    for (size_t i = 0; i < part.reply->rounds; ++i)
+      if (!log.round(part.reply->first_round + i)) return false;
+  }
+  return rounds > 0;
+}
+
+void write_part(TraceWriter& writer, uint32_t number, const LiveLog& log, const ReplyToKeep& part) {
+  const ReplySummary& reply = *part.reply;
+  TraceReplyBegin begin;
+  begin.turn = number;
+  begin.mode = reply.mode;
+  begin.budget = reply.budget;
+  writer.begin(std::move(begin));
+  writer.prefilled({.first_token = reply.first_token});
+  for (size_t i = 0; i < reply.rounds; ++i) writer.append(*log.round(reply.first_round + i));
+  writer.end(part.end);
+}
+
+/// Whether a trace is of a message with this number, text and number of parts: it may lack the last of them.
+bool is_of(const TraceReader& reader, uint32_t number, std::string_view text, size_t parts) {
+  if (reader.replies().empty() || reader.replies().size() > parts) return false;
+  for (const TraceReply& reply : reader.replies()) {
+    if (!reply.end || reply.begin.turn != number || !text.starts_with(reply.end->text)) return false;
+    text.remove_prefix(reply.end->text.size());
+  }
+  return true;
+}
+
 }  // namespace
 
 fs::path reply_trace(const fs::path& folder, uint32_t number) {
   return folder / (std::to_string(number) + std::string(trace::extension));
 }
 
-std::string write_reply_trace(const fs::path& folder, uint32_t number, const LiveLog& log, const ReplySummary& reply,
-                              const TraceReplyEnd& end) {
-  // A reply whose first rounds were dropped, or came without their trees, would be another reply when read again.
-  for (size_t i = 0; i < reply.rounds; ++i)
-    if (!log.round(reply.first_round + i)) return "";
-  if (reply.rounds == 0) return "";
+std::string write_reply_trace(const fs::path& folder, uint32_t number, const LiveLog& log,
+                              std::span<const ReplyToKeep> parts) {
+  if (!has_all_rounds(log, parts)) return "";
   const fs::path path = reply_trace(folder, number);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return "The folder " + shown(folder) + " cannot be made: " + error.message() + ".";
+  // The log may still read the trace that this one replaces.
+  fs::path fresh = path;
+  fresh += ".new";
+  fs::remove(fresh, error);
   std::string problem;
   try {
-    TraceWriter writer(path, log.header(), [&](uint32_t token) { return log.piece(token).value_or(trace::Piece{}); });
-    TraceReplyBegin begin;
-    begin.turn = number;
-    begin.mode = reply.mode;
-    begin.budget = reply.budget;
-    writer.begin(std::move(begin));
-    writer.prefilled({.first_token = reply.first_token});
-    for (size_t i = 0; i < reply.rounds; ++i) writer.append(*log.round(reply.first_round + i));
-    writer.end(end);
+    TraceWriter writer(fresh, log.header(), [&](uint32_t token) { return log.piece(token).value_or(trace::Piece{}); });
+    for (const ReplyToKeep& part : parts) write_part(writer, number, log, part);
     writer.finish();
     problem = writer.problem();
   } catch (const Error& e) {
     problem = e.what();
   }
+  if (problem.empty()) {
+    fs::rename(fresh, path, error);
+    if (!error) return "";
+    problem = "The trace " + shown(path) + " cannot be written: " + error.message() + ".";
+  }
   // Half a trace says less than none: the next opening would call it damaged.
-  if (!problem.empty()) fs::remove(path, error);
+  fs::remove(fresh, error);
   return problem;
 }
 
@@ -84,16 +117,14 @@ void limit_reply_traces(const fs::path& folder, uint64_t bytes) {
   }
 }
 
-std::shared_ptr<const TraceReader> open_reply_trace(const fs::path& folder, uint32_t number, const std::string& text) {
+std::shared_ptr<const TraceReader> open_reply_trace(const fs::path& folder, uint32_t number, const std::string& text,
+                                                    size_t parts) {
   const fs::path path = reply_trace(folder, number);
   std::error_code error;
   if (!fs::exists(path, error)) return nullptr;
   auto reader = std::make_shared<const TraceReader>(TraceReader::open(path));
-  const auto& replies = reader->replies();
   if (!reader->notice().empty()) throw bad_input("The trace " + shown(path) + " is damaged. " + reader->notice());
-  if (replies.size() != 1 || !replies[0].end || replies[0].begin.turn != number ||
-      !text.starts_with(replies[0].end->text))
-    throw bad_input("The trace " + shown(path) + " is of another reply.");
+  if (!is_of(*reader, number, text, parts)) throw bad_input("The trace " + shown(path) + " is of another reply.");
   return reader;
 }
 

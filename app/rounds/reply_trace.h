@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "app/rounds/live_log.h"
@@ -19,17 +20,24 @@ inline constexpr uint64_t kRoundsOfChat = uint64_t{256} << 20;
 /// The trace of a reply in a chat's folder of rounds. `number` is the reply's place in the chat's file, from 0.
 std::filesystem::path reply_trace(const std::filesystem::path& folder, uint32_t number);
 
-/// Writes the rounds of a reply of the log, with the end of the reply as the chat has it. Makes the folder. Returns why
-/// it could not be written, as a sentence; empty: it was, or the log has no whole round of the reply any more.
+/// A reply of the log, and its end as the chat has it.
+struct ReplyToKeep {
+  const ReplySummary* reply = nullptr;
+  TraceReplyEnd end;
+};
+
+/// Writes the rounds of a message: of its reply in the log, or of the several that it was written in (Continuation).
+/// Makes the folder; an earlier trace is replaced at the end, so that who reads it may go on. Returns why it could not
+/// be written, as a sentence; empty: it was, or the log does not have all rounds of the message any more.
 std::string write_reply_trace(const std::filesystem::path& folder, uint32_t number, const LiveLog& log,
-                              const ReplySummary& reply, const TraceReplyEnd& end);
+                              std::span<const ReplyToKeep> parts);
 
 /// Removes the traces of the oldest replies until the folder takes at most `bytes`; the newest stays.
 void limit_reply_traces(const std::filesystem::path& folder, uint64_t bytes = kRoundsOfChat);
 
-/// Opens the trace of a reply whose text, or its beginning, is known. Null where there is none. Throws bad_input naming
-/// the file where it cannot be read or is of another reply.
+/// Opens the trace of a message of that text, written in so many parts; the trace has the first or more of them. Null
+/// where there is none. Throws bad_input naming the file where it cannot be read or is of another reply.
 std::shared_ptr<const TraceReader> open_reply_trace(const std::filesystem::path& folder, uint32_t number,
-                                                    const std::string& text);
+                                                    const std::string& text, size_t parts = 1);
 
 }  // namespace canopy::app

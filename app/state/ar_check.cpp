@@ -50,10 +50,15 @@ void take_tokens(CheckState& state, uint64_t reply, size_t first, const std::vec
   if (plain) compare(state);
 }
 
+/// The tokens of a reply as received in this process; null where they are not known, as of one that was gone on with.
+const std::vector<uint32_t>* received(const ViewModel& view, const Message& reply) {
+  const auto came = view.checks.tokens.find(reply.id);
+  return came != view.checks.tokens.end() && !came->second.empty() && reply.continued.empty() ? &came->second : nullptr;
+}
+
 /// All tokens of a reply, as received in this process or as saved with it. Empty where they are not known.
 std::vector<uint32_t> tokens_of(const ViewModel& view, const Message& reply) {
-  const auto came = view.checks.tokens.find(reply.id);
-  if (came != view.checks.tokens.end() && !came->second.empty()) return came->second;
+  if (const auto* came = received(view, reply)) return *came;
   const TurnTokens& kept = reply.result->tokens;
   if (!view.model || kept.vocabulary != view.model->vocabulary) return {};
   std::vector<uint32_t> all = kept.ids;
@@ -63,7 +68,7 @@ std::vector<uint32_t> tokens_of(const ViewModel& view, const Message& reply) {
 
 /// Whether the token ids saved with a reply give its text. True when the model's tokens cannot be looked up.
 bool spell_the_text(const ViewModel& view, const Message& reply) {
-  if (view.checks.tokens.contains(reply.id) || !view.model->texts) return true;
+  if (received(view, reply) || !view.model->texts) return true;
   std::string bytes;
   for (const uint32_t id : reply.result->tokens.ids) {
     const std::optional<trace::Piece> piece = view.model->texts->find(id);
@@ -89,7 +94,9 @@ std::vector<Command> begin(ViewModel& view, uint64_t message) {
   command.turns = turns_before(view.messages, i, reply.parameters.system_prompt, reply.parameters.left_out);
   command.thinking = reply.parameters.thinking;
   command.sampling = reply.parameters.sampling;
-  command.max_tokens = check.open_end ? static_cast<uint32_t>(check.expected.size()) : reply.parameters.max_tokens;
+  // One that was gone on with had several limits; it is asked for as a whole.
+  const bool as_long = check.open_end || !reply.continued.empty();
+  command.max_tokens = as_long ? static_cast<uint32_t>(check.expected.size()) : reply.parameters.max_tokens;
   command.mode = DecodeMode::ar;
   command.rounds = true;
   command.probabilities = false;
@@ -141,8 +148,7 @@ std::vector<Command> update_check(ViewModel& view, const CheckCommand& command) 
 std::string check_obstacle(const ViewModel& view, const Message& reply) {
   if (!reply.result || reply.writing) return "The reply is not finished.";
   if (reply.result->mode == DecodeMode::ar) return "This reply was written by plain decoding.";
-  const auto came = view.checks.tokens.find(reply.id);
-  const bool known = (came != view.checks.tokens.end() && !came->second.empty()) || !reply.result->tokens.ids.empty();
+  const bool known = received(view, reply) || !reply.result->tokens.ids.empty();
   if (!known || reply.result->reason == FinishReason::failed)
     return "The tokens of this reply are not known: they are not kept with it.";
   if (view.model_state != ModelState::ready || view.busy()) return "Needs a model that is idle.";

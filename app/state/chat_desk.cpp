@@ -19,6 +19,44 @@ namespace {
 
 constexpr size_t kLargestImport = size_t{256} << 20;
 
+const ReplySummary* find_reply(const LiveLog& log, uint64_t id) {
+  const auto& replies = log.replies();
+  const auto found = std::find_if(replies.rbegin(), replies.rend(), [&](const auto& reply) { return reply.id == id; });
+  return found != replies.rend() ? &*found : nullptr;
+}
+
+TraceReplyEnd end_of(const LiveLog& log, const ReplySummary& reply) {
+  TraceReplyEnd end;
+  end.reason = reply.reason.value_or(FinishReason::max_tokens);
+  end.reply_tokens = reply.first_token ? 1 : 0;
+  for (size_t i = reply.first_round; i < reply.first_round + reply.rounds; ++i) {
+    end.reply_tokens += log.summary(i).emitted;
+    end.decode_ms += log.summary(i).ms.total();
+  }
+  return end;
+}
+
+/// The replies of the log that a message was written in, each with its own text. Empty where one is not in the log.
+std::vector<ReplyToKeep> replies_of(const LiveLog& log, const Message& message) {
+  std::vector<ReplyToKeep> kept;
+  const std::vector<ReplyPart> parts = parts_of(message);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const ReplySummary* reply = find_reply(log, parts[p].reply_id);
+    if (!reply) return {};
+    const size_t begin = p == 0 ? 0 : message.continued[p - 1].text_begin;
+    const size_t end = p + 1 == parts.size() ? message.text.size() : message.continued[p].text_begin;
+    kept.push_back({reply, end_of(log, *reply)});
+    if (begin < end && end <= message.text.size()) kept.back().end.text = message.text.substr(begin, end - begin);
+  }
+  return kept;
+}
+
+bool has_part(const Message& message, uint64_t reply_id) {
+  if (message.id == reply_id) return true;
+  return std::any_of(message.continued.begin(), message.continued.end(),
+                     [&](const Continuation& each) { return each.reply_id == reply_id; });
+}
+
 }  // namespace
 
 std::string user_chat_folder(std::string& problem) {
@@ -56,13 +94,14 @@ void ChatDesk::keep_rounds(ViewModel& view, const Conversation& chat, const Live
     const ReplySummary& reply = replies[i];
     if (reply.rounds == 0 || rounds_kept_.contains(reply.id)) continue;
     const auto& nodes = chat.nodes();
-    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.message.id == reply.id; });
+    const auto node =
+        std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return has_part(n.message, reply.id); });
     if (node == nodes.end() || node->message.writing || !node->message.result) continue;
-    rounds_kept_.insert(reply.id);
-    const ReplyFinished& result = *node->message.result;
-    const TraceReplyEnd end{result.reason, result.reply_tokens, result.decode_ms, node->message.text};
+    for (const ReplyPart& part : parts_of(node->message)) rounds_kept_.insert(part.reply_id);
+    const std::vector<ReplyToKeep> parts = replies_of(log, node->message);
+    if (parts.empty()) continue;
     const auto folder = store_->rounds_of(chat.id);
-    const std::string problem = write_reply_trace(folder, static_cast<uint32_t>(node - nodes.begin()), log, reply, end);
+    const std::string problem = write_reply_trace(folder, static_cast<uint32_t>(node - nodes.begin()), log, parts);
     if (!problem.empty())
       warn(view, "The rounds of a reply are not saved",
            problem +
@@ -80,7 +119,8 @@ void ChatDesk::restore_rounds(ViewModel& view, const std::filesystem::path& fold
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].message.role != Role::assistant) continue;
     try {
-      if (auto trace = open_reply_trace(folder, static_cast<uint32_t>(i), nodes[i].message.text))
+      const Message& message = nodes[i].message;
+      if (auto trace = open_reply_trace(folder, static_cast<uint32_t>(i), message.text, message.continued.size() + 1))
         found.emplace_back(&nodes[i].message, std::move(trace));
     } catch (const Error& e) {
       if (left_out++ == 0) problem = e.what();
@@ -92,8 +132,10 @@ void ChatDesk::restore_rounds(ViewModel& view, const std::filesystem::path& fold
   for (const auto& [message, trace] : found) {
     if (trace->header().target.file_name != model) continue;
     try {
-      view.rounds.live->restore(message->id, message->result ? message->result->ar_tokens_per_second : 0, trace);
-      rounds_kept_.insert(message->id);
+      std::vector<uint64_t> ids;
+      for (const ReplyPart& part : parts_of(*message)) ids.push_back(part.reply_id);
+      view.rounds.live->restore(ids, message->result ? message->result->ar_tokens_per_second : 0, trace);
+      rounds_kept_.insert(ids.begin(), ids.end());
     } catch (const Error& e) {
       if (left_out++ == 0) problem = e.what();
     }

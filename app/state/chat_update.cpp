@@ -8,6 +8,7 @@
 #include "app/conversation/attached_text.h"
 #include "app/conversation/message.h"
 #include "app/state/context_use.h"
+#include "app/state/continue_reply.h"
 #include "app/state/drafting.h"
 #include "app/state/view_model.h"
 #include "engine/base/error.h"
@@ -50,10 +51,9 @@ Effects begin_reply(ViewModel& view) {
   command.max_tokens = view.max_tokens;
   command.sampling = view.sampling;
   command.sampling.seed += view.replies_drawn;
-  if (view.model) command.mode = mode_for(view.drafting, *view.model);
-  command.budget = view.shell.tree_budget;
   Message message;
-  message.id = ++view.last_id;
+  message.id = command.reply_id = ++view.last_id;
+  begin_reading(view, command);
   message.role = Role::assistant;
   message.created_ms = view.chat.now_ms;
   message.writing = true;
@@ -63,12 +63,7 @@ Effects begin_reply(ViewModel& view) {
   }
   message.parameters = parameters_of(view, command);
   message.begins_thinking = view.model && view.model->thinking.opened(command.thinking);
-  view.reply_id = command.reply_id = message.id;
   view.messages.append(std::move(message));
-  view.reply_state = ReplyState::reading_prompt;
-  view.prompt = {};
-  forget_cards_of_replies(view);
-  update(view.rounds, FollowRounds{});  // who asks wants to see the answer come
   Effects effects;
   effects.engine.push_back(std::move(command));
   return effects;
@@ -146,6 +141,20 @@ std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t leng
   return turns;
 }
 
+void begin_reading(ViewModel& view, Generate& command) {
+  if (view.model) command.mode = mode_for(view.drafting, *view.model);
+  command.budget = view.shell.tree_budget;
+  view.reply_id = command.reply_id;
+  view.reply_state = ReplyState::reading_prompt;
+  view.prompt = {};
+  forget_cards_of_replies(view);
+  update(view.rounds, FollowRounds{});  // who asks wants to see the answer come
+}
+
+void on_started(ViewModel& view, const ReplyStarted& e) {
+  if (Message& message = view.messages.back(); message.before) on_continued(message, e);
+}
+
 void on_text(ViewModel& view, const TextDelta& e) {
   if (view.reply_state == ReplyState::reading_prompt) view.reply_state = ReplyState::writing;
   Message& message = view.messages.back();
@@ -159,8 +168,11 @@ void on_round(ViewModel& view, const RoundFinished& e) {
   if (!e.round) return;
   const RoundRecord& record = *e.round;
   Message& message = view.messages.back();
-  message.rounds = std::max(message.rounds, record.round + 1);
-  append_spans(message, record, record.round, e.text_begin, e.text_ends);
+  const uint32_t round = record.round + (message.continued.empty() ? 0 : message.continued.back().first_round);
+  message.rounds = std::max(message.rounds, round + 1);
+  // Of a message that began without them the tokens are not known.
+  if (message.continued.empty() || !message.spans.empty())
+    append_spans(message, record, round, e.text_begin, e.text_ends);
 }
 
 void on_finished(ViewModel& view, const ReplyFinished& e) {
@@ -168,7 +180,8 @@ void on_finished(ViewModel& view, const ReplyFinished& e) {
   message.writing = false;
   message.tokens = e.reply_tokens;
   message.tokens_per_second = e.tokens_per_second;
-  message.result = e;
+  message.result = whole_ending(message, e);
+  message.before.reset();
   // What the verdict under the reply compares with: the same value as everywhere else.
   if (const ArReference plain = newest_ar_reference(view); plain.measured())
     message.result->ar_tokens_per_second = plain.tokens_per_second;
@@ -186,7 +199,11 @@ void end_reply(ViewModel& view, FinishReason reason) {
   result.reply_tokens = message.tokens;
   result.context_used = view.context_used;
   result.tokens_per_second = message.tokens_per_second;
-  message.result = result;
+  // A continuation that failed before it began leaves the reply as it was.
+  const bool as_before =
+      message.before && (message.continued.empty() || message.continued.back().reply_id != view.reply_id);
+  message.result = as_before ? *message.before : result;
+  message.before.reset();
   view.reply_state = ReplyState::idle;
 }
 
@@ -274,6 +291,7 @@ Effects update_chat(ViewModel& view, const ChatCommand& command) {
   update_prompts(view, command);
   if (const auto* edit = std::get_if<EditQuestion>(&command)) return edit_question(view, *edit);
   if (const auto* again = std::get_if<AnswerAgain>(&command)) return answer_again(view, again->message);
+  if (const auto* on = std::get_if<ContinueReply>(&command)) return continue_reply(view, on->message);
   if (const auto* other = std::get_if<ShowAlternative>(&command)) show_alternative(view, *other);
   if (const auto* from = std::get_if<ContinueInNewChat>(&command)) return continue_in_new_chat(view, from->message);
   if (const auto* prompt = std::get_if<SetSystemPrompt>(&command)) view.messages.system_prompt = prompt->text;

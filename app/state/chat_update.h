@@ -18,6 +18,7 @@ struct ViewModel;
 class Conversation;
 
 // Events of the reply being written; the caller has checked their reply id.
+void on_started(ViewModel& view, const ReplyStarted& event);
 void on_text(ViewModel& view, const TextDelta& event);
 void on_round(ViewModel& view, const RoundFinished& event);
 void on_finished(ViewModel& view, const ReplyFinished& event);
@@ -29,6 +30,9 @@ void end_reply(ViewModel& view, FinishReason reason);
 /// The first `left_out` messages are left out too.
 std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt,
                                    size_t left_out = 0);
+
+/// Completes a request by how it is drafted now, and makes the view wait for its reply.
+void begin_reading(ViewModel& view, Generate& command);
 
 /// The option on thinking for the next reply: none where the model's template does not ask for it.
 std::optional<bool> thinking_asked(const ViewModel& view);

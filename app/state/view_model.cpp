@@ -249,6 +249,9 @@ void update(ViewModel& view, const Event& event) {
                  [&](const PrefillProgress& e) {
                    if (is_current(view, e.reply_id)) on_prefill(view, e);
                  },
+                 [&](const ReplyStarted& e) {
+                   if (is_current(view, e.reply_id)) on_started(view, e);
+                 },
                  [&](const TextDelta& e) {
                    if (is_current(view, e.reply_id)) on_text(view, e);
                  },

@@ -45,13 +45,17 @@ struct Generate {
   std::vector<ChatTurn> turns;  // a system prompt is a turn of its own, the first
   std::string raw_prompt;       // used as it is, without a chat template, when turns is empty
   SamplingSettings sampling;
-  uint32_t max_tokens = 512;
+  uint32_t max_tokens = 512;  // of new ones
   std::optional<DecodeMode>
       mode;                   // none: adaptive where there is a drafter; without one always autoregressive decoding
   uint32_t budget = 16;       // of mode tree
   bool rounds = false;        // publish a RoundFinished for each
   bool probabilities = true;  // with rounds: fill RoundNode::log_p too, which makes each round slightly slower
   std::optional<bool> thinking = {};  // none: as the template does by itself (ThinkingForm)
+  /// Goes on with a reply that a limit or the user ended: all its tokens, `ids` and then `ending`. The whole reply is
+  /// the one that a larger limit would have given, at any temperature. Counts and text of the reply's events include
+  /// what was begun; rounds and speeds are those of the new tokens. Empty: a new reply.
+  TurnTokens begun = {};
 };
 
 /// Counts the tokens of a text as it stands in a question, in the vocabulary of the loaded model. Answered by one
@@ -153,13 +157,16 @@ struct PrefillProgress {
   uint32_t total = 0;  // tokens
 };
 
-/// The prompt is read and the reply has its first token, which is the root of the first round.
+/// The prompt is read and the reply has its first (new) token, which is the root of the first round.
 struct ReplyStarted {
   uint64_t reply_id = 0;
   uint32_t prompt_tokens = 0;
   uint32_t reused_tokens = 0;  // of the prompt, already in the cache
   double prefill_ms = 0;
   uint32_t first_token = 0;
+  /// Of a reply that goes on: bytes of its text that stand. The text deltas follow them; what was shown behind them, a
+  /// character cut in two or the beginning of a stop string, comes again as it reads now.
+  uint32_t begun_bytes = 0;
 };
 
 /// New text of a reply. text is whole UTF-8 characters and may be empty.
@@ -185,7 +192,7 @@ struct TextDelta {
 struct RoundFinished {
   uint64_t reply_id = 0;
   std::shared_ptr<const RoundRecord> round;
-  uint32_t first_index = 0;  // of emitted[0] in the reply, whose first token has 0
+  uint32_t first_index = 0;  // of emitted[0] in the whole reply, whose first token has 0
   uint32_t text_begin = 0;
   std::vector<uint32_t> text_ends;  // [emitted]
   /// True when too many events were waiting to be polled (EventQueue): nodes and candidate widths were dropped, the

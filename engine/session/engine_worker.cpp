@@ -66,10 +66,20 @@ double ar_speed(const Engine& model) {
   return model.speculation->ar_tokens_per_second(model.sequence->length());
 }
 
+/// All tokens of the reply that is gone on with. Throws bad_input where they are of another vocabulary.
+std::vector<uint32_t> begun_tokens(const TurnTokens& begun, const Tokenizer& tokenizer) {
+  std::vector<uint32_t> all = begun.ids;
+  all.insert(all.end(), begun.ending.begin(), begun.ending.end());
+  if (!all.empty() && begun.vocabulary != tokenizer.identity())
+    throw bad_input("The reply cannot go on: it was written by a model with another vocabulary.");
+  return all;
+}
+
 ReplySettings settings_of(const Generate& command, const Engine& model) {
   ReplySettings settings;
   settings.sampling = command.sampling;
   settings.max_tokens = command.max_tokens;
+  settings.begun = begun_tokens(command.begun, *model.text.tokenizer);
   settings.mode = model.drafter == nullptr ? DecodeMode::ar : command.mode.value_or(model.default_mode());
   settings.budget = command.budget;
   settings.probabilities = command.rounds && command.probabilities;
@@ -298,14 +308,15 @@ void EngineThread::Worker::count(const CountTokens& command) {
 void EngineThread::Worker::write_reply(const Generate& command, const std::stop_token& stop) {
   Engine& model = this->model();
   const std::vector<uint32_t> prompt = model.prompt_ids(command.turns, command.raw_prompt, command.thinking);
-  if (const uint32_t context = model.model->limits().context; prompt.size() > context) {
-    const auto tokens = static_cast<uint32_t>(prompt.size());
+  const ReplySettings settings = settings_of(command, model);
+  const auto tokens = static_cast<uint32_t>(prompt.size() + settings.begun.size());
+  if (const uint32_t context = model.model->limits().context; tokens > context) {
     Failure full{ErrorKind::bad_input, "The context is full", too_long(tokens, context), command.reply_id};
     full.prompt_tokens = tokens;
     return publish(std::move(full));
   }
-  const ReplySettings settings = settings_of(command, model);
   ReplyPublisher publisher(command.reply_id, static_cast<uint32_t>(prompt.size()),
+                           static_cast<uint32_t>(settings.begun.size()),
                            [this](Event event, bool wake) { publish(std::move(event), wake); });
   const ReplyCallbacks callbacks = publisher.callbacks(command.rounds, stop);
   Reply reply;

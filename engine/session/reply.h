@@ -22,9 +22,12 @@ struct ReplySettings {
   /// For measurements: the reply takes these tokens whatever the target says, one after the other, and ends with them
   /// at the latest. Empty: the target's own.
   std::vector<uint32_t> forced;
+  /// The beginning of the reply, read after the prompt; the reply goes on from there as if one larger limit had been
+  /// set. Without a token or a stop string that ends a reply.
+  std::vector<uint32_t> begun;
   bool probabilities = false;  // fill RoundNode::log_p (tree_input() says of which nodes); costs a little time
   SamplingSettings sampling;
-  uint32_t max_tokens = 512;              // at least 1
+  uint32_t max_tokens = 512;              // of new ones; at least 1
   uint64_t turn = 0;                      // number of this reply in its conversation: part of the random stream
   std::vector<std::string> stop_strings;  // beside those of the form of prompt
 };
@@ -42,7 +45,8 @@ struct ReplyProgress {
 struct ReplyStart {
   uint32_t reused_tokens = 0;  // of the prompt, in the cache already
   double prefill_ms = 0;
-  uint32_t first_token = 0;  // of the reply: the root of the first round
+  uint32_t first_token = 0;  // the first new one of the reply: the root of the first round
+  uint32_t begun_bytes = 0;  // of the text of ReplySettings::begun: what stands of it
 };
 
 /// All may be empty. They run on the caller's thread.
@@ -55,8 +59,8 @@ struct ReplyCallbacks {
 };
 
 struct Reply {
-  std::vector<uint32_t> ids;  // the stop token included
-  std::string text;           // without control tokens and stop strings
+  std::vector<uint32_t> ids;  // ReplySettings::begun and the new ones, the stop token included
+  std::string text;           // of all of them, without control tokens and stop strings
   FinishReason reason = FinishReason::failed;
   uint32_t prompt_tokens = 0;
   uint32_t reused_tokens = 0;  // of the prompt, in the cache already

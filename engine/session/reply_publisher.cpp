@@ -10,8 +10,8 @@ constexpr std::chrono::milliseconds kTextInterval{33};  // a window shows at mos
 
 }  // namespace
 
-ReplyPublisher::ReplyPublisher(uint64_t reply_id, uint32_t prompt_tokens, Publish publish)
-    : publish_(std::move(publish)), prompt_tokens_(prompt_tokens) {
+ReplyPublisher::ReplyPublisher(uint64_t reply_id, uint32_t prompt_tokens, uint32_t begun, Publish publish)
+    : publish_(std::move(publish)), prompt_tokens_(prompt_tokens), begun_(begun), tokens_(begun) {
   pending_.reply_id = reply_id;
 }
 
@@ -22,7 +22,8 @@ ReplyCallbacks ReplyPublisher::callbacks(bool rounds, std::stop_token stop) {
     publish_(PrefillProgress{pending_.reply_id, done, total}, true);
   };
   callbacks.started = [this](const ReplyStart& start) {
-    publish_(ReplyStarted{pending_.reply_id, prompt_tokens_, start.reused_tokens, start.prefill_ms, start.first_token},
+    publish_(ReplyStarted{pending_.reply_id, prompt_tokens_, start.reused_tokens, start.prefill_ms, start.first_token,
+                          start.begun_bytes},
              true);
   };
   callbacks.token = [this](const ReplyProgress& progress) { token(progress); };
@@ -31,8 +32,8 @@ ReplyCallbacks ReplyPublisher::callbacks(bool rounds, std::stop_token stop) {
 }
 
 void ReplyPublisher::token(const ReplyProgress& progress) {
-  if (progress.reply_tokens == 1 && tokens_ == 0) {
-    text_begin_ = progress.text_end;  // the first token belongs to the prompt's pass and to no round
+  if (progress.reply_tokens == begun_ + 1 && tokens_ == begun_) {
+    text_begin_ = progress.text_end;  // the first new token belongs to the prompt's pass and to no round
   } else if (progress.reply_tokens > tokens_) {
     text_ends_.push_back(progress.text_end);
   }

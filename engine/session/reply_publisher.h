@@ -17,7 +17,8 @@ class ReplyPublisher {
   /// `wake` false: the event may wait until the front end looks by itself.
   using Publish = std::function<void(Event event, bool wake)>;
 
-  ReplyPublisher(uint64_t reply_id, uint32_t prompt_tokens, Publish publish);
+  /// begun: tokens that the reply has already (Generate::begun).
+  ReplyPublisher(uint64_t reply_id, uint32_t prompt_tokens, uint32_t begun, Publish publish);
 
   /// Valid as long as this stays where it is. `rounds`: publish them, too.
   ReplyCallbacks callbacks(bool rounds, std::stop_token stop);
@@ -32,7 +33,7 @@ class ReplyPublisher {
   void publish_text(bool wake);
 
   Publish publish_;
-  uint32_t prompt_tokens_;
+  uint32_t prompt_tokens_, begun_;
   TextDelta pending_;
   bool has_pending_ = false;
   std::vector<uint32_t> text_ends_;  // of the tokens that belong to no published round yet

@@ -1,5 +1,7 @@
 #include "engine/session/reply_trace.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 namespace canopy {
@@ -35,6 +37,8 @@ TraceReplyBegin begin_of(std::span<const uint32_t> prompt, const ReplySettings& 
   begin.sampling = settings.sampling;
   begin.stop_strings = settings.stop_strings;
   begin.prompt.assign(prompt.begin(), prompt.end());
+  // For a trace, a reply that goes on is one to a prompt that ends in what was begun.
+  begin.prompt.insert(begin.prompt.end(), settings.begun.begin(), settings.begun.end());
   return begin;
 }
 
@@ -45,7 +49,9 @@ ReplyTrace::ReplyTrace(const std::filesystem::path& path, const Engine& model, b
 
 Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks) {
   settings.probabilities = true;
-  callbacks.started = [this, then = std::move(callbacks.started)](const ReplyStart& start) {
+  size_t begun_bytes = std::string::npos;  // until the reply has started nothing of it is new
+  callbacks.started = [this, &begun_bytes, then = std::move(callbacks.started)](const ReplyStart& start) {
+    begun_bytes = start.begun_bytes;
     writer_.prefilled({start.reused_tokens, start.prefill_ms, start.first_token});
     if (then) then(start);
   };
@@ -61,7 +67,8 @@ Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings setting
     writer_.end({.reason = FinishReason::failed});
     throw;
   }
-  writer_.end({reply.reason, static_cast<uint32_t>(reply.ids.size()), reply.decode_ms, reply.text});
+  writer_.end({reply.reason, static_cast<uint32_t>(reply.ids.size() - settings.begun.size()), reply.decode_ms,
+               reply.text.substr(std::min(begun_bytes, reply.text.size()))});
   return reply;
 }
 

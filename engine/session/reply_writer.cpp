@@ -35,8 +35,9 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
       text_(*parts.text.tokenizer, all_stops(*parts.text.chat, settings)),
       history_(prompt.begin(), prompt.end()) {
   check(prompt);
+  begin_with(settings.begun);
   planner_ = make_planner();
-  longest_ = settings.max_tokens;
+  longest_ = static_cast<uint32_t>(settings.begun.size()) + settings.max_tokens;
   if (!settings.forced.empty()) longest_ = std::min(longest_, static_cast<uint32_t>(settings.forced.size()));
   reply_.prompt_tokens = static_cast<uint32_t>(prompt.size());
 }
@@ -62,7 +63,8 @@ Reply ReplyWriter::write() {
   if (going) {
     const uint32_t first = choose(*last_row);
     reply_.prefill_ms = milliseconds_since(start);
-    if (callbacks_.started) callbacks_.started({reply_.reused_tokens, reply_.prefill_ms, first});
+    const auto begun = static_cast<uint32_t>(text_.text().size());
+    if (callbacks_.started) callbacks_.started({reply_.reused_tokens, reply_.prefill_ms, first, begun});
     going = !append(first);
   }
   reply_.prefill_ms = milliseconds_since(start);
@@ -87,12 +89,26 @@ void ReplyWriter::check(std::span<const uint32_t> prompt) const {
   if (settings_.mode == DecodeMode::tree && settings_.budget == 0) {
     throw bad_input("The budget of the draft tree is 0; allowed: 1 or more drafted nodes.");
   }
-  if (prompt.size() > context) {
-    throw bad_input("The conversation has " + std::to_string(prompt.size()) + " tokens, but the context holds only " +
+  if (const size_t all = prompt.size() + settings_.begun.size(); all > context) {
+    throw bad_input("The conversation has " + std::to_string(all) + " tokens, but the context holds only " +
                     std::to_string(context) + ". Start a new conversation, or load the model with a longer context.");
   }
   for (const uint32_t id : settings_.forced) require_token(id, "The forced reply");
+  for (const uint32_t id : settings_.begun) require_token(id, "The beginning of the reply");
   for (const uint32_t id : prompt) require_token(id, "The prompt");
+}
+
+/// Takes the tokens that the reply already has. They are read with the prompt; the text of those behind the last whole
+/// character, or that may begin a stop string, is still to come.
+void ReplyWriter::begin_with(std::span<const uint32_t> begun) {
+  const std::vector<uint32_t>& stops = parts_.text.stop_ids;
+  for (const uint32_t id : begun) {
+    text_.push(id);
+    if (std::binary_search(stops.begin(), stops.end(), id) || text_.stopped())
+      throw bad_input("The reply cannot go on: it ended by itself.");
+  }
+  history_.insert(history_.end(), begun.begin(), begun.end());
+  reply_.ids.assign(begun.begin(), begun.end());
 }
 
 void ReplyWriter::require_token(uint32_t id, const char* where) const {

@@ -42,6 +42,7 @@ class ReplyWriter {
  private:
   std::unique_ptr<RoundPlanner> make_planner() const;
   void check(std::span<const uint32_t> prompt) const;
+  void begin_with(std::span<const uint32_t> begun);
   void require_token(uint32_t id, const char* where) const;
   bool stopped() const { return callbacks_.stop.stop_requested(); }
   HeadOutput head() const { return settings_.sampling.is_plain_greedy() ? HeadOutput::argmax : HeadOutput::logits; }

@@ -246,6 +246,78 @@ TEST_F(ModesTest, FeaturesThatPlainDecodingDidNotKeepAreComputedAgain) {
   }
 }
 
+TEST_F(ModesTest, AReplyThatGoesOnIsTheOneLongerReply) {
+  const auto prompt = encode(kCode);
+  ReplySettings drawn = tokens(40);
+  drawn.sampling.temperature = 0.9f;
+  drawn.sampling.seed = 5;
+  drawn.sampling.repetition_penalty = 1.2f;
+  drawn.sampling.frequency_penalty = 0.3f;
+  for (const ReplySettings& whole : {tokens(40), drawn}) {
+    SCOPED_TRACE(whole.sampling.temperature);
+    const Reply longer = fresh(kPlain, prompt, whole);
+    ASSERT_EQ(longer.ids.size(), 40u);
+    for (const Way& way : {kPlain, kTree, kDrafted[0], kDrafted[4]}) {
+      SCOPED_TRACE(way.name);
+      for (const uint32_t limit : {1u, 2u, 7u, 20u, 39u}) {
+        SCOPED_TRACE(limit);
+        ReplySettings settings = whole;
+        settings.max_tokens = limit;
+        const Reply first = fresh(way, prompt, settings);
+        ASSERT_EQ(first.ids.size(), limit);
+        settings.begun = first.ids;
+        settings.max_tokens = 40 - limit;
+        std::string text;
+        size_t stands = 0;
+        ReplyCallbacks callbacks;
+        callbacks.started = [&](const ReplyStart& start) { stands = start.begun_bytes; };
+        callbacks.token = [&](const ReplyProgress& progress) { text += progress.text; };
+        const Reply rest = loaded_->reply(prompt, in(way, settings), callbacks);
+        EXPECT_EQ(rest.ids, longer.ids);
+        EXPECT_EQ(rest.text, longer.text);
+        EXPECT_EQ(first.text.substr(0, stands) + text, longer.text);
+        EXPECT_EQ(rest.reason, FinishReason::max_tokens);
+        EXPECT_EQ(rest.prompt_tokens, prompt.size());
+        EXPECT_GE(rest.reused_tokens, prompt.size()) << "what is in the cache is not read again";
+      }
+    }
+  }
+}
+
+TEST_F(ModesTest, AReplyGoesOnAcrossACharacterAndAStopStringCutInTwo) {
+  const auto prompt = encode(kCode);
+  ReplySettings whole = tokens(500);
+  whole.forced = encode("na\u00efve \U0001F600 text, then ##END");
+  whole.stop_strings = {"##END"};
+  const Reply longer = fresh(kPlain, prompt, whole);
+  ASSERT_EQ(longer.reason, FinishReason::stop_token);
+  ASSERT_EQ(longer.text, "na\u00efve \U0001F600 text, then ");
+  bool cut_a_character = false, held_a_stop = false;
+  for (uint32_t limit = 1; limit < longer.ids.size(); ++limit) {
+    SCOPED_TRACE(limit);
+    ReplySettings settings = whole;
+    settings.max_tokens = limit;
+    const Reply first = fresh(kTree, prompt, settings);
+    cut_a_character |= first.text.find("\uFFFD") != std::string::npos;
+    held_a_stop |= first.text.ends_with("#");
+    settings.begun = first.ids;
+    settings.max_tokens = 500;
+    std::string text;
+    size_t stands = 0;
+    ReplyCallbacks callbacks;
+    callbacks.started = [&](const ReplyStart& start) { stands = start.begun_bytes; };
+    callbacks.token = [&](const ReplyProgress& progress) { text += progress.text; };
+    const Reply rest = loaded_->reply(prompt, in(kTree, settings), callbacks);
+    EXPECT_EQ(rest.ids, longer.ids);
+    EXPECT_EQ(rest.text, longer.text);
+    EXPECT_EQ(first.text.substr(0, stands) + text, longer.text);
+  }
+  EXPECT_TRUE(cut_a_character);
+  EXPECT_TRUE(held_a_stop);
+  whole.begun = longer.ids;
+  expect_error("ended by itself", [&] { loaded_->reply(prompt, in(kTree, whole)); });
+}
+
 TEST_F(ModesTest, AForcedReplyTakesTheTokensItWasGiven) {
   const auto prompt = encode(kCode);
   const auto text = encode("return open(path).read()\n\n\nclass Reader:\n");
