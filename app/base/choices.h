@@ -37,6 +37,9 @@ inline constexpr uint32_t kMaxSeed = 999'999;  // short enough to be read aloud
 inline constexpr uint32_t kShownBudget = 8;
 inline constexpr uint32_t kLargestTreeBudget = 1024;
 
+// Tokens that a reply may have before it waits to be continued.
+inline constexpr uint32_t kMaxTokens = 512, kMostMaxTokens = 1u << 20;
+
 inline constexpr uint32_t kTourSteps = 7;
 
 /// How the window samples tokens by default. The command line is greedy by default, so that its results repeat; in a

@@ -56,6 +56,16 @@ bool seed_row(const ViewModel& view, SamplingSettings& s) {
   return changed;
 }
 
+/// The row for the longest reply.
+void limit_row(const ViewModel& view, CommandSink& sink) {
+  const float top = ImGui::GetCursorPosY();
+  begin_row("Longest reply", "Tokens after which a reply waits: a button under it continues it");
+  int tokens = static_cast<int>(view.max_tokens);
+  if (ImGui::InputInt("##limit", &tokens, 64, 512))
+    sink.post(SetMaxTokens{static_cast<uint32_t>(std::clamp(tokens, 1, static_cast<int>(kMostMaxTokens)))});
+  end_row(top);
+}
+
 constexpr float kInputPadding = 10;
 constexpr size_t kMinLines = 2;
 // Window height below which the composer has only one line, to leave room for messages.
@@ -139,6 +149,7 @@ void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner,
     changed |= slider("Repetition", "Makes what was written less likely; 1 is off", s.repetition_penalty, kMinPenalty,
                       kMaxPenalty);
     const bool seeded = seed_row(view, s);
+    limit_row(view, sink);
     ButtonSpec usual{"Usual", Icon::none, ButtonKind::line}, greedy{"Greedy", Icon::none, ButtonKind::line};
     usual.tooltip = "The settings that Canopy starts with";
     greedy.tooltip = "Always the likeliest token: what the command line does by default";

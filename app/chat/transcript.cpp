@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "app/chat/attached_files.h"
+#include "app/chat/reply_end.h"
 #include "app/chat/reply_facts.h"
 #include "app/chat/token_marks.h"
 #include "app/conversation/thinking.h"
@@ -157,8 +158,8 @@ float Transcript::height_of(const ViewModel& view, size_t i, float width) {
            (view.conversation().place(i).count > 1 ? px(kButtonRow) : 0);
   height += thinking_height(message, width) + answer_height(message, body_of(message, width));
   if (message.writing || !message.result) return height;
-  return height + px(kButtonRow) + (has_check_row(view, message) ? px(kButtonRow) : 0) +
-         (has_verdict(view, i) ? px(kButtonRow) : 0);
+  return height + px(kButtonRow) + (has_continue_row(view, i) ? px(kButtonRow) : 0) +
+         (has_check_row(view, message) ? px(kButtonRow) : 0) + (has_verdict(view, i) ? px(kButtonRow) : 0);
 }
 
 float Transcript::guess(const Message& message, float width) const {
@@ -510,6 +511,11 @@ void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, 
   ImGui::SetCursorScreenPos({a.x, a.y + height});
   draw_footer(view, i, sink, width);
   float y = a.y + height + px(kButtonRow);
+  if (has_continue_row(view, i)) {
+    ImGui::SetCursorScreenPos({a.x, y});
+    draw_continue_row(view, i, sink, width);
+    y += px(kButtonRow);
+  }
   if (has_check_row(view, message)) {
     ImGui::SetCursorScreenPos({a.x, y});
     draw_check_row(view, message, sink, width);

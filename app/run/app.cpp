@@ -214,6 +214,7 @@ void App::keep_settings(bool now) {
   remembered_.tour_step = view_.shell.tour.step;
   remembered_.scale = view_.user_scale;
   remembered_.sampling = view_.sampling;
+  remembered_.max_tokens = view_.max_tokens;
   remembered_.drafting = view_.drafting;
   remembered_.tree_budget = view_.shell.tree_budget;
   remembered_.recent = view_.models.recent;

@@ -24,7 +24,7 @@ struct AppSettings {
   std::string default_model;   // path; empty if there is none
   std::string device;
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
-  uint32_t max_tokens = 512;
+  uint32_t max_tokens = kMaxTokens;
   SamplingSettings sampling = chat_sampling();
   bool system_fonts = true;
   std::string settings_file;                 // where changes are saved; empty: nowhere

@@ -48,6 +48,7 @@ AppOptions with_saved(AppOptions options, const SavedSettings& saved) {
     options.sampling = saved.sampling;
     options.sampling.seed = seed;
   }
+  if (!options.max_tokens_given) options.max_tokens = saved.max_tokens;
   return options;
 }
 

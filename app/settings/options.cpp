@@ -105,9 +105,10 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   const CLI::Option* layout_option = cli.add_option("--layout", layout, "The window's layout; default: as it was left")
                                          ->check(CLI::IsMember({"watch", "lab"}))
                                          ->capture_default_str();
-  cli.add_option("--max-tokens", options.max_tokens, "Longest reply")
-      ->check(CLI::Range(1u, 1u << 20))
-      ->capture_default_str();
+  const CLI::Option* limit_option =
+      cli.add_option("--max-tokens", options.max_tokens, "Longest reply; default: as it was set")
+          ->check(CLI::Range(1u, kMostMaxTokens))
+          ->capture_default_str();
   const std::vector<const CLI::Option*> sampling = add_sampling(cli, options.sampling);
   cli.add_flag("--exit-after-reply", options.exit_after_reply, "Close the window when the reply to --prompt is done");
   cli.add_flag("!--no-system-fonts", options.system_fonts,
@@ -133,6 +134,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   options.scale_given = scale_option->count() > 0;
   options.theme_given = theme_option->count() > 0;
   options.sampling_given = std::any_of(sampling.begin(), sampling.end(), [](auto* o) { return o->count() > 0; });
+  options.max_tokens_given = limit_option->count() > 0;
   options.model_given = !options.model.empty();
   if (!options.model_given) options.model = default_model_path();
   return options;

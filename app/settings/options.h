@@ -29,13 +29,14 @@ struct AppOptions {
   ThemeKind theme = ThemeKind::dark;
   WindowLayout layout = WindowLayout::watch;
   SamplingSettings sampling = chat_sampling();
-  uint32_t max_tokens = 512;
+  uint32_t max_tokens = kMaxTokens;
   bool exit_after_reply = false;
   bool system_fonts = true;
   bool validate = false;
   // Whether the command line gave values that replace the saved ones, and the path of the saved ones (empty: nothing is
   // saved).
-  bool size_given = false, scale_given = false, theme_given = false, layout_given = false, sampling_given = false;
+  bool size_given = false, scale_given = false, theme_given = false, layout_given = false, sampling_given = false,
+       max_tokens_given = false;
   std::string settings_file;
   std::string settings_problem;  // why settings cannot be saved, as a sentence for the user
   bool keeps_chats = false;      // chats are saved in the user's data folder

@@ -99,6 +99,8 @@ SavedSettings parse_settings(std::string_view text) {
   draw.top_p = number_in(fields, "top_p", draw.top_p, kMinTopP, 1);
   draw.min_p = number_in(fields, "min_p", draw.min_p, 0, kMaxMinP);
   draw.repetition_penalty = number_in(fields, "repetition_penalty", draw.repetition_penalty, kMinPenalty, kMaxPenalty);
+  s.max_tokens = fields.u32_or("max_tokens", s.max_tokens);
+  check_range(fields, "max_tokens", s.max_tokens, 1, kMostMaxTokens);
   s.drafting = drafting_in(fields);
   s.tree_budget = fields.u32_or("tree_budget", s.tree_budget);
   check_range(fields, "tree_budget", s.tree_budget, 1, kLargestTreeBudget);
@@ -122,11 +124,11 @@ double rounded(float value) {
 bool SavedSettings::operator==(const SavedSettings& other) const {
   const SamplingSettings &a = sampling, &b = other.sampling;
   return theme == other.theme && layout == other.layout && scale == other.scale && width == other.width &&
-         height == other.height && drafting == other.drafting && tree_budget == other.tree_budget &&
-         recent == other.recent && reduced_motion == other.reduced_motion && tour_seen == other.tour_seen &&
-         tour_step == other.tour_step && thinking == other.thinking && device_tests == other.device_tests &&
-         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
-         a.repetition_penalty == b.repetition_penalty;
+         height == other.height && max_tokens == other.max_tokens && drafting == other.drafting &&
+         tree_budget == other.tree_budget && recent == other.recent && reduced_motion == other.reduced_motion &&
+         tour_seen == other.tour_seen && tour_step == other.tour_step && thinking == other.thinking &&
+         device_tests == other.device_tests && a.temperature == b.temperature && a.top_p == b.top_p &&
+         a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
 }
 
 SettingsRead read_settings(const std::string& path) {
@@ -157,6 +159,7 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   json["top_p"] = rounded(settings.sampling.top_p);
   json["min_p"] = rounded(settings.sampling.min_p);
   json["repetition_penalty"] = rounded(settings.sampling.repetition_penalty);
+  json["max_tokens"] = settings.max_tokens;
   if (settings.drafting) json["drafting"] = to_string(*settings.drafting);
   json["tree_budget"] = settings.tree_budget;
   if (!settings.recent.empty()) json["recent"] = settings.recent;

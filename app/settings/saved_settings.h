@@ -19,6 +19,7 @@ struct SavedSettings {
   uint32_t width = 1280, height = 800;          // of the window at 100%, kMinSide ... kMaxSide
   SamplingSettings sampling = chat_sampling();  // its seed is not saved
 
+  uint32_t max_tokens = kMaxTokens;     // of a reply, 1 ... kMostMaxTokens
   std::optional<DecodeMode> drafting;   // none: the default of the device
   uint32_t tree_budget = kShownBudget;  // of mode Tree, 1 ... kLargestTreeBudget
   std::vector<std::string> recent;      // paths of models, the newest first

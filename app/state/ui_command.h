@@ -49,6 +49,9 @@ struct SetSampling {  // for later replies
   SamplingSettings sampling;
   bool restart = false;  // the next reply uses the seed itself, and later ones count on from there
 };
+struct SetMaxTokens {  // of later replies, and that a Continue adds at most
+  uint32_t tokens = kMaxTokens;
+};
 struct SetDrafting {  // for later replies; none: the default of the device
   std::optional<DecodeMode> mode;
 };
@@ -63,9 +66,9 @@ struct ShowPathBox {  // shows the box for a path, used where the system has no 
 };
 
 using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
-                               CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetDrafting,
-                               ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand,
-                               ShellCommand, ModelsCommand, RecordingCommand, CheckCommand>;
+                               CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens,
+                               SetDrafting, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand,
+                               RoundsCommand, ShellCommand, ModelsCommand, RecordingCommand, CheckCommand>;
 
 /// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
 /// draws.

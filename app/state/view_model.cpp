@@ -308,6 +308,10 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                        if (std::isfinite(c.scale)) view.user_scale = std::clamp(c.scale, kMinScale, kMaxScale);
                        return Effects{};
                      },
+                     [&](const SetMaxTokens& c) {
+                       view.max_tokens = std::clamp(c.tokens, 1u, kMostMaxTokens);
+                       return Effects{};
+                     },
                      [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
                      [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
                      [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },

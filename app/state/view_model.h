@@ -71,7 +71,7 @@ struct ViewModel {
   int64_t prompt_since_ms = 0;   // in the time of chat.now_ms: when the first piece of the prompt had been read,
   uint32_t prompt_began_at = 0;  // which ended at this token
   uint32_t context_used = 0;
-  uint32_t max_tokens = 512;
+  uint32_t max_tokens = kMaxTokens;  // of a reply, 1 ... kMostMaxTokens; more after Continue
   SamplingSettings sampling = chat_sampling();
   std::optional<DecodeMode> drafting;  // none: mode_for() chooses for the device
   std::optional<bool> thinking;        // of later replies; none: as the model's template does by itself

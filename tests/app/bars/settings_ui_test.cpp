@@ -187,6 +187,9 @@ TEST_F(SettingsUi, SamplingReachesTheEngineAndEachReplyShowsItsSeed) {
     ctx->Yield(2);
     IM_CHECK_EQ(ui.view().sampling.temperature, 1.25f);
     IM_CHECK_EQ(read_settings(file()).settings.sampling.temperature, 1.25f);
+    ctx->ItemInputValue("//$FOCUSED/##limit", 2000);
+    ctx->Yield(2);
+    IM_CHECK_EQ(read_settings(file()).settings.max_tokens, 2000u);
     ctx->ItemClick("//$FOCUSED/Greedy");
     ctx->KeyPress(ImGuiKey_Escape);
     ctx->Yield(3);

@@ -42,6 +42,7 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.sampling.top_p = 0.85f;
   s.drafting = DecodeMode::chain;
   s.tree_budget = 64;
+  s.max_tokens = 2000;
   s.recent = {"/models/b.gguf", "/models/a"};
   s.reduced_motion = true;
   s.device_tests = {{"Radeon RX 7900 XTX", "RADV 25.2", true, "Exactness checked."},
@@ -69,6 +70,7 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"[]", "settings.json"},
       {"{\"theme\": \"pink\"}", "\"theme\" is \"pink\""},
       {"{\"theme\": 3}", "theme"},
+      {"{\"max_tokens\": 0}", "\"max_tokens\" is 0; it must be 1 to 1048576."},
       {"{\"tree_budget\": 0}", "\"tree_budget\" is 0; it must be 1 to 1024."},
       {"{\"recent\": [3]}", "\"recent\" must hold paths"},
       {"{\"drafting\": \"bushy\"}", "\"drafting\" is \"bushy\""},

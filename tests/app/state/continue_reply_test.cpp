@@ -310,8 +310,7 @@ TEST(ContinueReply, ItsRoundsAreThereWhenTheChatIsOpenedAgain) {
 TEST(ContinueReply, DamagedListsOfPartsAreNamed) {
   uint64_t ids = 0;
   const std::string head = "{\"canopy_chat\":1,\"created\":\"2026-01-31T13:45:00.000Z\"}\n";
-  const std::string message =
-      "{\"message\":0,\"role\":\"assistant\",\"text\":\"a\",\"continued\":[[1,\"x\"]]}\n";
+  const std::string message = "{\"message\":0,\"role\":\"assistant\",\"text\":\"a\",\"continued\":[[1,\"x\"]]}\n";
   const JournalRead read = read_journal(head + message, ids);
   EXPECT_NE(read.problem.find("\"continued\" holds [1,\"x\"]"), std::string::npos) << read.problem;
   const JournalRead gone = read_journal(head + "{\"continued\":3,\"part\":1,\"round\":0,\"at\":0}\n", ids);
