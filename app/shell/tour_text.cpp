@@ -24,7 +24,7 @@ TourStep the_drafter_guesses(const TourFacts& facts) {
       "A small drafter guesses ahead",
       {plain("A much smaller model, the drafter, guesses what comes next: several tokens ahead, and several choices "
              "for each place. Here it made " +
-             std::to_string(facts.guesses) + " guesses; thick branches are those that it is sure of.")},
+             std::to_string(facts.guesses) + " guesses. The thicker a branch, the surer it is of that guess.")},
       {},
       {TourPart::tree}};
 }
@@ -44,17 +44,19 @@ TourStep why_a_tree(const TourFacts& facts) {
   const std::string least = facts.chain_at_least ? "at least " : "";
   if (facts.favourite.empty()) {
     step.words = {
-        plain("With a single chain of guesses, everything after the first wrong one is lost. The tree also "
-              "holds second and third choices, so the text can go on along another branch in the same pass.")};
+        plain("A guess that does not fit (orange) is dropped with everything behind it, so a single chain ends at its "
+              "first one. The tree also holds second and third choices: the text can go on along another branch in the "
+              "same pass.")};
     return step;
   }
   step.words = {plain("The drafter liked "),
                 {Kind::rejected, facts.favourite},
                 plain(" best, but the big model wanted "),
                 {Kind::accepted, facts.taken},
-                plain(". A single chain would have ended here with " + least + std::to_string(facts.chain) +
-                      (facts.chain == 1 ? " token" : " tokens") + "; the tree held both and brought " +
-                      std::to_string(facts.emitted) + " in the same pass.")};
+                plain(". A guess that does not fit (orange) is dropped with everything behind it: a single chain "
+                      "would have ended here with " +
+                      least + std::to_string(facts.chain) + (facts.chain == 1 ? " token" : " tokens") +
+                      ". The tree held both and brought " + std::to_string(facts.emitted) + " in the same pass.")};
   step.figure = {{"chain", facts.chain, 1}, {"tree", facts.emitted, facts.emitted > facts.right ? 1u : 0u}};
   return step;
 }
@@ -62,15 +64,14 @@ TourStep why_a_tree(const TourFacts& facts) {
 TourStep the_models_own_text(const TourFacts& facts) {
   TourStep step{"The text stays the big model\u2019s own", {}, {}, {TourPart::path, TourPart::chat}};
   step.words = {
-      plain("A guess is kept only where it is exactly the token that the big model chose itself. Where none "
-            "fits, the big model\u2019s own token is written")};
+      plain("A guess is kept (blue) only where it is exactly the token that the big model chose itself. Where none "
+            "fits, the big model\u2019s own token is written (yellow)")};
   if (!facts.own.empty()) {
     step.words.push_back(plain(", here "));
     step.words.push_back({Kind::bonus, facts.own});
   }
   step.words.push_back(
-      plain(" (yellow; confirmed guesses are blue). So the text is, word for word, what it would have "
-            "written alone."));
+      plain(". So the text is, word for word, what it would have written alone."));
   return step;
 }
 
@@ -84,7 +85,7 @@ TourStep what_it_brings(const TourFacts& facts) {
     price += facts.slower ? ". Here that is " + facts.plain_tokens + " of them: more than a pass brings"
                           : ". Here that is only " + facts.plain_tokens;
   return {"What it brings, and what it costs",
-          {plain(got + " from each pass, where plain decoding gets 1. " + price + ".")},
+          {plain(got + " from each pass, where plain decoding gets 1: that is the gain. " + price + ".")},
           {},
           {TourPart::numbers}};
 }

@@ -11,7 +11,7 @@ namespace {
 
 /// The moment of each step; commit: the whole pass.
 constexpr std::array<Phase, kTourSteps> kMoments = {Phase::commit, Phase::insert, Phase::verify, Phase::commit,
-                                                    Phase::bonus,  Phase::commit, Phase::commit};
+                                                    Phase::commit, Phase::commit, Phase::commit};
 
 bool is_word(const RoundLog& log, uint32_t token) {
   const auto piece = log.piece(token);

@@ -42,8 +42,9 @@ TEST(TourText, EveryStepIsShortAndHasItsPlace) {
 TEST(TourText, TheTreeIsComparedWithAChainInTheWordsOfThePass) {
   const app::TourStep step = app::tour_step(3, some_facts());
   EXPECT_EQ(words_of(step),
-            "The drafter liked . best, but the big model wanted stack. A single chain would have ended here with 5 "
-            "tokens; the tree held both and brought 7 in the same pass.");
+            "The drafter liked . best, but the big model wanted stack. A guess that does not fit (orange) is dropped "
+            "with everything behind it: a single chain would have ended here with 5 tokens. The tree held both and "
+            "brought 7 in the same pass.");
   ASSERT_EQ(step.figure.size(), 2u);
   EXPECT_EQ(step.figure[0].tokens, 5u);
   EXPECT_EQ(step.figure[1].tokens, 7u);
