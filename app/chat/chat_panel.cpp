@@ -17,7 +17,6 @@ constexpr float kColumn = 760;  // width at 100%; about 95 characters in a line
 constexpr float kMargin = 12;
 constexpr float kHeader = 44;
 constexpr float kNoteRow = 28;
-constexpr float kLegendRow = 26;
 constexpr float kLow = 320;     // below this height only messages and composer are shown
 constexpr float kLowest = 180;  // below this height not even the title is shown, as on a projector at 300%
 constexpr const char* kExample = "Explain in two sentences why the sky is blue.";
@@ -77,7 +76,7 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   const float top = ImGui::GetCursorScreenPos().y;
   const bool replay_bar = view.replaying() && area.y >= px(kLowest);  // the top bar says it too
   const float writing = replay_bar ? replay_bar_height() : view.replaying() ? 0 : composer_.height(view, width);
-  const float below = below_height(view) + writing + px(kMargin) + px(8);
+  const float below = below_height(view, width) + writing + px(kMargin) + px(8);
   const ImVec2 size = {area.x, std::max(px(40), origin.y + area.y - top - below)};
   ImGui::SetCursorScreenPos({origin.x, top});
   if (view.replaying() && view.replay.origin().redacted && view.cards.empty())
@@ -103,10 +102,10 @@ std::optional<ImVec2> ChatPanel::text_end(const ViewModel& view) {
   return shown(view).text_end();
 }
 
-float ChatPanel::below_height(const ViewModel& view) {
+float ChatPanel::below_height(const ViewModel& view, float width) {
   if (ImGui::GetWindowHeight() < px(kLow)) return 0;
   const std::string& limits = shown(view).limits();
-  return (has_marks(view) ? px(kLegendRow) : 0) + (view.chat.note.empty() ? 0 : px(kNoteRow)) +
+  return (has_marks(view) ? token_legend_height(view, width) : 0) + (view.chat.note.empty() ? 0 : px(kNoteRow)) +
          (limits.empty() || limits == dismissed_limits_ ? 0 : px(kNoteRow));
 }
 
@@ -136,7 +135,7 @@ void ChatPanel::draw_below(const ViewModel& view, CommandSink& sink, float width
   if (has_marks(view)) {
     ImGui::SetCursorScreenPos({a.x, y});
     draw_token_legend(view, sink, width);
-    y += px(kLegendRow);
+    y += token_legend_height(view, width);
   }
   ImGui::SetCursorScreenPos({a.x, y});
 }

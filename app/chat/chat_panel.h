@@ -21,7 +21,7 @@ class ChatPanel final : public Panel {
   void draw_header(const ViewModel& view, CommandSink& sink, float width);
   void draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, float room);
   void draw_below(const ViewModel& view, CommandSink& sink, float width);
-  float below_height(const ViewModel& view);
+  float below_height(const ViewModel& view, float width);
   Transcript& shown(const ViewModel& view) { return view.replaying() ? replayed_ : transcript_; }
   void draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size);
   void draw_to_end(Transcript& transcript, ImVec2 centre);

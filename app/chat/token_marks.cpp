@@ -10,6 +10,28 @@ namespace canopy::app {
 namespace {
 
 constexpr float kDot = 2, kDotPitch = 4;
+constexpr float kLegendLine = 24, kLegendPitch = 18, kLegendGap = 2;  // heights at 100%
+constexpr float kLegendSample = 22, kLegendSampleGap = 6, kLegendSpace = 18;
+constexpr const char* kSourcesHidden = "Token sources are hidden";
+
+/// What the two marks mean, in the words of the layout.
+struct LegendWords {
+  const char *accepted, *own;
+};
+LegendWords legend_words(const ViewModel& view) {
+  if (view.shell.layout == WindowLayout::watch) return {"guessed by the drafter, confirmed", "the big model's own"};
+  return {"drafted, accepted", "big model's own"};
+}
+
+float entry_width(const char* words) {
+  return px(kLegendSample + kLegendSampleGap) + text_size(Type::secondary, words).x;
+}
+
+/// Whether both entries fit side by side. The same while they are hidden, so that nothing moves when they are.
+bool legend_fits_a_line(const ViewModel& view, float width) {
+  const LegendWords words = legend_words(view);
+  return entry_width(words.accepted) + px(kLegendSpace) + entry_width(words.own) <= width;
+}
 
 /// Draws a dotted line from x to end, its upper edge at height y.
 void draw_dots(ImDrawList* list, float x, float end, float y, Colour colour) {
@@ -121,32 +143,39 @@ void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& me
   }
 }
 
+float token_legend_height(const ViewModel& view, float width) {
+  return px(kLegendLine) + (legend_fits_a_line(view, width) ? 0 : px(kLegendPitch)) + px(kLegendGap);
+}
+
 void draw_token_legend(const ViewModel& view, CommandSink& sink, float width) {
   const Theme& t = colours();
+  const LegendWords words = legend_words(view);
   const ImVec2 a = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const float height = px(24), middle = a.y + height * 0.5f;
-  const bool on = view.chat.sources_shown;
-  const char* words[] = {"drafted, accepted", "big model's own", "Token sources are hidden"};
-  const float sample = px(22), gap = px(6), space = px(18);
-  const float second = sample + gap + text_size(Type::secondary, words[0]).x + space;
-  const float needed =
-      on ? second + sample + gap + text_size(Type::secondary, words[1]).x : text_size(Type::secondary, words[2]).x;
-  const float used = std::min(needed + px(4), width);
-  if (ImGui::InvisibleButton("Token sources", {used, height}, ImGuiButtonFlags_EnableNav))
+  const float height = token_legend_height(view, width) - px(kLegendGap), middle = a.y + px(kLegendLine * 0.5f);
+  const bool on = view.chat.sources_shown, one_line = legend_fits_a_line(view, width);
+  const float needed = !on        ? text_size(Type::secondary, kSourcesHidden).x
+                       : one_line ? entry_width(words.accepted) + px(kLegendSpace) + entry_width(words.own)
+                                  : std::max(entry_width(words.accepted), entry_width(words.own));
+  if (ImGui::InvisibleButton("Token sources", {std::min(needed + px(4), width), height}, ImGuiButtonFlags_EnableNav))
     sink.post(ShowTokenSources{!on});
-  const bool hovered = ImGui::IsItemHovered();
+  const Colour colour = ImGui::IsItemHovered() ? t.text2 : t.text3;
   tooltip(on ? "Hide who wrote each token" : "Show who wrote each token");
-  const Colour colour = hovered ? t.text2 : t.text3;
   if (!on) {
-    draw_text_middle(list, a.x, middle, Type::secondary, colour, words[2]);
+    draw_text_middle(list, a.x, middle, Type::secondary, colour, kSourcesHidden);
     return;
   }
+  const float sample = px(kLegendSample), gap = px(kLegendSampleGap);
+  const auto put = [&](ImVec2 at, const char* text) {
+    const float left = at.x + sample + gap;
+    draw_text_middle(list, left, at.y, Type::secondary, colour, elided(Type::secondary, text, a.x + width - left));
+  };
   list->AddRectFilled({a.x, middle - px(7)}, {a.x + sample, middle + px(7)}, t.accepted_bg);
-  draw_text_middle(list, a.x + sample + gap, middle, Type::secondary, colour, words[0]);
-  if (second + sample > width) return;
-  draw_dots(list, a.x + second, a.x + second + sample, std::floor(middle + px(3)), t.bonus);
-  draw_text_middle(list, a.x + second + sample + gap, middle, Type::secondary, colour, words[1]);
+  put({a.x, middle}, words.accepted);
+  const ImVec2 own = one_line ? ImVec2(a.x + entry_width(words.accepted) + px(kLegendSpace), middle)
+                              : ImVec2(a.x, middle + px(kLegendPitch));
+  draw_dots(list, own.x, own.x + sample, std::floor(own.y + px(3)), t.bonus);
+  put(own, words.own);
 }
 
 }  // namespace canopy::app

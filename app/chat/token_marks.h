@@ -26,7 +26,9 @@ const TokenSpan* token_of(const ViewModel& view, const Message& message, const N
 void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,
                       ImVec2 pos);
 
-/// Draws the line that explains the marks, at most `width` pixels wide; a click on it hides or shows the marks.
+/// The height in pixels of what draw_token_legend() draws in this width: one line, or two where one is too narrow.
+float token_legend_height(const ViewModel& view, float width);
+/// Draws what explains the marks, at most `width` pixels wide; a click on it hides or shows the marks.
 void draw_token_legend(const ViewModel& view, CommandSink& sink, float width);
 
 }  // namespace canopy::app

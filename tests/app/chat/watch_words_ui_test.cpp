@@ -1,0 +1,148 @@
+// The words of Watch around the chat: what its marks mean, the facts and verdicts below a reply, and when a pass is
+// live. Lab keeps its own.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/app/support/drawn_texts.h"
+#include "tests/app/support/ui_harness.h"
+
+namespace canopy::test {
+namespace {
+
+using namespace app;  // NOLINT: the whole file is about it
+
+constexpr uint32_t kPasses = 9, kPerPass = 3;
+
+app::AppSettings in_layout(WindowLayout layout) {
+  app::AppSettings settings;
+  settings.layout = layout;
+  return settings;
+}
+
+/// The application with an engine on a processor, which drafts only to be looked at. A reply has a first token and nine
+/// passes of three; it ends when finish() is called, and a check of it at once.
+class DraftedChat {
+ public:
+  explicit DraftedChat(WindowLayout layout, float width = 1280, float height = 800)
+      : ui(in_layout(layout), width, height) {
+    ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+      if (std::holds_alternative<LoadModel>(command)) {
+        ModelReady model = small_model();
+        model.drafter = "drafter.gguf";
+        model.is_software = true;
+        engine.publish(model);
+      }
+      const auto* generate = std::get_if<Generate>(&command);
+      if (!generate) return;
+      write(engine, *generate);
+      if (generate->mode == DecodeMode::ar) finish(engine, *generate);
+    };
+    ui.app().run(OpenModel{"/models/a.gguf"});
+    ui.app().pump();
+    ui.app().run(SendMessage{"Hello"});
+    ui.app().pump();
+    frames(4);
+  }
+
+  void frames(int count) {
+    for (int i = 0; i < count; ++i) ui.frame();
+  }
+  void finish() {
+    finish(ui.engine(), ui.engine().last<Generate>());
+    ui.app().pump();
+    frames(4);
+  }
+
+  UiHarness ui;
+
+ private:
+  static void write(ScriptedEngine& engine, const Generate& generate) {
+    const bool plain = generate.mode == DecodeMode::ar;
+    const uint32_t count = plain ? 1 : kPerPass, tokens = kPasses * kPerPass;
+    engine.publish(PrefillProgress{generate.reply_id, 20, 20});
+    engine.publish(ReplyStarted{generate.reply_id, 20, 0, 10, 100});
+    for (uint32_t at = 1; at <= tokens; at += count) {
+      auto record = std::make_shared<RoundRecord>();
+      record->mode = record->shape = plain ? DecodeMode::ar : DecodeMode::tree;
+      record->round = (at - 1) / count;
+      record->ms.verify = 10;
+      record->width = count;
+      record->accepted = count - 1;
+      if (!plain) record->nodes.resize(count);
+      for (uint32_t n = 1; n < record->nodes.size(); ++n)
+        record->nodes[n] = {{100 + at + n - 1, n - 1, n}, NodeState::accepted};
+      if (!plain) record->nodes[0].state = NodeState::accepted;
+      std::vector<uint32_t> ends;
+      for (uint32_t i = 0; i < count; ++i) {
+        record->emitted.push_back(100 + at + i);
+        ends.push_back(5 * (at + i));
+      }
+      std::string text;
+      for (uint32_t i = 0; i < count; ++i) text += "word ";
+      engine.publish(TextDelta{generate.reply_id, text, at + count, 20 + at, 10});
+      engine.publish(RoundFinished{generate.reply_id, record, at, 5 * (at - 1), ends, false});
+    }
+  }
+  static void finish(ScriptedEngine& engine, const Generate& generate) {
+    ReplyFinished finished;
+    finished.reply_id = generate.reply_id;
+    finished.reply_tokens = kPasses * kPerPass + 1;
+    finished.mode = *generate.mode;
+    finished.tau = kPerPass;
+    finished.tokens_per_second = 10;
+    finished.ar_tokens_per_second = 18;
+    engine.publish(finished);
+  }
+};
+
+/// The texts of one frame.
+std::vector<std::string> texts_of(DraftedChat& chat) {
+  const DrawnTexts drawn;
+  chat.frames(1);
+  EXPECT_EQ(drawn.cut(), std::vector<std::string>{});
+  std::vector<std::string> texts;
+  for (const DrawnText& each : drawn.all()) texts.push_back(each.text);
+  return texts;
+}
+
+bool has(const std::vector<std::string>& texts, const std::string& text) {
+  return std::ranges::find(texts, text) != texts.end();
+}
+
+bool any_contains(const std::vector<std::string>& texts, const std::string& part) {
+  return std::ranges::any_of(texts, [&](const std::string& each) { return each.find(part) != std::string::npos; });
+}
+
+TEST(WatchWords, TheLegendOfTheChatIsWhole) {
+  for (const auto& [width, height] : {std::pair(1280.0f, 800.0f), std::pair(2560.0f, 1440.0f)}) {
+    DraftedChat chat(WindowLayout::watch, width, height);
+    const auto texts = texts_of(chat);
+    EXPECT_TRUE(has(texts, "guessed by the drafter, confirmed")) << width;
+    EXPECT_TRUE(has(texts, "the big model's own")) << width;
+  }
+  DraftedChat lab(WindowLayout::lab);
+  const auto texts = texts_of(lab);
+  EXPECT_TRUE(has(texts, "drafted, accepted"));
+  EXPECT_TRUE(has(texts, "big model's own"));
+}
+
+// In the narrow chat it has two lines, and hiding the marks moves nothing.
+TEST(WatchWords, TheLegendKeepsItsHeight) {
+  DraftedChat chat(WindowLayout::watch);
+  EXPECT_TRUE(chat.ui.run([&](ImGuiTestContext* ctx) {
+    const ImRect shown = ctx->ItemInfo("//Watch chat/**/Token sources").RectFull;
+    IM_CHECK_GT(shown.GetHeight(), 30.0f);
+    ctx->ItemClick("//Watch chat/**/Token sources");
+    ctx->Yield(2);
+    IM_CHECK(!chat.ui.view().chat.sources_shown);
+    const ImRect hidden = ctx->ItemInfo("//Watch chat/**/Token sources").RectFull;
+    IM_CHECK_EQ(hidden.Min.y, shown.Min.y);
+    IM_CHECK_EQ(hidden.Max.y, shown.Max.y);
+  }));
+}
+
+}  // namespace
+}  // namespace canopy::test
