@@ -8,6 +8,7 @@
 #include <string>
 
 #include "app/base/local_time.h"
+#include "app/look/text_block.h"
 #include "app/look/widgets.h"
 #include "app/state/view_model.h"
 
@@ -45,7 +46,7 @@ std::string sampling_of(const Message& message) {
   return out;
 }
 
-constexpr float kFactRow = 28, kBar = 56;
+constexpr float kFactRow = 28, kFactPitch = 18, kBar = 56;
 
 std::string spelt(const ViewModel& view, const std::vector<uint32_t>& tokens, size_t index) {
   if (index >= tokens.size()) return "nothing: it had ended";
@@ -56,20 +57,38 @@ std::string spelt(const ViewModel& view, const std::vector<uint32_t>& tokens, si
   return words;
 }
 
+ButtonSpec end_button(const ArCheck& check) {
+  ButtonSpec spec{check.running() ? "Cancel check" : "Dismiss check", check.running() ? Icon::none : Icon::close};
+  spec.words = "Cancel";
+  spec.show_label = check.running();
+  spec.type = Type::secondary;
+  spec.tooltip = check.running() ? "Leave the check" : "Dismiss";
+  return spec;
+}
+
 std::string details(const ViewModel& view, const ArCheck& check) {
+  const std::string without = view.shell.layout == WindowLayout::watch ? "without guessing" : "without drafts";
   switch (check.phase) {
     case ArCheck::Phase::same:
-      return std::string(
-                 "The same request was answered once more without drafts, with the same settings and seed, and "
-                 "gave the same tokens.") +
+      return "The same request was answered once more " + without + ", with the same settings and seed, and gave the " +
+             "same " + counted(check.expected.size(), "token", "tokens") + "." +
              (check.open_end ? "\nThe reply had been stopped: compared up to there." : "");
     case ArCheck::Phase::different:
       return "This reply: " + spelt(view, check.expected, *check.difference) +
              "\nPlain decoding: " + spelt(view, check.plain, *check.difference) +
              "\nCounted from 1. On one device both should be equal.";
     case ArCheck::Phase::failed: return check.problem;
-    default: return "Answers the same request once more without drafts. It is no part of the chat.";
+    default: return "Answers the same request once more " + without + ". It is no part of the chat.";
   }
+}
+
+/// The room that the words of the row have in a row of this width: that beside its sign or bar, and its button.
+struct CheckRow {
+  float left = 0, room = 0;  // in pixels, from the row's left edge
+};
+CheckRow check_row(const ArCheck& check, float width) {
+  const float left = px(check.running() ? kBar + 8 : 20);
+  return {left, width - left - button_size(end_button(check)).x - px(6)};
 }
 
 void draw_sign(const ArCheck& check, ImVec2 at) {
@@ -84,16 +103,17 @@ void draw_sign(const ArCheck& check, ImVec2 at) {
   }
 }
 
-float draw_end(const ArCheck& check, CommandSink& sink, float right, float top) {
-  ButtonSpec spec{check.running() ? "Cancel check" : "Dismiss check", check.running() ? Icon::none : Icon::close};
-  spec.words = "Cancel";
-  spec.show_label = check.running();
-  spec.type = Type::secondary;
-  spec.tooltip = check.running() ? "Leave the check" : "Dismiss";
-  const float width = button_size(spec).x;
-  ImGui::SetCursorScreenPos({right - width, top});
+void draw_end(const ArCheck& check, CommandSink& sink, float right, float top) {
+  const ButtonSpec spec = end_button(check);
+  ImGui::SetCursorScreenPos({right - button_size(spec).x, top});
   if (button(spec)) sink.post(check.running() ? CheckCommand(CancelCheck{}) : CheckCommand(DismissCheck{}));
-  return width;
+}
+
+/// The words of the row in as many lines as they need.
+TextBlock check_block(const std::string& words, float room) {
+  TextBlock block;
+  block.layout(words, Type::secondary, room);
+  return block;
 }
 
 }  // namespace
@@ -131,35 +151,38 @@ std::string reply_details(const Message& message) {
   return out;
 }
 
-bool has_check_row(const ViewModel& view, const Message& reply) {
+float check_row_height(const ViewModel& view, const Message& reply, float width) {
   const ArCheck& check = view.checks.check;
-  return check.phase != ArCheck::Phase::none && check.message == reply.id && !view.replaying();
+  if (check.phase == ArCheck::Phase::none || check.message != reply.id || view.replaying()) return 0;
+  const std::string words = check_words(check, view.shell.layout);
+  const size_t lines = check_block(words, check_row(check, width).room).line_count();
+  return px(kFactRow) + px(kFactPitch) * static_cast<float>(std::max<size_t>(lines, 1) - 1);
 }
 
-void draw_check_row(const ViewModel& view, const Message&, CommandSink& sink, float width) {
+void draw_check_row(const ViewModel& view, const Message& reply, CommandSink& sink, float width) {
   const Theme& t = colours();
   const ArCheck& check = view.checks.check;
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  float x = at.x;
+  const CheckRow row = check_row(check, width);
+  ImDrawList* list = ImGui::GetWindowDrawList();
   if (check.running()) {
     const float done = check.expected.empty()
                            ? 0.0f
                            : static_cast<float>(check.plain.size()) / static_cast<float>(check.expected.size());
-    draw_bar(ImGui::GetWindowDrawList(), {x, at.y + px(kFactRow * 0.5f - 3)}, {px(kBar), px(6)}, std::min(done, 1.0f),
-             t.accent, t.line);
-    x += px(kBar + 8);
+    draw_bar(list, {at.x, at.y + px(kFactRow * 0.5f - 3)}, {px(kBar), px(6)}, std::min(done, 1.0f), t.accent, t.line);
   } else {
     draw_sign(check, at);
-    x += px(20);
   }
-  const float room = at.x + width - x - draw_end(check, sink, at.x + width, at.y) - px(6);
+  draw_end(check, sink, at.x + width, at.y);
   const Colour colour = check.phase == ArCheck::Phase::same        ? t.accent_text
                         : check.phase == ArCheck::Phase::different ? t.rejected_text
                                                                    : t.text2;
-  draw_text_middle(ImGui::GetWindowDrawList(), x, at.y + px(kFactRow) * 0.5f, Type::secondary, colour,
-                   elided(Type::secondary, check_words(check), room));
+  const std::string words = check_words(check, view.shell.layout);
+  const float x = at.x + row.left, above = (px(kFactRow) - text_height(Type::secondary)) * 0.5f;
+  check_block(words, row.room)
+      .draw(list, {x, std::floor(at.y + above)}, words, Type::secondary, colour, px(kFactPitch));
   ImGui::SetCursorScreenPos({x, at.y});
-  ImGui::Dummy({std::max(1.0f, room), px(kFactRow)});
+  ImGui::Dummy({std::max(1.0f, row.room), check_row_height(view, reply, width)});
   tooltip(details(view, check).c_str());
 }
 

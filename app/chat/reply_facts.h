@@ -16,10 +16,11 @@ std::vector<std::string> reply_facts(const Message& message);
 /// The tooltip of these figures: time, model, parameters and prompt, and which figures were measured.
 std::string reply_details(const Message& message);
 
-/// Whether there is a line about a check of this reply against plain decoding.
-bool has_check_row(const ViewModel& view, const Message& reply);
+/// The height in pixels of what is said about a check of this reply against plain decoding, in a row of this width; 0
+/// where there is nothing to say.
+float check_row_height(const ViewModel& view, const Message& reply, float width);
 
-/// Draws that line at the cursor, 28 px high at 100%.
+/// Draws it at the cursor: a sign, its words in as many lines as they need, and a button.
 void draw_check_row(const ViewModel& view, const Message& reply, CommandSink& sink, float width);
 
 }  // namespace canopy::app

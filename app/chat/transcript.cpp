@@ -159,7 +159,7 @@ float Transcript::height_of(const ViewModel& view, size_t i, float width) {
   height += thinking_height(message, width) + answer_height(message, body_of(message, width));
   if (message.writing || !message.result) return height;
   return height + px(kButtonRow) + (has_continue_row(view, i) ? px(kButtonRow) : 0) +
-         (has_check_row(view, message) ? px(kButtonRow) : 0) + (has_verdict(view, i) ? px(kButtonRow) : 0);
+         check_row_height(view, message, width) + (has_verdict(view, i) ? px(kButtonRow) : 0);
 }
 
 float Transcript::guess(const Message& message, float width) const {
@@ -516,10 +516,10 @@ void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, 
     draw_continue_row(view, i, sink, width);
     y += px(kButtonRow);
   }
-  if (has_check_row(view, message)) {
+  if (const float check = check_row_height(view, message, width); check > 0) {
     ImGui::SetCursorScreenPos({a.x, y});
     draw_check_row(view, message, sink, width);
-    y += px(kButtonRow);
+    y += check;
   }
   if (!has_verdict(view, i)) return;
   ImGui::SetCursorScreenPos({a.x, y});

@@ -161,17 +161,21 @@ std::string check_obstacle(const ViewModel& view, const Message& reply) {
   return "";
 }
 
-std::string check_words(const ArCheck& check) {
+std::string check_words(const ArCheck& check, WindowLayout layout) {
   const size_t all = check.expected.size();
+  const bool watch = layout == WindowLayout::watch;
+  const std::string plain = watch ? "plain" : "plain decoding";
   switch (check.phase) {
     case CheckPhase::none: return "";
     case CheckPhase::running:
       if (check.plain.empty() && check.prompt > 0)
         return "Checking: reading prompt, " + of_tokens(check.prompt_done, check.prompt);
-      return "Checking against plain decoding: " + of_tokens(std::min(check.plain.size(), all), all);
-    case CheckPhase::same: return "Same text as plain decoding: " + of_tokens(all, all);
+      return "Checking against " + plain + ": " + of_tokens(std::min(check.plain.size(), all), all);
+    case CheckPhase::same:
+      return watch ? "The text is the same, word for word, as without guessing."
+                   : "Same text as plain decoding: " + of_tokens(all, all);
     case CheckPhase::different:
-      return "Differs from plain decoding at token " + grouped(*check.difference + 1) + " of " + grouped(all);
+      return "Differs from " + plain + " at token " + grouped(*check.difference + 1) + " of " + grouped(all);
     case CheckPhase::cancelled:
       return "Check cancelled: " + of_tokens(std::min(check.plain.size(), all), all) + " were the same";
     case CheckPhase::failed: return "The check failed: " + check.problem;

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/base/choices.h"
 #include "engine/client/engine_client.h"
 
 namespace canopy::app {
@@ -62,7 +63,8 @@ bool give_way(CheckState& state);
 /// Why a reply cannot be checked now, as a sentence; empty when it can.
 std::string check_obstacle(const ViewModel& view, const Message& reply);
 
-/// The state of a check for the user: "Same text as plain decoding: 128 of 128 tokens".
-std::string check_words(const ArCheck& check);
+/// The state of a check for the user: "Same text as plain decoding: 128 of 128 tokens", in Watch "The text is the same,
+/// word for word, as without guessing."
+std::string check_words(const ArCheck& check, WindowLayout layout = WindowLayout::lab);
 
 }  // namespace canopy::app

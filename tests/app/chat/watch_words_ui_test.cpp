@@ -144,5 +144,17 @@ TEST(WatchWords, TheLegendKeepsItsHeight) {
   }));
 }
 
+TEST(WatchWords, TheVerdictOfTheCheckIsWholeInANarrowChat) {
+  DraftedChat chat(WindowLayout::watch);
+  chat.finish();
+  chat.ui.app().run(CheckCommand(CheckAgainstAr{chat.ui.view().last_reply()->id}));
+  chat.ui.app().pump();
+  chat.frames(4);
+  ASSERT_EQ(chat.ui.view().checks.check.phase, ArCheck::Phase::same);
+  std::string words;
+  for (const std::string& text : texts_of(chat)) words += text + " ";
+  EXPECT_NE(words.find("The text is the same, word for word, as without guessing."), std::string::npos) << words;
+}
+
 }  // namespace
 }  // namespace canopy::test

@@ -101,6 +101,7 @@ TEST_F(ArCheckTest, EqualTokensAreTheSameText) {
   end(view, plain.reply_id, DecodeMode::ar);
   EXPECT_EQ(state().phase, CheckPhase::same);
   EXPECT_EQ(check_words(state()), "Same text as plain decoding: 7 of 7 tokens");
+  EXPECT_EQ(check_words(state(), WindowLayout::watch), "The text is the same, word for word, as without guessing.");
   EXPECT_EQ(json_of(view.messages), chat) << "it is no part of the chat";
   EXPECT_EQ(view.rounds.log->rounds(), rounds) << "nor of its rounds";
 }
@@ -116,6 +117,8 @@ TEST_F(ArCheckTest, AMismatchIsNamedByItsIndexAndEndsTheCheck) {  // as gui.md, 
     ASSERT_EQ(state().phase, CheckPhase::different) << at;
     EXPECT_EQ(*state().difference, at);
     EXPECT_EQ(check_words(state()), "Differs from plain decoding at token " + std::to_string(at + 1) + " of 7");
+    EXPECT_EQ(check_words(state(), WindowLayout::watch),
+              "Differs from plain at token " + std::to_string(at + 1) + " of 7");
     EXPECT_TRUE(view.checks.stop) << "the engine need not write on";
     end(view, plain.reply_id, DecodeMode::ar, FinishReason::cancelled);
     EXPECT_EQ(state().phase, CheckPhase::different) << "and its end changes nothing";
