@@ -118,23 +118,24 @@ TextBlock check_block(const std::string& words, float room) {
 
 }  // namespace
 
-std::vector<std::string> reply_facts(const Message& message) {
+std::vector<std::string> reply_facts(const Message& message, WindowLayout layout) {
   const ReplyFinished& r = *message.result;
+  const bool watch = layout == WindowLayout::watch;
   std::vector<std::string> facts;
   if (r.tokens_per_second > 0) facts.push_back(speed(r.tokens_per_second) + " tok/s");
   const bool drafted = r.tau > 0 && r.mode != DecodeMode::ar;
-  if (drafted) facts.push_back("\u03c4 " + figures(r.tau, "%.2f"));
+  if (drafted) facts.push_back(watch ? figures(r.tau, "%.2f") + " a pass" : "\u03c4 " + figures(r.tau, "%.2f"));
   if (const std::string end = ending(r.reason); !end.empty()) facts.push_back(end);
   // Of a reply whose program was killed it may not be known how many tokens it has.
   const bool unknown = r.reply_tokens == 0 && !message.text.empty();
   if (drafted && message.rounds > 0)
-    facts.push_back(amount(message.rounds, "round", "rounds"));
+    facts.push_back(watch ? amount(message.rounds, "pass", "passes") : amount(message.rounds, "round", "rounds"));
   else if (!unknown)
     facts.push_back(amount(r.reply_tokens, "token", "tokens"));
   return facts;
 }
 
-std::string reply_details(const Message& message) {
+std::string reply_details(const Message& message, WindowLayout layout) {
   const ReplyFinished& r = *message.result;
   const ReplyParameters& p = message.parameters;
   std::string out;
@@ -144,8 +145,12 @@ std::string reply_details(const Message& message) {
   if (r.reply_tokens > 0)
     out += "Reply: " + amount(r.reply_tokens, "token", "tokens") + " in " + figures(r.decode_ms, "%.0f ms") + "\n";
   if (const std::string end = ending(r.reason); !end.empty()) out += "Ended: " + end + "\n";
-  if (message.rounds > 0) out += "Rounds: " + grouped(message.rounds) + "\n";
-  if (r.tau > 0) out += "\u03c4: tokens emitted by rounds / rounds = " + figures(r.tau, "%.2f") + "\n";
+  const bool watch = layout == WindowLayout::watch;
+  if (message.rounds > 0) out += (watch ? "Passes: " : "Rounds: ") + grouped(message.rounds) + "\n";
+  if (r.tau > 0)
+    out += (watch ? "Tokens per pass: tokens that passes brought / passes = "
+                  : "\u03c4: tokens emitted by rounds / rounds = ") +
+           figures(r.tau, "%.2f") + "\n";
   out += "Prompt: " + amount(r.prompt_tokens, "token", "tokens") + " in " + figures(r.prefill_ms, "%.0f ms") + ", " +
          grouped(r.reused_tokens) + " of them reused\nAll measured";
   return out;

@@ -10,11 +10,12 @@
 
 namespace canopy::app {
 
-/// The figures of a finished reply: "439 tok/s  τ 4.14  21 rounds", and why it ended unless that was the usual reason.
-std::vector<std::string> reply_facts(const Message& message);
+/// The figures of a finished reply: "439 tok/s  τ 4.14  21 rounds", in Watch "439 tok/s  4.14 a pass  21 passes", and
+/// why it ended unless that was the usual reason.
+std::vector<std::string> reply_facts(const Message& message, WindowLayout layout);
 
 /// The tooltip of these figures: time, model, parameters and prompt, and which figures were measured.
-std::string reply_details(const Message& message);
+std::string reply_details(const Message& message, WindowLayout layout);
 
 /// The height in pixels of what is said about a check of this reply against plain decoding, in a row of this width; 0
 /// where there is nothing to say.

@@ -553,11 +553,13 @@ void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink,
   if (!own) x += draw_replayed({x, a.y});
   if (view.conversation().place(i).count > 1) x += draw_alternatives(view, i, sink, {a.x - px(6), a.y});
   const float room = a.x + width - buttons - px(4) - x;
-  draw_text_middle(ImGui::GetWindowDrawList(), x, a.y + px(kButtonRow) * 0.5f, Type::mono, colours().text3,
-                   fitting(Type::mono, reply_facts(message), room));
+  // The chat of Watch is narrow, and in the narrower type more of its figures fit.
+  const Type type = view.shell.layout == WindowLayout::watch ? Type::secondary : Type::mono;
+  draw_text_middle(ImGui::GetWindowDrawList(), x, a.y + px(kButtonRow) * 0.5f, type, colours().text3,
+                   fitting(type, reply_facts(message, view.shell.layout), room));
   ImGui::SetCursorScreenPos({x, a.y});
   ImGui::Dummy({std::max(px(1), room), px(kButtonRow)});
-  tooltip((reply_details(message) + (own ? "" : ", when it was recorded")).c_str());
+  tooltip((reply_details(message, view.shell.layout) + (own ? "" : ", when it was recorded")).c_str());
   ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
   if (small_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{body_text(message)});
   if (!own) return;  // the messages of a recording cannot be edited
@@ -576,14 +578,16 @@ void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink,
 /// Draws a line that says how much faster plain decoding would be, with a button for it. Shown on a device where
 /// drafting is on only to be seen.
 void Transcript::draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width) {
-  const std::string verdict = ar_verdict(view.drafting, reply);
+  const bool watch = view.shell.layout == WindowLayout::watch;
+  const std::string verdict = ar_verdict(view.drafting, reply), brief = short_ar_verdict(reply, view.shell.layout);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ButtonSpec plain{"Write plainly", Icon::none, ButtonKind::bare};
   plain.type = Type::secondary;
-  plain.tooltip = "The same text, without drafts";
+  plain.tooltip = watch ? "The same text, without guessing" : "The same text, without drafts";
   const float room = width - button_size(plain).x - px(8);
   const std::string words =
-      first_fitting(Type::secondary, {verdict + " Drafting is on to show it.", verdict, short_ar_verdict(reply)}, room);
+      watch ? first_fitting(Type::secondary, {brief + ". Guessing is on to show it.", brief}, room)
+            : first_fitting(Type::secondary, {verdict + " Drafting is on to show it.", verdict, brief}, room);
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::secondary, colours().text2, words);
   ImGui::SetCursorScreenPos({at.x + text_size(Type::secondary, words).x + px(4), at.y});
   if (button(plain)) sink.post(SetDrafting{DecodeMode::ar});

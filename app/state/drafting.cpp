@@ -40,9 +40,9 @@ std::string ar_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinis
   return text;
 }
 
-std::string short_ar_verdict(const ReplyFinished& reply) {
+std::string short_ar_verdict(const ReplyFinished& reply, WindowLayout layout) {
   char text[48];
-  std::snprintf(text, sizeof text, "AR is %.1f\u00d7 faster here",
+  std::snprintf(text, sizeof text, "%s is %.1f\u00d7 faster here", layout == WindowLayout::watch ? "Plain" : "AR",
                 reply.tokens_per_second > 0 ? reply.ar_tokens_per_second / reply.tokens_per_second : 0.0);
   return text;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "app/base/choices.h"
 #include "engine/client/engine_client.h"
 
 namespace canopy::app {
@@ -22,7 +23,7 @@ const char* mode_detail(DecodeMode mode);
 /// been clearly faster, and the user did not choose the mode; else empty.
 std::string ar_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply);
 
-/// The same in a few words: "AR is 1.8× faster here".
-std::string short_ar_verdict(const ReplyFinished& reply);
+/// The same in a few words: "AR is 1.8× faster here", in Watch "Plain is 1.8× faster here".
+std::string short_ar_verdict(const ReplyFinished& reply, WindowLayout layout);
 
 }  // namespace canopy::app

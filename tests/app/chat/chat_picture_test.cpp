@@ -67,6 +67,7 @@ void publish_in_rounds(ScriptedEngine& engine, uint64_t id, const std::string& t
   finished.tau = mode == DecodeMode::ar ? 1 : 4.14;
   finished.reply_tokens = static_cast<uint32_t>(ends.size());
   finished.tokens_per_second = 439;
+  finished.ar_tokens_per_second = 790;
   engine.publish(finished);
 }
 
@@ -161,6 +162,41 @@ TEST_F(ChatPicture, ThinkingFilesAndAFullContextAreMarked) {
     const app::Image image = headless.settled_frame();
     keep_picture(image, dark ? "chat-tools-dark" : "chat-tools-light");
     EXPECT_GT(pixels_of(image, app::theme(kind).bonus), 30u) << "the meter";
+  }
+}
+
+/// The narrow chat of Watch with all that can stand below a reply.
+TEST_F(ChatPicture, BelowAReplyOfWatchStandFactsAndVerdicts) {
+  engine_.script = [](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) {
+      ModelReady model = small_model();
+      model.drafter = "SmolLM2 DFlash";
+      model.is_software = true;
+      engine.publish(model);
+    }
+    const auto* generate = std::get_if<Generate>(&command);
+    if (!generate) return;
+    engine.publish(ReplyStarted{generate->reply_id, 20, 0, 10, 7});
+    publish_in_rounds(engine, generate->reply_id, kSecond, *generate->mode);
+  };
+  for (const app::ThemeKind kind : {app::ThemeKind::dark, app::ThemeKind::light}) {
+    const bool dark = kind == app::ThemeKind::dark;
+    app::AppSettings settings;
+    settings.theme = kind;
+    settings.system_fonts = false;
+    app::Headless headless(engine_, settings, 1280, 800, false);
+    app::App& app = headless.app();
+    const auto run = [&](const app::UiCommand& command) {
+      app.run(command);
+      app.pump();
+    };
+    run(app::OpenModel{"/models/a.gguf"});
+    run(app::SendMessage{"Write merge sort."});
+    run(app::CheckCommand(app::CheckAgainstAr{app.view().last_reply()->id}));
+    ASSERT_EQ(app.view().checks.check.phase, app::ArCheck::Phase::same);
+    const app::Image image = headless.settled_frame();
+    keep_picture(image, dark ? "watch-below-dark" : "watch-below-light");
+    EXPECT_GT(pixels_of(image, app::theme(kind).accent_text), 100u) << "the words of the check";
   }
 }
 

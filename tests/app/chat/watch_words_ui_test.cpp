@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/reply_facts.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 
@@ -142,6 +143,35 @@ TEST(WatchWords, TheLegendKeepsItsHeight) {
     IM_CHECK_EQ(hidden.Min.y, shown.Min.y);
     IM_CHECK_EQ(hidden.Max.y, shown.Max.y);
   }));
+}
+
+TEST(WatchWords, FactsOfAReply) {
+  DraftedChat chat(WindowLayout::watch);
+  chat.finish();
+  const Message& reply = *chat.ui.view().last_reply();
+  using Facts = std::vector<std::string>;
+  EXPECT_EQ(reply_facts(reply, WindowLayout::watch), (Facts{"10 tok/s", "3.00 a pass", "9 passes"}));
+  EXPECT_EQ(reply_facts(reply, WindowLayout::lab), (Facts{"10 tok/s", "\u03c4 3.00", "9 rounds"}));
+  const std::string details = reply_details(reply, WindowLayout::watch);
+  EXPECT_NE(details.find("Tokens per pass: tokens that passes brought / passes = 3.00"), std::string::npos) << details;
+  EXPECT_EQ(details.find("\u03c4"), std::string::npos) << details;
+  EXPECT_EQ(details.find("ound"), std::string::npos) << details;
+  EXPECT_NE(reply_details(reply, WindowLayout::lab).find("\u03c4: tokens emitted by rounds / rounds = 3.00"),
+            std::string::npos);
+  EXPECT_TRUE(any_contains(texts_of(chat), "3.00 a pass"));
+}
+
+TEST(WatchWords, AReplyThatPlainWouldHaveWrittenFasterSaysSo) {
+  {
+    DraftedChat chat(WindowLayout::watch);
+    chat.finish();
+    EXPECT_TRUE(has(texts_of(chat), "Plain is 1.8\u00d7 faster here"));
+  }
+  DraftedChat chat(WindowLayout::lab, 1600, 1000);
+  chat.finish();
+  const auto texts = texts_of(chat);
+  EXPECT_TRUE(any_contains(texts, "1.8\u00d7 faster"));
+  EXPECT_FALSE(has(texts, "Plain is 1.8\u00d7 faster here"));
 }
 
 TEST(WatchWords, TheVerdictOfTheCheckIsWholeInANarrowChat) {

@@ -51,7 +51,8 @@ TEST(Drafting, SaysWhenPlainDecodingWouldHaveBeenClearlyFaster) {
   reply.tokens_per_second = 10;
   reply.ar_tokens_per_second = 18;
   EXPECT_EQ(ar_verdict({}, reply), "Plain decoding is about 1.8\u00d7 faster on this device.");
-  EXPECT_EQ(short_ar_verdict(reply), "AR is 1.8\u00d7 faster here");
+  EXPECT_EQ(short_ar_verdict(reply, WindowLayout::lab), "AR is 1.8\u00d7 faster here");
+  EXPECT_EQ(short_ar_verdict(reply, WindowLayout::watch), "Plain is 1.8\u00d7 faster here");
   EXPECT_EQ(ar_verdict(DecodeMode::tree, reply), "");  // the user chose the mode
   reply.ar_tokens_per_second = 10.5;
   EXPECT_EQ(ar_verdict({}, reply), "");
