@@ -44,7 +44,8 @@ void draw_strip_buttons(const RoundsState& rounds, CommandSink& sink) {
 std::string pass_words(const RoundsState& rounds) {
   if (rounds.log->rounds() == 0) return "No pass yet";
   std::string words = "pass " + grouped(rounds.playback.shown + 1) + " of " + grouped(rounds.log->rounds());
-  if (rounds.playback.state == PlayState::following && rounds.log->is_live()) return words + " \u00b7 live";
+  if (is_live(rounds)) return words + " \u00b7 live";
+  if (rounds.playback.state == PlayState::following) return words;  // the newest pass of a reply that has ended
   char speed[32];
   std::snprintf(speed, sizeof speed,
                 rounds.playback.speed < 0.995 ? " \u00b7 speed \u00d7%.2f" : " \u00b7 speed \u00d7%.1f",

@@ -145,6 +145,15 @@ TEST(WatchWords, TheLegendKeepsItsHeight) {
   }));
 }
 
+TEST(WatchWords, AReplyIsLiveUntilItEnds) {
+  DraftedChat chat(WindowLayout::watch);
+  EXPECT_TRUE(has(texts_of(chat), "pass 9 of 9 \u00b7 live"));
+  chat.finish();
+  const auto texts = texts_of(chat);
+  EXPECT_TRUE(has(texts, "pass 9 of 9"));
+  EXPECT_FALSE(any_contains(texts, "live"));
+}
+
 TEST(WatchWords, FactsOfAReply) {
   DraftedChat chat(WindowLayout::watch);
   chat.finish();
