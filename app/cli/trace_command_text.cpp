@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <string>
 
+#include "app/base/local_time.h"
 #include "app/cli/terminal.h"
 #include "app/cli/trace_command_tree.h"
 #include "engine/base/printable.h"
@@ -29,7 +31,9 @@ void show_header(const TraceHeader& header, std::ostream& out) {
   const auto line = [&](const char* name, const std::string& text) {
     if (!text.empty()) out << name << printable(text, 1024) << "\n";
   };
-  line("recorded  ", header.created + " by Canopy " + header.canopy_version);
+  const std::optional<int64_t> moment = app::moment_in(header.created);
+  line("recorded  ",
+       (moment ? app::local_time_and_zone(*moment) : header.created) + " by Canopy " + header.canopy_version);
   line("target    ", model_text(header.target));
   if (header.drafter) line("drafter   ", model_text(*header.drafter));
   line("device    ", header.device + " (" + header.driver + ")");

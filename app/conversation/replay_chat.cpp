@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/base/local_time.h"
 #include "app/base/model_name.h"
 #include "app/conversation/message.h"
 #include "app/conversation/prompt_turns.h"
@@ -15,19 +16,14 @@ std::string name_of(const TraceModel& model) {
   return model_name(model.name, model.file_name, model.quantization);
 }
 
-/// "2026-11-22T03:16:49Z" as "2026-11-22 03:16 UTC"; text of another form is returned as it is.
-std::string moment(const std::string& created) {
-  if (created.size() != 20 || created[10] != 'T' || created.back() != 'Z') return created;
-  return created.substr(0, 10) + " " + created.substr(11, 5) + " UTC";
-}
-
 ReplayOrigin origin_of(const TraceHeader& header) {
   ReplayOrigin origin;
   origin.target = name_of(header.target);
   if (header.drafter) origin.drafter = name_of(*header.drafter);
   origin.device = header.device;
   origin.driver = header.driver;
-  origin.recorded = moment(header.created);
+  const std::optional<int64_t> moment = moment_in(header.created);
+  origin.recorded = moment ? local_minute(*moment) : header.created;
   origin.redacted = header.redacted;
   return origin;
 }

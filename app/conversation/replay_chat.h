@@ -16,7 +16,7 @@ namespace canopy::app {
 /// Where a recording comes from, as text for the user. Fields that the file does not have are empty.
 struct ReplayOrigin {
   std::string target, drafter, device, driver;
-  std::string recorded;   // "2026-11-22 03:16 UTC"
+  std::string recorded;   // "2026-11-22 03:16", by the user's clock
   bool redacted = false;  // the trace was recorded without texts
 };
 

@@ -10,6 +10,7 @@
 #include "app/state/view_model.h"
 #include "engine/base/paths.h"
 #include "tests/app/support/scripted_engine.h"
+#include "tests/app/support/time_zone.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
 
@@ -124,7 +125,7 @@ TEST_P(ReplayedDemo, SaysWhereItComesFrom) {
   EXPECT_NE(origin.target.find("Q4_1"), std::string::npos) << origin.target;
   EXPECT_FALSE(origin.drafter.empty());
   EXPECT_FALSE(origin.device.empty());
-  EXPECT_EQ(origin.recorded.size(), std::string("2026-11-22 03:16 UTC").size()) << origin.recorded;
+  EXPECT_EQ(origin.recorded.size(), std::string("2026-11-22 03:16").size()) << origin.recorded;
   EXPECT_FALSE(origin.redacted);
 }
 
@@ -186,6 +187,16 @@ TEST_F(ReplayedTrace, AskingSomethingLeavesIt) {
   open_trace(view, file());
   update(view, UiCommand(NewChat{}));
   EXPECT_FALSE(view.replaying());
+}
+
+TEST_F(ReplayedTrace, ItsTimeIsThatOfTheUsersClock) {
+  builder.write(file(), 20);  // at 2026-01-02 03:04:05 UTC
+  for (const auto& [zone, time] :
+       {std::pair("UTC0", "2026-01-02 03:04"), {"IST-5:30", "2026-01-02 08:34"}, {"EST5", "2026-01-01 22:04"}}) {
+    const test::TimeZone there(zone);
+    open_trace(view, file());
+    EXPECT_EQ(view.replay.origin().recorded, time);
+  }
 }
 
 TEST_F(ReplayedTrace, ARedactedOneSaysSoAndHasNoText) {

@@ -11,6 +11,7 @@
 #include "app/rounds/reply_trace.h"
 #include "app/state/chat_desk.h"
 #include "tests/app/support/scripted_engine.h"
+#include "tests/app/support/time_zone.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
 
@@ -19,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::TempFolder;
+using test::TimeZone;
 using test::TraceBuilder;
 
 /// State and disk of a window without drawing, with the calls that App makes between them.
@@ -180,25 +182,13 @@ TEST(KeptRounds, TheOldestAreDroppedFirst) {
   EXPECT_TRUE(fs::exists(reply_trace(rounds, 5)));
 }
 
-/// Sets TZ while it lives.
-class TimeZone {
- public:
-  explicit TimeZone(const char* zone) {
-    if (const char* old = ::getenv("TZ")) old_ = old;
-    ::setenv("TZ", zone, 1);
-  }
-  ~TimeZone() { old_ ? ::setenv("TZ", old_->c_str(), 1) : ::unsetenv("TZ"); }
-
- private:
-  std::optional<std::string> old_;
-};
-
 TEST(LocalTime, FollowsTheZoneOfTheUser) {
   constexpr int64_t kMoment = 1'763'769'600'999;  // 2025-11-22 00:00:00.999 UTC
   {
     TimeZone zone("EST5");
     EXPECT_EQ(local_time(kMoment), "2025-11-21 19:00:00");
     EXPECT_EQ(local_time_and_zone(kMoment), "2025-11-21 19:00:00 -05:00");
+    EXPECT_EQ(local_minute(kMoment), "2025-11-21 19:00");
   }
   TimeZone zone("IST-5:30");
   EXPECT_EQ(local_time(kMoment), "2025-11-22 05:30:00");
@@ -210,6 +200,14 @@ TEST(LocalTime, FollowsTheZoneOfTheUser) {
   chat.append(std::move(message));
   EXPECT_NE(markdown_of(chat).find("_2025-11-22 05:30:00 +05:30_"), std::string::npos) << markdown_of(chat);
   EXPECT_NE(json_of(chat).find("2025-11-22T00:00:00.999Z"), std::string::npos) << json_of(chat);
+}
+
+TEST(LocalTime, TheMomentOfARecordingIsReadFromItsText) {
+  EXPECT_EQ(moment_in("1970-01-01T00:00:01Z"), 1000);
+  EXPECT_EQ(moment_in("2025-11-22T00:00:00Z"), 1'763'769'600'000);
+  for (const char* other : {"", "yesterday", "2025-11-22T00:00:00", "2025-11-22T00:00:00Z ", "2025-13-22T00:00:00Z",
+                            "2025-02-30T00:00:00Z", "2025-11-22T24:00:00Z", "2025-11-22 00:00:00 UTC"})
+    EXPECT_FALSE(moment_in(other)) << other;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/paths.h"
 #include "tests/app/support/drawn_texts.h"
+#include "tests/app/support/time_zone.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
@@ -74,6 +75,26 @@ TEST(ReplayUi, TheStatusBarKeepsTheEnginesFiguresToTheEngine) {
     IM_CHECK(bar().find("KV|") == std::string::npos);
     IM_CHECK(bar().find("Replaying|") != std::string::npos);
   }));
+}
+
+// By the user's clock, wherever it is said.
+TEST(ReplayUi, SaysWhenItWasRecorded) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "run.canopytrace").string();
+  TraceBuilder().write(file, 20);  // at 2026-01-02 03:04:05 UTC
+  const TimeZone there("IST-5:30");
+  for (const WindowLayout layout : {WindowLayout::lab, WindowLayout::watch}) {
+    AppSettings settings;
+    settings.layout = layout;
+    UiHarness ui(settings, 1600, 1000);
+    ui.app().run(OpenModel{file});
+    for (int i = 0; i < 4; ++i) ui.frame();
+    const DrawnTexts drawn;
+    ui.frame();
+    EXPECT_TRUE(drawn.has("Recorded 2026-01-02 08:34"));
+    EXPECT_FALSE(drawn.any_contains("03:04"));
+    EXPECT_FALSE(drawn.any_contains("UTC"));
+  }
 }
 
 TEST(ReplayUi, ThePlayedTextGrowsByItself) {
