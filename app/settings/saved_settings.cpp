@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "app/models/device_profiles.h"
 #include "app/settings/options.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
@@ -63,6 +64,15 @@ std::optional<DecodeMode> drafting_in(const JsonFields& fields) {
                   "\"; it must be \"ar\", \"chain\", \"tree\" or \"adaptive\".");
 }
 
+std::string as_if_on_in(const JsonFields& fields) {
+  const std::string name = fields.text_or("as_if_on", "");
+  if (name.empty() || name == device_profile(name).name) return name;
+  std::string allowed;
+  for (const DeviceProfile& each : device_profiles())
+    allowed += (allowed.empty() ? "\"" : ", \"") + std::string(each.name) + "\"";
+  throw bad_input(fields.what() + ": \"as_if_on\" is \"" + name + "\"; it must be one of " + allowed + ".");
+}
+
 std::vector<std::string> recent_in(const JsonFields& fields) {
   std::vector<std::string> paths;
   if (!fields.has("recent")) return paths;
@@ -104,6 +114,7 @@ SavedSettings parse_settings(std::string_view text) {
   s.drafting = drafting_in(fields);
   s.tree_budget = fields.u32_or("tree_budget", s.tree_budget);
   check_range(fields, "tree_budget", s.tree_budget, 1, kLargestTreeBudget);
+  s.as_if_on = as_if_on_in(fields);
   s.recent = recent_in(fields);
   s.reduced_motion = fields.boolean_or("reduced_motion", s.reduced_motion);
   s.tour_seen = fields.boolean_or("tour_seen", s.tour_seen);
@@ -125,7 +136,8 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
   const SamplingSettings &a = sampling, &b = other.sampling;
   return theme == other.theme && layout == other.layout && scale == other.scale && width == other.width &&
          height == other.height && max_tokens == other.max_tokens && drafting == other.drafting &&
-         tree_budget == other.tree_budget && recent == other.recent && reduced_motion == other.reduced_motion &&
+         tree_budget == other.tree_budget && as_if_on == other.as_if_on && recent == other.recent &&
+         reduced_motion == other.reduced_motion &&
          tour_seen == other.tour_seen && tour_step == other.tour_step && thinking == other.thinking &&
          device_tests == other.device_tests && a.temperature == b.temperature && a.top_p == b.top_p &&
          a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
@@ -162,6 +174,7 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   json["max_tokens"] = settings.max_tokens;
   if (settings.drafting) json["drafting"] = to_string(*settings.drafting);
   json["tree_budget"] = settings.tree_budget;
+  if (!settings.as_if_on.empty()) json["as_if_on"] = settings.as_if_on;
   if (!settings.recent.empty()) json["recent"] = settings.recent;
   if (settings.reduced_motion) json["reduced_motion"] = true;
   if (settings.tour_seen) json["tour_seen"] = true;

@@ -32,7 +32,6 @@ class WatchLayout {
   WatchTree tree_;
   WatchStrip strip_;
   WatchSource source_;
-  std::string device_;  // of the chip "as if on ..."
   WidthGame game_;
   BudgetPanel budget_;  // over the tree while it is unfolded
   bool unfolded_ = false;

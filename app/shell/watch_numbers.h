@@ -7,13 +7,13 @@
 
 #include "app/charts/watch_source.h"
 #include "app/charts/width_game.h"
+#include "app/state/ui_command.h"
 
 namespace canopy::app {
 
 /// Draws tokens per pass, what a pass costs here, and the chip "as if on ...", as far as there is room; each says on
-/// hover how it is computed. device: the name of the device of the chip, which its menu changes. subtitles: draw the
-/// second lines.
-void draw_watch_numbers(const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bool subtitles, std::string& device);
+/// hover how it is computed. The menu of the chip chooses its device. subtitles: draw the second lines.
+void draw_watch_numbers(const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bool subtitles, CommandSink& sink);
 
 /// Draws the line about the size of the tree with its curve. True when its button was pressed. unfolded: the whole
 /// chart is shown. game: where it is on, its question stands there until it is answered.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "app/models/device_profiles.h"
+
 namespace canopy::app {
 namespace {
 
@@ -43,6 +45,10 @@ void apply(ShellState& state, const ResetLayout&) {
 
 void apply(ShellState& state, const SetTreeBudget& c) {
   state.tree_budget = std::clamp(c.nodes, 1u, kLargestTreeBudget);
+}
+
+void apply(ShellState& state, const SetAsIfOn& c) {
+  state.as_if_on = device_profile(c.device).name;
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct ShellState {
   uint32_t raises = 0;                  // how often a panel was brought to the front
   uint32_t layout_resets = 0;           // how often a reset of the layout was asked for
   uint32_t tree_budget = kShownBudget;  // nodes of a tree in mode Tree, 1 ... kLargestTreeBudget
+  std::string as_if_on;                 // the device of Watch's prediction, of device_profiles(); empty: the usual one
 };
 
 struct ShowPalette {
@@ -56,8 +57,12 @@ struct SetTreeBudget {  // for later replies
   uint32_t nodes = kShownBudget;
 };
 
+struct SetAsIfOn {  // predicts for this device; an unknown name is the usual one
+  std::string device;
+};
+
 using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ShowTour, StepTour, LeaveStart, ShowRegions,
-                                  ResetLayout, SetTreeBudget>;
+                                  ResetLayout, SetTreeBudget, SetAsIfOn>;
 
 void update(ShellState& state, const ShellCommand& command);
 

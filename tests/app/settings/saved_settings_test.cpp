@@ -43,6 +43,7 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.drafting = DecodeMode::chain;
   s.tree_budget = 64;
   s.max_tokens = 2000;
+  s.as_if_on = "H100";
   s.recent = {"/models/b.gguf", "/models/a"};
   s.reduced_motion = true;
   s.device_tests = {{"Radeon RX 7900 XTX", "RADV 25.2", true, "Exactness checked."},
@@ -72,6 +73,8 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"{\"theme\": 3}", "theme"},
       {"{\"max_tokens\": 0}", "\"max_tokens\" is 0; it must be 1 to 1048576."},
       {"{\"tree_budget\": 0}", "\"tree_budget\" is 0; it must be 1 to 1024."},
+      {"{\"as_if_on\": \"Abacus\"}", "\"as_if_on\" is \"Abacus\"; it must be one of \"RTX 4090\", "},
+      {"{\"as_if_on\": 3}", "as_if_on"},
       {"{\"recent\": [3]}", "\"recent\" must hold paths"},
       {"{\"drafting\": \"bushy\"}", "\"drafting\" is \"bushy\""},
       {"{\"scale\": 40}", "\"scale\" is 40; it must be 0.75 to 3."},

@@ -23,8 +23,9 @@ app::AppSettings in_watch() {
 /// The application in Watch with the recorded demo, paused.
 class WatchUi : public testing::Test {
  protected:
-  std::unique_ptr<UiHarness> demo(float width = 1280, float height = 800) {
-    auto ui = std::make_unique<UiHarness>(in_watch(), width, height);
+  std::unique_ptr<UiHarness> demo(float width = 1280, float height = 800,
+                                  const app::AppSettings& settings = in_watch()) {
+    auto ui = std::make_unique<UiHarness>(settings, width, height);
     ui->app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
     ui->app().run(app::RoundsCommand(app::ShowRound{5}));
     for (int i = 0; i < 4; ++i) ui->frame();
@@ -167,18 +168,29 @@ TEST_F(WatchUi, TermsAreExplainedOnHover) {
   explains("//Top bar/Drafter", "guesses the next tokens");
 }
 
+// And is there again in the next window.
 TEST_F(WatchUi, AnotherDeviceCanBeChosen) {
-  const auto ui = demo();
+  const TempFolder folder;
+  app::AppSettings settings = in_watch();
+  settings.settings_file = (folder.path() / "settings.json").string();
+  const char* other = app::device_profiles()[1].name;
+  auto ui = demo(1280, 800, settings);
   EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
     ctx->ItemClick("//Watch tree/As if on");
     ctx->Yield(2);
-    const char* other = app::device_profiles()[1].name;
     ctx->ItemClick((std::string("//$FOCUSED/") + other).c_str());
     ctx->Yield(3);
     const DrawnTexts drawn;
     ctx->Yield(2);
     IM_CHECK(drawn.has(other));
+    IM_CHECK_STR_EQ(app::read_settings(settings.settings_file).settings.as_if_on.c_str(), other);
   }));
+  ui.reset();
+  settings.saved = app::read_settings(settings.settings_file).settings;
+  ui = demo(1280, 800, settings);
+  const DrawnTexts drawn;
+  ui->frame();
+  EXPECT_TRUE(drawn.has(other));
 }
 
 TEST_F(WatchUi, ABarOfTheStripShowsItsPass) {
