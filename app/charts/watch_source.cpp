@@ -22,32 +22,49 @@ bool names_a_cpu(const std::string& origin) {
   return origin.find("llvmpipe") != std::string::npos;
 }
 
+/// The newest round that may be spoken of: the one on show, or the one before it; nullopt before the first.
+std::optional<size_t> newest_with(const Playback& play, bool shown_too) {
+  if (shown_too) return play.shown;
+  return play.shown > 0 ? std::optional(play.shown - 1) : std::nullopt;
+}
+
+std::shared_ptr<const RoundRecord> record_of(const RoundLog& log, std::optional<size_t> round) {
+  return round && *round < log.rounds() ? log.round(*round) : nullptr;
+}
+
 }  // namespace
 
 void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
-  const RoundsState& rounds = view.rounds;
-  // In slow motion the numbers change when the tokens have arrived in the text.
-  const size_t newest = rounds.playback.shown, shown = rounds.playback.told() || newest == 0 ? newest : newest - 1;
-  const TrailPoint& reply = trail_.up_to(rounds.log, shown, StatisticsTrail::kRoundsAFrame);
-  const std::shared_ptr<const RoundRecord> record = shown < rounds.log->rounds() ? rounds.log->round(shown) : nullptr;
-  const ArReference plain = ar_reference(view, shown);
-  const Elsewhere elsewhere = elsewhere_.up_to(rounds.log, shown, device, needs_of(view), plain.ms());
+  const std::shared_ptr<RoundLog>& log = view.rounds.log;
+  const Playback& play = view.rounds.playback;
+  // In slow motion tokens count when they have arrived in the text, and a pass has its price when it has been checked:
+  // until then the figures are those of the passes before it.
+  const std::optional<size_t> counted = newest_with(play, play.told()), priced = newest_with(play, play.checked());
+  const TrailPoint nothing;
+  const std::shared_ptr<const RoundRecord> pass = record_of(*log, priced);
+  const ArReference plain = priced ? ar_reference(view, *priced) : ArReference();
+  const PassNeeds needs = needs_of(view);
+  Elsewhere elsewhere;
+  if (counted) elsewhere = elsewhere_.up_to(log, *counted, device, needs, ar_reference(view, *counted).ms());
   WatchQuestion question;
-  question.reply = &reply;
-  question.shown = record.get();
+  question.reply = counted ? &trail_.up_to(log, *counted, StatisticsTrail::kRoundsAFrame) : &nothing;
+  question.shown = pass.get();
   question.plain = &plain;
   question.elsewhere = &elsewhere;
-  question.live = rounds.log->is_live();
-  question.on_cpu = question.live ? view.model && view.model->is_software : names_a_cpu(rounds.log->origin());
+  question.live = log->is_live();
+  question.on_cpu = question.live ? view.model && view.model->is_software : names_a_cpu(log->origin());
   question.now_ms = view.chat.now_ms;
   numbers_ = watch_numbers(question);
-  has_line_ = record != nullptr;
-  if (!record) return;
   // The costs of the loaded pair hold for its own rounds alone.
   const CostSnapshot* costs = question.live ? view.calibration.costs.get() : nullptr;
-  budget_ = budget_view(*record, costs, plain);
-  round_ = shown;
-  line_ = budget_line(*record, budget_, &elsewhere);
+  round_ = counted;
+  budget_ = {};
+  if (const auto told = record_of(*log, counted)) budget_ = budget_view(*told, costs, ar_reference(view, *counted));
+  line_.reset();
+  if (!pass) return;
+  elsewhere.device = &device;
+  elsewhere.newest = elsewhere_round(*pass, device, needs, plain.ms());
+  line_ = budget_line(*pass, counted == priced ? budget_ : budget_view(*pass, costs, plain), &elsewhere);
 }
 
 }  // namespace canopy::app

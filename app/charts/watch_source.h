@@ -1,7 +1,7 @@
 #pragma once
 // The numbers of Watch and its budget line for what the window shows, kept up to date from frame to frame.
 
-#include <memory>
+#include <optional>
 
 #include "app/charts/watch_numbers_view.h"
 #include "app/models/device_profiles.h"
@@ -16,10 +16,11 @@ class WatchSource {
 
   const WatchNumbers& numbers() const { return numbers_; }
   /// Null before the first round, and where its tree was let go for memory.
-  const BudgetLine* line() const { return has_line_ ? &line_ : nullptr; }
-  /// What line() was made of; and the round that it is of.
+  const BudgetLine* line() const { return line_ ? &*line_ : nullptr; }
+  /// The newest round whose tokens are in the text; nullopt before the first. What its widths promised and would have
+  /// brought, which in slow motion tells more than line() may.
+  std::optional<size_t> round() const { return round_; }
   const BudgetView& budget() const { return budget_; }
-  size_t round() const { return round_; }
   /// Whether all rounds were read; else draw another frame soon.
   bool done() const { return trail_.done(); }
 
@@ -27,10 +28,9 @@ class WatchSource {
   StatisticsTrail trail_;
   ElsewhereTrail elsewhere_;
   WatchNumbers numbers_;
-  BudgetLine line_;
+  std::optional<BudgetLine> line_;
+  std::optional<size_t> round_;
   BudgetView budget_;
-  size_t round_ = 0;
-  bool has_line_ = false;
 };
 
 }  // namespace canopy::app

@@ -35,6 +35,8 @@ struct Playback {
 
   /// Whether the tokens of the shown round are in the text: in slow motion when they have arrived there.
   bool told() const { return !slow_motion || (phase == Phase::commit && progress >= kArrived); }
+  /// Whether the target's pass over the shown round is over: in slow motion at the end of that phase.
+  bool checked() const { return !slow_motion || phase > Phase::verify || (phase == Phase::verify && progress >= 1); }
 };
 
 /// Duration of a phase at speed 1, in milliseconds (look/watch.md, "Slow motion"). accepted: drafted tokens that the

@@ -29,7 +29,7 @@ void WatchLayout::draw_numbers(const ViewModel& view, CommandSink& sink, const W
     unfolded_ = false;
     return;
   }
-  game_.show(source_.round(), source_.budget());
+  if (const auto round = source_.round()) game_.show(*round, source_.budget());
   if (game_.asking()) unfolded_ = false;  // the chart would tell
   if (draw_budget_line(*line, pos(parts.budget), {parts.budget.z, parts.budget.w}, unfolded_, game_)) {
     unfolded_ = !unfolded_;

@@ -204,6 +204,57 @@ TEST(WatchSource, TheDemosHaveAllNumbers) {
   }
 }
 
+struct ShownFigures {
+  std::string tokens, cost, cost_title, question;
+  bool operator==(const ShownFigures&) const = default;
+};
+ShownFigures figures_of(const ViewModel& view) {
+  WatchSource source;
+  source.update(view);
+  const WatchNumbers& numbers = source.numbers();
+  return {numbers.tokens.shown ? numbers.tokens.why : "", numbers.cost.shown ? numbers.cost.why : "",
+          numbers.cost.title, source.line() ? source.line()->question + source.line()->elsewhere : ""};
+}
+
+// In slow motion tokens count in the last phase and a pass has its price once it has been checked; until then the
+// figures are those of the passes before it, and at the end the same as outside of slow motion.
+TEST(WatchSource, NoFigureComesBeforeItsPhase) {
+  ViewModel view;
+  const auto log = std::make_shared<TraceLog>(CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace");
+  show_log(view.rounds, log, "code");
+  Playback& play = view.rounds.playback;
+  const auto whole = [&](size_t round) {
+    show(play, *log, round);
+    return figures_of(view);
+  };
+  for (size_t round = 0; round < log->rounds(); ++round) {
+    const ShownFigures after = whole(round), before = round > 0 ? whole(round - 1) : ShownFigures();
+    ASSERT_NE(after.tokens, before.tokens);
+    ASSERT_NE(after.cost, before.cost);
+    show(play, *log, round);
+    set_slow_motion(play, *log, true);
+    play.state = PlayState::paused;
+    for (uint32_t phase = 0; phase < kPhases; ++phase) {
+      for (const float progress : {0.0f, 0.5f, 1.0f}) {
+        play.phase = static_cast<Phase>(phase);
+        play.progress = progress;
+        const ShownFigures shown = figures_of(view);
+        const bool kept = play.phase == Phase::commit && progress == 1;
+        const bool checked = play.phase > Phase::verify || (play.phase == Phase::verify && progress == 1);
+        EXPECT_EQ(shown.tokens, kept ? after.tokens : before.tokens) << round << ", phase " << phase;
+        EXPECT_EQ(shown.cost, checked ? after.cost : before.cost) << round << ", phase " << phase;
+        EXPECT_EQ(shown.cost_title, checked ? after.cost_title : before.cost_title);
+        EXPECT_EQ(shown.question, checked ? after.question : before.question);
+        if (kept) {
+          EXPECT_EQ(shown, after);
+        }
+      }
+    }
+    set_slow_motion(play, *log, false);
+    play.state = PlayState::paused;
+  }
+}
+
 TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
   TraceBuilder builder(3);
   builder.begin(DecodeMode::tree);
