@@ -126,12 +126,28 @@ void add_elsewhere(const WatchQuestion& q, WatchNumbers& numbers) {
                            " plain ones, its guessing included: " + times(there.ratio) + "."};
 }
 
-std::string who_set(const RoundRecord& record) {
+std::string who_asked_for_plain(TreeSetBy set_by) {
+  switch (set_by) {
+    case TreeSetBy::recording: return "Plain decoding was set when this was recorded";
+    case TreeSetBy::fallback: return "There is no drafter that could guess";
+    default: return "Plain decoding was asked for";
+  }
+}
+
+std::string who_set_the_tree(TreeSetBy set_by) {
+  switch (set_by) {
+    case TreeSetBy::recording: return "Set when this was recorded";
+    case TreeSetBy::fallback: return "A small tree, to be looked at";
+    default: return "You set them";
+  }
+}
+
+std::string who_set(const RoundRecord& record, TreeSetBy set_by) {
   const bool plain = record.shape == DecodeMode::ar;
   switch (record.mode) {
-    case DecodeMode::ar: return "Plain decoding was asked for";
+    case DecodeMode::ar: return who_asked_for_plain(set_by);
     case DecodeMode::chain: return plain ? "There was no room for a guess" : "One line, as long as the drafter guesses";
-    case DecodeMode::tree: return plain ? "There was no room for a guess" : "You set them";
+    case DecodeMode::tree: return plain ? "There was no room for a guess" : who_set_the_tree(set_by);
     case DecodeMode::adaptive: break;
   }
   return plain ? "Guessing was not expected to pay this time" : "Canopy chose them: the most tokens for their time";
@@ -167,11 +183,12 @@ WatchNumbers watch_numbers(const WatchQuestion& question) {
   return numbers;
 }
 
-BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, const Elsewhere* elsewhere) {
+BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, TreeSetBy set_by,
+                       const Elsewhere* elsewhere) {
   BudgetLine line;
   const uint32_t guesses = record.width - std::min(record.width, 1u);
   line.question = guesses == 0 ? "Why no guesses?" : "Why " + guesses_words(guesses) + "?";
-  line.sentence = who_set(record);
+  line.sentence = who_set(record, set_by);
   if (budget.best_budget && record.mode != DecodeMode::ar && !(budget.was_chosen && budget.is_argmax)) {
     line.sentence += ". Best here: " + (*budget.best_budget == 0 ? std::string("none") : grouped(*budget.best_budget));
     line.badge = "predicted";

@@ -10,6 +10,7 @@
 #include "app/charts/elsewhere.h"
 #include "app/charts/statistics_trail.h"
 #include "app/rounds/ar_reference.h"
+#include "app/state/drafting.h"
 
 namespace canopy::app {
 
@@ -65,6 +66,7 @@ struct BudgetLine {
   Point own;                 // of this pass; only with a curve
 };
 
-BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, const Elsewhere* elsewhere);
+BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, TreeSetBy set_by,
+                       const Elsewhere* elsewhere);
 
 }  // namespace canopy::app

@@ -64,7 +64,8 @@ void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   if (!pass) return;
   elsewhere.device = &device;
   elsewhere.newest = elsewhere_round(*pass, device, needs, plain.ms());
-  line_ = budget_line(*pass, counted == priced ? budget_ : budget_view(*pass, costs, plain), &elsewhere);
+  line_ = budget_line(*pass, counted == priced ? budget_ : budget_view(*pass, costs, plain),
+                      tree_set_by(view, *pass, log->summary(*priced).reply), &elsewhere);
 }
 
 }  // namespace canopy::app

@@ -34,6 +34,7 @@ ordered_json parameters_json(const ReplyParameters& p) {
   if (!p.model.empty()) out["model"] = p.model;
   if (!p.device.empty()) out["device"] = p.device;
   if (p.mode) out["mode"] = to_string(*p.mode);
+  if (p.mode_chosen) out["mode_chosen"] = *p.mode_chosen;
   out["budget"] = p.budget;
   out["max_tokens"] = p.max_tokens;
   out["temperature"] = shortest(s.temperature);
@@ -76,6 +77,7 @@ ReplyParameters parameters_from(const json& object, const std::string& what) {
   p.model = fields.text_or("model", "");
   p.device = fields.text_or("device", "");
   p.mode = mode_in(fields);
+  if (fields.has("mode_chosen")) p.mode_chosen = fields.boolean_or("mode_chosen", false);
   p.budget = fields.u32_or("budget", 0);
   p.max_tokens = fields.u32_or("max_tokens", 0);
   SamplingSettings& s = p.sampling;

@@ -45,6 +45,7 @@ struct ReplyParameters {
   SamplingSettings sampling;  // with the seed of this reply
   uint32_t max_tokens = 0;
   std::optional<DecodeMode> mode;
+  std::optional<bool> mode_chosen = {};  // the user chose it, or the size of its trees; none: not known
   uint32_t budget = 0;
   std::string system_prompt;
   std::optional<bool> thinking = {};  // asked for or refused; none: what the model's template does by itself

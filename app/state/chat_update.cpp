@@ -25,6 +25,7 @@ ReplyParameters parameters_of(const ViewModel& view, const Generate& command) {
   p.sampling = command.sampling;
   p.max_tokens = command.max_tokens;
   p.mode = command.mode;
+  if (command.mode) p.mode_chosen = is_chosen(view, *command.mode);
   p.budget = command.budget;
   p.system_prompt = view.messages.system_prompt;
   p.thinking = command.thinking;

@@ -2,12 +2,29 @@
 
 #include <cstdio>
 
+#include "app/state/view_model.h"
+
 namespace canopy::app {
 
 DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model) {
   if (model.drafter.empty()) return DecodeMode::ar;
   if (chosen) return *chosen;
   return model.is_software ? DecodeMode::tree : DecodeMode::adaptive;
+}
+
+bool is_chosen(const ViewModel& view, DecodeMode mode) {
+  return view.drafting == mode || (mode == DecodeMode::tree && view.shell.tree_budget != kShownBudget);
+}
+
+TreeSetBy tree_set_by(const ViewModel& view, const RoundRecord& round, size_t reply) {
+  if (round.mode == DecodeMode::adaptive) return TreeSetBy::controller;
+  const RoundLog& log = *view.rounds.log;
+  if (!log.is_live()) return TreeSetBy::recording;
+  for (const Conversation::Node& node : view.messages.nodes()) {
+    if (node.message.id != log.replies()[reply].id || !node.message.parameters.mode_chosen) continue;
+    return *node.message.parameters.mode_chosen ? TreeSetBy::user : TreeSetBy::fallback;
+  }
+  return TreeSetBy::recording;  // of an earlier day
 }
 
 const char* mode_title(DecodeMode mode) {

@@ -198,7 +198,7 @@ TEST(WatchSource, TheDemosHaveAllNumbers) {
     EXPECT_GT(numbers.plain_tokens, 1) << demo;
     EXPECT_NE(numbers.cost.why.find("in the recording"), std::string::npos) << numbers.cost.why;
     EXPECT_TRUE(numbers.elsewhere.shown) << demo << ' ' << numbers.ratio;
-    EXPECT_EQ(source.line()->sentence.substr(0, 12), "You set them");
+    EXPECT_TRUE(source.line()->sentence.starts_with("Set when this was recorded")) << source.line()->sentence;
     EXPECT_FALSE(source.line()->elsewhere.empty());
     EXPECT_NE(numbers.cost.subtitle.find("this CPU"), std::string::npos) << numbers.cost.subtitle;
   }
@@ -262,7 +262,7 @@ TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
   record.choice = {};
   const auto costs = test::costs_of(test::steep_cost);
   const ArReference plain = plain_at(kPlainMs);
-  const BudgetLine line = budget_line(record, budget_view(record, costs.get(), plain), nullptr);
+  const BudgetLine line = budget_line(record, budget_view(record, costs.get(), plain), TreeSetBy::user, nullptr);
   EXPECT_EQ(line.question, "Why 40 guesses?");
   EXPECT_EQ(line.sentence, "You set them. Best here: none");
   EXPECT_EQ(line.badge, "predicted");
@@ -283,12 +283,37 @@ TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
   Elsewhere elsewhere;
   elsewhere.device = &device_profile("RTX 4090");
   elsewhere.newest = there;
-  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), &elsewhere).elsewhere, "best on an RTX 4090: 15");
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, &elsewhere).elsewhere,
+            "best on an RTX 4090: 15");
   elsewhere.newest->budget = 40;  // no more were recorded
-  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), &elsewhere).elsewhere, "best on an RTX 4090: 40 or more");
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, &elsewhere).elsewhere,
+            "best on an RTX 4090: 40 or more");
   // Nothing was forecast: who set it is no prediction.
-  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), nullptr).badge, "");
-  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), nullptr).sentence, "You set them");
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, nullptr).badge, "");
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, nullptr).sentence, "You set them");
+}
+
+// Nothing is said to have been chosen where nobody chose.
+TEST(BudgetLine, SaysWhoSetTheTree) {
+  TraceBuilder builder(3);
+  const auto says = [&](DecodeMode mode, bool plain, TreeSetBy set_by) {
+    builder.begin(mode);
+    RoundRecord record = plain ? builder.plain() : mode == DecodeMode::chain ? builder.chain(9) : builder.tree(9);
+    record.choice = {};
+    return budget_line(record, budget_view(record, nullptr), set_by, nullptr).sentence;
+  };
+  EXPECT_EQ(says(DecodeMode::tree, false, TreeSetBy::user), "You set them");
+  EXPECT_EQ(says(DecodeMode::tree, false, TreeSetBy::recording), "Set when this was recorded");
+  EXPECT_EQ(says(DecodeMode::tree, false, TreeSetBy::fallback), "A small tree, to be looked at");
+  EXPECT_EQ(says(DecodeMode::adaptive, false, TreeSetBy::controller),
+            "Canopy chose them: the most tokens for their time");
+  EXPECT_EQ(says(DecodeMode::ar, true, TreeSetBy::user), "Plain decoding was asked for");
+  EXPECT_EQ(says(DecodeMode::ar, true, TreeSetBy::recording), "Plain decoding was set when this was recorded");
+  EXPECT_EQ(says(DecodeMode::ar, true, TreeSetBy::fallback), "There is no drafter that could guess");
+  EXPECT_EQ(says(DecodeMode::chain, false, TreeSetBy::user), "One line, as long as the drafter guesses");
+  for (const DecodeMode mode : {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree})
+    for (const TreeSetBy by : {TreeSetBy::user, TreeSetBy::recording, TreeSetBy::fallback})
+      EXPECT_EQ(says(mode, mode == DecodeMode::ar, by).find("chose"), std::string::npos);
 }
 
 TEST(BudgetLine, AChoiceThatIsTheBestIsNotRepeated) {
@@ -296,11 +321,12 @@ TEST(BudgetLine, AChoiceThatIsTheBestIsNotRepeated) {
   builder.begin();
   const RoundRecord record = test::decided(builder.tree(64), test::tiled_cost, WidthObjective::per_round);
   ASSERT_EQ(record.shape, DecodeMode::tree);
-  const BudgetLine line = budget_line(record, budget_view(record, nullptr), nullptr);
+  const BudgetLine line = budget_line(record, budget_view(record, nullptr), TreeSetBy::controller, nullptr);
   EXPECT_EQ(line.sentence, "Canopy chose them: the most tokens for their time");
   const RoundRecord plain = test::decided(builder.tree(40), test::steep_cost, WidthObjective::per_round);
   ASSERT_EQ(plain.shape, DecodeMode::ar);
-  EXPECT_EQ(budget_line(plain, budget_view(plain, nullptr), nullptr).question, "Why no guesses?");
+  EXPECT_EQ(budget_line(plain, budget_view(plain, nullptr), TreeSetBy::controller, nullptr).question,
+            "Why no guesses?");
 }
 
 }  // namespace

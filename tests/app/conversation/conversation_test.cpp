@@ -159,6 +159,7 @@ TEST(Conversation, ReadBackFromJsonItIsTheSame) {  // gui.md, criterion 19: expo
   const ReplyParameters &a = read[1].parameters, &b = view.messages[1].parameters;
   EXPECT_EQ(a.sampling.temperature, b.sampling.temperature);
   EXPECT_EQ(a.sampling.top_p, b.sampling.top_p);
+  EXPECT_EQ(a.mode_chosen, false);
   EXPECT_EQ(a.model, "SmolLM2-135M-Instruct Q4_1");
   EXPECT_EQ(read[1].seed, view.messages[1].seed);
   EXPECT_EQ(read[1].created_ms, 1'700'000'000'123);

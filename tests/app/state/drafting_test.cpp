@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "app/state/open_trace.h"
 #include "app/state/view_model.h"
 #include "tests/app/support/scripted_engine.h"
+#include "tests/base/temp_folder.h"
+#include "tests/trace/trace_builder.h"
 
 namespace canopy::test {
 namespace {
@@ -43,6 +46,73 @@ TEST(Drafting, TheChoiceGoesWithTheNextReply) {
   update(view, Event(ReplyFinished{view.reply_id, FinishReason::stop_token, 1, 0, 1, 9, 1, 1, 1}));
   EXPECT_TRUE(update(view, UiCommand(SetDrafting{DecodeMode::ar})).engine.empty());
   EXPECT_EQ(sent(update(view, UiCommand(RunAgain{}))).mode, DecodeMode::ar);
+}
+
+/// Writes one round to the reply that was asked for, and ends it.
+void write_round(ViewModel& view, DecodeMode mode) {
+  auto record = std::make_shared<RoundRecord>();
+  record->mode = mode;
+  record->shape = mode == DecodeMode::adaptive ? DecodeMode::ar : mode;
+  record->emitted = {7};
+  update(view, Event(ReplyStarted{view.reply_id, 20, 0, 10, 5}));
+  update(view, Event(RoundFinished{view.reply_id, record, 1, 0, {0}, false}));
+  ReplyFinished finished;
+  finished.reply_id = view.reply_id;
+  finished.mode = mode;
+  update(view, Event(finished));
+}
+
+/// Who set the tree of the newest round.
+TreeSetBy newest_set_by(const ViewModel& view) {
+  const RoundLog& log = *view.rounds.log;
+  return tree_set_by(view, *log.round(log.rounds() - 1), log.replies().size() - 1);
+}
+
+TEST(Drafting, WhoSetTheTreeStaysWithItsReply) {
+  ViewModel view = view_with(drafted_model(true));
+  const auto asked = [&] {
+    const Effects effects = update(view, UiCommand(SendMessage{"Hello"}));
+    write_round(view, *sent(effects).mode);
+    return newest_set_by(view);
+  };
+  EXPECT_EQ(asked(), TreeSetBy::fallback) << "small trees are the default here";
+  update(view, UiCommand(SetDrafting{DecodeMode::tree}));
+  EXPECT_EQ(newest_set_by(view), TreeSetBy::fallback) << "the choice is for later replies";
+  EXPECT_EQ(asked(), TreeSetBy::user);
+  update(view, UiCommand(SetDrafting{}));
+  update(view, UiCommand(ShellCommand(SetTreeBudget{32})));
+  EXPECT_EQ(asked(), TreeSetBy::user) << "the size was chosen";
+  update(view, UiCommand(SetDrafting{DecodeMode::ar}));
+  EXPECT_EQ(asked(), TreeSetBy::user);
+  update(view, UiCommand(SetDrafting{DecodeMode::adaptive}));
+  EXPECT_EQ(asked(), TreeSetBy::controller);
+}
+
+TEST(Drafting, WithoutADrafterNobodyAskedForPlainDecoding) {
+  ViewModel view = view_with(small_model());
+  update(view, UiCommand(SetDrafting{DecodeMode::tree}));
+  const Effects effects = update(view, UiCommand(SendMessage{"Hello"}));
+  write_round(view, DecodeMode::ar);
+  EXPECT_EQ(newest_set_by(view), TreeSetBy::fallback);
+}
+
+TEST(Drafting, ARecordingDoesNotSayWhoSetItsTrees) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "run.canopytrace").string();
+  for (const DecodeMode mode : {DecodeMode::tree, DecodeMode::adaptive}) {
+    TraceBuilder builder;
+    {
+      TraceWriter trace(file, builder.header(), builder.pieces());
+      trace.begin(builder.begin(mode));
+      trace.prefilled(builder.prefill());
+      trace.append(builder.tree(9));
+      trace.end(builder.end());
+      trace.finish();
+    }
+    ViewModel view = view_with(drafted_model(true));
+    open_trace(view, file);
+    EXPECT_EQ(newest_set_by(view), mode == DecodeMode::tree ? TreeSetBy::recording : TreeSetBy::controller);
+  }
 }
 
 TEST(Drafting, SaysWhenPlainDecodingWouldHaveBeenClearlyFaster) {
