@@ -195,9 +195,12 @@ BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, Tree
   } else if (budget.was_chosen) {
     line.badge = "predicted";
   }
-  if (elsewhere != nullptr && elsewhere->newest)
-    line.elsewhere = "best on " + article(elsewhere->device->name) + ": " + grouped(elsewhere->newest->budget) +
-                     (elsewhere->newest->budget == guesses ? " or more" : "");  // more were not recorded
+  if (elsewhere != nullptr && elsewhere->newest) {
+    const std::string name = elsewhere->device->name, best = grouped(elsewhere->newest->budget);
+    const bool all = elsewhere->newest->budget == guesses;  // more were not recorded
+    line.elsewhere = "best on " + article(name) + ": " + best + (all ? " or more" : "");
+    line.elsewhere_brief = name + ": " + best + (all ? "+" : "");
+  }
   add_curve(record, budget, line);
   return line;
 }

@@ -57,13 +57,14 @@ struct BudgetLine {
   struct Point {
     float x = 0, y = 0;  // 0 ... 1: N over the largest one shown, speed over the highest one shown
   };
-  std::string question;      // "Why 40 guesses?"
-  std::string sentence;      // "You set them. Best here: none"
-  std::string badge;         // of the sentence: "predicted"; empty where it only says who set them
-  std::string elsewhere;     // "best on an RTX 4090: 15", always predicted; may be empty
-  std::vector<Point> curve;  // S(N), ascending; empty where nothing was forecast
-  float plain = -1;          // height of plain decoding; negative where it is not known
-  Point own;                 // of this pass; only with a curve
+  std::string question;         // "Why 40 guesses?"
+  std::string sentence;         // "You set them. Best here: none"
+  std::string badge;            // of the sentence: "predicted"; empty where it only says who set them
+  std::string elsewhere;        // "best on an RTX 4090: 15", always predicted; may be empty
+  std::string elsewhere_brief;  // "RTX 4090: 15"
+  std::vector<Point> curve;     // S(N), ascending; empty where nothing was forecast
+  float plain = -1;             // height of plain decoding; negative where it is not known
+  Point own;                    // of this pass; only with a curve
 };
 
 BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, TreeSetBy set_by,

@@ -167,6 +167,42 @@ static void draw_question(ImVec2 pos, ImVec2 size, float right, WidthGame& game)
   }
 }
 
+/// Draws words as far as they fit before `right`; returns where they end, or `x` if there is no room.
+static float put(float x, float right, float middle, Type type, Colour colour, const std::string& words) {
+  if (words.empty() || x + px(24) > right) return x;
+  const std::string fits = elided(type, words, right - x);
+  draw_text_middle(ImGui::GetWindowDrawList(), x, middle, type, colour, fits);
+  return x + text_size(type, fits).x;
+}
+
+static float badge_width(const std::string& badge) {
+  return badge.empty() ? 0 : px(18) + text_size(Type::caption, badge).x;
+}
+
+/// The width of the question and its answer with their badge.
+static float said_width(const BudgetLine& line) {
+  return text_size(Type::base_semibold, line.question).x + px(12) + text_size(Type::base, line.sentence).x +
+         badge_width(line.badge);
+}
+
+/// Draws the question and its answer, then what another device would do. Nothing that is predicted stands there without
+/// its badge: the answer is cut before it, and the other device is left out.
+static void draw_said(const BudgetLine& line, float x, float middle, float right) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float answer = px(12) + put(x, right, middle, Type::base_semibold, t.text, line.question);
+  x = put(answer, right - badge_width(line.badge), middle, Type::base, t.text2, line.sentence);
+  if (x == answer) return;
+  if (!line.badge.empty()) draw_dashed_badge(list, x + px(8), middle, line.badge);
+  x += badge_width(line.badge) + px(14);
+  for (const std::string* words : {&line.elsewhere, &line.elsewhere_brief}) {
+    if (words->empty() || x + text_size(Type::base, *words).x + badge_width("predicted") > right) continue;
+    x = put(x, right, middle, Type::base, t.text2, *words);
+    draw_dashed_badge(list, x + px(8), middle, "predicted");
+    return;
+  }
+}
+
 bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfolded, WidthGame& game) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -190,33 +226,18 @@ bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfo
     draw_question(pos, size, right - px(8), game);
     return pressed;
   }
-  if (!line.curve.empty() && size.x > px(560)) {
+  if (!line.curve.empty() && pos.x + px(kNumbersMargin) + said_width(line) < right - px(160 + 16)) {
     draw_sparkline(list, line, {right - px(160), pos.y + px(7)}, {right - px(16), pos.y + size.y - px(7)});
     right -= px(160);
   }
   right -= px(16);
-  float x = pos.x + px(kNumbersMargin);
-  const auto put = [&](Type type, Colour colour, const std::string& words, float gap) {
-    if (words.empty() || x + gap + px(24) > right) return;
-    const std::string fits = elided(type, words, right - x - gap);
-    draw_text_middle(list, x + gap, middle, type, colour, fits);
-    x += gap + text_size(type, fits).x;
-  };
-  if (!game.verdict().empty()) {
-    put(Type::base_semibold, t.text, game.verdict(), 0);
-    put(Type::base, t.text2, game.points(), px(12));
+  const float x = pos.x + px(kNumbersMargin);
+  if (game.verdict().empty()) {
+    draw_said(line, x, middle, right);
     return pressed;
   }
-  put(Type::base_semibold, t.text, line.question, 0);
-  put(Type::base, t.text2, line.sentence, px(12));
-  if (!line.badge.empty() && x + px(80) < right) {
-    draw_dashed_badge(list, x + px(8), middle, line.badge);
-    x += px(18) + text_size(Type::caption, line.badge).x;
-  }
-  if (!line.elsewhere.empty() && x + px(160) < right) {
-    put(Type::base, t.text2, line.elsewhere, px(14));
-    if (x + px(80) < right) draw_dashed_badge(list, x + px(8), middle, "predicted");
-  }
+  const float end = put(x, right, middle, Type::base_semibold, t.text, game.verdict());
+  put(end + px(12), right, middle, Type::base, t.text2, game.points());
   return pressed;
 }
 

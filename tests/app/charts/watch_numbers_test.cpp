@@ -288,6 +288,8 @@ TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
   elsewhere.newest->budget = 40;  // no more were recorded
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, &elsewhere).elsewhere,
             "best on an RTX 4090: 40 or more");
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, &elsewhere).elsewhere_brief,
+            "RTX 4090: 40+");
   // Nothing was forecast: who set it is no prediction.
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, nullptr).badge, "");
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, nullptr).sentence, "You set them");

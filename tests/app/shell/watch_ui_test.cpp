@@ -98,6 +98,25 @@ TEST_F(WatchUi, TheBudgetUnfoldsOverTheTree) {
   }));
 }
 
+// What another device would do is said whole, and that it is predicted, or not at all.
+TEST_F(WatchUi, TheBudgetLineCutsNothingOff) {
+  for (const float width : {1000.0f, 1100.0f, 1200.0f, 1280.0f, 1600.0f, 2560.0f}) {
+    const auto ui = demo(width, 800);
+    const DrawnTexts drawn;
+    ui->frame();
+    size_t badges = 0, predictions = 0;
+    for (const app::DrawnText& each : drawn.all()) {
+      const bool other = each.text.find("RTX 4090: ") != std::string::npos;
+      predictions += other || each.text == "RTX 4090" || each.text.find("Best here") != std::string::npos;
+      badges += each.text == "predicted";
+      EXPECT_FALSE(other && each.text.ends_with("\u2026")) << width << ": " << each.text;
+    }
+    EXPECT_GE(predictions, 2u) << width;
+    EXPECT_GE(badges, predictions) << width;
+    EXPECT_TRUE(drawn.any_contains("RTX 4090: ") || width < 1280) << width;
+  }
+}
+
 // The line keeps silent until the user has guessed, and asks again for the next pass.
 TEST_F(WatchUi, TheWidthCanBeGuessed) {
   const auto ui = demo();
