@@ -33,7 +33,10 @@ void draw_replay_bar(const ViewModel& view, CommandSink& sink, float width) {
   list->AddRectFilled(a, b, t.card, px(6));
   list->AddRect(a, b, t.line, px(6), px(1));
   const float x = a.x + px(kReplayBarPadding), room = width - px(kReplayBarPadding) * 2;
-  const std::string when = origin.recorded.empty() ? "Replayed" : "Recorded " + origin.recorded;
+  const std::string when =
+      origin.recorded.empty()
+          ? "Replayed"
+          : first_fitting(Type::base_semibold, {"Recorded " + origin.recorded, origin.recorded}, room);
   draw_text_middle(list, x, a.y + px(18), Type::base_semibold, t.text, elided(Type::base_semibold, when, room));
   const std::string words = origin_words(origin);
   draw_text_middle(list, x, a.y + px(38), Type::secondary, t.text2, elided(Type::secondary, words, room));

@@ -95,6 +95,15 @@ TEST(ReplayUi, SaysWhenItWasRecorded) {
     EXPECT_FALSE(drawn.any_contains("03:04"));
     EXPECT_FALSE(drawn.any_contains("UTC"));
   }
+  AppSettings large;  // a chat with no room for more than the time
+  large.layout = WindowLayout::watch;
+  large.user_scale = 2;
+  UiHarness ui(large, 1280, 800);
+  ui.app().run(OpenModel{file});
+  for (int i = 0; i < 4; ++i) ui.frame();
+  const DrawnTexts drawn;
+  ui.frame();
+  EXPECT_TRUE(drawn.has("2026-01-02 08:34"));
 }
 
 TEST(ReplayUi, ThePlayedTextGrowsByItself) {
