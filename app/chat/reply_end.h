@@ -1,16 +1,29 @@
 #pragma once
-// The row under a reply that a limit or the user ended: it says so and goes on with the reply.
+// What stands under a finished reply: its figures and buttons, a row that goes on with it where a limit or the user
+// ended it, what a check of it found, and where plain decoding would be faster a line that says so.
+
+#include <imgui.h>
 
 #include <cstddef>
 
-#include "app/panels/panel.h"
+#include "app/look/icons.h"
+#include "app/state/ui_command.h"
+#include "app/state/view_model.h"
 
 namespace canopy::app {
 
-/// Whether message i has the row.
-bool has_continue_row(const ViewModel& view, size_t i);
+inline constexpr float kReplyRow = 28;  // height of a row of buttons
 
-/// Draws the row at the cursor, `width` pixels wide and as high as a button.
-void draw_continue_row(const ViewModel& view, size_t i, CommandSink& sink, float width);
+/// Height in pixels of all that stands under reply i, which has a result, in a column of this width.
+float reply_end_height(const ViewModel& view, size_t i, float width);
+
+/// Draws it at the cursor.
+void draw_reply_end(const ViewModel& view, size_t i, CommandSink& sink, float width);
+
+/// Draws "‹ 2 / 3 ›", the versions of message i. Returns its width in pixels.
+float draw_versions(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos);
+
+/// A button of an icon alone; `about` is its tooltip. True when it was pressed.
+bool icon_button(const char* label, Icon icon, const char* about, bool enabled = true);
 
 }  // namespace canopy::app

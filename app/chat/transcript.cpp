@@ -10,7 +10,7 @@
 
 #include "app/chat/attached_files.h"
 #include "app/chat/reply_end.h"
-#include "app/chat/reply_facts.h"
+#include "app/chat/text_limits.h"
 #include "app/chat/token_marks.h"
 #include "app/conversation/thinking.h"
 #include "app/look/widgets.h"
@@ -23,7 +23,6 @@ namespace {
 constexpr float kLinePitch = 22;
 constexpr float kSpacing = 10;
 constexpr float kBubblePadX = 12, kBubblePadY = 8;
-constexpr float kButtonRow = 28;  // height of a row of buttons
 constexpr float kEditorLines = 4;
 constexpr float kThoughtIndent = 14;
 constexpr size_t kBodiesKept = 64;  // layouts kept of messages that are out of view
@@ -38,51 +37,15 @@ float bubble_width(float width) {
   return std::floor(width * 0.8f);
 }
 
-bool has_verdict(const ViewModel& view, size_t i) {
-  if (view.replaying()) return false;
-  const Message& message = view.conversation()[i];
-  return i + 1 == view.conversation().size() && message.result && !ar_verdict(view.drafting, *message.result).empty();
-}
-
 /// The height of a reply's answer in pixels: nothing where there is none, and none is about to come.
 float answer_height(const Message& message, const MessageBody& body) {
   const bool waits = message.writing && !thinking_of(message).open;
   return body.empty() && !waits ? 0 : body.height();
 }
 
-/// What Copy takes of a reply: its answer, or what was thought where it came to none.
-std::string body_text(const Message& message) {
-  const std::string answer = answer_of(message);
-  return answer.empty() ? message.text : answer;
-}
-
 /// Whether message i is the first that is sent to the model, after some that are not.
 bool begins_sent(const ViewModel& view, size_t i) {
   return i > 0 && !view.replaying() && i == view.conversation().unsent();
-}
-
-bool small_button(const char* label, Icon icon, const char* about, bool enabled = true) {
-  ButtonSpec spec{label, icon};
-  spec.show_label = false;
-  spec.tooltip = about;
-  spec.enabled = enabled;
-  return button(spec);
-}
-
-/// Draws the label "replayed" before the figures of a recorded reply. Returns its width in pixels.
-float draw_replayed(ImVec2 at) {
-  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(kButtonRow) * 0.5f, Type::secondary, colours().text2,
-                   "replayed");
-  return text_size(Type::secondary, "replayed").x + px(10);
-}
-
-void draw_check_button(const ViewModel& view, const Message& message, CommandSink& sink) {
-  const std::string obstacle = check_obstacle(view, message);
-  const std::string about =
-      "Check against plain decoding" +
-      (obstacle.empty() ? ": writes the reply once more without drafts and compares every token" : "\n" + obstacle);
-  if (small_button("Check against plain decoding", Icon::check, about.c_str(), obstacle.empty()))
-    sink.post(CheckCommand(CheckAgainstAr{message.id}));
 }
 
 /// Draws the line between the turns that are left out of prompts and those that are sent.
@@ -98,32 +61,13 @@ void draw_sent_from_here(const ViewModel& view, CommandSink& sink, float width) 
   const std::string words = first_fitting(
       Type::secondary, {"The model no longer sees the turns above", "The model sees from here on", "Seen from here"},
       room);
-  const float end = a.x + text_size(Type::secondary, words).x, middle = a.y + px(kButtonRow) * 0.5f;
+  const float end = a.x + text_size(Type::secondary, words).x, middle = a.y + px(kReplyRow) * 0.5f;
   draw_text_middle(ImGui::GetWindowDrawList(), a.x, middle, Type::secondary, t.text2, words);
   const float line = std::floor(middle) + 0.5f, right = a.x + width - button_size(all).x - px(4);
   if (right > end + px(12))
     ImGui::GetWindowDrawList()->AddLine({end + px(8), line}, {right, line}, ImGui::GetColorU32(t.line), px(1));
   ImGui::SetCursorScreenPos({a.x + width - button_size(all).x, a.y});
   if (button(all)) sink.post(ChatCommand(SendAllTurns{}));
-}
-
-/// The kind of script of a character, for a sentence about missing fonts.
-const char* script_of(uint32_t c) {
-  struct Range {
-    uint32_t first, last;
-    const char* name;
-  };
-  static constexpr Range kRanges[] = {
-      {0x0370, 0x03FF, "Greek"},     {0x0400, 0x052F, "Cyrillic"}, {0x0530, 0x058F, "Armenian"},
-      {0x0590, 0x05FF, "Hebrew"},    {0x0600, 0x08FF, "Arabic"},   {0x0900, 0x0DFF, "Indian scripts"},
-      {0x0E00, 0x0E7F, "Thai"},      {0x1100, 0x11FF, "Korean"},   {0x2190, 0x2BFF, "symbols"},
-      {0x2E80, 0x303F, "Chinese"},   {0x3040, 0x30FF, "Japanese"}, {0x3100, 0x9FFF, "Chinese"},
-      {0xAC00, 0xD7AF, "Korean"},    {0xF900, 0xFAFF, "Chinese"},  {0x1F000, 0x1FAFF, "emoji"},
-      {0x20000, 0x3FFFF, "Chinese"},
-  };
-  for (const Range& range : kRanges)
-    if (c >= range.first && c <= range.last) return range.name;
-  return "some characters";
 }
 
 }  // namespace
@@ -144,29 +88,28 @@ MessageBody& Transcript::thought_of(const Message& message, float width) {
 /// The height of a reply's thinking in front of its answer, in pixels: one line, and its text where it is unfolded.
 float Transcript::thinking_height(const Message& message, float width) {
   if (!thinking_of(message).there) return 0;
-  return px(kButtonRow) + (unfolded_.contains(message.id) ? thought_of(message, width).height() + px(8) : 0);
+  return px(kReplyRow) + (unfolded_.contains(message.id) ? thought_of(message, width).height() + px(8) : 0);
 }
 
 /// The height of a message with everything that belongs to it, spacing included, in pixels.
 float Transcript::height_of(const ViewModel& view, size_t i, float width) {
   const Message& message = view.conversation()[i];
   if (message.failed_unsaid()) return 0;
-  float height = px(kSpacing) + (begins_sent(view, i) ? px(kButtonRow) : 0);
-  if (message.id == editing_) return height + px(kLinePitch) * kEditorLines + px(16) + px(kButtonRow) + px(8);
+  float height = px(kSpacing) + (begins_sent(view, i) ? px(kReplyRow) : 0);
+  if (message.id == editing_) return height + px(kLinePitch) * kEditorLines + px(16) + px(kReplyRow) + px(8);
   if (message.role == Role::user)
     return height + body_of(message, width).height() + attached_height(message) + px(kBubblePadY) * 2 +
-           (view.conversation().place(i).count > 1 ? px(kButtonRow) : 0);
+           (view.conversation().place(i).count > 1 ? px(kReplyRow) : 0);
   height += thinking_height(message, width) + answer_height(message, body_of(message, width));
   if (message.writing || !message.result) return height;
-  return height + px(kButtonRow) + (has_continue_row(view, i) ? px(kButtonRow) : 0) +
-         check_row_height(view, message, width) + (has_verdict(view, i) ? px(kButtonRow) : 0);
+  return height + reply_end_height(view, i, width);
 }
 
 float Transcript::guess(const Message& message, float width) const {
   if (message.failed_unsaid()) return 0;
   const float letters = std::max(8.0f, width / px(7.5f));
   const float lines = 1 + static_cast<float>(message.text.size()) / letters;
-  return px(kLinePitch) * std::ceil(lines) + px(kButtonRow) + px(kSpacing);
+  return px(kLinePitch) * std::ceil(lines) + px(kReplyRow) + px(kSpacing);
 }
 
 /// Makes the wanted hit in message i visible. Returns its height in the list, in pixels.
@@ -176,7 +119,7 @@ float Transcript::show_hit(const ViewModel& view, size_t i, float width) {
   const bool thought = thinking.there && wanted_->begin < thinking.answer;
   if (thought) unfolded_.insert(message.id);
   heights_[wanted_->message] = height_of(view, i, width);
-  const float top = tops_[i] + (thought ? px(kButtonRow) : thinking_height(message, width));
+  const float top = tops_[i] + (thought ? px(kReplyRow) : thinking_height(message, width));
   float y = tops_[i];
   (thought ? thought_of(message, width) : body_of(message, width))
       .rects({0, 0}, wanted_->begin, wanted_->end, [&](ImVec2 a, ImVec2) { y = std::max(y, top + a.y); });
@@ -306,7 +249,7 @@ void Transcript::draw_messages(const ViewModel& view, CommandSink& sink, float l
     ImGui::PushID(static_cast<int>(message.id));
     if (begins_sent(view, i)) {
       draw_sent_from_here(view, sink, width);
-      ImGui::SetCursorPos({left, tops_[i] + px(kButtonRow)});
+      ImGui::SetCursorPos({left, tops_[i] + px(kReplyRow)});
     }
     if (message.id == editing_)
       draw_editor(view, message, sink, width);
@@ -357,15 +300,15 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
   selection_.item(message.id, body, {a.x, a.y + files}, b, text_at, message.text);
   draw_marks(list, view, message, body, text_at);
   body.draw_text(list, text_at);
-  note_limits(body);
+  note_text_limits(body, limits_next_);
   // Beside the bubble, so that nothing moves when it appears. For the keyboard it is always there.
   const bool near_by = ImGui::IsMouseHoveringRect(at, {b.x, b.y}) && ImGui::IsWindowHovered();
-  const float x = a.x - px(kButtonRow) - px(4);
+  const float x = a.x - px(kReplyRow) - px(4);
   if (x >= at.x && !view.replaying()) {
     const float faded = near_by || ImGui::GetIO().NavVisible ? 1.0f : 0.0f;
     ImGui::PushStyleVar(ImGuiStyleVar_Alpha, ImGui::GetStyle().Alpha * std::max(faded, 0.001f));
-    ImGui::SetCursorScreenPos({x, a.y + (std::min(size.y, px(38)) - px(kButtonRow)) * 0.5f});
-    if (small_button("Edit", Icon::edit, "Ask anew; this question stays as a branch", !view.busy())) {
+    ImGui::SetCursorScreenPos({x, a.y + (std::min(size.y, px(38)) - px(kReplyRow)) * 0.5f});
+    if (icon_button("Edit", Icon::edit, "Ask anew; this question stays as a branch", !view.busy())) {
       editing_ = message.id;
       edited_ = message.text;
       focus_editor_ = true;
@@ -374,7 +317,7 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
   }
   if (view.conversation().place(i).count > 1) {
     const float nav = px(20) * 2 + px(44);
-    draw_alternatives(view, i, sink, {b.x - nav, b.y});
+    draw_versions(view, i, sink, {b.x - nav, b.y});
   }
 }
 
@@ -473,7 +416,7 @@ void Transcript::draw_thinking(const ViewModel& view, const Message& message, Co
     else
       unfolded_.insert(message.id);
   }
-  float y = a.y + px(kButtonRow);
+  float y = a.y + px(kReplyRow);
   if (message.writing && thinking.open) draw_caret({a.x + button_size(head).x - px(14), a.y + px(3)});
   if (unfolded) {
     MessageBody& body = thought_of(message, width);
@@ -485,7 +428,7 @@ void Transcript::draw_thinking(const ViewModel& view, const Message& message, Co
     body.draw_text(list, at);
     point_at(view, message, body, at, mouse, sink);
     ImGui::PopID();
-    note_limits(body);
+    note_text_limits(body, limits_next_);
     y += body.height() + px(8);
   }
   ImGui::SetCursorScreenPos({a.x, y});
@@ -506,104 +449,10 @@ void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, 
   text_end_ = end;
   point_at(view, message, body, a, mouse, sink);
   draw_code_buttons(body, a, sink);
-  note_limits(body);
+  note_text_limits(body, limits_next_);
   if (message.writing || !message.result) return;
   ImGui::SetCursorScreenPos({a.x, a.y + height});
-  draw_footer(view, i, sink, width);
-  float y = a.y + height + px(kButtonRow);
-  if (has_continue_row(view, i)) {
-    ImGui::SetCursorScreenPos({a.x, y});
-    draw_continue_row(view, i, sink, width);
-    y += px(kButtonRow);
-  }
-  if (const float check = check_row_height(view, message, width); check > 0) {
-    ImGui::SetCursorScreenPos({a.x, y});
-    draw_check_row(view, message, sink, width);
-    y += check;
-  }
-  if (!has_verdict(view, i)) return;
-  ImGui::SetCursorScreenPos({a.x, y});
-  draw_verdict(view, *message.result, sink, width);
-}
-
-/// Draws "‹ 2 / 3 ›". Returns its width in pixels.
-float Transcript::draw_alternatives(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos) {
-  const Conversation::Place place = view.conversation().place(i);
-  const uint64_t id = view.conversation()[i].id;
-  const std::string words = std::to_string(place.index + 1) + " / " + std::to_string(place.count);
-  const float room = text_size(Type::mono, words).x + px(8);
-  ImGui::SetCursorScreenPos(pos);
-  if (small_button("Previous version", Icon::left, "Previous version", place.index > 0 && !view.busy()))
-    sink.post(ShowAlternative{id, -1});
-  draw_text_middle(ImGui::GetWindowDrawList(), pos.x + px(kButtonRow) + px(4), pos.y + px(kButtonRow) * 0.5f,
-                   Type::mono, colours().text2, words);
-  ImGui::SetCursorScreenPos({pos.x + px(kButtonRow) + room, pos.y});
-  if (small_button("Next version", Icon::right, "Next version", place.index + 1 < place.count && !view.busy()))
-    sink.post(ShowAlternative{id, 1});
-  return px(kButtonRow) * 2 + room;
-}
-
-void Transcript::draw_footer(const ViewModel& view, size_t i, CommandSink& sink, float width) {
-  const Message& message = view.conversation()[i];
-  const ImVec2 a = ImGui::GetCursorScreenPos();
-  const bool own = !view.replaying();
-  const bool checkable = own && message.result->mode != DecodeMode::ar;
-  const float buttons = px(kButtonRow) * (own ? 3.0f + (checkable ? 1.0f : 0.0f) : 1.0f);
-  float x = a.x;
-  if (!own) x += draw_replayed({x, a.y});
-  if (view.conversation().place(i).count > 1) x += draw_alternatives(view, i, sink, {a.x - px(6), a.y});
-  const float room = a.x + width - buttons - px(4) - x;
-  // The chat of Watch is narrow, and in the narrower type more of its figures fit.
-  const Type type = view.shell.layout == WindowLayout::watch ? Type::secondary : Type::mono;
-  draw_text_middle(ImGui::GetWindowDrawList(), x, a.y + px(kButtonRow) * 0.5f, type, colours().text3,
-                   fitting(type, reply_facts(message, view.shell.layout), room));
-  ImGui::SetCursorScreenPos({x, a.y});
-  ImGui::Dummy({std::max(px(1), room), px(kButtonRow)});
-  tooltip((reply_details(message, view.shell.layout) + (own ? "" : ", when it was recorded")).c_str());
-  ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
-  if (small_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{body_text(message)});
-  if (!own) return;  // the messages of a recording cannot be edited
-  ImGui::SameLine(0, 0);
-  if (checkable) {
-    draw_check_button(view, message, sink);
-    ImGui::SameLine(0, 0);
-  }
-  if (small_button("Run again", Icon::redo, "Answer again; this answer stays as a version", view.can_send()))
-    sink.post(AnswerAgain{message.id});
-  ImGui::SameLine(0, 0);
-  if (small_button("Continue in a new chat", Icon::branch, "Continue from here in a new chat", !view.busy()))
-    sink.post(ContinueInNewChat{message.id});
-}
-
-/// Draws a line that says how much faster plain decoding would be, with a button for it. Shown on a device where
-/// drafting is on only to be seen.
-void Transcript::draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width) {
-  const bool watch = view.shell.layout == WindowLayout::watch;
-  const std::string verdict = ar_verdict(view.drafting, reply), brief = short_ar_verdict(reply, view.shell.layout);
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  ButtonSpec plain{"Write plainly", Icon::none, ButtonKind::bare};
-  plain.type = Type::secondary;
-  plain.tooltip = watch ? "The same text, without guessing" : "The same text, without drafts";
-  const float room = width - button_size(plain).x - px(8);
-  const std::string words =
-      watch ? first_fitting(Type::secondary, {brief + ". Guessing is on to show it.", brief}, room)
-            : first_fitting(Type::secondary, {verdict + " Drafting is on to show it.", verdict, brief}, room);
-  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::secondary, colours().text2, words);
-  ImGui::SetCursorScreenPos({at.x + text_size(Type::secondary, words).x + px(4), at.y});
-  if (button(plain)) sink.post(SetDrafting{DecodeMode::ar});
-}
-
-void Transcript::note_limits(const MessageBody& body) {
-  if (!limits_next_.empty()) return;
-  const std::vector<uint32_t> missing = body.missing();
-  if (!missing.empty()) {
-    const char* script = script_of(missing.front());
-    limits_next_ = std::string("No font for ") + script +
-                   " is installed: these characters show as boxes. Install one, e.g. fonts-noto, and start again.";
-  } else if (body.unshaped()) {
-    limits_next_ =
-        "Joined and right-to-left scripts are shown letter by letter, from left to right. Copied text is right.";
-  }
+  draw_reply_end(view, i, sink, width);
 }
 
 }  // namespace canopy::app

@@ -54,14 +54,10 @@ class Transcript {
   void draw_reply(const ViewModel& view, size_t i, CommandSink& sink, float width);
   void draw_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body, ImVec2 pos);
   void draw_code_buttons(const MessageBody& body, ImVec2 pos, CommandSink& sink);
-  void draw_footer(const ViewModel& view, size_t i, CommandSink& sink, float width);
-  float draw_alternatives(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos);
-  void draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width);
   void draw_editor(const ViewModel& view, const Message& message, CommandSink& sink, float width);
   void point_at(const ViewModel& view, const Message& message, const MessageBody& body, ImVec2 pos,
                 TextSelection::Mouse mouse, CommandSink& sink);
   void scroll(const ViewModel& view);
-  void note_limits(const MessageBody& body);
 
   const char* name_;
   TextSelection selection_;

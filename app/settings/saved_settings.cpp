@@ -137,10 +137,9 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
   return theme == other.theme && layout == other.layout && scale == other.scale && width == other.width &&
          height == other.height && max_tokens == other.max_tokens && drafting == other.drafting &&
          tree_budget == other.tree_budget && as_if_on == other.as_if_on && recent == other.recent &&
-         reduced_motion == other.reduced_motion &&
-         tour_seen == other.tour_seen && tour_step == other.tour_step && thinking == other.thinking &&
-         device_tests == other.device_tests && a.temperature == b.temperature && a.top_p == b.top_p &&
-         a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
+         reduced_motion == other.reduced_motion && tour_seen == other.tour_seen && tour_step == other.tour_step &&
+         thinking == other.thinking && device_tests == other.device_tests && a.temperature == b.temperature &&
+         a.top_p == b.top_p && a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
 }
 
 SettingsRead read_settings(const std::string& path) {

@@ -70,8 +70,7 @@ TourStep the_models_own_text(const TourFacts& facts) {
     step.words.push_back(plain(", here "));
     step.words.push_back({Kind::bonus, facts.own});
   }
-  step.words.push_back(
-      plain(". So the text is, word for word, what it would have written alone."));
+  step.words.push_back(plain(". So the text is, word for word, what it would have written alone."));
   return step;
 }
 
