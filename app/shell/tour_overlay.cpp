@@ -3,6 +3,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "app/look/widgets.h"
@@ -10,8 +11,10 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kCardWidth = 388, kCardPad = 20, kLine = 21, kBarRow = 23, kToken = 36, kButtons = 30;
-constexpr float kScrim = 0.74f, kAround = 6;
+constexpr float kCardWidths[] = {388, 520, 680};
+constexpr float kCardPad = 20, kBriefPad = 14, kStepLine = 18, kTitleLine = 30, kLine = 21, kBarRow = 23, kToken = 36,
+                kButtons = 30;
+constexpr float kScrim = 0.74f, kAround = 6, kHoleRound = 8;
 
 /// Lays out words within a width, broken at spaces; with list == null it only measures. Returns the height.
 float flow(ImDrawList* list, ImVec2 at, float width, const std::vector<TourWords>& words) {
@@ -92,6 +95,49 @@ std::vector<ImVec4> holes_of(const TourStep& step, const TourPlaces& places) {
   return holes;
 }
 
+/// Dims the corners of a hole outside its round frame, but not where they are in another hole.
+void round_corners(ImDrawList* list, const ImVec4& hole, const std::vector<ImVec4>& holes, Colour dim) {
+  constexpr float kHalfTurn = 3.1415927f;
+  const float r = px(kHoleRound);
+  const std::array<std::pair<ImVec2, ImVec2>, 4> corners = {{{{hole.x, hole.y}, {hole.x + r, hole.y + r}},
+                                                             {{hole.z, hole.y}, {hole.z - r, hole.y + r}},
+                                                             {{hole.z, hole.w}, {hole.z - r, hole.w - r}},
+                                                             {{hole.x, hole.w}, {hole.x + r, hole.w - r}}}};
+  for (size_t i = 0; i < corners.size(); ++i) {
+    const ImVec2 at = corners[i].first;
+    const bool inside = std::ranges::any_of(holes, [&](const ImVec4& other) {
+      return &other != &hole && at.x >= other.x && at.x <= other.z && at.y >= other.y && at.y <= other.w;
+    });
+    if (inside) continue;
+    const float begin = kHalfTurn * (1 + static_cast<float>(i) * 0.5f);
+    list->PathLineTo(at);  // first, as the triangles of the fill all begin there
+    list->PathArcTo(corners[i].second, r, begin, begin + kHalfTurn * 0.5f, 8);
+    list->PathFillConvex(dim);
+  }
+}
+
+/// Draws the frame of a hole where it is not inside another one, so that overlapping holes have one outline. area: what
+/// is left to draw in, with the holes before `next` taken out of it.
+void frame_outside(ImDrawList* list, const ImVec4& hole, const std::vector<ImVec4>& holes, size_t next,
+                   const ImVec4& area) {
+  if (area.z <= area.x || area.w <= area.y) return;
+  if (next == holes.size()) {
+    list->PushClipRect({area.x, area.y}, {area.z, area.w}, true);
+    list->AddRect({hole.x, hole.y}, {hole.z, hole.w}, colours().accent, px(kHoleRound), px(2));
+    list->PopClipRect();
+    return;
+  }
+  ImVec4 out = holes[next];
+  if (&holes[next] == &hole || overlap_of(out, hole) <= 0) return frame_outside(list, hole, holes, next + 1, area);
+  const float line = px(1);  // the half of its own frame that lies inside it
+  out = {std::clamp(out.x + line, area.x, area.z), std::clamp(out.y + line, area.y, area.w),
+         std::clamp(out.z - line, area.x, area.z), std::clamp(out.w - line, area.y, area.w)};
+  frame_outside(list, hole, holes, next + 1, {area.x, area.y, area.z, out.y});
+  frame_outside(list, hole, holes, next + 1, {area.x, out.w, area.z, area.w});
+  frame_outside(list, hole, holes, next + 1, {area.x, out.y, out.x, out.w});
+  frame_outside(list, hole, holes, next + 1, {out.z, out.y, area.z, out.w});
+}
+
 /// Dims everything outside the holes: strips between the heights at which one begins or ends.
 void draw_scrim(ImDrawList* list, ImVec2 pos, ImVec2 size, const std::vector<ImVec4>& holes) {
   const Colour dim = with_alpha(colours().scrim, kScrim);
@@ -115,12 +161,34 @@ void draw_scrim(ImDrawList* list, ImVec2 pos, ImVec2 size, const std::vector<ImV
     }
     if (x < pos.x + size.x) list->AddRectFilled({x, top}, {pos.x + size.x, bottom}, dim);
   }
-  for (const ImVec4& hole : holes) list->AddRect({hole.x, hole.y}, {hole.z, hole.w}, colours().accent, px(8), px(2));
+  const ImDrawFlags flags = list->Flags;
+  list->Flags &= ~ImDrawFlags_AAFill;  // the frame covers the edge
+  for (const ImVec4& hole : holes) round_corners(list, hole, holes, dim);
+  list->Flags = flags;
+  for (const ImVec4& hole : holes) frame_outside(list, hole, holes, 0, {pos.x, pos.y, pos.x + size.x, pos.y + size.y});
 }
 
-float overlap_of(const ImVec4& a, const ImVec4& b) {
-  const float w = std::min(a.z, b.z) - std::max(a.x, b.x), h = std::min(a.w, b.w) - std::max(a.y, b.y);
-  return w > 0 && h > 0 ? w * h : 0;
+/// The forms that the card of a step can have: narrow and high; lower and wider, where that leaves more to see; and for
+/// small windows without the figure and the line above the title.
+std::vector<TourCardForm> card_forms(const TourStep& step, float window_width) {
+  std::vector<TourCardForm> forms;
+  for (const bool brief : {false, true}) {
+    float last = 0;
+    for (const float wide : kCardWidths) {
+      const float width = std::min(px(wide), window_width - px(24)), pad = px(brief ? kBriefPad : kCardPad);
+      if (width <= last) break;
+      last = width;
+      const float words = flow(nullptr, {}, width - pad * 2, step.words) + px(8);
+      const float more = brief ? 0 : px(kStepLine) + figure_height(step);
+      forms.push_back({{width, pad * 2 + px(kTitleLine) + words + more + px((brief ? 4 : 14) + kButtons)}, brief});
+    }
+  }
+  return forms;
+}
+
+std::vector<ImVec4> moved(std::vector<ImVec4> rects, ImVec2 by) {
+  for (ImVec4& r : rects) r = {r.x - by.x, r.y - by.y, r.z - by.x, r.w - by.y};
+  return rects;
 }
 
 void draw_dots(ImDrawList* list, ImVec2 at, uint32_t step) {
@@ -166,32 +234,26 @@ void use_tour_keys(CommandSink& sink, uint32_t step) {
 
 }  // namespace
 
-ImVec2 tour_card_place(ImVec2 card, ImVec2 window, const std::vector<ImVec4>& holes) {
-  const float gap = px(20), edge = px(12);
-  std::vector<ImVec2> places = {{(window.x - card.x) * 0.5f, (window.y - card.y) * 0.5f},
-                                {window.x - card.x - edge, window.y - card.y - edge},
-                                {window.x - card.x - edge, edge},
-                                {edge, window.y - card.y - edge}};
-  for (const ImVec4& hole : holes) {
-    const float middle_x = (hole.x + hole.z - card.x) * 0.5f, middle_y = (hole.y + hole.w - card.y) * 0.5f;
-    places.push_back({hole.z + gap, middle_y});
-    places.push_back({hole.x - gap - card.x, middle_y});
-    places.push_back({middle_x, hole.w + gap});
-    places.push_back({middle_x, hole.y - gap - card.y});
+void TourOverlay::draw_card(ImDrawList* list, CommandSink& sink, ImVec2 a, const TourCardForm& form,
+                            const TourStep& step, uint32_t index) {
+  const Theme& t = colours();
+  const ImVec2 b = {a.x + form.size.x, a.y + form.size.y};
+  list->AddRectFilled(a, b, t.raised, px(10));
+  list->AddRect(a, b, t.ctl, px(10));
+  const float pad = px(form.brief ? kBriefPad : kCardPad), inner = form.size.x - pad * 2;
+  float x = a.x + pad, y = a.y + pad;
+  if (!form.brief) {
+    draw_text_middle(list, x, y + px(7), Type::secondary, t.text2,
+                     "Tour, step " + std::to_string(index + 1) + " of " + std::to_string(kTourSteps));
+    y += px(kStepLine);
   }
-  ImVec2 best = places.front();
-  float least = -1;
-  for (ImVec2 place : places) {
-    place.x = std::floor(std::clamp(place.x, edge, std::max(edge, window.x - card.x - edge)));
-    place.y = std::floor(std::clamp(place.y, edge, std::max(edge, window.y - card.y - edge)));
-    float covered = 0;
-    for (const ImVec4& hole : holes)
-      covered += overlap_of({place.x, place.y, place.x + card.x, place.y + card.y}, hole);
-    if (least >= 0 && covered >= least) continue;
-    least = covered;
-    best = place;
-  }
-  return best;
+  draw_text_middle(list, x, y + px(14), Type::card_title, t.text, elided(Type::card_title, step.title, inner));
+  y += px(kTitleLine + 4);
+  y += flow(list, {x, y}, inner, step.words) + px(8);
+  if (!form.brief) draw_figure(list, {x, y}, inner, step);
+  const float row = b.y - pad - px(kButtons) * 0.5f;
+  draw_dots(list, {x, row}, index);
+  draw_tour_buttons(sink, {b.x - pad, row}, index);
 }
 
 void TourOverlay::draw(const ViewModel& view, CommandSink& sink, const TourPlaces& places, const TourFacts& facts) {
@@ -200,10 +262,11 @@ void TourOverlay::draw(const ViewModel& view, CommandSink& sink, const TourPlace
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   std::vector<ImVec4> holes = holes_of(step, places);
   for (ImVec4& hole : holes)
-    hole = {std::max(hole.x - px(kAround), viewport->Pos.x + px(3)),
-            std::max(hole.y - px(kAround), viewport->Pos.y + px(3)),
-            std::min(hole.z + px(kAround), viewport->Pos.x + viewport->Size.x - px(3)),
-            std::min(hole.w + px(kAround), viewport->Pos.y + viewport->Size.y - px(3))};
+    // On whole pixels, so that no seams are seen between the parts of the scrim.
+    hole = {std::floor(std::max(hole.x - px(kAround), viewport->Pos.x + px(3))),
+            std::floor(std::max(hole.y - px(kAround), viewport->Pos.y + px(3))),
+            std::floor(std::min(hole.z + px(kAround), viewport->Pos.x + viewport->Size.x - px(3))),
+            std::floor(std::min(hole.w + px(kAround), viewport->Pos.y + viewport->Size.y - px(3)))};
   ImGui::SetNextWindowPos(viewport->Pos);
   ImGui::SetNextWindowSize(viewport->Size);
   if (drawn_step_ != index) ImGui::SetNextWindowFocus();
@@ -215,24 +278,11 @@ void TourOverlay::draw(const ViewModel& view, CommandSink& sink, const TourPlace
   ImGui::PopStyleVar();
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_scrim(list, viewport->Pos, viewport->Size, holes);
-  const Theme& t = colours();
-  const float width = std::min(px(kCardWidth), viewport->Size.x - px(24)), inner = width - px(kCardPad) * 2;
-  const float height = px(kCardPad) * 2 + px(18 + 30) + flow(nullptr, {}, inner, step.words) + px(8) +
-                       figure_height(step) + px(14 + kButtons);
-  const ImVec2 place = tour_card_place({width, height}, viewport->Size, holes);
-  const ImVec2 a = {viewport->Pos.x + place.x, viewport->Pos.y + place.y}, b = {a.x + width, a.y + height};
-  list->AddRectFilled(a, b, t.raised, px(10));
-  list->AddRect(a, b, t.ctl, px(10));
-  float x = a.x + px(kCardPad), y = a.y + px(kCardPad);
-  draw_text_middle(list, x, y + px(7), Type::secondary, t.text2,
-                   "Tour, step " + std::to_string(index + 1) + " of " + std::to_string(kTourSteps));
-  draw_text_middle(list, x, y + px(32), Type::card_title, t.text, elided(Type::card_title, step.title, inner));
-  y += px(18 + 30 + 4);
-  y += flow(list, {x, y}, inner, step.words) + px(8);
-  draw_figure(list, {x, y}, inner, step);
-  const float row = b.y - px(kCardPad) - px(kButtons) * 0.5f;
-  draw_dots(list, {x, row}, index);
-  draw_tour_buttons(sink, {b.x - px(kCardPad), row}, index);
+  const TourClear clear = {moved(holes, viewport->Pos), moved(places.pills, viewport->Pos),
+                           moved(places.words, viewport->Pos)};
+  const std::vector<TourCardForm> forms = card_forms(step, viewport->Size.x);
+  const TourCard card = place_tour_card(forms, viewport->Size, clear, look().scale);
+  draw_card(list, sink, {viewport->Pos.x + card.pos.x, viewport->Pos.y + card.pos.y}, forms[card.form], step, index);
   use_tour_keys(sink, index);
   ImGui::End();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/panels/panel.h"
+#include "app/shell/tour_card.h"
 #include "app/shell/tour_text.h"
 
 namespace canopy::app {
@@ -14,7 +15,8 @@ namespace canopy::app {
 /// The parts of the window on the screen, in pixels: corners (x0, y0, x1, y1). Parts that are not shown have no area.
 struct TourPlaces {
   ImVec4 chat, caption, tree, numbers, budget;
-  std::vector<ImVec4> path;  // at most two
+  std::vector<ImVec4> path;          // at most two
+  std::vector<ImVec4> pills, words;  // of the tree: on the accepted path, and all others
 };
 
 class TourOverlay {
@@ -23,10 +25,10 @@ class TourOverlay {
   void draw(const ViewModel& view, CommandSink& sink, const TourPlaces& places, const TourFacts& facts);
 
  private:
+  void draw_card(ImDrawList* list, CommandSink& sink, ImVec2 corner, const TourCardForm& form, const TourStep& step,
+                 uint32_t index);
+
   uint32_t drawn_step_ = ~0u;
 };
-
-/// Where a card of this size goes in a window: beside the holes, where it covers the least of them.
-ImVec2 tour_card_place(ImVec2 card, ImVec2 window, const std::vector<ImVec4>& holes);
 
 }  // namespace canopy::app

@@ -6,6 +6,7 @@
 
 #include "app/shell/fixed_window.h"
 #include "app/tree/flying_words.h"
+#include "app/tree/tree_places.h"
 #include "app/tree/tree_transition.h"
 
 namespace canopy::app {
@@ -95,14 +96,21 @@ void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar, std:
     const auto [from, room] = place(part);
     return part.shown() ? ImVec4(from.x, from.y, from.x + room.x, from.y + room.y) : ImVec4(0, 0, 0, 0);
   };
-  draw_tour(view, sink,
-            {corners(at.chat), corners(at.caption), corners(at.tree), corners(at.numbers), corners(at.budget), {}});
+  draw_tour(
+      view, sink,
+      {corners(at.chat), corners(at.caption), corners(at.tree), corners(at.numbers), corners(at.budget), {}, {}, {}});
 }
 
-/// Finishes the places with those of the accepted path: up to where it leaves the drafter's favourite, and after it.
+/// Finishes the places with those of the tree: of the accepted path and of all its words.
 void WatchLayout::draw_tour(const ViewModel& view, CommandSink& sink, TourPlaces places) {
   const TreeCanvas& tree = tree_.canvas();
-  if (tree.shown().record && !tree.geometry().nodes.empty()) places.path = tree.path_places();
+  if (tree.shown().record && !tree.geometry().nodes.empty()) {
+    const TreeModel& model = tree.shown().model;
+    const TreeGeometry& geometry = tree.geometry();
+    places.path = tree.on_screen(path_places(model, geometry, look().scale));
+    places.pills = tree.on_screen(path_pills(model, geometry, look().scale));
+    places.words = tree.on_screen(other_words(model, geometry, look().scale));
+  }
   tour_.draw(view, sink, places, tour_facts());
 }
 

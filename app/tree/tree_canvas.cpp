@@ -36,31 +36,11 @@ ImVec2 TreeCanvas::screen_of(uint32_t node) const {
   return {pos_.x + at.x, pos_.y + at.y};
 }
 
-std::vector<ImVec4> TreeCanvas::path_places() const {
-  const TreeModel& tree = shown_.model;
-  const float half = geometry_.pill_height * 0.5f + px(8);
-  std::vector<ImVec4> places;
-  const auto add = [&](ImVec4& place, uint32_t node) {
-    const NodeBox& box = geometry_.nodes[node];
-    if (!box.named) return;
-    const ImVec4 own = {pos_.x + box.x - px(12), pos_.y + box.y - half, pos_.x + box.x + box.width + px(8),
-                        pos_.y + box.y + half};
-    place = {std::min(place.x, own.x), std::min(place.y, own.y), std::max(place.z, own.z), std::max(place.w, own.w)};
-  };
-  constexpr float kFar = 1e6f;
-  ImVec4 place = {kFar, kFar, -kFar, -kFar};
-  bool left = false;
-  for (const uint32_t node : tree.path) {
-    if (node == 0 && tree.path.size() > 1) continue;
-    add(place, node);
-    if (left || node == tree.bonus || tree.nodes[node].rank == 0) continue;
-    left = true;
-    add(place, tree.children(tree.nodes[node].parent).front());
-    places.push_back(place);
-    place = {kFar, kFar, -kFar, -kFar};
-  }
-  if (place.z > place.x) places.push_back(place);
-  return places;
+std::vector<ImVec4> TreeCanvas::on_screen(const std::vector<TreeRect>& places) const {
+  std::vector<ImVec4> corners;
+  for (const TreeRect& each : places)
+    corners.emplace_back(pos_.x + each.x0, pos_.y + each.y0, pos_.x + each.x1, pos_.y + each.y1);
+  return corners;
 }
 
 void TreeCanvas::begin_motion(std::vector<uint32_t> match, double seconds) {

@@ -30,9 +30,8 @@ class TreeCanvas {
   bool minimap_shown() const { return minimap_shown_; }
   /// The middle of a node on the screen; for tests.
   ImVec2 screen_of(uint32_t node) const;
-  /// Where the accepted path is on the screen, as corners: up to the children of the node at which it leaves the
-  /// drafter's favourite, and the rest of it; one place where it never leaves it.
-  std::vector<ImVec4> path_places() const;
+  /// Places of the canvas (app/tree/tree_places.h) as corners on the screen.
+  std::vector<ImVec4> on_screen(const std::vector<TreeRect>& places) const;
   /// The card drawn in the last frame, if there was one; for tests.
   const std::optional<TokenFacts>& card() const { return card_; }
   /// The tuft that is unfolded, if one is; for tests.
