@@ -91,8 +91,12 @@ struct RecordTrace {
 
 struct StopRecording {};
 
+/// Gives back the memory of the model in use and closes its device, after all that was posted before it: replies and
+/// loads end by themselves first. A recording ends. Answered by one ModelReleased, also where there is no model.
+struct ReleaseModel {};
+
 using Command = std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, RecordTrace,
-                             StopRecording, CountTokens>;
+                             StopRecording, CountTokens, ReleaseModel>;
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -246,6 +250,11 @@ struct Failure {
   uint32_t prompt_tokens = 0;        // of a prompt that the context cannot hold; else 0
 };
 
+/// The answer to ReleaseModel: the engine holds no model and no device now.
+struct ModelReleased {
+  LoadModel opened;  // what had opened the model: posted again, it brings it back. Its path is empty if there was none
+};
+
 /// The answer to CountTokens.
 struct TokensCounted {
   uint64_t id = 0;
@@ -253,9 +262,9 @@ struct TokensCounted {
   uint32_t tokens = 0;      // 0: they could not be counted
 };
 
-using Event =
-    std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
-                 ReplyFinished, CalibrationProgress, Calibrated, MemoryUse, Recording, Failure, TokensCounted>;
+using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
+                           ReplyFinished, CalibrationProgress, Calibrated, MemoryUse, Recording, Failure, TokensCounted,
+                           ModelReleased>;
 
 /// A device in the list of a front end.
 struct DeviceChoice {

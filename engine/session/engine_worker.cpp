@@ -162,6 +162,7 @@ void EngineThread::Worker::handle(const Posted& item) {
   if (const auto* command = std::get_if<Calibrate>(&item.command)) calibrate(*command, item.stop.get_token());
   if (const auto* command = std::get_if<RecordTrace>(&item.command)) record(*command);
   if (std::holds_alternative<StopRecording>(item.command)) end_recording();
+  if (std::holds_alternative<ReleaseModel>(item.command)) release();
 }
 
 Engine& EngineThread::Worker::model() {
@@ -281,6 +282,14 @@ void EngineThread::Worker::load_failed(const Error& error) {
   }
   failure.would_fit_quantized = would_fit;
   publish(failure);
+}
+
+void EngineThread::Worker::release() {
+  end_recording();
+  ModelReleased released;
+  if (current_) released.opened = current_->request;
+  current_.reset();
+  publish(std::move(released));
 }
 
 // ---- replies --------------------------------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ class EngineThread::Worker {
   /// Opens the model again that release_current() took; a sentence where that fails, else nothing.
   std::string restore();
   void load_failed(const Error& error);
+  void release();
 
   void generate(const Generate& command, const std::stop_token& stop);
   void count(const CountTokens& command);

@@ -19,11 +19,23 @@
 
 namespace canopy::test {
 
+/// What is known of the devices that an engine opened.
+struct DeviceBook {
+  std::atomic<int> open{0};
+  std::atomic<uint64_t> bytes_at_close{0};  // that a device still held when it was closed last
+};
+
 /// A device that is lost for good at the next run once `lose` is set.
 class FragileDevice : public ForwardingDevice {
  public:
-  FragileDevice(std::unique_ptr<Device> inner, std::atomic<bool>& lose)
-      : ForwardingDevice(std::move(inner)), lose_(lose) {}
+  FragileDevice(std::unique_ptr<Device> inner, std::atomic<bool>& lose, DeviceBook& book)
+      : ForwardingDevice(std::move(inner)), lose_(lose), book_(book) {
+    ++book_.open;
+  }
+  ~FragileDevice() override {
+    book_.bytes_at_close = memory().total - memory().available;
+    --book_.open;
+  }
   bool run(Commands& commands, const std::stop_token& stop) override {
     if (lose_.exchange(false)) lost_ = true;
     if (lost_) throw Error(ErrorKind::device_lost, "The device was lost.");
@@ -32,6 +44,7 @@ class FragileDevice : public ForwardingDevice {
 
  private:
   std::atomic<bool>& lose_;
+  DeviceBook& book_;
   bool lost_ = false;
 };
 
@@ -42,7 +55,7 @@ class EngineThreadTest : public ::testing::Test {
     backend.open_device = [this, memory](const std::string& selector) -> std::unique_ptr<Device> {
       if (selector == "none") throw Error(ErrorKind::unavailable, "There is no device \"none\".");
       ++devices_opened_;
-      return std::make_unique<FragileDevice>(make_reference_device(memory), lose_);
+      return std::make_unique<FragileDevice>(make_reference_device(memory), lose_, book_);
     };
     backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };
     backend.device_uuid = [](const std::string& selector) -> std::string {
@@ -106,6 +119,7 @@ class EngineThreadTest : public ::testing::Test {
 
   std::atomic<bool> lose_{false};
   std::atomic<int> devices_opened_{0};
+  DeviceBook book_;
   std::vector<Event> waiting_;
   std::unique_ptr<EngineThread> engine_;
 };

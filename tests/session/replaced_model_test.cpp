@@ -1,4 +1,4 @@
-// Replacing a model: what the new one is planned with, and what happens to the old one.
+// Replacing a model: what the new one is planned with, and what happens to the old one. Releasing it.
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/trace/trace_reader.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/random_model.h"
 #include "tests/session/engine_thread_rig.h"
@@ -111,6 +112,40 @@ TEST_F(ReplacedModelTest, ComesBackWhenALoadItMadeRoomForIsCancelled) {
   EXPECT_EQ(failure->kind, ErrorKind::cancelled);
   EXPECT_TRUE(brought_back(seen_));
   EXPECT_EQ(answer(2), before);
+}
+
+TEST_F(ReplacedModelTest, AReleasedModelGivesItsMemoryBackAndComesBackByWhatOpenedIt) {
+  start();
+  const LoadModel opened_by = tiny();
+  engine_->post(opened_by);
+  await<ModelReady>();
+  const std::string before = answer(1);
+  const std::filesystem::path path = folder_.path() / "talk.canopytrace";
+  engine_->post(RecordTrace{path, false});
+  EXPECT_TRUE(await<Recording>().active);
+  engine_->post(question(2));
+  engine_->post(ReleaseModel{});  // waits for the reply, and ends the recording
+  EXPECT_EQ(text_of(until<ReplyFinished>()), before);
+  EXPECT_FALSE(await<Recording>().active);
+  const auto released = await<ModelReleased>();
+  EXPECT_EQ(book_.open, 0);
+  EXPECT_EQ(book_.bytes_at_close, 0u) << "all that was on the device went before it was closed";
+  EXPECT_EQ(TraceReader::open(path).replies().size(), 1u);
+  EXPECT_EQ(released.opened.path, opened_by.path);
+  EXPECT_EQ(released.opened.context, opened_by.context);
+
+  engine_->post(question(3));
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::unavailable);
+  engine_->post(released.opened);
+  EXPECT_EQ(await<ModelReady>().context, opened_by.context);
+  EXPECT_EQ(book_.open, 1);
+  EXPECT_EQ(answer(4), before);
+}
+
+TEST_F(ReplacedModelTest, ReleasingWithoutAModelIsAnsweredToo) {
+  start();
+  engine_->post(ReleaseModel{});
+  EXPECT_EQ(await<ModelReleased>().opened.path, "");
 }
 
 }  // namespace
