@@ -62,8 +62,9 @@ void draw_table_row(const char* words, uint64_t bytes, float width, const Colour
   ImGui::Dummy({width, px(22)});
 }
 
-void draw_table(const MemoryTable& table, float width) {
-  label(Type::base_semibold, colours().text, "Memory of the device, measured");
+void draw_table(const MemoryTable& table, bool released, float width) {
+  label(Type::base_semibold, colours().text,
+        released ? "Memory of the device, the model released" : "Memory of the device, measured");
   for (const MemoryRow& row : table.rows) {
     const Colour swatch = colour_of(row.part);
     draw_table_row(to_string(row.part), row.bytes, width, &swatch);
@@ -84,7 +85,8 @@ void draw_contexts(const ViewModel& view, CommandSink& sink, float width) {
     }
     ImGui::PopID();
   };
-  offer(0, "Automatic", grouped(view.model->context) + " positions now", false);
+  const char* when = view.model_state == ModelState::released ? " positions before" : " positions now";
+  offer(0, "Automatic", grouped(view.model->context) + when, false);
   for (const uint32_t positions : kContexts) {
     if (positions > most) break;
     const MemoryTable table = memory_table_at(view.models.memory, positions, true);
@@ -99,7 +101,7 @@ void draw_popup(const ViewModel& view, CommandSink& sink, const MemoryTable& tab
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(12), px(12)});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(2)});
   if (ImGui::BeginPopup(kPopup)) {
-    draw_table(table, width);
+    draw_table(table, view.model_state == ModelState::released, width);
     ImGui::Dummy({0, px(6)});
     draw_contexts(view, sink, width);
     ImGui::EndPopup();
@@ -112,22 +114,25 @@ void draw_popup(const ViewModel& view, CommandSink& sink, const MemoryTable& tab
 void memory_bar(const ViewModel& view, CommandSink& sink, float width) {
   if (!view.model || view.models.memory.budget == 0) return;
   const Theme& t = colours();
-  const MemoryTable table = memory_table(view.models.memory, view.models.override_memory);
+  const bool released = view.model_state == ModelState::released;
+  const MemoryTable table = released ? memory_table(after_release(view.models.memory))
+                                     : memory_table(view.models.memory, view.models.override_memory);
   const ImVec2 a = ImGui::GetCursorScreenPos();
   if (ImGui::InvisibleButton("Memory", {width, px(kMemoryBarHeight)}, ImGuiButtonFlags_EnableNav))
     ImGui::OpenPopup(kPopup);
-  tooltip("What the models take of the device's memory; press for the parts and the context");
+  tooltip(released ? "The model is released and takes no memory; your next message loads it again"
+                   : "What the models take of the device's memory; press for the parts and the context");
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float words_y = a.y + px(7);
   float x = a.x;
   const std::string figures = bytes_of_text(table.used, table.budget);
   const float figures_width = text_size(Type::mono_caption, figures).x;
-  const char* verdict = to_string(table.fit);
+  const char* verdict = released ? "Released" : to_string(table.fit);
   if (text_size(Type::caption, "Memory ").x + text_size(Type::caption, verdict).x + figures_width + px(20) <= width) {
     draw_text_middle(list, x, words_y, Type::caption, t.text3, "Memory");
     x += text_size(Type::caption, "Memory").x + px(6);
   }
-  draw_text_middle(list, x, words_y, Type::caption, word_colour(table.fit), verdict);
+  draw_text_middle(list, x, words_y, Type::caption, released ? t.text2 : word_colour(table.fit), verdict);
   if (x - a.x + text_size(Type::caption, verdict).x + figures_width + px(8) <= width)
     draw_text_middle(list, a.x + width - figures_width, words_y, Type::mono_caption, t.text2, figures);
   draw_parts(table, a, width);

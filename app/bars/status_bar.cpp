@@ -185,7 +185,8 @@ void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
   row.text(Type::secondary, t.text2, elided(Type::secondary, engine_words(view), row.room() - px(90)));
   draw_progress(view, sink, row, origin);
   // A recording's rounds have nothing to do with the engine's cache and speed: its figures stay out meanwhile.
-  if (view.model && !view.replaying()) draw_context(view, row, origin.y);
+  // A released model has no cache either.
+  if (view.model && !view.replaying() && view.model_state != ModelState::released) draw_context(view, row, origin.y);
   draw_rounds(view, row);
   draw_recording(view, row);
   float x = origin.x + width - px(kStatusMargin) - keys_width + px(10);

@@ -83,7 +83,9 @@ std::string target_tooltip(const ViewModel& view) {
   if (view.replaying()) return replay_tooltip(view);
   if (!view.model) return "Choose a model  Ctrl+O";
   const ModelReady& model = *view.model;
-  return model.weights_note.empty() ? model.file_name : model.file_name + "\n" + model.weights_note;
+  std::string words = model.weights_note.empty() ? model.file_name : model.file_name + "\n" + model.weights_note;
+  if (view.model_state == ModelState::released) words += "\n" + released_words(view);
+  return words;
 }
 
 std::string drafter_tooltip(const ViewModel& view) {

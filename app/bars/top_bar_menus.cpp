@@ -1,6 +1,8 @@
 #include "app/bars/top_bar_menus.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "app/look/widgets.h"
 #include "app/models/device_words.h"
@@ -9,7 +11,8 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kWidth = 400, kListHeight = 300;
+constexpr float kWidth = 400, kListHeight = 300, kReleaseRow = 64;
+constexpr uint32_t kIdleMinutes[] = {0, 5, 15, 30, 60};
 
 float menu_width() {
   return std::min(px(kWidth), ImGui::GetMainViewport()->Size.x - px(48));
@@ -53,7 +56,11 @@ void draw_found(const ViewModel& view, CommandSink& sink, float width) {
   heading("On this computer");
   ImGui::PushStyleColor(ImGuiCol_ChildBg, with_alpha(colours().raised, 0));
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
-  const float height = std::min(px(kListHeight), static_cast<float>(targets) * (px(44) + px(8)));
+  // In a low window the list is shorter, so that what is below it stays within reach.
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float room = viewport->Pos.y + viewport->Size.y - ImGui::GetCursorScreenPos().y - px(kReleaseRow + 24);
+  const float height =
+      std::min(std::clamp(room, px(52), px(kListHeight)), static_cast<float>(targets) * (px(44) + px(8)));
   ImGui::BeginChild("Found", {width, height});
   for (const FoundModel& model : view.models.found) {
     if (!listed(view, model)) continue;
@@ -71,6 +78,27 @@ void draw_found(const ViewModel& view, CommandSink& sink, float width) {
 }
 
 }  // namespace
+
+/// Draws the choice of the idle minutes. A number from the settings file that is none of the usual ones is offered too.
+static void draw_release_choice(const ViewModel& view, CommandSink& sink, float width) {
+  const uint32_t chosen = view.models.idle_minutes;
+  heading("Release the model when idle");
+  std::vector<uint32_t> offered(std::begin(kIdleMinutes), std::end(kIdleMinutes));
+  if (std::ranges::find(offered, chosen) == offered.end()) offered.push_back(chosen);
+  std::ranges::sort(offered);
+  const float left = ImGui::GetCursorScreenPos().x;
+  for (const uint32_t minutes : offered) {
+    const std::string words = minutes == 0 ? "Never" : grouped(minutes) + " min";
+    ButtonSpec spec{words.c_str(), Icon::none, ButtonKind::line};
+    spec.on = minutes == chosen;
+    spec.tooltip = minutes == 0 ? "The model stays in memory"
+                                : "Gives the model's memory back when nothing was asked for so long\n"
+                                  "The chat stays; the next message loads the model again";
+    if (minutes != offered.front()) ImGui::SameLine(0, px(6));
+    if (ImGui::GetCursorScreenPos().x + button_size(spec).x > left + width) ImGui::NewLine();
+    if (button(spec)) sink.post(ModelsCommand(ReleaseWhenIdle{minutes}));
+  }
+}
 
 const char* TargetMenu::draw(const ViewModel& view, CommandSink& sink, ImVec2 corner, bool folded) {
   if (!begin(kTargetMenu, corner)) return nullptr;
@@ -97,6 +125,7 @@ const char* TargetMenu::draw(const ViewModel& view, CommandSink& sink, ImVec2 co
     if (row("Choose device", "Device\u2026", view.model ? view.model->device : "", false)) next = kDeviceMenu;
   }
   draw_found(view, sink, width);
+  draw_release_choice(view, sink, width);
   end();
   return next;
 }

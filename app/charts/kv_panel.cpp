@@ -79,7 +79,7 @@ void KvPanel::draw(const ViewModel& view, CommandSink&) {
   }
   if (cache.slots > 0)
     pair_line("Tree slots", grouped(cache.slots), "Rows that the largest pass and its tree may have on this device.");
-  if (cache.cache_bytes == 0) return;
+  if (cache.cache_bytes == 0 || view.model_state == ModelState::released) return;
   ImGui::Dummy({0, px(8)});
   chart_title("Memory", "on the device");
   pair_line("Text", bytes_text(cache.cache_bytes), "Keys and values of all positions, " + view.model->kv_type + ".");

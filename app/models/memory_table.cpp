@@ -63,6 +63,13 @@ MemoryTable memory_table_at(const MemoryUse& use, uint64_t context, bool overrid
   return memory_table(parts_of(use, cache), room_of(use), override_refusal);
 }
 
+MemoryUse after_release(const MemoryUse& use) {
+  MemoryUse left;
+  left.budget = use.budget;
+  left.available = capped_sum(use.available, use.total());
+  return left;
+}
+
 const char* to_string(MemoryFit fit) {
   switch (fit) {
     case MemoryFit::fits: return "Fits";

@@ -47,6 +47,9 @@ MemoryTable memory_table(const MemoryUse& use, bool override_refusal = false);
 /// The table of the same pair with another context, in positions: the KV cache grows in proportion.
 MemoryTable memory_table_at(const MemoryUse& use, uint64_t context, bool override_refusal = false);
 
+/// The memory of a device after a pair of models that took this was released.
+MemoryUse after_release(const MemoryUse& use);
+
 /// The table of the given parts.
 MemoryTable memory_table(const std::vector<MemoryRow>& parts, const MemoryRoom& room, bool override_refusal = false);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/base/choices.h"
+
 namespace canopy::app {
 namespace {
 
@@ -34,6 +36,8 @@ void choose(ModelsState& state, const ModelsCommand& command) {
     state.context = context->positions;
     state.override_memory = context->override_memory;
   }
+  if (const auto* idle = std::get_if<ReleaseWhenIdle>(&command))
+    state.idle_minutes = std::min(idle->minutes, kMostIdleMinutes);
 }
 
 void remember_model(ModelsState& state, const std::string& path) {

@@ -29,6 +29,7 @@ struct ModelsState {
   bool draft = true;     // false: without a drafter
   uint32_t context = 0;  // positions; 0: what the model and the memory allow
   bool override_memory = false;
+  uint32_t idle_minutes = 0;        // after which the model is released, to kMostIdleMinutes; 0: never
   std::vector<std::string> recent;  // paths of models that were opened, the newest first
 
   // What is known:
@@ -51,8 +52,11 @@ struct ChooseContext {  // loads the model again with this context
   bool override_memory = false;  // load it although it will not fit
 };
 struct LookForModels {};  // searches this computer again
+struct ReleaseWhenIdle {
+  uint32_t minutes = 0;  // 0: never
+};
 
-using ModelsCommand = std::variant<ChooseDrafter, ChooseContext, LookForModels>;
+using ModelsCommand = std::variant<ChooseDrafter, ChooseContext, LookForModels, ReleaseWhenIdle>;
 
 /// Applies an event of the engine: the memory of the loaded models and the result of the self-test.
 void update(ModelsState& state, const Event& event);

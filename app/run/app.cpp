@@ -16,18 +16,15 @@
 #include "app/settings/options.h"
 #include "app/state/chat_update.h"
 #include "app/state/open_trace.h"
+#include "app/state/released_model.h"
 #include "app/state/token_counts.h"
 #include "engine/base/error.h"
 
 namespace canopy::app {
-namespace {
-
-int64_t now_ms() {
+int64_t system_ms() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
-
-}  // namespace
 
 App::App(EngineClient& engine, const AppSettings& settings)
     : App(engine, settings, read_layout(settings.layout_file)) {}
@@ -35,6 +32,7 @@ App::App(EngineClient& engine, const AppSettings& settings)
 App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& layout)
     : engine_(engine),
       desk_(settings.chat_folder),
+      clock_(settings.clock),
       layout_file_(settings.layout_file),
       trace_folder_(settings.trace_folder),
       shell_(layout.layout),
@@ -60,6 +58,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.models.device_tests = settings.saved.device_tests;
   view_.rounds.reduced_motion = settings.saved.reduced_motion;
   view_.thinking = settings.saved.thinking;
+  view_.models.idle_minutes = settings.saved.idle_minutes;
   if (!settings.settings_note.empty())
     warn(view_, settings.settings_file.empty() ? "Settings cannot be kept" : "The settings were not read",
          settings.settings_note);
@@ -67,7 +66,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   read_kept_prompts(settings.settings_file);
   view_.shell.closed = layout.layout.closed;
   view_.devices = engine.devices();
-  view_.chat.now_ms = now_ms();
+  view_.chat.now_ms = clock_();
   desk_.begin(view_);
   if (!settings.chat_note.empty()) warn(view_, "Chats are not saved", settings.chat_note);
   ImGuiIO& io = ImGui::GetIO();
@@ -94,7 +93,7 @@ void App::expect_own_thread() const {
 bool App::pump() {
   expect_own_thread();
   const std::vector<Event> events = engine_.poll();
-  view_.chat.now_ms = now_ms();
+  view_.chat.now_ms = clock_();
   for (const Event& event : events) update(view_, event);
   if (std::exchange(view_.checks.stop, false)) engine_.post(StopReply{});
   if (!events.empty()) desk_.keep(view_);
@@ -102,14 +101,26 @@ bool App::pump() {
   const bool searched = found.has_value();
   if (searched) end_search(view_.models, *std::move(found));
   ask_for_counts();
+  const bool posted = post_due_commands();
   const bool aged = age_note(view_);
-  return !events.empty() || searched || aged;
+  return !events.empty() || searched || posted || aged;
 }
 
 double App::seconds_to_change() const {
-  if (view_.chat.note.empty()) return std::numeric_limits<double>::infinity();
-  const int64_t since = view_.chat.note == view_.chat.note_seen ? view_.chat.note_since_ms : view_.chat.now_ms;
-  return static_cast<double>(std::max<int64_t>(0, since + kNoteMs - now_ms()) + 10) / 1000;
+  std::optional<int64_t> due = release_due_ms(view_);
+  if (!view_.chat.note.empty()) {
+    const int64_t since = view_.chat.note == view_.chat.note_seen ? view_.chat.note_since_ms : view_.chat.now_ms;
+    due = std::min(due.value_or(since + kNoteMs), since + kNoteMs);
+  }
+  if (!due) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(std::max<int64_t>(0, *due - clock_()) + 10) / 1000;
+}
+
+/// Posts what is due by time or by what has come from the engine. True when there was something.
+bool App::post_due_commands() {
+  std::vector<Command> due = take_due_commands(view_);
+  for (Command& each : due) engine_.post(std::move(each));
+  return !due.empty();
 }
 
 /// Asks the engine for the tokens of files that were attached, or for those of another model's vocabulary.
@@ -149,6 +160,8 @@ void App::draw() {
   if (was_moving_) advance(view_.rounds, 1000.0 * ImGui::GetIO().DeltaTime);
   follow_playback(view_);
   shell_.draw(view_, sink_);
+  // What is typed stays with the panels until it is sent.
+  if (ImGui::GetCurrentContext()->ActiveIdHasBeenEditedThisFrame) note_work(view_);
   for (const UiCommand& command : sink_.take()) run(command);
   keep_settings(false);
   keep_layout(shell_.layout_changed(view_));
@@ -222,6 +235,7 @@ void App::keep_settings(bool now) {
   remembered_.recent = view_.models.recent;
   remembered_.device_tests = view_.models.device_tests;
   remembered_.thinking = view_.thinking;
+  remembered_.idle_minutes = view_.models.idle_minutes;
   remembered_.reduced_motion = view_.rounds.reduced_motion;
   // While a slider is dragged the settings change in every frame: write them once at its end.
   if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
@@ -239,7 +253,7 @@ void App::run(const UiCommand& command) {
     if (const std::string obstacle = open_obstacle(open->path); !obstacle.empty())
       return fail(view_, "This file cannot be opened", obstacle);
   }
-  view_.chat.now_ms = now_ms();
+  view_.chat.now_ms = clock_();
   view_.recording.suggested = suggested_recording();
   if (const auto* recording = std::get_if<RecordingCommand>(&command);
       recording && std::holds_alternative<StartRecording>(*recording)) {
@@ -250,6 +264,7 @@ void App::run(const UiCommand& command) {
   desk_.run(view_, command, effects);
   for (Command& each : effects.engine) engine_.post(std::move(each));
   ask_for_counts();
+  post_due_commands();
   age_note(view_);
   keep_prompts();
   if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());

@@ -15,6 +15,9 @@
 
 namespace canopy::app {
 
+/// The system's time in milliseconds since 1970, UTC.
+int64_t system_ms();
+
 struct AppSettings {
   ThemeKind theme = ThemeKind::dark;
   std::optional<WindowLayout> layout;  // none: Watch
@@ -27,14 +30,15 @@ struct AppSettings {
   uint32_t max_tokens = kMaxTokens;
   SamplingSettings sampling = chat_sampling();
   bool system_fonts = true;
-  std::string settings_file;                 // where changes are saved; empty: nowhere
-  SavedSettings saved;                       // what was read from that file
-  std::string settings_note;                 // what was wrong with the file, as a sentence for the user
-  std::string chat_folder;                   // where chats are saved; empty: nowhere
-  std::string chat_note;                     // why they are not saved, for the user
-  std::string trace_folder;                  // default folder of recordings; empty: none
-  std::string layout_file;                   // where the layout is saved; empty: nowhere
-  ModelLister model_lister = search_models;  // how models are searched for
+  std::string settings_file;                   // where changes are saved; empty: nowhere
+  SavedSettings saved;                         // what was read from that file
+  std::string settings_note;                   // what was wrong with the file, as a sentence for the user
+  std::string chat_folder;                     // where chats are saved; empty: nowhere
+  std::string chat_note;                       // why they are not saved, for the user
+  std::string trace_folder;                    // default folder of recordings; empty: none
+  std::string layout_file;                     // where the layout is saved; empty: nowhere
+  ModelLister model_lister = search_models;    // how models are searched for
+  std::function<int64_t()> clock = system_ms;  // the time that the state lives by
 };
 
 class App {
@@ -98,6 +102,7 @@ class App {
   void read_kept_prompts(const std::string& settings_file);
   void keep_prompts();
   void ask_for_counts();
+  bool post_due_commands();
   void keep_layout(const std::optional<SavedLayout>& layout);
 
   const std::thread::id thread_ = std::this_thread::get_id();
@@ -106,6 +111,7 @@ class App {
   CommandSink sink_;
   bool was_moving_ = false;
   ChatDesk desk_;
+  std::function<int64_t()> clock_;
   std::string layout_file_, trace_folder_;
   std::string prompts_file_;  // of the system prompts with names; empty: they are not kept
   std::vector<NamedPrompt> kept_prompts_;

@@ -269,7 +269,8 @@ void StartPanel::draw_demo_card(CommandSink& sink, ImVec2 a, ImVec2 size) {
 void StartPanel::draw_chat_card(const ViewModel& view, CommandSink& sink, ImVec2 a, ImVec2 size) {
   draw_card_back(a, size, colours().line);
   draw_pair_picture(a, size.x);
-  const std::string note = model_title(*view.model) + " is ready";
+  const bool released = view.model_state == ModelState::released;
+  const std::string note = model_title(*view.model) + (released ? " is released until you write" : " is ready");
   ImGui::SetCursorScreenPos(draw_words(
       a, size.x,
       {"Ask your own model", "Write a message and watch how the drafter guesses and the model checks, pass by pass.",

@@ -216,6 +216,12 @@ Effects send_message(ViewModel& view, const std::string& text) {
 }
 
 Effects stop_reply(ViewModel& view) {
+  if (view.idle.held) {
+    give_up_held(view);
+    Effects effects;
+    effects.engine.emplace_back(CancelLoad{});
+    return effects;
+  }
   if (!view.busy() || view.reply_state == ReplyState::stopping) return {};
   view.reply_state = ReplyState::stopping;
   Effects effects;

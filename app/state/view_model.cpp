@@ -63,6 +63,7 @@ bool ends_superseded_load(ViewModel& view) {
 
 void on_model_ready(ViewModel& view, const ModelReady& e) {
   view.model = e;
+  view.idle.opened.reset();
   view.context_used = 0;
   if (ends_superseded_load(view)) return;
   view.model_state = ModelState::ready;
@@ -73,15 +74,16 @@ void on_model_ready(ViewModel& view, const ModelReady& e) {
 
 void on_failure(ViewModel& view, const Failure& e) {
   const bool of_reply = e.reply_id != 0;
+  const bool of_load = !of_reply && view.model_state == ModelState::loading;
   const bool gone = e.kind == ErrorKind::device_lost;  // ends whatever the engine was doing
   if (of_reply && e.reply_id != view.reply_id && !gone) return;
-  if (!of_reply && view.model_state == ModelState::loading && ends_superseded_load(view)) return;
+  if (of_load && ends_superseded_load(view)) return;
   Card card{0, false, e.title, e.detail, Card::Action::none};
   if (of_reply) {
     if (view.busy()) end_reply(view, FinishReason::failed);
     card.action = gone ? Card::Action::load_again : Card::Action::run_again;
-  } else if (view.model_state == ModelState::loading) {
-    view.model_state = view.model ? ModelState::ready : ModelState::none;
+  } else if (of_load) {
+    view.model_state = view.idle.opened ? ModelState::released : view.model ? ModelState::ready : ModelState::none;
     view.loading = {};
     card.action = e.would_fit_quantized ? Card::Action::load_quantized : Card::Action::choose_model;
   }
@@ -90,6 +92,7 @@ void on_failure(ViewModel& view, const Failure& e) {
     if (view.busy()) end_reply(view, FinishReason::failed);
     view.model_state = ModelState::none;
     view.model.reset();
+    view.idle.opened.reset();
     view.context_used = 0;
     card.action = Card::Action::load_again;
   }
@@ -98,6 +101,7 @@ void on_failure(ViewModel& view, const Failure& e) {
     return say_context_is_full(view, e.prompt_tokens);
   }
   if (e.kind != ErrorKind::cancelled) add_card(view, std::move(card));
+  if (of_load) give_up_held(view);
 }
 
 void set_sampling(ViewModel& view, const SamplingSettings& wanted, bool restart) {
@@ -122,11 +126,7 @@ Effects open_model(ViewModel& view, const std::string& path) {
     effects.engine.emplace_back(CancelLoad{});
     ++view.superseded_loads;
   }
-  std::erase_if(view.cards, [](const Card& c) { return c.about_model && c.action != Card::Action::run_again; });
-  view.model_path = path;
-  view.model_state = ModelState::loading;
-  view.loading = {"Opening " + file_name(path), 0, 0};
-  view.path_box_shown = false;
+  begin_load(view, path);
   LoadModel load;
   load.path = path;
   load.device = view.device_selector;
@@ -221,7 +221,7 @@ Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
     return effects;
   }
   choose(view.models, command);
-  return load_again(view);
+  return std::holds_alternative<ReleaseWhenIdle>(command) ? Effects{} : load_again(view);
 }
 
 }  // namespace
@@ -236,6 +236,7 @@ const Message* ViewModel::last_reply() const {
 }
 
 void update(ViewModel& view, const Event& event) {
+  note_work(view);
   update(view.rounds, event);
   update(view.models, event);
   update(view.calibration, event);
@@ -263,6 +264,7 @@ void update(ViewModel& view, const Event& event) {
                  },
                  [&](const Failure& e) { on_failure(view, e); },
                  [&](const TokensCounted& e) { take_count(view, e); },
+                 [&](const ModelReleased& e) { on_released(view, e); },
                  // All other events are for other parts of the state.
                  [&](const auto&) {},
              },
@@ -332,6 +334,14 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                  command));
 }
 
+void begin_load(ViewModel& view, const std::string& path) {
+  std::erase_if(view.cards, [](const Card& c) { return c.about_model && c.action != Card::Action::run_again; });
+  view.model_path = path;
+  view.model_state = ModelState::loading;
+  view.loading = {"Opening " + file_name(path), 0, 0};
+  view.path_box_shown = false;
+}
+
 void follow_playback(ViewModel& view) {
   if (view.replaying())
     view.replay.show(view.rounds.playback.shown, view.rounds.playback.told());
@@ -340,10 +350,12 @@ void follow_playback(ViewModel& view) {
 }
 
 Effects update(ViewModel& view, const UiCommand& command) {
+  note_work(view);
   if (view.replaying() && leaves_replay(command)) update(view.rounds, CloseTrace{});
   if (leaves_start(view, command)) view.shell.welcome = false;
   Effects effects = apply(view, command);
   follow_playback(view);
+  hold_replies(view, effects.engine);
   return before_check(view, std::move(effects));
 }
 
@@ -382,6 +394,7 @@ std::string state_words(const ViewModel& view) {
     case ReplyState::idle: break;
   }
   if (view.checks.check.running()) return "Checking against plain decoding";
+  if (view.model_state == ModelState::released) return released_words(view);
   return view.model_state == ModelState::ready ? "Ready" : "No model";
 }
 

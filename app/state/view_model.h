@@ -15,12 +15,18 @@
 #include "app/state/ar_check.h"
 #include "app/state/ar_state.h"
 #include "app/state/recording_state.h"
+#include "app/state/released_model.h"
 #include "app/state/ui_command.h"
 #include "engine/client/engine_client.h"
 
 namespace canopy::app {
 
-enum class ModelState { none, loading, ready };
+enum class ModelState {
+  none,
+  loading,
+  ready,
+  released,  // after idle minutes; the next question loads it again (released_model.h)
+};
 enum class ReplyState { idle, reading_prompt, writing, stopping };
 
 /// A failure or a warning that the user has not dismissed.
@@ -61,7 +67,8 @@ struct ViewModel {
   std::string model_path;         // of the last load
   uint32_t superseded_loads = 0;  // cancelled loads whose last event has not come yet
   Progress loading;
-  std::optional<ModelReady> model;  // stays set while another one loads
+  std::optional<ModelReady> model;  // stays set while another one loads, and when it is released
+  IdleState idle;
 
   Conversation messages;  // the user's own chat; iterating it gives the shown path
   ChatState chat;
@@ -90,7 +97,7 @@ struct ViewModel {
   uint64_t last_id = 0;
 
   bool busy() const { return reply_state != ReplyState::idle; }
-  bool can_send() const { return model_state == ModelState::ready && !busy(); }
+  bool can_send() const { return (model_state == ModelState::ready || model_state == ModelState::released) && !busy(); }
   const Message* last_reply() const;
 
   bool replaying() const { return !rounds.trace_path.empty(); }
@@ -116,6 +123,9 @@ void update(ViewModel& view, const Event& event);
 
 /// Applies a command of the user. A command that is not allowed now, such as sending without a model, changes nothing.
 Effects update(ViewModel& view, const UiCommand& command);
+
+/// Shows that the model at that path is being loaded, in place of what was said of the one before.
+void begin_load(ViewModel& view, const std::string& path);
 
 /// Shows the recorded conversation up to the shown round. Call after time has passed.
 void follow_playback(ViewModel& view);

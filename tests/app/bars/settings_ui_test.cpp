@@ -150,6 +150,25 @@ TEST_F(SettingsUi, ReducedMotionIsSwitchedInTheViewMenuAndRemembered) {
   EXPECT_FALSE(read_settings(file()).settings.reduced_motion);
 }
 
+TEST_F(SettingsUi, TheIdleMinutesOfTheModelAreRemembered) {
+  app::SavedSettings saved;
+  saved.idle_minutes = 7;  // written by hand: none of the usual choices, and offered with them
+  write_settings(file(), saved);
+  UiHarness ui(at_start());
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui.view().models.idle_minutes, 7u);
+    ctx->ItemClick("//Top bar/Model");
+    IM_CHECK(ctx->ItemExists("//$FOCUSED/7 min"));
+    ctx->ItemClick("//$FOCUSED/30 min");
+    ctx->Yield(2);
+    IM_CHECK_EQ(read_settings(file()).settings.idle_minutes, 30u);
+    ctx->ItemClick("//$FOCUSED/Never");
+    ctx->Yield(2);
+    IM_CHECK_EQ(read_settings(file()).settings.idle_minutes, 0u);
+  }));
+}
+
 // The result of a device's self-test, run by a load, is kept and shown from then on, also after a restart.
 TEST_F(SettingsUi, WhatADevicesSelfTestSaidIsRemembered) {
   ModelReady model = small_model();

@@ -65,6 +65,13 @@ TEST(MemoryTable, TheDrafterCountsAndItsAbsenceDoesNot) {
   EXPECT_EQ(without.rows.size(), memory_table(pair_on_a_card()).rows.size() - 1);
 }
 
+TEST(MemoryTable, AfterAReleaseOnlyOtherProgramsHoldMemory) {
+  const MemoryTable table = memory_table(after_release(pair_on_a_card()));
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(table.bytes_of(MemoryPart::other_apps), 2 * GiB);
+  EXPECT_EQ(table.budget, 24 * GiB);
+}
+
 TEST(MemoryTable, WhatOtherProgramsHoldCanMakeItTightOrTooMuch) {
   MemoryUse use = pair_on_a_card();
   use.available = 3 * GiB / 2;  // other programs have taken more of the card

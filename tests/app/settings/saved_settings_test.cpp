@@ -46,6 +46,7 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.as_if_on = "H100";
   s.recent = {"/models/b.gguf", "/models/a"};
   s.reduced_motion = true;
+  s.idle_minutes = 15;
   s.device_tests = {{"Radeon RX 7900 XTX", "RADV 25.2", true, "Exactness checked."},
                     {"llvmpipe", "22.3", false, "No."}};
   write_settings(path(), s);
@@ -75,6 +76,9 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"{\"tree_budget\": 0}", "\"tree_budget\" is 0; it must be 1 to 1024."},
       {"{\"as_if_on\": \"Abacus\"}", "\"as_if_on\" is \"Abacus\"; it must be one of \"RTX 4090\", "},
       {"{\"as_if_on\": 3}", "as_if_on"},
+      {"{\"idle_minutes\": 1441}", "\"idle_minutes\" is 1441; it must be 0 to 1440."},
+      {"{\"idle_minutes\": -5}", "idle_minutes"},
+      {"{\"idle_minutes\": \"never\"}", "idle_minutes"},
       {"{\"recent\": [3]}", "\"recent\" must hold paths"},
       {"{\"drafting\": \"bushy\"}", "\"drafting\" is \"bushy\""},
       {"{\"scale\": 40}", "\"scale\" is 40; it must be 0.75 to 3."},

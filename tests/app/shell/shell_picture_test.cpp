@@ -171,6 +171,36 @@ TEST_P(WindowPictures, ARecordingAndACheckedReply) {
   EXPECT_EQ(pixel(image, 18, kHeight - 28 - 106 + 14 + 62 + 11), theme().rejected) << "the dot of the recording";
 }
 
+/// The model was released: its name stays, and the bar of the memory is empty of it.
+TEST_P(WindowPictures, AReleasedModel) {
+  int64_t now_ms = 1'700'000'000'000;
+  settings_.clock = [&] { return now_ms; };
+  settings_.saved.idle_minutes = 15;
+  LoadModel opened;
+  engine_.script = [&](ScriptedEngine& engine, const Command& command) {
+    if (const auto* load = std::get_if<LoadModel>(&command)) opened = *load;
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(drafting_model());
+    if (std::holds_alternative<ReleaseModel>(command)) engine.publish(ModelReleased{opened});
+  };
+  app::Headless window(engine_, settings_, kWidth, kHeight, false);
+  window.app().run(app::OpenModel{"/models/Qwen3-4B.Q4_K_M.gguf"});
+  window.app().pump();
+  EXPECT_GT(pixels_of(window.settled_frame(), theme().verify), 100u) << "the target's part of the bar";
+  now_ms += 15 * 60'000;
+  for (int i = 0; i < 2; ++i) window.app().pump();  // asks for the release, then hears of it
+  window.settled_frame();
+  const app::Image released = window.settled_frame();
+  keep_picture(released, name("released"));
+  EXPECT_EQ(pixels_of(released, theme().verify), 0u);
+  window.app().run(app::ShellCommand(app::SetLayout{app::WindowLayout::watch}));
+  window.settled_frame();
+  ImGui::GetIO().AddMousePosEvent(400, 24);  // on the model's picker
+  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, true);
+  window.frame();
+  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, false);
+  keep_picture(window.settled_frame(), name("released-menu"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Themes, WindowPictures, testing::Values(app::ThemeKind::dark, app::ThemeKind::light));
 
 }  // namespace
