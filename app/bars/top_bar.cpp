@@ -52,7 +52,8 @@ std::string target_value(const ViewModel& view, bool quantization) {
   if (view.model_state == ModelState::loading) return file_name(view.model_path);
   if (!view.model) return "none";
   const std::string title = model_title(*view.model);
-  return quantization ? title : without_end(title, view.model->quantization);
+  const std::string name = quantization ? title : without_end(title, view.model->quantization);
+  return view.model_state == ModelState::released ? name + ", released" : name;
 }
 
 std::string drafter_value(const ViewModel& view) {

@@ -78,6 +78,7 @@ float line_height() {
 
 const char* hint(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return "Write a message while the model loads";
+  if (view.model_state == ModelState::released) return "Write a message; the model loads again";
   return "Write a message";
 }
 

@@ -14,8 +14,8 @@ namespace canopy::app {
 struct ViewModel;
 
 struct IdleState {
-  int64_t since_ms = 0;             // in the time of ChatState::now_ms: the last time that anybody or anything was at work
-  uint32_t after = 0;               // minutes after which the model was released
+  int64_t since_ms = 0;  // in the time of ChatState::now_ms: the last time that anybody or anything was at work
+  uint32_t after = 0;    // minutes after which the model was released
   std::optional<LoadModel> opened;  // what brings the released model back; none until the engine has told
   std::optional<Generate> held;     // the reply that waits for the model
 };

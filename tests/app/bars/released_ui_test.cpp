@@ -28,7 +28,8 @@ class ReleasedUi : public testing::Test {
     settings.model_lister = [](const app::ModelSearchRequest& request, const std::stop_token&) {
       app::ModelSearchResult result;
       result.target = request.target;
-      for (int i = 0; i < 20; ++i) result.found.push_back({"/models/" + std::to_string(i), "a model", 1 << 30, false, ""});
+      for (int i = 0; i < 20; ++i)
+        result.found.push_back({"/models/" + std::to_string(i), "a model", 1 << 30, false, ""});
       return result;
     };
     ui_.emplace(settings, 1600, 1000);
@@ -88,6 +89,17 @@ TEST_F(ReleasedUi, ThePromisedMinutesReleaseItAndAMessageBringsItBack) {
     }
     ctx->KeyPress(ImGuiKey_Escape);
     ctx->Yield(2);
+    ui_->app().run(app::ShellCommand(app::SetLayout{app::WindowLayout::watch}));  // which has no status bar
+    ctx->Yield(3);
+    {
+      const DrawnTexts drawn;
+      ctx->Yield(2);
+      IM_CHECK(drawn.any_contains(", released"));
+      IM_CHECK(drawn.has("Write a message; the model loads again"));
+      IM_CHECK(drawn.overlapping().empty());
+    }
+    ctx->ItemClick("//Top bar/Lab");
+    ctx->Yield(3);
     ctx->ItemClick("//Chat/##message");
     ctx->KeyChars("Hello");
     ctx->KeyPress(ImGuiKey_Enter);
