@@ -186,6 +186,17 @@ std::vector<TourCardForm> card_forms(const TourStep& step, float window_width) {
   return forms;
 }
 
+/// Gives overlapping holes the same top and bottom where they nearly have, so that their outline has no small steps.
+void align(std::vector<ImVec4>& holes) {
+  const float near = px(kHoleRound) * 1.5f;
+  for (ImVec4& a : holes)
+    for (ImVec4& b : holes) {
+      if (overlap_of(a, b) <= 0) continue;
+      if (std::abs(a.y - b.y) < near) a.y = b.y = std::min(a.y, b.y);
+      if (std::abs(a.w - b.w) < near) a.w = b.w = std::max(a.w, b.w);
+    }
+}
+
 std::vector<ImVec4> moved(std::vector<ImVec4> rects, ImVec2 by) {
   for (ImVec4& r : rects) r = {r.x - by.x, r.y - by.y, r.z - by.x, r.w - by.y};
   return rects;
@@ -267,6 +278,7 @@ void TourOverlay::draw(const ViewModel& view, CommandSink& sink, const TourPlace
             std::floor(std::max(hole.y - px(kAround), viewport->Pos.y + px(3))),
             std::floor(std::min(hole.z + px(kAround), viewport->Pos.x + viewport->Size.x - px(3))),
             std::floor(std::min(hole.w + px(kAround), viewport->Pos.y + viewport->Size.y - px(3)))};
+  align(holes);
   ImGui::SetNextWindowPos(viewport->Pos);
   ImGui::SetNextWindowSize(viewport->Size);
   if (drawn_step_ != index) ImGui::SetNextWindowFocus();
