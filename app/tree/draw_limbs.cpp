@@ -10,6 +10,8 @@ namespace {
 
 constexpr float kHollowFrom = 5;  // thickness in pixels at 100% from which a rejected limb is drawn as an outline
 
+constexpr float kSoftEnd = 12;  // over which the glow fades at the ends of a limb
+
 bool decided_against(NodeLook look) {
   return look == NodeLook::rejected || look == NodeLook::not_reached;
 }
@@ -40,16 +42,15 @@ class Limbs {
   }
 
   void glow() {
-    constexpr std::array<std::pair<float, float>, 3> kGlow = {{{18, .045f}, {11, .07f}, {5, .13f}}};
+    // How far each layer reaches, and its strength beside the limb: together as bright as the design's three widths of
+    // even strength (+5, +11, +18), without their edges.
+    constexpr std::array<std::pair<float, float>, 3> kGlow = {{{9, .11f}, {5.5f, .1f}, {2.5f, .08f}}};
     for (const Limb& limb : g_.limbs) {
       const float lit = lit_of(limb);
       if (look_of(limb) != NodeLook::accepted || lit <= 0) continue;
-      for (const auto& [more, alpha] : kGlow) {
-        Ribbon ribbon = ribbon_of(limb, 1);
-        ribbon.begin += units(more);
-        ribbon.end += units(more);
-        fill_ribbon(list_, ribbon, faded(colours().accepted, alpha * strength(limb)), lit);
-      }
+      for (const auto& [reach, alpha] : kGlow)
+        glow_ribbon(list_, ribbon_of(limb, 1), faded(colours().accepted, alpha * strength(limb)), units(reach),
+                    units(kSoftEnd), lit);
     }
   }
 

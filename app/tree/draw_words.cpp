@@ -2,6 +2,8 @@
 #include <array>
 #include <cmath>
 
+#include <imgui_internal.h>
+
 #include "app/look/icons.h"
 #include "app/tree/token_label.h"
 #include "app/tree/tree_paint.h"
@@ -12,6 +14,35 @@ namespace {
 using namespace tree_design;
 
 constexpr uint32_t kManyNodes = 400;
+
+/// Draws light around a rectangle with round corners. rings: distance from it in units, and the strength there.
+template <size_t Rings>
+void glow_around(ImDrawList* list, ImVec2 a, ImVec2 b, float round, Colour colour, float strength,
+                 const std::array<std::pair<float, float>, Rings>& rings) {
+  constexpr uint32_t kSteps = 6, kPoints = 4 * (kSteps + 1);  // of a corner; of a ring
+  constexpr float kQuarter = 1.5707964f;
+  const std::array<ImVec2, 4> centres = {ImVec2(b.x - round, b.y - round), ImVec2(a.x + round, b.y - round),
+                                         ImVec2(a.x + round, a.y + round), ImVec2(b.x - round, a.y + round)};
+  list->PrimReserve((Rings - 1) * kPoints * 6, Rings * kPoints);
+  const auto first = static_cast<ImDrawIdx>(list->_VtxCurrentIdx);
+  for (const auto& [distance, alpha] : rings) {
+    const Colour here = alpha > 0 ? faded(colour, alpha * strength) : colour & 0x00FFFFFFu;
+    for (uint32_t corner = 0; corner < 4; ++corner)
+      for (uint32_t i = 0; i <= kSteps; ++i) {
+        const float angle = kQuarter * (static_cast<float>(corner) + static_cast<float>(i) / kSteps);
+        const float reach = round + units(distance);
+        list->PrimWriteVtx({centres[corner].x + std::cos(angle) * reach, centres[corner].y + std::sin(angle) * reach},
+                           list->_Data->TexUvWhitePixel, here);
+      }
+  }
+  for (uint32_t ring = 0; ring + 1 < Rings; ++ring)
+    for (uint32_t i = 0; i < kPoints; ++i) {
+      const uint32_t next = (i + 1) % kPoints, from = ring * kPoints;
+      for (const uint32_t each :
+           {from + i, from + next, from + kPoints + next, from + i, from + kPoints + next, from + kPoints + i})
+        list->PrimWriteIdx(static_cast<ImDrawIdx>(first + each));
+    }
+}
 
 class Words {
  public:
@@ -88,7 +119,8 @@ class Words {
         line(t.accepted, 1.5f);
         break;
       case NodeLook::rejected:
-        fill(marked ? t.rejected_bg : t.canvas);
+        // Round corners, which cost vertices, are seen only where it has a colour of its own.
+        list_->AddRectFilled(a, b, faded(marked ? t.rejected_bg : t.canvas, strength), marked ? round : 0);
         add_dashed_rect(list_, a, b, round, dash(), faded(t.rejected, strength), units(1.2f));
         break;
       case NodeLook::bonus:
@@ -96,23 +128,29 @@ class Words {
         add_dashed_rect(list_, a, b, round, bonus_dash(), faded(t.bonus, strength), units(1.5f));
         break;
       case NodeLook::not_reached:
-        // Free of the limb below, so that the word can be read.
+        // Free of the limb below, so that the word can be read. Round corners, which cost vertices, are seen only where
+        // it is raised.
         list_->AddRectFilled({a.x + units(4), a.y + units(2)}, {b.x, b.y - units(2)},
-                             faded(marked ? t.raised : t.canvas, strength), units(4));
+                             faded(marked ? t.raised : t.canvas, strength), marked ? units(4) : 0);
         break;
     }
+  }
+
+  /// In the widest trees a square, as in tufts, which costs a fifth of the vertices.
+  void dot(ImVec2 at, Colour colour) {
+    if (p_.tree.size() < kManyNodes)
+      list_->AddCircleFilled(at, units(2.4f), colour, 10);
+    else
+      list_->AddRectFilled({at.x - units(2), at.y - units(2)}, {at.x + units(2), at.y + units(2)}, colour);
   }
 
   /// Longer dashes in the widest trees: those have many pills, and each dash costs vertices.
   Dash dash() const { return p_.tree.size() < kManyNodes ? rejected_dash() : Dash{units(16), units(10)}; }
 
   void glow(ImVec2 a, ImVec2 b, float round, float strength) {
-    constexpr std::array<std::pair<float, float>, 3> kGlow = {{{8, .04f}, {5, .06f}, {2.5f, .1f}}};
-    for (const auto& [more, alpha] : kGlow) {
-      const float reach = units(more);
-      list_->AddRectFilled({a.x - reach, a.y - reach}, {b.x + reach, b.y + reach},
-                           faded(colours().accepted, alpha * strength), round + reach);
-    }
+    // Rings of falling strength around the pill, each fading into the next.
+    constexpr std::array<std::pair<float, float>, 4> kGlow = {{{0, .2f}, {2.5f, .1f}, {5, .04f}, {8, 0}}};
+    glow_around(list_, a, b, round, colours().accepted, strength, kGlow);
   }
 
   void figure(double q, NodeLook look, ImVec2 end, float strength) {
@@ -135,9 +173,7 @@ class Words {
       case NodeLook::accepted: draw_fate_badge(list_, NodeFate::accepted, at, reach, ground, strength); break;
       case NodeLook::rejected: draw_fate_badge(list_, NodeFate::rejected, at, reach, ground, strength); break;
       case NodeLook::bonus: draw_fate_badge(list_, NodeFate::bonus, at, reach, ground, strength); break;
-      case NodeLook::not_reached:
-        list_->AddCircleFilled({at.x + units(3), at.y}, units(2.4f), faded(colours().unreached, strength), 10);
-        break;
+      case NodeLook::not_reached: dot({at.x + units(3), at.y}, faded(colours().unreached, strength)); break;
     }
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The input of all drawing of a tree, and helpers for limbs and words.
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "app/look/dash.h"
 #include "app/look/fonts.h"
+#include "app/tree/ribbon.h"
 #include "app/tree/tree_geometry.h"
 #include "app/tree/tree_reveal.h"
 
@@ -50,8 +52,9 @@ inline float units(float length) {
   return length * look().scale;
 }
 
+/// The colour with its alpha times strength, so that what is faint already becomes fainter.
 inline Colour faded(Colour colour, float strength) {
-  return strength >= 1 ? colour : with_alpha(colour, strength);
+  return strength >= 1 ? colour : with_alpha(colour, static_cast<float>(colour >> 24) / 255 * std::max(0.0f, strength));
 }
 
 inline Dash rejected_dash() {
@@ -76,14 +79,10 @@ void draw_chain_note(ImDrawList* list, const TreePaint& paint, uint32_t chain, b
 void draw_word(ImDrawList* list, ImVec2 left_middle, Type type, float size, Colour colour, const std::string& label,
                float room);
 
-/// A cubic from p to q with level ends and its controls at half, `begin` pixels thick at p and `end` at q, after a
-/// level piece from x = from. reached: the share of its width that is drawn, from the left.
-struct Ribbon {
-  float from;
-  ImVec2 p, q;
-  float begin, end;
-};
+/// Draws a ribbon. reached: the share of its width that is drawn, from the left.
 void fill_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float reached = 1);
+/// Draws light around a ribbon, which fades out over `reach` pixels to both sides and over `soft` pixels at both ends.
+void glow_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float reach, float soft, float reached);
 /// Draws its two edges as lines one pixel wide.
 void outline_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float reached = 1);
 

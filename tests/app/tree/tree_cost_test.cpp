@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "app/rounds/trace_log.h"
 #include "app/tree/tree_panel.h"
 #include "tests/app/support/panel_harness.h"
 #include "tests/app/support/sample_log.h"
@@ -17,13 +18,15 @@
 namespace canopy::test {
 namespace {
 
-std::shared_ptr<SampleLog> wide_log() {
+constexpr const char* recorded_512 = CANOPY_SOURCE_DIR "/tests/app/traces/wide-512.canopytrace";
+
+std::shared_ptr<SampleLog> wide_log(uint32_t nodes = 1024) {
   TraceBuilder builder(5);
   builder.begin(DecodeMode::tree);
   auto log = std::make_shared<SampleLog>();
   const TracePieces pieces = builder.pieces();
   for (uint32_t token = 0; token < TraceBuilder::vocab; ++token) log->name(token, std::string(pieces(token).bytes));
-  log->add(builder.tree(1024));
+  log->add(builder.tree(nodes));
   return log;
 }
 
@@ -38,6 +41,28 @@ TEST(TreeCost, TheFitViewOfAThousandNodesIsLight) {
     EXPECT_LE(ui.vertices(), 20000u) << width << " x " << height << ", rows of " << panel.canvas().geometry().pitch;
     std::printf("%4.0f x %4.0f: rows of %5.2f px, %zu vertices\n", static_cast<double>(width),
                 static_cast<double>(height), static_cast<double>(panel.canvas().geometry().pitch), ui.vertices());
+  }
+}
+
+// Long limbs have more pieces than short ones, also where everything is twice as large.
+TEST(TreeCost, AndSoIsThatOfFiveHundredOnALargeScreen) {
+  struct Screen {
+    float width, height;
+    std::shared_ptr<app::RoundLog> log;
+  };
+  const Screen screens[] = {{1920, 1080, wide_log(512)}, {2560, 1440, std::make_shared<app::TraceLog>(recorded_512)}};
+  for (const Screen& screen : screens) {
+    for (const float scale : {1.0f, 2.0f}) {
+      app::TreePanel panel;
+      PanelHarness ui(panel, screen.width, screen.height);
+      ui.context().look().scale = scale;
+      ui.view().rounds.log = screen.log;
+      ui.frames(3);
+      EXPECT_GT(panel.canvas().geometry().nodes.size(), 512u);
+      EXPECT_LE(ui.vertices(), 20000u) << screen.width << " at " << scale;
+      std::printf("512 nodes, %4.0f at %.0f %%: %zu vertices\n", static_cast<double>(screen.width),
+                  static_cast<double>(scale * 100), ui.vertices());
+    }
   }
 }
 
