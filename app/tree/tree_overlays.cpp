@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/look/text_block.h"
+#include "app/tree/tree_places.h"
 #include "app/tree/tree_transition.h"
 
 namespace canopy::app {
@@ -35,6 +37,33 @@ std::string ordinal(uint32_t number) {
   return std::to_string(number) + end;
 }
 
+std::vector<TreeRect> taken_by(const TreePaint& paint) {
+  std::vector<TreeRect> taken = path_pills(paint.tree, paint.geometry, look().scale);
+  for (const TreeRect& each : other_words(paint.tree, paint.geometry, look().scale)) taken.push_back(each);
+  return taken;
+}
+
+/// Where a note is clear of all words; on a canvas that is full of them at its first place, over what is there.
+TreeRect note_place(const TreePaint& paint, TreePoint size, float wished_x) {
+  const auto places = note_places({paint.size.x, paint.size.y, look().scale}, size, wished_x);
+  const float bottom = paint.size.y - px(4);
+  const TreeRect first = {wished_x, bottom - size.y, wished_x + size.x, bottom};
+  return clear_place(places, taken_by(paint)).value_or(places.empty() ? first : places.front());
+}
+
+/// Draws the sentence of a phase in a strip, `indent` pixels from its left where it fits there; else in two lines.
+void draw_phase_words(ImDrawList* list, ImVec2 pos, float indent, float width, const std::string& words) {
+  const float whole = text_size(Type::secondary, words).x;
+  if (whole <= width) {
+    draw_text_middle(list, pos.x + std::min(indent, width - whole), pos.y + px(12), Type::secondary, colours().text2,
+                     words);
+    return;
+  }
+  TextBlock block;
+  block.layout(words, Type::caption, width);
+  block.draw(list, pos, words, Type::caption, colours().text2, px(13));
+}
+
 }  // namespace
 
 void draw_depths(ImDrawList* list, const TreePaint& paint) {
@@ -46,7 +75,7 @@ void draw_depths(ImDrawList* list, const TreePaint& paint) {
     const std::string words = depth == 0 ? "so far" : depth == 1 ? "next token" : ordinal(depth);
     const float width = text_size(Type::caption, words).x;
     const float x = g.left + g.columns.x[depth];
-    if (x < free_from || x + width > paint.size.x - px(2)) continue;
+    if (x < free_from || x + width > paint.size.x - px(16)) continue;
     draw_text_middle(list, paint.origin.x + x, paint.origin.y + px(12), Type::caption, colours().text3, words);
     free_from = x + width + px(4);
   }
@@ -123,12 +152,19 @@ void draw_draft_positions(ImDrawList* list, const TreePaint& paint) {
 
 void draw_order(ImDrawList* list, const TreePaint& paint) {
   if (paint.tree.size() > kNumbered) return;
+  const float scale = look().scale, height = text_height(Type::mono_caption);
+  std::vector<TreeRect> taken = taken_by(paint);
   for (uint32_t i = 1; i < paint.tree.size(); ++i) {
-    const NodeBox& box = paint.geometry.nodes[i];
-    if (!box.named || paint.reveal.nodes[i].shown <= 0 || i == paint.tree.bonus) continue;
-    const ImVec2 at = paint.at(box.x + units(2), box.y - paint.geometry.pill_height * 0.5f - px(7));
-    draw_text_middle(list, at.x, at.y, Type::mono_caption, faded(colours().text3, paint.reveal.nodes[i].shown),
-                     std::to_string(i));
+    if (!paint.geometry.nodes[i].named || i == paint.tree.bonus) continue;
+    const std::string number = std::to_string(i);
+    const auto places =
+        number_places(pill_of(paint.geometry, i, scale), {text_size(Type::mono_caption, number).x, height}, scale);
+    const std::optional<TreeRect> place = clear_place(places, taken);
+    if (!place) continue;
+    taken.push_back(*place);  // also of a number that is not there yet, so that no number moves
+    if (paint.reveal.nodes[i].shown <= 0) continue;
+    draw_text_middle(list, paint.origin.x + place->x0, paint.origin.y + (place->y0 + place->y1) * 0.5f,
+                     Type::mono_caption, faded(colours().text3, paint.reveal.nodes[i].shown), number);
   }
 }
 
@@ -144,13 +180,13 @@ void draw_one_pass(ImDrawList* list, const TreePaint& paint) {
 
 void draw_pass_count(ImDrawList* list, const TreePaint& paint) {
   const Theme& t = colours();
-  const ImVec2 b = paint.at(paint.size.x, paint.size.y), middle = paint.at(paint.size.x * 0.5f, 0);
   const uint32_t guesses = paint.tree.size() - 1 - (paint.tree.bonus ? 1 : 0);
   const std::string words = "one pass, " + std::to_string(guesses) + (guesses == 1 ? " guess" : " guesses");
-  const float width = text_size(Type::base_medium, words).x + px(24), y = b.y - px(24);
-  list->AddRectFilled({middle.x - width * 0.5f, y - px(12)}, {middle.x + width * 0.5f, y + px(12)}, t.accent_bg,
-                      px(12));
-  draw_text_middle(list, middle.x - width * 0.5f + px(12), y, Type::base_medium, t.accent_text, words);
+  const TreePoint size = {text_size(Type::base_medium, words).x + px(24), px(24)};
+  const TreeRect place = note_place(paint, size, (paint.size.x - size.x) * 0.5f);
+  list->AddRectFilled(paint.at(place.x0, place.y0), paint.at(place.x1, place.y1), t.accent_bg, px(12));
+  draw_text_middle(list, paint.origin.x + place.x0 + px(12), paint.origin.y + (place.y0 + place.y1) * 0.5f,
+                   Type::base_medium, t.accent_text, words);
 }
 
 void draw_plain_ghost(ImDrawList* list, const TreePaint& paint) {
@@ -160,16 +196,21 @@ void draw_plain_ghost(ImDrawList* list, const TreePaint& paint) {
   const NodeReveal& node = paint.reveal.nodes[first];
   const bool told = node.judged && node.lit >= 1 && node.shown >= 1;
   const std::string words = "Plain decoding, one pass:", label = told ? paint.labels[first] : "?";
-  const ImVec2 at = paint.at(px(14), paint.size.y - px(18));
-  const float x = at.x + text_size(Type::secondary, words).x + px(8), width = text_size(Type::mono, label).x + px(16);
-  // Over whatever of the tree is there.
-  list->AddRectFilled({at.x - px(8), at.y - px(15)}, {x + width + px(8), at.y + px(15)}, t.canvas, px(6));
-  draw_text_middle(list, at.x, at.y, Type::secondary, t.text2, words);
-  add_dashed_rect(list, {x, at.y - px(11)}, {x + width, at.y + px(11)}, px(6), {units(3), units(3)}, t.text3, units(1));
-  draw_word(list, {x + px(8), at.y}, Type::mono, text_height(Type::mono), t.text2, label, width);
+  const float before = text_size(Type::secondary, words).x + px(8);
+  // With room for the word from the beginning, so that the note stays where it is when the word is told.
+  const float most = text_size(Type::mono, paint.labels[first]).x + px(16);
+  const TreeRect place = note_place(paint, {px(8) + before + most + px(8), px(30)}, px(6));
+  const ImVec2 a = paint.at(place.x0, place.y0), b = paint.at(place.x1, place.y1);
+  const float x = a.x + px(8) + before, middle = (a.y + b.y) * 0.5f;
+  const float width = text_size(Type::mono, label).x + px(16);
+  list->AddRectFilled(a, b, t.canvas, px(6));  // over the limbs that are there
+  draw_text_middle(list, a.x + px(8), middle, Type::secondary, t.text2, words);
+  add_dashed_rect(list, {x, middle - px(11)}, {x + width, middle + px(11)}, px(6), {units(3), units(3)}, t.text3,
+                  units(1));
+  draw_word(list, {x + px(8), middle}, Type::mono, text_height(Type::mono), t.text2, label, width);
 }
 
-void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress) {
+void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress, size_t emitted) {
   const Theme& t = colours();
   const float gap = px(6), card = (width - gap * (kPhases - 1)) / kPhases, height = px(30);
   for (uint32_t i = 0; i < kPhases; ++i) {
@@ -185,10 +226,7 @@ void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float p
     if (!on) continue;
     const float whole = card - px(12);
     list->AddRectFilled({a.x + px(6), b.y - px(3)}, {a.x + px(6) + whole * progress, b.y - px(1)}, t.accent);
-    // The caption stands below the card of the present phase, inside the strip.
-    const float room = pos.x + width - text_size(Type::secondary, text.words).x;
-    draw_text_middle(list, std::max(pos.x, std::min(a.x + px(10), room)), b.y + px(12), Type::secondary, t.text2,
-                     text.words);
+    draw_phase_words(list, {pos.x, b.y}, a.x + px(10) - pos.x, width, phase_sentence(phase, emitted));
   }
 }
 

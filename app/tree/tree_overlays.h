@@ -28,8 +28,9 @@ void draw_pass_count(ImDrawList* list, const TreePaint& paint);
 /// Draws what plain decoding gets from one pass: the first of the tokens, once it is known.
 void draw_plain_ghost(ImDrawList* list, const TreePaint& paint);
 
-/// Draws one card for each of the six phases, the present one marked, in a strip of this width in pixels.
-void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress);
+/// Draws one card for each of the six phases, the present one marked and with its sentence, in a strip of this width in
+/// pixels. emitted: tokens of the round.
+void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress, size_t emitted);
 inline constexpr float kPhaseStrip = 56;  // its height at 100%
 
 }  // namespace canopy::app

@@ -93,7 +93,7 @@ void TreePanel::draw(const ViewModel& view, CommandSink& sink) {
   draw_tools({pos.x + size.x - px(kMargin) - px(kTools), pos.y + px(8)}, size.x);
   if (strip)
     draw_phases(list, {pos.x + px(kMargin), pos.y + px(kHeader) + px(2)}, size.x - px(kMargin) * 2,
-                rounds.playback.phase, rounds.playback.progress);
+                rounds.playback.phase, rounds.playback.progress, canvas_.shown().record->emitted.size());
   draw_footer({pos.x, pos.y + size.y - below}, size.x);
   ImGui::SetCursorScreenPos(pos);
   ImGui::Dummy(size);
