@@ -41,6 +41,10 @@ std::vector<CaptionPart> brief_caption(const TreeModel& tree, size_t emitted) {
           rest};
 }
 
+std::vector<CaptionPart> briefest_caption(size_t emitted) {
+  return {{CaptionPart::Kind::plain, capitalised(tokens(emitted))}};
+}
+
 std::vector<CaptionPart> tree_caption(const TreeModel& tree, const std::vector<std::string>& labels, size_t emitted) {
   using Kind = CaptionPart::Kind;
   const uint32_t drafted = tree.size() - 1 - (tree.bonus ? 1 : 0);

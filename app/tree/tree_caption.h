@@ -22,6 +22,8 @@ struct CaptionPart {
 std::vector<CaptionPart> tree_caption(const TreeModel& tree, const std::vector<std::string>& labels, size_t emitted);
 /// For narrow places: "Four guesses were right: five tokens from one pass."
 std::vector<CaptionPart> brief_caption(const TreeModel& tree, size_t emitted);
+/// For the narrowest: "Five tokens from one pass."
+std::vector<CaptionPart> briefest_caption(size_t emitted);
 
 /// "four", "twelve", "13": a number in a sentence.
 std::string spelled(size_t number);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "app/look/text_block.h"
 #include "app/look/widgets.h"
 #include "app/panels/term_words.h"
 #include "app/tree/tree_caption.h"
@@ -11,7 +12,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kCaptionMargin = 16, kRoomForNumber = 480;
+constexpr float kCaptionMargin = 16, kRoomForNumber = 480, kLeastSentence = 160;
 
 struct LegendEntry {
   NodeFate fate;
@@ -32,17 +33,6 @@ std::array<uint32_t, kFates> told(const TreeModel& tree, const TreeReveal& revea
     if (node.judged && lit && (!bonus || node.shown > 0)) ++count[static_cast<size_t>(tree.nodes[i].fate)];
   }
   return count;
-}
-
-/// The part of a text that fits into `width`, cut after a word.
-std::string_view first_line(Type type, std::string_view words, float width) {
-  if (text_size(type, words).x <= width) return words;
-  size_t end = 0;
-  for (size_t space = words.find(' '); space != std::string_view::npos; space = words.find(' ', space + 1)) {
-    if (text_size(type, words.substr(0, space)).x > width) break;
-    end = space;
-  }
-  return end == 0 ? words : words.substr(0, end);
 }
 
 Type type_of(CaptionPart::Kind kind) {
@@ -112,16 +102,16 @@ void WatchTree::draw(const ViewModel& view, CommandSink& sink, const Parts& part
     draw_nothing(view, pos(parts.tree), size(parts.tree), sink);
     return;
   }
-  draw_caption(rounds, sink, pos(parts.caption), size(parts.caption));
+  draw_caption(rounds, sink, parts);
   if (parts.legend.w > 0) draw_legend(rounds, pos(parts.legend), size(parts.legend));
 }
 
 /// Draws the sentence of the round, or in slow motion that of its phase, and the button for slow motion.
-void WatchTree::draw_caption(const RoundsState& rounds, CommandSink& sink, ImVec2 pos, ImVec2 size) {
+void WatchTree::draw_caption(const RoundsState& rounds, CommandSink& sink, const Parts& parts) {
+  const ImVec2 origin = ImGui::GetWindowPos(), size = {parts.caption.z, parts.caption.w};
+  const ImVec2 pos = {origin.x + parts.caption.x, origin.y + parts.caption.y};
   const Theme& t = colours();
-  ImDrawList* list = ImGui::GetWindowDrawList();
   const Playback& play = rounds.playback;
-  const ShownTree& shown = canvas_.shown();
   ButtonSpec slowly{"Show slowly", play.slow_motion ? Icon::close : Icon::play, ButtonKind::line};
   slowly.words = play.slow_motion ? "Whole pass" : "Show slowly";
   slowly.tooltip = play.slow_motion ? "Show the whole pass at once  F9" : "This pass in six steps  F9";
@@ -131,34 +121,69 @@ void WatchTree::draw_caption(const RoundsState& rounds, CommandSink& sink, ImVec
   ImGui::SetCursorScreenPos({right, std::floor(middle - wanted.y * 0.5f)});
   if (button(slowly)) sink.post(RoundsCommand(SetSlowMotion{!play.slow_motion}));
   const float left = pos.x + px(kCaptionMargin);
-  if (const std::string pass = "pass " + grouped(shown.round + 1); right - left > px(kRoomForNumber)) {
+  if (const std::string pass = "pass " + grouped(canvas_.shown().round + 1); right - left > px(kRoomForNumber)) {
     right -= text_size(Type::mono, pass).x + px(12);
-    draw_text_middle(list, right, middle, Type::mono, t.text3, pass);
+    draw_text_middle(ImGui::GetWindowDrawList(), right, middle, Type::mono, t.text3, pass);
   }
   const float room = right - px(12) - left;
-  if (!play.slow_motion) {
-    const size_t emitted = shown.record->emitted.size();
-    const std::vector<CaptionPart> whole = tree_caption(shown.model, shown.labels, emitted);
-    draw_parts(list, {left, middle}, room, parts_width(whole) <= room ? whole : brief_caption(shown.model, emitted));
+  const ImVec4 canvas = {origin.x + parts.tree.x, origin.y + parts.tree.y, parts.tree.z, parts.tree.w};
+  if (play.slow_motion)
+    draw_phase(play.phase, {left, pos.y, room, size.y}, canvas);
+  else
+    draw_sentence({left, middle}, room);
+}
+
+/// Draws the longest wording of the round's sentence that fits.
+void WatchTree::draw_sentence(ImVec2 left_middle, float room) const {
+  const ShownTree& shown = canvas_.shown();
+  const size_t emitted = shown.record->emitted.size();
+  std::vector<CaptionPart> parts = tree_caption(shown.model, shown.labels, emitted);
+  if (parts_width(parts) > room) parts = brief_caption(shown.model, emitted);
+  if (parts_width(parts) > room) parts = briefest_caption(emitted);
+  draw_parts(ImGui::GetWindowDrawList(), left_middle, room, parts);
+}
+
+/// Draws number, title and sentence of a phase. caption: x, y, width, height of the room beside the button; canvas: of
+/// the tree below. The sentences of all phases stand at the same place: in the caption, in at most two lines; or where
+/// one of them would not fit, over the line of depths, in as many as they need.
+void WatchTree::draw_phase(Phase phase, const ImVec4& caption, const ImVec4& canvas) const {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const size_t emitted = canvas_.shown().record->emitted.size();
+  const float middle = caption.y + caption.w * 0.5f;
+  const std::string number = std::to_string(static_cast<size_t>(phase) + 1);
+  float title = 0;
+  for (const PhaseText& each : phase_texts()) title = std::max(title, text_size(Type::title, each.name).x);
+  list->AddCircleFilled({caption.x + px(11), middle}, px(11), t.accent_bg);
+  draw_text_middle(list, caption.x + px(11) - text_size(Type::mono_semibold, number).x * 0.5f, middle,
+                   Type::mono_semibold, t.accent_text, number);
+  draw_text_middle(list, caption.x + px(30), middle, Type::title, t.text,
+                   phase_texts()[static_cast<size_t>(phase)].name);
+  const float beside = caption.x + px(30) + title + px(14), below_width = canvas.z - px(kCaptionMargin) * 2;
+  const auto lines_at = [&](Type type, float width) {
+    size_t most = 0;
+    for (size_t i = 0; i < kPhases; ++i) {
+      TextBlock block;
+      block.layout(phase_sentence(static_cast<Phase>(i), emitted), type, width);
+      most = std::max(most, block.line_count());
+    }
+    return most;
+  };
+  const std::string words = phase_sentence(phase, emitted);
+  TextBlock block;
+  const auto draw_at = [&](ImVec2 pos, float width, float height, Type type, float pitch) {
+    block.layout(words, type, width);
+    block.draw(list, {pos.x, std::floor(pos.y + (height - block.height(pitch)) * 0.5f)}, words, type, t.text2, pitch);
+  };
+  const float width = caption.x + caption.z - beside;
+  for (const auto& [type, pitch] : {std::pair(Type::base, px(17)), std::pair(Type::secondary, px(15))}) {
+    if (width < px(kLeastSentence) || static_cast<float>(lines_at(type, width)) * pitch > caption.w) continue;
+    draw_at({beside, caption.y}, width, caption.w, type, pitch);
     return;
   }
-  const auto phase = static_cast<size_t>(play.phase);
-  const std::string number = std::to_string(phase + 1), title(phase_texts()[phase].name);
-  list->AddCircleFilled({left + px(11), middle}, px(11), t.accent_bg);
-  draw_text_middle(list, left + px(11) - text_size(Type::mono_semibold, number).x * 0.5f, middle, Type::mono_semibold,
-                   t.accent_text, number);
-  draw_text_middle(list, left + px(30), middle, Type::title, t.text, title);
-  const float x = left + px(30) + text_size(Type::title, title).x + px(14);
-  const std::string words = phase_sentence(play.phase, shown.record->emitted.size());
-  const float line_room = right - px(12) - x;
-  const std::string_view first = first_line(Type::base, words, line_room);
-  if (first.size() == words.size() || size.y < px(36)) {
-    draw_text_middle(list, x, middle, Type::base, t.text2, elided(Type::base, words, line_room));
-    return;
-  }
-  draw_text_middle(list, x, middle - px(9), Type::base, t.text2, first);
-  draw_text_middle(list, x, middle + px(8), Type::base, t.text2,
-                   elided(Type::base, std::string_view(words).substr(first.size() + 1), line_room));
+  const float pitch = px(14), height = static_cast<float>(lines_at(Type::secondary, below_width)) * pitch + px(2);
+  list->AddRectFilled({canvas.x, canvas.y}, {canvas.x + canvas.z, canvas.y + height}, t.panel);
+  draw_at({canvas.x + px(kCaptionMargin), canvas.y}, below_width, height - px(2), Type::secondary, pitch);
 }
 
 void WatchTree::draw_legend(const RoundsState& rounds, ImVec2 pos, ImVec2 size) const {

@@ -21,7 +21,9 @@ class WatchTree {
   const TreeCanvas& canvas() const { return canvas_; }
 
  private:
-  void draw_caption(const RoundsState& rounds, CommandSink& sink, ImVec2 pos, ImVec2 size);
+  void draw_caption(const RoundsState& rounds, CommandSink& sink, const Parts& parts);
+  void draw_sentence(ImVec2 left_middle, float room) const;
+  void draw_phase(Phase phase, const ImVec4& caption, const ImVec4& canvas) const;
   void draw_legend(const RoundsState& rounds, ImVec2 pos, ImVec2 size) const;
   void draw_nothing(const ViewModel& view, ImVec2 pos, ImVec2 size, CommandSink& sink) const;
 

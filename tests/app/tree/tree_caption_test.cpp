@@ -54,6 +54,7 @@ TEST(TreeCaption, HasABriefForm) {
   EXPECT_EQ(parts[0].text + parts[1].text, "Two guesses were right: three tokens from one pass.");
   EXPECT_EQ(app::brief_caption(app::tree_model(sample_round({{0, 10, 0, .6}}, {99})), 1).front().text,
             "One token from one pass.");
+  EXPECT_EQ(app::briefest_caption(3).front().text, "Three tokens from one pass.");
 }
 
 TEST(TreeCaption, SpellsSmallNumbers) {
