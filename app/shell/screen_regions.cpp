@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -15,20 +16,21 @@ namespace {
 constexpr float kCardWidth = 620, kCardPad = 18, kDisc = 10, kWordsPitch = 17, kRowGap = 6, kNameWidth = 168;
 constexpr float kLeastSide = 12, kCardHead = 34, kCardFoot = 44;
 
-void draw_disc(ImDrawList* list, ImVec2 centre, size_t number) {
+void draw_disc(ImDrawList* list, ImVec2 centre, size_t number, float reach) {
   const Theme& t = colours();
   const std::string figure = std::to_string(number);
-  list->AddCircleFilled(centre, px(kDisc), t.accent);
+  list->AddCircleFilled(centre, look().scale * reach, t.accent);
   draw_text_middle(list, centre.x - text_size(Type::mono_semibold, figure).x * 0.5f, centre.y, Type::mono_semibold,
                    t.on_accent, figure);
 }
 
-void draw_frames(ImDrawList* list, const std::vector<ScreenRegion>& told) {
-  for (size_t i = 0; i < told.size(); ++i) {
-    const ImVec2 a = told[i].pos, b = {a.x + told[i].size.x, a.y + told[i].size.y};
+void draw_frames(ImDrawList* list, const std::vector<ScreenRegion>& told, const ImVec4& card) {
+  for (const ScreenRegion& each : told) {
+    const ImVec2 a = each.pos, b = {a.x + each.size.x, a.y + each.size.y};
     list->AddRect({a.x + px(2), a.y + px(2)}, {b.x - px(2), b.y - px(2)}, colours().accent, px(4), px(1.5f));
-    draw_disc(list, {a.x + px(16), a.y + std::min(told[i].size.y * 0.5f, px(16))}, i + 1);
   }
+  const std::vector<ImVec2> marks = region_marks(told, card, look().scale);
+  for (size_t i = 0; i < marks.size(); ++i) draw_disc(list, marks[i], i + 1, kRegionMark);
 }
 
 /// Draws the list of parts, or only measures it without a draw list. Returns its height.
@@ -40,7 +42,7 @@ float list_parts(ImDrawList* list, const std::vector<ScreenRegion>& told, ImVec2
     block.layout(words, Type::base, width - px(kNameWidth));
     const float height = std::max(px(kDisc) * 2, block.height(px(kWordsPitch)));
     if (list) {
-      draw_disc(list, {at.x + px(kDisc), y + px(kDisc)}, i + 1);
+      draw_disc(list, {at.x + px(kDisc), y + px(kDisc)}, i + 1, kDisc);
       draw_text_middle(list, at.x + px(kDisc) * 2 + px(8), y + px(kDisc), Type::base_semibold, colours().text,
                        elided(Type::base_semibold, region_title(told[i].name), px(kNameWidth - 2 * kDisc - 16)));
       block.draw(list, {at.x + px(kNameWidth), y + px(2)}, words, Type::base, colours().text2, px(kWordsPitch));
@@ -50,16 +52,24 @@ float list_parts(ImDrawList* list, const std::vector<ScreenRegion>& told, ImVec2
   return y - at.y;
 }
 
-/// Draws the card in the middle of the window; true when one of its buttons was pressed.
-bool draw_region_card(const std::vector<ScreenRegion>& told, ImVec2 area, CommandSink& sink) {
-  const float width = std::min(px(kCardWidth), area.x - px(24)), inner = width - px(kCardPad) * 2;
-  const float parts = list_parts(nullptr, told, {0, 0}, inner);
+/// Where the card is, in the middle of the window; beside it there is room for the marks of the parts.
+ImVec4 region_card(const std::vector<ScreenRegion>& told, ImVec2 area) {
+  const float width = std::min(px(kCardWidth), area.x - px(kRegionMark * 4 + 8));
+  const float parts = list_parts(nullptr, told, {0, 0}, width - px(kCardPad) * 2);
   const float height = std::min(px(kCardPad) * 2 + px(kCardHead) + parts + px(kCardFoot), area.y - px(16));
-  ImGui::SetCursorPos({std::floor((area.x - width) * 0.5f), std::floor((area.y - height) * 0.5f)});
+  const float x = std::floor((area.x - width) * 0.5f), y = std::floor((area.y - height) * 0.5f);
+  return {x, y, x + width, y + height};
+}
+
+/// Draws the card; true when one of its buttons was pressed.
+bool draw_region_card(const std::vector<ScreenRegion>& told, const ImVec4& card, CommandSink& sink) {
+  const float inner = card.z - card.x - px(kCardPad) * 2, parts = list_parts(nullptr, told, {0, 0}, inner);
+  ImGui::SetCursorPos({card.x, card.y});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().raised);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, px(8));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(kCardPad), px(kCardPad)});
-  ImGui::BeginChild("Parts", {width, height}, ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_Borders);
+  ImGui::BeginChild("Parts", {card.z - card.x, card.w - card.y},
+                    ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_Borders);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_text_middle(list, at.x, at.y + px(10), Type::title, colours().text, "What am I looking at");
@@ -90,6 +100,27 @@ std::vector<ScreenRegion> told_regions(const std::vector<ScreenRegion>& drawn) {
   return told;
 }
 
+std::vector<ImVec2> region_marks(const std::vector<ScreenRegion>& told, const ImVec4& card, float scale) {
+  const float reach = kRegionMark * scale, step = reach * 0.5f;
+  std::vector<ImVec2> marks;
+  const auto clear = [&](ImVec2 at) {
+    const bool covered =
+        at.x + reach > card.x && at.x - reach < card.z && at.y + reach > card.y && at.y - reach < card.w;
+    return !covered && std::ranges::none_of(
+                           marks, [&](ImVec2 other) { return std::hypot(other.x - at.x, other.y - at.y) < reach * 2; });
+  };
+  for (const ScreenRegion& each : told) {
+    const float top = each.pos.y + reach, bottom = std::max(top, each.pos.y + each.size.y - reach);
+    const ImVec2 corner = {each.pos.x + each.size.x - reach, top};
+    std::optional<ImVec2> place;
+    for (const float x : {corner.x, each.pos.x + reach})
+      for (float y = top; y <= bottom && !place; y += step)
+        if (clear({x, y})) place = ImVec2(x, y);
+    marks.push_back(place.value_or(corner));
+  }
+  return marks;
+}
+
 void draw_regions(const std::vector<ScreenRegion>& drawn, CommandSink& sink) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos(viewport->Pos);
@@ -104,8 +135,11 @@ void draw_regions(const std::vector<ScreenRegion>& drawn, CommandSink& sink) {
   ImGui::PopStyleVar(3);
   ImGui::PopStyleColor();
   const std::vector<ScreenRegion> told = told_regions(drawn);
-  draw_frames(ImGui::GetWindowDrawList(), told);
-  const bool left = draw_region_card(told, viewport->Size, sink);
+  const ImVec4 card = region_card(told, viewport->Size);
+  const ImVec2 origin = viewport->Pos;
+  draw_frames(ImGui::GetWindowDrawList(), told,
+              {origin.x + card.x, origin.y + card.y, origin.x + card.z, origin.y + card.w});
+  const bool left = draw_region_card(told, card, sink);
   const bool beside = ImGui::IsWindowHovered() && ImGui::IsMouseClicked(ImGuiMouseButton_Left);
   if (left || beside) sink.post(ShellCommand(ShowRegions{false}));
   ImGui::End();

@@ -20,6 +20,13 @@ struct ScreenRegion {
 /// and from left to right.
 std::vector<ScreenRegion> told_regions(const std::vector<ScreenRegion>& drawn);
 
+/// Radius of the numbered discs on the parts, at 100%: within the margin that parts leave free at their right.
+inline constexpr float kRegionMark = 7;
+
+/// [told] centres of the numbered discs, in pixels: each in the right upper corner of its part; below that, or at the
+/// left, where the card or another disc is in the way.
+std::vector<ImVec2> region_marks(const std::vector<ScreenRegion>& told, const ImVec4& card, float scale);
+
 /// Draws the overview over everything else. A click beside its card closes it.
 void draw_regions(const std::vector<ScreenRegion>& drawn, CommandSink& sink);
 
