@@ -6,42 +6,11 @@
 #include <string>
 
 #include "app/gfx/image.h"
-#include "app/run/headless.h"
 #include "tests/app/support/pixels.h"
-#include "tests/app/support/scripted_engine.h"
+#include "tests/app/support/watch_window.h"
 
 namespace canopy::test {
 namespace {
-
-struct WatchShot {
-  const char* name;
-  uint32_t width, height;
-  float scale = 1;
-  app::ThemeKind theme = app::ThemeKind::dark;
-};
-
-/// The window in Watch with the demo, on a pass of which many guesses were right.
-struct WatchWindow {
-  explicit WatchWindow(const WatchShot& shot) {
-    engine.devices_ = some_devices();
-    app::AppSettings settings;
-    settings.theme = shot.theme;
-    settings.user_scale = shot.scale;
-    settings.system_fonts = false;
-    settings.saved.reduced_motion = true;
-    window.emplace(engine, settings, shot.width, shot.height, false);
-    app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
-    const app::RoundLog& log = *app().view().rounds.log;
-    size_t best = 5;
-    for (size_t i = best; i < std::min<size_t>(log.rounds(), 30); ++i)
-      if (log.summary(i).accepted > log.summary(best).accepted) best = i;
-    app().run(app::RoundsCommand(app::ShowRound{best}));
-  }
-  app::App& app() { return window->app(); }
-
-  ScriptedEngine engine;
-  std::optional<app::Headless> window;
-};
 
 class WatchPictures : public testing::TestWithParam<WatchShot> {};
 
