@@ -112,7 +112,8 @@ void WatchStrip::draw_bars(const RoundsState& rounds, CommandSink& sink, ImVec2 
   const float token = (base - top) / static_cast<float>(scale_.emitted + 1);
   // In slow motion the pass on show has its bar when its tokens are in the text.
   const bool pending = !rounds.playback.told();
-  list->PushClipRect(pos, {pos.x + size.x, pos.y + size.y}, true);
+  // With room for the frame around the first bar.
+  list->PushClipRect({pos.x - px(5), pos.y}, {pos.x + size.x, pos.y + size.y}, true);
   list->AddLine({pos.x, base + 0.5f}, {pos.x + size.x, base + 0.5f}, t.line);
   for (const TimelineColumn& column : timeline_columns(log, at, inner)) {
     const float a = std::floor(pos.x + px(1) * static_cast<float>(column.x));
