@@ -129,7 +129,7 @@ void frame_outside(ImDrawList* list, const ImVec4& hole, const std::vector<ImVec
   }
   ImVec4 out = holes[next];
   if (&holes[next] == &hole || overlap_of(out, hole) <= 0) return frame_outside(list, hole, holes, next + 1, area);
-  const float line = px(1);  // the half of its own frame that lies inside it
+  const float line = px(2);  // its own frame lies inside it
   out = {std::clamp(out.x + line, area.x, area.z), std::clamp(out.y + line, area.y, area.w),
          std::clamp(out.z - line, area.x, area.z), std::clamp(out.w - line, area.y, area.w)};
   frame_outside(list, hole, holes, next + 1, {area.x, area.y, area.z, out.y});
