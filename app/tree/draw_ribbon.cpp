@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <utility>
+#include <cmath>
 
 #include <imgui_internal.h>
 
@@ -8,12 +8,13 @@
 namespace canopy::app {
 namespace {
 
-/// Where a cross section of what is drawn is full, and where it ends: distances from the middle in pixels.
-struct RibbonEdge {
-  float inner, outer;
+/// A cross section of what is drawn: how strong it is in the middle, up to where it is full, and where it ends above
+/// and below; distances from the middle in pixels.
+struct RibbonSection {
+  float strength, inner, above, below;
 };
 
-/// Adds three lanes along a spine: a full one between two that fade out. section: edge and strength at a point.
+/// Adds three lanes along a spine: a full one between two that fade out. section: the one at a point.
 template <class Section>
 void add_lanes(ImDrawList* list, const Spine& spine, Colour colour, const Section& section) {
   if (spine.count < 2) return;
@@ -23,12 +24,12 @@ void add_lanes(ImDrawList* list, const Spine& spine, Colour colour, const Sectio
   const auto first = static_cast<ImDrawIdx>(list->_VtxCurrentIdx);
   for (uint32_t i = 0; i < spine.count; ++i) {
     const ImVec2 n = spine.point[i].across, c = spine.point[i].at;
-    const auto [edge, strength] = section(spine.point[i]);
-    const Colour middle = faded(colour, strength);
-    list->PrimWriteVtx({c.x - n.x * edge.outer, c.y - n.y * edge.outer}, white, clear);
-    list->PrimWriteVtx({c.x - n.x * edge.inner, c.y - n.y * edge.inner}, white, middle);
-    list->PrimWriteVtx({c.x + n.x * edge.inner, c.y + n.y * edge.inner}, white, middle);
-    list->PrimWriteVtx({c.x + n.x * edge.outer, c.y + n.y * edge.outer}, white, clear);
+    const RibbonSection at = section(i);
+    const Colour middle = faded(colour, at.strength);
+    list->PrimWriteVtx({c.x - n.x * at.above, c.y - n.y * at.above}, white, clear);
+    list->PrimWriteVtx({c.x - n.x * at.inner, c.y - n.y * at.inner}, white, middle);
+    list->PrimWriteVtx({c.x + n.x * at.inner, c.y + n.y * at.inner}, white, middle);
+    list->PrimWriteVtx({c.x + n.x * at.below, c.y + n.y * at.below}, white, clear);
   }
   for (uint32_t i = 0; i + 1 < spine.count; ++i) {
     for (uint32_t lane = 0; lane < 3; ++lane) {
@@ -44,17 +45,23 @@ void add_lanes(ImDrawList* list, const Spine& spine, Colour colour, const Sectio
 
 void fill_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float reached) {
   if (reached <= 0 || (colour >> 24) == 0) return;
-  add_lanes(list, spine_of(ribbon, reached), colour, [](const SpinePoint& point) {
+  const Spine spine = spine_of(ribbon, reached);
+  add_lanes(list, spine, colour, [&](uint32_t i) {
     // Faded over one pixel at the edges; a ribbon thinner than that is fainter in place of narrower.
-    const RibbonEdge edge = {std::max(0.0f, point.half - 0.5f), std::max(point.half + 0.5f, 1.0f)};
-    return std::pair(edge, std::min(1.0f, point.half * 2));
+    const float half = spine.point[i].half, end = std::max(half + 0.5f, 1.0f);
+    return RibbonSection{std::min(1.0f, half * 2), std::max(0.0f, half - 0.5f), end, end};
   });
 }
 
 void glow_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float reach, float soft, float reached) {
   if (reached <= 0 || (colour >> 24) == 0) return;
-  add_lanes(list, spine_of(ribbon, reached, soft), colour, [reach](const SpinePoint& point) {
-    return std::pair(RibbonEdge{point.half, point.half + reach}, point.alpha);
+  const Spine spine = spine_of(ribbon, reached, soft);
+  add_lanes(list, spine, colour, [&](uint32_t i) {
+    const SpinePoint& point = spine.point[i];
+    // In a bend the light ends before the bend's centre, as beyond it it would be folded over itself.
+    const float bend = bend_at(spine, i), whole = point.half + reach;
+    const float within = std::clamp(1 / std::max(std::abs(bend), 1e-6f), point.half, whole);
+    return RibbonSection{point.alpha, point.half, bend < 0 ? within : whole, bend > 0 ? within : whole};
   });
 }
 

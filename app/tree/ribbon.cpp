@@ -139,6 +139,18 @@ SpinePoint on_curve(const Ribbon& ribbon, float u) {
           1};
 }
 
+float bend_at(const Spine& spine, uint32_t point) {
+  // The sharper of the bends before and after it.
+  float sharpest = 0;
+  for (uint32_t i = std::max(point, 1u); i <= std::min(point + 1, spine.count - 1); ++i) {
+    const SpinePoint &a = spine.point[i - 1], &b = spine.point[i];
+    const float angle = a.across.x * b.across.y - a.across.y * b.across.x;
+    const float bend = angle / std::max(distance(a, b), 1e-3f);
+    if (std::abs(bend) > std::abs(sharpest)) sharpest = bend;
+  }
+  return sharpest;
+}
+
 Spine spine_of(const Ribbon& ribbon, float reached, float soft) {
   Spine spine;
   if (ribbon.from < ribbon.p.x - 0.5f)

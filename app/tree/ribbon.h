@@ -35,6 +35,9 @@ struct Spine {
 /// at both ends.
 Spine spine_of(const Ribbon& ribbon, float reached = 1, float soft = 0);
 
+/// How sharply a spine bends at a point: 1 / radius in pixels, positive where the centre of the bend is below.
+float bend_at(const Spine& spine, uint32_t point);
+
 /// The point of the curve at u in [0, 1], with its direction across and its thickness.
 SpinePoint on_curve(const Ribbon& ribbon, float u);
 

@@ -72,6 +72,18 @@ TEST(Ribbon, EndsLevel) {
   for (const uint32_t i : {0u, 1u, spine.count - 1}) EXPECT_NEAR(spine.point[i].across.y, 1, 1e-4f) << i;
 }
 
+// First downward and then back; nowhere sharper than the curve itself, 6 rise / (1.5 run)^2 at its ends.
+TEST(Ribbon, KnowsHowItBends) {
+  const Ribbon ribbon = {0, {40, 10}, {140, 160}, 12, 12};
+  const Spine spine = app::spine_of(ribbon);
+  const float sharpest = 6 * 150.0f / (150.0f * 150);
+  EXPECT_NEAR(app::bend_at(spine, 1), sharpest, sharpest * 0.25f);
+  EXPECT_NEAR(app::bend_at(spine, spine.count - 1), -sharpest, sharpest * 0.25f);
+  const Spine level = app::spine_of({0, {40, 10}, {140, 10}, 12, 12});
+  EXPECT_EQ(app::bend_at(level, 0), 0);
+  EXPECT_EQ(app::bend_at(level, level.count - 1), 0);
+}
+
 TEST(Ribbon, FadesOutAtBothEnds) {
   for (const float reached : {1.0f, 0.6f}) {
     const Spine spine = app::spine_of({0, {40, 10}, {140, 200}, 20, 12}, reached, 12);
