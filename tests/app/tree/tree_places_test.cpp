@@ -63,6 +63,19 @@ TEST(TreePlaces, TheFirstClearPlaceIsTaken) {
   EXPECT_EQ(app::clear_place(places, {})->x0, 5);
 }
 
+TEST(TreePlaces, NumbersStandBesideTheirWords) {
+  for (const float scale : {0.75f, 1.0f, 2.0f}) {
+    const TreeRect pill = {100, 100, 100 + 60 * scale, 100 + 18 * scale};
+    const auto places = app::number_places(pill, {14 * scale, 13 * scale}, scale);
+    ASSERT_EQ(places.size(), 4u);
+    for (const TreeRect& each : places) EXPECT_FALSE(each.overlaps(pill));
+    EXPECT_LE(places[0].y1, pill.y0) << "above it, if that is clear";
+    // The row above leaves two units, so the number goes to the right of the word.
+    const TreeRect above = {pill.x0, pill.y0 - 20 * scale, pill.x1, pill.y0 - 2 * scale};
+    EXPECT_GE(app::clear_place(places, std::vector{pill, above})->x0, pill.x1);
+  }
+}
+
 TEST(TreePlaces, NotesLieOnTheCanvasAndClearOfWords) {
   for (const uint32_t nodes : {8u, 24u, 64u})
     for (const auto& [width, height, scale] :
