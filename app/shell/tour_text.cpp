@@ -65,7 +65,7 @@ TourStep the_models_own_text(const TourFacts& facts) {
   TourStep step{"The text stays the big model\u2019s own", {}, {}, {TourPart::path, TourPart::chat}};
   step.words = {
       plain("A guess is kept (blue) only where it is exactly the token that the big model chose itself. Where none "
-            "fits, the big model\u2019s own token is written (yellow)")};
+            "fits, or none is left, the big model\u2019s own token is written (yellow)")};
   if (!facts.own.empty()) {
     step.words.push_back(plain(", here "));
     step.words.push_back({Kind::bonus, facts.own});
@@ -89,13 +89,16 @@ TourStep what_it_brings(const TourFacts& facts) {
           {TourPart::numbers}};
 }
 
-TourStep when_it_does_not_pay() {
+TourStep when_it_does_not_pay(const TourFacts& facts) {
+  const std::string here = facts.slower ? ", as here" : "";
   return {
       "When it does not pay",
-      {plain(
-          "Where a pass costs more than it brings, plain decoding is faster: on a computer without a GPU, which pays "
-          "for every single guess, and in text that is hard to guess. In your own chats Canopy measures this and "
-          "guesses less, or not at all; this recording always makes as many guesses, to be looked at.")},
+      {plain("Where a pass costs more than it brings" + here +
+             ", plain decoding is faster: on a computer without a GPU, which pays for every guess, and in text that is "
+             "hard to guess. In your own chats Canopy measures this and guesses less, or not at all; this recording "
+             "always makes " +
+             std::to_string(facts.guesses) +
+             " guesses, to be looked at. The dashed box predicts how a GPU would do.")},
       {},
       {TourPart::numbers, TourPart::budget}};
 }
@@ -110,7 +113,7 @@ TourStep tour_step(uint32_t step, const TourFacts& facts) {
     case 3: return why_a_tree(facts);
     case 4: return the_models_own_text(facts);
     case 5: return what_it_brings(facts);
-    default: return when_it_does_not_pay();
+    default: return when_it_does_not_pay(facts);
   }
 }
 

@@ -129,7 +129,7 @@ class Arrangement {
     float root_y = px(top) + (free - content) * 0.5f + root_row * g_.pitch;
     if (content > free + 1) root_y = px(top) + over_full(content, free);
     if (!zoom_.fit) root_y = px(zoom_.root.y);
-    g_.left = zoom_.fit ? px(side) : px(zoom_.root.x);
+    g_.left = zoom_.fit ? px(side) - over_wide() : px(zoom_.root.x);
     g_.nodes.resize(tree_.size());
     for (uint32_t i = 0; i < tree_.size(); ++i) {
       NodeBox& box = g_.nodes[i];
@@ -152,6 +152,15 @@ class Arrangement {
     for (const uint32_t child : tree_.children(node)) leaf = leaf && !g_.words.named[child];
     if (leaf) room = g_.columns.x[depth + 1] - g_.columns.x[depth] - around(node) - px(2 * badge);
     return room;
+  }
+
+  /// How far the root is left of its place where the columns need more than the canvas: so far that the end of the path
+  /// can be seen.
+  float over_wide() const {
+    const uint32_t last = tree_.path.empty() ? 0 : tree_.path.back();
+    const uint32_t depth = tree_.nodes[last].depth;
+    const float end = g_.columns.x[depth] + std::min(word_width(last) + around(last), g_.columns.width[depth]);
+    return std::clamp(end - room_x(), 0.0f, std::max(0.0f, g_.columns.total - room_x()));
   }
 
   /// The root's height where the rows that are never left out need more than the canvas: the path is in the middle, as

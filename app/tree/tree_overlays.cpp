@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kDraftCards = 8;   // of one position
 constexpr uint32_t kNumbered = 41;  // rows of the largest tree whose nodes are numbered while it grows
-constexpr float kMapWidth = 168, kMapHeight = 84, kMapMargin = 12, kMapPad = 8;
+constexpr float kMapWidth = 168, kMapHeight = 84, kMapMargin = 12, kMapPad = 8,
+                kMapTop = 24;  // below the line of depths
 
 /// Turns points of the canvas into points of the small map.
 struct MapScale {
@@ -84,7 +85,12 @@ void draw_depths(ImDrawList* list, const TreePaint& paint) {
 TreeRect minimap_place(const TreePaint& paint) {
   const float least = std::min(paint.size.x / 4, paint.size.y / 2.5f);  // of a small canvas it covers a small part
   const float width = std::min(px(kMapWidth), least), height = width * kMapHeight / kMapWidth, margin = px(kMapMargin);
-  return {paint.size.x - margin - width, paint.size.y - margin - height, paint.size.x - margin, paint.size.y - margin};
+  // In the corner at the right that the accepted path does not lead to; where the tree is moved changes nothing of it.
+  const TreeRect& all = paint.geometry.bounds;
+  const bool low = !paint.tree.path.empty() &&
+                   paint.geometry.nodes[paint.tree.path.back()].y > (all.y0 + all.y1) * 0.5f;
+  const float bottom = low ? px(kMapTop) + height : paint.size.y - margin;
+  return {paint.size.x - margin - width, bottom - height, paint.size.x - margin, bottom};
 }
 
 TreePoint minimap_to_canvas(const TreePaint& paint, TreePoint point) {

@@ -61,6 +61,15 @@ TEST(TourText, SaysWhenAPassCostsMoreThanItBrings) {
   EXPECT_NE(words_of(app::tour_step(5, facts)).find("Here that is only 1.6."), std::string::npos);
 }
 
+TEST(TourText, SaysAtTheEndWhetherItPaysHereAndWhatTheRecordingAlwaysDoes) {
+  app::TourFacts facts = some_facts();
+  const std::string pays = words_of(app::tour_step(6, facts));
+  EXPECT_EQ(pays.find("as here"), std::string::npos);
+  EXPECT_NE(pays.find("always makes 24 guesses"), std::string::npos);
+  facts.slower = true;
+  EXPECT_NE(words_of(app::tour_step(6, facts)).find("costs more than it brings, as here,"), std::string::npos);
+}
+
 TEST(TourText, WithoutSuchAPlaceItExplainsTheTreeAllTheSame) {
   EXPECT_NE(words_of(app::tour_step(3, {})).find("second and third choices"), std::string::npos);
 }

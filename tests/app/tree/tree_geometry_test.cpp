@@ -218,6 +218,20 @@ TEST(TreeGeometry, DraggingNeverLosesTheTree) {
   }
 }
 
+TEST(TreeGeometry, ATreeTooWideForItsCanvasShowsTheEndOfItsPath) {
+  std::mt19937 random(3);
+  bool was_too_wide = false;
+  for (int i = 0; i < 30; ++i) {
+    const Sample sample(random_round(random, 60, 0.8), 240, 300);
+    const TreeGeometry g = sample.fit();
+    const app::NodeBox& end = g.nodes[sample.tree.path.back()];
+    EXPECT_LE(end.x + end.width - end.figure, sample.canvas.width + 1) << i;
+    EXPECT_GE(end.x, 0) << i;
+    was_too_wide |= g.left < 0;
+  }
+  EXPECT_TRUE(was_too_wide);
+}
+
 TEST(TreeGeometry, SurvivesACanvasWithoutRoom) {
   for (const uint32_t width : {1u, 64u, 1024u}) {
     Sample sample = wide_tree(width);
