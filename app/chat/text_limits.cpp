@@ -33,10 +33,9 @@ void note_text_limits(const MessageBody& body, std::string& note) {
   if (!missing.empty()) {
     const char* script = script_of(missing.front());
     note = std::string("No font for ") + script +
-                   " is installed: these characters show as boxes. Install one, e.g. fonts-noto, and start again.";
+           " is installed: these characters show as boxes. Install one, e.g. fonts-noto, and start again.";
   } else if (body.unshaped()) {
-    note =
-        "Joined and right-to-left scripts are shown letter by letter, from left to right. Copied text is right.";
+    note = "Joined and right-to-left scripts are shown letter by letter, from left to right. Copied text is right.";
   }
 }
 

@@ -83,10 +83,8 @@ std::vector<ImVec4> holes_of(const TourStep& step, const TourPlaces& places) {
   for (const TourPart part : step.parts) {
     switch (part) {
       case TourPart::chat: add_part(holes, places.chat); break;
-      case TourPart::caption: add_part(holes, places.caption); break;
       case TourPart::tree: add_part(holes, places.tree); break;
       case TourPart::numbers: add_part(holes, places.numbers); break;
-      case TourPart::budget: add_part(holes, places.budget); break;
       case TourPart::path:
         for (const ImVec4& place : places.path) add_part(holes, place);
         break;

@@ -14,7 +14,7 @@ namespace canopy::app {
 
 /// The parts of the window on the screen, in pixels: corners (x0, y0, x1, y1). Parts that are not shown have no area.
 struct TourPlaces {
-  ImVec4 chat, caption, tree, numbers, budget;
+  ImVec4 chat, tree, numbers;
   std::vector<ImVec4> path;          // at most two
   std::vector<ImVec4> pills, words;  // of the tree: on the accepted path, and all others
 };

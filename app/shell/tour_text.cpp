@@ -14,7 +14,7 @@ TourWords plain(std::string text) {
 TourStep one_token_at_a_time() {
   return {"One token at a time",
           {plain("A language model writes token by token: words, or pieces of them. For each token the whole big model "
-                 "is read once; that is a pass. Plain decoding gets one token from every pass.")},
+                 "is read from memory once; that is a pass. Plain decoding gets one token from every pass.")},
           {{"pass 1", 1, 1}, {"pass 2", 1, 1}, {"pass 3", 1, 1}},
           {TourPart::chat}};
 }
@@ -24,7 +24,8 @@ TourStep the_drafter_guesses(const TourFacts& facts) {
       "A small drafter guesses ahead",
       {plain("A much smaller model, the drafter, guesses what comes next: several tokens ahead, and several choices "
              "for each place. Here it made " +
-             std::to_string(facts.guesses) + " guesses. The thicker a branch, the surer it is of that guess.")},
+             std::to_string(facts.guesses) +
+             " guesses, numbered as they joined the tree. The thicker a branch, the surer it is of that guess.")},
       {},
       {TourPart::tree}};
 }
@@ -95,12 +96,11 @@ TourStep when_it_does_not_pay(const TourFacts& facts) {
       "When it does not pay",
       {plain("Where a pass costs more than it brings" + here +
              ", plain decoding is faster: on a computer without a GPU, which pays for every guess, and in text that is "
-             "hard to guess. In your own chats Canopy measures this and guesses less, or not at all; this recording "
+             "hard to guess. In your own chats Canopy measures both and guesses less, or not at all; this recording "
              "always makes " +
-             std::to_string(facts.guesses) +
-             " guesses, to be looked at. The dashed box predicts how a GPU would do.")},
+             std::to_string(facts.guesses) + " guesses, to be looked at. The dashed box predicts how a GPU would do.")},
       {},
-      {TourPart::numbers, TourPart::budget}};
+      {TourPart::numbers}};
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct TourBar {
 };
 
 /// Which parts of the window a step speaks of.
-enum class TourPart { chat, caption, tree, path, numbers, budget };
+enum class TourPart { chat, tree, path, numbers };
 
 struct TourStep {
   std::string title;

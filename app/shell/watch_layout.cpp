@@ -96,9 +96,7 @@ void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar, std:
     const auto [from, room] = place(part);
     return part.shown() ? ImVec4(from.x, from.y, from.x + room.x, from.y + room.y) : ImVec4(0, 0, 0, 0);
   };
-  draw_tour(
-      view, sink,
-      {corners(at.chat), corners(at.caption), corners(at.tree), corners(at.numbers), corners(at.budget), {}, {}, {}});
+  draw_tour(view, sink, {corners(at.chat), corners(at.tree), corners(at.numbers), {}, {}, {}});
 }
 
 /// Finishes the places with those of the tree: of the accepted path and of all its words.

@@ -87,8 +87,8 @@ TreeRect minimap_place(const TreePaint& paint) {
   const float width = std::min(px(kMapWidth), least), height = width * kMapHeight / kMapWidth, margin = px(kMapMargin);
   // In the corner at the right that the accepted path does not lead to; where the tree is moved changes nothing of it.
   const TreeRect& all = paint.geometry.bounds;
-  const bool low = !paint.tree.path.empty() &&
-                   paint.geometry.nodes[paint.tree.path.back()].y > (all.y0 + all.y1) * 0.5f;
+  const bool low =
+      !paint.tree.path.empty() && paint.geometry.nodes[paint.tree.path.back()].y > (all.y0 + all.y1) * 0.5f;
   const float bottom = low ? px(kMapTop) + height : paint.size.y - margin;
   return {paint.size.x - margin - width, bottom - height, paint.size.x - margin, bottom};
 }
