@@ -85,7 +85,7 @@ TourStep what_it_brings(const TourFacts& facts) {
     price += facts.slower ? ". Here that is " + facts.plain_tokens + " of them: more than a pass brings"
                           : ". Here that is only " + facts.plain_tokens;
   return {"What it brings, and what it costs",
-          {plain(got + " from each pass, where plain decoding gets 1: that is the gain. " + price + ".")},
+          {plain(got + " from each pass on average, where plain decoding gets 1: that is the gain. " + price + ".")},
           {},
           {TourPart::numbers}};
 }
