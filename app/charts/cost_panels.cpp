@@ -132,10 +132,6 @@ void draw_passes(const CostView& costs) {
   draw_context_labels(costs);
 }
 
-size_t first_of_reply(const RoundLog& log, size_t shown) {
-  return log.replies()[log.summary(shown).reply].first_round;
-}
-
 }  // namespace
 
 const CostView* ShownCosts::of(const ViewModel& view) {
@@ -154,7 +150,7 @@ void ResidualsPanel::draw(const ViewModel& view, CommandSink&) {
   const RoundLog& log = *view.rounds.log;
   const size_t shown = view.rounds.playback.shown;
   std::vector<RoundResidual> rounds;
-  if (shown < log.rounds()) rounds = round_residuals(log, first_of_reply(log, shown), shown);
+  if (shown < log.rounds()) rounds = round_residuals(log, log.first_of_reply(shown), shown);
   const PanelBody body("Residuals body", 14, 4);
   double mean = 0, largest = costs ? costs->worst_error : 0, widest = costs ? costs->widest : 0;
   for (const RoundResidual& each : rounds) {

@@ -83,7 +83,7 @@ Elsewhere ElsewhereTrail::up_to(const std::shared_ptr<RoundLog>& log, size_t rou
   Elsewhere all;
   all.device = &device;
   if (!log || round >= log->rounds() || !needs.known()) return all;
-  const size_t first = log->replies()[log->summary(round).reply].first_round;
+  const size_t first = log->first_of_reply(round);
   const double weight = needs.work ? -1 : needs.bytes_per_weight;
   // A speed of plain decoding that has hardly changed is no reason to read everything again.
   const bool same_speed = std::abs(plain_ms - plain_ms_) <= 0.1 * plain_ms_;

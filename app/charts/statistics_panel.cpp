@@ -345,7 +345,7 @@ void draw_ar_check(const ViewModel& view) {
   if ((!same && check.phase != ArCheck::Phase::different) || view.replaying()) return;
   const RoundLog& log = *view.rounds.log;
   const size_t shown = view.rounds.playback.shown;
-  if (shown >= log.rounds() || log.replies()[log.summary(shown).reply].id != check.message) return;
+  if (shown >= log.rounds() || log.replies()[log.summary(shown).reply].message != check.message) return;
   ImGui::Dummy({0, px(8)});
   bar_card("Plain check", ImGui::GetContentRegionAvail().x, same ? colours().accent : colours().rejected,
            same ? "Same text as AR" : "Not the text of AR", check_words(check) + ".", "");

@@ -78,7 +78,7 @@ void TrailPoint::add(const RoundRecord* record) {
 const TrailPoint& StatisticsTrail::up_to(const std::shared_ptr<RoundLog>& log, size_t round, size_t most) {
   const bool exists = log && round < log->rounds();
   size_t first = 0;
-  if (exists) first = log->replies()[log->summary(round).reply].first_round;
+  if (exists) first = log->first_of_reply(round);
   if (log != log_ || first != first_ || kept_.empty()) start(log, first);
   done_ = true;
   if (!exists) {

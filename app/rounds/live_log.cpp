@@ -69,29 +69,28 @@ bool LiveLog::restore(std::span<const uint64_t> ids, double ar_tokens_per_second
   traces_.push_back({rounds(), trace});
   for (size_t r = 0; r < count_of_replies; ++r) {
     replies_.push_back(restored_reply(trace->replies()[r], ids[r], rounds(), ar_tokens_per_second));
+    replies_.back().message = ids[0];
     for (const RoundRecord& record : records[r]) count(record);
   }
   restored_ = rounds();
   return true;
 }
 
-void LiveLog::expect(const Generate& request) {
-  Generate light;
-  light.reply_id = request.reply_id;
-  light.mode = request.mode;
-  light.budget = request.budget;
-  expected_.push_back(std::move(light));
+void LiveLog::expect(const Generate& request, uint64_t message) {
+  ReplySummary asked;
+  asked.id = request.reply_id;
+  asked.message = message ? message : request.reply_id;
+  asked.mode = request.mode.value_or(DecodeMode::adaptive);
+  asked.budget = request.budget;
+  expected_.push_back(std::move(asked));
 }
 
 ReplySummary* LiveLog::reply(uint64_t id) {
   if (!replies_.empty() && replies_.back().id == id) return &replies_.back();
   const auto asked =
-      std::find_if(expected_.begin(), expected_.end(), [&](const Generate& g) { return g.reply_id == id; });
+      std::find_if(expected_.begin(), expected_.end(), [&](const ReplySummary& each) { return each.id == id; });
   if (asked == expected_.end()) return nullptr;
-  ReplySummary begun;
-  begun.id = id;
-  begun.mode = asked->mode.value_or(DecodeMode::adaptive);
-  begun.budget = asked->budget;
+  ReplySummary begun = *asked;
   begun.first_round = rounds();
   // The engine answers requests in their order: an earlier one that has not begun by now never will.
   expected_.erase(expected_.begin(), asked + 1);

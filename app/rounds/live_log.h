@@ -36,8 +36,9 @@ class LiveLog final : public RoundLog {
   /// Model, drafter and device of the rounds, for a trace of them.
   const TraceHeader& header() const { return header_; }
 
-  /// Call when a reply is requested. The reply gets its place in the log with its first event, not now.
-  void expect(const Generate& request);
+  /// Call when a reply is requested, for this message of the chat (0: it has the reply's id). The reply gets its place
+  /// in the log with its first event, not now.
+  void expect(const Generate& request, uint64_t message = 0);
   void take(const Event& event);
 
   std::shared_ptr<const RoundRecord> round(size_t index) const override;
@@ -58,7 +59,7 @@ class LiveLog final : public RoundLog {
 
   size_t memory_;
   RoundSpill spill_;
-  std::vector<Generate> expected_;                       // replies requested and not begun yet, without their texts
+  std::vector<ReplySummary> expected_;                   // replies requested and not begun yet
   std::deque<std::shared_ptr<const RoundRecord>> kept_;  // the newest rounds; null for an abridged one
   size_t used_ = 0;
   // One for each load of the model; only the last is used, the others stay alive for pieces handed out.

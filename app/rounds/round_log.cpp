@@ -19,6 +19,13 @@ RoundSummary summarize(const RoundRecord& record, uint32_t reply) {
   return summary;
 }
 
+size_t RoundLog::first_of_reply(size_t round) const {
+  size_t reply = summaries_[round].reply;
+  const uint64_t message = replies_[reply].message;
+  while (message != 0 && reply > 0 && replies_[reply - 1].message == message) --reply;
+  return replies_[reply].first_round;
+}
+
 void RoundLog::count_abridged(const RoundRecord& record) {
   summaries_.push_back(summarize(record, static_cast<uint32_t>(replies_.size() - 1)));
   summaries_.back().accepted = record.accepted;

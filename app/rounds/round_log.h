@@ -32,7 +32,9 @@ struct RoundSummary {
 RoundSummary summarize(const RoundRecord& record, uint32_t reply);
 
 struct ReplySummary {
-  uint64_t id = 0;  // for a live reply Generate::reply_id, which is also the id of the chat message
+  uint64_t id = 0;  // for a live reply Generate::reply_id
+  uint64_t message =
+      0;  // for a live reply the id of the chat's message; that has several replies where it was continued
   DecodeMode mode = DecodeMode::ar;
   uint32_t budget = 0;
   size_t first_round = 0;  // index in the log
@@ -50,6 +52,8 @@ class RoundLog {
   size_t rounds() const { return summaries_.size(); }
   const RoundSummary& summary(size_t round) const { return summaries_[round]; }
   const std::vector<ReplySummary>& replies() const { return replies_; }
+  /// The first round of the reply that holds this one, as the user sees it: with all that it goes on from.
+  size_t first_of_reply(size_t round) const;
   /// The sums over all rounds that have a tree, added in their order, so that a live run and its trace give the same
   /// figures.
   const RoundStatistics& statistics() const { return statistics_; }

@@ -21,7 +21,7 @@ TreeSetBy tree_set_by(const ViewModel& view, const RoundRecord& round, size_t re
   const RoundLog& log = *view.rounds.log;
   if (!log.is_live()) return TreeSetBy::recording;
   for (const Conversation::Node& node : view.messages.nodes()) {
-    if (node.message.id != log.replies()[reply].id || !node.message.parameters.mode_chosen) continue;
+    if (node.message.id != log.replies()[reply].message || !node.message.parameters.mode_chosen) continue;
     return *node.message.parameters.mode_chosen ? TreeSetBy::user : TreeSetBy::fallback;
   }
   return TreeSetBy::recording;  // of an earlier day

@@ -156,7 +156,7 @@ Effects ask_for_rounds(ViewModel& view, Effects effects) {
     generate->rounds = true;
     // The shown rounds may be those of another model, read with the chat.
     if (view.model && !view.rounds.live->fits(*view.model)) begin_live_log(view.rounds, &*view.model);
-    view.rounds.live->expect(*generate);
+    view.rounds.live->expect(*generate, view.messages.back().id);
   }
   return effects;
 }

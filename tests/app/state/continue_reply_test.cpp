@@ -180,6 +180,10 @@ TEST(ContinueReply, TextTokensAndFiguresBecomeThoseOfOneReply) {
   EXPECT_EQ(part_of_round(reply, 2).reply_id, reply.continued[0].reply_id);
   EXPECT_EQ(part_of_round(reply, 2).first_round, 2u);
   EXPECT_FALSE(is_unfinished(window.view, 1));
+  // Means over the reply are over all of it, as under its text.
+  const RoundLog& log = *window.view.rounds.log;
+  EXPECT_EQ(log.first_of_reply(2), 0u);
+  EXPECT_EQ(log.replies()[1].message, reply.id);
   // A check against plain decoding asks for all of it at once.
   window.view.messages.back().parameters.model = model_title(*window.view.model);
   const Effects check = window.run(CheckCommand(CheckAgainstAr{reply.id}));
@@ -189,6 +193,9 @@ TEST(ContinueReply, TextTokensAndFiguresBecomeThoseOfOneReply) {
   // The next question is sent with all of it.
   const Effects effects = window.run(SendMessage{"More"});
   EXPECT_EQ(request_of(effects).turns[1].tokens.ids.size(), 7u);
+  window.started();
+  window.round("An", " other");
+  EXPECT_EQ(log.first_of_reply(3), 3u);
 }
 
 TEST(ContinueReply, OnlyTheLastReplyWithKnownTokensOfThisModel) {
@@ -284,6 +291,7 @@ TEST(ContinueReply, ItsRoundsAreThereWhenTheChatIsOpenedAgain) {
     ASSERT_EQ(log.replies().size(), 2u);
     EXPECT_EQ(log.replies()[0].id, later.reply().id);
     EXPECT_EQ(log.replies()[1].id, later.reply().continued.at(0).reply_id);
+    EXPECT_EQ(log.first_of_reply(2), 0u);
     for (size_t i = 0; i < 3; ++i) {
       ASSERT_TRUE(log.round(i));
       EXPECT_EQ(log.round(i)->emitted, records[i].emitted);
