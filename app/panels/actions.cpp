@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "app/state/continue_reply.h"
+
 namespace canopy::app {
 namespace {
 
@@ -27,6 +29,13 @@ constexpr Action kActions[] = {
     {"Chat", "New chat", "Ctrl+N", kCtrl | ImGuiKey_N, [](const ViewModel&) { return Wanted(NewChat{}); }},
     {"Chat", "Answer again", "Ctrl+R", kCtrl | ImGuiKey_R,
      [](const ViewModel& v) { return v.can_send() && v.last_reply() ? Wanted(RunAgain{}) : Wanted(); }},
+    {"Chat", "Continue the reply", "", 0,
+     [](const ViewModel& v) -> Wanted {
+       if (v.messages.empty() || !is_unfinished(v, v.messages.size() - 1)) return {};
+       const Message& reply = v.messages.back();
+       if (!continue_obstacle(v, reply).empty()) return {};
+       return ChatCommand(ContinueReply{reply.id});
+     }},
     {"Chat", "Stop, keep the text", "Esc", ImGuiKey_Escape,
      [](const ViewModel& v) {
        if (v.checks.check.running()) return Wanted(CheckCommand(CancelCheck{}));

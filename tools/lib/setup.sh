@@ -6,7 +6,7 @@ packages_build=(build-essential cmake ninja-build python3 python3-pip ccache pkg
   libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers glslang-tools spirv-tools
   libglfw3-dev libpcre2-dev libutf8proc-dev libsentencepiece-dev libabsl-dev nlohmann-json3-dev libcli11-dev
   libstb-dev libgtest-dev)
-packages_test=(xvfb xauth vulkan-validationlayers chromium clang-format git)
+packages_test=(xvfb xauth xdotool vulkan-validationlayers chromium clang-format git)
 packages_fuzz=(clang libclang-rt-dev)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }

@@ -104,6 +104,30 @@ TEST(ContinueUi, AReplyAtItsLimitGoesOnByAButton) {
   }));
 }
 
+TEST(ContinueUi, ThePaletteHasItWhereThereIsSomethingToContinue) {
+  UiHarness ui;
+  ui.engine().script = count_up;
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(OpenModel{"/models/a.gguf"});
+    ctx->Yield(3);
+    ui.app().run(SetMaxTokens{3});
+    for (const size_t asked : {size_t{0}, size_t{2}}) {
+      ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+      ctx->Yield(3);
+      ctx->KeyCharsAppend("continue the reply");
+      ctx->Yield(2);
+      ctx->KeyPress(ImGuiKey_Enter);
+      ctx->Yield(4);
+      IM_CHECK_EQ(ui.engine().count<Generate>(), asked);
+      if (asked > 0) break;
+      ctx->KeyPress(ImGuiKey_Escape);
+      ui.app().run(SendMessage{"Count"});
+      ctx->Yield(4);
+    }
+    IM_CHECK_EQ(ui.view().messages.back().result->reply_tokens, 6u);
+  }));
+}
+
 TEST(ContinueUi, ItIsThereInANarrowWindowAndSaysWhyItCannotBeUsed) {
   UiHarness ui({}, 900, 600);
   ui.engine().script = count_up;

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "app/run/run.h"
+#include "app/settings/saved_settings.h"
 #include "tests/app/support/picture.h"
 #include "tests/app/support/scripted_engine.h"
 
@@ -143,6 +144,42 @@ TEST_F(Window, TenIdleSecondsBringAtMostFifteenFrames) {
   EXPECT_EQ(exit_code, 0);
   EXPECT_GT(settled, 0u);
   EXPECT_LE(later - settled, 15u);
+}
+
+/// Presses keys in the window, one after the other, as a presenter would.
+bool press(const std::string& keys) {
+  const std::string command =
+      "w=$(xdotool search --sync --onlyvisible --name '^Canopy$' | head -1); xdotool windowfocus --sync $w; "
+      "for k in " +
+      keys + "; do xdotool key $k; sleep 0.5; done";
+  return std::system(command.c_str()) == 0;
+}
+
+TEST_F(Window, APresentersKeysLeadThroughTourSlowMotionThemesAndLayouts) {
+  if (std::system("command -v xdotool > /dev/null") != 0) GTEST_SKIP() << "xdotool is not installed";
+  fs::create_directories(folder_);
+  app::AppOptions options = options_for(folder_ / "keys.png");
+  options.settings_file = (folder_ / "keys.json").string();
+  fs::remove(options.settings_file);
+  app::WindowStatistics statistics;
+  app::SavedSettings in_tour, after;
+  const int exit_code = run_while_replying(options, statistics, [&](ScriptedEngine& engine, uint64_t) {
+    // The palette opens the tour; a presenter's remote control sends Page Down and Page Up.
+    EXPECT_TRUE(press("ctrl+k t o u r Return Next Next Next Prior"));
+    in_tour = app::read_settings(options.settings_file).settings;
+    EXPECT_TRUE(press("Escape F9 F9 F1 Escape ctrl+shift+l F4"));
+    after = app::read_settings(options.settings_file).settings;
+    EXPECT_EQ(engine.count<StopReply>(), 0u) << "Esc closes what lies over the window first";
+  });
+  EXPECT_EQ(exit_code, 0);
+  EXPECT_TRUE(in_tour.tour_seen);
+  EXPECT_EQ(in_tour.tour_step, 2u);
+  EXPECT_EQ(in_tour.layout, app::WindowLayout::watch);
+  EXPECT_EQ(after.theme, app::ThemeKind::light);
+  EXPECT_EQ(after.layout, app::WindowLayout::lab);
+  EXPECT_EQ(after.tour_step, 2u) << "the tour goes on where it was left";
+  const app::Image shot = read_png(folder_ / "keys.png");
+  EXPECT_EQ(shot.width, 1280u);
 }
 
 /// Tells the window that it was minimised or restored, as a window manager would.
