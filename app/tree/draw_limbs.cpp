@@ -100,7 +100,10 @@ class Limbs {
     const float begin = p_.at(from).x + p_.width_of(limb.parent) - units(1);
     const float column = p_.at(g_.column_end(p_.tree.nodes[limb.parent].depth), 0).x;
     const float turn = std::max(begin, std::min(column, end.x - units(24)));
-    return {begin, {turn, p_.at(from).y + limb.offset}, end, limb.begin * width, limb.end * width};
+    Ribbon ribbon{begin, {turn, p_.at(from).y + limb.offset}, end, limb.begin * width, limb.end * width};
+    // Hundreds of limbs are not looked at one by one.
+    if (p_.tree.size() >= kManyNodes) ribbon.tolerance *= 2.5f;
+    return ribbon;
   }
 
   void fill(const Limb& limb, NodeLook look) {
@@ -143,13 +146,14 @@ class Limbs {
     const uint32_t each = std::max(
         1u, static_cast<uint32_t>(static_cast<float>(tuft.nodes) / static_cast<float>(tuft.heads.size()) + 0.5f));
     const ImVec2 from = p_.at(box.x - 1, box.y);
+    const int pieces = p_.tree.size() < kManyNodes ? 3 : 2;
     for (uint32_t i = 0; i < there; ++i) {
       const float side = box.twigs == 1 ? 0 : 2 * static_cast<float>(i) / (count - 1) - 1;
       const float golden = std::fmod(static_cast<float>(i) * 0.618034f, 1.0f);
       const float length = box.length * (0.62f + 0.38f * golden) * (1 - 0.18f * side * side);
       const ImVec2 end = {from.x + length, from.y + side * box.reach};
       list_->PathLineTo(from);
-      list_->PathBezierCubicCurveTo({from.x + length * 0.4f, from.y}, {end.x - length * 0.45f, end.y}, end, 3);
+      list_->PathBezierCubicCurveTo({from.x + length * 0.4f, from.y}, {end.x - length * 0.45f, end.y}, end, pieces);
       list_->PathStroke(wood, std::max(units(0.8f), units(1.4f - count * 0.012f)));
       const bool head = look == NodeLook::rejected && i % each == 0;
       // A short thick line: at this size it looks like a disc and costs a third of its vertices.

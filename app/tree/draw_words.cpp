@@ -13,8 +13,6 @@ namespace {
 
 using namespace tree_design;
 
-constexpr uint32_t kManyNodes = 400;
-
 /// Draws light around a rectangle with round corners. rings: distance from it in units, and the strength there.
 template <size_t Rings>
 void glow_around(ImDrawList* list, ImVec2 a, ImVec2 b, float round, Colour colour, float strength,

@@ -6,9 +6,8 @@
 namespace canopy::app {
 namespace {
 
-constexpr uint32_t kFine = 32;      // steps in which the bend of a curve is added up
-constexpr float kTolerance = 0.2f;  // pixels from the curve to the edge of a piece
-constexpr float kFaint = 2;         // thickness in pixels below which twice of that is not seen either
+constexpr uint32_t kFine = 32;  // steps in which the bend of a curve is added up
+constexpr float kFaint = 2;     // thickness in pixels below which twice of that is not seen either
 
 float length_of(ImVec2 v) {
   return std::sqrt(v.x * v.x + v.y * v.y);
@@ -36,7 +35,8 @@ float fine_u(uint32_t i) {
 }
 
 Wanted wanted_pieces(const Ribbon& ribbon) {
-  const float thick = std::max(ribbon.begin, ribbon.end), off = thick < kFaint ? kTolerance * 2 : kTolerance;
+  const float thick = std::max(ribbon.begin, ribbon.end),
+              off = thick < kFaint ? ribbon.tolerance * 2 : ribbon.tolerance;
   // The farther edge of a ribbon that grows thicker on its way bends by that more.
   const float rise = std::abs(ribbon.q.y - ribbon.p.y) + std::abs(ribbon.end - ribbon.begin) * 0.5f;
   Wanted wanted{};

@@ -14,6 +14,7 @@ struct Ribbon {
   float from;
   ImVec2 p, q;
   float begin, end;
+  float tolerance = 0.2f;  // pixels from its edge to the pieces that it is cut in
 };
 
 struct SpinePoint {

@@ -47,6 +47,9 @@ struct TreePaint {
   float shown(const Tuft& tuft) const;
 };
 
+/// Nodes from which on a tree is drawn with fewer vertices where that is hardly seen.
+inline constexpr uint32_t kManyNodes = 400;
+
 /// A length of the 100% design in pixels, not rounded as px() does: for strokes and curves.
 inline float units(float length) {
   return length * look().scale;

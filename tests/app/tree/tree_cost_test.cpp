@@ -50,7 +50,9 @@ TEST(TreeCost, AndSoIsThatOfFiveHundredOnALargeScreen) {
     float width, height;
     std::shared_ptr<app::RoundLog> log;
   };
-  const Screen screens[] = {{1920, 1080, wide_log(512)}, {2560, 1440, std::make_shared<app::TraceLog>(recorded_512)}};
+  const Screen screens[] = {{1920, 1080, wide_log(512)},
+                            {2560, 1440, wide_log(512)},
+                            {2560, 1440, std::make_shared<app::TraceLog>(recorded_512)}};
   for (const Screen& screen : screens) {
     for (const float scale : {1.0f, 2.0f}) {
       app::TreePanel panel;
