@@ -38,8 +38,10 @@ void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   const std::shared_ptr<RoundLog>& log = view.rounds.log;
   const Playback& play = view.rounds.playback;
   // In slow motion tokens count when they have arrived in the text, and a pass has its price when it has been checked:
-  // until then the figures are those of the passes before it.
-  const std::optional<size_t> counted = newest_with(play, play.told()), priced = newest_with(play, play.checked());
+  // until then the figures are those of the passes before it. The tour is about one pass, and its figures stand still.
+  const bool still = view.shell.tour.shown;
+  const std::optional<size_t> counted = newest_with(play, still || play.told()),
+                              priced = newest_with(play, still || play.checked());
   const TrailPoint nothing;
   const std::shared_ptr<const RoundRecord> pass = record_of(*log, priced);
   const ArReference plain = priced ? ar_reference(view, *priced) : ArReference();

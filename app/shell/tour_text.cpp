@@ -96,7 +96,8 @@ TourStep when_it_does_not_pay(const TourFacts& facts) {
       "When it does not pay",
       {plain("Where a pass costs more than it brings" + here +
              ", plain decoding is faster: on a computer without a GPU, which pays for every guess, and in text that is "
-             "hard to guess. In your own chats Canopy measures both and guesses less, or not at all; this recording "
+             "hard to guess. In your own chats Canopy measures gain and price and guesses less, or not at all; this "
+             "recording "
              "always makes " +
              std::to_string(facts.guesses) + " guesses, to be looked at. The dashed box predicts how a GPU would do.")},
       {},

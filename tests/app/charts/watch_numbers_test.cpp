@@ -9,6 +9,7 @@
 
 #include "app/charts/watch_source.h"
 #include "app/rounds/trace_log.h"
+#include "app/state/tour.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/sample_log.h"
 
@@ -252,6 +253,22 @@ TEST(WatchSource, NoFigureComesBeforeItsPhase) {
     }
     set_slow_motion(play, *log, false);
     play.state = PlayState::paused;
+  }
+}
+
+// Readers of the tour took figures of the pass before for a contradiction.
+TEST(WatchSource, InTheTourTheFiguresOfItsPassStandStill) {
+  ViewModel view;
+  const auto log = std::make_shared<TraceLog>(CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace");
+  show_log(view.rounds, log, "code");
+  update_tour(view, ShowTour{});
+  show_tour_step(view);
+  const ShownFigures first = figures_of(view);
+  EXPECT_FALSE(first.tokens.empty());
+  EXPECT_FALSE(first.cost.empty());
+  for (uint32_t step = 1; step < kTourSteps; ++step) {
+    update_tour(view, StepTour{1});
+    EXPECT_EQ(figures_of(view), first) << step;
   }
 }
 
