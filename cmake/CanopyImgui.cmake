@@ -2,7 +2,7 @@
 # program links is compiled. Their headers are SYSTEM includes and their sources carry none of our warning flags.
 #
 #   canopy_imgui          Dear ImGui (docking), GLFW and Vulkan backends, misc/cpp/imgui_stdlib.h
-#   canopy_implot         ImPlot, for float, double, int32 and int64 series
+#   canopy_implot         ImPlot, for series of float and double
 #   canopy_md4c           md4c, the Markdown parser (C)
 #   canopy_rich_md        imgui_rich_md: Markdown rendered in ImGui (no network, no Mermaid, no LaTeX)
 #   canopy_file_dialogs   portable_file_dialogs.h
@@ -129,10 +129,10 @@ set(implot "${canopy_gui_dir}/external/implot/implot")
 canopy_third_party(canopy_implot
   SOURCES "${implot}/implot.cpp" "${implot}/implot_items.cpp"
   INCLUDES "${implot}" LINK canopy_imgui_headers)
-# ImPlot instantiates its plotters for ten number types: more than a minute of compilation. Canopy plots these four,
+# ImPlot instantiates its plotters for ten number types: more than a minute of compilation. Canopy plots these two,
 # and at -O1, half the time of -O3; drawing is not bound by ImPlot's own loops.
 target_compile_options(canopy_implot PRIVATE $<$<CONFIG:Release>:-O1>)
-target_compile_definitions(canopy_implot PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(float)(double)(ImS32)(ImS64)")
+target_compile_definitions(canopy_implot PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(float)(double)")
 
 set(md "${canopy_gui_dir}/external/imgui_rich_md/imgui_rich_md/imgui_rich_md")
 canopy_third_party(canopy_rich_md
