@@ -1,5 +1,5 @@
-// Headers that the folders of panels include in nearly every file (cmake/CanopyFastBuild.cmake). Each file still includes
-// what it uses.
+// Headers that the folders of panels include in nearly every file (cmake/CanopyFastBuild.cmake). Each file still
+// includes what it uses.
 #pragma once
 
 #include <imgui.h>

@@ -151,8 +151,20 @@ bool press(const std::string& keys) {
   const std::string command =
       "w=$(xdotool search --sync --onlyvisible --name '^Canopy$' | head -1); xdotool windowfocus --sync $w; "
       "for k in " +
-      keys + "; do xdotool key $k; sleep 0.5; done";
+      keys + "; do xdotool key $k; sleep 0.8; done";
   return std::system(command.c_str()) == 0;
+}
+
+/// The settings in the file once they are as wanted, or after half a minute: drawing may be slow.
+template <class Wanted>
+app::SavedSettings settings_when(const std::string& file, Wanted&& wanted) {
+  app::SavedSettings settings;
+  for (int i = 0; i < 150; ++i) {
+    settings = app::read_settings(file).settings;
+    if (wanted(settings)) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  return settings;
 }
 
 TEST_F(Window, APresentersKeysLeadThroughTourSlowMotionThemesAndLayouts) {
@@ -165,10 +177,12 @@ TEST_F(Window, APresentersKeysLeadThroughTourSlowMotionThemesAndLayouts) {
   app::SavedSettings in_tour, after;
   const int exit_code = run_while_replying(options, statistics, [&](ScriptedEngine& engine, uint64_t) {
     // The palette opens the tour; a presenter's remote control sends Page Down and Page Up.
-    EXPECT_TRUE(press("ctrl+k t o u r Return Next Next Next Prior"));
-    in_tour = app::read_settings(options.settings_file).settings;
+    EXPECT_TRUE(press("ctrl+k"));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    EXPECT_TRUE(press("t o u r Return Next Next Next Prior"));
+    in_tour = settings_when(options.settings_file, [](const auto& s) { return s.tour_seen && s.tour_step == 2; });
     EXPECT_TRUE(press("Escape F9 F9 F1 Escape ctrl+shift+l F4"));
-    after = app::read_settings(options.settings_file).settings;
+    after = settings_when(options.settings_file, [](const auto& s) { return s.layout == app::WindowLayout::lab; });
     EXPECT_EQ(engine.count<StopReply>(), 0u) << "Esc closes what lies over the window first";
   });
   EXPECT_EQ(exit_code, 0);
