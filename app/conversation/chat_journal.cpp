@@ -74,6 +74,10 @@ void add_continuations(std::string& lines, const Conversation& chat, JournalMark
   }
 }
 
+bool is_inside_character(const std::string& utf8, size_t at) {
+  return at < utf8.size() && (static_cast<unsigned char>(utf8[at]) & 0xC0) == 0x80;
+}
+
 /// Reads one file, record by record.
 class Reader {
  public:
@@ -178,7 +182,11 @@ class Reader {
     settle();
     if (chat_.leaf() != node->second) chat_.show_leaf(node->second);
     Message& message = chat_.back();
-    cut_text(message, fields.u32("at"));
+    const size_t at = fields.u32("at");
+    if (at > message.text.size() || is_inside_character(message.text, at))
+      throw bad_input(fields.what() + ": the reply goes on at byte " + std::to_string(at) + " of " +
+                      std::to_string(message.text.size()) + ", where no character begins.");
+    cut_text(message, at);
     message.continued.push_back({++last_id_, fields.u32("round"), fields.u32("at")});
     message.result.reset();
     message.writing = true;

@@ -12,9 +12,8 @@
 
 #include "app/conversation/chat_export.h"
 #include "app/conversation/chat_journal.h"
-#include "app/state/chat_desk.h"
 #include "engine/base/mapped_file.h"
-#include "tests/app/support/scripted_engine.h"
+#include "tests/app/support/chat_window.h"
 #include "tests/base/full_disk.h"
 #include "tests/base/temp_folder.h"
 
@@ -26,24 +25,9 @@ using test::FullDisk;
 using test::small_model;
 using test::TempFolder;
 
-/// State and disk of a window without drawing, with the calls that App makes between them.
-class Window {
+class Window : public test::ChatWindow {
  public:
-  explicit Window(const fs::path& folder) : desk(folder.string()) {
-    view.chat.now_ms = 1'700'000'000'000;
-    desk.begin(view);
-    event(small_model());
-    view.model_state = ModelState::ready;
-  }
-  void run(const UiCommand& command) {
-    view.chat.now_ms += 1000;
-    Effects effects = update(view, command);
-    desk.run(view, command, effects);
-  }
-  void event(const Event& event) {
-    update(view, event);
-    desk.keep(view);
-  }
+  using ChatWindow::ChatWindow;
   void ask(const std::string& question, const std::string& reply) {
     run(SendMessage{question});
     event(TextDelta{view.reply_id, reply, 1, 10, 10});
@@ -51,9 +35,6 @@ class Window {
     finished.reply_id = view.reply_id;
     event(finished);
   }
-
-  ViewModel view;
-  ChatDesk desk;
 };
 
 size_t files_in(const fs::path& folder) {

@@ -12,9 +12,7 @@
 #include "app/conversation/chat_export.h"
 #include "app/conversation/chat_journal.h"
 #include "app/rounds/reply_trace.h"
-#include "app/state/chat_desk.h"
-#include "app/state/view_model.h"
-#include "tests/app/support/scripted_engine.h"
+#include "tests/app/support/chat_window.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
 
@@ -27,28 +25,16 @@ using test::TraceBuilder;
 
 constexpr uint64_t kVocabulary = 77;
 
-/// State and disk of a window without drawing, with an engine that answers as it is told.
-class Window {
- public:
-  explicit Window(const fs::path& folder) : desk(folder.string()) {
-    view.chat.now_ms = 1'700'000'000'000;
-    desk.begin(view);
-    ModelReady ready = test::small_model();
-    ready.vocabulary = kVocabulary;
-    event(ready);
-    view.model_state = ModelState::ready;
-  }
+ModelReady model_with_vocabulary() {
+  ModelReady model = test::small_model();
+  model.vocabulary = kVocabulary;
+  return model;
+}
 
-  Effects run(const UiCommand& command) {
-    view.chat.now_ms += 1000;
-    Effects effects = update(view, command);
-    desk.run(view, command, effects);
-    return effects;
-  }
-  void event(const Event& event) {
-    update(view, event);
-    desk.keep(view);
-  }
+/// A window with an engine that answers as it is told.
+class Window : public test::ChatWindow {
+ public:
+  explicit Window(const fs::path& folder) : ChatWindow(folder, model_with_vocabulary()) {}
 
   void started(uint32_t begun_bytes = 0) {
     builder.begin(DecodeMode::tree);
@@ -89,8 +75,6 @@ class Window {
   const Message& reply() const { return view.messages.back(); }
   fs::path rounds(const TempFolder& folder) const { return folder.path() / (view.messages.id + ".rounds"); }
 
-  ViewModel view;
-  ChatDesk desk;
   TraceBuilder builder;
   std::vector<RoundRecord> records;
   uint32_t tokens = 0;
@@ -313,6 +297,18 @@ TEST(ContinueReply, ItsRoundsAreThereWhenTheChatIsOpenedAgain) {
   size_t files = 0;
   for (const auto& entry : fs::directory_iterator(last.rounds(folder))) files += entry.is_regular_file();
   EXPECT_EQ(files, 1u);
+}
+
+TEST(ContinueReply, NothingGoesOnInsideACharacterOrBehindTheText) {
+  const std::string head =
+      "{\"canopy_chat\":1,\"created\":\"2026-01-31T13:45:00.000Z\"}\n"
+      "{\"message\":0,\"role\":\"assistant\",\"text\":\"thr\u00e9\"}\n";
+  for (const char* at : {"4", "6"}) {
+    uint64_t ids = 0;
+    const JournalRead read = read_journal(head + "{\"continued\":0,\"part\":1,\"round\":0,\"at\":" + at + "}\n", ids);
+    EXPECT_NE(read.problem.find("goes on at byte " + std::string(at) + " of 5"), std::string::npos) << read.problem;
+    EXPECT_EQ(read.conversation.back().text, "thr\u00e9");
+  }
 }
 
 TEST(ContinueReply, DamagedListsOfPartsAreNamed) {

@@ -9,8 +9,7 @@
 #include "app/base/local_time.h"
 #include "app/conversation/chat_export.h"
 #include "app/rounds/reply_trace.h"
-#include "app/state/chat_desk.h"
-#include "tests/app/support/scripted_engine.h"
+#include "tests/app/support/chat_window.h"
 #include "tests/app/support/time_zone.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
@@ -23,26 +22,16 @@ using test::TempFolder;
 using test::TimeZone;
 using test::TraceBuilder;
 
-/// State and disk of a window without drawing, with the calls that App makes between them.
-class RoundsWindow {
+ModelReady model_of_file(const std::string& name) {
+  ModelReady model = test::small_model();
+  model.file_name = name;
+  return model;
+}
+
+class RoundsWindow : public test::ChatWindow {
  public:
-  explicit RoundsWindow(const fs::path& folder, const std::string& model = "small.gguf") : desk(folder.string()) {
-    view.chat.now_ms = 1'700'000'000'000;
-    desk.begin(view);
-    ModelReady ready = test::small_model();
-    ready.file_name = model;
-    event(ready);
-    view.model_state = ModelState::ready;
-  }
-  void run(const UiCommand& command) {
-    view.chat.now_ms += 1000;
-    Effects effects = update(view, command);
-    desk.run(view, command, effects);
-  }
-  void event(const Event& event) {
-    update(view, event);
-    desk.keep(view);
-  }
+  explicit RoundsWindow(const fs::path& folder, const std::string& model = "small.gguf")
+      : ChatWindow(folder, model_of_file(model)) {}
   void begin(const std::string& question, size_t rounds) {
     run(SendMessage{question});
     event(TextDelta{view.reply_id, "An answer", 1, 10, 10});
@@ -61,8 +50,6 @@ class RoundsWindow {
   }
   const RoundLog& log() const { return *view.rounds.log; }
 
-  ViewModel view;
-  ChatDesk desk;
   TraceBuilder builder;
   std::vector<RoundRecord> records;
 };
