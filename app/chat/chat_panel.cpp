@@ -48,13 +48,6 @@ void draw_files_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
   ImGui::PopStyleVar();
 }
 
-bool icon_button(const char* label, Icon icon, const char* about) {
-  ButtonSpec spec{label, icon};
-  spec.show_label = false;
-  spec.tooltip = about;
-  return button(spec);
-}
-
 }  // namespace
 
 void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {

@@ -127,14 +127,6 @@ void draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink
 
 }  // namespace
 
-bool icon_button(const char* label, Icon icon, const char* about, bool enabled) {
-  ButtonSpec spec{label, icon};
-  spec.show_label = false;
-  spec.tooltip = about;
-  spec.enabled = enabled;
-  return button(spec);
-}
-
 float draw_versions(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos) {
   const Conversation::Place place = view.conversation().place(i);
   const uint64_t id = view.conversation()[i].id;

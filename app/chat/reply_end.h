@@ -6,7 +6,6 @@
 
 #include <cstddef>
 
-#include "app/look/icons.h"
 #include "app/state/ui_command.h"
 #include "app/state/view_model.h"
 
@@ -22,8 +21,5 @@ void draw_reply_end(const ViewModel& view, size_t i, CommandSink& sink, float wi
 
 /// Draws "‹ 2 / 3 ›", the versions of message i. Returns its width in pixels.
 float draw_versions(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos);
-
-/// A button of an icon alone; `about` is its tooltip. True when it was pressed.
-bool icon_button(const char* label, Icon icon, const char* about, bool enabled = true);
 
 }  // namespace canopy::app

@@ -80,6 +80,14 @@ bool button(const ButtonSpec& spec) {
   return pressed;
 }
 
+bool icon_button(const char* label, Icon icon, const char* about, bool enabled) {
+  ButtonSpec spec{label, icon};
+  spec.show_label = false;
+  spec.tooltip = about;
+  spec.enabled = enabled;
+  return button(spec);
+}
+
 float picker_width(std::string_view caption, std::string_view value) {
   float width = px(kPickerPadding) * 2 + px(kPickerGap) + px(kIconSize) + text_size(Type::base, value).x;
   if (!caption.empty()) width += text_size(Type::secondary, caption).x + px(kPickerGap);

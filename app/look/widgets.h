@@ -34,6 +34,8 @@ struct ButtonSpec {
 
 /// Draws a button at the cursor. True when it was pressed.
 bool button(const ButtonSpec& spec);
+/// A button of an icon alone; `about` is its tooltip. True when it was pressed.
+bool icon_button(const char* label, Icon icon, const char* about, bool enabled = true);
 /// Size of a button in pixels, for rows aligned at the right.
 ImVec2 button_size(const ButtonSpec& spec);
 
