@@ -14,7 +14,7 @@ layout(local_size_x = 32) in;
 layout(set = 0, binding = 2) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 3) writeonly buffer X { float x_[]; };                    // [width, cols]
 layout(set = 0, binding = 4) writeonly buffer OutActivations { float out_activations[]; };      // activations [width, cols]
-layout(set = 0, binding = 5) writeonly buffer Squares { float squares[]; };         // [width]
+layout(set = 0, binding = 5) writeonly buffer Squares { float squares[]; };         // [width, square_blocks]
 layout(set = 0, binding = 6) readonly buffer NormWeight { float norm_weight[]; };   // [cols]
 
 layout(push_constant) uniform Push {
@@ -22,6 +22,7 @@ layout(push_constant) uniform Push {
   uint cols;
   uint row_offset;
   uint tile;
+  uint square_blocks;  // of a row; the whole sum goes to the first, the others get 0
   float scale;
 };
 
@@ -40,8 +41,6 @@ float add_element(uint w, uvec2 place, uint k, float x, float sum) {
 }
 
 #if IS_WORDS
-uint fetch_word(uint i) { return fetch_unit(i / 4u)[i % 4u]; }
-
 BlockBits fetch_block(uint first, uint b) {
   BlockBits bits;
   [[unroll]] for (uint j = 0u; j < uint(MAIN); ++j) bits.main_[j] = fetch_word(first + (block_word(b) + j) * BAND);
@@ -108,6 +107,7 @@ void main() {
   if (lane == 0u) {
     precise float all = 0.0;
     for (uint l = 0u; l < 32u; ++l) all = all + lane_sums[l];
-    squares[w] = all;
+    squares[w * square_blocks] = all;
   }
+  for (uint b = lane + 1u; b < square_blocks; b += 32u) squares[w * square_blocks + b] = 0.0;
 }

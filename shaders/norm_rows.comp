@@ -8,7 +8,7 @@
 layout(constant_id = 0) const uint HAS_NORM = 0;  // 0: values go over as they are
 layout(local_size_x = 32) in;                     // the lanes of squares.glsl
 
-layout(set = 0, binding = 0) writeonly buffer Squares { float squares[]; };        // [width]
+layout(set = 0, binding = 0) writeonly buffer Squares { float squares[]; };        // [width, square_blocks]
 #if QUADS
 layout(set = 0, binding = 1) readonly buffer In { vec4 in4[]; };                   // [width, cols], cols a multiple of 4
 layout(set = 0, binding = 2) readonly buffer NormWeight { vec4 norm_weight4[]; };  // [cols]
@@ -22,6 +22,7 @@ layout(set = 0, binding = 3) writeonly buffer OutActivations { float out_activat
 layout(push_constant) uniform Push {
   uint cols;
   uint tile;
+  uint square_blocks;  // of a row; the whole sum goes to the first, the others get 0
 };
 
 const uint LANES = 32u;
@@ -61,6 +62,7 @@ void main() {
   if (lane == 0u) {
     precise float all = 0.0;
     for (uint l = 0u; l < LANES; ++l) all = all + lane_sums[l];
-    squares[w] = all;
+    squares[w * square_blocks] = all;
   }
+  for (uint b = lane + 1u; b < square_blocks; b += LANES) squares[w * square_blocks + b] = 0.0;
 }

@@ -16,13 +16,14 @@ layout(push_constant) uniform Push {
   uint tile;
   uint first;  // of the index
   uint out_tile;
+  uint square_blocks;  // of a row
 };
 
 void main() {
   uint k = gl_GlobalInvocationID.x;
   uint i = gl_WorkGroupID.y;
   uint from = index[first + i];
-  if (k == 0u) out_squares[i] = in_squares[from];
+  if (k < square_blocks) out_squares[i * square_blocks + k] = in_squares[from * square_blocks + k];
   if (k < cols) {
     uvec2 source = activation_column(from, tile, cols);
     uvec2 target = activation_column(i, out_tile, cols);

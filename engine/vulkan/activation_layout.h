@@ -13,6 +13,12 @@ inline constexpr uint32_t kUniformBytes = kUniformFloats * 4;
 inline constexpr uint32_t kUniformBindings = 8;
 inline constexpr uint32_t kSegment = 256;  // columns of a weight that are summed before they join the total
 
+/// Sums that make up the sum of squares of a row of `cols` elements, one for each 64 (SQUARE_BLOCK of
+/// shaders/product.glsl).
+inline uint32_t square_blocks(uint32_t cols) {
+  return (cols + 63) / 64;
+}
+
 /// Segments of `cols` one binding can hold for a tile of `tile` columns; at least 1 for tile <= 64.
 inline uint32_t segments_per_binding(uint32_t tile) {
   return kUniformFloats / (kSegment * tile);

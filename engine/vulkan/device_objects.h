@@ -36,16 +36,18 @@ class VulkanBuffer : public canopy::Buffer {
 
 class VulkanActivations : public canopy::Activations {
  public:
-  VulkanActivations(uint32_t max_width, uint32_t cols) : Activations(max_width, cols) {}
+  VulkanActivations(uint32_t max_width, uint32_t cols, uint32_t square_blocks)
+      : Activations(max_width, cols), square_blocks(square_blocks) {}
 
-  /// Partial sums of squares of one row, and where they start in `squares`, in floats.
+  /// Of the family that reads texels: partial sums of squares of one row, and where they start in `squares`, in floats.
   uint32_t partials() const { return (cols() + 3) / 4; }
   uint32_t partial_base() const { return max_width(); }
 
-  Buffer values;      // see activation_layout.h
-  BufferView texels;  // of four words; empty where uniform bindings are used
-  Buffer squares;     // [max_width] totals, [max_width, partials] partial sums
-  Buffer counters;    // uint32 [max_width], 0 between uses
+  Buffer values;           // see activation_layout.h
+  BufferView texels;       // of four words; empty where storage reads are used
+  uint32_t square_blocks;  // sums in `squares` that make up the sum of squares of a row
+  Buffer squares;          // [max_width, square_blocks]; of the family that reads texels also [max_width, partials]
+  Buffer counters;         // of that family: uint32 [max_width], 0 between uses
 };
 
 class VulkanKv : public canopy::KvLayer {

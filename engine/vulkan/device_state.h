@@ -10,6 +10,7 @@
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/device_objects.h"
 #include "engine/vulkan/linear_config.h"
+#include "engine/vulkan/product_config.h"
 
 namespace canopy::vk {
 
@@ -18,6 +19,7 @@ struct DeviceState {
   std::unique_ptr<Context> context;
   DeviceInfo info;
   bool software = false;
+  KernelFamily family = KernelFamily::fma;
   bool texel_fetch = false;  // weights and K/V through texel buffers
   bool whole_rows = false;   // LinearConfig::whole
   uint32_t max_tile = 8;     // columns of a matrix product's tile
@@ -28,8 +30,9 @@ struct DeviceState {
   std::unique_ptr<LinearChoices> choices;
   Buffer dummy;  // stands in for optional bindings
 
+  /// Of activations: row after row, but for the family that reads texels, whose rows are interleaved in tiles.
   ActivationLayout layout(uint32_t width, uint32_t cols) const {
-    return {width, cols, tile_width(width, cols, max_tile)};
+    return {width, cols, family == KernelFamily::texel ? tile_width(width, cols, max_tile) : 1};
   }
 };
 

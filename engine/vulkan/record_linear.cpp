@@ -125,6 +125,14 @@ bool fuses(DeviceState& state, const ProjectHeadsArgs& args) {
 template <>
 void VulkanRecorder::record_op(const ProjectHeadsArgs& args) {
   check_heads(args);
+  if (state_.family != KernelFamily::texel) {
+    std::vector<LinearArgs> products;
+    for (const Op& op : separate_ops(args)) {
+      if (const auto* product = std::get_if<LinearArgs>(&op)) products.push_back(*product);
+    }
+    record_products(products);
+    return record_op(args.heads);
+  }
   if (!fuses(state_, args)) {
     for (const Op& op : separate_ops(args)) record(op);
     return;
@@ -162,6 +170,7 @@ void VulkanRecorder::record_fused_heads(const ProjectHeadsArgs& args, const cano
 
 template <>
 void VulkanRecorder::record_op(const LinearArgs& args) {
+  if (state_.family != KernelFamily::texel) return record_products({&args, 1});
   const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear");
   const bool quads = product.has_whole_quads() && args.stride % 4 == 0 && args.offset % 4 == 0;
   const Binding out = words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + args.weight->rows(),
@@ -174,6 +183,7 @@ void VulkanRecorder::record_op(const LinearArgs& args) {
 
 template <>
 void VulkanRecorder::record_op(const LinearAddArgs& args) {
+  if (state_.family != KernelFamily::texel) return record_product(args);
   const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "linear_add");
   const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear_add");
@@ -206,6 +216,7 @@ void VulkanRecorder::record_op(const LinearAddArgs& args) {
 
 template <>
 void VulkanRecorder::record_op(const LinearSwigluArgs& args) {
+  if (state_.family != KernelFamily::texel) return record_product(args);
   const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "linear_swiglu");
   const uint32_t rows = args.weight->rows();

@@ -28,7 +28,7 @@ void VulkanRecorder::record_op(const EmbedArgs& args) {
   const Kernel& kernel = state_.context->kernel(weight_shader("embed", table.type(), state_.texel_fetch),
                                                 {{{0, args.scale != 1 ? 1u : 0u}}, 0});
   struct Push {
-    uint32_t rows, cols, row_offset, tile;
+    uint32_t rows, cols, row_offset, tile, square_blocks;
     float scale;
   };
   for (const WeightShard& shard : table.shards) {
@@ -37,9 +37,10 @@ void VulkanRecorder::record_op(const EmbedArgs& args) {
     bindings.push_back(words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of embed"));
     bindings.push_back(words(*args.x, uint64_t{args.width} * table.cols(), "The residual stream of embed"));
     bindings.emplace_back(out.values);
-    bindings.push_back(words(out.squares, args.width, "The sums of squares of embed"));
+    bindings.push_back(squares_of(out, args.width, "The sums of squares of embed"));
     bindings.push_back(words(*args.norm.weight, table.cols(), "The norm weight of embed"));
-    const Push push{shard.layout.rows, table.cols(), shard.layout.first_row, layout.tile, args.scale};
+    const Push push{shard.layout.rows, table.cols(),      shard.layout.first_row,
+                    layout.tile,       out.square_blocks, args.scale};
     list.bind(kernel, bindings, bytes_of(push));
     list.dispatch(args.width);
   }
@@ -53,15 +54,15 @@ void VulkanRecorder::record_op(const NormRowsArgs& args) {
   const uint32_t cols = out.cols();
   const bool has_norm = args.norm.weight != nullptr;
   struct Push {
-    uint32_t cols, tile;
+    uint32_t cols, tile, square_blocks;
   };
   CommandList& list = this->list(0);
   list.bind(
       state_.context->kernel(cols % 4 == 0 ? "norm_rows_quads" : "norm_rows_words", {{{0, has_norm ? 1u : 0u}}, 0}),
-      {words(out.squares, args.width, "The sums of squares of norm_rows"),
+      {squares_of(out, args.width, "The sums of squares of norm_rows"),
        words(*args.in, uint64_t{args.width} * cols, "The input of norm_rows"),
        has_norm ? words(*args.norm.weight, cols, "The norm weight of norm_rows") : Binding(state_.dummy), out.values},
-      Push{cols, state_.layout(args.width, cols).tile});
+      Push{cols, state_.layout(args.width, cols).tile, out.square_blocks});
   list.dispatch(args.width);
   list.barrier();
 }
@@ -106,15 +107,15 @@ void VulkanRecorder::record_op(const SelectArgs& args) {
   require_width(args.width, in, "select");
   require_width(args.count, out, "select");
   struct Push {
-    uint32_t cols, tile, first, out_tile;
+    uint32_t cols, tile, first, out_tile, square_blocks;
   };
   const Push push{in.cols(), state_.layout(args.width, in.cols()).tile, args.first,
-                  state_.layout(args.count, in.cols()).tile};
+                  state_.layout(args.count, in.cols()).tile, in.square_blocks};
   CommandList& list = this->list(0);
   list.bind(state_.context->kernel("select"),
-            {in.values, words(in.squares, args.width, "The sums of squares of select"),
+            {in.values, squares_of(in, args.width, "The sums of squares of select"),
              words(*args.index, uint64_t{args.first} + args.count, "The index of select"), out.values,
-             words(out.squares, args.count, "The sums of squares of select")},
+             squares_of(out, args.count, "The sums of squares of select")},
             push);
   list.dispatch(groups(in.cols(), 64), args.count);
   list.barrier();

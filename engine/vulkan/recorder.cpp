@@ -1,5 +1,6 @@
 #include "engine/vulkan/recorder.h"
 
+#include <algorithm>
 #include <string>
 
 #include "engine/base/error.h"
@@ -10,6 +11,7 @@ namespace {
 
 // A submission is cut when it is expected to take longer: watchdogs end a device that is silent for two seconds.
 constexpr double kSecondsPerSubmission = 0.1;
+constexpr uint32_t kLeastCounters = 4096;
 
 }  // namespace
 
@@ -54,6 +56,10 @@ Binding words(const Buffer& buffer, uint64_t count, const char* what) {
 
 Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what) {
   return first_words(whole(buffer), count, what);
+}
+
+Binding squares_of(const VulkanActivations& activations, uint32_t width, const char* what) {
+  return words(activations.squares, uint64_t{width} * activations.square_blocks, what);
 }
 
 void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,
@@ -103,6 +109,17 @@ Buffer& VulkanRecorder::scratch(uint64_t bytes, const char* name) {
   std::vector<Buffer>& all = commands_->scratch;
   if (!all.empty() && all.back().bytes() >= bytes) return all.back();
   return all.emplace_back(state_.context->create_buffer(BufferKind::device, bytes, name));
+}
+
+Buffer& VulkanRecorder::counters(uint32_t count) {
+  std::vector<Buffer>& all = commands_->counters;
+  const uint64_t bytes = std::max<uint64_t>(count, kLeastCounters) * 4;
+  if (!all.empty() && all.back().bytes() >= bytes) return all.back();
+  Buffer& counters = all.emplace_back(state_.context->create_buffer(BufferKind::device, bytes, "counters"));
+  CommandList clear(*state_.context, {"clear counters", 0});
+  clear.fill(counters, 0, bytes, 0);
+  state_.context->run(clear);
+  return counters;
 }
 
 void VulkanRecorder::finish_list() {

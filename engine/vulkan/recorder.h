@@ -3,6 +3,7 @@
 // lists so that no submission comes near a watchdog.
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/compute/device.h"
@@ -15,6 +16,7 @@ class VulkanCommands : public canopy::Commands {
  public:
   std::vector<CommandList> lists;  // run in order; each with a timestamp at its start and one at its end
   std::vector<Buffer> scratch;     // of ops that need some
+  std::vector<Buffer> counters;    // see VulkanRecorder::counters
 };
 
 class VulkanRecorder {
@@ -35,6 +37,12 @@ class VulkanRecorder {
   /// Ends the list that is recorded, if there is one.
   void finish_list();
   Buffer& scratch(uint64_t bytes, const char* name);
+  /// Counters of workgroups: at least `count` words, 0 between uses.
+  Buffer& counters(uint32_t count);
+  /// The products of families other than texel (record_product.cpp).
+  void record_products(std::span<const LinearArgs> products);
+  void record_product(const LinearAddArgs& args);
+  void record_product(const LinearSwigluArgs& args);
   void record_fused_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);
 
   DeviceState& state_;
@@ -51,6 +59,8 @@ Binding whole(const canopy::Buffer& buffer);
 /// Words from the start of a buffer, checked against its size.
 Binding words(const canopy::Buffer& buffer, uint64_t count, const char* what);
 Binding words(const Buffer& buffer, uint64_t count, const char* what);
+/// The sums of squares of the first `width` rows.
+Binding squares_of(const VulkanActivations& activations, uint32_t width, const char* what);
 /// The layer on the device. Throws bad_input when its shape is another.
 const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const char* op);
 /// The binding that the queries are written to; `none` where there are none.

@@ -32,7 +32,7 @@ using vk::BufferKind;
 using vk::DeviceState;
 
 // Raised when a change of the shaders makes old choices meaningless.
-constexpr int kShaderVersion = 3;
+constexpr int kShaderVersion = 4;
 constexpr uint64_t kUploadPiece = 8ull << 20;  // bytes repacked while as many are on their way
 
 class VulkanDevice : public Device {
@@ -116,7 +116,9 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.forced_linear = options.linear;
   // Texel buffers of a useful size; software rasterisers gather texels several times faster than storage words.
   const bool texels_fit = report.limits.max_texel_elements >= (1u << 22);
-  state_.texel_fetch = options.texel_fetch.value_or(state_.software && texels_fit);
+  state_.family =
+      options.family.value_or(state_.software && texels_fit ? vk::KernelFamily::texel : vk::KernelFamily::fma);
+  state_.texel_fetch = state_.family == vk::KernelFamily::texel;
   state_.whole_rows = state_.texel_fetch && options.whole_rows.value_or(true);
   // Wide tiles amortise unpacking until their sums no longer stay in registers: 16 vectors on llvmpipe, with 4 rows
   // each. SwiftShader compiles slowly: small bodies.
@@ -126,7 +128,7 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()
                                             : options.cache_folder / ("linear-" + state_.info.uuid + ".json");
-  state_.info.kernels = "shaders " + std::to_string(kShaderVersion) + (state_.texel_fetch ? " texel" : "");
+  state_.info.kernels = "shaders " + std::to_string(kShaderVersion) + " " + vk::to_string(state_.family);
   state_.choices = std::make_unique<vk::LinearChoices>(choices, state_.info.uuid + " " + state_.info.kernels);
   state_.dummy = zeroed(256, "dummy");
 }
@@ -170,16 +172,24 @@ std::unique_ptr<Buffer> VulkanDevice::part(Buffer& whole, uint64_t offset, uint6
 
 std::unique_ptr<Activations> VulkanDevice::allocate_activations(uint32_t max_width, uint32_t cols,
                                                                 std::string_view name) {
-  auto activations = std::make_unique<vk::VulkanActivations>(max_width, cols);
+  const bool texel = state_.family == vk::KernelFamily::texel;
+  auto activations = std::make_unique<vk::VulkanActivations>(max_width, cols, texel ? 1 : vk::square_blocks(cols));
+  if (!texel) {
+    activations->values = zeroed(ActivationLayout{max_width, cols, 1}.floats() * 4, name);
+    activations->squares = zeroed(uint64_t{max_width} * activations->square_blocks * 4, name);
+    return activations;
+  }
   activations->values = zeroed(vk::activation_buffer_bytes(max_width, cols, state_.max_tile), name);
-  if (state_.texel_fetch)
-    activations->texels = context().create_view(activations->values, 0, activations->values.bytes(), 4);
+  activations->texels = context().create_view(activations->values, 0, activations->values.bytes(), 4);
   activations->squares = zeroed(uint64_t{max_width} * (1 + activations->partials()) * 4, name);
   activations->counters = zeroed(uint64_t{max_width} * 4, name);
   return activations;
 }
 
 uint64_t VulkanDevice::activation_bytes(uint32_t max_width, uint32_t cols) const {
+  if (state_.family != vk::KernelFamily::texel) {
+    return (ActivationLayout{max_width, cols, 1}.floats() + uint64_t{max_width} * vk::square_blocks(cols)) * 4;
+  }
   return vk::activation_buffer_bytes(max_width, cols, state_.max_tile) + uint64_t{max_width} * (2 + (cols + 3) / 4) * 4;
 }
 
@@ -300,7 +310,8 @@ void VulkanDevice::write_activations(Activations& activations, uint32_t width, s
   vk::require_width(width, activations, "write_activations");
   const ActivationLayout layout = state_.layout(width, activations.cols());
   std::vector<float> stored(layout.floats(), 0.0f);
-  std::vector<float> squares(width);
+  vk::VulkanActivations& target = vk::activations_of(activations);
+  std::vector<float> squares(uint64_t{width} * target.square_blocks, 0.0f);
   for (uint32_t w = 0; w < width; ++w) {
     double sum = 0;
     for (uint32_t k = 0; k < activations.cols(); ++k) {
@@ -308,9 +319,8 @@ void VulkanDevice::write_activations(Activations& activations, uint32_t width, s
       stored[layout.index(w, k)] = x;
       sum += double{x} * x;
     }
-    squares[w] = static_cast<float>(sum);
+    squares[uint64_t{w} * target.square_blocks] = static_cast<float>(sum);
   }
-  vk::VulkanActivations& target = vk::activations_of(activations);
   context().upload(target.values, 0, as_bytes_of(stored));
   context().upload(target.squares, 0, as_bytes_of(squares));
 }

@@ -10,6 +10,7 @@
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/instance.h"
 #include "engine/vulkan/linear_config.h"
+#include "engine/vulkan/product_config.h"
 
 namespace canopy {
 
@@ -21,10 +22,10 @@ struct VulkanDeviceOptions {
 
   // For tests: a variant instead of the measured choice.
   std::optional<vk::LinearConfig> linear;
-  std::optional<bool> texel_fetch;
-  std::optional<bool> as_software;   // false: the kernels and candidates of a GPU, whatever the device is
+  std::optional<vk::KernelFamily> family;
+  std::optional<bool> as_software;   // false: the variants of a GPU, whatever the device is
   std::optional<uint32_t> max_tile;  // columns
-  std::optional<bool> whole_rows;    // LinearConfig::whole; only with texel_fetch
+  std::optional<bool> whole_rows;    // LinearConfig::whole; only of the family texel
 };
 
 /// Opens the device a selector names. Throws unavailable (no driver, no such device, device unusable) or device_lost.

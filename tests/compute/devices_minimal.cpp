@@ -21,7 +21,7 @@ std::unique_ptr<Device>& minimal_device() {
     VulkanDeviceOptions options;
     options.context.baseline = true;
     options.as_software = false;
-    options.texel_fetch = false;
+    options.family = vk::KernelFamily::fma;
     return open_vulkan_device(options);
   }();
   return device;

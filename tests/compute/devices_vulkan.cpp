@@ -19,16 +19,19 @@ Device& oracle() {
 namespace {
 
 // A kernel is compiled for each width of a tile, on SwiftShader for up to seconds; narrow tiles show differences
-// between widths as well. CANOPY_TEST_MAX_TILE (columns) makes them narrower still.
-VulkanDeviceOptions narrow_tiles() {
+// between widths as well. CANOPY_TEST_MAX_TILE (columns) makes them narrower still. CANOPY_TEST_FAMILY: the kernels of
+// another family than the device's own.
+VulkanDeviceOptions options_under_test() {
+  const char* family = std::getenv("CANOPY_TEST_FAMILY");
   const char* tile = std::getenv("CANOPY_TEST_MAX_TILE");
   VulkanDeviceOptions options;
+  if (family != nullptr && *family != '\0') options.family = vk::kernel_family(family).value();
   options.max_tile = tile != nullptr && *tile != '\0' ? static_cast<uint32_t>(std::stoul(tile)) : 4;
   return options;
 }
 
 std::unique_ptr<Device>& vulkan_device() {
-  static std::unique_ptr<Device> device = open_vulkan_device(narrow_tiles());
+  static std::unique_ptr<Device> device = open_vulkan_device(options_under_test());
   return device;
 }
 

@@ -52,7 +52,7 @@ TEST_P(MinimalDeviceTest, RecordsEveryVariantThatMayBeChosen) {
       VulkanDeviceOptions options;
       options.context.baseline = true;
       options.as_software = false;
-      options.texel_fetch = false;
+      options.family = vk::KernelFamily::fma;
       options.linear = config;
       const auto device = open_vulkan_device(options);
       for (uint32_t width = columns / 2 + 1; width <= columns; ++width) {

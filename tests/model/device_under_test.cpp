@@ -31,6 +31,8 @@ std::vector<std::string> list(const char* name) {
 std::unique_ptr<Device> open_vulkan() {
   VulkanDeviceOptions options;
   options.selector = environment("CANOPY_TEST_SELECTOR", "");
+  const std::string family = environment("CANOPY_TEST_FAMILY", "");
+  if (!family.empty()) options.family = vk::kernel_family(family).value();
   const std::string tile = environment("CANOPY_TEST_MAX_TILE", "");
   if (!tile.empty()) options.max_tile = static_cast<uint32_t>(std::stoul(tile));
   return open_vulkan_device(options);

@@ -1,0 +1,64 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
+// x[column, row] += sum over k of weight[row, k] * in[column, k]; out = x * norm_weight, with the squares of x summed for
+// each block of SQUARE_BLOCK rows; aux[column, aux_offset + row] = x.
+#define TEXEL 0
+#include "product.glsl"
+
+layout(set = 0, binding = 6) buffer X { float x_[]; };                             // [width, total_rows]
+layout(set = 0, binding = 7) writeonly buffer Out { float out_[]; };               // activations [width, out_stride]
+layout(set = 0, binding = 8) writeonly buffer OutSquares { float out_squares[]; };  // [width, blocks of total_rows]
+layout(set = 0, binding = 9) readonly buffer NormWeight { float norm_weight[]; };  // [total_rows]
+layout(set = 0, binding = 10) writeonly buffer Aux { float aux[]; };               // [width, aux_stride]
+
+layout(push_constant) uniform Push {
+  PRODUCT_PUSH
+  uint out_stride;
+  uint aux_stride;  // 0: no aux
+  uint aux_offset;
+};
+
+#include "product_fma.glsl"
+
+shared float tile_x[TILE_COLUMNS * TILE_ROWS];  // what x has become; 0 where there is none
+
+const uint EIGHTHS = TILE_ROWS / 8u;
+shared float eighths[TILE_COLUMNS * EIGHTHS];  // sums of squares of eight rows
+
+float added(uint column, uint k, float product) {
+  precise float x = x_[column * total_rows + k] + product;
+  precise float y = x * norm_weight[k];
+  x_[column * total_rows + k] = x;
+  out_[column * out_stride + k] = y;
+  if (aux_stride != 0u) aux[column * aux_stride + aux_offset + k] = x;
+  return x;
+}
+
+void finish_tile(uint first_column, uint first_row) {
+  for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS * TILE_COLUMNS; i += INVOCATIONS) {
+    uint column = first_column + i / TILE_ROWS, row = first_row + i % TILE_ROWS;
+    tile_x[i] = 0.0;
+    if (column < width && row < rows) {
+      tile_x[i] = added(column, row_offset + row, element_sum(first_column, first_row, i / TILE_ROWS, i % TILE_ROWS));
+    }
+  }
+  barrier();
+  for (uint i = gl_LocalInvocationIndex; i < TILE_COLUMNS * EIGHTHS; i += INVOCATIONS) {
+    precise float sum = 0.0;
+    [[unroll]] for (uint r = 0u; r < 8u; ++r) sum = fma(tile_x[8u * i + r], tile_x[8u * i + r], sum);
+    eighths[i] = sum;
+  }
+  barrier();
+  // Tiles and shards begin at multiples of SQUARE_BLOCK rows.
+  const uint per_tile = TILE_ROWS / SQUARE_BLOCK;
+  uint blocks = (total_rows + SQUARE_BLOCK - 1u) / SQUARE_BLOCK;
+  for (uint i = gl_LocalInvocationIndex; i < TILE_COLUMNS * per_tile; i += INVOCATIONS) {
+    precise float sum = 0.0;
+    for (uint e = 0u; e < SQUARE_BLOCK / 8u; ++e) sum = sum + eighths[i * (SQUARE_BLOCK / 8u) + e];
+    uint column = first_column + i / per_tile;
+    uint block = (row_offset + first_row) / SQUARE_BLOCK + i % per_tile;
+    if (column < width && block < blocks) out_squares[column * blocks + block] = sum;
+  }
+}

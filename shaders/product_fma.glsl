@@ -1,0 +1,141 @@
+// The product by multiply-adds, for devices without matrix cores (product.glsl). An invocation owns R rows of the weight,
+// LANES apart, and N columns. A chunk is cut into slices of 256 columns, which are dealt to SLICES rows of invocations: a
+// slice is summed from zero in order, and slices are added in order. N, LANES, SLICES, R and STAGE say who computes what
+// and change no bit.
+
+layout(constant_id = 0) const uint N = 1;       // columns of the tile
+layout(constant_id = 1) const uint LANES = 64;  // invocations along the rows, a multiple of 4
+layout(constant_id = 2) const uint SLICES = 1;  // slices worked on at once
+layout(constant_id = 3) const uint R = 1;
+layout(constant_id = 4) const uint STAGE = 1;   // blocks of 32 columns whose activations are staged at once; divides 8
+layout(local_size_x_id = 1, local_size_y_id = 2) in;
+
+const uint TILE_ROWS = LANES * R;
+const uint TILE_COLUMNS = N;
+const uint INVOCATIONS = LANES * SLICES;
+const uint SLICE = 256u;
+
+#include "product_tile.glsl"
+
+// One after the other: staged activations [SLICES, N, STAGE_QUADS]; sums of slices [SLICES, N, TILE_ROWS]; sums of the
+// tile [N, TILE_ROWS].
+const uint STAGE_QUADS = STAGE * 8u;
+const uint STAGED = SLICES * N * STAGE_QUADS;
+const uint SUM_QUADS = SLICES * N * TILE_ROWS / 4u;
+shared vec4 pool[STAGED > SUM_QUADS ? STAGED : SUM_QUADS];
+
+float tile_sum(uint c, uint r) { return pool[(c * TILE_ROWS + r) / 4u][r % 4u]; }
+
+float part[R][N];   // of the slice under way
+float total[R][N];  // of the chunk; complete in the first row of invocations
+
+// The activations of STAGE blocks from column `first` on, for each of the slices.
+void stage(uint first_column, uint first) {
+  for (uint i = gl_LocalInvocationIndex; i < STAGED; i += INVOCATIONS) {
+    uint slice = i / (N * STAGE_QUADS), c = i / STAGE_QUADS % N;
+    pool[i] = normed_quad(first_column, c, first + slice * SLICE + 4u * (i % STAGE_QUADS));
+  }
+}
+
+// part += block b of the rows from `row` on, times the staged block at quad `from` of column 0. Rows beyond the weight's
+// bands are computed as the last one, and not stored.
+void add_block(uint row, uint b, uint from) {
+  float w[R][32];
+  uint last = (rows + BAND - 1u) / BAND * BAND - 1u;
+  [[unroll]] for (uint r = 0u; r < R; ++r) decode_block(min(row + r * LANES, last), b, cols, w[r]);
+  [[unroll]] for (uint q = 0u; q < 8u; ++q) {
+    [[unroll]] for (uint c = 0u; c < N; ++c) {
+      vec4 x = pool[from + c * STAGE_QUADS + q];
+      [[unroll]] for (uint r = 0u; r < R; ++r) {
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) part[r][c] = fma(w[r][4u * q + i], x[i], part[r][c]);
+      }
+    }
+  }
+}
+
+// part = the slice that begins at column first + SLICE * gl_LocalInvocationID.y.
+void sum_slice(uint row, uint first_column, uint first, uint end) {
+  [[unroll]] for (uint r = 0u; r < R; ++r) {
+    [[unroll]] for (uint c = 0u; c < N; ++c) part[r][c] = 0.0;
+  }
+  for (uint k = 0u; k < SLICE; k += 32u * STAGE) {
+    barrier();
+    stage(first_column, first + k);
+    barrier();
+    uint from = gl_LocalInvocationID.y * N * STAGE_QUADS;
+    uint column = first + gl_LocalInvocationID.y * SLICE + k;
+    for (uint s = 0u; s < STAGE && column < end; ++s) {
+      add_block(row, column / 32u, from);
+      from += 8u;
+      column += 32u;
+    }
+  }
+}
+
+// total += the slices worked on, in order.
+void add_slices(uint first, uint end) {
+  if (SLICES == 1u) {
+    [[unroll]] for (uint r = 0u; r < R; ++r) {
+      [[unroll]] for (uint c = 0u; c < N; ++c) {
+        precise float sum = total[r][c] + part[r][c];
+        total[r][c] = sum;
+      }
+    }
+    return;
+  }
+  barrier();
+  uint lane = gl_LocalInvocationID.x;
+  [[unroll]] for (uint r = 0u; r < R; ++r) {
+    [[unroll]] for (uint c = 0u; c < N; ++c) {
+      uint at = (gl_LocalInvocationID.y * N + c) * TILE_ROWS + r * LANES + lane;
+      pool[at / 4u][at % 4u] = part[r][c];
+    }
+  }
+  barrier();
+  if (gl_LocalInvocationID.y != 0u) return;
+  for (uint s = 0u; s < SLICES && first + s * SLICE < end; ++s) {
+    [[unroll]] for (uint r = 0u; r < R; ++r) {
+      [[unroll]] for (uint c = 0u; c < N; ++c) {
+        uint at = (s * N + c) * TILE_ROWS + r * LANES + lane;
+        precise float sum = total[r][c] + pool[at / 4u][at % 4u];
+        total[r][c] = sum;
+      }
+    }
+  }
+}
+
+// Leaves the chunk's sums where element_sum() finds them.
+void store_sums(uint first_column, uint first_row) {
+  barrier();
+  if (gl_LocalInvocationID.y == 0u) {
+    [[unroll]] for (uint r = 0u; r < R; ++r) {
+      uint row = r * LANES + gl_LocalInvocationID.x;
+      [[unroll]] for (uint c = 0u; c < N; ++c) {
+        uint at = c * TILE_ROWS + row;
+        if (chunks() == 1u) {
+          pool[at / 4u][at % 4u] = total[r][c];
+        } else if (first_row + row < rows && first_column + c < width) {
+          partials[partial_index(gl_WorkGroupID.z, first_column + c, first_row + row)] = total[r][c];
+        }
+      }
+    }
+  }
+  barrier();
+}
+
+void main() {
+  uint first_column = gl_WorkGroupID.x * N, first_row = gl_WorkGroupID.y * TILE_ROWS;
+  uint row = first_row + gl_LocalInvocationID.x;
+  load_factors(first_column);
+  [[unroll]] for (uint r = 0u; r < R; ++r) {
+    [[unroll]] for (uint c = 0u; c < N; ++c) total[r][c] = 0.0;
+  }
+  uint begin = gl_WorkGroupID.z * chunk_columns;
+  uint end = min(begin + chunk_columns, cols);
+  for (uint first = begin; first < end; first += SLICE * SLICES) {
+    sum_slice(row, first_column, first, end);
+    add_slices(first, end);
+  }
+  store_sums(first_column, first_row);
+  if (comes_last()) finish_tile(first_column, first_row);
+}

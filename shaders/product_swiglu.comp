@@ -1,0 +1,29 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
+// out[column, i] = silu(g_i) * u_i with g, u the even and odd rows of the weight times in[column].
+#define TEXEL 0
+#include "product.glsl"
+
+layout(set = 0, binding = 6) writeonly buffer Out { float out_[]; };  // activations [width, out_stride]
+
+layout(push_constant) uniform Push {
+  PRODUCT_PUSH
+  uint out_stride;
+};
+
+#include "product_fma.glsl"
+
+void finish_tile(uint first_column, uint first_row) {
+  const uint pairs = TILE_ROWS / 2u;
+  for (uint i = gl_LocalInvocationIndex; i < pairs * TILE_COLUMNS; i += INVOCATIONS) {
+    uint c = i / pairs, r = 2u * (i % pairs);
+    if (first_column + c < width && first_row + r < rows) {
+      float g = element_sum(first_column, first_row, c, r);
+      precise float silu = g / (1.0 + exp(-g));
+      precise float y = silu * element_sum(first_column, first_row, c, r + 1u);
+      out_[(first_column + c) * out_stride + (row_offset + first_row + r) / 2u] = y;
+    }
+  }
+}

@@ -1,0 +1,78 @@
+// What the families of products share behind their TILE_ROWS, TILE_COLUMNS and INVOCATIONS (product.glsl).
+
+const uint FACTOR_LANES = 32u;
+shared float factor_lanes[TILE_COLUMNS * FACTOR_LANES];
+shared float factors[TILE_COLUMNS];  // of the norm, by column
+shared uint is_last;
+
+// factors[c] = 1 / sqrt(mean of squares + eps), or 1 without a norm. The order of the sum is that of its blocks: block b
+// goes to lane b mod 32, and lanes are added in order.
+void load_factors(uint first_column) {
+  for (uint i = gl_LocalInvocationIndex; i < TILE_COLUMNS * FACTOR_LANES; i += INVOCATIONS) {
+    uint column = first_column + i / FACTOR_LANES;
+    precise float sum = 0.0;
+    if (norm_eps > 0.0 && column < width) {
+      for (uint b = i % FACTOR_LANES; b < square_blocks; b += FACTOR_LANES) {
+        sum = sum + in_squares[column * square_blocks + b];
+      }
+    }
+    factor_lanes[i] = sum;
+  }
+  barrier();
+  for (uint c = gl_LocalInvocationIndex; c < TILE_COLUMNS; c += INVOCATIONS) {
+    precise float sum = 0.0;
+    for (uint l = 0u; l < FACTOR_LANES; ++l) sum = sum + factor_lanes[c * FACTOR_LANES + l];
+    precise float mean = sum / float(cols);
+    precise float shifted = mean + norm_eps;
+    factors[c] = norm_eps > 0.0 ? inversesqrt(shifted) : 1.0;
+  }
+  barrier();
+}
+
+// Elements k ... k + 3 of column c of the tile, times the norm's factor; 0 where there are none, as what lies in memory
+// there need not be finite.
+vec4 normed_quad(uint first_column, uint c, uint k) {
+  uint column = first_column + c;
+  if (column >= width || k >= cols) return vec4(0.0);
+  vec4 x = in_quads[column * in_stride + k / 4u];
+  [[unroll]] for (uint i = 1u; i < 4u; ++i) x[i] = k + i < cols ? x[i] : 0.0;
+  precise vec4 y = x * factors[c];
+  return y;
+}
+
+uint chunks() { return gl_NumWorkGroups.z; }
+
+// Where the sum of a chunk lies until all are there.
+uint partial_index(uint chunk, uint column, uint row) { return partial_base + (chunk * width + column) * rows + row; }
+
+// The sum of element (c, r) of the tile where there is one chunk; the family's.
+float tile_sum(uint c, uint r);
+
+// The sum over all chunks of element (c, r) of the tile at (first_column, first_row).
+float element_sum(uint first_column, uint first_row, uint c, uint r) {
+  if (chunks() == 1u) return tile_sum(c, r);
+  precise float sum = 0.0;
+  for (uint z = 0u; z < chunks(); ++z) sum = sum + partials[partial_index(z, first_column + c, first_row + r)];
+  return sum;
+}
+
+#define DEVICE_BARRIER()                                                                                    \
+  controlBarrier(gl_ScopeWorkgroup, gl_ScopeDevice, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared, \
+                 gl_SemanticsAcquireRelease)
+
+// Behind the writes of a chunk's sums: whether this workgroup is the last of the tile's, which finishes it. The barrier
+// before the count makes the group's writes available to the device, the count orders the groups, and the barrier behind
+// it makes what the others wrote visible to the whole group.
+bool comes_last() {
+  if (chunks() == 1u) return true;
+  uint counter = counter_base + gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  DEVICE_BARRIER();
+  if (gl_LocalInvocationIndex == 0u) is_last = atomicAdd(arrived[counter], 1u) + 1u == chunks() ? 1u : 0u;
+  DEVICE_BARRIER();
+  if (is_last == 0u) return false;
+  if (gl_LocalInvocationIndex == 0u) arrived[counter] = 0u;
+  return true;
+}
+
+// The op's: writes the tile's elements. All invocations call it.
+void finish_tile(uint first_column, uint first_row);
