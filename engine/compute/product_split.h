@@ -15,8 +15,8 @@ inline constexpr uint32_t kLeastChunk = 1024;
 inline constexpr uint32_t kProductGroups = 512;
 
 /// Columns of a weight [rows, cols] that are summed in one go; sums of chunks are then added in ascending order. A
-/// multiple of 256. Depends on the weight's shape alone, never on the width of a pass or on what a device is busy with: the same
-/// row has the same bits in every pass.
+/// multiple of 256. Depends on the weight's shape alone, never on the width of a pass or on what a device is busy with:
+/// the same row has the same bits in every pass.
 inline uint32_t chunk_columns(uint32_t rows, uint32_t cols) {
   const uint32_t bands = (rows + kProductBand - 1) / kProductBand;
   const uint32_t wanted = (kProductGroups + bands - 1) / bands;

@@ -8,29 +8,13 @@
 #include "engine/base/log.h"
 #include "engine/vulkan/check.h"
 #include "engine/vulkan/command_list.h"
+#include "engine/vulkan/device_features.h"
 #include "engine/vulkan/kernel.h"
 #include "engine/vulkan/physical_device.h"
 #include "engine/vulkan/staging.h"
 
 namespace canopy::vk {
 namespace {
-
-// The chain of feature structures, to ask with and to enable with.
-struct FeatureChain {
-  VkPhysicalDeviceFeatures2 base{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  VkPhysicalDeviceVulkan11Features v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
-  VkPhysicalDeviceVulkan12Features v12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
-  VkPhysicalDeviceVulkan13Features v13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
-  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
-
-  explicit FeatureChain(bool with_statistics) {
-    base.pNext = &v11;
-    v11.pNext = &v12;
-    v12.pNext = &v13;
-    v13.pNext = with_statistics ? &statistics : nullptr;
-  }
-};
 
 bool has_unified_memory(const VkPhysicalDeviceMemoryProperties& memory, DeviceType type) {
   if (type != DeviceType::integrated && type != DeviceType::cpu) {
@@ -71,7 +55,7 @@ void lower_to_baseline(DeviceLimits& limits) {
 Context::Context(const Instance& instance, uint32_t device_index, ContextOptions options)
     : options_(std::move(options)) {
   physical_ = instance.physical_device(device_index);
-  report_ = report_device(physical_, device_index);
+  report_ = report_device(instance.handle(), physical_, device_index);
   if (!report_.usable) {
     throw Error(ErrorKind::unavailable, "The Vulkan device " + std::to_string(device_index) + " (" + report_.name +
                                             ") cannot be used: " + report_.reason);
@@ -115,62 +99,20 @@ void Context::apply_limits() {
 }
 
 void Context::find_features() {
-  const bool executable_properties =
-      options_.pipeline_statistics && has_extension(physical_, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
-  FeatureChain present(executable_properties);
-  vkGetPhysicalDeviceFeatures2(physical_, &present.base);
-  VkPhysicalDeviceVulkan13Properties v13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES};
-  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-  properties.pNext = &v13;
-  vkGetPhysicalDeviceProperties2(physical_, &properties);
-
-  features_.memory_budget = has_extension(physical_, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-  features_.subgroup_size_control =
-      present.v13.subgroupSizeControl == VK_TRUE && (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
-  features_.compute_full_subgroups = present.v13.computeFullSubgroups == VK_TRUE;
-  features_.pipeline_statistics = executable_properties && present.statistics.pipelineExecutableInfo == VK_TRUE;
-  features_.buffer_array_indexing = present.base.features.shaderUniformBufferArrayDynamicIndexing == VK_TRUE &&
-                                    present.base.features.shaderStorageBufferArrayDynamicIndexing == VK_TRUE;
+  features_ = report_.features;
+  features_.pipeline_statistics = features_.pipeline_statistics && options_.pipeline_statistics;
   if (options_.baseline) {
-    features_.subgroup_size_control = features_.compute_full_subgroups = false;
-    return;
+    features_ = {.memory_budget = features_.memory_budget,
+                 .pipeline_statistics = features_.pipeline_statistics,
+                 .buffer_array_indexing = features_.buffer_array_indexing};
+    report_.limits.pinned_subgroup = 0;
   }
-  features_.shader_float16 = present.v12.shaderFloat16 == VK_TRUE;
-  features_.shader_int8 = present.v12.shaderInt8 == VK_TRUE;
-  features_.storage_16bit = present.v11.storageBuffer16BitAccess == VK_TRUE;
-  features_.storage_8bit = present.v12.storageBuffer8BitAccess == VK_TRUE;
-  features_.shader_int64 = present.base.features.shaderInt64 == VK_TRUE;
-  features_.shader_int16 = present.base.features.shaderInt16 == VK_TRUE;
-  features_.texel_array_indexing = present.v12.shaderUniformTexelBufferArrayDynamicIndexing == VK_TRUE;
-  features_.integer_dot_product = present.v13.shaderIntegerDotProduct == VK_TRUE;
 }
 
 void Context::create_device() {
-  FeatureChain enable(features_.pipeline_statistics);
-  enable.base.features.shaderInt64 = features_.shader_int64;
-  enable.base.features.shaderInt16 = features_.shader_int16;
-  enable.base.features.shaderUniformBufferArrayDynamicIndexing = features_.buffer_array_indexing;
-  enable.base.features.shaderStorageBufferArrayDynamicIndexing = features_.buffer_array_indexing;
-  enable.v12.shaderUniformTexelBufferArrayDynamicIndexing = features_.texel_array_indexing;
-  enable.v12.uniformBufferStandardLayout = VK_TRUE;  // every Vulkan 1.2 device has it
-  enable.v11.storageBuffer16BitAccess = features_.storage_16bit;
-  enable.v12.storageBuffer8BitAccess = features_.storage_8bit;
-  enable.v12.shaderFloat16 = features_.shader_float16;
-  enable.v12.shaderInt8 = features_.shader_int8;
-  enable.v13.synchronization2 = VK_TRUE;
-  enable.v13.maintenance4 = VK_TRUE;
-  enable.v13.subgroupSizeControl = features_.subgroup_size_control;
-  enable.v13.computeFullSubgroups = features_.compute_full_subgroups;
-  enable.v13.shaderIntegerDotProduct = features_.integer_dot_product;
-  enable.statistics.pipelineExecutableInfo = features_.pipeline_statistics;
-
-  std::vector<const char*> extensions;
-  if (features_.memory_budget) {
-    extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-  }
-  if (features_.pipeline_statistics) {
-    extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
-  }
+  FeatureChain enable(features_.pipeline_statistics, features_.cooperative_matrix, features_.bfloat16);
+  request(features_, enable);
+  const std::vector<const char*> extensions = extensions_of(features_);
   const float priority = 1.0F;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = queue_family_;

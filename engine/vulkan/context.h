@@ -54,23 +54,6 @@ struct ContextOptions {
   bool baseline = false;
 };
 
-/// Optional features that are switched on because the device has them.
-struct DeviceFeatures {
-  bool memory_budget = false;          // VK_EXT_memory_budget
-  bool subgroup_size_control = false;  // a kernel may ask for its subgroup size
-  bool compute_full_subgroups = false;
-  bool pipeline_statistics = false;  // asked for and present
-  bool shader_float16 = false;
-  bool shader_int8 = false;
-  bool storage_16bit = false;
-  bool storage_8bit = false;
-  bool shader_int64 = false;
-  bool shader_int16 = false;
-  bool integer_dot_product = false;
-  bool buffer_array_indexing = false;  // arrays of buffer bindings indexed by a value alike in all invocations
-  bool texel_array_indexing = false;   // the same of texel buffers
-};
-
 struct MemoryInfo {
   uint64_t total = 0;   // bytes of the heap that device buffers come from
   uint64_t budget = 0;  // bytes this process may use there, those it uses included
@@ -97,6 +80,7 @@ class Context {
 
   const DeviceReport& report() const { return report_; }
   const DeviceLimits& limits() const { return report_.limits; }
+  /// The features that are switched on: those that the device has and the options allow.
   const DeviceFeatures& features() const { return features_; }
   const ContextOptions& options() const { return options_; }
   std::chrono::milliseconds timeout() const { return timeout_; }

@@ -43,6 +43,50 @@ std::string_view to_string(DeviceType type) {
   return "other";
 }
 
+std::string_view to_string(MatrixType type) {
+  switch (type) {
+    case MatrixType::f16: return "f16";
+    case MatrixType::f32: return "f32";
+    case MatrixType::f64: return "f64";
+    case MatrixType::bf16: return "bf16";
+    case MatrixType::s8: return "s8";
+    case MatrixType::s16: return "s16";
+    case MatrixType::s32: return "s32";
+    case MatrixType::s64: return "s64";
+    case MatrixType::u8: return "u8";
+    case MatrixType::u16: return "u16";
+    case MatrixType::u32: return "u32";
+    case MatrixType::u64: return "u64";
+    case MatrixType::other: break;
+  }
+  return "other";
+}
+
+std::string_view to_string(MatrixScope scope) {
+  switch (scope) {
+    case MatrixScope::subgroup: return "subgroup";
+    case MatrixScope::workgroup: return "workgroup";
+    case MatrixScope::other: break;
+  }
+  return "other";
+}
+
+const MatrixShape* find_matrix_shape(std::span<const MatrixShape> shapes, MatrixType operand, MatrixType sum) {
+  for (const MatrixShape& shape : shapes) {
+    if (shape.a == operand && shape.b == operand && shape.c == sum && shape.result == sum &&
+        shape.scope == MatrixScope::subgroup && !shape.saturating) {
+      return &shape;
+    }
+  }
+  return nullptr;
+}
+
+uint32_t pinned_subgroup_size(const DeviceLimits& limits, bool control) {
+  constexpr uint32_t usual = 32;
+  if (!control) return 0;
+  return limits.min_subgroup_size <= usual && usual <= limits.max_subgroup_size ? usual : limits.subgroup_size;
+}
+
 DeviceLimits baseline_limits() {
   DeviceLimits limits;
   limits.max_storage_range = 128ull << 20;

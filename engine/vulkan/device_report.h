@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace canopy::vk {
 
@@ -36,6 +38,8 @@ struct DeviceLimits {
   uint32_t subgroup_size = 0;       // invocations
   uint32_t min_subgroup_size = 0;
   uint32_t max_subgroup_size = 0;
+  uint32_t max_subgroups = 0;    // of a workgroup that asks for its subgroup size
+  uint32_t pinned_subgroup = 0;  // the subgroup size that kernels ask for (pinned_subgroup_size); 0: there is no choice
   double timestamp_period_ns = 0;     // nanoseconds per tick
   uint32_t timestamp_valid_bits = 0;  // of the queue used; 0: no timestamps
 };
@@ -43,6 +47,60 @@ struct DeviceLimits {
 /// The least that a usable device offers, and all that the kernels of the baseline are written for. What Vulkan 1.3
 /// itself promises stands for limits that unusable_reason() does not ask about.
 DeviceLimits baseline_limits();
+
+/// The subgroup size that kernels ask for where the driver would choose one for each kernel: 32 where the device offers
+/// it (NVIDIA has no other, RDNA's waves are as wide, and so may Intel's be), else the device's usual one. 0 without
+/// `control`, DeviceFeatures::subgroup_size_control.
+uint32_t pinned_subgroup_size(const DeviceLimits& limits, bool control);
+
+/// Optional features: those that a device offers (DeviceReport), or those that it was opened with (Context).
+struct DeviceFeatures {
+  bool memory_budget = false;          // VK_EXT_memory_budget
+  bool subgroup_size_control = false;  // a kernel may ask for its subgroup size
+  bool compute_full_subgroups = false;
+  bool pipeline_statistics = false;  // VK_KHR_pipeline_executable_properties; open only where asked for
+  bool shader_float16 = false;       // arithmetic on halves
+  bool shader_int8 = false;
+  bool storage_16bit = false;
+  bool storage_8bit = false;
+  bool shader_int64 = false;
+  bool shader_int16 = false;
+  bool integer_dot_product = false;
+  bool packed_dot_s8 = false;          // four products of 8-bit numbers in an instruction: signed,
+  bool packed_dot_u8 = false;          // unsigned,
+  bool packed_dot_mixed = false;       // and one of each
+  bool buffer_array_indexing = false;  // arrays of buffer bindings indexed by a value alike in all invocations
+  bool texel_array_indexing = false;   // the same of texel buffers
+  bool memory_model = false;           // the Vulkan memory model, which cooperative matrices are written in
+  bool memory_model_device_scope = false;
+  bool cooperative_matrix = false;  // VK_KHR_cooperative_matrix in compute shaders, with at least one MatrixShape
+  bool bfloat16 = false;            // VK_KHR_shader_bfloat16
+  bool bfloat16_matrix = false;     // also as operands of cooperative matrices
+};
+
+/// The types of a cooperative matrix's elements; `other` is one that this version of Canopy does not know.
+enum class MatrixType { f16, f32, f64, bf16, s8, s16, s32, s64, u8, u16, u32, u64, other };
+enum class MatrixScope { subgroup, workgroup, other };
+
+/// "f16", "subgroup" …
+std::string_view to_string(MatrixType type);
+std::string_view to_string(MatrixScope scope);
+
+/// A product that a device's matrix cores compute: result[m][n] = a[m][k] b[k][n] + c[m][n], by the invocations of a
+/// scope.
+struct MatrixShape {
+  uint32_t m = 0, n = 0, k = 0;
+  MatrixType a = MatrixType::other;
+  MatrixType b = MatrixType::other;
+  MatrixType c = MatrixType::other;
+  MatrixType result = MatrixType::other;
+  MatrixScope scope = MatrixScope::other;
+  bool saturating = false;  // integer sums stop at the largest number
+};
+
+/// The first shape with operands of type `operand` and sums of type `sum` that a subgroup computes without saturating;
+/// null if there is none.
+const MatrixShape* find_matrix_shape(std::span<const MatrixShape> shapes, MatrixType operand, MatrixType sum);
 
 struct DeviceReport {
   uint32_t index = 0;  // position in the loader's order
@@ -57,6 +115,8 @@ struct DeviceReport {
   std::string api_version;     // "1.3.230"
   uint64_t memory_bytes = 0;   // the device-local heaps together
   DeviceLimits limits;
+  DeviceFeatures features;                 // all that it offers
+  std::vector<MatrixShape> matrix_shapes;  // in the driver's order; empty without features.cooperative_matrix
   bool usable = false;
   std::string reason;  // why it is not usable; empty if it is
 };

@@ -203,7 +203,7 @@ Instance::~Instance() {
 std::vector<DeviceReport> Instance::list_devices() const {
   std::vector<DeviceReport> reports;
   for (const VkPhysicalDevice device : physical_devices(handle_)) {
-    reports.push_back(report_device(device, static_cast<uint32_t>(reports.size())));
+    reports.push_back(report_device(handle_, device, static_cast<uint32_t>(reports.size())));
   }
   return reports;
 }

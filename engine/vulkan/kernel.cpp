@@ -132,7 +132,7 @@ void Kernel::check_subgroup_size(const KernelOptions& options) const {
 // A shader that declares what the device was not opened with must not reach the driver.
 void Kernel::check_capabilities() const {
   const DeviceFeatures& has = context_.features();
-  const std::array<std::tuple<uint32_t, bool, const char*>, 9> optional = {{
+  const std::array optional = std::to_array<std::tuple<uint32_t, bool, const char*>>({
       {9, has.shader_float16, "16-bit floats"},
       {11, has.shader_int64, "64-bit integers"},
       {22, has.shader_int16, "16-bit integers"},
@@ -141,8 +141,14 @@ void Kernel::check_capabilities() const {
       {39, has.shader_int8, "8-bit integers"},
       {4433, has.storage_16bit, "16-bit storage"},
       {4448, has.storage_8bit, "8-bit storage"},
+      {5116, has.bfloat16, "bfloat16"},
+      {5118, has.bfloat16_matrix, "cooperative matrices of bfloat16"},
       {5304, has.texel_array_indexing, "arrays of texel buffers"},
-  }};
+      {5345, has.memory_model, "the Vulkan memory model"},
+      {5346, has.memory_model_device_scope, "the Vulkan memory model across the device"},
+      {6019, has.integer_dot_product, "integer dot products"},
+      {6022, has.cooperative_matrix, "cooperative matrices"},
+  });
   for (const uint32_t capability : reflection_.capabilities) {
     for (const auto& [number, present, what] : optional) {
       if (capability == number && !present) {

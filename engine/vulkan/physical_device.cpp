@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/vulkan/check.h"
+#include "engine/vulkan/device_features.h"
 
 namespace canopy::vk {
 namespace {
@@ -87,6 +88,7 @@ DeviceLimits limits_of(const Properties& p, uint32_t timestamp_bits) {
   limits.subgroup_size = p.v11.subgroupSize;
   limits.min_subgroup_size = p.v13.minSubgroupSize;
   limits.max_subgroup_size = p.v13.maxSubgroupSize;
+  limits.max_subgroups = p.v13.maxComputeWorkgroupSubgroups;
   limits.timestamp_period_ns = base.timestampPeriod;
   limits.timestamp_valid_bits = timestamp_bits;
   return limits;
@@ -155,7 +157,7 @@ std::optional<uint32_t> compute_queue_family(VkPhysicalDevice device) {
   return std::nullopt;
 }
 
-DeviceReport report_device(VkPhysicalDevice device, uint32_t index) {
+DeviceReport report_device(VkInstance instance, VkPhysicalDevice device, uint32_t index) {
   VkPhysicalDeviceProperties base{};
   vkGetPhysicalDeviceProperties(device, &base);
   DeviceReport report;
@@ -181,6 +183,10 @@ DeviceReport report_device(VkPhysicalDevice device, uint32_t index) {
   report.uuid = hex(properties.v11.deviceUUID) + "-" + hex(properties.v11.driverUUID);
   const DeviceFacts facts = facts_of(device, properties);
   report.limits = facts.limits;
+  report.features = offered_features(device);
+  report.matrix_shapes = offered_matrix_shapes(instance, device, report.features);
+  if (report.matrix_shapes.empty()) report.features.cooperative_matrix = report.features.bfloat16_matrix = false;
+  report.limits.pinned_subgroup = pinned_subgroup_size(report.limits, report.features.subgroup_size_control);
   report.reason = unusable_reason(facts);
   report.usable = report.reason.empty();
   return report;

@@ -15,7 +15,7 @@ namespace canopy::vk {
 std::optional<uint32_t> compute_queue_family(VkPhysicalDevice device);
 
 /// Everything in DeviceReport, `usable` and `reason` decided.
-DeviceReport report_device(VkPhysicalDevice device, uint32_t index);
+DeviceReport report_device(VkInstance instance, VkPhysicalDevice device, uint32_t index);
 
 /// Of a Vulkan 1.3 device.
 CacheIdentity identity_of(VkPhysicalDevice device);

@@ -1,6 +1,6 @@
 #pragma once
-// Which variant of a GPU's matrix product runs (shaders/product*.glsl). Variants of a family are bitwise equal; families
-// are not, so a device keeps to one.
+// Which variant of a GPU's matrix product runs (shaders/product*.glsl). Variants of a family are bitwise equal;
+// families are not, so a device keeps to one.
 
 #include <cstdint>
 #include <optional>
@@ -38,7 +38,9 @@ struct FmaConfig {
   uint32_t invocations() const { return lanes * slices; }
   /// Of a workgroup, in each of the ops (product_add needs the most).
   uint64_t shared_bytes() const;
-  bool fits(const DeviceLimits& limits) const { return invocations() <= limits.max_invocations && shared_bytes() <= limits.max_shared_bytes; }
+  bool fits(const DeviceLimits& limits) const {
+    return invocations() <= limits.max_invocations && shared_bytes() <= limits.max_shared_bytes;
+  }
   KernelOptions options() const;
 };
 

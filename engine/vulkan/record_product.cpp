@@ -87,8 +87,7 @@ void dispatch(DeviceState& state, CommandList& list, const std::string& shader, 
               const Buffer& partials, const Buffer& counters, const std::vector<Binding>& outputs,
               const MakePush& push) {
   const VulkanWeight& weight = product.weight;
-  const Kernel& kernel =
-      state.context->kernel(weight_shader(shader, weight.type(), false), product.config.options());
+  const Kernel& kernel = state.context->kernel(weight_shader(shader, weight.type(), false), product.config.options());
   uint32_t counter = product.counter_base, first_partial = product.partial_base;
   for (const WeightShard& shard : weight.shards) {
     std::vector<Binding> bindings;
@@ -98,17 +97,9 @@ void dispatch(DeviceState& state, CommandList& list, const std::string& shader, 
     bindings.emplace_back(partials);
     bindings.emplace_back(counters);
     bindings.insert(bindings.end(), outputs.begin(), outputs.end());
-    const ProductPush common{shard.layout.rows,
-                             weight.cols(),
-                             product.width,
-                             stride_of(product.in),
-                             product.in.square_blocks,
-                             product.chunk_columns,
-                             first_partial,
-                             counter,
-                             shard.layout.first_row,
-                             weight.rows(),
-                             product.norm_eps};
+    const ProductPush common{shard.layout.rows,        weight.cols(),         product.width,   stride_of(product.in),
+                             product.in.square_blocks, product.chunk_columns, first_partial,   counter,
+                             shard.layout.first_row,   weight.rows(),         product.norm_eps};
     list.bind(kernel, bindings, bytes_of(push(common)));
     list.dispatch(product.column_tiles(), groups(shard.layout.rows, product.config.tile_rows()), product.chunks());
     if (product.chunks() == 1) continue;
@@ -126,7 +117,8 @@ void VulkanRecorder::record_products(std::span<const LinearArgs> products) {
   uint32_t counted = 0;
   double flops = 0;
   for (const LinearArgs& args : products) {
-    tiled::Product& product = all.emplace_back(tiled::product_of(state_, *args.weight, *args.in, args.width, args.norm_eps, "linear"));
+    tiled::Product& product =
+        all.emplace_back(tiled::product_of(state_, *args.weight, *args.in, args.width, args.norm_eps, "linear"));
     product.partial_base = static_cast<uint32_t>(partials);
     product.counter_base = counted;
     partials += product.partials();
@@ -164,7 +156,8 @@ void VulkanRecorder::record_product(const LinearAddArgs& args) {
   const Buffer& counts = product.counters() > 0 ? counters(product.counters()) : state_.dummy;
   CommandList& list = this->list(product.flops());
   tiled::dispatch(state_, list, "product_add", product, sums, counts, outputs, [&](const tiled::ProductPush& common) {
-    return tiled::AddPush{common, 4 * tiled::stride_of(out), args.aux != nullptr ? args.aux_stride : 0, args.aux_offset};
+    return tiled::AddPush{common, 4 * tiled::stride_of(out), args.aux != nullptr ? args.aux_stride : 0,
+                          args.aux_offset};
   });
   list.barrier();
 }
@@ -176,13 +169,15 @@ void VulkanRecorder::record_product(const LinearSwigluArgs& args) {
     throw bad_input("linear_swiglu needs a paired weight; this one has " + std::to_string(args.weight->rows()) +
                     " rows.");
   }
-  const tiled::Product product = tiled::product_of(state_, *args.weight, *args.in, args.width, args.norm_eps, "linear_swiglu");
+  const tiled::Product product =
+      tiled::product_of(state_, *args.weight, *args.in, args.width, args.norm_eps, "linear_swiglu");
   const Buffer& sums = product.partials() > 0 ? scratch(product.partials() * 4, "partial sums") : state_.dummy;
   const Buffer& counts = product.counters() > 0 ? counters(product.counters()) : state_.dummy;
   CommandList& list = this->list(product.flops());
-  tiled::dispatch(state_, list, "product_swiglu", product, sums, counts, {out.values}, [&](const tiled::ProductPush& common) {
-    return tiled::SwigluPush{common, 4 * tiled::stride_of(out)};
-  });
+  tiled::dispatch(state_, list, "product_swiglu", product, sums, counts, {out.values},
+                  [&](const tiled::ProductPush& common) {
+                    return tiled::SwigluPush{common, 4 * tiled::stride_of(out)};
+                  });
   list.barrier();
 }
 
