@@ -1,42 +1,67 @@
-// One block of 32 columns of one row of a weight, decoded: scale * code + minimum, in f32. Behind weights.glsl with
-// TEXEL 0. Weights from `cols` on, to the end of the block, are 0.
+// One block of 32 columns of one row of a weight: fetched as it is stored, and decoded to f32 as scale * code + minimum.
+// Two steps, so that the next block can be on its way meanwhile. Behind weights.glsl with TEXEL 0.
 
-void decode_block(uint row, uint b, uint cols, out float w[32]) {
 #if IS_WORDS
-  uint first = words_of(row, cols);
+struct RawBlock {
   BlockBits bits;
-  [[unroll]] for (uint j = 0u; j < uint(MAIN); ++j) bits.main_[j] = fetch_word(first + (block_word(b) + j) * BAND);
+  uint scale;
+  uint factor;
+};
+
+RawBlock fetch_block(uint row, uint b, uint cols) {
+  uint first = words_of(row, cols);
+  RawBlock raw;
+  [[unroll]] for (uint j = 0u; j < uint(MAIN); ++j) raw.bits.main_[j] = fetch_word(first + (block_word(b) + j) * BAND);
   [[unroll]] for (uint j = 0u; j < uint(HIGH); ++j) {
-    bits.high[j] = fetch_word(first + (block_word(b) + uint(MAIN) + j) * BAND);
+    raw.bits.high[j] = fetch_word(first + (block_word(b) + uint(MAIN) + j) * BAND);
   }
-  uint scale = fetch_word(first + scale_word(b) * BAND);
+  raw.scale = fetch_word(first + scale_word(b) * BAND);
 #if HAS_FACTOR
-  uint factor = fetch_word(first + factor_word(b) * BAND);
+  raw.factor = fetch_word(first + factor_word(b) * BAND);
 #else
-  uint factor = 0u;
+  raw.factor = 0u;
 #endif
+  return raw;
+}
+
+void decode_block(RawBlock raw, uint b, out float w[32]) {
   [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-    vec2 d = block_scale(scale, b, factor, HALVES == 2 ? h : 0u);
+    vec2 d = block_scale(raw.scale, b, raw.factor, HALVES == 2 ? h : 0u);
     [[unroll]] for (uint q = 0u; q < 4u; ++q) {
-      [[unroll]] for (uint i = 0u; i < 4u; ++i) w[16u * h + 4u * q + i] = fma(d.x, element(bits, i), d.y);
-      turn(bits);
+      [[unroll]] for (uint i = 0u; i < 4u; ++i) w[16u * h + 4u * q + i] = fma(d.x, element(raw.bits, i), d.y);
+      turn(raw.bits);
     }
   }
+}
+
 #else
+struct RawBlock {
+  uvec4 units[UNITS_PER_BLOCK];
+  uint scale;
+};
+
+RawBlock fetch_block(uint row, uint b, uint cols) {
   uint first = units_of(row, cols) + b * UNITS_PER_BLOCK * BAND;
+  RawBlock raw;
+  [[unroll]] for (uint u = 0u; u < UNITS_PER_BLOCK; ++u) raw.units[u] = fetch_unit(first + u * BAND);
 #if HAS_SCALES
-  uint scale = fetch_scale(scales_of(row, cols) + b * BAND);
+  raw.scale = fetch_scale(scales_of(row, cols) + b * BAND);
+#else
+  raw.scale = 0u;
 #endif
+  return raw;
+}
+
+void decode_block(RawBlock raw, uint b, out float w[32]) {
   [[unroll]] for (uint u = 0u; u < UNITS_PER_BLOCK; ++u) {
-    uvec4 unit = fetch_unit(first + u * BAND);
     [[unroll]] for (uint q = 0u; q < QUADS_PER_UNIT; ++q) {
       [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-        float code = decode(unit, q, i);
+        float code = decode(raw.units[u], q, i);
 #if WEIGHT == 4
-        vec2 d = unpackHalf2x16(scale);
+        vec2 d = unpackHalf2x16(raw.scale);
         w[u * PER_UNIT + 4u * q + i] = fma(d.x, code, d.y);
 #elif WEIGHT == 3
-        precise float scaled = uintBitsToFloat(scale) * code;
+        precise float scaled = uintBitsToFloat(raw.scale) * code;
         w[u * PER_UNIT + 4u * q + i] = scaled;
 #else
         w[u * PER_UNIT + 4u * q + i] = code;
@@ -44,5 +69,5 @@ void decode_block(uint row, uint b, uint cols, out float w[32]) {
       }
     }
   }
-#endif
 }
+#endif

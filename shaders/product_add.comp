@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
+// variants: - MATRIX=0; matrix MATRIX=1
 // x[column, row] += sum over k of weight[row, k] * in[column, k]; out = x * norm_weight, with the squares of x summed for
 // each block of SQUARE_BLOCK rows; aux[column, aux_offset + row] = x.
 #define TEXEL 0
@@ -20,9 +21,11 @@ layout(push_constant) uniform Push {
   uint aux_offset;
 };
 
+#if MATRIX
+#include "product_matrix.glsl"
+#else
 #include "product_fma.glsl"
-
-shared float tile_x[TILE_COLUMNS * TILE_ROWS];  // what x has become; 0 where there is none
+#endif
 
 const uint EIGHTHS = TILE_ROWS / 8u;
 shared float eighths[TILE_COLUMNS * EIGHTHS];  // sums of squares of eight rows
@@ -39,15 +42,19 @@ float added(uint column, uint k, float product) {
 void finish_tile(uint first_column, uint first_row) {
   for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS * TILE_COLUMNS; i += INVOCATIONS) {
     uint column = first_column + i / TILE_ROWS, row = first_row + i % TILE_ROWS;
-    tile_x[i] = 0.0;
+    float x = 0.0;
     if (column < width && row < rows) {
-      tile_x[i] = added(column, row_offset + row, element_sum(first_column, first_row, i / TILE_ROWS, i % TILE_ROWS));
+      x = added(column, row_offset + row, element_sum(first_column, first_row, i / TILE_ROWS, i % TILE_ROWS));
     }
+    put_pooled(i, x);  // over the sum that it is made of
   }
   barrier();
   for (uint i = gl_LocalInvocationIndex; i < TILE_COLUMNS * EIGHTHS; i += INVOCATIONS) {
     precise float sum = 0.0;
-    [[unroll]] for (uint r = 0u; r < 8u; ++r) sum = fma(tile_x[8u * i + r], tile_x[8u * i + r], sum);
+    for (uint r = 0u; r < 8u; ++r) {
+      float x = pooled(8u * i + r);
+      sum = fma(x, x, sum);
+    }
     eighths[i] = sum;
   }
   barrier();

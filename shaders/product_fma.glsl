@@ -24,7 +24,8 @@ const uint STAGED = SLICES * N * STAGE_QUADS;
 const uint SUM_QUADS = SLICES * N * TILE_ROWS / 4u;
 shared vec4 pool[STAGED > SUM_QUADS ? STAGED : SUM_QUADS];
 
-float tile_sum(uint c, uint r) { return pool[(c * TILE_ROWS + r) / 4u][r % 4u]; }
+float pooled(uint i) { return pool[i / 4u][i % 4u]; }
+void put_pooled(uint i, float value) { pool[i / 4u][i % 4u] = value; }
 
 float part[R][N];   // of the slice under way
 float total[R][N];  // of the chunk; complete in the first row of invocations
@@ -37,12 +38,22 @@ void stage(uint first_column, uint first) {
   }
 }
 
-// part += block b of the rows from `row` on, times the staged block at quad `from` of column 0. Rows beyond the weight's
-// bands are computed as the last one, and not stored.
+RawBlock raw[R];  // the block that comes next
+
+// Rows beyond the weight's bands are computed as the last one, and not stored; so are columns beyond its blocks.
+void fetch_blocks(uint row, uint b) {
+  uint last = (rows + BAND - 1u) / BAND * BAND - 1u;
+  [[unroll]] for (uint r = 0u; r < R; ++r) {
+    raw[r] = fetch_block(min(row + r * LANES, last), min(b, blocks_of(cols) - 1u), cols);
+  }
+}
+
+// part += block b of the rows from `row` on, times the staged block at quad `from` of column 0. The block behind it is
+// on its way meanwhile.
 void add_block(uint row, uint b, uint from) {
   float w[R][32];
-  uint last = (rows + BAND - 1u) / BAND * BAND - 1u;
-  [[unroll]] for (uint r = 0u; r < R; ++r) decode_block(min(row + r * LANES, last), b, cols, w[r]);
+  [[unroll]] for (uint r = 0u; r < R; ++r) decode_block(raw[r], b, w[r]);
+  fetch_blocks(row, b + 1u);
   [[unroll]] for (uint q = 0u; q < 8u; ++q) {
     [[unroll]] for (uint c = 0u; c < N; ++c) {
       vec4 x = pool[from + c * STAGE_QUADS + q];
@@ -53,17 +64,18 @@ void add_block(uint row, uint b, uint from) {
   }
 }
 
-// part = the slice that begins at column first + SLICE * gl_LocalInvocationID.y.
+// part = the slice of 256 columns from `first` + SLICE * gl_LocalInvocationID.y on.
 void sum_slice(uint row, uint first_column, uint first, uint end) {
   [[unroll]] for (uint r = 0u; r < R; ++r) {
     [[unroll]] for (uint c = 0u; c < N; ++c) part[r][c] = 0.0;
   }
+  uint column = first + gl_LocalInvocationID.y * SLICE;
+  fetch_blocks(row, column / 32u);
   for (uint k = 0u; k < SLICE; k += 32u * STAGE) {
     barrier();
     stage(first_column, first + k);
     barrier();
     uint from = gl_LocalInvocationID.y * N * STAGE_QUADS;
-    uint column = first + gl_LocalInvocationID.y * SLICE + k;
     for (uint s = 0u; s < STAGE && column < end; ++s) {
       add_block(row, column / 32u, from);
       from += 8u;
@@ -87,8 +99,7 @@ void add_slices(uint first, uint end) {
   uint lane = gl_LocalInvocationID.x;
   [[unroll]] for (uint r = 0u; r < R; ++r) {
     [[unroll]] for (uint c = 0u; c < N; ++c) {
-      uint at = (gl_LocalInvocationID.y * N + c) * TILE_ROWS + r * LANES + lane;
-      pool[at / 4u][at % 4u] = part[r][c];
+      put_pooled((gl_LocalInvocationID.y * N + c) * TILE_ROWS + r * LANES + lane, part[r][c]);
     }
   }
   barrier();
@@ -96,8 +107,7 @@ void add_slices(uint first, uint end) {
   for (uint s = 0u; s < SLICES && first + s * SLICE < end; ++s) {
     [[unroll]] for (uint r = 0u; r < R; ++r) {
       [[unroll]] for (uint c = 0u; c < N; ++c) {
-        uint at = (s * N + c) * TILE_ROWS + r * LANES + lane;
-        precise float sum = total[r][c] + pool[at / 4u][at % 4u];
+        precise float sum = total[r][c] + pooled((s * N + c) * TILE_ROWS + r * LANES + lane);
         total[r][c] = sum;
       }
     }
@@ -111,9 +121,8 @@ void store_sums(uint first_column, uint first_row) {
     [[unroll]] for (uint r = 0u; r < R; ++r) {
       uint row = r * LANES + gl_LocalInvocationID.x;
       [[unroll]] for (uint c = 0u; c < N; ++c) {
-        uint at = c * TILE_ROWS + row;
         if (chunks() == 1u) {
-          pool[at / 4u][at % 4u] = total[r][c];
+          put_pooled(c * TILE_ROWS + row, total[r][c]);
         } else if (first_row + row < rows && first_column + c < width) {
           partials[partial_index(gl_WorkGroupID.z, first_column + c, first_row + row)] = total[r][c];
         }

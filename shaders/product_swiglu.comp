@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
+// variants: - MATRIX=0; matrix MATRIX=1
 // out[column, i] = silu(g_i) * u_i with g, u the even and odd rows of the weight times in[column].
 #define TEXEL 0
 #include "product.glsl"
@@ -13,7 +14,11 @@ layout(push_constant) uniform Push {
   uint out_stride;
 };
 
+#if MATRIX
+#include "product_matrix.glsl"
+#else
 #include "product_fma.glsl"
+#endif
 
 void finish_tile(uint first_column, uint first_row) {
   const uint pairs = TILE_ROWS / 2u;

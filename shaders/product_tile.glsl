@@ -1,7 +1,11 @@
 // What the families of products share behind their TILE_ROWS, TILE_COLUMNS and INVOCATIONS (product.glsl).
 
-const uint FACTOR_LANES = 32u;
-shared float factor_lanes[TILE_COLUMNS * FACTOR_LANES];
+// The family's shared memory as floats: TILE_COLUMNS * TILE_ROWS at least. It holds the lanes of load_factors(), then
+// what the family puts there, and then, where there is one chunk, the sum of element (c, r) at c * TILE_ROWS + r.
+float pooled(uint i);
+void put_pooled(uint i, float value);
+
+const uint FACTOR_LANES = 32u;       // at most TILE_ROWS
 shared float factors[TILE_COLUMNS];  // of the norm, by column
 shared uint is_last;
 
@@ -16,12 +20,12 @@ void load_factors(uint first_column) {
         sum = sum + in_squares[column * square_blocks + b];
       }
     }
-    factor_lanes[i] = sum;
+    put_pooled(i, sum);
   }
   barrier();
   for (uint c = gl_LocalInvocationIndex; c < TILE_COLUMNS; c += INVOCATIONS) {
     precise float sum = 0.0;
-    for (uint l = 0u; l < FACTOR_LANES; ++l) sum = sum + factor_lanes[c * FACTOR_LANES + l];
+    for (uint l = 0u; l < FACTOR_LANES; ++l) sum = sum + pooled(c * FACTOR_LANES + l);
     precise float mean = sum / float(cols);
     precise float shifted = mean + norm_eps;
     factors[c] = norm_eps > 0.0 ? inversesqrt(shifted) : 1.0;
@@ -45,12 +49,9 @@ uint chunks() { return gl_NumWorkGroups.z; }
 // Where the sum of a chunk lies until all are there.
 uint partial_index(uint chunk, uint column, uint row) { return partial_base + (chunk * width + column) * rows + row; }
 
-// The sum of element (c, r) of the tile where there is one chunk; the family's.
-float tile_sum(uint c, uint r);
-
 // The sum over all chunks of element (c, r) of the tile at (first_column, first_row).
 float element_sum(uint first_column, uint first_row, uint c, uint r) {
-  if (chunks() == 1u) return tile_sum(c, r);
+  if (chunks() == 1u) return pooled(c * TILE_ROWS + r);
   precise float sum = 0.0;
   for (uint z = 0u; z < chunks(); ++z) sum = sum + partials[partial_index(z, first_column + c, first_row + r)];
   return sum;

@@ -21,7 +21,8 @@ MatrixScope matrix_scope(uint32_t scope) {
   return scope == 3 ? MatrixScope::subgroup : MatrixScope::other;
 }
 
-// Properties that decide about features. The structure of an extension is part of the chain only where the extension is.
+// Properties that decide about features. The structure of an extension is part of the chain only where the extension
+// is.
 struct FeatureProperties {
   VkPhysicalDeviceProperties2 base{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
   VkPhysicalDeviceVulkan13Properties v13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES};

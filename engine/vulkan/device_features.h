@@ -10,8 +10,8 @@
 
 namespace canopy::vk {
 
-/// The chain of feature structures, to ask with and to enable with. A structure of an extension is part of it only where
-/// the extension is.
+/// The chain of feature structures, to ask with and to enable with. A structure of an extension is part of it only
+/// where the extension is.
 struct FeatureChain {
   VkPhysicalDeviceFeatures2 base{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   VkPhysicalDeviceVulkan11Features v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};

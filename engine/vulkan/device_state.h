@@ -20,10 +20,11 @@ struct DeviceState {
   DeviceInfo info;
   bool software = false;
   KernelFamily family = KernelFamily::fma;
-  bool texel_fetch = false;  // weights and K/V through texel buffers
-  bool whole_rows = false;   // LinearConfig::whole
-  uint32_t max_tile = 8;     // columns of a matrix product's tile
-  uint32_t max_body = 448;   // LinearConfig::body
+  std::optional<MatrixShape> matrix;  // of the family matrix
+  bool texel_fetch = false;           // weights and K/V through texel buffers
+  bool whole_rows = false;            // LinearConfig::whole
+  uint32_t max_tile = 8;              // columns of a matrix product's tile
+  uint32_t max_body = 448;            // LinearConfig::body
   uint32_t attention_lanes = 32;
   double flops_per_second = 5e11;  // a cautious guess, for splitting submissions
   std::optional<LinearConfig> forced_linear;

@@ -7,8 +7,24 @@ namespace canopy::vk {
 
 namespace {
 
-constexpr uint32_t kSlice = 256;        // columns of a weight; shaders/product_fma.glsl
-constexpr uint32_t kStageBytes = 8192;  // of staged activations, so that several workgroups fit a compute unit
+constexpr uint32_t kSlice = 256;         // columns of a weight; shaders/product_fma.glsl
+constexpr uint32_t kEnoughGroups = 512;  // workgroups that keep a large GPU busy
+constexpr uint32_t kStageBytes = 8192;   // of staged activations, so that several workgroups fit a compute unit
+
+// The factors of the norm, the word that tells who is last, and what product_add keeps of a tile.
+uint64_t finishing_floats(uint32_t columns, uint32_t rows) {
+  return uint64_t{columns} + 1 + uint64_t{columns} * rows / 8;
+}
+
+// Tiles have 64 rows of the weight at least, 16 columns, and steps of 32 columns of the weight; in shared memory eight
+// halves or four sums lie together.
+bool divides_tiles(const MatrixShape& shape) {
+  const bool halves = shape.a == MatrixType::f16 && shape.b == MatrixType::f16 && shape.c == MatrixType::f32 &&
+                      shape.result == MatrixType::f32 && shape.scope == MatrixScope::subgroup && !shape.saturating;
+  const auto divides = [](uint32_t part, uint32_t whole) { return part > 0 && whole % part == 0; };
+  return halves && divides(shape.m, 64) && shape.m % 4 == 0 && divides(shape.n, 16) && divides(shape.k, 32) &&
+         shape.k % 8 == 0;
+}
 
 }  // namespace
 
@@ -31,24 +47,82 @@ std::optional<KernelFamily> kernel_family(std::string_view name) {
 uint64_t FmaConfig::shared_bytes() const {
   const uint64_t staged = uint64_t{slices} * columns * stage * 32;
   const uint64_t sums = uint64_t{slices} * columns * tile_rows();
-  const uint64_t factors = uint64_t{columns} * 33 + 1;
-  const uint64_t finishing = uint64_t{columns} * (tile_rows() + tile_rows() / 8);
-  return 4 * (std::max(staged, sums) + factors + finishing);
+  return 4 * (std::max(staged, sums) + finishing_floats(columns, tile_rows()));
 }
 
-KernelOptions FmaConfig::options() const {
-  return {{{0, columns}, {1, lanes}, {2, slices}, {3, rows}, {4, stage}}, 0};
+bool FmaConfig::fits(const DeviceLimits& limits) const {
+  return invocations() <= limits.max_invocations && shared_bytes() <= limits.max_shared_bytes;
 }
 
-FmaConfig choose_fma(uint32_t width, uint32_t chunk_columns, uint32_t max_columns, bool software,
-                     const DeviceLimits& limits) {
+ProductVariant FmaConfig::variant() const {
+  return {KernelFamily::fma, columns, tile_rows(), {{{0, columns}, {1, lanes}, {2, slices}, {3, rows}, {4, stage}}, 0}};
+}
+
+uint64_t MatrixConfig::shared_bytes() const {
+  const uint64_t staged = uint64_t{tile_rows() + columns} * (step / 8 + 1) * 4;
+  const uint64_t sums = uint64_t{columns} * tile_rows();
+  return 4 * (std::max(staged, sums) + finishing_floats(columns, tile_rows()));
+}
+
+bool MatrixConfig::fits(const DeviceLimits& limits) const {
+  return invocations() <= limits.max_invocations && shared_bytes() <= limits.max_shared_bytes;
+}
+
+ProductVariant MatrixConfig::variant() const {
+  return {KernelFamily::matrix,
+          columns,
+          tile_rows(),
+          {{{0, columns},
+            {1, invocations()},
+            {2, subgroups},
+            {3, shape.m},
+            {4, shape.n},
+            {5, shape.k},
+            {6, row_tiles},
+            {7, step}},
+           subgroup_size}};
+}
+
+const MatrixShape* product_matrix(const DeviceReport& report, const DeviceFeatures& features) {
+  if (!features.cooperative_matrix || !features.memory_model_device_scope || !features.shader_float16 ||
+      report.limits.pinned_subgroup == 0) {
+    return nullptr;
+  }
+  const MatrixShape* best = nullptr;
+  for (const MatrixShape& shape : report.matrix_shapes) {
+    const auto size = [](const MatrixShape& s) { return uint64_t{s.m} * s.n * s.k; };
+    if (divides_tiles(shape) && (best == nullptr || size(shape) > size(*best))) best = &shape;
+  }
+  return best;
+}
+
+FmaConfig choose_fma(const ProductShape& shape, uint32_t max_columns, bool software, const DeviceLimits& limits) {
   FmaConfig config;
-  config.columns = std::bit_floor(std::min({std::bit_ceil(width), max_columns, kMostFmaColumns}));
-  const uint32_t slices = (chunk_columns + kSlice - 1) / kSlice;
+  config.columns = std::bit_floor(std::min({std::bit_ceil(shape.width), max_columns, kMostFmaColumns}));
+  const uint32_t slices = (shape.chunk_columns + kSlice - 1) / kSlice;
   config.slices = software ? 1 : std::bit_floor(std::min({slices, 4u, limits.max_invocations / config.lanes}));
   while (config.slices > 1 && !config.fits(limits)) config.slices /= 2;
-  config.stage = std::clamp(kStageBytes / (config.slices * config.columns * 128), 1u, 8u);
-  config.stage = std::bit_floor(config.stage);
+  config.stage = std::bit_floor(std::clamp(kStageBytes / (config.slices * config.columns * 128), 1u, 8u));
+  return config;
+}
+
+MatrixConfig choose_matrix(const ProductShape& shape, const MatrixShape& matrix, uint32_t max_columns, bool software,
+                           const DeviceLimits& limits) {
+  MatrixConfig config;
+  config.shape = matrix;
+  config.subgroup_size = limits.pinned_subgroup;
+  config.columns =
+      std::clamp(std::bit_ceil(shape.width), 16u, std::max(16u, std::min(max_columns, kMostMatrixColumns)));
+  // Tiles of 128 rows read the activations half as often; tiles of 64 make more workgroups.
+  const uint32_t chunks = (shape.cols + shape.chunk_columns - 1) / shape.chunk_columns;
+  const bool tall = !software && (config.columns == 64 || shape.rows / 128 * chunks >= kEnoughGroups);
+  for (const uint32_t rows : {tall ? 128u : 64u, 64u}) {
+    config.subgroups = std::min(8u, rows / matrix.m);
+    config.row_tiles = rows / matrix.m / config.subgroups;
+    config.step = software ? 32 : 64;
+    if (!config.fits(limits)) config.step = 32;
+    if (config.fits(limits)) break;
+  }
   return config;
 }
 

@@ -22,8 +22,17 @@ const char* to_string(KernelFamily family);
 /// Nothing for another word.
 std::optional<KernelFamily> kernel_family(std::string_view name);
 
-/// Columns of the widest tile of the family of multiply-adds.
+/// A variant of a product's kernel as it is dispatched.
+struct ProductVariant {
+  KernelFamily family = KernelFamily::fma;
+  uint32_t columns = 1;  // of a tile: rows of the pass
+  uint32_t rows = 64;    // of a tile: of the weight
+  KernelOptions options;
+};
+
+/// Columns of the widest tiles.
 inline constexpr uint32_t kMostFmaColumns = 8;
+inline constexpr uint32_t kMostMatrixColumns = 64;
 
 /// A variant of shaders/product_fma.glsl.
 struct FmaConfig {
@@ -38,14 +47,41 @@ struct FmaConfig {
   uint32_t invocations() const { return lanes * slices; }
   /// Of a workgroup, in each of the ops (product_add needs the most).
   uint64_t shared_bytes() const;
-  bool fits(const DeviceLimits& limits) const {
-    return invocations() <= limits.max_invocations && shared_bytes() <= limits.max_shared_bytes;
-  }
-  KernelOptions options() const;
+  bool fits(const DeviceLimits& limits) const;
+  ProductVariant variant() const;
 };
 
-/// The variant for a pass of `width` rows over a weight whose chunks have `chunk_columns` columns.
-FmaConfig choose_fma(uint32_t width, uint32_t chunk_columns, uint32_t max_columns, bool software,
-                     const DeviceLimits& limits);
+/// A variant of shaders/product_matrix.glsl.
+struct MatrixConfig {
+  uint32_t columns = 16;   // of a tile: 16, 32 or 64
+  uint32_t subgroups = 1;  // each has row_tiles of the tile's rows
+  uint32_t row_tiles = 1;
+  uint32_t step = 32;  // columns of the weight staged at once: 32 or 64
+  uint32_t subgroup_size = 32;
+  MatrixShape shape;
+
+  uint32_t tile_rows() const { return subgroups * row_tiles * shape.m; }
+  uint32_t invocations() const { return subgroups * subgroup_size; }
+  uint64_t shared_bytes() const;
+  bool fits(const DeviceLimits& limits) const;
+  ProductVariant variant() const;
+};
+
+/// What variants are chosen for: a weight [rows, cols] in chunks of chunk_columns, and the rows of a pass.
+struct ProductShape {
+  uint32_t rows = 0;
+  uint32_t cols = 0;
+  uint32_t chunk_columns = 0;
+  uint32_t width = 0;
+};
+
+/// The matrices that products on matrix cores are made of: halves with sums in f32, the largest of those that divide
+/// the tiles of MatrixConfig. Null where the device has none, or lacks what the kernels need beside them: a subgroup
+/// size that is asked for, and the memory model.
+const MatrixShape* product_matrix(const DeviceReport& report, const DeviceFeatures& features);
+
+FmaConfig choose_fma(const ProductShape& shape, uint32_t max_columns, bool software, const DeviceLimits& limits);
+MatrixConfig choose_matrix(const ProductShape& shape, const MatrixShape& matrix, uint32_t max_columns, bool software,
+                           const DeviceLimits& limits);
 
 }  // namespace canopy::vk

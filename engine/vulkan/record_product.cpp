@@ -45,16 +45,14 @@ struct Product {
   uint32_t width;
   float norm_eps;
   uint32_t chunk_columns;
-  FmaConfig config;
+  ProductVariant variant;
   uint32_t partial_base = 0;
   uint32_t counter_base = 0;
 
   uint32_t chunks() const { return groups(weight.cols(), chunk_columns); }
-  uint32_t column_tiles() const { return groups(width, config.columns); }
+  uint32_t column_tiles() const { return groups(width, variant.columns); }
   uint64_t partials() const { return chunks() == 1 ? 0 : uint64_t{chunks()} * width * weight.rows(); }
-  uint32_t tiles(const WeightShard& shard) const {
-    return column_tiles() * groups(shard.layout.rows, config.tile_rows());
-  }
+  uint32_t tiles(const WeightShard& shard) const { return column_tiles() * groups(shard.layout.rows, variant.rows); }
   uint32_t counters() const {
     uint32_t count = 0;
     for (const WeightShard& shard : weight.shards) count += chunks() == 1 ? 0 : tiles(shard);
@@ -62,6 +60,14 @@ struct Product {
   }
   double flops() const { return 2.0 * weight.rows() * weight.cols() * width; }
 };
+
+ProductVariant variant_of(const DeviceState& state, const ProductShape& shape) {
+  const DeviceLimits& limits = state.context->limits();
+  if (state.family == KernelFamily::matrix) {
+    return choose_matrix(shape, *state.matrix, state.max_tile, state.software, limits).variant();
+  }
+  return choose_fma(shape, state.max_tile, state.software, limits).variant();
+}
 
 Product product_of(const DeviceState& state, const canopy::Weight& weight, const canopy::Activations& activations,
                    uint32_t width, float norm_eps, const char* op) {
@@ -71,9 +77,8 @@ Product product_of(const DeviceState& state, const canopy::Weight& weight, const
     throw bad_input(std::string(op) + " multiplies a weight of " + std::to_string(weight.cols()) +
                     " columns with activations of " + std::to_string(in.cols()) + "; they must agree.");
   }
-  const uint32_t chunk = chunk_columns(weight.rows(), weight.cols());
-  return {weight_of(weight), in,    width,
-          norm_eps,          chunk, choose_fma(width, chunk, state.max_tile, state.software, state.context->limits())};
+  const ProductShape shape{weight.rows(), weight.cols(), chunk_columns(weight.rows(), weight.cols()), width};
+  return {weight_of(weight), in, width, norm_eps, shape.chunk_columns, variant_of(state, shape)};
 }
 
 /// Quads from one row of activations to the next.
@@ -87,7 +92,9 @@ void dispatch(DeviceState& state, CommandList& list, const std::string& shader, 
               const Buffer& partials, const Buffer& counters, const std::vector<Binding>& outputs,
               const MakePush& push) {
   const VulkanWeight& weight = product.weight;
-  const Kernel& kernel = state.context->kernel(weight_shader(shader, weight.type(), false), product.config.options());
+  const Kernel& kernel = state.context->kernel(
+      weight_shader(shader, weight.type(), false) + (product.variant.family == KernelFamily::matrix ? "_matrix" : ""),
+      product.variant.options);
   uint32_t counter = product.counter_base, first_partial = product.partial_base;
   for (const WeightShard& shard : weight.shards) {
     std::vector<Binding> bindings;
@@ -101,7 +108,7 @@ void dispatch(DeviceState& state, CommandList& list, const std::string& shader, 
                              product.in.square_blocks, product.chunk_columns, first_partial,   counter,
                              shard.layout.first_row,   weight.rows(),         product.norm_eps};
     list.bind(kernel, bindings, bytes_of(push(common)));
-    list.dispatch(product.column_tiles(), groups(shard.layout.rows, product.config.tile_rows()), product.chunks());
+    list.dispatch(product.column_tiles(), groups(shard.layout.rows, product.variant.rows), product.chunks());
     if (product.chunks() == 1) continue;
     counter += product.tiles(shard);
     first_partial += product.chunks() * product.width * shard.layout.rows;

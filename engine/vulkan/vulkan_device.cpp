@@ -35,6 +35,22 @@ using vk::DeviceState;
 constexpr int kShaderVersion = 4;
 constexpr uint64_t kUploadPiece = 8ull << 20;  // bytes repacked while as many are on their way
 
+vk::KernelFamily own_family(const DeviceState& state, bool software_with_texels) {
+  if (software_with_texels) return vk::KernelFamily::texel;
+  return state.matrix ? vk::KernelFamily::matrix : vk::KernelFamily::fma;
+}
+
+// Columns of the widest tile. On llvmpipe wide tiles amortise unpacking until their sums no longer stay in registers:
+// 16 vectors, with 4 rows each.
+uint32_t default_tile(const DeviceState& state) {
+  switch (state.family) {
+    case vk::KernelFamily::texel: return state.software ? 4 : 8;
+    case vk::KernelFamily::fma: return vk::kMostFmaColumns;
+    case vk::KernelFamily::matrix: return vk::kMostMatrixColumns;
+  }
+  return 1;
+}
+
 class VulkanDevice : public Device {
  public:
   explicit VulkanDevice(const VulkanDeviceOptions& options);
@@ -116,14 +132,20 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.forced_linear = options.linear;
   // Texel buffers of a useful size; software rasterisers gather texels several times faster than storage words.
   const bool texels_fit = report.limits.max_texel_elements >= (1u << 22);
-  state_.family =
-      options.family.value_or(state_.software && texels_fit ? vk::KernelFamily::texel : vk::KernelFamily::fma);
+  const vk::MatrixShape* matrix = vk::product_matrix(state_.context->report(), state_.context->features());
+  if (matrix != nullptr) state_.matrix = *matrix;
+  state_.family = options.family.value_or(own_family(state_, state_.software && texels_fit));
   state_.texel_fetch = state_.family == vk::KernelFamily::texel;
   state_.whole_rows = state_.texel_fetch && options.whole_rows.value_or(true);
-  // Wide tiles amortise unpacking until their sums no longer stay in registers: 16 vectors on llvmpipe, with 4 rows
-  // each. SwiftShader compiles slowly: small bodies.
+  // SwiftShader compiles slowly: small bodies.
   if (state_.software) state_.max_body = state_.texel_fetch ? 512 : 32;
-  state_.max_tile = options.max_tile.value_or(state_.software && state_.texel_fetch ? 4 : 8);
+  if (state_.family == vk::KernelFamily::matrix && !state_.matrix) {
+    throw Error(ErrorKind::unavailable,
+                "The device " + report.name +
+                    " has no cooperative matrices of halves with sums in f32, which the kernels "
+                    "of the family matrix need.");
+  }
+  state_.max_tile = options.max_tile.value_or(default_tile(state_));
   state_.info.widest_tile = state_.max_tile;
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()

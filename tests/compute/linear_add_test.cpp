@@ -39,7 +39,7 @@ struct LinearAddCase {
     }
     bench.run([&](Recorder& r) { r(args); });
 
-    const Tolerance tolerance = integers ? exact : f32_rounding;
+    const Tolerance tolerance = integers ? bench.of_integer_products(type) : bench.of_products(f32_rounding);
     return {bench.result("x", x, tolerance), bench.result("out", out, width, tolerance),
             bench.result("tap", aux, tolerance), bench.norm_probe(out, width)};
   }

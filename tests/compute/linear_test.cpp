@@ -26,7 +26,8 @@ struct LinearCase {
     const uint32_t stride = rows + offset + width % 2;
     Buffer* out = bench.output(uint64_t{width} * stride);
     bench.run([&](Recorder& r) { r(LinearArgs{width, weight, in, norm_eps, out, stride, offset}); });
-    return {bench.result("out", out, data == integers ? exact : f32_rounding)};
+    return {
+        bench.result("out", out, data == integers ? bench.of_integer_products(type) : bench.of_products(f32_rounding))};
   }
 };
 
@@ -99,7 +100,7 @@ TEST_P(LinearTest, StacksPartsInOrder) {
     const Activations* in = bench.activations(2, 64, random.values(128));
     Buffer* out = bench.output(34);
     bench.run([&](Recorder& r) { r(LinearArgs{2, weight.get(), in, 0, out, 17, 0}); });
-    return Results{bench.result("out", out, f32_rounding)};
+    return Results{bench.result("out", out, bench.of_products(f32_rounding))};
   };
   compare(op_case);
 }

@@ -51,7 +51,7 @@ TEST_P(NormRowsTest, FeedsAProduct) {
       r(NormRowsArgs{width, in, {nullptr}, activations});
       r(LinearArgs{width, weight, activations, 0, out, rows, 0});
     });
-    return Results{bench.result("out", out, f32_rounding)};
+    return Results{bench.result("out", out, bench.of_products(f32_rounding))};
   };
   compare(op_case);
 }

@@ -29,6 +29,8 @@ struct Tolerance {
 inline constexpr Tolerance exact{0, 0};
 /// For f32 arithmetic compared with double.
 inline constexpr Tolerance f32_rounding{1e-11, 1e-5};
+/// For products whose operands are rounded to halves (family matrix of the Vulkan backend).
+inline constexpr Tolerance half_operands{3e-6, 3e-3};
 /// The same after exp, whose precision Vulkan allows to be a few units in the last place.
 inline constexpr Tolerance f32_exp{1e-9, 1e-4};
 /// For f32 results rounded to halves: a value near a rounding boundary may be rounded either way.
@@ -46,7 +48,7 @@ using Results = std::vector<Result>;
 /// `expected`.
 std::string difference(const Result& expected, const Result& actual);
 
-/// Fails the running test if the results differ.
+/// Fails the running test if the results differ by more than the larger of their tolerances.
 void expect_same(const Results& expected, const Results& actual);
 
 std::vector<float> floats(const std::vector<uint32_t>& words);
@@ -86,6 +88,12 @@ class OpBench {
   KvLayer* kv(const KvShape& shape, const std::vector<float>& keys, const std::vector<float>& values);
 
   void run(const std::function<void(Recorder&)>& record);
+
+  /// The tolerance of results of matrix products: `f32`, or half_operands on a device that rounds their operands.
+  Tolerance of_products(Tolerance f32) const;
+  /// The tolerance of products of integer_matrix(type) with integers: exact, unless they are beyond the integers that a
+  /// half holds and the device rounds to halves.
+  Tolerance of_integer_products(WeightType type) const;
 
   /// The whole buffer with its guard.
   Result result(std::string name, const Buffer* buffer, Tolerance tolerance);

@@ -1,0 +1,149 @@
+// The product on matrix cores (product.glsl): f16 operands, f32 sums. The columns of a chunk are worked on in steps of STEP;
+// of each, the weights of the tile's rows are decoded to f16 in shared memory once for all of its columns, the activations
+// are rounded to f16 behind the norm's factor, and each subgroup multiplies ROW_TILES * TM rows with all columns of the
+// tile.
+//
+// A sum is made of products of one shape, TK columns of the weight each, in ascending order, at every width: columns
+// nobody asked for are zeros. What a matrix core does inside of such a product is the hardware's own; that it does the
+// same for every column, wherever it stands, is what the self-test checks (engine/session/self_test.cpp).
+
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+
+layout(constant_id = 0) const uint TILE_COLUMNS = 16;  // a multiple of TN
+layout(constant_id = 1) const uint INVOCATIONS = 32;   // SUBGROUPS whole subgroups
+layout(constant_id = 2) const uint SUBGROUPS = 1;
+layout(constant_id = 3) const uint TM = 16;  // rows, columns and depth of the device's matrices
+layout(constant_id = 4) const uint TN = 16;
+layout(constant_id = 5) const uint TK = 16;
+layout(constant_id = 6) const uint ROW_TILES = 1;  // of a subgroup
+layout(constant_id = 7) const uint STEP = 32;      // columns of the weight staged at once: 32 or 64
+layout(local_size_x_id = 1) in;
+
+const uint TILE_ROWS = SUBGROUPS * ROW_TILES * TM;
+const uint COLUMN_TILES = TILE_COLUMNS / TN;
+
+#include "product_tile.glsl"
+
+// Shared memory in units of eight halves; a unit more than STEP has to a row, so that rows begin in different banks.
+// Weights [TILE_ROWS, STRIDE], then activations [TILE_COLUMNS, STRIDE]; at the end the tile's sums [TILE_COLUMNS, TILE_ROWS].
+const uint STRIDE = STEP / 8u + 1u;
+const uint STAGED = (TILE_ROWS + TILE_COLUMNS) * STRIDE;
+const uint SUM_UNITS = TILE_COLUMNS * TILE_ROWS / 4u;
+shared uvec4 pool[STAGED > SUM_UNITS ? STAGED : SUM_UNITS];
+
+float pooled(uint i) { return uintBitsToFloat(pool[i / 4u][i % 4u]); }
+void put_pooled(uint i, float value) { pool[i / 4u][i % 4u] = floatBitsToUint(value); }
+
+// What an invocation stages: blocks of 32 columns of a row, and units of eight activations.
+const uint BLOCKS = TILE_ROWS * (STEP / 32u);
+const uint OWN_BLOCKS = (BLOCKS + INVOCATIONS - 1u) / INVOCATIONS;
+const uint UNITS = TILE_COLUMNS * (STEP / 8u);
+const uint OWN_UNITS = (UNITS + INVOCATIONS - 1u) / INVOCATIONS;
+
+RawBlock raw[OWN_BLOCKS];
+vec4 activations[OWN_UNITS][2];
+
+// Starts the loads of the step at column k. Rows beyond the weight's bands are computed as the last one, and not stored.
+void fetch_step(uint first_column, uint first_row, uint k) {
+  uint last = (rows + BAND - 1u) / BAND * BAND - 1u;
+  [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
+    uint at = min(gl_LocalInvocationIndex + i * INVOCATIONS, BLOCKS - 1u);
+    raw[i] = fetch_block(min(first_row + at % TILE_ROWS, last), min(k / 32u + at / TILE_ROWS, blocks_of(cols) - 1u), cols);
+  }
+  [[unroll]] for (uint i = 0u; i < OWN_UNITS; ++i) {
+    uint at = min(gl_LocalInvocationIndex + i * INVOCATIONS, UNITS - 1u);
+    uint c = at / (STEP / 8u), from = k + at % (STEP / 8u) * 8u;
+    activations[i][0] = normed_quad(first_column, c, from);
+    activations[i][1] = normed_quad(first_column, c, from + 4u);
+  }
+}
+
+// The range of f16; what is beyond would become infinite.
+uint halves(float a, float b) { return packHalf2x16(clamp(vec2(a, b), -65504.0, 65504.0)); }
+
+uvec4 halves_of(vec4 a, vec4 b) {
+  return uvec4(halves(a.x, a.y), halves(a.z, a.w), halves(b.x, b.y), halves(b.z, b.w));
+}
+
+// Puts what fetch_step() loaded into shared memory.
+void stage(uint k) {
+  [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
+    uint at = gl_LocalInvocationIndex + i * INVOCATIONS;
+    if (at < BLOCKS) {
+      float w[32];
+      decode_block(raw[i], k / 32u + at / TILE_ROWS, w);
+      uint to = at % TILE_ROWS * STRIDE + at / TILE_ROWS * 4u;
+      [[unroll]] for (uint u = 0u; u < 4u; ++u) {
+        pool[to + u] = halves_of(vec4(w[8u * u], w[8u * u + 1u], w[8u * u + 2u], w[8u * u + 3u]),
+                                 vec4(w[8u * u + 4u], w[8u * u + 5u], w[8u * u + 6u], w[8u * u + 7u]));
+      }
+    }
+  }
+  [[unroll]] for (uint i = 0u; i < OWN_UNITS; ++i) {
+    uint at = gl_LocalInvocationIndex + i * INVOCATIONS;
+    if (at < UNITS) {
+      uint to = (TILE_ROWS + at / (STEP / 8u)) * STRIDE + at % (STEP / 8u);
+      pool[to] = halves_of(activations[i][0], activations[i][1]);
+    }
+  }
+}
+
+coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator> sums[ROW_TILES][COLUMN_TILES];
+
+void add_products(uint row) {
+  [[unroll]] for (uint k = 0u; k < STEP; k += TK) {
+    coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA> a[ROW_TILES];
+    [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
+      coopMatLoad(a[m], pool, (row + m * TM) * STRIDE + k / 8u, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+    }
+    [[unroll]] for (uint n = 0u; n < COLUMN_TILES; ++n) {
+      coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB> b;
+      coopMatLoad(b, pool, (TILE_ROWS + n * TN) * STRIDE + k / 8u, STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
+      [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) sums[m][n] = coopMatMulAdd(a[m], b, sums[m][n]);
+    }
+  }
+}
+
+// Leaves the chunk's sums where element_sum() finds them.
+void store_sums(uint first_column, uint first_row, uint row) {
+  barrier();
+  [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
+    [[unroll]] for (uint n = 0u; n < COLUMN_TILES; ++n) {
+      coopMatStore(sums[m][n], pool, (n * TN * TILE_ROWS + row + m * TM) / 4u, TILE_ROWS / 4u,
+                   gl_CooperativeMatrixLayoutColumnMajor);
+    }
+  }
+  barrier();
+  if (chunks() == 1u) return;
+  for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS * TILE_COLUMNS; i += INVOCATIONS) {
+    uint c = i / TILE_ROWS, r = i % TILE_ROWS;
+    if (first_row + r < rows && first_column + c < width) {
+      partials[partial_index(gl_WorkGroupID.z, first_column + c, first_row + r)] = pooled(i);
+    }
+  }
+}
+
+void main() {
+  uint first_column = gl_WorkGroupID.x * TILE_COLUMNS, first_row = gl_WorkGroupID.y * TILE_ROWS;
+  uint row = gl_SubgroupID * ROW_TILES * TM;  // of the tile: the subgroup's first
+  uint begin = gl_WorkGroupID.z * chunk_columns;
+  uint end = min(begin + chunk_columns, cols);
+  load_factors(first_column);
+  [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
+    [[unroll]] for (uint n = 0u; n < COLUMN_TILES; ++n) {
+      sums[m][n] = coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>(0.0);
+    }
+  }
+  fetch_step(first_column, first_row, begin);
+  for (uint k = begin; k < end; k += STEP) {
+    barrier();
+    stage(k);
+    barrier();
+    if (k + STEP < end) fetch_step(first_column, first_row, k + STEP);
+    add_products(row);
+  }
+  store_sums(first_column, first_row, row);
+  if (comes_last()) finish_tile(first_column, first_row);
+}
