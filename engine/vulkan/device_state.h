@@ -28,6 +28,8 @@ struct DeviceState {
   uint32_t attention_lanes = 32;
   double flops_per_second = 5e11;  // a cautious guess, for splitting submissions
   std::optional<LinearConfig> forced_linear;
+  std::optional<FmaConfig> forced_fma;
+  std::optional<MatrixConfig> forced_matrix;
   std::unique_ptr<LinearChoices> choices;
   Buffer dummy;  // stands in for optional bindings
 

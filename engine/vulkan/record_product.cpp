@@ -64,8 +64,10 @@ struct Product {
 ProductVariant variant_of(const DeviceState& state, const ProductShape& shape) {
   const DeviceLimits& limits = state.context->limits();
   if (state.family == KernelFamily::matrix) {
+    if (state.forced_matrix) return state.forced_matrix->variant();
     return choose_matrix(shape, *state.matrix, state.max_tile, state.software, limits).variant();
   }
+  if (state.forced_fma) return state.forced_fma->variant();
   return choose_fma(shape, state.max_tile, state.software, limits).variant();
 }
 

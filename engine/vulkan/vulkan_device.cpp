@@ -130,10 +130,16 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.attention_lanes = state_.software ? 8 : 32;
   state_.flops_per_second = state_.software ? 5e9 : 5e11;
   state_.forced_linear = options.linear;
+  state_.forced_fma = options.fma;
+  state_.forced_matrix = options.matrix;
   // Texel buffers of a useful size; software rasterisers gather texels several times faster than storage words.
   const bool texels_fit = report.limits.max_texel_elements >= (1u << 22);
   const vk::MatrixShape* matrix = vk::product_matrix(state_.context->report(), state_.context->features());
   if (matrix != nullptr) state_.matrix = *matrix;
+  if (state_.forced_matrix && state_.matrix) {
+    state_.forced_matrix->shape = *state_.matrix;
+    state_.forced_matrix->subgroup_size = state_.context->limits().pinned_subgroup;
+  }
   state_.family = options.family.value_or(own_family(state_, state_.software && texels_fit));
   state_.texel_fetch = state_.family == vk::KernelFamily::texel;
   state_.whole_rows = state_.texel_fetch && options.whole_rows.value_or(true);
