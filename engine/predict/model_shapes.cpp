@@ -1,0 +1,152 @@
+#include "engine/predict/model_shapes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+
+namespace canopy::predict {
+namespace {
+
+struct NamedModel {
+  std::string_view name;
+  std::string_view architecture;
+  uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
+  bool tied_head;
+};
+
+// From the published configurations.
+constexpr NamedModel kModels[] = {
+    {"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, true},
+    {"smollm2-1.7b", "llama", 24, 2048, 32, 32, 64, 8192, 49152, true},
+    {"llama-2-7b", "llama", 32, 4096, 32, 32, 128, 11008, 32000, false},
+    {"llama-3.2-1b", "llama", 16, 2048, 32, 8, 64, 8192, 128256, true},
+    {"llama-3.2-3b", "llama", 28, 3072, 24, 8, 128, 8192, 128256, true},
+    {"llama-3.1-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, false},
+    {"llama-3.1-70b", "llama", 80, 8192, 64, 8, 128, 28672, 128256, false},
+    {"qwen3-0.6b", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, true},
+    {"qwen3-1.7b", "qwen3", 28, 2048, 16, 8, 128, 6144, 151936, true},
+    {"qwen3-4b", "qwen3", 36, 2560, 32, 8, 128, 9728, 151936, true},
+    {"qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, false},
+    {"qwen3-14b", "qwen3", 40, 5120, 40, 8, 128, 17408, 151936, false},
+    {"qwen3-32b", "qwen3", 64, 5120, 64, 8, 128, 25600, 151936, false},
+};
+
+struct NamedType {
+  std::string_view name;
+  TensorType matrices, head;
+};
+constexpr NamedType kWeightNames[] = {
+    {"bf16", TensorType::bf16, TensorType::bf16},   {"f16", TensorType::f16, TensorType::f16},
+    {"q8_0", TensorType::q8_0, TensorType::q8_0},   {"q6_k", TensorType::q6_k, TensorType::q6_k},
+    {"q4_k_m", TensorType::q4_k, TensorType::q6_k}, {"q4_k", TensorType::q4_k, TensorType::q6_k},
+    {"q4_1", TensorType::q4_1, TensorType::q6_k},   {"q4_0", TensorType::q4_0, TensorType::q6_k},
+};
+
+struct RefusedModel {
+  std::string_view name, kind;
+};
+constexpr RefusedModel kRefused[] = {
+    {"qwen3-30b-a3b", "is a mixture of experts"},
+    {"qwen3-coder-30b-a3b", "is a mixture of experts"},
+    {"qwen3.5-27b", "has recurrent layers"},
+};
+
+const NamedType* named_type(std::string_view name) {
+  const auto found = std::ranges::find(kWeightNames, name, &NamedType::name);
+  return found == std::end(kWeightNames) ? nullptr : &*found;
+}
+
+template <class Entries>
+std::string names_of(const Entries& entries) {
+  std::string names;
+  for (const auto& each : entries) names += (names.empty() ? "" : ", ") + std::string(each.name);
+  return names;
+}
+
+ModelConfig config_of(const NamedModel& model) {
+  ModelConfig config;
+  config.architecture = model.architecture;
+  config.name = model.name;
+  config.layers = model.layers;
+  config.hidden = model.hidden;
+  config.heads = model.heads;
+  config.kv_heads = model.kv_heads;
+  config.head_dim = model.head_dim;
+  config.ffn = model.ffn;
+  config.vocab = model.vocab;
+  config.max_context = 131072;
+  config.rms_eps = 1e-6f;
+  config.rope_theta = 1e6;
+  config.has_qk_norm = model.architecture == "qwen3";
+  config.rope_layout = model.architecture == "qwen3" ? RopeLayout::half : RopeLayout::interleaved;
+  config.tied_head = model.tied_head;
+  return config;
+}
+
+/// The layer of "blk.3.attn_v".
+std::optional<uint32_t> layer_of(std::string_view tensor) {
+  if (!tensor.starts_with("blk.")) return std::nullopt;
+  tensor.remove_prefix(4);
+  uint32_t layer = 0;
+  const auto [stop, error] = std::from_chars(tensor.data(), tensor.data() + tensor.size(), layer);
+  return error == std::errc() ? std::optional(layer) : std::nullopt;
+}
+
+/// llama.cpp's Q4_K_M keeps these layers' attn_v and ffn_down in Q6_K: the first and the last eighth, and a third of
+/// the others.
+bool has_finer_types(uint32_t layer, uint32_t layers) {
+  const uint32_t eighth = layers / 8;
+  return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
+}
+
+TensorType with_whole_blocks(TensorType type, uint64_t cols) {
+  if (cols % 256 == 0) return type;
+  if (type == TensorType::q4_k) return TensorType::q5_0;
+  return type == TensorType::q6_k ? TensorType::q8_0 : type;
+}
+
+}  // namespace
+
+std::string allowed_shapes() {
+  return "MODEL-TYPE, where MODEL is one of " + names_of(kModels) + ", and TYPE one of " + names_of(kWeightNames);
+}
+
+NamedShape model_shape(std::string_view name) {
+  for (const RefusedModel& refused : kRefused) {
+    if (!name.starts_with(refused.name)) continue;
+    throw bad_input(
+        std::string(refused.name) + " " + std::string(refused.kind) +
+        ", whose passes cannot be recorded yet, so no times can be predicted; allowed: " + allowed_shapes() + ".");
+  }
+  const size_t dash = name.rfind('-');
+  if (dash != std::string_view::npos) {
+    const NamedType* const type = named_type(name.substr(dash + 1));
+    const auto model = std::ranges::find(kModels, name.substr(0, dash), &NamedModel::name);
+    if (type != nullptr && model != std::end(kModels)) {
+      return {std::string(name), config_of(*model), std::string(type->name)};
+    }
+  }
+  throw bad_input("There is no file and no shape of a model named '" + printable(name) + "'; allowed: a file, or " +
+                  allowed_shapes() + ".");
+}
+
+TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint64_t cols) {
+  const NamedType* const type = named_type(shape.weights);
+  if (type == nullptr) {
+    throw bad_input("A shape has weights of type '" + printable(shape.weights) +
+                    "'; allowed: " + names_of(kWeightNames) + ".");
+  }
+  const bool is_head = tensor == "output" || (tensor == "token_embd" && shape.config.tied_head);
+  if (is_head) return with_whole_blocks(type->head, cols);
+  const std::optional<uint32_t> layer = layer_of(tensor);
+  const bool can_be_finer = tensor.ends_with(".attn_v") || tensor.ends_with(".ffn_down");
+  if (shape.weights == "q4_k_m" && layer && can_be_finer && has_finer_types(*layer, shape.config.layers)) {
+    return with_whole_blocks(TensorType::q6_k, cols);
+  }
+  return with_whole_blocks(type->matrices, cols);
+}
+
+}  // namespace canopy::predict

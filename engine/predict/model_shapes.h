@@ -1,0 +1,31 @@
+#pragma once
+// Models by name, as shapes: a configuration and the type of each tensor, without a file.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/format/model_config.h"
+#include "engine/format/tensor_type.h"
+
+namespace canopy::predict {
+
+/// "qwen3-8b-q4_k" is the model qwen3-8b with the weights of type q4_k.
+struct NamedShape {
+  std::string name;
+  ModelConfig config;
+  std::string weights;  // "q4_k"
+};
+
+/// Throws bad_input that lists what is allowed, or says why the passes of that model cannot be recorded.
+NamedShape model_shape(std::string_view name);
+
+/// "MODEL-TYPE, where MODEL is one of ..., and TYPE one of ...": for messages and help.
+std::string allowed_shapes();
+
+/// The type that a file of such weights has for a matrix of `cols` columns, by its canonical name ("blk.3.attn_v").
+/// q4_0, q4_1 and q4_k have the head in Q6_K; q4_k_m also half of the layers' attn_v and ffn_down. Rows that are no
+/// whole blocks of 256 get the next larger type that has blocks of 32.
+TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint64_t cols);
+
+}  // namespace canopy::predict

@@ -1,0 +1,58 @@
+#pragma once
+// A model whose passes can be recorded, of a file or a shape, without its weights: the real forward pass over a device
+// that allocates nothing.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/compute/op_list.h"
+#include "engine/format/layer_spec.h"
+#include "engine/format/model_file.h"
+#include "engine/model/forward.h"
+#include "engine/predict/dry_device.h"
+#include "engine/predict/model_shapes.h"
+
+namespace canopy::predict {
+
+class RecordedModel {
+ public:
+  /// From the file's configuration and the types of its tensors; their bytes are not read. Throws bad_input for a model
+  /// that cannot be computed.
+  explicit RecordedModel(const ModelFile& file);
+  explicit RecordedModel(const NamedShape& shape);
+
+  const ModelConfig& config() const { return config_; }
+
+  /// The ops of a pass over `width` rows behind `context` positions, each row with its likeliest token. The head is
+  /// computed for at most head_rows rows at a time; 0: all. They point into this model and stay valid until the next
+  /// call. Throws bad_input for a width of 0 or above kMaxWidth.
+  OpList record(uint32_t width, uint32_t context, uint32_t head_rows);
+
+  static constexpr uint32_t kMaxWidth = 4096;
+
+ private:
+  void make_weights(const WeightPlan& plan);
+  std::unique_ptr<Weight> make_matrix(const MatrixPlan& plan);
+  void make_buffers(uint32_t width, uint32_t head_rows);
+
+  DryDevice device_;
+  ModelConfig config_;
+  std::vector<LayerSpec> layers_;
+  Weights weights_;
+  ModelLimits limits_;
+  std::vector<std::unique_ptr<KvLayer>> cache_;
+  PassBuffers buffers_;
+  PassParts parts_;
+};
+
+/// The model of a file or a folder where there is one of that path, else of the shape of that name, and how it is
+/// called.
+struct NamedModelPasses {
+  std::unique_ptr<RecordedModel> model;
+  std::string name;
+};
+NamedModelPasses open_for_prediction(const std::string& file_or_shape);
+
+}  // namespace canopy::predict
