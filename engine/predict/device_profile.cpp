@@ -1,0 +1,204 @@
+#include "engine/predict/device_profile.h"
+
+#include <algorithm>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+
+namespace canopy::predict {
+namespace {
+
+// Where the figures are from. Estimates are the same for all devices of a class, and none was fitted to the speed of a
+// model on that device (docs/predict.md says how far off the predictions are).
+//
+// memory_gb_s, units, resident_lanes, clock_ghz, cache_mb, local_kb: data sheets and architecture papers.
+// memory_share: estimate by kind of memory. HBM 0.90: copies of 3.0 of 3.35 and 4.3 of 4.8 TB/s were seen. GDDR 0.92.
+//   LPDDR5X 0.83: about 212 of 256 GB/s are reported for Strix Halo.
+// latency_us: estimate, pointer chases under load: GDDR6X 0.55, GDDR6 behind an Infinity Cache 0.6, HBM 0.7, LPDDR5X
+// 0.7,
+//   Battlemage 0.8.
+// cache_tb_s: estimate from published microbenchmarks of the shared cache, +-30%.
+// f32_tflop_s: NVIDIA and Intel: units * lanes * clock * 2. AMD: 1.5 times that, as the compiled kernel pairs half of
+// its
+//   multiply-adds (ACO for navi31: 85 instructions for 128 multiply-adds).
+// matrix_tflop_s: f16 with f32 sums, dense, by the data sheet. Hopper: 620 of 989, as cooperative matrices are compiled
+// to
+//   the older instructions (mma.sync), which reach some five eighths of the peak (estimate). 9070 XT: twice RDNA3 a CU.
+// matrix_overlaps: RDNA runs matrix instructions on the lanes' own units.
+// step_us: estimate. A lone norm of a row takes 4 to 6 us on an RTX 5090, of which two latencies and the work are not
+// the
+//   step's. Intel: 2.6 times as long as NVIDIA's in replays of SmolLM2 (B570 and RTX 5070), which is 8 us.
+// submission_us, round_trip_us: estimate, Linux; shared memory saves a part of the round trip. bus_gb_s: PCIe 5 x16 for
+//   Hopper, 4 x16, x8 on the B580; of shared memory, what copies reach.
+constexpr DeviceProfile kProfiles[] = {
+    {.name = "rtx3090",
+     .gpu = "GeForce RTX 3090, 24 GB GDDR6X",
+     .memory_gb_s = 936,
+     .memory_share = 0.92,
+     .latency_us = 0.55,
+     .cache_tb_s = 2.3,
+     .cache_mb = 6,
+     .local_kb = 128,
+     .units = 82,
+     .lanes_a_clock = 128,
+     .resident_lanes = 1536,
+     .clock_ghz = 1.70,
+     .f32_tflop_s = 35.6,
+     .matrix_tflop_s = 71,
+     .matrix_overlaps = true,
+     .step_us = 3,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 24},
+    {.name = "rtx4090",
+     .gpu = "GeForce RTX 4090, 24 GB GDDR6X",
+     .memory_gb_s = 1008,
+     .memory_share = 0.92,
+     .latency_us = 0.55,
+     .cache_tb_s = 5.0,
+     .cache_mb = 72,
+     .local_kb = 128,
+     .units = 128,
+     .lanes_a_clock = 128,
+     .resident_lanes = 1536,
+     .clock_ghz = 2.52,
+     .f32_tflop_s = 82.6,
+     .matrix_tflop_s = 165.2,
+     .matrix_overlaps = true,
+     .step_us = 3,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 24},
+    {.name = "h100",
+     .gpu = "H100 SXM, 80 GB HBM3",
+     .memory_gb_s = 3350,
+     .memory_share = 0.90,
+     .latency_us = 0.7,
+     .cache_tb_s = 5.5,
+     .cache_mb = 50,
+     .local_kb = 256,
+     .units = 132,
+     .lanes_a_clock = 128,
+     .resident_lanes = 2048,
+     .clock_ghz = 1.755,
+     .f32_tflop_s = 59.3,
+     .matrix_tflop_s = 620,
+     .matrix_overlaps = true,
+     .step_us = 3,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 50},
+    {.name = "h200",
+     .gpu = "H200 SXM, 141 GB HBM3e",
+     .memory_gb_s = 4800,
+     .memory_share = 0.90,
+     .latency_us = 0.7,
+     .cache_tb_s = 5.5,
+     .cache_mb = 50,
+     .local_kb = 256,
+     .units = 132,
+     .lanes_a_clock = 128,
+     .resident_lanes = 2048,
+     .clock_ghz = 1.755,
+     .f32_tflop_s = 59.3,
+     .matrix_tflop_s = 620,
+     .matrix_overlaps = true,
+     .step_us = 3,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 50},
+    {.name = "strix-halo",
+     .gpu = "Radeon 8060S (Strix Halo), LPDDR5X shared with the processor",
+     .memory_gb_s = 256,
+     .memory_share = 0.83,
+     .latency_us = 0.7,
+     .cache_tb_s = 1.2,
+     .cache_mb = 32,
+     .local_kb = 32,
+     .units = 40,
+     .lanes_a_clock = 64,
+     .resident_lanes = 1024,
+     .clock_ghz = 2.9,
+     .f32_tflop_s = 22.3,
+     .matrix_tflop_s = 59.4,
+     .step_us = 3,
+     .submission_us = 15,
+     .round_trip_us = 10,
+     .bus_gb_s = 80},
+    {.name = "rx9070xt",
+     .gpu = "Radeon RX 9070 XT, 16 GB GDDR6",
+     .memory_gb_s = 645,
+     .memory_share = 0.92,
+     .latency_us = 0.6,
+     .cache_tb_s = 3.0,
+     .cache_mb = 64,
+     .local_kb = 32,
+     .units = 64,
+     .lanes_a_clock = 64,
+     .resident_lanes = 1024,
+     .clock_ghz = 2.97,
+     .f32_tflop_s = 36.5,
+     .matrix_tflop_s = 194.6,
+     .step_us = 3,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 48},
+    {.name = "rx7900xtx",
+     .gpu = "Radeon RX 7900 XTX, 24 GB GDDR6",
+     .memory_gb_s = 960,
+     .memory_share = 0.92,
+     .latency_us = 0.6,
+     .cache_tb_s = 3.5,
+     .cache_mb = 96,
+     .local_kb = 32,
+     .units = 96,
+     .lanes_a_clock = 64,
+     .resident_lanes = 1024,
+     .clock_ghz = 2.5,
+     .f32_tflop_s = 46.1,
+     .matrix_tflop_s = 122.8,
+     .step_us = 3,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 24},
+    {.name = "b580",
+     .gpu = "Arc B580, 12 GB GDDR6",
+     .memory_gb_s = 456,
+     .memory_share = 0.92,
+     .latency_us = 0.8,
+     .cache_tb_s = 1.4,
+     .cache_mb = 18,
+     .local_kb = 256,
+     .units = 20,
+     .lanes_a_clock = 128,
+     .resident_lanes = 1024,
+     .clock_ghz = 2.67,
+     .f32_tflop_s = 13.7,
+     .matrix_tflop_s = 109,
+     .matrix_overlaps = true,
+     .step_us = 8,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 12},
+};
+
+}  // namespace
+
+std::span<const DeviceProfile> device_profiles() {
+  return kProfiles;
+}
+
+const DeviceProfile& device_profile(std::string_view name) {
+  const auto found = std::ranges::find(kProfiles, name, &DeviceProfile::name);
+  if (found != std::end(kProfiles)) return *found;
+  std::string names;
+  for (const DeviceProfile& each : kProfiles) names += std::string(each.name) + ", ";
+  throw bad_input("There is no profile of a device named '" + printable(name) + "'; allowed: " + names + "all.");
+}
+
+std::span<const DeviceProfile> chosen_profiles(std::string_view name) {
+  if (name == "all") return kProfiles;
+  return {&device_profile(name), 1};
+}
+
+}  // namespace canopy::predict

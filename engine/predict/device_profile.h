@@ -1,0 +1,49 @@
+#pragma once
+// GPUs that times can be predicted for, as data.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace canopy::predict {
+
+/// Rates are of the whole device, in 10^9 bytes or 10^12 operations a second.
+struct DeviceProfile {
+  std::string_view name;  // "rx7900xtx"
+  std::string_view gpu;   // "Radeon RX 7900 XTX, 24 GB GDDR6"
+
+  double memory_gb_s = 0;   // peak bandwidth, by the data sheet
+  double memory_share = 1;  // of the peak that long reads reach
+  double latency_us = 0;    // from a load to its data, in memory, under load
+  double cache_tb_s = 0;    // bandwidth of the cache that all units share
+  double cache_mb = 0;      // size of the last-level cache
+  double local_kb = 0;      // L1 of a unit
+
+  uint32_t units = 0;            // SMs, CUs, Xe cores
+  uint32_t lanes_a_clock = 0;    // instructions × lanes that a unit starts in a clock
+  uint32_t resident_lanes = 0;   // invocations that a unit holds at a time
+  double clock_ghz = 0;          // boost
+  double f32_tflop_s = 0;        // multiply-adds of f32, counted twice, as compiled kernels reach it
+  double matrix_tflop_s = 0;     // f16 operands, f32 sums; 0: no matrix cores
+  bool matrix_overlaps = false;  // matrix cores work beside the lanes; else each takes the other's time
+
+  double step_us = 0;        // a dispatch with a barrier before it, without the latency of its first loads
+  double submission_us = 0;  // of work, until the device begins
+  double round_trip_us = 0;  // end of the work until the host goes on
+  double bus_gb_s = 0;       // between host and device
+
+  /// Instructions × lanes, 10^12 a second.
+  double lane_tops() const { return units * 1e-3 * lanes_a_clock * clock_ghz; }
+};
+
+/// By ascending bandwidth within a vendor, NVIDIA, AMD, Intel.
+std::span<const DeviceProfile> device_profiles();
+
+/// Throws bad_input that lists the names for one that is not among them.
+const DeviceProfile& device_profile(std::string_view name);
+
+/// Those that a user names: one, or "all".
+std::span<const DeviceProfile> chosen_profiles(std::string_view name);
+
+}  // namespace canopy::predict

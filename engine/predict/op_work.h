@@ -1,0 +1,18 @@
+#pragma once
+// The work of a recorded op in kernels of a family.
+
+#include "engine/compute/op_list.h"
+#include "engine/predict/device_profile.h"
+#include "engine/predict/kernel_rules.h"
+#include "engine/predict/work_time.h"
+
+namespace canopy::predict {
+
+/// Ops that have no rule of their own count with their price (OpPrice): one dispatch, through the shared cache where
+/// that can hold it.
+Work work_of(const Op& op, const KernelRules& rules, const DeviceProfile& device);
+
+/// Bytes of weights that a product reads, once; 0 for other ops.
+uint64_t weight_bytes_of(const Op& op);
+
+}  // namespace canopy::predict

@@ -1,0 +1,76 @@
+#include "engine/predict/prediction.h"
+
+#include <algorithm>
+
+#include "engine/model/memory_plan.h"
+#include "engine/predict/op_work.h"
+
+namespace canopy::predict {
+namespace {
+
+constexpr uint32_t kWidths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
+
+// A vocabulary of 152,000 logits takes the host about 2 ms to sample.
+constexpr double kHostSamplingUs = 2000.0 / 151936;  // for each logit
+
+/// Of rows, ancestor lists and results: a few dozen bytes for each row.
+constexpr double kBusBytesPerRow = 256;
+
+double host_us(const ModelConfig& config, const DeviceProfile& device, const KernelRules& rules, uint32_t width,
+               const PassWish& wish) {
+  double bus_bytes = width * kBusBytesPerRow;
+  double us = rules.submissions * (device.submission_us + device.round_trip_us);
+  if (wish.sampled && rules.downloads_logits) {
+    bus_bytes += static_cast<double>(config.vocab) * sizeof(float);
+    us += config.vocab * kHostSamplingUs;
+  }
+  return us + bus_bytes / (device.bus_gb_s * 1e3);
+}
+
+std::string shapes_of(const Op& op) {
+  return std::visit([](const auto& args) { return args.shapes(); }, op);
+}
+
+void add_op(PassPrediction& pass, const Op& op, const Work& work, const WorkTime& time) {
+  const std::string shapes = shapes_of(op);
+  const auto same = std::ranges::find_if(pass.ops, [&](const OpPrediction& each) {
+    return each.name == name_of(op) && each.shapes == shapes && each.each.total == time.total;
+  });
+  if (same != pass.ops.end()) {
+    ++same->count;
+  } else {
+    pass.ops.push_back({name_of(op), shapes, 1, work.workgroups, time});
+  }
+}
+
+}  // namespace
+
+PassPrediction predict_pass(RecordedModel& model, const DeviceProfile& device, const KernelRules& rules, uint32_t width,
+                            const PassWish& wish) {
+  // Kernels that leave no logits behind need no memory for them, and so compute the head in one go.
+  const uint32_t head_rows =
+      rules.downloads_logits ? head_rows_for(model.config(), std::max(width, usual_widths().back())) : 0;
+  PassPrediction pass;
+  pass.width = width;
+  double us = 0;
+  for (const Op& op : model.record(width, wish.context, head_rows)) {
+    const Work work = work_of(op, rules, device);
+    const WorkTime time = time_of(work, device);
+    us += time.total;
+    pass.weight_bytes += weight_bytes_of(op);
+    add_op(pass, op, work, time);
+  }
+  pass.host_ms = host_us(model.config(), device, rules, width, wish) / 1e3;
+  pass.ms = us / 1e3 + pass.host_ms;
+  return pass;
+}
+
+double bandwidth_share(const PassPrediction& pass, const DeviceProfile& device) {
+  return static_cast<double>(pass.weight_bytes) / (pass.ms * 1e-3) / (device.memory_gb_s * 1e9);
+}
+
+std::span<const uint32_t> usual_widths() {
+  return kWidths;
+}
+
+}  // namespace canopy::predict

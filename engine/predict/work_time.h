@@ -1,0 +1,42 @@
+#pragma once
+// The time that work takes on a device: bytes at the rate that the workgroups can keep in flight, arithmetic at the
+// rate of the units that have some, and the cost of its dispatches.
+
+#include <cstdint>
+
+#include "engine/predict/device_profile.h"
+
+namespace canopy::predict {
+
+/// What an op does on a device, all its workgroups together. They are alike, except where longest_memory_bytes is set.
+struct Work {
+  double memory_bytes = 0;  // read from memory
+  double cache_bytes = 0;   // moved between the units and the shared cache, beside those
+  double lane_ops = 0;      // instructions × lanes
+  double f32_flops = 0;     // of multiply-adds, each counted twice
+  double matrix_flops = 0;
+
+  double workgroups = 1;
+  double invocations = 128;              // of a workgroup
+  double bytes_in_flight = 32;           // that an invocation has asked for at a time, on average
+  double occupancy = 0.5;                // of the resident lanes of a unit: registers and shared memory allow no more
+  double longest_memory_bytes = 0;       // of the workgroup that reads most; 0: all read the same
+  double workgroups_reading_memory = 0;  // the others read what these brought to the cache; 0: all
+  double tail_latencies = 0;             // dependent accesses behind the last workgroup's work
+  double steps = 1;                      // dispatches that wait for the one before
+};
+
+enum class Limit { memory, in_flight, cache, arithmetic, steps };
+const char* to_string(Limit limit);
+
+/// Microseconds.
+struct WorkTime {
+  double memory = 0, cache = 0, arithmetic = 0;  // each as if it were alone
+  double steps = 0;                              // dispatches, barriers and dependent latencies
+  double total = 0;
+  Limit limit = Limit::steps;  // the longest of them
+};
+
+WorkTime time_of(const Work& work, const DeviceProfile& device);
+
+}  // namespace canopy::predict

@@ -1,0 +1,84 @@
+#include "engine/predict/device_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/predict/kernel_rules.h"
+#include "tests/predict/messages.h"
+
+namespace canopy::predict {
+namespace {
+
+using test::message_of;
+
+TEST(DeviceProfiles, HasTheDevicesThatTargetsAreSetFor) {
+  std::set<std::string_view> names;
+  for (const DeviceProfile& device : device_profiles()) names.insert(device.name);
+  EXPECT_EQ(names, (std::set<std::string_view>{"h100", "h200", "rtx4090", "rtx3090", "rx7900xtx", "rx9070xt",
+                                               "strix-halo", "b580"}));
+}
+
+TEST(DeviceProfiles, FiguresArePlausible) {
+  for (const DeviceProfile& device : device_profiles()) {
+    SCOPED_TRACE(device.name);
+    EXPECT_FALSE(device.gpu.empty());
+    const auto within = [](double value, double low, double high) { return value >= low && value <= high; };
+    EXPECT_TRUE(within(device.memory_gb_s, 100, 10000));
+    EXPECT_TRUE(within(device.memory_share, 0.7, 1));
+    EXPECT_TRUE(within(device.latency_us, 0.2, 1.5));
+    EXPECT_TRUE(within(device.cache_tb_s * 1e3, 2 * device.memory_gb_s * device.memory_share / 2, 10000));
+    EXPECT_TRUE(within(device.cache_mb, 4, 256));
+    EXPECT_TRUE(within(device.local_kb, 16, 512));
+    EXPECT_TRUE(within(device.units, 8, 256));
+    EXPECT_TRUE(within(device.resident_lanes, 512, 4096));
+    // Multiply-adds are one instruction of a lane, or half of one where they are paired.
+    EXPECT_TRUE(within(device.f32_tflop_s, 1.9 * device.lane_tops(), 4.1 * device.lane_tops()));
+    EXPECT_TRUE(within(device.matrix_tflop_s, device.f32_tflop_s, 1000));
+    EXPECT_TRUE(within(device.step_us, 0.5, 20));
+    EXPECT_TRUE(within(device.submission_us, 1, 100));
+    EXPECT_TRUE(within(device.round_trip_us, 1, 100));
+    EXPECT_TRUE(within(device.bus_gb_s, 4, 500));
+  }
+}
+
+TEST(DeviceProfiles, AreChosenByNameOrAll) {
+  EXPECT_EQ(chosen_profiles("b580").size(), 1u);
+  EXPECT_EQ(chosen_profiles("b580")[0].name, "b580");
+  EXPECT_EQ(chosen_profiles("all").size(), device_profiles().size());
+  const std::string message = message_of([] { chosen_profiles("gtx\n480"); });
+  for (const DeviceProfile& device : device_profiles()) EXPECT_NE(message.find(device.name), message.npos) << message;
+  EXPECT_NE(message.find("all."), message.npos) << message;
+  EXPECT_EQ(message.find('\n'), message.npos) << message;
+}
+
+TEST(Kernels, AreChosenByNameAndByDevice) {
+  for (const Kernels kernels : {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::llama_cpp}) {
+    EXPECT_EQ(kernels_named(to_string(kernels)), kernels);
+    EXPECT_EQ(rules_of(kernels).kernels, kernels);
+  }
+  EXPECT_NE(message_of([] { kernels_named("cuda"); }).find("today, fma, matrix, llama.cpp"), std::string::npos);
+  DeviceProfile device = device_profile("h100");
+  EXPECT_EQ(default_kernels(device), Kernels::matrix);
+  device.matrix_tflop_s = 0;
+  EXPECT_EQ(default_kernels(device), Kernels::fma);
+}
+
+TEST(Kernels, RulesCanBeAssumed) {
+  KernelRules rules = rules_of(Kernels::matrix);
+  assume(rules, "");
+  EXPECT_EQ(rules.tile_rows, 64);
+  assume(rules, "tile_rows=128,bytes_in_flight=44.5");
+  EXPECT_EQ(rules.tile_rows, 128);
+  EXPECT_EQ(rules.bytes_in_flight, 44.5);
+  EXPECT_NE(message_of([&] { assume(rules, "rows=1"); }).find("tile_rows, tile_columns"), std::string::npos);
+  for (const char* wrong : {"tile_rows", "tile_rows=", "tile_rows=0", "tile_rows=-1", "tile_rows=1e9", "tile_rows=nan",
+                            "tile_rows=12x", "invocations=1,tile_rows=inf"}) {
+    EXPECT_NE(message_of([&] { assume(rules, wrong); }).find("above 0"), std::string::npos) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace canopy::predict

@@ -1,0 +1,81 @@
+#include "engine/predict/model_shapes.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/predict/kernel_rules.h"
+#include "engine/predict/op_work.h"
+#include "engine/predict/recorded_model.h"
+#include "tests/predict/messages.h"
+
+namespace canopy::predict {
+namespace {
+
+using test::message_of;
+
+/// Bytes of the weights that a pass reads.
+double pass_gigabytes(const char* shape) {
+  RecordedModel model(model_shape(shape));
+  uint64_t bytes = 0;
+  for (const Op& op : model.record(1, 0, 0)) bytes += weight_bytes_of(op);
+  return static_cast<double>(bytes) / 1e9;
+}
+
+// Sizes of published files, less an embedding beside an untied head.
+TEST(ModelShapes, HaveTheSizesOfTheFiles) {
+  EXPECT_NEAR(pass_gigabytes("llama-2-7b-q4_0"), 3.826 - 0.074, 0.02);
+  EXPECT_NEAR(pass_gigabytes("qwen3-8b-q4_k_m"), 5.028 - 0.350, 0.03);
+  EXPECT_NEAR(pass_gigabytes("qwen3-8b-bf16"), 16.381 - 1.245, 0.03);
+  EXPECT_NEAR(pass_gigabytes("llama-3.1-8b-q8_0"), 8.541 - 0.558, 0.03);
+  EXPECT_NEAR(pass_gigabytes("smollm2-135m-bf16"), 0.269, 0.003);
+}
+
+TEST(ModelShapes, EveryModelHasEveryType) {
+  for (const char* model :
+       {"smollm2-135m", "smollm2-1.7b", "llama-2-7b", "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-3.1-70b",
+        "qwen3-0.6b", "qwen3-1.7b", "qwen3-4b", "qwen3-8b", "qwen3-14b", "qwen3-32b"}) {
+    EXPECT_NE(allowed_shapes().find(model), std::string::npos);
+    for (const char* type : {"bf16", "f16", "q8_0", "q6_k", "q4_k_m", "q4_k", "q4_1", "q4_0"}) {
+      const NamedShape shape = model_shape(std::string(model) + "-" + type);
+      EXPECT_NO_THROW(validate_config(shape.config)) << shape.name;
+      EXPECT_NO_THROW(RecordedModel(shape).record(1, 0, 0)) << shape.name;
+      EXPECT_NE(allowed_shapes().find(type), std::string::npos);
+    }
+  }
+}
+
+TEST(ModelShapes, TypesAreThoseOfFiles) {
+  const NamedShape medium = model_shape("qwen3-8b-q4_k_m");
+  EXPECT_EQ(type_of_tensor(medium, "blk.0.attn_v", 4096), TensorType::q6_k);
+  EXPECT_EQ(type_of_tensor(medium, "blk.5.ffn_down", 12288), TensorType::q4_k);
+  EXPECT_EQ(type_of_tensor(medium, "blk.35.ffn_down", 12288), TensorType::q6_k);
+  EXPECT_EQ(type_of_tensor(medium, "blk.0.attn_q", 4096), TensorType::q4_k);
+  EXPECT_EQ(type_of_tensor(medium, "output", 4096), TensorType::q6_k);
+  EXPECT_EQ(type_of_tensor(medium, "token_embd", 4096), TensorType::q4_k);
+  EXPECT_EQ(type_of_tensor(model_shape("qwen3-4b-q4_0"), "token_embd", 2560), TensorType::q6_k);  // tied
+  // 576 columns are no whole blocks of 256.
+  EXPECT_EQ(type_of_tensor(model_shape("smollm2-135m-q4_k"), "blk.0.attn_q", 576), TensorType::q5_0);
+  EXPECT_EQ(type_of_tensor(model_shape("smollm2-135m-q4_k"), "token_embd", 576), TensorType::q8_0);
+}
+
+TEST(ModelShapes, OthersAreRefusedWithWhatIsAllowed) {
+  for (const char* wrong : {"", "qwen3-8b", "qwen3-8b-q9", "gpt-2-q4_0", "qwen3-8b-q4_k-", "-q4_k", "q4_k"}) {
+    const std::string message = message_of([&] { model_shape(wrong); });
+    EXPECT_NE(message.find("qwen3-8b"), std::string::npos) << wrong;
+    EXPECT_NE(message.find("q4_k"), std::string::npos) << wrong;
+  }
+  EXPECT_NE(message_of([] { model_shape("qwen3-30b-a3b-q4_k"); }).find("mixture of experts"), std::string::npos);
+  EXPECT_NE(message_of([] { model_shape("qwen3.5-27b"); }).find("recurrent"), std::string::npos);
+  EXPECT_NE(message_of([] { open_for_prediction("/no/such/model"); }).find("/no/such/model"), std::string::npos);
+}
+
+TEST(KernelRules, WidthsFallIntoBuckets) {
+  EXPECT_EQ(width_bucket(1), 1u);
+  EXPECT_EQ(width_bucket(2), 8u);
+  EXPECT_EQ(width_bucket(9), 16u);
+  EXPECT_EQ(width_bucket(33), 64u);
+  EXPECT_EQ(width_bucket(64), 64u);
+  EXPECT_EQ(width_bucket(65), 128u);
+}
+
+}  // namespace
+}  // namespace canopy::predict
