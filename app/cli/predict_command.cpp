@@ -1,0 +1,204 @@
+// canopy-cli predict: what the passes of a model would take on GPUs that need not be here. Everything it prints is
+// predicted.
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/bench_table.h"
+#include "app/cli/commands.h"
+#include "app/cli/measured_passes.h"
+#include "app/cli/terminal.h"
+#include "engine/base/error.h"
+#include "engine/predict/prediction.h"
+
+namespace canopy::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct PredictOptions {
+  std::string model, device = "all", kernels, assumptions, measured;
+  uint32_t context = 0;
+  std::vector<uint32_t> widths;
+  bool sampled = false, with_ops = false, as_json = false;
+};
+
+/// The passes on one device, narrowest first.
+struct DevicePrediction {
+  const predict::DeviceProfile* device = nullptr;
+  predict::Kernels kernels = predict::Kernels::matrix;
+  std::vector<predict::PassPrediction> passes;
+  double share = 0;  // of the peak bandwidth, at width 1
+  double ms_of_one = 0;
+};
+
+DevicePrediction predict_device(predict::RecordedModel& model, const predict::DeviceProfile& device,
+                                const PredictOptions& options) {
+  DevicePrediction result;
+  result.device = &device;
+  result.kernels = options.kernels.empty() ? predict::default_kernels(device) : predict::kernels_named(options.kernels);
+  predict::KernelRules rules = predict::rules_of(result.kernels);
+  predict::assume(rules, options.assumptions);
+  if (result.kernels == predict::Kernels::matrix && device.matrix_tflop_s <= 0) {
+    throw bad_input("The " + std::string(device.name) +
+                    " has no matrix cores; allowed kernels: today, fma, llama.cpp.");
+  }
+  const predict::PassWish wish{options.context, options.sampled};
+  const predict::PassPrediction one = predict::predict_pass(model, device, rules, 1, wish);
+  result.share = predict::bandwidth_share(one, device);
+  result.ms_of_one = one.ms;
+  for (const uint32_t width : options.widths) {
+    if (result.kernels == predict::Kernels::llama_cpp && width > 1) continue;
+    result.passes.push_back(width == 1 ? one : predict::predict_pass(model, device, rules, width, wish));
+  }
+  return result;
+}
+
+ordered_json to_json(const DevicePrediction& prediction, const std::string& shape, uint32_t context) {
+  ordered_json widths = ordered_json::array(), ms = ordered_json::array();
+  for (const predict::PassPrediction& pass : prediction.passes) {
+    widths.push_back(pass.width);
+    ms.push_back(pass.ms);
+  }
+  return {{"name", prediction.device->name},
+          {"gpu", prediction.device->gpu},
+          {"shape", shape},
+          {"context", context},
+          {"kernels", predict::to_string(prediction.kernels)},
+          {"source", "predicted"},
+          {"widths", widths},
+          {"ms", ms},
+          {"bandwidth_share", prediction.share},
+          {"peak_gb_s", prediction.device->memory_gb_s}};
+}
+
+ordered_json to_json(const MeasuredPasses& passes) {
+  return {{"name", passes.device},
+          {"shape", passes.shape},
+          {"context", passes.context},
+          {"source", "measured"},
+          {"widths", passes.widths},
+          {"ms", passes.ms},
+          {"bandwidth_share", passes.bandwidth_share}};
+}
+
+void print(const MeasuredPasses& passes) {
+  Table table{{"width"}, {{"ms, measured"}, {"T(N)/T(1), measured"}}};
+  for (size_t i = 0; i < passes.widths.size(); ++i) {
+    table.columns.push_back(std::to_string(passes.widths[i]));
+    table.rows[0].push_back(fixed(passes.ms[i], 2));
+    table.rows[1].push_back(passes.widths[0] == 1 ? fixed(passes.ms[i] / passes.ms[0], 2) : "-");
+  }
+  std::cout << passes.device << ": measured for " << passes.shape << " at context " << passes.context << "\n"
+            << as_text(table);
+}
+
+void print_passes(const DevicePrediction& prediction) {
+  Table table{{"width"}, {{"ms, predicted"}, {"T(N)/T(1), predicted"}, {"times one at a time, predicted"}}};
+  for (const predict::PassPrediction& pass : prediction.passes) {
+    table.columns.push_back(std::to_string(pass.width));
+    const double ratio = pass.ms / prediction.ms_of_one;
+    table.rows[0].push_back(fixed(pass.ms, 2));
+    table.rows[1].push_back(fixed(ratio, 2));
+    table.rows[2].push_back(fixed(pass.width / ratio, 1));
+  }
+  std::cout << as_text(table);
+}
+
+void print_ops(const DevicePrediction& prediction) {
+  for (const predict::PassPrediction& pass : prediction.passes) {
+    Table table{{"op", "shapes", "times", "workgroups", "memory", "cache", "arithmetic", "dispatches", "one, µs",
+                 "all, ms", "limited by"},
+                {}};
+    for (const predict::OpPrediction& op : pass.ops) {
+      table.rows.push_back({op.name, op.shapes, std::to_string(op.count), fixed(op.workgroups, 0),
+                            fixed(op.each.memory, 1), fixed(op.each.cache, 1), fixed(op.each.arithmetic, 1),
+                            fixed(op.each.steps, 1), fixed(op.each.total, 1), fixed(op.count * op.each.total / 1e3, 3),
+                            predict::to_string(op.each.limit)});
+    }
+    std::cout << "\nA pass of " << pass.width << " rows, predicted: " << fixed(pass.ms, 3) << " ms, of which the host "
+              << fixed(pass.host_ms, 3) << "\n"
+              << as_text(table);
+  }
+}
+
+void print(const DevicePrediction& prediction, const std::string& shape, const PredictOptions& options) {
+  const predict::DeviceProfile& device = *prediction.device;
+  std::cout << device.name << " (" << device.gpu << "): predicted for " << shape << " at context " << options.context
+            << ", kernels '" << predict::to_string(prediction.kernels) << "'\n";
+  print_passes(prediction);
+  std::cout << "predicted at width 1: " << fixed(1e3 / prediction.ms_of_one, 1) << " tokens/s, "
+            << fixed(100 * prediction.share, 0) << "% of " << fixed(device.memory_gb_s, 0) << " GB/s\n";
+  if (options.with_ops) print_ops(prediction);
+}
+
+int run_predict(PredictOptions options) {
+  const std::span<const predict::DeviceProfile> devices = predict::chosen_profiles(options.device);
+  if (options.widths.empty()) {
+    const std::span<const uint32_t> usual = predict::usual_widths();
+    options.widths.assign(usual.begin(), usual.end());
+  }
+  std::vector<MeasuredPasses> measured;
+  if (!options.measured.empty()) measured = read_measured(options.measured);
+  const predict::NamedModelPasses opened = predict::open_for_prediction(options.model);
+  const uint32_t most = opened.model->config().max_context;
+  if (options.context > most) {
+    throw bad_input("The context is " + std::to_string(options.context) + " positions; allowed: 0 to " +
+                    std::to_string(most) + ", what the model was made for.");
+  }
+  ordered_json list = ordered_json::array();
+  for (const predict::DeviceProfile& device : devices) {
+    const DevicePrediction prediction = predict_device(*opened.model, device, options);
+    if (options.as_json) {
+      list.push_back(to_json(prediction, opened.name, options.context));
+    } else {
+      if (&device != devices.data()) std::cout << "\n";
+      print(prediction, opened.name, options);
+    }
+  }
+  for (const MeasuredPasses& passes : measured) {
+    if (options.as_json) {
+      list.push_back(to_json(passes));
+    } else {
+      std::cout << "\n";
+      print(passes);
+    }
+  }
+  if (options.as_json) {
+    const ordered_json all = {{"devices", list}};
+    std::cout << all.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("predict", "Predict the time of a model's passes on GPUs that need not be here");
+  const auto options = std::make_shared<PredictOptions>();
+  command
+      ->add_option("-m,--model", options->model,
+                   "GGUF file or Hugging Face folder, or a shape: " + predict::allowed_shapes())
+      ->required();
+  std::string names;
+  for (const predict::DeviceProfile& each : predict::device_profiles()) names += std::string(each.name) + ", ";
+  command->add_option("-d,--device", options->device, names + "or all")->capture_default_str();
+  command->add_option("--context", options->context, "Positions before the pass")->capture_default_str();
+  command->add_option("--widths", options->widths, "Rows of the passes (default: 1 to 128)")
+      ->delimiter(',')
+      ->check(CLI::Range(1u, predict::RecordedModel::kMaxWidth));
+  command->add_option("--kernels", options->kernels,
+                      "today: made for software devices; fma and matrix: made for GPUs; llama.cpp: at width 1, for "
+                      "comparison (default: matrix where the device has matrix cores, else fma)");
+  command->add_option("--assume", options->assumptions, "Rules of the kernels to replace: tile_rows=128,...");
+  command->add_option("--measured", options->measured, "JSON file of measured passes to print beside them");
+  command->add_flag("--sampled", options->sampled, "A token is drawn at random instead of taking the likeliest");
+  CLI::Option* ops = command->add_flag("--ops", options->with_ops, "Print the time of each op, too");
+  command->add_flag("--json", options->as_json, "Print a JSON object")->excludes(ops);
+  command->callback([&action, options] { action = [options] { return run_predict(*options); }; });
+}
+
+}  // namespace canopy::cli

@@ -1,0 +1,127 @@
+"""canopy-cli predict: the table, the JSON object, what it refuses. Needs no device and no driver."""
+
+import json
+import os
+import tempfile
+import unittest
+
+from cli import GOLDEN, run
+
+DEVICES = ["rtx3090", "rtx4090", "h100", "h200", "strix-halo", "rx9070xt", "rx7900xtx", "b580"]
+
+
+class Predictions(unittest.TestCase):
+    def predicted(self, *arguments):
+        result = run("predict", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        return result.stdout
+
+    def test_json_has_every_device(self):
+        devices = json.loads(self.predicted("--model", "qwen3-8b-q4_k", "--device", "all", "--context", "0",
+                                            "--json"))["devices"]
+        self.assertEqual([device["name"] for device in devices], DEVICES)
+        for device in devices:
+            self.assertEqual(len(device["widths"]), len(device["ms"]))
+            self.assertEqual(device["widths"], sorted(device["widths"]))
+            self.assertTrue({1, 2, 4, 8, 16, 32, 64, 128} <= set(device["widths"]))
+            self.assertEqual(device["ms"], sorted(device["ms"]))
+            self.assertTrue(0 < device["bandwidth_share"] < 1)
+            self.assertEqual(device["source"], "predicted")
+            self.assertEqual(device["shape"], "qwen3-8b-q4_k")
+            self.assertEqual(device["kernels"], "matrix")
+
+    def test_share_and_time_agree(self):
+        (device,) = json.loads(self.predicted("-m", "qwen3-8b-bf16", "-d", "h100", "--widths", "1", "--json"))["devices"]
+        read = device["bandwidth_share"] * device["peak_gb_s"] * device["ms"][0] * 1e6
+        self.assertAlmostEqual(read / 1e9, 15.14, delta=0.03)
+
+    def test_table_labels_every_figure(self):
+        for kernels in ("today", "fma", "matrix"):
+            text = self.predicted("--model", "llama-2-7b-q4_0", "--device", "rx7900xtx", "--context", "512", "--kernels",
+                                  kernels)
+            lines = text.splitlines()
+            self.assertIn("predicted for llama-2-7b-q4_0 at context 512", lines[0])
+            self.assertIn(f"'{kernels}'", lines[0])
+            self.assertRegex(lines[1], r"^width +1 +2 .* 128$")
+            for line in lines[2:]:
+                self.assertIn("predicted", line)
+            self.assertRegex(lines[-1], r"tokens/s, \d+% of 960 GB/s$")
+
+    def test_ops_are_listed_with_their_limits(self):
+        text = self.predicted("-m", "qwen3-8b-q4_k", "-d", "h100", "--widths", "1,64", "--ops")
+        for words in ("A pass of 64 rows, predicted", "project_heads", "attention", "linear_swiglu", "argmax",
+                      "bytes in flight"):
+            self.assertIn(words, text)
+
+    def test_a_file_is_taken_by_its_own_types(self):
+        for name in ("tiny-qwen3-f16.gguf", "tiny-qwen3"):
+            (device,) = json.loads(self.predicted("-m", os.path.join(GOLDEN, name), "-d", "b580", "--json"))["devices"]
+            self.assertEqual(device["shape"], name)
+
+    def test_assumptions_change_the_result(self):
+        def ms(*arguments):
+            return json.loads(self.predicted("-m", "qwen3-8b-q4_k", "-d", "h100", "--widths", "64", "--json",
+                                             *arguments))["devices"][0]["ms"][0]
+        self.assertLess(ms("--assume", "tile_rows=128,invocations=256"), ms())
+
+    def measured(self, text, *arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "measured.json")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            return run("predict", "-m", "qwen3-8b-q4_k", "-d", "b580", "--measured", path, *arguments)
+
+    def test_measured_passes_stand_beside_the_predicted(self):
+        entry = {"name": "Arc B580", "shape": "qwen3-8b-q4_k", "context": 7, "source": "measured", "widths": [1, 64],
+                 "ms": [15.5, 31], "bandwidth_share": 0.6}
+        text = json.dumps({"devices": [entry]})
+        table = self.measured(text).stdout.splitlines()
+        self.assertEqual(table[-4:-2], ["Arc B580: measured for qwen3-8b-q4_k at context 7",
+                                        "width                    1     64"])
+        self.assertIn("2.00", table[-1])
+        devices = json.loads(self.measured(text, "--json").stdout)["devices"]
+        self.assertEqual([device["source"] for device in devices], ["predicted", "measured"])
+        self.assertEqual(devices[1], entry)
+
+    def test_files_of_measured_passes_are_checked(self):
+        def file(**changes):
+            entry = {"name": "a", "shape": "b", "source": "measured", "widths": [1, 2], "ms": [1, 2]}
+            return json.dumps({"devices": [{**entry, **changes}]})
+        self.assertEqual(self.measured(file()).returncode, 0)
+        for words, text in (("measured.json", "{"), ("devices", "{}"), ("devices", '{"devices": 3}'),
+                            ("entry of 'devices'", '{"devices": [3]}'), ("name", file(name=3)),
+                            ("source", file(source="predicted")), ("widths", file(widths=[2, 1])),
+                            ("widths", file(widths=[1, 1.5])), ("widths", file(widths=[0, 1])),
+                            ("widths", file(widths=[])), ("as many", file(ms=[1])), ("ms", file(ms=[1, -1])),
+                            ("ms", file(ms=[1, None])), ("bandwidth_share", file(bandwidth_share=2))):
+            with self.subTest(text):
+                result = self.measured(text)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertEqual(result.stdout, "")
+                self.assertIn(words, result.stderr)
+
+    def test_refusals_say_what_is_allowed(self):
+        for code, words, arguments in (
+            (1, "rx7900xtx", ("-m", "qwen3-8b-q4_k", "-d", "gtx480")),
+            (1, "qwen3-8b", ("-m", "gpt-2-q4_0")),
+            (1, "mixture of experts", ("-m", "qwen3-30b-a3b-q4_k")),
+            (1, "/no/such/model.gguf", ("-m", "/no/such/model.gguf")),
+            (1, "today, fma, matrix", ("-m", "qwen3-8b-q4_k", "--kernels", "cuda")),
+            (1, "tile_rows", ("-m", "qwen3-8b-q4_k", "--assume", "rows=1")),
+            (1, "0 to 131072", ("-m", "qwen3-8b-q4_k", "--context", "200000")),
+            (2, "--widths", ("-m", "qwen3-8b-q4_k", "--widths", "0")),
+            (2, "--widths", ("-m", "qwen3-8b-q4_k", "--widths", "5000")),
+            (2, "--context", ("-m", "qwen3-8b-q4_k", "--context", "-1")),
+            (2, "--ops", ("-m", "qwen3-8b-q4_k", "--ops", "--json")),
+            (2, "--model", ()),
+        ):
+            with self.subTest(arguments=arguments):
+                result = run("predict", *arguments)
+                self.assertEqual(result.returncode, code, result.stderr)
+                self.assertEqual(result.stdout, "")
+                self.assertIn(words, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
