@@ -8,8 +8,11 @@ struct RawBlock {
   uint factor;
 };
 
-RawBlock fetch_block(uint row, uint b, uint cols) {
-  uint first = words_of(row, cols);
+// Where a row's blocks begin, for fetch_block().
+uvec2 blocks_begin(uint row, uint cols) { return uvec2(words_of(row, cols), 0u); }
+
+RawBlock fetch_block(uvec2 begin, uint b) {
+  uint first = begin.x;
   RawBlock raw;
   [[unroll]] for (uint j = 0u; j < uint(MAIN); ++j) raw.bits.main_[j] = fetch_word(first + (block_word(b) + j) * BAND);
   [[unroll]] for (uint j = 0u; j < uint(HIGH); ++j) {
@@ -40,12 +43,14 @@ struct RawBlock {
   uint scale;
 };
 
-RawBlock fetch_block(uint row, uint b, uint cols) {
-  uint first = units_of(row, cols) + b * UNITS_PER_BLOCK * BAND;
+uvec2 blocks_begin(uint row, uint cols) { return uvec2(units_of(row, cols), scales_of(row, cols)); }
+
+RawBlock fetch_block(uvec2 begin, uint b) {
+  uint first = begin.x + b * UNITS_PER_BLOCK * BAND;
   RawBlock raw;
   [[unroll]] for (uint u = 0u; u < UNITS_PER_BLOCK; ++u) raw.units[u] = fetch_unit(first + u * BAND);
 #if HAS_SCALES
-  raw.scale = fetch_scale(scales_of(row, cols) + b * BAND);
+  raw.scale = fetch_scale(begin.y + b * BAND);
 #else
   raw.scale = 0u;
 #endif

@@ -34,26 +34,25 @@ float total[R][N];  // of the chunk; complete in the first row of invocations
 void stage(uint first_column, uint first) {
   for (uint i = gl_LocalInvocationIndex; i < STAGED; i += INVOCATIONS) {
     uint slice = i / (N * STAGE_QUADS), c = i / STAGE_QUADS % N;
-    pool[i] = normed_quad(first_column, c, first + slice * SLICE + 4u * (i % STAGE_QUADS));
+    uint k = first + slice * SLICE + 4u * (i % STAGE_QUADS);
+    if (k < cols) pool[i] = normed_quad(input_of(first_column, c), c, k);
   }
 }
 
 RawBlock raw[R];  // the block that comes next
+uvec2 begins[R];  // of the rows
 
-// Rows beyond the weight's bands are computed as the last one, and not stored; so are columns beyond its blocks.
-void fetch_blocks(uint row, uint b) {
-  uint last = (rows + BAND - 1u) / BAND * BAND - 1u;
-  [[unroll]] for (uint r = 0u; r < R; ++r) {
-    raw[r] = fetch_block(min(row + r * LANES, last), min(b, blocks_of(cols) - 1u), cols);
-  }
+// Columns beyond the weight's blocks are computed as the last ones, and not added.
+void fetch_blocks(uint b) {
+  [[unroll]] for (uint r = 0u; r < R; ++r) raw[r] = fetch_block(begins[r], min(b, blocks_of(cols) - 1u));
 }
 
-// part += block b of the rows from `row` on, times the staged block at quad `from` of column 0. The block behind it is
-// on its way meanwhile.
-void add_block(uint row, uint b, uint from) {
+// part += block b of the rows, times the staged block at quad `from` of column 0. The block behind it is on its way
+// meanwhile.
+void add_block(uint b, uint from) {
   float w[R][32];
   [[unroll]] for (uint r = 0u; r < R; ++r) decode_block(raw[r], b, w[r]);
-  fetch_blocks(row, b + 1u);
+  fetch_blocks(b + 1u);
   [[unroll]] for (uint q = 0u; q < 8u; ++q) {
     [[unroll]] for (uint c = 0u; c < N; ++c) {
       vec4 x = pool[from + c * STAGE_QUADS + q];
@@ -65,19 +64,19 @@ void add_block(uint row, uint b, uint from) {
 }
 
 // part = the slice of 256 columns from `first` + SLICE * gl_LocalInvocationID.y on.
-void sum_slice(uint row, uint first_column, uint first, uint end) {
+void sum_slice(uint first_column, uint first, uint end) {
   [[unroll]] for (uint r = 0u; r < R; ++r) {
     [[unroll]] for (uint c = 0u; c < N; ++c) part[r][c] = 0.0;
   }
   uint column = first + gl_LocalInvocationID.y * SLICE;
-  fetch_blocks(row, column / 32u);
+  fetch_blocks(column / 32u);
   for (uint k = 0u; k < SLICE; k += 32u * STAGE) {
     barrier();
     stage(first_column, first + k);
     barrier();
     uint from = gl_LocalInvocationID.y * N * STAGE_QUADS;
     for (uint s = 0u; s < STAGE && column < end; ++s) {
-      add_block(row, column / 32u, from);
+      add_block(column / 32u, from);
       from += 8u;
       column += 32u;
     }
@@ -134,7 +133,11 @@ void store_sums(uint first_column, uint first_row) {
 
 void main() {
   uint first_column = gl_WorkGroupID.x * N, first_row = gl_WorkGroupID.y * TILE_ROWS;
-  uint row = first_row + gl_LocalInvocationID.x;
+  // Rows beyond the weight's bands are computed as the last one, and not stored.
+  uint last = (rows + BAND - 1u) / BAND * BAND - 1u;
+  [[unroll]] for (uint r = 0u; r < R; ++r) {
+    begins[r] = blocks_begin(min(first_row + r * LANES + gl_LocalInvocationID.x, last), cols);
+  }
   load_factors(first_column);
   [[unroll]] for (uint r = 0u; r < R; ++r) {
     [[unroll]] for (uint c = 0u; c < N; ++c) total[r][c] = 0.0;
@@ -142,7 +145,7 @@ void main() {
   uint begin = gl_WorkGroupID.z * chunk_columns;
   uint end = min(begin + chunk_columns, cols);
   for (uint first = begin; first < end; first += SLICE * SLICES) {
-    sum_slice(row, first_column, first, end);
+    sum_slice(first_column, first, end);
     add_slices(first, end);
   }
   store_sums(first_column, first_row);

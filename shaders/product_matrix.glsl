@@ -25,6 +25,7 @@ const uint TILE_ROWS = SUBGROUPS * ROW_TILES * TM;
 const uint COLUMN_TILES = TILE_COLUMNS / TN;
 
 #include "product_tile.glsl"
+#include "halves.glsl"
 
 // Shared memory in units of eight halves; a unit more than STEP has to a row, so that rows begin in different banks.
 // Weights [TILE_ROWS, STRIDE], then activations [TILE_COLUMNS, STRIDE]; at the end the tile's sums [TILE_COLUMNS, TILE_ROWS].
@@ -36,48 +37,58 @@ shared uvec4 pool[STAGED > SUM_UNITS ? STAGED : SUM_UNITS];
 float pooled(uint i) { return uintBitsToFloat(pool[i / 4u][i % 4u]); }
 void put_pooled(uint i, float value) { pool[i / 4u][i % 4u] = floatBitsToUint(value); }
 
-// What an invocation stages: blocks of 32 columns of a row, and units of eight activations.
+// What an invocation stages: blocks of 32 columns of a row, and units of eight activations. A subgroup has rows of the
+// same block.
+const uint SUBGROUP = INVOCATIONS / SUBGROUPS;
 const uint BLOCKS = TILE_ROWS * (STEP / 32u);
 const uint OWN_BLOCKS = (BLOCKS + INVOCATIONS - 1u) / INVOCATIONS;
 const uint UNITS = TILE_COLUMNS * (STEP / 8u);
 const uint OWN_UNITS = (UNITS + INVOCATIONS - 1u) / INVOCATIONS;
 
 RawBlock raw[OWN_BLOCKS];
+uvec2 begins[OWN_BLOCKS];  // of the blocks' rows
 vec4 activations[OWN_UNITS][2];
+uint columns_begin[OWN_UNITS];  // of the units' columns
 
-// Starts the loads of the step at column k. Rows beyond the weight's bands are computed as the last one, and not stored.
-void fetch_step(uint first_column, uint first_row, uint k) {
+// The first of the blocks that the subgroup stages together, of those numbered i; one past the last where there is none.
+uint first_block(uint i) { return min(gl_SubgroupID * SUBGROUP + i * INVOCATIONS, BLOCKS); }
+
+// Rows beyond the weight's bands are computed as the last one, and not stored.
+void find_begins(uint first_column, uint first_row) {
   uint last = (rows + BAND - 1u) / BAND * BAND - 1u;
   [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
-    uint at = min(gl_LocalInvocationIndex + i * INVOCATIONS, BLOCKS - 1u);
-    raw[i] = fetch_block(min(first_row + at % TILE_ROWS, last), min(k / 32u + at / TILE_ROWS, blocks_of(cols) - 1u), cols);
+    begins[i] = blocks_begin(min(first_row + first_block(i) % TILE_ROWS + gl_SubgroupInvocationID, last), cols);
   }
   [[unroll]] for (uint i = 0u; i < OWN_UNITS; ++i) {
     uint at = min(gl_LocalInvocationIndex + i * INVOCATIONS, UNITS - 1u);
-    uint c = at / (STEP / 8u), from = k + at % (STEP / 8u) * 8u;
-    activations[i][0] = normed_quad(first_column, c, from);
-    activations[i][1] = normed_quad(first_column, c, from + 4u);
+    columns_begin[i] = input_of(first_column, at / (STEP / 8u));
   }
 }
 
-// The range of f16; what is beyond would become infinite.
-uint halves(float a, float b) { return packHalf2x16(clamp(vec2(a, b), -65504.0, 65504.0)); }
-
-uvec4 halves_of(vec4 a, vec4 b) {
-  return uvec4(halves(a.x, a.y), halves(a.z, a.w), halves(b.x, b.y), halves(b.z, b.w));
+// Starts the loads of the step at column k. Blocks beyond the weight's are those of its end; their activations are 0.
+void fetch_step(uint k) {
+  [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
+    raw[i] = fetch_block(begins[i], min(k / 32u + first_block(i) / TILE_ROWS, blocks_of(cols) - 1u));
+  }
+  [[unroll]] for (uint i = 0u; i < OWN_UNITS; ++i) {
+    uint at = min(gl_LocalInvocationIndex + i * INVOCATIONS, UNITS - 1u);
+    uint c = at / (STEP / 8u), unit = at % (STEP / 8u);
+    uvec2 quads = k + unit / 4u * 32u + quads_of_unit(unit % 4u);
+    activations[i][0] = normed_quad(columns_begin[i], c, quads.x);
+    activations[i][1] = normed_quad(columns_begin[i], c, quads.y);
+  }
 }
 
 // Puts what fetch_step() loaded into shared memory.
 void stage(uint k) {
   [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
-    uint at = gl_LocalInvocationIndex + i * INVOCATIONS;
+    uint at = first_block(i);
     if (at < BLOCKS) {
-      float w[32];
-      decode_block(raw[i], k / 32u + at / TILE_ROWS, w);
-      uint to = at % TILE_ROWS * STRIDE + at / TILE_ROWS * 4u;
+      uint pairs[16];
+      decode_halves(raw[i], k / 32u + at / TILE_ROWS, pairs);
+      uint to = (at % TILE_ROWS + gl_SubgroupInvocationID) * STRIDE + at / TILE_ROWS * 4u;
       [[unroll]] for (uint u = 0u; u < 4u; ++u) {
-        pool[to + u] = halves_of(vec4(w[8u * u], w[8u * u + 1u], w[8u * u + 2u], w[8u * u + 3u]),
-                                 vec4(w[8u * u + 4u], w[8u * u + 5u], w[8u * u + 6u], w[8u * u + 7u]));
+        pool[to + u] = uvec4(pairs[4u * u], pairs[4u * u + 1u], pairs[4u * u + 2u], pairs[4u * u + 3u]);
       }
     }
   }
@@ -85,7 +96,7 @@ void stage(uint k) {
     uint at = gl_LocalInvocationIndex + i * INVOCATIONS;
     if (at < UNITS) {
       uint to = (TILE_ROWS + at / (STEP / 8u)) * STRIDE + at % (STEP / 8u);
-      pool[to] = halves_of(activations[i][0], activations[i][1]);
+      pool[to] = unit_of_quads(activations[i][0], activations[i][1]);
     }
   }
 }
@@ -131,17 +142,18 @@ void main() {
   uint begin = gl_WorkGroupID.z * chunk_columns;
   uint end = min(begin + chunk_columns, cols);
   load_factors(first_column);
+  find_begins(first_column, first_row);
   [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
     [[unroll]] for (uint n = 0u; n < COLUMN_TILES; ++n) {
       sums[m][n] = coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>(0.0);
     }
   }
-  fetch_step(first_column, first_row, begin);
+  fetch_step(begin);
   for (uint k = begin; k < end; k += STEP) {
     barrier();
     stage(k);
     barrier();
-    if (k + STEP < end) fetch_step(first_column, first_row, k + STEP);
+    if (k + STEP < end) fetch_step(k + STEP);
     add_products(row);
   }
   store_sums(first_column, first_row, row);

@@ -6,8 +6,9 @@ float pooled(uint i);
 void put_pooled(uint i, float value);
 
 const uint FACTOR_LANES = 32u;       // at most TILE_ROWS
-shared float factors[TILE_COLUMNS];  // of the norm, by column
-shared uint is_last;
+// Of the norm, by column. All of shared memory is in units of 16 bytes, so that what follows is aligned to them.
+shared vec4 factors[(TILE_COLUMNS + 3u) / 4u];
+shared uvec4 is_last;
 
 // factors[c] = 1 / sqrt(mean of squares + eps), or 1 without a norm. The order of the sum is that of its blocks: block b
 // goes to lane b mod 32, and lanes are added in order.
@@ -28,19 +29,19 @@ void load_factors(uint first_column) {
     for (uint l = 0u; l < FACTOR_LANES; ++l) sum = sum + pooled(c * FACTOR_LANES + l);
     precise float mean = sum / float(cols);
     precise float shifted = mean + norm_eps;
-    factors[c] = norm_eps > 0.0 ? inversesqrt(shifted) : 1.0;
+    factors[c / 4u][c % 4u] = norm_eps > 0.0 ? inversesqrt(shifted) : 1.0;
   }
   barrier();
 }
 
-// Elements k ... k + 3 of column c of the tile, times the norm's factor; 0 where there are none, as what lies in memory
-// there need not be finite.
-vec4 normed_quad(uint first_column, uint c, uint k) {
-  uint column = first_column + c;
-  if (column >= width || k >= cols) return vec4(0.0);
-  vec4 x = in_quads[column * in_stride + k / 4u];
-  [[unroll]] for (uint i = 1u; i < 4u; ++i) x[i] = k + i < cols ? x[i] : 0.0;
-  precise vec4 y = x * factors[c];
+// Where the elements of column c of the tile begin, in quads. Columns nobody asked for are computed as the last one, and
+// not stored.
+uint input_of(uint first_column, uint c) { return min(first_column + c, width - 1u) * in_stride; }
+
+// Elements k ... k + 3 of column c, which begins at `from`, times the norm's factor. Rows of activations are padded to
+// whole units of 64 elements with zeros.
+vec4 normed_quad(uint from, uint c, uint k) {
+  precise vec4 y = in_quads[from + k / 4u] * factors[c / 4u][c % 4u];
   return y;
 }
 
@@ -68,9 +69,9 @@ bool comes_last() {
   if (chunks() == 1u) return true;
   uint counter = counter_base + gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   DEVICE_BARRIER();
-  if (gl_LocalInvocationIndex == 0u) is_last = atomicAdd(arrived[counter], 1u) + 1u == chunks() ? 1u : 0u;
+  if (gl_LocalInvocationIndex == 0u) is_last.x = atomicAdd(arrived[counter], 1u) + 1u == chunks() ? 1u : 0u;
   DEVICE_BARRIER();
-  if (is_last == 0u) return false;
+  if (is_last.x == 0u) return false;
   if (gl_LocalInvocationIndex == 0u) arrived[counter] = 0u;
   return true;
 }

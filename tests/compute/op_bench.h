@@ -30,7 +30,7 @@ inline constexpr Tolerance exact{0, 0};
 /// For f32 arithmetic compared with double.
 inline constexpr Tolerance f32_rounding{1e-11, 1e-5};
 /// For products whose operands are rounded to halves (family matrix of the Vulkan backend).
-inline constexpr Tolerance half_operands{3e-6, 3e-3};
+inline constexpr Tolerance half_operands{1e-5, 5e-3};
 /// The same after exp, whose precision Vulkan allows to be a few units in the last place.
 inline constexpr Tolerance f32_exp{1e-9, 1e-4};
 /// For f32 results rounded to halves: a value near a rounding boundary may be rounded either way.
