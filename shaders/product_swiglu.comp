@@ -3,6 +3,7 @@
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
 // variants: - MATRIX=0; matrix MATRIX=1
+// needs: cooperative_matrix
 // out[column, i] = silu(g_i) * u_i with g, u the even and odd rows of the weight times in[column].
 #define TEXEL 0
 #include "product.glsl"

@@ -4,7 +4,8 @@
 Specialisations of one shader (one column, four columns) must round alike, bit for bit. So every float add, subtract,
 multiply, divide and Fma must carry the decoration NoContraction (GLSL: `precise`), and nothing may be used whose order of
 operations is the driver's own: dot products, matrix products, subgroup sums and products, float atomics, and the
-built-in functions that hide multiplies and adds.
+built-in functions that hide multiplies and adds. A product of cooperative matrices is allowed: its order is the hardware's,
+and the same for every column; that is what the self-test at start-up checks on the user's device.
 
 Where workgroups count in a buffer which of them is the last (shaders/squares.glsl), the barriers on both sides of the count
 must order buffers too: GLSL's barrier() orders shared memory only, and memoryBarrierBuffer() beside it only what the
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MAGIC = 0x07230203
-OP_EXT_INST_IMPORT, OP_EXT_INST, OP_STRING, OP_LINE, OP_NO_LINE = 11, 12, 7, 8, 317
+OP_CAPABILITY, OP_EXT_INST_IMPORT, OP_EXT_INST, OP_STRING, OP_LINE, OP_NO_LINE = 17, 11, 12, 7, 8, 317
 OP_DECORATE, OP_TYPE_FLOAT, OP_TYPE_VECTOR, OP_FUNCTION = 71, 22, 23, 54
 OP_TYPE_POINTER, OP_CONSTANT, OP_VARIABLE, OP_ACCESS_CHAIN, OP_CONTROL_BARRIER = 32, 43, 59, 65, 224
 OP_ATOMICS = range(229, 243)  # those that read and write
@@ -29,6 +30,7 @@ BUFFER_CLASSES = (2, 12)      # Uniform, StorageBuffer
 ACQUIRE_RELEASE, UNIFORM_MEMORY = 0x8, 0x40
 NO_CONTRACTION = 42
 FMA = 50
+COOPERATIVE_MATRIX = 6022  # a capability
 
 # Results that must be decorated. (OpFNegate rounds nothing.)
 DECORATED = {
@@ -103,6 +105,10 @@ def instructions(words):
         result.append(Instruction(opcode, operands, line))
         at += length
     return result
+
+
+def has_capability(words, capability):
+    return any(i.opcode == OP_CAPABILITY and i.operands[0] == capability for i in instructions(words))
 
 
 def glsl_imports(module):

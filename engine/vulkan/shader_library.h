@@ -12,6 +12,8 @@ namespace canopy::vk {
 struct ShaderCode {
   std::string_view name;            // "matmul_uniform_q4_1": file name and variant
   std::span<const uint32_t> words;  // SPIR-V for Vulkan 1.3
+  bool cooperative_matrix =
+      false;  // `// needs: cooperative_matrix`: only for devices with DeviceFeatures' of that name
 };
 
 /// All shaders of the engine, sorted by name.

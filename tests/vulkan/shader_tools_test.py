@@ -156,7 +156,7 @@ class CompileShader(unittest.TestCase):
         code, error, output, _ = self.compile(top, self.exact)
         self.assertEqual(code, 0, error)
         for name in ("probe_a", "probe_c", "probe_half_a", "probe_half_c"):
-            self.assertIn(f'{{"{name}", words_{name}}}', output)
+            self.assertIn(f'{{"{name}", words_{name}, false}}', output)
 
     def test_includes_are_dependencies(self):
         top = "#version 450\n#extension GL_GOOGLE_include_directive : require\n#include \"factor.glsl\"\n"
@@ -196,6 +196,39 @@ class CompileShader(unittest.TestCase):
         code, error, _, _ = self.compile("#version 450\n// inexact: a drafter may round as it likes\n#define FACTOR 1.0\n",
                                          body)
         self.assertEqual(code, 0, error)
+
+    matrices = "layout(local_size_x = 32) in; layout(binding = 0) buffer B { float16_t b[]; };\n" \
+               "layout(binding = 1) buffer C { float c[]; };\n" \
+               "#define M(type, use) coopmat<type, gl_ScopeSubgroup, 8, 8, use>\n" \
+               "void main() { M(float16_t, gl_MatrixUseA) x; M(float16_t, gl_MatrixUseB) y;\n" \
+               "coopMatLoad(x, b, 0, 8, gl_CooperativeMatrixLayoutRowMajor);\n" \
+               "coopMatLoad(y, b, 64, 8, gl_CooperativeMatrixLayoutColumnMajor);\n" \
+               "M(float, gl_MatrixUseAccumulator) z = M(float, gl_MatrixUseAccumulator)(0.0);\n" \
+               "z = coopMatMulAdd(x, y, z); coopMatStore(z, c, 0, 8, gl_CooperativeMatrixLayoutRowMajor); }\n"
+    matrix_top = "#version 460\n#extension GL_KHR_cooperative_matrix : require\n" \
+                 "#extension GL_KHR_memory_scope_semantics : require\n#extension GL_EXT_shader_16bit_storage : require\n" \
+                 "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
+
+    def test_cooperative_matrices_are_declared_and_marked(self):
+        plain = "void main() {}\n"
+        body = f"#if MATRIX == 1\n{self.matrices}#else\nlayout(local_size_x = 32) in; {plain}#endif\n"
+        top = self.matrix_top + "// variants: mm MATRIX=1; mv MATRIX=0\n"
+        code, error, output, _ = self.compile(top + "// needs: cooperative_matrix\n", body)
+        self.assertEqual(code, 0, error)
+        self.assertIn('{"probe_mm", words_probe_mm, true}', output)
+        self.assertIn('{"probe_mv", words_probe_mv, false}', output)
+
+    def test_what_a_shader_needs_must_be_said_and_true(self):
+        code, error, _, _ = self.compile(self.matrix_top, self.matrices)
+        self.assertEqual(code, 1)
+        self.assertIn("say `// needs: cooperative_matrix`", error)
+        body = self.exact.replace("FACTOR", "1.0")
+        code, error, _, _ = self.compile("#version 450\n// needs: cooperative_matrix\n", body)
+        self.assertEqual(code, 1)
+        self.assertIn("none of its variants uses them", error)
+        code, error, _, _ = self.compile("#version 450\n// needs: more\n", body)
+        self.assertEqual(code, 1)
+        self.assertIn("`needs: more` is unknown", error)
 
     def test_errors_name_the_variant(self):
         code, error, _, _ = self.compile("#version 450\n// variants: bad FACTOR=nonsense\n", self.exact)
