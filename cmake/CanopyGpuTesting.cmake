@@ -1,5 +1,7 @@
 # canopy_gpu_test(NAME SOURCES a.cpp ... DEPENDS lib ...): one GoogleTest program, run once per software Vulkan driver as
 # NAME.lavapipe and NAME.swiftshader, each with the validation layer's core checks. LABELS are added to "gpu".
+# canopy_test_on_lavapipe26 and canopy_test_on_amd register a program once more on the drivers that
+# `tools/fetch_dependencies --only test-devices` sets up in the cache, of Debian 13, which run on Debian 12 as well.
 #
 # A driver is chosen by its ICD file: the loader sees that one alone, so the program simply takes the first device. Tests
 # of a driver that is not installed are registered as disabled, so that ctest names them.
@@ -15,11 +17,54 @@ function(canopy_find_icd variable name doc)
     PATHS /usr/share/vulkan/icd.d /etc/vulkan/icd.d /usr/lib/chromium NO_DEFAULT_PATH DOC "${doc}")
 endfunction()
 canopy_find_icd(CANOPY_LAVAPIPE_ICD lvp_icd "ICD file of lavapipe (Debian: mesa-vulkan-drivers)")
-canopy_find_icd(CANOPY_RADV_ICD radeon_icd "ICD file of RADV (Debian: mesa-vulkan-drivers)")
 canopy_find_icd(CANOPY_SWIFTSHADER_ICD vk_swiftshader_icd "ICD file of SwiftShader (Debian: chromium)")
 find_file(CANOPY_VALIDATION_LAYER VkLayer_khronos_validation.json
   PATHS /usr/share/vulkan/explicit_layer.d /etc/vulkan/explicit_layer.d
   DOC "Khronos validation layer (Debian: vulkan-validationlayers)")
+
+# The folder of the test devices; what it is called follows from their pins. Sanitizers do not start under another libc.
+function(canopy_find_test_devices)
+  execute_process(COMMAND "${PROJECT_SOURCE_DIR}/tools/fetch_dependencies" --print-folder test-devices
+    OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT "${CANOPY_TEST_DEVICES}" STREQUAL "${folder}")
+    unset(CANOPY_TEST_DEVICES CACHE)
+  endif()
+  find_path(CANOPY_TEST_DEVICES start PATHS "${folder}" NO_DEFAULT_PATH
+    DOC "Drivers for tests (tools/fetch_dependencies --only test-devices)")
+endfunction()
+canopy_find_test_devices()
+
+# canopy_add_device_test(NAME PROGRAM p DRIVER d LABELS l ... ENVIRONMENT e ... TIMEOUT t ARGUMENTS a ...)
+function(canopy_add_device_test name)
+  cmake_parse_arguments(ARG "" "PROGRAM;DRIVER;TIMEOUT" "LABELS;ENVIRONMENT;ARGUMENTS" ${ARGN})
+  set(icd "${CANOPY_TEST_DEVICES}/${ARG_DRIVER}.json")
+  add_test(NAME ${name} COMMAND "${CANOPY_TEST_DEVICES}/start" $<TARGET_FILE:${ARG_PROGRAM}> ${ARG_ARGUMENTS})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "VK_DRIVER_FILES=${icd};VK_ICD_FILENAMES=${icd};VK_LAYER_PATH=${CANOPY_TEST_DEVICES}/layers;${ARG_ENVIRONMENT}")
+  if(NOT CANOPY_TEST_DEVICES OR CANOPY_SANITIZE)
+    set_tests_properties(${name} PROPERTIES DISABLED TRUE)
+  endif()
+endfunction()
+
+# canopy_test_on_lavapipe26(PROGRAM [SUFFIX s] [LABELS l ...] [ENVIRONMENT e ...]): the test PROGRAM_lavapipe26SUFFIX, on the
+# software device that has cooperative matrices, with the kernels for these. LABELS: "gpu;lavapipe26" unless given.
+function(canopy_test_on_lavapipe26 program)
+  cmake_parse_arguments(ARG "" "SUFFIX" "LABELS;ENVIRONMENT" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS gpu lavapipe26)
+  endif()
+  canopy_add_device_test(${program}_lavapipe26${ARG_SUFFIX} PROGRAM ${program} DRIVER lavapipe LABELS ${ARG_LABELS} TIMEOUT 900
+    ENVIRONMENT CANOPY_VALIDATION=core CANOPY_TEST_DEVICE=vulkan CANOPY_TEST_FAMILY=matrix ${ARG_ENVIRONMENT})
+endfunction()
+
+# canopy_test_on_amd(PROGRAM FAMILY...): a test PROGRAM_FAMILY for each GPU, on RADV's null device, which compiles for it and
+# runs nothing. The program takes the device from RADV_FORCE_FAMILY.
+function(canopy_test_on_amd program)
+  foreach(family IN LISTS ARGN)
+    canopy_add_device_test(${program}_${family} PROGRAM ${program} DRIVER radv LABELS gpu isa TIMEOUT 600
+      ENVIRONMENT RADV_FORCE_FAMILY=${family})
+  endforeach()
+endfunction()
 
 function(canopy_gpu_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;SOURCES;DEPENDS;LINK" ${ARGN})

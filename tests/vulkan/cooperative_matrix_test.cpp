@@ -33,10 +33,7 @@ TEST_P(CooperativeMatrixTest, isMarkedInTheTableOfShaders) {
 
 TEST_P(CooperativeMatrixTest, isRefusedWhereTheDeviceHasNoneOrMayNotUseIt) {
   const auto baseline = open({.baseline = true});
-  EXPECT_NE(error_of([&] {
-              baseline->kernel(product(), {.spec = {{0, 8}}});
-            }).find("unavailable"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { baseline->kernel(product(), {.spec = {{0, 8}}}); }).find("unavailable"), std::string::npos);
   const auto context = open();
   if (context->features().cooperative_matrix) return;
   EXPECT_TRUE(context->report().matrix_shapes.empty());

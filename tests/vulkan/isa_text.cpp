@@ -13,7 +13,7 @@ enum class Kind { other, fused, multiply, add, multiply_then_add };
 struct Instruction {
   Kind kind = Kind::other;
   uint32_t lanes = 1;                           // 2: a packed instruction
-  std::vector<std::vector<uint32_t>> operands;  // vector registers of each operand; the first operand is the result
+  std::vector<std::vector<uint32_t>> operands;  // registers of each operand; the first operand is the result
 };
 
 bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
@@ -23,7 +23,7 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
   return false;
 }
 
-// The kind of an instruction by its name without v_, v_dual_ or v_pk_.
+// The kind of an instruction by its name without v_, s_, v_dual_ or v_pk_.
 Kind kind_of(std::string_view name) {
   const bool f32 = name.find("f32") != std::string_view::npos;
   if (!f32) return Kind::other;
@@ -41,19 +41,24 @@ uint32_t number_at(std::string_view text, size_t& at) {
   return value;
 }
 
-// The vector registers of an operand: "v7", "-|v7|", "v[6:7]"; none for scalar registers and constants.
-std::vector<uint32_t> vector_registers(std::string_view operand) {
-  const size_t v = operand.find('v');
-  if (v == std::string_view::npos || v + 1 >= operand.size()) return {};
-  if (v > 0 && std::isalnum(static_cast<unsigned char>(operand[v - 1])) != 0) return {};
-  size_t at = v + 1;
-  if (std::isdigit(static_cast<unsigned char>(operand[at])) != 0) return {number_at(operand, at)};
-  if (operand[at] != '[') return {};
-  const uint32_t first = number_at(operand, ++at);
-  const uint32_t last = at < operand.size() && operand[at] == ':' ? number_at(operand, ++at) : first;
-  std::vector<uint32_t> registers;
-  for (uint32_t r = first; r <= last && r < first + 32; ++r) registers.push_back(r);
-  return registers;
+constexpr uint32_t scalar = 1000;  // added to the number of a scalar register
+
+// The registers of an operand: "v7", "-|v7|", "v[6:7]", "s4"; none for constants.
+std::vector<uint32_t> registers_of(std::string_view operand) {
+  for (size_t i = 0; i + 1 < operand.size(); ++i) {
+    const bool starts = i == 0 || std::isalnum(static_cast<unsigned char>(operand[i - 1])) == 0;
+    if (!starts || (operand[i] != 'v' && operand[i] != 's')) continue;
+    const uint32_t kind = operand[i] == 's' ? scalar : 0;
+    size_t at = i + 1;
+    if (std::isdigit(static_cast<unsigned char>(operand[at])) != 0) return {kind + number_at(operand, at)};
+    if (operand[at] != '[') continue;
+    const uint32_t first = number_at(operand, ++at);
+    const uint32_t last = at < operand.size() && operand[at] == ':' ? number_at(operand, ++at) : first;
+    std::vector<uint32_t> registers;
+    for (uint32_t r = first; r <= last && r < first + 32; ++r) registers.push_back(kind + r);
+    return registers;
+  }
+  return {};
 }
 
 Instruction parse(std::string_view text) {
@@ -64,7 +69,7 @@ Instruction parse(std::string_view text) {
   const size_t name_end = std::min(text.find_first_of(" \t"), text.size());
   std::string_view name = text.substr(0, name_end);
   text.remove_prefix(name_end);
-  if (name.starts_with("v_")) {
+  if (name.starts_with("v_") || name.starts_with("s_")) {  // GFX11.5 and later compute what is uniform in scalars
     name.remove_prefix(2);
     if (name.starts_with("dual_")) name.remove_prefix(5);
     if (name.starts_with("pk_")) {
@@ -75,7 +80,7 @@ Instruction parse(std::string_view text) {
   }
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
-    result.operands.push_back(vector_registers(text.substr(0, comma)));
+    result.operands.push_back(registers_of(text.substr(0, comma)));
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return result;
@@ -151,9 +156,28 @@ MultiplyAdds count_multiply_adds(std::string_view disassembly) {
   return counter.counts();
 }
 
+uint32_t count_nir_additions(std::string_view nir) {
+  uint32_t count = 0;
+  while (!nir.empty()) {
+    const size_t end = std::min(nir.find('\n'), nir.size());
+    const std::string_view line = nir.substr(0, end);
+    nir.remove_prefix(std::min(end + 1, nir.size()));
+    const size_t result = line.find(" %");
+    const size_t op = line.find(" = f");
+    if (result == std::string_view::npos || op == std::string_view::npos) continue;
+    // "div 32x2  %7 = fadd! %5, %6": bits of an element, and how many there are.
+    size_t at = line.find_last_not_of(' ', result);
+    at = line.find_last_of(' ', at) + 1;
+    if (number_at(line, at) != 32 || !starts_with_any(line.substr(op + 3), {"fadd", "fsub"})) continue;
+    count += at < line.size() && line[at] == 'x' ? number_at(line, ++at) : 1;
+  }
+  return count;
+}
+
 std::string rounding_mismatch(const MultiplyAdds& narrow, uint32_t narrow_columns, const MultiplyAdds& wide,
                               uint32_t wide_columns) {
-  const bool same_split = uint64_t{narrow.split} * wide_columns == uint64_t{wide.split} * narrow_columns;
+  const bool same_split =
+      narrow.split == wide.split || uint64_t{narrow.split} * wide_columns == uint64_t{wide.split} * narrow_columns;
   const bool same_fused = (narrow.fused == 0) == (wide.fused == 0);
   if (same_split && same_fused) return "";
   return describe(narrow, narrow_columns) + ", but " + describe(wide, wide_columns) + ".";

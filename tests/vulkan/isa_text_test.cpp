@@ -44,6 +44,16 @@ TEST(IsaText, forgetsAProductThatIsOverwritten) {
   EXPECT_EQ(counts.adds, 2u);
 }
 
+TEST(IsaText, readsTheScalarUnit) {
+  const MultiplyAdds counts = count_multiply_adds(
+      "s_mul_f32 s3, s1, s2\ns_add_f32 s0, s0, s3\ns_fmac_f32 s0, s1, s2\ns_mul_f32 s[4:5], 2.0, s1\n"
+      "v_add_f32_e32 v3, v0, v4\nv_sub_f32 v3, s5, v4\n");
+  EXPECT_EQ(counts.fused, 1u);
+  EXPECT_EQ(counts.multiplies, 2u);
+  EXPECT_EQ(counts.adds, 3u);
+  EXPECT_EQ(counts.split, 2u);
+}
+
 TEST(IsaText, countsUnfusedMultiplyAddsAsSplit) {
   const MultiplyAdds counts = count_multiply_adds("v_mad_f32 v0, v1, v2, v3\nv_mac_f32_e32 v0, v1, v2\n");
   EXPECT_EQ(counts.split, 2u);
@@ -67,8 +77,21 @@ TEST(IsaText, ignoresIntegersHalvesAndComments) {
   EXPECT_EQ(counts.fused + counts.split + counts.multiplies + counts.adds, 0u);
 }
 
+TEST(IsaText, countsTheAdditionsOfNir) {
+  EXPECT_EQ(count_nir_additions("        con 32      %94 = fadd! %81, %1918\n"
+                                "    div 32x2  %7 = fadd %5, %6\n"
+                                "    32  %8 = fsub! %7, %6 (0.5)\n"
+                                "    div 16  %9 = fadd! %5, %6\n"
+                                "    div 32  %10 = iadd %5, %6\n"
+                                "    div 32  %11 = ffma! %5, %6, %7\n"
+                                "    // fadd\n"
+                                "    div 32  %12 = phi b1: %3, b2: %4"),
+            4u);
+}
+
 TEST(IsaText, comparesPerColumn) {
   EXPECT_EQ(rounding_mismatch({.fused = 10, .split = 1, .adds = 3}, 1, {.fused = 36, .split = 4, .adds = 9}, 4), "");
+  EXPECT_EQ(rounding_mismatch({.fused = 10, .split = 1, .adds = 3}, 1, {.fused = 36, .split = 1, .adds = 9}, 4), "");
   // In one of four columns a product is no longer rounded.
   EXPECT_EQ(
       rounding_mismatch({.fused = 10, .split = 1, .adds = 3}, 1, {.fused = 37, .split = 3, .adds = 8}, 4),

@@ -1,0 +1,74 @@
+#include "tests/vulkan/isa_kernels.h"
+
+#include "engine/compute/product_split.h"
+#include "engine/vulkan/product_config.h"
+
+namespace canopy::vk::testing {
+namespace {
+
+constexpr const char* weight_types[] = {"f32",  "f16",  "bf16", "q8_0", "q4_1",   "q5_1",   "q2_k",
+                                        "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4"};
+constexpr const char* product_ops[] = {"product_linear_", "product_add_", "product_swiglu_"};
+constexpr const char* cache_types[] = {"f32", "f16"};
+constexpr uint32_t head_sizes[] = {64, 128};
+
+GatedVariant variant_of(const ProductVariant& product) {
+  return {product.columns, product.options};
+}
+
+// A product in the middle of a model: what is chosen for a square weight of 4096.
+ProductShape middle_product(uint32_t width) {
+  return {4096, 4096, chunk_columns(4096, 4096), width};
+}
+
+void add_products(std::vector<GatedKernel>& kernels, const Context& context) {
+  const DeviceLimits& limits = context.limits();
+  const MatrixShape* matrix = product_matrix(context.report(), context.features());
+  GatedKernel fma, cores;
+  fma.least_waves = 8;
+  for (const uint32_t width : {1u, 2u, 4u, 8u}) {
+    fma.variants.push_back(
+        variant_of(choose_fma(middle_product(width), kMostFmaColumns, /*software=*/false, limits).variant()));
+  }
+  cores.least_waves = 4;  // of GFX1151, whose SIMDs have two thirds of the registers of NAVI31's
+  cores.must_fuse = false;  // only the decoding of some types multiplies and adds
+  if (matrix != nullptr) {
+    for (const uint32_t width : {16u, 32u, 64u}) {
+      cores.variants.push_back(variant_of(
+          choose_matrix(middle_product(width), *matrix, kMostMatrixColumns, /*software=*/false, limits).variant()));
+    }
+  }
+  for (const std::string op : product_ops) {
+    for (const std::string type : weight_types) {
+      fma.shader = op + type;
+      kernels.push_back(fma);
+      cores.shader = op + type + "_matrix";
+      if (matrix != nullptr) kernels.push_back(cores);
+    }
+  }
+}
+
+// These have one pipeline for all widths.
+void add_row_kernels(std::vector<GatedKernel>& kernels) {
+  const auto add = [&](const std::string& shader, std::vector<SpecConstant> spec, uint32_t least_waves) {
+    kernels.push_back({shader, {{1, {std::move(spec), 0}}}, least_waves});
+  };
+  for (const std::string cache : cache_types) {
+    for (const uint32_t head : head_sizes) {
+      add("attention_" + cache, {{0, 32}, {1, head}, {2, 4}}, 8);                   // lanes, elements, heads of a group
+      add("rope_store_" + cache, {{0, 32}, {1, head}, {2, 0}, {3, 1}, {4, 1}}, 8);  // halves, norms of q and k
+    }
+  }
+  for (const std::string type : weight_types) add("embed_" + type, {}, 8);
+}
+
+}  // namespace
+
+std::vector<GatedKernel> gated_kernels(const Context& context) {
+  std::vector<GatedKernel> kernels;
+  add_products(kernels, context);
+  add_row_kernels(kernels);
+  return kernels;
+}
+
+}  // namespace canopy::vk::testing
