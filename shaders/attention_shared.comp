@@ -42,8 +42,6 @@ layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
 layout(set = 0, binding = 5) writeonly buffer OutActivations { vec4 out_activations4[]; };  // activations [width, heads * HEAD_DIM]
 
 layout(push_constant) uniform Push {
-  uint first_row;
-  uint rows_per_binding;  // unused here
   uint kv_heads;
   uint tile;
   float scale;
@@ -188,7 +186,8 @@ void merge(float m[GROUP], float l[GROUP]) {
   }
 }
 
-void write_output(uint w, uint head) {
+// A row that sees nothing gets zeros.
+void write_output(uint w, uint head, bool sees) {
   uvec2 place = activation_column(w, tile, kv_heads * GROUP * HEAD_DIM);
   [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
     uint unit = o * LANES + gl_LocalInvocationID.x;
@@ -197,7 +196,7 @@ void write_output(uint w, uint head) {
         uint k = (head * GROUP + g) * HEAD_DIM + unit * UNIT;
         [[unroll]] for (uint d = 0u; d < UNIT; d += 4u) {
           precise vec4 y = vec4(out_[o][d][g], out_[o][d + 1u][g], out_[o][d + 2u][g], out_[o][d + 3u][g]) / sum_[g];
-          out_activations4[activation_element(place, k + d) / 4u] = y;
+          out_activations4[activation_element(place, k + d) / 4u] = sees ? y : vec4(0.0);
         }
       }
     }
@@ -206,7 +205,7 @@ void write_output(uint w, uint head) {
 
 void main() {
   uint head = gl_WorkGroupID.x;
-  uint w = first_row + gl_WorkGroupID.y;
+  uint w = gl_WorkGroupID.y;
   Row row = rows_[w];
   uint first = first_key(row);
   uint keys = keys_end(row);
@@ -229,5 +228,5 @@ void main() {
     chunk_output(hidden, count);
     merge(m, l);
   }
-  write_output(w, head);
+  write_output(w, head, keys > first);
 }

@@ -2,7 +2,11 @@
 layout(constant_id = 3) const uint BLOCK_MASK = 0;  // 1: its whole ancestor list, also what is behind it; 0: up to itself
 layout(constant_id = 4) const uint WINDOW = 0;      // positions up to its own that it sees; 0: all
 
-uint keys_end(Row row) { return BLOCK_MASK != 0u ? row.prefix + row.ancestor_count : row.position + 1u; }
+// A row without ancestors stands for nothing and sees nothing.
+uint keys_end(Row row) {
+  if (row.ancestor_count == 0u) return 0u;
+  return BLOCK_MASK != 0u ? row.prefix + row.ancestor_count : row.position + 1u;
+}
 
 uint first_key(Row row) {
   if (WINDOW == 0u) return 0u;

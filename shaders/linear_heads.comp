@@ -74,7 +74,7 @@ void write_column(uint c, uint row) {
     vec4 turned = rotated(y, rotation_at(position, quad % HEAD_QUADS));
     if (is_q) {
       q4[column * q_quads + quad] = turned;
-    } else {
+    } else if (slot != NO_SLOT) {
       store(is_v, slot * kv_quads + quad - q_quads - (is_v ? kv_quads : 0u), is_v ? y : turned);
     }
   }

@@ -121,6 +121,7 @@ void main() {
 #else
     vec4 x = vec4(qkv[base + i.x], qkv[base + i.y], qkv[base + i.z], qkv[base + i.w]);
 #endif
+    if (!is_q && row.slot == NO_SLOT) continue;
     if (is_v) {
       store_quad(true, slot_base, t, x);
       continue;

@@ -6,6 +6,8 @@ struct Row {
   uint prefix;
   uint first_ancestor;
   uint ancestor_count;
-  uint unused0;
-  uint unused1;
+  uint in_place;
+  uint unused;
 };
+
+const uint NO_SLOT = 0xFFFFFFFFu;

@@ -127,7 +127,8 @@ struct LinearSwigluArgs {
 
 /// Splits qkv into heads, applies the optional q/k norms and the rotation, writes q, and writes K and V to each row's
 /// slot, rounded to the cache's type. The rotation table holds cos and sin per position and pair, computed in double
-/// precision on the CPU. Without query heads (heads = 0) it stores K and V only: q and q_norm are null then.
+/// precision on the CPU. A row without a slot stores nothing, and its q means nothing. Without query heads (heads = 0)
+/// it stores K and V only: q and q_norm are null then.
 struct RopeStoreArgs {
   uint32_t width = 0;
   const Buffer* qkv = nullptr;       // [W, (heads + 2 kv_heads) * head_dim]
@@ -195,10 +196,11 @@ enum class AttentionMask : uint32_t {
   block,   // 0 ... prefix + ancestor_count - 1, including positions after its own
 };
 
-/// out[w, head] = softmax(scale * q . K) V over the row's virtual sequence (see Row). Positions fall into aligned
-/// chunks of kAttentionChunk; each chunk gives (max, sum, output), and chunks merge in ascending order. With a window,
-/// a row sees itself and the window - 1 positions before it, and under a block mask also those after it. The contents
-/// of slots that a row does not see have no influence on its result, even if they are NaN.
+/// out[w, head] = softmax(scale * q . K) V over the row's virtual sequence (see Row); zeros where it sees nothing.
+/// Positions fall into aligned chunks of kAttentionChunk; each chunk gives (max, sum, output), and chunks merge in an
+/// order that their positions fix. With a window, a row sees itself and the window - 1 positions before it, and under a
+/// block mask also those after it. The contents of slots that a row does not see have no influence on its result, even
+/// if they are NaN.
 struct AttentionArgs {
   uint32_t width = 0;
   const Buffer* q = nullptr;          // [W, heads * head_dim]

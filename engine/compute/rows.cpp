@@ -7,20 +7,22 @@
 namespace canopy {
 
 void RowBatch::add_text(uint32_t token, uint32_t position) {
-  rows.push_back({token, position, position, position, static_cast<uint32_t>(ancestors.size()), 1, {0, 0}});
+  rows.push_back({token, position, position, position, static_cast<uint32_t>(ancestors.size()), 1, 1, 0});
   ancestors.push_back(position);
 }
 
 void RowBatch::add_node(uint32_t token, uint32_t slot, uint32_t committed, int32_t parent) {
   const auto first = static_cast<uint32_t>(ancestors.size());
-  uint32_t count = 0;
+  uint32_t count = 0, in_place = 0;
   if (parent >= 0) {
     const Row& above = rows.at(static_cast<size_t>(parent));
     count = above.ancestor_count;
+    in_place = above.in_place;
     for (uint32_t i = 0; i < count; ++i) ancestors.push_back(ancestors[above.first_ancestor + i]);
   }
   ancestors.push_back(slot);
-  rows.push_back({token, committed + count, slot, committed, first, count + 1, {0, 0}});
+  if (in_place == count && slot == committed + count) ++in_place;
+  rows.push_back({token, committed + count, slot, committed, first, count + 1, in_place, 0});
 }
 
 void RowBatch::add_block(std::span<const uint32_t> tokens, uint32_t first_slot, uint32_t committed) {
@@ -28,7 +30,7 @@ void RowBatch::add_block(std::span<const uint32_t> tokens, uint32_t first_slot, 
   const auto count = static_cast<uint32_t>(tokens.size());
   for (uint32_t i = 0; i < count; ++i) {
     ancestors.push_back(first_slot + i);
-    rows.push_back({tokens[i], committed + i, first_slot + i, committed, first, count, {0, 0}});
+    rows.push_back({tokens[i], committed + i, first_slot + i, committed, first, count, 0, 0});
   }
 }
 
@@ -58,6 +60,12 @@ void check_row(const RowBatch& batch, size_t i, uint32_t vocab, uint32_t context
   for (uint32_t a = 0; a < row.ancestor_count; ++a) {
     const uint32_t slot = batch.ancestors[row.first_ancestor + a];
     if (slot >= slots) refuse(i, "ancestor slot", slot, "below " + std::to_string(slots));
+    if (a < row.in_place && slot != row.prefix + a) {
+      refuse(i, "ancestor slot", slot, "the slot of its position " + std::to_string(row.prefix + a));
+    }
+  }
+  if (row.in_place > row.ancestor_count) {
+    refuse(i, "number of ancestors in place", row.in_place, "at most " + std::to_string(row.ancestor_count));
   }
 }
 

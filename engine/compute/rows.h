@@ -20,13 +20,21 @@ namespace canopy {
 struct Row {
   uint32_t token = 0;
   uint32_t position = 0;
-  uint32_t slot = 0;  // where this row's K/V is written
+  uint32_t slot = 0;  // where this row's K/V is written; kNoSlot: nowhere
   uint32_t prefix = 0;
   uint32_t first_ancestor = 0;
-  uint32_t ancestor_count = 0;
-  uint32_t unused[2] = {0, 0};
+  uint32_t ancestor_count = 0;  // at most kMostAncestors; 0: it sees nothing
+  /// How many of its first ancestors lie in the slots of their positions, as committed text does. Less than there are
+  /// changes no result: a device shares between rows what lies there, and reads the rest for each row.
+  uint32_t in_place = 0;
+  uint32_t unused = 0;
 };
 static_assert(sizeof(Row) == 32);
+
+/// Together with no ancestors the mark of a row that stands for nothing: it fills a pass up to a width.
+inline constexpr uint32_t kNoSlot = 0xFFFFFFFF;
+/// Of a row, itself included.
+inline constexpr uint32_t kMostAncestors = 65;
 
 /// The rows of one pass with the ancestor lists they index.
 struct RowBatch {

@@ -34,8 +34,8 @@ struct MemoryPlan {
 
 /// A context chosen by itself never gets shorter than this (or than the model's own limit); asking for less is allowed.
 inline constexpr uint32_t kMinimumContext = 512;
-/// Longest ancestor list of a row: the old chunks of attention lie at least this far back (design: D).
-inline constexpr uint32_t kMaxTreeDepth = 64;
+/// A row of a tree has so many ancestors besides itself at most.
+inline constexpr uint32_t kMaxTreeDepth = kMostAncestors - 1;
 /// A pass that brings single logits is recorded for a power of two of them, no smaller than this.
 inline constexpr uint32_t kFewestTokenLogits = 16;
 

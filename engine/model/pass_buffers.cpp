@@ -53,7 +53,7 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
   PassParts parts;
   if (!shape.head_only) {
     parts.rows = part(input, layout.rows, shape.width * sizeof(Row), "rows");
-    parts.ancestors = part(input, layout.ancestors, shape.width * (kMaxTreeDepth + 1) * kWord, "ancestors");
+    parts.ancestors = part(input, layout.ancestors, shape.width * kMostAncestors * kWord, "ancestors");
   }
   parts.head_rows = part(input, layout.head_rows, shape.head_rows * kWord, "head rows");
   parts.token_logit_pairs = part(input, layout.token_logit_pairs, shape.token_logits * 2 * kWord, "wanted logits");
@@ -64,7 +64,7 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
 }
 
 uint64_t pass_input_bytes(const ModelLimits& limits) {
-  return PassLayout(largest(limits)).ancestors + uint64_t{limits.max_width} * (kMaxTreeDepth + 1) * kWord;
+  return PassLayout(largest(limits)).ancestors + uint64_t{limits.max_width} * kMostAncestors * kWord;
 }
 
 uint64_t pass_result_bytes(const ModelLimits& limits) {

@@ -32,6 +32,9 @@ struct DeviceState {
   std::optional<MatrixConfig> forced_matrix;
   std::unique_ptr<LinearChoices> choices;
   Buffer dummy;  // stands in for optional bindings
+  /// Of ops that need some while they run. All recordings share it, as they run one after the other; one that was made
+  /// when it was smaller keeps its own.
+  std::shared_ptr<Buffer> scratch;
 
   /// Of activations: row after row, but for the family that reads texels, whose rows are interleaved in tiles.
   ActivationLayout layout(uint32_t width, uint32_t cols) const {

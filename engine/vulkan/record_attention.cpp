@@ -1,8 +1,11 @@
 // Heads: rotation and K/V store, attention, and moves between slots.
 
+#include <algorithm>
+#include <bit>
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/vulkan/attention_plan.h"
 #include "engine/vulkan/recorder.h"
 
 namespace canopy::vk {
@@ -17,6 +20,8 @@ const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const cha
 }
 
 namespace {
+
+constexpr uint32_t kTexelLanes = 8;  // a subgroup of llvmpipe
 
 uint32_t slot_words(const KvShape& shape) {
   return shape.kv_heads * shape.head_dim / (shape.type == CacheType::f16 ? 2 : 1);
@@ -69,60 +74,98 @@ void VulkanRecorder::record_op(const RopeStoreArgs& args) {
 template <>
 void VulkanRecorder::record_op(const AttentionArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "attention");
-  const VulkanActivations& out = activations_of(*args.out);
-  require_width(args.width, out, "attention");
-  const uint32_t q_width = args.heads * args.shape.head_dim;
-  const uint32_t rows_per_binding = kUniformFloats / q_width;
-  if (rows_per_binding == 0 || args.heads % args.shape.kv_heads != 0) {
-    throw bad_input("attention has " + std::to_string(args.heads) + " heads of " + std::to_string(args.shape.head_dim) +
-                    " and " + std::to_string(args.shape.kv_heads) + " K/V heads; at most " +
-                    std::to_string(kUniformFloats) + " elements in all, and heads a multiple of the K/V heads.");
+  require_width(args.width, activations_of(*args.out), "attention");
+  if (args.heads == 0 || args.heads % args.shape.kv_heads != 0) {
+    throw bad_input("attention has " + std::to_string(args.heads) + " heads and " +
+                    std::to_string(args.shape.kv_heads) + " K/V heads; allowed: a multiple of the K/V heads.");
   }
+  if (kv.key_texels && buffer_of(*args.q).texels) {
+    record_texel_attention(args, kv);
+  } else {
+    record_split_attention(args, kv);
+  }
+}
+
+// llvmpipe: a subgroup for each row and K/V head.
+void VulkanRecorder::record_texel_attention(const AttentionArgs& args, const VulkanKv& kv) {
   struct Push {
-    uint32_t first_row, rows_per_binding, kv_heads, tile;
+    uint32_t kv_heads, tile;
     float scale;
   };
-  const bool texel = kv.key_texels && static_cast<const VulkanBuffer&>(*args.q).texels;
-  const KernelOptions options{{{0, state_.attention_lanes},
+  const uint32_t q_width = args.heads * args.shape.head_dim;
+  const KernelOptions options{{{0, kTexelLanes},
                                {1, args.shape.head_dim},
                                {2, args.heads / args.shape.kv_heads},
                                {3, args.mask == AttentionMask::block ? 1u : 0u},
                                {4, args.window}},
                               0};
-  const Kernel& kernel =
-      state_.context->kernel(cache_shader(texel ? "attention_shared" : "attention", args.shape.type, false), options);
   CommandList& list = this->list(static_cast<double>(args.price().flops));
-  const uint64_t q_bytes = uint64_t{args.width} * q_width * 4;
-  const VulkanBuffer& q_buffer = static_cast<const VulkanBuffer&>(*args.q);
-  // Rows whose queries one dispatch can see.
-  const uint32_t rows_per_dispatch = texel ? args.width : rows_per_binding * kUniformBindings;
-  for (uint32_t first = 0; first < args.width; first += rows_per_dispatch) {
-    std::vector<Binding> bindings;
-    if (texel) {
-      bindings.emplace_back(kv.key_texels);
-      bindings.emplace_back(kv.value_texels);
-    } else {
-      bindings.emplace_back(kv.keys);
-      bindings.emplace_back(kv.values);
-    }
-    if (texel) {
-      bindings.emplace_back(q_buffer.texels);
-    } else {
-      for (uint32_t b = 0; b < kUniformBindings; ++b) {
-        const uint64_t wanted = uint64_t{first + b * rows_per_binding} * q_width * 4;
-        const uint64_t offset = wanted < q_bytes ? wanted : 0;
-        bindings.emplace_back(q_buffer.memory(), q_buffer.offset() + offset,
-                              std::min<uint64_t>(kUniformBytes, q_buffer.bound_bytes() - offset));
-      }
-    }
-    bindings.push_back(words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention"));
-    bindings.push_back(whole(*args.ancestors));
-    bindings.emplace_back(out.values);
-    const Push push{first, rows_per_binding, args.shape.kv_heads, state_.layout(args.width, q_width).tile, args.scale};
-    list.bind(kernel, bindings, bytes_of(push));
-    list.dispatch(args.shape.kv_heads, std::min(rows_per_dispatch, args.width - first));
-  }
+  list.bind(state_.context->kernel(cache_shader("attention_shared", args.shape.type, false), options),
+            {kv.key_texels, kv.value_texels, buffer_of(*args.q).texels,
+             words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention"), whole(*args.ancestors),
+             activations_of(*args.out).values},
+            Push{args.shape.kv_heads, state_.layout(args.width, q_width).tile, args.scale});
+  list.dispatch(args.shape.kv_heads, args.width);
   list.barrier();
+}
+
+// Everywhere else: partial results of chunks of positions, then their merge (shaders/partials.glsl).
+void VulkanRecorder::record_split_attention(const AttentionArgs& args, const VulkanKv& kv) {
+  struct PartPush {
+    uint32_t first_row, rows, kv_heads, units;
+    float scale;
+  };
+  struct MergePush {
+    uint32_t first_row, heads, units, tile;
+  };
+  const uint32_t dim = args.shape.head_dim, kv_heads = args.shape.kv_heads, group = args.heads / kv_heads;
+  const uint32_t q_width = args.heads * dim;
+  const AttentionPlan plan = plan_attention({.width = args.width,
+                                             .heads = args.heads,
+                                             .kv_heads = kv_heads,
+                                             .head_dim = dim,
+                                             .head_bytes = dim * element_bytes(args.shape.type),
+                                             .keys = args.keys(),
+                                             .windowed = args.window > 0},
+                                            {state_.context->limits().max_shared_bytes, state_.software});
+  const SpecConstant mask{3, args.mask == AttentionMask::block ? 1u : 0u}, window{4, args.window};
+  const auto part_kernel = [&](const AttentionTile& tile, bool own) -> const Kernel& {
+    return state_.context->kernel(cache_shader("attention_part", args.shape.type, false),
+                                  {{{0, tile.lanes},
+                                    {1, dim},
+                                    {2, group},
+                                    mask,
+                                    window,
+                                    {5, tile.queries},
+                                    {6, own ? 1u : 0u},
+                                    {7, own ? 1u : plan.unit_chunks}},
+                                   0});
+  };
+  const uint32_t quad_lanes = state_.software ? 4 : std::min(32u, std::bit_ceil(dim / 4));
+  const uint64_t spans = (args.keys() + kSpanChunks * kAttentionChunk - 1) / (kSpanChunks * kAttentionChunk) + 1;
+  const uint32_t span_lanes = state_.software ? 1 : static_cast<uint32_t>(std::min<uint64_t>(8, std::bit_ceil(spans)));
+  const KernelOptions merge{{{0, quad_lanes}, {1, dim}, mask, window, {5, span_lanes}, {7, plan.unit_chunks}}, 0};
+
+  const Binding rows = words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention");
+  const Binding q = words(*args.q, uint64_t{args.width} * q_width, "The queries of attention");
+  const Buffer& space = scratch(plan.scratch_bytes, "partial attention");
+  const Binding outputs(space, 0, plan.output_bytes);
+  const Binding sums(space, plan.output_bytes, plan.scratch_bytes - plan.output_bytes);
+  const std::vector<Binding> inputs = {kv.keys, kv.values, q, rows, whole(*args.ancestors), outputs, sums};
+  CommandList& list = this->list(static_cast<double>(args.price().flops));
+  for (uint32_t first = 0; first < args.width; first += plan.rows_at_a_time) {
+    const uint32_t count = std::min(plan.rows_at_a_time, args.width - first);
+    const PartPush push{first, count, kv_heads, plan.units, args.scale};
+    list.bind(part_kernel(plan.tile, false), inputs, bytes_of(push));
+    list.dispatch(plan.tiles(count, group), plan.units, kv_heads);
+    list.bind(part_kernel(plan.own_tile, true), inputs, bytes_of(push));
+    list.dispatch(count * ((group + plan.own_tile.queries - 1) / plan.own_tile.queries), kOwnChunks, kv_heads);
+    list.barrier();
+    list.bind(state_.context->kernel("attention_merge", merge), {rows, outputs, sums, activations_of(*args.out).values},
+              MergePush{first, args.heads, plan.units, state_.layout(args.width, q_width).tile});
+    list.dispatch(args.heads, count);
+    list.barrier();
+  }
 }
 
 template <>

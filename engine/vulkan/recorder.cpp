@@ -104,11 +104,13 @@ CommandList& VulkanRecorder::list(double flops) {
 }
 
 Buffer& VulkanRecorder::scratch(uint64_t bytes, const char* name) {
-  // Ops run one after the other, so that they can share it: a device has only so many allocations, and a head in chunks
-  // has an op for each.
-  std::vector<Buffer>& all = commands_->scratch;
-  if (!all.empty() && all.back().bytes() >= bytes) return all.back();
-  return all.emplace_back(state_.context->create_buffer(BufferKind::device, bytes, name));
+  std::shared_ptr<Buffer>& shared = state_.scratch;
+  if (!shared || shared->bytes() < bytes) {
+    shared = std::make_shared<Buffer>(state_.context->create_buffer(BufferKind::device, bytes, name));
+  }
+  std::vector<std::shared_ptr<Buffer>>& own = commands_->scratch;
+  if (own.empty() || own.back() != shared) own.push_back(shared);
+  return *shared;
 }
 
 Buffer& VulkanRecorder::counters(uint32_t count) {

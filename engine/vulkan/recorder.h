@@ -14,9 +14,9 @@ namespace canopy::vk {
 
 class VulkanCommands : public canopy::Commands {
  public:
-  std::vector<CommandList> lists;  // run in order; each with a timestamp at its start and one at its end
-  std::vector<Buffer> scratch;     // of ops that need some
-  std::vector<Buffer> counters;    // see VulkanRecorder::counters
+  std::vector<CommandList> lists;                // run in order; each with a timestamp at its start and one at its end
+  std::vector<std::shared_ptr<Buffer>> scratch;  // DeviceState::scratch, as it was then
+  std::vector<Buffer> counters;                  // see VulkanRecorder::counters
 };
 
 class VulkanRecorder {
@@ -36,6 +36,7 @@ class VulkanRecorder {
   CommandList& list(double flops);
   /// Ends the list that is recorded, if there is one.
   void finish_list();
+  /// At least so many bytes, until the op ends; `name` is that of the first op that asked for so many.
   Buffer& scratch(uint64_t bytes, const char* name);
   /// Counters of workgroups: at least `count` words, 0 between uses.
   Buffer& counters(uint32_t count);
@@ -43,6 +44,8 @@ class VulkanRecorder {
   void record_products(std::span<const LinearArgs> products);
   void record_product(const LinearAddArgs& args);
   void record_product(const LinearSwigluArgs& args);
+  void record_texel_attention(const AttentionArgs& args, const VulkanKv& kv);
+  void record_split_attention(const AttentionArgs& args, const VulkanKv& kv);
   void record_fused_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);
 
   DeviceState& state_;

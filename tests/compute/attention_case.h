@@ -32,6 +32,7 @@ struct View {
 inline void poison_unseen(const KvShape& shape, const RowBatch& batch, const View& view, CacheContents& contents) {
   std::vector<bool> seen(shape.slots);
   for (const Row& row : batch.rows) {
+    if (row.ancestor_count == 0) continue;
     const uint32_t own_end = row.position + 1;
     const uint32_t end = view.mask == AttentionMask::causal ? own_end : row.prefix + row.ancestor_count;
     const uint32_t first = view.window > 0 && own_end > view.window ? own_end - view.window : 0;

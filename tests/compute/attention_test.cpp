@@ -136,6 +136,59 @@ TEST_P(AttentionTest, LimitsABlockByAWindow) {
   compare(AttentionCase{9, {slots, 3, 64, CacheType::f16}, whole, 76, {AttentionMask::block, 0}});
 }
 
+// Chunks merge in spans of 512 positions. A pass of few rows leaves results of chunks, one of many rows of spans.
+TEST_P(AttentionTest, MergesSpansOfChunks) {
+  const KvShape shape{1400, 2, 32, CacheType::f16};
+  for (const uint32_t context : {511u, 512u, 513u, 1023u, 1024u, 1025u, 1300u}) {
+    SCOPED_TRACE("context " + std::to_string(context));
+    compare(AttentionCase{6, shape, text(context - 1, 1), context});
+  }
+  compare(AttentionCase{8, shape, text(1050, 180), 1230});
+  compare(AttentionCase{8, shape, text(1050, 180), 1230, {AttentionMask::causal, 600}});
+  RowBatch batch;
+  for (uint32_t i = 0; i < 180; ++i) {
+    batch.add_node(0, 1200 + i, 1020, i == 0 ? -1 : static_cast<int32_t>((i - 1) / 2));
+  }
+  compare(AttentionCase{8, shape, batch, 1030});
+  compare(AttentionCase{8, shape, batch, 1030, {AttentionMask::causal, 5}});
+}
+
+// The chain of nodes 0, 1, 3, 7 lies where the text goes on, so that others see it there.
+TEST_P(AttentionTest, SeesAncestorsThatLieInTheirOwnPlaces) {
+  for (const uint32_t committed : {0u, 61u, 63u, 64u, 200u}) {
+    SCOPED_TRACE("committed " + std::to_string(committed));
+    RowBatch batch;
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < 15; ++i) {
+      const bool in_place = i == (2u << depth) / 2 - 1;
+      batch.add_node(0, in_place ? committed + depth++ : 300 + i, committed,
+                     i == 0 ? -1 : static_cast<int32_t>((i - 1) / 2));
+    }
+    EXPECT_EQ(batch.rows[3].in_place, 3u);
+    EXPECT_EQ(batch.rows[8].in_place, 3u);
+    EXPECT_EQ(batch.rows[14].in_place, 1u);
+    compare(AttentionCase{4, {slots, 2, 32, CacheType::f16}, batch, committed + 5});
+  }
+}
+
+TEST_P(AttentionTest, GivesZerosToRowsThatStandForNothing) {
+  for (const View& view : {View{}, View{AttentionMask::block, 0}, View{AttentionMask::causal, 40}}) {
+    RowBatch batch;
+    for (uint32_t i = 0; i < 9; ++i) {
+      if (i % 3 == 1)
+        batch.add_text(0, 60 + i);
+      else
+        batch.rows.push_back({.slot = kNoSlot});
+    }
+    AttentionCase attention{6, {slots, 2, 16, CacheType::f16}, batch, 70, view};
+    compare(attention);
+    const std::vector<uint32_t> words = attention(device())[0].words;
+    EXPECT_TRUE(std::all_of(words.begin(), words.begin() + 6 * 16, [](uint32_t word) { return word == 0; }));
+    batch.rows = {{.slot = kNoSlot}};
+    compare(AttentionCase{6, {slots, 2, 16, CacheType::f16}, batch, 1, view});
+  }
+}
+
 CANOPY_OP_TESTS(AttentionTest);
 
 }  // namespace

@@ -240,6 +240,57 @@ TEST_P(ContractTest, AttentionInABlockAndAWindow) {
   }
 }
 
+/// Row i of a pool with texts of up to 1,500 positions, in trees of which a part lies where the text goes on.
+void add_pool_row_of_long_text(RowBatch& batch, uint32_t i) {
+  const uint32_t position = (i * 97 + 300) % 1500;
+  if (i % 3 == 0 || position < 4) {
+    batch.add_text(0, position);
+    return;
+  }
+  Row row;
+  row.position = position;
+  row.prefix = position - 3;
+  row.first_ancestor = static_cast<uint32_t>(batch.ancestors.size());
+  row.ancestor_count = 4;
+  row.in_place = i % 4;
+  for (uint32_t a = 0; a < 4; ++a) {
+    batch.ancestors.push_back(a < row.in_place ? row.prefix + a : 1500 + (i * 7 + a * 13) % 50);
+  }
+  row.slot = batch.ancestors.back();
+  batch.rows.push_back(row);
+}
+
+TEST_P(ContractTest, AttentionOverSeveralSpans) {
+  const KvShape shape{1550, 2, 16, CacheType::f16};
+  const uint32_t heads = 6, cols = heads * 16;
+  const CacheContents contents = random_cache(shape, 9);
+  Random random(9);
+  const std::vector<float> q = random.values(size_t{pool} * cols);
+  for (const uint32_t window : {0u, 700u}) {
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      RowBatch batch;
+      for (const uint32_t row : rows) add_pool_row_of_long_text(batch, row);
+      const uint32_t bound = rows.size() == 1 ? batch.rows[0].position + 1 : 1500;
+      return run_attention(device, shape, heads, batch, gather(q, cols, rows), contents, bound,
+                           {AttentionMask::causal, window});
+    });
+  }
+}
+
+// What a row shares with others is read in one way, its own chunks in another.
+TEST_P(ContractTest, AttentionIsTheSameWhateverIsSaidToBeInPlace) {
+  const KvShape shape{1550, 2, 16, CacheType::f16};
+  const uint32_t heads = 6;
+  const CacheContents contents = random_cache(shape, 10);
+  Random random(10);
+  RowBatch batch;
+  for (uint32_t i = 0; i < pool; ++i) add_pool_row_of_long_text(batch, i);
+  const std::vector<float> q = random.values(size_t{pool} * heads * 16);
+  const Results said = run_attention(device(), shape, heads, batch, q, contents, 1500);
+  for (Row& row : batch.rows) row.in_place = 0;
+  EXPECT_EQ(said[0].words, run_attention(device(), shape, heads, batch, q, contents, 1500)[0].words);
+}
+
 // Attention to a path in tree slots, compared with the same path after it was committed.
 TEST_P(ContractTest, AttentionToAPathEqualsAttentionToCommittedText) {
   const KvShape shape{250, 2, 32, CacheType::f16};

@@ -22,11 +22,14 @@ inline std::vector<float> rotation_table(uint32_t context, uint32_t head_dim) {
   return table;
 }
 
-/// Rows of text at positions below 100, and tree nodes in slots at the end of the context, whose position differs.
+/// Rows of text at positions below 100, tree nodes in slots at the end of the context, whose position differs, and rows
+/// that stand for nothing.
 inline RowBatch text_and_tree_rows(uint32_t width, uint32_t context) {
   RowBatch batch;
   for (uint32_t w = 0; w < width; ++w) {
-    if (w % 3 == 2) {
+    if (w % 7 == 4) {
+      batch.rows.push_back({.slot = kNoSlot});
+    } else if (w % 3 == 2) {
       batch.add_node(0, context - 1 - w, 5 + w, -1);
     } else {
       batch.add_text(0, (7 * w + 1) % 100);

@@ -1,5 +1,6 @@
 // Positions of row w: slots 0 ... prefix - 1, then its ancestors. Its keys: up to its own position (causal) or all
 // (block), and with a window only those from position + 1 - window on. Head h reads kv head h / (heads / kv_heads).
+// A row without ancestors sees nothing and gets zeros.
 // s_j = scale * q . K_j        p_j = exp(s_j - max s) / sum_j exp(s_j - max s)        out = sum_j p_j V_j
 
 #include <algorithm>
@@ -17,6 +18,8 @@ namespace {
 
 /// The slots that a row sees, in the order of their absolute positions.
 std::vector<uint32_t> visible_slots(const AttentionArgs& args, const Row& row) {
+  if (row.ancestor_count == 0) return {};
+  require(row.ancestor_count <= kMostAncestors, "attention: a row has more than 65 ancestors.");
   const uint64_t end = uint64_t{row.first_ancestor} + row.ancestor_count;
   const auto ancestors = elements<uint32_t>(args.ancestors, end, "attention: ancestors");
   std::vector<uint32_t> slots;
@@ -29,6 +32,10 @@ std::vector<uint32_t> visible_slots(const AttentionArgs& args, const Row& row) {
     slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(last - args.window));
   }
   require(slots.size() <= args.max_positions, "attention: a row has more keys than max_positions.");
+  require(row.in_place <= row.ancestor_count, "attention: more ancestors are in place than there are.");
+  for (uint32_t a = 0; a < row.in_place; ++a) {
+    require(ancestors[row.first_ancestor + a] == row.prefix + a, "attention: an ancestor is not in place.");
+  }
   for (const uint32_t slot : slots) require(slot < args.shape.slots, "attention: a slot lies outside the cache.");
   return slots;
 }
@@ -54,7 +61,7 @@ void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& sl
     const float* value = cache.values(slots[j]) + offset;
     for (uint32_t d = 0; d < dim; ++d) result[d] += weights[j] * value[d];
   }
-  for (uint32_t d = 0; d < dim; ++d) out[d] = static_cast<float>(result[d] / sum);
+  for (uint32_t d = 0; d < dim; ++d) out[d] = slots.empty() ? 0.0f : static_cast<float>(result[d] / sum);
 }
 
 }  // namespace

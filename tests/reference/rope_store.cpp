@@ -1,7 +1,8 @@
 // Per head h of q and k:  y = h * norm / sqrt(mean(h^2) + eps)     (only where a norm is given)
 //                         (y_a, y_b) -> (y_a cos - y_b sin, y_a sin + y_b cos)     for each pair (a, b)
 // (a, b) = (2 i, 2 i + 1) interleaved, (i, i + head_dim / 2) otherwise; cos and sin of rotation[position, i].
-// q goes out, k and v into the row's slot, rounded to the cache's type.
+// q goes out, k and v into the row's slot, rounded to the cache's type. A row without
+// a slot stores nothing.
 
 #include <cmath>
 #include <vector>
@@ -55,7 +56,7 @@ void compute(const RopeStoreArgs& args) {
 
   for (uint32_t w = 0; w < args.width; ++w) {
     const Row& row = rows[w];
-    require(row.slot < args.shape.slots, "rope_store: a row's slot lies outside the cache.");
+    require(row.slot == kNoSlot || row.slot < args.shape.slots, "rope_store: a row's slot lies outside the cache.");
     const auto table = elements<float>(args.rotation, (uint64_t{row.position} + 1) * dim, "rope_store: rotation");
     const float* angles = table.data() + size_t{row.position} * dim;
     const float* in = qkv.data() + w * in_stride;
@@ -63,6 +64,7 @@ void compute(const RopeStoreArgs& args) {
       const auto head = rotated(in, dim, q_norm, args.norm_eps, angles, args.interleaved);
       std::copy(head.begin(), head.end(), q.data() + w * q_stride + size_t{h} * dim);
     }
+    if (row.slot == kNoSlot) continue;
     float* key = cache.keys(row.slot);
     for (uint32_t h = 0; h < kv_heads; ++h, in += dim) {
       for (const float k : rotated(in, dim, k_norm, args.norm_eps, angles, args.interleaved)) *key++ = cache.rounded(k);

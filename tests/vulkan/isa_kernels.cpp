@@ -1,6 +1,9 @@
 #include "tests/vulkan/isa_kernels.h"
 
+#include <utility>
+
 #include "engine/compute/product_split.h"
+#include "engine/vulkan/attention_plan.h"
 #include "engine/vulkan/product_config.h"
 
 namespace canopy::vk::testing {
@@ -55,11 +58,33 @@ void add_row_kernels(std::vector<GatedKernel>& kernels) {
   };
   for (const std::string cache : cache_types) {
     for (const uint32_t head : head_sizes) {
-      add("attention_" + cache, {{0, 32}, {1, head}, {2, 4}}, 8);                   // lanes, elements, heads of a group
       add("rope_store_" + cache, {{0, 32}, {1, head}, {2, 0}, {3, 1}, {4, 1}}, 8);  // halves, norms of q and k
     }
   }
   for (const std::string type : weight_types) add("embed_" + type, {}, 8);
+}
+
+// Tiles of few and of many queries; chunks that rows share, one by one and merged on the way, and a row's own.
+void add_attention(std::vector<GatedKernel>& kernels) {
+  const AttentionDevice device{.max_shared_bytes = 32 << 10};
+  for (const auto& [cache, bytes] : {std::pair("f32", 4u), std::pair("f16", 2u)}) {
+    for (const uint32_t head : {64u, 128u, 256u}) {
+      for (const auto& [own, chunks] : {std::pair(0u, 1u), std::pair(0u, kSpanChunks), std::pair(1u, 1u)}) {
+        for (const uint32_t queries : {4u, 8u, 16u, 32u}) {
+          const AttentionTile tile = attention_tile(queries, head * bytes, device);
+          kernels.push_back(
+              {std::string("attention_part_") + cache,
+               {{1, {{{0, tile.lanes}, {1, head}, {2, 4}, {5, tile.queries}, {6, own}, {7, chunks}}, 0}}},
+               4});
+        }
+      }
+    }
+  }
+  for (const uint32_t head : {64u, 128u, 256u}) {
+    for (const uint32_t chunks : {1u, kSpanChunks}) {
+      kernels.push_back({"attention_merge", {{1, {{{0, 32}, {1, head}, {5, 8}, {7, chunks}}, 0}}}, 4});
+    }
+  }
 }
 
 }  // namespace
@@ -68,6 +93,7 @@ std::vector<GatedKernel> gated_kernels(const Context& context) {
   std::vector<GatedKernel> kernels;
   add_products(kernels, context);
   add_row_kernels(kernels);
+  add_attention(kernels);
   return kernels;
 }
 
