@@ -82,8 +82,7 @@ void main() {
   for (uint k0 = lane * PER_UNIT; k0 < cols; k0 += 32u * PER_UNIT) {
     uvec4 unit = fetch_unit(units_of(row, cols) + (k0 / PER_UNIT) * BAND);
 #if HAS_SCALES
-    uint scale_index = scales_of(row, cols) + (k0 / 32u) * BAND;
-    uint scale = fetch_scales(scale_index / 4u)[scale_index % 4u];
+    uint scale = fetch_scale(scales_of(row, cols) + (k0 / 32u) * BAND);
 #endif
     [[unroll]] for (uint q = 0u; q < QUADS_PER_UNIT; ++q) {
       [[unroll]] for (uint i = 0u; i < 4u; ++i) {

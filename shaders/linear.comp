@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
-// variants: - TEXEL=0; texel TEXEL=1
+// variants: texel TEXEL=1
 // out[column, offset + row] = scale(column) * sum over k of weight[row, k] * in[column, k]
 #include "linear_core.glsl"
 
@@ -43,6 +43,6 @@ void main() {
   bool owned;
   uint row = first_row(shape, owned);
   multiply(shape, row);
-  if (!owned || gl_LocalInvocationID.y != 0u) return;
+  if (!owned) return;
   [[unroll]] for (uint c = 0u; c < N; ++c) write_column(c, row);
 }

@@ -1,27 +1,23 @@
 // The skinny matrix product every linear op shares: total[r][c] = sum over k of weight[row + r, k] * in[c, k] for the R
 // consecutive rows an invocation owns and the N columns of a tile.
 //
-// The order of a row's sum is fixed and independent of N, R, LANES, SPLIT and UNROLL, which only say who computes what:
-// K is cut into segments of 256 (WHOLE: it is one segment, on all products of a device); a segment is summed from zero in
-// order (block types: 32 products, then the block's scale and minimum); segments are added left to right. So every width
-// gives the same bits (docs/architecture.md, "Numeric contract").
+// This is the product of the family that reads through texel buffers (llvmpipe); GPUs have product.glsl. The order of a
+// row's sum is fixed and independent of N, R, LANES and UNROLL, which only say who computes what: from zero in order
+// (block types: 32 products, then the block's scale and minimum). So every width gives the same bits
+// (docs/architecture.md, "Numeric contract").
 //
 // Workgroup (x, y) computes tile x of the dispatch, rows from y on: tiles follow each other while the weights are near.
 
 layout(constant_id = 0) const uint N = 1;         // columns of this tile, 1 ... 32
 layout(constant_id = 1) const uint R = 4;         // rows of an invocation, a multiple of 4 that divides 16
 layout(constant_id = 2) const uint LANES = 8;     // invocations along the rows
-layout(constant_id = 3) const uint SPLIT = 1;     // segments worked on at once
 layout(constant_id = 4) const uint UNROLL = 1;    // quads unrolled: a whole unit, four (half a unit of q4_1), or 1
 layout(constant_id = 6) const uint RAGGED = 0;    // 1 when cols is no multiple of 32
-layout(constant_id = 8) const uint WHOLE = 0;     // 1: K is not cut into segments; SPLIT is 1
 layout(constant_id = 7) const uint QUADS = 0;     // 1: rows, strides and offsets are multiples of 4, rows one of R
-layout(local_size_x_id = 2, local_size_y_id = 3) in;
+layout(local_size_x_id = 2) in;
 
 #include "weights.glsl"
 #include "activations.glsl"
-
-const uint SEGMENT = 256u;
 
 struct LinearShape {
   uint rows;  // of the weight (shard)
@@ -44,12 +40,11 @@ uint first_row(LinearShape s, out bool owned) {
   return min(row, (s.rows + BAND - 1u) / BAND * BAND - R);
 }
 
-float part[R][N];  // the segment under way
 #if HAS_SCALES || IS_WORDS
 float dot_[R][N];  // the block under way, or half of it
 #define INNER dot_
 #else
-#define INNER part
+#define INNER total
 #endif
 
 // Sums of the block's activations, a quad at a time, for types with a minimum: of both halves where each has its own.
@@ -70,27 +65,18 @@ void clear_sums() {
 }
 #endif
 
-#if TEXEL
 #include "linear_shared.glsl"
-#else
-#include "linear_uniform.glsl"
-#endif
 #if IS_WORDS
 #include "linear_words.glsl"
 #endif
 
-void clear_part() {
+// Fills total for the rows from `row` on.
+void multiply(LinearShape shape, uint row) {
+  Activations from = Activations(shape.first_quad);
+  uint block = 0u, last = blocks_of(shape.cols);
   [[unroll]] for (uint r = 0u; r < R; ++r) {
-    [[unroll]] for (uint c = 0u; c < N; ++c) part[r][c] = 0.0;
+    [[unroll]] for (uint c = 0u; c < N; ++c) total[r][c] = 0.0;
   }
-}
-
-// part = segment s of the rows from `row` on.
-void add_segment(LinearShape shape, uint row, uint s) {
-  Activations from = segment_activations(shape, s);
-  uint block = s * (SEGMENT / 32u);
-  uint last = WHOLE != 0u ? blocks_of(shape.cols) : min(block + SEGMENT / 32u, blocks_of(shape.cols));
-  clear_part();
 #if IS_WORDS
   uint first = words_of(row, shape.cols);
   while (block < last) {
@@ -112,12 +98,12 @@ void add_segment(LinearShape shape, uint row, uint s) {
 #if WEIGHT == 4
         vec2 d = unpackHalf2x16(words[r]);
         [[unroll]] for (uint c = 0u; c < N; ++c) {
-          part[4u * q + r][c] = fma(d.x, dot_[4u * q + r][c], part[4u * q + r][c]);
-          part[4u * q + r][c] = fma(d.y, sum_[0][c], part[4u * q + r][c]);
+          total[4u * q + r][c] = fma(d.x, dot_[4u * q + r][c], total[4u * q + r][c]);
+          total[4u * q + r][c] = fma(d.y, sum_[0][c], total[4u * q + r][c]);
         }
 #else
         precise float d = uintBitsToFloat(words[r]) * DOT_SCALE;
-        [[unroll]] for (uint c = 0u; c < N; ++c) part[4u * q + r][c] = fma(d, dot_[4u * q + r][c], part[4u * q + r][c]);
+        [[unroll]] for (uint c = 0u; c < N; ++c) total[4u * q + r][c] = fma(d, dot_[4u * q + r][c], total[4u * q + r][c]);
 #endif
       }
     }
@@ -126,58 +112,6 @@ void add_segment(LinearShape shape, uint row, uint s) {
 #endif
     from.at += 8u * N;
     ++block;
-  }
-}
-
-shared float split_parts[SPLIT > 1u ? SPLIT * LANES * R * N : 1u];
-
-// Fills total. With SPLIT > 1 it is complete only in the invocations of local row y = 0.
-void multiply(LinearShape shape, uint row) {
-  if (WHOLE != 0u) {
-    add_segment(shape, row, 0u);
-    [[unroll]] for (uint r = 0u; r < R; ++r) {
-      [[unroll]] for (uint c = 0u; c < N; ++c) total[r][c] = part[r][c];
-    }
-    return;
-  }
-  [[unroll]] for (uint r = 0u; r < R; ++r) {
-    [[unroll]] for (uint c = 0u; c < N; ++c) total[r][c] = 0.0;
-  }
-  uint segments = (shape.cols + SEGMENT - 1u) / SEGMENT;
-  if (SPLIT == 1u) {
-    for (uint s = 0u; s < segments; ++s) {
-      add_segment(shape, row, s);
-      [[unroll]] for (uint r = 0u; r < R; ++r) {
-        [[unroll]] for (uint c = 0u; c < N; ++c) {
-          precise float sum = total[r][c] + part[r][c];
-          total[r][c] = sum;
-        }
-      }
-    }
-    return;
-  }
-  for (uint first = 0u; first < segments; first += SPLIT) {
-    uint mine = first + gl_LocalInvocationID.y;
-    if (mine < segments) {
-      add_segment(shape, row, mine);
-      [[unroll]] for (uint r = 0u; r < R; ++r) {
-        [[unroll]] for (uint c = 0u; c < N; ++c) {
-          split_parts[((gl_LocalInvocationID.y * R + r) * N + c) * LANES + gl_LocalInvocationID.x] = part[r][c];
-        }
-      }
-    }
-    barrier();
-    if (gl_LocalInvocationID.y == 0u) {
-      for (uint s = 0u; s < min(SPLIT, segments - first); ++s) {
-        [[unroll]] for (uint r = 0u; r < R; ++r) {
-          [[unroll]] for (uint c = 0u; c < N; ++c) {
-            precise float sum = total[r][c] + split_parts[((s * R + r) * N + c) * LANES + gl_LocalInvocationID.x];
-            total[r][c] = sum;
-          }
-        }
-      }
-    }
-    barrier();
   }
 }
 

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
-// variants: - TEXEL=0; texel TEXEL=1
+// variants: texel TEXEL=1
 // linear.comp and rope_store.comp in one dispatch, with the bits of the two: rows of the weight are elements of the heads
 // q, k and v, and an invocation has all four of two neighbouring pairs. For pairs (2i, 2i+1) and heads without a norm;
 // otherwise what is needed for an element lies in other invocations.
@@ -16,11 +16,7 @@ layout(constant_id = 10) const uint CACHE_F16 = 1;  // else the cache is f32
 
 layout(set = 0, binding = 3) readonly buffer Squares { float sum_of_squares[]; };  // [width]
 layout(set = 0, binding = 4) readonly buffer Rows { Row rows_[]; };                // [width]
-#if TEXEL
 layout(set = 0, binding = 5) uniform usamplerBuffer rotation;                // [context, HEAD_DIM / 4] of two pairs
-#else
-layout(set = 0, binding = 5) readonly buffer Rotation { vec4 rotation[]; };  // cos, sin of two pairs
-#endif
 layout(set = 0, binding = 6) writeonly buffer Q { vec4 q4[]; };       // [width, heads * HEAD_DIM]
 layout(set = 0, binding = 7) writeonly buffer K { uvec4 k4[]; };      // [slots, kv_heads, HEAD_DIM], f32
 layout(set = 0, binding = 8) writeonly buffer V { uvec4 v4[]; };
@@ -42,11 +38,7 @@ layout(push_constant) uniform Push {
 const uint HEAD_QUADS = HEAD_DIM / 4u;
 
 vec4 rotation_at(uint position, uint quad) {
-#if TEXEL
   return uintBitsToFloat(texelFetch(rotation, int(position * HEAD_QUADS + quad)));
-#else
-  return rotation[position * HEAD_QUADS + quad];
-#endif
 }
 
 void store(bool value, uint quad, vec4 x) {
@@ -85,6 +77,6 @@ void main() {
   bool owned;
   uint row = first_row(shape, owned);
   multiply(shape, row);
-  if (!owned || gl_LocalInvocationID.y != 0u) return;
+  if (!owned) return;
   [[unroll]] for (uint c = 0u; c < N; ++c) write_column(c, row);
 }

@@ -11,10 +11,6 @@ struct Activations {
   uint at;  // quad of column 0; the other columns follow
 };
 
-Activations segment_activations(LinearShape shape, uint s) {
-  return Activations(shape.first_quad + s * (SEGMENT / 4u) * N);
-}
-
 // Integers are not shifted down before they are converted, which saves an operation a weight: what is 2^n times too large
 // meets activations (q4_1) or a block's scale (q8_0) divided by 2^n. Powers of two change no bit of the result.
 #if WEIGHT == 3

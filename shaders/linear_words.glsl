@@ -1,4 +1,4 @@
-// One block of 32 columns of the types kept as words (words.glsl), added to `part`. Included by linear_core.glsl.
+// One block of 32 columns of the types kept as words (words.glsl), added to `total`. Included by linear_core.glsl.
 
 BlockBits bits[R];
 
@@ -39,7 +39,7 @@ void clear_dots() {
   }
 }
 
-// part += scale * dot + minimum * sum of the activations.
+// total += scale * dot + minimum * sum of the activations.
 void add_scaled_dots(uint first, uint b, uint h) {
   [[unroll]] for (uint q = 0u; q < R / 4u; ++q) {
     uvec4 words = fetch_unit((first + scale_word(b) * BAND) / 4u + q);
@@ -51,9 +51,9 @@ void add_scaled_dots(uint first, uint b, uint h) {
     [[unroll]] for (uint r = 0u; r < 4u; ++r) {
       vec2 d = block_scale(words[r], b, factors[r], h);
       [[unroll]] for (uint c = 0u; c < N; ++c) {
-        part[4u * q + r][c] = fma(d.x, dot_[4u * q + r][c], part[4u * q + r][c]);
+        total[4u * q + r][c] = fma(d.x, dot_[4u * q + r][c], total[4u * q + r][c]);
 #if MINIMUM
-        part[4u * q + r][c] = fma(d.y, half_sum(h, c), part[4u * q + r][c]);
+        total[4u * q + r][c] = fma(d.y, half_sum(h, c), total[4u * q + r][c]);
 #endif
       }
     }

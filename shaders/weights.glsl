@@ -27,15 +27,19 @@ layout(set = 0, binding = 0) uniform usamplerBuffer weight_units;
 layout(set = 0, binding = 1) uniform usamplerBuffer weight_scales;
 uvec4 fetch_unit(uint i) { return texelFetch(weight_units, int(i)); }
 uvec4 fetch_scales(uint i) { return texelFetch(weight_scales, int(i)); }
+// One word of what lies in units, and of the scales.
 uint fetch_word(uint i) { return fetch_unit(i / 4u)[i % 4u]; }
+uint fetch_scale(uint i) { return fetch_scales(i / 4u)[i % 4u]; }
+#else
+#if IS_WORDS
+layout(set = 0, binding = 0) readonly buffer WeightUnits { uint weight_words[]; };
+uint fetch_word(uint i) { return weight_words[i]; }
 #else
 layout(set = 0, binding = 0) readonly buffer WeightUnits { uvec4 weight_units[]; };
-layout(set = 0, binding = 1) readonly buffer WeightScales { uvec4 weight_scales[]; };
 uvec4 fetch_unit(uint i) { return weight_units[i]; }
-uvec4 fetch_scales(uint i) { return weight_scales[i]; }
-// One word of what lies in units, and of the scales.
-uint fetch_word(uint i) { return weight_units[i / 4u][i % 4u]; }
-uint fetch_scale(uint i) { return weight_scales[i / 4u][i % 4u]; }
+#endif
+layout(set = 0, binding = 1) readonly buffer WeightScales { uint weight_scales[]; };
+uint fetch_scale(uint i) { return weight_scales[i]; }
 #endif
 
 const uint BAND = 64u;

@@ -7,31 +7,15 @@
 
 namespace canopy::vk {
 
-/// The floats of one uniform binding, and the number of bindings that a product reads its activations through.
-inline constexpr uint32_t kUniformFloats = 16384;
-inline constexpr uint32_t kUniformBytes = kUniformFloats * 4;
-inline constexpr uint32_t kUniformBindings = 8;
-inline constexpr uint32_t kSegment = 256;  // columns of a weight that are summed before they join the total
-
 /// Sums that make up the sum of squares of a row of `cols` elements, one for each 64 (SQUARE_BLOCK of
 /// shaders/product.glsl).
 inline uint32_t square_blocks(uint32_t cols) {
   return (cols + 63) / 64;
 }
 
-/// Segments of `cols` one binding can hold for a tile of `tile` columns; at least 1 for tile <= 64.
-inline uint32_t segments_per_binding(uint32_t tile) {
-  return kUniformFloats / (kSegment * tile);
-}
-
-/// Width of the tiles that `width` rows are cut into: as equal as can be, at most max_tile, and narrow enough that the
-/// activations of a tile fit the uniform bindings. 0 when not even one column fits.
-inline uint32_t tile_width(uint32_t width, uint32_t cols, uint32_t max_tile) {
-  const uint32_t segments = (cols + kSegment - 1) / kSegment;
-  const uint32_t per_binding = (segments + kUniformBindings - 1) / kUniformBindings;
-  const uint32_t limit = std::min(max_tile, kUniformFloats / kSegment / per_binding);
-  if (limit == 0) return 0;
-  const uint32_t tiles = (width + limit - 1) / limit;
+/// Width of the tiles that `width` rows are cut into: as equal as can be, at most max_tile.
+inline uint32_t tile_width(uint32_t width, uint32_t max_tile) {
+  const uint32_t tiles = (width + max_tile - 1) / max_tile;
   return (width + tiles - 1) / tiles;
 }
 
@@ -52,14 +36,10 @@ struct ActivationLayout {
   uint64_t floats() const { return tiles() * tile_stride(); }
 };
 
-/// Bytes that hold activations of any width up to max_width, with a whole uniform binding readable from any tile's
-/// start.
+/// Bytes that hold activations of any width up to max_width.
 inline uint64_t activation_buffer_bytes(uint32_t max_width, uint32_t cols, uint32_t max_tile) {
-  const uint32_t segments = (cols + kSegment - 1) / kSegment;
-  const uint32_t per_binding = (segments + kUniformBindings - 1) / kUniformBindings;
-  const uint32_t limit = std::max(1u, std::min(max_tile, kUniformFloats / kSegment / per_binding));
-  const uint64_t tiles = (max_width + limit - 1) / limit;
-  return ((max_width + tiles) * (cols + 3) + tiles * 64) * 4 + kUniformBytes;
+  const uint64_t tiles = (max_width + max_tile - 1) / max_tile;
+  return ((max_width + tiles) * (cols + 3) + tiles * 64) * 4;
 }
 
 }  // namespace canopy::vk

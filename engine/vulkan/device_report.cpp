@@ -90,7 +90,7 @@ uint32_t pinned_subgroup_size(const DeviceLimits& limits, bool control) {
 DeviceLimits baseline_limits() {
   DeviceLimits limits;
   limits.max_storage_range = 128ull << 20;
-  limits.max_uniform_range = 64ull << 10;  // a binding of activations (activation_layout.h)
+  limits.max_uniform_range = 16ull << 10;
   limits.max_texel_elements = 1u << 16;
   limits.max_allocation = 1ull << 30;
   limits.max_allocations = 4096;

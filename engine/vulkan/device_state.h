@@ -38,7 +38,7 @@ struct DeviceState {
 
   /// Of activations: row after row, but for the family that reads texels, whose rows are interleaved in tiles.
   ActivationLayout layout(uint32_t width, uint32_t cols) const {
-    return {width, cols, family == KernelFamily::texel ? tile_width(width, cols, max_tile) : 1};
+    return {width, cols, family == KernelFamily::texel ? tile_width(width, max_tile) : 1};
   }
 };
 

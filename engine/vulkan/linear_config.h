@@ -1,6 +1,6 @@
 #pragma once
-// Which of the bitwise equal variants of the matrix product runs: the choices of shaders/linear_core.glsl. They change
-// who computes what, never the order of a row's sum.
+// Which of the bitwise equal variants of the matrix product runs in the family that reads texels: the choices of
+// shaders/linear_core.glsl. They change who computes what, never the order of a row's sum.
 
 #include <cstdint>
 #include <filesystem>
@@ -18,16 +18,13 @@ namespace canopy::vk {
 struct LinearConfig {
   uint32_t rows = 4;    // of an invocation: 4, 8 or 16
   uint32_t lanes = 8;   // invocations along the rows
-  uint32_t split = 1;   // segments worked on at once
-  uint32_t body = 448;  // multiply-adds a loop body is unrolled to at most; at 512 RADV spills a register
-  bool whole = false;   // a row is summed in one go instead of in segments of 256: changes bits, so one for a device
+  uint32_t body = 512;  // multiply-adds a loop body is unrolled to at most
   auto operator<=>(const LinearConfig&) const = default;
 };
 
 /// Specialisation for a tile of n columns. How far loops are unrolled follows from n and the rows: bodies of a few
 /// hundred multiply-adds run fastest on software devices (instruction caches) and keep compile times low.
-/// quads: rows, strides and offsets are multiples of 4, and rows one of config.rows. Throws bad_input for a split of a
-/// row that is summed in one go.
+/// quads: rows, strides and offsets are multiples of 4, and rows one of config.rows.
 KernelOptions linear_options(const LinearConfig& config, WeightType type, uint32_t n, bool ragged, bool quads);
 
 /// The product that a variant is chosen for.
@@ -59,11 +56,7 @@ class LinearChoices {
   bool changed_ = false;
 };
 
-/// Whether the variant's workgroup and its shared memory are within a device's limits for tiles of `columns`, in each
-/// of the products (linear_add needs the most).
-bool fits(const LinearConfig& config, uint32_t columns, const DeviceLimits& limits);
-
-/// Variants worth measuring on a device for a shape, the likeliest first. All fit; there is at least one.
-std::vector<LinearConfig> linear_candidates(bool software, const LinearShapeKey& key, const DeviceLimits& limits);
+/// Variants worth measuring for tiles of so many columns, the likeliest first; there is at least one.
+std::vector<LinearConfig> linear_candidates(uint32_t columns);
 
 }  // namespace canopy::vk

@@ -20,17 +20,15 @@ constexpr double kClearly = 0.93;
 
 // One product over the weight's first shard.
 CommandList record_candidate(DeviceState& state, const VulkanWeight& weight, uint32_t columns,
-                             const LinearConfig& config, const Buffer& activations, const BufferView& texels,
-                             const Buffer& out) {
+                             const LinearConfig& config, const BufferView& texels, const Buffer& out) {
   Context& context = *state.context;
   const WeightShard& shard = weight.shards.front();
-  const ActivationLayout layout{columns, weight.cols(), columns};
   const Kernel& kernel = context.kernel(
-      weight_shader("linear", weight.type(), state.texel_fetch),
+      weight_shader("linear", weight.type(), true),
       linear_options(config, weight.type(), columns, weight.cols() % 32 != 0, shard.layout.rows % config.rows == 0));
   std::vector<Binding> bindings;
   bind_weight(bindings, shard, state);
-  bind_activations(bindings, activations, texels, layout, 0);
+  bindings.emplace_back(texels);
   bindings.emplace_back(state.dummy);
   bindings.emplace_back(out);
   bindings.emplace_back(out);
@@ -49,25 +47,21 @@ double run_timed(Context& context, CommandList& list) {
 }
 
 LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const LinearShapeKey& key) {
-  auto candidates = linear_candidates(state.software, key, state.context->limits());
-  for (LinearConfig& candidate : candidates) {
-    candidate.body = state.max_body;
-    candidate.whole = state.whole_rows;
-  }
+  auto candidates = linear_candidates(key.columns);
+  for (LinearConfig& candidate : candidates) candidate.body = state.max_body;
   if (candidates.size() == 1) return candidates.front();
-  const uint32_t columns = std::min(key.columns, tile_width(key.columns, weight.cols(), state.max_tile));
+  const uint32_t columns = std::min(key.columns, tile_width(key.columns, state.max_tile));
   Context& context = *state.context;
   const Buffer activations = context.create_buffer(
       BufferKind::device, activation_buffer_bytes(columns, weight.cols(), columns), "tuning input");
-  const BufferView texels =
-      state.texel_fetch ? context.create_view(activations, 0, activations.bytes() / 16 * 16, 4) : BufferView();
+  const BufferView texels = context.create_view(activations, 0, activations.bytes() / 16 * 16, 4);
   const std::vector<std::byte> zeros(activations.bytes());
   context.upload(activations, 0, zeros);
   const Buffer out = context.create_buffer(BufferKind::device,
                                            uint64_t{columns} * weight.shards.front().layout.rows * 4, "tuning output");
   std::vector<CommandList> lists;
   for (const LinearConfig& candidate : candidates) {
-    lists.push_back(record_candidate(state, weight, columns, candidate, activations, texels, out));
+    lists.push_back(record_candidate(state, weight, columns, candidate, texels, out));
     context.run(lists.back());  // compiles and warms up
   }
   // Taken in turns, so that a busy moment of the machine does not decide; the best time of each counts.
@@ -83,26 +77,22 @@ LinearConfig measure(DeviceState& state, const VulkanWeight& weight, const Linea
   return candidates[chosen];
 }
 
-/// Says in the description of the device which variant runs for a shape: "...; Q4_1 576x1536 x4 (8 rows, 8 lanes, split
-/// 1)". What is measured on it is measured of that variant.
+/// Says in the description of the device which variant runs for a shape: "...; Q4_1 576x1536 x4 (8 rows, 8
+/// lanes)". What is measured on it is measured of that variant.
 void describe(DeviceState& state, const LinearShapeKey& key, const LinearConfig& config) {
   const std::string shape = "; " + to_string(key.type) + " " + std::to_string(key.rows) + "x" +
                             std::to_string(key.cols) + " x" + std::to_string(key.columns) + " (";
   std::string& kernels = state.info.kernels;
   if (kernels.find(shape) != std::string::npos) return;
-  kernels += shape + std::to_string(config.rows) + " rows, " + std::to_string(config.lanes) + " lanes, split " +
-             std::to_string(config.split) + ")";
+  kernels += shape + std::to_string(config.rows) + " rows, " + std::to_string(config.lanes) + " lanes)";
 }
 
 LinearConfig variant_of(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {
   if (state.forced_linear) return *state.forced_linear;
   const LinearShapeKey key{weight.type(), weight.rows(), weight.cols(), std::bit_ceil(columns)};
-  // A software device without texel reads (SwiftShader) compiles too slowly to try variants.
-  if (uint64_t{weight.rows()} * weight.cols() < kSmallWeight || (state.software && !state.texel_fetch)) {
-    return state.software ? LinearConfig{4, 8, 1} : LinearConfig{4, 32, 1};
-  }
+  if (uint64_t{weight.rows()} * weight.cols() < kSmallWeight) return {4, 8};
   std::optional<LinearConfig> chosen = state.choices->find(key);
-  if (!chosen || !fits(*chosen, key.columns, state.context->limits())) {
+  if (!chosen) {
     chosen = measure(state, weight, key);
     state.choices->set(key, *chosen);
   }
@@ -115,7 +105,6 @@ LinearConfig variant_of(DeviceState& state, const VulkanWeight& weight, uint32_t
 LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {
   LinearConfig config = variant_of(state, weight, columns);
   config.body = state.max_body;
-  config.whole = state.whole_rows;
   return config;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Chooses the variant of a matrix product by timing the candidates on the device, once per shape.
+// Chooses the variant of a matrix product of the family that reads texels by timing the candidates on the device, once
+// per shape.
 
 #include "engine/vulkan/device_state.h"
 

@@ -13,7 +13,7 @@ constexpr uint32_t kStageBytes = 8192;   // of staged activations, so that sever
 
 // The factors of the norm, the word that tells who is last, and what product_add keeps of a tile.
 uint64_t finishing_floats(uint32_t columns, uint32_t rows) {
-  return uint64_t{columns} + 1 + uint64_t{columns} * rows / 8;
+  return (columns + 3) / 4 * 4 + 4 + uint64_t{columns} * rows / 8;
 }
 
 // Tiles have 64 rows of the weight at least, 16 columns, and steps of 32 columns of the weight; in shared memory eight

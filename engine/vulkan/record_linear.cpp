@@ -1,4 +1,5 @@
-// The matrix products: shaders/linear*.comp, a dispatch per shard of rows and run of tiles.
+// The matrix products of the family that reads texels: shaders/linear*.comp, a dispatch for each shard of rows. Those
+// of the other families are in record_product.cpp.
 
 #include <algorithm>
 #include <string>
@@ -33,16 +34,6 @@ uint32_t group_count(const WeightShard& shard, const LinearConfig& config) {
   return (shard.layout.rows + rows - 1) / rows;
 }
 
-// First quad of tile t in activations.
-uint32_t first_quad(const ActivationLayout& layout, uint32_t t) {
-  return static_cast<uint32_t>(t * layout.tile_stride() / 4);
-}
-
-// Tiles that one dispatch computes: all, where activations are one texel buffer; else tiles have bindings of their own.
-uint32_t tiles_together(const DeviceState& state, const ActivationLayout& layout) {
-  return state.texel_fetch ? layout.tiles() : 1;
-}
-
 // The common part of all products: a weight, the activations it is multiplied with, and the tiles of both.
 struct Product {
   const VulkanWeight& weight;
@@ -64,10 +55,6 @@ Product product_of(DeviceState& state, const canopy::Weight& weight, const canop
                     " columns with activations of " + std::to_string(in.cols()) + "; they must agree.");
   }
   const ActivationLayout layout = state.layout(width, weight.cols());
-  if (layout.tile == 0) {
-    throw bad_input(std::string(op) + " has " + std::to_string(weight.cols()) + " columns; at most " +
-                    std::to_string(kUniformBindings * kUniformFloats) + " are possible.");
-  }
   const VulkanWeight& matrix = weight_of(weight);
   return {matrix, in, width, layout, choose_linear(state, matrix, layout.tile)};
 }
@@ -82,25 +69,22 @@ Binding squares_of(const Product& product) {
 }
 
 // Records the dispatches of a product and the barrier behind them. The kernel is chosen for the whole weight, so that
-// all shards and tiles use it. `outputs` are the bindings behind weight and activations; push(product, shard, t)
-// completes the push constants of tile t.
+// all shards use it. `outputs` are the bindings behind weight and activations; push(product, shard) completes the push
+// constants.
 template <class MakePush>
 void dispatch(DeviceState& state, CommandList& list, const std::string& shader, const KernelOptions& options,
               const Product& product, const std::vector<Binding>& outputs, const MakePush& push) {
   const VulkanWeight& weight = product.weight;
   const ActivationLayout& layout = product.layout;
-  const Kernel& kernel = state.context->kernel(weight_shader(shader, weight.type(), state.texel_fetch), options);
-  const uint32_t together = tiles_together(state, layout);
-  for (uint32_t t = 0; t < layout.tiles(); t += together) {
-    for (const WeightShard& shard : weight.shards) {
-      std::vector<Binding> bindings;
-      bind_weight(bindings, shard, state);
-      bind_activations(bindings, product.in.values, product.in.texels, layout, t);
-      bindings.insert(bindings.end(), outputs.begin(), outputs.end());
-      const ProductPush common{shard.layout.rows, weight.cols(), t * layout.tile, first_quad(layout, t)};
-      list.bind(kernel, bindings, bytes_of(push(common, shard, t)));
-      list.dispatch(together, group_count(shard, product.config));
-    }
+  const Kernel& kernel = state.context->kernel(weight_shader(shader, weight.type(), true), options);
+  for (const WeightShard& shard : weight.shards) {
+    std::vector<Binding> bindings;
+    bind_weight(bindings, shard, state);
+    bindings.emplace_back(product.in.texels);
+    bindings.insert(bindings.end(), outputs.begin(), outputs.end());
+    const ProductPush common{shard.layout.rows, weight.cols(), 0, 0};
+    list.bind(kernel, bindings, bytes_of(push(common, shard)));
+    list.dispatch(layout.tiles(), group_count(shard, product.config));
   }
   list.barrier();
 }
@@ -113,10 +97,10 @@ const BufferView& texels_of(const canopy::Buffer& buffer) {
 bool fuses(DeviceState& state, const ProjectHeadsArgs& args) {
   const RopeStoreArgs& heads = args.heads;
   const bool in_place = heads.interleaved && heads.q_norm == nullptr && heads.k_norm == nullptr &&
-                        heads.shape.head_dim % 4 == 0 && (!state.texel_fetch || texels_of(*heads.rotation));
+                        heads.shape.head_dim % 4 == 0 && texels_of(*heads.rotation);
   return in_place && std::ranges::all_of(args.weights, [&](const canopy::Weight* weight) {
            const uint32_t columns = state.layout(heads.width, weight->cols()).tile;
-           return columns != 0 && weight->rows() % choose_linear(state, weight_of(*weight), columns).rows == 0;
+           return weight->rows() % choose_linear(state, weight_of(*weight), columns).rows == 0;
          });
 }
 
@@ -155,14 +139,14 @@ void VulkanRecorder::record_fused_heads(const ProjectHeadsArgs& args, const cano
   const std::vector<Binding> outputs = {
       squares_of(product),
       words(*heads.rows, uint64_t{heads.width} * sizeof(Row) / 4, "The rows of project_heads"),
-      state_.texel_fetch ? Binding(texels_of(*heads.rotation)) : whole(*heads.rotation),
+      texels_of(*heads.rotation),
       queries_of(heads, state_.dummy),
       kv.keys,
       kv.values,
       kv.keys,
       kv.values};
   dispatch(state_, list(product.flops()), "linear_heads", options, product, outputs,
-           [&](const ProductPush& common, const WeightShard& shard, uint32_t) {
+           [&](const ProductPush& common, const WeightShard& shard) {
              return LinearHeadsPush{common,      heads.width,          first_element + shard.layout.first_row,
                                     heads.heads, heads.shape.kv_heads, args.in_norm_eps};
            });
@@ -176,7 +160,7 @@ void VulkanRecorder::record_op(const LinearArgs& args) {
   const Binding out = words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + args.weight->rows(),
                             "The output of linear");
   dispatch(state_, list(product.flops()), "linear", options_of(product, quads), product,
-           {squares_of(product), out, out}, [&](const ProductPush& common, const WeightShard& shard, uint32_t) {
+           {squares_of(product), out, out}, [&](const ProductPush& common, const WeightShard& shard) {
              return LinearPush{common, args.width, args.stride, args.offset + shard.layout.first_row, args.norm_eps};
            });
 }
@@ -200,13 +184,13 @@ void VulkanRecorder::record_op(const LinearAddArgs& args) {
   const uint32_t out_tile = state_.layout(args.width, rows).tile;
   dispatch(state_, list(product.flops()), "linear_add", options_of(product, quads), product,
            {x, out.values, out.squares, out.counters, norm, aux, x, out.values, norm, aux},  // the last four as quads
-           [&](const ProductPush& common, const WeightShard& shard, uint32_t t) {
+           [&](const ProductPush& common, const WeightShard& shard) {
              return LinearAddPush{common,
                                   shard.layout.first_row,
                                   rows,
                                   args.width,
                                   out_tile,
-                                  t,
+                                  0,
                                   groups,
                                   out.partial_base(),
                                   args.aux != nullptr ? args.aux_stride : 0,
@@ -226,8 +210,7 @@ void VulkanRecorder::record_op(const LinearSwigluArgs& args) {
   const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear_swiglu");
   const uint32_t out_tile = state_.layout(args.width, rows / 2).tile;
   dispatch(state_, list(product.flops()), "linear_swiglu", options_of(product, product.has_whole_quads()), product,
-           {squares_of(product), out.values, out.values},
-           [&](const ProductPush& common, const WeightShard& shard, uint32_t) {
+           {squares_of(product), out.values, out.values}, [&](const ProductPush& common, const WeightShard& shard) {
              return LinearSwigluPush{common, shard.layout.first_row, rows, args.width, out_tile, args.norm_eps};
            });
 }

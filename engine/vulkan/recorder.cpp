@@ -62,22 +62,6 @@ Binding squares_of(const VulkanActivations& activations, uint32_t width, const c
   return words(activations.squares, uint64_t{width} * activations.square_blocks, what);
 }
 
-void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,
-                      const ActivationLayout& layout, uint32_t t) {
-  if (texels) {
-    bindings.emplace_back(texels);
-    return;
-  }
-  const uint64_t base = t * layout.tile_stride() * 4;
-  const uint32_t per_binding = segments_per_binding(layout.tile);
-  const uint32_t segments = (layout.cols + kSegment - 1) / kSegment;
-  for (uint32_t b = 0; b < kUniformBindings; ++b) {
-    // Windows past the last segment are never read; they repeat the first.
-    const uint32_t first = b * per_binding < segments ? b * per_binding : 0;
-    bindings.emplace_back(values, base + uint64_t{first} * kSegment * layout.tile * 4, uint64_t{kUniformBytes});
-  }
-}
-
 void bind_weight(std::vector<Binding>& bindings, const WeightShard& shard, const DeviceState& state) {
   if (state.texel_fetch) {
     bindings.emplace_back(shard.unit_texels);

@@ -68,10 +68,6 @@ Binding squares_of(const VulkanActivations& activations, uint32_t width, const c
 const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const char* op);
 /// The binding that the queries are written to; `none` where there are none.
 Binding queries_of(const RopeStoreArgs& args, const Buffer& none);
-/// Activations as the third binding of a matrix product: its texel view, or for tile t kUniformBindings windows of 64
-/// KiB.
-void bind_activations(std::vector<Binding>& bindings, const Buffer& values, const BufferView& texels,
-                      const ActivationLayout& layout, uint32_t t);
 /// The first two bindings of shaders that read a weight.
 void bind_weight(std::vector<Binding>& bindings, const WeightShard& shard, const DeviceState& state);
 

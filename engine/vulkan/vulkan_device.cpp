@@ -142,7 +142,6 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   }
   state_.family = options.family.value_or(own_family(state_, state_.software && texels_fit));
   state_.texel_fetch = state_.family == vk::KernelFamily::texel;
-  state_.whole_rows = state_.texel_fetch && options.whole_rows.value_or(true);
   // SwiftShader compiles slowly: small bodies.
   if (state_.software) state_.max_body = state_.texel_fetch ? 512 : 32;
   if (state_.family == vk::KernelFamily::matrix && !state_.matrix) {

@@ -27,7 +27,6 @@ struct VulkanDeviceOptions {
   std::optional<vk::KernelFamily> family;
   std::optional<bool> as_software;   // false: the variants of a GPU, whatever the device is
   std::optional<uint32_t> max_tile;  // columns
-  std::optional<bool> whole_rows;    // LinearConfig::whole; only of the family texel
 };
 
 /// Opens the device a selector names. Throws unavailable (no driver, no such device, device unusable) or device_lost.

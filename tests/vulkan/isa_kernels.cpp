@@ -33,7 +33,7 @@ void add_products(std::vector<GatedKernel>& kernels, const Context& context) {
     fma.variants.push_back(
         variant_of(choose_fma(middle_product(width), kMostFmaColumns, /*software=*/false, limits).variant()));
   }
-  cores.least_waves = 4;  // of GFX1151, whose SIMDs have two thirds of the registers of NAVI31's
+  cores.least_waves = 4;    // of GFX1151, whose SIMDs have two thirds of the registers of NAVI31's
   cores.must_fuse = false;  // only the decoding of some types multiplies and adds
   if (matrix != nullptr) {
     for (const uint32_t width : {16u, 32u, 64u}) {
@@ -72,10 +72,9 @@ void add_attention(std::vector<GatedKernel>& kernels) {
       for (const auto& [own, chunks] : {std::pair(0u, 1u), std::pair(0u, kSpanChunks), std::pair(1u, 1u)}) {
         for (const uint32_t queries : {4u, 8u, 16u, 32u}) {
           const AttentionTile tile = attention_tile(queries, head * bytes, device);
-          kernels.push_back(
-              {std::string("attention_part_") + cache,
-               {{1, {{{0, tile.lanes}, {1, head}, {2, 4}, {5, tile.queries}, {6, own}, {7, chunks}}, 0}}},
-               4});
+          kernels.push_back({std::string("attention_part_") + cache,
+                             {{1, {{{0, tile.lanes}, {1, head}, {2, 4}, {5, tile.queries}, {6, own}, {7, chunks}}, 0}}},
+                             4});
         }
       }
     }

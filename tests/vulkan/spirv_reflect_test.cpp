@@ -77,10 +77,10 @@ TEST(Reflect, readsEveryShaderOfTheEngine) {
 
 // Arrays in shared memory whose lengths depend on specialisation constants: split_parts, lane_sums and last_group.
 TEST(Reflect, sizesSharedMemoryByTheConstantsGiven) {
-  const std::span<const uint32_t> words = find_shader("linear_add_q4_1").words;
-  EXPECT_EQ(reflect(words).shared_bytes, 4u + 32 * 4 + 4) << "one column, no split";
-  const SpecConstant constants[] = {{0, 8}, {1, 4}, {2, 32}, {3, 4}};  // columns, rows, lanes, split
-  EXPECT_EQ(reflect(words, constants).shared_bytes, 4u * 32 * 4 * 8 * 4 + 8 * 32 * 4 + 4);
+  const std::span<const uint32_t> words = find_shader("product_add_q4_1").words;
+  EXPECT_EQ(reflect(words).shared_bytes, 64u * 4 + 16 + 16 + 8 * 4) << "one column, one slice";
+  const SpecConstant constants[] = {{0, 8}, {1, 64}, {2, 4}, {3, 1}, {4, 2}};  // columns, lanes, slices, rows, stage
+  EXPECT_EQ(reflect(words, constants).shared_bytes, 4u * 8 * 64 * 4 + 2 * 16 + 16 + 8 * 8 * 4);
 }
 
 // Neither crashes nor reads past its input, which ASan would notice.

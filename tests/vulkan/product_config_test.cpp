@@ -1,0 +1,109 @@
+// Which variants of the products of GPUs are chosen.
+
+#include "engine/vulkan/product_config.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/compute/product_split.h"
+#include "engine/vulkan/shader_library.h"
+#include "engine/vulkan/spirv_reflect.h"
+
+namespace canopy::vk {
+namespace {
+
+ProductShape shape(uint32_t rows, uint32_t cols, uint32_t width) {
+  return {rows, cols, chunk_columns(rows, cols), width};
+}
+
+constexpr MatrixShape kHalves{16, 16, 16, MatrixType::f16, MatrixType::f16, MatrixType::f32, MatrixType::f32,
+                              MatrixScope::subgroup};
+
+DeviceLimits gpu_limits() {
+  DeviceLimits limits = baseline_limits();
+  limits.max_invocations = 1024;
+  limits.max_shared_bytes = 48 << 10;
+  limits.pinned_subgroup = 32;
+  return limits;
+}
+
+// What reflection counts of the shader that needs the most.
+uint32_t shared_bytes(const char* shader, const ProductVariant& variant) {
+  return reflect(find_shader(shader).words, variant.options.spec).shared_bytes;
+}
+
+TEST(ProductConfigTest, MultiplyAddsFitTheSmallestUsableDevice) {
+  const DeviceLimits limits = baseline_limits();
+  for (const uint32_t cols : {20u, 256u, 1024u, 4096u, 16384u}) {
+    for (uint32_t width = 1; width <= 130; ++width) {
+      const FmaConfig config = choose_fma(shape(4096, cols, width), kMostFmaColumns, false, limits);
+      ASSERT_TRUE(config.fits(limits)) << width << " rows, " << cols << " columns";
+      ASSERT_LE(shared_bytes("product_add_q4_1", config.variant()), limits.max_shared_bytes);
+      ASSERT_GE(config.columns, std::min(width, kMostFmaColumns));
+    }
+  }
+}
+
+TEST(ProductConfigTest, MatrixTilesFitTheDeviceAndHaveRoomForEveryRow) {
+  for (const uint32_t shared : {32u << 10, 48u << 10, 64u << 10}) {
+    DeviceLimits limits = gpu_limits();
+    limits.max_shared_bytes = shared;
+    for (uint32_t width = 1; width <= 130; ++width) {
+      const MatrixConfig config = choose_matrix(shape(4096, 4096, width), kHalves, kMostMatrixColumns, false, limits);
+      ASSERT_TRUE(config.fits(limits)) << width << " rows, " << shared << " bytes";
+      ASSERT_LE(shared_bytes("product_add_q4_1_matrix", config.variant()), shared);
+      ASSERT_EQ(config.tile_rows() % 64, 0u);
+      ASSERT_GE(config.columns, std::min(width, kMostMatrixColumns));
+    }
+  }
+}
+
+// Widths of a bucket share their kernel.
+TEST(ProductConfigTest, MatrixTilesAreOfFewWidths) {
+  for (uint32_t width = 1; width <= 300; ++width) {
+    const MatrixConfig config =
+        choose_matrix(shape(4096, 4096, width), kHalves, kMostMatrixColumns, false, gpu_limits());
+    EXPECT_EQ(config.columns, width <= 16 ? 16u : width <= 32 ? 32u : 64u) << width;
+  }
+}
+
+TEST(ProductConfigTest, TakesTheLargestMatricesThatDivideTheTiles) {
+  DeviceReport report;
+  report.limits = gpu_limits();
+  DeviceFeatures features;
+  features.cooperative_matrix = features.memory_model_device_scope = features.shader_float16 = true;
+  MatrixShape small = kHalves, half_sums = kHalves, odd = kHalves, of_workgroup = kHalves;
+  small.m = small.n = small.k = 8;
+  half_sums.result = half_sums.c = MatrixType::f16;
+  odd.n = 24;
+  of_workgroup.scope = MatrixScope::workgroup;
+  report.matrix_shapes = {half_sums, odd, of_workgroup, small, kHalves};
+  ASSERT_NE(product_matrix(report, features), nullptr);
+  EXPECT_EQ(product_matrix(report, features)->m, 16u);
+  report.matrix_shapes.pop_back();
+  EXPECT_EQ(product_matrix(report, features)->m, 8u);
+  report.matrix_shapes.pop_back();
+  EXPECT_EQ(product_matrix(report, features), nullptr);
+  report.matrix_shapes.push_back(kHalves);
+  features.shader_float16 = false;
+  EXPECT_EQ(product_matrix(report, features), nullptr);
+}
+
+// The order of a row's sum follows from this: part of the numeric contract.
+TEST(ProductSplitTest, DependsOnTheShapeOfTheWeightAlone) {
+  EXPECT_EQ(chunk_columns(4096, 4096), 1024u);
+  EXPECT_EQ(chunk_columns(4096, 12288), 1536u);
+  EXPECT_EQ(chunk_columns(24576, 4096), 2048u);
+  EXPECT_EQ(chunk_columns(151936, 4096), 4096u);
+  EXPECT_EQ(chunk_columns(576, 1536), 1536u);
+  EXPECT_EQ(chunk_columns(3, 20), 256u);
+  for (const uint32_t rows : {1u, 64u, 65u, 4096u, 32768u, 40000u}) {
+    for (const uint32_t cols : {1u, 255u, 257u, 2047u, 2048u, 12288u, 100'000u}) {
+      EXPECT_EQ(chunk_columns(rows, cols) % 256, 0u);
+      EXPECT_GE(uint64_t{chunk_count(rows, cols)} * chunk_columns(rows, cols), cols);
+      EXPECT_LT(uint64_t{chunk_count(rows, cols) - 1} * chunk_columns(rows, cols), cols);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace canopy::vk
