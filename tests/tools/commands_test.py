@@ -136,6 +136,16 @@ class Commands(unittest.TestCase):
         self.start("tools/test")
         self.assertTrue(self.noted()[1].endswith(" xvfb"), self.noted())
 
+    def test_tests_run_without_the_drivers_of_another_debian(self):
+        body = 'echo "/the/model.gguf"; [[ ${2-} != test-devices ]]\n'
+        self.fake("fetch_dependencies", folder=os.path.join(self.root, "tools"), body=body)
+        result = self.start("tools/test")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("fetch_dependencies --only test-devices", self.noted())
+        self.assertIn("tests labelled lavapipe26 and isa are disabled", result.stderr)
+        self.start("tools/run")
+        self.assertEqual(sum("test-devices" in line for line in self.noted()), 1)
+
     def test_only_slow_tests_install_what_fuzzing_needs(self):
         self.start("tools/test")
         self.assertEqual([line for line in self.noted() if "libclang-rt-dev" in line], [])

@@ -51,7 +51,7 @@ def _tail(done):
 
 def _fetch(url, target, sha256):
     """Downloads one file with apt's own transport; "" on success, else what apt says."""
-    done = _run([APT_HELPER, "-o", "Acquire::Retries=2", "download-file", url, target, f"SHA256:{sha256}"])
+    done = _run([APT_HELPER, "-o", "Acquire::Retries=1", "download-file", url, target, f"SHA256:{sha256}"])
     return "" if done.returncode == 0 and os.path.exists(target) else _tail(done)
 
 
@@ -89,7 +89,7 @@ class Index:
                    "Dir::State::status": os.path.join(self._folder, "state", "status"),
                    "Dir::Cache": os.path.join(self._folder, "cache"),
                    "Dir::Etc::SourceList": os.path.join(self._folder, "sources.list"), "Dir::Etc::SourceParts": "-",
-                   "Acquire::Languages": "none"}
+                   "Acquire::Languages": "none", "Acquire::Retries": "1"}
         flags = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
         return _run(["apt-get", *flags, *arguments])
 

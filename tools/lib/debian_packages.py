@@ -123,8 +123,8 @@ def _check_libraries(folder, file):
                    if name.startswith("ld-linux-")), None)
     if loader is None:
         raise ArchiveError("the packages hold no dynamic loader.")
-    done = subprocess.run([loader, "--library-path", os.path.join(folder, "lib"), "--list", path],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run([loader, "--library-path", os.path.join(folder, "lib"), path], capture_output=True,
+                          text=True, check=False, env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"})
     missing = [line.split()[0] for line in done.stdout.splitlines() if "not found" in line]
     if done.returncode != 0 or missing:
         raise ArchiveError(f"{os.path.basename(file)} needs {', '.join(missing) or done.stderr.strip()}, which is in none "
