@@ -230,13 +230,14 @@ class FetchPackages(unittest.TestCase):
         self.sign([("libtoy", "1.0"), ("toy", "1.1")])
         result = self.fetch(CANOPY_DEBIAN_KEYRING="/usr/share/keyrings/debian-archive-keyring.gpg")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("the archive's index cannot be read", result.stderr)
+        self.assertIn("The archive's index cannot be read", result.stderr)
         self.assertNotIn("Traceback", result.stderr)
 
     def test_no_network_says_so(self):
         result = self.fetch(CANOPY_DEBIAN_ARCHIVE="http://127.0.0.1:9/debian")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("toy could not be set up", result.stderr)
+        self.assertIn("toy could not be set up: libtoy_1.0_all.deb could not be downloaded", result.stderr)
+        self.assertIn("Check the network", result.stderr)
         self.assertNotIn("Traceback", result.stderr)
         self.assertEqual(self.unpacked(), "")
 

@@ -46,7 +46,7 @@ def archives():
 
 def _tail(done):
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("E:")]
-    return " ".join(line[2:].strip() for line in lines) or f"it ended with status {done.returncode}"
+    return "; ".join(line[2:].strip().rstrip(".") for line in lines) or f"it ended with status {done.returncode}"
 
 
 def _fetch(url, target, sha256):
@@ -66,7 +66,7 @@ def download(path, sha256, snapshot, target):
         if not reason:
             return ""
         reasons.append(reason)
-    return " ".join(reasons)
+    return "; ".join(reasons)
 
 
 class Index:
@@ -82,7 +82,7 @@ class Index:
             file.writelines(f"deb [signed-by={keyring}] {archives()[0]} {suite} main\n" for suite in suites)
         done = self._apt("update", "-q", "-o", "APT::Update::Error-Mode=any")
         if done.returncode != 0:
-            raise ArchiveError(f"the archive's index cannot be read: {_tail(done)}.")
+            raise ArchiveError(f"The archive's index cannot be read either: {_tail(done)}. Check the network.")
 
     def _apt(self, *arguments):
         options = {"Dir::State": os.path.join(self._folder, "state"),
@@ -100,7 +100,7 @@ class Index:
             match = re.match(r"'[^']*/(pool/[^']+)' \S+ \d+ SHA256:([0-9a-f]{64})$", line)
             if match:
                 return unquote(match[1]), match[2]
-        raise ArchiveError(f"{suite} has no package {name} now ({_tail(done)}).")
+        raise ArchiveError(f"{suite} has no package {name} now: {_tail(done)}.")
 
 
 def package_name(path):

@@ -68,13 +68,16 @@ def provide(pin, downloads, lists, cache):
             name = debian_archive.package_name(path)
             file, reason = _download(path, sha256, pin["snapshot"], downloads, cache)
             if reason:
-                index = index or debian_archive.Index(list(pin["packages"]), lists)
-                path, sha256 = index.current(name, suite)
-                cache.say(f"The pinned version of {name} cannot be had ({reason}) Taking {suite}'s current one instead, "
+                try:
+                    index = index or debian_archive.Index(list(pin["packages"]), lists)
+                    path, sha256 = index.current(name, suite)
+                except ArchiveError as error:
+                    raise ArchiveError(f"{os.path.basename(path)} could not be downloaded: {reason}. {error}") from None
+                cache.say(f"The pinned version of {name} cannot be had ({reason}). Taking {suite}'s current one instead, "
                           f"{os.path.basename(path)}, which Debian's signature vouches for.")
                 file, reason = _download(path, sha256, pin["snapshot"], downloads, cache)
             if reason:
-                raise ArchiveError(f"{os.path.basename(path)} could not be downloaded: {reason}")
+                raise ArchiveError(f"{os.path.basename(path)} could not be downloaded: {reason}.")
             files.append((file, f"{suite}/{name}"))
     return files
 
