@@ -11,16 +11,14 @@ namespace {
 // Where the figures are from. Estimates are the same for all devices of a class, and none was fitted to the speed of a
 // model on that device (docs/predict.md says how far off the predictions are).
 //
-// memory_gb_s, units, resident_lanes, clock_ghz, cache_mb, local_kb: data sheets and architecture papers.
-// memory_share: estimate by kind of memory. HBM 0.90: copies of 3.0 of 3.35 and 4.3 of 4.8 TB/s were seen. GDDR 0.92.
+// memory_gb_s, units, resident_lanes, full_registers, clock_ghz, cache_mb, local_kb, shared_kb: data sheets and
+// architecture papers. memory_share: estimate by kind of memory. HBM 0.90: copies of 3.0 of 3.35 and 4.3 of 4.8 TB/s
+// were seen. GDDR 0.92.
 //   LPDDR5X 0.83: about 212 of 256 GB/s are reported for Strix Halo.
 // latency_us: estimate, pointer chases under load: GDDR6X 0.55, GDDR6 behind an Infinity Cache 0.6, HBM 0.7, LPDDR5X
 // 0.7,
 //   Battlemage 0.8.
 // cache_tb_s: estimate from published microbenchmarks of the shared cache, +-30%.
-// f32_tflop_s: NVIDIA and Intel: units * lanes * clock * 2. AMD: 1.5 times that, as the compiled kernel pairs half of
-// its
-//   multiply-adds (ACO for navi31: 85 instructions for 128 multiply-adds).
 // matrix_tflop_s: f16 with f32 sums, dense, by the data sheet. Hopper: 620 of 989, as cooperative matrices are compiled
 // to
 //   the older instructions (mma.sync), which reach some five eighths of the peak (estimate). 9070 XT: twice RDNA3 a CU.
@@ -39,11 +37,12 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_tb_s = 2.3,
      .cache_mb = 6,
      .local_kb = 128,
+     .shared_kb = 100,
      .units = 82,
      .lanes_a_clock = 128,
      .resident_lanes = 1536,
+     .full_registers = 42,
      .clock_ghz = 1.70,
-     .f32_tflop_s = 35.6,
      .matrix_tflop_s = 71,
      .matrix_overlaps = true,
      .step_us = 3,
@@ -58,11 +57,12 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_tb_s = 5.0,
      .cache_mb = 72,
      .local_kb = 128,
+     .shared_kb = 100,
      .units = 128,
      .lanes_a_clock = 128,
      .resident_lanes = 1536,
+     .full_registers = 42,
      .clock_ghz = 2.52,
-     .f32_tflop_s = 82.6,
      .matrix_tflop_s = 165.2,
      .matrix_overlaps = true,
      .step_us = 3,
@@ -77,11 +77,12 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_tb_s = 5.5,
      .cache_mb = 50,
      .local_kb = 256,
+     .shared_kb = 228,
      .units = 132,
      .lanes_a_clock = 128,
      .resident_lanes = 2048,
+     .full_registers = 32,
      .clock_ghz = 1.755,
-     .f32_tflop_s = 59.3,
      .matrix_tflop_s = 620,
      .matrix_overlaps = true,
      .step_us = 3,
@@ -96,11 +97,12 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_tb_s = 5.5,
      .cache_mb = 50,
      .local_kb = 256,
+     .shared_kb = 228,
      .units = 132,
      .lanes_a_clock = 128,
      .resident_lanes = 2048,
+     .full_registers = 32,
      .clock_ghz = 1.755,
-     .f32_tflop_s = 59.3,
      .matrix_tflop_s = 620,
      .matrix_overlaps = true,
      .step_us = 3,
@@ -115,11 +117,12 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_tb_s = 1.2,
      .cache_mb = 32,
      .local_kb = 32,
+     .shared_kb = 64,
      .units = 40,
      .lanes_a_clock = 64,
      .resident_lanes = 1024,
+     .full_registers = 96,
      .clock_ghz = 2.9,
-     .f32_tflop_s = 22.3,
      .matrix_tflop_s = 59.4,
      .step_us = 3,
      .submission_us = 15,
@@ -133,11 +136,12 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_tb_s = 3.0,
      .cache_mb = 64,
      .local_kb = 32,
+     .shared_kb = 64,
      .units = 64,
      .lanes_a_clock = 64,
      .resident_lanes = 1024,
+     .full_registers = 96,
      .clock_ghz = 2.97,
-     .f32_tflop_s = 36.5,
      .matrix_tflop_s = 194.6,
      .step_us = 3,
      .submission_us = 15,
@@ -151,11 +155,12 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_tb_s = 3.5,
      .cache_mb = 96,
      .local_kb = 32,
+     .shared_kb = 64,
      .units = 96,
      .lanes_a_clock = 64,
      .resident_lanes = 1024,
+     .full_registers = 96,
      .clock_ghz = 2.5,
-     .f32_tflop_s = 46.1,
      .matrix_tflop_s = 122.8,
      .step_us = 3,
      .submission_us = 15,
@@ -169,11 +174,12 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_tb_s = 1.4,
      .cache_mb = 18,
      .local_kb = 256,
+     .shared_kb = 128,
      .units = 20,
      .lanes_a_clock = 128,
      .resident_lanes = 1024,
+     .full_registers = 128,
      .clock_ghz = 2.67,
-     .f32_tflop_s = 13.7,
      .matrix_tflop_s = 109,
      .matrix_overlaps = true,
      .step_us = 8,

@@ -19,12 +19,13 @@ struct DeviceProfile {
   double cache_tb_s = 0;    // bandwidth of the cache that all units share
   double cache_mb = 0;      // size of the last-level cache
   double local_kb = 0;      // L1 of a unit
+  double shared_kb = 0;     // shared memory of a unit; a workgroup may have 48 of it on NVIDIA, else 64
 
   uint32_t units = 0;            // SMs, CUs, Xe cores
   uint32_t lanes_a_clock = 0;    // instructions × lanes that a unit starts in a clock
   uint32_t resident_lanes = 0;   // invocations that a unit holds at a time
+  double full_registers = 0;     // of an invocation, with which a unit still holds all of these
   double clock_ghz = 0;          // boost
-  double f32_tflop_s = 0;        // multiply-adds of f32, counted twice, as compiled kernels reach it
   double matrix_tflop_s = 0;     // f16 operands, f32 sums; 0: no matrix cores
   bool matrix_overlaps = false;  // matrix cores work beside the lanes; else each takes the other's time
 

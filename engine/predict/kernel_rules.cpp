@@ -6,7 +6,6 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "engine/compute/product_split.h"
 
 namespace canopy::predict {
 namespace {
@@ -18,18 +17,13 @@ struct NamedKernels {
 constexpr NamedKernels kNames[] = {
     {"today", Kernels::today}, {"fma", Kernels::fma}, {"matrix", Kernels::matrix}, {"llama.cpp", Kernels::llama_cpp}};
 
-// Machine code of AMD's compiler for navi31, per 16 × 256 = 4096 weights and wave of 32: the FMA kernel has 361
-// instructions and 85 a column, of which pairs of multiply-adds are in f32_tflop_s already. The matrix kernel that
-// decodes into shared memory has 393 beside its matrix instructions at 16 columns, 250 of them the decoding, and 42
-// more for each further 16.
-constexpr double kPerWeight = 32.0 / 4096;
-constexpr double kDecodeOps = 250 * kPerWeight;
-constexpr double kFmaOtherOps = (361 - 250) * kPerWeight;
-constexpr double kMatrixOtherOps = (393 - 250 - 42) * kPerWeight;
-constexpr double kMatrixColumnOps = 42 * kPerWeight / 16;
-
-// Share of the time that an invocation has loads under way: between two barriers it decodes and multiplies.
-constexpr double kLoadingToday = 0.5, kLoadingMatrix = 0.7, kLoadingFma = 0.8;
+// Machine code: what RADV 25.0.7 makes of the shaders for navi31 (tests/predict/kernel_instructions.cpp prints it): the
+// vector instructions of the main loop that are no matrix instructions. Multiply-adds of columns are one each, none is
+// paired; staging takes 80 for each unit of eight activations. Registers: 60 to 84 (fma),
+// 96 to 144 (matrix), 48 to 252 (today). Today's kernels, whose invocations have four rows, need
+// less than half as many for a weight, and 1.2 for a weight and column.
+constexpr double kMatrixStageOps = 10, kFmaStageOps = 7.5;
+constexpr double kTodayDecode = 0.45, kTodayColumnOps = 1.2;
 
 struct NamedRule {
   const char* name;
@@ -38,10 +32,11 @@ struct NamedRule {
 constexpr NamedRule kRules[] = {{"tile_rows", &KernelRules::tile_rows},
                                 {"tile_columns", &KernelRules::tile_columns},
                                 {"invocations", &KernelRules::invocations},
-                                {"bytes_in_flight", &KernelRules::bytes_in_flight},
-                                {"occupancy", &KernelRules::occupancy},
+                                {"columns_in_flight", &KernelRules::columns_in_flight},
+                                {"registers", &KernelRules::registers},
                                 {"activation_bytes", &KernelRules::activation_bytes},
-                                {"decode_ops", &KernelRules::decode_ops},
+                                {"decode", &KernelRules::decode},
+                                {"stage_ops", &KernelRules::stage_ops},
                                 {"attention_positions", &KernelRules::attention_positions},
                                 {"attention_rows", &KernelRules::attention_rows},
                                 {"attention_invocations", &KernelRules::attention_invocations},
@@ -55,13 +50,12 @@ constexpr NamedRule kRules[] = {{"tile_rows", &KernelRules::tile_rows},
 
 KernelRules today_rules() {
   KernelRules rules;
-  rules.tile_rows = 128;
-  rules.tile_columns = 8;
   rules.repeats_weights = true;
-  rules.invocations = 512;                     // 32 × 4 rows, up to 16 segments of K at a time
-  rules.bytes_in_flight = 64 * kLoadingToday;  // a unit of 16 bytes of each of 4 rows
-  rules.decode_ops = kDecodeOps;
-  rules.other_ops = kFmaOtherOps;
+  rules.columns_in_flight = 32;
+  rules.loading = 0.5;
+  rules.registers = 120;
+  rules.decode = kTodayDecode;
+  rules.column_ops = kTodayColumnOps;
   rules.attention_positions = 0;
   rules.attention_rows = 1;
   rules.attention_invocations = 32;
@@ -74,44 +68,36 @@ KernelRules today_rules() {
 
 KernelRules fma_rules() {
   KernelRules rules;
-  rules.tile_rows = kProductBand;
-  rules.tile_columns = 8;
   rules.splits_columns = true;
   rules.buckets = true;
-  rules.invocations = 256;  // 64 rows × up to 4 slices of K
-  rules.slice_columns = 256;
-  rules.bytes_in_flight = 32 * kLoadingFma;
-  rules.decode_ops = kDecodeOps;
-  rules.other_ops = kFmaOtherOps;
+  rules.columns_in_flight = 32;  // the block after the one that is decoded
+  rules.loading = 0.8;
+  rules.stage_ops = kFmaStageOps;
+  rules.column_ops = 1;
   return rules;
 }
 
 KernelRules matrix_rules() {
   KernelRules rules;
-  rules.tile_rows = kProductBand;
-  rules.tile_columns = 64;
-  rules.least_columns = 16;
   rules.splits_columns = true;
   rules.buckets = true;
-  rules.invocations = 128;
-  rules.bytes_in_flight = 32 * kLoadingMatrix;
-  rules.decode_ops = kDecodeOps;
-  rules.other_ops = kMatrixOtherOps;
-  rules.ops_a_column = kMatrixColumnOps;
+  rules.columns_in_flight = 64;  // the step after the one that is multiplied
+  rules.registers = 112;
+  rules.stage_ops = kMatrixStageOps;
   rules.matrix_cores = true;
   return rules;
 }
 
-/// Two rows of a weight in a workgroup of 64, sums in integers of 8 bits; norm, q k v together, rotation and K/V store;
-/// attention and its merge; product with the addition; norm, gate and up together, activation; product.
+/// Two rows of a weight in a workgroup of 64 with 32 bytes in flight each, sums in integers of 8 bits. Steps: norm, q k
+/// v together, rotation and K/V store; attention and its merge; product with the addition; norm, gate and up together,
+/// activation; product.
 KernelRules llama_cpp_rules() {
   KernelRules rules;
-  rules.tile_rows = 2;
-  rules.tile_columns = 1;
-  rules.invocations = 64;
-  rules.bytes_in_flight = 32 * kLoadingFma;
+  rules.columns_in_flight = 1800;
+  rules.loading = 0.8;
+  rules.registers = 48;
   rules.activation_bytes = 1;
-  rules.decode_ops = 1;
+  rules.decode = 0.25;
   rules.heads_steps = 4;
   rules.swiglu_steps = 3;
   rules.linear_steps = 2;
@@ -185,26 +171,26 @@ uint32_t width_bucket(uint32_t width) {
   return (width + 63) / 64 * 64;
 }
 
-double decode_factor(WeightType type) {
+double decode_ops(WeightType type) {
   switch (type) {
-    case WeightType::f32: return 0.5;
-    case WeightType::f16: return 0.25;
-    case WeightType::bf16: return 0.75;
-    case WeightType::q8_0: return 0.8;
+    case WeightType::f32: return 2;
+    case WeightType::f16: return 2.6;
+    case WeightType::bf16: return 2.7;
+    case WeightType::q8_0: return 4.5;
     case WeightType::q4_0:
-    case WeightType::q4_1: return 1;
-    case WeightType::q4_k: return 1.1;
-    case WeightType::q2_k: return 1.2;
+    case WeightType::q4_1: return 4.4;
     case WeightType::q5_0:
-    case WeightType::q5_1: return 1.3;
-    case WeightType::q5_k: return 1.4;
-    case WeightType::q3_k:
-    case WeightType::q6_k:
+    case WeightType::q5_1: return 7.9;
+    case WeightType::q2_k: return 6.5;
+    case WeightType::q3_k: return 8.5;
+    case WeightType::q4_k: return 6.2;
+    case WeightType::q5_k: return 8.5;
+    case WeightType::q6_k: return 9.4;
     case WeightType::iq4_nl:
     case WeightType::iq4_xs:
-    case WeightType::mxfp4: return 1.5;
+    case WeightType::mxfp4: return 14.5;
   }
-  return 1;
+  return 5;
 }
 
 }  // namespace canopy::predict

@@ -21,24 +21,23 @@ enum class Kernels {
 struct KernelRules {
   Kernels kernels = Kernels::matrix;
 
-  // Products. A workgroup takes tile_rows rows of the weight and at most tile_columns rows of the pass.
-  double tile_rows = 64;
-  double tile_columns = 64;
-  double least_columns = 1;      // of the arithmetic: narrower passes are padded
+  // Products. The cut into workgroups is what the backend chooses (product_cut.h) where these are 0.
+  double tile_rows = 0;     // of the weight
+  double tile_columns = 0;  // rows of the pass
+  double invocations = 0;
   bool splits_columns = false;   // K over workgroups, by compute/product_split.h
-  bool buckets = false;          // the pass is padded by compute/product_split.h
+  bool buckets = false;          // the pass is padded by width_bucket()
   bool repeats_weights = false;  // each tile of the pass reads the weights from memory again
-  double invocations = 128;
-  double slice_columns = 0;     // not 0: an invocation for each weight row and slice of K, `invocations` at most
-  double bytes_in_flight = 32;  // of weights, for an invocation
-  double occupancy = 0.5;
-  double activation_bytes = 4;  // of a value, as a product reads it
+  double columns_in_flight = 0;  // of the weight, that a workgroup has asked for in each of its rows and slices
+  double loading = 0.7;          // share of the time that these are under way
+  double registers = 72;         // of an invocation
+  double activation_bytes = 4;   // of a value, as a product reads it
 
-  // Instructions × lanes, or multiply-adds, for each weight of a tile.
-  double decode_ops = 0;      // of a 4-bit weight; other types by decode_factor()
-  double other_ops = 0;       // once for each weight
-  double ops_a_column = 0;    // for each weight and row of the pass, beside the multiply-add
-  bool matrix_cores = false;  // the multiply-adds are theirs
+  // Instructions × lanes.
+  double decode = 1;          // for a weight: times decode_ops()
+  double stage_ops = 0;       // for each value that a workgroup stages: activations of its chunk and tile
+  double column_ops = 0;      // for each weight and row of the pass
+  bool matrix_cores = false;  // multiply-adds are theirs
 
   // Attention: a workgroup takes a K/V head, attention_positions keys (0: all) and attention_rows rows of the pass.
   double attention_positions = 256;
@@ -74,7 +73,7 @@ void assume(KernelRules& rules, std::string_view changes);
 /// 1, 8, 16, 32, then multiples of 64.
 uint32_t width_bucket(uint32_t width);
 
-/// Instructions for a weight of this type, by those for one of 4 bits.
-double decode_factor(WeightType type);
+/// Instructions × lanes for a weight of this type in the kernels for GPUs, beside multiply-adds and staging.
+double decode_ops(WeightType type);
 
 }  // namespace canopy::predict

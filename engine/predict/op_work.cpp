@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/compute/product_split.h"
+#include "engine/predict/product_cut.h"
 
 namespace canopy::predict {
 namespace {
@@ -11,23 +12,11 @@ namespace {
 constexpr double kFloat = sizeof(float);
 // Instructions for a query and a key beside their products: exponential, maximum, mask.
 constexpr double kScoreOps = 8;
-// Of the multiply-add rate that attention reaches: reductions across lanes between the products.
+// Of the rate of multiply-adds that attention reaches: reductions across lanes between the products.
 constexpr double kAttentionShare = 0.5;
 
 double rounded_up(double a, double b) {
   return std::ceil(a / b);
-}
-
-/// A product of [rows, cols] with the rows of a pass.
-struct ProductShape {
-  double rows = 0, cols = 0, bytes = 0, width = 0;
-  WeightType type = WeightType::f32;
-};
-
-ProductShape shape_of(const Weight& weight, uint32_t width, const KernelRules& rules) {
-  return {static_cast<double>(weight.rows()), static_cast<double>(weight.cols()),
-          static_cast<double>(stored_bytes(weight)), static_cast<double>(rules.buckets ? width_bucket(width) : width),
-          weight.type()};
 }
 
 /// Bytes that workgroups fetch `times` over: what fits into half of the last-level cache comes from memory once.
@@ -39,43 +28,43 @@ Reading read_again(double bytes, double times, bool from_memory, const DevicePro
   return {bytes, bytes * (times - 1)};
 }
 
-/// Activations from the shared cache, once for each workgroup; once for each unit where its own cache holds them all.
-double activation_bytes(const ProductShape& product, double workgroups, double row_tiles, const KernelRules& rules,
-                        const DeviceProfile& device) {
-  const double all = product.width * product.cols * rules.activation_bytes;
-  const bool stays = all <= device.local_kb * 1e3 / 2;
-  return all * (stays ? std::min(row_tiles, std::min(workgroups, static_cast<double>(device.units))) : row_tiles);
+/// `bytes` of activations from the shared cache for every tile of weight rows; once for each unit where its own cache
+/// holds them all.
+double activation_bytes(double bytes, double row_tiles, double workgroups, const DeviceProfile& device) {
+  const bool stays = bytes <= device.local_kb * 1e3 / 2;
+  return bytes * (stays ? std::min({row_tiles, workgroups, static_cast<double>(device.units)}) : row_tiles);
 }
 
-Work product_work(const ProductShape& product, const KernelRules& rules, const DeviceProfile& device) {
-  const double row_tiles = rounded_up(product.rows, rules.tile_rows);
-  const auto rows = static_cast<uint32_t>(product.rows), cols = static_cast<uint32_t>(product.cols);
-  const double chunks = rules.splits_columns ? chunk_count(rows, cols) : 1;
-  const double column_tiles = rounded_up(product.width, rules.tile_columns);
-  const double columns = std::max(product.width, rules.least_columns);  // of all tiles
-  const double weights = product.rows * product.cols;
+Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRules& rules, const DeviceProfile& device) {
+  const uint32_t width = rules.buckets ? width_bucket(pass_width) : pass_width;
+  const ProductCut cut = cut_of(weight, width, rules, device);
+  const double row_tiles = rounded_up(weight.rows(), cut.rows);
+  const double column_tiles = rounded_up(width, cut.columns);
+  const double chunks = rules.splits_columns ? chunk_count(weight.rows(), weight.cols()) : 1;
+  const double columns = rules.matrix_cores ? column_tiles * cut.columns : width;  // that are computed
+  const double weights = double{1} * weight.rows() * weight.cols();
+  const auto bytes = static_cast<double>(stored_bytes(weight));
 
   Work work;
   work.workgroups = row_tiles * chunks * column_tiles;
   work.workgroups_reading_memory = rules.repeats_weights ? 0 : row_tiles * chunks;
-  work.invocations = rules.invocations;
-  if (rules.slice_columns > 0) {
-    const double slices = std::max(1.0, std::floor(product.cols / chunks / rules.slice_columns));
-    work.invocations = std::min(rules.invocations, rules.tile_rows * slices);
-  }
-  work.bytes_in_flight = rules.bytes_in_flight;
-  work.occupancy = rules.occupancy;
+  work.invocations = cut.invocations;
+  work.shared_bytes = cut.shared_bytes;
+  work.bytes_in_flight = rules.loading * cut.rows * cut.slices * rules.columns_in_flight * bytes / weights;
+  work.registers = rules.registers;
 
-  const Reading reading = read_again(product.bytes, column_tiles, rules.repeats_weights, device);
+  const Reading reading = read_again(bytes, column_tiles, rules.repeats_weights, device);
   work.memory_bytes = reading.memory;
   const double sums = chunks > 1 ? 2 * chunks : 0;  // partial sums, written and read
-  work.cache_bytes = reading.cache + activation_bytes(product, work.workgroups, row_tiles, rules, device) +
-                     (1 + sums) * product.width * product.rows * kFloat;
+  const double activations = double{1} * width * weight.cols();
+  work.cache_bytes = reading.cache +
+                     activation_bytes(activations * rules.activation_bytes, row_tiles, work.workgroups, device) +
+                     (1 + sums) * width * weight.rows() * kFloat;
   work.tail_latencies = chunks > 1 ? 2 : 0;  // the last workgroup of a tile counts itself, then adds the sums
 
-  const double decoding = rules.decode_ops * decode_factor(product.type) + rules.other_ops;
-  work.lane_ops = weights * (column_tiles * decoding + columns * rules.ops_a_column);
-  (rules.matrix_cores ? work.matrix_flops : work.f32_flops) = 2 * weights * columns;
+  work.lane_ops = weights * (column_tiles * rules.decode * decode_ops(weight.type()) + columns * rules.column_ops) +
+                  row_tiles * columns * weight.cols() * rules.stage_ops;
+  if (rules.matrix_cores) work.matrix_flops = 2 * weights * columns;
   return work;
 }
 
@@ -87,7 +76,6 @@ Work together(Work a, const Work& b) {
   a.memory_bytes += b.memory_bytes;
   a.cache_bytes += b.cache_bytes;
   a.lane_ops += b.lane_ops;
-  a.f32_flops += b.f32_flops;
   a.matrix_flops += b.matrix_flops;
   a.tail_latencies = std::max(a.tail_latencies, b.tail_latencies);
   return a;
@@ -100,26 +88,26 @@ Work work_of_args(const Args& args, const KernelRules&, const DeviceProfile& dev
   const auto bytes = static_cast<double>(price.bytes);
   Work work;
   (bytes > device.cache_mb * 1e6 / 2 ? work.memory_bytes : work.cache_bytes) = bytes;
-  work.f32_flops = static_cast<double>(price.flops);
+  work.lane_ops = static_cast<double>(price.flops);
   work.workgroups = std::max(1.0, bytes / 4096);
   return work;
 }
 
 Work work_of_args(const LinearArgs& args, const KernelRules& rules, const DeviceProfile& device) {
-  Work work = product_work(shape_of(*args.weight, args.width, rules), rules, device);
+  Work work = work_of_product(*args.weight, args.width, rules, device);
   work.steps = rules.linear_steps;
   return work;
 }
 
 Work work_of_args(const LinearAddArgs& args, const KernelRules& rules, const DeviceProfile& device) {
-  Work work = product_work(shape_of(*args.weight, args.width, rules), rules, device);
+  Work work = work_of_product(*args.weight, args.width, rules, device);
   work.cache_bytes += 2 * kFloat * args.width * args.weight->rows();  // x
   work.steps = rules.add_steps;
   return work;
 }
 
 Work work_of_args(const LinearSwigluArgs& args, const KernelRules& rules, const DeviceProfile& device) {
-  Work work = product_work(shape_of(*args.weight, args.width, rules), rules, device);
+  Work work = work_of_product(*args.weight, args.width, rules, device);
   work.steps = rules.swiglu_steps;
   return work;
 }
@@ -127,7 +115,7 @@ Work work_of_args(const LinearSwigluArgs& args, const KernelRules& rules, const 
 Work work_of_args(const ProjectHeadsArgs& args, const KernelRules& rules, const DeviceProfile& device) {
   Work work;
   for (size_t i = 0; i < args.weights.size(); ++i) {
-    const Work one = product_work(shape_of(*args.weights[i], args.heads.width, rules), rules, device);
+    const Work one = work_of_product(*args.weights[i], args.heads.width, rules, device);
     work = i == 0 ? one : together(work, one);
   }
   work.cache_bytes += static_cast<double>(args.heads.price().bytes);
@@ -150,13 +138,12 @@ Work work_of_args(const AttentionArgs& args, const KernelRules& rules, const Dev
   work.workgroups = args.shape.kv_heads * groups * row_groups;
   work.workgroups_reading_memory = args.shape.kv_heads * groups;
   work.invocations = rules.attention_invocations;
-  work.bytes_in_flight = rules.attention_bytes_in_flight;
+  work.bytes_in_flight = rules.attention_invocations * rules.attention_bytes_in_flight;
   work.longest_memory_bytes = std::min(keys, group) * key_bytes;
   work.memory_bytes = keys * args.shape.kv_heads * key_bytes;
   const double partials = groups > 1 ? 2 * groups : 0;
   work.cache_bytes = work.memory_bytes * (row_groups - 1) + (2 + partials) * width * q * kFloat;
-  work.f32_flops = 4 * padded * keys * q / kAttentionShare;
-  work.lane_ops = kScoreOps * padded * keys * args.heads;
+  work.lane_ops = 2 * padded * keys * q / kAttentionShare + kScoreOps * padded * keys * args.heads;
   work.steps = rules.attention_steps;
   return work;
 }

@@ -25,7 +25,10 @@ double norm_of(double a, double b, double c) {
 
 /// Workgroups that a unit holds at a time.
 double resident_workgroups(const Work& work, const DeviceProfile& device) {
-  return std::max(1.0, std::floor(device.resident_lanes * work.occupancy / work.invocations));
+  const double lanes = device.resident_lanes * std::min(1.0, device.full_registers / work.registers);
+  double most = lanes / work.invocations;
+  if (work.shared_bytes > 0) most = std::min(most, device.shared_kb * 1024 / work.shared_bytes);
+  return std::max(1.0, std::floor(most));
 }
 
 struct MemoryTime {
@@ -39,7 +42,7 @@ MemoryTime memory_time(const Work& work, const DeviceProfile& device) {
   if (work.memory_bytes <= 0) return {};
   const double readers = work.workgroups_reading_memory > 0 ? work.workgroups_reading_memory : work.workgroups;
   const double longest = work.longest_memory_bytes > 0 ? work.longest_memory_bytes : work.memory_bytes / readers;
-  const double bytes_a_us = work.invocations * work.bytes_in_flight / device.latency_us;  // of a workgroup
+  const double bytes_a_us = work.bytes_in_flight / device.latency_us;  // of a workgroup
   const double rounds = std::max(1.0, readers / (device.units * resident_workgroups(work, device)));
   const double by_requests = rounds * longest / bytes_a_us;
   const double by_bandwidth = work.memory_bytes / (device.memory_gb_s * 1e3 * device.memory_share);
@@ -48,7 +51,7 @@ MemoryTime memory_time(const Work& work, const DeviceProfile& device) {
 
 /// The unit that has most workgroups decides; with few waves at a time it does not fill its issue slots.
 double arithmetic_time(const Work& work, const DeviceProfile& device) {
-  const double lanes = work.lane_ops / (device.lane_tops() * 1e6) + work.f32_flops / (device.f32_tflop_s * 1e6);
+  const double lanes = work.lane_ops / (device.lane_tops() * 1e6);
   const double matrix = work.matrix_flops > 0 ? work.matrix_flops / (device.matrix_tflop_s * 1e6) : 0;
   const double evenly = device.matrix_overlaps ? std::max(lanes, matrix) : lanes + matrix;
   const double rounds = std::ceil(work.workgroups / device.units);

@@ -12,14 +12,14 @@ namespace canopy::predict {
 struct Work {
   double memory_bytes = 0;  // read from memory
   double cache_bytes = 0;   // moved between the units and the shared cache, beside those
-  double lane_ops = 0;      // instructions × lanes
-  double f32_flops = 0;     // of multiply-adds, each counted twice
+  double lane_ops = 0;      // instructions × lanes, multiply-adds of f32 among them
   double matrix_flops = 0;
 
   double workgroups = 1;
   double invocations = 128;              // of a workgroup
-  double bytes_in_flight = 32;           // that an invocation has asked for at a time, on average
-  double occupancy = 0.5;                // of the resident lanes of a unit: registers and shared memory allow no more
+  double bytes_in_flight = 4096;         // that a workgroup has asked for at a time, on average
+  double registers = 64;                 // of an invocation
+  double shared_bytes = 0;               // of a workgroup
   double longest_memory_bytes = 0;       // of the workgroup that reads most; 0: all read the same
   double workgroups_reading_memory = 0;  // the others read what these brought to the cache; 0: all
   double tail_latencies = 0;             // dependent accesses behind the last workgroup's work

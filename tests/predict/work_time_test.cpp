@@ -17,8 +17,8 @@ DeviceProfile free_device() {
   device.units = 10;
   device.lanes_a_clock = 100;
   device.resident_lanes = 2000;
+  device.full_registers = 32;  // so 1000 invocations of 64
   device.clock_ghz = 1e9;
-  device.f32_tflop_s = 1e12;
   device.matrix_tflop_s = 1e12;
   return device;
 }
@@ -28,11 +28,10 @@ Work some_work() {
   work.memory_bytes = 1e9;
   work.cache_bytes = 1e9;
   work.lane_ops = 1e9;
-  work.f32_flops = 1e9;
   work.matrix_flops = 1e9;
   work.workgroups = 100;
   work.invocations = 100;
-  work.bytes_in_flight = 32;
+  work.bytes_in_flight = 3200;
   return work;
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+// How a product is cut into workgroups, as the backend's own functions choose it for a device.
+
+#include <cstdint>
+
+#include "engine/compute/types.h"
+#include "engine/predict/device_profile.h"
+#include "engine/predict/kernel_rules.h"
+
+namespace canopy::predict {
+
+/// Of a workgroup.
+struct ProductCut {
+  double rows = 0;     // of the weight
+  double columns = 0;  // rows of the pass
+  double slices = 1;   // parts of K worked on at once
+  double invocations = 0;
+  double shared_bytes = 0;
+};
+
+/// The cut of a weight [rows, cols] for a pass of `width` rows; rules that are set (not 0) come first.
+ProductCut cut_of(const Weight& weight, uint32_t width, const KernelRules& rules, const DeviceProfile& device);
+
+}  // namespace canopy::predict
