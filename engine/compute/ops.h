@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/compute/rows.h"
+#include "engine/compute/sampling.h"
 #include "engine/compute/types.h"
 
 namespace canopy {
@@ -285,6 +286,37 @@ struct TopKArgs {
 };
 inline constexpr uint32_t kMaxTopK = 64;
 
+/// out[first_row + w] = the token drawn after row w of the logits, or kNoToken where an adjusted logit is NaN or +inf
+/// and where all are -inf. Defined as RowSampler::draw (engine/speculation/row_sampler.h), bit for bit: bias,
+/// penalties, temperature, top-k, top-p, min-p, then argmax(log p + G). How is read from buffers; `random`, `filtered`
+/// and `adjustments` say what the settings there may ask for. The text so far ends with the path to the row: row w is
+/// rows[first_row + w], and rows without a parent have their token in the table of adjustments where it counts. The
+/// token is drawn at settings.position plus the row's number of ancestors in the list.
+struct SampleArgs {
+  uint32_t width = 0;
+  Buffer* logits = nullptr;  // [W, vocab]; those that were adjusted stay so
+  uint32_t vocab = 0;
+  const Buffer* settings = nullptr;     // SamplingWords
+  const Buffer* rows = nullptr;         // SampledRow [first_row + W], no deeper than kMaxSampledDepth
+  const Buffer* adjustments = nullptr;  // TokenAdjustment [most_adjustments], ascending by token; null: none
+  uint32_t most_adjustments = 0;        // of which settings.adjustments count
+  bool random = false;                  // the temperature is not 0
+  bool filtered = false;                // top-k or top-p is on; only where random
+  Buffer* out = nullptr;                // uint32 [first_row + W]
+  uint32_t first_row = 0;  // set when logits are computed in chunks of rows, so that all results land in one list
+
+  static constexpr const char* name = "sample";
+  std::string shapes() const {
+    return std::to_string(width) + " rows of " + std::to_string(vocab) + (filtered ? ", filtered" : "") +
+           (adjustments != nullptr ? ", up to " + std::to_string(most_adjustments) + " adjusted" : "");
+  }
+  OpPrice price() const {
+    const uint64_t adjusted = adjustments != nullptr ? most_adjustments : 0;
+    return {word_bytes(uint64_t{width} * (vocab + 3 + 2 * adjusted) + 3 * adjusted), 0};
+  }
+};
+inline constexpr uint32_t kMaxSampledDepth = 64;
+
 /// out[i] = logits[row - first_row, token] for the pairs whose row lies in [first_row, first_row + rows): reads single
 /// logits where the logits of a list of rows are computed in chunks. Elements of other pairs stay unchanged.
 struct PickArgs {
@@ -353,6 +385,6 @@ inline constexpr uint32_t kMaxKvMoves = 64;
 /// One op with its arguments. The buffers and weights it points to must outlive the Commands compiled from it.
 using Op =
     std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs,
-                 SelectArgs, ArgmaxArgs, TopKArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs>;
+                 SelectArgs, ArgmaxArgs, TopKArgs, SampleArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs>;
 
 }  // namespace canopy

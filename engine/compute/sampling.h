@@ -15,14 +15,14 @@ inline constexpr uint32_t kFarthest = 64 * kNat;
 
 /// How a token is chosen, the same for all rows of a pass (uint32 x 16).
 struct SamplingWords {
-  float inverse_temperature = 0;     // 0: the largest logit wins, and no filter counts; else 2^-100 ... 2^100
-  uint32_t top_k = 0;                // 0: off
-  uint32_t top_p = 0;                // in units of 2^-32; 0: off
-  uint32_t farthest = kNoToken;      // min-p: the largest distance from the best that stays; kNoToken: off
-  uint32_t seed[2] = {0, 0};         // low word first, as in the next
-  uint32_t turn[2] = {0, 0};         // number of the reply in the conversation
-  uint32_t position = 0;             // in the reply, of the token that is drawn after a row without a parent
-  float repetition = 1;              // penalties: see adjusted_logit() in engine/speculation/sampling_arithmetic.h
+  float inverse_temperature = 0;  // 0: the largest logit wins, and no filter counts; else 2^-100 ... 2^100
+  uint32_t top_k = 0;             // 0: off
+  uint32_t top_p = 0;             // in units of 2^-32; 0: off
+  uint32_t farthest = kNoToken;   // min-p: the largest distance from the best that stays; kNoToken: off
+  uint32_t seed[2] = {0, 0};      // low word first, as in the next
+  uint32_t turn[2] = {0, 0};      // number of the reply in the conversation
+  uint32_t position = 0;          // in the reply, of the token that is drawn after a row without a parent
+  float repetition = 1;           // penalties: see adjusted_logit() in engine/speculation/sampling_arithmetic.h
   float inverse_repetition = 1;
   float presence = 0;
   float frequency = 0;
@@ -41,8 +41,9 @@ static_assert(sizeof(TokenAdjustment) == 12);
 
 /// A row after which a token is drawn.
 struct SampledRow {
-  uint32_t token = 0;          // of the row itself
-  uint32_t parent = kNoToken;  // its parent's place in the list, before its own; kNoToken: its token is in the text so far
+  uint32_t token = 0;  // of the row itself
+  uint32_t parent =
+      kNoToken;  // its parent's place in the list, before its own; kNoToken: its token is in the text so far
 };
 static_assert(sizeof(SampledRow) == 8);
 

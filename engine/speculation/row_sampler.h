@@ -16,9 +16,9 @@ class RowSampler {
   /// every token is banned. `adjustments` name no token twice and none outside the vocabulary; their counts include the
   /// path to the row. words.position is the position of the token that is drawn.
   ///
-  /// Order: bias, penalties, temperature, top-k, top-p, min-p, then argmax(log p + G) with Gumbel noise G. top-k keeps the
-  /// largest logits; top-p the fewest of them whose probabilities reach its share of what top-k kept. Ties go to the
-  /// lowest id.
+  /// Order: bias, penalties, temperature, top-k, top-p, min-p, then argmax(log p + G) with Gumbel noise G. top-k keeps
+  /// the largest logits; top-p the fewest of them whose probabilities reach its share of what top-k kept. Ties go to
+  /// the lowest id.
   uint32_t draw(std::span<const float> logits, const SamplingWords& words,
                 std::span<const TokenAdjustment> adjustments);
 

@@ -2,10 +2,10 @@
 // The arithmetic by which a token is drawn. shaders/sampling.glsl has the same functions under the same names, and both
 // give the same bits on every device, so that a text depends neither on where its tokens were drawn nor on how.
 //
-// What decides is in integers: distances between logits, weights of probabilities, Gumbel noise. Logits are f32 and meet
-// only single additions, subtractions and multiplications, each rounded to the nearest; there is no fma (Vulkan lets a
-// device round twice in one) and no division (Vulkan lets it be wrong by units in the last place). Devices may take a
-// denormal number for 0, so a logit nearer to 0 than 2^-125 counts as 0 before and after each step.
+// What decides is in integers: distances between logits, weights of probabilities, Gumbel noise. Logits are f32 and
+// meet only single additions, subtractions and multiplications, each rounded to the nearest; there is no fma (Vulkan
+// lets a device round twice in one) and no division (Vulkan lets it be wrong by units in the last place). Devices may
+// take a denormal number for 0, so a logit nearer to 0 than 2^-125 counts as 0 before and after each step.
 //
 // Errors, as tests/speculation/sampling_arithmetic_test.cpp measures them: gumbel_noise 2^-23 nats, weight_at 2^-25
 // relative and one unit. A probability is off by less than one part in 4 million.
@@ -129,13 +129,13 @@ inline int32_t noise_at_most(uint32_t bits) {
   return static_cast<int32_t>(high_product((54 - bits) << 26, kLn2) >> 2) + 16;
 }
 
-/// -log(-log(1 - u)) in units of 2^-24 nats: noise with Gumbel's distribution, -3.7 ... 36.8 nats. Small u are noise far
-/// up, so they are where it is finest.
+/// -log(-log(1 - u)) in units of 2^-24 nats: noise with Gumbel's distribution, -3.7 ... 36.8 nats. Small u are noise
+/// far up, so they are where it is finest.
 inline int32_t gumbel_noise(Uniform u) {
   const uint32_t bits = bit_count(u);
   uint32_t mantissa;  // -log(1 - u) = mantissa * 2^(exponent - 31)
   int32_t exponent;
-  if (bits < 50) {  // u < 1/16: u (1 + u/2 + u^2/3 + ...)
+  if (bits < 50) {                                  // u < 1/16: u (1 + u/2 + u^2/3 + ...)
     const uint32_t x = u.high << 11 | u.low >> 21;  // u in units of 2^-32
     uint32_t rest = high_product(613566757u, x);
     rest = high_product(715827883u + rest, x);

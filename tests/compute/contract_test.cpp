@@ -352,6 +352,41 @@ TEST_P(ContractTest, TopKAndItsLogSumExp) {
     });
 }
 
+// Settings by the number of the op's own list: with and without filters, and at temperature 0.
+TEST_P(ContractTest, Sample) {
+  Random random(12);
+  const uint32_t vocab = 2100;
+  const std::vector<float> logits = random.values(size_t{pool} * vocab);
+  for (const uint32_t kind : {0u, 1u, 2u}) {
+    SamplingWords words;
+    words.inverse_temperature = kind == 0 ? 0.0f : 9.0f;
+    words.top_k = kind == 2 ? 50 : 0;
+    words.adjustments = 1;
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      Buffer* in = bench.buffer(gather(logits, vocab, rows));
+      const Buffer* settings = bench.buffer(std::vector<SamplingWords>{words});
+      const Buffer* path = bench.buffer(std::vector<SampledRow>(width));
+      const Buffer* adjustments = bench.buffer(std::vector<TokenAdjustment>{{7, 0, 0.5f}});
+      Buffer* out = bench.output(width);
+      bench.run([&](Recorder& r) {
+        r(SampleArgs{.width = width,
+                     .logits = in,
+                     .vocab = vocab,
+                     .settings = settings,
+                     .rows = path,
+                     .adjustments = adjustments,
+                     .most_adjustments = 1,
+                     .random = kind != 0,
+                     .filtered = kind == 2,
+                     .out = out});
+      });
+      return Results{trimmed(bench.integers("tokens", out), width)};
+    });
+  }
+}
+
 // Rows that are selected keep their bits and their sums of squares.
 TEST_P(ContractTest, Select) {
   Random random(10);

@@ -64,9 +64,8 @@ TEST(SamplingArithmetic, LogarithmsAreExactToTheirLastBits) {
 
 TEST(SamplingArithmetic, NoiseIsGumbelsToAFewUnits) {
   double worst = 0;
-  for_uniforms(20000, [&](Uniform u, uint32_t) {
-    worst = std::max(worst, std::abs(gumbel_noise(u) * unit - exact_noise(u)));
-  });
+  for_uniforms(
+      20000, [&](Uniform u, uint32_t) { worst = std::max(worst, std::abs(gumbel_noise(u) * unit - exact_noise(u))); });
   RecordProperty("worst_units", std::to_string(worst / unit));
   EXPECT_LT(worst, 2 * unit);
   EXPECT_NEAR(gumbel_noise(uniform_from(1)) * unit, 53 * std::log(2), 1e-6);
