@@ -150,6 +150,19 @@ void read_logits(Recorder& record, const ForwardContext& model, const PassShape&
                     .pairs = model.parts.token_logit_pairs.get(),
                     .out = model.parts.token_logits.get()});
   }
+  if (pass.head == HeadOutput::sampled) {  // the last, as it adjusts logits
+    record(SampleArgs{.width = chunk.count,
+                      .logits = b.logits.get(),
+                      .vocab = vocab,
+                      .settings = model.parts.sampling.get(),
+                      .rows = model.parts.sampled_rows.get(),
+                      .adjustments = model.parts.adjustments.get(),
+                      .most_adjustments = pass.adjustments,
+                      .random = pass.random,
+                      .filtered = pass.filtered,
+                      .out = model.parts.drawn.get(),
+                      .first_row = chunk.first});
+  }
 }
 
 }  // namespace

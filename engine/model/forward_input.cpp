@@ -55,7 +55,36 @@ void validate_head(const ForwardInput& input, const ModelLimits& limits) {
     }
   }
   if (!wants_head && input.probabilities) {
-    throw bad_input("Probabilities were asked for; they come with argmax or logits only.");
+    throw bad_input("Probabilities were asked for; they come with a head only.");
+  }
+}
+
+void validate_sampling(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits) {
+  const std::vector<uint32_t>& parents = input.parents;
+  if (!parents.empty() && parents.size() != input.head_rows.size()) {
+    throw bad_input("The parents of " + std::to_string(parents.size()) + " rows were given; tokens are drawn after " +
+                    std::to_string(input.head_rows.size()) + ".");
+  }
+  std::vector<uint32_t> depths(parents.size());
+  for (size_t i = 0; i < parents.size(); ++i) {
+    if (parents[i] == kNoToken) continue;
+    if (parents[i] < i) depths[i] = depths[parents[i]] + 1;
+    if (depths[i] == 0 || depths[i] > kMaxSampledDepth) {
+      throw bad_input("Row " + std::to_string(i) + " after which a token is drawn has the parent " +
+                      std::to_string(parents[i]) + "; allowed: rows before it, " + std::to_string(kMaxSampledDepth) +
+                      " deep at most.");
+    }
+  }
+  const auto& adjustments = input.sampling.adjustments;
+  if (adjustments.size() > limits.max_adjustments()) {
+    throw bad_input("The logits of " + std::to_string(adjustments.size()) + " tokens are adjusted; allowed: at most " +
+                    std::to_string(limits.max_adjustments()) + ".");
+  }
+  for (size_t i = 0; i < adjustments.size(); ++i) {
+    if (adjustments[i].token >= config.vocab || (i > 0 && adjustments[i].token <= adjustments[i - 1].token)) {
+      throw bad_input("Adjustment " + std::to_string(i) + " names token " + std::to_string(adjustments[i].token) +
+                      "; allowed: ascending tokens below " + std::to_string(config.vocab) + ".");
+    }
   }
 }
 
@@ -74,7 +103,10 @@ ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLi
   ForwardInput input;
   add_tree(tree, committed, limits.context, input.batch);
   input.head = head;
-  if (head == HeadOutput::argmax) input.head_rows = first_rows(tree.width());
+  if (head == HeadOutput::argmax || head == HeadOutput::sampled) input.head_rows = first_rows(tree.width());
+  if (head == HeadOutput::sampled) {
+    for (const TreeNode& node : tree.nodes()) input.parents.push_back(node.parent);
+  }
   if (head == HeadOutput::logits) input.head_rows = first_rows(std::min(tree.width(), limits.head_rows));
   if (probabilities && head != HeadOutput::none && tree.drafted() > 0) {
     input.probabilities = true;
@@ -90,6 +122,7 @@ ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLi
 void validate(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits) {
   validate_rows(input.batch, config, limits);
   validate_head(input, limits);
+  if (input.head == HeadOutput::sampled) validate_sampling(input, config, limits);
   if (input.token_logits.size() > limits.max_token_logits()) {
     throw bad_input(std::to_string(input.token_logits.size()) + " single logits were asked for; allowed: at most " +
                     std::to_string(limits.max_token_logits()) + ".");
@@ -117,6 +150,13 @@ PassShape shape_of(const ForwardInput& input, const ModelLimits& limits) {
   // Trees of all sizes share a few recordings.
   const auto count = static_cast<uint32_t>(input.token_logits.size());
   if (count > 0) shape.token_logits = std::bit_ceil(std::max(kFewestTokenLogits, count));
+  if (input.head == HeadOutput::sampled) {
+    const SamplingWords& words = input.sampling.words;
+    shape.random = words.inverse_temperature != 0;
+    shape.filtered = words.top_k != 0 || words.top_p != 0;
+    const auto adjusted = static_cast<uint32_t>(input.sampling.adjustments.size());
+    if (input.sampling.adjusts) shape.adjustments = std::bit_ceil(std::max(kFewestAdjustments, adjusted));
+  }
   shape.aux_hidden_states = input.aux_hidden_states;
   shape.cache = input.cache;
   return shape;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/compute/rows.h"
+#include "engine/compute/sampling.h"
 #include "engine/format/model_config.h"
 #include "engine/model/memory_plan.h"
 #include "engine/model/pass_shape.h"
@@ -21,13 +22,26 @@ struct TokenLogit {
   uint32_t token = 0;
 };
 
+/// How tokens are drawn, and what of the text so far counts there: engine/speculation/sampling_words.h makes both.
+struct Sampling {
+  SamplingWords words;  // its position is that of a token behind the text; words.adjustments is set by the model
+  /// Ascending by token, of the text before the pass and its first row or, of rows of text, before the last and it; at
+  /// most limits().max_adjustments().
+  std::vector<TokenAdjustment> adjustments = {};
+  bool adjusts = false;  // logits may be adjusted: false where neither penalty nor bias is on
+};
+
 /// The input of a pass. Results that are not asked for are not computed. Sequence::text and Sequence::tree make the
 /// usual inputs.
 struct ForwardInput {
   RowBatch batch;
   HeadOutput head = HeadOutput::none;
   std::vector<uint32_t> head_rows = {};  // rows whose head is wanted; of logits at most limits().head_rows
-  bool probabilities = false;            // log_sum_exp of head_rows: a token's log probability is its logit less that
+  Sampling sampling = {};                // of HeadOutput::sampled
+  /// Of HeadOutput::sampled in a tree: the parent of each of the head_rows, as its place among them; kNoToken of the
+  /// root. Empty: each row is the end of the text.
+  std::vector<uint32_t> parents = {};
+  bool probabilities = false;  // log_sum_exp of head_rows: a token's log probability is its logit less that
   std::vector<TokenLogit> token_logits = {};  // at most limits().max_token_logits()
   /// Of logits: log_sum_exp and token_logits are read together with the first logits that are asked for, so that they
   /// cost no call of their own. Until then they are not there.
@@ -43,8 +57,8 @@ ForwardInput text_input(std::span<const uint32_t> tokens, uint32_t committed, He
 /// Rows of a draft tree behind `committed` positions, row i of node i: the root's K/V goes to its place in the text,
 /// those of other nodes into the slots of trees. `head` is wanted of all rows; of logits of the first
 /// limits.head_rows, as a walk visits few rows and mostly early ones (ForwardOutput::logits computes others when it is
-/// asked). `probabilities` makes ForwardOutput::log_p known: of all nodes where the head is argmax; of logits, of the
-/// nodes whose parent is one of those first rows, and once logits were read.
+/// asked). `probabilities` makes ForwardOutput::log_p known: of all nodes where the head is no logits; of logits, of
+/// the nodes whose parent is one of those first rows, and once logits were read.
 ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLimits& limits, HeadOutput head,
                         bool probabilities = false);
 

@@ -24,13 +24,23 @@ size_t ForwardOutput::index_of(uint32_t row) const {
 
 uint32_t ForwardOutput::best(uint32_t row) const {
   const size_t index = index_of(row);
-  if (index >= choices_.size()) {
+  if (index >= best_logits_.size()) {
     throw bad_input("The most probable token after row " + std::to_string(row) +
-                    " was asked for; the pass gave those of " + std::to_string(choices_.size()) + " rows.");
+                    " was asked for; the pass gave those of " + std::to_string(best_logits_.size()) + " rows.");
   }
   if (choices_[index] >= model_->config().vocab) {
     throw bad_input("The model's logits are not numbers at position " + std::to_string(positions_[row] + 1) +
                     ": its weights are damaged, or the device computes wrongly.");
+  }
+  return choices_[index];
+}
+
+uint32_t ForwardOutput::drawn(uint32_t row) const {
+  const size_t index = index_of(row);
+  const size_t count = best_logits_.empty() ? choices_.size() : 0;
+  if (index >= count) {
+    throw bad_input("A token drawn after row " + std::to_string(row) + " was asked for; the pass drew tokens after " +
+                    std::to_string(count) + " rows.");
   }
   return choices_[index];
 }

@@ -33,8 +33,11 @@ class ForwardOutput {
   /// where the logits were no numbers, and for other rows.
   uint32_t best(uint32_t row) const;
   float best_logit(uint32_t row) const;
-  /// Of an argmax, the most probable token after each of the head_rows; 0xFFFFFFFF where a row held nothing but NaN.
-  /// Otherwise empty.
+  /// The token drawn after a row, of a pass with HeadOutput::sampled and for its head_rows only; kNoToken where none
+  /// can be: logits(row) shows why. Throws bad_input for other rows.
+  uint32_t drawn(uint32_t row) const;
+  /// Of an argmax, the most probable token after each of the head_rows; kNoToken where a row held nothing but NaN.
+  /// Where tokens were drawn, these. Otherwise empty.
   std::span<const uint32_t> choices() const { return choices_; }
 
   /// Where probabilities were asked for: natural, over the whole vocabulary, for each of the head_rows.

@@ -83,6 +83,11 @@ uint32_t ModelLimits::max_token_logits() const {
   return std::bit_ceil(std::max(kFewestTokenLogits, 2 * max_width));
 }
 
+uint32_t ModelLimits::max_adjustments() const {
+  constexpr uint32_t biased = 1024;
+  return std::bit_ceil(std::max(kFewestAdjustments, context + biased));
+}
+
 MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32_t requested, uint64_t weight_bytes,
                           const Device& device, uint64_t available) {
   if (requested > config.max_context) {

@@ -21,6 +21,9 @@ struct ModelLimits {
   uint32_t slots() const { return context + tree_slots; }
   /// Single logits that one pass can bring: more than a tree of max_width rows has. A power of two.
   uint32_t max_token_logits() const;
+  /// Tokens whose logits can be adjusted in a pass that draws tokens: those of the longest text and some with a bias. A
+  /// power of two.
+  uint32_t max_adjustments() const;
 };
 
 /// Bytes on the device.
@@ -38,6 +41,9 @@ inline constexpr uint32_t kMinimumContext = 512;
 inline constexpr uint32_t kMaxTreeDepth = kMostAncestors - 1;
 /// A pass that brings single logits is recorded for a power of two of them, no smaller than this.
 inline constexpr uint32_t kFewestTokenLogits = 16;
+
+/// A pass that draws tokens is recorded for a power of two of adjustments, no smaller than this.
+inline constexpr uint32_t kFewestAdjustments = 256;
 
 /// "93 MiB", rounded up: how messages about memory count.
 std::string mebibytes(uint64_t bytes);

@@ -133,8 +133,21 @@ void Model::upload(const ForwardInput& input, const PassShape& shape) {
   if (!shape.head_only) put(upload_, layout.rows, input.batch.rows);
   put(upload_, layout.head_rows, input.head_rows);
   put(upload_, layout.token_logit_pairs, pairs);
+  if (shape.head == HeadOutput::sampled) put_sampling(input, layout);
   if (!shape.head_only) put(upload_, layout.ancestors, input.batch.ancestors);
   device_.write(*buffers_.input, 0, upload_);
+}
+
+void Model::put_sampling(const ForwardInput& input, const PassLayout& layout) {
+  SamplingWords words = input.sampling.words;
+  words.adjustments = static_cast<uint32_t>(input.sampling.adjustments.size());
+  std::vector<SampledRow> rows;
+  for (size_t i = 0; i < input.head_rows.size(); ++i) {
+    rows.push_back({input.batch.rows[input.head_rows[i]].token, input.parents.empty() ? kNoToken : input.parents[i]});
+  }
+  put(upload_, layout.sampling, std::vector<SamplingWords>{words});
+  put(upload_, layout.sampled_rows, rows);
+  if (input.sampling.adjusts) put(upload_, layout.adjustments, input.sampling.adjustments);
 }
 
 void Model::unpack_results(const PassShape& shape, std::span<const std::byte> packed, ForwardOutput& output) const {
@@ -145,6 +158,9 @@ void Model::unpack_results(const PassShape& shape, std::span<const std::byte> pa
       output.choices_.push_back(best[i]);
       output.best_logits_.push_back(std::bit_cast<float>(best[i + 1]));
     }
+  }
+  if (shape.head == HeadOutput::sampled) {
+    output.choices_ = array_at<uint32_t>(packed, layout.drawn, shape.head_rows);
   }
   if (shape.probabilities) output.log_sum_exp_ = array_at<float>(packed, layout.log_sum_exp, shape.head_rows);
   output.token_logits_ = array_at<float>(packed, layout.token_logits, output.parents_.size());

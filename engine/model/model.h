@@ -1,5 +1,6 @@
 #pragma once
-// A model on a device: rows of tokens in, argmax or logits and aux hidden states out, K/V kept in between.
+// A model on a device: rows of tokens in; argmax, drawn tokens or logits and aux hidden states out; K/V kept in
+// between.
 
 #include <cstdint>
 #include <functional>
@@ -120,6 +121,7 @@ class Model {
   /// The recording of a pass, made where there is none yet; null where stop was requested.
   Recording* recording_of(const PassShape& shape, const std::stop_token& stop);
   void upload(const ForwardInput& input, const PassShape& shape);
+  void put_sampling(const ForwardInput& input, const PassLayout& layout);
   void unpack_results(const PassShape& shape, std::span<const std::byte> packed, ForwardOutput& output) const;
   /// The head of rows of the last pass, which had `width` of them; at most limits().head_rows. read_logits() reads them
   /// by their index in `rows` afterwards; the logits that the pass left are overwritten.

@@ -13,18 +13,35 @@ uint64_t best_bytes(const PassShape& shape) {
   return shape.head == HeadOutput::argmax ? shape.head_rows * 2 * kWord : 0;
 }
 
+bool is_sampled(const PassShape& shape) {
+  return shape.head == HeadOutput::sampled;
+}
+
+uint64_t drawn_bytes(const PassShape& shape) {
+  return is_sampled(shape) ? shape.head_rows * kWord : 0;
+}
+
+uint64_t sampled_row_bytes(const PassShape& shape) {
+  return is_sampled(shape) ? shape.head_rows * sizeof(SampledRow) : 0;
+}
+
+uint64_t adjustment_bytes(const PassShape& shape) {
+  return shape.adjustments * sizeof(TokenAdjustment);
+}
+
 uint64_t sum_bytes(const PassShape& shape) {
   return shape.probabilities ? shape.head_rows * kWord : 0;
 }
 
-/// The shape that needs most of both buffers.
-PassShape largest(const ModelLimits& limits) {
+/// The shape that needs most with this head.
+PassShape largest(const ModelLimits& limits, HeadOutput head) {
   PassShape shape;
   shape.width = limits.max_width;
-  shape.head = HeadOutput::argmax;
+  shape.head = head;
   shape.head_rows = limits.max_width;
   shape.probabilities = true;
   shape.token_logits = limits.max_token_logits();
+  if (head == HeadOutput::sampled) shape.adjustments = limits.max_adjustments();
   return shape;
 }
 
@@ -35,9 +52,13 @@ PassLayout::PassLayout(const PassShape& shape) {
   rows = input.add(shape.head_only ? 0 : shape.width * sizeof(Row));
   head_rows = input.add(shape.head_rows * kWord);
   token_logit_pairs = input.add(shape.token_logits * 2 * kWord);
+  sampling = input.add(is_sampled(shape) ? sizeof(SamplingWords) : 0);
+  sampled_rows = input.add(sampled_row_bytes(shape));
+  adjustments = input.add(adjustment_bytes(shape));
   ancestors = input.add(0);
   Packing results;
   best = results.add(best_bytes(shape));
+  drawn = results.add(drawn_bytes(shape));
   log_sum_exp = results.add(sum_bytes(shape));
   token_logits = results.add(shape.token_logits * kWord);
   result_bytes = results.end();
@@ -57,6 +78,10 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
   }
   parts.head_rows = part(input, layout.head_rows, shape.head_rows * kWord, "head rows");
   parts.token_logit_pairs = part(input, layout.token_logit_pairs, shape.token_logits * 2 * kWord, "wanted logits");
+  if (is_sampled(shape)) parts.sampling = part(input, layout.sampling, sizeof(SamplingWords), "sampling");
+  parts.sampled_rows = part(input, layout.sampled_rows, sampled_row_bytes(shape), "sampled rows");
+  parts.adjustments = part(input, layout.adjustments, adjustment_bytes(shape), "adjustments");
+  parts.drawn = part(results, layout.drawn, drawn_bytes(shape), "drawn tokens");
   parts.best = part(results, layout.best, best_bytes(shape), "best");
   parts.log_sum_exp = part(results, layout.log_sum_exp, sum_bytes(shape), "log sum exp");
   parts.token_logits = part(results, layout.token_logits, shape.token_logits * kWord, "token logits");
@@ -64,11 +89,12 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
 }
 
 uint64_t pass_input_bytes(const ModelLimits& limits) {
-  return PassLayout(largest(limits)).ancestors + uint64_t{limits.max_width} * kMostAncestors * kWord;
+  return PassLayout(largest(limits, HeadOutput::sampled)).ancestors +
+         uint64_t{limits.max_width} * kMostAncestors * kWord;
 }
 
 uint64_t pass_result_bytes(const ModelLimits& limits) {
-  return PassLayout(largest(limits)).result_bytes;
+  return PassLayout(largest(limits, HeadOutput::argmax)).result_bytes;
 }
 
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {

@@ -44,8 +44,12 @@ struct PassParts {
   std::unique_ptr<Buffer> rows;               // Row [W]
   std::unique_ptr<Buffer> head_rows;          // uint32 [head rows]: the rows whose head is wanted
   std::unique_ptr<Buffer> token_logit_pairs;  // uint32 [P, 2]: index into head_rows, token
+  std::unique_ptr<Buffer> sampling;           // SamplingWords
+  std::unique_ptr<Buffer> sampled_rows;       // SampledRow [head rows]
+  std::unique_ptr<Buffer> adjustments;        // TokenAdjustment [adjustments]
   std::unique_ptr<Buffer> ancestors;          // uint32 slots
   std::unique_ptr<Buffer> best;               // uint32 [head rows, 2]: id and bits of its logit
+  std::unique_ptr<Buffer> drawn;              // uint32 [head rows]: tokens
   std::unique_ptr<Buffer> log_sum_exp;        // [head rows]
   std::unique_ptr<Buffer> token_logits;       // [P] logits of the tokens of the pairs
 };
@@ -55,9 +59,11 @@ struct PassParts {
 struct PassLayout {
   explicit PassLayout(const PassShape& shape);
 
-  uint64_t rows = 0, head_rows = 0, token_logit_pairs = 0, ancestors = 0;  // of the input
-  uint64_t best = 0, log_sum_exp = 0, token_logits = 0;                    // of the results
-  uint64_t result_bytes = 0;                                               // 0: the host reads nothing
+  // Of the input, then of the results.
+  uint64_t rows = 0, head_rows = 0, token_logit_pairs = 0, sampling = 0, sampled_rows = 0, adjustments = 0;
+  uint64_t ancestors = 0;
+  uint64_t best = 0, drawn = 0, log_sum_exp = 0, token_logits = 0;
+  uint64_t result_bytes = 0;  // 0: the host reads nothing
 };
 
 PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const PassShape& shape);

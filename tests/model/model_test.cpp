@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/format/architecture.h"
+#include "engine/speculation/sampler.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/compute/stepping_device.h"
@@ -258,7 +259,7 @@ TEST(Model, RefusesHeadsThatDoNotFit) {
   expect_error("allowed: 1 to 128", [&] { model.forward({batch, HeadOutput::argmax, std::vector<uint32_t>(129)}); });
   ForwardInput input{batch};
   input.probabilities = true;
-  expect_error("argmax or logits", [&] { model.forward(input); });
+  expect_error("with a head only", [&] { model.forward(input); });
   input = {batch, HeadOutput::argmax, {3, 4}};
   input.token_logits = {{2, 0}};
   expect_error("there are 2 wanted rows", [&] { model.forward(input); });
@@ -267,6 +268,55 @@ TEST(Model, RefusesHeadsThatDoNotFit) {
   input.token_logits.assign(257, {0, 0});
   expect_error("at most 256", [&] { model.forward(input); });
   expect_error("those of 1 rows", [&] { model.forward({batch, HeadOutput::argmax, {3}}).best(2); });
+}
+
+// In chunks of 8 rows; logits that are asked for afterwards are those of the model, without penalties.
+TEST(Model, DrawsTokensAfterRows) {
+  Loaded l{RandomModel{}};
+  SamplingSettings settings;
+  settings.temperature = 1.0f;
+  settings.seed = 9;
+  settings.presence_penalty = 2.0f;
+  settings.logit_bias = {{3, 1.0f}};
+  TokenAdjustments text(settings, 77);
+  text.add(std::vector<uint32_t>{5, 5, 70});
+  ForwardInput input{text_rows(0, 20), HeadOutput::sampled};
+  for (uint32_t row = 0; row < 20; ++row) {
+    input.head_rows.push_back(row);
+    input.parents.push_back(row == 0 ? kNoToken : row / 2);
+  }
+  input.parents[1] = 0;
+  input.sampling = {sampling_words(settings, 2, 100), {text.all().begin(), text.all().end()}, true};
+  ForwardOutput output = l.model->forward(input);
+  ASSERT_EQ(output.choices().size(), 20u);
+  const std::vector<float> logits = output.logits(input.head_rows);
+  EXPECT_EQ(logits, l.model->forward({text_rows(0, 20)}).logits(input.head_rows));
+  Sampler sampler(settings, 77);
+  std::vector<std::vector<uint32_t>> paths(20);
+  for (uint32_t row = 0; row < 20; ++row) {
+    if (row > 0) {
+      paths[row] = paths[input.parents[row]];
+      paths[row].push_back(input.batch.rows[row].token);
+    }
+    std::vector<uint32_t> history = {5, 5, 70};
+    history.insert(history.end(), paths[row].begin(), paths[row].end());
+    EXPECT_EQ(output.drawn(row),
+              sampler.sample(std::span(logits).subspan(row * size_t{77}, 77), history, 2, 100 + paths[row].size()))
+        << row;
+  }
+  expect_error("A token drawn after row 2", [&] {
+    l.model->forward({text_rows(0, 3), HeadOutput::argmax, {2}}).drawn(2);
+  });
+  expect_error("those of 0 rows", [&] { l.model->forward(input).best(2); });
+  input.parents.pop_back();
+  expect_error("of 19 rows", [&] { l.model->forward(input); });
+  input.parents.push_back(19);
+  expect_error("the parent 19", [&] { l.model->forward(input); });
+  input.parents.clear();
+  input.sampling.adjustments = {{7}, {7}};
+  expect_error("Adjustment 1 names token 7", [&] { l.model->forward(input); });
+  input.sampling.adjustments.resize(5000);
+  expect_error("of 5000 tokens", [&] { l.model->forward(input); });
 }
 
 TEST(Model, SingleLogitsAreRecordedForRoundNumbersOnly) {
