@@ -45,7 +45,8 @@ struct DeviceInfo {
   bool is_software = false;
   std::string
       kernels;  // "VERSION; CHOICE; ...": version of the backend's shaders, then the variants chosen by timing so far
-  uint32_t widest_tile = 1;  // most rows of a pass that one kernel of a product computes
+  bool draws_tokens = false;  // the op `sample` takes less time there than reading logits and drawing on the host
+  uint32_t widest_tile = 1;   // most rows of a pass that one kernel of a product computes
 };
 
 struct MemoryInfo {

@@ -150,6 +150,10 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     loaded->model = load_model(device, file, request, std::move(aux_layers), callbacks, memory);
     if (!loaded->model->quantization().empty()) log_info(loaded->file_name + ": " + loaded->model->quantization());
     if (request.self_test) loaded->self_test = check_exactness(*loaded->model, callbacks);
+    loaded->draws_on_device = device.info().draws_tokens && (!loaded->self_test || loaded->self_test->draws_alike);
+    if (device.info().draws_tokens && !loaded->draws_on_device) {
+      log_warning("This device draws other tokens than the host does from the same logits; the host draws them.");
+    }
   });
   if (drafter) load_drafter(*drafter, request, callbacks, memory, *loaded);
   loaded->sequence = std::make_unique<Sequence>(*loaded->model, loaded->drafter.get());
@@ -169,7 +173,8 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
 
 Reply Engine::reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
                     const ReplyCallbacks& callbacks) const {
-  return ReplyWriter({*model, text, *sequence, speculation.get()}, prompt, settings, callbacks).write();
+  const ReplyParts parts{*model, text, *sequence, speculation.get(), draws_on_device};
+  return ReplyWriter(parts, prompt, settings, callbacks).write();
 }
 
 CalibrationKey Engine::calibration_key() const {

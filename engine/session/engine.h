@@ -61,6 +61,7 @@ struct Engine {
   std::unique_ptr<SpeculationState> speculation;  // likewise
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   std::optional<SelfTestReport> self_test;
+  bool draws_on_device = false;        // ReplyParts::draws_on_device
   std::unique_ptr<Sequence> sequence;  // tokens of the conversation that are in the caches
   std::shared_ptr<const TokenTexts> texts;
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured, or no calibration was asked for

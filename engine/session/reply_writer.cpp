@@ -32,10 +32,12 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
       settings_(settings),
       callbacks_(callbacks),
       sampler_(settings.sampling, parts.model.config().vocab),
+      adjustments_(settings.sampling, parts.model.config().vocab),
       text_(*parts.text.tokenizer, all_stops(*parts.text.chat, settings)),
       history_(prompt.begin(), prompt.end()) {
   check(prompt);
   begin_with(settings.begun);
+  adjustments_.add(history_);
   planner_ = make_planner();
   longest_ = static_cast<uint32_t>(settings.begun.size()) + settings.max_tokens;
   if (!settings.forced.empty()) longest_ = std::min(longest_, static_cast<uint32_t>(settings.forced.size()));
@@ -157,7 +159,9 @@ void ReplyWriter::reuse_cache() {
 /// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
 bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
   if (stopped()) return false;
-  ForwardInput input = parts_.sequence.text(tokens, last ? head() : HeadOutput::none);
+  head_ = last ? head() : HeadOutput::none;
+  ForwardInput input = parts_.sequence.text(tokens, head_);
+  choose_by(input);
   input.aux_hidden_states = drafts();
   output_ = parts_.model.forward(input, callbacks_.stop);
   if (!output_.completed()) return false;
@@ -181,7 +185,9 @@ bool ReplyWriter::round() {
   record.width = tree_->width();
   {
     const StageTimer timer(record.ms.verify);
-    ForwardInput input = parts_.sequence.tree(*tree_, head(), settings_.probabilities);
+    head_ = head();
+    ForwardInput input = parts_.sequence.tree(*tree_, head_, settings_.probabilities);
+    choose_by(input);
     input.aux_hidden_states = drafts();
     output_ = parts_.model.forward(input, callbacks_.stop);
     if (!output_.completed()) return cancelled();
@@ -245,10 +251,29 @@ void ReplyWriter::describe_nodes(RoundRecord& record) const {
   }
 }
 
+HeadOutput ReplyWriter::head() const {
+  if (settings_.sampling.is_plain_greedy()) return HeadOutput::argmax;
+  const bool fits = adjustments_.all().size() <= parts_.model.limits().max_adjustments();
+  return parts_.draws_on_device && fits ? HeadOutput::sampled : HeadOutput::logits;
+}
+
+/// Says how tokens are drawn behind history_, where the pass draws them.
+void ReplyWriter::choose_by(ForwardInput& input) const {
+  if (input.head != HeadOutput::sampled) return;
+  const std::span<const TokenAdjustment> adjustments = adjustments_.all();
+  input.sampling = {sampling_words(settings_.sampling, settings_.turn, reply_.ids.size()),
+                    {adjustments.begin(), adjustments.end()},
+                    adjustments_.any()};
+}
+
 /// The target's own next token after a row of the last pass, whose text or path is the end of history_.
 uint32_t ReplyWriter::choose(uint32_t row) {
   if (!settings_.forced.empty()) return settings_.forced[reply_.ids.size()];
-  if (head() == HeadOutput::argmax) return output_.best(row);
+  if (head_ == HeadOutput::argmax) return output_.best(row);
+  if (head_ == HeadOutput::sampled) {
+    if (const uint32_t token = output_.drawn(row); token != kNoToken) return token;
+  }
+  // On the host, which also says why no token can be drawn.
   return sampler_.sample(output_.logits(row), history_, settings_.turn, reply_.ids.size());
 }
 
@@ -262,6 +287,7 @@ void ReplyWriter::commit(RoundRecord& record) {
 bool ReplyWriter::append(uint32_t token) {
   reply_.ids.push_back(token);
   history_.push_back(token);
+  adjustments_.add(token);
   const std::vector<uint32_t>& stops = parts_.text.stop_ids;
   const bool is_stop = std::binary_search(stops.begin(), stops.end(), token);
   const std::string shown = is_stop ? std::string() : text_.push(token);

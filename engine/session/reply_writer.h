@@ -26,6 +26,7 @@ struct ReplyParts {
   const TextModel& text;
   Sequence& sequence;                 // of the model; without a drafter only mode ar is possible
   SpeculationState* state = nullptr;  // null: mode adaptive is not possible
+  bool draws_on_device = false;       // tokens are drawn there, not on the host; the same ones
 };
 
 /// Rows of one pass while a prompt is read, a power of two: fewer on a software device, where a pass takes long.
@@ -45,7 +46,8 @@ class ReplyWriter {
   void begin_with(std::span<const uint32_t> begun);
   void require_token(uint32_t id, const char* where) const;
   bool stopped() const { return callbacks_.stop.stop_requested(); }
-  HeadOutput head() const { return settings_.sampling.is_plain_greedy() ? HeadOutput::argmax : HeadOutput::logits; }
+  HeadOutput head() const;
+  void choose_by(ForwardInput& input) const;
   /// Passes of mode ar leave no aux hidden states, as writing them costs time.
   bool drafts() const { return settings_.mode != DecodeMode::ar; }
   uint32_t committed() const { return parts_.sequence.length(); }
@@ -69,9 +71,11 @@ class ReplyWriter {
   const ReplySettings& settings_;
   const ReplyCallbacks& callbacks_;
   Sampler sampler_;
+  TokenAdjustments adjustments_;  // of history_
   ReplyText text_;
-  std::vector<uint32_t> history_;  // prompt and reply; its last token is the root
-  ForwardOutput output_;           // of the last pass
+  std::vector<uint32_t> history_;       // prompt and reply; its last token is the root
+  HeadOutput head_ = HeadOutput::none;  // of the last pass
+  ForwardOutput output_;                // likewise
   std::unique_ptr<RoundPlanner> planner_;
   const DraftTree* tree_ = nullptr;  // of the round
   AcceptedPath path_;                // of the round

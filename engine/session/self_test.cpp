@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/speculation/row_sampler.h"
+#include "engine/speculation/sampling_words.h"
 
 namespace canopy {
 namespace {
@@ -64,6 +66,7 @@ class SelfTestRun {
     compare_text(kRows);
     compare_tree();
     for (const uint32_t width : widths_) compare_wide_tree(width);
+    if (model_.device().info().draws_tokens) report.draws_alike = draws_alike();
     report.passed = difference_.empty();
     report.sentence = report.passed ? "Exactness checked on this device: rows gave the same bits alone, in wider "
                                       "passes and as nodes of a draft tree."
@@ -96,8 +99,9 @@ class SelfTestRun {
 
   uint32_t passes() const {
     const uint32_t widest = model_.limits().max_width;
-    // The prompt's, the rows alone, two of text and a small tree, the wide trees.
-    return (base_ + widest - 1) / widest + kRows + 3 + static_cast<uint32_t>(widths_.size());
+    const auto draws = static_cast<uint32_t>(model_.device().info().draws_tokens ? drawn_settings().size() : 0);
+    // The prompt's, the rows alone, two of text and a small tree, the wide trees, those that draw.
+    return (base_ + widest - 1) / widest + kRows + 3 + static_cast<uint32_t>(widths_.size()) + draws;
   }
 
   ForwardOutput pass(const ForwardInput& input) {
@@ -188,6 +192,45 @@ class SelfTestRun {
     }
     compare_wide_kv(
         width, [&](uint32_t i) { return std::span<const float>(alone_[row_of(i)].kv); }, name);
+  }
+
+  /// Settings that together go through all steps of a draw.
+  static std::vector<SamplingSettings> drawn_settings() {
+    SamplingSettings plain, filtered, penalised;
+    plain.temperature = 1.0f;
+    filtered.temperature = 0.8f;
+    filtered.top_p = 0.9f;
+    filtered.min_p = 0.01f;
+    penalised.temperature = 0.7f;
+    penalised.top_k = 40;
+    penalised.top_p = 0.95f;
+    penalised.repetition_penalty = 1.1f;
+    penalised.frequency_penalty = 0.3f;
+    return {plain, filtered, penalised};
+  }
+
+  /// Whether tokens drawn after the rows of the text are those that the host draws from the logits of the rows alone.
+  bool draws_alike() {
+    bool alike = true;
+    for (const SamplingSettings& settings : drawn_settings()) {
+      TokenAdjustments text(settings, model_.config().vocab);
+      text.add(token(base_));
+      ForwardInput input;
+      for (uint32_t i = 0; i < kRows; ++i) {
+        add_text(input.batch, i);
+        input.head_rows.push_back(i);
+        input.parents.push_back(i == 0 ? kNoToken : i - 1);
+      }
+      input.head = HeadOutput::sampled;
+      input.sampling = {sampling_words(settings), {text.all().begin(), text.all().end()}, text.any()};
+      const ForwardOutput output = pass(input);
+      RowSampler host;
+      for (uint32_t i = 0; i < kRows; ++i) {
+        if (i > 0) text.add(token(base_ + i));
+        alike = alike && output.drawn(i) == host.draw(alone_[i].logits, sampling_words(settings, 0, i), text.all());
+      }
+    }
+    return alike;
   }
 
   /// K/V of the slots behind the context, a layer at a time, against those of `expected` (keys, then values, by layer).

@@ -14,7 +14,8 @@ namespace canopy {
 struct SelfTestReport {
   bool ran = false;  // not where the context or a pass is too small for it
   bool passed = false;
-  std::string sentence;  // for the user: what was compared, or what differed first
+  bool draws_alike = true;  // tokens that the device draws are those of the host
+  std::string sentence;     // for the user: what was compared, or what differed first
   double ms = 0;
 };
 
@@ -26,7 +27,8 @@ struct SelfTestCallbacks {
 /// Computes rows alone, in wider passes and as nodes of draft trees, and compares logits and K/V bit by bit: among the
 /// widths are those of the device's widest tile, of one row more, and of several tiles. Takes a few dozen rows' time on
 /// a software device, a few hundred elsewhere, and overwrites the start of the K/V cache, so it belongs before the
-/// first prompt. Throws cancelled when stop is requested.
+/// first prompt. A device that draws tokens (DeviceInfo::draws_tokens) draws some, which are compared with those of the
+/// host; where they differ the rest may have passed all the same. Throws cancelled when stop is requested.
 SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks = {});
 
 }  // namespace canopy

@@ -127,6 +127,8 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.info.is_software = report.type == vk::DeviceType::cpu;
   if (state_.info.is_software) cores_.emplace();
   state_.software = options.as_software.value_or(state_.info.is_software);
+  // A processor draws as fast by itself, and for the rows alone that a walk visits.
+  state_.info.draws_tokens = !state_.software;
   state_.attention_lanes = state_.software ? 8 : 32;
   state_.flops_per_second = state_.software ? 5e9 : 5e11;
   state_.forced_linear = options.linear;

@@ -114,7 +114,7 @@ class ReferenceDevice : public Device {
   }
 
   std::shared_ptr<Ledger> ledger_ = std::make_shared<Ledger>();
-  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true, "formulas", 4};
+  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true, "formulas", false, 4};
 };
 
 std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,

@@ -1,5 +1,5 @@
-// out[first_row + w] = RowSampler::draw of row w, with the path to the row counted as text; the sampler of the host is the
-// definition. logits[w, token] = the adjusted logit, for the tokens of the table and of the path.
+// out[first_row + w] = RowSampler::draw of row w, with the path to the row counted as text; the sampler of the host is
+// the definition. logits[w, token] = the adjusted logit, for the tokens of the table and of the path.
 
 #include <algorithm>
 #include <vector>

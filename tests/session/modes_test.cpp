@@ -128,6 +128,64 @@ TEST_F(ModesTest, SeededTextIsThatOfPlainDecoding) {
   }
 }
 
+TEST_F(ModesTest, TokensDrawnOnTheDeviceAreThoseOfTheHost) {
+  const auto prompt = encode("x = 1\ny = 1\nz = 1\n");
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    ReplySettings settings = tokens(32);
+    settings.sampling.temperature = seed == 5 ? 0.0f : 0.9f;
+    settings.sampling.seed = seed;
+    settings.turn = seed;
+    settings.probabilities = true;
+    if (seed == 2 || seed == 4) settings.sampling.top_p = 0.9f;
+    if (seed == 3 || seed == 4) settings.sampling.top_k = 40;
+    if (seed >= 3) settings.sampling.repetition_penalty = 1.2f;
+    if (seed >= 4) settings.sampling.frequency_penalty = 0.7f;
+    if (seed == 4) settings.sampling.min_p = 0.02f;
+    if (seed == 5) settings.sampling.logit_bias = {{encode("1").back(), -2.0f}};
+    loaded_->draws_on_device = false;
+    const Reply on_host = fresh(kPlain, prompt, settings);
+    loaded_->draws_on_device = true;
+    EXPECT_EQ(fresh(kPlain, prompt, settings).ids, on_host.ids);
+    expect_same(prompt, settings);
+  }
+}
+
+// What a round tells of its tree is the same, and more of it: of every node the token that the target would have drawn.
+TEST_F(ModesTest, NodesKnowTheTokensThatTheDeviceDrew) {
+  ReplySettings settings = tokens(24);
+  settings.sampling.temperature = 0.9f;
+  settings.sampling.presence_penalty = 0.3f;
+  settings.probabilities = true;
+  const auto prompt = encode(kCode);
+  const Reply on_host = fresh(kTree, prompt, settings);
+  loaded_->draws_on_device = true;
+  const Reply drawn = fresh(kTree, prompt, settings);
+  ASSERT_EQ(drawn.rounds.size(), on_host.rounds.size());
+  for (size_t round = 0; round < drawn.rounds.size(); ++round) {
+    const auto &nodes = drawn.rounds[round].nodes, &expected = on_host.rounds[round].nodes;
+    ASSERT_EQ(nodes.size(), expected.size());
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      EXPECT_EQ(nodes[i].state, expected[i].state);
+      EXPECT_NE(nodes[i].target_token, RoundNode::unknown);
+      if (expected[i].target_token != RoundNode::unknown) {
+        EXPECT_EQ(nodes[i].target_token, expected[i].target_token);
+      }
+      if (!std::isnan(expected[i].log_p)) {
+        EXPECT_EQ(nodes[i].log_p, expected[i].log_p);
+      }
+    }
+  }
+}
+
+TEST_F(ModesTest, WhereTheDeviceCanDrawNoTokenTheHostSaysWhy) {
+  loaded_->draws_on_device = true;
+  ReplySettings settings = tokens(4);
+  settings.sampling.repetition_penalty = 1e-38f;
+  for (const uint32_t id : encode(kCode)) settings.sampling.logit_bias.push_back({id, 1e5f});
+  expect_error("overflowed under bias and penalties", [&] { fresh(kTree, encode(kCode), settings); });
+}
+
 TEST_F(ModesTest, PenaltiesSeeThePathOfTheTree) {
   ReplySettings settings = tokens(32);
   settings.sampling.frequency_penalty = 0.7f;

@@ -53,6 +53,39 @@ SelfTestReport test_on(Device& device, uint32_t max_width = 8, const SelfTestCal
   return run_self_test(*Model::load(device, file, options), callbacks);
 }
 
+/// Draws tokens, and where it is told to another one than the host.
+class DrawingDevice : public ForwardingDevice {
+ public:
+  explicit DrawingDevice(bool draws_wrong) : ForwardingDevice(make_reference_device()), draws_wrong_(draws_wrong) {
+    info_ = ForwardingDevice::info();
+    info_.draws_tokens = true;
+  }
+  const DeviceInfo& info() const override { return info_; }
+  void read_all(std::span<const BufferRead> reads) override {
+    ForwardingDevice::read_all(reads);
+    for (const BufferRead& r : reads) {
+      if (draws_wrong_ && r.to.size() == 5 * sizeof(uint32_t)) r.to[0] ^= std::byte{1};  // tokens after five rows
+    }
+  }
+
+ private:
+  DeviceInfo info_;
+  bool draws_wrong_;
+};
+
+TEST(SelfTest, ComparesTheTokensThatADeviceDraws) {
+  DrawingDevice right(false), wrong(true);
+  EXPECT_TRUE(test_on(right).passed);
+  EXPECT_TRUE(test_on(right).draws_alike);
+  EXPECT_TRUE(test_on(wrong).passed);
+  EXPECT_FALSE(test_on(wrong).draws_alike);
+  uint32_t done = 0, total = 0;
+  SelfTestCallbacks callbacks;
+  callbacks.progress = [&](uint32_t so_far, uint32_t all) { done = so_far, total = all; };
+  test_on(right, 8, callbacks);
+  EXPECT_EQ(done + 1, total);
+}
+
 TEST(SelfTest, PassesOnADeviceThatKeepsTheContract) {
   const auto device = make_reference_device();
   const SelfTestReport report = test_on(*device);
