@@ -106,4 +106,13 @@ void check_part(const Buffer& whole, uint64_t offset, uint64_t bytes, std::strin
                   std::to_string(whole.bytes()) + " bytes, at multiples of " + std::to_string(kPartAlignment) + ".");
 }
 
+uint32_t padded_width(const DeviceInfo& info, uint32_t width) {
+  if (info.width_buckets.empty()) return width;
+  for (const uint32_t bucket : info.width_buckets) {
+    if (width <= bucket) return bucket;
+  }
+  const uint32_t last = info.width_buckets.back();
+  return (width + last - 1) / last * last;
+}
+
 }  // namespace canopy

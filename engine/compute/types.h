@@ -47,7 +47,13 @@ struct DeviceInfo {
       kernels;  // "VERSION; CHOICE; ...": version of the backend's shaders, then the variants chosen by timing so far
   bool draws_tokens = false;  // the op `sample` takes less time there than reading logits and drawing on the host
   uint32_t widest_tile = 1;   // most rows of a pass that one kernel of a product computes
+  /// Widths, ascending, that passes are padded to, so that those between share kernels and recordings; beyond the last,
+  /// its multiples. Empty: no pass is padded.
+  std::vector<uint32_t> width_buckets = {};
 };
+
+/// The width that a pass of `width` rows is padded to.
+uint32_t padded_width(const DeviceInfo& info, uint32_t width);
 
 struct MemoryInfo {
   uint64_t total = 0;      // bytes the device may use at all

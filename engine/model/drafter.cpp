@@ -22,9 +22,10 @@ uint32_t aux_layer_count(const DrafterConfig& config) {
 
 /// Counts of one block have recordings of their own, larger ones share them in steps of a tile: a prompt's lengths are
 /// many.
-uint32_t padded_count(uint32_t count, uint32_t block) {
+uint32_t padded_count(const Device& device, uint32_t count, uint32_t block) {
   constexpr uint32_t step = 16;
-  return count <= block ? count : std::min(kMostWaiting, (count + step - 1) / step * step);
+  const uint32_t padded = padded_width(device.info(), count);
+  return std::min(kMostWaiting, count <= block ? padded : std::max(padded, (count + step - 1) / step * step));
 }
 
 ModelLimits limits_of(const DrafterConfig& config, const Model& target, CacheType cache_type) {
@@ -217,7 +218,7 @@ Commands& Drafter::copy_commands(uint32_t store, uint32_t count) {
 }
 
 bool Drafter::inject(DraftState& text, const std::stop_token& stop) {
-  const Shape shape{padded_count(text.waiting_, config_.block_size), 0, 0, text.store_};
+  const Shape shape{padded_count(device_, text.waiting_, config_.block_size), 0, 0, text.store_};
   Commands* const commands = commands_for(shape, stop);
   if (commands == nullptr) return false;
   device_.write(*injected_rows_, 0, as_bytes_of(injected_rows(text, shape.injected)));
@@ -233,8 +234,10 @@ std::optional<Draft> Drafter::draft(DraftState& text, uint32_t root, uint32_t de
   }
   if (stop.stop_requested()) return std::nullopt;  // a short pass is not asked in between
   const uint32_t positions = rounded_positions(text.known() + config_.block_size, limits_.context);
-  const uint32_t injected = text.waiting_ > 0 ? padded_count(text.waiting_, config_.block_size) : 0;
-  const Shape shape{injected, depths, positions, text.store_};
+  const uint32_t injected = text.waiting_ > 0 ? padded_count(device_, text.waiting_, config_.block_size) : 0;
+  // Where widths share recordings, drafts of all depths do.
+  const bool pads = !device_.info().width_buckets.empty();
+  const Shape shape{injected, pads ? max_depth() : depths, positions, text.store_};
   Commands* const commands = commands_for(shape, stop);
   if (commands == nullptr) return std::nullopt;
   ++drafts_;

@@ -139,13 +139,15 @@ void validate(const ForwardInput& input, const ModelConfig& config, const ModelL
   }
 }
 
-PassShape shape_of(const ForwardInput& input, const ModelLimits& limits) {
+PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const DeviceInfo& device) {
   PassShape shape;
-  shape.width = input.batch.width();
+  shape.width = padded_width(device, input.batch.width());
   shape.max_positions = rounded_positions(longest(input.batch), limits.context);
   shape.head = input.head;
-  shape.head_rows = static_cast<uint32_t>(input.head_rows.size());
-  shape.all_rows = input.head_rows == first_rows(shape.width);
+  const uint32_t most = input.head == HeadOutput::logits ? limits.head_rows : limits.rows();
+  const auto head_rows = static_cast<uint32_t>(input.head_rows.size());
+  shape.all_rows = shape.width <= most && input.head_rows == first_rows(input.batch.width());
+  if (head_rows > 0) shape.head_rows = shape.all_rows ? shape.width : std::min(padded_width(device, head_rows), most);
   shape.probabilities = input.probabilities;
   // Trees of all sizes share a few recordings.
   const auto count = static_cast<uint32_t>(input.token_logits.size());
@@ -160,6 +162,20 @@ PassShape shape_of(const ForwardInput& input, const ModelLimits& limits) {
   shape.aux_hidden_states = input.aux_hidden_states;
   shape.cache = input.cache;
   return shape;
+}
+
+std::vector<Row> padded_rows(const RowBatch& batch, uint32_t width) {
+  std::vector<Row> rows = batch.rows;
+  Row nothing;
+  nothing.slot = kNoSlot;
+  rows.resize(width, nothing);
+  return rows;
+}
+
+std::vector<uint32_t> padded_head_rows(const ForwardInput& input, const PassShape& shape) {
+  std::vector<uint32_t> rows = input.head_rows;
+  while (rows.size() < shape.head_rows) rows.push_back(shape.all_rows ? static_cast<uint32_t>(rows.size()) : 0);
+  return rows;
 }
 
 }  // namespace canopy

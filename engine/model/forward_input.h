@@ -65,7 +65,13 @@ ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLi
 /// Throws bad_input for rows or wishes that do not fit the model, its caches or each other.
 void validate(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits);
 
-/// The shape that its recording depends on.
-PassShape shape_of(const ForwardInput& input, const ModelLimits& limits);
+/// The shape that its recording depends on: widths of a device's bucket share one.
+PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const DeviceInfo& device);
+
+/// The rows of a pass, and behind them rows that stand for nothing up to its padded width.
+std::vector<Row> padded_rows(const RowBatch& batch, uint32_t width);
+
+/// ForwardInput::head_rows, and behind them as many others as the shape has.
+std::vector<uint32_t> padded_head_rows(const ForwardInput& input, const PassShape& shape);
 
 }  // namespace canopy

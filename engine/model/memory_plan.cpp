@@ -17,16 +17,15 @@ uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
 }
 
 uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
-  const uint64_t width = limits.max_width;
+  const uint64_t width = limits.rows();
   const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.aux_layers) + 2 * config.q_width() +
                            2 * config.kv_width() + 2;  // likeliest and its logit
   const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
   const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
   const uint64_t rotation = uint64_t{limits.context} * config.head_dim;
-  const uint64_t activations = device.activation_bytes(limits.max_width, config.hidden) +
-                               device.activation_bytes(limits.max_width, config.q_width()) +
-                               device.activation_bytes(limits.max_width, config.ffn) +
-                               device.activation_bytes(limits.head_rows, config.hidden);
+  const uint64_t activations =
+      device.activation_bytes(limits.rows(), config.hidden) + device.activation_bytes(limits.rows(), config.q_width()) +
+      device.activation_bytes(limits.rows(), config.ffn) + device.activation_bytes(limits.head_rows, config.hidden);
   const uint64_t words = checked_mul(width, per_row, "size of the activations") + logits + moves + rotation;
   return words * sizeof(float) + activations + pass_input_bytes(limits) + pass_result_bytes(limits);
 }

@@ -11,14 +11,17 @@ namespace canopy {
 
 /// The sizes a model is set up for.
 struct ModelLimits {
-  uint32_t context = 0;     // positions of committed text
-  uint32_t tree_slots = 0;  // K/V slots behind them, for the rows of a draft tree
-  uint32_t max_width = 0;   // rows of one pass
-  uint32_t head_rows = 0;   // rows whose logits are in memory at a time
-  uint32_t aux_layers = 0;  // layers whose output is kept
+  uint32_t context = 0;      // positions of committed text
+  uint32_t tree_slots = 0;   // K/V slots behind them, for the rows of a draft tree
+  uint32_t max_width = 0;    // rows of one pass
+  uint32_t padded_rows = 0;  // that such a pass is padded to: padded_width()
+  uint32_t head_rows = 0;    // rows whose logits are in memory at a time
+  uint32_t aux_layers = 0;   // layers whose output is kept
   CacheType cache_type = CacheType::f16;
 
   uint32_t slots() const { return context + tree_slots; }
+  /// Rows that the buffers of a pass have room for.
+  uint32_t rows() const { return padded_rows > max_width ? padded_rows : max_width; }
   /// Single logits that one pass can bring: more than a tree of max_width rows has. A power of two.
   uint32_t max_token_logits() const;
   /// Tokens whose logits can be adjusted in a pass that draws tokens: those of the longest text and some with a bias. A

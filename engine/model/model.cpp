@@ -46,6 +46,7 @@ std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const 
   require_supported(layer_specs(config));
   ModelLimits limits;
   limits.max_width = options.max_width;
+  limits.padded_rows = padded_width(device.info(), options.max_width);
   limits.tree_slots = options.tree_slots != 0 ? options.tree_slots : options.max_width;
   limits.head_rows = head_rows_for(config, options.max_width);
   limits.aux_layers = static_cast<uint32_t>(options.aux_layers.size());
@@ -95,14 +96,14 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
 ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& stop) {
   validate(input, config_, limits_);
   check_cache(input.cache);
-  const PassShape shape = shape_of(input, limits_);
+  const PassShape shape = shape_of(input, limits_, device_.info());
   Recording* const recording = recording_of(shape, stop);
   if (recording == nullptr) return {};
   ++pass_;
   logits_left_ = 0;
   upload(input, shape);
   if (!device_.run(*recording->commands, stop)) return {};
-  if (shape.head == HeadOutput::logits) logits_left_ = shape.head_rows;
+  if (shape.head == HeadOutput::logits) logits_left_ = static_cast<uint32_t>(input.head_rows.size());
   ForwardOutput output;
   output.model_ = this;
   output.pass_ = pass_;
@@ -130,15 +131,16 @@ void Model::upload(const ForwardInput& input, const PassShape& shape) {
   for (const auto& [index, token] : input.token_logits) pairs.insert(pairs.end(), {index, token});
   while (pairs.size() < size_t{shape.token_logits} * 2) pairs.insert(pairs.end(), {TokenLogit::no_row, 0});
   upload_.clear();
-  if (!shape.head_only) put(upload_, layout.rows, input.batch.rows);
-  put(upload_, layout.head_rows, input.head_rows);
+  if (!shape.head_only) put(upload_, layout.rows, padded_rows(input.batch, shape.width));
+  put(upload_, layout.head_rows, padded_head_rows(input, shape));
   put(upload_, layout.token_logit_pairs, pairs);
-  if (shape.head == HeadOutput::sampled) put_sampling(input, layout);
+  if (shape.head == HeadOutput::sampled) put_sampling(input, shape);
   if (!shape.head_only) put(upload_, layout.ancestors, input.batch.ancestors);
   device_.write(*buffers_.input, 0, upload_);
 }
 
-void Model::put_sampling(const ForwardInput& input, const PassLayout& layout) {
+void Model::put_sampling(const ForwardInput& input, const PassShape& shape) {
+  const PassLayout layout(shape);
   SamplingWords words = input.sampling.words;
   words.adjustments = static_cast<uint32_t>(input.sampling.adjustments.size());
   std::vector<SampledRow> rows;
@@ -146,6 +148,7 @@ void Model::put_sampling(const ForwardInput& input, const PassLayout& layout) {
     rows.push_back({input.batch.rows[input.head_rows[i]].token, input.parents.empty() ? kNoToken : input.parents[i]});
   }
   put(upload_, layout.sampling, std::vector<SamplingWords>{words});
+  rows.resize(shape.head_rows, {0, kNoToken});
   put(upload_, layout.sampled_rows, rows);
   if (input.sampling.adjusts) put(upload_, layout.adjustments, input.sampling.adjustments);
 }
@@ -153,16 +156,16 @@ void Model::put_sampling(const ForwardInput& input, const PassLayout& layout) {
 void Model::unpack_results(const PassShape& shape, std::span<const std::byte> packed, ForwardOutput& output) const {
   const PassLayout layout(shape);
   if (shape.head == HeadOutput::argmax) {
-    const auto best = array_at<uint32_t>(packed, layout.best, size_t{shape.head_rows} * 2);
+    const auto best = array_at<uint32_t>(packed, layout.best, output.head_rows_.size() * 2);
     for (size_t i = 0; i < best.size(); i += 2) {
       output.choices_.push_back(best[i]);
       output.best_logits_.push_back(std::bit_cast<float>(best[i + 1]));
     }
   }
   if (shape.head == HeadOutput::sampled) {
-    output.choices_ = array_at<uint32_t>(packed, layout.drawn, shape.head_rows);
+    output.choices_ = array_at<uint32_t>(packed, layout.drawn, output.head_rows_.size());
   }
-  if (shape.probabilities) output.log_sum_exp_ = array_at<float>(packed, layout.log_sum_exp, shape.head_rows);
+  if (shape.probabilities) output.log_sum_exp_ = array_at<float>(packed, layout.log_sum_exp, output.head_rows_.size());
   output.token_logits_ = array_at<float>(packed, layout.token_logits, output.parents_.size());
 }
 
@@ -173,7 +176,7 @@ void Model::compute_logits(std::span<const uint32_t> rows, uint32_t width) {
   PassShape shape;
   shape.width = width;
   shape.head = HeadOutput::logits;
-  shape.head_rows = static_cast<uint32_t>(rows.size());
+  shape.head_rows = std::min(padded_width(device_.info(), static_cast<uint32_t>(rows.size())), limits_.head_rows);
   shape.head_only = true;
   Recording& recording = *recording_of(shape, {});
   logits_left_ = 0;

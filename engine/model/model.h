@@ -121,7 +121,7 @@ class Model {
   /// The recording of a pass, made where there is none yet; null where stop was requested.
   Recording* recording_of(const PassShape& shape, const std::stop_token& stop);
   void upload(const ForwardInput& input, const PassShape& shape);
-  void put_sampling(const ForwardInput& input, const PassLayout& layout);
+  void put_sampling(const ForwardInput& input, const PassShape& shape);
   void unpack_results(const PassShape& shape, std::span<const std::byte> packed, ForwardOutput& output) const;
   /// The head of rows of the last pass, which had `width` of them; at most limits().head_rows. read_logits() reads them
   /// by their index in `rows` afterwards; the logits that the pass left are overwritten.

@@ -36,9 +36,9 @@ uint64_t sum_bytes(const PassShape& shape) {
 /// The shape that needs most with this head.
 PassShape largest(const ModelLimits& limits, HeadOutput head) {
   PassShape shape;
-  shape.width = limits.max_width;
+  shape.width = limits.rows();
   shape.head = head;
-  shape.head_rows = limits.max_width;
+  shape.head_rows = limits.rows();
   shape.probabilities = true;
   shape.token_logits = limits.max_token_logits();
   if (head == HeadOutput::sampled) shape.adjustments = limits.max_adjustments();
@@ -89,8 +89,7 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
 }
 
 uint64_t pass_input_bytes(const ModelLimits& limits) {
-  return PassLayout(largest(limits, HeadOutput::sampled)).ancestors +
-         uint64_t{limits.max_width} * kMostAncestors * kWord;
+  return PassLayout(largest(limits, HeadOutput::sampled)).ancestors + uint64_t{limits.rows()} * kMostAncestors * kWord;
 }
 
 uint64_t pass_result_bytes(const ModelLimits& limits) {
@@ -98,7 +97,7 @@ uint64_t pass_result_bytes(const ModelLimits& limits) {
 }
 
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
-  const uint64_t width = limits.max_width;
+  const uint64_t width = limits.rows();
   PassBuffers b;
   b.input = device.allocate(pass_input_bytes(limits), "pass input");
   b.results = device.allocate(pass_result_bytes(limits), "pass results");
@@ -111,9 +110,9 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   b.x = device.allocate(width * config.hidden * sizeof(float), "x");
   b.qkv = device.allocate(width * (config.q_width() + 2 * config.kv_width()) * sizeof(float), "qkv");
   b.q = device.allocate(width * config.q_width() * sizeof(float), "q");
-  b.normed = device.allocate_activations(limits.max_width, config.hidden, "normed");
-  b.attended = device.allocate_activations(limits.max_width, config.q_width(), "attended");
-  b.gated = device.allocate_activations(limits.max_width, config.ffn, "gated");
+  b.normed = device.allocate_activations(limits.rows(), config.hidden, "normed");
+  b.attended = device.allocate_activations(limits.rows(), config.q_width(), "attended");
+  b.gated = device.allocate_activations(limits.rows(), config.ffn, "gated");
   b.gathered = device.allocate_activations(limits.head_rows, config.hidden, "gathered rows");
 
   if (limits.aux_layers > 0)

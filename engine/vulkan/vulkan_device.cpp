@@ -40,6 +40,13 @@ vk::KernelFamily own_family(const DeviceState& state, bool software_with_texels)
   return state.matrix ? vk::KernelFamily::matrix : vk::KernelFamily::fma;
 }
 
+// Tiles of the products are padded to these widths anyway. A software device pays for every row.
+std::vector<uint32_t> width_buckets(const DeviceState& state) {
+  if (state.family == vk::KernelFamily::matrix) return {1, 8, 16, 32, 64};
+  if (state.family == vk::KernelFamily::fma && !state.software) return {1, 2, 4, 8};
+  return {};
+}
+
 // Columns of the widest tile. On llvmpipe wide tiles amortise unpacking until their sums no longer stay in registers:
 // 16 vectors, with 4 rows each.
 uint32_t default_tile(const DeviceState& state) {
@@ -154,6 +161,7 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   }
   state_.max_tile = options.max_tile.value_or(default_tile(state_));
   state_.info.widest_tile = state_.max_tile;
+  state_.info.width_buckets = width_buckets(state_);
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()
                                             : options.cache_folder / ("linear-" + state_.info.uuid + ".json");

@@ -15,8 +15,8 @@ ProductShape shape(uint32_t rows, uint32_t cols, uint32_t width) {
   return {rows, cols, chunk_columns(rows, cols), width};
 }
 
-constexpr MatrixShape kHalves{16, 16, 16, MatrixType::f16, MatrixType::f16, MatrixType::f32, MatrixType::f32,
-                              MatrixScope::subgroup};
+constexpr MatrixShape kHalves{
+    16, 16, 16, MatrixType::f16, MatrixType::f16, MatrixType::f32, MatrixType::f32, MatrixScope::subgroup};
 
 DeviceLimits gpu_limits() {
   DeviceLimits limits = baseline_limits();
