@@ -11,9 +11,9 @@ namespace {
 // Where the figures are from. Estimates are the same for all devices of a class, and none was fitted to the speed of a
 // model on that device (docs/predict.md says how far off the predictions are).
 //
-// memory_gb_s, units, resident_lanes, full_registers, clock_ghz, cache_mb, local_kb, shared_kb: data sheets and
-// architecture papers. memory_share: estimate by kind of memory. HBM 0.90: copies of 3.0 of 3.35 and 4.3 of 4.8 TB/s
-// were seen. GDDR 0.92.
+// memory_gb_s, units, resident_lanes, full_registers, clock_ghz, cache_mb, local_kb, shared_kb, workgroup_shared_kb:
+// data sheets and architecture papers. memory_share: estimate by kind of memory. HBM 0.90: copies of 3.0 of 3.35
+// and 4.3 of 4.8 TB/s were seen. GDDR 0.92.
 //   LPDDR5X 0.83: about 212 of 256 GB/s are reported for Strix Halo.
 // latency_us: estimate, pointer chases under load: GDDR6X 0.55, GDDR6 behind an Infinity Cache 0.6, HBM 0.7, LPDDR5X
 // 0.7,
@@ -38,6 +38,7 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_mb = 6,
      .local_kb = 128,
      .shared_kb = 100,
+     .workgroup_shared_kb = 48,
      .units = 82,
      .lanes_a_clock = 128,
      .resident_lanes = 1536,
@@ -58,6 +59,7 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_mb = 72,
      .local_kb = 128,
      .shared_kb = 100,
+     .workgroup_shared_kb = 48,
      .units = 128,
      .lanes_a_clock = 128,
      .resident_lanes = 1536,
@@ -78,6 +80,7 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_mb = 50,
      .local_kb = 256,
      .shared_kb = 228,
+     .workgroup_shared_kb = 48,
      .units = 132,
      .lanes_a_clock = 128,
      .resident_lanes = 2048,
@@ -98,6 +101,7 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_mb = 50,
      .local_kb = 256,
      .shared_kb = 228,
+     .workgroup_shared_kb = 48,
      .units = 132,
      .lanes_a_clock = 128,
      .resident_lanes = 2048,
@@ -118,6 +122,7 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_mb = 32,
      .local_kb = 32,
      .shared_kb = 64,
+     .workgroup_shared_kb = 64,
      .units = 40,
      .lanes_a_clock = 64,
      .resident_lanes = 1024,
@@ -137,6 +142,7 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_mb = 64,
      .local_kb = 32,
      .shared_kb = 64,
+     .workgroup_shared_kb = 64,
      .units = 64,
      .lanes_a_clock = 64,
      .resident_lanes = 1024,
@@ -156,6 +162,7 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_mb = 96,
      .local_kb = 32,
      .shared_kb = 64,
+     .workgroup_shared_kb = 64,
      .units = 96,
      .lanes_a_clock = 64,
      .resident_lanes = 1024,
@@ -175,6 +182,7 @@ constexpr DeviceProfile kProfiles[] = {
      .cache_mb = 18,
      .local_kb = 256,
      .shared_kb = 128,
+     .workgroup_shared_kb = 64,
      .units = 20,
      .lanes_a_clock = 128,
      .resident_lanes = 1024,

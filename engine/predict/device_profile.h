@@ -13,13 +13,14 @@ struct DeviceProfile {
   std::string_view name;  // "rx7900xtx"
   std::string_view gpu;   // "Radeon RX 7900 XTX, 24 GB GDDR6"
 
-  double memory_gb_s = 0;   // peak bandwidth, by the data sheet
-  double memory_share = 1;  // of the peak that long reads reach
-  double latency_us = 0;    // from a load to its data, in memory, under load
-  double cache_tb_s = 0;    // bandwidth of the cache that all units share
-  double cache_mb = 0;      // size of the last-level cache
-  double local_kb = 0;      // L1 of a unit
-  double shared_kb = 0;     // shared memory of a unit; a workgroup may have 48 of it on NVIDIA, else 64
+  double memory_gb_s = 0;          // peak bandwidth, by the data sheet
+  double memory_share = 1;         // of the peak that long reads reach
+  double latency_us = 0;           // from a load to its data, in memory, under load
+  double cache_tb_s = 0;           // bandwidth of the cache that all units share
+  double cache_mb = 0;             // size of the last-level cache
+  double local_kb = 0;             // L1 of a unit
+  double shared_kb = 0;            // shared memory of a unit
+  double workgroup_shared_kb = 0;  // of a workgroup, as drivers allow it
 
   uint32_t units = 0;            // SMs, CUs, Xe cores
   uint32_t lanes_a_clock = 0;    // instructions × lanes that a unit starts in a clock
@@ -36,6 +37,7 @@ struct DeviceProfile {
 
   /// Instructions × lanes, 10^12 a second.
   double lane_tops() const { return units * 1e-3 * lanes_a_clock * clock_ghz; }
+  double workgroup_shared_bytes() const { return workgroup_shared_kb * 1024; }
 };
 
 /// By ascending bandwidth within a vendor, NVIDIA, AMD, Intel.

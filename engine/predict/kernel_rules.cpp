@@ -37,9 +37,6 @@ constexpr NamedRule kRules[] = {{"tile_rows", &KernelRules::tile_rows},
                                 {"activation_bytes", &KernelRules::activation_bytes},
                                 {"decode", &KernelRules::decode},
                                 {"stage_ops", &KernelRules::stage_ops},
-                                {"attention_positions", &KernelRules::attention_positions},
-                                {"attention_rows", &KernelRules::attention_rows},
-                                {"attention_invocations", &KernelRules::attention_invocations},
                                 {"attention_bytes_in_flight", &KernelRules::attention_bytes_in_flight},
                                 {"heads_steps", &KernelRules::heads_steps},
                                 {"attention_steps", &KernelRules::attention_steps},
@@ -69,6 +66,8 @@ KernelRules today_rules() {
 KernelRules fma_rules() {
   KernelRules rules;
   rules.splits_columns = true;
+  rules.splits_attention = true;
+  rules.attention_bytes_in_flight = 0;
   rules.buckets = true;
   rules.columns_in_flight = 32;  // the block after the one that is decoded
   rules.loading = 0.8;
@@ -80,6 +79,8 @@ KernelRules fma_rules() {
 KernelRules matrix_rules() {
   KernelRules rules;
   rules.splits_columns = true;
+  rules.splits_attention = true;
+  rules.attention_bytes_in_flight = 0;
   rules.buckets = true;
   rules.columns_in_flight = 64;  // the step after the one that is multiplied
   rules.registers = 112;

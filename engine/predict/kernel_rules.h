@@ -39,11 +39,13 @@ struct KernelRules {
   double column_ops = 0;      // for each weight and row of the pass
   bool matrix_cores = false;  // multiply-adds are theirs
 
-  // Attention: a workgroup takes a K/V head, attention_positions keys (0: all) and attention_rows rows of the pass.
+  // Attention: split into partial results by the backend's plan, or a workgroup takes a K/V head, attention_positions
+  // keys (0: all) and attention_rows rows of the pass.
+  bool splits_attention = false;
   double attention_positions = 256;
   double attention_rows = 8;
   double attention_invocations = 128;
-  double attention_bytes_in_flight = 32;
+  double attention_bytes_in_flight = 32;  // of an invocation; 0: what the plan's workgroups bring at a time
 
   // Dispatches that wait for the one before.
   double heads_steps = 2;  // project_heads

@@ -4,16 +4,13 @@
 #include <cmath>
 
 #include "engine/compute/product_split.h"
+#include "engine/predict/attention_work.h"
 #include "engine/predict/product_cut.h"
 
 namespace canopy::predict {
 namespace {
 
 constexpr double kFloat = sizeof(float);
-// Instructions for a query and a key beside their products: exponential, maximum, mask.
-constexpr double kScoreOps = 8;
-// Of the rate of multiply-adds that attention reaches: reductions across lanes between the products.
-constexpr double kAttentionShare = 0.5;
 
 double rounded_up(double a, double b) {
   return std::ceil(a / b);
@@ -47,7 +44,6 @@ Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRule
 
   Work work;
   work.workgroups = row_tiles * chunks * column_tiles;
-  work.workgroups_reading_memory = rules.repeats_weights ? 0 : row_tiles * chunks;
   work.invocations = cut.invocations;
   work.shared_bytes = cut.shared_bytes;
   work.bytes_in_flight = rules.loading * cut.rows * cut.slices * rules.columns_in_flight * bytes / weights;
@@ -55,6 +51,7 @@ Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRule
 
   const Reading reading = read_again(bytes, column_tiles, rules.repeats_weights, device);
   work.memory_bytes = reading.memory;
+  work.workgroups_reading_memory = reading.memory == bytes ? row_tiles * chunks : work.workgroups;
   const double sums = chunks > 1 ? 2 * chunks : 0;  // partial sums, written and read
   const double activations = double{1} * width * weight.cols();
   work.cache_bytes = reading.cache +
@@ -70,9 +67,8 @@ Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRule
 
 /// Products that run one after the other without waiting, or as one dispatch.
 Work together(Work a, const Work& b) {
-  const double workgroups = a.workgroups + b.workgroups;
-  if (a.workgroups_reading_memory > 0) a.workgroups_reading_memory += b.workgroups_reading_memory;
-  a.workgroups = workgroups;
+  a.workgroups += b.workgroups;
+  a.workgroups_reading_memory += b.workgroups_reading_memory;
   a.memory_bytes += b.memory_bytes;
   a.cache_bytes += b.cache_bytes;
   a.lane_ops += b.lane_ops;
@@ -125,27 +121,8 @@ Work work_of_args(const ProjectHeadsArgs& args, const KernelRules& rules, const 
   return work;
 }
 
-Work work_of_args(const AttentionArgs& args, const KernelRules& rules, const DeviceProfile&) {
-  const auto keys = static_cast<double>(args.keys());
-  const double width = args.width;
-  const double group = rules.attention_positions > 0 ? rules.attention_positions : keys;
-  const double groups = rounded_up(keys, group);
-  const double row_groups = rounded_up(width, rules.attention_rows);
-  const double padded = row_groups * std::min(width, rules.attention_rows);             // the fullest group decides
-  const double key_bytes = 2.0 * args.shape.head_dim * element_bytes(args.shape.type);  // K and V of a head
-  const double q = static_cast<double>(args.heads) * args.shape.head_dim;
-  Work work;
-  work.workgroups = args.shape.kv_heads * groups * row_groups;
-  work.workgroups_reading_memory = args.shape.kv_heads * groups;
-  work.invocations = rules.attention_invocations;
-  work.bytes_in_flight = rules.attention_invocations * rules.attention_bytes_in_flight;
-  work.longest_memory_bytes = std::min(keys, group) * key_bytes;
-  work.memory_bytes = keys * args.shape.kv_heads * key_bytes;
-  const double partials = groups > 1 ? 2 * groups : 0;
-  work.cache_bytes = work.memory_bytes * (row_groups - 1) + (2 + partials) * width * q * kFloat;
-  work.lane_ops = 2 * padded * keys * q / kAttentionShare + kScoreOps * padded * keys * args.heads;
-  work.steps = rules.attention_steps;
-  return work;
+Work work_of_args(const AttentionArgs& args, const KernelRules& rules, const DeviceProfile& device) {
+  return work_of_attention(args, rules, device);
 }
 
 template <class Args>

@@ -17,7 +17,7 @@ vk::DeviceLimits limits_of(const DeviceProfile& device) {
   vk::DeviceLimits limits;
   limits.max_invocations = 1024;
   limits.max_group_size = {1024, 1024, 64};
-  limits.max_shared_bytes = static_cast<uint32_t>((device.shared_kb == 64 || device.shared_kb == 128 ? 64 : 48) * 1024);
+  limits.max_shared_bytes = static_cast<uint32_t>(device.workgroup_shared_bytes());
   limits.pinned_subgroup = kSubgroup;
   return limits;
 }

@@ -63,7 +63,7 @@ class Predictions(unittest.TestCase):
         def ms(*arguments):
             return json.loads(self.predicted("-m", "qwen3-8b-q4_k", "-d", "h100", "--widths", "64", "--json",
                                              *arguments))["devices"][0]["ms"][0]
-        self.assertLess(ms("--assume", "tile_rows=128,invocations=256"), ms())
+        self.assertLess(ms("--assume", "decode=0.5,columns_in_flight=128"), ms())
 
     def measured(self, text, *arguments):
         with tempfile.TemporaryDirectory() as folder:

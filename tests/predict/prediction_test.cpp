@@ -78,8 +78,8 @@ TEST(RecordedModel, CutsTheHeadWhereLogitsNeedMemory) {
   EXPECT_EQ(count_of<ArgmaxArgs>(model.record(64, 0, 0)), 1u);
 }
 
-// Within some percent: 12 rows in two tiles of 6, or the tall tiles of 64 columns, may fill a device better than what
-// a narrower pass gets.
+// Within some percent, as the tall tiles of 64 columns may fill a device better than what a narrower pass gets; today's
+// kernels at whole tiles of 8, as 12 rows in two tiles of 6 fill it better than 8 in one.
 TEST(Prediction, WiderPassesNeverTakeLess) {
   for (const char* shape : {"smollm2-135m-q4_1", "llama-2-7b-q4_0", "qwen3-8b-q4_k_m", "qwen3-4b-bf16"}) {
     RecordedModel model(model_shape(shape));
@@ -88,8 +88,9 @@ TEST(Prediction, WiderPassesNeverTakeLess) {
         for (const uint32_t context : {0u, 300u, 4096u}) {
           double before = 0;
           for (const uint32_t width : usual_widths()) {
+            if (kernels == Kernels::today && width > 1 && width % 8 != 0) continue;
             const double ms = ms_of(model, device, kernels, width, context);
-            EXPECT_GE(ms, before * 0.85) << shape << " on " << device.name << " with " << to_string(kernels)
+            EXPECT_GE(ms, before * 0.92) << shape << " on " << device.name << " with " << to_string(kernels)
                                          << ", context " << context << ", width " << width;
             before = ms;
           }
