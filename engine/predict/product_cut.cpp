@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/compute/product_split.h"
-#include "engine/vulkan/linear_config.h"
 #include "engine/vulkan/product_config.h"
 
 namespace canopy::predict {
@@ -22,23 +21,21 @@ vk::DeviceLimits limits_of(const DeviceProfile& device) {
   return limits;
 }
 
-ProductCut cut_of_today(const Weight& weight, uint32_t width, const vk::DeviceLimits& limits) {
+/// 32 invocations of four rows each, times up to 16 segments of K at once, as 16 KiB of shared memory have room for.
+ProductCut cut_of_today(const Weight& weight, uint32_t width) {
   const uint32_t tiles = (width + 7) / 8;
   const uint32_t columns = (width + tiles - 1) / tiles;
-  // The last candidate works on most segments at once.
-  const vk::LinearShapeKey key{weight.type(), weight.rows(), weight.cols(), columns};
-  const vk::LinearConfig config = vk::linear_candidates(false, key, limits).back();
-  return {.rows = 1.0 * config.lanes * config.rows,
-          .columns = 1.0 * columns,
-          .slices = 1.0 * config.split,
-          .invocations = 1.0 * config.lanes * config.split};
+  const uint32_t segments = (weight.cols() + 255) / 256;
+  uint32_t split = 1;
+  while (split < 16 && 2 * split <= segments && 2 * split * columns <= 32) split *= 2;
+  return {.rows = 128, .columns = 1.0 * columns, .slices = 1.0 * split, .invocations = 32.0 * split};
 }
 
 ProductCut chosen_cut(const Weight& weight, uint32_t width, Kernels kernels, const DeviceProfile& device) {
   const vk::DeviceLimits limits = limits_of(device);
   const vk::ProductShape shape{weight.rows(), weight.cols(), chunk_columns(weight.rows(), weight.cols()), width};
   switch (kernels) {
-    case Kernels::today: return cut_of_today(weight, width, limits);
+    case Kernels::today: return cut_of_today(weight, width);
     case Kernels::fma: {
       const vk::FmaConfig config = vk::choose_fma(shape, vk::kMostFmaColumns, false, limits);
       return {1.0 * config.tile_rows(), 1.0 * config.columns, 1.0 * config.slices, 1.0 * config.invocations(),
