@@ -18,7 +18,7 @@ layout(constant_id = 3) const uint TM = 16;  // rows, columns and depth of the d
 layout(constant_id = 4) const uint TN = 16;
 layout(constant_id = 5) const uint TK = 16;
 layout(constant_id = 6) const uint ROW_TILES = 1;  // of a subgroup
-layout(constant_id = 7) const uint STEP = 32;      // columns of the weight staged at once: 32 or 64
+layout(constant_id = 7) const uint STEP = 32;      // columns of the weight staged at once: 32, 64 or 128
 layout(local_size_x_id = 1) in;
 
 const uint TILE_ROWS = SUBGROUPS * ROW_TILES * TM;

@@ -27,6 +27,9 @@ struct BufferRead {
   std::span<std::byte> to;
 };
 
+/// What the host does with a buffer that it exchanges with the device in every pass.
+enum class HostUse { writes, reads };
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -36,6 +39,11 @@ class Device {
 
   /// Zeroed memory. Throws Error(out_of_memory) with needed and available bytes before anything is allocated.
   virtual std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) = 0;
+  /// The same where the host writes the contents, or reads the results, of every pass: on a device behind a bus such
+  /// copies then cost no submission of their own. Small: the memory may be scarce.
+  virtual std::unique_ptr<Buffer> allocate_exchanged(uint64_t bytes, HostUse, std::string_view name) {
+    return allocate(bytes, name);
+  }
   /// Bytes [offset, offset + bytes) of a buffer as a buffer that ops take like any other: what is written to one is
   /// read through the other. Allocates nothing; `whole` must outlive it. `name` is for messages. Throws bad_input for
   /// an empty range, one that leaves `whole`, or an offset that is no multiple of kPartAlignment.

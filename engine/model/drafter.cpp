@@ -107,7 +107,7 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
   buffers_ = allocate_pass_buffers(device_, transformer, limits_);
   const uint64_t word = sizeof(float);
   const uint32_t width = transformer.hidden * aux_layer_count(config_);
-  feature_moves_ = device_.allocate(kMostWaiting * 2 * word, "feature moves");
+  feature_moves_ = device_.allocate_exchanged(kMostWaiting * 2 * word, HostUse::writes, "feature moves");
   projected_ = device_.allocate(kMostWaiting * transformer.hidden * word, "projected features");
   feature_activations_ = device_.allocate_activations(kMostWaiting, width, "aux hidden states");
   context_activations_ = device_.allocate_activations(kMostWaiting, transformer.hidden, "drafter context");
@@ -161,7 +161,7 @@ void Drafter::make_parts() {
   parts_.rows = device_.part(input, layout.rows, block * sizeof(Row), "rows of the block");
   parts_.ancestors = device_.part(input, layout.ancestors, block * word, "slots of the block");
   injected_rows_ = device_.part(input, layout.injected, kMostWaiting * sizeof(Row), "rows of features");
-  results_ = device_.allocate(layout.result_bytes, "draft results");
+  results_ = device_.allocate_exchanged(layout.result_bytes, HostUse::reads, "draft results");
   tokens_ = device_.part(*results_, layout.tokens, depths * candidates_ * word, "drafted tokens");
   logits_ = device_.part(*results_, layout.logits, depths * candidates_ * word, "drafted logits");
   log_sum_exp_ = device_.part(*results_, layout.log_sum_exp, depths * word, "drafted sums");

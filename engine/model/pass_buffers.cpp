@@ -99,9 +99,9 @@ uint64_t pass_result_bytes(const ModelLimits& limits) {
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
   const uint64_t width = limits.rows();
   PassBuffers b;
-  b.input = device.allocate(pass_input_bytes(limits), "pass input");
-  b.results = device.allocate(pass_result_bytes(limits), "pass results");
-  b.moves = device.allocate(kMaxKvMoves * 2 * kWord, "K/V moves");
+  b.input = device.allocate_exchanged(pass_input_bytes(limits), HostUse::writes, "pass input");
+  b.results = device.allocate_exchanged(pass_result_bytes(limits), HostUse::reads, "pass results");
+  b.moves = device.allocate_exchanged(kMaxKvMoves * 2 * kWord, HostUse::writes, "K/V moves");
 
   const std::vector<float> rotation = rotation_table(config, limits.context);
   b.rotation = device.allocate(rotation.size() * sizeof(float), "rotation");

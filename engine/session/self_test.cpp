@@ -15,13 +15,13 @@ namespace {
 constexpr uint32_t kRows = 5;      // rows compared; they follow `base` positions of text
 constexpr uint32_t kWidest = 257;  // rows of the widest pass on a GPU: a prompt's is no wider than a few tiles more
 
-/// Widths at which tiles are full, and just are not: of one tile and of several.
+/// Widths at which tiles and buckets are full, and just are not: of one tile and of several.
 std::vector<uint32_t> wide_widths(const Model& model) {
   const DeviceInfo& device = model.device().info();
   const uint32_t tile = std::max(device.widest_tile, 2u);
   const uint32_t most = std::min({model.limits().max_width, model.limits().tree_slots, kWidest});
   std::vector<uint32_t> widths = {tile, tile + 1, 2 * tile};
-  if (!device.is_software) widths.insert(widths.end(), {2 * tile + 1, most});
+  if (!device.is_software) widths.insert(widths.end(), {8, 9, 17, 33, 2 * tile + 1, most});
   std::erase_if(widths, [&](uint32_t width) { return width > most; });
   std::ranges::sort(widths);
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());

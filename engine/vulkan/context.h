@@ -124,6 +124,8 @@ class Context {
   /// Waits for everything submitted.
   void wait_idle();
   bool is_complete(Submission submission);
+  /// The newest submission, and so how many there were.
+  Submission last_submission() const { return submitted_; }
 
   /// True once the device failed or timed out; then every further submission throws device_lost.
   bool lost() const { return lost_; }

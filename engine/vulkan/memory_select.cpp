@@ -23,6 +23,7 @@ int score(VkMemoryPropertyFlags flags, BufferKind kind, bool unified) {
       return 2 * local + 1 * !visible;
     case BufferKind::host_read: return visible ? 4 * cached + 2 * coherent + 1 * !local : -1;
     case BufferKind::host_write: return visible ? 4 * coherent + 2 * !local + 1 * !cached : -1;
+    case BufferKind::input: return visible ? 4 * coherent + 2 * local + 1 * !cached : -1;
   }
   return -1;
 }

@@ -12,6 +12,7 @@ enum class BufferKind {
   device,      // weights, activations, K/V: fastest for the device; mapped too where memory is unified
   host_read,   // results the CPU reads: cached
   host_write,  // inputs that the CPU writes and the device reads once: coherent
+  input,       // small inputs that the CPU writes and the device reads often: the device's own if the CPU can write it
 };
 
 /// The index of the best memory type among those that `allowed_types` (VkMemoryRequirements::memoryTypeBits) permits

@@ -119,8 +119,9 @@ MatrixConfig choose_matrix(const ProductShape& shape, const MatrixShape& matrix,
   for (const uint32_t rows : {tall ? 128u : 64u, 64u}) {
     config.subgroups = std::min(8u, rows / matrix.m);
     config.row_tiles = rows / matrix.m / config.subgroups;
-    config.step = software ? 32 : 64;
-    if (!config.fits(limits)) config.step = 32;
+    // Where there are few rows of the pass, there are few invocations: each has more of the weight on its way.
+    config.step = software ? 32 : config.columns == 16 && rows == 64 ? 128 : 64;
+    while (config.step > 32 && !config.fits(limits)) config.step /= 2;
     if (config.fits(limits)) break;
   }
   return config;

@@ -56,7 +56,7 @@ struct MatrixConfig {
   uint32_t columns = 16;   // of a tile: 16, 32 or 64
   uint32_t subgroups = 1;  // each has row_tiles of the tile's rows
   uint32_t row_tiles = 1;
-  uint32_t step = 32;  // columns of the weight staged at once: 32 or 64
+  uint32_t step = 32;  // columns of the weight staged at once: 32, 64 or 128
   uint32_t subgroup_size = 32;
   MatrixShape shape;
 

@@ -81,9 +81,11 @@ CommandList& VulkanRecorder::list(double flops) {
     finish_list();
     commands_->lists.emplace_back(*state_.context, CommandListOptions{"pass", 2});
     commands_->lists.back().timestamp("start");
+    commands_->flops.push_back(0);
     flops_in_list_ = 0;
   }
   flops_in_list_ += flops;
+  commands_->flops.back() = flops_in_list_;
   return commands_->lists.back();
 }
 

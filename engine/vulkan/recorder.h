@@ -15,6 +15,7 @@ namespace canopy::vk {
 class VulkanCommands : public canopy::Commands {
  public:
   std::vector<CommandList> lists;                // run in order; each with a timestamp at its start and one at its end
+  std::vector<double> flops;                     // of each
   std::vector<std::shared_ptr<Buffer>> scratch;  // DeviceState::scratch, as it was then
   std::vector<Buffer> counters;                  // see VulkanRecorder::counters
 };

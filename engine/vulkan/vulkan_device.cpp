@@ -66,6 +66,7 @@ class VulkanDevice : public Device {
   const DeviceInfo& info() const override { return state_.info; }
   MemoryInfo memory() const override;
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override;
+  std::unique_ptr<Buffer> allocate_exchanged(uint64_t bytes, HostUse use, std::string_view name) override;
   std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override;
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override;
   std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override;
@@ -97,9 +98,11 @@ class VulkanDevice : public Device {
   double last_run_ms() const override { return last_run_ms_; }
 
   const vk::Instance& instance() const { return *state_.instance; }
+  uint64_t submissions() const { return state_.context->last_submission(); }
 
  private:
-  vk::Buffer zeroed(uint64_t bytes, std::string_view name);
+  vk::Buffer zeroed(uint64_t bytes, std::string_view name, BufferKind kind = BufferKind::device);
+  void note_time(const vk::VulkanCommands& commands, size_t part);
   uint64_t shard_limit() const;
   std::span<uint32_t> words_in_place(const vk::Buffer& buffer) const;
   void fill(const vk::WeightShard& shard, std::span<const WeightPart> parts, WeightLayout layout) const;
@@ -180,9 +183,9 @@ MemoryInfo VulkanDevice::memory() const {
   return {info.budget, info.available()};
 }
 
-vk::Buffer VulkanDevice::zeroed(uint64_t bytes, std::string_view name) {
+vk::Buffer VulkanDevice::zeroed(uint64_t bytes, std::string_view name, BufferKind kind) {
   const uint64_t size = (std::max<uint64_t>(bytes, 4) + 15) / 16 * 16;
-  vk::Buffer buffer = context().create_buffer(BufferKind::device, size, name);
+  vk::Buffer buffer = context().create_buffer(kind, size, name);
   if (!buffer.mapped().empty() && buffer.coherent()) {
     std::memset(buffer.mapped().data(), 0, buffer.mapped().size());
   } else {
@@ -200,6 +203,13 @@ std::unique_ptr<Buffer> VulkanDevice::allocate(uint64_t bytes, std::string_view 
     buffer->texels = context().create_view(buffer->memory(), 0, texels * 16, 4);
   }
   return buffer;
+}
+
+// Where memory is unified, all buffers are mapped.
+std::unique_ptr<Buffer> VulkanDevice::allocate_exchanged(uint64_t bytes, HostUse use, std::string_view name) {
+  if (context().unified_memory()) return allocate(bytes, name);
+  const BufferKind kind = use == HostUse::writes ? BufferKind::input : BufferKind::host_read;
+  return std::make_unique<vk::VulkanBuffer>(zeroed(bytes, name, kind), bytes);
 }
 
 std::unique_ptr<Buffer> VulkanDevice::part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) {
@@ -401,16 +411,27 @@ std::unique_ptr<Commands> VulkanDevice::compile(std::span<const Op> ops, const s
 
 bool VulkanDevice::run(Commands& commands, const std::stop_token& stop) {
   const auto hold = keep_awake();
-  bool first = true;
+  auto& parts = static_cast<vk::VulkanCommands&>(commands);
   last_run_ms_ = 0;
-  for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) {
-    if (!first && stop.stop_requested()) return false;
-    context().run(list);
-    const std::vector<vk::Timestamp> times = list.timestamps();  // none where the queue has no clock
-    if (!times.empty()) last_run_ms_ += times.back().microseconds / 1000;
-    first = false;
+  // One part runs while the next is submitted, so that the device does not wait for the host between them.
+  std::vector<vk::Submission> submitted;
+  for (size_t i = 0; i < parts.lists.size() && (i == 0 || !stop.stop_requested()); ++i) {
+    if (i >= 2) context().wait(submitted[i - 2]);
+    submitted.push_back(context().submit(parts.lists[i]));
   }
-  return true;
+  if (!submitted.empty()) context().wait(submitted.back());
+  for (size_t i = 0; i < submitted.size(); ++i) note_time(parts, i);
+  return submitted.size() == parts.lists.size();
+}
+
+// Adds up the time of a pass, and learns from it how long recordings may be before they are cut.
+void VulkanDevice::note_time(const vk::VulkanCommands& commands, size_t part) {
+  const std::vector<vk::Timestamp> times = commands.lists[part].timestamps();  // none where the queue has no clock
+  if (times.empty()) return;
+  const double ms = times.back().microseconds / 1000;
+  last_run_ms_ += ms;
+  constexpr double safety = 0.5;  // later recordings may be slower for each FLOP
+  if (ms > 0) state_.flops_per_second = std::max(state_.flops_per_second, safety * commands.flops[part] / ms * 1000);
 }
 
 }  // namespace
@@ -427,6 +448,11 @@ std::string vulkan_device_uuid(const std::string& selector) {
 std::vector<vk::ValidationMessage> validation_messages(const Device& device) {
   const auto* vulkan = dynamic_cast<const VulkanDevice*>(&device);
   return vulkan != nullptr ? vulkan->instance().messages() : std::vector<vk::ValidationMessage>{};
+}
+
+uint64_t submission_count(const Device& device) {
+  const auto* vulkan = dynamic_cast<const VulkanDevice*>(&device);
+  return vulkan != nullptr ? vulkan->submissions() : 0;
 }
 
 }  // namespace canopy

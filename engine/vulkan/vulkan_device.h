@@ -38,4 +38,7 @@ std::string vulkan_device_uuid(const std::string& selector);
 /// Messages of the validation layers so far; 0 for devices of other backends or without validation.
 std::vector<vk::ValidationMessage> validation_messages(const Device& device);
 
+/// How often the host has submitted work to a device so far; 0 for devices of other backends.
+uint64_t submission_count(const Device& device);
+
 }  // namespace canopy

@@ -20,6 +20,9 @@ class ForwardingDevice : public Device {
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
     return inner_->allocate(bytes, name);
   }
+  std::unique_ptr<Buffer> allocate_exchanged(uint64_t bytes, HostUse use, std::string_view name) override {
+    return inner_->allocate_exchanged(bytes, use, name);
+  }
   std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override {
     return inner_->part(whole, offset, bytes, name);
   }

@@ -50,6 +50,10 @@ TEST(SelectMemoryType, keepsDeviceBuffersOutOfTheWindowOfADiscreteCard) {
 TEST(SelectMemoryType, readsThroughTheCacheAndWritesAroundIt) {
   EXPECT_EQ(select_memory_type(discrete, all, BufferKind::host_read, 4096, false), 4u);
   EXPECT_EQ(select_memory_type(discrete, all, BufferKind::host_write, 4096, false), 2u);
+  // What the device reads often: its own memory where the host can write it.
+  const auto input = select_memory_type(discrete, all, BufferKind::input, 4096, false);
+  ASSERT_TRUE(input);
+  EXPECT_EQ(discrete.memoryTypes[*input].propertyFlags & (local | visible | coherent), local | visible | coherent);
 }
 
 TEST(SelectMemoryType, mapsDeviceBuffersWhereMemoryIsUnified) {
