@@ -124,7 +124,8 @@ void compute_logits(Recorder& record, const ForwardContext& model, const PassSha
 void read_logits(Recorder& record, const ForwardContext& model, const PassShape& pass, HeadChunk chunk) {
   const PassBuffers& b = model.buffers;
   const uint32_t vocab = model.head.rows();
-  if (pass.head == HeadOutput::argmax) {
+  const bool is_argmax = pass.head == HeadOutput::argmax;
+  if (is_argmax && !pass.probabilities) {
     record(ArgmaxArgs{.width = chunk.count,
                       .logits = b.logits.get(),
                       .vocab = vocab,
@@ -136,8 +137,8 @@ void read_logits(Recorder& record, const ForwardContext& model, const PassShape&
                     .logits = b.logits.get(),
                     .vocab = vocab,
                     .k = 1,
-                    .ids = b.likeliest.get(),
-                    .values = b.likeliest_logits.get(),
+                    .ids = is_argmax ? model.parts.likeliest.get() : b.likeliest.get(),
+                    .values = is_argmax ? model.parts.likeliest_logits.get() : b.likeliest_logits.get(),
                     .log_sum_exp = model.parts.log_sum_exp.get(),
                     .first_out = chunk.first});
   }

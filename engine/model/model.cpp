@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -155,7 +156,13 @@ void Model::put_sampling(const ForwardInput& input, const PassShape& shape) {
 
 void Model::unpack_results(const PassShape& shape, std::span<const std::byte> packed, ForwardOutput& output) const {
   const PassLayout layout(shape);
-  if (shape.head == HeadOutput::argmax) {
+  if (shape.head == HeadOutput::argmax && shape.probabilities) {
+    output.choices_ = array_at<uint32_t>(packed, layout.likeliest, output.head_rows_.size());
+    output.best_logits_ = array_at<float>(packed, layout.likeliest_logits, output.head_rows_.size());
+    for (size_t i = 0; i < output.choices_.size(); ++i) {
+      if (std::isnan(output.best_logits_[i])) output.choices_[i] = kNoToken;  // there are no numbers
+    }
+  } else if (shape.head == HeadOutput::argmax) {
     const auto best = array_at<uint32_t>(packed, layout.best, output.head_rows_.size() * 2);
     for (size_t i = 0; i < best.size(); i += 2) {
       output.choices_.push_back(best[i]);

@@ -10,7 +10,12 @@ namespace {
 constexpr uint64_t kWord = sizeof(uint32_t);
 
 uint64_t best_bytes(const PassShape& shape) {
-  return shape.head == HeadOutput::argmax ? shape.head_rows * 2 * kWord : 0;
+  return shape.head == HeadOutput::argmax && !shape.probabilities ? shape.head_rows * 2 * kWord : 0;
+}
+
+/// The sums of probabilities come with the largest logit: an argmax beside them would read the logits once more.
+uint64_t likeliest_bytes(const PassShape& shape) {
+  return shape.head == HeadOutput::argmax && shape.probabilities ? shape.head_rows * kWord : 0;
 }
 
 bool is_sampled(const PassShape& shape) {
@@ -58,6 +63,8 @@ PassLayout::PassLayout(const PassShape& shape) {
   ancestors = input.add(0);
   Packing results;
   best = results.add(best_bytes(shape));
+  likeliest = results.add(likeliest_bytes(shape));
+  likeliest_logits = results.add(likeliest_bytes(shape));
   drawn = results.add(drawn_bytes(shape));
   log_sum_exp = results.add(sum_bytes(shape));
   token_logits = results.add(shape.token_logits * kWord);
@@ -83,6 +90,8 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
   parts.adjustments = part(input, layout.adjustments, adjustment_bytes(shape), "adjustments");
   parts.drawn = part(results, layout.drawn, drawn_bytes(shape), "drawn tokens");
   parts.best = part(results, layout.best, best_bytes(shape), "best");
+  parts.likeliest = part(results, layout.likeliest, likeliest_bytes(shape), "likeliest tokens");
+  parts.likeliest_logits = part(results, layout.likeliest_logits, likeliest_bytes(shape), "their logits");
   parts.log_sum_exp = part(results, layout.log_sum_exp, sum_bytes(shape), "log sum exp");
   parts.token_logits = part(results, layout.token_logits, shape.token_logits * kWord, "token logits");
   return parts;

@@ -33,7 +33,7 @@ struct PassBuffers {
   // Outputs.
   std::unique_ptr<Buffer> aux_hidden_states;  // [W, aux layers * H], null without aux layers
   std::unique_ptr<Buffer> logits;             // [R, V] of the rows that the head was computed for last
-  // Outputs of top_k that are not used: it runs with one candidate a row, for the sums alone.
+  // Outputs of top_k that are not used: where it runs with one candidate a row for the sums alone.
   std::unique_ptr<Buffer> likeliest;         // uint32 [W]
   std::unique_ptr<Buffer> likeliest_logits;  // [W]
 };
@@ -48,7 +48,9 @@ struct PassParts {
   std::unique_ptr<Buffer> sampled_rows;       // SampledRow [head rows]
   std::unique_ptr<Buffer> adjustments;        // TokenAdjustment [adjustments]
   std::unique_ptr<Buffer> ancestors;          // uint32 slots
-  std::unique_ptr<Buffer> best;               // uint32 [head rows, 2]: id and bits of its logit
+  std::unique_ptr<Buffer> best;               // of an argmax alone: uint32 [head rows, 2], id and bits of its logit
+  std::unique_ptr<Buffer> likeliest;          // of an argmax with probabilities: uint32 [head rows] ids
+  std::unique_ptr<Buffer> likeliest_logits;   // and their logits, [head rows]
   std::unique_ptr<Buffer> drawn;              // uint32 [head rows]: tokens
   std::unique_ptr<Buffer> log_sum_exp;        // [head rows]
   std::unique_ptr<Buffer> token_logits;       // [P] logits of the tokens of the pairs
@@ -62,7 +64,7 @@ struct PassLayout {
   // Of the input, then of the results.
   uint64_t rows = 0, head_rows = 0, token_logit_pairs = 0, sampling = 0, sampled_rows = 0, adjustments = 0;
   uint64_t ancestors = 0;
-  uint64_t best = 0, drawn = 0, log_sum_exp = 0, token_logits = 0;
+  uint64_t best = 0, likeliest = 0, likeliest_logits = 0, drawn = 0, log_sum_exp = 0, token_logits = 0;
   uint64_t result_bytes = 0;  // 0: the host reads nothing
 };
 

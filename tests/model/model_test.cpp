@@ -270,6 +270,22 @@ TEST(Model, RefusesHeadsThatDoNotFit) {
   expect_error("those of 1 rows", [&] { model.forward({batch, HeadOutput::argmax, {3}}).best(2); });
 }
 
+// They come of one op then, in chunks of 8 rows.
+TEST(Model, TheBestTokenIsTheSameWithProbabilities) {
+  Loaded l{RandomModel{}};
+  ForwardInput input{text_rows(0, 20), HeadOutput::argmax};
+  for (uint32_t row = 0; row < 20; ++row) input.head_rows.push_back(row);
+  const ForwardOutput alone = l.model->forward(input);
+  input.probabilities = true;
+  const ForwardOutput with = l.model->forward(input);
+  ASSERT_EQ(with.log_sum_exp().size(), 20u);
+  for (uint32_t row = 0; row < 20; ++row) {
+    EXPECT_EQ(with.best(row), alone.best(row));
+    EXPECT_EQ(with.best_logit(row), alone.best_logit(row));
+    EXPECT_EQ(with.choices()[row], alone.choices()[row]);
+  }
+}
+
 // In chunks of 8 rows; logits that are asked for afterwards are those of the model, without penalties.
 TEST(Model, DrawsTokensAfterRows) {
   Loaded l{RandomModel{}};
