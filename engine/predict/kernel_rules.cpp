@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <iterator>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -17,13 +17,26 @@ struct NamedKernels {
 constexpr NamedKernels kNames[] = {
     {"today", Kernels::today}, {"fma", Kernels::fma}, {"matrix", Kernels::matrix}, {"llama.cpp", Kernels::llama_cpp}};
 
-// Machine code: what RADV 25.0.7 makes of the shaders for navi31 (tests/predict/kernel_instructions.cpp prints it): the
-// vector instructions of the main loop that are no matrix instructions. Multiply-adds of columns are one each, none is
-// paired; staging takes 80 for each unit of eight activations. Registers: 60 to 84 (fma),
-// 96 to 144 (matrix), 48 to 252 (today). Today's kernels, whose invocations have four rows, need
-// less than half as many for a weight, and 1.2 for a weight and column.
-constexpr double kMatrixStageOps = 10, kFmaStageOps = 7.5;
-constexpr double kTodayDecode = 0.45, kTodayColumnOps = 1.2;
+// Machine code: what RADV 25.0.7 makes of the shaders for navi31, as vector instructions of the main loop that are no
+// matrix instructions, for each weight that an invocation decodes. The main loops of product_linear_TYPE_matrix stage
+// units of eight activations in 21 to 40; multiply-adds of a column are one each, none is paired. Former kernels:
+// linear_TYPE with four rows of an invocation, where types that were not looked at are estimated.
+struct DecodeOps {
+  WeightType type;
+  double today, fma, matrix;
+};
+constexpr DecodeOps kDecodeOps[] = {
+    {WeightType::f32, 0.5, 1, 0.5},      {WeightType::f16, 1, 1.4, 0.3},      {WeightType::bf16, 1.2, 2.5, 1.5},
+    {WeightType::q8_0, 2.2, 4.4, 2.8},   {WeightType::q4_1, 2.1, 4.2, 2.6},   {WeightType::q4_0, 2.1, 4.2, 2.6},
+    {WeightType::q5_0, 3.5, 6.7, 4.5},   {WeightType::q5_1, 3.5, 6.7, 4.5},   {WeightType::q2_k, 3, 5.5, 3.3},
+    {WeightType::q3_k, 5, 8.6, 6.1},     {WeightType::q4_k, 2.6, 4.8, 2.9},   {WeightType::q5_k, 4, 7.4, 4.9},
+    {WeightType::q6_k, 6, 8.5, 4.5},     {WeightType::iq4_nl, 7, 13.5, 11.5}, {WeightType::iq4_xs, 7, 14, 11.5},
+    {WeightType::mxfp4, 7.5, 14.7, 12.7}};
+static_assert(std::size(kDecodeOps) == kWeightTypes);
+
+constexpr double kMatrixStageOps = 3.5, kFmaStageOps = 7.5, kTodayColumnOps = 1.2;
+// Sums of products of 8-bit integers: two instructions for eight weights, and what unpacks them.
+constexpr double kDotOps = 1.1;
 
 struct NamedRule {
   const char* name;
@@ -51,7 +64,6 @@ KernelRules today_rules() {
   rules.columns_in_flight = 32;
   rules.loading = 0.5;
   rules.registers = 120;
-  rules.decode = kTodayDecode;
   rules.column_ops = kTodayColumnOps;
   rules.attention_positions = 0;
   rules.attention_rows = 1;
@@ -98,7 +110,6 @@ KernelRules llama_cpp_rules() {
   rules.loading = 0.8;
   rules.registers = 48;
   rules.activation_bytes = 1;
-  rules.decode = 0.25;
   rules.heads_steps = 4;
   rules.swiglu_steps = 3;
   rules.linear_steps = 2;
@@ -172,26 +183,15 @@ uint32_t width_bucket(uint32_t width) {
   return (width + 63) / 64 * 64;
 }
 
-double decode_ops(WeightType type) {
-  switch (type) {
-    case WeightType::f32: return 2;
-    case WeightType::f16: return 2.6;
-    case WeightType::bf16: return 2.7;
-    case WeightType::q8_0: return 4.5;
-    case WeightType::q4_0:
-    case WeightType::q4_1: return 4.4;
-    case WeightType::q5_0:
-    case WeightType::q5_1: return 7.9;
-    case WeightType::q2_k: return 6.5;
-    case WeightType::q3_k: return 8.5;
-    case WeightType::q4_k: return 6.2;
-    case WeightType::q5_k: return 8.5;
-    case WeightType::q6_k: return 9.4;
-    case WeightType::iq4_nl:
-    case WeightType::iq4_xs:
-    case WeightType::mxfp4: return 14.5;
+double decode_ops(Kernels kernels, WeightType type) {
+  const DecodeOps& ops = *std::ranges::find(kDecodeOps, type, &DecodeOps::type);
+  switch (kernels) {
+    case Kernels::today: return ops.today;
+    case Kernels::fma: return ops.fma;
+    case Kernels::matrix: return ops.matrix;
+    case Kernels::llama_cpp: return kDotOps;
   }
-  return 5;
+  return 0;
 }
 
 }  // namespace canopy::predict

@@ -75,7 +75,7 @@ void assume(KernelRules& rules, std::string_view changes);
 /// 1, 8, 16, 32, then multiples of 64.
 uint32_t width_bucket(uint32_t width);
 
-/// Instructions × lanes for a weight of this type in the kernels for GPUs, beside multiply-adds and staging.
-double decode_ops(WeightType type);
+/// Instructions × lanes for a weight of this type, beside multiply-adds and staging.
+double decode_ops(Kernels kernels, WeightType type);
 
 }  // namespace canopy::predict

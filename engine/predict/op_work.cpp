@@ -59,8 +59,9 @@ Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRule
                      (1 + sums) * width * weight.rows() * kFloat;
   work.tail_latencies = chunks > 1 ? 2 : 0;  // the last workgroup of a tile counts itself, then adds the sums
 
-  work.lane_ops = weights * (column_tiles * rules.decode * decode_ops(weight.type()) + columns * rules.column_ops) +
-                  row_tiles * columns * weight.cols() * rules.stage_ops;
+  work.lane_ops =
+      weights * (column_tiles * rules.decode * decode_ops(rules.kernels, weight.type()) + columns * rules.column_ops) +
+      row_tiles * columns * weight.cols() * rules.stage_ops;
   if (rules.matrix_cores) work.matrix_flops = 2 * weights * columns;
   return work;
 }

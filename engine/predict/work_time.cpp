@@ -23,12 +23,12 @@ double norm_of(double a, double b, double c) {
   return most * std::pow(power(a) + power(b) + power(c), 1 / kOverlap);
 }
 
-/// Workgroups that a unit holds at a time.
+/// Workgroups that a unit holds at a time; a fraction where neighbouring units share their memory.
 double resident_workgroups(const Work& work, const DeviceProfile& device) {
   const double lanes = device.resident_lanes * std::min(1.0, device.full_registers / work.registers);
   double most = lanes / work.invocations;
   if (work.shared_bytes > 0) most = std::min(most, device.shared_kb * 1024 / work.shared_bytes);
-  return std::max(1.0, std::floor(most));
+  return std::max(1.0, most);
 }
 
 struct MemoryTime {

@@ -67,6 +67,15 @@ TEST(Kernels, AreChosenByNameAndByDevice) {
   EXPECT_EQ(default_kernels(device), Kernels::fma);
 }
 
+TEST(Kernels, EveryTypeOfWeightsIsDecoded) {
+  for (uint32_t i = 0; i < kWeightTypes; ++i) {
+    for (const Kernels kernels : {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::llama_cpp}) {
+      EXPECT_GT(decode_ops(kernels, static_cast<WeightType>(i)), 0);
+      EXPECT_LT(decode_ops(kernels, static_cast<WeightType>(i)), 20);
+    }
+  }
+}
+
 TEST(Kernels, RulesCanBeAssumed) {
   KernelRules rules = rules_of(Kernels::matrix);
   assume(rules, "");

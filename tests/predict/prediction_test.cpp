@@ -168,10 +168,10 @@ TEST(Prediction, InstructionsAreThoseOfTheMachineCode) {
     const LinearArgs product{.width = width, .weight = weight.get()};
     return work_of(Op(product), rules_of(kernels), device).lane_ops / (4096.0 * 4096) * 32;
   };
-  EXPECT_NEAR(instructions(Kernels::matrix, 1), 279, 0.05 * 279);
-  EXPECT_NEAR(instructions(Kernels::matrix, 64), 356, 0.05 * 356);
-  EXPECT_NEAR(instructions(Kernels::fma, 1), 231, 0.05 * 231);
-  EXPECT_NEAR(instructions(Kernels::fma, 8), 452, 0.1 * 452);
+  EXPECT_NEAR(instructions(Kernels::matrix, 1), 120, 0.05 * 120);
+  EXPECT_NEAR(instructions(Kernels::matrix, 64), 150, 0.05 * 150);
+  EXPECT_NEAR(instructions(Kernels::fma, 1), 187, 0.05 * 187);
+  EXPECT_NEAR(instructions(Kernels::fma, 8), 422, 0.1 * 422);
 }
 
 // Tokens a second that llama.cpp reaches with Llama-2-7B in Q4_0 over 128 tokens (64 before one on average), and how
