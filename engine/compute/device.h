@@ -59,6 +59,12 @@ class Device {
   /// Device bytes that make_weight would take; reads no data.
   virtual uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const = 0;
   virtual uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const = 0;
+  /// Device bytes that attention works in at most, beside its operands: of up to max_width rows with `heads` query
+  /// heads that see up to max_positions positions. All recordings share them.
+  virtual uint64_t attention_bytes(const KvShape& /*shape*/, uint32_t /*heads*/, uint32_t /*max_width*/,
+                                   uint32_t /*max_positions*/) const {
+    return 0;
+  }
 
   /// Blocking copies, in bytes. Offsets and sizes are multiples of 4.
   virtual void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) = 0;

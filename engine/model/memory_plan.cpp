@@ -61,9 +61,9 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
   plan.weights = weight_bytes;
   plan.cache = cache_bytes(config, limits);
   plan.working = working_bytes(config, limits, device);
-  // Partial attention results, split-K sums, staging and pipelines are the backend's own; they grow with the
-  // Activations.
+  // Split-K sums, staging and pipelines are the backend's own; they grow with the activations.
   plan.reserve = (uint64_t{16} << 20) + plan.working;
+  plan.working += device.attention_bytes(kv_shape(config, limits), config.heads, limits.max_width, limits.context);
   return plan;
 }
 

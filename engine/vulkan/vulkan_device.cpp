@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/half.h"
 #include "engine/base/log.h"
+#include "engine/vulkan/attention_plan.h"
 #include "engine/vulkan/device_selection.h"
 #include "engine/vulkan/device_state.h"
 #include "engine/vulkan/peak.h"
@@ -74,6 +75,8 @@ class VulkanDevice : public Device {
                                       std::string_view name) override;
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override;
   uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override;
+  uint64_t attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width,
+                           uint32_t max_positions) const override;
   void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override;
   void read_all(std::span<const BufferRead> reads) override;
   std::vector<float> read_activations(const Activations& activations, uint32_t width) override;
@@ -238,6 +241,19 @@ uint64_t VulkanDevice::activation_bytes(uint32_t max_width, uint32_t cols) const
     return (ActivationLayout{max_width, cols, 1}.floats() + uint64_t{max_width} * vk::square_blocks(cols)) * 4;
   }
   return vk::activation_buffer_bytes(max_width, cols, state_.max_tile) + uint64_t{max_width} * (2 + (cols + 3) / 4) * 4;
+}
+
+uint64_t VulkanDevice::attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width,
+                                       uint32_t max_positions) const {
+  if (state_.family == vk::KernelFamily::texel) return 0;
+  return vk::attention_scratch_bytes({.width = max_width,
+                                      .heads = heads,
+                                      .kv_heads = shape.kv_heads,
+                                      .head_dim = shape.head_dim,
+                                      .head_bytes = shape.head_dim * element_bytes(shape.type),
+                                      .keys = max_positions,
+                                      .windowed = true},
+                                     {context().limits().max_shared_bytes, state_.software});
 }
 
 std::unique_ptr<KvLayer> VulkanDevice::allocate_kv(const KvShape& shape, std::string_view name) {

@@ -42,6 +42,10 @@ class ForwardingDevice : public Device {
   uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override {
     return inner_->activation_bytes(max_width, cols);
   }
+  uint64_t attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width,
+                           uint32_t max_positions) const override {
+    return inner_->attention_bytes(shape, heads, max_width, max_positions);
+  }
   void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override { inner_->write(to, offset, from); }
   void read_all(std::span<const BufferRead> reads) override { inner_->read_all(reads); }
   std::vector<float> read_activations(const Activations& activations, uint32_t width) override {
