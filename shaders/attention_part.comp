@@ -54,6 +54,7 @@ layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
 layout(set = 0, binding = 5) writeonly buffer Outputs { vec4 part_out[]; };  // [entries, HEAD_QUADS]
 layout(set = 0, binding = 6) writeonly buffer Sums { vec2 part_sums[]; };    // [entries]: m, l
+layout(set = 0, binding = 7) readonly buffer Pages { uint pages[]; };        // by position / CHUNK
 
 layout(push_constant) uniform Push {
   uint first_row;
@@ -119,9 +120,10 @@ void find_keys() {
 
 // Slots of the chunk's positions; positions outside of low ... high - 1 are read as the nearest inside.
 void find_slots(uint base, uint low, uint high) {
+  uint page = pages[base / CHUNK];
   for (uint i = gl_LocalInvocationID.x; i < CHUNK; i += LANES) {
     uint position = clamp(base + i, low, high - 1u);
-    uint slot = position;
+    uint slot = page * CHUNK + position % CHUNK;
     if (OWN != 0u) {
       Row row = rows_[first_row + gl_WorkGroupID.x / pieces()];
       if (position >= row.prefix) slot = ancestors[row.first_ancestor + position - row.prefix];

@@ -41,6 +41,8 @@ layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
 layout(set = 0, binding = 5) writeonly buffer OutActivations { vec4 out_activations4[]; };  // activations [width, heads * HEAD_DIM]
 
+layout(set = 0, binding = 6) readonly buffer Pages { uint pages[]; };  // by position / CHUNK
+
 layout(push_constant) uniform Push {
   uint kv_heads;
   uint tile;
@@ -79,12 +81,13 @@ void hold_queries(uint first_quad) {
 
 // Positions below base + hidden and from base + count on are not seen; they have the row's own slot.
 void find_slots(Row row, uint head, uint base, uint hidden, uint count) {
+  uint page = pages[base / CHUNK];
   [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
     uint i = gl_LocalInvocationID.x * POSITIONS + p;
     uint slot = row.slot;
     if (i >= hidden && i < count) {
       uint position = base + i;
-      slot = position < row.prefix ? position : ancestors[row.first_ancestor + position - row.prefix];
+      slot = position < row.prefix ? page * CHUNK + i : ancestors[row.first_ancestor + position - row.prefix];
     }
     first_unit[p] = (slot * kv_heads + head) * UNITS;
   }

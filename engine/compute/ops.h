@@ -190,6 +190,7 @@ struct ProjectHeadsArgs {
 void check_heads(const ProjectHeadsArgs& args);
 
 inline constexpr uint32_t kAttentionChunk = 64;  // positions
+static_assert(kAttentionChunk == kPagePositions, "a chunk lies in one page");
 
 /// The last position of its virtual sequence (see Row) that a row sees.
 enum class AttentionMask : uint32_t {
@@ -207,6 +208,7 @@ struct AttentionArgs {
   const Buffer* q = nullptr;          // [W, heads * head_dim]
   const Buffer* rows = nullptr;       // Row [W]
   const Buffer* ancestors = nullptr;  // uint32 slots
+  const Buffer* pages = nullptr;      // uint32 [max_positions / kPagePositions, rounded up]: the page table
   uint32_t heads = 0;                 // multiple of shape.kv_heads
   KvShape shape;
   float scale = 0;

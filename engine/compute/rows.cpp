@@ -6,9 +6,16 @@
 
 namespace canopy {
 
+uint32_t RowBatch::slot_of(uint32_t position) const {
+  if (pages.empty()) return position;
+  const uint32_t page = position / kPagePositions;
+  return page < pages.size() ? pages[page] * kPagePositions + position % kPagePositions : kNoSlot;
+}
+
 void RowBatch::add_text(uint32_t token, uint32_t position) {
-  rows.push_back({token, position, position, position, static_cast<uint32_t>(ancestors.size()), 1, 1, 0});
-  ancestors.push_back(position);
+  const uint32_t slot = slot_of(position);
+  rows.push_back({token, position, slot, position, static_cast<uint32_t>(ancestors.size()), 1, 1, 0});
+  ancestors.push_back(slot);
 }
 
 void RowBatch::add_node(uint32_t token, uint32_t slot, uint32_t committed, int32_t parent) {
@@ -21,7 +28,7 @@ void RowBatch::add_node(uint32_t token, uint32_t slot, uint32_t committed, int32
     for (uint32_t i = 0; i < count; ++i) ancestors.push_back(ancestors[above.first_ancestor + i]);
   }
   ancestors.push_back(slot);
-  if (in_place == count && slot == committed + count) ++in_place;
+  if (in_place == count && slot == slot_of(committed + count)) ++in_place;
   rows.push_back({token, committed + count, slot, committed, first, count + 1, in_place, 0});
 }
 
@@ -37,6 +44,7 @@ void RowBatch::add_block(std::span<const uint32_t> tokens, uint32_t first_slot, 
 void RowBatch::clear() {
   rows.clear();
   ancestors.clear();
+  pages.clear();
 }
 
 namespace {
@@ -52,6 +60,10 @@ void check_row(const RowBatch& batch, size_t i, uint32_t vocab, uint32_t context
   if (row.token >= vocab) refuse(i, "token", row.token, "below " + std::to_string(vocab));
   if (row.position >= context) refuse(i, "position", row.position, "below " + std::to_string(context));
   if (row.slot >= slots) refuse(i, "slot", row.slot, "below " + std::to_string(slots));
+  if (!batch.pages.empty() && row.prefix > batch.pages.size() * kPagePositions) {
+    refuse(i, "prefix", row.prefix,
+           "at most the " + std::to_string(batch.pages.size() * kPagePositions) + " positions of its page table");
+  }
   if (row.ancestor_count == 0) refuse(i, "ancestor count", 0, "at least 1, the row itself");
   if (uint64_t{row.first_ancestor} + row.ancestor_count > batch.ancestors.size()) {
     refuse(i, "last ancestor index", uint64_t{row.first_ancestor} + row.ancestor_count,
@@ -60,7 +72,7 @@ void check_row(const RowBatch& batch, size_t i, uint32_t vocab, uint32_t context
   for (uint32_t a = 0; a < row.ancestor_count; ++a) {
     const uint32_t slot = batch.ancestors[row.first_ancestor + a];
     if (slot >= slots) refuse(i, "ancestor slot", slot, "below " + std::to_string(slots));
-    if (a < row.in_place && slot != row.prefix + a) {
+    if (a < row.in_place && slot != batch.slot_of(row.prefix + a)) {
       refuse(i, "ancestor slot", slot, "the slot of its position " + std::to_string(row.prefix + a));
     }
   }
@@ -69,14 +81,19 @@ void check_row(const RowBatch& batch, size_t i, uint32_t vocab, uint32_t context
   }
 }
 
-void require_rows(const RowBatch& batch) {
+void require_rows(const RowBatch& batch, uint32_t slots) {
   if (batch.rows.empty()) throw bad_input("A pass needs at least one row.");
+  for (const uint32_t page : batch.pages) {
+    if (page < slots / kPagePositions) continue;
+    throw bad_input("The page table of a pass has page " + std::to_string(page) + "; allowed: below " +
+                    std::to_string(slots / kPagePositions) + ".");
+  }
 }
 
 }  // namespace
 
 void validate(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots) {
-  require_rows(batch);
+  require_rows(batch, slots);
   for (size_t i = 0; i < batch.rows.size(); ++i) {
     check_row(batch, i, vocab, context, slots);
     const Row& row = batch.rows[i];
@@ -92,7 +109,7 @@ void validate(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t 
 }
 
 void validate_block(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots) {
-  require_rows(batch);
+  require_rows(batch, slots);
   for (size_t i = 0; i < batch.rows.size(); ++i) {
     check_row(batch, i, vocab, context, slots);
     const Row& row = batch.rows[i];

@@ -9,10 +9,10 @@ namespace canopy {
 
 /// One row of a pass, as shaders read it (uint32 x 8; shaders/rows.glsl mirrors it).
 ///
-/// A row's keys are a virtual sequence by absolute position: position p < prefix is cache slot p, and position
-/// prefix + i is slot ancestors[first_ancestor + i]. Its last ancestor is the row itself, so
-/// position = prefix + ancestor_count - 1. A row of plain text has prefix = position and itself as only ancestor; a
-/// node of a draft tree has prefix = committed length and its path from the root.
+/// A row's keys are a virtual sequence by absolute position: position p < prefix is where the pass's page table has it,
+/// in slot pages[p / 64] * 64 + p % 64, and position prefix + i is slot ancestors[first_ancestor + i]. Its last
+/// ancestor is the row itself, so position = prefix + ancestor_count - 1. A row of plain text has prefix = position and
+/// itself as only ancestor; a node of a draft tree has prefix = committed length and its path from the root.
 ///
 /// The rows of a drafter's block differ: they share one ancestor list, the slots of the whole block in order, and each
 /// stands somewhere in it: position = prefix + own index, slot = ancestors[first_ancestor + own index]. Under a causal
@@ -24,8 +24,8 @@ struct Row {
   uint32_t prefix = 0;
   uint32_t first_ancestor = 0;
   uint32_t ancestor_count = 0;  // at most kMostAncestors; 0: it sees nothing
-  /// How many of its first ancestors lie in the slots of their positions, as committed text does. Less than there are
-  /// changes no result: a device shares between rows what lies there, and reads the rest for each row.
+  /// How many of its first ancestors lie where the page table has their positions, as committed text does. Less than
+  /// there are changes no result: a device shares between rows what lies there, and reads the rest for each row.
   uint32_t in_place = 0;
   uint32_t unused = 0;
 };
@@ -36,14 +36,21 @@ inline constexpr uint32_t kNoSlot = 0xFFFFFFFF;
 /// Of a row, itself included.
 inline constexpr uint32_t kMostAncestors = 65;
 
+/// Positions of a page: neighbouring slots that a page table has as one.
+inline constexpr uint32_t kPagePositions = 64;
+
 /// The rows of one pass with the ancestor lists they index.
 struct RowBatch {
   std::vector<Row> rows;
-  std::vector<uint32_t> ancestors;  // slots
+  std::vector<uint32_t> ancestors;   // slots
+  std::vector<uint32_t> pages = {};  // the page table; empty: page i is the i-th, and so a position its own slot
 
   uint32_t width() const { return static_cast<uint32_t>(rows.size()); }
 
-  /// Appends a row of committed text: position and slot are the same.
+  /// Where the page table has a position; kNoSlot beyond its end.
+  uint32_t slot_of(uint32_t position) const;
+
+  /// Appends a row of committed text, whose slot is that of its position.
   void add_text(uint32_t token, uint32_t position);
 
   /// Appends a node of a draft tree, written to `slot`, after `committed` positions. parent is the index of its parent

@@ -48,6 +48,7 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
                        .q = b.q.get(),
                        .rows = model.parts.rows.get(),
                        .ancestors = model.parts.ancestors.get(),
+                       .pages = model.parts.pages.get(),
                        .heads = model.config.heads,
                        .shape = model.kv,
                        .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim))),

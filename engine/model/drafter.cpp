@@ -56,10 +56,12 @@ uint64_t feature_bytes(const DrafterConfig& config, const Device& device) {
 
 /// Where the parts of a draft's input and results lie, in bytes.
 struct DraftLayout {
-  DraftLayout(uint64_t block, uint64_t candidates) {
+  /// positions: the most that its rows see.
+  DraftLayout(uint64_t block, uint64_t candidates, uint32_t positions) {
     Packing input;
     rows = input.add(block * sizeof(Row));
     ancestors = input.add(block * sizeof(uint32_t));
+    pages = input.add(page_entries(positions) * sizeof(uint32_t));
     injected = input.add(0);
     Packing results;
     tokens = results.add((block - 1) * candidates * sizeof(uint32_t));
@@ -67,7 +69,7 @@ struct DraftLayout {
     log_sum_exp = results.add((block - 1) * sizeof(float));
     result_bytes = results.end();
   }
-  uint64_t rows = 0, ancestors = 0, injected = 0;
+  uint64_t rows = 0, ancestors = 0, pages = 0, injected = 0;
   uint64_t tokens = 0, logits = 0, log_sum_exp = 0, result_bytes = 0;
 };
 
@@ -155,11 +157,12 @@ void Drafter::copy_store(uint32_t from, uint32_t to, uint32_t injected, uint32_t
 }
 
 void Drafter::make_parts() {
-  const DraftLayout layout(config_.block_size, candidates_);
+  const DraftLayout layout(config_.block_size, candidates_, limits_.context);
   const uint64_t block = config_.block_size, depths = block - 1, word = sizeof(uint32_t);
   Buffer& input = *buffers_.input;
   parts_.rows = device_.part(input, layout.rows, block * sizeof(Row), "rows of the block");
   parts_.ancestors = device_.part(input, layout.ancestors, block * word, "slots of the block");
+  parts_.pages = device_.part(input, layout.pages, page_entries(limits_.context) * word, "drafter page table");
   injected_rows_ = device_.part(input, layout.injected, kMostWaiting * sizeof(Row), "rows of features");
   results_ = device_.allocate_exchanged(layout.result_bytes, HostUse::reads, "draft results");
   tokens_ = device_.part(*results_, layout.tokens, depths * candidates_ * word, "drafted tokens");
@@ -248,7 +251,7 @@ std::optional<Draft> Drafter::draft(DraftState& text, uint32_t root, uint32_t de
 }
 
 Draft Drafter::read_results(uint32_t depths) {
-  const DraftLayout layout(config_.block_size, candidates_);
+  const DraftLayout layout(config_.block_size, candidates_, limits_.context);
   Draft draft;
   draft.device_ms = device_.last_run_ms();
   std::vector<std::byte> packed(layout.result_bytes);
@@ -308,10 +311,11 @@ void Drafter::upload(const DraftState& text, uint32_t root, uint32_t padded) {
   RowBatch block;
   block.add_block(tokens, limits_.context, text.known());
   validate_block(block, config_.transformer.vocab, limits_.context, limits_.slots());
-  const DraftLayout layout(config_.block_size, candidates_);
+  const DraftLayout layout(config_.block_size, candidates_, limits_.context);
   upload_.clear();
   put(upload_, layout.rows, block.rows);
   put(upload_, layout.ancestors, block.ancestors);
+  put(upload_, layout.pages, page_table(block.pages, limits_.context));
   if (padded > 0) put(upload_, layout.injected, injected_rows(text, padded));
   device_.write(*buffers_.input, 0, upload_);
 }

@@ -136,7 +136,10 @@ void Model::upload(const ForwardInput& input, const PassShape& shape) {
   put(upload_, layout.head_rows, padded_head_rows(input, shape));
   put(upload_, layout.token_logit_pairs, pairs);
   if (shape.head == HeadOutput::sampled) put_sampling(input, shape);
-  if (!shape.head_only) put(upload_, layout.ancestors, input.batch.ancestors);
+  if (!shape.head_only) {
+    put(upload_, layout.pages, page_table(input.batch.pages, shape.max_positions));
+    put(upload_, layout.ancestors, input.batch.ancestors);
+  }
   device_.write(*buffers_.input, 0, upload_);
 }
 

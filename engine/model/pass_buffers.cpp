@@ -1,5 +1,7 @@
 #include "engine/model/pass_buffers.h"
 
+#include <numeric>
+
 #include "engine/compute/rows.h"
 #include "engine/model/packing.h"
 #include "engine/model/rotation.h"
@@ -42,6 +44,7 @@ uint64_t sum_bytes(const PassShape& shape) {
 PassShape largest(const ModelLimits& limits, HeadOutput head) {
   PassShape shape;
   shape.width = limits.rows();
+  shape.max_positions = limits.context;
   shape.head = head;
   shape.head_rows = limits.rows();
   shape.probabilities = true;
@@ -60,6 +63,7 @@ PassLayout::PassLayout(const PassShape& shape) {
   sampling = input.add(is_sampled(shape) ? sizeof(SamplingWords) : 0);
   sampled_rows = input.add(sampled_row_bytes(shape));
   adjustments = input.add(adjustment_bytes(shape));
+  pages = input.add(shape.head_only ? 0 : page_entries(shape.max_positions) * kWord);
   ancestors = input.add(0);
   Packing results;
   best = results.add(best_bytes(shape));
@@ -69,6 +73,13 @@ PassLayout::PassLayout(const PassShape& shape) {
   log_sum_exp = results.add(sum_bytes(shape));
   token_logits = results.add(shape.token_logits * kWord);
   result_bytes = results.end();
+}
+
+std::vector<uint32_t> page_table(std::span<const uint32_t> pages, uint32_t max_positions) {
+  std::vector<uint32_t> table(pages.begin(), pages.end());
+  table.resize(page_entries(max_positions));
+  if (pages.empty()) std::iota(table.begin(), table.end(), 0u);
+  return table;
 }
 
 PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const PassShape& shape) {
@@ -81,6 +92,7 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
   PassParts parts;
   if (!shape.head_only) {
     parts.rows = part(input, layout.rows, shape.width * sizeof(Row), "rows");
+    parts.pages = part(input, layout.pages, page_entries(shape.max_positions) * kWord, "page table");
     parts.ancestors = part(input, layout.ancestors, shape.width * kMostAncestors * kWord, "ancestors");
   }
   parts.head_rows = part(input, layout.head_rows, shape.head_rows * kWord, "head rows");

@@ -3,6 +3,8 @@
 // most limits.max_token_logits().
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "engine/compute/device.h"
 #include "engine/format/model_config.h"
@@ -47,6 +49,7 @@ struct PassParts {
   std::unique_ptr<Buffer> sampling;           // SamplingWords
   std::unique_ptr<Buffer> sampled_rows;       // SampledRow [head rows]
   std::unique_ptr<Buffer> adjustments;        // TokenAdjustment [adjustments]
+  std::unique_ptr<Buffer> pages;              // uint32 [pages_of(max_positions)]: the page table
   std::unique_ptr<Buffer> ancestors;          // uint32 slots
   std::unique_ptr<Buffer> best;               // of an argmax alone: uint32 [head rows, 2], id and bits of its logit
   std::unique_ptr<Buffer> likeliest;          // of an argmax with probabilities: uint32 [head rows] ids
@@ -63,10 +66,17 @@ struct PassLayout {
 
   // Of the input, then of the results.
   uint64_t rows = 0, head_rows = 0, token_logit_pairs = 0, sampling = 0, sampled_rows = 0, adjustments = 0;
-  uint64_t ancestors = 0;
+  uint64_t pages = 0, ancestors = 0;
   uint64_t best = 0, likeliest = 0, likeliest_logits = 0, drawn = 0, log_sum_exp = 0, token_logits = 0;
   uint64_t result_bytes = 0;  // 0: the host reads nothing
 };
+
+/// Entries of a pass's page table: as many as its longest row may need.
+inline uint32_t page_entries(uint32_t max_positions) {
+  return (max_positions + kPagePositions - 1) / kPagePositions;
+}
+/// The page table that a device reads: that of the rows, or page i as the i-th where they have none, padded.
+std::vector<uint32_t> page_table(std::span<const uint32_t> pages, uint32_t max_positions);
 
 PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const PassShape& shape);
 

@@ -71,6 +71,15 @@ void VulkanRecorder::record_op(const RopeStoreArgs& args) {
   list.barrier();
 }
 
+namespace {
+
+Binding pages_of(const AttentionArgs& args) {
+  return words(*args.pages, (uint64_t{args.max_positions} + kPagePositions - 1) / kPagePositions,
+               "The page table of attention");
+}
+
+}  // namespace
+
 template <>
 void VulkanRecorder::record_op(const AttentionArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "attention");
@@ -103,7 +112,7 @@ void VulkanRecorder::record_texel_attention(const AttentionArgs& args, const Vul
   list.bind(state_.context->kernel(cache_shader("attention_shared", args.shape.type, false), options),
             {kv.key_texels, kv.value_texels, buffer_of(*args.q).texels,
              words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention"), whole(*args.ancestors),
-             activations_of(*args.out).values},
+             activations_of(*args.out).values, pages_of(args)},
             Push{args.shape.kv_heads, state_.layout(args.width, q_width).tile, args.scale});
   list.dispatch(args.shape.kv_heads, args.width);
   list.barrier();
@@ -151,7 +160,8 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
   const Buffer& space = scratch(plan.scratch_bytes, "partial attention");
   const Binding outputs(space, 0, plan.output_bytes);
   const Binding sums(space, plan.output_bytes, plan.scratch_bytes - plan.output_bytes);
-  const std::vector<Binding> inputs = {kv.keys, kv.values, q, rows, whole(*args.ancestors), outputs, sums};
+  const std::vector<Binding> inputs = {kv.keys, kv.values,     q, rows, whole(*args.ancestors), outputs,
+                                       sums,    pages_of(args)};
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   for (uint32_t first = 0; first < args.width; first += plan.rows_at_a_time) {
     const uint32_t count = std::min(plan.rows_at_a_time, args.width - first);

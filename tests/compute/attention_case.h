@@ -37,7 +37,7 @@ inline void poison_unseen(const KvShape& shape, const RowBatch& batch, const Vie
     const uint32_t end = view.mask == AttentionMask::causal ? own_end : row.prefix + row.ancestor_count;
     const uint32_t first = view.window > 0 && own_end > view.window ? own_end - view.window : 0;
     for (uint32_t p = first; p < end; ++p) {
-      seen[p < row.prefix ? p : batch.ancestors[row.first_ancestor + p - row.prefix]] = true;
+      seen[p < row.prefix ? batch.slot_of(p) : batch.ancestors[row.first_ancestor + p - row.prefix]] = true;
     }
   }
   const size_t size = size_t{shape.kv_heads} * shape.head_dim;
@@ -58,6 +58,11 @@ inline Results run_attention(Device& device, const KvShape& shape, uint32_t head
   args.q = bench.buffer(q);
   args.rows = bench.buffer(batch.rows);
   args.ancestors = bench.buffer(batch.ancestors);
+  std::vector<uint32_t> pages = batch.pages;
+  for (uint32_t i = static_cast<uint32_t>(pages.size()); i * kPagePositions < max_positions; ++i) {
+    pages.push_back(batch.pages.empty() ? i : 0);
+  }
+  args.pages = bench.buffer(pages);
   args.heads = heads;
   args.shape = shape;
   // Sharper than in a model, so that a difference of keys shows.

@@ -171,6 +171,55 @@ TEST_P(AttentionTest, SeesAncestorsThatLieInTheirOwnPlaces) {
   }
 }
 
+/// A page table that has pages of a cache of `pages` in no order.
+std::vector<uint32_t> shuffled_pages(uint32_t pages) {
+  std::vector<uint32_t> table;
+  for (uint32_t i = 0; i < pages; ++i) table.push_back((i * 5 + 3) % pages);  // pages is no multiple of 5
+  return table;
+}
+
+TEST_P(AttentionTest, FindsPositionsByThePageTable) {
+  for (const CacheType type : {CacheType::f16, CacheType::f32}) {
+    const KvShape shape{14 * 64 + 100, 2, 32, type};
+    for (const View& view : {View{}, View{AttentionMask::causal, 90}}) {
+      RowBatch batch;
+      batch.pages = shuffled_pages(14);
+      for (const uint32_t position : {0u, 63u, 64u, 127u, 128u, 700u, 13 * 64u}) batch.add_text(0, position);
+      compare(AttentionCase{6, shape, batch, 14 * 64, view});
+      batch.rows.clear();
+      batch.ancestors.clear();
+      for (uint32_t i = 0; i < 19; ++i) {  // nodes 0, 1 and 3 in place
+        const bool in_place = i == 0 || i == 1 || i == 3;
+        const uint32_t slot = in_place ? batch.slot_of(126 + (i + 1) / 2) : 14 * 64 + i;
+        batch.add_node(0, slot, 126, i == 0 ? -1 : static_cast<int32_t>((i - 1) / 2));
+      }
+      EXPECT_EQ(batch.rows[7].in_place, 3u);
+      compare(AttentionCase{6, shape, batch, 200, view});
+    }
+  }
+}
+
+// No bit depends on where a page lies.
+TEST_P(AttentionTest, IsTheSameWhereverPagesLie) {
+  const KvShape shape{14 * 64, 2, 32, CacheType::f16};
+  const CacheContents in_order = random_cache(shape, 3);
+  CacheContents moved = in_order;
+  const std::vector<uint32_t> pages = shuffled_pages(14);
+  const size_t page = size_t{64} * 2 * 32;
+  for (uint32_t i = 0; i < 14; ++i) {
+    std::copy_n(in_order.keys.begin() + i * page, page, moved.keys.begin() + pages[i] * page);
+    std::copy_n(in_order.values.begin() + i * page, page, moved.values.begin() + pages[i] * page);
+  }
+  const RowBatch plain = text(800, 40);
+  RowBatch paged;
+  paged.pages = pages;
+  for (uint32_t i = 0; i < 40; ++i) paged.add_text(0, 800 + i);
+  Random random(4);
+  const std::vector<float> q = random.values(size_t{40} * 6 * 32);
+  EXPECT_EQ(run_attention(device(), shape, 6, plain, q, in_order, 896)[0].words,
+            run_attention(device(), shape, 6, paged, q, moved, 896)[0].words);
+}
+
 TEST_P(AttentionTest, GivesZerosToRowsThatStandForNothing) {
   for (const View& view : {View{}, View{AttentionMask::block, 0}, View{AttentionMask::causal, 40}}) {
     RowBatch batch;

@@ -150,6 +150,7 @@ TEST_F(OracleTest, AttentionWeighsValuesByTheSoftmaxOfItsPath) {
   args.q = bench.buffer(std::vector<float>{2, 5, 0, 7});  // two heads share the kv head
   args.rows = bench.buffer(batch.rows);
   args.ancestors = bench.buffer(batch.ancestors);
+  args.pages = bench.buffer(std::vector<uint32_t>{0});
   args.heads = 2;
   args.shape = shape;
   args.scale = std::log(3.0f) / 2;  // scores 0 and log 3 for head 0: weights 1/4 and 3/4; 0 and 0 for head 1

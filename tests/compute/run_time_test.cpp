@@ -25,6 +25,7 @@ TEST_P(RunTimeTest, IsTheTimeOfAllParts) {
   args.ancestors = bench.buffer(batch.ancestors);
   args.shape = shape;
   args.max_positions = 1u << 22;
+  args.pages = bench.buffer(std::vector<uint32_t>(args.max_positions / kPagePositions));
   args.cache = bench.kv(shape, zeros, zeros);
   args.out = bench.output_activations(args.width, 128);
   Recorder record;

@@ -1,7 +1,7 @@
-// Positions of row w: slots 0 ... prefix - 1, then its ancestors. Its keys: up to its own position (causal) or all
-// (block), and with a window only those from position + 1 - window on. Head h reads kv head h / (heads / kv_heads).
-// A row without ancestors sees nothing and gets zeros.
-// s_j = scale * q . K_j        p_j = exp(s_j - max s) / sum_j exp(s_j - max s)        out = sum_j p_j V_j
+// Positions of row w: below prefix where the page table has them, then its ancestors. Its keys: up to its own position
+// (causal) or all (block), and with a window only those from position + 1 - window on. Head h reads kv head h / (heads
+// / kv_heads). A row without ancestors sees nothing and gets zeros. s_j = scale * q . K_j        p_j = exp(s_j - max s)
+// / sum_j exp(s_j - max s)        out = sum_j p_j V_j
 
 #include <algorithm>
 #include <cmath>
@@ -22,8 +22,12 @@ std::vector<uint32_t> visible_slots(const AttentionArgs& args, const Row& row) {
   require(row.ancestor_count <= kMostAncestors, "attention: a row has more than 65 ancestors.");
   const uint64_t end = uint64_t{row.first_ancestor} + row.ancestor_count;
   const auto ancestors = elements<uint32_t>(args.ancestors, end, "attention: ancestors");
+  const uint64_t count = (uint64_t{args.max_positions} + kPagePositions - 1) / kPagePositions;
+  const auto pages = elements<uint32_t>(args.pages, count, "attention: pages");
+  const auto placed = [&](uint32_t p) { return pages[p / kPagePositions] * kPagePositions + p % kPagePositions; };
+  require(row.prefix <= args.max_positions, "attention: a row's prefix is longer than max_positions.");
   std::vector<uint32_t> slots;
-  for (uint32_t p = 0; p < row.prefix; ++p) slots.push_back(p);
+  for (uint32_t p = 0; p < row.prefix; ++p) slots.push_back(placed(p));
   slots.insert(slots.end(), ancestors.begin() + row.first_ancestor, ancestors.end());
   const uint64_t last = uint64_t{row.position} + 1;
   require(slots.size() >= last, "attention: a row's position lies beyond its ancestors.");
@@ -34,7 +38,7 @@ std::vector<uint32_t> visible_slots(const AttentionArgs& args, const Row& row) {
   require(slots.size() <= args.max_positions, "attention: a row has more keys than max_positions.");
   require(row.in_place <= row.ancestor_count, "attention: more ancestors are in place than there are.");
   for (uint32_t a = 0; a < row.in_place; ++a) {
-    require(ancestors[row.first_ancestor + a] == row.prefix + a, "attention: an ancestor is not in place.");
+    require(ancestors[row.first_ancestor + a] == placed(row.prefix + a), "attention: an ancestor is not in place.");
   }
   for (const uint32_t slot : slots) require(slot < args.shape.slots, "attention: a slot lies outside the cache.");
   return slots;
