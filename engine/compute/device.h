@@ -96,6 +96,11 @@ class Device {
   /// each other.
   virtual std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop = {}) = 0;
 
+  /// Takes the next of the device's kernels, slower and simpler ones, after those in use gave wrong results; info()
+  /// says which. Weights, buffers and activations stay valid, commands compiled before must not be run again. False
+  /// where there are none left.
+  virtual bool fall_back() { return false; }
+
   /// Runs commands and waits for their end. A long list is submitted in parts, and `stop` is checked between them: once
   /// a stop is requested, the remaining parts are not run and false is returned. Otherwise returns true.
   virtual bool run(Commands& commands, const std::stop_token& stop = {}) = 0;

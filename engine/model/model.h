@@ -106,6 +106,8 @@ class Model {
 
   /// Recordings made since the start: each is paid for once per shape of pass, not per pass.
   uint64_t recordings() const { return recordings_.made(); }
+  /// After Device::fall_back(): passes are recorded anew.
+  void forget_recordings() { recordings_.clear(); }
 
  private:
   friend class ForwardOutput;

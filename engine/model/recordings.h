@@ -40,6 +40,12 @@ class Recordings {
     return *uses_.front().commands;
   }
 
+  /// Forgets all.
+  void clear() {
+    by_shape_.clear();
+    uses_.clear();
+  }
+
   /// Since the start, those that are gone included.
   uint64_t made() const { return made_; }
 

@@ -67,7 +67,7 @@ SelfTestReport check_exactness(Model& model, const OpenCallbacks& callbacks) {
   SelfTestCallbacks test;
   test.stop = callbacks.stop;
   test.progress = [&](uint32_t done, uint32_t total) { announce(callbacks, {"Checking exactness", done, total}); };
-  return run_self_test(model, test);
+  return self_test_or_fall_back(model, test);
 }
 
 /// The drafter of the request, checked against its target; nothing where none is wanted, or an optional one does not
@@ -251,6 +251,7 @@ ModelReady Engine::describe() const {
   ready.warnings.insert(ready.warnings.end(), model->warnings().begin(), model->warnings().end());
   ready.warnings.insert(ready.warnings.end(), drafter_warnings.begin(), drafter_warnings.end());
   if (self_test && !self_test->passed) ready.warnings.push_back(self_test->sentence);
+  if (self_test && !self_test->fallback.empty()) ready.warnings.push_back(self_test->fallback);
   if (self_test && self_test->ran) {
     ready.self_test = self_test->passed ? SelfTest::passed : SelfTest::failed;
     ready.self_test_note = self_test->sentence;

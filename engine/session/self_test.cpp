@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/speculation/row_sampler.h"
 #include "engine/speculation/sampling_words.h"
 
@@ -264,6 +265,20 @@ class SelfTestRun {
 
 SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks) {
   return SelfTestRun(model, callbacks).run();
+}
+
+SelfTestReport self_test_or_fall_back(Model& model, const SelfTestCallbacks& callbacks) {
+  SelfTestReport report = run_self_test(model, callbacks);
+  while (report.ran && !report.passed && model.device().fall_back()) {
+    const std::string fallback =
+        "With its fastest kernels this device rounds differently in wider passes, so that "
+        "slower ones are used: replies are exact, and take longer.";
+    log_warning(report.sentence + " Falling back to other kernels: " + model.device().info().kernels + ".");
+    model.forget_recordings();
+    report = run_self_test(model, callbacks);
+    report.fallback = fallback;
+  }
+  return report;
 }
 
 }  // namespace canopy

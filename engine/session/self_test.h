@@ -16,6 +16,7 @@ struct SelfTestReport {
   bool passed = false;
   bool draws_alike = true;  // tokens that the device draws are those of the host
   std::string sentence;     // for the user: what was compared, or what differed first
+  std::string fallback;     // for the user: why slower kernels are used than the device's first; empty: they are not
   double ms = 0;
 };
 
@@ -30,5 +31,9 @@ struct SelfTestCallbacks {
 /// first prompt. A device that draws tokens (DeviceInfo::draws_tokens) draws some, which are compared with those of the
 /// host; where they differ the rest may have passed all the same. Throws cancelled when stop is requested.
 SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks = {});
+
+/// The same; where it fails, the device falls back to its next kernels (Device::fall_back) as long as there are some,
+/// and is tested with them.
+SelfTestReport self_test_or_fall_back(Model& model, const SelfTestCallbacks& callbacks = {});
 
 }  // namespace canopy

@@ -93,6 +93,7 @@ class VulkanDevice : public Device {
     return fma_probe_->run();
   }
   std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override;
+  bool fall_back() override;
   bool run(Commands& commands, const std::stop_token& stop) override;
   void start(Commands& commands) override {
     for (vk::CommandList& list : static_cast<vk::VulkanCommands&>(commands).lists) context().submit(list);
@@ -105,6 +106,7 @@ class VulkanDevice : public Device {
 
  private:
   vk::Buffer zeroed(uint64_t bytes, std::string_view name, BufferKind kind = BufferKind::device);
+  void describe_kernels();
   void note_time(const vk::VulkanCommands& commands, size_t part);
   uint64_t shard_limit() const;
   std::span<uint32_t> words_in_place(const vk::Buffer& buffer) const;
@@ -166,12 +168,10 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
                     "of the family matrix need.");
   }
   state_.max_tile = options.max_tile.value_or(default_tile(state_));
-  state_.info.widest_tile = state_.max_tile;
-  state_.info.width_buckets = width_buckets(state_);
+  describe_kernels();
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()
                                             : options.cache_folder / ("linear-" + state_.info.uuid + ".json");
-  state_.info.kernels = "shaders " + std::to_string(kShaderVersion) + " " + vk::to_string(state_.family);
   state_.choices = std::make_unique<vk::LinearChoices>(choices, state_.info.uuid + " " + state_.info.kernels);
   state_.dummy = zeroed(256, "dummy");
 }
@@ -438,6 +438,21 @@ bool VulkanDevice::run(Commands& commands, const std::stop_token& stop) {
   if (!submitted.empty()) context().wait(submitted.back());
   for (size_t i = 0; i < submitted.size(); ++i) note_time(parts, i);
   return submitted.size() == parts.lists.size();
+}
+
+// Weights and activations of the two families lie alike.
+bool VulkanDevice::fall_back() {
+  if (state_.family != vk::KernelFamily::matrix) return false;
+  state_.family = vk::KernelFamily::fma;
+  state_.max_tile = std::min(state_.max_tile, default_tile(state_));
+  describe_kernels();
+  return true;
+}
+
+void VulkanDevice::describe_kernels() {
+  state_.info.kernels = "shaders " + std::to_string(kShaderVersion) + " " + vk::to_string(state_.family);
+  state_.info.widest_tile = state_.max_tile;
+  state_.info.width_buckets = width_buckets(state_);
 }
 
 // Adds up the time of a pass, and learns from it how long recordings may be before they are cut.

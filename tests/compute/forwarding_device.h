@@ -65,6 +65,7 @@ class ForwardingDevice : public Device {
   std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
     return inner_->compile(ops, stop);
   }
+  bool fall_back() override { return inner_->fall_back(); }
   bool run(Commands& commands, const std::stop_token& stop) override { return inner_->run(commands, stop); }
   void start(Commands& commands) override { inner_->start(commands); }
   void finish() override { inner_->finish(); }

@@ -45,6 +45,27 @@ class WideFaultDevice : public ForwardingDevice {
   bool wide_ = false;
 };
 
+/// Falls back to the kernels of a device without the fault.
+class RepairedDevice : public WideFaultDevice {
+ public:
+  RepairedDevice(uint32_t fallbacks, uint32_t right_after)
+      : WideFaultDevice(make_reference_device(), 3, Row::first), left_(fallbacks), right_after_(right_after) {}
+  bool fall_back() override {
+    if (left_ == 0) return false;
+    --left_;
+    ++taken_;
+    return true;
+  }
+  void read_all(std::span<const BufferRead> reads) override {
+    if (taken_ >= right_after_) return ForwardingDevice::read_all(reads);
+    WideFaultDevice::read_all(reads);
+  }
+  uint32_t taken() const { return taken_; }
+
+ private:
+  uint32_t left_, right_after_, taken_ = 0;
+};
+
 SelfTestReport test_on(Device& device, uint32_t max_width = 8, const SelfTestCallbacks& callbacks = {}) {
   TempFolder folder;
   const ModelFile file = ModelFile::open(folder.write("model.gguf", RandomModel{}.build()));
@@ -84,6 +105,30 @@ TEST(SelfTest, ComparesTheTokensThatADeviceDraws) {
   callbacks.progress = [&](uint32_t so_far, uint32_t all) { done = so_far, total = all; };
   test_on(right, 8, callbacks);
   EXPECT_EQ(done + 1, total);
+}
+
+TEST(SelfTest, FallsBackUntilTheDeviceKeepsTheContract) {
+  const auto report_of = [](RepairedDevice& device) {
+    TempFolder folder;
+    const ModelFile file = ModelFile::open(folder.write("model.gguf", RandomModel{}.build()));
+    ModelOptions options;
+    options.max_width = 8;
+    const auto model = Model::load(device, file, options);
+    const SelfTestReport report = self_test_or_fall_back(*model);
+    const uint64_t made = model->recordings();
+    EXPECT_TRUE(run_self_test(*model).passed == report.passed);
+    EXPECT_EQ(model->recordings(), made);
+    return report;
+  };
+  RepairedDevice second(2, 1), none(2, 5), right(2, 0);
+  const SelfTestReport repaired = report_of(second);
+  EXPECT_TRUE(repaired.passed);
+  EXPECT_NE(repaired.fallback.find("slower ones are used"), std::string::npos) << repaired.fallback;
+  EXPECT_EQ(second.taken(), 1u);
+  EXPECT_FALSE(report_of(none).passed);
+  EXPECT_EQ(none.taken(), 2u);
+  EXPECT_EQ(report_of(right).fallback, "");
+  EXPECT_EQ(right.taken(), 0u);
 }
 
 TEST(SelfTest, PassesOnADeviceThatKeepsTheContract) {

@@ -88,8 +88,9 @@ void add_attention(std::vector<GatedKernel>& kernels) {
 
 // Products whose sum were fused in one would draw other tokens than the host.
 void add_sampling(std::vector<GatedKernel>& kernels) {
-  for (const char* shader : {"sample_adjust", "sample_best_plain", "sample_best_filtered", "sample_count", "sample_draw",
-                             "sample_edge", "sample_final_best", "sample_final_drawn", "sample_gather", "sample_select"}) {
+  for (const char* shader :
+       {"sample_adjust", "sample_best_plain", "sample_best_filtered", "sample_count", "sample_draw", "sample_edge",
+        "sample_final_best", "sample_final_drawn", "sample_gather", "sample_select"}) {
     GatedKernel kernel{shader, {{1, {{{0, 128}}, 0}}}, 8};
     kernel.must_fuse = false;
     kernels.push_back(kernel);
