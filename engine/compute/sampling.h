@@ -41,9 +41,10 @@ static_assert(sizeof(TokenAdjustment) == 12);
 
 /// A row after which a token is drawn.
 struct SampledRow {
-  uint32_t token = 0;  // of the row itself
-  uint32_t parent =
-      kNoToken;  // its parent's place in the list, before its own; kNoToken: its token is in the text so far
+  /// Of the row itself. kNoToken, which only a row without a parent may have: none is drawn after it.
+  uint32_t token = 0;
+  /// Its parent's place in the list, before its own. kNoToken: the row's token is in the text so far.
+  uint32_t parent = kNoToken;
 };
 static_assert(sizeof(SampledRow) == 8);
 

@@ -152,7 +152,7 @@ void Model::put_sampling(const ForwardInput& input, const PassShape& shape) {
     rows.push_back({input.batch.rows[input.head_rows[i]].token, input.parents.empty() ? kNoToken : input.parents[i]});
   }
   put(upload_, layout.sampling, std::vector<SamplingWords>{words});
-  rows.resize(shape.head_rows, {0, kNoToken});
+  rows.resize(shape.head_rows, {kNoToken, kNoToken});  // those that pad the pass: nothing is drawn
   put(upload_, layout.sampled_rows, rows);
   if (input.sampling.adjusts) put(upload_, layout.adjustments, input.sampling.adjustments);
 }

@@ -82,7 +82,7 @@ void VulkanRecorder::record_op(const SampleArgs& args) {
          (args.most_adjustments + kMaxSampledDepth + lanes - 1) / lanes, args.width);
   }
   if (!args.filtered) {
-    step("sample_best_plain", {logits, best}, blocks, args.width);
+    step("sample_best_plain", {logits, best, rows}, blocks, args.width);
     if (!args.random) return step("sample_final_best", {best, out}, args.width, 1);
     const Binding drawn = part(layout.drawn, pairs);
     step("sample_draw", {logits, best, settings, rows, drawn}, blocks, args.width);
@@ -90,7 +90,7 @@ void VulkanRecorder::record_op(const SampleArgs& args) {
   }
   const Binding state = part(layout.state, uint64_t{args.width} * kStateWords);
   const Binding near = part(layout.list, uint64_t{args.width} * kListTokens * 2);
-  step("sample_best_filtered", {logits, best, state}, blocks, args.width);
+  step("sample_best_filtered", {logits, best, rows, state}, blocks, args.width);
   step("sample_count", {logits, best, settings, state}, blocks, args.width);
   step("sample_edge", {settings, state}, args.width, 1);
   step("sample_gather", {logits, best, state, near}, blocks, args.width);

@@ -179,6 +179,16 @@ TEST_P(SampleTest, TellsOfRowsWithoutAToken) {
   }
 }
 
+TEST_P(SampleTest, DrawsNothingAfterRowsThatPadAPass) {
+  Random random(7);
+  for (uint32_t kind = 0; kind < 8; ++kind) {
+    SampleCase c{3000, peaked(random, 3000 * 5, 5), settings_of(kind, random)};
+    c.rows.resize(5);
+    c.rows[3].token = c.rows[4].token = kNoToken;
+    check(c);
+  }
+}
+
 TEST_P(SampleTest, TakesLogitsOfAllMagnitudes) {
   Random random(6);
   for (uint32_t kind = 0; kind < 48; ++kind) {

@@ -4,6 +4,7 @@
 
 #include "engine/model/model.h"
 #include "engine/model/sequence.h"
+#include "engine/speculation/sampling_words.h"
 #include "tests/base/temp_folder.h"
 #include "tests/compute/forwarding_device.h"
 #include "tests/model/random_drafter.h"
@@ -59,6 +60,13 @@ ForwardInput input_of(HeadOutput head, uint32_t width, bool all_rows) {
     input.head_rows.clear();
     for (uint32_t row = 0; row < std::min(width, 8u); ++row) input.head_rows.push_back(row);
   }
+  if (head == HeadOutput::sampled) {
+    SamplingSettings settings;
+    settings.temperature = 1.0f;
+    settings.top_k = 20;
+    settings.frequency_penalty = 0.5f;
+    input.sampling = {sampling_words(settings), {{12, 3}}, true};
+  }
   input.probabilities = true;
   for (uint32_t i = 0; i < input.head_rows.size(); ++i) input.token_logits.push_back({i, 3 * i + 1});
   return input;
@@ -76,7 +84,7 @@ TEST(PaddedWidth, IsTheNextBucketOrAMultipleOfTheLast) {
 TEST(WidthBuckets, ChangeNoResult) {
   LoadedPair plain({}), padded({1, 8, 16});
   for (LoadedPair* loaded : {&plain, &padded}) loaded->model->forward(text_input(text_from(0, 5), 0));
-  for (const HeadOutput head : {HeadOutput::argmax, HeadOutput::logits}) {
+  for (const HeadOutput head : {HeadOutput::argmax, HeadOutput::logits, HeadOutput::sampled}) {
     for (const bool all_rows : {false, true}) {
       for (uint32_t width = 1; width <= 20; ++width) {
         SCOPED_TRACE(std::to_string(width) + " rows" + (all_rows ? ", the head of all" : ""));
@@ -86,7 +94,8 @@ TEST(WidthBuckets, ChangeNoResult) {
           ASSERT_LT(expected.log_p(node), 0);
           EXPECT_EQ(actual.log_p(node), expected.log_p(node));
         }
-        if (head == HeadOutput::argmax) {
+        if (head != HeadOutput::logits) {
+          ASSERT_EQ(actual.choices().size(), input.head_rows.size());
           EXPECT_TRUE(std::ranges::equal(actual.choices(), expected.choices()));
         } else {
           EXPECT_TRUE(std::ranges::equal(actual.logits(input.head_rows), expected.logits(input.head_rows)));

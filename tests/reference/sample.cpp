@@ -51,6 +51,7 @@ void compute(const SampleArgs& args) {
     }
     const auto row = logits.subspan(size_t{w} * args.vocab, args.vocab);
     out[args.first_row + w] = sampler.draw(row, words, adjustments);
+    if (rows[args.first_row + w].token == kNoToken) out[args.first_row + w] = kNoToken;
     for (const TokenAdjustment& entry : adjustments) row[entry.token] = sampler.adjusted()[entry.token];
   }
 }
