@@ -80,7 +80,7 @@ KernelRules fma_rules() {
   rules.splits_columns = true;
   rules.splits_attention = true;
   rules.attention_bytes_in_flight = 0;
-  rules.buckets = true;
+  rules.width_buckets = {1, 2, 4, 8};
   rules.columns_in_flight = 32;  // the block after the one that is decoded
   rules.loading = 0.8;
   rules.stage_ops = kFmaStageOps;
@@ -93,7 +93,7 @@ KernelRules matrix_rules() {
   rules.splits_columns = true;
   rules.splits_attention = true;
   rules.attention_bytes_in_flight = 0;
-  rules.buckets = true;
+  rules.width_buckets = {1, 8, 16, 32, 64};
   rules.columns_in_flight = 64;  // the step after the one that is multiplied
   rules.registers = 112;
   rules.stage_ops = kMatrixStageOps;
@@ -174,13 +174,6 @@ void assume(KernelRules& rules, std::string_view changes) {
     assume_one(rules, changes.substr(0, comma));
     changes = comma == std::string_view::npos ? "" : changes.substr(comma + 1);
   }
-}
-
-uint32_t width_bucket(uint32_t width) {
-  for (const uint32_t bucket : {1u, 8u, 16u, 32u}) {
-    if (width <= bucket) return bucket;
-  }
-  return (width + 63) / 64 * 64;
 }
 
 double decode_ops(Kernels kernels, WeightType type) {

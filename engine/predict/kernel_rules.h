@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/compute/types.h"
 #include "engine/predict/device_profile.h"
@@ -25,9 +26,9 @@ struct KernelRules {
   double tile_rows = 0;     // of the weight
   double tile_columns = 0;  // rows of the pass
   double invocations = 0;
-  bool splits_columns = false;   // K over workgroups, by compute/product_split.h
-  bool buckets = false;          // the pass is padded by width_bucket()
-  bool repeats_weights = false;  // each tile of the pass reads the weights from memory again
+  bool splits_columns = false;               // K over workgroups, by compute/product_split.h
+  std::vector<uint32_t> width_buckets = {};  // that the pass is padded to, as DeviceInfo has them
+  bool repeats_weights = false;              // each tile of the pass reads the weights from memory again
   double columns_in_flight = 0;  // of the weight, that a workgroup has asked for in each of its rows and slices
   double loading = 0.7;          // share of the time that these are under way
   double registers = 72;         // of an invocation
@@ -70,10 +71,6 @@ KernelRules rules_of(Kernels kernels);
 
 /// Replaces single rules: "tile_rows=128,bytes_in_flight=64". Throws bad_input that lists the names.
 void assume(KernelRules& rules, std::string_view changes);
-
-/// Rows that a pass of `width` rows is padded to on GPUs, so that few widths have kernels and recordings of their own:
-/// 1, 8, 16, 32, then multiples of 64.
-uint32_t width_bucket(uint32_t width);
 
 /// Instructions × lanes for a weight of this type, beside multiply-adds and staging.
 double decode_ops(Kernels kernels, WeightType type);

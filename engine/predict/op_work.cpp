@@ -33,7 +33,7 @@ double activation_bytes(double bytes, double row_tiles, double workgroups, const
 }
 
 Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRules& rules, const DeviceProfile& device) {
-  const uint32_t width = rules.buckets ? width_bucket(pass_width) : pass_width;
+  const uint32_t width = padded_width({.width_buckets = rules.width_buckets}, pass_width);
   const ProductCut cut = cut_of(weight, width, rules, device);
   const double row_tiles = rounded_up(weight.rows(), cut.rows);
   const double column_tiles = rounded_up(width, cut.columns);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/predict/kernel_rules.h"
 #include "engine/predict/op_work.h"
 #include "engine/predict/recorded_model.h"
 #include "tests/predict/messages.h"
@@ -66,15 +65,6 @@ TEST(ModelShapes, OthersAreRefusedWithWhatIsAllowed) {
   EXPECT_NE(message_of([] { model_shape("qwen3-30b-a3b-q4_k"); }).find("mixture of experts"), std::string::npos);
   EXPECT_NE(message_of([] { model_shape("qwen3.5-27b"); }).find("recurrent"), std::string::npos);
   EXPECT_NE(message_of([] { open_for_prediction("/no/such/model"); }).find("/no/such/model"), std::string::npos);
-}
-
-TEST(KernelRules, WidthsFallIntoBuckets) {
-  EXPECT_EQ(width_bucket(1), 1u);
-  EXPECT_EQ(width_bucket(2), 8u);
-  EXPECT_EQ(width_bucket(9), 16u);
-  EXPECT_EQ(width_bucket(33), 64u);
-  EXPECT_EQ(width_bucket(64), 64u);
-  EXPECT_EQ(width_bucket(65), 128u);
 }
 
 }  // namespace

@@ -100,6 +100,20 @@ TEST(Prediction, WiderPassesNeverTakeLess) {
   }
 }
 
+TEST(Prediction, WidthsOfABucketTakeTheSameProducts) {
+  RecordedModel model(model_shape("qwen3-8b-q4_k"));
+  const auto product_us = [&](Kernels kernels, uint32_t width) {
+    for (const OpPrediction& op : predict_pass(model, device_profile("h100"), rules_of(kernels), width, {}).ops) {
+      if (op.name == "linear_swiglu") return op.each.total;
+    }
+    return 0.0;
+  };
+  EXPECT_EQ(product_us(Kernels::matrix, 33), product_us(Kernels::matrix, 64));
+  EXPECT_LT(product_us(Kernels::matrix, 32), product_us(Kernels::matrix, 33));
+  EXPECT_EQ(product_us(Kernels::fma, 5), product_us(Kernels::fma, 8));
+  EXPECT_LT(product_us(Kernels::fma, 4), product_us(Kernels::fma, 5));
+}
+
 TEST(Prediction, NothingIsFasterThanTheMemory) {
   RecordedModel model(model_shape("qwen3-8b-q4_k"));
   for (const DeviceProfile& device : device_profiles()) {
