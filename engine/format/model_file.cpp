@@ -66,6 +66,18 @@ ModelFile ModelFile::open(const fs::path& path) {
   });
 }
 
+ModelFile ModelFile::of_random_weights(const ModelConfig& config, const TypeOfTensor& type_of) {
+  validate_config(config);
+  ModelFile model(std::make_unique<State>());
+  State& state = *model.state_;
+  state.config = config;
+  state.file = TensorFile(RandomTensors(required_tensors(config), type_of));
+  state.config.quantization = state.file.main_type();
+  state.config.parameters = state.file.elements();
+  model.validate_tensors();
+  return model;
+}
+
 const fs::path& ModelFile::path() const {
   return state_->path;
 }

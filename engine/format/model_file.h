@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "engine/format/model_config.h"
+#include "engine/format/random_tensors.h"
 #include "engine/format/tensor_view.h"
 
 namespace canopy {
@@ -52,10 +53,15 @@ class ModelFile {
   /// of Hugging Face (model_paths.h), and validates all of it. Throws Error(bad_input) with the path in front.
   static ModelFile open(const std::filesystem::path& path);
 
+  /// A model of that configuration with random weights and no tokenizer, for measurements: no file is read or written.
+  /// Throws bad_input for a configuration that validate_config() refuses, and what RandomTensors throws.
+  static ModelFile of_random_weights(const ModelConfig& config, const TypeOfTensor& type_of);
+
   ModelFile(ModelFile&&) noexcept;
   ModelFile& operator=(ModelFile&&) noexcept;
   ~ModelFile();
 
+  /// Empty where there is no file.
   const std::filesystem::path& path() const;
   const ModelConfig& config() const;
   const TokenizerSource& tokenizer() const;

@@ -39,6 +39,10 @@ TensorFile::TensorFile(SafetensorsFolder folder, Rename canonical) : source_(std
   take(std::get<SafetensorsFolder>(source_).tensors(), canonical);
 }
 
+TensorFile::TensorFile(RandomTensors tensors) : source_(std::move(tensors)) {
+  take(std::get<RandomTensors>(source_).tensors(), [](std::string_view name) { return std::string(name); });
+}
+
 void TensorFile::take(std::span<const TensorView> found, Rename canonical) {
   tensors_.assign(found.begin(), found.end());
   for (TensorView& tensor : tensors_) tensor.name = canonical(tensor.name);

@@ -1,6 +1,6 @@
 #pragma once
 // The tensors of a GGUF file or of a Hugging Face folder under canonical names, and the mapping they lie in: what the
-// files of a model and of a drafter have in common.
+// files of a model and of a drafter have in common. Random tensors, which no file has, stand for those of a shape.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,6 +14,7 @@
 
 #include "engine/format/architecture.h"
 #include "engine/format/gguf.h"
+#include "engine/format/random_tensors.h"
 #include "engine/format/safetensors.h"
 
 namespace canopy {
@@ -27,6 +28,8 @@ class TensorFile {
   /// Throws bad_input where two tensors stand for one name.
   TensorFile(GgufFile file, Rename canonical);
   TensorFile(SafetensorsFolder folder, Rename canonical);
+  /// Under the names that they have.
+  explicit TensorFile(RandomTensors tensors);
   TensorFile(TensorFile&&) noexcept = default;
   TensorFile& operator=(TensorFile&&) noexcept = default;
   TensorFile(const TensorFile&) = delete;  // by_name_ points into tensors_
@@ -54,7 +57,7 @@ class TensorFile {
  private:
   void take(std::span<const TensorView> found, Rename canonical);
 
-  std::variant<std::monostate, GgufFile, SafetensorsFolder> source_;  // owns the mapping
+  std::variant<std::monostate, GgufFile, SafetensorsFolder, RandomTensors> source_;  // owns the bytes
   std::vector<TensorView> tensors_;
   std::unordered_map<std::string_view, size_t> by_name_;  // views of tensors_[i].name
 };

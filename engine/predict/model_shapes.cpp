@@ -17,8 +17,9 @@ struct NamedModel {
   bool tied_head;
 };
 
-// From the published configurations.
+// From the published configurations; "tiny" is none of them: for tests of what takes a shape.
 constexpr NamedModel kModels[] = {
+    {"tiny", "qwen3", 2, 256, 4, 2, 64, 512, 1024, true},
     {"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, true},
     {"smollm2-1.7b", "llama", 24, 2048, 32, 32, 64, 8192, 49152, true},
     {"llama-2-7b", "llama", 32, 4096, 32, 32, 128, 11008, 32000, false},
@@ -131,6 +132,11 @@ NamedShape model_shape(std::string_view name) {
   }
   throw bad_input("There is no file and no shape of a model named '" + printable(name) + "'; allowed: a file, or " +
                   allowed_shapes() + ".");
+}
+
+ModelFile random_model(const NamedShape& shape) {
+  return ModelFile::of_random_weights(
+      shape.config, [&shape](std::string_view tensor, uint64_t cols) { return type_of_tensor(shape, tensor, cols); });
 }
 
 TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint64_t cols) {

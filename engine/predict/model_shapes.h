@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/format/model_config.h"
+#include "engine/format/model_file.h"
 #include "engine/format/tensor_type.h"
 
 namespace canopy::predict {
@@ -27,5 +28,8 @@ std::string allowed_shapes();
 /// q4_0, q4_1 and q4_k have the head in Q6_K; q4_k_m also half of the layers' attn_v and ffn_down. Rows that are no
 /// whole blocks of 256 get the next larger type that has blocks of 32.
 TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint64_t cols);
+
+/// A model of this shape with random weights, to be measured on a device.
+ModelFile random_model(const NamedShape& shape);
 
 }  // namespace canopy::predict
