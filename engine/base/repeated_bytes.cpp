@@ -57,8 +57,8 @@ uint64_t RepeatedBytes::page() {
 
 RepeatedBytes::RepeatedBytes(std::span<const std::byte> pattern, uint64_t bytes) {
   if (pattern.empty() || pattern.size() % page() != 0) {
-    throw bad_input("A pattern of " + std::to_string(pattern.size()) + " bytes was to be repeated; allowed: multiples of " +
-                    std::to_string(page()) + " above 0.");
+    throw bad_input("A pattern of " + std::to_string(pattern.size()) +
+                    " bytes was to be repeated; allowed: multiples of " + std::to_string(page()) + " above 0.");
   }
   const uint64_t times = bytes / pattern.size() + 1;
   const auto size = checked_cast<size_t>(checked_mul<uint64_t>(times, pattern.size(), "size of a repeated pattern"),

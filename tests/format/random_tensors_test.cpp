@@ -14,8 +14,9 @@
 namespace canopy {
 namespace {
 
-constexpr TensorType kTypes[] = {TensorType::f32,  TensorType::f16,  TensorType::bf16, TensorType::q8_0, TensorType::q4_0,
-                                 TensorType::q4_1, TensorType::q5_0, TensorType::q4_k, TensorType::q6_k};
+constexpr TensorType kTypes[] = {TensorType::f32,  TensorType::f16,  TensorType::bf16,
+                                 TensorType::q8_0, TensorType::q4_0, TensorType::q4_1,
+                                 TensorType::q5_0, TensorType::q4_k, TensorType::q6_k};
 
 TEST(RandomTensorsTest, ValuesOfEveryTypeLieAroundZero) {
   constexpr uint64_t count = 256 * 400;
@@ -75,8 +76,8 @@ TEST(RandomTensorsTest, MakesAModelOfAConfiguration) {
   EXPECT_EQ(model.config().quantization, "Q4_K");
   EXPECT_EQ(model.require("token_embd", 1000, 256).bytes.size(), 210u * 1000);
   EXPECT_EQ(model.require("blk.1.attn_q_norm", 1, 64).type, TensorType::f32);
-  EXPECT_FALSE(std::ranges::equal(model.require("blk.0.ffn_up", 512, 256).bytes,
-                                  model.require("blk.1.ffn_up", 512, 256).bytes));
+  EXPECT_FALSE(
+      std::ranges::equal(model.require("blk.0.ffn_up", 512, 256).bytes, model.require("blk.1.ffn_up", 512, 256).bytes));
   model.check_unchanged();
   config.heads = 0;
   EXPECT_THROW(ModelFile::of_random_weights(config, type_of), Error);
