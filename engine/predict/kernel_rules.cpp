@@ -61,7 +61,6 @@ constexpr NamedRule kRules[] = {{"tile_rows", &KernelRules::tile_rows},
 KernelRules today_rules() {
   KernelRules rules;
   rules.repeats_weights = true;
-  rules.columns_in_flight = 32;
   rules.loading = 0.5;
   rules.registers = 120;
   rules.column_ops = kTodayColumnOps;
@@ -81,7 +80,6 @@ KernelRules fma_rules() {
   rules.splits_attention = true;
   rules.attention_bytes_in_flight = 0;
   rules.width_buckets = {1, 2, 4, 8};
-  rules.columns_in_flight = 32;  // the block after the one that is decoded
   rules.loading = 0.8;
   rules.stage_ops = kFmaStageOps;
   rules.column_ops = 1;
@@ -94,7 +92,6 @@ KernelRules matrix_rules() {
   rules.splits_attention = true;
   rules.attention_bytes_in_flight = 0;
   rules.width_buckets = {1, 8, 16, 32, 64};
-  rules.columns_in_flight = 64;  // the step after the one that is multiplied
   rules.registers = 112;
   rules.stage_ops = kMatrixStageOps;
   rules.matrix_cores = true;
@@ -106,7 +103,6 @@ KernelRules matrix_rules() {
 /// activation; product.
 KernelRules llama_cpp_rules() {
   KernelRules rules;
-  rules.columns_in_flight = 1800;
   rules.loading = 0.8;
   rules.registers = 48;
   rules.activation_bytes = 1;

@@ -26,13 +26,13 @@ struct KernelRules {
   double tile_rows = 0;     // of the weight
   double tile_columns = 0;  // rows of the pass
   double invocations = 0;
+  double columns_in_flight = 0;              // of the weight, that a workgroup has asked for at a time
   bool splits_columns = false;               // K over workgroups, by compute/product_split.h
   std::vector<uint32_t> width_buckets = {};  // that the pass is padded to, as DeviceInfo has them
   bool repeats_weights = false;              // each tile of the pass reads the weights from memory again
-  double columns_in_flight = 0;  // of the weight, that a workgroup has asked for in each of its rows and slices
-  double loading = 0.7;          // share of the time that these are under way
-  double registers = 72;         // of an invocation
-  double activation_bytes = 4;   // of a value, as a product reads it
+  double loading = 0.7;                      // share of the time that these columns are under way
+  double registers = 72;                     // of an invocation
+  double activation_bytes = 4;               // of a value, as a product reads it
 
   // Instructions × lanes.
   double decode = 1;          // for a weight: times decode_ops()

@@ -32,8 +32,15 @@ double activation_bytes(double bytes, double row_tiles, double workgroups, const
   return bytes * (stays ? std::min({row_tiles, workgroups, static_cast<double>(device.units)}) : row_tiles);
 }
 
+/// Rows that the kernels' device pads a pass to.
+uint32_t padded_width_of(uint32_t width, const KernelRules& rules) {
+  DeviceInfo info;
+  info.width_buckets = rules.width_buckets;
+  return padded_width(info, width);
+}
+
 Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRules& rules, const DeviceProfile& device) {
-  const uint32_t width = padded_width({.width_buckets = rules.width_buckets}, pass_width);
+  const uint32_t width = padded_width_of(pass_width, rules);
   const ProductCut cut = cut_of(weight, width, rules, device);
   const double row_tiles = rounded_up(weight.rows(), cut.rows);
   const double column_tiles = rounded_up(width, cut.columns);
@@ -46,7 +53,7 @@ Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRule
   work.workgroups = row_tiles * chunks * column_tiles;
   work.invocations = cut.invocations;
   work.shared_bytes = cut.shared_bytes;
-  work.bytes_in_flight = rules.loading * cut.rows * cut.slices * rules.columns_in_flight * bytes / weights;
+  work.bytes_in_flight = rules.loading * cut.rows * cut.columns_in_flight * bytes / weights;
   work.registers = rules.registers;
 
   const Reading reading = read_again(bytes, column_tiles, rules.repeats_weights, device);

@@ -9,6 +9,9 @@ namespace canopy::predict {
 namespace {
 
 constexpr uint32_t kSubgroup = 32;
+constexpr uint32_t kBlock = 32;  // columns that an invocation of the products by multiply-adds fetches at a time
+// Of llama.cpp's mat-vec kernels: 32 bytes of a 4-bit type in flight for each of 64 invocations, over two rows.
+constexpr double kMatVecColumns = 1800;
 constexpr vk::MatrixShape kMatrix{.m = 16, .n = 16, .k = 16};
 
 /// What drivers of such a device report, as far as the choices read it.
@@ -28,7 +31,8 @@ ProductCut cut_of_today(const Weight& weight, uint32_t width) {
   const uint32_t segments = (weight.cols() + 255) / 256;
   uint32_t split = 1;
   while (split < 16 && 2 * split <= segments && 2 * split * columns <= 32) split *= 2;
-  return {.rows = 128, .columns = 1.0 * columns, .slices = 1.0 * split, .invocations = 32.0 * split};
+  return {
+      .rows = 128, .columns = 1.0 * columns, .columns_in_flight = 1.0 * kBlock * split, .invocations = 32.0 * split};
 }
 
 ProductCut chosen_cut(const Weight& weight, uint32_t width, Kernels kernels, const DeviceProfile& device) {
@@ -38,15 +42,15 @@ ProductCut chosen_cut(const Weight& weight, uint32_t width, Kernels kernels, con
     case Kernels::today: return cut_of_today(weight, width);
     case Kernels::fma: {
       const vk::FmaConfig config = vk::choose_fma(shape, vk::kMostFmaColumns, false, limits);
-      return {1.0 * config.tile_rows(), 1.0 * config.columns, 1.0 * config.slices, 1.0 * config.invocations(),
+      return {1.0 * config.tile_rows(), 1.0 * config.columns, 1.0 * kBlock * config.slices, 1.0 * config.invocations(),
               1.0 * config.shared_bytes()};
     }
     case Kernels::matrix: {
       const vk::MatrixConfig config = vk::choose_matrix(shape, kMatrix, vk::kMostMatrixColumns, false, limits);
-      return {1.0 * config.tile_rows(), 1.0 * config.columns, 1, 1.0 * config.invocations(),
+      return {1.0 * config.tile_rows(), 1.0 * config.columns, 1.0 * config.step, 1.0 * config.invocations(),
               1.0 * config.shared_bytes()};
     }
-    case Kernels::llama_cpp: return {.rows = 2, .columns = 1, .invocations = 64};
+    case Kernels::llama_cpp: return {.rows = 2, .columns = 1, .columns_in_flight = kMatVecColumns, .invocations = 64};
   }
   return {};
 }
@@ -58,6 +62,7 @@ ProductCut cut_of(const Weight& weight, uint32_t width, const KernelRules& rules
   if (rules.tile_rows > 0) cut.rows = rules.tile_rows;
   if (rules.tile_columns > 0) cut.columns = rules.tile_columns;
   if (rules.invocations > 0) cut.invocations = rules.invocations;
+  if (rules.columns_in_flight > 0) cut.columns_in_flight = rules.columns_in_flight;
   return cut;
 }
 

@@ -11,9 +11,9 @@ namespace canopy::predict {
 
 /// Of a workgroup.
 struct ProductCut {
-  double rows = 0;     // of the weight
-  double columns = 0;  // rows of the pass
-  double slices = 1;   // parts of K worked on at once
+  double rows = 0;               // of the weight
+  double columns = 0;            // rows of the pass
+  double columns_in_flight = 0;  // of each of its weight rows, that it has asked for at a time
   double invocations = 0;
   double shared_bytes = 0;
 };
