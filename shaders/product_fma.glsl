@@ -30,12 +30,26 @@ void put_pooled(uint i, float value) { pool[i / 4u][i % 4u] = value; }
 float part[R][N];   // of the slice under way
 float total[R][N];  // of the chunk; complete in the first row of invocations
 
-// The activations of STAGE blocks from column `first` on, for each of the slices.
-void stage(uint first_column, uint first) {
-  for (uint i = gl_LocalInvocationIndex; i < STAGED; i += INVOCATIONS) {
-    uint slice = i / (N * STAGE_QUADS), c = i / STAGE_QUADS % N;
-    uint k = first + slice * SLICE + 4u * (i % STAGE_QUADS);
-    if (k < cols) pool[i] = normed_quad(input_of(first_column, c), c, k);
+// The quads that an invocation stages, on their way.
+const uint OWN_QUADS = (STAGED + INVOCATIONS - 1u) / INVOCATIONS;
+vec4 activations[OWN_QUADS];
+
+uint slice_of(uint i) { return i / (N * STAGE_QUADS); }
+uint column_of(uint i) { return i / STAGE_QUADS % N; }
+
+// Starts the loads of the activations of STAGE blocks from column `first` on, for each of the slices.
+void fetch_activations(uint first_column, uint first) {
+  [[unroll]] for (uint j = 0u; j < OWN_QUADS; ++j) {
+    uint i = min(gl_LocalInvocationIndex + j * INVOCATIONS, STAGED - 1u);
+    uint k = min(first + slice_of(i) * SLICE + 4u * (i % STAGE_QUADS), 4u * in_stride - 4u);
+    activations[j] = in_quads[input_of(first_column, column_of(i)) + k / 4u];
+  }
+}
+
+void stage() {
+  [[unroll]] for (uint j = 0u; j < OWN_QUADS; ++j) {
+    uint i = gl_LocalInvocationIndex + j * INVOCATIONS;
+    if (i < STAGED) pool[i] = normed(activations[j], column_of(i));
   }
 }
 
@@ -69,11 +83,13 @@ void sum_slice(uint first_column, uint first, uint end) {
     [[unroll]] for (uint c = 0u; c < N; ++c) part[r][c] = 0.0;
   }
   uint column = first + gl_LocalInvocationID.y * SLICE;
+  fetch_activations(first_column, first);
   fetch_blocks(column / 32u);
   for (uint k = 0u; k < SLICE; k += 32u * STAGE) {
     barrier();
-    stage(first_column, first + k);
+    stage();
     barrier();
+    if (k + 32u * STAGE < SLICE) fetch_activations(first_column, first + k + 32u * STAGE);
     uint from = gl_LocalInvocationID.y * N * STAGE_QUADS;
     for (uint s = 0u; s < STAGE && column < end; ++s) {
       add_block(column / 32u, from);

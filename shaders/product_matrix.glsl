@@ -65,17 +65,18 @@ void find_begins(uint first_column, uint first_row) {
   }
 }
 
-// Starts the loads of the step at column k. Blocks beyond the weight's are those of its end; their activations are 0.
+// Starts the loads of the step at column k; the norm is applied as they are staged, so that nothing waits for them here.
+// Blocks beyond the weight's are those of its end; their activations are 0.
 void fetch_step(uint k) {
-  [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
-    raw[i] = fetch_block(begins[i], min(k / 32u + first_block(i) / TILE_ROWS, blocks_of(cols) - 1u));
-  }
   [[unroll]] for (uint i = 0u; i < OWN_UNITS; ++i) {
     uint at = min(gl_LocalInvocationIndex + i * INVOCATIONS, UNITS - 1u);
     uint c = at / (STEP / 8u), unit = at % (STEP / 8u);
     uvec2 quads = k + unit / 4u * 32u + quads_of_unit(unit % 4u);
-    activations[i][0] = normed_quad(columns_begin[i], c, quads.x);
-    activations[i][1] = normed_quad(columns_begin[i], c, quads.y);
+    activations[i][0] = in_quads[columns_begin[i] + quads.x / 4u];
+    activations[i][1] = in_quads[columns_begin[i] + quads.y / 4u];
+  }
+  [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
+    raw[i] = fetch_block(begins[i], min(k / 32u + first_block(i) / TILE_ROWS, blocks_of(cols) - 1u));
   }
 }
 
@@ -96,7 +97,8 @@ void stage(uint k) {
     uint at = gl_LocalInvocationIndex + i * INVOCATIONS;
     if (at < UNITS) {
       uint to = (TILE_ROWS + at / (STEP / 8u)) * STRIDE + at % (STEP / 8u);
-      pool[to] = unit_of_quads(activations[i][0], activations[i][1]);
+      uint c = at / (STEP / 8u);
+      pool[to] = unit_of_quads(normed(activations[i][0], c), normed(activations[i][1], c));
     }
   }
 }
@@ -141,14 +143,14 @@ void main() {
   uint row = gl_SubgroupID * ROW_TILES * TM;  // of the tile: the subgroup's first
   uint begin = gl_WorkGroupID.z * chunk_columns;
   uint end = min(begin + chunk_columns, cols);
-  load_factors(first_column);
   find_begins(first_column, first_row);
+  fetch_step(begin);
+  load_factors(first_column);
   [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
     [[unroll]] for (uint n = 0u; n < COLUMN_TILES; ++n) {
       sums[m][n] = coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>(0.0);
     }
   }
-  fetch_step(begin);
   for (uint k = begin; k < end; k += STEP) {
     barrier();
     stage(k);

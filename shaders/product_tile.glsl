@@ -35,13 +35,12 @@ void load_factors(uint first_column) {
 }
 
 // Where the elements of column c of the tile begin, in quads. Columns nobody asked for are computed as the last one, and
-// not stored.
+// not stored. Rows of activations are padded to whole units of 64 elements with zeros.
 uint input_of(uint first_column, uint c) { return min(first_column + c, width - 1u) * in_stride; }
 
-// Elements k ... k + 3 of column c, which begins at `from`, times the norm's factor. Rows of activations are padded to
-// whole units of 64 elements with zeros.
-vec4 normed_quad(uint from, uint c, uint k) {
-  precise vec4 y = in_quads[from + k / 4u] * factors[c / 4u][c % 4u];
+// Elements of column c of the tile, times the norm's factor.
+vec4 normed(vec4 x, uint c) {
+  precise vec4 y = x * factors[c / 4u][c % 4u];
   return y;
 }
 
@@ -54,7 +53,15 @@ uint partial_index(uint chunk, uint column, uint row) { return partial_base + (c
 float element_sum(uint first_column, uint first_row, uint c, uint r) {
   if (chunks() == 1u) return pooled(c * TILE_ROWS + r);
   precise float sum = 0.0;
-  for (uint z = 0u; z < chunks(); ++z) sum = sum + partials[partial_index(z, first_column + c, first_row + r)];
+  for (uint z = 0u; z < chunks(); z += 8u) {  // loaded together, so that they are waited for once
+    float parts[8];
+    [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+      parts[i] = partials[partial_index(min(z + i, chunks() - 1u), first_column + c, first_row + r)];
+    }
+    [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+      if (z + i < chunks()) sum = sum + parts[i];
+    }
+  }
   return sum;
 }
 
