@@ -7,6 +7,7 @@
 
 #include "engine/vulkan/command_list.h"
 #include "engine/vulkan/context.h"
+#include "engine/vulkan/product_config.h"
 #include "tests/vulkan/devices.h"
 
 namespace canopy::vk {
@@ -58,9 +59,10 @@ TEST_P(KernelTest, namesTheShaderInEveryError) {
 // Shared memory is counted with the constants given: with the defaults, this kernel needs less than 1 KiB.
 TEST_P(KernelTest, refusesMoreSharedMemoryThanTheBaselineHas) {
   const auto context = open({.baseline = true});
-  const KernelOptions options{.spec = {{0, 8}, {1, 4}, {2, 8}, {3, 16}}};  // columns, rows, lanes, split
-  const std::string error = error_of([&] { context->kernel("linear_add_q4_1", options); });
-  EXPECT_NE(error.find("17412 bytes of shared memory"), std::string::npos) << error;
+  const FmaConfig config{.columns = 8, .lanes = 64, .slices = 4, .rows = 2, .stage = 1};
+  const std::string error = error_of([&] { context->kernel("product_add_q4_1", config.variant().options); });
+  EXPECT_GT(config.shared_bytes(), context->limits().max_shared_bytes);
+  EXPECT_NE(error.find(std::to_string(config.shared_bytes()) + " bytes of shared memory"), std::string::npos) << error;
 }
 
 TEST_P(KernelTest, asksForAConstantWithTwoDefaults) {
