@@ -43,7 +43,8 @@ void put_half(std::byte* at, float value) {
 }
 
 /// The scales of a block whose codes are random bytes already; `vary` is about 1. Codes go from 0 to 15 (Q4), 31 (Q5)
-/// and so on; each scale is kSpread over the largest distance from their middle.
+/// and so on; each scale is kSpread over the largest distance from their middle, in the types with scales of scales
+/// over a usual one.
 void put_scales(TensorType type, float vary, std::byte* block) {
   const float spread = kSpread * vary;
   switch (type) {
@@ -55,8 +56,8 @@ void put_scales(TensorType type, float vary, std::byte* block) {
       put_half(block + 2, -spread * 7.5f / 8);
       return;
     case TensorType::q4_k:  // value = d * scale * code - dmin * minimum, scale and minimum of 6 bits
-      put_half(block, spread / (8 * 31.5f));
-      put_half(block + 2, spread * 7.5f / (8 * 31.5f));
+      put_half(block, spread / (12 * 31.5f));
+      put_half(block + 2, spread * 7.5f / (12 * 31.5f));
       return;
     case TensorType::q6_k:  // 128 + 64 bytes of codes, 16 signed scales, d: scales of -8 to 7
       for (int i = 0; i < 16; ++i) {
@@ -116,7 +117,7 @@ void fill_random_blocks(TensorType type, uint64_t seed, std::span<std::byte> blo
   }
   random.fill(blocks);
   for (size_t at = 0; at < blocks.size(); at += each) {
-    put_scales(type, random.between(0.75f, 1.25f), blocks.data() + at);
+    put_scales(type, random.between(0.8f, 1.2f), blocks.data() + at);
   }
 }
 

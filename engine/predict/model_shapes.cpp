@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <tuple>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -132,6 +133,19 @@ NamedShape model_shape(std::string_view name) {
   }
   throw bad_input("There is no file and no shape of a model named '" + printable(name) + "'; allowed: a file, or " +
                   allowed_shapes() + ".");
+}
+
+std::string shape_name(const ModelConfig& config) {
+  std::string type;
+  for (const char c : config.quantization) type += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const NamedModel& model : kModels) {
+    const ModelConfig known = config_of(model);
+    const auto sizes = [](const ModelConfig& c) {
+      return std::tuple(c.architecture, c.layers, c.hidden, c.heads, c.kv_heads, c.head_dim, c.ffn, c.vocab);
+    };
+    if (sizes(known) == sizes(config)) return std::string(model.name) + "-" + type;
+  }
+  return config.architecture + "-" + std::to_string(config.layers) + "x" + std::to_string(config.hidden) + "-" + type;
 }
 
 ModelFile random_model(const NamedShape& shape) {

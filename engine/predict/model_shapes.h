@@ -24,6 +24,10 @@ NamedShape model_shape(std::string_view name);
 /// "MODEL-TYPE, where MODEL is one of ..., and TYPE one of ...": for messages and help.
 std::string allowed_shapes();
 
+/// A name for a model's configuration that says nothing of its file: that of the shape with the same sizes and type of
+/// weights ("qwen3-8b-q4_k"), else architecture, layers, width and type ("llama-30x576-q4_1").
+std::string shape_name(const ModelConfig& config);
+
 /// The type that a file of such weights has for a matrix of `cols` columns, by its canonical name ("blk.3.attn_v").
 /// q4_0, q4_1 and q4_k have the head in Q6_K; q4_k_m also half of the layers' attn_v and ffn_down. Rows that are no
 /// whole blocks of 256 get the next larger type that has blocks of 32.
