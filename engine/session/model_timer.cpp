@@ -12,11 +12,6 @@ namespace {
 /// Children of a node in the trees that are timed: as bushy as real ones, and no deeper.
 constexpr uint32_t kChildren = 3;
 
-void grow(DraftTree& tree, uint32_t width) {
-  tree.reset(0);
-  while (tree.width() < width) tree.add((tree.width() - 1) / kChildren, tree.width() % kChildren, 0, 0, 0);
-}
-
 /// Milliseconds of `pass`, run a second time where the first took long and made a recording.
 template <class Pass, class Recordings>
 double time_prepared(Pass&& pass, Recordings&& recordings) {
@@ -33,6 +28,11 @@ double time_prepared(Pass&& pass, Recordings&& recordings) {
 
 }  // namespace
 
+void grow_timed_tree(DraftTree& tree, uint32_t width) {
+  tree.reset(0);
+  while (tree.width() < width) tree.add((tree.width() - 1) / kChildren, tree.width() % kChildren, 0, 0, 0);
+}
+
 ModelTimer::ModelTimer(Model& model, Sequence& sequence, std::stop_token stop)
     : model_(model), sequence_(sequence), stop_(std::move(stop)) {
   sequence_.clear();  // before the first pass overwrites what the caches hold
@@ -43,7 +43,7 @@ ModelTimer::~ModelTimer() {
 }
 
 double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
-  grow(tree_, width);
+  grow_timed_tree(tree_, width);
   sequence_.pretend(context, 0);
   // One row is what autoregressive decoding takes, which writes no aux hidden states: all speed-ups are over that.
   const auto pass = [&] {

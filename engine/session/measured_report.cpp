@@ -1,0 +1,146 @@
+#include "engine/session/measured_report.h"
+
+#include <algorithm>
+
+#include "engine/vulkan/device_report_json.h"
+#include "engine/vulkan/instance.h"
+
+namespace canopy {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json device_json(const MeasuredReport& report) {
+  const DeviceInfo& info = report.info;
+  ordered_json json = report.device ? vk::to_json(*report.device)
+                                    : ordered_json{{"name", info.name}, {"type", info.type}, {"driver", info.driver}};
+  json["is_software"] = info.is_software;
+  json["kernel_family"] = kernel_family_of(info);
+  json["draws_tokens"] = info.draws_tokens;
+  json["widest_tile"] = info.widest_tile;
+  json["width_buckets"] = info.width_buckets;
+  json["memory_available"] = report.memory.available;
+  return json;
+}
+
+ordered_json peak_json(const DevicePeak& peak) {
+  return {
+      {"read_gb_s", peak.read_gb_s}, {"fma_gflop_s", peak.fma_gflop_s}, {"plain_fma_gflop_s", peak.plain_fma_gflop_s}};
+}
+
+ordered_json self_test_json(const SelfTestReport& test) {
+  return {{"ran", test.ran},
+          {"passed", test.passed},
+          {"draws_alike", test.draws_alike},
+          {"sentence", test.sentence},
+          {"ms", test.ms}};
+}
+
+ordered_json calibration_json(const CostTable& table) {
+  ordered_json verify = ordered_json::array(), draft = ordered_json::array();
+  for (const CostPoint& point : table.verify_points()) {
+    verify.push_back({{"width", point.rows}, {"context", point.context}, {"ms", point.ms}});
+  }
+  for (const CostPoint& point : table.draft_points()) {
+    draft.push_back({{"backlog", point.rows}, {"context", point.context}, {"ms", point.ms}});
+  }
+  return {{"verify_ms", verify}, {"draft_ms", draft}};
+}
+
+ordered_json drafts_json(const std::vector<MeasuredDraft>& drafts) {
+  ordered_json list = ordered_json::array();
+  for (const MeasuredDraft& draft : drafts) {
+    list.push_back({{"context", draft.context},
+                    {"backlog", draft.backlog},
+                    {"ms", draft.time.ms()},
+                    {"wall_ms", draft.time.wall_ms},
+                    {"repeats", draft.time.repeats}});
+  }
+  return list;
+}
+
+ordered_json model_json(const MeasuredModel& model) {
+  ordered_json json = {{"shape", model.shape},
+                       {"weights", model.random ? "random" : "file"},
+                       {"parameters", model.parameters},
+                       {"kv", to_string(model.cache_type)}};
+  if (!model.skipped.empty()) json["skipped"] = model.skipped;
+  if (model.self_test) json["self_test"] = self_test_json(*model.self_test);
+  if (model.measurement) {
+    json["peak"] = peak_json(model.measurement->peak);
+    json["complete"] = model.measurement->complete;
+    json["seconds"] = model.measurement->seconds;
+    json["pass_bytes"] = model.measurement->pass_bytes;
+    json["kernels"] = model.kernels;
+  }
+  if (model.block != 0 && model.measurement) {
+    json["drafter"] = {{"block", model.block}, {"passes", drafts_json(model.measurement->drafts)}};
+  }
+  if (model.calibration) json["calibration"] = calibration_json(*model.calibration);
+  return json;
+}
+
+/// An entry that `canopy-cli predict --measured` reads.
+ordered_json passes_json(const MeasuredReport& report, const MeasuredModel& model, const MeasuredContext& context) {
+  const double peak = model.measurement->peak.read_gb_s, reached = model.measurement->weights_gb_s(context);
+  const bool has_clock = context.passes[0].time.device_ms > 0;
+  ordered_json widths = ordered_json::array(), ms = ordered_json::array(), wall = ordered_json::array();
+  ordered_json gaps = ordered_json::array(), repeats = ordered_json::array();
+  for (const MeasuredWidth& pass : context.passes) {
+    widths.push_back(pass.width);
+    ms.push_back(pass.time.ms());
+    wall.push_back(pass.time.wall_ms);
+    gaps.push_back(pass.time.host_gap_ms());
+    repeats.push_back(pass.time.repeats);
+  }
+  ordered_json json = {{"name", report.info.name},
+                       {"shape", model.shape},
+                       {"context", context.context},
+                       {"kernels", kernel_family_of(report.info)},
+                       {"source", "measured"},
+                       {"clock", has_clock ? "device" : "host"},
+                       {"widths", widths},
+                       {"ms", ms},
+                       {"wall_ms", wall}};
+  if (has_clock) json["host_gap_ms"] = gaps;
+  json["repeats"] = repeats;
+  json["weights_gb_s"] = reached;
+  json["peak_gb_s"] = peak;
+  // Weights that a cache holds are read faster than memory can be.
+  json["bandwidth_share"] = peak > 0 ? std::min(1.0, reached / peak) : 0.0;
+  return json;
+}
+
+}  // namespace
+
+std::optional<vk::DeviceReport> report_of(const DeviceInfo& info) {
+  for (vk::DeviceReport& report : vk::Instance().list_devices()) {
+    if (!info.uuid.empty() && report.uuid == info.uuid) return std::move(report);
+  }
+  return std::nullopt;
+}
+
+std::string kernel_family_of(const DeviceInfo& info) {
+  const std::string version = info.kernels.substr(0, info.kernels.find(';'));
+  return version.substr(version.rfind(' ') + 1);
+}
+
+ordered_json to_json(const MeasuredReport& report) {
+  ordered_json models = ordered_json::array(), passes = ordered_json::array();
+  for (const MeasuredModel& model : report.models) {
+    models.push_back(model_json(model));
+    if (!model.measurement) continue;
+    for (const MeasuredContext& context : model.measurement->contexts) {
+      passes.push_back(passes_json(report, model, context));
+    }
+  }
+  return {{"version", kMeasuredReportVersion},
+          {"source", "measured"},
+          {"canopy", {{"version", report.version}, {"commit", report.commit}}},
+          {"host", {{"cores", report.cores}}},
+          {"device", device_json(report)},
+          {"models", models},
+          {"devices", passes}};
+}
+
+}  // namespace canopy

@@ -1,0 +1,52 @@
+#pragma once
+// The report of a device that a user can send: what it is, whether it keeps the numeric contract, and what passes take
+// there, as JSON (docs/measurements.md). It holds no path, no name of a file or a user, and no text.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/compute/types.h"
+#include "engine/session/measurement.h"
+#include "engine/session/self_test.h"
+#include "engine/speculation/cost_table.h"
+#include "engine/vulkan/device_report.h"
+
+namespace canopy {
+
+/// Raised by every change of a field's meaning.
+inline constexpr uint32_t kMeasuredReportVersion = 1;
+
+/// A model that was measured, or the reason why it was not.
+struct MeasuredModel {
+  std::string shape;   // "qwen3-8b-q4_k"
+  bool random = true;  // weights; false: those of a file
+  uint64_t parameters = 0;
+  CacheType cache_type = CacheType::f16;
+  uint32_t block = 0;  // rows of the drafter's pass; 0 without one
+  std::optional<SelfTestReport> self_test;
+  std::optional<ModelMeasurement> measurement;
+  std::optional<CostTable> calibration;  // of an earlier run
+  std::string kernels;                   // DeviceInfo::kernels after it
+  std::string skipped;                   // why there is no measurement, as a sentence
+};
+
+struct MeasuredReport {
+  std::string version, commit;             // of Canopy
+  std::optional<vk::DeviceReport> device;  // nothing for a device that is none of Vulkan's
+  DeviceInfo info;
+  MemoryInfo memory;
+  uint32_t cores = 0;  // of the host
+  std::vector<MeasuredModel> models;
+};
+
+/// The reported device that `info` is of: the one with its uuid. Throws unavailable without a driver.
+std::optional<vk::DeviceReport> report_of(const DeviceInfo& info);
+
+/// "matrix": the family of kernels that DeviceInfo::kernels begins with.
+std::string kernel_family_of(const DeviceInfo& info);
+
+nlohmann::ordered_json to_json(const MeasuredReport& report);
+
+}  // namespace canopy

@@ -1,0 +1,196 @@
+#include "engine/session/measurement.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/session/model_timer.h"
+#include "engine/session/stage_timer.h"
+
+namespace canopy {
+namespace {
+
+constexpr uint32_t kRoomForTrees = 16;  // positions behind the context: trees that are timed are no deeper
+
+double middle(std::vector<double> values) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+void require_usable(const MeasurementPlan& plan) {
+  if (plan.widths.empty() || plan.contexts.empty() || plan.most_repeats == 0 || !(plan.seconds > 0)) {
+    throw bad_input("A measurement of " + std::to_string(plan.widths.size()) + " widths at " +
+                    std::to_string(plan.contexts.size()) + " contexts, " + std::to_string(plan.most_repeats) +
+                    " times each, in " + std::to_string(plan.seconds) +
+                    " s was asked for; allowed: at least one of each.");
+  }
+}
+
+class MeasurementRun {
+ public:
+  MeasurementRun(Model& model, Sequence& sequence, const MeasurementPlan& plan,
+                 const std::function<void(uint32_t, uint32_t)>& progress, const std::stop_token& stop)
+      : model_(model), sequence_(sequence), plan_(plan), progress_(progress), stop_(stop) {
+    require_usable(plan_);
+    sequence_.clear();  // before the first pass overwrites what the caches hold
+  }
+  MeasurementRun(const MeasurementRun&) = delete;
+  MeasurementRun& operator=(const MeasurementRun&) = delete;
+  ~MeasurementRun() { sequence_.clear(); }
+
+  ModelMeasurement run() {
+    choose_points();
+    measure_peak();
+    result_.pass_bytes = model_.pass_bytes();
+    for (const uint32_t context : contexts_) measure_passes(context);
+    if (sequence_.drafter() != nullptr) {
+      for (const uint32_t context : contexts_) measure_drafts(context);
+    }
+    measure_peak();
+    result_.seconds = elapsed();
+    return std::move(result_);
+  }
+
+ private:
+  struct Once {
+    double device_ms = 0, wall_ms = 0;
+  };
+  /// One of the points that are measured in turns.
+  struct Point {
+    std::function<Once()> timed;
+    std::vector<double> device, wall;
+
+    MeasuredTime time() const {
+      if (wall.empty()) return {};
+      return {static_cast<uint32_t>(wall.size()), middle(device), middle(wall)};
+    }
+  };
+
+  double elapsed() const { return milliseconds_since(start_) / 1e3; }
+
+  void choose_points() {
+    const ModelLimits& limits = model_.limits();
+    for (const uint32_t context : plan_.contexts) {
+      if (uint64_t{context} + kRoomForTrees <= limits.context) contexts_.push_back(context);
+    }
+    for (const uint32_t width : plan_.widths) {
+      if (width >= 1 && width <= std::min(limits.max_width, limits.tree_slots + 1)) widths_.push_back(width);
+    }
+    total_ = static_cast<uint32_t>(contexts_.size() * widths_.size());
+    groups_ = static_cast<uint32_t>(contexts_.size());
+    if (sequence_.drafter() == nullptr) return;
+    groups_ *= 2;
+    for (const uint32_t context : contexts_) total_ += static_cast<uint32_t>(backlogs(context).size());
+  }
+
+  /// Features that a draft injects: after one token, and after a long path.
+  static std::vector<uint32_t> backlogs(uint32_t context) {
+    return context == 0 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{1, std::min(16u, context)};
+  }
+
+  void measure_peak() {
+    const DevicePeak peak = model_.device().measure_peak();
+    result_.peak.read_gb_s = std::max(result_.peak.read_gb_s, peak.read_gb_s);
+    result_.peak.fma_gflop_s = std::max(result_.peak.fma_gflop_s, peak.fma_gflop_s);
+    result_.peak.plain_fma_gflop_s = std::max(result_.peak.plain_fma_gflop_s, peak.plain_fma_gflop_s);
+  }
+
+  void measure_passes(uint32_t context) {
+    std::vector<Point> points;
+    for (const uint32_t width : widths_) points.push_back({[this, width, context] { return pass(width, context); }});
+    measure(points);
+    MeasuredContext measured{context, {}};
+    for (size_t i = 0; i < points.size(); ++i) {
+      const MeasuredTime time = points[i].time();
+      if (time.repeats > 0) measured.passes.push_back({widths_[i], time});
+    }
+    if (!measured.passes.empty()) result_.contexts.push_back(std::move(measured));
+  }
+
+  void measure_drafts(uint32_t context) {
+    const std::vector<uint32_t> waiting = backlogs(context);
+    std::vector<Point> points;
+    for (const uint32_t backlog : waiting) {
+      points.push_back({[this, backlog, context] { return draft(backlog, context); }});
+    }
+    measure(points);
+    for (size_t i = 0; i < points.size(); ++i) {
+      const MeasuredTime time = points[i].time();
+      if (time.repeats > 0) result_.drafts.push_back({context, waiting[i], time});
+    }
+  }
+
+  Once pass(uint32_t width, uint32_t context) {
+    grow_timed_tree(tree_, width);
+    sequence_.pretend(context, 0);
+    const auto start = std::chrono::steady_clock::now();
+    ForwardInput input = sequence_.tree(tree_, HeadOutput::argmax);
+    input.aux_hidden_states = width > 1 && !model_.aux_layers().empty();  // plain decoding leaves none
+    const ForwardOutput output = model_.forward(input, stop_);
+    require_completed(output.completed());
+    return {output.device_ms(), milliseconds_since(start)};
+  }
+
+  Once draft(uint32_t backlog, uint32_t context) {
+    sequence_.pretend(context, backlog);
+    const auto start = std::chrono::steady_clock::now();
+    const std::optional<Draft> draft = sequence_.draft(0, sequence_.drafter()->max_depth(), stop_);
+    require_completed(draft.has_value());
+    return {draft->device_ms, milliseconds_since(start)};
+  }
+
+  static void require_completed(bool completed) {
+    if (!completed) throw cancelled("The measurement was cancelled.");
+  }
+
+  /// Each point once without counting it, which compiles kernels and chooses their variants; then all of them in turns,
+  /// so that a drift of the device affects all widths alike, for these points' part of the time that is left. Points
+  /// that no time is left for stay empty.
+  void measure(std::vector<Point>& points) {
+    const double until = elapsed() + std::max(0.0, plan_.seconds - elapsed()) / std::max(1u, groups_--);
+    size_t prepared = 0;
+    for (; prepared < points.size() && elapsed() < plan_.seconds; ++prepared) {
+      if (progress_) progress_(done_, total_);
+      require_completed(!stop_.stop_requested());
+      points[prepared].timed();
+      ++done_;
+    }
+    if (prepared < points.size()) result_.complete = false;
+    for (uint32_t repeat = 0; repeat < plan_.most_repeats; ++repeat) {
+      for (size_t i = 0; i < prepared; ++i) {
+        if (repeat > 0 && elapsed() >= until) return;
+        const Once once = points[i].timed();
+        points[i].device.push_back(once.device_ms);
+        points[i].wall.push_back(once.wall_ms);
+      }
+    }
+  }
+
+  Model& model_;
+  Sequence& sequence_;
+  const MeasurementPlan& plan_;
+  const std::function<void(uint32_t, uint32_t)>& progress_;
+  std::stop_token stop_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<uint32_t> contexts_, widths_;
+  uint32_t done_ = 0, total_ = 0;  // points
+  uint32_t groups_ = 0;            // of points that are measured in turns, still to come
+  DraftTree tree_;
+  ModelMeasurement result_;
+};
+
+}  // namespace
+
+double ModelMeasurement::weights_gb_s(const MeasuredContext& context) const {
+  if (context.passes.empty() || context.passes[0].width != 1) return 0;
+  return static_cast<double>(pass_bytes) / (context.passes[0].time.ms() * 1e6);
+}
+
+ModelMeasurement measure_model(Model& model, Sequence& sequence, const MeasurementPlan& plan,
+                               const std::function<void(uint32_t done, uint32_t total)>& progress,
+                               const std::stop_token& stop) {
+  return MeasurementRun(model, sequence, plan, progress, stop).run();
+}
+
+}  // namespace canopy

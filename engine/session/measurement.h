@@ -1,0 +1,71 @@
+#pragma once
+// What the passes of a loaded model take on this device, for a report that a user can send: times by the device's clock
+// and the host's, and the rates that the device reaches at all.
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+#include "engine/model/drafter.h"
+#include "engine/model/model.h"
+#include "engine/model/sequence.h"
+
+namespace canopy {
+
+struct MeasurementPlan {
+  std::vector<uint32_t> widths = {1, 2, 4, 8, 16, 32, 64, 128};  // rows of a pass, ascending
+  std::vector<uint32_t> contexts = {0, 4096};                    // positions before it
+  double seconds = 60;         // in all; the peak and the first round of passes may exceed it
+  uint32_t most_repeats = 15;  // of each point
+};
+
+/// Medians over the repeats, in milliseconds.
+struct MeasuredTime {
+  uint32_t repeats = 0;
+  double device_ms = 0;  // by the device's clock; 0 where it has none
+  double wall_ms = 0;    // as the host waited, its own work included
+
+  double host_gap_ms() const { return device_ms > 0 ? wall_ms - device_ms : 0; }
+  /// By the device's clock where it has one, else the host's.
+  double ms() const { return device_ms > 0 ? device_ms : wall_ms; }
+};
+
+struct MeasuredWidth {
+  uint32_t width = 0;
+  MeasuredTime time;
+};
+
+struct MeasuredContext {
+  uint32_t context = 0;
+  std::vector<MeasuredWidth> passes;  // ascending widths
+};
+
+/// A pass of the drafter behind an injection of `backlog` features.
+struct MeasuredDraft {
+  uint32_t context = 0;
+  uint32_t backlog = 0;
+  MeasuredTime time;
+};
+
+struct ModelMeasurement {
+  DevicePeak peak;  // measured before and after, the larger of both
+  std::vector<MeasuredContext> contexts;
+  std::vector<MeasuredDraft> drafts;
+  uint64_t pass_bytes = 0;  // of weights that a pass reads
+  bool complete = true;     // false: time ran out, some points are missing
+  double seconds = 0;
+
+  /// 10^9 bytes of weights a second that a pass of one row reads; 0 where none was measured at this context.
+  double weights_gb_s(const MeasuredContext& context) const;
+};
+
+/// Contexts and widths of the plan that the model has no room for are left out. The passes are those of draft trees
+/// behind `sequence`, with the most probable token of every row; it is cleared before and afterwards. `progress` hears
+/// of points done and planned. Throws bad_input for a plan without widths or contexts or without time, and cancelled
+/// when stop is requested.
+ModelMeasurement measure_model(Model& model, Sequence& sequence, const MeasurementPlan& plan,
+                               const std::function<void(uint32_t done, uint32_t total)>& progress,
+                               const std::stop_token& stop);
+
+}  // namespace canopy

@@ -1,0 +1,120 @@
+#include "engine/session/measurement.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "engine/session/measured_report.h"
+#include "tests/base/temp_folder.h"
+#include "tests/compute/forwarding_device.h"
+#include "tests/model/random_model.h"
+#include "tests/reference/reference_device.h"
+
+namespace canopy::test {
+namespace {
+
+/// A device with a clock, by which every pass takes half a microsecond.
+class ClockedDevice : public ForwardingDevice {
+ public:
+  ClockedDevice() : ForwardingDevice(make_reference_device()) {}
+  double last_run_ms() const override { return 5e-4; }
+  DevicePeak measure_peak() override { return {100, 200, 50}; }
+};
+
+class MeasurementTest : public ::testing::Test {
+ protected:
+  ModelMeasurement measure(const MeasurementPlan& plan, const std::stop_token& stop = {}) {
+    return measure_model(*model_, *sequence_, plan, [this](uint32_t done, uint32_t) { done_ = done; }, stop);
+  }
+
+  static std::unique_ptr<Model> load(Device& device) {
+    TempFolder folder;
+    const ModelFile file = ModelFile::open(folder.write("model.gguf", RandomModel{}.build()));
+    ModelOptions options;
+    options.max_width = 9;
+    options.context = 100;
+    return Model::load(device, file, options);
+  }
+
+  ClockedDevice device_;
+  std::unique_ptr<Model> model_ = load(device_);
+  std::unique_ptr<Sequence> sequence_ = std::make_unique<Sequence>(*model_);
+  uint32_t done_ = 0;
+};
+
+TEST_F(MeasurementTest, TimesWhatTheModelHasRoomFor) {
+  const ModelMeasurement measured = measure({{1, 4, 9, 10}, {0, 64, 96}, 60, 3});
+  EXPECT_TRUE(measured.complete);
+  ASSERT_EQ(measured.contexts.size(), 2u);  // 96 leaves no room for trees
+  EXPECT_EQ(measured.contexts[1].context, 64u);
+  for (const MeasuredContext& context : measured.contexts) {
+    ASSERT_EQ(context.passes.size(), 3u);  // 10 rows are wider than a pass
+    EXPECT_EQ(context.passes[2].width, 9u);
+    for (const MeasuredWidth& pass : context.passes) {
+      EXPECT_EQ(pass.time.repeats, 3u);
+      EXPECT_EQ(pass.time.ms(), 5e-4);
+      EXPECT_DOUBLE_EQ(pass.time.host_gap_ms(), pass.time.wall_ms - 5e-4);
+    }
+    EXPECT_DOUBLE_EQ(measured.weights_gb_s(context), static_cast<double>(model_->pass_bytes()) / (5e-4 * 1e6));
+  }
+  EXPECT_EQ(measured.peak.read_gb_s, 100);
+  EXPECT_TRUE(measured.drafts.empty());
+  EXPECT_EQ(sequence_->length(), 0u);
+}
+
+TEST_F(MeasurementTest, SaysThatTimeRanOut) {
+  const ModelMeasurement measured = measure({{1, 2}, {0}, 1e-9, 3});
+  EXPECT_FALSE(measured.complete);
+  EXPECT_TRUE(measured.contexts.empty());
+}
+
+TEST_F(MeasurementTest, EndsWhenItIsStopped) {
+  std::stop_source stop;
+  stop.request_stop();
+  sequence_->pretend(5, 0);
+  try {
+    measure({{1, 2}, {0}, 60, 3}, stop.get_token());
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::cancelled);
+  }
+  EXPECT_EQ(sequence_->length(), 0u);
+}
+
+TEST_F(MeasurementTest, RefusesPlansOfNothing) {
+  for (const MeasurementPlan& plan : {MeasurementPlan{{}, {0}, 1, 1}, MeasurementPlan{{1}, {}, 1, 1},
+                                      MeasurementPlan{{1}, {0}, 0, 1}, MeasurementPlan{{1}, {0}, 1, 0}}) {
+    EXPECT_THROW(measure(plan), Error);
+  }
+}
+
+TEST_F(MeasurementTest, ReportHasPassesAsPredictionsHaveThem) {
+  MeasuredModel model;
+  model.shape = "llama-2x64-f32";
+  model.measurement = measure({{1, 4}, {0}, 60, 2});
+  model.self_test = SelfTestReport{true, true, true, "Exact.", 1};
+  MeasuredModel skipped;
+  skipped.shape = "qwen3-32b-bf16";
+  skipped.skipped = "The model needs more.";
+  MeasuredReport report;
+  report.info.name = "Some GPU";
+  report.info.kernels = "shaders 12 matrix; Q4_K 4096 x 4096 (2 rows, 64 lanes)";
+  report.models = {model, skipped};
+  const nlohmann::ordered_json json = to_json(report);
+  EXPECT_EQ(json["version"], kMeasuredReportVersion);
+  EXPECT_EQ(json["device"]["kernel_family"], "matrix");
+  ASSERT_EQ(json["devices"].size(), 1u);
+  const auto& passes = json["devices"][0];
+  EXPECT_EQ(passes["name"], "Some GPU");
+  EXPECT_EQ(passes["source"], "measured");
+  EXPECT_EQ(passes["clock"], "device");
+  EXPECT_EQ(passes["widths"], (std::vector<uint32_t>{1, 4}));
+  EXPECT_LE(passes["bandwidth_share"], 1.0);
+  EXPECT_TRUE(json["models"][0]["self_test"]["passed"]);
+  EXPECT_EQ(json["models"][1]["skipped"], "The model needs more.");
+}
+
+}  // namespace
+}  // namespace canopy::test
