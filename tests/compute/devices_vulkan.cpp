@@ -20,11 +20,13 @@ namespace {
 
 // A kernel is compiled for each width of a tile, on SwiftShader for up to seconds; narrow tiles show differences
 // between widths as well. CANOPY_TEST_MAX_TILE (columns) makes them narrower still. CANOPY_TEST_FAMILY: the kernels of
-// another family than the device's own.
+// another family than the device's own. CANOPY_TEST_SELECTOR: which Vulkan device; empty: the best.
 VulkanDeviceOptions options_under_test() {
   const char* family = std::getenv("CANOPY_TEST_FAMILY");
   const char* tile = std::getenv("CANOPY_TEST_MAX_TILE");
+  const char* selector = std::getenv("CANOPY_TEST_SELECTOR");
   VulkanDeviceOptions options;
+  if (selector != nullptr) options.selector = selector;
   if (family != nullptr && *family != '\0') options.family = vk::kernel_family(family).value();
   options.max_tile = tile != nullptr && *tile != '\0' ? static_cast<uint32_t>(std::stoul(tile)) : 4;
   return options;

@@ -1,0 +1,237 @@
+"""tools/check_gpu and the script that it packs, with programs that stand for the real ones. With CANOPY_BUILD, the
+folder of a build, also with the real ones on the driver of CANOPY_TEST_ICD."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
+BUILD = os.environ.get("CANOPY_BUILD", "")
+ICD = os.environ.get("CANOPY_TEST_ICD", "")
+STEPS = ["golden", "ops", "report", "contract", "replies", "modes", "drafts"]
+
+# Stands for canopy-cli: `report` writes what the real one would; HARDWARE is whether the device is a GPU.
+CLI = """#!/bin/sh
+if [ "$1" = devices ]; then echo "0: Some device"; exit 0; fi
+echo "$*" >>"$ASKED"
+while [ $# -gt 0 ]; do case $1 in --out) out=$2 ;; esac; shift; done
+printf '{\\n  "version": 1,\\n  "source": "measured",\\n  "device": {"is_software": %s},\\n  "models": [],\\n  "devices": []\\n}\\n' \
+  "$SOFTWARE" >"$out"
+"""
+TEST = """#!/bin/sh
+echo "[       OK ] A.a (1 ms)"
+echo "[       OK ] A.b (1 ms)"
+"""
+FAILED = """#!/bin/sh
+echo "[       OK ] A.a (1 ms)"
+echo "[  FAILED  ] A.b (1 ms)"
+echo "[  FAILED  ] 1 test, listed below:"
+echo "[  FAILED  ] A.b"
+exit 1
+"""
+LLAMA = """#!/bin/sh
+cat <<END
+[
+  {
+    "build_commit": "abc",
+    "build_number": 5000,
+    "model_filename": "$4",
+    "n_prompt": 128,
+    "n_gen": 0,
+    "avg_ts": 4000.5,
+    "stddev_ts": 1.25,
+    "samples_ns": [ 1, 2 ]
+  },
+  {
+    "model_filename": "$4",
+    "n_prompt": 0,
+    "n_gen": 64,
+    "avg_ts": 190.5,
+    "stddev_ts": 0.5,
+    "samples_ns": [ 1, 2 ]
+  }
+]
+END
+"""
+
+
+def load_tool():
+    loader = importlib.machinery.SourceFileLoader("check_gpu", os.path.join(TOOLS, "check_gpu"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_gpu", loader))
+    loader.exec_module(module)
+    return module
+
+
+check_gpu = load_tool()
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, text, *names):
+        os.makedirs(os.path.dirname(self.path(*names)), exist_ok=True)
+        with open(self.path(*names), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(*names), 0o755)
+
+
+class Checks(Folder):
+    def setUp(self):
+        super().setUp()
+        self.write(CLI, "packed", "bin", "canopy-cli")
+        for name in check_gpu.PROGRAMS[1:]:
+            self.write(TEST, "packed", "bin", name)
+        self.write("2.0\n", "packed", "lib", "libc-version")
+        shutil.copy(os.path.join(TOOLS, "gpu", "check"), self.path("packed", "check"))
+
+    def check(self, *options, software="false", path=None):
+        environment = dict(os.environ, ASKED=self.path("asked"), SOFTWARE=software)
+        if path:
+            environment["PATH"] = path + ":" + environment["PATH"]
+        return subprocess.run([self.path("packed", "check"), "--out", self.path("out"), *options], env=environment,
+                              capture_output=True, text=True, check=False, timeout=120)
+
+    def result(self):
+        with open(self.path("out", "result.json"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertNotIn(self.folder, text)
+        return json.loads(text)
+
+    def states(self):
+        return {step["name"]: step["state"] for step in self.result()["checks"]["steps"]}
+
+    def test_the_result_is_the_report_with_the_checks(self):
+        done = self.check()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = self.result()
+        self.assertEqual((result["version"], result["devices"]), (1, []))
+        self.assertEqual([step["name"] for step in result["checks"]["steps"]], STEPS)
+        for step in result["checks"]["steps"]:
+            self.assertEqual(step["state"], "passed")
+            self.assertEqual((step["tests_passed"], step["tests_failed"]), (0, 0) if step["name"] == "report" else (2, 0))
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["logs", "result.json"])
+        self.assertFalse(result["checks"]["tiny"])
+        with open(self.path("asked"), encoding="utf-8") as file:
+            self.assertIn("qwen3-8b-bf16", file.read())
+
+    def test_software_devices_get_the_tiny_shapes(self):
+        self.assertEqual(self.check(software="true").returncode, 0)
+        self.assertTrue(self.result()["checks"]["tiny"])
+        with open(self.path("asked"), encoding="utf-8") as file:
+            self.assertNotIn("8b", file.read())
+
+    def test_what_fails_or_hangs_is_named_and_the_rest_goes_on(self):
+        self.write(FAILED, "packed", "bin", "modes_test")
+        self.write("#!/bin/sh\nexec sleep 60\n", "packed", "bin", "speculation_golden_test")
+        done = self.check("--seconds", "4")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        states = self.states()
+        self.assertEqual((states["ops"], states["modes"], states["drafts"]), ("passed", "failed", "ran_out_of_time"))
+        modes = next(step for step in self.result()["checks"]["steps"] if step["name"] == "modes")
+        self.assertEqual((modes["tests_passed"], modes["tests_failed"]), (1, 1))
+
+    def test_of_llama_bench_only_figures_are_kept(self):
+        self.write("GGUF", "model.gguf")
+        self.write(LLAMA, "llama", "llama-bench")
+        done = self.check("--model", self.path("model.gguf"), path=self.path("llama"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = self.result()
+        self.assertEqual([(each["n_gen"], each["avg_ts"]) for each in result["llama_bench"]], [(0, 4000.5), (64, 190.5)])
+        self.assertEqual(result["model"]["source"], "measured")
+
+    def test_wrong_options_are_refused(self):
+        for words, options in (("--seconds is 'x'", ("--seconds", "x")), ("unknown option", ("--fast",)),
+                               ("needs a value", ("--device",)), ("there is no file", ("--model", "/no/such"))):
+            done = self.check(*options)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(words, done.stderr)
+
+    def test_a_machine_without_a_device_is_told(self):
+        self.write("#!/bin/sh\necho 'no driver here'\nexit 1\n", "packed", "bin", "canopy-cli")
+        done = self.check()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no driver here", done.stderr)
+        self.assertFalse(os.path.exists(self.path("out", "result.json")))
+
+
+@unittest.skipUnless(shutil.which("strip") and shutil.which("ldd"), "binutils are not installed")
+class Packing(Folder):
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.path("build", "bin"))
+        for name in check_gpu.PROGRAMS:
+            shutil.copy("/bin/true", self.path("build", "bin", name))
+
+    def pack(self, *arguments):
+        return subprocess.run([sys.executable, "-B", os.path.join(TOOLS, "check_gpu"), "--no-build", "--build",
+                               self.path("build"), *arguments], capture_output=True, text=True, check=False, timeout=120)
+
+    def test_programs_run_with_what_is_packed_alone(self):
+        done = self.pack("--pack", self.path("packed"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        libraries = os.listdir(self.path("packed", "lib"))
+        for name in ("libvulkan.so.1", "libc.so.6", "libm.so.6", "libc-version"):
+            self.assertIn(name, libraries)
+        self.assertTrue(os.access(self.path("packed", "check"), os.X_OK))
+        self.assertTrue(os.path.exists(self.path("packed", "golden", "generate.json")))
+        (starter,) = [name for name in libraries if name.startswith("ld-linux")]
+        run = subprocess.run([self.path("packed", "lib", starter), "--library-path", self.path("packed", "lib"),
+                              self.path("packed", "bin", "modes_test")], check=False, timeout=60)
+        self.assertEqual(run.returncode, 0)
+
+    def test_an_archive_holds_one_folder(self):
+        done = self.pack("--pack", self.path("packed.tar.gz"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with tarfile.open(self.path("packed.tar.gz")) as archive:
+            names = archive.getnames()
+        self.assertEqual({name.split("/")[0] for name in names}, {"canopy-gpu-check"})
+        self.assertIn("canopy-gpu-check/check", names)
+
+    def test_refusals_say_what_to_do(self):
+        os.remove(self.path("build", "bin", "modes_test"))
+        self.write("x", "full", "file")
+        for words, arguments in (("modes_test is missing", ("--pack", self.path("packed"))),
+                                 ("is there already", ("--pack", self.path("full"))),
+                                 ("go with --run", ("--pack", self.path("other"), "--", "--tiny")),
+                                 ("required", ())):
+            done = self.pack(*arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(words, done.stderr)
+
+
+@unittest.skipUnless(os.path.isdir(BUILD) and os.path.exists(ICD), "not asked for")
+class WholeCheck(Folder):
+    def test_pack_and_run_on_a_software_device(self):
+        environment = dict(os.environ, VK_ICD_FILENAMES=ICD, VK_DRIVER_FILES=ICD)
+        done = subprocess.run([sys.executable, "-B", os.path.join(TOOLS, "check_gpu"), "--no-build", "--build", BUILD,
+                               "--run", "--", "--out", self.path("out")], env=environment, capture_output=True, text=True,
+                              check=False, timeout=900)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("out", "result.json"), encoding="utf-8") as file:
+            result = json.load(file)
+        for step in result["checks"]["steps"]:
+            self.assertEqual(step["state"], "passed", step)
+            self.assertTrue(step["name"] == "report" or step["tests_passed"] > 0, step)
+        self.assertEqual({entry["shape"] for entry in result["devices"]}, {"tiny-q4_k", "tiny-bf16"})
+        page = subprocess.run([sys.executable, "-B", os.path.join(TOOLS, "measurement_page"),
+                               self.path("out", "result.json"), "--out", "-"], capture_output=True, text=True, check=False)
+        self.assertEqual(page.returncode, 0, page.stderr)
+        self.assertIn("tiny-q4\\_k", page.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
