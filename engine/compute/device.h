@@ -50,7 +50,8 @@ class Device {
   virtual std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) = 0;
   virtual std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols,
                                                             std::string_view name) = 0;
-  virtual std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) = 0;
+  /// Zeroed slots of so many layers.
+  virtual std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) = 0;
 
   /// Repacks a matrix into the device's layout. Throws Error(bad_input) when the parts do not fit each other.
   virtual std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,

@@ -368,18 +368,21 @@ struct NormRowsArgs {
   }
 };
 
-/// Moves K and V between slots: slot to[i] gets what slot from[i] held before the op, even where the lists overlap.
+/// Moves K and V of all layers between slots: slot to[i] gets what slot from[i] held before the op, even where the
+/// lists overlap. A list may be padded by repeating a move.
 struct KvMoveArgs {
   const Buffer* moves = nullptr;  // uint32 [count, 2]: from, to
   uint32_t count = 0;             // at most kMaxKvMoves
   KvShape shape;
-  KvLayer* cache = nullptr;
+  KvCache* cache = nullptr;
 
   static constexpr const char* name = "kv_move";
-  std::string shapes() const { return std::to_string(count) + " slots, " + describe(shape); }
+  std::string shapes() const {
+    return std::to_string(count) + " slots of " + std::to_string(cache->layers()) + " layers, " + describe(shape);
+  }
   OpPrice price() const {
     const uint64_t slot = uint64_t{2} * shape.kv_heads * shape.head_dim * element_bytes(shape.type);
-    return {count * (2 * slot + word_bytes(2)), 0};
+    return {count * (2 * slot * cache->layers() + word_bytes(2)), 0};
   }
 };
 inline constexpr uint32_t kMaxKvMoves = 64;

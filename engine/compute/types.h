@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace canopy {
@@ -115,11 +117,23 @@ class Activations {
   uint32_t cols_;
 };
 
-/// One layer's keys and values: [slots, kv_heads, head_dim] each, in `type`. Slot p < context holds position p of the
-/// committed text; the slots from `context` on are scratch for the rows of a draft tree.
+/// One layer's keys and values: [slots, kv_heads, head_dim] each, in `type`. Which slot holds what is the business of
+/// those who name slots in rows and page tables.
 class KvLayer {
  public:
   virtual ~KvLayer() = default;
+};
+
+/// The layers of a cache, all of one shape.
+class KvCache {
+ public:
+  explicit KvCache(std::vector<std::unique_ptr<KvLayer>> layers) : layers_(std::move(layers)) {}
+  virtual ~KvCache() = default;
+  uint32_t layers() const { return static_cast<uint32_t>(layers_.size()); }
+  KvLayer& layer(uint32_t index) const { return *layers_.at(index); }
+
+ private:
+  std::vector<std::unique_ptr<KvLayer>> layers_;
 };
 
 struct KvShape {
@@ -127,6 +141,7 @@ struct KvShape {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;  // even
   CacheType type = CacheType::f16;
+  bool operator==(const KvShape&) const = default;
 };
 
 /// "2 K/V heads of 64 in f16"

@@ -37,7 +37,7 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
                                     .heads = config.heads,
                                     .shape = model.kv,
                                     .interleaved = model.layers[layer].rope == RopeLayout::interleaved,
-                                    .cache = model.cache[layer].get(),
+                                    .cache = &model.cache.layer(layer),
                                     .q = b.q.get()}});
 }
 
@@ -53,7 +53,7 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
                        .shape = model.kv,
                        .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim))),
                        .max_positions = pass.max_positions,
-                       .cache = model.cache[layer].get(),
+                       .cache = &model.cache.layer(layer),
                        .out = b.attended.get(),
                        .mask = spec.causal ? AttentionMask::causal : AttentionMask::block,
                        .window = spec.window});

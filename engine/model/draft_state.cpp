@@ -8,7 +8,10 @@
 
 namespace canopy {
 
-DraftState::DraftState(Drafter& drafter) : drafter_(drafter), store_(drafter.acquire_store()) {}
+DraftState::DraftState(Drafter& drafter) : DraftState(drafter, PageTable(drafter.pages_)) {}
+
+DraftState::DraftState(Drafter& drafter, const PageTable& table)
+    : drafter_(drafter), store_(drafter.acquire_store()), table_(table) {}
 
 DraftState::~DraftState() {
   drafter_.release_store(store_);
@@ -17,6 +20,7 @@ DraftState::~DraftState() {
 void DraftState::truncate(uint32_t positions) {
   injected_ = std::min(injected_, positions);
   waiting_ = std::min(waiting_, positions - injected_);
+  table_.cut(injected_);
 }
 
 void DraftState::pretend(uint32_t injected, uint32_t waiting) {
@@ -26,13 +30,14 @@ void DraftState::pretend(uint32_t injected, uint32_t waiting) {
                     " waiting features were pretended; allowed: at most " + std::to_string(Drafter::most_waiting()) +
                     " waiting, in all " + std::to_string(context) + ".");
   }
+  table_.reserve(0, injected);
   injected_ = injected;
   waiting_ = waiting;
 }
 
 std::unique_ptr<DraftState> DraftState::fork() const {
-  auto copy = std::make_unique<DraftState>(drafter_);
-  drafter_.copy_store(store_, copy->store_, injected_, waiting_);
+  auto copy = std::unique_ptr<DraftState>(new DraftState(drafter_, table_));
+  drafter_.copy_waiting(store_, copy->store_, waiting_);
   copy->injected_ = injected_;
   copy->waiting_ = waiting_;
   return copy;

@@ -6,24 +6,20 @@
 #include <vector>
 
 #include "engine/compute/device.h"
+#include "engine/model/page_table.h"
 
 namespace canopy {
 
 class Drafter;
 
-/// The drafter's device memory for one text.
-struct DraftStore {
-  std::vector<std::unique_ptr<KvLayer>> cache;  // by layer of the drafter
-  std::unique_ptr<Buffer> features;             // [Drafter::most_waiting(), aux layers * H]
-};
-
-/// Features of a text's first known() positions: of the first of them as keys and values in the drafter's layers, of
-/// the others as they came, waiting for the next draft, which injects them on its way. Part of a Sequence; not
-/// thread-safe; the drafter must outlive it.
+/// Features of a text's first known() positions: of the first of them as keys and values in the drafter's layers, in
+/// pages of a cache that all texts share; of the others as they came, waiting for the next draft, which injects them on
+/// its way. Part of a Sequence; not thread-safe; the drafter must outlive it.
 class DraftState {
  public:
-  /// Of an empty text. The drafter's first is part of its memory plan; others are allocated when all are taken, and
-  /// stay the drafter's. Throws out_of_memory, with needed and available bytes, where another does not fit.
+  /// Of an empty text. The memory of the drafter's first for features that wait is part of its memory plan; others are
+  /// allocated when all are taken, and stay the drafter's. Throws out_of_memory, with needed and available bytes, where
+  /// another does not fit.
   explicit DraftState(Drafter& drafter);
   ~DraftState();
   DraftState(const DraftState&) = delete;
@@ -39,14 +35,17 @@ class DraftState {
   /// bad_input beyond the context or for more than can wait.
   void pretend(uint32_t injected, uint32_t waiting);
 
-  /// The same features in a state of their own, copied through the host. Throws out_of_memory.
+  /// The same features in a state of their own: it shares pages, and what waits is copied. Throws out_of_memory.
   std::unique_ptr<DraftState> fork() const;
 
  private:
   friend class Drafter;
 
   Drafter& drafter_;
-  uint32_t store_;  // which of the drafter's
+  DraftState(Drafter& drafter, const PageTable& table);
+
+  uint32_t store_;   // which of the drafter's memories for features
+  PageTable table_;  // of the drafter's cache
   uint32_t injected_ = 0;
   uint32_t waiting_ = 0;
 };

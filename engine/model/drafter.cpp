@@ -32,6 +32,7 @@ ModelLimits limits_of(const DrafterConfig& config, const Model& target, CacheTyp
   ModelLimits limits;
   // A block behind the last position stands beyond the context; it needs positions, though nothing of it is kept.
   limits.context = checked_add(target.limits().context, config.block_size, "context of the drafter");
+  limits.spare_pages = target.limits().spare_pages;
   limits.tree_slots = config.block_size;
   limits.max_width = std::max(config.block_size, kMostWaiting);
   limits.head_rows = config.block_size - 1;
@@ -88,7 +89,8 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
       config_(file.config()),
       limits_(limits_of(config_, target, options.cache_type)),
       layers_(layer_specs(config_)),
-      candidates_(std::min(kMaxTopK, target.config().vocab)) {
+      candidates_(std::min(kMaxTopK, target.config().vocab)),
+      pages_(limits_.pages()) {
   config_.transformer.vocab = target.config().vocab;  // rows of the head it borrows
   const ModelConfig& transformer = config_.transformer;
   const MemoryPlan memory = plan_memory(transformer, limits_, plan.device_bytes, device_);
@@ -102,11 +104,12 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
                         "without a drafter.");
   }
   reclaimable.make_room(device_, device_bytes_);
-  const uint64_t features = uint64_t{kMostWaiting} * transformer.hidden * aux_layer_count(config_) * sizeof(float);
-  store_bytes_ = memory.cache + features;
-  stores_.push_back(allocate_store());
+  store_bytes_ = uint64_t{kMostWaiting} * transformer.hidden * aux_layer_count(config_) * sizeof(float);
+  stores_.push_back(allocate_features());
   taken_.push_back(false);
+  cache_ = device_.allocate_kv(kv_shape(transformer, limits_), transformer.layers, "drafter K/V");
   buffers_ = allocate_pass_buffers(device_, transformer, limits_);
+  mover_ = std::make_unique<KvMover>(device_, *buffers_.moves, *cache_, kv_shape(transformer, limits_));
   const uint64_t word = sizeof(float);
   const uint32_t width = transformer.hidden * aux_layer_count(config_);
   feature_moves_ = device_.allocate_exchanged(kMostWaiting * 2 * word, HostUse::writes, "feature moves");
@@ -119,41 +122,28 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
 
 Drafter::~Drafter() = default;
 
-DraftStore Drafter::allocate_store() {
-  const ModelConfig& transformer = config_.transformer;
-  DraftStore store;
-  for (uint32_t layer = 0; layer < transformer.layers; ++layer) {
-    store.cache.push_back(device_.allocate_kv(kv_shape(transformer, limits_), "drafter K/V " + std::to_string(layer)));
-  }
-  const uint64_t width = uint64_t{transformer.hidden} * aux_layer_count(config_);
-  store.features = device_.allocate(kMostWaiting * width * sizeof(float), "features");
-  return store;
+std::unique_ptr<Buffer> Drafter::allocate_features() {
+  return device_.allocate(store_bytes_, "features");
 }
 
 uint32_t Drafter::acquire_store() {
   const auto free = std::find(taken_.begin(), taken_.end(), false);
   const auto store = static_cast<uint32_t>(free - taken_.begin());
   if (free == taken_.end()) {
-    require_memory(device_, store_bytes_, "What a drafter keeps of another text");
-    stores_.push_back(allocate_store());
+    require_memory(device_, store_bytes_, "What waits of another text for its drafter");
+    stores_.push_back(allocate_features());
     taken_.push_back(false);
   }
   taken_[store] = true;
   return store;
 }
 
-void Drafter::copy_store(uint32_t from, uint32_t to, uint32_t injected, uint32_t waiting) {
-  for (uint32_t layer = 0; injected > 0 && layer < config_.transformer.layers; ++layer) {
-    for (const bool values : {false, true}) {
-      const std::vector<float> kept = device_.read_kv(*stores_[from].cache[layer], values, 0, injected);
-      device_.write_kv(*stores_[to].cache[layer], values, 0, kept);
-    }
-  }
+void Drafter::copy_waiting(uint32_t from, uint32_t to, uint32_t waiting) {
   if (waiting == 0) return;
   std::vector<float> features(size_t{waiting} * config_.transformer.hidden * aux_layer_count(config_));
-  device_.read(*stores_[from].features, 0, std::as_writable_bytes(std::span(features)));
+  device_.read(*stores_[from], 0, std::as_writable_bytes(std::span(features)));
   device_.finish();  // a copy that was started may write features
-  device_.write(*stores_[to].features, 0, as_bytes_of(features));
+  device_.write(*stores_[to], 0, as_bytes_of(features));
 }
 
 void Drafter::make_parts() {
@@ -216,7 +206,7 @@ Commands& Drafter::copy_commands(uint32_t store, uint32_t count) {
                       .cols = config_.transformer.hidden * aux_layer_count(config_),
                       .in = target_.aux_hidden_states(),
                       .moves = feature_moves_.get(),
-                      .out = stores_[store].features.get()});
+                      .out = stores_[store].get()});
   return copies_.keep({store, count}, device_.compile(record.finish()));
 }
 
@@ -224,6 +214,7 @@ bool Drafter::inject(DraftState& text, const std::stop_token& stop) {
   const Shape shape{padded_count(device_, text.waiting_, config_.block_size), 0, 0, text.store_};
   Commands* const commands = commands_for(shape, stop);
   if (commands == nullptr) return false;
+  reserve(text);
   device_.write(*injected_rows_, 0, as_bytes_of(injected_rows(text, shape.injected)));
   if (!device_.run(*commands, stop)) return false;
   text.injected_ += std::exchange(text.waiting_, 0);
@@ -244,6 +235,7 @@ std::optional<Draft> Drafter::draft(DraftState& text, uint32_t root, uint32_t de
   Commands* const commands = commands_for(shape, stop);
   if (commands == nullptr) return std::nullopt;
   ++drafts_;
+  reserve(text);
   upload(text, root, shape.injected);
   if (!device_.run(*commands, stop)) return std::nullopt;
   text.injected_ += std::exchange(text.waiting_, 0);
@@ -293,14 +285,20 @@ std::vector<float> Drafter::hidden_states() {
   return x;
 }
 
+void Drafter::reserve(DraftState& text) {
+  mover_->move(text.table_.reserve(text.injected_, text.known()));
+}
+
 // Rows beyond those that wait are features too, stale ones, but their keys go to a slot of the block, which is written
 // after them.
 std::vector<Row> Drafter::injected_rows(const DraftState& text, uint32_t padded) const {
+  RowBatch placed;
+  placed.pages.assign(text.table_.pages().begin(), text.table_.pages().end());
   std::vector<Row> rows(padded);
   for (uint32_t i = 0; i < padded; ++i) {
     const bool real = i < text.waiting_;
     rows[i].position = real ? text.injected_ + i : 0;
-    rows[i].slot = real ? text.injected_ + i : limits_.context;
+    rows[i].slot = real ? placed.slot_of(text.injected_ + i) : limits_.first_tree_slot();
   }
   return rows;
 }
@@ -309,7 +307,8 @@ void Drafter::upload(const DraftState& text, uint32_t root, uint32_t padded) {
   std::vector<uint32_t> tokens(config_.block_size, config_.mask_token);
   tokens[0] = root;
   RowBatch block;
-  block.add_block(tokens, limits_.context, text.known());
+  block.pages.assign(text.table_.pages().begin(), text.table_.pages().end());
+  block.add_block(tokens, limits_.first_tree_slot(), text.known());
   validate_block(block, config_.transformer.vocab, limits_.context, limits_.slots());
   const DraftLayout layout(config_.block_size, candidates_, limits_.context);
   upload_.clear();
@@ -332,9 +331,8 @@ Commands* Drafter::commands_for(const Shape& shape, const std::stop_token& stop)
 // g = hidden_norm(fc(features)); K = rope(k_norm(Wk g)), V = Wv g in every layer, with no input norm on this side.
 void Drafter::record_injection(Recorder& record, const Shape& shape) {
   const uint32_t count = shape.injected;
-  const DraftStore& store = stores_[shape.store];
   const ModelConfig& config = config_.transformer;
-  record(NormRowsArgs{.width = count, .in = store.features.get(), .norm = {}, .out = feature_activations_.get()});
+  record(NormRowsArgs{.width = count, .in = stores_[shape.store].get(), .norm = {}, .out = feature_activations_.get()});
   record(LinearArgs{.width = count,
                     .weight = weights_.fc.get(),
                     .in = feature_activations_.get(),
@@ -360,7 +358,7 @@ void Drafter::record_injection(Recorder& record, const Shape& shape) {
                                       .heads = 0,
                                       .shape = kv_shape(config, limits_),
                                       .interleaved = layers_[layer].rope == RopeLayout::interleaved,
-                                      .cache = store.cache[layer].get()}});
+                                      .cache = &cache_->layer(layer)}});
   }
 }
 
@@ -370,7 +368,7 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
   pass.max_positions = shape.max_positions;
   pass.head = HeadOutput::logits;
   pass.head_rows = shape.depths;
-  record_forward(record, forward_context(shape.store), pass);
+  record_forward(record, forward_context(), pass);
   record(TopKArgs{.width = shape.depths,
                   .logits = buffers_.logits.get(),
                   .vocab = config_.transformer.vocab,
@@ -382,7 +380,7 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
                   .softcap = config_.final_logit_softcapping});
 }
 
-ForwardContext Drafter::forward_context(uint32_t store) const {
+ForwardContext Drafter::forward_context() const {
   return {.config = config_.transformer,
           .layers = layers_,
           .weights = weights_.body,
@@ -390,7 +388,7 @@ ForwardContext Drafter::forward_context(uint32_t store) const {
           .head = target_.head(),
           .buffers = buffers_,
           .parts = parts_,
-          .cache = stores_[store].cache,
+          .cache = *cache_,
           .kv = kv_shape(config_.transformer, limits_),
           .aux_layers = {},
           .embedding_scale = config_.input_embedding_scale};

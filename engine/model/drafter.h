@@ -16,6 +16,7 @@
 #include "engine/model/draft_state.h"
 #include "engine/model/drafter_weights.h"
 #include "engine/model/forward.h"
+#include "engine/model/kv_mover.h"
 #include "engine/model/model.h"
 #include "engine/model/pass_buffers.h"
 #include "engine/model/recordings.h"
@@ -111,14 +112,17 @@ class Drafter {
   Commands& copy_commands(uint32_t store, uint32_t count);
   void record_injection(Recorder& record, const Shape& shape);
   void record_block(Recorder& record, const Shape& shape);
-  ForwardContext forward_context(uint32_t store) const;
+  ForwardContext forward_context() const;
+
+  /// Pages for all known positions, before those that wait are injected.
+  void reserve(DraftState& text);
 
   // Of DraftState.
-  DraftStore allocate_store();
+  std::unique_ptr<Buffer> allocate_features();
   uint32_t acquire_store();
   void release_store(uint32_t store) { taken_[store] = false; }
-  /// Copies `injected` positions and `waiting` features from one store to another.
-  void copy_store(uint32_t from, uint32_t to, uint32_t injected, uint32_t waiting);
+  /// Copies `waiting` features from one store to another.
+  void copy_waiting(uint32_t from, uint32_t to, uint32_t waiting);
 
   Device& device_;
   Model& target_;
@@ -128,10 +132,14 @@ class Drafter {
   uint64_t device_bytes_ = 0;
   uint32_t candidates_ = 0;
   DrafterWeights weights_;
-  std::vector<DraftStore> stores_;  // the first is part of the memory plan, further ones come with further texts
-  std::vector<bool> taken_;         // [stores_] by a text
-  uint64_t store_bytes_ = 0;        // of one
+  // [most_waiting(), aux layers * H] each; the first is part of the memory plan, further ones come with further texts
+  std::vector<std::unique_ptr<Buffer>> stores_;
+  std::vector<bool> taken_;   // [stores_] by a text
+  uint64_t store_bytes_ = 0;  // of one
+  std::unique_ptr<KvCache> cache_;
+  PagePool pages_;  // of it
   PassBuffers buffers_;
+  std::unique_ptr<KvMover> mover_;
   // Features on their way into a text's cache. I is most_waiting().
   std::unique_ptr<Buffer>
       feature_moves_;  // uint32 [I, 2]: row of the target's aux_hidden_states, row of the text's features

@@ -25,8 +25,8 @@ struct ForwardContext {
   const Weight& embedding;            // [V, H], not always the weights' own: a drafter borrows its target's
   const Weight& head;                 // [V, H], likewise
   const PassBuffers& buffers;
-  const PassParts& parts;                           // of this recording
-  std::span<const std::unique_ptr<KvLayer>> cache;  // by layer
+  const PassParts& parts;  // of this recording
+  const KvCache& cache;
   KvShape kv;
   std::span<const uint32_t> aux_layers;
   float embedding_scale = 1;

@@ -90,8 +90,16 @@ void validate_sampling(const ForwardInput& input, const ModelConfig& config, con
 
 }  // namespace
 
-ForwardInput text_input(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head) {
+/// The end of the places for a tree's likeliest chain.
+uint32_t tree_end(std::span<const uint32_t> pages, const ModelLimits& limits) {
+  if (pages.empty()) return limits.context;
+  return static_cast<uint32_t>(std::min<uint64_t>(limits.context, uint64_t{pages.size()} * kPagePositions));
+}
+
+ForwardInput text_input(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head,
+                        std::span<const uint32_t> pages) {
   ForwardInput input;
+  input.batch.pages.assign(pages.begin(), pages.end());
   for (uint32_t i = 0; i < tokens.size(); ++i) input.batch.add_text(tokens[i], committed + i);
   input.head = head;
   if (head != HeadOutput::none) input.head_rows = {input.batch.width() - 1};
@@ -99,9 +107,10 @@ ForwardInput text_input(std::span<const uint32_t> tokens, uint32_t committed, He
 }
 
 ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLimits& limits, HeadOutput head,
-                        bool probabilities) {
+                        bool probabilities, std::span<const uint32_t> pages) {
   ForwardInput input;
-  add_tree(tree, committed, limits.context, input.batch);
+  input.batch.pages.assign(pages.begin(), pages.end());
+  add_tree(tree, committed, tree_end(pages, limits), limits.first_tree_slot(), input.batch);
   input.head = head;
   if (head == HeadOutput::argmax || head == HeadOutput::sampled) input.head_rows = first_rows(tree.width());
   if (head == HeadOutput::sampled) {
@@ -160,7 +169,6 @@ PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const D
     if (input.sampling.adjusts) shape.adjustments = std::bit_ceil(std::max(kFewestAdjustments, adjusted));
   }
   shape.aux_hidden_states = input.aux_hidden_states;
-  shape.cache = input.cache;
   return shape;
 }
 

@@ -32,7 +32,8 @@ struct Sampling {
 };
 
 /// The input of a pass. Results that are not asked for are not computed. Sequence::text and Sequence::tree make the
-/// usual inputs.
+/// usual inputs. A pass without a page table reads and writes the model's first pages: who runs such passes beside
+/// sequences clears these before.
 struct ForwardInput {
   RowBatch batch;
   HeadOutput head = HeadOutput::none;
@@ -47,20 +48,24 @@ struct ForwardInput {
   /// cost no call of their own. Until then they are not there.
   bool read_with_logits = false;
   bool aux_hidden_states = false;  // of all rows: Model::aux_hidden_states() holds them until the next pass
-  uint32_t cache = 0;              // of the model: Sequence::cache()
 };
 
 /// Rows of text behind `committed` positions: row i at position committed + i. What `head` names is wanted of the last
-/// row.
-ForwardInput text_input(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head = HeadOutput::none);
+/// row. `pages` is the page table (RowBatch::pages).
+ForwardInput text_input(std::span<const uint32_t> tokens, uint32_t committed, HeadOutput head = HeadOutput::none,
+                        std::span<const uint32_t> pages = {});
 
-/// Rows of a draft tree behind `committed` positions, row i of node i: the root's K/V goes to its place in the text,
-/// those of other nodes into the slots of trees. `head` is wanted of all rows; of logits of the first
-/// limits.head_rows, as a walk visits few rows and mostly early ones (ForwardOutput::logits computes others when it is
-/// asked). `probabilities` makes ForwardOutput::log_p known: of all nodes where the head is no logits; of logits, of
-/// the nodes whose parent is one of those first rows, and once logits were read.
+/// Rows of a draft tree behind `committed` positions, row i of node i: K/V of the root and the likeliest chain goes to
+/// their places in the text, as far as the page table has these, that of other nodes into the slots of trees. `head` is
+/// wanted of all rows; of logits of the first limits.head_rows, as a walk visits few rows and mostly early ones
+/// (ForwardOutput::logits computes others when it is asked). `probabilities` makes ForwardOutput::log_p known: of all
+/// nodes where the head is no logits; of logits, of the nodes whose parent is one of those first rows, and once logits
+/// were read.
 ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLimits& limits, HeadOutput head,
-                        bool probabilities = false);
+                        bool probabilities = false, std::span<const uint32_t> pages = {});
+
+/// Positions of a text that tree_input() has places for.
+uint32_t tree_end(std::span<const uint32_t> pages, const ModelLimits& limits);
 
 /// Throws bad_input for rows or wishes that do not fit the model, its caches or each other.
 void validate(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits);

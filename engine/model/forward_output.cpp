@@ -10,11 +10,15 @@
 namespace canopy {
 
 bool ForwardOutput::has_aux_hidden_states() const {
-  return aux_hidden_states_ && model_->pass_ == pass_;
+  return aux_hidden_states_ && is_last();
 }
 
-bool ForwardOutput::is_of(const Model& model, uint32_t cache, uint32_t position, size_t rows) const {
-  return model_ == &model && cache_ == cache && positions_.size() == rows && positions_.front() == position;
+bool ForwardOutput::is_of(const Model& model, uint32_t position, uint32_t slot, size_t rows) const {
+  return model_ == &model && first_slot_ == slot && positions_.size() == rows && positions_.front() == position;
+}
+
+bool ForwardOutput::is_last() const {
+  return model_ != nullptr && model_->pass_ == pass_;
 }
 
 size_t ForwardOutput::index_of(uint32_t row) const {

@@ -24,8 +24,10 @@ class ForwardOutput {
   bool completed() const { return model_ != nullptr; }
   /// Whether it left aux hidden states of its rows, which are on the device until the model's next pass.
   bool has_aux_hidden_states() const;
-  /// Whether it is of a pass over so many rows of this cache of the model, the first of them at `position`.
-  bool is_of(const Model& model, uint32_t cache, uint32_t position, size_t rows) const;
+  /// Whether it is of a pass over so many rows, the first of them at `position` and its K/V in `slot`.
+  bool is_of(const Model& model, uint32_t position, uint32_t slot, size_t rows) const;
+  /// Whether the model has begun no other pass since, so that the slots of trees hold what it wrote.
+  bool is_last() const;
   /// The pass by the device's clock, 0 where it has none.
   double device_ms() const { return device_ms_; }
 
@@ -64,8 +66,8 @@ class ForwardOutput {
   void read(std::span<const uint32_t> rows, std::span<float> to);
 
   Model* model_ = nullptr;
-  uint64_t pass_ = 0;  // number of the pass
-  uint32_t cache_ = 0;
+  uint64_t pass_ = 0;                // number of the pass
+  uint32_t first_slot_ = 0;          // of the first row
   std::vector<uint32_t> positions_;  // of its rows
   std::vector<uint32_t> head_rows_;
   std::vector<uint32_t> choices_;   // [head rows]

@@ -63,7 +63,7 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
   plan.working = working_bytes(config, limits, device);
   // Split-K sums, staging and pipelines are the backend's own; they grow with the activations.
   plan.reserve = (uint64_t{16} << 20) + plan.working;
-  plan.working += device.attention_bytes(kv_shape(config, limits), config.heads, limits.max_width, limits.context);
+  plan.working += device.attention_bytes(kv_shape(config, limits), config.heads, limits.rows(), limits.context);
   return plan;
 }
 

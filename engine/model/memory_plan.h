@@ -6,20 +6,25 @@
 
 #include "engine/compute/device.h"
 #include "engine/format/model_config.h"
+#include "engine/model/page_table.h"
 
 namespace canopy {
 
 /// The sizes a model is set up for.
 struct ModelLimits {
   uint32_t context = 0;      // positions of committed text
-  uint32_t tree_slots = 0;   // K/V slots behind them, for the rows of a draft tree
+  uint32_t spare_pages = 0;  // of the K/V cache, beside those of one text of that length
+  uint32_t tree_slots = 0;   // K/V slots behind the pages, for the rows of a draft tree
   uint32_t max_width = 0;    // rows of one pass
   uint32_t padded_rows = 0;  // that such a pass is padded to: padded_width()
   uint32_t head_rows = 0;    // rows whose logits are in memory at a time
   uint32_t aux_layers = 0;   // layers whose output is kept
   CacheType cache_type = CacheType::f16;
 
-  uint32_t slots() const { return context + tree_slots; }
+  /// Pages of the K/V cache, which all texts share.
+  uint32_t pages() const { return pages_for(context) + spare_pages; }
+  uint32_t first_tree_slot() const { return pages() * kPagePositions; }
+  uint32_t slots() const { return first_tree_slot() + tree_slots; }
   /// Rows that the buffers of a pass have room for.
   uint32_t rows() const { return padded_rows > max_width ? padded_rows : max_width; }
   /// Single logits that one pass can bring: more than a tree of max_width rows has. A power of two.

@@ -12,18 +12,6 @@
 namespace canopy {
 namespace {
 
-// Stands where a recording has room for more single logits than were asked for.
-
-KvCache allocate_cache(Device& device, const ModelConfig& config, const KvShape& shape,
-                       const LoadCallbacks& callbacks) {
-  KvCache cache;
-  for (uint32_t layer = 0; layer < config.layers; ++layer) {
-    require_going(callbacks);
-    cache.push_back(device.allocate_kv(shape, "K/V " + std::to_string(layer)));
-  }
-  return cache;
-}
-
 void check_options(const ModelConfig& config, const ModelOptions& options) {
   if (options.max_width == 0 || options.max_width > 4096) {
     throw bad_input("The width of a pass is " + std::to_string(options.max_width) + "; allowed: 1 to 4096.");
@@ -49,6 +37,7 @@ std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const 
   limits.max_width = options.max_width;
   limits.padded_rows = padded_width(device.info(), options.max_width);
   limits.tree_slots = options.tree_slots != 0 ? options.tree_slots : options.max_width;
+  limits.spare_pages = options.spare_pages;
   limits.head_rows = head_rows_for(config, options.max_width);
   limits.aux_layers = static_cast<uint32_t>(options.aux_layers.size());
   limits.cache_type = options.cache_type;
@@ -76,12 +65,14 @@ Model::Model(Device& device, const ModelFile& file, const LoadPlan& plan, const 
       quantized_(plan.quantized),
       weight_elements_(plan.weights.weight_elements),
       pass_bytes_(plan.weights.pass_bytes),
-      layers_(layer_specs(config_)) {
+      layers_(layer_specs(config_)),
+      pages_(limits_.pages()) {
   // The cache first: if memory runs out after all, it does so before gigabytes were copied.
   const KvShape shape = kv_shape(config_, limits_);
-  caches_.push_back(allocate_cache(device_, config_, shape, options.callbacks));
-  taken_.push_back(false);
+  require_going(options.callbacks);
+  cache_ = device_.allocate_kv(shape, config_.layers, "K/V cache");
   buffers_ = allocate_pass_buffers(device_, config_, limits_);
+  mover_ = std::make_unique<KvMover>(device_, *buffers_.moves, *cache_, shape);
   weights_ = load_weights(file, plan.weights, device_, options.callbacks);
 }
 
@@ -96,7 +87,6 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
 
 ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& stop) {
   validate(input, config_, limits_);
-  check_cache(input.cache);
   const PassShape shape = shape_of(input, limits_, device_.info());
   Recording* const recording = recording_of(shape, stop);
   if (recording == nullptr) return {};
@@ -108,7 +98,7 @@ ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& s
   ForwardOutput output;
   output.model_ = this;
   output.pass_ = pass_;
-  output.cache_ = input.cache;
+  output.first_slot_ = input.batch.rows.front().slot;
   output.aux_hidden_states_ = input.aux_hidden_states;
   output.device_ms_ = device_.last_run_ms();
   for (const Row& row : input.batch.rows) output.positions_.push_back(row.position);
@@ -212,24 +202,18 @@ void Model::read_logits(std::span<const uint32_t> indices, std::span<float> to, 
   if (waiting) unpack_results(*waiting, packed, output);
 }
 
-void Model::check_cache(uint32_t cache) const {
-  if (cache < caches_.size()) return;
-  throw bad_input("The cache " + std::to_string(cache) + " was asked for; the model has " +
-                  std::to_string(caches_.size()) + ".");
-}
-
 Model::Recording* Model::recording_of(const PassShape& shape, const std::stop_token& stop) {
   if (Recording* known = recordings_.find(shape)) return known;
   auto recording = std::make_unique<Recording>();
   recording->parts = make_pass_parts(device_, buffers_, shape);
   Recorder record;
-  record_forward(record, context(shape.cache, recording->parts), shape);
+  record_forward(record, context(recording->parts), shape);
   recording->commands = device_.compile(record.finish(), stop);
   if (recording->commands == nullptr) return nullptr;
   return &recordings_.keep(shape, std::move(recording));
 }
 
-ForwardContext Model::context(uint32_t cache, const PassParts& parts) const {
+ForwardContext Model::context(const PassParts& parts) const {
   return {.config = config_,
           .layers = layers_,
           .weights = weights_,
@@ -237,70 +221,32 @@ ForwardContext Model::context(uint32_t cache, const PassParts& parts) const {
           .head = head(),
           .buffers = buffers_,
           .parts = parts,
-          .cache = caches_[cache],
+          .cache = *cache_,
           .kv = kv_shape(config_, limits_),
           .aux_layers = aux_layers_};
 }
 
-void Model::move_kv(std::span<const KvMove> moves, uint32_t cache) {
-  check_cache(cache);
-  if (moves.empty()) return;
+void Model::move_kv(std::span<const KvMove> moves) {
   if (moves.size() > kMaxKvMoves) {
     throw bad_input(std::to_string(moves.size()) + " K/V moves were asked for at once; allowed: at most " +
                     std::to_string(kMaxKvMoves) + ".");
   }
-  std::vector<uint32_t> words;
   for (const KvMove& move : moves) {
     if (std::max(move.from, move.to) >= limits_.slots()) {
       throw bad_input("A K/V move goes from slot " + std::to_string(move.from) + " to " + std::to_string(move.to) +
                       "; allowed: slots below " + std::to_string(limits_.slots()) + ".");
     }
-    words.insert(words.end(), {move.from, move.to});
   }
-  const auto count = static_cast<uint32_t>(moves.size());
-  std::unique_ptr<Commands>& commands = moves_[{cache, count}];
-  if (!commands) {
-    Recorder record;
-    for (const auto& layer : caches_[cache]) {
-      record(KvMoveArgs{buffers_.moves.get(), count, kv_shape(config_, limits_), layer.get()});
-    }
-    commands = device_.compile(record.finish());
-  }
-  device_.write(*buffers_.moves, 0, as_bytes_of(words));
-  device_.run(*commands);
+  mover_->move(moves);
 }
 
-void Model::copy_kv(uint32_t from, uint32_t to, uint32_t positions) {
-  check_cache(from);
-  check_cache(to);
-  if (positions == 0) return;
-  for (uint32_t layer = 0; layer < config_.layers; ++layer) {
-    for (const bool values : {false, true}) {
-      device_.write_kv(*caches_[to][layer], values, 0, read_kv(layer, values, 0, positions, from));
-    }
-  }
-}
-
-uint32_t Model::acquire_cache() {
-  const auto free = std::find(taken_.begin(), taken_.end(), false);
-  const auto cache = static_cast<uint32_t>(free - taken_.begin());
-  if (free == taken_.end()) {
-    require_memory(device_, memory_.cache, "The K/V cache of another text");
-    caches_.push_back(allocate_cache(device_, config_, kv_shape(config_, limits_), {}));
-    taken_.push_back(false);
-  }
-  taken_[cache] = true;
-  return cache;
-}
-
-std::vector<float> Model::read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count, uint32_t cache) const {
-  check_cache(cache);
+std::vector<float> Model::read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const {
   if (layer >= config_.layers || uint64_t{first} + count > limits_.slots()) {
     throw bad_input("K/V of layer " + std::to_string(layer) + ", slots " + std::to_string(first) + " to " +
                     std::to_string(uint64_t{first} + count) + " were asked for; there are " +
                     std::to_string(config_.layers) + " layers of " + std::to_string(limits_.slots()) + " slots.");
   }
-  return device_.read_kv(*caches_[cache][layer], values, first, count);
+  return device_.read_kv(cache_->layer(layer), values, first, count);
 }
 
 }  // namespace canopy

@@ -4,12 +4,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <stop_token>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/compute/device.h"
@@ -19,8 +17,10 @@
 #include "engine/model/forward.h"
 #include "engine/model/forward_input.h"
 #include "engine/model/forward_output.h"
+#include "engine/model/kv_mover.h"
 #include "engine/model/load_plan.h"
 #include "engine/model/memory_plan.h"
+#include "engine/model/page_table.h"
 #include "engine/model/reclaimable_memory.h"
 #include "engine/model/recordings.h"
 #include "engine/model/weights.h"
@@ -32,21 +32,13 @@ struct ModelOptions {
   uint32_t context = 0;              // positions; 0 chooses from the model and from memory
   uint32_t max_width = 128;          // rows of one pass
   uint32_t tree_slots = 0;           // K/V slots for rows of a draft tree; 0: as many as max_width
+  uint32_t spare_pages = 0;          // of the K/V cache beside those of one text: for texts that share pages with it
   std::vector<uint32_t> aux_layers;  // 0-based layers whose outputs a pass can return, ascending
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
   LoadCallbacks callbacks;
   std::function<void(const LoadPlan&)> planned;   // told once, before anything is allocated
   std::function<void(QuantizeOnLoad)> would_fit;  // told before a refusal that this choice would have spared
   ReclaimableMemory* memory = nullptr;            // of a model that this one replaces; null: none
-};
-
-/// The K/V of one sequence in all layers of a model.
-using KvCache = std::vector<std::unique_ptr<KvLayer>>;
-
-/// One slot's K/V moves to another.
-struct KvMove {
-  uint32_t from = 0;
-  uint32_t to = 0;
 };
 
 /// Not thread-safe; the device and everything made from it belong to one thread. The device must outlive the model.
@@ -89,20 +81,15 @@ class Model {
   /// do not fit. Moving K/V afterwards changes nothing of the result.
   ForwardOutput forward(const ForwardInput& input, const std::stop_token& stop = {});
 
-  /// Moves K/V of all layers between slots of a cache, as if all moves happened at once; at most kMaxKvMoves.
-  void move_kv(std::span<const KvMove> moves, uint32_t cache = 0);
+  /// Moves K/V of all layers between slots, as if all moves happened at once; at most kMaxKvMoves.
+  void move_kv(std::span<const KvMove> moves);
 
-  /// Copies the first `positions` slots of all layers from one cache to another, through the host and without a change
-  /// of any bit.
-  void copy_kv(uint32_t from, uint32_t to, uint32_t positions);
-
-  /// A cache that no sequence has, allocated where all are taken; it stays the model's when it is given back. Throws
-  /// out_of_memory. For Sequence.
-  uint32_t acquire_cache();
-  void release_cache(uint32_t cache) { taken_[cache] = false; }
+  /// The pages of the K/V cache; sequences take them from here.
+  PagePool& pages() { return pages_; }
+  const PagePool& pages() const { return pages_; }
 
   /// Keys (or values) of a layer's slots, f32 [count, kv_heads, head_dim]: for tests and checks.
-  std::vector<float> read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count, uint32_t cache = 0) const;
+  std::vector<float> read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const;
 
   /// Recordings made since the start: each is paid for once per shape of pass, not per pass.
   uint64_t recordings() const { return recordings_.made(); }
@@ -114,7 +101,6 @@ class Model {
 
   Model(Device& device, const ModelFile& file, const LoadPlan& plan, const ModelLimits& limits,
         const ModelOptions& options);
-  void check_cache(uint32_t cache) const;
   /// A recording with the parts of the buffers that it reads and writes.
   struct Recording {
     PassParts parts;
@@ -130,7 +116,7 @@ class Model {
   void compute_logits(std::span<const uint32_t> rows, uint32_t width);
   /// Rows of the buffer of logits, by their place in it, to [indices, vocab]; in the same call what `output` waits for.
   void read_logits(std::span<const uint32_t> indices, std::span<float> to, ForwardOutput& output) const;
-  ForwardContext context(uint32_t cache, const PassParts& parts) const;
+  ForwardContext context(const PassParts& parts) const;
 
   Device& device_;
   ModelConfig config_;
@@ -144,14 +130,14 @@ class Model {
   uint64_t pass_bytes_ = 0;
   std::vector<LayerSpec> layers_;  // what each computes
   Weights weights_;
-  std::vector<KvCache> caches_;  // the first is part of the memory plan, further ones come with further sequences
-  std::vector<bool> taken_;      // [caches_] by a sequence
+  std::unique_ptr<KvCache> cache_;
+  PagePool pages_;  // of it
   PassBuffers buffers_;
+  std::unique_ptr<KvMover> mover_;
   Recordings<PassShape, Recording> recordings_;
-  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Commands>> moves_;  // by cache and count
-  std::vector<std::byte> upload_;                                             // the packed input of a pass
-  uint64_t pass_ = 0;                                                         // number of the last pass that was begun
-  uint32_t logits_left_ = 0;  // of that pass's head_rows, how many still have their logits on the device
+  std::vector<std::byte> upload_;  // the packed input of a pass
+  uint64_t pass_ = 0;              // number of the last pass that was begun
+  uint32_t logits_left_ = 0;       // of that pass's head_rows, how many still have their logits on the device
 };
 
 }  // namespace canopy

@@ -13,19 +13,38 @@ Sequence::Sequence(Model& model, Drafter* drafter)
     : model_(model),
       drafter_(drafter),
       draft_state_(drafter != nullptr ? std::make_unique<DraftState>(*drafter) : nullptr),
-      cache_(model.acquire_cache()) {}
+      table_(model.pages()) {}
 
-Sequence::~Sequence() {
-  model_.release_cache(cache_);
+Sequence::Sequence(const Sequence& other, std::unique_ptr<DraftState> draft_state)
+    : model_(other.model_),
+      drafter_(other.drafter_),
+      draft_state_(std::move(draft_state)),
+      table_(other.table_),
+      tokens_(other.tokens_) {
+  table_.cut(length());
 }
 
 std::unique_ptr<Sequence> Sequence::fork() const {
-  auto copy = std::make_unique<Sequence>(model_);
-  model_.copy_kv(cache_, copy->cache_, length());
-  copy->drafter_ = drafter_;
-  if (draft_state_) copy->draft_state_ = draft_state_->fork();
-  copy->tokens_ = tokens_;
-  return copy;
+  return std::unique_ptr<Sequence>(new Sequence(*this, draft_state_ ? draft_state_->fork() : nullptr));
+}
+
+void Sequence::reserve(uint32_t positions) {
+  const uint32_t end = static_cast<uint32_t>(std::min<uint64_t>(uint64_t{length()} + positions, capacity()));
+  model_.move_kv(table_.reserve(length(), end));
+}
+
+uint32_t Sequence::slot_of(uint32_t position) const {
+  return table_.pages()[position / kPagePositions] * kPagePositions + position % kPagePositions;
+}
+
+std::vector<float> Sequence::read_kv(uint32_t layer, bool values) const {
+  std::vector<float> all;
+  for (uint32_t first = 0; first < length(); first += kPagePositions) {
+    const uint32_t count = std::min(kPagePositions, length() - first);
+    const std::vector<float> page = model_.read_kv(layer, values, slot_of(first), count);
+    all.insert(all.end(), page.begin(), page.end());
+  }
+  return all;
 }
 
 uint32_t Sequence::shared_with(std::span<const uint32_t> ids) const {
@@ -33,16 +52,16 @@ uint32_t Sequence::shared_with(std::span<const uint32_t> ids) const {
   return static_cast<uint32_t>(std::mismatch(ids.begin(), ids.begin() + most, tokens_.begin()).first - ids.begin());
 }
 
-ForwardInput Sequence::text(std::span<const uint32_t> tokens, HeadOutput head) const {
-  ForwardInput input = text_input(tokens, length(), head);
-  input.cache = cache_;
-  return input;
+ForwardInput Sequence::text(std::span<const uint32_t> tokens, HeadOutput head) {
+  reserve(static_cast<uint32_t>(std::min<size_t>(tokens.size(), capacity())));
+  return text_input(tokens, length(), head, table_.pages());
 }
 
-ForwardInput Sequence::tree(const DraftTree& tree, HeadOutput head, bool probabilities) const {
-  ForwardInput input = tree_input(tree, length(), model_.limits(), head, probabilities);
-  input.cache = cache_;
-  return input;
+ForwardInput Sequence::tree(const DraftTree& tree, HeadOutput head, bool probabilities) {
+  uint32_t depth = 0;
+  for (const TreeNode& node : tree.nodes()) depth = std::max(depth, node.depth);
+  reserve(depth + 1);
+  return tree_input(tree, length(), model_.limits(), head, probabilities, table_.pages());
 }
 
 bool Sequence::append(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::stop_token& stop) {
@@ -59,7 +78,10 @@ bool Sequence::append(std::span<const uint32_t> tokens, const ForwardOutput& pas
 double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass) {
   require_room(path.nodes.size());
   require_own(pass, tree.width());
+  const RowBatch batch{.rows = {}, .ancestors = {}, .pages = {table_.pages().begin(), table_.pages().end()}};
+  TreeSlots slots(tree, batch, length(), tree_end(table_.pages(), model_.limits()), model_.limits().first_tree_slot());
   std::vector<KvMove> moves;
+  uint32_t next = 0;  // node whose slot is asked for next
   for (uint32_t depth = 0; depth < path.nodes.size(); ++depth) {
     const uint32_t node = path.nodes[depth];
     const uint32_t parent = depth == 0 ? TreeNode::none : path.nodes[depth - 1];
@@ -68,11 +90,18 @@ double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const F
                       " of a path was to be committed; allowed: a path of the tree's " + std::to_string(tree.width()) +
                       " nodes from the root on.");
     }
-    if (depth > 0) moves.push_back({slot_of_node(node, length(), capacity()), length() + depth});
+    while (next < node) slots.of(next++);
+    const KvMove move{slots.of(next++), slot_of(length() + depth)};
+    if (move.from != move.to) moves.push_back(move);
+  }
+  if (!moves.empty() && !pass.is_last()) {
+    throw bad_input(
+        "A path of a draft tree was to be committed after the model had begun another pass; allowed: of its last pass "
+        "only.");
   }
   const Device& device = model_.device();
   const bool keeps_features = has_features_of(pass);
-  model_.move_kv(moves, cache_);
+  model_.move_kv(moves);
   double device_ms = moves.empty() ? 0 : device.last_run_ms();
   for (const uint32_t node : path.nodes) tokens_.push_back(tree[node].token);
   if (!keeps_features) return device_ms;
@@ -101,6 +130,7 @@ std::optional<Draft> Sequence::draft(uint32_t root, uint32_t depths, const std::
 
 void Sequence::truncate(uint32_t length) {
   if (length < tokens_.size()) tokens_.resize(length);
+  table_.cut(this->length());
   if (draft_state_) draft_state_->truncate(length);
 }
 
@@ -109,6 +139,7 @@ void Sequence::pretend(uint32_t length, uint32_t waiting) {
     throw bad_input(std::to_string(length) + " tokens were pretended; allowed: at most " + std::to_string(capacity()) +
                     ".");
   }
+  table_.reserve(0, length);
   if (draft_state_) draft_state_->pretend(length - std::min(waiting, length), waiting);
   tokens_.assign(length, 0);
 }
@@ -120,7 +151,8 @@ void Sequence::require_room(size_t tokens) const {
 }
 
 void Sequence::require_own(const ForwardOutput& pass, size_t rows) const {
-  if (pass.is_of(model_, cache_, length(), rows)) return;
+  const bool has_place = length() < table_.positions();
+  if (has_place && pass.is_of(model_, length(), slot_of(length()), rows)) return;
   throw bad_input("What was to be committed behind " + std::to_string(length()) +
                   " tokens is not of a pass over it; allowed: a pass over " + std::to_string(rows) +
                   " rows, the first at position " + std::to_string(length()) + ".");

@@ -16,27 +16,26 @@
 
 namespace canopy {
 
-/// Several may be resident in one model, each with caches of its own, drawn from the model's and the drafter's; results
-/// of their passes and drafts are what each would have had alone. A round: text() or tree(), a pass over it
-/// (Model::forward), then append() or commit() with what the pass gave, or nothing, which leaves the sequence as it
-/// was. A sequence with a drafter keeps the features of its tokens, as far as their passes left aux hidden states; the
-/// next token can be drafted where those of all tokens are there.
+/// Several may be resident in one model. They share its cache by pages (page_table.h): a fork has the same pages until
+/// one of the two writes to them. Results of their passes and drafts are what each would have had alone. A round:
+/// text() or tree(), a pass over it (Model::forward), then append() or commit() with what the pass gave, or nothing,
+/// which leaves the sequence as it was. A sequence with a drafter keeps the features of its tokens, as far as their
+/// passes left aux hidden states; the next token can be drafted where those of all tokens are there.
 ///
-/// The first sequence takes the caches that were planned and allocated with model and drafter; passes without a
-/// sequence use the model's too, and who runs such passes clears it. Each further one needs MemoryPlan::cache bytes
-/// more, and the drafter's part, which are allocated when it is made, if they are available then. Not thread-safe;
-/// model and drafter must outlive it.
+/// A sequence takes pages when a pass over it is prepared. Where too few are free, that throws out_of_memory, with the
+/// pages needed and available, and no sequence is changed; a model has pages for one text of its whole context and
+/// ModelOptions::spare_pages. A drafter keeps some features beside: the memory for those of a second sequence is
+/// allocated when that is made. Not thread-safe; model and drafter must outlive it.
 class Sequence {
  public:
   /// Empty. Without a drafter nothing is kept for one. Throws out_of_memory, with needed and available bytes, where the
-  /// device cannot hold another.
+  /// device cannot hold the features of another.
   explicit Sequence(Model& model, Drafter* drafter = nullptr);
-  ~Sequence();
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
 
-  /// Another sequence with the same tokens and features, going its own way from here; the state is copied through the
-  /// host. Throws out_of_memory.
+  /// Another sequence with the same tokens and features, going its own way from here. It shares all pages; features
+  /// that wait for a draft are copied. Throws out_of_memory as a new one does.
   std::unique_ptr<Sequence> fork() const;
 
   /// Position i holds the i-th.
@@ -46,8 +45,10 @@ class Sequence {
   uint32_t capacity() const { return model_.limits().context; }
   /// How many of its first tokens are the first of `ids`.
   uint32_t shared_with(std::span<const uint32_t> ids) const;
-  /// Which of the model's caches its passes read and write.
-  uint32_t cache() const { return cache_; }
+  /// Pages of the model's cache that it has, those that others have too included.
+  uint32_t pages() const { return static_cast<uint32_t>(table_.pages().size()); }
+  /// Keys (or values) of all its positions in a layer, f32 [length(), kv_heads, head_dim]: for tests and checks.
+  std::vector<float> read_kv(uint32_t layer, bool values) const;
 
   /// Null without one.
   Drafter* drafter() const { return drafter_; }
@@ -58,11 +59,11 @@ class Sequence {
   uint32_t backlog() const { return draft_state_ ? draft_state_->backlog() : 0; }
 
   /// A pass over tokens behind the committed ones: row i at position length() + i. What `head` names is wanted of the
-  /// last row.
-  ForwardInput text(std::span<const uint32_t> tokens, HeadOutput head = HeadOutput::none) const;
-  /// A pass over a draft tree behind the committed tokens, row i of node i; see tree_input(). The K/V of the root goes
-  /// to its place in the text, where it stays whatever is accepted, that of other nodes into the slots of trees.
-  ForwardInput tree(const DraftTree& tree, HeadOutput head, bool probabilities = false) const;
+  /// last row. Throws out_of_memory where there are no pages for them.
+  ForwardInput text(std::span<const uint32_t> tokens, HeadOutput head = HeadOutput::none);
+  /// A pass over a draft tree behind the committed tokens, row i of node i; see tree_input(). Throws out_of_memory
+  /// where there are no pages for its longest path.
+  ForwardInput tree(const DraftTree& tree, HeadOutput head, bool probabilities = false);
 
   /// After a pass over text(tokens): they are committed, with their features where the pass left aux hidden states.
   /// False when it was stopped while features were kept: the tokens are committed all the same, and feature_length()
@@ -73,8 +74,8 @@ class Sequence {
   /// After a pass over tree(tree): the path's nodes are committed in its order, with their features where the pass left
   /// aux hidden states, and the rest is forgotten. Nothing waits for the features of a tree of the root alone: only a
   /// later draft needs them. Returns the milliseconds that were waited for the device, by its clock. Throws bad_input,
-  /// and commits nothing, for nodes that are no path from the root, for a pass over anything else, and beyond
-  /// capacity().
+  /// and commits nothing, for nodes that are no path from the root, for a pass over anything else or one that is not
+  /// the model's last, and beyond capacity().
   double commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass);
 
   /// Drafts behind `root`, which stands at position length(): Drafter::draft(). Throws bad_input without a drafter and
@@ -91,6 +92,10 @@ class Sequence {
   void pretend(uint32_t length, uint32_t waiting);
 
  private:
+  Sequence(const Sequence& other, std::unique_ptr<DraftState> draft_state);
+  /// Pages of its own for so many positions behind the committed ones, as far as the capacity goes.
+  void reserve(uint32_t positions);
+  uint32_t slot_of(uint32_t position) const;
   bool has_features_of(const ForwardOutput& pass) const;
   void require_room(size_t tokens) const;
   void require_own(const ForwardOutput& pass, size_t rows) const;
@@ -98,7 +103,7 @@ class Sequence {
   Model& model_;
   Drafter* drafter_;
   std::unique_ptr<DraftState> draft_state_;  // null without a drafter
-  uint32_t cache_;
+  PageTable table_;
   std::vector<uint32_t> tokens_;
 };
 

@@ -9,22 +9,42 @@
 
 namespace canopy {
 
-/// Where the K/V of a node goes: the root's to its place in the text, where it stays whatever is accepted.
-inline uint32_t slot_of_node(uint32_t node, uint32_t committed, uint32_t first_slot) {
-  return node == 0 ? committed : first_slot + node - 1;
-}
+/// Where the K/V of a tree's nodes goes, asked for node by node in order. The root and the likeliest chain below it,
+/// each node the first child of the one before, go where the text goes on: what of them is accepted need not be moved.
+/// Other nodes go to slots of trees.
+class TreeSlots {
+ public:
+  /// Behind `committed` positions of a text that has places for `end`; node i to first_slot + i - 1.
+  TreeSlots(const DraftTree& tree, const RowBatch& batch, uint32_t committed, uint32_t end, uint32_t first_slot)
+      : tree_(tree), batch_(batch), committed_(committed), end_(end), first_slot_(first_slot) {}
+
+  uint32_t of(uint32_t node) {
+    const uint32_t position = committed_ + tree_[node].depth;
+    const bool continues = node == 0 || tree_[node].parent == chain_end_;
+    if (node > 0 && (!continues || position >= end_)) return first_slot_ + node - 1;
+    chain_end_ = node;
+    return batch_.slot_of(position);
+  }
+
+ private:
+  const DraftTree& tree_;
+  const RowBatch& batch_;
+  uint32_t committed_, end_, first_slot_;
+  uint32_t chain_end_ = 0;
+};
 
 /// Appends the tree's nodes to the pass, in order: node i becomes row (batch.width() before) + i, at position
-/// committed + depth, its K/V in slot_of_node(i), seeing `committed` positions and its path from the root. Throws
+/// committed + depth, its K/V where TreeSlots says, seeing `committed` positions and its path from the root. Throws
 /// Error(bad_input) when a slot or position does not fit 32 bits; validate() checks them against the device's limits.
-inline void add_tree(const DraftTree& tree, uint32_t committed, uint32_t first_slot, RowBatch& batch) {
+inline void add_tree(const DraftTree& tree, uint32_t committed, uint32_t end, uint32_t first_slot, RowBatch& batch) {
   checked_add(first_slot, tree.width(), "last slot of the draft tree");
   checked_add(committed, tree.width(), "last position of the draft tree");
   const uint32_t first_row = batch.width();
+  TreeSlots slots(tree, batch, committed, end, first_slot);
   for (uint32_t i = 0; i < tree.width(); ++i) {
     const uint32_t parent = tree[i].parent;
     const int32_t row = parent == TreeNode::none ? -1 : static_cast<int32_t>(first_row + parent);
-    batch.add_node(tree[i].token, slot_of_node(i, committed, first_slot), committed, row);
+    batch.add_node(tree[i].token, slots.of(i), committed, row);
   }
 }
 

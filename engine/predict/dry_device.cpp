@@ -48,8 +48,10 @@ std::unique_ptr<Activations> DryDevice::allocate_activations(uint32_t max_width,
   return std::make_unique<Activations>(max_width, cols);
 }
 
-std::unique_ptr<KvLayer> DryDevice::allocate_kv(const KvShape&, std::string_view) {
-  return std::make_unique<KvLayer>();
+std::unique_ptr<KvCache> DryDevice::allocate_kv(const KvShape&, uint32_t layers, std::string_view) {
+  std::vector<std::unique_ptr<KvLayer>> all(layers);
+  for (std::unique_ptr<KvLayer>& layer : all) layer = std::make_unique<KvLayer>();
+  return std::make_unique<KvCache>(std::move(all));
 }
 
 std::unique_ptr<Weight> DryDevice::make_weight(std::span<const WeightPart> parts, WeightLayout, std::string_view name) {

@@ -22,7 +22,7 @@ class DryDevice final : public Device {
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override;
   std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override;
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override;
-  std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override;
+  std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) override;
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                       std::string_view name) override;
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override;

@@ -79,9 +79,7 @@ void RecordedModel::make_buffers(uint32_t width, uint32_t head_rows) {
   limits_.max_width = width;
   limits_.head_rows = head_rows;
   buffers_ = allocate_pass_buffers(device_, config_, limits_);
-  cache_.clear();
-  for (uint32_t n = 0; n < config_.layers; ++n)
-    cache_.push_back(device_.allocate_kv(kv_shape(config_, limits_), "K/V"));
+  cache_ = device_.allocate_kv(kv_shape(config_, limits_), config_.layers, "K/V");
 }
 
 OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_rows) {
@@ -104,7 +102,7 @@ OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_row
                              .head = weights_.head(),
                              .buffers = buffers_,
                              .parts = parts_,
-                             .cache = cache_,
+                             .cache = *cache_,
                              .kv = kv_shape(config_, limits_),
                              .aux_layers = {}};
   Recorder record;

@@ -42,7 +42,7 @@ class RecordedModel {
   std::vector<LayerSpec> layers_;
   Weights weights_;
   ModelLimits limits_;
-  std::vector<std::unique_ptr<KvLayer>> cache_;
+  std::unique_ptr<KvCache> cache_;
   PassBuffers buffers_;
   PassParts parts_;
 };

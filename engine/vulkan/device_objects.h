@@ -1,10 +1,13 @@
 #pragma once
 // The Vulkan implementations of the handle types of engine/compute: buffers, weights, activations, K/V layers.
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/compute/types.h"
 #include "engine/vulkan/buffer.h"
+#include "engine/vulkan/command_list.h"
 #include "engine/vulkan/weight_layout.h"
 
 namespace canopy::vk {
@@ -50,15 +53,34 @@ class VulkanActivations : public canopy::Activations {
   Buffer counters;         // of that family: uint32 [max_width], 0 between uses
 };
 
+/// A layer's parts of a cache's memory.
 class VulkanKv : public canopy::KvLayer {
  public:
-  explicit VulkanKv(const KvShape& shape) : shape(shape) {}
+  VulkanKv(const KvShape& shape, const Binding& keys, const Binding& values)
+      : shape(shape), keys(keys), values(values) {}
 
   KvShape shape;
-  Buffer keys;
-  Buffer values;
+  Binding keys;
+  Binding values;
   BufferView key_texels;  // of four words; empty where storage reads are used
   BufferView value_texels;
+};
+
+/// Planes, which are the keys or the values of a layer: those of layer 0, then of layer 1, ... A shard has as many as
+/// one binding can, so that slots of all layers are moved in few dispatches.
+class VulkanKvCache : public canopy::KvCache {
+ public:
+  struct Shard {
+    std::unique_ptr<Buffer> memory;  // [planes, plane_words]
+    uint32_t planes = 0;
+  };
+  VulkanKvCache(std::vector<std::unique_ptr<KvLayer>> layers, std::vector<Shard> shards, const KvShape& shape,
+                uint32_t plane_words)
+      : KvCache(std::move(layers)), shape(shape), plane_words(plane_words), shards(std::move(shards)) {}
+
+  KvShape shape;
+  uint32_t plane_words;
+  std::vector<Shard> shards;
 };
 
 struct WeightShard {

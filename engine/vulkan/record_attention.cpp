@@ -10,16 +10,12 @@
 
 namespace canopy::vk {
 
-const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const char* op) {
-  const VulkanKv& kv = kv_of(layer);
-  if (kv.shape.slots != shape.slots || kv.shape.kv_heads != shape.kv_heads || kv.shape.head_dim != shape.head_dim ||
-      kv.shape.type != shape.type) {
-    throw bad_input(std::string(op) + " is given a K/V layer of another shape than its arguments say.");
-  }
-  return kv;
-}
-
 namespace {
+
+void require_shape(const KvShape& own, const KvShape& shape, const char* op) {
+  if (own == shape) return;
+  throw bad_input(std::string(op) + " is given a K/V cache of another shape than its arguments say.");
+}
 
 constexpr uint32_t kTexelLanes = 8;  // a subgroup of llvmpipe
 
@@ -28,6 +24,12 @@ uint32_t slot_words(const KvShape& shape) {
 }
 
 }  // namespace
+
+const VulkanKv& checked_kv(const KvLayer& layer, const KvShape& shape, const char* op) {
+  const VulkanKv& kv = kv_of(layer);
+  require_shape(kv.shape, shape, op);
+  return kv;
+}
 
 Binding queries_of(const RopeStoreArgs& args, const Buffer& none) {
   if (args.heads == 0) return Binding(none);
@@ -180,20 +182,22 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
 
 template <>
 void VulkanRecorder::record_op(const KvMoveArgs& args) {
-  const VulkanKv& kv = checked_kv(*args.cache, args.shape, "kv_move");
+  const auto& cache = static_cast<const VulkanKvCache&>(*args.cache);
+  require_shape(cache.shape, args.shape, "kv_move");
   if (args.count > kMaxKvMoves) {
     throw bad_input("kv_move is asked for " + std::to_string(args.count) + " moves; at most " +
                     std::to_string(kMaxKvMoves) + " are possible.");
   }
   struct Push {
-    uint32_t count, slot_words;
+    uint32_t count, slot_words, plane_words;
   };
-  const Push push{args.count, slot_words(args.shape)};
+  const Push push{args.count, slot_words(args.shape), cache.plane_words};
   CommandList& list = this->list(0);
-  for (const Buffer* cache : {&kv.keys, &kv.values}) {
-    list.bind(state_.context->kernel("kv_move"),
-              {words(*args.moves, uint64_t{args.count} * 2, "The moves of kv_move"), Binding(*cache)}, push);
-    list.dispatch((push.slot_words + 31) / 32);
+  const Kernel& kernel = state_.context->kernel("kv_move", {{{0, std::bit_ceil(args.count)}}, 0});
+  const Binding moves = words(*args.moves, uint64_t{args.count} * 2, "The moves of kv_move");
+  for (const VulkanKvCache::Shard& shard : cache.shards) {
+    list.bind(kernel, {moves, *shard.memory}, push);
+    list.dispatch((push.slot_words + 31) / 32, shard.planes);
   }
   list.barrier();
 }

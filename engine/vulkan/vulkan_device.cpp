@@ -70,7 +70,7 @@ class VulkanDevice : public Device {
   std::unique_ptr<Buffer> allocate_exchanged(uint64_t bytes, HostUse use, std::string_view name) override;
   std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override;
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override;
-  std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override;
+  std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) override;
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                       std::string_view name) override;
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override;
@@ -256,14 +256,13 @@ uint64_t VulkanDevice::attention_bytes(const KvShape& shape, uint32_t heads, uin
                                      {context().limits().max_shared_bytes, state_.software});
 }
 
-std::unique_ptr<KvLayer> VulkanDevice::allocate_kv(const KvShape& shape, std::string_view name) {
+std::unique_ptr<KvCache> VulkanDevice::allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) {
   const uint32_t unit = shape.type == CacheType::f16 ? 8 : 4;
   if (shape.head_dim == 0 || shape.head_dim % unit != 0 || shape.head_dim > 256) {
     throw bad_input("A K/V cache of type " + std::string(to_string(shape.type)) + " has heads of " +
                     std::to_string(shape.head_dim) + " elements; allowed: multiples of " + std::to_string(unit) +
                     " up to 256.");
   }
-  auto layer = std::make_unique<vk::VulkanKv>(shape);
   const uint64_t elements = uint64_t{shape.slots} * shape.kv_heads * shape.head_dim;
   const uint64_t bytes = elements * (shape.type == CacheType::f16 ? 2 : 4);
   if (bytes > context().limits().max_storage_range) {
@@ -271,13 +270,31 @@ std::unique_ptr<KvLayer> VulkanDevice::allocate_kv(const KvShape& shape, std::st
                         " positions; the device allows " + std::to_string(context().limits().max_storage_range) +
                         " in one buffer. Choose a shorter context.");
   }
-  layer->keys = zeroed(bytes, name);
-  layer->values = zeroed(bytes, name);
-  if (state_.texel_fetch && bytes / 16 <= context().limits().max_texel_elements) {
-    layer->key_texels = context().create_view(layer->keys, 0, bytes, 4);
-    layer->value_texels = context().create_view(layer->values, 0, bytes, 4);
+  constexpr uint64_t alignment = 256;  // of a plane: the largest that Vulkan lets a device ask for
+  const uint64_t stride = (bytes + alignment - 1) / alignment * alignment;
+  const uint64_t planes = uint64_t{layers} * 2;
+  const uint64_t per_shard = std::clamp<uint64_t>(shard_limit() / stride, 1, planes);
+  std::vector<vk::VulkanKvCache::Shard> shards;
+  for (uint64_t first = 0; first < planes; first += per_shard) {
+    const auto count = static_cast<uint32_t>(std::min(per_shard, planes - first));
+    // The last plane is not padded: with one to a shard it may be as large as a binding.
+    shards.push_back({std::make_unique<vk::Buffer>(zeroed((count - 1) * stride + bytes, name)), count});
   }
-  return layer;
+  const auto plane = [&](uint64_t index) {
+    return vk::Binding(*shards[index / per_shard].memory, index % per_shard * stride, bytes);
+  };
+  const bool texels = state_.texel_fetch && bytes / 16 <= context().limits().max_texel_elements;
+  std::vector<std::unique_ptr<KvLayer>> all;
+  for (uint32_t i = 0; i < layers; ++i) {
+    auto layer = std::make_unique<vk::VulkanKv>(shape, plane(2 * i), plane(2 * i + 1));
+    if (texels) {
+      layer->key_texels = context().create_view(*layer->keys.buffer, layer->keys.offset, bytes, 4);
+      layer->value_texels = context().create_view(*layer->values.buffer, layer->values.offset, bytes, 4);
+    }
+    all.push_back(std::move(layer));
+  }
+  return std::make_unique<vk::VulkanKvCache>(std::move(all), std::move(shards), shape,
+                                             static_cast<uint32_t>(stride / 4));
 }
 
 uint64_t VulkanDevice::shard_limit() const {
@@ -391,14 +408,14 @@ void VulkanDevice::write_activations(Activations& activations, uint32_t width, s
 std::vector<float> VulkanDevice::read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) {
   const vk::VulkanKv& kv = vk::kv_of(layer);
   const uint64_t per_slot = uint64_t{kv.shape.kv_heads} * kv.shape.head_dim;
-  const vk::Buffer& buffer = values ? kv.values : kv.keys;
+  const vk::Binding& plane = values ? kv.values : kv.keys;
   std::vector<float> out(count * per_slot);
   if (kv.shape.type == CacheType::f32) {
-    context().download(buffer, first * per_slot * 4, std::as_writable_bytes(std::span(out)));
+    context().download(*plane.buffer, plane.offset + first * per_slot * 4, std::as_writable_bytes(std::span(out)));
     return out;
   }
   std::vector<uint16_t> halves(out.size());
-  context().download(buffer, first * per_slot * 2, std::as_writable_bytes(std::span(halves)));
+  context().download(*plane.buffer, plane.offset + first * per_slot * 2, std::as_writable_bytes(std::span(halves)));
   std::ranges::transform(halves, out.begin(), f16_to_f32);
   return out;
 }
@@ -406,14 +423,14 @@ std::vector<float> VulkanDevice::read_kv(const KvLayer& layer, bool values, uint
 void VulkanDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) {
   vk::VulkanKv& kv = static_cast<vk::VulkanKv&>(layer);
   const uint64_t per_slot = uint64_t{kv.shape.kv_heads} * kv.shape.head_dim;
-  const vk::Buffer& buffer = values ? kv.values : kv.keys;
+  const vk::Binding& plane = values ? kv.values : kv.keys;
   if (kv.shape.type == CacheType::f32) {
-    context().upload(buffer, first * per_slot * 4, std::as_bytes(data));
+    context().upload(*plane.buffer, plane.offset + first * per_slot * 4, std::as_bytes(data));
     return;
   }
   std::vector<uint16_t> halves(data.size());
   std::ranges::transform(data, halves.begin(), f32_to_f16);
-  context().upload(buffer, first * per_slot * 2, as_bytes_of(halves));
+  context().upload(*plane.buffer, plane.offset + first * per_slot * 2, as_bytes_of(halves));
 }
 
 std::unique_ptr<Commands> VulkanDevice::compile(std::span<const Op> ops, const std::stop_token& stop) {

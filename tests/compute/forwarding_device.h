@@ -29,8 +29,8 @@ class ForwardingDevice : public Device {
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override {
     return inner_->allocate_activations(max_width, cols, name);
   }
-  std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override {
-    return inner_->allocate_kv(shape, name);
+  std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) override {
+    return inner_->allocate_kv(shape, layers, name);
   }
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                       std::string_view name) override {

@@ -6,22 +6,32 @@ namespace {
 struct KvMoveCase {
   std::vector<uint32_t> moves;  // from, to, from, to, ...
   KvShape shape{100, 3, 16, CacheType::f16};
+  uint32_t layers = 2;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
-    std::vector<float> keys;  // made of the slot number and the index of the element in the slot
-    for (uint32_t slot = 0; slot < shape.slots; ++slot) {
-      for (uint32_t i = 0; i < shape.kv_heads * shape.head_dim; ++i) {
-        keys.push_back(static_cast<float>(slot) + static_cast<float>(i % 8) / 8);
+    KvCache* cache = bench.kv_layers(shape, layers);
+    for (uint32_t layer = 0; layer < layers; ++layer) {
+      std::vector<float> keys;  // made of layer, slot number and the index of the element in the slot
+      for (uint32_t slot = 0; slot < shape.slots; ++slot) {
+        for (uint32_t i = 0; i < shape.kv_heads * shape.head_dim; ++i) {
+          keys.push_back(static_cast<float>(slot + 200 * layer) + static_cast<float>(i % 8) / 8);
+        }
       }
+      std::vector<float> values = keys;
+      for (float& v : values) v = -v;
+      device.write_kv(cache->layer(layer), false, 0, keys);
+      device.write_kv(cache->layer(layer), true, 0, values);
     }
-    std::vector<float> values = keys;
-    for (float& v : values) v = -v;
-    KvLayer* cache = bench.kv(shape, keys, values);
     const Buffer* list = bench.buffer(moves);
     const auto count = static_cast<uint32_t>(moves.size() / 2);
     bench.run([&](Recorder& r) { r(KvMoveArgs{list, count, shape, cache}); });
-    return {bench.keys("k", cache, shape, exact), bench.values("v", cache, shape, exact)};
+    Results results;
+    for (uint32_t layer = 0; layer < layers; ++layer) {
+      results.push_back(bench.keys("k", &cache->layer(layer), shape, exact));
+      results.push_back(bench.values("v", &cache->layer(layer), shape, exact));
+    }
+    return results;
   }
 };
 
@@ -55,7 +65,7 @@ TEST_P(KvMoveTest, MovesEveryCacheShape) {
     for (const uint32_t head_dim : {16u, 32u, 64u, 128u}) {
       for (const uint32_t kv_heads : {1u, 3u}) {
         SCOPED_TRACE(std::string(to_string(type)) + ", head_dim " + std::to_string(head_dim));
-        compare(KvMoveCase{{9, 2, 2, 9, 30, 31, 31, 32}, {40, kv_heads, head_dim, type}});
+        compare(KvMoveCase{{9, 2, 2, 9, 30, 31, 31, 32}, {40, kv_heads, head_dim, type}, 5});
       }
     }
   }

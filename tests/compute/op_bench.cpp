@@ -143,10 +143,15 @@ Weight* OpBench::paired_weight(const FileMatrix& even, const FileMatrix& odd) {
 }
 
 KvLayer* OpBench::kv(const KvShape& shape, const std::vector<float>& keys, const std::vector<float>& values) {
-  layers_.push_back(device_.allocate_kv(shape, "test cache"));
-  device_.write_kv(*layers_.back(), false, 0, keys);
-  device_.write_kv(*layers_.back(), true, 0, values);
-  return layers_.back().get();
+  KvLayer& layer = kv_layers(shape, 1)->layer(0);
+  device_.write_kv(layer, false, 0, keys);
+  device_.write_kv(layer, true, 0, values);
+  return &layer;
+}
+
+KvCache* OpBench::kv_layers(const KvShape& shape, uint32_t layers) {
+  caches_.push_back(device_.allocate_kv(shape, layers, "test cache"));
+  return caches_.back().get();
 }
 
 void OpBench::run(const std::function<void(Recorder&)>& record) {

@@ -86,6 +86,8 @@ class OpBench {
 
   /// A cache with the given keys and values [slots, kv_heads, head_dim].
   KvLayer* kv(const KvShape& shape, const std::vector<float>& keys, const std::vector<float>& values);
+  /// Several layers, zeroed.
+  KvCache* kv_layers(const KvShape& shape, uint32_t layers);
 
   void run(const std::function<void(Recorder&)>& record);
 
@@ -114,7 +116,7 @@ class OpBench {
   std::vector<std::unique_ptr<Buffer>> buffers_;
   std::vector<std::unique_ptr<Activations>> activations_;
   std::vector<std::unique_ptr<Weight>> weights_;
-  std::vector<std::unique_ptr<KvLayer>> layers_;
+  std::vector<std::unique_ptr<KvCache>> caches_;
 };
 
 }  // namespace canopy::test

@@ -207,9 +207,12 @@ TEST_F(OracleTest, TopKOrdersAndSums) {
 
 TEST_F(OracleTest, KvMoveSwaps) {
   const KvShape shape{3, 1, 2, CacheType::f32};
-  KvLayer* cache = bench.kv(shape, {1, 2, 3, 4, 5, 6}, {-1, -2, -3, -4, -5, -6});
+  KvCache* layers = bench.kv_layers(shape, 1);
+  KvLayer* cache = &layers->layer(0);
+  oracle().write_kv(*cache, false, 0, std::vector<float>{1, 2, 3, 4, 5, 6});
+  oracle().write_kv(*cache, true, 0, std::vector<float>{-1, -2, -3, -4, -5, -6});
   const Buffer* moves = bench.buffer(std::vector<uint32_t>{0, 2, 2, 0});
-  bench.run([&](Recorder& r) { r(KvMoveArgs{moves, 2, shape, cache}); });
+  bench.run([&](Recorder& r) { r(KvMoveArgs{moves, 2, shape, layers}); });
   EXPECT_EQ(floats(bench.keys("k", cache, shape, exact).words), (std::vector<float>{5, 6, 3, 4, 1, 2}));
   EXPECT_EQ(floats(bench.values("v", cache, shape, exact).words), (std::vector<float>{-5, -6, -3, -4, -1, -2}));
 }

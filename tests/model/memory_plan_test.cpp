@@ -44,6 +44,26 @@ TEST(MemoryPlan, CountsTheCacheInItsOwnType) {
   EXPECT_EQ(plan_memory(config(), l, 0, *device).cache, 2 * half.cache);
 }
 
+TEST(MemoryPlan, CountsWholePages) {
+  const auto device = make_reference_device();
+  ModelLimits l = limits();
+  l.context = 1000;  // 16 pages
+  l.spare_pages = 3;
+  EXPECT_EQ(l.pages(), 19u);
+  EXPECT_EQ(l.first_tree_slot(), 1216u);
+  constexpr uint64_t slot = uint64_t{30} * 2 * 3 * 64 * 2;
+  EXPECT_EQ(plan_memory(config(), l, 0, *device).cache, (1216 + 128) * slot);
+  // Qwen3-8B's shape: 144 KiB a position.
+  ModelConfig c = config();
+  c.layers = 36;
+  c.kv_heads = 8;
+  c.head_dim = 128;
+  c.max_context = 131072;
+  l.context = 131072;
+  l.spare_pages = 0;
+  EXPECT_EQ(plan_memory(c, l, 0, *device).cache, uint64_t{131072 + 128} * 144 * 1024);
+}
+
 TEST(MemoryPlan, TakesTheModelsWholeContextWhereItFits) {
   const auto device = make_reference_device(4096 * kMiB);
   ModelLimits l = limits();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <optional>
 
 #include "engine/base/error.h"
@@ -25,16 +26,21 @@ class SequenceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     RandomModel random;
-    random.context = 96;
-    const ModelFile file = ModelFile::open(folder_.write("model.gguf", random.build()));
+    random.context = 300;
+    folder_.write("model.gguf", random.build());
+    model_ = load();
+    const RandomDrafter drafter;
+    drafter.write(folder_, model_->config());
+    drafter_ = Drafter::load(DrafterFile::open(folder_.path()), *model_, {cache_under_test(), {}});
+  }
+
+  std::unique_ptr<Model> load() const {
     ModelOptions options;
     options.cache_type = cache_under_test();
     options.max_width = 16;
-    const RandomDrafter drafter;
-    options.aux_layers = drafter.aux_layers;
-    model_ = Model::load(device_under_test(), file, options);
-    drafter.write(folder_, file.config());
-    drafter_ = Drafter::load(DrafterFile::open(folder_.path()), *model_, {cache_under_test(), {}});
+    options.spare_pages = 5;
+    options.aux_layers = RandomDrafter().aux_layers;
+    return Model::load(device_under_test(), ModelFile::open(folder_.path() / "model.gguf"), options);
   }
 
   static Tokens text(uint32_t count, uint32_t seed) {
@@ -58,7 +64,7 @@ class SequenceTest : public ::testing::Test {
     std::vector<float> all;
     for (uint32_t layer = 0; layer < model_->config().layers; ++layer) {
       for (const bool values : {false, true}) {
-        const auto part = model_->read_kv(layer, values, 0, sequence.length(), sequence.cache());
+        const auto part = sequence.read_kv(layer, values);
         all.insert(all.end(), part.begin(), part.end());
       }
     }
@@ -76,6 +82,25 @@ class SequenceTest : public ::testing::Test {
       result.logits = read(sequence, std::span(tokens).subspan(first, std::min<size_t>(8, tokens.size() - first)));
     }
     result.state = state(sequence);
+    return result;
+  }
+
+  /// Reads as many tokens as there are; returns the logits of the last.
+  std::vector<float> read_long(Sequence& sequence, const Tokens& tokens) {
+    std::vector<float> logits;
+    for (size_t first = 0; first < tokens.size(); first += 16) {
+      logits = read(sequence, std::span(tokens).subspan(first, std::min<size_t>(16, tokens.size() - first)));
+    }
+    return logits;
+  }
+
+  /// The same as alone(), computed by another model while this one's pages are taken.
+  Alone alone_beside(const Tokens& tokens, const Sequence& taken) {
+    EXPECT_GT(taken.pages(), 0u);
+    if (!other_) other_ = load();
+    std::swap(model_, other_);
+    const Alone result = alone(tokens);
+    std::swap(model_, other_);
     return result;
   }
 
@@ -115,6 +140,7 @@ class SequenceTest : public ::testing::Test {
 
   TempFolder folder_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Model> other_;  // of the same file
   std::unique_ptr<Drafter> drafter_;
 };
 
@@ -127,7 +153,6 @@ TEST_F(SequenceTest, TwoThatTakeTurnsAreEachWhatTheyAreAlone) {
   const Tokens a = text(13, 1), b = text(11, 2);
   const Alone alone_a = alone(a), alone_b = alone(b);
   Sequence first(*model_), second(*model_);
-  EXPECT_NE(first.cache(), second.cache());
   std::vector<float> logits_a, logits_b;
   for (size_t i = 0; i < 13; ++i) {
     logits_a = read(first, std::span(a).subspan(i, 1));
@@ -213,18 +238,154 @@ TEST_F(SequenceTest, GoesOnBehindWhatItWasCutTo) {
   EXPECT_EQ(sequence.length(), 0u);
 }
 
-TEST_F(SequenceTest, KeepsToItsCapacityAndGivesItsCacheBack) {
-  Sequence sequence(*model_);
-  EXPECT_EQ(sequence.capacity(), 96u);
-  expect_error("allowed: 96 in all", [&] { sequence.append(text(97, 1), {}); });
-  uint32_t cache = 0;
+TEST_F(SequenceTest, KeepsToItsCapacityAndGivesItsPagesBack) {
+  const uint32_t pages = model_->pages().pages();
+  EXPECT_EQ(pages, 5u + 5u);
   {
-    const Sequence other(*model_);
-    cache = other.cache();
+    Sequence sequence(*model_);
+    EXPECT_EQ(sequence.capacity(), 300u);
+    expect_error("allowed: 300 in all", [&] { sequence.append(text(301, 1), {}); });
+    EXPECT_EQ(sequence.pages(), 0u);
+    read_long(sequence, text(130, 1));
+    EXPECT_EQ(sequence.pages(), 3u);
+    EXPECT_EQ(model_->pages().free(), pages - 3);
+    const auto fork = sequence.fork();
+    EXPECT_EQ(model_->pages().free(), pages - 3) << "pages are shared";
+    sequence.truncate(128);
+    EXPECT_EQ(sequence.pages(), 2u);
+    EXPECT_EQ(model_->pages().free(), pages - 3) << "the fork has the third";
   }
-  const Sequence next(*model_);
-  EXPECT_EQ(next.cache(), cache);
-  expect_error("cache 7", [&] { model_->read_kv(0, false, 0, 1, 7); });
+  EXPECT_EQ(model_->pages().free(), pages);
+}
+
+TEST_F(SequenceTest, ForksOfForksShareWhatTheyHaveInCommon) {
+  const Tokens stem = text(140, 1), a = text(70, 2), b = text(9, 3), c = text(60, 4), d = text(3, 5);
+  const Alone alone_a = alone(joined(stem, a)), alone_ab = alone(joined(joined(stem, a), b)),
+              alone_c = alone(joined(stem, c)), alone_d = alone(joined(Tokens(stem.begin(), stem.begin() + 77), d));
+  Sequence first(*model_);
+  read_long(first, stem);
+  const auto second = first.fork();
+  EXPECT_EQ(model_->pages().free(), 10u - 3);
+  const auto logits_a = read_long(first, a);  // its third page and one more
+  EXPECT_EQ(model_->pages().free(), 10u - 5);
+  const auto third = first.fork();
+  const auto fourth = third->fork();
+  const auto logits_b = read_long(*third, b);
+  const auto logits_c = read_long(*second, c);
+  fourth->truncate(77);
+  const auto logits_d = read_long(*fourth, d);
+  expect_same(logits_a, alone_a.logits);
+  expect_same(logits_b, alone_ab.logits);
+  expect_same(logits_c, alone_c.logits);
+  expect_same(logits_d, alone_d.logits);
+  expect_same(state(first), alone_a.state);
+  expect_same(state(*third), alone_ab.state);
+  expect_same(state(*second), alone_c.state);
+  expect_same(state(*fourth), alone_d.state);
+}
+
+TEST_F(SequenceTest, GoesOnBehindACutAtAnyPlaceOfAPage) {
+  const Tokens stem = text(135, 1), rest = text(70, 2);
+  for (const uint32_t length : {1u, 63u, 64u, 65u, 127u, 128u, 129u}) {
+    SCOPED_TRACE(length);
+    const Alone expected = alone(joined(Tokens(stem.begin(), stem.begin() + length), rest));
+    Sequence sequence(*model_);
+    read_long(sequence, stem);
+    const auto fork = sequence.fork();
+    const std::vector<float> before = state(*fork);
+    sequence.truncate(length);
+    expect_same(read_long(sequence, rest), expected.logits);
+    expect_same(state(sequence), expected.state);
+    expect_same(state(*fork), before);
+  }
+}
+
+// Pages of several texts alternate.
+TEST_F(SequenceTest, TextsGrowInTurnsThroughManyPages) {
+  const Tokens a = text(290, 6), b = text(280, 7);
+  const Alone alone_a = alone(a), alone_b = alone(b);
+  Sequence first(*model_), second(*model_);
+  std::vector<float> logits_a, logits_b;
+  for (size_t i = 0; i < 290; i += 10) {
+    logits_a = read(first, std::span(a).subspan(i, 10));
+    if (i < 280) logits_b = read(second, std::span(b).subspan(i, 10));
+  }
+  EXPECT_EQ(model_->pages().free(), 0u);
+  expect_same(logits_a, alone_a.logits);
+  expect_same(logits_b, alone_b.logits);
+  expect_same(state(first), alone_a.state);
+  expect_same(state(second), alone_b.state);
+}
+
+TEST_F(SequenceTest, IsRefusedPagesThatAreNotThereAndLeavesAllAsTheyWere) {
+  Sequence first(*model_), second(*model_);
+  read_long(first, text(300, 1));
+  read_long(second, text(200, 2));
+  const auto third = first.fork();
+  const std::vector<float> state_first = state(first), state_second = state(second);
+  third->truncate(256);
+  third->truncate(130);
+  read_long(second, text(60, 3));  // the tenth page
+  const auto refusal = [&](const std::function<void()>& wish) -> std::string {
+    try {
+      wish();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::out_of_memory);
+      return e.what();
+    }
+    return "nothing was refused";
+  };
+  const Tokens more = text(9, 4);
+  EXPECT_NE(
+      refusal([&] { third->text(more); }).find("needs 1 more pages of 64 positions of the K/V cache, but only 0 of 10"),
+      std::string::npos);
+  DraftTree chain(1);
+  for (uint32_t i = 0; i < 8; ++i) chain.add(i, 2 + i, 0, 0, 0);
+  EXPECT_NE(refusal([&] { third->tree(chain, HeadOutput::argmax); }).find("needs 1 more"), std::string::npos);
+  EXPECT_EQ(third->length(), 130u);
+  expect_same(state(first), state_first);
+  second.truncate(200);
+  expect_same(state(second), state_second);
+  EXPECT_EQ(model_->pages().free(), 1u);
+  const Alone expected = alone_beside(joined(text(130, 1), more), *third);
+  expect_same(read(*third, more), expected.logits);
+  expect_same(state(first), state_first);
+}
+
+// The likeliest chain is verified in the text's own places.
+TEST_F(SequenceTest, MovesNothingOfAnAcceptedLikeliestChain) {
+  const Tokens stem = text(61, 6);
+  DraftTree tree(20);
+  tree.add(0, 21, 0, 0, 0);  // node 1
+  tree.add(0, 22, 1, 0, 0);  // node 2, another child
+  tree.add(1, 23, 0, 0, 0);  // node 3
+  tree.add(3, 24, 0, 0, 0);  // node 4
+  tree.add(2, 25, 0, 0, 0);  // node 5
+  tree.add(4, 26, 0, 0, 0);  // node 6, in the next page
+  const auto committed = [&](const std::vector<uint32_t>& path) {
+    Sequence sequence(*model_);
+    read_long(sequence, stem);
+    const ForwardInput input = sequence.tree(tree, HeadOutput::argmax);
+    for (const uint32_t node : {0u, 1u, 3u, 4u, 6u}) {
+      EXPECT_EQ(input.batch.rows[node].slot, input.batch.slot_of(61 + tree[node].depth)) << node;
+    }
+    for (const uint32_t node : {2u, 5u}) EXPECT_GE(input.batch.rows[node].slot, model_->limits().first_tree_slot());
+    AcceptedPath accepted;
+    accepted.nodes = path;
+    sequence.commit(tree, accepted, model_->forward(input));
+    Tokens all = stem;
+    for (const uint32_t node : path) all.push_back(tree[node].token);
+    all.push_back(30);
+    const Alone expected = alone_beside(all, sequence);
+    const Tokens last = {30};
+    expect_same(read(sequence, last), expected.logits);
+    expect_same(state(sequence), expected.state);
+  };
+  committed({0});
+  committed({0, 1, 3});
+  committed({0, 1, 3, 4, 6});
+  committed({0, 2});     // moved to where node 1 was
+  committed({0, 2, 5});  // and to where node 3 was
 }
 
 TEST_F(SequenceTest, TwoThatDraftInTurnsAreEachWhatTheyAreAlone) {
@@ -327,9 +488,10 @@ TEST(SequenceMemory, AnotherThatDoesNotFitIsRefusedBeforeItIsAllocated) {
     }
     return "nothing was refused";
   };
-  EXPECT_NE(refusal(nullptr).find("The K/V cache of another text needs 1 MiB"), std::string::npos) << refusal(nullptr);
-  EXPECT_NE(refusal(drafter.get()).find("What a drafter keeps of another text needs 1 MiB on the device, but only"),
-            std::string::npos)
+  EXPECT_EQ(refusal(nullptr), "nothing was refused");
+  EXPECT_NE(
+      refusal(drafter.get()).find("What waits of another text for its drafter needs 1 MiB on the device, but only"),
+      std::string::npos)
       << refusal(drafter.get());
   device.available.reset();
   EXPECT_EQ(device.memory().available, before);

@@ -65,8 +65,8 @@ TEST_P(ShardedModel, GivesTheBitsOfAWholeOne) {
   ASSERT_GT(file.require("output", 5000, 512).bytes.size(), kLimit);
   const auto whole = open(std::nullopt), cut = open(kLimit);
   // The limit really holds: other objects beyond it are refused.
-  EXPECT_THROW(cut->allocate_kv({64, 64, 256, CacheType::f32}, "too long"), Error);
-  EXPECT_NO_THROW(whole->allocate_kv({64, 64, 256, CacheType::f32}, "long"));
+  EXPECT_THROW(cut->allocate_kv({64, 64, 256, CacheType::f32}, 1, "too long"), Error);
+  EXPECT_NO_THROW(whole->allocate_kv({64, 64, 256, CacheType::f32}, 1, "long"));
   const Results a = results_on(*whole, file), b = results_on(*cut, file);
   EXPECT_TRUE(same_bits(a.prompt, b.prompt));
   EXPECT_TRUE(same_bits(a.decoded, b.decoded));

@@ -60,10 +60,12 @@ class ReferenceDevice : public Device {
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override {
     return std::make_unique<HostActivations>(ledger_, max_width, cols, name);
   }
-  std::unique_ptr<KvLayer> allocate_kv(const KvShape& shape, std::string_view name) override {
+  std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) override {
     require(shape.slots > 0 && shape.kv_heads > 0 && shape.head_dim > 0, "A K/V cache needs slots, heads and columns.");
     require(shape.head_dim % 2 == 0, "The head dimension of a K/V cache is odd; rotations need pairs.");
-    return std::make_unique<HostKv>(ledger_, shape, name);
+    std::vector<std::unique_ptr<KvLayer>> all;
+    for (uint32_t i = 0; i < layers; ++i) all.push_back(std::make_unique<HostKv>(ledger_, shape, name));
+    return std::make_unique<KvCache>(std::move(all));
   }
 
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,

@@ -21,7 +21,7 @@ class WithoutStart : public Device {
   std::unique_ptr<Buffer> allocate(uint64_t, std::string_view) override;
   std::unique_ptr<Buffer> part(Buffer&, uint64_t, uint64_t, std::string_view) override;
   std::unique_ptr<Activations> allocate_activations(uint32_t, uint32_t, std::string_view) override;
-  std::unique_ptr<KvLayer> allocate_kv(const KvShape&, std::string_view) override;
+  std::unique_ptr<KvCache> allocate_kv(const KvShape&, uint32_t, std::string_view) override;
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart>, WeightLayout, std::string_view) override;
   uint64_t weight_bytes(std::span<const WeightPart>, WeightLayout) const override;
   uint64_t activation_bytes(uint32_t, uint32_t) const override;

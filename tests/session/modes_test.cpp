@@ -72,11 +72,10 @@ class ModesTest : public ::testing::Test {
 
   /// Keys and values of all committed positions, in two layers.
   std::vector<float> cache() {
-    const auto count = loaded_->sequence->length();
     std::vector<float> all;
     for (const uint32_t layer : {0u, loaded_->model->config().layers - 1}) {
       for (const bool values : {false, true}) {
-        const std::vector<float> part = loaded_->model->read_kv(layer, values, 0, count);
+        const std::vector<float> part = loaded_->sequence->read_kv(layer, values);
         all.insert(all.end(), part.begin(), part.end());
       }
     }

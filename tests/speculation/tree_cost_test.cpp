@@ -67,7 +67,7 @@ struct Round {
   void run(const test::Candidates& candidates, const std::vector<DepthCandidates>& given, uint32_t budget) {
     build(candidates, given, budget);
     batch.clear();
-    add_tree(builder.tree(), 100, 4096, batch);
+    add_tree(builder.tree(), 100, 4096, 4096, batch);
     // The target agrees with the drafter's first choice everywhere.
     accept(
         builder.tree(),

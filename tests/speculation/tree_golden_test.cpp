@@ -71,7 +71,7 @@ TEST(TreeGolden, TreesFromTheDraftLogitsOfARealPair) {
     test::build_asking(builder, round.at("root_token"), candidates, vocab, static_cast<uint32_t>(tokens.size()), 64);
     expect_tree(builder.tree(), tokens, depths, round.at("parents"));
     RowBatch batch;
-    add_tree(builder.tree(), round.at("start"), 2048, batch);
+    add_tree(builder.tree(), round.at("start"), 2048, 2048, batch);
     Ids ids, positions;
     for (const Row& row : batch.rows) {
       ids.push_back(row.token);

@@ -1,0 +1,47 @@
+#pragma once
+// Moves slots of a cache, with a recording for each power of two of moves.
+
+#include <array>
+#include <bit>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/compute/device.h"
+#include "engine/model/page_table.h"
+
+namespace canopy {
+
+class KvMover {
+ public:
+  /// list: uint32 [kMaxKvMoves, 2]. All must outlive it.
+  KvMover(Device& device, Buffer& list, KvCache& cache, const KvShape& shape)
+      : device_(device), list_(list), cache_(cache), shape_(shape) {}
+
+  /// As if all moves happened at once; at most kMaxKvMoves, of slots that the cache has. Waits for them.
+  void move(std::span<const KvMove> moves) {
+    if (moves.empty()) return;
+    std::vector<uint32_t> words;
+    for (const KvMove& move : moves) words.insert(words.end(), {move.from, move.to});
+    const uint32_t count = std::bit_ceil(static_cast<uint32_t>(moves.size()));
+    while (words.size() < size_t{count} * 2) words.insert(words.end(), {moves.back().from, moves.back().to});
+    std::unique_ptr<Commands>& commands = commands_.at(static_cast<size_t>(std::countr_zero(count)));
+    if (!commands) {
+      Recorder record;
+      record(KvMoveArgs{&list_, count, shape_, &cache_});
+      commands = device_.compile(record.finish());
+    }
+    device_.finish();  // commands that were started may read the list
+    device_.write(list_, 0, as_bytes_of(words));
+    device_.run(*commands);
+  }
+
+ private:
+  Device& device_;
+  Buffer& list_;
+  KvCache& cache_;
+  KvShape shape_;
+  std::array<std::unique_ptr<Commands>, std::bit_width(kMaxKvMoves)> commands_;  // by log2 of the moves
+};
+
+}  // namespace canopy
