@@ -94,7 +94,7 @@ TEST_F(MeasurementTest, ReportHasPassesAsPredictionsHaveThem) {
   MeasuredModel model;
   model.shape = "llama-2x64-f32";
   model.measurement = measure({{1, 4}, {0}, 60, 2});
-  model.self_test = SelfTestReport{true, true, true, "Exact.", 1};
+  model.self_test = SelfTestReport{.ran = true, .passed = true, .sentence = "Exact.", .ms = 1};
   MeasuredModel skipped;
   skipped.shape = "qwen3-32b-bf16";
   skipped.skipped = "The model needs more.";
