@@ -86,7 +86,7 @@ MeasuredModel measure_shape(Device& device, const std::string& name, const Repor
     SelfTestCallbacks test;
     test.stop = interruption();
     test.progress = [&](uint32_t done, uint32_t total) { line.show(step("Checking exactness", done, total)); };
-    result.self_test = run_self_test(*model, test);
+    result.self_test = self_test_or_fall_back(*model, test);
     Sequence sequence(*model);
     measure(*model, sequence, options.plan, line, result);
   } catch (const Error& e) {
@@ -145,16 +145,18 @@ MeasuredReport report_shapes(const ReportOptions& options) {
   MeasuredReport report = describe(*device);
   for (const std::string& name : options.shapes) {
     report.models.push_back(measure_shape(*device, name, options, line));
+    report.info = device->info();  // a self-test may have made it fall back to other kernels
     if (options.out != "-") write_report(options.out, json_text(to_json(report)));
   }
   return report;
 }
 
 void print_summary(const MeasuredReport& report) {
-  std::cout << report.info.name << " (" << report.info.driver << "), kernels '" << kernel_family_of(report.info)
+  std::cout << report.info.name << " (" << report.info.driver << "), kernels '" << kernel_family_of(report.info.kernels)
             << "'\n";
   for (const MeasuredModel& model : report.models) {
     if (model.self_test) std::cout << "\n" << model.shape << ": " << model.self_test->sentence << "\n";
+    if (model.self_test && !model.self_test->fallback.empty()) std::cout << model.self_test->fallback << "\n";
     if (!model.measurement) continue;
     const ModelMeasurement& measured = *model.measurement;
     for (const MeasuredContext& context : measured.contexts) {

@@ -15,7 +15,7 @@ ordered_json device_json(const MeasuredReport& report) {
   ordered_json json = report.device ? vk::to_json(*report.device)
                                     : ordered_json{{"name", info.name}, {"type", info.type}, {"driver", info.driver}};
   json["is_software"] = info.is_software;
-  json["kernel_family"] = kernel_family_of(info);
+  json["kernel_family"] = kernel_family_of(info.kernels);
   json["draws_tokens"] = info.draws_tokens;
   json["widest_tile"] = info.widest_tile;
   json["width_buckets"] = info.width_buckets;
@@ -29,11 +29,8 @@ ordered_json peak_json(const DevicePeak& peak) {
 }
 
 ordered_json self_test_json(const SelfTestReport& test) {
-  return {{"ran", test.ran},
-          {"passed", test.passed},
-          {"draws_alike", test.draws_alike},
-          {"sentence", test.sentence},
-          {"ms", test.ms}};
+  return {{"ran", test.ran},           {"passed", test.passed},     {"draws_alike", test.draws_alike},
+          {"sentence", test.sentence}, {"fallback", test.fallback}, {"ms", test.ms}};
 }
 
 ordered_json calibration_json(const CostTable& table) {
@@ -96,7 +93,7 @@ ordered_json passes_json(const MeasuredReport& report, const MeasuredModel& mode
   ordered_json json = {{"name", report.info.name},
                        {"shape", model.shape},
                        {"context", context.context},
-                       {"kernels", kernel_family_of(report.info)},
+                       {"kernels", kernel_family_of(model.kernels)},
                        {"source", "measured"},
                        {"clock", has_clock ? "device" : "host"},
                        {"widths", widths},
@@ -120,8 +117,8 @@ std::optional<vk::DeviceReport> report_of(const DeviceInfo& info) {
   return std::nullopt;
 }
 
-std::string kernel_family_of(const DeviceInfo& info) {
-  const std::string version = info.kernels.substr(0, info.kernels.find(';'));
+std::string kernel_family_of(const std::string& kernels) {
+  const std::string version = kernels.substr(0, kernels.find(';'));
   return version.substr(version.rfind(' ') + 1);
 }
 

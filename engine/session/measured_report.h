@@ -45,7 +45,7 @@ struct MeasuredReport {
 std::optional<vk::DeviceReport> report_of(const DeviceInfo& info);
 
 /// "matrix": the family of kernels that DeviceInfo::kernels begins with.
-std::string kernel_family_of(const DeviceInfo& info);
+std::string kernel_family_of(const std::string& kernels);
 
 nlohmann::ordered_json to_json(const MeasuredReport& report);
 

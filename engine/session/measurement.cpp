@@ -157,6 +157,7 @@ class MeasurementRun {
       ++done_;
     }
     if (prepared < points.size()) result_.complete = false;
+    if (progress_) progress_(done_, total_);
     for (uint32_t repeat = 0; repeat < plan_.most_repeats; ++repeat) {
       for (size_t i = 0; i < prepared; ++i) {
         if (repeat > 0 && elapsed() >= until) return;

@@ -19,8 +19,9 @@ Device& oracle() {
 namespace {
 
 // A kernel is compiled for each width of a tile, on SwiftShader for up to seconds; narrow tiles show differences
-// between widths as well. CANOPY_TEST_MAX_TILE (columns) makes them narrower still. CANOPY_TEST_FAMILY: the kernels of
-// another family than the device's own. CANOPY_TEST_SELECTOR: which Vulkan device; empty: the best.
+// between widths as well. CANOPY_TEST_MAX_TILE (columns) makes them narrower still; "own": the device's.
+// CANOPY_TEST_FAMILY: the kernels of another family than the device's own. CANOPY_TEST_SELECTOR: which Vulkan device;
+// empty: the best.
 VulkanDeviceOptions options_under_test() {
   const char* family = std::getenv("CANOPY_TEST_FAMILY");
   const char* tile = std::getenv("CANOPY_TEST_MAX_TILE");
@@ -28,7 +29,11 @@ VulkanDeviceOptions options_under_test() {
   VulkanDeviceOptions options;
   if (selector != nullptr) options.selector = selector;
   if (family != nullptr && *family != '\0') options.family = vk::kernel_family(family).value();
-  options.max_tile = tile != nullptr && *tile != '\0' ? static_cast<uint32_t>(std::stoul(tile)) : 4;
+  if (tile == nullptr || *tile == '\0') {
+    options.max_tile = 4;
+  } else if (std::string(tile) != "own") {
+    options.max_tile = static_cast<uint32_t>(std::stoul(tile));
+  }
   return options;
 }
 

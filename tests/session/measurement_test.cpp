@@ -26,7 +26,8 @@ class ClockedDevice : public ForwardingDevice {
 class MeasurementTest : public ::testing::Test {
  protected:
   ModelMeasurement measure(const MeasurementPlan& plan, const std::stop_token& stop = {}) {
-    return measure_model(*model_, *sequence_, plan, [this](uint32_t done, uint32_t) { done_ = done; }, stop);
+    return measure_model(
+        *model_, *sequence_, plan, [this](uint32_t done, uint32_t) { done_ = done; }, stop);
   }
 
   static std::unique_ptr<Model> load(Device& device) {
@@ -61,6 +62,7 @@ TEST_F(MeasurementTest, TimesWhatTheModelHasRoomFor) {
   }
   EXPECT_EQ(measured.peak.read_gb_s, 100);
   EXPECT_TRUE(measured.drafts.empty());
+  EXPECT_EQ(done_, 6u);
   EXPECT_EQ(sequence_->length(), 0u);
 }
 
@@ -93,8 +95,9 @@ TEST_F(MeasurementTest, RefusesPlansOfNothing) {
 TEST_F(MeasurementTest, ReportHasPassesAsPredictionsHaveThem) {
   MeasuredModel model;
   model.shape = "llama-2x64-f32";
+  model.kernels = "shaders 12 fma";
   model.measurement = measure({{1, 4}, {0}, 60, 2});
-  model.self_test = SelfTestReport{.ran = true, .passed = true, .sentence = "Exact.", .ms = 1};
+  model.self_test = SelfTestReport{true, true, true, "Exact.", "", 1};
   MeasuredModel skipped;
   skipped.shape = "qwen3-32b-bf16";
   skipped.skipped = "The model needs more.";
@@ -110,6 +113,7 @@ TEST_F(MeasurementTest, ReportHasPassesAsPredictionsHaveThem) {
   EXPECT_EQ(passes["name"], "Some GPU");
   EXPECT_EQ(passes["source"], "measured");
   EXPECT_EQ(passes["clock"], "device");
+  EXPECT_EQ(passes["kernels"], "fma");
   EXPECT_EQ(passes["widths"], (std::vector<uint32_t>{1, 4}));
   EXPECT_LE(passes["bandwidth_share"], 1.0);
   EXPECT_TRUE(json["models"][0]["self_test"]["passed"]);
