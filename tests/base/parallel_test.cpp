@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <stdexcept>
@@ -41,6 +42,42 @@ TEST(ParallelTest, ThrowsOnAfterAllHaveEnded) {
                             }),
                std::runtime_error);
   EXPECT_EQ(done, 1000u);
+}
+
+TEST(ParallelInOrderTest, HandsOutEveryPieceOnceInAscendingOrder) {
+  for (const uint64_t count : {0u, 1u, 7u, 1000u}) {
+    for (const uint64_t piece : {1u, 3u, 5000u}) {
+      std::mutex mutex;
+      std::vector<uint64_t> begins;
+      uint64_t covered = 0;
+      parallel_in_order(count, piece, [&](const TakeNext& next) {
+        for (uint64_t begin = 0, end = 0, last = 0; next(begin, end); last = begin) {
+          const std::lock_guard lock(mutex);
+          EXPECT_GE(begin, last);  // of one thread
+          EXPECT_LE(end - begin, piece);
+          begins.push_back(begin);
+          covered += end - begin;
+        }
+      });
+      EXPECT_EQ(covered, count);
+      std::ranges::sort(begins);
+      for (size_t i = 0; i < begins.size(); ++i) ASSERT_EQ(begins[i], i * piece);
+    }
+  }
+}
+
+TEST(ParallelInOrderTest, HandsOutNothingMoreOnceACallThrows) {
+  std::atomic<uint64_t> taken = 0;
+  EXPECT_THROW(parallel_in_order(1'000'000, 1,
+                                 [&](const TakeNext& next) {
+                                   uint64_t begin = 0, end = 0;
+                                   while (next(begin, end)) {
+                                     ++taken;
+                                     if (begin == 3) throw std::runtime_error("fourth piece");
+                                   }
+                                 }),
+               std::runtime_error);
+  EXPECT_LT(taken, 1'000'000u);
 }
 
 }  // namespace
