@@ -13,6 +13,7 @@
 #include "engine/vulkan/device_state.h"
 #include "engine/vulkan/peak.h"
 #include "engine/vulkan/recorder.h"
+#include "engine/vulkan/weight_repack.h"
 
 namespace canopy {
 

@@ -39,9 +39,4 @@ struct WeightShardLayout {
 /// Cuts rows so that no buffer exceeds `max_bytes`. Shards start at whole bands.
 std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes);
 
-/// Fills a shard's words from the file's bytes, on all cores, asking the parts for 64 rows at a time. Throws what their
-/// readers throw.
-void repack(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
-            std::span<uint32_t> units, std::span<uint32_t> scales);
-
 }  // namespace canopy::vk

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
+#include "engine/base/half.h"
 #include "engine/compute/types.h"
 
 namespace canopy::vk {
@@ -19,7 +19,8 @@ struct WordFormat {
   uint32_t scale_words;   // of a group
   bool has_factor;
 
-  uint32_t group_words() const { return group_blocks * (main_words + high_words) + scale_words + (has_factor ? 1 : 0); }
+  constexpr uint32_t block_words() const { return main_words + high_words; }
+  constexpr uint32_t group_words() const { return group_blocks * block_words() + scale_words + (has_factor ? 1 : 0); }
 };
 
 /// The format of a type, or nullptr for those kept otherwise (weight_layout.h).
@@ -28,8 +29,26 @@ const WordFormat* word_format(WeightType type);
 /// Words of one row of `cols` columns; whole groups.
 uint32_t words_per_row(const WordFormat& format, uint32_t cols);
 
-/// Calls set(index, word) for the words of one row of a file; those it does not name are 0.
-void pack_words(WeightType type, const std::byte* row, uint32_t cols,
-                const std::function<void(uint32_t index, uint32_t word)>& set);
+/// Makes the words of one group, group_words() of them, of a row's blocks in the file. Of the group's columns the first
+/// `columns` exist, a multiple of 32; the words of the others become 0.
+using GroupPacker = void (*)(const std::byte* blocks, uint32_t columns, uint32_t* words);
+
+/// Of a type that has a word_format().
+GroupPacker group_packer(WeightType type);
+
+/// -2^power times a half, rounded as f32_to_f16 does.
+constexpr uint16_t minus_power_of_two_times(uint16_t half, uint32_t power) {
+  const uint32_t exponent = half >> 10 & 31;
+  if (exponent == 0 || exponent + power > 30) {  // subnormal, or infinite by then
+    return f32_to_f16(-static_cast<float>(1u << power) * f16_to_f32(half));
+  }
+  return static_cast<uint16_t>((half + (power << 10)) ^ 0x8000u);
+}
+
+/// Four bytes below 16 as 16 bits, the first byte lowest.
+constexpr uint32_t four_bits_of_bytes(uint32_t bytes) {
+  bytes = (bytes | bytes >> 4) & 0x00FF00FFu;
+  return (bytes | bytes >> 8) & 0xFFFFu;
+}
 
 }  // namespace canopy::vk

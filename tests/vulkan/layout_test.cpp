@@ -10,7 +10,7 @@
 #include "engine/format/dequantize.h"
 #include "engine/model/stored_type.h"
 #include "engine/vulkan/activation_layout.h"
-#include "engine/vulkan/weight_layout.h"
+#include "engine/vulkan/weight_repack.h"
 #include "tests/base/expect_error.h"
 #include "tests/compute/random_data.h"
 

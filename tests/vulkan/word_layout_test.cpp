@@ -7,7 +7,7 @@
 
 #include "engine/base/half.h"
 #include "engine/format/dequantize.h"
-#include "engine/vulkan/weight_layout.h"
+#include "engine/vulkan/weight_repack.h"
 #include "engine/vulkan/word_layout.h"
 #include "tests/compute/random_data.h"
 
@@ -109,6 +109,29 @@ TEST_P(WordLayoutTest, KeepsEveryElement) {
     for (uint32_t k = 0; k < stored.cols; ++k) {
       const float value = expected[uint64_t{r} * stored.cols + k];
       ASSERT_NEAR(row.element(k), value, 1e-6 * std::abs(value)) << "row " << r << ", column " << k;
+    }
+  }
+}
+
+TEST_P(WordLayoutTest, FillsRowsThatABandLacksWithZeros) {
+  const Stored stored = GetParam();
+  Random random(4);
+  const FileMatrix matrix = random.matrix(stored.type, 3, stored.cols);
+  const std::vector<WeightPart> parts = {matrix.part()};
+  const auto shard = shard_rows(stored.type, joined_extent(parts, WeightLayout::stacked), 1 << 20).front();
+  std::vector<uint32_t> words(shard.unit_bytes / 4, ~0u);
+  repack(parts, WeightLayout::stacked, shard, words, {});
+  for (size_t i = 0; i < words.size(); ++i) {
+    ASSERT_TRUE(i % kBandRows < 3 || words[i] == 0) << "word " << i;
+  }
+}
+
+TEST(WordLayoutHalves, ScalesEveryHalfAsRoundingDoes) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    for (const uint32_t power : {3u, 4u}) {
+      const float product = -static_cast<float>(1u << power) * f16_to_f32(half);
+      ASSERT_EQ(minus_power_of_two_times(half, power), f32_to_f16(product)) << bits << ", 2^" << power;
     }
   }
 }

@@ -1,0 +1,253 @@
+#include "engine/vulkan/weight_repack.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "engine/base/half.h"
+#include "engine/base/parallel.h"
+#include "engine/vulkan/word_layout.h"
+
+namespace canopy::vk {
+
+namespace {
+
+constexpr uint64_t kLeastWords = 1 << 16;  // least work for a thread: starting it costs as much as fewer words
+constexpr uint32_t kUnitBytes = 16;
+
+// The rows of a joined matrix, fetched a few at a time: parts need not have all of theirs at once.
+class RowFetcher {
+ public:
+  RowFetcher(std::span<const WeightPart> parts, WeightLayout layout)
+      : parts_(parts),
+        paired_(layout == WeightLayout::paired),
+        row_bytes_(row_bytes(parts[0])),
+        pieces_(parts.size()) {}
+
+  // Fetches rows [begin, end) of the joined matrix.
+  void fetch(uint32_t begin, uint32_t end) {
+    uint32_t start = 0;  // of the part, where parts are stacked
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+      const uint32_t rows = parts_[p].rows;
+      Piece& piece = pieces_[p];
+      piece.first = paired_ ? (begin + 1 - p) / 2 : std::clamp(begin, start, start + rows) - start;
+      piece.end = paired_ ? (end + 1 - p) / 2 : std::clamp(end, start, start + rows) - start;
+      if (piece.end > piece.first) {
+        piece.data = read_rows(parts_[p], piece.first, piece.end - piece.first, piece.scratch).data();
+      }
+      start += rows;
+    }
+  }
+
+  // Where a fetched row starts. Valid until the next fetch.
+  const std::byte* row(uint32_t row) const {
+    if (paired_) return pieces_[row % 2].at(row / 2, row_bytes_);
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+      if (row < parts_[p].rows) return pieces_[p].at(row, row_bytes_);
+      row -= parts_[p].rows;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Piece {
+    uint32_t first = 0, end = 0;  // rows of its part
+    const std::byte* data = nullptr;
+    std::vector<std::byte> scratch;
+    const std::byte* at(uint32_t row, uint64_t row_bytes) const { return data + (row - first) * row_bytes; }
+  };
+
+  std::span<const WeightPart> parts_;
+  bool paired_;
+  uint64_t row_bytes_;
+  std::vector<Piece> pieces_;
+};
+
+// The rows of one band in the file, `bytes` each, and where their units and scales go. The packers below write both
+// forward, word after word, and zeros for the rows that a last band lacks.
+struct Band {
+  std::array<const std::byte*, kBandRows> rows = {};
+  uint32_t count = 0;  // rows that exist
+  uint32_t cols = 0;
+  uint64_t bytes = 0;
+  std::span<uint32_t> units, scales;
+};
+
+using Unit = std::array<uint32_t, 4>;
+
+void put(std::span<uint32_t> units, uint64_t index, const Unit& unit) {
+  std::memcpy(&units[index * unit.size()], unit.data(), kUnitBytes);
+}
+
+// f32, f16, bf16: the file's elements in order.
+void pack_plain(const Band& band) {
+  const uint64_t units = band.units.size() / kBandRows / 4;
+  const uint64_t whole = band.bytes / kUnitBytes;  // units that are full in the file
+  for (uint64_t u = 0; u < units; ++u) {
+    const uint64_t begin = u * kUnitBytes;
+    const uint64_t filled = u < whole ? kUnitBytes : std::max(begin, band.bytes) - begin;
+    for (uint32_t r = 0; r < kBandRows; ++r) {
+      Unit unit = {};
+      if (r < band.count && filled == kUnitBytes) {
+        std::memcpy(&unit, band.rows[r] + begin, kUnitBytes);
+      } else if (r < band.count) {
+        std::memcpy(&unit, band.rows[r] + begin, filled);
+      }
+      put(band.units, u * kBandRows + r, unit);
+    }
+  }
+}
+
+uint16_t half_of(const std::byte* from) {
+  uint16_t half;
+  std::memcpy(&half, from, sizeof half);
+  return half;
+}
+
+// f16 scale, 32 signed bytes: two units.
+void pack_q8_0(const Band& band) {
+  constexpr uint32_t block_bytes = 34;
+  const uint64_t blocks = band.bytes / block_bytes;
+  for (uint64_t b = 0; b < blocks; ++b) {
+    for (uint32_t half = 0; half < 2; ++half) {
+      for (uint32_t r = 0; r < kBandRows; ++r) {
+        Unit unit = {};
+        if (r < band.count) std::memcpy(&unit, band.rows[r] + b * block_bytes + 2 + half * kUnitBytes, kUnitBytes);
+        put(band.units, (2 * b + half) * kBandRows + r, unit);
+      }
+    }
+    for (uint32_t r = 0; r < kBandRows; ++r) {
+      const float scale = r < band.count ? f16_to_f32(half_of(band.rows[r] + b * block_bytes)) : 0;
+      band.scales[b * kBandRows + r] = std::bit_cast<uint32_t>(scale);
+    }
+  }
+}
+
+// f16 scale, f16 minimum (Q4_0: none, it is -8 scales), 16 bytes: element j in the low half of byte j, element j + 16
+// in the high half. Ours: word w holds elements 4w ... 4w+3 in its low half and 16 + 4w ... in its high half, the first
+// lowest.
+template <bool has_minimum>
+void pack_q4(const Band& band) {
+  constexpr uint32_t head = has_minimum ? 4 : 2, block_bytes = head + kUnitBytes;
+  const uint64_t blocks = band.bytes / block_bytes;
+  for (uint64_t b = 0; b < blocks; ++b) {
+    for (uint32_t r = 0; r < kBandRows; ++r) {
+      Unit unit = {};
+      if (r < band.count) std::memcpy(&unit, band.rows[r] + b * block_bytes + head, kUnitBytes);
+      for (uint32_t& word : unit) {
+        word = four_bits_of_bytes(word & 0x0F0F0F0Fu) | four_bits_of_bytes(word >> 4 & 0x0F0F0F0Fu) << 16;
+      }
+      put(band.units, b * kBandRows + r, unit);
+    }
+    for (uint32_t r = 0; r < kBandRows; ++r) {
+      uint32_t word = 0;
+      if (r < band.count) {
+        const std::byte* block = band.rows[r] + b * block_bytes;
+        const uint16_t scale = half_of(block);
+        word = scale | uint32_t{has_minimum ? half_of(block + 2) : minus_power_of_two_times(scale, 3)} << 16;
+      }
+      band.scales[b * kBandRows + r] = word;
+    }
+  }
+}
+
+typedef uint32_t FourWords __attribute__((vector_size(16)));
+
+FourWords load_four(const uint32_t* from) {
+  FourWords words;
+  std::memcpy(&words, from, sizeof words);
+  return words;
+}
+
+void store_four(uint32_t* to, FourWords words) {
+  std::memcpy(to, &words, sizeof words);
+}
+
+// Word w of row r moves from row * words + w to w * kBandRows + r: four rows and words at a time.
+void turn(std::span<const uint32_t> rows, uint32_t words, uint32_t* out) {
+  uint32_t w = 0;
+  for (; w + 4 <= words; w += 4) {
+    for (uint32_t r = 0; r < kBandRows; r += 4) {
+      const uint32_t* from = &rows[uint64_t{r} * words + w];
+      uint32_t* to = out + w * kBandRows + r;
+      const FourWords a = load_four(from), b = load_four(from + words);
+      const FourWords c = load_four(from + 2 * words), d = load_four(from + 3 * words);
+      const FourWords ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+      const FourWords ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      const FourWords cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+      const FourWords cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      store_four(to, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
+      store_four(to + kBandRows, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
+      store_four(to + 2 * kBandRows, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
+      store_four(to + 3 * kBandRows, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
+    }
+  }
+  for (; w < words; ++w) {
+    for (uint32_t r = 0; r < kBandRows; ++r) out[w * kBandRows + r] = rows[uint64_t{r} * words + w];
+  }
+}
+
+// The types of word_layout.h: groups of some 64 words a row are made side by side and then turned.
+void pack_groups(WeightType type, const Band& band, std::vector<uint32_t>& scratch) {
+  const WordFormat& format = *word_format(type);
+  const GroupPacker pack = group_packer(type);
+  const uint32_t group_columns = format.group_blocks * 32, group_words = format.group_words();
+  const uint32_t groups = (band.cols + group_columns - 1) / group_columns;
+  const uint64_t group_bytes = uint64_t{group_columns} / block_size(type).elements * block_size(type).bytes;
+  const uint32_t together = std::max(1u, 64 / group_words);
+  scratch.assign(uint64_t{kBandRows} * together * group_words, 0u);
+  for (uint32_t first = 0; first < groups; first += together) {
+    const uint32_t count = std::min(together, groups - first), words = count * group_words;
+    for (uint32_t r = 0; r < band.count; ++r) {
+      for (uint32_t g = 0; g < count; ++g) {
+        const uint32_t columns = std::min(group_columns, band.cols - (first + g) * group_columns);
+        pack(band.rows[r] + (first + g) * group_bytes, columns, &scratch[uint64_t{r} * words + g * group_words]);
+      }
+    }
+    std::fill(scratch.begin() + uint64_t{band.count} * words, scratch.end(), 0u);
+    turn(scratch, words, &band.units[uint64_t{first} * group_words * kBandRows]);
+  }
+}
+
+void pack_band(WeightType type, const Band& band, std::vector<uint32_t>& scratch) {
+  switch (type) {
+    case WeightType::f32:
+    case WeightType::f16:
+    case WeightType::bf16: return pack_plain(band);
+    case WeightType::q8_0: return pack_q8_0(band);
+    case WeightType::q4_0: return pack_q4<false>(band);
+    case WeightType::q4_1: return pack_q4<true>(band);
+    default: return pack_groups(type, band, scratch);
+  }
+}
+
+}  // namespace
+
+void repack(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
+            std::span<uint32_t> units, std::span<uint32_t> scales) {
+  // A band is its own run of words, so that no two threads write to one place.
+  const uint32_t bands = shard.stored_rows / kBandRows;
+  const uint64_t unit_words = units.size() / bands, scale_words = scales.size() / bands;
+  parallel_in_order(bands, std::max<uint64_t>(1, kLeastWords / unit_words), [&](const TakeNext& next) {
+    RowFetcher fetcher(parts, layout);
+    std::vector<uint32_t> scratch;
+    Band band;
+    band.cols = parts[0].cols;
+    band.bytes = row_bytes(parts[0]);
+    for (uint64_t begin = 0, end = 0; next(begin, end);) {
+      for (uint64_t index = begin; index < end; ++index) {
+        const auto first = static_cast<uint32_t>(index * kBandRows);
+        band.count = std::min(kBandRows, shard.rows - first);
+        fetcher.fetch(shard.first_row + first, shard.first_row + first + band.count);
+        for (uint32_t r = 0; r < band.count; ++r) band.rows[r] = fetcher.row(shard.first_row + first + r);
+        band.units = units.subspan(index * unit_words, unit_words);
+        band.scales = scales.subspan(index * scale_words, scale_words);
+        pack_band(parts[0].type, band, scratch);
+      }
+    }
+  });
+}
+
+}  // namespace canopy::vk
