@@ -13,7 +13,7 @@
 #include "engine/vulkan/device_state.h"
 #include "engine/vulkan/peak.h"
 #include "engine/vulkan/recorder.h"
-#include "engine/vulkan/weight_repack.h"
+#include "engine/vulkan/weight_upload.h"
 
 namespace canopy {
 
@@ -35,7 +35,6 @@ using vk::DeviceState;
 
 // Raised when a change of the shaders makes old choices meaningless.
 constexpr int kShaderVersion = 4;
-constexpr uint64_t kUploadPiece = 8ull << 20;  // bytes repacked while as many are on their way
 
 vk::KernelFamily own_family(const DeviceState& state, bool software_with_texels) {
   if (software_with_texels) return vk::KernelFamily::texel;
@@ -109,9 +108,6 @@ class VulkanDevice : public Device {
   vk::Buffer zeroed(uint64_t bytes, std::string_view name, BufferKind kind = BufferKind::device);
   void describe_kernels();
   void note_time(const vk::VulkanCommands& commands, size_t part);
-  uint64_t shard_limit() const;
-  std::span<uint32_t> words_in_place(const vk::Buffer& buffer) const;
-  void fill(const vk::WeightShard& shard, std::span<const WeightPart> parts, WeightLayout layout) const;
   vk::Context& context() const { return *state_.context; }
   /// Held while the device computes.
   std::optional<AwakeCores::Hold> keep_awake() {
@@ -274,7 +270,7 @@ std::unique_ptr<KvCache> VulkanDevice::allocate_kv(const KvShape& shape, uint32_
   constexpr uint64_t alignment = 256;  // of a plane: the largest that Vulkan lets a device ask for
   const uint64_t stride = (bytes + alignment - 1) / alignment * alignment;
   const uint64_t planes = uint64_t{layers} * 2;
-  const uint64_t per_shard = std::clamp<uint64_t>(shard_limit() / stride, 1, planes);
+  const uint64_t per_shard = std::clamp<uint64_t>(vk::shard_limit(state_) / stride, 1, planes);
   std::vector<vk::VulkanKvCache::Shard> shards;
   for (uint64_t first = 0; first < planes; first += per_shard) {
     const auto count = static_cast<uint32_t>(std::min(per_shard, planes - first));
@@ -298,68 +294,13 @@ std::unique_ptr<KvCache> VulkanDevice::allocate_kv(const KvShape& shape, uint32_
                                              static_cast<uint32_t>(stride / 4));
 }
 
-uint64_t VulkanDevice::shard_limit() const {
-  const vk::DeviceLimits& limits = context().limits();
-  uint64_t limit = std::min(limits.max_storage_range, limits.max_allocation);
-  if (state_.texel_fetch) limit = std::min(limit, limits.max_texel_elements * 16);
-  return limit;
-}
-
-// A new buffer's own words where its memory is the host's, so that no second copy is needed; else nothing.
-std::span<uint32_t> VulkanDevice::words_in_place(const vk::Buffer& buffer) const {
-  const vk::DeviceType type = context().report().type;
-  const bool unified = type == vk::DeviceType::cpu || type == vk::DeviceType::integrated;
-  if (!unified || buffer.mapped().empty() || !buffer.coherent()) return {};
-  return {reinterpret_cast<uint32_t*>(buffer.mapped().data()), buffer.bytes() / 4};
-}
-
-// In place, or piece by piece: the device copies one while all cores repack the next.
-void VulkanDevice::fill(const vk::WeightShard& shard, std::span<const WeightPart> parts, WeightLayout layout) const {
-  if (const std::span<uint32_t> units = words_in_place(shard.units); !units.empty()) {
-    return vk::repack(parts, layout, shard.layout, units, words_in_place(shard.scales));
-  }
-  const vk::WeightShardLayout& whole = shard.layout;
-  const uint64_t band_bytes = whole.unit_bytes / (whole.stored_rows / vk::kBandRows);
-  std::vector<uint32_t> units, scales;
-  uint64_t units_done = 0, scales_done = 0;
-  for (vk::WeightShardLayout piece :
-       vk::shard_rows(parts[0].type, {whole.rows, parts[0].cols}, std::max(kUploadPiece, band_bytes))) {
-    piece.first_row += whole.first_row;
-    units.resize(piece.unit_bytes / 4);
-    scales.resize(piece.scale_bytes / 4);
-    vk::repack(parts, layout, piece, units, scales);
-    context().upload(shard.units, units_done, as_bytes_of(units));
-    if (!scales.empty()) context().upload(shard.scales, scales_done, as_bytes_of(scales));
-    units_done += piece.unit_bytes;
-    scales_done += piece.scale_bytes;
-  }
-}
-
 std::unique_ptr<Weight> VulkanDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                                   std::string_view name) {
-  const vk::WeightExtent extent = vk::joined_extent(parts, layout);
-  auto weight = std::make_unique<vk::VulkanWeight>(parts[0].type, extent.rows, extent.cols);
-  for (const vk::WeightShardLayout& shard_layout : vk::shard_rows(parts[0].type, extent, shard_limit())) {
-    vk::WeightShard& shard = weight->shards.emplace_back();
-    shard.layout = shard_layout;
-    shard.units = context().create_buffer(BufferKind::device, shard_layout.unit_bytes, name);
-    if (shard_layout.scale_bytes > 0) {
-      shard.scales = context().create_buffer(BufferKind::device, shard_layout.scale_bytes, name);
-    }
-    fill(shard, parts, layout);
-    if (state_.texel_fetch) shard.unit_texels = context().create_view(shard.units, 0, shard_layout.unit_bytes, 4);
-    if (shard_layout.scale_bytes == 0) continue;
-    if (state_.texel_fetch) shard.scale_texels = context().create_view(shard.scales, 0, shard_layout.scale_bytes, 4);
-  }
-  return weight;
+  return vk::upload_weight(state_, parts, layout, name);
 }
 
 uint64_t VulkanDevice::weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const {
-  uint64_t bytes = 0;
-  for (const auto& shard : vk::shard_rows(parts[0].type, vk::joined_extent(parts, layout), shard_limit())) {
-    bytes += shard.unit_bytes + shard.scale_bytes;
-  }
-  return bytes;
+  return vk::weight_bytes(state_, parts, layout);
 }
 
 void VulkanDevice::write(Buffer& to, uint64_t offset, std::span<const std::byte> from) {
