@@ -57,6 +57,10 @@ class Device {
   virtual std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                               std::string_view name) = 0;
 
+  /// Says which weights will be made next, in this order, so that a device can lay them out in few allocations. It
+  /// allocates nothing; whoever makes others after all gets them too. Replaces what was said before.
+  virtual void expect_weights(std::span<const WeightRequest> /*requests*/) {}
+
   /// Device bytes that make_weight would take; reads no data.
   virtual uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const = 0;
   virtual uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const = 0;

@@ -175,4 +175,10 @@ enum class WeightLayout {
   paired,   // row i of part 0, row i of part 1, row i + 1 of part 0, ...: gate and up (same rows)
 };
 
+/// What Device::make_weight is asked for; the parts need no bytes yet.
+struct WeightRequest {
+  std::vector<WeightPart> parts;
+  WeightLayout layout = WeightLayout::stacked;
+};
+
 }  // namespace canopy

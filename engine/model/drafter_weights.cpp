@@ -44,7 +44,9 @@ DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& 
   const ModelConfig& config = file.config().transformer;
   const RequireTensor require = require_from(file);
   LoadMonitor monitor(callbacks, plan.file_bytes);
-  TensorLoader tensors(device, monitor, [&file] { file.check_unchanged(); });
+  std::vector<const MatrixPlan*> matrices = {&plan.fc};
+  for (const LayerPlan& layer : plan.layers) append_in_load_order(layer, matrices);
+  TensorLoader tensors(device, matrices, monitor, [&file] { file.check_unchanged(); });
   const std::vector<LayerSpec> specs = layer_specs(file.config());
   DrafterWeights weights;
   weights.fc = tensors.matrix(plan.fc);

@@ -44,6 +44,7 @@ std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const 
   ReclaimableMemory nothing_replaced;
   ReclaimableMemory& memory = options.memory != nullptr ? *options.memory : nothing_replaced;
   const auto planned = [&] {
+    device.finish();  // what others gave back is free only when the device is done with it
     return plan_load(file, device, memory.available(device), limits, options.context, options.quantize,
                      options.would_fit);
   };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -71,6 +72,14 @@ class MatrixReader {
 };
 
 }  // namespace
+
+TensorLoader::TensorLoader(Device& device, std::span<const MatrixPlan* const> matrices, LoadMonitor& monitor,
+                           std::function<void()> check_unchanged)
+    : device_(device), monitor_(monitor), check_unchanged_(std::move(check_unchanged)) {
+  std::vector<WeightRequest> requests;
+  for (const MatrixPlan* plan : matrices) requests.push_back({plan->device_parts(), plan->layout});
+  device_.expect_weights(requests);
+}
 
 std::unique_ptr<Weight> TensorLoader::matrix(const MatrixPlan& plan) {
   before_reading();

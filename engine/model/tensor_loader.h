@@ -3,7 +3,7 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
+#include <span>
 
 #include "engine/compute/device.h"
 #include "engine/format/tensor_view.h"
@@ -14,10 +14,10 @@ namespace canopy {
 
 class TensorLoader {
  public:
-  /// check_unchanged throws when the file is no longer what was opened; it is asked before each tensor. All references
-  /// must outlive the loader.
-  TensorLoader(Device& device, LoadMonitor& monitor, std::function<void()> check_unchanged)
-      : device_(device), monitor_(monitor), check_unchanged_(std::move(check_unchanged)) {}
+  /// `matrices` are those that will be loaded, in this order. check_unchanged throws when the file is no longer what
+  /// was opened; it is asked before each tensor. All references must outlive the loader.
+  TensorLoader(Device& device, std::span<const MatrixPlan* const> matrices, LoadMonitor& monitor,
+               std::function<void()> check_unchanged);
 
   /// Beside the device's copy only the rows at hand are in memory, of the file and converted. Throws cancelled when the
   /// monitor's caller wants no more, bad_input for a weight that is not finite or cannot be quantized.

@@ -6,6 +6,7 @@
 #include "engine/model/tensor_loader.h"
 
 namespace canopy {
+
 LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config,
                         const LayerSpec& spec, const LayerPlan& plan, uint32_t n) {
   const auto norm = [&](const char* name, uint32_t count) {
@@ -25,13 +26,25 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   return layer;
 }
 
+void append_in_load_order(const LayerPlan& plan, std::vector<const MatrixPlan*>& matrices) {
+  for (const MatrixPlan& part : plan.qkv) matrices.push_back(&part);
+  for (const MatrixPlan* matrix : {&plan.attn_output, &plan.gate_up, &plan.ffn_down}) matrices.push_back(matrix);
+}
+
+std::vector<const MatrixPlan*> in_load_order(const WeightPlan& plan) {
+  std::vector<const MatrixPlan*> matrices = {&plan.token_embd};
+  for (const LayerPlan& layer : plan.layers) append_in_load_order(layer, matrices);
+  for (const MatrixPlan& head : plan.output) matrices.push_back(&head);
+  return matrices;
+}
+
 Weights load_weights(const ModelFile& file, const WeightPlan& plan, Device& device, const LoadCallbacks& callbacks) {
   const ModelConfig& config = file.config();
   const auto require = [&](const std::string& name, uint64_t rows, uint64_t cols) -> const TensorView& {
     return file.require(name, rows, cols);
   };
   LoadMonitor monitor(callbacks, plan.file_bytes);
-  TensorLoader tensors(device, monitor, [&file] { file.check_unchanged(); });
+  TensorLoader tensors(device, in_load_order(plan), monitor, [&file] { file.check_unchanged(); });
   const std::vector<LayerSpec> specs = layer_specs(config);
   Weights weights;
   weights.token_embd = tensors.matrix(plan.token_embd);

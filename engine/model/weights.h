@@ -38,6 +38,11 @@ struct Weights {
   const Weight& head() const { return output ? *output : *token_embd; }
 };
 
+/// The matrices of a plan, in the order in which load_weights() loads them.
+std::vector<const MatrixPlan*> in_load_order(const WeightPlan& plan);
+/// Appends those of a layer, in the order of load_layer().
+void append_in_load_order(const LayerPlan& plan, std::vector<const MatrixPlan*>& matrices);
+
 /// Copies the matrices and norms to the device, in the types of the plan. Beside the device's copy only the rows at
 /// hand are in memory, of the file and converted. Throws cancelled when stop is requested, bad_input when the file
 /// changed under us, a norm holds a value that is not finite or a weight one that cannot be quantized.

@@ -15,9 +15,9 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
     reset();
     context_ = std::exchange(other.context_, nullptr);
     handle_ = std::exchange(other.handle_, VK_NULL_HANDLE);
-    memory_ = std::exchange(other.memory_, VK_NULL_HANDLE);
+    block_ = std::move(other.block_);
+    block_offset_ = std::exchange(other.block_offset_, 0);
     bytes_ = std::exchange(other.bytes_, 0);
-    allocated_ = std::exchange(other.allocated_, 0);
     mapped_ = std::exchange(other.mapped_, nullptr);
     coherent_ = other.coherent_;
     memory_flags_ = other.memory_flags_;
@@ -31,19 +31,20 @@ void Buffer::reset() {
     return;
   }
   Context& context = *std::exchange(context_, nullptr);
-  // Freeing unmaps. The memory counts as used until then.
-  context.retire([&context, buffer = handle_, memory = memory_, bytes = allocated_, kind = kind_] {
+  // The memory counts as used until then.
+  context.retire([&context, buffer = std::exchange(handle_, VK_NULL_HANDLE), block = std::move(block_)]() mutable {
     vkDestroyBuffer(context.device(), buffer, nullptr);
-    if (memory != VK_NULL_HANDLE) {
-      vkFreeMemory(context.device(), memory, nullptr);
-      context.forget_allocation(kind, bytes);
-    }
+    block.reset();
   });
-  handle_ = VK_NULL_HANDLE;
-  memory_ = VK_NULL_HANDLE;
+  block_.reset();
   mapped_ = nullptr;
   bytes_ = 0;
-  allocated_ = 0;
+}
+
+MemoryBlock::~MemoryBlock() {
+  if (handle_ == VK_NULL_HANDLE) return;
+  vkFreeMemory(context_.device(), handle_, nullptr);  // unmaps
+  context_.forget_block(*this);
 }
 
 BufferView::BufferView(BufferView&& other) noexcept {

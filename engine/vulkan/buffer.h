@@ -5,18 +5,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "engine/vulkan/memory_block.h"
 #include "engine/vulkan/memory_select.h"
 
 namespace canopy::vk {
 
 class Context;
 
-/// Owns a VkBuffer with its memory; made by Context::create_buffer. Usable as storage, uniform, texel, indirect and
-/// transfer buffer. Move-only. When it goes while the device still uses it, the memory is freed once the device is
-/// done. Must not outlive its Context.
+/// Owns a VkBuffer with its share of a block of memory; made by Context::create_buffer or a BufferArena. Usable as
+/// storage, uniform, texel, indirect and transfer buffer. Move-only. When it goes while the device still uses it, the
+/// memory is freed once the device is done. Must not outlive its Context.
 class Buffer {
  public:
   Buffer() = default;
@@ -26,7 +28,7 @@ class Buffer {
 
   explicit operator bool() const { return handle_ != VK_NULL_HANDLE; }
   VkBuffer handle() const { return handle_; }
-  /// The bytes that were asked for; the allocation may be larger.
+  /// The bytes that were asked for; its share of the memory may be larger.
   uint64_t bytes() const { return bytes_; }
   BufferKind kind() const { return kind_; }
   /// The bytes as the host sees them, or empty if they are not mapped. Reading after a wait and writing before a submit
@@ -41,9 +43,9 @@ class Buffer {
 
   Context* context_ = nullptr;
   VkBuffer handle_ = VK_NULL_HANDLE;
-  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  std::shared_ptr<MemoryBlock> block_;
+  uint64_t block_offset_ = 0;  // where its bytes start there: at a whole atom of flushes
   uint64_t bytes_ = 0;
-  uint64_t allocated_ = 0;  // bytes taken from the heap
   std::byte* mapped_ = nullptr;
   bool coherent_ = false;
   VkMemoryPropertyFlags memory_flags_ = 0;

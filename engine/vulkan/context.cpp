@@ -188,6 +188,7 @@ void Context::close() {
       static_cast<void>(kernel.release());
     }
     static_cast<void>(staging_.release());
+    static_cast<void>(new std::deque<Retired>(std::move(retired_)));
     return;
   }
   if (completed_ < submitted_) {  // RADV's null device cannot be asked

@@ -44,6 +44,7 @@ struct ContextOptions {
   std::optional<uint64_t> max_storage_range;
   std::optional<uint64_t> max_uniform_range;
   std::optional<uint64_t> max_allocation;
+  std::optional<uint64_t> max_block;  // see Context::max_block()
   std::optional<uint64_t> memory_budget;
   std::optional<uint32_t> max_group_count;  // workgroups along each axis
   /// Treat device memory as invisible to the host, so that uploads and downloads go through staging.
@@ -95,8 +96,12 @@ class Context {
   /// memory the host has left.
   MemoryInfo memory_info() const;
 
-  /// `bytes` > 0; contents undefined. Throws out_of_memory, before allocating, beyond the largest allocation or the
-  /// budget, with the bytes needed and available.
+  /// The most that is allocated at once for several buffers, and the most that a weight has in one buffer: 1 GiB, or
+  /// less where the device allows less or has little memory. Bytes.
+  uint64_t max_block() const;
+
+  /// A buffer with memory of its own; `bytes` > 0; contents undefined. Throws out_of_memory, before allocating, beyond
+  /// the largest allocation or the budget, with the bytes needed and available.
   Buffer create_buffer(BufferKind kind, uint64_t bytes, std::string_view name);
   /// View of `bytes` from `offset` as texels of `words_per_texel` 32-bit words (R32_UINT or R32G32B32A32_UINT).
   BufferView create_view(const Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t words_per_texel = 1);
@@ -148,7 +153,15 @@ class Context {
   /// memcpy to and from a mapped buffer, with the flush that memory which is not coherent needs; no waiting.
   void write_mapped(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data);
   void read_mapped(const Buffer& buffer, uint64_t offset, std::span<std::byte> data);
-  void forget_allocation(BufferKind kind, uint64_t bytes);
+  /// A buffer that has no memory yet. Throws as create_buffer, but for want of memory.
+  Buffer bare_buffer(BufferKind kind, uint64_t bytes, std::string_view name);
+  VkMemoryRequirements requirements(const Buffer& buffer) const;
+  /// Memory for `bytes` of buffers like one of these needs. Throws out_of_memory, with the bytes needed and available.
+  std::shared_ptr<MemoryBlock> allocate_block(const VkMemoryRequirements& needs, BufferKind kind, uint64_t bytes,
+                                              std::string_view name);
+  /// Gives a bare buffer its place in a block. `offset` is a multiple of its alignment and of limits().atom_size.
+  void place(Buffer& buffer, std::shared_ptr<MemoryBlock> block, uint64_t offset, std::string_view name);
+  void forget_block(const MemoryBlock& block);
 
  private:
   struct InFlight {
@@ -169,7 +182,7 @@ class Context {
   void check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view doing) const;
   VkMappedMemoryRange mapped_range(const Buffer& buffer, uint64_t offset, uint64_t bytes) const;
   uint32_t device_heap() const;
-  void allocate(Buffer& buffer, std::string_view name);
+  [[noreturn]] void throw_no_memory(VkResult result, const std::string& doing) const;
   VkFence take_fence();
   void note(const std::string& text);
   void collect(Submission completed);
@@ -201,7 +214,7 @@ class Context {
   std::deque<Retired> retired_;  // in order of `after`
   std::map<std::string, std::unique_ptr<Kernel>, std::less<>> kernels_;
   std::unique_ptr<Staging> staging_;
-  uint64_t allocated_ = 0;  // bytes of our buffers in the device heap
+  uint64_t allocated_ = 0;  // bytes of our blocks in the device heap
   uint32_t allocations_ = 0;
   uint64_t host_available_ = 0;  // on a software device: what the host had left when it was opened
 };

@@ -88,12 +88,26 @@ void Context::check_room(BufferKind kind, uint64_t bytes, std::string_view name)
   }
 }
 
+uint64_t Context::max_block() const {
+  constexpr uint64_t most = 1ull << 30;  // that every device allocates at once
+  const uint64_t heap = memory_.memoryHeaps[device_heap()].size;
+  return std::min({most, report_.limits.max_allocation, heap / 4, options_.max_block.value_or(most)});
+}
+
 Buffer Context::create_buffer(BufferKind kind, uint64_t bytes, std::string_view name) {
+  require_alive();
+  check_room(kind, std::max<uint64_t>(bytes, 1), name);
+  Buffer buffer = bare_buffer(kind, bytes, name);
+  const VkMemoryRequirements needs = requirements(buffer);
+  place(buffer, allocate_block(needs, kind, needs.size, name), 0, name);
+  return buffer;
+}
+
+Buffer Context::bare_buffer(BufferKind kind, uint64_t bytes, std::string_view name) {
   require_alive();
   if (bytes == 0) {
     throw bad_input("The buffer \"" + std::string(name) + "\" has no bytes; at least one is needed.");
   }
-  check_room(kind, bytes, name);
   Buffer buffer;
   buffer.bytes_ = bytes;
   buffer.kind_ = kind;
@@ -103,47 +117,72 @@ Buffer Context::create_buffer(BufferKind kind, uint64_t bytes, std::string_view 
   info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   check(vkCreateBuffer(device_, &info, nullptr, &buffer.handle_), "Creating the buffer \"" + std::string(name) + "\"");
   buffer.context_ = this;  // from here on its destructor cleans up
-  allocate(buffer, name);
   name_object(VK_OBJECT_TYPE_BUFFER, reinterpret_cast<uint64_t>(buffer.handle_), name);
   return buffer;
 }
 
-void Context::allocate(Buffer& buffer, std::string_view name) {
-  const std::string doing = "Allocating " + mebibytes(buffer.bytes_) + " for \"" + std::string(name) + "\"";
+VkMemoryRequirements Context::requirements(const Buffer& buffer) const {
   VkMemoryRequirements needs{};
   vkGetBufferMemoryRequirements(device_, buffer.handle_, &needs);
-  const std::optional<uint32_t> type =
-      select_memory_type(memory_, needs.memoryTypeBits, buffer.kind_, needs.size, unified_);
+  return needs;
+}
+
+// The driver's word on what is free says how far off the plan was: another program may have taken memory meanwhile.
+void Context::throw_no_memory(VkResult result, const std::string& doing) const {
+  const MemoryInfo memory = memory_info();
+  throw out_of_memory(vk_error(result, doing).what() + (" By the driver " + mebibytes(memory.available()) +
+                                                        " are available of " + mebibytes(memory.budget) + "."));
+}
+
+std::shared_ptr<MemoryBlock> Context::allocate_block(const VkMemoryRequirements& needs, BufferKind kind, uint64_t bytes,
+                                                     std::string_view name) {
+  check_room(kind, bytes, name);
+  const std::string doing = "Allocating " + mebibytes(bytes) + " for \"" + std::string(name) + "\"";
+  const std::optional<uint32_t> type = select_memory_type(memory_, needs.memoryTypeBits, kind, bytes, unified_);
   if (!type) {
     throw out_of_memory(doing + " failed: the device " + report_.name + " has no memory of that kind and size.");
   }
+  auto block = std::make_shared<MemoryBlock>(*this);
   VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
-  info.allocationSize = needs.size;
+  info.allocationSize = bytes;
   info.memoryTypeIndex = *type;
-  VkDeviceMemory memory = VK_NULL_HANDLE;
-  check(vkAllocateMemory(device_, &info, nullptr, &memory), doing);
-  buffer.memory_ = memory;
-  buffer.allocated_ = needs.size;
+  const VkResult result = vkAllocateMemory(device_, &info, nullptr, &block->handle_);
+  if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY) throw_no_memory(result, doing);
+  check(result, doing);
+  block->bytes_ = bytes;
+  block->type_ = *type;
+  block->flags_ = memory_.memoryTypes[*type].propertyFlags;
+  block->in_device_heap_ = kind == BufferKind::device || unified_;
   ++allocations_;
-  allocated_ += buffer.kind_ == BufferKind::device || unified_ ? needs.size : 0;
-  check(vkBindBufferMemory(device_, buffer.handle_, memory, 0), doing);
+  allocated_ += block->in_device_heap_ ? bytes : 0;
 
-  const VkMemoryPropertyFlags flags = memory_.memoryTypes[*type].propertyFlags;
-  const bool mappable = (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
-  if (mappable && (buffer.kind_ != BufferKind::device || unified_)) {
+  const bool mappable = (block->flags_ & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
+  if (mappable && (kind != BufferKind::device || unified_)) {
     void* mapped = nullptr;
-    check(vkMapMemory(device_, memory, 0, VK_WHOLE_SIZE, 0, &mapped), "Mapping \"" + std::string(name) + "\"");
-    buffer.mapped_ = static_cast<std::byte*>(mapped);
-    buffer.memory_flags_ = flags;
-    if (options_.force_uncached)
-      buffer.memory_flags_ &= ~static_cast<VkMemoryPropertyFlags>(VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
-    buffer.coherent_ = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
+    check(vkMapMemory(device_, block->handle_, 0, VK_WHOLE_SIZE, 0, &mapped), "Mapping \"" + std::string(name) + "\"");
+    block->mapped_ = static_cast<std::byte*>(mapped);
   }
+  return block;
 }
 
-void Context::forget_allocation(BufferKind kind, uint64_t bytes) {
+void Context::place(Buffer& buffer, std::shared_ptr<MemoryBlock> block, uint64_t offset, std::string_view name) {
+  buffer.block_ = std::move(block);
+  buffer.block_offset_ = offset;
+  const MemoryBlock& memory = *buffer.block_;
+  check(vkBindBufferMemory(device_, buffer.handle_, memory.handle(), offset),
+        "Giving memory to \"" + std::string(name) + "\"");
+  if (memory.mapped() == nullptr) return;
+  buffer.mapped_ = memory.mapped() + offset;
+  buffer.memory_flags_ = memory.flags();
+  if (options_.force_uncached) {
+    buffer.memory_flags_ &= ~static_cast<VkMemoryPropertyFlags>(VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
+  }
+  buffer.coherent_ = (memory.flags() & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
+}
+
+void Context::forget_block(const MemoryBlock& block) {
   --allocations_;
-  allocated_ -= kind == BufferKind::device || unified_ ? bytes : 0;
+  allocated_ -= block.in_device_heap_ ? block.bytes() : 0;
 }
 
 BufferView Context::create_view(const Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t words_per_texel) {
@@ -180,15 +219,16 @@ void Context::check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes,
   }
 }
 
-// Flushes and invalidations work on whole atoms; the allocation starts with the buffer.
+// Flushes and invalidations work on whole atoms; a buffer starts at one.
 VkMappedMemoryRange Context::mapped_range(const Buffer& buffer, uint64_t offset, uint64_t bytes) const {
   const uint64_t atom = report_.limits.atom_size;
-  const uint64_t first = offset / atom * atom;
-  const uint64_t end = (offset + bytes + atom - 1) / atom * atom;
+  const uint64_t begin = buffer.block_offset_ + offset;
+  const uint64_t first = begin / atom * atom;
+  const uint64_t end = (begin + bytes + atom - 1) / atom * atom;
   VkMappedMemoryRange range{VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE};
-  range.memory = buffer.memory_;
+  range.memory = buffer.block_->handle();
   range.offset = first;
-  range.size = end >= buffer.allocated_ ? VK_WHOLE_SIZE : end - first;
+  range.size = end >= buffer.block_->bytes() ? VK_WHOLE_SIZE : end - first;
   return range;
 }
 

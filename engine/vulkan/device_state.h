@@ -7,6 +7,7 @@
 
 #include "engine/compute/types.h"
 #include "engine/vulkan/activation_layout.h"
+#include "engine/vulkan/buffer_arena.h"
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/device_objects.h"
 #include "engine/vulkan/linear_config.h"
@@ -31,7 +32,8 @@ struct DeviceState {
   std::optional<FmaConfig> forced_fma;
   std::optional<MatrixConfig> forced_matrix;
   std::unique_ptr<LinearChoices> choices;
-  Buffer dummy;  // stands in for optional bindings
+  std::optional<BufferArena> arena;  // of the weights that are expected
+  Buffer dummy;                      // stands in for optional bindings
   /// Of ops that need some while they run. All recordings share it, as they run one after the other; one that was made
   /// when it was smaller keeps its own.
   std::shared_ptr<Buffer> scratch;

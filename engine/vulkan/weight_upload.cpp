@@ -44,23 +44,36 @@ void fill(Context& context, const WeightShard& shard, std::span<const WeightPart
 
 uint64_t shard_limit(const DeviceState& state) {
   const DeviceLimits& limits = state.context->limits();
-  uint64_t limit = std::min(limits.max_storage_range, limits.max_allocation);
+  uint64_t limit = std::min(limits.max_storage_range, state.context->max_block());
   if (state.texel_fetch) limit = std::min(limit, limits.max_texel_elements * 16);
   return limit;
 }
 
-std::unique_ptr<VulkanWeight> upload_weight(const DeviceState& state, std::span<const WeightPart> parts,
-                                            WeightLayout layout, std::string_view name) {
+void expect_weights(DeviceState& state, std::span<const WeightRequest> requests) {
+  std::vector<uint64_t> buffers;
+  for (const WeightRequest& request : requests) {
+    for (const auto& shard :
+         shard_rows(request.parts[0].type, joined_extent(request.parts, request.layout), shard_limit(state))) {
+      buffers.push_back(shard.unit_bytes);
+      if (shard.scale_bytes > 0) buffers.push_back(shard.scale_bytes);
+    }
+  }
+  state.arena.emplace(*state.context, std::move(buffers));
+}
+
+std::unique_ptr<VulkanWeight> upload_weight(DeviceState& state, std::span<const WeightPart> parts, WeightLayout layout,
+                                            std::string_view name) {
   Context& context = *state.context;
+  const auto make = [&](uint64_t bytes) {
+    return state.arena ? state.arena->create(bytes, name) : context.create_buffer(BufferKind::device, bytes, name);
+  };
   const WeightExtent extent = joined_extent(parts, layout);
   auto weight = std::make_unique<VulkanWeight>(parts[0].type, extent.rows, extent.cols);
   for (const WeightShardLayout& shard_layout : shard_rows(parts[0].type, extent, shard_limit(state))) {
     WeightShard& shard = weight->shards.emplace_back();
     shard.layout = shard_layout;
-    shard.units = context.create_buffer(BufferKind::device, shard_layout.unit_bytes, name);
-    if (shard_layout.scale_bytes > 0) {
-      shard.scales = context.create_buffer(BufferKind::device, shard_layout.scale_bytes, name);
-    }
+    shard.units = make(shard_layout.unit_bytes);
+    if (shard_layout.scale_bytes > 0) shard.scales = make(shard_layout.scale_bytes);
     fill(context, shard, parts, layout);
     if (state.texel_fetch) shard.unit_texels = context.create_view(shard.units, 0, shard_layout.unit_bytes, 4);
     if (shard_layout.scale_bytes == 0) continue;

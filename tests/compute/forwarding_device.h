@@ -36,6 +36,7 @@ class ForwardingDevice : public Device {
                                       std::string_view name) override {
     return inner_->make_weight(parts, layout, name);
   }
+  void expect_weights(std::span<const WeightRequest> requests) override { inner_->expect_weights(requests); }
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override {
     return inner_->weight_bytes(parts, layout);
   }
