@@ -3,6 +3,7 @@
 
 #include "app/base/message_log.h"
 #include "app/base/stderr_log.h"
+#include "app/commit/built_commit.h"
 #include "app/run/run.h"
 #include "app/settings/options.h"
 #include "app/settings/saved_settings.h"
@@ -22,7 +23,7 @@ int main(int argc, char** argv) {
     const bool picture = options->offscreen || !options->shot.empty() || !app::display_present();
     if (!options->replay.empty() && (options->dump_json || picture))
       return app::run_replay(*options, std::cout, std::cerr);
-    const std::unique_ptr<EngineClient> engine = make_engine();
+    const std::unique_ptr<EngineClient> engine = make_engine(built_commit());
     if (!options->offscreen && !app::display_present()) {
       std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
       options->offscreen = true;

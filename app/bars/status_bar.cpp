@@ -57,7 +57,7 @@ Colour state_colour(const ViewModel& view) {
   return view.model_state == ModelState::loading ? t.bonus : t.unreached;
 }
 
-/// Work that takes time and can be cancelled: a load, reading a prompt, a calibration.
+/// Work that takes time and can be cancelled: a load, reading a prompt, a measurement.
 struct Work {
   Progress progress;
   UiCommand cancel;
@@ -66,6 +66,11 @@ std::optional<Work> work_under_way(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return Work{view.loading, CancelLoading{}};
   if (view.reply_state == ReplyState::reading_prompt)
     return Work{{"", view.prompt.done, view.prompt.total, false, view.prompt.seconds_left}, StopWriting{}};
+  if (view.report.busy()) {
+    const LoadProgress& step = view.report.step;
+    const std::string stage = step.stage.empty() ? "Reporting the device" : step.stage;
+    return Work{{stage, step.done, step.total, step.in_bytes, step.seconds_left}, ReportCommand(StopReport{})};
+  }
   if (!view.calibration.busy()) return std::nullopt;
   const CalibrationProgress& p = view.calibration.progress;
   return Work{{"Measuring passes", p.done, p.total, false, p.seconds_left}, CalibrationCommand(StopCalibration{})};

@@ -176,6 +176,12 @@ void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
     }
     ImGui::PopID();
   }
+  ImGui::Dummy({0, px(2)});
+  if (choice("Report device", "Report this device\u2026", "What it is and what passes take, as a file to send", false,
+             !view.devices.empty(), menu_width())) {
+    sink.post(ReportCommand(ShowReport{}));
+    ImGui::CloseCurrentPopup();
+  }
   end();
 }
 

@@ -205,7 +205,9 @@ void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
 
 void Composer::draw_input(ImVec2 pos, ImVec2 size) {
   ImGui::SetCursorScreenPos(pos);
-  if (focus_next_) {
+  // An open menu or box would close when the focus leaves it; it may have been opened after the focus was asked for.
+  const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  if (focus_next_ && !popup) {
     ImGui::SetKeyboardFocusHere();
     focus_next_ = false;
   }

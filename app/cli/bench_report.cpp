@@ -2,8 +2,8 @@
 
 #include <iostream>
 
-#include "app/cli/built_commit.h"
 #include "app/cli/terminal.h"
+#include "app/commit/built_commit.h"
 #include "engine/base/atomic_file.h"
 
 namespace canopy::cli {

@@ -3,28 +3,20 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "app/cli/bench_report.h"
-#include "app/cli/built_commit.h"
 #include "app/cli/commands.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
-#include "engine/base/error.h"
-#include "engine/calibration/calibration_file.h"
+#include "app/commit/built_commit.h"
 #include "engine/format/model_file.h"
 #include "engine/predict/model_shapes.h"
 #include "engine/session/device_factory.h"
-#include "engine/session/measured_report.h"
+#include "engine/session/device_measuring.h"
 
 namespace canopy::cli {
 namespace {
-
-/// Positions behind the longest context that is measured: for the trees, and for what the self-test writes.
-constexpr uint32_t kRoom = 256;
-/// What is measured where neither a model nor a shape is named.
-constexpr const char* kDefaultShape = "smollm2-135m-q4_k";
 
 struct ReportOptions {
   std::string device, model, drafter, out = "-", kv = "f16";
@@ -32,93 +24,12 @@ struct ReportOptions {
   MeasurementPlan plan;
 };
 
-uint32_t widest(const MeasurementPlan& plan) {
-  return std::max(2u, *std::ranges::max_element(plan.widths));
+CacheType cache_type(const ReportOptions& options) {
+  return options.kv == "f32" ? CacheType::f32 : CacheType::f16;
 }
 
-/// Positions of the cache: enough for the longest context of the plan that the model has.
-uint32_t wanted_context(const MeasurementPlan& plan, const ModelConfig& config) {
-  return std::min(*std::ranges::max_element(plan.contexts) + kRoom, config.max_context);
-}
-
-LoadProgress step(std::string stage, uint64_t done, uint64_t total, bool in_bytes = false) {
-  return {std::move(stage), done, total, in_bytes, -1};
-}
-
-void measure(Model& model, Sequence& sequence, const MeasurementPlan& plan, ProgressLine& line, MeasuredModel& result) {
-  const auto progress = [&](uint32_t done, uint32_t total) { line.show(step("Timing passes", done, total)); };
-  result.measurement = measure_model(model, sequence, plan, progress, interruption());
-  result.parameters = model.config().parameters;
-  result.cache_type = model.limits().cache_type;
-  result.kernels = model.device().info().kernels;
-}
-
-/// Loads the shape with the context of the plan, or where memory does not hold that, with a short one.
-std::unique_ptr<Model> load_shape(Device& device, const ModelFile& file, const ReportOptions& options,
-                                  ProgressLine& line) {
-  ModelOptions load;
-  load.cache_type = options.kv == "f32" ? CacheType::f32 : CacheType::f16;
-  load.max_width = widest(options.plan);
-  load.context = wanted_context(options.plan, file.config());
-  load.callbacks.stop = interruption();
-  load.callbacks.progress = [&](uint64_t done, uint64_t total) {
-    line.show(step("Making random weights", done, total, true));
-  };
-  try {
-    return Model::load(device, file, load);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::out_of_memory || load.context <= kRoom) throw;
-    load.context = kRoom;
-    return Model::load(device, file, load);
-  }
-}
-
-/// A shape that does not fit into the device's memory is skipped, with the reason.
-MeasuredModel measure_shape(Device& device, const std::string& name, const ReportOptions& options, ProgressLine& line) {
-  MeasuredModel result;
-  result.shape = name;
-  try {
-    const std::unique_ptr<Model> model = [&] {
-      const ModelFile file = predict::random_model(predict::model_shape(name));
-      result.parameters = file.config().parameters;
-      return load_shape(device, file, options, line);
-    }();
-    SelfTestCallbacks test;
-    test.stop = interruption();
-    test.progress = [&](uint32_t done, uint32_t total) { line.show(step("Checking exactness", done, total)); };
-    result.self_test = self_test_or_fall_back(*model, test);
-    Sequence sequence(*model);
-    measure(*model, sequence, options.plan, line, result);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::out_of_memory) throw;
-    result.skipped = e.what();
-    note(name + " is left out: " + e.what());
-  }
-  return result;
-}
-
-MeasuredModel measure_file(Engine& engine, const MeasurementPlan& plan, ProgressLine& line) {
-  MeasuredModel result;
-  result.random = false;
-  result.shape = predict::shape_name(engine.model->config());
-  result.self_test = engine.self_test;
-  if (engine.drafter != nullptr) {
-    result.block = engine.drafter->config().block_size;
-    result.calibration = load_calibration(calibration_folder(), engine.calibration_key()).table;
-  }
-  measure(*engine.model, *engine.sequence, plan, line, result);
-  return result;
-}
-
-MeasuredReport describe(const Device& device) {
-  MeasuredReport report;
-  report.version = CANOPY_VERSION;
-  report.commit = built_commit();
-  report.info = device.info();
-  report.device = report_of(report.info);
-  report.memory = device.memory();
-  report.cores = std::thread::hardware_concurrency();
-  return report;
+MeasuringCallbacks callbacks(ProgressLine& line) {
+  return {[&line](const LoadProgress& step) { line.show(step); }, interruption()};
 }
 
 MeasuredReport report_file(const ReportOptions& options) {
@@ -127,12 +38,12 @@ MeasuredReport report_file(const ReportOptions& options) {
   choice.drafter = options.drafter;
   choice.device = options.device;
   choice.kv = options.kv;
-  choice.max_width = widest(options.plan);
-  choice.context = wanted_context(options.plan, ModelFile::open(options.model).config());
+  choice.max_width = widest_pass(options.plan);
+  choice.context = context_for(options.plan, ModelFile::open(options.model).config());
   const OpenedModel opened = open_model(choice);
-  MeasuredReport report = describe(*opened.device);
+  MeasuredReport report = describe_device(*opened.device, built_commit());
   ProgressLine line;
-  report.models.push_back(measure_file(*opened.model, options.plan, line));
+  report.models.push_back(measure_engine(*opened.model, options.plan, callbacks(line)));
   return report;
 }
 
@@ -142,11 +53,12 @@ MeasuredReport report_shapes(const ReportOptions& options) {
   ProgressLine line;
   line.show({"Opening the device"});
   const std::unique_ptr<Device> device = open_device(options.device);
-  MeasuredReport report = describe(*device);
+  MeasuredReport report = describe_device(*device, built_commit());
   for (const std::string& name : options.shapes) {
-    report.models.push_back(measure_shape(*device, name, options, line));
+    report.models.push_back(measure_shape(*device, name, cache_type(options), options.plan, callbacks(line)));
+    if (const std::string& why = report.models.back().skipped; !why.empty()) note(name + " is left out: " + why);
     report.info = device->info();  // a self-test may have made it fall back to other kernels
-    if (options.out != "-") write_report(options.out, json_text(to_json(report)));
+    if (options.out != "-") write_report(options.out, report_text(report));
   }
   return report;
 }
@@ -182,9 +94,9 @@ int run_report(ReportOptions options) {
   if (options.plan.widths.empty() || options.plan.contexts.empty()) throw UsageError("There is nothing to measure.");
   std::ranges::sort(options.plan.widths);
   options.plan.widths.erase(std::ranges::unique(options.plan.widths).begin(), options.plan.widths.end());
-  if (options.model.empty() && options.shapes.empty()) options.shapes = {kDefaultShape};
+  if (options.model.empty() && options.shapes.empty()) options.shapes = {kReportedShape};
   const MeasuredReport report = options.model.empty() ? report_shapes(options) : report_file(options);
-  write_report(options.out, json_text(to_json(report)));
+  write_report(options.out, report_text(report));
   if (options.out != "-") {
     print_summary(report);
     std::cout << "\nThe report is written: figures of the device and its times, no paths, names or texts of yours.\n";
@@ -205,7 +117,7 @@ void add_report(CLI::App& app, Action& action) {
       ->needs(model);
   command
       ->add_option("--shape", options->shapes,
-                   std::string("Models of random weights, made on the device (default: ") + kDefaultShape +
+                   std::string("Models of random weights, made on the device (default: ") + kReportedShape +
                        "): " + predict::allowed_shapes())
       ->delimiter(',')
       ->excludes(model);

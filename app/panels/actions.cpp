@@ -58,6 +58,7 @@ constexpr Action kActions[] = {
     {"Models", "Open model", "Ctrl+O", kCtrl | ImGuiKey_O, [](const ViewModel&) { return Wanted(BrowseModel{}); }},
     {"Models", "Cancel loading", "", 0,
      [](const ViewModel& v) { return v.model_state == ModelState::loading ? Wanted(CancelLoading{}) : Wanted(); }},
+    {"Models", "Report this device", "", 0, [](const ViewModel&) { return Wanted(ReportCommand(ShowReport{})); }},
     {"Mode", "Mode: AR, no drafts", "Ctrl+1", kCtrl | ImGuiKey_1,
      [](const ViewModel& v) { return mode(v, DecodeMode::ar); }},
     {"Mode", "Mode: Chain", "Ctrl+2", kCtrl | ImGuiKey_2,

@@ -18,6 +18,7 @@
 #include "app/state/open_trace.h"
 #include "app/state/released_model.h"
 #include "app/state/token_counts.h"
+#include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 
 namespace canopy::app {
@@ -270,9 +271,22 @@ void App::run(const UiCommand& command) {
   if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
   if (effects.browse && browse_) browse_();
   if (effects.browse_text && browse_text_) browse_text_();
+  if (effects.report) save_report(*effects.report);
   if (effects.trace) open_trace(view_, *effects.trace);
   if (effects.search) search_.start(*std::move(effects.search));
   if (effects.demo) watch_demo(view_, *effects.demo);
+}
+
+void App::save_report(const ReportFile& file) {
+  try {
+    const std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
+    std::error_code ignored;  // writing says why it is not possible
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+    write_file_atomically(file.path, *file.text);
+    end_save(view_.report, file.path, "");
+  } catch (const Error& e) {
+    end_save(view_.report, file.path, e.what());
+  }
 }
 
 void App::set_browse(std::function<void()> browse, std::function<void()> browse_text) {

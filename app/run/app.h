@@ -77,7 +77,7 @@ class App {
   /// Whether the engine is working, so that less of the processor is left for drawing.
   bool engine_busy() const {
     return view_.busy() || view_.model_state == ModelState::loading || view_.calibration.busy() ||
-           view_.checks.check.running();
+           view_.report.busy() || view_.checks.check.running();
   }
   Colour background() const { return theme(view_.theme).back; }
   void set_content_scale(float scale) { content_scale_ = scale; }
@@ -99,6 +99,7 @@ class App {
   void expect_own_thread() const;
   void keep_settings(bool now);
   std::string suggested_recording() const;
+  void save_report(const ReportFile& file);
   void read_kept_prompts(const std::string& settings_file);
   void keep_prompts();
   void ask_for_counts();

@@ -131,6 +131,7 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   palette_.draw(view, sink);
   chat_files_.draw(view, sink);
   record_box_.draw(view, sink);
+  report_box_.draw(view, sink);
   draw_browser(view, sink);
   if (view.shell.regions_shown) draw_regions(regions_, sink);
   popup_ = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);

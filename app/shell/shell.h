@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/bars/report_box.h"
 #include "app/chat/chat_files_dialog.h"
 #include "app/panels/panel.h"
 #include "app/panels/path_browser.h"
@@ -53,6 +54,7 @@ class Shell {
   CommandPalette palette_;
   ChatFilesDialog chat_files_;
   RecordBox record_box_;
+  ReportBox report_box_;
   PathBrowser browser_;
   std::vector<ScreenRegion> regions_;   // of this frame
   std::set<std::string> closed_;        // as last saved

@@ -15,6 +15,7 @@
 #include "app/state/ar_check.h"
 #include "app/state/calibration_state.h"
 #include "app/state/recording_state.h"
+#include "app/state/report_state.h"
 #include "app/state/shell_state.h"
 #include "engine/speculation/sampling_settings.h"
 #include "engine/trace/round_record.h"
@@ -65,10 +66,11 @@ struct ShowPathBox {  // shows the box for a path, used where the system has no 
   bool shown = true;
 };
 
-using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
-                               CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens,
-                               SetDrafting, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand,
-                               RoundsCommand, ShellCommand, ModelsCommand, RecordingCommand, CheckCommand>;
+using UiCommand =
+    std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
+                 ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens, SetDrafting, ShowHelp,
+                 CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand, ShellCommand, ModelsCommand,
+                 RecordingCommand, ReportCommand, CheckCommand>;
 
 /// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
 /// draws.

@@ -162,7 +162,8 @@ Effects ask_for_rounds(ViewModel& view, Effects effects) {
 }
 
 Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
-  const bool possible = view.model_state == ModelState::ready && view.model && !view.model->drafter.empty();
+  const bool possible =
+      view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && !view.report.busy();
   Effects effects;
   if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
   return effects;
@@ -205,6 +206,15 @@ Effects on_recording_command(ViewModel& view, const RecordingCommand& command) {
   return effects;
 }
 
+Effects on_report_command(ViewModel& view, const ReportCommand& command) {
+  const bool possible = report_obstacle(view).empty();
+  ReportWish wish = update(view.report, command, view.device_selector, possible);
+  Effects effects;
+  if (wish.engine) effects.engine.push_back(*std::move(wish.engine));
+  effects.report = std::move(wish.file);
+  return effects;
+}
+
 Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
   update(view.rounds, command);
   Effects effects;
@@ -240,6 +250,7 @@ void update(ViewModel& view, const Event& event) {
   update(view.rounds, event);
   update(view.models, event);
   update(view.calibration, event);
+  update(view.report, event);
   update(view.checks, event);
   note_ar(view, event);
   if (const std::string problem = update(view.recording, event); !problem.empty())
@@ -327,6 +338,7 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                      [&](const ShellCommand& c) { return on_shell_command(view, c); },
                      [&](const ModelsCommand& c) { return on_models_command(view, c); },
                      [&](const RecordingCommand& c) { return on_recording_command(view, c); },
+                     [&](const ReportCommand& c) { return on_report_command(view, c); },
                      [&](const CheckCommand& c) {
                        return Effects{update_check(view, c), false, {}};
                      },
@@ -365,6 +377,13 @@ void warn(ViewModel& view, const std::string& title, const std::string& detail) 
 
 void fail(ViewModel& view, const std::string& title, const std::string& detail) {
   add_card(view, {0, false, title, detail, Card::Action::none, false});
+}
+
+std::string report_obstacle(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return "A model is being loaded";
+  if (view.calibration.busy()) return "A calibration is running";
+  const bool usable = std::ranges::any_of(view.devices, &DeviceChoice::usable);
+  return usable ? "" : "There is no device that can be used";
 }
 
 std::string conversation_title(const ViewModel& view) {

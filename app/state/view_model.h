@@ -16,6 +16,7 @@
 #include "app/state/ar_state.h"
 #include "app/state/recording_state.h"
 #include "app/state/released_model.h"
+#include "app/state/report_state.h"
 #include "app/state/ui_command.h"
 #include "engine/client/engine_client.h"
 
@@ -90,6 +91,7 @@ struct ViewModel {
   CheckState checks;
   ArState ar;
   CalibrationState calibration;
+  ReportState report;
   ShellState shell;
   ModelsState models;
 
@@ -116,6 +118,7 @@ struct Effects {
   std::optional<size_t> demo = {};                    // index of a demo to play
   std::optional<ModelSearchRequest> search = {};      // search of the disk to start
   bool browse_text = false;                           // open the dialog for a text file to attach
+  std::optional<ReportFile> report = {};              // to be written
 };
 
 /// Applies an event of the engine. Events of a reply that is no longer the current one change nothing.
@@ -133,6 +136,9 @@ void follow_playback(ViewModel& view);
 /// Shows a warning or a failure that did not come from the engine.
 void warn(ViewModel& view, const std::string& title, const std::string& detail);
 void fail(ViewModel& view, const std::string& title, const std::string& detail);
+
+/// Why the device cannot be measured now, as a sentence without its full stop; empty where it can.
+std::string report_obstacle(const ViewModel& view);
 
 /// The title of the conversation: the start of its first question.
 std::string conversation_title(const ViewModel& view);

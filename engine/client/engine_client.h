@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -82,6 +83,17 @@ struct Calibrate {
 /// use.
 struct CancelCalibration {};
 
+/// Measures the device with the loaded model or, without one, with a model of random weights on the device named: what
+/// it is, whether it is exact and what passes take. Ends in one DeviceReported or one Failure. The next reply computes
+/// its whole prompt, since the measurement overwrites the K/V cache.
+struct ReportDevice {
+  std::string device;   // as LoadModel::device; not used where a model is loaded
+  double seconds = 60;  // for the passes; positive. Their first round may take longer
+};
+
+/// Cancels a running or queued ReportDevice, which ends in a Failure of kind cancelled.
+struct CancelReport {};
+
 /// Records the replies posted after it into a new file, until StopRecording or another RecordTrace, or until another
 /// model is loaded. An existing trace at that path is replaced; another file there is refused.
 struct RecordTrace {
@@ -95,8 +107,8 @@ struct StopRecording {};
 /// loads end by themselves first. A recording ends. Answered by one ModelReleased, also where there is no model.
 struct ReleaseModel {};
 
-using Command = std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, RecordTrace,
-                             StopRecording, CountTokens, ReleaseModel>;
+using Command = std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice,
+                             CancelReport, RecordTrace, StopRecording, CountTokens, ReleaseModel>;
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -225,6 +237,24 @@ struct Calibrated {
   std::shared_ptr<const CostSnapshot> costs;
 };
 
+/// What a ReportDevice is doing.
+struct ReportProgress {
+  LoadProgress step;
+};
+
+/// The report that a ReportDevice asked for, and the part of it that is worth showing.
+struct DeviceReported {
+  std::shared_ptr<const std::string> json;  // the file to send (docs/measurements.md); never null
+  std::string device;
+  std::string shape;                                // of the model: "llama-30x576-q4_1"
+  std::string kernels;                              // their family: "matrix"
+  std::string self_test;                            // what it found, as a sentence; empty where it did not run
+  std::string problem;                              // why no passes were measured, as a sentence; else empty
+  std::vector<std::pair<uint32_t, double>> passes;  // rows and milliseconds, at the shortest context, ascending
+  double weights_gb_s = 0;                          // that a pass of one row reads; 0 where it was not measured
+  double peak_gb_s = 0;                             // that the device was measured to read
+};
+
 /// The controller's statistics at the end of a reply that drafted; published before its ReplyFinished.
 struct Learnt {
   uint64_t reply_id = 0;
@@ -263,8 +293,8 @@ struct TokensCounted {
 };
 
 using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
-                           ReplyFinished, CalibrationProgress, Calibrated, MemoryUse, Recording, Failure, TokensCounted,
-                           ModelReleased>;
+                           ReplyFinished, CalibrationProgress, Calibrated, ReportProgress, DeviceReported, MemoryUse,
+                           Recording, Failure, TokensCounted, ModelReleased>;
 
 /// A device in the list of a front end.
 struct DeviceChoice {

@@ -17,7 +17,8 @@ bool only_newest_matters(const Event& last, const Event& event) {
   if (are_both<PrefillProgress>(last, event)) {
     return std::get<PrefillProgress>(last).reply_id == std::get<PrefillProgress>(event).reply_id;
   }
-  return are_both<CalibrationProgress>(last, event) || are_both<MemoryUse>(last, event);
+  return are_both<CalibrationProgress>(last, event) || are_both<ReportProgress>(last, event) ||
+         are_both<MemoryUse>(last, event);
 }
 
 bool merge_into(Event& last, const Event& event) {

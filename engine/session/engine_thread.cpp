@@ -28,7 +28,7 @@ std::vector<DeviceChoice> EngineThread::devices() const {
   return worker_->devices();
 }
 
-std::unique_ptr<EngineClient> make_engine() {
+std::unique_ptr<EngineClient> make_engine(const std::string& commit) {
   const auto list = []() -> std::vector<DeviceChoice> {
     try {
       return list_devices();
@@ -36,7 +36,9 @@ std::unique_ptr<EngineClient> make_engine() {
       return {{"", "No Vulkan device", "none", false, e.what()}};
     }
   };
-  return std::make_unique<EngineThread>(EngineBackend{open_device, list, kFirstCalibration, device_uuid});
+  EngineBackend backend{open_device, list, kFirstCalibration, device_uuid};
+  backend.commit = commit;
+  return std::make_unique<EngineThread>(std::move(backend));
 }
 
 }  // namespace canopy

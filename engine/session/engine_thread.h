@@ -8,6 +8,7 @@
 
 #include "engine/client/engine_client.h"
 #include "engine/compute/device.h"
+#include "engine/session/measured_report.h"
 
 namespace canopy {
 
@@ -22,6 +23,10 @@ struct EngineBackend {
   /// DeviceInfo::uuid of the device a selector names, without opening it: several selectors may name one device.
   /// Without it each selector stands for a device of its own.
   std::function<std::string(const std::string& selector)> device_uuid = {};
+  /// Of the program, for reports.
+  std::string commit = "unknown";
+  /// What a report measures where no model is loaded (model_shapes.h).
+  std::string reported_shape = kReportedShape;
 };
 
 class EngineThread final : public EngineClient {
@@ -42,6 +47,7 @@ class EngineThread final : public EngineClient {
 
 /// The engine on this machine's Vulkan devices. Never throws for want of a driver: then devices() is empty or says why,
 /// and loading a model ends in a Failure.
-std::unique_ptr<EngineClient> make_engine();
+/// `commit` is the program's, for reports.
+std::unique_ptr<EngineClient> make_engine(const std::string& commit = "unknown");
 
 }  // namespace canopy

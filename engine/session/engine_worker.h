@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/client/event_queue.h"
+#include "engine/session/device_measuring.h"
 #include "engine/session/engine.h"
 #include "engine/session/engine_thread.h"
 #include "engine/session/reply_trace.h"
@@ -75,6 +76,10 @@ class EngineThread::Worker {
   void tell_what_changed(uint64_t reply_id, DecodeMode mode);
 
   void calibrate(const Calibrate& command, const std::stop_token& stop);
+
+  void report(const ReportDevice& command, const std::stop_token& stop);
+  /// The same without a model in use: opens the device for as long as it takes.
+  MeasuredReport report_shape(const ReportDevice& command, const MeasuringCallbacks& callbacks);
 
   void record(const RecordTrace& command);
   void end_recording();

@@ -18,6 +18,9 @@ namespace canopy {
 /// Raised by every change of a field's meaning.
 inline constexpr uint32_t kMeasuredReportVersion = 1;
 
+/// The shape that is measured where no model is opened or named.
+inline constexpr const char* kReportedShape = "smollm2-135m-q4_k";
+
 /// A model that was measured, or the reason why it was not.
 struct MeasuredModel {
   std::string shape;   // "qwen3-8b-q4_k"

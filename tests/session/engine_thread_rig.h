@@ -41,6 +41,13 @@ class FragileDevice : public ForwardingDevice {
     if (lost_) throw Error(ErrorKind::device_lost, "The device was lost.");
     return ForwardingDevice::run(commands, stop);
   }
+  /// The reference device does not measure its own speed; a report needs one.
+  DevicePeak measure_peak() override {
+    DevicePeak peak;
+    peak.read_gb_s = 10;
+    peak.fma_gflop_s = peak.plain_fma_gflop_s = 100;
+    return peak;
+  }
 
  private:
   std::atomic<bool>& lose_;
@@ -62,6 +69,8 @@ class EngineThreadTest : public ::testing::Test {
       if (selector == "none") throw Error(ErrorKind::unavailable, "There is no device \"none\".");
       return selector == "1" ? "another" : "reference";  // the uuid of all devices opened here is "reference"
     };
+    backend.commit = "1a2b3c";
+    backend.reported_shape = "tiny-q4_0";
     engine_ = std::make_unique<EngineThread>(backend);
   }
 

@@ -1,11 +1,11 @@
-#include "app/cli/built_commit.h"
+#include "app/commit/built_commit.h"
 
 #include "commit.h"  // written at every build; only this file is compiled again for a new commit
 
-namespace canopy::cli {
+namespace canopy {
 
 const char* built_commit() {
   return CANOPY_COMMIT;
 }
 
-}  // namespace canopy::cli
+}  // namespace canopy

@@ -1,0 +1,112 @@
+#include "engine/session/device_measuring.h"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/calibration/calibration_file.h"
+#include "engine/predict/model_shapes.h"
+
+namespace canopy {
+namespace {
+
+/// Positions behind the longest context that is measured: for the trees, and for what the self-test writes.
+constexpr uint32_t kRoomBehind = 256;
+
+void tell(const MeasuringCallbacks& callbacks, const char* stage, uint64_t done, uint64_t total,
+          bool in_bytes = false) {
+  if (callbacks.progress) callbacks.progress({stage, done, total, in_bytes, -1});
+}
+
+void measure_into(Model& model, Sequence& sequence, const MeasurementPlan& plan, const MeasuringCallbacks& callbacks,
+                  MeasuredModel& result) {
+  const auto progress = [&](uint32_t done, uint32_t total) { tell(callbacks, "Timing passes", done, total); };
+  result.measurement = measure_model(model, sequence, plan, progress, callbacks.stop);
+  result.parameters = model.config().parameters;
+  result.cache_type = model.limits().cache_type;
+  result.kernels = model.device().info().kernels;
+}
+
+std::unique_ptr<Model> load_random(Device& device, const ModelFile& file, CacheType cache, const MeasurementPlan& plan,
+                                   const MeasuringCallbacks& callbacks) {
+  ModelOptions load;
+  load.cache_type = cache;
+  load.max_width = widest_pass(plan);
+  load.context = context_for(plan, file.config());
+  load.callbacks.stop = callbacks.stop;
+  load.callbacks.progress = [&](uint64_t done, uint64_t total) {
+    tell(callbacks, "Making random weights", done, total, true);
+  };
+  try {
+    return Model::load(device, file, load);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::out_of_memory || load.context <= kRoomBehind) throw;
+    load.context = kRoomBehind;
+    return Model::load(device, file, load);
+  }
+}
+
+}  // namespace
+
+MeasuredReport describe_device(const Device& device, const std::string& commit) {
+  MeasuredReport report;
+  report.version = CANOPY_VERSION;
+  report.commit = commit;
+  report.info = device.info();
+  report.device = report_of(report.info);
+  report.memory = device.memory();
+  report.cores = std::thread::hardware_concurrency();
+  return report;
+}
+
+uint32_t widest_pass(const MeasurementPlan& plan) {
+  return std::max(2u, *std::ranges::max_element(plan.widths));
+}
+
+uint32_t context_for(const MeasurementPlan& plan, const ModelConfig& config) {
+  return std::min(*std::ranges::max_element(plan.contexts) + kRoomBehind, config.max_context);
+}
+
+MeasuredModel measure_engine(Engine& engine, const MeasurementPlan& plan, const MeasuringCallbacks& callbacks) {
+  MeasuredModel result;
+  result.random = false;
+  result.shape = predict::shape_name(engine.model->config());
+  result.self_test = engine.self_test;
+  if (engine.drafter != nullptr) {
+    result.block = engine.drafter->config().block_size;
+    result.calibration = load_calibration(calibration_folder(), engine.calibration_key()).table;
+  }
+  measure_into(*engine.model, *engine.sequence, plan, callbacks, result);
+  return result;
+}
+
+MeasuredModel measure_shape(Device& device, const std::string& name, CacheType cache, const MeasurementPlan& plan,
+                            const MeasuringCallbacks& callbacks) {
+  MeasuredModel result;
+  result.shape = name;
+  try {
+    const std::unique_ptr<Model> model = [&] {
+      const ModelFile file = predict::random_model(predict::model_shape(name));
+      result.parameters = file.config().parameters;
+      return load_random(device, file, cache, plan, callbacks);
+    }();
+    SelfTestCallbacks test;
+    test.stop = callbacks.stop;
+    test.progress = [&](uint32_t done, uint32_t total) { tell(callbacks, "Checking exactness", done, total); };
+    result.self_test = self_test_or_fall_back(*model, test);
+    Sequence sequence(*model);
+    measure_into(*model, sequence, plan, callbacks, result);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::out_of_memory) throw;
+    result.skipped = e.what();
+  }
+  return result;
+}
+
+std::string report_text(const MeasuredReport& report) {
+  return to_json(report).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace canopy
