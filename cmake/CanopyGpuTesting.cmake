@@ -58,11 +58,18 @@ function(canopy_test_on_lavapipe26 program)
 endfunction()
 
 # canopy_test_on_amd(PROGRAM FAMILY...): a test PROGRAM_FAMILY for each GPU, on RADV's null device, which compiles for it and
-# runs nothing. The program takes the device from RADV_FORCE_FAMILY.
+# runs nothing. The program takes the device from RADV_FORCE_FAMILY. With SLOW: the test PROGRAM_FAMILY_all among the slow
+# ones, with CANOPY_ISA_ALL.
 function(canopy_test_on_amd program)
-  foreach(family IN LISTS ARGN)
-    canopy_add_device_test(${program}_${family} PROGRAM ${program} DRIVER radv LABELS gpu isa TIMEOUT 600
-      ENVIRONMENT RADV_FORCE_FAMILY=${family})
+  cmake_parse_arguments(ARG "SLOW" "" "" ${ARGN})
+  foreach(family IN LISTS ARG_UNPARSED_ARGUMENTS)
+    if(ARG_SLOW)
+      canopy_add_device_test(${program}_${family}_all PROGRAM ${program} DRIVER radv LABELS slow TIMEOUT 1800
+        ENVIRONMENT RADV_FORCE_FAMILY=${family} CANOPY_ISA_ALL=1)
+    else()
+      canopy_add_device_test(${program}_${family} PROGRAM ${program} DRIVER radv LABELS gpu isa TIMEOUT 600
+        ENVIRONMENT RADV_FORCE_FAMILY=${family})
+    endif()
   endforeach()
 endfunction()
 

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -50,13 +48,6 @@ json key_json(const CalibrationKey& key) {
   json result = json::object();
   for (const KeyField& field : key_fields) result[field.name] = printable(key.*field.value, max_key_bytes);
   return result;
-}
-
-std::string hash_text(const std::string& text) {
-  std::array<char, 17> digits{};
-  const auto hash = damage_hash(std::as_bytes(std::span(text)));
-  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
-  return digits.data();
 }
 
 /// Shape to variant, of CalibrationKey::tuned.
@@ -162,7 +153,7 @@ std::filesystem::path calibration_folder() {
 }
 
 std::filesystem::path calibration_path(const std::filesystem::path& folder, const CalibrationKey& key) {
-  return folder / (hash_text(key_json(key).dump()) + ".json");
+  return folder / (damage_hash_text(key_json(key).dump()) + ".json");
 }
 
 CostTable parse_calibration(const std::string& text, const CalibrationKey& key) {
@@ -182,7 +173,8 @@ CostTable parse_calibration(const std::string& text, const CalibrationKey& key) 
   }
   require_same_variants(fields.text_or("tuned", ""), key.tuned);
   const json& table = fields.at("table");
-  if (fields.text("hash") != hash_text(table.dump())) throw bad_input("its content is damaged (the hash differs)");
+  if (fields.text("hash") != damage_hash_text(table.dump()))
+    throw bad_input("its content is damaged (the hash differs)");
   return read_table(table);
 }
 
@@ -208,7 +200,7 @@ std::string save_calibration(const std::filesystem::path& folder, const Calibrat
     std::filesystem::create_directories(folder);
     const json content = table_json(table);
     // Serialized and parsed again, so that the hash is computed from the same values as when the file is read.
-    const std::string hash = hash_text(json::parse(content.dump()).dump());
+    const std::string hash = damage_hash_text(json::parse(content.dump()).dump());
     const json file = {{"format", file_format}, {"version", file_version},
                        {"key", key_json(key)},  {"tuned", printable(key.tuned, max_key_bytes)},
                        {"hash", hash},          {"table", content}};

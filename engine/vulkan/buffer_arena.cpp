@@ -18,8 +18,7 @@ BufferArena::Run BufferArena::next_run() const {
 
 // A heap may be cut up, or other programs may leave less than a whole block: half as much from then
 // on, down to one buffer.
-std::shared_ptr<MemoryBlock> BufferArena::next_block(const VkMemoryRequirements& needs,
-                                                     std::string_view name) {
+std::shared_ptr<MemoryBlock> BufferArena::next_block(const VkMemoryRequirements& needs, std::string_view name) {
   for (;;) {
     const Run run = next_run();
     try {

@@ -12,6 +12,7 @@
 #include "engine/vulkan/device_objects.h"
 #include "engine/vulkan/linear_config.h"
 #include "engine/vulkan/product_config.h"
+#include "engine/vulkan/product_tuner.h"
 
 namespace canopy::vk {
 
@@ -31,9 +32,12 @@ struct DeviceState {
   std::optional<LinearConfig> forced_linear;
   std::optional<FmaConfig> forced_fma;
   std::optional<MatrixConfig> forced_matrix;
-  std::unique_ptr<LinearChoices> choices;
-  std::optional<BufferArena> arena;  // of the weights that are expected
-  Buffer dummy;                      // stands in for optional bindings
+  // What the recorder takes for every product while a candidate is being timed.
+  std::optional<ProductVariant> timed_product;
+  std::optional<LinearConfig> timed_linear;
+  std::unique_ptr<ProductTuner> tuner;  // null where kernels follow from rules alone
+  std::optional<BufferArena> arena;     // of the weights that are expected
+  Buffer dummy;                         // stands in for optional bindings
   /// Of ops that need some while they run. All recordings share it, as they run one after the other; one that was made
   /// when it was smaller keeps its own.
   std::shared_ptr<Buffer> scratch;

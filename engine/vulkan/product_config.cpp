@@ -16,6 +16,11 @@ uint64_t finishing_floats(uint32_t columns, uint32_t rows) {
   return (columns + 3) / 4 * 4 + 4 + uint64_t{columns} * rows / 8;
 }
 
+// "1 lane", "64 lanes"
+std::string counted(uint32_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 // Tiles have 64 rows of the weight at least, 16 columns, and steps of 32 columns of the weight; in shared memory eight
 // halves or four sums lie together.
 bool divides_tiles(const MatrixShape& shape) {
@@ -55,7 +60,13 @@ bool FmaConfig::fits(const DeviceLimits& limits) const {
 }
 
 ProductVariant FmaConfig::variant() const {
-  return {KernelFamily::fma, columns, tile_rows(), {{{0, columns}, {1, lanes}, {2, slices}, {3, rows}, {4, stage}}, 0}};
+  const std::string text = counted(columns, "column") + ", " + counted(lanes, "lane") + ", " +
+                           counted(slices, "slice") + ", " + counted(rows, "row") + ", stage " + std::to_string(stage);
+  return {KernelFamily::fma,
+          columns,
+          tile_rows(),
+          {{{0, columns}, {1, lanes}, {2, slices}, {3, rows}, {4, stage}}, 0},
+          text};
 }
 
 uint64_t MatrixConfig::shared_bytes() const {
@@ -69,6 +80,8 @@ bool MatrixConfig::fits(const DeviceLimits& limits) const {
 }
 
 ProductVariant MatrixConfig::variant() const {
+  const std::string text = counted(columns, "column") + ", " + counted(subgroups, "subgroup") + ", " +
+                           counted(row_tiles, "row tile") + ", step " + std::to_string(step);
   return {KernelFamily::matrix,
           columns,
           tile_rows(),
@@ -80,7 +93,8 @@ ProductVariant MatrixConfig::variant() const {
             {5, shape.k},
             {6, row_tiles},
             {7, step}},
-           subgroup_size}};
+           subgroup_size},
+          text};
 }
 
 const MatrixShape* product_matrix(const DeviceReport& report, const DeviceFeatures& features) {
@@ -96,13 +110,21 @@ const MatrixShape* product_matrix(const DeviceReport& report, const DeviceFeatur
   return best;
 }
 
+namespace {
+
+uint32_t stage_of(const FmaConfig& config) {
+  return std::bit_floor(std::clamp(kStageBytes / (config.slices * config.columns * 128), 1u, 8u));
+}
+
+}  // namespace
+
 FmaConfig choose_fma(const ProductShape& shape, uint32_t max_columns, bool software, const DeviceLimits& limits) {
   FmaConfig config;
   config.columns = std::bit_floor(std::min({std::bit_ceil(shape.width), max_columns, kMostFmaColumns}));
   const uint32_t slices = (shape.chunk_columns + kSlice - 1) / kSlice;
   config.slices = software ? 1 : std::bit_floor(std::min({slices, 4u, limits.max_invocations / config.lanes}));
   while (config.slices > 1 && !config.fits(limits)) config.slices /= 2;
-  config.stage = std::bit_floor(std::clamp(kStageBytes / (config.slices * config.columns * 128), 1u, 8u));
+  config.stage = stage_of(config);
   return config;
 }
 
@@ -125,6 +147,45 @@ MatrixConfig choose_matrix(const ProductShape& shape, const MatrixShape& matrix,
     if (config.fits(limits)) break;
   }
   return config;
+}
+
+std::vector<FmaConfig> fma_candidates(const ProductShape& shape, uint32_t max_columns, bool software,
+                                      const DeviceLimits& limits) {
+  std::vector<FmaConfig> candidates = {choose_fma(shape, max_columns, software, limits)};
+  const uint32_t columns = candidates[0].columns;
+  const uint32_t most_slices = std::bit_ceil((shape.chunk_columns + kSlice - 1) / kSlice);
+  const auto add = [&](FmaConfig config) {
+    config.columns = columns;
+    config.stage = stage_of(config);
+    const bool known = std::ranges::find(candidates, config) != candidates.end();
+    if (!known && config.slices <= most_slices && config.fits(limits)) candidates.push_back(config);
+  };
+  for (const uint32_t slices : {1u, 2u, 4u, 8u}) add({.lanes = 64, .slices = slices});
+  for (const uint32_t slices : {1u, 2u, 4u}) add({.lanes = 128, .slices = slices});
+  // Two rows of more columns do not stay in the registers of every device.
+  if (columns > 2) return candidates;
+  for (const uint32_t slices : {2u, 4u}) add({.lanes = 64, .slices = slices, .rows = 2});
+  return candidates;
+}
+
+std::vector<MatrixConfig> matrix_candidates(const ProductShape& shape, const MatrixShape& matrix, uint32_t max_columns,
+                                            bool software, const DeviceLimits& limits) {
+  std::vector<MatrixConfig> candidates = {choose_matrix(shape, matrix, max_columns, software, limits)};
+  const auto add = [&](uint32_t rows, uint32_t row_tiles, uint32_t step) {
+    MatrixConfig config = candidates[0];
+    config.row_tiles = row_tiles;
+    config.subgroups = rows / matrix.m / row_tiles;
+    config.step = step;
+    const bool known = std::ranges::any_of(candidates, [&](const auto& other) { return other.same_as(config); });
+    const bool sane = config.subgroups > 0 && config.subgroups <= 8 && config.fits(limits);
+    if (!known && sane) candidates.push_back(config);
+  };
+  for (const uint32_t step : {32u, 64u, 128u}) {
+    if (step == 128 && candidates[0].columns == kMostMatrixColumns) break;  // too few waves have room beside each other
+    for (const uint32_t rows : {64u, 128u}) add(rows, 1, step);
+    if (step < 128) add(128, 2, step);
+  }
+  return candidates;
 }
 
 }  // namespace canopy::vk

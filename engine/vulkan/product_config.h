@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/compute/types.h"
 #include "engine/vulkan/device_report.h"
@@ -28,6 +30,7 @@ struct ProductVariant {
   uint32_t columns = 1;  // of a tile: rows of the pass
   uint32_t rows = 64;    // of a tile: of the weight
   KernelOptions options;
+  std::string text;  // "8 columns, 64 lanes, 2 slices, 1 row, stage 2"
 };
 
 /// Columns of the widest tiles.
@@ -59,6 +62,11 @@ struct MatrixConfig {
   uint32_t step = 32;  // columns of the weight staged at once: 32, 64 or 128
   uint32_t subgroup_size = 32;
   MatrixShape shape;
+  /// Of one device, whose matrices are of one shape.
+  bool same_as(const MatrixConfig& other) const {
+    return columns == other.columns && subgroups == other.subgroups && row_tiles == other.row_tiles &&
+           step == other.step;
+  }
 
   uint32_t tile_rows() const { return subgroups * row_tiles * shape.m; }
   uint32_t invocations() const { return subgroups * subgroup_size; }
@@ -80,8 +88,16 @@ struct ProductShape {
 /// size that is asked for, and the memory model.
 const MatrixShape* product_matrix(const DeviceReport& report, const DeviceFeatures& features);
 
+/// The variants without a measurement: by shape and limits.
 FmaConfig choose_fma(const ProductShape& shape, uint32_t max_columns, bool software, const DeviceLimits& limits);
 MatrixConfig choose_matrix(const ProductShape& shape, const MatrixShape& matrix, uint32_t max_columns, bool software,
                            const DeviceLimits& limits);
+
+/// The variants among which timing chooses for a weight and a width: the one above first, then others that fit the
+/// device. The ISA gate has each of them.
+std::vector<FmaConfig> fma_candidates(const ProductShape& shape, uint32_t max_columns, bool software,
+                                      const DeviceLimits& limits);
+std::vector<MatrixConfig> matrix_candidates(const ProductShape& shape, const MatrixShape& matrix, uint32_t max_columns,
+                                            bool software, const DeviceLimits& limits);
 
 }  // namespace canopy::vk

@@ -5,12 +5,23 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "engine/vulkan/linear_tuner.h"
+#include "engine/vulkan/product_choice.h"
 #include "engine/vulkan/recorder.h"
 
 namespace canopy::vk {
 
 namespace {
+
+// The first push constants of every shaders/linear*.comp: what is multiplied, and where the dispatch begins.
+struct ProductPush {
+  uint32_t rows, cols, first_column, first_quad;
+};
+
+struct LinearPush {
+  ProductPush product;
+  uint32_t width, stride, offset;
+  float norm_eps;
+};
 
 struct LinearAddPush {
   ProductPush product;

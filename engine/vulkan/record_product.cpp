@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/compute/product_split.h"
+#include "engine/vulkan/product_choice.h"
 #include "engine/vulkan/recorder.h"
 
 namespace canopy::vk {
@@ -61,26 +62,22 @@ struct Product {
   double flops() const { return 2.0 * weight.rows() * weight.cols() * width; }
 };
 
-ProductVariant variant_of(const DeviceState& state, const ProductShape& shape) {
-  const DeviceLimits& limits = state.context->limits();
-  if (state.family == KernelFamily::matrix) {
-    if (state.forced_matrix) return state.forced_matrix->variant();
-    return choose_matrix(shape, *state.matrix, state.max_tile, state.software, limits).variant();
-  }
-  if (state.forced_fma) return state.forced_fma->variant();
-  return choose_fma(shape, state.max_tile, state.software, limits).variant();
-}
-
-Product product_of(const DeviceState& state, const canopy::Weight& weight, const canopy::Activations& activations,
-                   uint32_t width, float norm_eps, const char* op) {
+Product product_of(DeviceState& state, ProductOp kind, const canopy::Weight& weight,
+                   const canopy::Activations& activations, uint32_t width, float norm_eps) {
+  const std::string op = kind == ProductOp::linear ? "linear" : std::string("linear_") + to_string(kind);
   const VulkanActivations& in = activations_of(activations);
-  require_width(width, in, op);
+  require_width(width, in, op.c_str());
   if (in.cols() != weight.cols()) {
-    throw bad_input(std::string(op) + " multiplies a weight of " + std::to_string(weight.cols()) +
-                    " columns with activations of " + std::to_string(in.cols()) + "; they must agree.");
+    throw bad_input(op + " multiplies a weight of " + std::to_string(weight.cols()) + " columns with activations of " +
+                    std::to_string(in.cols()) + "; they must agree.");
   }
-  const ProductShape shape{weight.rows(), weight.cols(), chunk_columns(weight.rows(), weight.cols()), width};
-  return {weight_of(weight), in, width, norm_eps, shape.chunk_columns, variant_of(state, shape)};
+  const VulkanWeight& matrix = weight_of(weight);
+  return {matrix,
+          in,
+          width,
+          norm_eps,
+          chunk_columns(weight.rows(), weight.cols()),
+          choose_product(state, kind, matrix, width)};
 }
 
 /// Quads from one row of activations to the next.
@@ -126,8 +123,8 @@ void VulkanRecorder::record_products(std::span<const LinearArgs> products) {
   uint32_t counted = 0;
   double flops = 0;
   for (const LinearArgs& args : products) {
-    tiled::Product& product =
-        all.emplace_back(tiled::product_of(state_, *args.weight, *args.in, args.width, args.norm_eps, "linear"));
+    tiled::Product& product = all.emplace_back(
+        tiled::product_of(state_, ProductOp::linear, *args.weight, *args.in, args.width, args.norm_eps));
     product.partial_base = static_cast<uint32_t>(partials);
     product.counter_base = counted;
     partials += product.partials();
@@ -151,7 +148,7 @@ void VulkanRecorder::record_products(std::span<const LinearArgs> products) {
 void VulkanRecorder::record_product(const LinearAddArgs& args) {
   const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "linear_add");
-  const tiled::Product product = tiled::product_of(state_, *args.weight, *args.in, args.width, 0, "linear_add");
+  const tiled::Product product = tiled::product_of(state_, ProductOp::add, *args.weight, *args.in, args.width, 0);
   const uint32_t rows = args.weight->rows();
   const Binding aux = args.aux != nullptr
                           ? words(*args.aux, uint64_t{args.width - 1} * args.aux_stride + args.aux_offset + rows,
@@ -179,7 +176,7 @@ void VulkanRecorder::record_product(const LinearSwigluArgs& args) {
                     " rows.");
   }
   const tiled::Product product =
-      tiled::product_of(state_, *args.weight, *args.in, args.width, args.norm_eps, "linear_swiglu");
+      tiled::product_of(state_, ProductOp::swiglu, *args.weight, *args.in, args.width, args.norm_eps);
   const Buffer& sums = product.partials() > 0 ? scratch(product.partials() * 4, "partial sums") : state_.dummy;
   const Buffer& counts = product.counters() > 0 ? counters(product.counters()) : state_.dummy;
   CommandList& list = this->list(product.flops());

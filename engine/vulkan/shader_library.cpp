@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/base/damage_hash.h"
 #include "engine/base/error.h"
 
 namespace canopy::vk {
@@ -53,6 +54,16 @@ const ShaderCode& find_shader(std::span<const ShaderCode> table, std::string_vie
 
 bool has_shader(std::string_view name) {
   return lookup(engine_shaders(), name) != nullptr;
+}
+
+std::string shaders_hash(std::initializer_list<std::string_view> prefixes) {
+  std::string hashes;
+  for (const ShaderCode& code : engine_shaders()) {
+    const bool wanted = std::any_of(prefixes.begin(), prefixes.end(),
+                                    [&](std::string_view prefix) { return code.name.starts_with(prefix); });
+    if (wanted) hashes += damage_hash_text({reinterpret_cast<const char*>(code.words.data()), code.words.size_bytes()});
+  }
+  return damage_hash_text(hashes);
 }
 
 }  // namespace canopy::vk

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,10 @@ const ShaderCode& find_shader(std::span<const ShaderCode> table, std::string_vie
 inline const ShaderCode& find_shader(std::string_view name) {
   return find_shader(engine_shaders(), name);
 }
+
+/// Identifies the code of all of the engine's shaders whose names begin with one of `prefixes`: files with measurements
+/// of them are void when it changes.
+std::string shaders_hash(std::initializer_list<std::string_view> prefixes);
 
 /// Whether the engine has a shader of that name: for variants that a build may lack.
 bool has_shader(std::string_view name);

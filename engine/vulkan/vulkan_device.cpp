@@ -108,6 +108,7 @@ class VulkanDevice : public Device {
  private:
   vk::Buffer zeroed(uint64_t bytes, std::string_view name, BufferKind kind = BufferKind::device);
   void describe_kernels();
+  void make_tuner(const VulkanDeviceOptions& options);
   void note_time(const vk::VulkanCommands& commands, size_t part);
   vk::Context& context() const { return *state_.context; }
   /// Held while the device computes.
@@ -167,16 +168,25 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   }
   state_.max_tile = options.max_tile.value_or(default_tile(state_));
   describe_kernels();
-  const std::filesystem::path choices = options.cache_folder.empty()
-                                            ? std::filesystem::path()
-                                            : options.cache_folder / ("linear-" + state_.info.uuid + ".json");
-  state_.choices = std::make_unique<vk::LinearChoices>(choices, state_.info.uuid + " " + state_.info.kernels);
+  make_tuner(options);
   state_.dummy = zeroed(256, "dummy");
 }
 
+// On a software device times are noise, but for those of llvmpipe's own kernels.
+void VulkanDevice::make_tuner(const VulkanDeviceOptions& options) {
+  const bool steady = !state_.info.is_software || state_.family == vk::KernelFamily::texel;
+  if (!steady && !options.tuning) return;
+  const std::filesystem::path choices = options.cache_folder.empty()
+                                            ? std::filesystem::path()
+                                            : options.cache_folder / ("variants-" + state_.info.uuid + ".json");
+  const std::string identity =
+      state_.info.uuid + ", " + state_.info.driver + ", shaders " + vk::shaders_hash({"linear", "product"});
+  state_.tuner = std::make_unique<vk::ProductTuner>(*this, state_, options.tuning.value_or(vk::TuningOptions()),
+                                                    choices, identity);
+}
+
 VulkanDevice::~VulkanDevice() {
-  const std::string problem = state_.choices->save();
-  if (!problem.empty()) log_warning(problem);
+  if (state_.tuner) state_.tuner->report();
 }
 
 MemoryInfo VulkanDevice::memory() const {
@@ -378,10 +388,12 @@ void VulkanDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::sp
 
 std::unique_ptr<Commands> VulkanDevice::compile(std::span<const Op> ops, const std::stop_token& stop) {
   vk::VulkanRecorder recorder(state_);
+  if (state_.tuner) state_.tuner->set_stop(stop);
   for (const Op& op : ops) {
     if (stop.stop_requested()) return nullptr;
     recorder.record(op);
   }
+  if (state_.tuner) state_.tuner->report();
   return recorder.finish();
 }
 

@@ -11,6 +11,7 @@
 #include "engine/vulkan/instance.h"
 #include "engine/vulkan/linear_config.h"
 #include "engine/vulkan/product_config.h"
+#include "engine/vulkan/product_tuner.h"
 
 namespace canopy {
 
@@ -25,8 +26,9 @@ struct VulkanDeviceOptions {
   std::optional<vk::FmaConfig> fma;
   std::optional<vk::MatrixConfig> matrix;  // its shape and subgroup size are the device's all the same
   std::optional<vk::KernelFamily> family;
-  std::optional<bool> as_software;   // false: the variants of a GPU, whatever the device is
-  std::optional<uint32_t> max_tile;  // columns
+  std::optional<bool> as_software;          // false: the variants of a GPU, whatever the device is
+  std::optional<uint32_t> max_tile;         // columns
+  std::optional<vk::TuningOptions> tuning;  // also where kernels would follow from rules
 };
 
 /// Opens the device a selector names. Throws unavailable (no driver, no such device, device unusable) or device_lost.

@@ -1,6 +1,6 @@
 #pragma once
-// Watches the allocations of Vulkan memory, and fails one of them. volk's entry points are plain pointers, so a test can
-// replace them.
+// Watches the allocations of Vulkan memory, and fails one of them. volk's entry points are plain pointers, so a test
+// can replace them.
 
 #include <volk.h>
 

@@ -32,14 +32,13 @@ CANOPY_ON_EVERY_DEVICE(BufferArenaTest);
 TEST_P(BufferArenaTest, blocksAreAsLargeAsWhatLiesInThem) {
   const auto context = open({.max_block = 1024 * kKiB});
   EXPECT_EQ(context->max_block(), 1024 * kKiB);
-  const std::vector<uint64_t> sizes = {512 * kKiB, 256 * kKiB, 256 * kKiB,   // exactly a block
+  const std::vector<uint64_t> sizes = {512 * kKiB, 256 * kKiB,  256 * kKiB,  // exactly a block
                                        900 * kKiB, 100 * kKiB,               // the next does not fit behind them
                                        200 * kKiB, 3000 * kKiB, 64 * kKiB};  // one beyond a block
   BufferArena arena(*context, sizes);
   AllocationHook hook;
   std::vector<Buffer> buffers = create_all(arena, sizes);
-  EXPECT_EQ(hook.sizes,
-            (std::vector<uint64_t>{1024 * kKiB, 1000 * kKiB, 200 * kKiB, 3000 * kKiB, 64 * kKiB}));
+  EXPECT_EQ(hook.sizes, (std::vector<uint64_t>{1024 * kKiB, 1000 * kKiB, 200 * kKiB, 3000 * kKiB, 64 * kKiB}));
   EXPECT_GE(context->memory_info().used, std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}));
   buffers.clear();
   EXPECT_EQ(context->memory_info().used, 0u);

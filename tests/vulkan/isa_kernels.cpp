@@ -1,5 +1,7 @@
 #include "tests/vulkan/isa_kernels.h"
 
+#include <initializer_list>
+#include <set>
 #include <utility>
 
 #include "engine/compute/product_split.h"
@@ -15,33 +17,45 @@ constexpr const char* product_ops[] = {"product_linear_", "product_add_", "produ
 constexpr const char* cache_types[] = {"f32", "f16"};
 constexpr uint32_t head_sizes[] = {64, 128};
 
-GatedVariant variant_of(const ProductVariant& product) {
-  return {product.columns, product.options};
-}
+// Waves of kernels that were not measured, and of those that are chosen only where they are faster.
+constexpr uint32_t kWavesByRule = 8, kLeastWaves = 4;
 
-// A product in the middle of a model: what is chosen for a square weight of 4096.
-ProductShape middle_product(uint32_t width) {
-  return {4096, 4096, chunk_columns(4096, 4096), width};
-}
-
-void add_products(std::vector<GatedKernel>& kernels, const Context& context) {
-  const DeviceLimits& limits = context.limits();
-  const MatrixShape* matrix = product_matrix(context.report(), context.features());
-  GatedKernel fma, cores;
-  fma.least_waves = 8;
-  for (const uint32_t width : {1u, 2u, 4u, 8u}) {
-    fma.variants.push_back(
-        variant_of(choose_fma(middle_product(width), kMostFmaColumns, /*software=*/false, limits).variant()));
-  }
-  cores.least_waves = 4;    // of GFX1151, whose SIMDs have two thirds of the registers of NAVI31's
-  cores.must_fuse = false;  // only the decoding of some types multiplies and adds
-  if (matrix != nullptr) {
-    for (const uint32_t width : {16u, 32u, 64u}) {
-      cores.variants.push_back(variant_of(
-          choose_matrix(middle_product(width), *matrix, kMostMatrixColumns, /*software=*/false, limits).variant()));
+// The variants for products of some widths: by rule alone, or all that can be chosen. Which ones depends on the weight:
+// a matrix in the middle of a model, which is cut into chunks, and a head, which is not.
+template <class Candidates>
+std::vector<GatedVariant> product_variants(std::initializer_list<uint32_t> widths, bool all, uint32_t waves_by_rule,
+                                           const Candidates& candidates) {
+  std::vector<GatedVariant> gated;
+  std::set<std::string> known;
+  for (const uint32_t width : widths) {
+    for (const uint32_t rows : {4096u, 151936u}) {
+      const auto configs = candidates(ProductShape{rows, 4096, chunk_columns(rows, 4096), width});
+      for (size_t i = 0; i < (all ? configs.size() : 1); ++i) {
+        const ProductVariant variant = configs[i].variant();
+        if (!known.insert(variant.text).second) continue;
+        gated.push_back({variant.columns, variant.options, i == 0 ? waves_by_rule : kLeastWaves});
+      }
     }
   }
+  return gated;
+}
+
+void add_products(std::vector<GatedKernel>& kernels, const Context& context, bool all_variants) {
+  const DeviceLimits& limits = context.limits();
+  const MatrixShape* matrix = product_matrix(context.report(), context.features());
+  const auto fma_of = [&](const ProductShape& shape) {
+    return fma_candidates(shape, kMostFmaColumns, /*software=*/false, limits);
+  };
+  const auto matrix_of = [&](const ProductShape& shape) {
+    return matrix_candidates(shape, *matrix, kMostMatrixColumns, /*software=*/false, limits);
+  };
   for (const std::string op : product_ops) {
+    const bool all = all_variants || op == product_ops[1];  // product_add, which needs the most
+    GatedKernel fma{.variants = product_variants({1, 2, 4, 8}, all, kWavesByRule, fma_of)};
+    GatedKernel cores;
+    cores.must_fuse = false;  // only the decoding of some types multiplies and adds
+    // GFX1151's SIMDs have two thirds of the registers of NAVI31's.
+    if (matrix != nullptr) cores.variants = product_variants({16, 32, 64}, all, kLeastWaves, matrix_of);
     for (const std::string type : weight_types) {
       fma.shader = op + type;
       kernels.push_back(fma);
@@ -54,7 +68,7 @@ void add_products(std::vector<GatedKernel>& kernels, const Context& context) {
 // These have one pipeline for all widths.
 void add_row_kernels(std::vector<GatedKernel>& kernels) {
   const auto add = [&](const std::string& shader, std::vector<SpecConstant> spec, uint32_t least_waves) {
-    kernels.push_back({shader, {{1, {std::move(spec), 0}}}, least_waves});
+    kernels.push_back({shader, {{1, {std::move(spec), 0}, least_waves}}});
   };
   for (const std::string cache : cache_types) {
     for (const uint32_t head : head_sizes) {
@@ -72,16 +86,16 @@ void add_attention(std::vector<GatedKernel>& kernels) {
       for (const auto& [own, chunks] : {std::pair(0u, 1u), std::pair(0u, kSpanChunks), std::pair(1u, 1u)}) {
         for (const uint32_t queries : {4u, 8u, 16u, 32u}) {
           const AttentionTile tile = attention_tile(queries, head * bytes, device);
-          kernels.push_back({std::string("attention_part_") + cache,
-                             {{1, {{{0, tile.lanes}, {1, head}, {2, 4}, {5, tile.queries}, {6, own}, {7, chunks}}, 0}}},
-                             4});
+          kernels.push_back(
+              {std::string("attention_part_") + cache,
+               {{1, {{{0, tile.lanes}, {1, head}, {2, 4}, {5, tile.queries}, {6, own}, {7, chunks}}, 0}, 4}}});
         }
       }
     }
   }
   for (const uint32_t head : {64u, 128u, 256u}) {
     for (const uint32_t chunks : {1u, kSpanChunks}) {
-      kernels.push_back({"attention_merge", {{1, {{{0, 32}, {1, head}, {5, 8}, {7, chunks}}, 0}}}, 4});
+      kernels.push_back({"attention_merge", {{1, {{{0, 32}, {1, head}, {5, 8}, {7, chunks}}, 0}, 4}}});
     }
   }
 }
@@ -91,7 +105,7 @@ void add_sampling(std::vector<GatedKernel>& kernels) {
   for (const char* shader :
        {"sample_adjust", "sample_best_plain", "sample_best_filtered", "sample_count", "sample_draw", "sample_edge",
         "sample_final_best", "sample_final_drawn", "sample_gather", "sample_select"}) {
-    GatedKernel kernel{shader, {{1, {{{0, 128}}, 0}}}, 8};
+    GatedKernel kernel{shader, {{1, {{{0, 128}}, 0}}}};
     kernel.must_fuse = false;
     kernels.push_back(kernel);
   }
@@ -99,9 +113,9 @@ void add_sampling(std::vector<GatedKernel>& kernels) {
 
 }  // namespace
 
-std::vector<GatedKernel> gated_kernels(const Context& context) {
+std::vector<GatedKernel> gated_kernels(const Context& context, bool all_variants) {
   std::vector<GatedKernel> kernels;
-  add_products(kernels, context);
+  add_products(kernels, context, all_variants);
   add_row_kernels(kernels);
   add_attention(kernels);
   add_sampling(kernels);

@@ -14,17 +14,18 @@ namespace canopy::vk::testing {
 struct GatedVariant {
   uint32_t columns = 1;
   KernelOptions options;
+  uint32_t least_waves = 8;  // that a SIMD can hold at once, as registers and shared memory allow
 };
 
 /// A kernel in the variants that differ by width, the narrowest first; one where there is one for every width.
 struct GatedKernel {
   std::string shader;
   std::vector<GatedVariant> variants;
-  uint32_t least_waves = 8;  // that a SIMD can hold at once, as registers and shared memory allow
-  bool must_fuse = true;     // the machine code must have multiply-adds: the shader says fma()
+  bool must_fuse = true;  // the machine code must have multiply-adds: the shader says fma()
 };
 
 /// The kernels that a device of this context runs: those of the family `matrix` only where it has cooperative matrices.
-std::vector<GatedKernel> gated_kernels(const Context& context);
+/// all_variants: of every op and type of weight each variant that timing may choose; otherwise of one op.
+std::vector<GatedKernel> gated_kernels(const Context& context, bool all_variants);
 
 }  // namespace canopy::vk::testing

@@ -1,0 +1,100 @@
+#include "engine/vulkan/product_choice.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/compute/product_split.h"
+#include "engine/vulkan/product_tuner.h"
+
+namespace canopy::vk {
+
+namespace {
+
+constexpr uint64_t kSmallWeight = 128 * 1024;  // elements: below, compiling candidates costs more than they gain
+
+bool is_small(const VulkanWeight& weight) {
+  return uint64_t{weight.rows()} * weight.cols() < kSmallWeight;
+}
+
+template <class Config>
+std::vector<ProductVariant> variants_of(const std::vector<Config>& configs) {
+  std::vector<ProductVariant> variants;
+  for (const Config& config : configs) variants.push_back(config.variant());
+  return variants;
+}
+
+std::vector<ProductVariant> product_candidates(const DeviceState& state, const ProductShape& shape) {
+  const DeviceLimits& limits = state.context->limits();
+  if (state.family == KernelFamily::matrix) {
+    return variants_of(matrix_candidates(shape, *state.matrix, state.max_tile, state.software, limits));
+  }
+  return variants_of(fma_candidates(shape, state.max_tile, state.software, limits));
+}
+
+ProductVariant variant_by_rule(const DeviceState& state, const ProductShape& shape) {
+  const DeviceLimits& limits = state.context->limits();
+  if (state.family == KernelFamily::matrix) {
+    return choose_matrix(shape, *state.matrix, state.max_tile, state.software, limits).variant();
+  }
+  return choose_fma(shape, state.max_tile, state.software, limits).variant();
+}
+
+VariantCandidate candidate_of(const ProductVariant& variant) {
+  VariantCandidate candidate{{variant.options.subgroup_size}, variant.text};
+  for (const SpecConstant& constant : variant.options.spec) candidate.numbers.push_back(constant.value);
+  return candidate;
+}
+
+ProductVariant timed_variant(DeviceState& state, const VariantKey& key, const VulkanWeight& weight) {
+  const ProductShape shape{key.rows, key.cols, chunk_columns(key.rows, key.cols), key.width};
+  const std::vector<ProductVariant> variants = product_candidates(state, shape);
+  std::vector<VariantCandidate> candidates;
+  std::ranges::transform(variants, std::back_inserter(candidates), candidate_of);
+  const auto force = [&](std::optional<size_t> candidate) {
+    state.timed_product = candidate ? std::optional(variants[*candidate]) : std::nullopt;
+  };
+  return variants[state.tuner->choose(key, weight, candidates, force)];
+}
+
+LinearConfig timed_linear(DeviceState& state, const VariantKey& key, const VulkanWeight& weight) {
+  const std::vector<LinearConfig> configs = linear_candidates(key.width);
+  std::vector<VariantCandidate> candidates;
+  for (const LinearConfig& config : configs) {
+    candidates.push_back({{config.rows, config.lanes},
+                          std::to_string(config.rows) + " rows, " + std::to_string(config.lanes) + " lanes"});
+  }
+  const auto force = [&](std::optional<size_t> candidate) {
+    state.timed_linear = candidate ? std::optional(configs[*candidate]) : std::nullopt;
+  };
+  return configs[state.tuner->choose(key, weight, candidates, force)];
+}
+
+}  // namespace
+
+ProductVariant choose_product(DeviceState& state, ProductOp op, const VulkanWeight& weight, uint32_t width) {
+  if (state.timed_product) return *state.timed_product;
+  if (state.family == KernelFamily::matrix && state.forced_matrix) return state.forced_matrix->variant();
+  if (state.family == KernelFamily::fma && state.forced_fma) return state.forced_fma->variant();
+  const uint32_t rows = weight.rows(), cols = weight.cols();
+  if (!state.tuner || is_small(weight)) {
+    return variant_by_rule(state, {rows, cols, chunk_columns(rows, cols), width});
+  }
+  return timed_variant(state, {state.family, op, weight.type(), rows, cols, tuned_width(state.family, width)}, weight);
+}
+
+LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {
+  const VariantKey key{KernelFamily::texel, ProductOp::linear, weight.type(),
+                       weight.rows(),       weight.cols(),     tuned_width(KernelFamily::texel, columns)};
+  LinearConfig config{4, 8};
+  if (state.timed_linear) {
+    config = *state.timed_linear;
+  } else if (state.forced_linear) {
+    config = *state.forced_linear;
+  } else if (state.tuner && !is_small(weight)) {
+    config = timed_linear(state, key, weight);
+  }
+  config.body = state.max_body;
+  return config;
+}
+
+}  // namespace canopy::vk

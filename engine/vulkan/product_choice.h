@@ -1,0 +1,15 @@
+#pragma once
+// Which variant of a matrix product runs: the one that a test forces, else the one that timing chose, else that of a
+// rule. A choice changes no bit.
+
+#include "engine/vulkan/device_state.h"
+
+namespace canopy::vk {
+
+/// Of the families of GPUs, for `width` rows of a pass.
+ProductVariant choose_product(DeviceState& state, ProductOp op, const VulkanWeight& weight, uint32_t width);
+
+/// Of the family that reads texels, with tiles of `columns`.
+LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns);
+
+}  // namespace canopy::vk

@@ -1,0 +1,343 @@
+#include "engine/vulkan/product_tuner.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/figures.h"
+#include "engine/base/log.h"
+#include "engine/vulkan/buffer_arena.h"
+#include "engine/vulkan/recorder.h"
+
+namespace canopy::vk {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kWarmUpSeconds = 0.03;  // clocks of a GPU that has waited for its compiler rise again
+constexpr double kMostFlops = 4e10;      // of one run: wide products wait for arithmetic, not for memory
+constexpr uint32_t kMostCopies = 64;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Twice the last caches there are; a processor's weights stay where they are.
+uint64_t default_cold_bytes(DeviceType type) {
+  switch (type) {
+    case DeviceType::cpu: return 0;
+    case DeviceType::discrete: return 256ull << 20;
+    default: return 64ull << 20;
+  }
+}
+
+uint64_t device_bytes(const VulkanWeight& weight) {
+  uint64_t bytes = 0;
+  for (const WeightShard& shard : weight.shards) bytes += shard.layout.unit_bytes + shard.layout.scale_bytes;
+  return bytes;
+}
+
+// Copies of a weight, in as few blocks of memory as weights themselves.
+std::vector<std::unique_ptr<VulkanWeight>> copies_of(DeviceState& state, const VulkanWeight& weight, uint32_t count) {
+  if (count == 0) return {};
+  Context& context = *state.context;
+  std::vector<uint64_t> sizes;
+  for (uint32_t i = 0; i < count; ++i) {
+    for (const WeightShard& shard : weight.shards) {
+      sizes.push_back(shard.units.bytes());
+      if (shard.scales) sizes.push_back(shard.scales.bytes());
+    }
+  }
+  BufferArena arena(context, std::move(sizes));
+  CommandList list(context, {"copying a weight", 0});
+  const auto copy = [&](const Buffer& from) {
+    Buffer to = arena.create(from.bytes(), "copy of a weight");
+    list.copy(from, 0, to, 0, from.bytes());
+    return to;
+  };
+  std::vector<std::unique_ptr<VulkanWeight>> copies;
+  for (uint32_t i = 0; i < count; ++i) {
+    copies.push_back(std::make_unique<VulkanWeight>(weight.type(), weight.rows(), weight.cols()));
+    for (const WeightShard& from : weight.shards) {
+      WeightShard& to = copies.back()->shards.emplace_back();
+      to.layout = from.layout;
+      to.units = copy(from.units);
+      if (from.scales) to.scales = copy(from.scales);
+      if (!state.texel_fetch) continue;
+      to.unit_texels = context.create_view(to.units, 0, from.layout.unit_bytes, 4);
+      if (from.scales) to.scale_texels = context.create_view(to.scales, 0, from.layout.scale_bytes, 4);
+    }
+  }
+  context.run(list);
+  return copies;
+}
+
+// Values of both signs, none of which is special.
+std::vector<float> arbitrary_values(uint64_t count) {
+  std::vector<float> values(count);
+  uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1.0f;
+  }
+  return values;
+}
+
+// What a product is computed with while it is timed, beside its weight.
+class Operands {
+ public:
+  Operands(Device& device, const VariantKey& key) : device_(device), key_(key) {
+    in_ = device.allocate_activations(key.width, key.cols, "tuning input");
+    device.write_activations(*in_, key.width, arbitrary_values(uint64_t{key.width} * key.cols));
+    if (key.op != ProductOp::swiglu) out_ = device.allocate(uint64_t{key.width} * key.rows * 4, "tuning output");
+    if (key.op == ProductOp::linear) return;
+    const uint32_t cols = key.op == ProductOp::add ? key.rows : key.rows / 2;
+    activations_ = device.allocate_activations(key.width, cols, "tuning output");
+    if (key.op == ProductOp::swiglu) return;
+    norm_ = device.allocate(uint64_t{key.rows} * 4, "tuning norm");
+    device.write(*norm_, 0, as_bytes_of(arbitrary_values(key.rows)));
+  }
+
+  Op op_on(const canopy::Weight& weight) const {
+    constexpr float eps = 1e-5f;
+    switch (key_.op) {
+      case ProductOp::linear: return LinearArgs{key_.width, &weight, in_.get(), eps, out_.get(), key_.rows, 0};
+      case ProductOp::add: {
+        LinearAddArgs args{key_.width, &weight, in_.get(), out_.get(), {norm_.get()}, activations_.get()};
+        return args;
+      }
+      case ProductOp::swiglu: break;
+    }
+    return LinearSwigluArgs{key_.width, &weight, in_.get(), eps, activations_.get()};
+  }
+
+  // The residual stream, which products add to.
+  void clear() {
+    if (key_.op != ProductOp::add) return;
+    device_.write(*out_, 0, std::vector<std::byte>(uint64_t{key_.width} * key_.rows * 4));
+  }
+
+  std::vector<float> results() const {
+    if (key_.op == ProductOp::swiglu) return device_.read_activations(*activations_, key_.width);
+    std::vector<float> values(uint64_t{key_.width} * key_.rows);
+    device_.read(*out_, 0, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+ private:
+  Device& device_;
+  VariantKey key_;
+  std::unique_ptr<Activations> in_, activations_;
+  std::unique_ptr<canopy::Buffer> out_, norm_;
+};
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+struct TimedProduct {
+  const VariantKey& key;
+  const VulkanWeight& weight;
+  uint32_t copies;  // of the weight, itself included
+  std::span<const VariantCandidate> candidates;
+};
+
+// Runs candidates: one product after the other, each on its own copy of the weight.
+class ProductTimer : public VariantTimer {
+ public:
+  ProductTimer(Device& device, DeviceState& state, const TimedProduct& product, const ProductTuner::Force& force,
+               const std::stop_token& stop, double budget_s)
+      : state_(state),
+        key_(product.key),
+        candidates_(product.candidates),
+        force_(force),
+        stop_(stop),
+        budget_s_(budget_s),
+        operands_(device, product.key),
+        commands_(product.candidates.size()) {
+    copies_ = copies_of(state, product.weight, product.copies - 1);
+    weights_.push_back(&product.weight);
+    for (const auto& copy : copies_) weights_.push_back(copy.get());
+  }
+
+  bool prepare(size_t variant) override {
+    try {
+      record(variant);
+      operands_.clear();
+      submit_all(variant);
+    } catch (const Error& e) {
+      force_(std::nullopt);
+      if (e.kind() == ErrorKind::device_lost) throw;
+      log_info(name_of(variant) + " cannot be used: " + e.what());
+      return false;
+    }
+    const std::vector<float> results = operands_.results();
+    if (expected_.empty()) expected_ = results;
+    if (same_bits(results, expected_)) return true;
+    log_warning(name_of(variant) + " computes other bits than the first kernel for it, and is not used.");
+    return false;
+  }
+
+  TimedRun run(size_t variant) override {
+    if (!warm_) {
+      while (seconds_since(start_) < budget_s_ && warm_s_ < kWarmUpSeconds)
+        warm_s_ += submit_all(variant).host_us * 1e-6;
+      warm_ = true;
+    }
+    return submit_all(variant);
+  }
+
+  bool over() override { return seconds_since(start_) > budget_s_ || stop_.stop_requested(); }
+
+ private:
+  std::string name_of(size_t variant) const {
+    return "The kernel for " + describe(key_) + " with " + candidates_[variant].text;
+  }
+
+  void record(size_t variant) {
+    force_(variant);
+    VulkanRecorder recorder(state_);
+    for (const VulkanWeight* weight : weights_) recorder.record(operands_.op_on(*weight));
+    commands_[variant] = recorder.finish();
+    force_(std::nullopt);
+  }
+
+  TimedRun submit_all(size_t variant) {
+    Context& context = *state_.context;
+    const auto start = Clock::now();
+    for (CommandList& list : commands_[variant]->lists) context.submit(list);
+    context.wait_idle();
+    TimedRun run{.device_us = 0, .host_us = seconds_since(start) * 1e6};
+    for (const CommandList& list : commands_[variant]->lists) {
+      const std::vector<Timestamp> stamps = list.timestamps();
+      if (!stamps.empty()) run.device_us += stamps.back().microseconds;
+    }
+    return run;
+  }
+
+  DeviceState& state_;
+  const VariantKey key_;
+  std::span<const VariantCandidate> candidates_;
+  const ProductTuner::Force& force_;
+  const std::stop_token stop_;
+  const double budget_s_;
+  const Clock::time_point start_ = Clock::now();
+  Operands operands_;
+  std::vector<std::unique_ptr<VulkanWeight>> copies_;
+  std::vector<const VulkanWeight*> weights_;
+  std::vector<std::unique_ptr<VulkanCommands>> commands_;  // of each candidate
+  std::vector<float> expected_;
+  bool warm_ = false;
+  double warm_s_ = 0;
+};
+
+}  // namespace
+
+uint32_t tuned_width(KernelFamily family, uint32_t width) {
+  const uint32_t power = std::bit_ceil(width);
+  switch (family) {
+    case KernelFamily::texel: return power;
+    case KernelFamily::fma: return std::min(power, 4 * kMostFmaColumns);
+    case KernelFamily::matrix: return width == 1 ? 1 : std::clamp(power, 16u, 2 * kMostMatrixColumns);
+  }
+  return power;
+}
+
+ProductTuner::ProductTuner(Device& device, DeviceState& state, const TuningOptions& options,
+                           std::filesystem::path choices, std::string identity)
+    : device_(device),
+      state_(state),
+      choices_(std::move(choices), std::move(identity)),
+      cold_bytes_(options.cold_bytes.value_or(default_cold_bytes(state.context->report().type))),
+      seconds_left_(options.budget_s) {
+  if (state.context->limits().timestamp_valid_bits == 0) give_up("the device has no clock");
+}
+
+size_t ProductTuner::choose(const VariantKey& key, const VulkanWeight& weight,
+                            std::span<const VariantCandidate> candidates, const Force& force) {
+  size_t chosen = 0;
+  const VariantNumbers* known = choices_.find(key);
+  const auto numbered = [&](const VariantCandidate& candidate) { return candidate.numbers == *known; };
+  const auto found = known == nullptr ? candidates.end() : std::ranges::find_if(candidates, numbered);
+  if (found != candidates.end()) {
+    chosen = static_cast<size_t>(found - candidates.begin());
+  } else if (candidates.size() > 1 && usable_ && seconds_left_ > 0 && !stop_.stop_requested()) {
+    const auto start = Clock::now();
+    chosen = measure(key, weight, candidates, force);
+    seconds_left_ -= seconds_since(start);
+    spent_s_ += seconds_since(start);
+  }
+  describe_choice(key, candidates[chosen]);
+  return chosen;
+}
+
+size_t ProductTuner::measure(const VariantKey& key, const VulkanWeight& weight,
+                             std::span<const VariantCandidate> candidates, const Force& force) {
+  try {
+    const TimedProduct product{key, weight, copies_for(weight, key.width), candidates};
+    ProductTimer timer(device_, state_, product, force, stop_, seconds_left_);
+    const VariantChoice choice = choose_variant(timer, candidates.size());
+    if (!choice.problem.empty()) give_up(choice.problem);
+    if (choice.complete) choices_.set(key, candidates[choice.chosen].numbers);
+    ++measured_;
+    if (choice.chosen != 0) ++other_;
+    return choice.chosen;
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::device_lost) {
+      // Not again, or a device that a candidate hangs would never start.
+      choices_.set(key, candidates[0].numbers);
+      choices_.save();
+    }
+    if (e.kind() != ErrorKind::out_of_memory) throw;
+    log_info("There is no memory left to time kernels for " + describe(key) + ": " + e.what());
+    return 0;
+  }
+}
+
+uint32_t ProductTuner::copies_for(const VulkanWeight& weight, uint32_t width) const {
+  const uint64_t bytes = device_bytes(weight);
+  const double flops = 2.0 * weight.rows() * weight.cols() * width;
+  const uint64_t wanted = (cold_bytes_ + bytes - 1) / bytes;
+  const uint64_t room = state_.context->memory_info().available() / 2 / bytes;
+  const auto affordable = static_cast<uint64_t>(kMostFlops / flops);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(std::min({wanted, room, affordable}), 1, kMostCopies));
+}
+
+// "...; add Q4_K 4096x12288 x16 (16 columns, 8 subgroups, ...)": what is measured on the device is measured of that
+// variant.
+void ProductTuner::describe_choice(const VariantKey& key, const VariantCandidate& chosen) {
+  const std::string product = "; " + describe(key) + " (";
+  std::string& kernels = state_.info.kernels;
+  const size_t at = kernels.find(product);
+  if (at == std::string::npos) {
+    kernels += product + chosen.text + ")";
+    return;
+  }
+  const size_t begin = at + product.size(), end = kernels.find(')', begin);
+  kernels.replace(begin, end - begin, chosen.text);
+}
+
+void ProductTuner::give_up(const std::string& why) {
+  usable_ = false;
+  log_info("Kernels are not chosen by timing, but by a rule: " + why + ".");
+}
+
+void ProductTuner::report() {
+  const std::string problem = choices_.save();
+  if (!problem.empty()) log_warning(problem);
+  if (measured_ == 0) return;
+  log_info(
+      "Timed kernels for " + std::to_string(measured_) + (measured_ == 1 ? " shape" : " shapes") + " of products in " +
+      duration_figures(spent_s_) + "; " + std::to_string(other_) + " take another than by the rule." +
+      (seconds_left_ > 0 ? "" : " The time for it is over; the others are timed when the device is opened again."));
+  measured_ = other_ = 0;
+  spent_s_ = 0;
+}
+
+}  // namespace canopy::vk
