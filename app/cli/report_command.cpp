@@ -139,6 +139,11 @@ void add_report(CLI::App& app, Action& action) {
   command->add_option("--repeats", options->plan.most_repeats, "At most, of each pass; the median counts")
       ->check(CLI::Range(1u, 1000u))
       ->capture_default_str();
+  command
+      ->add_option("--calibrate", options->plan.calibration_seconds,
+                   "Seconds to calibrate each shape in, as for choosing widths; 0: not")
+      ->check(CLI::Range(0.0, 600.0))
+      ->capture_default_str();
   command->callback([&action, options] { action = [options] { return run_report(*options); }; });
 }
 

@@ -104,6 +104,15 @@ DrafterFile DrafterFile::open(const fs::path& path) {
   });
 }
 
+DrafterFile DrafterFile::of_random_weights(const DrafterConfig& config, const TypeOfTensor& type_of) {
+  validate_drafter_config(config);
+  DrafterFile drafter(std::make_unique<State>());
+  drafter.state_->config = config;
+  drafter.state_->file = TensorFile(RandomTensors(required_drafter_tensors(config), type_of));
+  drafter.validate_tensors();
+  return drafter;
+}
+
 bool DrafterFile::is_drafter(const fs::path& given) noexcept {
   try {
     const fs::path path = resolve_model_path(given);

@@ -13,6 +13,7 @@
 
 #include "engine/format/drafter_config.h"
 #include "engine/format/model_file.h"
+#include "engine/format/random_tensors.h"
 #include "engine/format/tensor_file.h"
 
 namespace canopy {
@@ -23,6 +24,10 @@ class DrafterFile {
   /// cache of Hugging Face (model_paths.h), and validates all of it. Throws Error(bad_input) with the path in front; a
   /// model that is no drafter, and a drafter of another kind, are named as what they are.
   static DrafterFile open(const std::filesystem::path& path);
+
+  /// A drafter of random weights in the types of files, without a file: for measurements. Throws bad_input for a config
+  /// that open() would refuse.
+  static DrafterFile of_random_weights(const DrafterConfig& config, const TypeOfTensor& type_of);
 
   /// Whether the metadata at `path` say that it is a drafter, of whatever kind and however damaged the rest is. False,
   /// too, where nothing can be read.

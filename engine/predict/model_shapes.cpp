@@ -153,6 +153,28 @@ ModelFile random_model(const NamedShape& shape) {
       shape.config, [&shape](std::string_view tensor, uint64_t cols) { return type_of_tensor(shape, tensor, cols); });
 }
 
+DrafterFile random_drafter(const NamedShape& shape) {
+  constexpr uint32_t layers = 5, block = 16;
+  DrafterConfig drafter;
+  drafter.transformer = shape.config;
+  drafter.transformer.name = shape.config.name + "-dflash";
+  drafter.transformer.layers = std::min(layers, shape.config.layers);
+  drafter.transformer.vocab = 0;
+  drafter.attention.assign(drafter.transformer.layers, drafter_attention(0));
+  drafter.block_size = block;
+  drafter.vocab = shape.config.vocab;
+  drafter.target_layers = shape.config.layers;
+  // From the second layer to the fourth from the end, evenly, where there are as many.
+  const uint32_t first = std::min(1u, shape.config.layers - 1);
+  const uint32_t last = std::max(first, shape.config.layers - std::min(shape.config.layers, 3u));
+  for (uint32_t i = 0; i < layers; ++i) {
+    const uint32_t layer = first + (last - first) * i / (layers - 1);
+    if (drafter.aux_layers.empty() || drafter.aux_layers.back() != layer) drafter.aux_layers.push_back(layer);
+  }
+  return DrafterFile::of_random_weights(
+      drafter, [&shape](std::string_view tensor, uint64_t cols) { return type_of_tensor(shape, tensor, cols); });
+}
+
 TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint64_t cols) {
   const NamedType* const type = named_type(shape.weights);
   if (type == nullptr) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/format/drafter_file.h"
 #include "engine/format/model_config.h"
 #include "engine/format/model_file.h"
 #include "engine/format/tensor_type.h"
@@ -35,5 +36,10 @@ TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint
 
 /// A model of this shape with random weights, to be measured on a device.
 ModelFile random_model(const NamedShape& shape);
+
+/// The drafter that a model of this shape would have, of random weights in the same types: as the published ones for
+/// Qwen3 are, five layers of the target's sizes that read five of its layers, blocks of 16. Never deeper than the
+/// target.
+DrafterFile random_drafter(const NamedShape& shape);
 
 }  // namespace canopy::predict

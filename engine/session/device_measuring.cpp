@@ -1,13 +1,17 @@
 #include "engine/session/device_measuring.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/calibration/calibration_file.h"
 #include "engine/predict/model_shapes.h"
+#include "engine/session/model_timer.h"
 
 namespace canopy {
 namespace {
@@ -29,23 +33,52 @@ void measure_into(Model& model, Sequence& sequence, const MeasurementPlan& plan,
   result.kernels = model.device().info().kernels;
 }
 
-std::unique_ptr<Model> load_random(Device& device, const ModelFile& file, CacheType cache, const MeasurementPlan& plan,
-                                   const MeasuringCallbacks& callbacks) {
-  ModelOptions load;
-  load.cache_type = cache;
-  load.max_width = widest_pass(plan);
-  load.context = context_for(plan, file.config());
-  load.callbacks.stop = callbacks.stop;
-  load.callbacks.progress = [&](uint64_t done, uint64_t total) {
+LoadCallbacks loading(const MeasuringCallbacks& callbacks) {
+  LoadCallbacks load;
+  load.stop = callbacks.stop;
+  load.progress = [&callbacks](uint64_t done, uint64_t total) {
     tell(callbacks, "Making random weights", done, total, true);
   };
-  try {
-    return Model::load(device, file, load);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::out_of_memory || load.context <= kRoomBehind) throw;
-    load.context = kRoomBehind;
-    return Model::load(device, file, load);
+  return load;
+}
+
+std::unique_ptr<Model> load_random(Device& device, const ModelFile& file, const DrafterConfig& drafter, CacheType cache,
+                                   const MeasurementPlan& plan, const MeasuringCallbacks& callbacks) {
+  ModelOptions load;
+  load.cache_type = cache;
+  load.aux_layers = drafter.aux_layers;
+  load.max_width = widest_pass(plan);
+  load.callbacks = loading(callbacks);
+  // The longest context of the plan that memory holds.
+  std::vector<uint32_t> contexts = plan.contexts;
+  std::ranges::sort(contexts, std::greater());
+  for (const uint32_t context : contexts) {
+    load.context = std::min(context + kRoomBehind, file.config().max_context);
+    try {
+      return Model::load(device, file, load);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::out_of_memory || context == contexts.back()) throw;
+    }
   }
+  throw bad_input("A plan without contexts.");
+}
+
+/// Null where the device's memory does not hold it beside its target, which can be measured all the same.
+std::unique_ptr<Drafter> load_random_drafter(const DrafterFile& file, Model& target, CacheType cache,
+                                             const MeasuringCallbacks& callbacks) {
+  try {
+    return Drafter::load(file, target, {cache, loading(callbacks), nullptr});
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::out_of_memory) throw;
+    log_info("The drafter is left out: " + std::string(e.what()));
+    return nullptr;
+  }
+}
+
+CostTable calibrate_pair(Model& model, Sequence& sequence, double seconds, const MeasuringCallbacks& callbacks) {
+  ModelTimer timer(model, sequence, callbacks.stop);
+  return calibrate(timer, calibration_plan(model, *sequence.drafter(), seconds),
+                   [&](const CalibrationProgress& now) { tell(callbacks, "Calibrating", now.done, now.total); });
 }
 
 }  // namespace
@@ -87,17 +120,22 @@ MeasuredModel measure_shape(Device& device, const std::string& name, CacheType c
   MeasuredModel result;
   result.shape = name;
   try {
-    const std::unique_ptr<Model> model = [&] {
-      const ModelFile file = predict::random_model(predict::model_shape(name));
-      result.parameters = file.config().parameters;
-      return load_random(device, file, cache, plan, callbacks);
-    }();
+    const predict::NamedShape shape = predict::model_shape(name);
+    const ModelFile file = predict::random_model(shape);
+    const DrafterFile drafter_file = predict::random_drafter(shape);
+    result.parameters = file.config().parameters;
+    const std::unique_ptr<Model> model = load_random(device, file, drafter_file.config(), cache, plan, callbacks);
+    const std::unique_ptr<Drafter> drafter = load_random_drafter(drafter_file, *model, cache, callbacks);
     SelfTestCallbacks test;
     test.stop = callbacks.stop;
     test.progress = [&](uint32_t done, uint32_t total) { tell(callbacks, "Checking exactness", done, total); };
     result.self_test = self_test_or_fall_back(*model, test);
-    Sequence sequence(*model);
+    Sequence sequence(*model, drafter.get());
+    if (drafter != nullptr) result.block = drafter->config().block_size;
     measure_into(*model, sequence, plan, callbacks, result);
+    if (drafter != nullptr && plan.calibration_seconds > 0) {
+      result.calibration = calibrate_pair(*model, sequence, plan.calibration_seconds, callbacks);
+    }
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::out_of_memory) throw;
     result.skipped = e.what();

@@ -27,8 +27,9 @@ uint32_t context_for(const MeasurementPlan& plan, const ModelConfig& config);
 /// Passes of an opened model, and what is known of it. Its sequence is cleared. Throws cancelled and device_lost.
 MeasuredModel measure_engine(Engine& engine, const MeasurementPlan& plan, const MeasuringCallbacks& callbacks);
 
-/// Makes the named shape with random weights, checks its exactness and measures its passes; with a short context where
-/// memory does not hold the plan's. A shape that does not fit at all is skipped, with the reason. Throws bad_input for
+/// Makes the named shape with random weights, and a drafter for it where there is memory for both, checks exactness and
+/// measures passes and rounds, up to the longest context of the plan that memory holds. A shape that does not fit at
+/// all is skipped, with the reason. Throws bad_input for
 /// a name that there is no shape of, cancelled and device_lost.
 MeasuredModel measure_shape(Device& device, const std::string& name, CacheType cache, const MeasurementPlan& plan,
                             const MeasuringCallbacks& callbacks);

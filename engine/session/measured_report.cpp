@@ -56,6 +56,22 @@ ordered_json drafts_json(const std::vector<MeasuredDraft>& drafts) {
   return list;
 }
 
+ordered_json rounds_json(const ModelMeasurement& measured) {
+  ordered_json list = ordered_json::array();
+  for (const MeasuredRound& round : measured.rounds) {
+    ordered_json entry = {{"context", round.context},
+                          {"width", round.width},
+                          {"emitted", round.emitted},
+                          {"ms", round.time.ms()},
+                          {"wall_ms", round.time.wall_ms}};
+    if (round.time.device_ms > 0) entry["host_gap_ms"] = round.time.host_gap_ms();
+    entry["repeats"] = round.time.repeats;
+    entry["speedup"] = measured.speedup(round);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
 ordered_json model_json(const MeasuredModel& model) {
   ordered_json json = {{"shape", model.shape},
                        {"weights", model.random ? "random" : "file"},
@@ -71,7 +87,9 @@ ordered_json model_json(const MeasuredModel& model) {
     json["kernels"] = model.kernels;
   }
   if (model.block != 0 && model.measurement) {
-    json["drafter"] = {{"block", model.block}, {"passes", drafts_json(model.measurement->drafts)}};
+    json["drafter"] = {{"block", model.block},
+                       {"passes", drafts_json(model.measurement->drafts)},
+                       {"rounds", rounds_json(*model.measurement)}};
   }
   if (model.calibration) json["calibration"] = calibration_json(*model.calibration);
   return json;

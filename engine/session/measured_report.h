@@ -30,7 +30,7 @@ struct MeasuredModel {
   uint32_t block = 0;  // rows of the drafter's pass; 0 without one
   std::optional<SelfTestReport> self_test;
   std::optional<ModelMeasurement> measurement;
-  std::optional<CostTable> calibration;  // of an earlier run
+  std::optional<CostTable> calibration;  // of an earlier run, or made for the report
   std::string kernels;                   // DeviceInfo::kernels after it
   std::string skipped;                   // why there is no measurement, as a sentence
 };

@@ -11,6 +11,7 @@ namespace canopy {
 namespace {
 
 constexpr uint32_t kRoomForTrees = 16;  // positions behind the context: trees that are timed are no deeper
+constexpr uint32_t kManyEmitted = 8;    // tokens of a round that accepts much
 
 double middle(std::vector<double> values) {
   const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
@@ -25,6 +26,21 @@ void require_usable(const MeasurementPlan& plan) {
                     " times each, in " + std::to_string(plan.seconds) +
                     " s was asked for; allowed: at least one of each.");
   }
+}
+
+/// A tree of `width` nodes whose last node at each depth up to `accepted` is on the path, so that keys and values of
+/// all of it must move, as where the likeliest tokens were wrong. Returns the path.
+AcceptedPath grow_round_tree(DraftTree& tree, uint32_t width, uint32_t accepted) {
+  AcceptedPath path;
+  tree.reset(0);
+  const uint32_t depth = std::max(1u, accepted), siblings = (width - 1) / depth;
+  for (uint32_t d = 0; d < depth; ++d) {
+    const uint32_t parent = path.nodes.back(), more = d == 0 ? (width - 1) % depth : 0;
+    uint32_t last = parent;
+    for (uint32_t rank = 0; rank < siblings + more; ++rank) last = tree.add(parent, rank + 1, rank, 0, 0);
+    if (d < accepted) path.nodes.push_back(last);
+  }
+  return path;
 }
 
 class MeasurementRun {
@@ -46,6 +62,7 @@ class MeasurementRun {
     for (const uint32_t context : contexts_) measure_passes(context);
     if (sequence_.drafter() != nullptr) {
       for (const uint32_t context : contexts_) measure_drafts(context);
+      measure_rounds();
     }
     measure_peak();
     result_.seconds = elapsed();
@@ -80,13 +97,21 @@ class MeasurementRun {
     total_ = static_cast<uint32_t>(contexts_.size() * widths_.size());
     groups_ = static_cast<uint32_t>(contexts_.size());
     if (sequence_.drafter() == nullptr) return;
-    groups_ *= 2;
+    groups_ = 2 * groups_ + 1;
     for (const uint32_t context : contexts_) total_ += static_cast<uint32_t>(backlogs(context).size());
+    for (const uint32_t width : widths_) total_ += static_cast<uint32_t>(emitted_of(width).size());
   }
 
   /// Features that a draft injects: after one token, and after a long path.
   static std::vector<uint32_t> backlogs(uint32_t context) {
     return context == 0 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{1, std::min(16u, context)};
+  }
+
+  /// Tokens of the rounds that are measured at a width: one, as where nothing was accepted, and many.
+  std::vector<uint32_t> emitted_of(uint32_t width) const {
+    if (width == 1 || contexts_.empty()) return {};
+    const uint32_t most = std::min({width, kManyEmitted, sequence_.drafter()->config().block_size});
+    return {1, most};
   }
 
   void measure_peak() {
@@ -119,6 +144,37 @@ class MeasurementRun {
       const MeasuredTime time = points[i].time();
       if (time.repeats > 0) result_.drafts.push_back({context, waiting[i], time});
     }
+  }
+
+  void measure_rounds() {
+    std::vector<MeasuredRound> rounds;
+    std::vector<Point> points;
+    for (const uint32_t width : widths_) {
+      for (const uint32_t emitted : emitted_of(width)) {
+        rounds.push_back({contexts_.front(), width, emitted, {}});
+        points.push_back({[this, round = rounds.back()] { return timed_round(round); }});
+      }
+    }
+    measure(points);
+    for (size_t i = 0; i < points.size(); ++i) {
+      rounds[i].time = points[i].time();
+      if (rounds[i].time.repeats > 0) result_.rounds.push_back(rounds[i]);
+    }
+  }
+
+  /// The one round of several in a row: the features of the round before wait for its draft.
+  Once timed_round(const MeasuredRound& round) {
+    const AcceptedPath path = grow_round_tree(tree_, round.width, round.emitted - 1);
+    sequence_.pretend(round.context, std::min(round.emitted, round.context));
+    const auto start = std::chrono::steady_clock::now();
+    const std::optional<Draft> draft = sequence_.draft(0, sequence_.drafter()->max_depth(), stop_);
+    require_completed(draft.has_value());
+    ForwardInput input = sequence_.tree(tree_, HeadOutput::argmax);
+    input.aux_hidden_states = true;
+    const ForwardOutput output = model_.forward(input, stop_);
+    require_completed(output.completed());
+    const double moved_ms = sequence_.commit(tree_, path, output);
+    return {draft->device_ms + output.device_ms() + moved_ms, milliseconds_since(start)};
   }
 
   Once pass(uint32_t width, uint32_t context) {
@@ -186,6 +242,14 @@ class MeasurementRun {
 double ModelMeasurement::weights_gb_s(const MeasuredContext& context) const {
   if (context.passes.empty() || context.passes[0].width != 1) return 0;
   return static_cast<double>(pass_bytes) / (context.passes[0].time.ms() * 1e6);
+}
+
+double ModelMeasurement::speedup(const MeasuredRound& round) const {
+  for (const MeasuredContext& context : contexts) {
+    if (context.context != round.context || context.passes.empty() || context.passes[0].width != 1) continue;
+    return context.passes[0].time.wall_ms * round.emitted / round.time.wall_ms;
+  }
+  return 0;
 }
 
 ModelMeasurement measure_model(Model& model, Sequence& sequence, const MeasurementPlan& plan,

@@ -16,8 +16,9 @@ namespace canopy {
 struct MeasurementPlan {
   std::vector<uint32_t> widths = {1, 2, 4, 8, 16, 32, 64, 128};  // rows of a pass, ascending
   std::vector<uint32_t> contexts = {0, 4096};                    // positions before it
-  double seconds = 60;         // in all; the peak and the first round of passes may exceed it
-  uint32_t most_repeats = 15;  // of each point
+  double seconds = 60;             // in all; the peak and the first round of passes may exceed it
+  uint32_t most_repeats = 15;      // of each point
+  double calibration_seconds = 0;  // of a shape's pair, beside `seconds`; 0: it is not calibrated
 };
 
 /// Medians over the repeats, in milliseconds.
@@ -48,16 +49,29 @@ struct MeasuredDraft {
   MeasuredTime time;
 };
 
+/// A whole round: draft, a pass over its tree, the path committed. What is accepted is given beforehand, since random
+/// weights agree on nothing, and costs the same.
+struct MeasuredRound {
+  uint32_t context = 0;
+  uint32_t width = 0;    // rows of the tree's pass
+  uint32_t emitted = 0;  // tokens of the round, the bonus included
+  MeasuredTime time;     // device: draft, pass and moves of K/V
+};
+
 struct ModelMeasurement {
   DevicePeak peak;  // measured before and after, the larger of both
   std::vector<MeasuredContext> contexts;
   std::vector<MeasuredDraft> drafts;
-  uint64_t pass_bytes = 0;  // of weights that a pass reads
-  bool complete = true;     // false: time ran out, some points are missing
+  std::vector<MeasuredRound> rounds;  // at the shortest context, where there is a drafter
+  uint64_t pass_bytes = 0;            // of weights that a pass reads
+  bool complete = true;               // false: time ran out, some points are missing
   double seconds = 0;
 
   /// 10^9 bytes of weights a second that a pass of one row reads; 0 where none was measured at this context.
   double weights_gb_s(const MeasuredContext& context) const;
+  /// Tokens of a round in its time over those of plain decoding in the same time, by the host's clock; 0 where no pass
+  /// of one row was measured.
+  double speedup(const MeasuredRound& round) const;
 };
 
 /// Contexts and widths of the plan that the model has no room for are left out. The passes are those of draft trees

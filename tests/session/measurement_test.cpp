@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "engine/session/device_measuring.h"
 #include "engine/session/measured_report.h"
 #include "tests/base/temp_folder.h"
 #include "tests/compute/forwarding_device.h"
@@ -64,6 +68,52 @@ TEST_F(MeasurementTest, TimesWhatTheModelHasRoomFor) {
   EXPECT_TRUE(measured.drafts.empty());
   EXPECT_EQ(done_, 6u);
   EXPECT_EQ(sequence_->length(), 0u);
+}
+
+TEST_F(MeasurementTest, TimesWholeRoundsOfAPairOfRandomWeights) {
+  MeasurementPlan plan{{1, 2, 9}, {0, 64}, 60, 2};
+  plan.calibration_seconds = 0.2;
+  std::vector<std::string> stages;
+  const MeasuringCallbacks callbacks{[&](const LoadProgress& step) { stages.push_back(step.stage); }, {}};
+  const MeasuredModel model = measure_shape(device_, "tiny-q4_0", CacheType::f16, plan, callbacks);
+  EXPECT_EQ(model.skipped, "");
+  EXPECT_EQ(model.block, 16u);
+  ASSERT_TRUE(model.measurement.has_value());
+  const ModelMeasurement& measured = *model.measurement;
+  EXPECT_EQ(measured.drafts.size(), 3u);  // nothing waits at context 0
+  ASSERT_EQ(measured.rounds.size(), 4u);  // of one token and of many, at 2 and 9 rows
+  const std::vector<std::pair<uint32_t, uint32_t>> expected = {{2, 1}, {2, 2}, {9, 1}, {9, 8}};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const MeasuredRound& round = measured.rounds[i];
+    EXPECT_EQ(std::pair(round.width, round.emitted), expected[i]);
+    EXPECT_EQ(round.context, 0u);
+    EXPECT_EQ(round.time.repeats, 2u);
+    EXPECT_GE(round.time.device_ms, 2 * 5e-4) << "draft and pass";
+    EXPECT_DOUBLE_EQ(measured.speedup(round),
+                     measured.contexts[0].passes[0].time.wall_ms * round.emitted / round.time.wall_ms);
+  }
+  ASSERT_TRUE(model.calibration.has_value());
+  EXPECT_FALSE(model.calibration->verify_points().empty());
+  EXPECT_NE(std::ranges::find(stages, "Calibrating"), stages.end());
+  MeasuredReport report;
+  report.models = {model};
+  const auto json = to_json(report);
+  EXPECT_EQ(json["models"][0]["drafter"]["rounds"].size(), 4u);
+  EXPECT_EQ(json["models"][0]["drafter"]["rounds"][3]["emitted"], 8);
+}
+
+/// A device whose memory ends between two contexts of the plan.
+TEST_F(MeasurementTest, MeasuresAShapeUpToTheContextThatMemoryHolds) {
+  const MeasurementPlan plan{{1, 2}, {0, 64, 65536}, 60, 1};
+  class Small : public ForwardingDevice {
+   public:
+    explicit Small() : ForwardingDevice(make_reference_device(uint64_t{64} << 20)) {}
+    DevicePeak measure_peak() override { return {100, 200, 50}; }
+  } device;
+  const MeasuredModel model = measure_shape(device, "tiny-q4_0", CacheType::f16, plan, {});
+  ASSERT_TRUE(model.measurement.has_value()) << model.skipped;
+  EXPECT_EQ(model.measurement->contexts.size(), 2u);
+  EXPECT_EQ(model.measurement->contexts.back().context, 64u);
 }
 
 TEST_F(MeasurementTest, SaysThatTimeRanOut) {
