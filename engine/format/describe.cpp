@@ -125,6 +125,8 @@ json drafter_json(const DrafterConfig& c) {
   }
   result["dialect"] = c.dialect;
   result["vocab"] = c.vocab;
+  result["drafted_tokens"] = c.draft_token_ids.empty() ? c.vocab : c.draft_token_ids.size();
+  result["own_head"] = c.own_head;
   result["block_size"] = c.block_size;
   result["mask_token"] = c.mask_token;
   result["taps"] = c.aux_layers;

@@ -36,6 +36,15 @@ void check_aux_layers(const DrafterConfig& config) {
   }
 }
 
+void check_draft_vocabulary(const DrafterConfig& config) {
+  const uint32_t stated = config.draft_vocab_size;
+  const size_t named = config.draft_token_ids.size();
+  if (stated == 0 || stated == named || (named == 0 && stated == config.vocab)) return;
+  throw bad_input("The drafter says that it drafts " + std::to_string(stated) + " tokens (draft_vocab_size), but " +
+                  (named == 0 ? "does not name them: the tensor 'd2t' is missing."
+                              : "names " + std::to_string(named) + "; it must be the same number."));
+}
+
 void check_scale(const char* field, float value, bool zero_allowed) {
   constexpr float most = 1e6f;
   if (std::isfinite(value) && std::abs(value) <= most && (value > 0 || (zero_allowed && value == 0))) return;
@@ -59,6 +68,7 @@ void validate_drafter_config(const DrafterConfig& config) {
     throw bad_input("The drafter's mask token is " + std::to_string(config.mask_token) +
                     ", outside its vocabulary of " + std::to_string(config.vocab) + " tokens.");
   }
+  check_draft_vocabulary(config);
   if (config.attention.size() != config.transformer.layers) {
     throw bad_input("The drafter states the attention of " + std::to_string(config.attention.size()) +
                     " layers, but has " + std::to_string(config.transformer.layers) + ".");
@@ -83,6 +93,7 @@ std::vector<RequiredTensor> required_drafter_tensors(const DrafterConfig& config
   const uint64_t hidden = config.transformer.hidden;
   std::vector<RequiredTensor> result = {
       {"fc", hidden, config.feature_width()}, {"hidden_norm", 1, hidden}, {"output_norm", 1, hidden}};
+  if (config.own_head) result.push_back({"output", config.draft_token_ids.size(), hidden});
   append_layer_tensors(config.transformer, layer_specs(config), result);
   return result;
 }

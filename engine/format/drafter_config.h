@@ -1,7 +1,7 @@
 #pragma once
 // The configuration of a DFlash drafter, the same for all formats and dialects. A drafter is a small
-// transformer over a block of rows that also attends to features of the target's hidden states; it has no embedding and
-// no head of its own, the target's are used.
+// transformer over a block of rows that also attends to features of the target's hidden states. The target's embedding
+// and head are used: the whole head, or its rows for the tokens that the drafter names, for which it may bring its own.
 
 #include <cstdint>
 #include <string>
@@ -38,6 +38,11 @@ struct DrafterConfig {
   float input_embedding_scale = 1;    // the rows' embeddings are multiplied by it
   float output_multiplier = 1;        // the logits are multiplied by it,
   float final_logit_softcapping = 0;  // then become cap * tanh(logits / cap); 0: they stay
+
+  /// The tokens that the head is over, ascending; empty: the whole vocabulary.
+  std::vector<uint32_t> draft_token_ids;
+  uint32_t draft_vocab_size = 0;  // how many the configuration says they are; 0: it does not say
+  bool own_head = false;          // the file has a head over draft_token_ids: "output" [their number, H]
 
   bool brings_vocabulary = false;  // the file has an embedding or a head, which is not used: the target's is
   std::string dialect;             // "Hugging Face", "dflash (llama.cpp)", ...: for messages

@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/format/config_gguf.h"
+#include "engine/format/draft_vocabulary.h"
 
 namespace canopy {
 namespace {
@@ -183,6 +184,13 @@ uint32_t read_vocab(const DrafterKeys& keys) {
   return tokens == nullptr ? 0 : static_cast<uint32_t>(std::min<uint64_t>(tokens->count, UINT32_MAX));
 }
 
+std::vector<uint32_t> read_draft_token_ids(const DrafterKeys& keys, uint32_t vocab) {
+  const std::string key = keys.key("draft_token_ids");
+  if (keys.file().find(key) == nullptr) return {};
+  const std::vector<int32_t> found = keys.file().i32s(key);
+  return checked_draft_token_ids("metadata '" + key + "'", std::vector<int64_t>(found.begin(), found.end()), vocab);
+}
+
 /// Names that stand for a canonical one, without ".weight".
 using NamePair = std::pair<std::string_view, std::string_view>;
 
@@ -213,6 +221,7 @@ DrafterConfig read_gguf_drafter_config(const GgufFile& file) {
   config.mask_token = read_mask(keys, dialect);
   config.target_layers = keys.u32_or({"num_target_layers", "dflash.num_target_layers"}, 0);
   config.vocab = read_vocab(keys);
+  config.draft_token_ids = read_draft_token_ids(keys, config.vocab);
   config.input_embedding_scale = keys.factor({"embedding_scale"}, 1);
   config.output_multiplier = keys.factor({"logit_scale"}, 1);
   config.final_logit_softcapping = keys.factor({"final_logit_softcapping", "dflash.logit_softcap"}, 0);

@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/format/config_hf.h"
+#include "engine/format/draft_vocabulary.h"
 #include "engine/format/json_text.h"
 
 namespace canopy {
@@ -77,7 +78,6 @@ void refuse_relatives(const DrafterFields& fields) {
       {"conv_kernel_size", "a DFlash2 drafter (with local convolutions)"},
       {"selector_rank", "a DFlash2 drafter (with a candidate selector)"},
       {"markov_rank", "a DSpark drafter (with a Markov head)"},
-      {"draft_vocab_size", "a drafter with a vocabulary of its own"},
       {"num_experts", "a drafter with experts"},
   });
   for (const auto& [name, what] : relatives) {
@@ -147,6 +147,16 @@ std::vector<uint32_t> read_aux_layers(const DrafterFields& fields) {
   return place.ids("target_layer_ids");
 }
 
+std::vector<uint32_t> read_draft_token_ids(const DrafterFields& fields, uint32_t vocab) {
+  constexpr const char* field = "draft_token_ids";
+  if (!fields.has(field)) return {};
+  const JsonFields& place = fields.holding(field);
+  place.list(field);  // no single number
+  const std::vector<uint32_t> found = place.ids(field);
+  return checked_draft_token_ids("field '" + std::string(field) + "' of " + place.what(),
+                                 std::vector<int64_t>(found.begin(), found.end()), vocab);
+}
+
 }  // namespace
 
 bool is_drafter_config(std::string_view config_json) {
@@ -172,6 +182,8 @@ DrafterConfig read_hf_drafter_config(std::string_view config_json) {
   config.mask_token = fields.holding("mask_token_id").u32("mask_token_id");
   config.target_layers = fields.holding("num_target_layers").u32_or("num_target_layers", 0);
   config.vocab = fields.top().u32_or("vocab_size", 0);
+  config.draft_token_ids = read_draft_token_ids(fields, config.vocab);
+  config.draft_vocab_size = fields.holding("draft_vocab_size").u32_or("draft_vocab_size", 0);
   config.input_embedding_scale = fields.number_or("input_embedding_scale", 1);
   config.output_multiplier = fields.number_or("output_multiplier", 1);
   config.final_logit_softcapping = fields.number_or("final_logit_softcapping", 0);

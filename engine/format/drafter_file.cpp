@@ -9,6 +9,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/config_gguf.h"
 #include "engine/format/config_hf.h"
+#include "engine/format/draft_vocabulary.h"
 #include "engine/format/drafter_config_gguf.h"
 #include "engine/format/drafter_config_hf.h"
 #include "engine/format/open_files.h"
@@ -25,6 +26,7 @@ struct DrafterFile::State {
 
   void open_gguf();
   void open_folder(const fs::path& folder);
+  void read_draft_vocabulary();
 };
 
 namespace {
@@ -36,6 +38,7 @@ bool is_vocabulary(std::string_view name) {
 
 bool is_harmless(std::string_view name) {
   return is_vocabulary(name) || name == "rope_freqs" ||  // read into the config
+         name == "d2t" || name == "t2d" ||               // read into the config; its inverse
          name.ends_with(".rotary_emb.inv_freq") || name == "rotary_emb.inv_freq";
 }
 
@@ -51,8 +54,6 @@ std::string_view kind_of_drafter_with(std::string_view name) {
       {"markov", "DSpark"},
       {"confidence", "DSpark"},
       {"conf_proj", "DSpark"},
-      {"d2t", "reduced-vocabulary"},
-      {"t2d", "reduced-vocabulary"},
   });
   for (const auto& [mark, kind] : marks) {
     if (name.find(mark) != std::string_view::npos) return kind;
@@ -86,6 +87,21 @@ void DrafterFile::State::open_folder(const fs::path& folder) {
   file = TensorFile(SafetensorsFolder::open(folder), drafter_name_from_hugging_face);
 }
 
+void DrafterFile::State::read_draft_vocabulary() {
+  const bool has_head = file.find("output") != nullptr;
+  if (const TensorView* d2t = file.find("d2t")) {
+    if (!config.draft_token_ids.empty()) {
+      throw bad_input("The drafter names its tokens twice, by 'draft_token_ids' and by the tensor 'd2t'.");
+    }
+    const DraftMap elements = file.gguf() != nullptr ? DraftMap::ids : DraftMap::offsets;
+    config.draft_token_ids = draft_token_ids_of(*d2t, elements, config.vocab);
+  } else if (file.find("t2d") != nullptr) {
+    throw bad_input("The drafter has the tensor 't2d', but 'd2t', which names the tokens that it drafts, is missing.");
+  }
+  config.own_head = has_head && !config.draft_token_ids.empty();
+  config.brings_vocabulary = file.find("token_embd") != nullptr || (has_head && !config.own_head);
+}
+
 DrafterFile::DrafterFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
 DrafterFile::DrafterFile(DrafterFile&&) noexcept = default;
 DrafterFile& DrafterFile::operator=(DrafterFile&&) noexcept = default;
@@ -97,7 +113,7 @@ DrafterFile DrafterFile::open(const fs::path& path) {
     DrafterConfig& config = drafter.state_->config;
     open_files(path, *drafter.state_, config.transformer);
     config.transformer.has_qk_norm = drafter.find("blk.0.attn_q_norm") || drafter.find("blk.0.attn_k_norm");
-    config.brings_vocabulary = drafter.find("token_embd") || drafter.find("output");
+    drafter.state_->read_draft_vocabulary();
     validate_drafter_config(config);
     drafter.validate_tensors();
     return drafter;

@@ -4,7 +4,7 @@
 // file.
 //
 // Canonical names (H hidden, T aux layers): fc [H, T*H]   hidden_norm [H]   output_norm [H]   and those of the layers
-// as in model_file.h: blk.N.attn_norm ... blk.N.ffn_down.
+// as in model_file.h: blk.N.attn_norm ... blk.N.ffn_down; output [n, H] where a drafter for n tokens has its own head.
 
 #include <filesystem>
 #include <memory>

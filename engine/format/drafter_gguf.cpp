@@ -12,6 +12,7 @@
 #include "engine/base/parallel.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/draft_vocabulary.h"
 #include "engine/format/finite.h"
 #include "engine/format/gguf_writer.h"
 #include "engine/format/quantize.h"
@@ -87,6 +88,28 @@ void put_tensor(const TensorView& tensor, TensorType type, std::span<std::byte> 
 /// Our names to llama.cpp's.
 std::string upstream_name(const std::string& canonical) {
   return (canonical == "hidden_norm" ? std::string("enc.output_norm") : canonical) + ".weight";
+}
+
+/// Beside a head of its own as llama.cpp reads it; else where programs that do not know it go on with the whole head.
+void add_draft_vocabulary(const DrafterFile& drafter, const std::vector<uint32_t>& chosen, GgufWriter& writer) {
+  const DrafterConfig& config = drafter.config();
+  const std::vector<uint32_t>& ids = chosen.empty() ? config.draft_token_ids : chosen;
+  if (config.own_head) {
+    if (!chosen.empty()) {
+      throw bad_input("The drafter has a head of its own, over " + std::to_string(config.draft_token_ids.size()) +
+                      " tokens; others cannot be chosen.");
+    }
+    const std::array<uint64_t, 1> shape = {ids.size()};
+    writer.tensor("d2t", shape, TensorType::i64, [&ids = config.draft_token_ids](std::span<std::byte> out) {
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const int64_t id = ids[i];
+        std::memcpy(out.data() + i * sizeof id, &id, sizeof id);
+      }
+    });
+  } else if (!ids.empty()) {
+    checked_draft_token_ids("list of tokens to draft", std::vector<int64_t>(ids.begin(), ids.end()), config.vocab);
+    writer.i32s("dflash.draft_token_ids", std::vector<int32_t>(ids.begin(), ids.end()));
+  }
 }
 
 void add_tensors(const DrafterFile& drafter, TensorType type, GgufWriter& writer) {
@@ -199,6 +222,7 @@ std::string drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& o
   add_general(drafter.config(), options, writer);
   add_config(drafter.config(), writer);
   add_tokenizer(drafter, options, writer);
+  add_draft_vocabulary(drafter, options.draft_token_ids, writer);
   add_tensors(drafter, options.type, writer);
   return writer.build();
 }

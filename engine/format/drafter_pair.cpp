@@ -45,6 +45,11 @@ void check_sizes(const ModelConfig& target, const DrafterConfig& drafter) {
            "it was made for a vocabulary of " + std::to_string(drafter.vocab) + " tokens; the model has " +
                std::to_string(target.vocab) + ".");
   }
+  if (!drafter.draft_token_ids.empty() && drafter.draft_token_ids.back() >= target.vocab) {
+    refuse(target, drafter,
+           "it drafts token " + std::to_string(drafter.draft_token_ids.back()) +
+               ", outside the model's vocabulary of " + std::to_string(target.vocab) + " tokens.");
+  }
   if (drafter.mask_token >= target.vocab) {
     refuse(target, drafter,
            "its mask token is " + std::to_string(drafter.mask_token) + ", outside the model's vocabulary of " +

@@ -182,7 +182,6 @@ const GgufCase gguf_cases[] = {
     {"SelectorTensor", "The tensor 'selector_predecessor' belongs to a DFlash2 drafter",
      extra("selector_predecessor.weight")},
     {"DsparkByTensor", "The tensor 'markov_w1' belongs to a DSpark drafter", extra("markov_w1.weight")},
-    {"ReducedVocabulary", "The tensor 'd2t' belongs to a reduced-vocabulary drafter", extra("d2t")},
     {"UnknownTensor", "The tensor 'blk.0.attn_sinks' has no place in a DFlash drafter",
      extra("blk.0.attn_sinks.weight")},
     {"Bias", "The tensor 'blk.0.attn_q.bias' has no place in a DFlash drafter", extra("blk.0.attn_q.bias")},
