@@ -1,7 +1,8 @@
 #pragma once
 // The part of the vocabulary that a drafter's head is over: the ids of its tokens, as files hold them.
 //
-//   draft_token_ids   ids in the metadata (GGUF "dflash.draft_token_ids", dflash_config of config.json). The head's rows
+//   draft_token_ids   ids in the metadata (GGUF "dflash.draft_token_ids", dflash_config of config.json). The head's
+//   rows
 //                     are then the target's. Programs that do not know it draft with the target's whole head.
 //   d2t               a tensor: in safetensors offsets, id = row + d2t[row], as EAGLE-3 drafters have it; in GGUF ids,
 //                     as llama.cpp writes it. Beside it a head of these rows ("output"), else the target's rows.
@@ -16,8 +17,8 @@
 namespace canopy {
 
 /// Token ids that ascend, so that they are unique and the lower place has the lower id. `where` names their field in
-/// messages, without an article; `vocab` 0: it is unknown. Throws bad_input where there are none or more than `vocab`, and where one is
-/// outside the vocabulary or does not ascend.
+/// messages, without an article; `vocab` 0: it is unknown. Throws bad_input where there are none or more than `vocab`,
+/// and where one is outside the vocabulary or does not ascend.
 std::vector<uint32_t> checked_draft_token_ids(std::string_view where, std::span<const int64_t> ids, uint32_t vocab);
 
 /// What the elements of a d2t are.

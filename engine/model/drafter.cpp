@@ -79,7 +79,7 @@ struct DraftLayout {
 std::unique_ptr<Drafter> Drafter::load(const DrafterFile& file, Model& target, const DrafterOptions& options) {
   const DrafterConfig& config = file.config();
   require_aux_layers(config, target);
-  const DrafterPlan plan = plan_drafter(file, target.device());
+  const DrafterPlan plan = plan_drafter(file, target.device(), {options.target_file, target.head().type()});
   return std::unique_ptr<Drafter>(new Drafter(file, plan, target, options));
 }
 
@@ -89,10 +89,12 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
       config_(file.config()),
       limits_(limits_of(config_, target, options.cache_type)),
       layers_(layer_specs(config_)),
-      candidates_(std::min(kMaxTopK, target.config().vocab)),
       pages_(limits_.pages()) {
-  config_.transformer.vocab = target.config().vocab;  // rows of the head it borrows
-  const ModelConfig& transformer = config_.transformer;
+  config_.transformer.vocab = target.config().vocab;  // of the tokens that it reads
+  ModelConfig transformer = config_.transformer;
+  const auto named = static_cast<uint32_t>(config_.draft_token_ids.size());
+  if (named > 0) transformer.vocab = named;  // of those that it writes
+  candidates_ = std::min(kMaxTopK, transformer.vocab);
   const MemoryPlan memory = plan_memory(transformer, limits_, plan.device_bytes, device_);
   device_bytes_ = memory.weights + memory.cache + memory.working + feature_bytes(config_, device_);
   ReclaimableMemory nothing_replaced;
@@ -251,6 +253,7 @@ Draft Drafter::read_results(uint32_t depths) {
   draft.depths = depths;
   draft.candidates = candidates_;
   draft.tokens = array_at<uint32_t>(packed, layout.tokens, size_t{depths} * candidates_);
+  for (uint32_t& token : draft.tokens) token = token_at(token);
   draft.logits = array_at<float>(packed, layout.logits, size_t{depths} * candidates_);
   draft.log_sum_exp = array_at<float>(packed, layout.log_sum_exp, depths);
   draft.drafter = this;
@@ -268,7 +271,7 @@ std::vector<float> Draft::logits_at(uint32_t depth) const {
                     " were asked for after the drafter had begun another draft; they must be read before.");
   }
   const DrafterConfig& config = drafter->config_;
-  std::vector<float> row(config.transformer.vocab);
+  std::vector<float> row(drafter->drafted_tokens());
   drafter->device_.read(*drafter->buffers_.logits, uint64_t{depth - 1} * row.size() * sizeof(float),
                         std::as_writable_bytes(std::span(row)));
   const float cap = config.final_logit_softcapping;
@@ -371,7 +374,7 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
   record_forward(record, forward_context(), pass);
   record(TopKArgs{.width = shape.depths,
                   .logits = buffers_.logits.get(),
-                  .vocab = config_.transformer.vocab,
+                  .vocab = drafted_tokens(),
                   .k = candidates_,
                   .ids = tokens_.get(),
                   .values = logits_.get(),
@@ -385,7 +388,7 @@ ForwardContext Drafter::forward_context() const {
           .layers = layers_,
           .weights = weights_.body,
           .embedding = target_.embedding(),
-          .head = target_.head(),
+          .head = head(),
           .buffers = buffers_,
           .parts = parts_,
           .cache = *cache_,

@@ -27,21 +27,25 @@ struct DrafterOptions {
   CacheType cache_type = CacheType::f16;
   LoadCallbacks callbacks;
   ReclaimableMemory* memory = nullptr;  // of a model that target and drafter replace; null: none
+  /// The target's file, which is not needed afterwards: required by drafters that draft with some rows of its head.
+  const ModelFile* target_file = nullptr;
 };
 
 class Drafter;
 
-/// The result of a drafter pass: the most probable tokens of each depth, 1 ... depths.
+/// The result of a drafter pass: the most probable tokens of each depth, 1 ... depths. Tokens are ids of the target's
+/// vocabulary; those that the drafter's head is not over have probability 0.
 struct Draft {
   uint32_t depths = 0;
   uint32_t candidates = 0;         // of each depth
   std::vector<uint32_t> tokens;    // [depths, candidates]
   std::vector<float> logits;       // [depths, candidates] largest first, ties by the lowest token
-  std::vector<float> log_sum_exp;  // [depths] over the whole vocabulary
+  std::vector<float> log_sum_exp;  // [depths] over all tokens that the head is over
   double device_ms = 0;            // the pass by the device's clock, 0 where it has none
 
-  /// All logits of a depth, [vocab]: for a tree that wants more candidates than there are. They are still on the device
-  /// and must be read before the drafter's next draft. Throws bad_input afterwards, and for other depths.
+  /// All logits of a depth, [Drafter::drafted_tokens()], of the tokens Drafter::token_at(0 ...): for a tree that wants
+  /// more candidates than there are. They are still on the device and must be read before the drafter's next draft.
+  /// Throws bad_input afterwards, and for other depths.
   std::vector<float> logits_at(uint32_t depth) const;
 
   Drafter* drafter = nullptr;  // whose draft it is; must outlive it
@@ -59,6 +63,10 @@ class Drafter {
 
   const DrafterConfig& config() const { return config_; }
   uint32_t max_depth() const { return config_.block_size - 1; }
+  /// How many tokens its head is over: the target's vocabulary, or the part that its file names.
+  uint32_t drafted_tokens() const { return head().rows(); }
+  /// The id of one of them. They ascend.
+  uint32_t token_at(uint32_t place) const { return weights_.body.output ? config_.draft_token_ids[place] : place; }
   uint64_t device_bytes() const { return device_bytes_; }
 
   /// Positions that a text can have.
@@ -113,6 +121,7 @@ class Drafter {
   void record_injection(Recorder& record, const Shape& shape);
   void record_block(Recorder& record, const Shape& shape);
   ForwardContext forward_context() const;
+  const Weight& head() const { return weights_.body.output ? *weights_.body.output : target_.head(); }
 
   /// Pages for all known positions, before those that wait are injected.
   void reserve(DraftState& text);

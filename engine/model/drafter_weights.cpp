@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/base/checked.h"
+#include "engine/base/error.h"
 
 namespace canopy {
 namespace {
@@ -17,23 +18,43 @@ uint64_t features_width(const DrafterConfig& config) {
   return uint64_t{config.transformer.hidden} * config.aux_layers.size();
 }
 
+const TensorView& head_of(const ModelFile& target) {
+  const ModelConfig& config = target.config();
+  return target.require(config.tied_head ? "token_embd" : "output", config.vocab, config.hidden);
+}
+
+MatrixPlan plan_head(const DrafterFile& file, const HeadSource& target) {
+  const DrafterConfig& config = file.config();
+  if (config.own_head) {
+    return plan_matrix("head", {&file.require("output", config.draft_token_ids.size(), config.transformer.hidden)});
+  }
+  if (target.file == nullptr) {
+    throw bad_input("The drafter's head is " + std::to_string(config.draft_token_ids.size()) +
+                    " rows of its target's; they are read from the target's file, which was not given.");
+  }
+  return plan_rows("drafted rows of the head", head_of(*target.file), config.draft_token_ids, target.type);
+}
+
 }  // namespace
 
-DrafterPlan plan_drafter(const DrafterFile& file, const Device& device) {
+DrafterPlan plan_drafter(const DrafterFile& file, const Device& device, const HeadSource& target) {
   const ModelConfig& config = file.config().transformer;
   const RequireTensor require = require_from(file);
   DrafterPlan plan;
-  const auto add = [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
-    MatrixPlan matrix = plan_matrix(std::move(name), std::move(parts), layout);
+  const auto count = [&](MatrixPlan matrix) {
     plan.file_bytes = checked_add(plan.file_bytes, matrix.file_bytes(), "size of the drafter's weights");
     plan.device_bytes = checked_add(plan.device_bytes, device.weight_bytes(matrix.device_parts(), matrix.layout),
                                     "size of the drafter's weights");
     return matrix;
   };
+  const auto add = [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
+    return count(plan_matrix(std::move(name), std::move(parts), layout));
+  };
   plan.fc = add("fc", {&require("fc", config.hidden, features_width(file.config()))}, WeightLayout::stacked);
   for (uint32_t n = 0; n < config.layers; ++n) {
     plan.layers.push_back(plan_layer(config, n, QkvJoin::keys_values, require, add));
   }
+  if (!file.config().draft_token_ids.empty()) plan.head.push_back(count(plan_head(file, target)));
   const uint64_t norms = uint64_t{config.layers} * (2 * config.hidden + 2 * config.head_dim) + 2 * config.hidden;
   plan.device_bytes += norms * sizeof(float);
   return plan;
@@ -55,6 +76,7 @@ DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& 
     weights.body.layers.push_back(load_layer(tensors, require, config, specs[n], plan.layers[n], n));
   }
   weights.body.output_norm = tensors.norm(require("output_norm", 1, config.hidden));
+  if (!plan.head.empty()) weights.body.output = tensors.matrix(plan.head[0]);
   monitor.report();
   file.check_unchanged();  // what is wrong with the file was wrong when it was read
   return weights;

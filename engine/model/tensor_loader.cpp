@@ -1,5 +1,6 @@
 #include "engine/model/tensor_loader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -46,6 +47,7 @@ class MatrixReader {
  private:
   std::span<const std::byte> read(const TensorView& tensor, uint32_t first, uint32_t count,
                                   std::vector<std::byte>& scratch) {
+    if (!plan_.rows.empty()) return gather(tensor, std::span(plan_.rows).subspan(first, count), scratch);
     const uint64_t row = tensor.bytes.size() / tensor.rows();
     const std::span<const std::byte> rows = tensor.bytes.subspan(row * first, row * count);
     monitor_.advance(rows.size());
@@ -58,6 +60,29 @@ class MatrixReader {
     // A caller that passes the same scratch again no longer needs the earlier result.
     MappedFile::forget(std::exchange(last_of(scratch), rows));
     return rows;
+  }
+
+  /// Rows are whole blocks in every type, so these are the bits that the whole tensor's rows would have.
+  std::span<const std::byte> gather(const TensorView& tensor, std::span<const uint32_t> rows,
+                                    std::vector<std::byte>& scratch) {
+    const uint64_t row = tensor.bytes.size() / tensor.rows();
+    std::vector<std::byte> gathered(row * rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::ranges::copy(tensor.bytes.subspan(row * rows[i], row),
+                        gathered.begin() + static_cast<std::ptrdiff_t>(row * i));
+    }
+    TensorView chosen = tensor;
+    chosen.shape[0] = rows.size();
+    chosen.bytes = gathered;
+    const auto count = static_cast<uint32_t>(rows.size());
+    monitor_.advance(gathered.size());
+    require_finite(chosen, 0, count);
+    if (plan_.converts(tensor)) {
+      convert_rows(chosen, 0, count, plan_.type, scratch);
+    } else {
+      scratch = std::move(gathered);
+    }
+    return scratch;
   }
 
   std::span<const std::byte>& last_of(const std::vector<std::byte>& scratch) {

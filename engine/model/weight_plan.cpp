@@ -164,7 +164,15 @@ bool MatrixPlan::converts(const TensorView& part) const {
   return weight_type_of(part.type) != type;
 }
 
+MatrixPlan plan_rows(std::string name, const TensorView& tensor, std::vector<uint32_t> rows, WeightType type) {
+  MatrixPlan plan = plan_matrix(std::move(name), {&tensor});
+  plan.type = type;
+  plan.rows = std::move(rows);
+  return plan;
+}
+
 uint64_t MatrixPlan::file_bytes() const {
+  if (!rows.empty()) return parts[0]->bytes.size() / parts[0]->rows() * rows.size();
   uint64_t bytes = 0;
   for (const TensorView* part : parts) bytes += part->bytes.size();
   return bytes;
@@ -173,7 +181,8 @@ uint64_t MatrixPlan::file_bytes() const {
 std::vector<WeightPart> MatrixPlan::device_parts() const {
   std::vector<WeightPart> result;
   for (const TensorView* part : parts) {
-    result.push_back({type, checked_cast<uint32_t>(part->rows(), "number of rows of " + part->name),
+    const uint64_t count = rows.empty() ? part->rows() : rows.size();
+    result.push_back({type, checked_cast<uint32_t>(count, "number of rows of " + part->name),
                       checked_cast<uint32_t>(part->cols(), "number of columns of " + part->name)});
   }
   return result;

@@ -19,6 +19,8 @@ struct MatrixPlan {
   std::vector<const TensorView*> parts;
   WeightType type = WeightType::f32;
   WeightLayout layout = WeightLayout::stacked;
+  std::vector<uint32_t> rows =
+      {};  // those of the only part that are taken, in this order; empty: all rows of all parts
 
   /// A part is stored in another type in the file: `type` is then f32, by which nothing is lost, or what it is
   /// quantized to.
@@ -32,6 +34,9 @@ struct MatrixPlan {
 /// every decoded value exactly. Throws bad_input where a part cannot be decoded.
 MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts,
                        WeightLayout layout = WeightLayout::stacked);
+
+/// These rows of one tensor as a matrix of `type`: what the device keeps of it, where it keeps the tensor in that type.
+MatrixPlan plan_rows(std::string name, const TensorView& tensor, std::vector<uint32_t> rows, WeightType type);
 
 /// The matrices that are quantized on load.
 struct QuantizedTensors {

@@ -88,12 +88,13 @@ std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelF
 }
 
 /// An optional drafter that does not fit beside its target is left out, like one for another model.
-void load_drafter(const DrafterFile& file, const OpenRequest& request, const OpenCallbacks& callbacks,
-                  ReclaimableMemory* memory, Engine& loaded) {
+void load_drafter(const DrafterFile& file, const ModelFile& target, const OpenRequest& request,
+                  const OpenCallbacks& callbacks, ReclaimableMemory* memory, Engine& loaded) {
   const std::string stage = "Loading the drafter";
   try {
     loaded.drafter = with_context(loaded.drafter_name, [&] {
-      return Drafter::load(file, *loaded.model, {request.cache_type, load_callbacks(callbacks, stage), memory});
+      return Drafter::load(file, *loaded.model,
+                           {request.cache_type, load_callbacks(callbacks, stage), memory, &target});
     });
   } catch (const Error& e) {
     if (!request.drafter_is_optional || e.kind() != ErrorKind::out_of_memory) throw;
@@ -155,7 +156,7 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
       log_warning("This device draws other tokens than the host does from the same logits; the host draws them.");
     }
   });
-  if (drafter) load_drafter(*drafter, request, callbacks, memory, *loaded);
+  if (drafter) load_drafter(*drafter, file, request, callbacks, memory, *loaded);
   loaded->sequence = std::make_unique<Sequence>(*loaded->model, loaded->drafter.get());
   if (loaded->drafter != nullptr) {
     loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
@@ -185,7 +186,8 @@ CalibrationKey Engine::calibration_key() const {
   key.model = file_name + ", " + std::to_string(model->config().parameters) + " parameters, " +
               std::to_string(model->memory().weights) + " bytes";
   key.drafter = drafter_name + ", " + std::to_string(drafter->device_bytes()) + " bytes, block " +
-                std::to_string(drafter->config().block_size);
+                std::to_string(drafter->config().block_size) + ", " + std::to_string(drafter->drafted_tokens()) +
+                " tokens";
   key.quantization = model->config().quantization + " " + model->quantization();
   key.kv_type = to_string(model->limits().cache_type);
   const size_t version = std::min(device.kernels.find("; "), device.kernels.size());

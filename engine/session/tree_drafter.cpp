@@ -16,7 +16,7 @@ bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& s
 
 void TreeDrafter::begin(std::span<const DepthCalibration> calibration, uint32_t available) {
   depths_.clear();
-  available_ = std::min(available, sequence_.drafter()->config().transformer.vocab);
+  available_ = std::min(available, sequence_.drafter()->drafted_tokens());
   for (uint32_t depth = 1; depth <= draft_.depths; ++depth) depths_.push_back(candidates_at(depth));
   builder_.begin(root_, depths_, available_, calibration);
 }
@@ -49,21 +49,24 @@ DepthCandidates TreeDrafter::candidates_at(uint32_t depth) const {
 void TreeDrafter::fetch_more(uint32_t depth) {
   const DepthCandidates known = candidates_at(depth);
   std::vector<float> logits = draft_.logits_at(depth);
+  const Drafter& drafter = *sequence_.drafter();
   const auto count = std::min<size_t>(available_, size_t{builder_.candidates_at(depth)} * 4);
-  std::vector<bool> is_known(logits.size());
+  std::vector<bool> is_known(drafter.config().transformer.vocab);
   for (const uint32_t token : known.tokens) is_known[token] = true;
-  std::vector<uint32_t> others;
-  for (uint32_t token = 0; token < logits.size(); ++token) {
-    if (!is_known[token]) others.push_back(token);
+  std::vector<uint32_t> others;  // by their places among the drafted tokens, which have the order of the ids
+  for (uint32_t place = 0; place < logits.size(); ++place) {
+    if (!is_known[drafter.token_at(place)]) others.push_back(place);
   }
   const auto end = others.begin() + static_cast<std::ptrdiff_t>(count - known.tokens.size());
   std::partial_sort(others.begin(), end, others.end(),
                     [&](uint32_t a, uint32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
   more_tokens_.assign(known.tokens.begin(), known.tokens.end());
-  more_tokens_.insert(more_tokens_.end(), others.begin(), end);
   more_logits_.assign(known.logits.begin(), known.logits.end());
   const float least = known.logits.back();
-  for (auto token = others.begin(); token != end; ++token) more_logits_.push_back(std::min(logits[*token], least));
+  for (auto place = others.begin(); place != end; ++place) {
+    more_tokens_.push_back(drafter.token_at(*place));
+    more_logits_.push_back(std::min(logits[*place], least));
+  }
   builder_.extend(depth, {more_tokens_, more_logits_, known.log_sum_exp});
 }
 

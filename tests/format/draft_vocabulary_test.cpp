@@ -1,5 +1,5 @@
-// The tokens that a drafter's head is over: every form in which files hold them gives the same ids, survives being written
-// as GGUF, and is refused with its field and value where it is damaged.
+// The tokens that a drafter's head is over: every form in which files hold them gives the same ids, survives being
+// written as GGUF, and is refused with its field and value where it is damaged.
 
 #include "engine/format/draft_vocabulary.h"
 
@@ -135,11 +135,13 @@ TEST(DraftVocabulary, IsChosenWhenADrafterIsWritten) {
   const DrafterFile copy =
       DrafterFile::open(folder.write("copy.gguf", drafter_gguf(whole, {.draft_token_ids = {2, 4}})));
   EXPECT_EQ(copy.config().draft_token_ids, (Ids{2, 4}));
-  test::expect_error("Element 1 of the list of tokens to draft stands for token 10; 0 to 9 is allowed.",
-                     [&] { drafter_gguf(whole, {.draft_token_ids = {2, 10}}); });
+  test::expect_error("Element 1 of the list of tokens to draft stands for token 10; 0 to 9 is allowed.", [&] {
+    drafter_gguf(whole, {.draft_token_ids = {2, 10}});
+  });
   const DrafterFile own = open_gguf(folder, gguf_with_head({1, 5, 6}));
-  test::expect_error("The drafter has a head of its own, over 3 tokens; others cannot be chosen.",
-                     [&] { drafter_gguf(own, {.draft_token_ids = {2, 4}}); });
+  test::expect_error("The drafter has a head of its own, over 3 tokens; others cannot be chosen.", [&] {
+    drafter_gguf(own, {.draft_token_ids = {2, 4}});
+  });
 }
 
 TEST(DraftVocabulary, MustLieWithinTheTargets) {
@@ -167,7 +169,8 @@ TEST(DraftVocabulary, RefusesDamagedIds) {
   expect_refused(folder, gguf_with_ids({}), key + " names 0 tokens; 1 to 10 are allowed.");
   expect_refused(folder, gguf_with_ids({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9}), key + " names 11 tokens; 1 to 10");
   expect_refused(folder, gguf_with_ids({0, -1}), "stands for token -1; 0 to 9 is allowed.");
-  expect_refused(folder, gguf_with_ids({0, 10}), "Element 1 of the metadata 'dflash.draft_token_ids' stands for token 10");
+  expect_refused(folder, gguf_with_ids({0, 10}),
+                 "Element 1 of the metadata 'dflash.draft_token_ids' stands for token 10");
   expect_refused(folder, gguf_with_ids({4, 4}), "stands for token 4, the one before it for 4; tokens must ascend");
   expect_refused(folder, gguf_with_ids({4, 2}), "stands for token 2, the one before it for 4; tokens must ascend");
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -18,9 +19,10 @@ struct RandomDrafter {
   uint32_t layers = 2, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96;
   uint32_t block = 8, mask_token = 2;
   std::vector<uint32_t> aux_layers = {0, 1};
-  std::vector<std::string> layer_types;             // empty: full_attention
-  uint32_t window = 0;                              // of sliding_attention layers
-  nlohmann::json extra = nlohmann::json::object();  // further fields for dflash_config
+  std::vector<std::string> layer_types;                   // empty: full_attention
+  uint32_t window = 0;                                    // of sliding_attention layers
+  nlohmann::json extra = nlohmann::json::object();        // further fields for dflash_config
+  std::function<void(SafetensorsBuilder&)> more_weights;  // adds tensors
   uint32_t seed = 1;
 
   /// Writes config.json and model.safetensors for a drafter of `target`.
@@ -78,6 +80,7 @@ struct RandomDrafter {
       matrix(layer + "mlp.up_proj.weight", ffn, hidden);
       matrix(layer + "mlp.down_proj.weight", hidden, ffn);
     }
+    if (more_weights) more_weights(b);
     return b;
   }
 

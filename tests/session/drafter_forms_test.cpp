@@ -58,6 +58,17 @@ std::vector<Form> forms() {
              d.extra["output_multiplier"] = 0.25;
              d.extra["final_logit_softcapping"] = 2.0;
            }),
+      form("over_5_tokens",
+           [](RandomDrafter& d) {
+             d.extra["draft_token_ids"] = {0, 5, 30, 31, 76};
+           }),
+      form("over_67_tokens",
+           [](RandomDrafter& d) {
+             std::vector<uint32_t> ids(67);
+             std::iota(ids.begin(), ids.end(), 9u);
+             d.extra["draft_token_ids"] = ids;
+             d.extra["final_logit_softcapping"] = 2.0;
+           }),
   };
 }
 
@@ -74,7 +85,7 @@ class Pair {
     options.context = 128;
     options.aux_layers = drafter.aux_layers;
     model = Model::load(device, file, options);
-    this->drafter = Drafter::load(draft, *model, {cache, {}});
+    this->drafter = Drafter::load(draft, *model, {.cache_type = cache, .callbacks = {}, .target_file = &file});
     state = std::make_unique<DraftState>(*this->drafter);
   }
 
