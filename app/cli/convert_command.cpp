@@ -13,6 +13,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/format/drafter_gguf.h"
 #include "engine/format/drafter_pair.h"
+#include "engine/format/json_text.h"
 
 namespace canopy::cli {
 namespace {
@@ -24,6 +25,7 @@ struct ConvertOptions {
   std::string out;
   std::string type = "q8_0";
   std::string target;
+  std::string draft_tokens;
   bool overwrite = false;
   DrafterGgufOptions gguf;
 };
@@ -51,6 +53,24 @@ std::optional<GgufFile> open_target(const ConvertOptions& options, const Drafter
   return GgufFile::open(options.target);
 }
 
+/// ", 8192 tokens drafted"; empty where it is the whole vocabulary.
+std::string drafted_part(const DrafterConfig& config, const DrafterGgufOptions& options) {
+  const size_t named = options.draft_token_ids.empty() ? config.draft_token_ids.size() : options.draft_token_ids.size();
+  return named == 0 ? "" : ", " + std::to_string(named) + " tokens drafted";
+}
+
+/// The ids in a JSON file, a list of them; empty if no file was given.
+std::vector<uint32_t> read_draft_tokens(const std::string& path) {
+  if (path.empty()) return {};
+  constexpr uint64_t most_bytes = 64ull << 20;
+  return with_context(shown(path), [&] {
+    const nlohmann::json root = parse_json(read_small_file(path, most_bytes), "The file");
+    if (!root.is_array() || root.empty()) throw bad_input("A list of token ids is expected, [0, 2, 13].");
+    const nlohmann::json object = {{"tokens", root}};
+    return JsonFields(object, "the list").ids("tokens");
+  });
+}
+
 int run(const ConvertOptions& options) {
   refuse_to_overwrite(options);
   const DrafterFile drafter = DrafterFile::open(options.drafter);
@@ -58,10 +78,12 @@ int run(const ConvertOptions& options) {
   DrafterGgufOptions gguf = options.gguf;
   gguf.type = tensor_type_from(options.type);
   gguf.tokenizer = target ? &*target : nullptr;
+  gguf.draft_token_ids = read_draft_tokens(options.draft_tokens);
   const std::string content = with_context(options.drafter, [&] { return drafter_gguf(drafter, gguf); });
   write_file_atomically(options.out, content);
   std::cout << "Wrote " << shown(options.out) << ": " << byte_figures(content.size()) << ", "
-            << drafter.config().transformer.layers << " layers, block of " << drafter.config().block_size << ".\n";
+            << drafter.config().transformer.layers << " layers, block of " << drafter.config().block_size
+            << drafted_part(drafter.config(), gguf) << ".\n";
   return 0;
 }
 
@@ -78,6 +100,10 @@ void add_convert(CLI::App& app, Action& action) {
   command->add_option("--target", options->target,
                       "GGUF file of the model it drafts for: the pair is checked, and the file gets its tokenizer, "
                       "without which some programs do not read it");
+  command->add_option(
+      "--draft-tokens", options->draft_tokens,
+      "JSON file with a list of token ids, ascending: the drafter's head is to be over these rows of the "
+      "model's alone, as tools/train_drafter rank chooses them");
   command->add_option("--name", options->gguf.name, "Name stated in the file (default: the drafter's)");
   command->add_option("--license", options->gguf.license, "Licence stated in the file, e.g. apache-2.0");
   command->add_option("--source", options->gguf.source, "Where the weights come from, stated in the file");

@@ -53,6 +53,24 @@ class Convert(unittest.TestCase):
         self.assertEqual(sizes["bf16"], sizes["f16"])
         self.assertEqual(self.convert("--type", "q4_k").returncode, 2)
 
+    def test_names_the_tokens_to_draft(self):
+        ids = os.path.join(self.folder, "ids.json")
+
+        def write(text):
+            with open(ids, "w", encoding="utf-8") as file:
+                file.write(text)
+
+        write("[0, 7, 900]")
+        result = self.convert("--draft-tokens", ids)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("block of 8, 3 tokens drafted.", result.stdout)
+        again = self.convert("--overwrite", drafter=self.out)
+        self.assertIn("3 tokens drafted", again.stdout, "they stay with the file")
+        for text, words in (("[7, 0]", "stands for token 0, the one before it for 7"), ("[0, 1010]", "0 to 1009 is allowed"),
+                            ("[]", "A list of token ids is expected"), ("[0, -1]", "ids.json"), ("{", "ids.json")):
+            write(text)
+            self.refused(words, "--draft-tokens", ids, "--overwrite")
+
     def test_does_not_overwrite_unless_asked(self):
         with open(self.out, "w", encoding="utf-8") as file:
             file.write("mine")

@@ -19,7 +19,8 @@ constexpr uint32_t beyond = std::numeric_limits<uint32_t>::max();
 ModelConfig target_of(const DrafterConfig& config) {
   ModelConfig target = config.transformer;
   target.layers = config.target_layers != 0 ? config.target_layers : *std::ranges::max_element(config.aux_layers) + 1;
-  target.vocab = config.vocab != 0 ? config.vocab : config.mask_token + 1;
+  const uint32_t last = config.draft_token_ids.empty() ? 0 : config.draft_token_ids.back();
+  target.vocab = config.vocab != 0 ? config.vocab : std::max(config.mask_token, last) + 1;
   return target;
 }
 
@@ -55,6 +56,7 @@ void require_same(const DrafterConfig& a, const DrafterConfig& b) {
           "block, mask and taps outlive GGUF");
   require(a.target_layers == b.target_layers && (a.vocab == b.vocab || a.vocab == 0),
           "what a drafter says of its target outlives GGUF");
+  require(a.draft_token_ids == b.draft_token_ids && a.own_head == b.own_head, "the drafted tokens outlive GGUF");
   require(a.input_embedding_scale == b.input_embedding_scale && a.output_multiplier == b.output_multiplier &&
               a.final_logit_softcapping == b.final_logit_softcapping,
           "the scales of a drafter outlive GGUF");
