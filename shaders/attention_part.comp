@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// variants: f32 CACHE=0; f16 CACHE=1
+// variants: f32 CACHE=0; f16 CACHE=1; q8_0 CACHE=2
 // The first step of attention: softmax(scale q . K) V of chunks of 64 positions, for up to QUERIES queries at a time.
 //
 // The queries of a K/V head are those of all its GROUP query heads in all rows: query n is head n mod GROUP of row
@@ -17,6 +17,7 @@
 #include "rows.glsl"
 #include "keys.glsl"
 #include "partials.glsl"
+#include "cache.glsl"
 
 layout(constant_id = 0) const uint LANES = 64;  // multiple of COLUMNS
 layout(constant_id = 1) const uint HEAD_DIM = 64;
@@ -26,16 +27,20 @@ layout(constant_id = 6) const uint OWN = 0;
 layout(constant_id = 7) const uint UNIT_CHUNKS = 1;  // 1, or SPAN_CHUNKS
 layout(local_size_x_id = 0) in;
 
-#if CACHE == 1
-#define UNIT 8u  // elements of 16 bytes
+#if CACHE == 2
+#define UNIT 16u  // elements of 16 bytes
+#define SLICE_UNITS 4u
+#elif CACHE == 1
+#define UNIT 8u
+#define SLICE_UNITS 8u
 #else
 #define UNIT 4u
+#define SLICE_UNITS 8u
 #endif
 
 const uint UNITS = HEAD_DIM / UNIT;
 const uint HEAD_QUADS = HEAD_DIM / 4u;
-// A slice is the 128 bytes of each position that are in shared memory at a time.
-const uint SLICE_UNITS = 8u;
+// A slice is what is in shared memory of each position at a time: 64 elements, or 32 of f32.
 const uint SLICE_QUADS = SLICE_UNITS * UNIT / 4u;
 const uint SLICES = (UNITS + SLICE_UNITS - 1u) / SLICE_UNITS;
 const uint STAGE_STRIDE = SLICE_UNITS + 1u;  // one more, so that neighbouring positions lie in other banks
@@ -47,7 +52,7 @@ const uint POSITIONS = CHUNK / COLUMNS;
 const uint QUERY_LANES = LANES / COLUMNS;
 const uint HELD = QUERIES / QUERY_LANES;
 
-layout(set = 0, binding = 0) readonly buffer K { uvec4 k_units[]; };  // [slots, kv_heads, UNITS]
+layout(set = 0, binding = 0) readonly buffer K { uvec4 k_units[]; };  // [slots, kv_heads, UNITS]; q8_0: cache.glsl
 layout(set = 0, binding = 1) readonly buffer V { uvec4 v_units[]; };
 layout(set = 0, binding = 2) readonly buffer Q { vec4 queries[]; };  // [width, kv_heads * GROUP, HEAD_QUADS]
 layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
@@ -68,12 +73,27 @@ shared uint query_first[QUERIES];  // the keys of each query that this dispatch 
 shared uint query_end[QUERIES];
 shared uint slots[CHUNK];
 shared uvec4 stage[CHUNK * STAGE_STRIDE];      // a slice of K or V
+#if CACHE == 2
+shared uint stage_scales[CHUNK];               // of its two blocks
+#endif
 shared vec4 held[QUERIES * QUERY_STRIDE];      // a slice of the queries, then weights of the chunk's positions
 shared vec4 maxima[QUERIES * (COLUMNS / 4u)];  // by column
 shared vec4 sums[QUERIES * (COLUMNS / 4u)];
 
-vec4 decoded(uvec4 unit, uint quad) {
-#if CACHE == 1
+// The scale of a unit of the slice at a position.
+float staged_scale(uint position, uint unit) {
+#if CACHE == 2
+  vec2 both = unpackHalf2x16(stage_scales[position]);
+  return unit < KV_BLOCK / UNIT ? both.x : both.y;
+#else
+  return 1.0;
+#endif
+}
+
+vec4 decoded(uvec4 unit, uint quad, float scale) {
+#if CACHE == 2
+  return kv_elements(unit[quad], scale);
+#elif CACHE == 1
   return quad == 0u ? vec4(unpackHalf2x16(unit.x), unpackHalf2x16(unit.y))
                     : vec4(unpackHalf2x16(unit.z), unpackHalf2x16(unit.w));
 #else
@@ -132,13 +152,28 @@ void find_slots(uint base, uint low, uint high) {
   }
 }
 
+// Where the head begins in a slot.
+uint first_unit(uint slot) {
+#if CACHE == 2
+  return slot * (kv_slot_words(kv_heads, HEAD_DIM) / 4u) + gl_WorkGroupID.z * UNITS;
+#else
+  return (slot * kv_heads + gl_WorkGroupID.z) * UNITS;
+#endif
+}
+
 void load_slice(bool values, uint slice) {
   for (uint i = gl_LocalInvocationID.x; i < CHUNK * SLICE_UNITS; i += LANES) {
     uint position = i / SLICE_UNITS, unit = i % SLICE_UNITS;
     if (slice * SLICE_UNITS + unit >= UNITS) continue;
-    uint from = (slots[position] * kv_heads + gl_WorkGroupID.z) * UNITS + slice * SLICE_UNITS + unit;
+    uint from = first_unit(slots[position]) + slice * SLICE_UNITS + unit;
     stage[position * STAGE_STRIDE + unit] = values ? v_units[from] : k_units[from];
   }
+#if CACHE == 2
+  for (uint i = gl_LocalInvocationID.x; i < CHUNK; i += LANES) {
+    uint word = slots[i] * kv_slot_words(kv_heads, HEAD_DIM) + kv_scale_word(kv_heads, HEAD_DIM, gl_WorkGroupID.z, slice);
+    stage_scales[i] = values ? v_units[word / 4u][word % 4u] : k_units[word / 4u][word % 4u];
+  }
+#endif
 }
 
 void load_queries(uint slice) {
@@ -156,10 +191,14 @@ void add_scores(uint slice, inout float score[POSITIONS][HELD]) {
   const uint units = min(SLICE_UNITS, UNITS - slice * SLICE_UNITS);
   for (uint u = 0u; u < units; ++u) {
     uvec4 k[POSITIONS];
-    [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) k[p] = stage[(column + p * COLUMNS) * STAGE_STRIDE + u];
+    float k_scale[POSITIONS];
+    [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
+      k[p] = stage[(column + p * COLUMNS) * STAGE_STRIDE + u];
+      k_scale[p] = staged_scale(column + p * COLUMNS, u);
+    }
     [[unroll]] for (uint quad = 0u; quad < UNIT / 4u; ++quad) {
       vec4 x[POSITIONS];
-      [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) x[p] = decoded(k[p], quad);
+      [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) x[p] = decoded(k[p], quad, k_scale[p]);
       [[unroll]] for (uint t = 0u; t < HELD; ++t) {
         vec4 q = held[(first_query + t) * QUERY_STRIDE + u * (UNIT / 4u) + quad];
         [[unroll]] for (uint e = 0u; e < 4u; ++e) {
@@ -224,11 +263,8 @@ float chunk_sum(uint query) {
 }
 
 vec4 value_quad(uint j) {
-#if CACHE == 1
-  return decoded(stage[j * STAGE_STRIDE + column / 2u], column % 2u);
-#else
-  return decoded(stage[j * STAGE_STRIDE + min(column, SLICE_UNITS - 1u)], 0u);
-#endif
+  uint unit = min(column / (UNIT / 4u), SLICE_UNITS - 1u);
+  return decoded(stage[j * STAGE_STRIDE + unit], column % (UNIT / 4u), staged_scale(j, unit));
 }
 
 // o of a slice. What a query does not see is left out, not multiplied by its weight 0: it may be NaN.

@@ -3,7 +3,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// variants: f32 CACHE=0; f16 CACHE=1
+// variants: f32 CACHE=0; f16 CACHE=1; q8_0 CACHE=2
 // softmax(scale q . K) V of one row and one group of GROUP query heads that share a K/V head, for llvmpipe: one subgroup,
 // no shared memory (llvmpipe pays some 80 instructions for each word of it), queries and weights handed round by shuffles.
 //
@@ -15,16 +15,18 @@
 #include "rows.glsl"
 #include "keys.glsl"
 #include "activations.glsl"
+#include "cache.glsl"
 
 layout(constant_id = 0) const uint LANES = 8;      // of a subgroup: 4 or 8
 layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of UNIT
 layout(constant_id = 2) const uint GROUP = 3;
 layout(local_size_x_id = 0) in;
 
-#if CACHE == 1
-#define UNIT 8u  // elements of 16 bytes
-#else
+// Elements that are read at a time: 16 bytes, of q8_0 half of them, so that more lanes have some.
+#if CACHE == 0
 #define UNIT 4u
+#else
+#define UNIT 8u
 #endif
 
 const uint CHUNK = 64u;
@@ -51,21 +53,52 @@ layout(push_constant) uniform Push {
 
 const float LOWEST = -3.0e38;  // not -inf: exp(best - top) of the first chunk must be 0, not NaN
 
-void decode(uvec4 unit, out float x[UNIT]) {
-#if CACHE == 1
+// Elements of a head that begins at texel `first`. scale: of their block (block_scale).
+void read_unit(usamplerBuffer cache, uint first, uint unit, float scale, out float x[UNIT]) {
+#if CACHE == 2
+  uvec4 two = texelFetch(cache, int(first + unit / 2u));
+  vec4 low = kv_elements(unit % 2u == 0u ? two.x : two.z, scale);
+  vec4 high = kv_elements(unit % 2u == 0u ? two.y : two.w, scale);
   [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-    vec2 two = unpackHalf2x16(unit[j]);
+    x[j] = low[j];
+    x[j + 4u] = high[j];
+  }
+#elif CACHE == 1
+  uvec4 words = texelFetch(cache, int(first + unit));
+  [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+    vec2 two = unpackHalf2x16(words[j]);
     x[2u * j] = two.x;
     x[2u * j + 1u] = two.y;
   }
 #else
-  [[unroll]] for (uint j = 0u; j < 4u; ++j) x[j] = uintBitsToFloat(unit[j]);
+  uvec4 words = texelFetch(cache, int(first + unit));
+  [[unroll]] for (uint j = 0u; j < 4u; ++j) x[j] = uintBitsToFloat(words[j]);
+#endif
+}
+
+// Where the head begins in a slot, in texels.
+uint head_texel(uint slot, uint head) {
+#if CACHE == 2
+  return slot * (kv_slot_words(kv_heads, HEAD_DIM) / 4u) + head * (HEAD_DIM / 16u);
+#else
+  return (slot * kv_heads + head) * UNITS;
+#endif
+}
+
+float block_scale(usamplerBuffer cache, uint first, uint head, uint block) {
+#if CACHE == 2
+  uint word = kv_scale_word(kv_heads, HEAD_DIM, head, block / 2u);
+  uvec4 words = texelFetch(cache, int(first - head * (HEAD_DIM / 16u) + word / 4u));
+  vec2 both = unpackHalf2x16(words[word % 4u]);
+  return block % 2u == 0u ? both.x : both.y;
+#else
+  return 1.0;
 #endif
 }
 
 vec4 query[GROUP][HELD_QUADS];                   // quad h * LANES + own index of each head
 float score[POSITIONS][GROUP];                   // of position base + lane * POSITIONS + p; later its weight
-uint first_unit[POSITIONS];                      // of the position's slot
+uint first_texel[POSITIONS];                     // of the head in the position's slot
 float best[GROUP], sum_[GROUP];                  // running over chunks
 float out_[OWNED_UNITS][UNIT][GROUP];            // running over chunks
 float chunk_out[OWNED_UNITS][UNIT][GROUP];
@@ -89,17 +122,19 @@ void find_slots(Row row, uint head, uint base, uint hidden, uint count) {
       uint position = base + i;
       slot = position < row.prefix ? page * CHUNK + i : ancestors[row.first_ancestor + position - row.prefix];
     }
-    first_unit[p] = (slot * kv_heads + head) * UNITS;
+    first_texel[p] = head_texel(slot, head);
   }
 }
 
 // score = q . k
-void add_scores(uint hidden, uint count) {
+void add_scores(uint head, uint hidden, uint count) {
   [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
     [[unroll]] for (uint g = 0u; g < GROUP; ++g) score[p][g] = 0.0;
   }
   [[unroll]] for (uint h = 0u; h < HELD_QUADS; ++h) {
     const uint units = min(LANES * 4u / UNIT, UNITS - h * (LANES * 4u / UNIT));  // covered by the quads held as h
+    float scales[POSITIONS];
+    [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) scales[p] = block_scale(k_units, first_texel[p], head, h * LANES / 8u);
     for (uint u = 0u; u < units; ++u) {
       float q[GROUP][UNIT];
       [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
@@ -107,7 +142,7 @@ void add_scores(uint hidden, uint count) {
       }
       [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
         float k[UNIT];
-        decode(texelFetch(k_units, int(first_unit[p] + h * (LANES * 4u / UNIT) + u)), k);
+        read_unit(k_units, first_texel[p], h * (LANES * 4u / UNIT) + u, scales[p], k);
         [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
           [[unroll]] for (uint d = 0u; d < UNIT; ++d) score[p][g] = fma(k[d], q[g][d], score[p][g]);
         }
@@ -149,7 +184,7 @@ void chunk_weights(float m[GROUP], out float l[GROUP]) {
   }
 }
 
-void chunk_output(uint hidden, uint count) {
+void chunk_output(uint head, uint hidden, uint count) {
   [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
     [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
       [[unroll]] for (uint g = 0u; g < GROUP; ++g) chunk_out[o][d][g] = 0.0;
@@ -158,12 +193,13 @@ void chunk_output(uint hidden, uint count) {
   // Positions that are not seen have weight 0 and the row's own slot: finite, so they add nothing.
   for (uint l = hidden / POSITIONS; l * POSITIONS < count; ++l) {
     [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
-      uint base = subgroupShuffle(first_unit[p], l);
+      uint first = subgroupShuffle(first_texel[p], l);
       float w[GROUP];
       [[unroll]] for (uint g = 0u; g < GROUP; ++g) w[g] = subgroupShuffle(score[p][g], l);
       [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+        uint unit = min(o * LANES + gl_LocalInvocationID.x, UNITS - 1u);
         float v[UNIT];
-        decode(texelFetch(v_units, int(base + min(o * LANES + gl_LocalInvocationID.x, UNITS - 1u))), v);
+        read_unit(v_units, first, unit, block_scale(v_units, first, head, unit / (32u / UNIT)), v);
         [[unroll]] for (uint d = 0u; d < UNIT; ++d) {
           [[unroll]] for (uint g = 0u; g < GROUP; ++g) chunk_out[o][d][g] = fma(w[g], v[d], chunk_out[o][d][g]);
         }
@@ -225,10 +261,10 @@ void main() {
     uint count = min(CHUNK, keys - base);
     float m[GROUP], l[GROUP];
     find_slots(row, head, base, hidden, count);
-    add_scores(hidden, count);
+    add_scores(head, hidden, count);
     chunk_maximum(m);
     chunk_weights(m, l);
-    chunk_output(hidden, count);
+    chunk_output(head, hidden, count);
     merge(m, l);
   }
   write_output(w, head, keys > first);

@@ -1,10 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// variants: f32 CACHE=0 TEXEL=0; f16 CACHE=1 TEXEL=0; f32_texel CACHE=0 TEXEL=1; f16_texel CACHE=1 TEXEL=1
+// variants: f32 CACHE=0 TEXEL=0; f16 CACHE=1 TEXEL=0; q8_0 CACHE=2 TEXEL=0; f32_texel CACHE=0 TEXEL=1; f16_texel CACHE=1 TEXEL=1
 // One workgroup per (head, row): norm and rotation of a q or k head, plain copy of a v head. An invocation owns quads of
 // elements: 4t ... 4t+3 when pairs are (2i, 2i+1), else 2t, 2t+1 and the two half a head further; either way two pairs,
-// and whole words of an f16 cache.
+// and whole words of an f16 cache. For a cache in q8_0 the head waits in shared memory, as a block of 32 elements has to be
+// known before one of them is stored.
 //
 // TEXEL: pairs are (2i, 2i+1), and quads are read as texels and written at once, which is cheaper on llvmpipe.
 #include "rows.glsl"
@@ -48,6 +49,10 @@ layout(push_constant) uniform Push {
 const uint QUADS = HEAD_DIM / 4u;
 const uint NORM_LANES = 16u;  // fixed, so that a device's choice of LANES does not change the sum
 shared float lane_sums[NORM_LANES];
+#if CACHE == 2
+shared vec4 held[QUADS];            // of a K or V head
+shared uint quad_magnitude[QUADS];  // largest of each quad, as bits of a float
+#endif
 
 // Element indexes of quad t: first pair (x, y), second pair (z, w).
 uvec4 quad(uint t) {
@@ -55,6 +60,38 @@ uvec4 quad(uint t) {
   return uvec4(2u * t, 2u * t + HEAD_DIM / 2u, 2u * t + 1u, 2u * t + 1u + HEAD_DIM / 2u);
 }
 
+#if CACHE == 2
+void store_quad(bool value, uint base, uint t, vec4 x) {  // x in the order of quad(t); store_held comes after all of them
+  uvec4 i = quad(t);
+  [[unroll]] for (uint e = 0u; e < 4u; ++e) held[i[e] / 4u][i[e] % 4u] = x[e];
+}
+
+uint block_scale(uint block) {
+  uint largest = 0u;
+  [[unroll]] for (uint q = 0u; q < KV_BLOCK / 4u; ++q) largest = max(largest, quad_magnitude[block * (KV_BLOCK / 4u) + q]);
+  return kv_scale(largest);
+}
+
+// The held head goes to the row's slot.
+void store_held(bool value, uint slot, uint kv_head) {
+  barrier();
+  for (uint q = gl_LocalInvocationID.x; q < QUADS; q += LANES) {
+    uvec4 magnitude = floatBitsToUint(held[q]) & 0x7FFFFFFFu;
+    quad_magnitude[q] = max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w));
+  }
+  barrier();
+  uint first = slot * kv_slot_words(kv_heads, HEAD_DIM), codes = first + kv_head * QUADS;
+  for (uint q = gl_LocalInvocationID.x; q < QUADS; q += LANES) {
+    uint block = q / (KV_BLOCK / 4u), scale = block_scale(block), word = 0u;
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) word |= kv_code(held[q][e], scale) << (8u * e);
+    if (value) v_[codes + q] = word; else k_[codes + q] = word;
+    if (q % (KV_BLOCK / 2u) != 0u) continue;
+    uint both = block + 1u < HEAD_DIM / KV_BLOCK ? scale | block_scale(block + 1u) << 16 : scale;
+    uint scales = first + kv_scale_word(kv_heads, HEAD_DIM, kv_head, block / 2u);
+    if (value) v_[scales] = both; else k_[scales] = both;
+  }
+}
+#else
 void store_pair(bool value, uint element, float a, float b) {  // elements element, element + 1
 #if CACHE == 1
   uint word = pack_halves(a, b);
@@ -88,6 +125,7 @@ void store_quad(bool value, uint base, uint t, vec4 x) {  // x in the order of q
     store_pair(value, base + 2u * t + HEAD_DIM / 2u, x.y, x.w);
   }
 }
+#endif
 
 // 1 / sqrt(mean of squares + eps) of the head at `base`.
 float head_scale(uint base) {
@@ -113,7 +151,8 @@ void main() {
   float scale = 1.0;
   bool has_norm = is_q ? HAS_Q_NORM != 0u : !is_v && HAS_K_NORM != 0u;
   if (has_norm) scale = head_scale(base);
-  uint slot_base = (row.slot * kv_heads + (is_v ? head - heads - kv_heads : head - heads)) * HEAD_DIM;
+  uint kv_head = is_v ? head - heads - kv_heads : head - heads;
+  uint slot_base = (row.slot * kv_heads + kv_head) * HEAD_DIM;
   for (uint t = gl_LocalInvocationID.x; t < QUADS; t += LANES) {
     uvec4 i = quad(t);
 #if TEXEL
@@ -154,4 +193,7 @@ void main() {
       store_quad(false, slot_base, t, turned);
     }
   }
+#if CACHE == 2
+  if (!is_q && row.slot != NO_SLOT) store_held(is_v, row.slot, kv_head);
+#endif
 }

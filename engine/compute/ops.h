@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/compute/kv_slots.h"
 #include "engine/compute/rows.h"
 #include "engine/compute/sampling.h"
 #include "engine/compute/types.h"
@@ -155,7 +156,7 @@ struct RopeStoreArgs {
     // qkv read, q, K and V written, a row of the rotation table for each row; 6 FLOPs for each pair of q and K.
     const uint64_t kv = uint64_t{shape.kv_heads} * shape.head_dim;
     const uint64_t q = uint64_t{heads} * shape.head_dim;
-    return {width * (word_bytes(q + 2 * kv) + word_bytes(q) + 2 * kv * element_bytes(shape.type) + sizeof(Row) +
+    return {width * (word_bytes(q + 2 * kv) + word_bytes(q) + 2 * slot_bytes(shape) + sizeof(Row) +
                      word_bytes(shape.head_dim)),
             width * 3 * (q + kv)};
   }
@@ -226,7 +227,7 @@ struct AttentionArgs {
   OpPrice price() const {
     // Two products of each query with each key; K and V of the longest row once, as rows share their prefix.
     const uint64_t q = uint64_t{heads} * shape.head_dim;
-    const uint64_t kv = keys() * shape.kv_heads * shape.head_dim * element_bytes(shape.type);
+    const uint64_t kv = keys() * slot_bytes(shape);
     return {word_bytes(2 * width * q) + 2 * kv + width * sizeof(Row), 4 * uint64_t{width} * keys() * q};
   }
   /// Largest number of keys that a row may have.
@@ -381,7 +382,7 @@ struct KvMoveArgs {
     return std::to_string(count) + " slots of " + std::to_string(cache->layers()) + " layers, " + describe(shape);
   }
   OpPrice price() const {
-    const uint64_t slot = uint64_t{2} * shape.kv_heads * shape.head_dim * element_bytes(shape.type);
+    const uint64_t slot = 2 * slot_bytes(shape);
     return {count * (2 * slot * cache->layers() + word_bytes(2)), 0};
   }
 };

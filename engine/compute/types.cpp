@@ -91,10 +91,6 @@ uint64_t row_bytes(const WeightPart& part) {
   return uint64_t{part.cols} / block.elements * block.bytes;
 }
 
-const char* to_string(CacheType type) {
-  return type == CacheType::f16 ? "f16" : "f32";
-}
-
 BlockSize block_size(WeightType type) {
   return entry_of(type).block;
 }

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/cache_type.h"
+
 namespace canopy {
 
 /// How a weight matrix is kept on a device. Files in other types are converted when they are loaded.
@@ -22,11 +24,7 @@ enum class WeightType : uint32_t {
 };
 inline constexpr uint32_t kWeightTypes = 16;
 
-/// Element type of the K/V cache.
-enum class CacheType : uint32_t { f32, f16 };
-
 std::string to_string(WeightType type);  // as files spell it: "Q4_1"
-const char* to_string(CacheType type);
 
 /// Elements that share one scale, and the bytes they take in a file: {32, 20} for q4_1, {1, 2} for f16.
 struct BlockSize {
@@ -34,10 +32,6 @@ struct BlockSize {
   uint32_t bytes = 4;
 };
 BlockSize block_size(WeightType type);
-/// Bytes of one element.
-inline uint32_t element_bytes(CacheType type) {
-  return type == CacheType::f16 ? 2 : 4;
-}
 
 struct DeviceInfo {
   std::string name;
@@ -139,7 +133,7 @@ class KvCache {
 struct KvShape {
   uint32_t slots = 0;
   uint32_t kv_heads = 0;
-  uint32_t head_dim = 0;  // even
+  uint32_t head_dim = 0;  // even; in q8_0 a multiple of 32
   CacheType type = CacheType::f16;
   bool operator==(const KvShape&) const = default;
 };

@@ -7,6 +7,7 @@
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
+#include "engine/compute/kv_slots.h"
 #include "engine/model/packing.h"
 #include "engine/model/rounded_positions.h"
 
@@ -36,7 +37,8 @@ ModelLimits limits_of(const DrafterConfig& config, const Model& target, CacheTyp
   limits.tree_slots = config.block_size;
   limits.max_width = std::max(config.block_size, kMostWaiting);
   limits.head_rows = config.block_size - 1;
-  limits.cache_type = cache_type;
+  // What was asked for is the target's type: the drafter's heads may be of another size.
+  limits.cache_type = keeps_heads(cache_type, config.transformer.head_dim) ? cache_type : CacheType::f16;
   return limits;
 }
 

@@ -24,7 +24,7 @@
 namespace canopy {
 
 struct DrafterOptions {
-  CacheType cache_type = CacheType::f16;
+  CacheType cache_type = CacheType::f16;  // of the target's; f16 where the drafter's heads do not fit its blocks
   LoadCallbacks callbacks;
   ReclaimableMemory* memory = nullptr;  // of a model that target and drafter replace; null: none
   /// The target's file, which is not needed afterwards: required by drafters that draft with some rows of its head.

@@ -5,14 +5,14 @@
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
+#include "engine/compute/kv_slots.h"
 #include "engine/model/pass_buffers.h"
 
 namespace canopy {
 namespace {
 
 uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
-  const uint64_t element = limits.cache_type == CacheType::f16 ? 2 : 4;
-  const uint64_t slot = 2 * element * config.kv_width() * config.layers;  // keys and values of all layers
+  const uint64_t slot = 2 * slot_bytes(kv_shape(config, limits)) * config.layers;  // keys and values of all layers
   return checked_mul(slot, uint64_t{limits.slots()}, "size of the K/V cache");
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/compute/kv_slots.h"
 #include "engine/format/architecture.h"
 #include "engine/model/packing.h"
 
@@ -19,6 +20,7 @@ void check_options(const ModelConfig& config, const ModelOptions& options) {
   if (options.tree_slots > 65536) {
     throw bad_input("The number of tree slots is " + std::to_string(options.tree_slots) + "; allowed: up to 65536.");
   }
+  check_keeps_heads(options.cache_type, config.head_dim);
   for (size_t i = 0; i < options.aux_layers.size(); ++i) {
     if (options.aux_layers[i] >= config.layers || (i > 0 && options.aux_layers[i] <= options.aux_layers[i - 1])) {
       throw bad_input("Tap " + std::to_string(i) + " names layer " + std::to_string(options.aux_layers[i]) +

@@ -30,7 +30,7 @@ struct AttentionSizes {
         kv_heads(args.shape.kv_heads),
         group(1.0 * args.heads / args.shape.kv_heads),
         head_dim(args.shape.head_dim),
-        head_bytes(1.0 * args.shape.head_dim * element_bytes(args.shape.type)) {}
+        head_bytes(args.shape.head_dim * mean_element_bytes(args.shape)) {}
   double queries() const { return width * group; }  // of a K/V head
   double memory_bytes() const { return 2 * keys * kv_heads * head_bytes; }
   /// Queries and outputs of all heads.
@@ -43,10 +43,9 @@ struct AttentionSizes {
 
 Work work_of_parts(const AttentionArgs& args, const KernelRules& rules, const DeviceProfile& device) {
   const AttentionSizes sizes(args);
-  const auto head_bytes = static_cast<uint32_t>(sizes.head_bytes);
   const vk::AttentionDevice limits{.max_shared_bytes = static_cast<uint32_t>(device.workgroup_shared_bytes())};
   const vk::AttentionPlan plan = vk::plan_attention(
-      {args.width, args.heads, args.shape.kv_heads, args.shape.head_dim, head_bytes, args.keys(), args.window > 0},
+      {args.width, args.heads, args.shape.kv_heads, args.shape.head_dim, args.shape.type, args.keys(), args.window > 0},
       limits);
   const double own = std::min(sizes.keys, kOwnPositions), shared = sizes.keys - own;
   const double unit = plan.unit_chunks * kAttentionChunk;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/compute/kv_slots.h"
 
 namespace canopy {
 namespace {
@@ -40,7 +41,7 @@ ModelShape model_shape(const Model& model) {
   shape.ffn = config.ffn;
   shape.vocab = config.vocab;
   shape.weight_bytes = static_cast<double>(model.pass_bytes()) / static_cast<double>(model.weight_elements());
-  shape.kv_bytes = model.limits().cache_type == CacheType::f16 ? 2 : 4;
+  shape.kv_bytes = mean_element_bytes(kv_shape(config, model.limits()));
   shape.activation_bytes = sizeof(float);
   return shape;
 }

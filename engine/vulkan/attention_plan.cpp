@@ -25,21 +25,27 @@ uint32_t units_of(const AttentionExtent& extent, uint32_t unit_chunks) {
 
 }  // namespace
 
-AttentionTile attention_tile(uint64_t queries, uint32_t head_bytes, const AttentionDevice& device) {
+uint32_t head_slices(uint32_t head_dim, CacheType type) {
+  const uint32_t elements = type == CacheType::f32 ? 32 : 64;
+  return (head_dim + elements - 1) / elements;
+}
+
+AttentionTile attention_tile(uint64_t queries, uint32_t slices, const AttentionDevice& device) {
   if (device.software) return {16, 4};
   if (queries <= 4) return {64, 4};
   if (queries <= 8) return {64, 8};
   // 32 queries take more shared memory than every device has, and with long heads more registers than there are.
-  constexpr uint32_t wide_tile_bytes = 24 << 10, widest_head_bytes = 256;
-  if (queries <= 16 || device.max_shared_bytes < wide_tile_bytes || head_bytes > widest_head_bytes) return {128, 16};
+  constexpr uint32_t wide_tile_bytes = 24 << 10, most_slices = 2;
+  if (queries <= 16 || device.max_shared_bytes < wide_tile_bytes || slices > most_slices) return {128, 16};
   return {128, 32};
 }
 
 AttentionPlan plan_attention(const AttentionExtent& extent, const AttentionDevice& device) {
   const uint32_t group = extent.heads / extent.kv_heads;
   AttentionPlan plan;
-  plan.tile = attention_tile(uint64_t{extent.width} * group, extent.head_bytes, device);
-  plan.own_tile = attention_tile(group, extent.head_bytes, device);
+  const uint32_t slices = head_slices(extent.head_dim, extent.type);
+  plan.tile = attention_tile(uint64_t{extent.width} * group, slices, device);
+  plan.own_tile = attention_tile(group, slices, device);
   const uint64_t spans = units_of(extent, kSpanChunks);
   const uint64_t workgroups = spans * extent.kv_heads * plan.tiles(extent.width, group);
   plan.unit_chunks = workgroups >= kEnoughWorkgroups || device.software ? kSpanChunks : 1;

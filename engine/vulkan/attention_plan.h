@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "engine/base/cache_type.h"
+
 namespace canopy::vk {
 
 inline constexpr uint32_t kSpanChunks = 8;  // chunks that are merged before their results are
@@ -22,9 +24,11 @@ struct AttentionDevice {
   bool software = false;  // compiles slowly, and has no use for many invocations
 };
 
-/// The smallest tile that takes `queries` at once, or the largest that the device has room for. head_bytes: of a key in
-/// the cache.
-AttentionTile attention_tile(uint64_t queries, uint32_t head_bytes, const AttentionDevice& device);
+/// Slices of a head that the first step has in shared memory one after the other (SLICE_UNITS of attention_part.comp).
+uint32_t head_slices(uint32_t head_dim, CacheType type);
+
+/// The smallest tile that takes `queries` at once, or the largest that the device has room for.
+AttentionTile attention_tile(uint64_t queries, uint32_t slices, const AttentionDevice& device);
 
 /// What is fixed when attention is recorded.
 struct AttentionExtent {
@@ -32,9 +36,9 @@ struct AttentionExtent {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
-  uint32_t head_bytes = 0;  // of a key in the cache
-  uint64_t keys = 0;        // AttentionArgs::keys()
-  bool windowed = false;    // a row's first key may lie anywhere
+  CacheType type = CacheType::f16;
+  uint64_t keys = 0;      // AttentionArgs::keys()
+  bool windowed = false;  // a row's first key may lie anywhere
 };
 
 struct AttentionPlan {

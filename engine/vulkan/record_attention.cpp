@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/compute/kv_slots.h"
 #include "engine/vulkan/attention_plan.h"
 #include "engine/vulkan/recorder.h"
 
@@ -20,7 +21,7 @@ void require_shape(const KvShape& own, const KvShape& shape, const char* op) {
 constexpr uint32_t kTexelLanes = 8;  // a subgroup of llvmpipe
 
 uint32_t slot_words(const KvShape& shape) {
-  return shape.kv_heads * shape.head_dim / (shape.type == CacheType::f16 ? 2 : 1);
+  return static_cast<uint32_t>(slot_bytes(shape) / sizeof(uint32_t));
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ void VulkanRecorder::record_op(const RopeStoreArgs& args) {
                                    kv.values};
   const BufferView& qkv = static_cast<const VulkanBuffer&>(*args.qkv).texels;
   const BufferView& rotation = static_cast<const VulkanBuffer&>(*args.rotation).texels;
-  const bool texel = qkv && rotation && args.interleaved && dim % 4 == 0;
+  const bool texel = qkv && rotation && args.interleaved && dim % 4 == 0 && args.shape.type != CacheType::q8_0;
   if (texel) bindings.insert(bindings.end(), {Binding(qkv), Binding(rotation), bindings[5], bindings[6], bindings[7]});
   list.bind(state_.context->kernel(cache_shader("rope_store", args.shape.type, texel), options), bindings,
             bytes_of(Push{args.heads, args.shape.kv_heads, args.norm_eps}));
@@ -135,7 +136,7 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
                                              .heads = args.heads,
                                              .kv_heads = kv_heads,
                                              .head_dim = dim,
-                                             .head_bytes = dim * element_bytes(args.shape.type),
+                                             .type = args.shape.type,
                                              .keys = args.keys(),
                                              .windowed = args.window > 0},
                                             {state_.context->limits().max_shared_bytes, state_.software});

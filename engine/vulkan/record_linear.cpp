@@ -104,11 +104,12 @@ const BufferView& texels_of(const canopy::Buffer& buffer) {
   return static_cast<const VulkanBuffer&>(buffer).texels;
 }
 
-// Whether linear_heads.comp can do it: each invocation has whole pairs of one head.
+// Whether linear_heads.comp can do it: each invocation has whole pairs of one head, and no element needs the others of
+// its block to be stored.
 bool fuses(DeviceState& state, const ProjectHeadsArgs& args) {
   const RopeStoreArgs& heads = args.heads;
-  const bool in_place = heads.interleaved && heads.q_norm == nullptr && heads.k_norm == nullptr &&
-                        heads.shape.head_dim % 4 == 0 && texels_of(*heads.rotation);
+  const bool in_place = heads.shape.type != CacheType::q8_0 && heads.interleaved && heads.q_norm == nullptr &&
+                        heads.k_norm == nullptr && heads.shape.head_dim % 4 == 0 && texels_of(*heads.rotation);
   return in_place && std::ranges::all_of(args.weights, [&](const canopy::Weight* weight) {
            const uint32_t columns = state.layout(heads.width, weight->cols()).tile;
            return weight->rows() % choose_linear(state, weight_of(*weight), columns).rows == 0;

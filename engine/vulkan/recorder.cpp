@@ -23,7 +23,7 @@ std::string weight_shader(const std::string& op, WeightType type, bool texel) {
 }
 
 std::string cache_shader(const std::string& op, CacheType type, bool texel) {
-  return op + (type == CacheType::f16 ? "_f16" : "_f32") + (texel ? "_texel" : "");
+  return op + "_" + to_string(type) + (texel ? "_texel" : "");
 }
 
 void require_width(uint32_t width, const canopy::Activations& activations, const char* op) {

@@ -6,8 +6,8 @@
 
 #include "engine/base/awake_cores.h"
 #include "engine/base/error.h"
-#include "engine/base/half.h"
 #include "engine/base/log.h"
+#include "engine/compute/kv_slots.h"
 #include "engine/vulkan/attention_plan.h"
 #include "engine/vulkan/device_selection.h"
 #include "engine/vulkan/device_state.h"
@@ -258,21 +258,21 @@ uint64_t VulkanDevice::attention_bytes(const KvShape& shape, uint32_t heads, uin
                                       .heads = heads,
                                       .kv_heads = shape.kv_heads,
                                       .head_dim = shape.head_dim,
-                                      .head_bytes = shape.head_dim * element_bytes(shape.type),
+                                      .type = shape.type,
                                       .keys = max_positions,
                                       .windowed = true},
                                      {context().limits().max_shared_bytes, state_.software});
 }
 
 std::unique_ptr<KvCache> VulkanDevice::allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) {
-  const uint32_t unit = shape.type == CacheType::f16 ? 8 : 4;
+  check_keeps_heads(shape.type, shape.head_dim);
+  const uint32_t unit = shape.type == CacheType::f32 ? 4 : 8;
   if (shape.head_dim == 0 || shape.head_dim % unit != 0 || shape.head_dim > 256) {
     throw bad_input("A K/V cache of type " + std::string(to_string(shape.type)) + " has heads of " +
                     std::to_string(shape.head_dim) + " elements; allowed: multiples of " + std::to_string(unit) +
                     " up to 256.");
   }
-  const uint64_t elements = uint64_t{shape.slots} * shape.kv_heads * shape.head_dim;
-  const uint64_t bytes = elements * (shape.type == CacheType::f16 ? 2 : 4);
+  const uint64_t bytes = shape.slots * slot_bytes(shape);
   if (bytes > context().limits().max_storage_range) {
     throw out_of_memory("One layer's keys take " + std::to_string(bytes) + " bytes for " + std::to_string(shape.slots) +
                         " positions; the device allows " + std::to_string(context().limits().max_storage_range) +
@@ -360,30 +360,16 @@ void VulkanDevice::write_activations(Activations& activations, uint32_t width, s
 
 std::vector<float> VulkanDevice::read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) {
   const vk::VulkanKv& kv = vk::kv_of(layer);
-  const uint64_t per_slot = uint64_t{kv.shape.kv_heads} * kv.shape.head_dim;
   const vk::Binding& plane = values ? kv.values : kv.keys;
-  std::vector<float> out(count * per_slot);
-  if (kv.shape.type == CacheType::f32) {
-    context().download(*plane.buffer, plane.offset + first * per_slot * 4, std::as_writable_bytes(std::span(out)));
-    return out;
-  }
-  std::vector<uint16_t> halves(out.size());
-  context().download(*plane.buffer, plane.offset + first * per_slot * 2, std::as_writable_bytes(std::span(halves)));
-  std::ranges::transform(halves, out.begin(), f16_to_f32);
-  return out;
+  std::vector<std::byte> slots(count * slot_bytes(kv.shape));
+  context().download(*plane.buffer, plane.offset + first * slot_bytes(kv.shape), slots);
+  return decode_slots(kv.shape, slots);
 }
 
 void VulkanDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) {
   vk::VulkanKv& kv = static_cast<vk::VulkanKv&>(layer);
-  const uint64_t per_slot = uint64_t{kv.shape.kv_heads} * kv.shape.head_dim;
   const vk::Binding& plane = values ? kv.values : kv.keys;
-  if (kv.shape.type == CacheType::f32) {
-    context().upload(*plane.buffer, plane.offset + first * per_slot * 4, std::as_bytes(data));
-    return;
-  }
-  std::vector<uint16_t> halves(data.size());
-  std::ranges::transform(data, halves.begin(), f32_to_f16);
-  context().upload(*plane.buffer, plane.offset + first * per_slot * 2, as_bytes_of(halves));
+  context().upload(*plane.buffer, plane.offset + first * slot_bytes(kv.shape), encode_slots(kv.shape, data));
 }
 
 std::unique_ptr<Commands> VulkanDevice::compile(std::span<const Op> ops, const std::stop_token& stop) {

@@ -40,7 +40,7 @@ class AttentionTest : public OpTest {};
 
 // One row at a time, so that every slot after its own position is NaN.
 TEST_P(AttentionTest, SeesExactlyItsPositionsOnBothSidesOfAChunk) {
-  for (const CacheType type : {CacheType::f16, CacheType::f32}) {
+  for (const CacheType type : kCacheTypes) {
     for (const uint32_t context : {1u, 2u, 63u, 64u, 65u, 127u, 128u, 129u, 200u}) {
       SCOPED_TRACE(std::string(to_string(type)) + ", context " + std::to_string(context));
       compare(AttentionCase{4, {slots, 2, 32, type}, text(context - 1, 1), context});
@@ -58,14 +58,18 @@ TEST_P(AttentionTest, SeesItsPathInATreeAndNothingElse) {
 TEST_P(AttentionTest, SharesKeysBetweenGroupedHeads) {
   static constexpr struct {
     uint32_t kv_heads, group, head_dim;
-  } shapes[] = {{2, 1, 64}, {2, 2, 32}, {3, 3, 64}, {2, 4, 128}, {1, 3, 16}, {1, 8, 64}};
+  } shapes[] = {{2, 1, 64}, {2, 2, 32}, {3, 3, 64}, {2, 4, 128}, {1, 3, 16}, {1, 8, 64}, {3, 2, 96}, {1, 2, 256}};
   uint32_t i = 0;
   for (const auto& s : shapes) {
     for (const uint32_t width : {1u, 3u, 33u}) {
       SCOPED_TRACE("kv heads " + std::to_string(s.kv_heads) + ", group " + std::to_string(s.group) + ", head_dim " +
                    std::to_string(s.head_dim) + ", width " + std::to_string(width));
       const CacheType type = i++ % 2 == 0 ? CacheType::f16 : CacheType::f32;
-      compare(AttentionCase{s.kv_heads * s.group, {slots, s.kv_heads, s.head_dim, type}, text(70, width), 70 + width});
+      for (const CacheType each : {type, CacheType::q8_0}) {
+        if (!keeps_heads(each, s.head_dim)) continue;
+        compare(
+            AttentionCase{s.kv_heads * s.group, {slots, s.kv_heads, s.head_dim, each}, text(70, width), 70 + width});
+      }
     }
   }
 }
@@ -78,7 +82,7 @@ TEST_P(AttentionTest, TakesFewerPositionsThanItsBound) {
 TEST_P(AttentionTest, MixesTextAndTreesInOnePass) {
   RowBatch batch = tree(130, 9);
   for (const uint32_t position : {0u, 5u, 63u, 64u, 129u}) batch.add_text(0, position);
-  compare(AttentionCase{9, {slots, 3, 64, CacheType::f16}, batch, 140});
+  for (const CacheType type : kCacheTypes) compare(AttentionCase{9, {slots, 3, 64, type}, batch, 140});
 }
 
 /// Row `row` of a block of `size` rows after `committed` positions, in slots from 320 on. It is alone in its pass, so
@@ -92,7 +96,7 @@ RowBatch block_row(uint32_t committed, uint32_t size, uint32_t row) {
 
 // The first position of a window lies before, at and after the edge of a chunk, in committed text and in a tree.
 TEST_P(AttentionTest, SeesNothingBeforeItsWindow) {
-  for (const CacheType type : {CacheType::f16, CacheType::f32}) {
+  for (const CacheType type : kCacheTypes) {
     for (const uint32_t window : {1u, 70u}) {
       SCOPED_TRACE(std::string(to_string(type)) + ", window " + std::to_string(window));
       const View view{AttentionMask::causal, window};
@@ -138,6 +142,7 @@ TEST_P(AttentionTest, LimitsABlockByAWindow) {
 
 // Chunks merge in spans of 512 positions. A pass of few rows leaves results of chunks, one of many rows of spans.
 TEST_P(AttentionTest, MergesSpansOfChunks) {
+  compare(AttentionCase{8, {1400, 2, 64, CacheType::q8_0}, text(1050, 180), 1230});
   const KvShape shape{1400, 2, 32, CacheType::f16};
   for (const uint32_t context : {511u, 512u, 513u, 1023u, 1024u, 1025u, 1300u}) {
     SCOPED_TRACE("context " + std::to_string(context));
@@ -179,7 +184,7 @@ std::vector<uint32_t> shuffled_pages(uint32_t pages) {
 }
 
 TEST_P(AttentionTest, FindsPositionsByThePageTable) {
-  for (const CacheType type : {CacheType::f16, CacheType::f32}) {
+  for (const CacheType type : kCacheTypes) {
     const KvShape shape{14 * 64 + 100, 2, 32, type};
     for (const View& view : {View{}, View{AttentionMask::causal, 90}}) {
       RowBatch batch;

@@ -147,34 +147,37 @@ TEST_P(ContractTest, Embed) {
 
 TEST_P(ContractTest, RopeStore) {
   Random random(5);
-  const KvShape shape{257, 2, 32, CacheType::f32};  // f32, as rounding to halves could hide a difference
-  const uint32_t heads = 4, in_cols = 8 * 32, slot_size = 64;
-  const std::vector<float> qkv = random.values(size_t{pool} * in_cols);
-  const std::vector<float> rotation = random.values(size_t{pool} * 32);
-  const std::vector<float> norm = random.values(32);
-  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
-    OpBench bench(device);
-    const auto width = static_cast<uint32_t>(rows.size());
-    RowBatch batch;  // a position for each row of the pool, a slot for each place in the pass, as a row may occur twice
-    for (uint32_t w = 0; w < width; ++w) batch.add_node(0, w, rows[w], -1);
-    const std::vector<float> empty(size_t{shape.slots} * slot_size);
-    KvLayer* cache = bench.kv(shape, empty, empty);
-    RopeStoreArgs args;
-    args.width = width;
-    args.qkv = bench.buffer(gather(qkv, in_cols, rows));
-    args.rows = bench.buffer(batch.rows);
-    args.rotation = bench.buffer(rotation);
-    args.q_norm = args.k_norm = bench.buffer(norm);
-    args.norm_eps = 1e-6f;
-    args.heads = heads;
-    args.shape = shape;
-    args.cache = cache;
-    args.q = bench.output(uint64_t{width} * heads * 32);
-    bench.run([&](Recorder& r) { r(args); });
-    return Results{trimmed(bench.result("q", args.q, exact), size_t{width} * heads * 32),
-                   trimmed(bench.keys("k", cache, shape, exact), size_t{width} * slot_size),
-                   trimmed(bench.values("v", cache, shape, exact), size_t{width} * slot_size)};
-  });
+  for (const CacheType type : {CacheType::f32, CacheType::q8_0}) {  // rounding to halves could hide a difference
+    const KvShape shape{257, 2, 32, type};
+    const uint32_t heads = 4, in_cols = 8 * 32, slot_size = 64;
+    const std::vector<float> qkv = random.values(size_t{pool} * in_cols);
+    const std::vector<float> rotation = random.values(size_t{pool} * 32);
+    const std::vector<float> norm = random.values(32);
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      RowBatch
+          batch;  // a position for each row of the pool, a slot for each place in the pass, as a row may occur twice
+      for (uint32_t w = 0; w < width; ++w) batch.add_node(0, w, rows[w], -1);
+      const std::vector<float> empty(size_t{shape.slots} * slot_size);
+      KvLayer* cache = bench.kv(shape, empty, empty);
+      RopeStoreArgs args;
+      args.width = width;
+      args.qkv = bench.buffer(gather(qkv, in_cols, rows));
+      args.rows = bench.buffer(batch.rows);
+      args.rotation = bench.buffer(rotation);
+      args.q_norm = args.k_norm = bench.buffer(norm);
+      args.norm_eps = 1e-6f;
+      args.heads = heads;
+      args.shape = shape;
+      args.cache = cache;
+      args.q = bench.output(uint64_t{width} * heads * 32);
+      bench.run([&](Recorder& r) { r(args); });
+      return Results{trimmed(bench.result("q", args.q, exact), size_t{width} * heads * 32),
+                     trimmed(bench.keys("k", cache, shape, exact), size_t{width} * slot_size),
+                     trimmed(bench.values("v", cache, shape, exact), size_t{width} * slot_size)};
+    });
+  }
 }
 
 /// Row i of the pool: rows of text and of trees in turn, at positions around the edges of chunks.
@@ -195,7 +198,8 @@ void add_pool_row(RowBatch& batch, uint32_t i) {
 }
 
 TEST_P(ContractTest, Attention) {
-  for (const KvShape& shape : {KvShape{250, 2, 32, CacheType::f16}, KvShape{250, 3, 64, CacheType::f32}}) {
+  for (const KvShape& shape : {KvShape{250, 2, 32, CacheType::f16}, KvShape{250, 3, 64, CacheType::f32},
+                               KvShape{250, 2, 64, CacheType::q8_0}}) {
     SCOPED_TRACE(to_string(shape.type));
     const uint32_t heads = shape.kv_heads * 3;
     const uint32_t cols = heads * shape.head_dim;
@@ -261,12 +265,12 @@ void add_pool_row_of_long_text(RowBatch& batch, uint32_t i) {
 }
 
 TEST_P(ContractTest, AttentionOverSeveralSpans) {
-  const KvShape shape{1550, 2, 16, CacheType::f16};
-  const uint32_t heads = 6, cols = heads * 16;
-  const CacheContents contents = random_cache(shape, 9);
-  Random random(9);
-  const std::vector<float> q = random.values(size_t{pool} * cols);
-  for (const uint32_t window : {0u, 700u}) {
+  const uint32_t heads = 6;
+  const auto expect_independent = [&](const KvShape& shape, uint32_t window) {
+    const uint32_t cols = heads * shape.head_dim;
+    const CacheContents contents = random_cache(shape, 9);
+    Random random(9);
+    const std::vector<float> q = random.values(size_t{pool} * cols);
     expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
       RowBatch batch;
       for (const uint32_t row : rows) add_pool_row_of_long_text(batch, row);
@@ -274,50 +278,56 @@ TEST_P(ContractTest, AttentionOverSeveralSpans) {
       return run_attention(device, shape, heads, batch, gather(q, cols, rows), contents, bound,
                            {AttentionMask::causal, window});
     });
-  }
+  };
+  expect_independent({1550, 2, 16, CacheType::f16}, 0);
+  expect_independent({1550, 2, 16, CacheType::f16}, 700);
+  expect_independent({1550, 2, 32, CacheType::q8_0}, 0);
 }
 
 // What a row shares with others is read in one way, its own chunks in another.
 TEST_P(ContractTest, AttentionIsTheSameWhateverIsSaidToBeInPlace) {
-  const KvShape shape{1550, 2, 16, CacheType::f16};
-  const uint32_t heads = 6;
-  const CacheContents contents = random_cache(shape, 10);
-  Random random(10);
-  RowBatch batch;
-  for (uint32_t i = 0; i < pool; ++i) add_pool_row_of_long_text(batch, i);
-  const std::vector<float> q = random.values(size_t{pool} * heads * 16);
-  const Results said = run_attention(device(), shape, heads, batch, q, contents, 1500);
-  for (Row& row : batch.rows) row.in_place = 0;
-  EXPECT_EQ(said[0].words, run_attention(device(), shape, heads, batch, q, contents, 1500)[0].words);
+  for (const KvShape& shape : {KvShape{1550, 2, 16, CacheType::f16}, KvShape{1550, 2, 32, CacheType::q8_0}}) {
+    const uint32_t heads = 6;
+    const CacheContents contents = random_cache(shape, 10);
+    Random random(10);
+    RowBatch batch;
+    for (uint32_t i = 0; i < pool; ++i) add_pool_row_of_long_text(batch, i);
+    const std::vector<float> q = random.values(size_t{pool} * heads * shape.head_dim);
+    const Results said = run_attention(device(), shape, heads, batch, q, contents, 1500);
+    for (Row& row : batch.rows) row.in_place = 0;
+    EXPECT_EQ(said[0].words, run_attention(device(), shape, heads, batch, q, contents, 1500)[0].words);
+  }
 }
 
 // Attention to a path in tree slots, compared with the same path after it was committed.
 TEST_P(ContractTest, AttentionToAPathEqualsAttentionToCommittedText) {
-  const KvShape shape{250, 2, 32, CacheType::f16};
-  const uint32_t heads = 6, depth = 7, slot_size = 64;
-  CacheContents contents = random_cache(shape, 8);
-  Random random(8);
-  const std::vector<float> q = random.values(size_t{heads} * shape.head_dim);
-  for (const uint32_t position :
-       {6u, 7u, 62u, 63u, 64u, 65u, 69u, 70u, 71u, 127u, 128u, 130u, 133u, 134u, 135u, 199u}) {
-    SCOPED_TRACE("position " + std::to_string(position));
-    const uint32_t committed = position + 1 - depth;
-    RowBatch text, tree;
-    text.add_text(0, position);
-    for (uint32_t d = 0; d < depth; ++d) {
-      const uint32_t slot = 249 - 3 * d;
-      tree.add_node(0, slot, committed, static_cast<int32_t>(d) - 1);
-      std::copy_n(contents.keys.begin() + (committed + d) * slot_size, slot_size,
-                  contents.keys.begin() + slot * slot_size);
-      std::copy_n(contents.values.begin() + (committed + d) * slot_size, slot_size,
-                  contents.values.begin() + slot * slot_size);
+  for (const CacheType type : {CacheType::f16, CacheType::q8_0}) {
+    const KvShape shape{250, 2, 32, type};
+    const uint32_t heads = 6, depth = 7, slot_size = 64;
+    CacheContents contents = random_cache(shape, 8);
+    Random random(8);
+    const std::vector<float> q = random.values(size_t{heads} * shape.head_dim);
+    for (const uint32_t position :
+         {6u, 7u, 62u, 63u, 64u, 65u, 69u, 70u, 71u, 127u, 128u, 130u, 133u, 134u, 135u, 199u}) {
+      SCOPED_TRACE("position " + std::to_string(position));
+      const uint32_t committed = position + 1 - depth;
+      RowBatch text, tree;
+      text.add_text(0, position);
+      for (uint32_t d = 0; d < depth; ++d) {
+        const uint32_t slot = 249 - 3 * d;
+        tree.add_node(0, slot, committed, static_cast<int32_t>(d) - 1);
+        std::copy_n(contents.keys.begin() + (committed + d) * slot_size, slot_size,
+                    contents.keys.begin() + slot * slot_size);
+        std::copy_n(contents.values.begin() + (committed + d) * slot_size, slot_size,
+                    contents.values.begin() + slot * slot_size);
+      }
+      std::vector<float> tree_q = random.values(size_t{depth - 1} * heads * shape.head_dim);
+      tree_q.insert(tree_q.end(), q.begin(), q.end());
+      const Results after = run_attention(device(), shape, heads, text, q, contents, position + 1);
+      const Results before = run_attention(device(), shape, heads, tree, tree_q, contents, 230);
+      const auto last = before[0].words.end() - static_cast<ptrdiff_t>(q.size());
+      EXPECT_TRUE(std::equal(after[0].words.begin(), after[0].words.end(), last));
     }
-    std::vector<float> tree_q = random.values(size_t{depth - 1} * heads * shape.head_dim);
-    tree_q.insert(tree_q.end(), q.begin(), q.end());
-    const Results after = run_attention(device(), shape, heads, text, q, contents, position + 1);
-    const Results before = run_attention(device(), shape, heads, tree, tree_q, contents, 230);
-    const auto last = before[0].words.end() - static_cast<ptrdiff_t>(q.size());
-    EXPECT_TRUE(std::equal(after[0].words.begin(), after[0].words.end(), last));
   }
 }
 

@@ -61,8 +61,9 @@ TEST_P(KvMoveTest, ReadsEverySlotBeforeItWrites) {
 }
 
 TEST_P(KvMoveTest, MovesEveryCacheShape) {
-  for (const CacheType type : {CacheType::f16, CacheType::f32}) {
-    for (const uint32_t head_dim : {16u, 32u, 64u, 128u}) {
+  for (const CacheType type : kCacheTypes) {
+    for (const uint32_t head_dim : {16u, 32u, 64u, 96u, 128u}) {
+      if (!keeps_heads(type, head_dim)) continue;
       for (const uint32_t kv_heads : {1u, 3u}) {
         SCOPED_TRACE(std::string(to_string(type)) + ", head_dim " + std::to_string(head_dim));
         compare(KvMoveCase{{9, 2, 2, 9, 30, 31, 31, 32}, {40, kv_heads, head_dim, type}, 5});

@@ -35,6 +35,8 @@ inline constexpr Tolerance half_operands{1e-5, 5e-3};
 inline constexpr Tolerance f32_exp{1e-9, 1e-4};
 /// For f32 results rounded to halves: a value near a rounding boundary may be rounded either way.
 inline constexpr Tolerance f16_rounding{1e-8, 1.0 / 1024};
+/// The same for those in q8_0: an element may be a step of its block off, or a whole block's scale be the next half.
+inline constexpr Tolerance q8_rounding{1e-6, 1.0 / 120};
 
 struct Result {
   std::string name;

@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "tests/compute/op_test.h"
 #include "tests/compute/rope_data.h"
 
 namespace canopy::test {
 namespace {
+
+constexpr float kUntouched = 1016.0f;  // 127 times a half
 
 struct RopeStoreCase {
   uint32_t heads;
@@ -34,15 +38,18 @@ struct RopeStoreCase {
     args.heads = heads;
     args.shape = shape;
     args.interleaved = interleaved;
-    // A value far from any result, so that a slot written by mistake, or not written, is noticed.
-    const std::vector<float> before(context * slot_size, 1000.0f);
+    // A value far from any result, so that a slot written by mistake, or not written, is noticed; of q8_0, one that a
+    // block can keep.
+    const std::vector<float> before(context * slot_size, kUntouched);
     KvLayer* cache = bench.kv(shape, before, before);
     args.cache = cache;
     Buffer* q = heads == 0 ? nullptr : bench.output(size_t{width} * heads * head_dim);
     args.q = q;
     bench.run([&](Recorder& r) { r(args); });
     Results results = {written("k", bench.keys("k", cache, shape, exact), slot_size,
-                               type == CacheType::f16 ? f16_rounding : f32_rounding),
+                               type == CacheType::f32   ? f32_rounding
+                               : type == CacheType::f16 ? f16_rounding
+                                                        : q8_rounding),
                        bench.values("v", cache, shape, exact)};
     if (q != nullptr) results.push_back(bench.result("q", q, f32_rounding));
     return results;
@@ -53,7 +60,7 @@ struct RopeStoreCase {
     std::vector<float> values = floats(all.words);
     for (size_t i = 0; i < values.size(); i += slot_size) {
       const auto slot = std::span(values).subspan(i, slot_size);
-      if (std::all_of(slot.begin(), slot.end(), [](float v) { return v == 1000.0f; })) {
+      if (std::all_of(slot.begin(), slot.end(), [](float v) { return v == kUntouched; })) {
         std::fill(slot.begin(), slot.end(), 0.0f);
       }
     }
@@ -77,6 +84,14 @@ TEST_P(RopeStoreTest, AgreesWithTheOracle) {
       {4, 2, 64, CacheType::f16, 2, false, false, true},
       {0, 3, 64, CacheType::f16, 17, true},
       {0, 2, 32, CacheType::f32, 5, false, false, true},
+      {9, 3, 64, CacheType::q8_0, 17},
+      {4, 2, 32, CacheType::q8_0, 8, false, true, true},
+      {3, 1, 32, CacheType::q8_0, 4, true},
+      {6, 3, 96, CacheType::q8_0, 5, false, false, true},
+      {2, 2, 160, CacheType::q8_0, 3, true, true, false},
+      {8, 2, 128, CacheType::q8_0, 3, true, true, true},
+      {4, 1, 256, CacheType::q8_0, 2},
+      {0, 3, 64, CacheType::q8_0, 17, true},
   };
   for (const RopeStoreCase& c : cases) {
     SCOPED_TRACE("heads " + std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + ", head_dim " +
@@ -114,6 +129,61 @@ TEST_P(RopeStoreTest, RoundsValuesToNearestEven) {
     return Results{bench.values("v", cache, shape, exact)};
   };
   compare(op_case);
+}
+
+/// Heads whose blocks have every size of scale, elements on both sides of half a step and on it, and what no scale
+/// fits: zeros, infinities, NaN.
+std::vector<float> blocks_of_all_kinds(uint32_t count) {
+  Random random(11);
+  std::vector<float> values = random.values(size_t{count} * 32);
+  for (uint32_t b = 0; b < count; ++b) {
+    const auto block = std::span(values).subspan(size_t{b} * 32, 32);
+    const float scale = std::exp2(static_cast<float>(b % 60) - 40);
+    for (float& v : block) v *= scale;
+    if (b % 4 == 1) {
+      block[0] = 127 * scale;  // the scale is a power of two: halves of it are ties
+      for (uint32_t i = 1; i < 32; ++i) {
+        const float tie = (static_cast<float>((i * 37 + b) % 127) + 0.5f) * scale;
+        const float near[] = {tie, std::nextafter(tie, 0.0f), std::nextafter(tie, 2 * tie)};
+        block[i] = i % 2 == 0 ? near[i % 3] : -near[i % 3];
+      }
+    }
+    if (b % 19 == 3) std::fill(block.begin(), block.end(), b % 2 == 0 ? 0.0f : -0.0f);
+    if (b % 23 == 5) block[b % 32] = std::numeric_limits<float>::infinity();
+    if (b % 29 == 7) block[b % 32] = -std::numeric_limits<float>::quiet_NaN();
+    if (b % 31 == 9) block[b % 32] = 8.4e6f;  // just too large for a half times 127
+  }
+  return values;
+}
+
+// Without a turn, K is stored as it is, like V: then every bit of the cache must be the oracle's.
+TEST_P(RopeStoreTest, RoundsBlocksOfQ8AsTheOracleDoesByTheBit) {
+  for (const uint32_t head_dim : {32u, 64u, 96u, 128u, 256u}) {
+    for (const bool interleaved : {false, true}) {
+      SCOPED_TRACE("head_dim " + std::to_string(head_dim) + (interleaved ? ", interleaved" : ", half"));
+      compare([&](Device& device) {
+        OpBench bench(device);
+        const uint32_t width = 19, kv_heads = 3;
+        const KvShape shape{width, kv_heads, head_dim, CacheType::q8_0};
+        RowBatch batch;
+        for (uint32_t w = 0; w < width; ++w) batch.add_text(0, w);
+        std::vector<float> rotation;
+        for (uint32_t i = 0; i < width * head_dim / 2; ++i) rotation.insert(rotation.end(), {1.0f, 0.0f});
+        RopeStoreArgs args;
+        args.width = width;
+        args.qkv = bench.buffer(blocks_of_all_kinds(width * 2 * kv_heads * head_dim / 32));
+        args.rows = bench.buffer(batch.rows);
+        args.rotation = bench.buffer(rotation);
+        args.shape = shape;
+        args.interleaved = interleaved;
+        const std::vector<float> before(size_t{width} * kv_heads * head_dim, kUntouched);
+        KvLayer* cache = bench.kv(shape, before, before);
+        args.cache = cache;
+        bench.run([&](Recorder& r) { r(args); });
+        return Results{bench.keys("k", cache, shape, exact), bench.values("v", cache, shape, exact)};
+      });
+    }
+  }
 }
 
 CANOPY_OP_TESTS(RopeStoreTest);

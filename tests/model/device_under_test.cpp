@@ -65,10 +65,7 @@ Device& device_under_test() {
 }
 
 CacheType cache_under_test() {
-  const std::string type = environment("CANOPY_TEST_KV", "f32");
-  if (type == "f32") return CacheType::f32;
-  if (type == "f16") return CacheType::f16;
-  throw std::runtime_error("CANOPY_TEST_KV is " + type + "; allowed: f32, f16");
+  return checked_cache_type(environment("CANOPY_TEST_KV", "f32"));
 }
 
 bool prompt_under_test(const std::string& name) {

@@ -7,7 +7,7 @@
 //                        slowly (20 rows of tiny-qwen3 a second) that the suite gives it two.
 //   CANOPY_TEST_WIDTHS   widths of passes for the numeric contract, with commas between; empty: all it knows
 //   CANOPY_TEST_BUDGETS  budgets of draft trees, with commas between; empty: all that a test knows
-//   CANOPY_TEST_KV       "f32" (default) or "f16": type of the K/V cache
+//   CANOPY_TEST_KV       "f32" (default), "f16" or "q8_0": type of the K/V cache
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,6 @@
 #include "tests/reference/memory.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -51,8 +52,37 @@ HostKv::HostKv(std::shared_ptr<Ledger> ledger, const KvShape& shape, std::string
       keys_(shape.slots * slot_size()),
       values_(shape.slots * slot_size()) {}
 
-float HostKv::rounded(float value) const {
-  return shape_.type == CacheType::f16 ? f16_to_f32(f32_to_f16(value)) : value;
+namespace {
+
+/// 32 elements in q8_0: a scale that is the half next to the largest magnitude / 127, and whole multiples of it, at
+/// most 127, ties away from zero. What a half cannot hold as a scale makes the whole block NaN.
+void round_block(const float* values, float* to) {
+  float largest = 0;
+  bool finite = true;
+  for (int i = 0; i < 32; ++i) {
+    largest = std::max(largest, std::abs(values[i]));
+    finite = finite && std::isfinite(values[i]);
+  }
+  const float scale = f16_to_f32(f32_to_f16(largest * (1.0f / 127.0f)));
+  for (int i = 0; i < 32; ++i) {
+    const double steps = scale > 0 ? std::min(std::round(std::abs(double{values[i]}) / scale), 127.0) : 0.0;
+    to[i] = finite && std::isfinite(scale) ? std::copysign(static_cast<float>(steps * scale), values[i])
+                                           : std::numeric_limits<float>::quiet_NaN();
+  }
+}
+
+}  // namespace
+
+void HostKv::store(std::span<const float> heads, float* to) const {
+  switch (shape_.type) {
+    case CacheType::f32: std::copy(heads.begin(), heads.end(), to); break;
+    case CacheType::f16:
+      std::transform(heads.begin(), heads.end(), to, [](float value) { return f16_to_f32(f32_to_f16(value)); });
+      break;
+    case CacheType::q8_0:
+      for (size_t i = 0; i < heads.size(); i += 32) round_block(heads.data() + i, to + i);
+      break;
+  }
 }
 
 void require(bool holds, std::string_view message) {

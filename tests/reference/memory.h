@@ -101,8 +101,9 @@ class HostKv : public KvLayer {
   const float* values(uint32_t slot) const { return values_.data() + size_t{slot} * slot_size(); }
 
   size_t slot_size() const { return size_t{shape_.kv_heads} * shape_.head_dim; }
-  /// The nearest value that the cache can hold, ties to even.
-  float rounded(float value) const;
+  /// Writes whole heads, each element as the nearest that the cache can hold: in f16 with ties to even, in q8_0 with
+  /// the scale that its block of 32 elements has.
+  void store(std::span<const float> heads, float* to) const;
 
  private:
   Reservation reservation_;

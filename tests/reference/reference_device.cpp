@@ -63,6 +63,7 @@ class ReferenceDevice : public Device {
   std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) override {
     require(shape.slots > 0 && shape.kv_heads > 0 && shape.head_dim > 0, "A K/V cache needs slots, heads and columns.");
     require(shape.head_dim % 2 == 0, "The head dimension of a K/V cache is odd; rotations need pairs.");
+    check_keeps_heads(shape.type, shape.head_dim);
     std::vector<std::unique_ptr<KvLayer>> all;
     for (uint32_t i = 0; i < layers; ++i) all.push_back(std::make_unique<HostKv>(ledger_, shape, name));
     return std::make_unique<KvCache>(std::move(all));
@@ -162,7 +163,7 @@ void ReferenceDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std:
   require(data.size() % host.slot_size() == 0, "write_kv: the data are no whole number of slots.");
   require(first + data.size() / host.slot_size() <= host.shape().slots, "write_kv: slots outside the cache.");
   float* to = values ? host.values(first) : host.keys(first);
-  std::transform(data.begin(), data.end(), to, [&](float v) { return host.rounded(v); });
+  host.store(data, to);
 }
 
 std::unique_ptr<Commands> ReferenceDevice::compile(std::span<const Op> ops, const std::stop_token& stop) {

@@ -66,11 +66,10 @@ void compute(const RopeStoreArgs& args) {
     }
     if (row.slot == kNoSlot) continue;
     float* key = cache.keys(row.slot);
-    for (uint32_t h = 0; h < kv_heads; ++h, in += dim) {
-      for (const float k : rotated(in, dim, k_norm, args.norm_eps, angles, args.interleaved)) *key++ = cache.rounded(k);
+    for (uint32_t h = 0; h < kv_heads; ++h, in += dim, key += dim) {
+      cache.store(rotated(in, dim, k_norm, args.norm_eps, angles, args.interleaved), key);
     }
-    float* value = cache.values(row.slot);
-    for (size_t d = 0; d < cache.slot_size(); ++d) value[d] = cache.rounded(in[d]);
+    cache.store({in, cache.slot_size()}, cache.values(row.slot));
   }
 }
 

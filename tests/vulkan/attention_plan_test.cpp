@@ -7,7 +7,7 @@ namespace {
 
 // Heads of an 8B model with an f16 cache.
 AttentionExtent extent_of(uint32_t width, uint64_t keys) {
-  return {.width = width, .heads = 32, .kv_heads = 8, .head_dim = 128, .head_bytes = 256, .keys = keys};
+  return {.width = width, .heads = 32, .kv_heads = 8, .head_dim = 128, .type = CacheType::f16, .keys = keys};
 }
 constexpr AttentionDevice gpu{.max_shared_bytes = 32 << 10};
 

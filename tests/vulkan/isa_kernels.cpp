@@ -14,7 +14,6 @@ namespace {
 constexpr const char* weight_types[] = {"f32",  "f16",  "bf16", "q8_0", "q4_1",   "q5_1",   "q2_k",
                                         "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4"};
 constexpr const char* product_ops[] = {"product_linear_", "product_add_", "product_swiglu_"};
-constexpr const char* cache_types[] = {"f32", "f16"};
 constexpr uint32_t head_sizes[] = {64, 128};
 
 // Waves of kernels that were not measured, and of those that are chosen only where they are faster.
@@ -70,9 +69,10 @@ void add_row_kernels(std::vector<GatedKernel>& kernels) {
   const auto add = [&](const std::string& shader, std::vector<SpecConstant> spec, uint32_t least_waves) {
     kernels.push_back({shader, {{1, {std::move(spec), 0}, least_waves}}});
   };
-  for (const std::string cache : cache_types) {
+  for (const CacheType cache : kCacheTypes) {
     for (const uint32_t head : head_sizes) {
-      add("rope_store_" + cache, {{0, 32}, {1, head}, {2, 0}, {3, 1}, {4, 1}}, 8);  // halves, norms of q and k
+      add(std::string("rope_store_") + to_string(cache), {{0, 32}, {1, head}, {2, 0}, {3, 1}, {4, 1}},
+          8);  // halves, norms of q and k
     }
   }
   for (const std::string type : weight_types) add("embed_" + type, {}, 8);
@@ -81,13 +81,13 @@ void add_row_kernels(std::vector<GatedKernel>& kernels) {
 // Tiles of few and of many queries; chunks that rows share, one by one and merged on the way, and a row's own.
 void add_attention(std::vector<GatedKernel>& kernels) {
   const AttentionDevice device{.max_shared_bytes = 32 << 10};
-  for (const auto& [cache, bytes] : {std::pair("f32", 4u), std::pair("f16", 2u)}) {
+  for (const CacheType cache : kCacheTypes) {
     for (const uint32_t head : {64u, 128u, 256u}) {
       for (const auto& [own, chunks] : {std::pair(0u, 1u), std::pair(0u, kSpanChunks), std::pair(1u, 1u)}) {
         for (const uint32_t queries : {4u, 8u, 16u, 32u}) {
-          const AttentionTile tile = attention_tile(queries, head * bytes, device);
+          const AttentionTile tile = attention_tile(queries, head_slices(head, cache), device);
           kernels.push_back(
-              {std::string("attention_part_") + cache,
+              {std::string("attention_part_") + to_string(cache),
                {{1, {{{0, tile.lanes}, {1, head}, {2, 4}, {5, tile.queries}, {6, own}, {7, chunks}}, 0}, 4}}});
         }
       }
