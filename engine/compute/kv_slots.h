@@ -1,16 +1,17 @@
 #pragma once
-// How keys and values lie in the slots of a cache (shaders/cache.glsl is the same in GLSL), and what they are rounded to.
+// How keys and values lie in the slots of a cache (shaders/cache.glsl is the same in GLSL), and what they are rounded
+// to.
 //
 // In f32 and f16 a slot has kv_heads * head_dim elements, one after the other. In q8_0 each 32 neighbouring elements of
-// a head have a scale s, a half, and each of them a code c: the element is c * s, which f32 holds exactly. A slot has the
-// codes of all heads, bytes of c + 128, then the scales, two to a word, those of each head from a whole word on; it is
-// filled up to a multiple of 16 bytes.
+// a head have a scale s, a half, and each of them a code c: the element is c * s, which f32 holds exactly. A slot has
+// the codes of all heads, bytes of c + 128, then the scales, two to a word, those of each head from a whole word on; it
+// is filled up to a multiple of 16 bytes.
 //
 //   s = largest |x| of the 32, times the float next to 1/127, rounded to the nearest half
 //   c = x / s rounded to the nearest integer, halves away from zero, at most 127 either way; 0 where s is 0
 //
-// c follows from comparisons of |x| with (k - 1/2) s, which are exact in f32: no quotient's last bit matters. Where s is
-// no finite half, as of infinities and NaN, it is a NaN and all codes are 0: the whole block reads as NaN.
+// c follows from comparisons of |x| with (k - 1/2) s, which are exact in f32: no quotient's last bit matters. Where s
+// is no finite half, as of infinities and NaN, it is a NaN and all codes are 0: the whole block reads as NaN.
 
 #include <cstddef>
 #include <cstdint>

@@ -44,8 +44,8 @@ TEST(KvSlotsTest, TakeWhatTheirTypeAndWholeUnitsTake) {
   EXPECT_EQ(slot_bytes({1, 8, 128, CacheType::f32}), 4096u);
   EXPECT_EQ(slot_bytes({1, 8, 128, CacheType::f16}), 2048u);
   EXPECT_EQ(slot_bytes(q8(8, 128)), 1024u + 64u);
-  EXPECT_EQ(slot_bytes(q8(3, 64)), 208u);       // 192 codes, 3 words of scales, filled up to 16
-  EXPECT_EQ(slot_bytes(q8(1, 32)), 48u);        // 32 codes, a word for one scale
+  EXPECT_EQ(slot_bytes(q8(3, 64)), 208u);        // 192 codes, 3 words of scales, filled up to 16
+  EXPECT_EQ(slot_bytes(q8(1, 32)), 48u);         // 32 codes, a word for one scale
   EXPECT_EQ(slot_bytes(q8(2, 96)), 192u + 16u);  // three scales take two words
   EXPECT_DOUBLE_EQ(mean_element_bytes(q8(8, 128)), 1.0625);
   EXPECT_DOUBLE_EQ(mean_element_bytes({1, 3, 64, CacheType::f16}), 2.0);
@@ -53,11 +53,11 @@ TEST(KvSlotsTest, TakeWhatTheirTypeAndWholeUnitsTake) {
 
 TEST(KvSlotsTest, HaveCodesThenScales) {
   std::vector<float> values(2 * 96, 0.0f);
-  values[0] = 127;              // head 0, block 0: scale 1
+  values[0] = 127;  // head 0, block 0: scale 1
   values[1] = -3;
-  values[95] = -254;            // head 0, block 2: scale 2
+  values[95] = -254;  // head 0, block 2: scale 2
   values[94] = 4;
-  values[96 + 32] = 12.7f;      // head 1, block 1
+  values[96 + 32] = 12.7f;  // head 1, block 1
   const std::vector<std::byte> slot = encode_slots(q8(2, 96), values);
   ASSERT_EQ(slot.size(), 208u);
   EXPECT_EQ(code(slot, 0), 127);

@@ -48,11 +48,20 @@ TEST(AttentionPlan, ScratchMemoryIsBounded) {
 }
 
 TEST(AttentionPlan, TilesFitTheDevice) {
-  EXPECT_EQ(attention_tile(1, 256, gpu).queries, 4u);
-  EXPECT_EQ(attention_tile(9, 256, gpu).queries, 16u);
-  EXPECT_EQ(attention_tile(400, 256, gpu).queries, 32u);
-  EXPECT_EQ(attention_tile(400, 256, {.max_shared_bytes = 16 << 10}).queries, 16u);
-  EXPECT_EQ(attention_tile(400, 512, gpu).queries, 16u);
+  EXPECT_EQ(attention_tile(1, 2, gpu).queries, 4u);
+  EXPECT_EQ(attention_tile(9, 2, gpu).queries, 16u);
+  EXPECT_EQ(attention_tile(400, 2, gpu).queries, 32u);
+  EXPECT_EQ(attention_tile(400, 2, {.max_shared_bytes = 16 << 10}).queries, 16u);
+  EXPECT_EQ(attention_tile(400, 3, gpu).queries, 16u);
+}
+
+TEST(AttentionPlan, CutsHeadsIntoSlicesByTheirElements) {
+  EXPECT_EQ(head_slices(64, CacheType::f32), 2u);
+  EXPECT_EQ(head_slices(80, CacheType::f32), 3u);
+  EXPECT_EQ(head_slices(128, CacheType::f16), 2u);
+  EXPECT_EQ(head_slices(136, CacheType::f16), 3u);
+  EXPECT_EQ(head_slices(128, CacheType::q8_0), 2u);
+  EXPECT_EQ(head_slices(32, CacheType::q8_0), 1u);
 }
 
 }  // namespace
