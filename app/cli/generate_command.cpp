@@ -69,7 +69,7 @@ void print_statistics(const Reply& reply, const Engine& model) {
   note("reply: " + std::to_string(reply.ids.size()) + " tokens, " + fixed(reply.decode_ms, 0) + " ms, " +
        fixed(reply.tokens_per_second(), 1) + " tok/s, ended by " + to_string(reply.reason));
   const DeviceInfo& device = model.model->device().info();
-  note("context: " + std::to_string(model.sequence->tokens().size()) + " of " +
+  note("context: " + std::to_string(model.resident->current().length()) + " of " +
        std::to_string(model.model->limits().context) + " positions; device: " + device.name + " (" + device.driver +
        ")");
   if (model.drafter != nullptr) {

@@ -120,6 +120,15 @@ struct LoadProgress {
   double seconds_left = -1;  // negative when unknown
 };
 
+/// The pages of a model's K/V cache, which all resident texts share.
+struct CacheUse {
+  uint32_t pages = 0;           // in all
+  uint32_t used = 0;            // by any text
+  uint32_t shared = 0;          // of these, by more than one
+  uint32_t texts = 0;           // resident ones that hold something
+  uint32_t page_positions = 0;  // tokens that a page has room for
+};
+
 /// Bytes on the device, for the memory bar. Published with ModelReady and after each reply.
 struct MemoryUse {
   uint64_t weights = 0;    // of the target
@@ -132,6 +141,7 @@ struct MemoryUse {
   uint64_t rows = 0;       // of a pass and of the largest tree: `tree` grows in proportion
   uint64_t budget = 0;     // all that the device may hold
   uint64_t available = 0;  // that it may still allocate now, beside what is listed here and what others use
+  CacheUse pages = {};     // of `cache`
 
   uint64_t total() const { return weights + drafter + cache + tree + working + reserve; }
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/model/drafter.h"
@@ -10,17 +11,25 @@ namespace canopy {
 
 DraftState::DraftState(Drafter& drafter) : DraftState(drafter, PageTable(drafter.pages_)) {}
 
-DraftState::DraftState(Drafter& drafter, const PageTable& table)
-    : drafter_(drafter), store_(drafter.acquire_store()), table_(table) {}
+DraftState::DraftState(Drafter& drafter, const PageTable& table) : drafter_(drafter), table_(table) {}
 
 DraftState::~DraftState() {
-  drafter_.release_store(store_);
+  release_store();
+}
+
+void DraftState::hold_store() {
+  if (store_ == kNone) store_ = drafter_.acquire_store();
+}
+
+void DraftState::release_store() {
+  if (store_ != kNone) drafter_.release_store(std::exchange(store_, kNone));
 }
 
 void DraftState::truncate(uint32_t positions) {
   injected_ = std::min(injected_, positions);
   waiting_ = std::min(waiting_, positions - injected_);
   table_.cut(injected_);
+  if (waiting_ == 0) release_store();
 }
 
 void DraftState::pretend(uint32_t injected, uint32_t waiting) {
@@ -31,13 +40,17 @@ void DraftState::pretend(uint32_t injected, uint32_t waiting) {
                     " waiting, in all " + std::to_string(context) + ".");
   }
   table_.reserve(0, injected);
+  waiting > 0 ? hold_store() : release_store();
   injected_ = injected;
   waiting_ = waiting;
 }
 
 std::unique_ptr<DraftState> DraftState::fork() const {
   auto copy = std::unique_ptr<DraftState>(new DraftState(drafter_, table_));
-  drafter_.copy_waiting(store_, copy->store_, waiting_);
+  if (waiting_ > 0) {
+    copy->hold_store();
+    drafter_.copy_waiting(store_, copy->store_, waiting_);
+  }
   copy->injected_ = injected_;
   copy->waiting_ = waiting_;
   return copy;

@@ -143,7 +143,6 @@ uint32_t Drafter::acquire_store() {
 }
 
 void Drafter::copy_waiting(uint32_t from, uint32_t to, uint32_t waiting) {
-  if (waiting == 0) return;
   std::vector<float> features(size_t{waiting} * config_.transformer.hidden * aux_layer_count(config_));
   device_.read(*stores_[from], 0, std::as_writable_bytes(std::span(features)));
   device_.finish();  // a copy that was started may write features
@@ -190,7 +189,7 @@ bool Drafter::copy_features(DraftState& text, std::span<const uint32_t> rows, co
   return true;
 }
 
-Commands& Drafter::prepare_copies(const DraftState& text, std::span<const uint32_t> rows) {
+Commands& Drafter::prepare_copies(DraftState& text, std::span<const uint32_t> rows) {
   const auto count = static_cast<uint32_t>(rows.size());
   if (text.known() + count > context()) {
     throw bad_input("Features of position " + std::to_string(text.known() + count - 1) +
@@ -199,6 +198,7 @@ Commands& Drafter::prepare_copies(const DraftState& text, std::span<const uint32
   std::vector<uint32_t> moves;
   for (uint32_t i = 0; i < count; ++i) moves.insert(moves.end(), {rows[i], text.waiting_ + i});
   device_.finish();  // a copy that was started reads the moves before these
+  text.hold_store();
   device_.write(*feature_moves_, 0, as_bytes_of(moves));
   return copy_commands(text.store_, count);
 }
@@ -215,14 +215,23 @@ Commands& Drafter::copy_commands(uint32_t store, uint32_t count) {
 }
 
 bool Drafter::inject(DraftState& text, const std::stop_token& stop) {
+  if (text.waiting_ == 0) {
+    text.release_store();
+    return true;
+  }
   const Shape shape{padded_count(device_, text.waiting_, config_.block_size), 0, 0, text.store_};
   Commands* const commands = commands_for(shape, stop);
   if (commands == nullptr) return false;
   reserve(text);
   device_.write(*injected_rows_, 0, as_bytes_of(injected_rows(text, shape.injected)));
   if (!device_.run(*commands, stop)) return false;
-  text.injected_ += std::exchange(text.waiting_, 0);
+  end_injection(text);
   return true;
+}
+
+void Drafter::end_injection(DraftState& text) {
+  text.injected_ += std::exchange(text.waiting_, 0);
+  text.release_store();
 }
 
 std::optional<Draft> Drafter::draft(DraftState& text, uint32_t root, uint32_t depths, const std::stop_token& stop) {
@@ -235,14 +244,14 @@ std::optional<Draft> Drafter::draft(DraftState& text, uint32_t root, uint32_t de
   const uint32_t injected = text.waiting_ > 0 ? padded_count(device_, text.waiting_, config_.block_size) : 0;
   // Where widths share recordings, drafts of all depths do.
   const bool pads = !device_.info().width_buckets.empty();
-  const Shape shape{injected, pads ? max_depth() : depths, positions, text.store_};
+  const Shape shape{injected, pads ? max_depth() : depths, positions, injected > 0 ? text.store_ : 0};
   Commands* const commands = commands_for(shape, stop);
   if (commands == nullptr) return std::nullopt;
   ++drafts_;
   reserve(text);
   upload(text, root, shape.injected);
   if (!device_.run(*commands, stop)) return std::nullopt;
-  text.injected_ += std::exchange(text.waiting_, 0);
+  end_injection(text);
   return read_results(depths);
 }
 
@@ -291,7 +300,13 @@ std::vector<float> Drafter::hidden_states() {
 }
 
 void Drafter::reserve(DraftState& text) {
-  mover_->move(text.table_.reserve(text.injected_, text.known()));
+  const std::vector<KvMove> moves = text.table_.reserve(text.injected_, text.known());
+  try {
+    mover_->move(moves);
+  } catch (...) {
+    text.truncate(text.injected_ / kPagePositions * kPagePositions);  // the page that was to be copied holds nothing
+    throw;
+  }
 }
 
 // Rows beyond those that wait are features too, stale ones, but their keys go to a slot of the block, which is written

@@ -82,12 +82,22 @@ class Drafter {
   /// The same of one row, for rounds that drafted nothing: they should not wait for what only a later draft needs.
   void append_features_soon(DraftState& text, uint32_t row);
 
+  /// Injects the features that wait, as the next draft would: the text then holds nothing of the drafter but pages.
+  /// False when stop was requested; they wait on then. Throws out_of_memory where there are no pages for them.
+  bool inject(DraftState& text, const std::stop_token& stop = {});
+
+  /// Pages of its own for all known positions, as the next draft takes them. Throws out_of_memory where there are none.
+  void reserve(DraftState& text);
+
   /// Drafts behind `root`, which stands at position text.known(). depths is 1 ... max_depth(); nothing when stop was
   /// requested. The block's keys and values are gone afterwards.
   std::optional<Draft> draft(DraftState& text, uint32_t root, uint32_t depths, const std::stop_token& stop = {});
 
   /// Recordings made since the start: a pass that makes one takes far longer than it does from then on.
   uint64_t recordings() const { return recordings_.made() + copies_.made(); }
+
+  /// The pages of its cache; texts take them from here.
+  PagePool& pages() { return pages_; }
 
   /// Output of the drafter's last norm before the head for the rows of the last draft, [block, H]: for tests.
   std::vector<float> hidden_states();
@@ -110,8 +120,7 @@ class Drafter {
   bool copy_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop);
   /// Writes the moves and returns the copy's commands, which are still to be run. Throws bad_input where the context
   /// ends before the last row.
-  Commands& prepare_copies(const DraftState& text, std::span<const uint32_t> rows);
-  bool inject(DraftState& text, const std::stop_token& stop);
+  Commands& prepare_copies(DraftState& text, std::span<const uint32_t> rows);
   std::vector<Row> injected_rows(const DraftState& text, uint32_t padded) const;
   void upload(const DraftState& text, uint32_t root, uint32_t padded);
   Draft read_results(uint32_t depths);
@@ -123,8 +132,8 @@ class Drafter {
   ForwardContext forward_context() const;
   const Weight& head() const { return weights_.body.output ? *weights_.body.output : target_.head(); }
 
-  /// Pages for all known positions, before those that wait are injected.
-  void reserve(DraftState& text);
+  /// What waited is in the cache.
+  void end_injection(DraftState& text);
 
   // Of DraftState.
   std::unique_ptr<Buffer> allocate_features();

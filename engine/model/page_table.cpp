@@ -22,19 +22,28 @@ PageTable::PageTable(const PageTable& other) : pool_(other.pool_), pages_(other.
   for (const uint32_t page : pages_) pool_->add_user(page);
 }
 
-std::vector<KvMove> PageTable::reserve(uint32_t first, uint32_t end) {
+uint32_t PageTable::needed(uint32_t first, uint32_t end) const {
   const uint32_t have = static_cast<uint32_t>(pages_.size()), wanted = pages_for(end);
-  const uint32_t begin = first / kPagePositions;
   uint32_t needed = wanted > have ? wanted - have : 0;
-  for (uint32_t i = begin; i < std::min(have, wanted); ++i) needed += pool_->users(pages_[i]) > 1 ? 1 : 0;
-  if (needed > pool_->free()) {
-    throw out_of_memory("A text needs " + std::to_string(needed) + " more pages of " + std::to_string(kPagePositions) +
+  for (uint32_t i = first / kPagePositions; i < std::min(have, wanted); ++i) {
+    needed += pool_->users(pages_[i]) > 1 ? 1 : 0;
+  }
+  return needed;
+}
+
+std::vector<KvMove> PageTable::reserve(uint32_t first, uint32_t end) {
+  // Anew each time: a page that another text gave up may be this text's own by then.
+  while (needed(first, end) > pool_->free() && pool_->reclaim()) {
+  }
+  if (const uint32_t more = needed(first, end); more > pool_->free()) {
+    throw out_of_memory("A text needs " + std::to_string(more) + " more pages of " + std::to_string(kPagePositions) +
                         " positions of the K/V cache, but only " + std::to_string(pool_->free()) + " of " +
                         std::to_string(pool_->pages()) +
                         " are available. Close another text, or load the model with a longer context.");
   }
+  const uint32_t have = static_cast<uint32_t>(pages_.size()), wanted = pages_for(end);
   std::vector<KvMove> moves;
-  for (uint32_t i = begin; i < std::min(have, wanted); ++i) {
+  for (uint32_t i = first / kPagePositions; i < std::min(have, wanted); ++i) {
     if (pool_->users(pages_[i]) == 1) continue;
     const uint32_t own = pool_->take();
     for (uint32_t p = i * kPagePositions; p < first; ++p) {

@@ -30,7 +30,13 @@ std::unique_ptr<Sequence> Sequence::fork() const {
 
 void Sequence::reserve(uint32_t positions) {
   const uint32_t end = static_cast<uint32_t>(std::min<uint64_t>(uint64_t{length()} + positions, capacity()));
-  model_.move_kv(table_.reserve(length(), end));
+  const std::vector<KvMove> moves = table_.reserve(length(), end);
+  try {
+    model_.move_kv(moves);
+  } catch (...) {
+    truncate(length() / kPagePositions * kPagePositions);  // the page that was to be copied holds nothing
+    throw;
+  }
 }
 
 uint32_t Sequence::slot_of(uint32_t position) const {
@@ -126,6 +132,19 @@ std::optional<Draft> Sequence::draft(uint32_t root, uint32_t depths, const std::
                     std::to_string(feature_length()) + " are kept.");
   }
   return drafter_->draft(*draft_state_, root, depths, stop);
+}
+
+void Sequence::own_last_page() {
+  reserve(1);
+  if (draft_state_) drafter_->reserve(*draft_state_);
+}
+
+void Sequence::inject() {
+  if (draft_state_) drafter_->inject(*draft_state_);
+}
+
+void Sequence::forget_features(uint32_t length) {
+  if (draft_state_) draft_state_->truncate(length);
 }
 
 void Sequence::truncate(uint32_t length) {

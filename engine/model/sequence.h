@@ -22,20 +22,22 @@ namespace canopy {
 /// which leaves the sequence as it was. A sequence with a drafter keeps the features of its tokens, as far as their
 /// passes left aux hidden states; the next token can be drafted where those of all tokens are there.
 ///
-/// A sequence takes pages when a pass over it is prepared. Where too few are free, that throws out_of_memory, with the
-/// pages needed and available, and no sequence is changed; a model has pages for one text of its whole context and
-/// ModelOptions::spare_pages. A drafter keeps some features beside: the memory for those of a second sequence is
-/// allocated when that is made. Not thread-safe; model and drafter must outlive it.
+/// A sequence takes pages when a pass over it is prepared. Where too few are free, and nobody gives some up
+/// (PagePool::set_reclaim), that throws out_of_memory, with the pages needed and available, and no sequence is changed;
+/// a model has pages for one text of its whole context and ModelOptions::spare_pages. Features that wait for a draft
+/// are kept beside: the memory for those of a second sequence is allocated when features of two wait at a time. Where
+/// what was to be copied to a page of its own is not, by an error of the device, the sequence ends before that page.
+/// Not thread-safe; model and drafter must outlive it.
 class Sequence {
  public:
-  /// Empty. Without a drafter nothing is kept for one. Throws out_of_memory, with needed and available bytes, where the
-  /// device cannot hold the features of another.
+  /// Empty. Without a drafter nothing is kept for one.
   explicit Sequence(Model& model, Drafter* drafter = nullptr);
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
 
   /// Another sequence with the same tokens and features, going its own way from here. It shares all pages; features
-  /// that wait for a draft are copied. Throws out_of_memory as a new one does.
+  /// that wait for a draft are copied. Throws out_of_memory, with needed and available bytes, where some wait and the
+  /// device cannot hold them twice.
   std::unique_ptr<Sequence> fork() const;
 
   /// Position i holds the i-th.
@@ -57,6 +59,16 @@ class Sequence {
   uint32_t feature_length() const { return draft_state_ ? draft_state_->known() : 0; }
   /// Features that the next draft injects into the drafter's cache.
   uint32_t backlog() const { return draft_state_ ? draft_state_->backlog() : 0; }
+  /// Injects them now: it then keeps nothing but pages while others go on. Throws out_of_memory where there are none
+  /// for them.
+  void inject();
+  /// Forgets the features of all positions from `length` on.
+  void forget_features(uint32_t length);
+  /// Pages of the drafter's cache that it has, as pages().
+  uint32_t draft_pages() const { return draft_state_ ? draft_state_->pages() : 0; }
+  /// Takes what it shares of the page that its next position stands on, in both caches, as a copy of its own now rather
+  /// than when the next pass is prepared. Throws what that would.
+  void own_last_page();
 
   /// A pass over tokens behind the committed ones: row i at position length() + i. What `head` names is wanted of the
   /// last row. Throws out_of_memory where there are no pages for them.
@@ -67,8 +79,8 @@ class Sequence {
 
   /// After a pass over text(tokens): they are committed, with their features where the pass left aux hidden states.
   /// False when it was stopped while features were kept: the tokens are committed all the same, and feature_length()
-  /// says of how many there are features. Throws bad_input, and commits nothing, beyond capacity() and for a pass over
-  /// anything else.
+  /// says of how many there are features. The same where that throws out_of_memory, with needed and available bytes.
+  /// Throws bad_input, and commits nothing, beyond capacity() and for a pass over anything else.
   bool append(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::stop_token& stop = {});
 
   /// After a pass over tree(tree): the path's nodes are committed in its order, with their features where the pass left

@@ -111,7 +111,7 @@ MeasuredModel measure_engine(Engine& engine, const MeasurementPlan& plan, const 
     result.block = engine.drafter->config().block_size;
     result.calibration = load_calibration(calibration_folder(), engine.calibration_key()).table;
   }
-  measure_into(*engine.model, *engine.sequence, plan, callbacks, result);
+  measure_into(*engine.model, engine.resident->current(), plan, callbacks, result);
   return result;
 }
 

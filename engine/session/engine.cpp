@@ -111,7 +111,7 @@ CostTable cost_table(Engine& loaded, double seconds, const OpenCallbacks& callba
   if (!known.note.empty()) log_warning(known.note);
   if (known.table) {
     announce(callbacks, {"Preparing the drafter"});
-    prepare_drafts(*loaded.model, *loaded.sequence, callbacks.stop);
+    prepare_drafts(*loaded.model, loaded.resident->current(), callbacks.stop);
     return std::move(*known.table);
   }
   return loaded.calibrate(seconds, callbacks);
@@ -157,7 +157,7 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     }
   });
   if (drafter) load_drafter(*drafter, file, request, callbacks, memory, *loaded);
-  loaded->sequence = std::make_unique<Sequence>(*loaded->model, loaded->drafter.get());
+  loaded->resident = std::make_unique<ResidentTexts>(*loaded->model, loaded->drafter.get());
   if (loaded->drafter != nullptr) {
     loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
                                                              cost_table(*loaded, request.calibration_s, callbacks));
@@ -174,8 +174,10 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
 
 Reply Engine::reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
                     const ReplyCallbacks& callbacks) const {
-  const ReplyParts parts{*model, text, *sequence, speculation.get(), draws_on_device};
-  return ReplyWriter(parts, prompt, settings, callbacks).write();
+  const ReplyParts parts{*model, text, *resident, speculation.get(), draws_on_device};
+  Reply reply = ReplyWriter(parts, prompt, settings, callbacks).write();
+  resident->drop_repeated();
+  return reply;
 }
 
 CalibrationKey Engine::calibration_key() const {
@@ -202,7 +204,8 @@ CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
     if (!callbacks.progress) return;
     callbacks.progress({"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
   };
-  ModelTimer timer(*model, *sequence, callbacks.stop);
+  resident->clear();
+  ModelTimer timer(*model, resident->current(), callbacks.stop);
   const CostTable table = canopy::calibrate(timer, plan, progress);
   const std::string problem = save_calibration(calibration_folder(), calibration_key(), table);
   if (!problem.empty()) log_warning(problem);
@@ -280,6 +283,7 @@ MemoryUse Engine::memory_use() const {
   use.rows = std::min(limits.max_width, limits.tree_slots + 1);
   use.budget = device.total;
   use.available = device.available;
+  use.pages = resident->use();
   return use;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A loaded model with all that writing replies takes: tokenizer, drafter, costs, and the sequence of the conversation.
+// A loaded model with all that writing replies takes: tokenizer, drafter, costs, and the texts in its caches.
 
 #include <cstdint>
 #include <functional>
@@ -15,8 +15,8 @@
 #include "engine/format/model_config.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
-#include "engine/model/sequence.h"
 #include "engine/session/reply.h"
+#include "engine/session/resident_texts.h"
 #include "engine/session/self_test.h"
 #include "engine/session/speculation_state.h"
 #include "engine/session/text_model.h"
@@ -61,8 +61,8 @@ struct Engine {
   std::unique_ptr<SpeculationState> speculation;  // likewise
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   std::optional<SelfTestReport> self_test;
-  bool draws_on_device = false;        // ReplyParts::draws_on_device
-  std::unique_ptr<Sequence> sequence;  // tokens of the conversation that are in the caches
+  bool draws_on_device = false;             // ReplyParts::draws_on_device
+  std::unique_ptr<ResidentTexts> resident;  // that are in the caches
   std::shared_ptr<const TokenTexts> texts;
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured, or no calibration was asked for
 
@@ -76,17 +76,17 @@ struct Engine {
   /// The mode of replies that ask for none: adaptive with a drafter, else ar.
   DecodeMode default_mode() const { return drafter != nullptr ? DecodeMode::adaptive : DecodeMode::ar; }
 
-  /// Writes a reply to a prompt: the same tokens in every mode. What the prompt shares with the sequence is not
-  /// computed again, and the result is the same as if it were. Throws bad_input for an empty prompt, one longer than
-  /// the context, ids outside the vocabulary, wrong settings or a mode that needs a drafter where there is none, and
-  /// device_lost; the sequence still holds what it says.
+  /// Writes a reply to a prompt: the same tokens in every mode. What the prompt has in common with a resident text is
+  /// not computed again, and the result is the same as if it were. Throws bad_input for an empty prompt, one longer
+  /// than the context, ids outside the vocabulary, wrong settings or a mode that needs a drafter where there is none,
+  /// and device_lost; texts still hold what they say.
   Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
               const ReplyCallbacks& callbacks = {}) const;
 
   /// The pair, device and settings that a calibration is valid for. There must be a drafter.
   CalibrationKey calibration_key() const;
 
-  /// Measures what passes cost, within so many seconds, saves it and uses it from then on. The sequence is cleared.
+  /// Measures what passes cost, within so many seconds, saves it and uses it from then on. No text stays resident.
   /// There must be a drafter. Throws bad_input where `seconds` is not positive, and cancelled.
   CostTable calibrate(double seconds, const OpenCallbacks& callbacks);
 

@@ -63,7 +63,7 @@ std::string too_long(uint32_t tokens, uint32_t context) {
 
 double ar_speed(const Engine& model) {
   if (model.speculation == nullptr) return 0;
-  return model.speculation->ar_tokens_per_second(model.sequence->length());
+  return model.speculation->ar_tokens_per_second(model.resident->current().length());
 }
 
 /// All tokens of the reply that is gone on with. Throws bad_input where they are of another vocabulary.
@@ -341,7 +341,7 @@ void EngineThread::Worker::write_reply(const Generate& command, const std::stop_
   publisher.flush();
   tell_what_changed(command.reply_id, settings.mode);
   publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
-                        static_cast<uint32_t>(reply.ids.size()), model.sequence->length(), reply.prefill_ms,
+                        static_cast<uint32_t>(reply.ids.size()), model.resident->current().length(), reply.prefill_ms,
                         reply.decode_ms, reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
                         tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text)});
   model.keep_what_was_learnt();

@@ -38,7 +38,6 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
   check(prompt);
   begin_with(settings.begun);
   adjustments_.add(history_);
-  planner_ = make_planner();
   longest_ = static_cast<uint32_t>(settings.begun.size()) + settings.max_tokens;
   if (!settings.forced.empty()) longest_ = std::min(longest_, static_cast<uint32_t>(settings.forced.size()));
   reply_.prompt_tokens = static_cast<uint32_t>(prompt.size());
@@ -48,18 +47,20 @@ std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
   if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
-    return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, parts_.sequence, parts_.state);
+    return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *sequence_, parts_.state);
   }
   SpeculationState& state = *parts_.state;
   state.use(settings_.policy);
   if (settings_.policy == CostPolicy::paper) {
-    return std::make_unique<PaperPlanner>(PaperRuleSettings{}, parts_.sequence, state);
+    return std::make_unique<PaperPlanner>(PaperRuleSettings{}, *sequence_, state);
   }
-  return std::make_unique<AdaptivePlanner>(parts_.sequence, state);
+  return std::make_unique<AdaptivePlanner>(*sequence_, state);
 }
 
 Reply ReplyWriter::write() {
   const auto start = std::chrono::steady_clock::now();
+  sequence_ = &parts_.texts.begin(history_, drafts());
+  planner_ = make_planner();
   const std::optional<uint32_t> last_row = prefill();
   bool going = last_row.has_value();
   if (going) {
@@ -81,7 +82,7 @@ void ReplyWriter::check(std::span<const uint32_t> prompt) const {
   const uint32_t context = parts_.model.limits().context;
   if (prompt.empty()) throw bad_input("The prompt is empty; it needs at least one token.");
   if (settings_.max_tokens == 0) throw bad_input("The token limit of a reply is 0; allowed: 1 or more.");
-  if (drafts() && parts_.sequence.drafter() == nullptr) {
+  if (drafts() && parts_.texts.drafter() == nullptr) {
     throw bad_input("The mode " + std::string(to_string(settings_.mode)) +
                     " needs a drafter, and none is loaded; without one only ar is possible.");
   }
@@ -125,10 +126,9 @@ bool ReplyWriter::cancelled() {
   return false;
 }
 
-/// Reads the part of the prompt that is not in the cache. The row of its last token in the last pass; nothing when
+/// Reads the part of the prompt that is not in the caches. The row of its last token in the last pass; nothing when
 /// cancelled.
 std::optional<uint32_t> ReplyWriter::prefill() {
-  reuse_cache();
   const auto total = static_cast<uint32_t>(history_.size());
   reply_.reused_tokens = committed();
   if (callbacks_.prefill) callbacks_.prefill(reply_.reused_tokens, total);
@@ -147,25 +147,16 @@ std::optional<uint32_t> ReplyWriter::prefill() {
   return count - 1;
 }
 
-/// Cuts the caches back to what they share with the prompt. The prompt's last token is always computed: its row gives
-/// the first token of the reply.
-void ReplyWriter::reuse_cache() {
-  uint32_t shared = parts_.sequence.shared_with(std::span(history_).first(history_.size() - 1));
-  // Features come from the target's passes alone: where the drafter missed some, they are computed again.
-  if (drafts()) shared = std::min(shared, parts_.sequence.feature_length());
-  parts_.sequence.truncate(shared);
-}
-
 /// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
 bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
   if (stopped()) return false;
   head_ = last ? head() : HeadOutput::none;
-  ForwardInput input = parts_.sequence.text(tokens, head_);
+  ForwardInput input = sequence_->text(tokens, head_);
   choose_by(input);
   input.aux_hidden_states = drafts();
   output_ = parts_.model.forward(input, callbacks_.stop);
   if (!output_.completed()) return false;
-  return parts_.sequence.append(tokens, output_, callbacks_.stop);
+  return sequence_->append(tokens, output_, callbacks_.stop);
 }
 
 /// Writes the tokens of one round. False when the reply has ended.
@@ -186,7 +177,7 @@ bool ReplyWriter::round() {
   {
     const StageTimer timer(record.ms.verify);
     head_ = head();
-    ForwardInput input = parts_.sequence.tree(*tree_, head_, settings_.probabilities);
+    ForwardInput input = sequence_->tree(*tree_, head_, settings_.probabilities);
     choose_by(input);
     input.aux_hidden_states = drafts();
     output_ = parts_.model.forward(input, callbacks_.stop);
@@ -280,7 +271,7 @@ uint32_t ReplyWriter::choose(uint32_t row) {
 /// Commits the accepted path. Takes no stop token: text, cache and features must agree afterwards.
 void ReplyWriter::commit(RoundRecord& record) {
   const StageTimer timer(record.ms.commit);
-  record.device_ms.commit = parts_.sequence.commit(*tree_, path_, output_);
+  record.device_ms.commit = sequence_->commit(*tree_, path_, output_);
 }
 
 /// Adds a token to the reply. True when it ends it.

@@ -13,6 +13,7 @@
 #include "engine/model/sequence.h"
 #include "engine/session/reply.h"
 #include "engine/session/reply_text.h"
+#include "engine/session/resident_texts.h"
 #include "engine/session/round_planner.h"
 #include "engine/session/speculation_state.h"
 #include "engine/session/text_model.h"
@@ -24,7 +25,7 @@ namespace canopy {
 struct ReplyParts {
   Model& model;
   const TextModel& text;
-  Sequence& sequence;                 // of the model; without a drafter only mode ar is possible
+  ResidentTexts& texts;               // of the model; without a drafter only mode ar is possible
   SpeculationState* state = nullptr;  // null: mode adaptive is not possible
   bool draws_on_device = false;       // tokens are drawn there, not on the host; the same ones
 };
@@ -50,10 +51,9 @@ class ReplyWriter {
   void choose_by(ForwardInput& input) const;
   /// Passes of mode ar leave no aux hidden states, as writing them costs time.
   bool drafts() const { return settings_.mode != DecodeMode::ar; }
-  uint32_t committed() const { return parts_.sequence.length(); }
+  uint32_t committed() const { return sequence_->length(); }
 
   std::optional<uint32_t> prefill();
-  void reuse_cache();
   bool read_prompt(std::span<const uint32_t> tokens, bool last);
 
   bool round();
@@ -68,6 +68,7 @@ class ReplyWriter {
   void report(std::string_view shown) const;
 
   ReplyParts parts_;
+  Sequence* sequence_ = nullptr;  // of the parts' texts, from write() on
   const ReplySettings& settings_;
   const ReplyCallbacks& callbacks_;
   Sampler sampler_;

@@ -72,6 +72,41 @@ TEST(PageTable, RefusesWhatIsNotThereAndChangesNothing) {
   EXPECT_EQ(fork.reserve(100, 101).size(), 36u);
 }
 
+TEST(PageTable, AsksOthersForTheirPagesAsOftenAsItTakes) {
+  PagePool pool(4);
+  PageTable old(pool);
+  old.reserve(0, 256);
+  PageTable table(pool);
+  uint32_t asked = 0;
+  pool.set_reclaim([&] {
+    if (asked == 3) return false;
+    old.cut((3 - asked++) * kPagePositions);
+    return true;
+  });
+  EXPECT_TRUE(table.reserve(0, 100).empty());
+  EXPECT_EQ(asked, 2u);
+  EXPECT_EQ(pages_of(table), (Pages{2, 3}));
+  EXPECT_THROW(table.reserve(100, 256), Error);
+  EXPECT_EQ(asked, 3u) << "all was given up, and it was not enough";
+  EXPECT_EQ(pages_of(table), (Pages{2, 3}));
+  pool.set_reclaim({});
+  EXPECT_THROW(old.reserve(0, 200), Error);
+}
+
+// A page that the other one of two gives up needs no copy any more.
+TEST(PageTable, WhatOthersGiveUpMayBeThePageThatWasShared) {
+  PagePool pool(2);
+  PageTable old(pool);
+  old.reserve(0, 100);
+  PageTable fork(old);
+  pool.set_reclaim([&] {
+    old.cut(64);
+    return true;
+  });
+  EXPECT_TRUE(fork.reserve(100, 101).empty());
+  EXPECT_EQ(pages_of(fork), (Pages{0, 1}));
+}
+
 TEST(PageTable, PlansLongContexts) {
   PagePool pool(pages_for(131072));
   EXPECT_EQ(pool.pages(), 2048u);

@@ -476,29 +476,89 @@ TEST(SequenceMemory, AnotherThatDoesNotFitIsRefusedBeforeItIsAllocated) {
   random.write(folder, file.config());
   const auto model = Model::load(device, file, options);
   const auto drafter = Drafter::load(DrafterFile::open(folder.path()), *model, {});
-  const Sequence first(*model, drafter.get());
-  const uint64_t before = device.memory().available;
-  device.available = 1000;
-  const auto refusal = [&](Drafter* with) -> std::string {
+  const Tokens tokens = {1, 2, 3};
+  const auto read = [&](Sequence& sequence) -> std::string {
+    ForwardInput input = sequence.text(tokens);
+    input.aux_hidden_states = sequence.drafter() != nullptr;
     try {
-      const Sequence second(*model, with);
+      sequence.append(tokens, model->forward(input));
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::out_of_memory);
       return e.what();
     }
     return "nothing was refused";
   };
-  EXPECT_EQ(refusal(nullptr), "nothing was refused");
-  EXPECT_NE(
-      refusal(drafter.get()).find("What waits of another text for its drafter needs 1 MiB on the device, but only"),
-      std::string::npos)
-      << refusal(drafter.get());
+  Sequence first(*model, drafter.get()), second(*model, drafter.get()), without(*model);
+  EXPECT_EQ(read(first), "nothing was refused");
+  const uint64_t before = device.memory().available;
+  device.available = 1000;
+  EXPECT_EQ(read(without), "nothing was refused");
+  const std::string refusal = read(second);
+  EXPECT_NE(refusal.find("What waits of another text for its drafter needs 1 MiB on the device, but only"),
+            std::string::npos)
+      << refusal;
+  EXPECT_EQ(second.length(), 3u) << "what was read is there";
+  EXPECT_EQ(second.feature_length(), 0u);
+  EXPECT_THROW(first.fork(), Error);
+  first.inject();
+  EXPECT_EQ(first.feature_length(), 3u);
+  EXPECT_EQ(first.backlog(), 0u);
+  EXPECT_EQ(first.fork()->feature_length(), 3u) << "nothing waits twice";
+  second.clear();
+  EXPECT_EQ(read(second), "nothing was refused") << "the memory of the first is free by now";
   device.available.reset();
   EXPECT_EQ(device.memory().available, before);
-  { const Sequence second(*model, drafter.get()); }
+  second.fork();
   EXPECT_LT(device.memory().available, before) << "it stays the model's";
   device.available = 1000;
-  const Sequence again(*model, drafter.get());
+  EXPECT_EQ(read(first), "nothing was refused");
+}
+
+// Where the copy of a shared page fails, the text says that it ends before it.
+TEST(SequenceFaults, ACopyThatFailsEndsTheTextBeforeThePage) {
+  struct FailingDevice : ForwardingDevice {
+    using ForwardingDevice::ForwardingDevice;
+    bool run(Commands& commands, const std::stop_token& stop) override {
+      if (runs_left-- <= 0) throw out_of_memory("The device ran out of memory.");
+      return ForwardingDevice::run(commands, stop);
+    }
+    int runs_left = 1'000'000;
+  };
+  FailingDevice device(make_reference_device());
+  const TempFolder folder;
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", RandomModel{}.build()));
+  const RandomDrafter random;
+  ModelOptions options;
+  options.aux_layers = random.aux_layers;
+  options.spare_pages = 4;
+  random.write(folder, file.config());
+  const auto model = Model::load(device, file, options);
+  const auto drafter = Drafter::load(DrafterFile::open(folder.path()), *model, {});
+  Sequence sequence(*model, drafter.get());
+  Tokens tokens(70);
+  for (uint32_t i = 0; i < tokens.size(); ++i) tokens[i] = (i * 7 + 3) % 77;
+  ForwardInput input = sequence.text(tokens);
+  input.aux_hidden_states = true;
+  sequence.append(tokens, model->forward(input));
+  sequence.inject();
+  const Draft expected = sequence.draft(1, 2).value();
+  for (const bool of_drafter : {false, true}) {
+    const auto fork = sequence.fork();
+    device.runs_left = of_drafter ? 1 : 0;
+    EXPECT_THROW(fork->own_last_page(), Error);
+    device.runs_left = 1'000'000;
+    EXPECT_EQ(fork->length(), of_drafter ? 70u : 64u);
+    EXPECT_EQ(fork->feature_length(), 64u);
+    EXPECT_EQ(sequence.feature_length(), 70u);
+    fork->truncate(64);
+    const Tokens rest(tokens.begin() + 64, tokens.end());
+    input = fork->text(rest);
+    input.aux_hidden_states = true;
+    fork->append(rest, model->forward(input));
+    for (const bool values : {false, true}) EXPECT_EQ(fork->read_kv(0, values), sequence.read_kv(0, values));
+    EXPECT_EQ(fork->draft(1, 2).value().logits, expected.logits);
+    EXPECT_EQ(sequence.draft(1, 2).value().logits, expected.logits);
+  }
 }
 
 }  // namespace

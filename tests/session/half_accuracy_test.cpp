@@ -53,7 +53,7 @@ std::vector<std::vector<uint32_t>> own_texts() {
         "Explain the difference between a list and a tuple in Python.", "Write a letter to a neighbour.",
         "How do I cook rice?", "Who was Ada Lovelace?"}) {
     std::vector<uint32_t> ids = engine->prompt_ids({{"user", prompt}}, "");
-    engine->sequence->clear();
+    engine->resident->clear();
     ReplySettings settings;
     settings.mode = DecodeMode::ar;
     settings.max_tokens = kText - static_cast<uint32_t>(ids.size());

@@ -61,7 +61,7 @@ class LongExactness : public ::testing::Test {
     settings.sampling.temperature = temperature;
     settings.sampling.top_p = 0.95f;
     settings.sampling.seed = 7;
-    loaded_->sequence->clear();
+    loaded_->resident->clear();
     return loaded_->reply(loaded_->prompt_ids({{"user", prompt}}, ""), settings);
   }
 

@@ -37,7 +37,7 @@ class ModesGolden : public ::testing::Test {
     settings.mode = mode;
     settings.budget = budget;
     settings.max_tokens = test.at("max_new_tokens").get<uint32_t>();
-    loaded_->sequence->clear();
+    loaded_->resident->clear();
     return loaded_->reply(test.at("prompt_ids").get<std::vector<uint32_t>>(), settings);
   }
 

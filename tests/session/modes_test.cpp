@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "engine/session/engine.h"
-#include "engine/session/reply_writer.h"
 #include "tests/base/expect_error.h"
 #include "tests/compute/stepping_device.h"
 #include "tests/model/all_logits.h"
@@ -66,7 +65,7 @@ class ModesTest : public ::testing::Test {
   }
 
   Reply fresh(const Way& way, std::span<const uint32_t> prompt, const ReplySettings& settings) {
-    loaded_->sequence->clear();
+    loaded_->resident->clear();
     return loaded_->reply(prompt, in(way, settings));
   }
 
@@ -75,7 +74,7 @@ class ModesTest : public ::testing::Test {
     std::vector<float> all;
     for (const uint32_t layer : {0u, loaded_->model->config().layers - 1}) {
       for (const bool values : {false, true}) {
-        const std::vector<float> part = loaded_->sequence->read_kv(layer, values);
+        const std::vector<float> part = loaded_->resident->current().read_kv(layer, values);
         all.insert(all.end(), part.begin(), part.end());
       }
     }
@@ -85,7 +84,8 @@ class ModesTest : public ::testing::Test {
   /// Writes the reply by plain decoding and in every other way; all results must have the same bits.
   void expect_same(std::span<const uint32_t> prompt, const ReplySettings& settings) {
     const Reply plain = fresh(kPlain, prompt, settings);
-    const std::vector<uint32_t> committed(loaded_->sequence->tokens().begin(), loaded_->sequence->tokens().end());
+    const std::vector<uint32_t> committed(loaded_->resident->current().tokens().begin(),
+                                          loaded_->resident->current().tokens().end());
     const std::vector<float> kv = cache();
     for (const Way& way : kDrafted) {
       SCOPED_TRACE(way.name);
@@ -93,11 +93,12 @@ class ModesTest : public ::testing::Test {
       EXPECT_EQ(reply.ids, plain.ids);
       EXPECT_EQ(reply.text, plain.text);
       EXPECT_EQ(reply.reason, plain.reason);
-      ASSERT_EQ(std::vector<uint32_t>(loaded_->sequence->tokens().begin(), loaded_->sequence->tokens().end()),
+      ASSERT_EQ(std::vector<uint32_t>(loaded_->resident->current().tokens().begin(),
+                                      loaded_->resident->current().tokens().end()),
                 committed);
       const std::vector<float> drafted = cache();
       EXPECT_EQ(std::memcmp(drafted.data(), kv.data(), kv.size() * sizeof(float)), 0);
-      EXPECT_EQ(loaded_->sequence->feature_length(), committed.size());
+      EXPECT_EQ(loaded_->resident->current().feature_length(), committed.size());
     }
   }
 
@@ -232,7 +233,7 @@ TEST_F(ModesTest, CancelledAnywhereItLeavesWhatPlainDecodingCanGoOnFrom) {
     for (uint64_t stop_at = 1; was_cancelled; stop_at += 1 + stop_at / 5) {
       SCOPED_TRACE(stop_at);
       ReplyCallbacks callbacks;
-      loaded_->sequence->clear();
+      loaded_->resident->clear();
       callbacks.stop = stop.arm(stop_at);
       const Reply cut = loaded_->reply(prompt, in(way, tokens(24)), callbacks);
       was_cancelled = cut.reason == FinishReason::cancelled;
@@ -272,7 +273,7 @@ TEST_F(ModesTest, ASecondTurnGoesOnFromAllThatTheFirstLeftInTheCache) {
   for (const Way& way : {kPlain, kTree}) {
     SCOPED_TRACE(way.name);
     const Reply one = fresh(way, opening, letters);
-    const auto left = loaded_->sequence->length();
+    const auto left = loaded_->resident->current().length();
     ASSERT_EQ(left, opening.size() + one.ids.size() - 1);
     auto turns = first;
     turns.push_back({"assistant", one.text});
@@ -538,14 +539,15 @@ TEST_F(ModesTest, RefusesWhatItCannotDo) {
   ReplySettings forced = tokens(4);
   forced.forced = {1u << 30};
   expect_error("The forced reply holds token 1073741824", [&] { loaded_->reply(prompt, forced); });
-  const ReplyCallbacks nobody;
-  const ReplySettings tree = in(kTree, tokens(4)), adaptive = in(kDrafted[4], tokens(4));
-  Sequence without(*loaded_->model);
-  const ReplyParts no_drafter{*loaded_->model, loaded_->text, without};
-  expect_error("needs a drafter", [&] { ReplyWriter(no_drafter, prompt, tree, nobody); });
-  const ReplyParts no_state{*loaded_->model, loaded_->text, *loaded_->sequence};
-  expect_error("what passes cost", [&] { ReplyWriter(no_state, prompt, adaptive, nobody); });
   EXPECT_EQ(loaded_->reply(prompt, in(kTree, tokens(4))).ids.size(), 4u);  // and goes on
+  loaded_->speculation.reset();
+  expect_error("what passes cost", [&] { loaded_->reply(prompt, in(kDrafted[4], tokens(4))); });
+  OpenRequest alone;
+  alone.path = golden_folder() / "tiny-qwen3";
+  alone.context = 128;
+  alone.self_test = false;
+  const auto without = Engine::open(device_under_test(), alone, {});
+  expect_error("needs a drafter", [&] { without->reply(prompt, in(kTree, tokens(4))); });
 }
 
 }  // namespace

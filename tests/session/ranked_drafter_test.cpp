@@ -219,7 +219,7 @@ class RankedModes : public ::testing::Test {
   }
 
   Reply reply(DecodeMode mode, uint32_t budget, const ReplySettings& settings) {
-    loaded_->sequence->clear();
+    loaded_->resident->clear();
     ReplySettings own = settings;
     own.mode = mode;
     own.budget = budget;

@@ -47,7 +47,7 @@ TEST_F(ReplyTest, SecondTurnReusesTheFirstAndGivesTheSameText) {
   const Reply continued = loaded_->reply(prompt, tokens(24));
   EXPECT_GT(continued.reused_tokens, 10u);
 
-  loaded_->sequence->clear();
+  loaded_->resident->clear();
   const Reply fresh = loaded_->reply(prompt, tokens(24));
   EXPECT_EQ(fresh.reused_tokens, 0u);
   EXPECT_EQ(fresh.ids, continued.ids);
@@ -87,11 +87,11 @@ TEST_F(ReplyTest, CancelledPrefillLeavesAUsableCache) {
   const Reply cancelled = loaded_->reply(prompt, tokens(16), callbacks);
   EXPECT_EQ(cancelled.reason, FinishReason::cancelled);
   EXPECT_TRUE(cancelled.ids.empty());
-  EXPECT_EQ(loaded_->sequence->length(), 16u);
+  EXPECT_EQ(loaded_->resident->current().length(), 16u);
 
   const Reply resumed = loaded_->reply(prompt, tokens(16));
   EXPECT_EQ(resumed.reused_tokens, 16u);
-  loaded_->sequence->clear();
+  loaded_->resident->clear();
   EXPECT_EQ(loaded_->reply(prompt, tokens(16)).ids, resumed.ids);
 }
 
@@ -100,7 +100,7 @@ TEST_F(ReplyTest, CancelledDecodingKeepsWhatWasWritten) {
   open(stepping_);
   const auto prompt = encode("for i in range(10):\n");
   const Reply whole = loaded_->reply(prompt, tokens(30));
-  loaded_->sequence->clear();
+  loaded_->resident->clear();
   ReplyCallbacks callbacks;
   callbacks.stop = stop.arm(0);
   callbacks.token = [&](const ReplyProgress& p) {
@@ -110,7 +110,7 @@ TEST_F(ReplyTest, CancelledDecodingKeepsWhatWasWritten) {
   EXPECT_EQ(cut.reason, FinishReason::cancelled);
   ASSERT_EQ(cut.ids.size(), 7u);
   EXPECT_TRUE(std::equal(cut.ids.begin(), cut.ids.end(), whole.ids.begin()));
-  EXPECT_EQ(loaded_->sequence->length(), prompt.size() + 6);
+  EXPECT_EQ(loaded_->resident->current().length(), prompt.size() + 6);
 
   auto longer = prompt;
   longer.insert(longer.end(), cut.ids.begin(), cut.ids.end());
@@ -124,7 +124,7 @@ TEST_F(ReplyTest, StopsWhenTheContextIsFull) {
   auto prompt = encode("x = 1\n");
   const Reply reply = loaded_->reply(prompt, tokens(500));
   EXPECT_EQ(reply.reason, FinishReason::context_full);
-  EXPECT_EQ(loaded_->sequence->length(), 32u);
+  EXPECT_EQ(loaded_->resident->current().length(), 32u);
   EXPECT_EQ(reply.ids.size(), 32u - prompt.size() + 1);  // the last token needs no position
 
   prompt.assign(33, prompt[0]);

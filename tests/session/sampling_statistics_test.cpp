@@ -104,7 +104,7 @@ class SamplingStatistics : public ::testing::Test {
     request.context = 256;
     request.self_test = false;
     loaded_ = Engine::open(*device_, request, {});
-    trees_ = std::make_unique<TreeDrafter>(*loaded_->sequence);
+    trees_ = std::make_unique<TreeDrafter>(loaded_->resident->current());
     prompt_ = loaded_->text.encode_raw("for i in range(10):\n    print(");
   }
 
@@ -127,10 +127,10 @@ class SamplingStatistics : public ::testing::Test {
     if (!is_new) return k;
     const auto committed = static_cast<uint32_t>(text.size()) - 1;
     const std::span<const uint32_t> before(text.data(), committed);
-    loaded_->sequence->clear();
-    ForwardInput input = loaded_->sequence->text(before);
+    loaded_->resident->clear();
+    ForwardInput input = loaded_->resident->current().text(before);
     input.aux_hidden_states = true;
-    EXPECT_TRUE(loaded_->sequence->append(before, loaded_->model->forward(input)));
+    EXPECT_TRUE(loaded_->resident->current().append(before, loaded_->model->forward(input)));
     EXPECT_TRUE(trees_->draft(text.back(), loaded_->drafter->max_depth(), {}));
     trees_->begin();
     trees_->build(24);
@@ -238,7 +238,7 @@ TEST_F(SamplingStatistics, WholeSessionsDrawTheSamePaths) {
       reply.sampling = settings(seed);
       written.push_back(loaded_->reply(prompt_, reply).ids);
     }
-    loaded_->sequence->clear();  // what follows runs passes of its own
+    loaded_->resident->clear();  // what follows runs passes of its own
     for (uint32_t seed = 0; seed < written.size(); ++seed) {
       Sampler sampler(settings(seed), loaded_->model->config().vocab);
       Text drawn = {sampler.sample(known(prompt_).next, prompt_, 0, 0)};

@@ -105,8 +105,8 @@ class SpeculationFaults : public ::testing::Test {
   }
 
   void expect_goes_on(const std::vector<uint32_t>& ids) {
-    const std::span<const uint32_t> committed = loaded_->sequence->tokens();
-    EXPECT_LE(loaded_->sequence->feature_length(), committed.size());
+    const std::span<const uint32_t> committed = loaded_->resident->current().tokens();
+    EXPECT_LE(loaded_->resident->current().feature_length(), committed.size());
     EXPECT_EQ(loaded_->reply(prompt_, in(DecodeMode::tree)).ids, ids);
   }
 
@@ -136,7 +136,7 @@ TEST_F(SpeculationFaults, ADeviceLostAtAnyCallEndsTheReplyWithThatError) {
     for (int calls = 0; lost; ++calls) {
       SCOPED_TRACE(calls);
       ASSERT_LT(calls, 1000);
-      loaded_->sequence->clear();
+      loaded_->resident->clear();
       device_->calls_left = calls;
       lost = false;
       try {
