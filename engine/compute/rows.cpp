@@ -6,7 +6,7 @@
 
 namespace canopy {
 
-uint32_t RowBatch::slot_of(uint32_t position) const {
+uint32_t slot_of(std::span<const uint32_t> pages, uint32_t position) {
   if (pages.empty()) return position;
   const uint32_t page = position / kPagePositions;
   return page < pages.size() ? pages[page] * kPagePositions + position % kPagePositions : kNoSlot;

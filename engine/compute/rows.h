@@ -39,6 +39,10 @@ inline constexpr uint32_t kMostAncestors = 65;
 /// Positions of a page: neighbouring slots that a page table has as one.
 inline constexpr uint32_t kPagePositions = 64;
 
+/// Where a page table has a position; kNoSlot beyond its end. Empty: page i is the i-th, and so a position its own
+/// slot.
+uint32_t slot_of(std::span<const uint32_t> pages, uint32_t position);
+
 /// The rows of one pass with the ancestor lists they index.
 struct RowBatch {
   std::vector<Row> rows;
@@ -47,8 +51,7 @@ struct RowBatch {
 
   uint32_t width() const { return static_cast<uint32_t>(rows.size()); }
 
-  /// Where the page table has a position; kNoSlot beyond its end.
-  uint32_t slot_of(uint32_t position) const;
+  uint32_t slot_of(uint32_t position) const { return canopy::slot_of(pages, position); }
 
   /// Appends a row of committed text, whose slot is that of its position.
   void add_text(uint32_t token, uint32_t position);

@@ -1,6 +1,7 @@
 #include "engine/model/drafter.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -195,12 +196,17 @@ Commands& Drafter::prepare_copies(DraftState& text, std::span<const uint32_t> ro
     throw bad_input("Features of position " + std::to_string(text.known() + count - 1) +
                     " were kept; the context has " + std::to_string(context()) + " positions.");
   }
-  std::vector<uint32_t> moves;
-  for (uint32_t i = 0; i < count; ++i) moves.insert(moves.end(), {rows[i], text.waiting_ + i});
+  // Copies of all lengths share a few recordings: the last row is copied again.
+  const uint32_t padded = std::bit_ceil(count);
+  feature_rows_.clear();
+  for (uint32_t i = 0; i < padded; ++i) {
+    const uint32_t row = std::min(i, count - 1);
+    feature_rows_.insert(feature_rows_.end(), {rows[row], text.waiting_ + row});
+  }
   device_.finish();  // a copy that was started reads the moves before these
   text.hold_store();
-  device_.write(*feature_moves_, 0, as_bytes_of(moves));
-  return copy_commands(text.store_, count);
+  device_.write(*feature_moves_, 0, as_bytes_of(feature_rows_));
+  return copy_commands(text.store_, padded);
 }
 
 Commands& Drafter::copy_commands(uint32_t store, uint32_t count) {
@@ -223,7 +229,9 @@ bool Drafter::inject(DraftState& text, const std::stop_token& stop) {
   Commands* const commands = commands_for(shape, stop);
   if (commands == nullptr) return false;
   reserve(text);
-  device_.write(*injected_rows_, 0, as_bytes_of(injected_rows(text, shape.injected)));
+  upload_.clear();
+  put_each(upload_, 0, shape.injected, [&](size_t i) { return injected_row(text, static_cast<uint32_t>(i)); });
+  device_.write(*injected_rows_, 0, upload_);
   if (!device_.run(*commands, stop)) return false;
   end_injection(text);
   return true;
@@ -259,8 +267,9 @@ Draft Drafter::read_results(uint32_t depths) {
   const DraftLayout layout(config_.block_size, candidates_, limits_.context);
   Draft draft;
   draft.device_ms = device_.last_run_ms();
-  std::vector<std::byte> packed(layout.result_bytes);
-  device_.read(*results_, 0, packed);
+  download_.resize(layout.result_bytes);
+  device_.read(*results_, 0, download_);
+  const std::span<const std::byte> packed = download_;
   draft.depths = depths;
   draft.candidates = candidates_;
   draft.tokens = array_at<uint32_t>(packed, layout.tokens, size_t{depths} * candidates_);
@@ -311,31 +320,29 @@ void Drafter::reserve(DraftState& text) {
 
 // Rows beyond those that wait are features too, stale ones, but their keys go to a slot of the block, which is written
 // after them.
-std::vector<Row> Drafter::injected_rows(const DraftState& text, uint32_t padded) const {
-  RowBatch placed;
-  placed.pages.assign(text.table_.pages().begin(), text.table_.pages().end());
-  std::vector<Row> rows(padded);
-  for (uint32_t i = 0; i < padded; ++i) {
-    const bool real = i < text.waiting_;
-    rows[i].position = real ? text.injected_ + i : 0;
-    rows[i].slot = real ? placed.slot_of(text.injected_ + i) : limits_.first_tree_slot();
-  }
-  return rows;
+Row Drafter::injected_row(const DraftState& text, uint32_t i) const {
+  const bool real = i < text.waiting_;
+  Row row;
+  row.position = real ? text.injected_ + i : 0;
+  row.slot = real ? slot_of(text.table_.pages(), row.position) : limits_.first_tree_slot();
+  return row;
 }
 
 void Drafter::upload(const DraftState& text, uint32_t root, uint32_t padded) {
-  std::vector<uint32_t> tokens(config_.block_size, config_.mask_token);
-  tokens[0] = root;
-  RowBatch block;
+  block_tokens_.assign(config_.block_size, config_.mask_token);
+  block_tokens_[0] = root;
+  RowBatch& block = block_rows_;
+  block.clear();
   block.pages.assign(text.table_.pages().begin(), text.table_.pages().end());
-  block.add_block(tokens, limits_.first_tree_slot(), text.known());
+  block.add_block(block_tokens_, limits_.first_tree_slot(), text.known());
   validate_block(block, config_.transformer.vocab, limits_.context, limits_.slots());
   const DraftLayout layout(config_.block_size, candidates_, limits_.context);
   upload_.clear();
   put(upload_, layout.rows, block.rows);
   put(upload_, layout.ancestors, block.ancestors);
-  put(upload_, layout.pages, page_table(block.pages, limits_.context));
-  if (padded > 0) put(upload_, layout.injected, injected_rows(text, padded));
+  put_each(upload_, layout.pages, page_entries(limits_.context), [&](size_t i) { return page_entry(block.pages, i); });
+  if (padded == 0) return device_.write(*buffers_.input, 0, upload_);
+  put_each(upload_, layout.injected, padded, [&](size_t i) { return injected_row(text, static_cast<uint32_t>(i)); });
   device_.write(*buffers_.input, 0, upload_);
 }
 

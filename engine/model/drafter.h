@@ -121,7 +121,8 @@ class Drafter {
   /// Writes the moves and returns the copy's commands, which are still to be run. Throws bad_input where the context
   /// ends before the last row.
   Commands& prepare_copies(DraftState& text, std::span<const uint32_t> rows);
-  std::vector<Row> injected_rows(const DraftState& text, uint32_t padded) const;
+  /// Of those that are injected, row i; behind those that wait come some that pad them.
+  Row injected_row(const DraftState& text, uint32_t i) const;
   void upload(const DraftState& text, uint32_t root, uint32_t padded);
   Draft read_results(uint32_t depths);
   /// Null once stop was requested: a recording may compile kernels.
@@ -170,7 +171,11 @@ class Drafter {
   std::unique_ptr<Buffer> injected_rows_;  // Row [I]
   std::unique_ptr<Buffer> results_;
   std::unique_ptr<Buffer> tokens_, logits_, log_sum_exp_;  // as in Draft
-  std::vector<std::byte> upload_;
+  // What is uploaded and read in each draft; kept, so that drafts allocate nothing.
+  std::vector<std::byte> upload_, download_;
+  std::vector<uint32_t> feature_rows_;  // of the moves
+  std::vector<uint32_t> block_tokens_;
+  RowBatch block_rows_;
   Recordings<Shape> recordings_;
   Recordings<std::pair<uint32_t, uint32_t>> copies_;  // by store and number of rows
   uint64_t drafts_ = 0;                               // that were begun

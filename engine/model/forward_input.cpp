@@ -18,6 +18,15 @@ std::vector<uint32_t> first_rows(uint32_t count) {
   return rows;
 }
 
+/// Whether the head is wanted of every row, in their order.
+bool wants_all_rows(const ForwardInput& input) {
+  if (input.head_rows.size() != input.batch.rows.size()) return false;
+  for (uint32_t i = 0; i < input.head_rows.size(); ++i) {
+    if (input.head_rows[i] != i) return false;
+  }
+  return true;
+}
+
 /// Keys of the row that has most.
 uint32_t longest(const RowBatch& batch) {
   uint32_t positions = 1;
@@ -120,6 +129,7 @@ ForwardInput tree_input(const DraftTree& tree, uint32_t committed, const ModelLi
   if (probabilities && head != HeadOutput::none && tree.drafted() > 0) {
     input.probabilities = true;
     input.read_with_logits = head == HeadOutput::logits;
+    input.token_logits.reserve(tree.drafted());
     for (const TreeNode& node : tree.nodes().subspan(1)) {
       const bool known = node.parent < input.head_rows.size();
       input.token_logits.push_back({known ? node.parent : TokenLogit::no_row, node.token});
@@ -155,7 +165,7 @@ PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const D
   shape.head = input.head;
   const uint32_t most = input.head == HeadOutput::logits ? limits.head_rows : limits.rows();
   const auto head_rows = static_cast<uint32_t>(input.head_rows.size());
-  shape.all_rows = shape.width <= most && input.head_rows == first_rows(input.batch.width());
+  shape.all_rows = shape.width <= most && wants_all_rows(input);
   if (head_rows > 0) shape.head_rows = shape.all_rows ? shape.width : std::min(padded_width(device, head_rows), most);
   shape.probabilities = input.probabilities;
   // Trees of all sizes share a few recordings.
@@ -172,18 +182,16 @@ PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const D
   return shape;
 }
 
-std::vector<Row> padded_rows(const RowBatch& batch, uint32_t width) {
-  std::vector<Row> rows = batch.rows;
+Row padded_row(const RowBatch& batch, size_t i) {
+  if (i < batch.rows.size()) return batch.rows[i];
   Row nothing;
   nothing.slot = kNoSlot;
-  rows.resize(width, nothing);
-  return rows;
+  return nothing;
 }
 
-std::vector<uint32_t> padded_head_rows(const ForwardInput& input, const PassShape& shape) {
-  std::vector<uint32_t> rows = input.head_rows;
-  while (rows.size() < shape.head_rows) rows.push_back(shape.all_rows ? static_cast<uint32_t>(rows.size()) : 0);
-  return rows;
+uint32_t padded_head_row(const ForwardInput& input, const PassShape& shape, size_t i) {
+  if (i < input.head_rows.size()) return input.head_rows[i];
+  return shape.all_rows ? static_cast<uint32_t>(i) : 0;
 }
 
 }  // namespace canopy

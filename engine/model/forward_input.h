@@ -73,10 +73,10 @@ void validate(const ForwardInput& input, const ModelConfig& config, const ModelL
 /// The shape that its recording depends on: widths of a device's bucket share one.
 PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const DeviceInfo& device);
 
-/// The rows of a pass, and behind them rows that stand for nothing up to its padded width.
-std::vector<Row> padded_rows(const RowBatch& batch, uint32_t width);
+/// Row i of a pass that is padded: behind its own come rows that stand for nothing.
+Row padded_row(const RowBatch& batch, size_t i);
 
-/// ForwardInput::head_rows, and behind them as many others as the shape has.
-std::vector<uint32_t> padded_head_rows(const ForwardInput& input, const PassShape& shape);
+/// ForwardInput::head_rows, and behind them as many others as the shape has: entry i.
+uint32_t padded_head_row(const ForwardInput& input, const PassShape& shape, size_t i);
 
 }  // namespace canopy

@@ -21,10 +21,9 @@ class KvMover {
   /// As if all moves happened at once; at most kMaxKvMoves, of slots that the cache has. Waits for them.
   void move(std::span<const KvMove> moves) {
     if (moves.empty()) return;
-    std::vector<uint32_t> words;
-    for (const KvMove& move : moves) words.insert(words.end(), {move.from, move.to});
     const uint32_t count = std::bit_ceil(static_cast<uint32_t>(moves.size()));
-    while (words.size() < size_t{count} * 2) words.insert(words.end(), {moves.back().from, moves.back().to});
+    padded_.assign(moves.begin(), moves.end());
+    padded_.resize(count, moves.back());
     std::unique_ptr<Commands>& commands = commands_.at(static_cast<size_t>(std::countr_zero(count)));
     if (!commands) {
       Recorder record;
@@ -32,7 +31,7 @@ class KvMover {
       commands = device_.compile(record.finish());
     }
     device_.finish();  // commands that were started may read the list
-    device_.write(list_, 0, as_bytes_of(words));
+    device_.write(list_, 0, as_bytes_of(padded_));
     device_.run(*commands);
   }
 
@@ -41,6 +40,7 @@ class KvMover {
   Buffer& list_;
   KvCache& cache_;
   KvShape shape_;
+  std::vector<KvMove> padded_;  // as the list has them: uint32 from, to
   std::array<std::unique_ptr<Commands>, std::bit_width(kMaxKvMoves)> commands_;  // by log2 of the moves
 };
 

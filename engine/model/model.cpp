@@ -1,7 +1,6 @@
 #include "engine/model/model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -104,8 +103,10 @@ ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& s
   output.first_slot_ = input.batch.rows.front().slot;
   output.aux_hidden_states_ = input.aux_hidden_states;
   output.device_ms_ = device_.last_run_ms();
+  output.positions_.reserve(input.batch.rows.size());
   for (const Row& row : input.batch.rows) output.positions_.push_back(row.position);
   output.head_rows_ = input.head_rows;
+  output.parents_.reserve(input.token_logits.size());
   for (const TokenLogit& logit : input.token_logits) output.parents_.push_back(logit.index);
   const uint64_t bytes = PassLayout(shape).result_bytes;
   if (bytes == 0) return output;
@@ -113,24 +114,27 @@ ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& s
     output.waiting_ = shape;
     return output;
   }
-  std::vector<std::byte> packed(bytes);
-  device_.read(*buffers_.results, 0, packed);
-  unpack_results(shape, packed, output);
+  download_.resize(bytes);
+  device_.read(*buffers_.results, 0, download_);
+  unpack_results(shape, download_, output);
   return output;
 }
 
 void Model::upload(const ForwardInput& input, const PassShape& shape) {
   const PassLayout layout(shape);
-  std::vector<uint32_t> pairs;
-  for (const auto& [index, token] : input.token_logits) pairs.insert(pairs.end(), {index, token});
-  while (pairs.size() < size_t{shape.token_logits} * 2) pairs.insert(pairs.end(), {TokenLogit::no_row, 0});
   upload_.clear();
-  if (!shape.head_only) put(upload_, layout.rows, padded_rows(input.batch, shape.width));
-  put(upload_, layout.head_rows, padded_head_rows(input, shape));
-  put(upload_, layout.token_logit_pairs, pairs);
+  if (!shape.head_only) {
+    put_each(upload_, layout.rows, shape.width, [&](size_t i) { return padded_row(input.batch, i); });
+  }
+  put_each(upload_, layout.head_rows, std::max<size_t>(shape.head_rows, input.head_rows.size()),
+           [&](size_t i) { return padded_head_row(input, shape, i); });
+  put_each(upload_, layout.token_logit_pairs, shape.token_logits, [&](size_t i) {
+    return i < input.token_logits.size() ? input.token_logits[i] : TokenLogit{TokenLogit::no_row, 0};
+  });
   if (shape.head == HeadOutput::sampled) put_sampling(input, shape);
   if (!shape.head_only) {
-    put(upload_, layout.pages, page_table(input.batch.pages, shape.max_positions));
+    put_each(upload_, layout.pages, page_entries(shape.max_positions),
+             [&](size_t i) { return page_entry(input.batch.pages, i); });
     put(upload_, layout.ancestors, input.batch.ancestors);
   }
   device_.write(*buffers_.input, 0, upload_);
@@ -159,10 +163,12 @@ void Model::unpack_results(const PassShape& shape, std::span<const std::byte> pa
       if (std::isnan(output.best_logits_[i])) output.choices_[i] = kNoToken;  // there are no numbers
     }
   } else if (shape.head == HeadOutput::argmax) {
-    const auto best = array_at<uint32_t>(packed, layout.best, output.head_rows_.size() * 2);
-    for (size_t i = 0; i < best.size(); i += 2) {
-      output.choices_.push_back(best[i]);
-      output.best_logits_.push_back(std::bit_cast<float>(best[i + 1]));
+    const size_t rows = output.head_rows_.size();
+    output.choices_.resize(rows);
+    output.best_logits_.resize(rows);
+    for (size_t i = 0; i < rows; ++i) {
+      output.choices_[i] = element_at<uint32_t>(packed, layout.best, 2 * i);
+      output.best_logits_[i] = element_at<float>(packed, layout.best, 2 * i + 1);
     }
   }
   if (shape.head == HeadOutput::sampled) {

@@ -135,9 +135,10 @@ class Model {
   PassBuffers buffers_;
   std::unique_ptr<KvMover> mover_;
   Recordings<PassShape, Recording> recordings_;
-  std::vector<std::byte> upload_;  // the packed input of a pass
-  uint64_t pass_ = 0;              // number of the last pass that was begun
-  uint32_t logits_left_ = 0;       // of that pass's head_rows, how many still have their logits on the device
+  std::vector<std::byte> upload_;    // the packed input of a pass
+  std::vector<std::byte> download_;  // its packed results
+  uint64_t pass_ = 0;                // number of the last pass that was begun
+  uint32_t logits_left_ = 0;         // of that pass's head_rows, how many still have their logits on the device
 };
 
 }  // namespace canopy

@@ -35,6 +35,25 @@ void put(std::vector<std::byte>& packed, uint64_t offset, const std::vector<T>& 
   std::ranges::copy(bytes, packed.begin() + static_cast<std::ptrdiff_t>(offset));
 }
 
+/// The same of `count` elements that are made one by one: at(i).
+template <class At>
+void put_each(std::vector<std::byte>& packed, uint64_t offset, size_t count, const At& at) {
+  using T = decltype(at(size_t{0}));
+  packed.resize(std::max<size_t>(packed.size(), offset + count * sizeof(T)));
+  for (size_t i = 0; i < count; ++i) {
+    const T value = at(i);
+    std::memcpy(packed.data() + offset + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+/// Element i of an array in what was read, which must hold it.
+template <class T>
+T element_at(std::span<const std::byte> packed, uint64_t offset, size_t i) {
+  T value;
+  std::memcpy(&value, packed.data() + offset + i * sizeof(T), sizeof(T));
+  return value;
+}
+
 /// An array of `count` elements out of what was read, all of which it must hold.
 template <class T>
 std::vector<T> array_at(std::span<const std::byte> packed, uint64_t offset, size_t count) {

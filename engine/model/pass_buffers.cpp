@@ -1,7 +1,5 @@
 #include "engine/model/pass_buffers.h"
 
-#include <numeric>
-
 #include "engine/compute/rows.h"
 #include "engine/model/packing.h"
 #include "engine/model/rotation.h"
@@ -75,11 +73,9 @@ PassLayout::PassLayout(const PassShape& shape) {
   result_bytes = results.end();
 }
 
-std::vector<uint32_t> page_table(std::span<const uint32_t> pages, uint32_t max_positions) {
-  std::vector<uint32_t> table(pages.begin(), pages.end());
-  table.resize(page_entries(max_positions));
-  if (pages.empty()) std::iota(table.begin(), table.end(), 0u);
-  return table;
+uint32_t page_entry(std::span<const uint32_t> pages, size_t i) {
+  if (pages.empty()) return static_cast<uint32_t>(i);
+  return i < pages.size() ? pages[i] : 0;
 }
 
 PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const PassShape& shape) {

@@ -75,8 +75,8 @@ struct PassLayout {
 inline uint32_t page_entries(uint32_t max_positions) {
   return (max_positions + kPagePositions - 1) / kPagePositions;
 }
-/// The page table that a device reads: that of the rows, or page i as the i-th where they have none, padded.
-std::vector<uint32_t> page_table(std::span<const uint32_t> pages, uint32_t max_positions);
+/// Entry i of the page table that a device reads: that of the rows, or page i as the i-th where they have none, padded.
+uint32_t page_entry(std::span<const uint32_t> pages, size_t i);
 
 PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const PassShape& shape);
 

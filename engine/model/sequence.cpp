@@ -84,8 +84,8 @@ bool Sequence::append(std::span<const uint32_t> tokens, const ForwardOutput& pas
 double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass) {
   require_room(path.nodes.size());
   require_own(pass, tree.width());
-  const RowBatch batch{.rows = {}, .ancestors = {}, .pages = {table_.pages().begin(), table_.pages().end()}};
-  TreeSlots slots(tree, batch, length(), tree_end(table_.pages(), model_.limits()), model_.limits().first_tree_slot());
+  TreeSlots slots(tree, table_.pages(), length(), tree_end(table_.pages(), model_.limits()),
+                  model_.limits().first_tree_slot());
   std::vector<KvMove> moves;
   uint32_t next = 0;  // node whose slot is asked for next
   for (uint32_t depth = 0; depth < path.nodes.size(); ++depth) {

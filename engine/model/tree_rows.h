@@ -2,6 +2,7 @@
 // A draft tree as rows of a pass: the tree knows no device and the rows know no tree.
 
 #include <cstdint>
+#include <span>
 
 #include "engine/base/checked.h"
 #include "engine/compute/rows.h"
@@ -15,20 +16,21 @@ namespace canopy {
 class TreeSlots {
  public:
   /// Behind `committed` positions of a text that has places for `end`; node i to first_slot + i - 1.
-  TreeSlots(const DraftTree& tree, const RowBatch& batch, uint32_t committed, uint32_t end, uint32_t first_slot)
-      : tree_(tree), batch_(batch), committed_(committed), end_(end), first_slot_(first_slot) {}
+  TreeSlots(const DraftTree& tree, std::span<const uint32_t> pages, uint32_t committed, uint32_t end,
+            uint32_t first_slot)
+      : tree_(tree), pages_(pages), committed_(committed), end_(end), first_slot_(first_slot) {}
 
   uint32_t of(uint32_t node) {
     const uint32_t position = committed_ + tree_[node].depth;
     const bool continues = node == 0 || tree_[node].parent == chain_end_;
     if (node > 0 && (!continues || position >= end_)) return first_slot_ + node - 1;
     chain_end_ = node;
-    return batch_.slot_of(position);
+    return slot_of(pages_, position);
   }
 
  private:
   const DraftTree& tree_;
-  const RowBatch& batch_;
+  std::span<const uint32_t> pages_;  // the page table
   uint32_t committed_, end_, first_slot_;
   uint32_t chain_end_ = 0;
 };
@@ -40,7 +42,11 @@ inline void add_tree(const DraftTree& tree, uint32_t committed, uint32_t end, ui
   checked_add(first_slot, tree.width(), "last slot of the draft tree");
   checked_add(committed, tree.width(), "last position of the draft tree");
   const uint32_t first_row = batch.width();
-  TreeSlots slots(tree, batch, committed, end, first_slot);
+  size_t ancestors = 0;
+  for (const TreeNode& node : tree.nodes()) ancestors += node.depth + 1;
+  batch.rows.reserve(batch.rows.size() + tree.width());
+  batch.ancestors.reserve(batch.ancestors.size() + ancestors);
+  TreeSlots slots(tree, batch.pages, committed, end, first_slot);
   for (uint32_t i = 0; i < tree.width(); ++i) {
     const uint32_t parent = tree[i].parent;
     const int32_t row = parent == TreeNode::none ? -1 : static_cast<int32_t>(first_row + parent);
