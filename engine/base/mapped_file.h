@@ -47,6 +47,9 @@ class MappedFile {
     check_unchanged();
   }
 
+  /// Has the system read `part` of a mapped file into its memory, without waiting for it. A hint: nothing fails.
+  static void prefetch(std::span<const std::byte> part) noexcept;
+
   /// Releases the memory of the whole pages inside `part` of a mapped file; accessing them again reads them from the
   /// file. Meant for parts that have been copied elsewhere.
   static void forget(std::span<const std::byte> part) noexcept;

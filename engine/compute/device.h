@@ -58,7 +58,8 @@ class Device {
                                               std::string_view name) = 0;
 
   /// Says which weights will be made next, in this order, so that a device can lay them out in few allocations. It
-  /// allocates nothing; whoever makes others after all gets them too. Replaces what was said before.
+  /// allocates nothing; whoever makes others after all gets them too. Replaces what was said before; none when a load
+  /// has ended, so that a device gives up what it kept for it.
   virtual void expect_weights(std::span<const WeightRequest> /*requests*/) {}
 
   /// Device bytes that make_weight would take; reads no data.

@@ -67,6 +67,7 @@ DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& 
   LoadMonitor monitor(callbacks, plan.file_bytes);
   std::vector<const MatrixPlan*> matrices = {&plan.fc};
   for (const LayerPlan& layer : plan.layers) append_in_load_order(layer, matrices);
+  for (const MatrixPlan& head : plan.head) matrices.push_back(&head);
   TensorLoader tensors(device, matrices, monitor, [&file] { file.check_unchanged(); });
   const std::vector<LayerSpec> specs = layer_specs(file.config());
   DrafterWeights weights;

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/finite.h"
+#include "engine/model/page_release.h"
 #include "engine/model/row_conversion.h"
 
 namespace canopy {
@@ -23,42 +24,42 @@ std::vector<float> decoded(const TensorView& tensor) {
   return values;
 }
 
-/// Hands out rows of a matrix where they lie in the file, or converted. Its pages of the file leave memory as it goes:
-/// they would count twice, beside the device's copy.
+/// Hands out rows of a matrix where they lie in the file, or converted.
 class MatrixReader {
  public:
-  MatrixReader(const MatrixPlan& plan, LoadMonitor& monitor) : plan_(plan), monitor_(monitor) {}
+  MatrixReader(const MatrixPlan& plan, LoadMonitor& monitor, ReadAhead& read_ahead)
+      : plan_(plan), monitor_(monitor), read_ahead_(read_ahead) {
+    for (const TensorView* part : plan.parts) pages_.emplace_back(part->bytes);
+  }
   MatrixReader(const MatrixReader&) = delete;
   MatrixReader& operator=(const MatrixReader&) = delete;
-  ~MatrixReader() {
-    for (const TensorView* part : plan_.parts) MappedFile::forget(part->bytes);
-  }
 
   std::vector<WeightPart> parts() {
     std::vector<WeightPart> parts = plan_.device_parts();
     for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i].read = [this, tensor = plan_.parts[i]](uint32_t first, uint32_t count, std::vector<std::byte>& scratch) {
-        return read(*tensor, first, count, scratch);
+      parts[i].read = [this, i](uint32_t first, uint32_t count, std::vector<std::byte>& scratch) {
+        return read(i, first, count, scratch);
       };
     }
     return parts;
   }
 
  private:
-  std::span<const std::byte> read(const TensorView& tensor, uint32_t first, uint32_t count,
-                                  std::vector<std::byte>& scratch) {
+  std::span<const std::byte> read(size_t part, uint32_t first, uint32_t count, std::vector<std::byte>& scratch) {
+    const TensorView& tensor = *plan_.parts[part];
     if (!plan_.rows.empty()) return gather(tensor, std::span(plan_.rows).subspan(first, count), scratch);
     const uint64_t row = tensor.bytes.size() / tensor.rows();
     const std::span<const std::byte> rows = tensor.bytes.subspan(row * first, row * count);
     monitor_.advance(rows.size());
+    read_ahead_.advance(rows.size());
     require_finite(tensor, first, count);
     if (plan_.converts(tensor)) {
       convert_rows(tensor, first, count, plan_.type, scratch);
-      MappedFile::forget(rows);
+      pages_[part].used(rows);
       return scratch;
     }
     // A caller that passes the same scratch again no longer needs the earlier result.
-    MappedFile::forget(std::exchange(last_of(scratch), rows));
+    pages_[part].used(std::exchange(last_of(scratch), rows));
     return rows;
   }
 
@@ -92,6 +93,8 @@ class MatrixReader {
 
   const MatrixPlan& plan_;
   LoadMonitor& monitor_;
+  ReadAhead& read_ahead_;
+  std::deque<PageRelease> pages_;  // of each part
   std::mutex mutex_;
   std::map<const void*, std::span<const std::byte>> last_;  // by scratch; each entry is one thread's
 };
@@ -100,15 +103,22 @@ class MatrixReader {
 
 TensorLoader::TensorLoader(Device& device, std::span<const MatrixPlan* const> matrices, LoadMonitor& monitor,
                            std::function<void()> check_unchanged)
-    : device_(device), monitor_(monitor), check_unchanged_(std::move(check_unchanged)) {
+    : device_(device),
+      monitor_(monitor),
+      read_ahead_(in_reading_order(matrices)),
+      check_unchanged_(std::move(check_unchanged)) {
   std::vector<WeightRequest> requests;
   for (const MatrixPlan* plan : matrices) requests.push_back({plan->device_parts(), plan->layout});
   device_.expect_weights(requests);
 }
 
+TensorLoader::~TensorLoader() {
+  device_.expect_weights({});
+}
+
 std::unique_ptr<Weight> TensorLoader::matrix(const MatrixPlan& plan) {
   before_reading();
-  MatrixReader reader(plan, monitor_);
+  MatrixReader reader(plan, monitor_, read_ahead_);
   return device_.make_weight(reader.parts(), plan.layout, plan.name);
 }
 

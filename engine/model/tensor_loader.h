@@ -8,6 +8,7 @@
 #include "engine/compute/device.h"
 #include "engine/format/tensor_view.h"
 #include "engine/model/load_monitor.h"
+#include "engine/model/read_ahead.h"
 #include "engine/model/weight_plan.h"
 
 namespace canopy {
@@ -18,9 +19,12 @@ class TensorLoader {
   /// was opened; it is asked before each tensor. All references must outlive the loader.
   TensorLoader(Device& device, std::span<const MatrixPlan* const> matrices, LoadMonitor& monitor,
                std::function<void()> check_unchanged);
+  ~TensorLoader();
+  TensorLoader(const TensorLoader&) = delete;
+  TensorLoader& operator=(const TensorLoader&) = delete;
 
-  /// Beside the device's copy only the rows at hand are in memory, of the file and converted. Throws cancelled when the
-  /// monitor's caller wants no more, bad_input for a weight that is not finite or cannot be quantized.
+  /// Beside the device's copy only the rows at hand and some megabytes around them are in memory. Throws cancelled when
+  /// the monitor's caller wants no more, bad_input for a weight that is not finite or cannot be quantized.
   std::unique_ptr<Weight> matrix(const MatrixPlan& plan);
 
   /// The decoded values of a vector. Throws bad_input where one is not finite.
@@ -31,6 +35,7 @@ class TensorLoader {
 
   Device& device_;
   LoadMonitor& monitor_;
+  ReadAhead read_ahead_;
   std::function<void()> check_unchanged_;
 };
 

@@ -44,8 +44,9 @@ std::vector<const MatrixPlan*> in_load_order(const WeightPlan& plan);
 void append_in_load_order(const LayerPlan& plan, std::vector<const MatrixPlan*>& matrices);
 
 /// Copies the matrices and norms to the device, in the types of the plan. Beside the device's copy only the rows at
-/// hand are in memory, of the file and converted. Throws cancelled when stop is requested, bad_input when the file
-/// changed under us, a norm holds a value that is not finite or a weight one that cannot be quantized.
+/// hand and some megabytes around them are in memory, of the file and converted. Throws cancelled when stop is
+/// requested, bad_input when the file changed under us, a norm holds a value that is not finite or a weight one that
+/// cannot be quantized.
 Weights load_weights(const ModelFile& file, const WeightPlan& plan, Device& device, const LoadCallbacks& callbacks);
 
 }  // namespace canopy

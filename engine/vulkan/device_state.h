@@ -13,6 +13,7 @@
 #include "engine/vulkan/linear_config.h"
 #include "engine/vulkan/product_config.h"
 #include "engine/vulkan/product_tuner.h"
+#include "engine/vulkan/upload_ring.h"
 
 namespace canopy::vk {
 
@@ -37,6 +38,8 @@ struct DeviceState {
   std::optional<LinearConfig> timed_linear;
   std::unique_ptr<ProductTuner> tuner;  // null where kernels follow from rules alone
   std::optional<BufferArena> arena;     // of the weights that are expected
+  std::unique_ptr<UploadRing> ring;     // for weights, while they are loaded
+  uint64_t next_slot = 0;               // of the ring
   Buffer dummy;                         // stands in for optional bindings
   /// Of ops that need some while they run. All recordings share it, as they run one after the other; one that was made
   /// when it was smaller keeps its own.

@@ -202,7 +202,7 @@ vk::Buffer VulkanDevice::zeroed(uint64_t bytes, std::string_view name, BufferKin
   } else {
     vk::CommandList list(context(), {"clear", 0});
     list.fill(buffer, 0, size, 0);
-    context().run(list);
+    context().submit(list);  // all later work is behind it
   }
   return buffer;
 }

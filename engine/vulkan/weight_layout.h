@@ -34,6 +34,10 @@ struct WeightShardLayout {
   uint32_t stored_rows = 0;
   uint64_t unit_bytes = 0;
   uint64_t scale_bytes = 0;  // 0 for types without scales
+
+  uint64_t bands() const { return stored_rows / kBandRows; }
+  uint64_t band_unit_bytes() const { return unit_bytes / bands(); }
+  uint64_t band_scale_bytes() const { return scale_bytes / bands(); }
 };
 
 /// Cuts rows so that no buffer exceeds `max_bytes`. Shards start at whole bands.

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "engine/base/half.h"
@@ -223,28 +224,54 @@ void pack_band(WeightType type, const Band& band, std::vector<uint32_t>& scratch
   }
 }
 
+class Packer {
+ public:
+  Packer(std::span<const WeightPart> parts, WeightLayout layout) : type_(parts[0].type), fetcher_(parts, layout) {
+    band_.cols = parts[0].cols;
+    band_.bytes = row_bytes(parts[0]);
+  }
+
+  void pack(const WeightShardLayout& shard, uint64_t index, std::span<uint32_t> units, std::span<uint32_t> scales) {
+    const auto first = static_cast<uint32_t>(index * kBandRows);
+    const uint32_t start = shard.first_row + first;
+    band_.count = std::min(kBandRows, shard.rows - first);
+    fetcher_.fetch(start, start + band_.count);
+    for (uint32_t r = 0; r < band_.count; ++r) band_.rows[r] = fetcher_.row(start + r);
+    band_.units = units;
+    band_.scales = scales;
+    pack_band(type_, band_, scratch_);
+  }
+
+ private:
+  WeightType type_;
+  RowFetcher fetcher_;
+  std::vector<uint32_t> scratch_;
+  Band band_;
+};
+
 }  // namespace
+
+PackBand band_packer(std::span<const WeightPart> parts, WeightLayout layout) {
+  return [packer = std::make_shared<Packer>(parts, layout)](const WeightShardLayout& shard, uint64_t band,
+                                                            std::span<uint32_t> units, std::span<uint32_t> scales) {
+    packer->pack(shard, band, units, scales);
+  };
+}
+
+uint64_t bands_of_a_thread(const WeightShardLayout& shard) {
+  return std::max<uint64_t>(1, kLeastWords * 4 / shard.band_unit_bytes());
+}
 
 void repack(std::span<const WeightPart> parts, WeightLayout layout, const WeightShardLayout& shard,
             std::span<uint32_t> units, std::span<uint32_t> scales) {
   // A band is its own run of words, so that no two threads write to one place.
-  const uint32_t bands = shard.stored_rows / kBandRows;
-  const uint64_t unit_words = units.size() / bands, scale_words = scales.size() / bands;
-  parallel_in_order(bands, std::max<uint64_t>(1, kLeastWords / unit_words), [&](const TakeNext& next) {
-    RowFetcher fetcher(parts, layout);
-    std::vector<uint32_t> scratch;
-    Band band;
-    band.cols = parts[0].cols;
-    band.bytes = row_bytes(parts[0]);
+  const uint64_t unit_words = shard.band_unit_bytes() / 4, scale_words = shard.band_scale_bytes() / 4;
+  parallel_in_order(shard.bands(), bands_of_a_thread(shard), [&](const TakeNext& next) {
+    const PackBand pack = band_packer(parts, layout);
     for (uint64_t begin = 0, end = 0; next(begin, end);) {
-      for (uint64_t index = begin; index < end; ++index) {
-        const auto first = static_cast<uint32_t>(index * kBandRows);
-        band.count = std::min(kBandRows, shard.rows - first);
-        fetcher.fetch(shard.first_row + first, shard.first_row + first + band.count);
-        for (uint32_t r = 0; r < band.count; ++r) band.rows[r] = fetcher.row(shard.first_row + first + r);
-        band.units = units.subspan(index * unit_words, unit_words);
-        band.scales = scales.subspan(index * scale_words, scale_words);
-        pack_band(parts[0].type, band, scratch);
+      for (uint64_t band = begin; band < end; ++band) {
+        pack(shard, band, units.subspan(band * unit_words, unit_words),
+             scales.subspan(band * scale_words, scale_words));
       }
     }
   });

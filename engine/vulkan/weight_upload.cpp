@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "engine/vulkan/weight_repack.h"
+#include "engine/vulkan/weight_stream.h"
 
 namespace canopy::vk {
 namespace {
 
-constexpr uint64_t kUploadPiece = 8ull << 20;  // bytes repacked while as many are on their way
+constexpr uint64_t kSlotBytes = 8ull << 20;  // of the ring, unless a band is larger
 
 // A new buffer's own words where its memory is the host's, so that no second copy is needed; else nothing.
 std::span<uint32_t> words_in_place(const Context& context, const Buffer& buffer) {
@@ -18,26 +19,42 @@ std::span<uint32_t> words_in_place(const Context& context, const Buffer& buffer)
   return {reinterpret_cast<uint32_t*>(buffer.mapped().data()), buffer.bytes() / 4};
 }
 
-// In place, or piece by piece: the device copies one while all cores repack the next.
-void fill(Context& context, const WeightShard& shard, std::span<const WeightPart> parts, WeightLayout layout) {
-  if (const std::span<uint32_t> units = words_in_place(context, shard.units); !units.empty()) {
-    return repack(parts, layout, shard.layout, units, words_in_place(context, shard.scales));
+// The shards cut into pieces of whole bands that slots hold.
+std::vector<StreamPiece> pieces_of(const VulkanWeight& weight, uint64_t slot_bytes) {
+  std::vector<StreamPiece> pieces;
+  for (const WeightShard& shard : weight.shards) {
+    const WeightShardLayout& whole = shard.layout;
+    const uint64_t unit_bytes = whole.band_unit_bytes(), scale_bytes = whole.band_scale_bytes();
+    const uint64_t most = slot_bytes / (unit_bytes + scale_bytes);  // bands
+    for (uint64_t first = 0; first < whole.bands(); first += most) {
+      const uint64_t bands = std::min(most, whole.bands() - first);
+      const auto first_row = static_cast<uint32_t>(first * kBandRows);
+      const auto stored_rows = static_cast<uint32_t>(bands * kBandRows);
+      const WeightShardLayout layout = {whole.first_row + first_row, std::min(stored_rows, whole.rows - first_row),
+                                        stored_rows, bands * unit_bytes, bands * scale_bytes};
+      pieces.push_back(
+          {layout, &shard.units, shard.scales ? &shard.scales : nullptr, first * unit_bytes, first * scale_bytes});
+    }
   }
-  const WeightShardLayout& whole = shard.layout;
-  const uint64_t band_bytes = whole.unit_bytes / (whole.stored_rows / kBandRows);
-  std::vector<uint32_t> units, scales;
-  uint64_t units_done = 0, scales_done = 0;
-  for (WeightShardLayout piece :
-       shard_rows(parts[0].type, {whole.rows, parts[0].cols}, std::max(kUploadPiece, band_bytes))) {
-    piece.first_row += whole.first_row;
-    units.resize(piece.unit_bytes / 4);
-    scales.resize(piece.scale_bytes / 4);
-    repack(parts, layout, piece, units, scales);
-    context.upload(shard.units, units_done, as_bytes_of(units));
-    if (!scales.empty()) context.upload(shard.scales, scales_done, as_bytes_of(scales));
-    units_done += piece.unit_bytes;
-    scales_done += piece.scale_bytes;
+  return pieces;
+}
+
+// In place, or through a ring of slots: the device copies from some while all cores repack into the next.
+void fill(DeviceState& state, const VulkanWeight& weight, std::span<const WeightPart> parts, WeightLayout layout) {
+  const Context& context = *state.context;
+  if (!words_in_place(context, weight.shards[0].units).empty()) {
+    for (const WeightShard& shard : weight.shards) {
+      repack(parts, layout, shard.layout, words_in_place(context, shard.units), words_in_place(context, shard.scales));
+    }
+    return;
   }
+  const WeightShardLayout& shard = weight.shards[0].layout;
+  const uint64_t slot_bytes = std::max(kSlotBytes, shard.band_unit_bytes() + shard.band_scale_bytes());
+  if (state.ring == nullptr || state.ring->slot_bytes() < slot_bytes) {
+    state.ring.reset();
+    state.ring = std::make_unique<UploadRing>(*state.context, slot_bytes);
+  }
+  stream(*state.ring, state.next_slot, parts, layout, pieces_of(weight, slot_bytes));
 }
 
 }  // namespace
@@ -58,7 +75,9 @@ void expect_weights(DeviceState& state, std::span<const WeightRequest> requests)
       if (shard.scale_bytes > 0) buffers.push_back(shard.scale_bytes);
     }
   }
-  state.arena.emplace(*state.context, std::move(buffers));
+  state.ring.reset();
+  state.arena.reset();
+  if (!buffers.empty()) state.arena.emplace(*state.context, std::move(buffers));
 }
 
 std::unique_ptr<VulkanWeight> upload_weight(DeviceState& state, std::span<const WeightPart> parts, WeightLayout layout,
@@ -74,11 +93,11 @@ std::unique_ptr<VulkanWeight> upload_weight(DeviceState& state, std::span<const 
     shard.layout = shard_layout;
     shard.units = make(shard_layout.unit_bytes);
     if (shard_layout.scale_bytes > 0) shard.scales = make(shard_layout.scale_bytes);
-    fill(context, shard, parts, layout);
     if (state.texel_fetch) shard.unit_texels = context.create_view(shard.units, 0, shard_layout.unit_bytes, 4);
     if (shard_layout.scale_bytes == 0) continue;
     if (state.texel_fetch) shard.scale_texels = context.create_view(shard.scales, 0, shard_layout.scale_bytes, 4);
   }
+  fill(state, *weight, parts, layout);
   return weight;
 }
 

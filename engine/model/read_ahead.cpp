@@ -1,0 +1,64 @@
+#include "engine/model/read_ahead.h"
+
+#include <algorithm>
+#include <stop_token>
+#include <utility>
+
+#include "engine/base/mapped_file.h"
+
+namespace canopy {
+namespace {
+
+constexpr uint64_t kPart = 2ull << 20;
+
+void append_part(std::span<const std::byte> bytes, uint64_t begin, std::vector<std::span<const std::byte>>& parts) {
+  if (begin < bytes.size()) parts.push_back(bytes.subspan(begin, std::min<uint64_t>(kPart, bytes.size() - begin)));
+}
+
+}  // namespace
+
+std::vector<std::span<const std::byte>> in_reading_order(std::span<const MatrixPlan* const> matrices) {
+  std::vector<std::span<const std::byte>> parts;
+  for (const MatrixPlan* matrix : matrices) {
+    if (!matrix->rows.empty()) continue;  // rows from here and there
+    uint64_t longest = 0;
+    for (const TensorView* tensor : matrix->parts) longest = std::max<uint64_t>(longest, tensor->bytes.size());
+    if (matrix->layout == WeightLayout::paired) {
+      for (uint64_t begin = 0; begin < longest; begin += kPart) {
+        for (const TensorView* tensor : matrix->parts) append_part(tensor->bytes, begin, parts);
+      }
+      continue;
+    }
+    for (const TensorView* tensor : matrix->parts) {
+      for (uint64_t begin = 0; begin < tensor->bytes.size(); begin += kPart) append_part(tensor->bytes, begin, parts);
+    }
+  }
+  return parts;
+}
+
+ReadAhead::ReadAhead(std::vector<std::span<const std::byte>> parts)
+    : parts_(std::move(parts)), thread_([this](const std::stop_token& stop) { ask(stop); }) {}
+
+void ReadAhead::advance(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t before = std::exchange(read_, read_ + bytes);
+  if (before / kPart != read_ / kPart) read_on_.notify_one();
+}
+
+void ReadAhead::ask(const std::stop_token& stop) {
+  uint64_t asked = 0;
+  for (const std::span<const std::byte> part : parts_) {
+    {
+      std::unique_lock lock(mutex_);
+      if (!read_on_.wait(lock, stop, [&] { return asked < read_ + kWindow; })) return;
+      if (asked + part.size() <= read_) {  // it was read already
+        asked += part.size();
+        continue;
+      }
+    }
+    MappedFile::prefetch(part);
+    asked += part.size();
+  }
+}
+
+}  // namespace canopy
