@@ -45,6 +45,11 @@ class MatrixReader {
   }
 
  private:
+  struct Rows {
+    size_t part = 0;
+    std::span<const std::byte> bytes;
+  };
+
   std::span<const std::byte> read(size_t part, uint32_t first, uint32_t count, std::vector<std::byte>& scratch) {
     const TensorView& tensor = *plan_.parts[part];
     if (!plan_.rows.empty()) return gather(tensor, std::span(plan_.rows).subspan(first, count), scratch);
@@ -58,8 +63,9 @@ class MatrixReader {
       pages_[part].used(rows);
       return scratch;
     }
-    // A caller that passes the same scratch again no longer needs the earlier result.
-    pages_[part].used(std::exchange(last_of(scratch), rows));
+    // A caller that passes the same scratch again no longer needs the earlier result, which may be of another part.
+    const Rows last = std::exchange(last_of(scratch), {part, rows});
+    if (!last.bytes.empty()) pages_[last.part].used(last.bytes);
     return rows;
   }
 
@@ -86,7 +92,7 @@ class MatrixReader {
     return scratch;
   }
 
-  std::span<const std::byte>& last_of(const std::vector<std::byte>& scratch) {
+  Rows& last_of(const std::vector<std::byte>& scratch) {
     const std::lock_guard lock(mutex_);
     return last_[&scratch];
   }
@@ -96,7 +102,7 @@ class MatrixReader {
   ReadAhead& read_ahead_;
   std::deque<PageRelease> pages_;  // of each part
   std::mutex mutex_;
-  std::map<const void*, std::span<const std::byte>> last_;  // by scratch; each entry is one thread's
+  std::map<const void*, Rows> last_;  // by scratch; each entry is one thread's
 };
 
 }  // namespace
