@@ -19,7 +19,8 @@ class PageRelease {
  public:
   static constexpr uint64_t kChunk = 4ull << 20;
 
-  explicit PageRelease(std::span<const std::byte> tensor) : tensor_(tensor), left_((tensor.size() + kChunk - 1) / kChunk) {
+  explicit PageRelease(std::span<const std::byte> tensor)
+      : tensor_(tensor), left_((tensor.size() + kChunk - 1) / kChunk) {
     for (size_t i = 0; i < left_.size(); ++i) left_[i] = std::min<uint64_t>(kChunk, tensor.size() - i * kChunk);
   }
   PageRelease(const PageRelease&) = delete;
@@ -33,7 +34,8 @@ class PageRelease {
     while (begin < end) {
       const uint64_t chunk = begin / kChunk, stop = std::min(end, (chunk + 1) * kChunk);
       if (left_[chunk].fetch_sub(stop - begin) == stop - begin) {
-        MappedFile::forget(tensor_.subspan(chunk * kChunk, std::min<uint64_t>(kChunk, tensor_.size() - chunk * kChunk)));
+        MappedFile::forget(
+            tensor_.subspan(chunk * kChunk, std::min<uint64_t>(kChunk, tensor_.size() - chunk * kChunk)));
       }
       begin = stop;
     }

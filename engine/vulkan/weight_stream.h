@@ -20,8 +20,8 @@ struct StreamPiece {
 };
 
 /// Sends the pieces in order. Returns when the last copy is submitted; the slots from which the device still copies are
-/// known to the ring. `next_slot` counts the slots that were used. Throws what the parts' readers throw and device_lost;
-/// pieces that were submitted before are then copied all the same.
+/// known to the ring. `next_slot` counts the slots that were used. Throws what the parts' readers throw and
+/// device_lost; pieces that were submitted before are then copied all the same.
 void stream(UploadRing& ring, uint64_t& next_slot, std::span<const WeightPart> parts, WeightLayout layout,
             const std::vector<StreamPiece>& pieces);
 

@@ -48,7 +48,8 @@ TEST(ReadingOrder, TakesTurnsWhereRowsAreInterleaved) {
   for (const auto& part : in_reading_order(matrices)) {
     found.emplace_back((part.data() - file.data()) / kMega, part.size() / kMega);
   }
-  const std::vector<std::pair<uint64_t, uint64_t>> expected = {{0, 2}, {2, 2}, {4, 1}, {6, 2}, {10, 2}, {8, 1}, {12, 1}};
+  const std::vector<std::pair<uint64_t, uint64_t>> expected = {{0, 2},  {2, 2}, {4, 1}, {6, 2},
+                                                               {10, 2}, {8, 1}, {12, 1}};
   EXPECT_EQ(found, expected);
 }
 
