@@ -72,11 +72,12 @@ void print_summary(const MeasuredReport& report) {
     if (!model.measurement) continue;
     const ModelMeasurement& measured = *model.measurement;
     for (const MeasuredContext& context : measured.contexts) {
-      Table table{{"width"}, {{"ms, measured"}, {"host gap, ms"}}};
+      Table table{{"width"}, {{"ms, measured"}, {"host gap, ms"}, {"host's own work, ms"}}};
       for (const MeasuredWidth& pass : context.passes) {
         table.columns.push_back(std::to_string(pass.width));
         table.rows[0].push_back(fixed(pass.time.ms(), 3));
         table.rows[1].push_back(fixed(pass.time.host_gap_ms(), 3));
+        table.rows[2].push_back(fixed(pass.time.host_ms, 3));
       }
       std::cout << "\nmeasured for " << model.shape << " at context " << context.context << "\n" << as_text(table);
       const double reached = measured.weights_gb_s(context);
@@ -84,6 +85,11 @@ void print_summary(const MeasuredReport& report) {
         std::cout << "weights at width 1: " << fixed(reached, 1) << " of " << fixed(measured.peak.read_gb_s, 1)
                   << " GB/s\n";
       }
+    }
+    for (const MeasuredRound& round : measured.rounds) {
+      std::cout << "round of " << round.width << " rows that emits " << round.emitted << ": "
+                << fixed(round.time.wall_ms, 3) << " ms, of it the host's own work " << fixed(round.time.host_ms, 3)
+                << "\n";
     }
     if (!measured.complete) std::cout << "Time ran out: wider passes are missing. --seconds gives more.\n";
   }

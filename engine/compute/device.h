@@ -118,6 +118,9 @@ class Device {
   virtual void finish() = 0;
   /// Milliseconds that the last run() took by the device's own clock; 0 for a device without one.
   virtual double last_run_ms() const = 0;
+  /// Milliseconds that the host has waited for the device since it was opened. The rest of what calls take is the
+  /// host's own work, all of it on a device that computes in these calls.
+  virtual double waited_ms() const { return 0; }
 };
 
 template <class T>

@@ -51,6 +51,7 @@ ordered_json drafts_json(const std::vector<MeasuredDraft>& drafts) {
                     {"backlog", draft.backlog},
                     {"ms", draft.time.ms()},
                     {"wall_ms", draft.time.wall_ms},
+                    {"host_ms", draft.time.host_ms},
                     {"repeats", draft.time.repeats}});
   }
   return list;
@@ -59,11 +60,8 @@ ordered_json drafts_json(const std::vector<MeasuredDraft>& drafts) {
 ordered_json rounds_json(const ModelMeasurement& measured) {
   ordered_json list = ordered_json::array();
   for (const MeasuredRound& round : measured.rounds) {
-    ordered_json entry = {{"context", round.context},
-                          {"width", round.width},
-                          {"emitted", round.emitted},
-                          {"ms", round.time.ms()},
-                          {"wall_ms", round.time.wall_ms}};
+    ordered_json entry = {{"context", round.context}, {"width", round.width},          {"emitted", round.emitted},
+                          {"ms", round.time.ms()},    {"wall_ms", round.time.wall_ms}, {"host_ms", round.time.host_ms}};
     if (round.time.device_ms > 0) entry["host_gap_ms"] = round.time.host_gap_ms();
     entry["repeats"] = round.time.repeats;
     entry["speedup"] = measured.speedup(round);
@@ -100,11 +98,12 @@ ordered_json passes_json(const MeasuredReport& report, const MeasuredModel& mode
   const double peak = model.measurement->peak.read_gb_s, reached = model.measurement->weights_gb_s(context);
   const bool has_clock = context.passes[0].time.device_ms > 0;
   ordered_json widths = ordered_json::array(), ms = ordered_json::array(), wall = ordered_json::array();
-  ordered_json gaps = ordered_json::array(), repeats = ordered_json::array();
+  ordered_json host = ordered_json::array(), gaps = ordered_json::array(), repeats = ordered_json::array();
   for (const MeasuredWidth& pass : context.passes) {
     widths.push_back(pass.width);
     ms.push_back(pass.time.ms());
     wall.push_back(pass.time.wall_ms);
+    host.push_back(pass.time.host_ms);
     gaps.push_back(pass.time.host_gap_ms());
     repeats.push_back(pass.time.repeats);
   }
@@ -116,7 +115,8 @@ ordered_json passes_json(const MeasuredReport& report, const MeasuredModel& mode
                        {"clock", has_clock ? "device" : "host"},
                        {"widths", widths},
                        {"ms", ms},
-                       {"wall_ms", wall}};
+                       {"wall_ms", wall},
+                       {"host_ms", host}};
   if (has_clock) json["host_gap_ms"] = gaps;
   json["repeats"] = repeats;
   json["weights_gb_s"] = reached;

@@ -71,16 +71,30 @@ class MeasurementRun {
 
  private:
   struct Once {
-    double device_ms = 0, wall_ms = 0;
+    double device_ms = 0, wall_ms = 0, host_ms = 0;
+  };
+  /// The host's time from its construction on.
+  class HostTime {
+   public:
+    explicit HostTime(const Device& device) : device_(device), waited_(device.waited_ms()) {}
+    Once with(double device_ms) const {
+      const double wall = milliseconds_since(start_);
+      return {device_ms, wall, std::max(0.0, wall - (device_.waited_ms() - waited_))};
+    }
+
+   private:
+    const Device& device_;
+    double waited_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   };
   /// One of the points that are measured in turns.
   struct Point {
     std::function<Once()> timed;
-    std::vector<double> device, wall;
+    std::vector<double> device, wall, host;
 
     MeasuredTime time() const {
       if (wall.empty()) return {};
-      return {static_cast<uint32_t>(wall.size()), middle(device), middle(wall)};
+      return {static_cast<uint32_t>(wall.size()), middle(device), middle(wall), middle(host)};
     }
   };
 
@@ -166,7 +180,7 @@ class MeasurementRun {
   Once timed_round(const MeasuredRound& round) {
     const AcceptedPath path = grow_round_tree(tree_, round.width, round.emitted - 1);
     sequence_.pretend(round.context, std::min(round.emitted, round.context));
-    const auto start = std::chrono::steady_clock::now();
+    const HostTime time(model_.device());
     const std::optional<Draft> draft = sequence_.draft(0, sequence_.drafter()->max_depth(), stop_);
     require_completed(draft.has_value());
     ForwardInput input = sequence_.tree(tree_, HeadOutput::argmax);
@@ -174,26 +188,26 @@ class MeasurementRun {
     const ForwardOutput output = model_.forward(input, stop_);
     require_completed(output.completed());
     const double moved_ms = sequence_.commit(tree_, path, output);
-    return {draft->device_ms + output.device_ms() + moved_ms, milliseconds_since(start)};
+    return time.with(draft->device_ms + output.device_ms() + moved_ms);
   }
 
   Once pass(uint32_t width, uint32_t context) {
     grow_timed_tree(tree_, width);
     sequence_.pretend(context, 0);
-    const auto start = std::chrono::steady_clock::now();
+    const HostTime time(model_.device());
     ForwardInput input = sequence_.tree(tree_, HeadOutput::argmax);
     input.aux_hidden_states = width > 1 && !model_.aux_layers().empty();  // plain decoding leaves none
     const ForwardOutput output = model_.forward(input, stop_);
     require_completed(output.completed());
-    return {output.device_ms(), milliseconds_since(start)};
+    return time.with(output.device_ms());
   }
 
   Once draft(uint32_t backlog, uint32_t context) {
     sequence_.pretend(context, backlog);
-    const auto start = std::chrono::steady_clock::now();
+    const HostTime time(model_.device());
     const std::optional<Draft> draft = sequence_.draft(0, sequence_.drafter()->max_depth(), stop_);
     require_completed(draft.has_value());
-    return {draft->device_ms, milliseconds_since(start)};
+    return time.with(draft->device_ms);
   }
 
   static void require_completed(bool completed) {
@@ -220,6 +234,7 @@ class MeasurementRun {
         const Once once = points[i].timed();
         points[i].device.push_back(once.device_ms);
         points[i].wall.push_back(once.wall_ms);
+        points[i].host.push_back(once.host_ms);
       }
     }
   }

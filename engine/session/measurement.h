@@ -26,6 +26,7 @@ struct MeasuredTime {
   uint32_t repeats = 0;
   double device_ms = 0;  // by the device's clock; 0 where it has none
   double wall_ms = 0;    // as the host waited, its own work included
+  double host_ms = 0;    // of it, the host's own work: what it did not wait for the device
 
   double host_gap_ms() const { return device_ms > 0 ? wall_ms - device_ms : 0; }
   /// By the device's clock where it has one, else the host's.

@@ -129,6 +129,8 @@ class Context {
   /// Waits for everything submitted.
   void wait_idle();
   bool is_complete(Submission submission);
+  /// Milliseconds spent in waits so far.
+  double waited_ms() const { return waited_ms_; }
   /// The newest submission, and so how many there were.
   Submission last_submission() const { return submitted_; }
 
@@ -211,6 +213,7 @@ class Context {
 
   Submission submitted_ = 0;
   Submission completed_ = 0;
+  double waited_ms_ = 0;
   std::deque<Retired> retired_;  // in order of `after`
   std::map<std::string, std::unique_ptr<Kernel>, std::less<>> kernels_;
   std::unique_ptr<Staging> staging_;

@@ -61,8 +61,10 @@ void Context::wait(Submission submission) {
   // Submissions run and finish in order, so one fence tells of all before it.
   const auto last = std::find_if(in_flight_.begin(), in_flight_.end(),
                                  [&](const InFlight& flight) { return flight.id == submission; });
+  const auto start = std::chrono::steady_clock::now();
   const VkResult result =
       check(vkWaitForFences(device_, 1, &last->fence, VK_TRUE, nanoseconds(timeout_)), "Waiting for the device");
+  waited_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (result == VK_TIMEOUT) {
     lost_ = true;
     hung_ = true;

@@ -101,6 +101,7 @@ class VulkanDevice : public Device {
   }
   void finish() override { context().wait_idle(); }
   double last_run_ms() const override { return last_run_ms_; }
+  double waited_ms() const override { return context().waited_ms(); }
 
   const vk::Instance& instance() const { return *state_.instance; }
   uint64_t submissions() const { return state_.context->last_submission(); }

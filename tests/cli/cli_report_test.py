@@ -53,6 +53,7 @@ class Reports(unittest.TestCase):
         for i in range(len(widths)):
             self.assertGreater(entry["ms"][i], 0)
             self.assertGreater(entry["wall_ms"][i], 0)
+            self.assertTrue(0 < entry["host_ms"][i] < entry["wall_ms"][i])
             self.assertAlmostEqual(entry["host_gap_ms"][i], entry["wall_ms"][i] - entry["ms"][i])
             self.assertTrue(1 <= entry["repeats"][i] <= 3)
         self.assertTrue(0 < entry["bandwidth_share"] <= 1)

@@ -71,6 +71,7 @@ class ForwardingDevice : public Device {
   void start(Commands& commands) override { inner_->start(commands); }
   void finish() override { inner_->finish(); }
   double last_run_ms() const override { return inner_->last_run_ms(); }
+  double waited_ms() const override { return inner_->waited_ms(); }
 
  private:
   std::shared_ptr<Device> inner_;

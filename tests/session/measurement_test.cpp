@@ -24,7 +24,16 @@ class ClockedDevice : public ForwardingDevice {
  public:
   ClockedDevice() : ForwardingDevice(make_reference_device()) {}
   double last_run_ms() const override { return 5e-4; }
+  /// Of each run half a microsecond is waited for.
+  bool run(Commands& commands, const std::stop_token& stop) override {
+    waited_ms_ += 5e-4;
+    return ForwardingDevice::run(commands, stop);
+  }
+  double waited_ms() const override { return waited_ms_; }
   DevicePeak measure_peak() override { return {100, 200, 50}; }
+
+ private:
+  double waited_ms_ = 0;
 };
 
 class MeasurementTest : public ::testing::Test {
@@ -61,6 +70,7 @@ TEST_F(MeasurementTest, TimesWhatTheModelHasRoomFor) {
       EXPECT_EQ(pass.time.repeats, 3u);
       EXPECT_EQ(pass.time.ms(), 5e-4);
       EXPECT_DOUBLE_EQ(pass.time.host_gap_ms(), pass.time.wall_ms - 5e-4);
+      EXPECT_NEAR(pass.time.host_ms, pass.time.wall_ms - 5e-4, 1e-9);
     }
     EXPECT_DOUBLE_EQ(measured.weights_gb_s(context), static_cast<double>(model_->pass_bytes()) / (5e-4 * 1e6));
   }

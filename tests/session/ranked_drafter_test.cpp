@@ -1,5 +1,5 @@
-// Drafters whose head is over a part of the vocabulary: what they draft is what the whole head drafts among those tokens,
-// and the text is that of plain decoding, however small the part is.
+// Drafters whose head is over a part of the vocabulary: what they draft is what the whole head drafts among those
+// tokens, and the text is that of plain decoding, however small the part is.
 
 #include <gtest/gtest.h>
 
@@ -155,15 +155,15 @@ TEST_P(RankedDrafter, DraftsWhatTheWholeHeadDraftsAmongItsTokens) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Heads, RankedDrafter,
-    ::testing::Values(Head{"f32", TensorType::f32}, Head{"f16_untied", TensorType::f16, false},
-                      Head{"bf16", TensorType::bf16}, Head{"q8_0", TensorType::q8_0},
-                      Head{"q4_1_untied", TensorType::q4_1, false}, Head{"q4_k", TensorType::q4_k},
-                      Head{"q6_k_untied", TensorType::q6_k, false},
-                      Head{"kept_as_f32", TensorType::tq2_0},  // devices have no kernels for it
-                      Head{"quantized_while_loading", TensorType::bf16, true, QuantizeOnLoad::q8_0}),
-    [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Heads, RankedDrafter,
+                         ::testing::Values(Head{"f32", TensorType::f32}, Head{"f16_untied", TensorType::f16, false},
+                                           Head{"bf16", TensorType::bf16}, Head{"q8_0", TensorType::q8_0},
+                                           Head{"q4_1_untied", TensorType::q4_1, false}, Head{"q4_k", TensorType::q4_k},
+                                           Head{"q6_k_untied", TensorType::q6_k, false},
+                                           Head{"kept_as_f32", TensorType::tq2_0},  // devices have no kernels for it
+                                           Head{"quantized_while_loading", TensorType::bf16, true,
+                                                QuantizeOnLoad::q8_0}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(RankedDrafterHead, OfItsOwnDraftsWhatTheSameRowsOfTheTargetDraft) {
   const std::unique_ptr<Device> oracle = make_reference_device();
@@ -210,8 +210,8 @@ class RankedModes : public ::testing::Test {
     const DrafterFile drafter = DrafterFile::open(golden_folder() / "tiny-qwen3-dflash-b8");
     OpenRequest request;
     request.path = golden_folder() / "tiny-qwen3";
-    request.drafter = folder_.write(
-        "drafter.gguf", drafter_gguf(drafter, {.type = TensorType::bf16, .draft_token_ids = ids}));
+    request.drafter =
+        folder_.write("drafter.gguf", drafter_gguf(drafter, {.type = TensorType::bf16, .draft_token_ids = ids}));
     request.cache_type = cache_under_test();
     request.context = 512;
     request.self_test = false;
