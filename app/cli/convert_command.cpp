@@ -105,8 +105,10 @@ void add_convert(CLI::App& app, Action& action) {
       "JSON file with a list of token ids, ascending: the drafter's head is to be over these rows of the "
       "model's alone, as tools/train_drafter rank chooses them");
   command->add_option("--name", options->gguf.name, "Name stated in the file (default: the drafter's)");
-  command->add_option("--license", options->gguf.license, "Licence stated in the file, e.g. apache-2.0");
-  command->add_option("--source", options->gguf.source, "Where the weights come from, stated in the file");
+  command->add_option("--license", options->gguf.license,
+                      "Licence stated in the file, e.g. apache-2.0 (default: the drafter's)");
+  command->add_option("--source", options->gguf.source,
+                      "Where the weights come from, stated in the file (default: as the drafter says)");
   command->add_flag("--overwrite", options->overwrite, "Replace the file if it exists");
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }

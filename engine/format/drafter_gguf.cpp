@@ -196,12 +196,19 @@ void add_config(const DrafterConfig& config, GgufWriter& writer) {
   }
 }
 
-void add_general(const DrafterConfig& config, const DrafterGgufOptions& options, GgufWriter& writer) {
+/// What is stated under a key: `given`, or what the drafter's own file says.
+void add_stated(const DrafterFile& drafter, const char* key, const std::string& given, GgufWriter& writer) {
+  const GgufFile* own = drafter.file().gguf();
+  const std::string_view text = given.empty() && own != nullptr ? own->text_if(key).value_or("") : given;
+  if (!text.empty()) writer.text(key, text);
+}
+
+void add_general(const DrafterFile& drafter, const DrafterGgufOptions& options, GgufWriter& writer) {
   writer.text("general.architecture", "dflash");
   writer.text("general.type", "model");
-  writer.text("general.name", options.name.empty() ? config.transformer.name : options.name);
-  if (!options.license.empty()) writer.text("general.license", options.license);
-  if (!options.source.empty()) writer.text("general.description", options.source);
+  writer.text("general.name", options.name.empty() ? drafter.config().transformer.name : options.name);
+  add_stated(drafter, "general.license", options.license, writer);
+  add_stated(drafter, "general.description", options.source, writer);
   writer.u32("general.file_type", file_type(options.type));
   writer.u32("general.quantization_version", 2);
 }
@@ -219,7 +226,7 @@ void add_tokenizer(const DrafterFile& drafter, const DrafterGgufOptions& options
 
 std::string drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options) {
   GgufWriter writer;
-  add_general(drafter.config(), options, writer);
+  add_general(drafter, options, writer);
   add_config(drafter.config(), writer);
   add_tokenizer(drafter, options, writer);
   add_draft_vocabulary(drafter, options.draft_token_ids, writer);

@@ -14,8 +14,8 @@ struct DrafterGgufOptions {
   /// Of the matrices: q8_0, f16 or bf16. Norms are F32, and so is a matrix that no block fits into.
   TensorType type = TensorType::q8_0;
   std::string name = {};     // general.name; empty: that of the drafter
-  std::string license = {};  // general.license, e.g. "apache-2.0"; empty: none is stated
-  std::string source = {};   // general.description: where the weights come from; empty: nothing is stated
+  std::string license = {};  // general.license, e.g. "apache-2.0"; empty: that of its GGUF file, if any
+  std::string source = {};   // general.description: where the weights come from; empty: likewise
   /// The tokens that its head is to be over, ascending (draft_vocabulary.h); empty: as the drafter says.
   std::vector<uint32_t> draft_token_ids = {};
   /// Whose tokenizer.* entries are copied: the target's file. Null: those of the drafter's own GGUF file, if it is one.

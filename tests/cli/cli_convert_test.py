@@ -40,9 +40,9 @@ class Convert(unittest.TestCase):
         self.assertEqual(result.stderr, "")
         self.assertEqual(os.listdir(self.folder), ["drafter.gguf"])
         first = read(self.out)
-        again = self.convert("--overwrite", "--license", "mit", "--source", "a test", drafter=self.out)
+        again = self.convert("--overwrite", drafter=self.out)
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertEqual(read(self.out), first, "Q8_0 stays as it is, and so does the tokenizer")
+        self.assertEqual(read(self.out), first, "Q8_0 stays as it is, and so do tokenizer, licence and origin")
 
     def test_types(self):
         sizes = {}

@@ -1,9 +1,11 @@
-"""Cases of train_drafter_test.py: the options of synthesize and evaluate, and damaged files."""
+"""Cases of train_drafter_test.py: the options of synthesize, evaluate and rank, and damaged files."""
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import json
+import math
 import os
 import random
 import tempfile
@@ -13,10 +15,15 @@ import unittest.mock
 from train_drafter_golden import golden, read
 
 import numpy
+import torch
 
+import acceptance
 import dataset
 import decode
+import draft_tokens
 import evaluate
+import rank
+import rounds
 import synthesize
 import templates
 from drafter_files import load_drafter, write_folder
@@ -222,3 +229,96 @@ class Prompts(unittest.TestCase):
     def test_thinking_is_left_to_the_template(self):
         text = self.text("{% if enable_thinking is defined %}set{% else %}unset{% endif %}")
         self.assertEqual(text.render([{"role": "user", "content": "one"}]), "unset")
+
+
+class Rank(InFolder):
+    """The part of the vocabulary that a head is over: how it is chosen, measured, written and read back."""
+
+    def test_the_most_frequent_tokens_and_the_special_ones(self):
+        counts = numpy.array([0, 5, 0, 7, 5, 0, 9, 1])
+        self.assertEqual(draft_tokens.most_frequent(counts, {2}, 4), (1, 2, 3, 6), "of equal counts the lower id")
+        self.assertEqual(draft_tokens.most_frequent(counts, {2, 6}, 8), tuple(range(8)))
+        self.assertAlmostEqual(draft_tokens.covered(counts, (3, 6)), 16 / 27)
+        for size in (1, 9):
+            with self.assertRaisesRegex(UserError, f"A head over {size} tokens was asked for; 2 to 8 are allowed"):
+                draft_tokens.most_frequent(counts, {2}, size)
+
+    def test_only_answers_are_counted(self):
+        text = dataset.from_rows([([1, 2, 3], [0, 1, 1]), ([3, 3, 5], [0, 0, 1])], 8)
+        self.assertEqual(draft_tokens.counts_of(text, [0, 1], 8).tolist(), [0, 0, 1, 1, 0, 1, 0, 0])
+        self.assertEqual(draft_tokens.counts_of(text, [1], 8).tolist(), [0, 0, 0, 0, 0, 1, 0, 0])
+
+    def test_the_likeliest_of_a_part(self):
+        logits = torch.tensor([[0.0, 3.0, 1.0, 2.0]])
+        tokens, log_probs = draft_tokens.likeliest(logits, (0, 2, 3), 2)
+        self.assertEqual(tokens, [[3, 2]])
+        total = math.log(sum(math.exp(value) for value in (0.0, 1.0, 2.0)))
+        self.assertAlmostEqual(log_probs[0][0], 2 - total, places=6)
+        self.assertEqual(draft_tokens.likeliest(logits, (2,), 5)[0], [[2]], "fewer where there are fewer")
+        self.assertEqual(draft_tokens.likeliest(logits, (), 1)[0], [[1]])
+
+    def test_a_folder_keeps_the_tokens(self):
+        target = load_target(golden("tiny-qwen3"))
+        drafter = load_drafter(golden("tiny-qwen3-dflash-b8"))
+        drafter.config = dataclasses.replace(drafter.config, draft_tokens=(3, 4, 900))
+        write_folder(self.folder, drafter, target.config)
+        self.assertEqual(load_drafter(self.folder, target.config).config.draft_tokens, (3, 4, 900))
+        for wrong, words in (([3, 3], "must ascend"), ([1, 1010], "a list of ids below 1010"), ("some", "a list of ids"),
+                             ([1.5], "a list of ids")):
+            with open(self.path("config.json"), encoding="utf-8") as file:
+                config = json.load(file)
+            config["dflash_config"]["draft_token_ids"] = wrong
+            self.written("config.json", json.dumps(config).encode())
+            with self.assertRaisesRegex(UserError, words):
+                load_drafter(self.folder, target.config)
+
+    def small(self):
+        rows = [([1001, 5, 6, token % 300, (token * 7) % 300], [0, 0, 1, 1, 1]) for token in range(400)]
+        dataset.save(self.path("text.npz"), dataset.from_rows(rows, 1010))
+        entries = [{"category": "a", "prompt_ids": [1001, 5], "output_ids": [7, 8, 9, 10, 11, 12, 13, 14] * 3}]
+        self.written("forced.json", json.dumps(entries).encode())
+        return ("--target", golden("tiny-qwen3"), "--drafter", golden("tiny-qwen3-dflash-b8"), "--data",
+                self.path("text.npz"), "--forced", self.path("forced.json"), "--budgets", "4", "--precision", "f32")
+
+    def test_prints_what_parts_cover_and_lose(self):
+        printed = run(rank, *self.small(), "--sizes", "1010,60", "--json", self.path("figures.json"), "--size", "60",
+                      "--ids", self.path("ids.json"))
+        self.assertRegex(printed, r"\| whole \| 100% \| \d\.\d{3} \(1\.000\) \|")
+        with open(self.path("figures.json"), encoding="utf-8") as file:
+            figures = json.load(file)
+        self.assertEqual(figures["tau"]["1010"], figures["tau"]["whole"], "a part that is all of it loses nothing")
+        self.assertEqual(figures["covered"]["1010"], 1)
+        with open(self.path("ids.json"), encoding="utf-8") as file:
+            ids = json.load(file)
+        self.assertEqual(len(ids), 60)
+        self.assertEqual(ids, sorted(set(ids)))
+        self.assertEqual(self.evaluated(ids), figures["tau"]["60"], "what evaluate measures of a drafter with this part")
+
+    def evaluated(self, ids):
+        """The table of evaluate for the golden drafter with a head over these tokens."""
+        drafter = load_drafter(golden("tiny-qwen3-dflash-b8"))
+        drafter.config = dataclasses.replace(drafter.config, draft_tokens=tuple(ids))
+        write_folder(self.path("ranked"), drafter, load_target(golden("tiny-qwen3")).config)
+        run(evaluate, "--target", golden("tiny-qwen3"), "--drafter", self.path("ranked"), "--forced",
+            self.path("forced.json"), "--budgets", "4", "--precision", "f32", "--json", self.path("evaluated.json"))
+        with open(self.path("evaluated.json"), encoding="utf-8") as file:
+            return json.load(file)["tau"]
+
+    def test_options_out_of_range(self):
+        for more, words in ((("--sizes", "few"), "--sizes few"), (("--size", "7", "--ids", "x"), "--size 7: one of"),
+                            (("--size", "4096"), "--size says which part"), (("--ids", "x"), "--size says which part"),
+                            (("--held-out", "1"), "--held-out 1.0"), (("--sizes", "2000"), "A head over 2000 tokens")):
+            with self.assertRaisesRegex(UserError, words):
+                run(rank, *self.small(), *more)
+
+    def test_drafts_are_of_the_part_in_rounds_too(self):
+        target, drafter = load_target(golden("tiny-qwen3")), load_drafter(golden("tiny-qwen3-dflash-b8"))
+        prompt = [1001, *range(5, 25)]
+        plain, _ = rounds.decode_rounds(target, drafter, prompt, 24, 8)
+        drafter.config = dataclasses.replace(drafter.config, draft_tokens=tuple(range(0, 1010, 3)))
+        reply, lengths = rounds.decode_rounds(target, drafter, prompt, 24, 8)
+        self.assertEqual(reply, plain, "drafts do not change the text")
+        drafts = acceptance.drafts_of(target, drafter, prompt, reply, 16)
+        self.assertTrue(all(token % 3 == 0 for depths in drafts.tokens for some in depths for token in some))
+        computed = acceptance.round_lengths(drafts, reply, [8])["tree8"]
+        self.assertLessEqual(abs(len(computed) - len(lengths)), 1)

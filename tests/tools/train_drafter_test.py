@@ -19,7 +19,7 @@ from drafter_files import load_drafter, write_folder
 from rounds import decode_rounds
 from target import KvCache, load_target
 from text import chat_frame, load_text
-from train_drafter_commands import Damaged, Evaluate, Prompts, Synthesize
+from train_drafter_commands import Damaged, Evaluate, Prompts, Rank, Synthesize
 from train_drafter_training import Runs, Training
 
 

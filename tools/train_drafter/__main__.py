@@ -8,6 +8,7 @@ sys.dont_write_bytecode = True
 try:
     import evaluate
     import export
+    import rank
     import synthesize
     import train
     from errors import UserError
@@ -15,7 +16,7 @@ except ModuleNotFoundError as missing:
     sys.exit(f"train_drafter: the Python package {missing.name} is missing: pip install -r "
              "tools/train_drafter/requirements.txt")
 
-COMMANDS = {"synthesize": synthesize, "train": train, "evaluate": evaluate, "export": export}
+COMMANDS = {"synthesize": synthesize, "train": train, "evaluate": evaluate, "rank": rank, "export": export}
 
 
 def main(arguments=None):

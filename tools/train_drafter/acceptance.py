@@ -7,6 +7,7 @@ import dataclasses
 import torch
 
 import tree
+from draft_tokens import likeliest
 
 ROWS_AT_ONCE = 4096  # block rows of one pass
 
@@ -22,11 +23,17 @@ class Drafts:
 @torch.no_grad()
 def drafts_of(target, drafter, prompt, reply, candidates):
     """Drafts after all tokens of the reply except the last. The reply's first token came out of the prefill."""
+    return drafts_of_parts(target, drafter, prompt, reply, candidates, [drafter.config.draft_tokens])[0]
+
+
+@torch.no_grad()
+def drafts_of_parts(target, drafter, prompt, reply, candidates, parts):
+    """The same by heads over several parts of the vocabulary: tuples of tokens, () for all of it."""
     device = target.head_weight.device
     ids = torch.tensor([[*prompt, *reply]], device=device)
     _, features = target(ids, None, drafter.config.taps)
     context = drafter.context(features.to(drafter.fc.weight.dtype))
-    tokens, log_probs = [], []
+    drafts = [Drafts([], []) for _ in parts]
     at_once = max(1, ROWS_AT_ONCE // drafter.config.block_size)
     for start in range(len(prompt), len(prompt) + len(reply) - 1, at_once):
         end = min(start + at_once, len(prompt) + len(reply) - 1)
@@ -34,10 +41,17 @@ def drafts_of(target, drafter, prompt, reply, candidates):
         blocks = target.embed_tokens(drafter.block_tokens(ids[0, anchors])).to(context.dtype)
         hidden = drafter(blocks, context, anchors)[0, :, 1:]
         for some in hidden.split(max(1, 512 // drafter.config.block_size)):  # logits of a vocabulary are large
-            top = target.logits(some.to(target.head_weight.dtype)).log_softmax(-1).topk(candidates)
-            tokens += top.indices.tolist()
-            log_probs += top.values.double().tolist()
-    return Drafts(tokens, log_probs)
+            logits = target.logits(some.to(target.head_weight.dtype))
+            for part, of_part in zip(parts, drafts):
+                tokens, log_probs = likeliest(logits.flatten(0, 1), part, candidates)
+                depths = logits.shape[1]
+                of_part.tokens += in_rows(tokens, depths)
+                of_part.log_probs += in_rows(log_probs, depths)
+    return drafts
+
+
+def in_rows(items, length):
+    return [items[start:start + length] for start in range(0, len(items), length)]
 
 
 def accepted_by_budget(drafts, root, reply, budgets):

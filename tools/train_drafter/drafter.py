@@ -21,6 +21,7 @@ class DrafterConfig:
     taps: tuple[int, ...]  # 0-based target layers whose output is a feature
     target_layers: int
     vocab: int
+    draft_tokens: tuple[int, ...] = ()  # that the head is over, ascending; empty: the whole vocabulary
     windows: tuple[int, ...] = ()  # by layer; 0: all keys, both directions in the block; else sliding and causal
 
     def window(self, layer):

@@ -7,6 +7,7 @@ import safetensors.torch
 import torch
 
 import checkpoint
+import draft_tokens
 from atomic import write_atomically
 from drafter import Drafter, DrafterConfig
 from errors import require
@@ -47,6 +48,8 @@ def check_pair(config, target, where):
         require(mine == theirs, f"{where}: the drafter's {what} is {mine}, the target's is {theirs}.")
     require(all(0 <= tap < target.sizes.layers for tap in config.taps),
             f"{where}: taps {list(config.taps)} are not all layers of the target (0 to {target.sizes.layers - 1}).")
+    require(not config.draft_tokens or config.draft_tokens[-1] < target.vocab,
+            f"{where}: it drafts token {max(config.draft_tokens, default=0)}, outside the vocabulary of {target.vocab}.")
     require(0 <= config.mask_token < target.vocab,
             f"{where}: mask token {config.mask_token} is outside the vocabulary of {target.vocab}.")
 
@@ -68,7 +71,9 @@ def read_folder(path):
         sizes=sizes_from_hugging_face(stated, where), block_size=int(field("block_size")),
         mask_token=int(field("mask_token_id")), taps=tuple(field("target_layer_ids")),
         target_layers=int(stated.get("num_target_layers") or 0), vocab=int(stated.get("vocab_size") or 0),
+        draft_tokens=tuple(inner.get("draft_token_ids") or ()),
         windows=tuple(window if kind == "sliding_attention" else 0 for kind in sliding))
+    draft_tokens.check(config.draft_tokens, config.vocab, where)
     state = checkpoint.load(path)
     return config, state["drafter"] if state else read_safetensors(path)
 
@@ -89,7 +94,9 @@ def read_gguf(file):
     config = DrafterConfig(
         sizes=sizes, block_size=file.require("dflash.block_size"),
         mask_token=file.require("tokenizer.ggml.mask_token_id"),
-        taps=tuple(layer - 1 for layer in file.require("dflash.target_layers")), target_layers=0, vocab=0)
+        taps=tuple(layer - 1 for layer in file.require("dflash.target_layers")), target_layers=0, vocab=0,
+        draft_tokens=tuple(int(token) for token in file.get("dflash.draft_token_ids", ())))
+    draft_tokens.check(config.draft_tokens, file.get("dflash.vocab_size", 0), where)
     tensors = {}
     for name in file.tensors:
         parts = name.split(".")
@@ -116,7 +123,8 @@ def config_json(config, target):
         "initializer_range": 0.02, "block_size": config.block_size, "num_target_layers": config.target_layers,
         "bos_token_id": target.bos, "eos_token_id": target.stop_tokens[0] if target.stop_tokens else None,
         "dtype": "bfloat16",
-        "dflash_config": {"mask_token_id": config.mask_token, "target_layer_ids": list(config.taps)},
+        "dflash_config": {"mask_token_id": config.mask_token, "target_layer_ids": list(config.taps),
+                          **({"draft_token_ids": list(config.draft_tokens)} if config.draft_tokens else {})},
     }
 
 

@@ -8,7 +8,7 @@ import time
 import torch
 
 import templates
-from acceptance import drafts_of, round_lengths
+from acceptance import drafts_of_parts, round_lengths
 from atomic import write_atomically
 from decode import greedy_replies
 from drafter_files import load_drafter
@@ -25,7 +25,8 @@ ALL = "all"
 DIFFERENCES_SHOWN = 8
 
 
-def add_options(parser):
+def add_prompt_options(parser):
+    """The pair and what it is measured with."""
     parser.add_argument("--target", required=True, help="Hugging Face folder or GGUF file")
     parser.add_argument("--drafter", required=True, help="folder of a run or of an export, or GGUF file")
     parser.add_argument("--prompts", nargs="+", help="JSON lines (default: assets/prompts and held_out.jsonl)")
@@ -33,13 +34,17 @@ def add_options(parser):
     parser.add_argument("--templates", type=int, default=0, help="add so many of each held-out family of templates")
     parser.add_argument("--forced", help="replies from a file as --replies writes instead of prompts: no decoding")
     parser.add_argument("--max-tokens", type=int, default=128, help="of a reply (default 128)")
+    parser.add_argument("--seed", type=int, default=1, help="of the prompts that --templates draws (default 1)")
+
+
+def add_options(parser):
+    add_prompt_options(parser)
     parser.add_argument("--budgets", default="4,8,16,32,64,128,256", help="nodes of trees (default 4 ... 256)")
     parser.add_argument("--check", type=int, default=1,
                         help="prompts of each category decoded round by round, as a check on the rest (default 1)")
     parser.add_argument("--check-budget", type=int, default=16, help="of those trees (default 16)")
     parser.add_argument("--replies", help="write ids and round lengths here, for canopy-cli bench --forced")
     parser.add_argument("--json", help="write all figures here")
-    parser.add_argument("--seed", type=int, default=1, help="of the prompts that --templates draws (default 1)")
     add_runtime_options(parser)
 
 
@@ -49,7 +54,7 @@ def run(options):
     device, dtype = start(options)
     target = load_target(options.target, device, dtype)
     drafter = load_drafter(options.drafter, target.config).to(device).eval().requires_grad_(False)
-    entries = forced(options.forced) if options.forced else plain(options, target)
+    entries = replies_of(options, target)
     measure(target, drafter, entries, budgets)
     table = summary(entries, budgets)
     print(markdown(table, budgets), flush=True)
@@ -64,11 +69,18 @@ def run(options):
         report(figures["checked"], figures["different"], options.check_budget, dtype)
 
 
-def check_options(options):
-    """Raises UserError naming an option whose value is not allowed."""
-    for name, least in (("limit", 1), ("templates", 0), ("max_tokens", 1), ("check", 0), ("check_budget", 1)):
+def check_prompt_options(options):
+    for name, least in (("limit", 1), ("templates", 0), ("max_tokens", 1)):
         value = getattr(options, name)
         require(value is None or value >= least, f"--{name.replace('_', '-')} {value}: {least} or more is needed.")
+
+
+def check_options(options):
+    """Raises UserError naming an option whose value is not allowed."""
+    check_prompt_options(options)
+    for name, least in (("check", 0), ("check_budget", 1)):
+        value = getattr(options, name)
+        require(value >= least, f"--{name.replace('_', '-')} {value}: {least} or more is needed.")
     for name in ("replies", "json"):
         path = getattr(options, name)
         require(path is None or os.path.isdir(os.path.dirname(path) or "."),
@@ -95,6 +107,11 @@ def budgets_of(text):
         raise UserError(f"--budgets {text}: numbers with commas between them are expected.") from None
     require(budgets and 1 <= budgets[0] and budgets[-1] <= 1024, f"--budgets {text}: 1 to 1024 are allowed.")
     return budgets
+
+
+def replies_of(options, target):
+    """Entries with the replies of --forced, or with plain ones to the prompts."""
+    return forced(options.forced) if options.forced else plain(options, target)
 
 
 def plain(options, target):
@@ -126,13 +143,24 @@ def forced(path):
 
 def measure(target, drafter, entries, budgets):
     """Adds the round lengths of every way to every entry."""
+    own = measure_parts(target, drafter, entries, budgets, {"own": drafter.config.draft_tokens})["own"]
+    for entry, lengths in zip(entries, own):
+        entry.update(lengths)
+
+
+def measure_parts(target, drafter, entries, budgets, parts):
+    """{part: for every entry {way: {"acceptance_lengths"}}} with heads over parts of the vocabulary (name: tokens)."""
     progress = Progress("evaluate", len(entries))
+    found = {name: [] for name in parts}
+    candidates = min(max(budgets), target.config.vocab)
     for number, entry in enumerate(entries, start=1):
-        candidates = min(max(budgets), target.config.vocab)
-        drafts = drafts_of(target, drafter, entry["prompt_ids"], entry["output_ids"], candidates)
-        for way, lengths in round_lengths(drafts, entry["output_ids"], budgets).items():
-            entry[way] = {"acceptance_lengths": lengths}
+        drafts = drafts_of_parts(target, drafter, entry["prompt_ids"], entry["output_ids"], candidates,
+                                 list(parts.values()))
+        for name, of_part in zip(parts, drafts):
+            lengths = round_lengths(of_part, entry["output_ids"], budgets)
+            found[name].append({way: {"acceptance_lengths": own} for way, own in lengths.items()})
         progress.update(number, f"reply {number}")
+    return found
 
 
 def check(options, target, drafter, entries):

@@ -4,6 +4,7 @@ acceptance.py computes from known texts."""
 import torch
 
 import tree
+from draft_tokens import likeliest
 from target import KvCache
 
 
@@ -35,10 +36,9 @@ def draft(target, drafter, features, root, budget):
     block = target.embed_tokens(drafter.block_tokens(torch.tensor([[root]], device=features.device)))
     hidden = drafter(block.to(context.dtype), context, torch.tensor([[features.shape[1]]], device=features.device))
     logits = target.logits(hidden[0, 0, 1:].to(target.head_weight.dtype))
-    top = logits.log_softmax(-1).topk(min(budget or 1, logits.shape[-1]))
-    log_probs = top.values.double().tolist()
+    candidates, log_probs = likeliest(logits, drafter.config.draft_tokens, budget or 1)
     nodes = tree.chain(log_probs) if budget is None else tree.best_first(log_probs, budget)
-    return nodes, top.indices.tolist()
+    return nodes, candidates
 
 
 def verify(target, cache, taps, root, nodes, candidates):
