@@ -49,6 +49,7 @@ bool is_in_table(uint token) {
 void main() {
   uint row = gl_WorkGroupID.y;
   uint place = gl_GlobalInvocationID.x;
+  if (rows[first_row + row].token == NO_TOKEN) return;  // stands for nothing
   TokenAdjustment adjustment = TokenAdjustment(NO_TOKEN, 0u, 0.0);
   if (place < most_adjustments) {
     if (place < settings.adjustments) adjustment = adjustments[place];

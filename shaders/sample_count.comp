@@ -24,10 +24,10 @@ void main() {
   uvec2 own = uvec2(KEY_NONE, NO_TOKEN);
   for (uint i = lane; i < blocks; i += LANES) own = better_of(own, best[row * blocks + i]);
   uvec2 top = best_of_group(own);
-  bool is_known = is_number(top.x);
+  if (!is_number(top.x)) return;  // nothing is drawn; the row's state stays 0
   float highest = logit_of(top.x);
   bool weighs = settings.top_k == 0u;
-  uint end = is_known ? min((gl_WorkGroupID.x + 1u) * BLOCK, vocab) : 0u;
+  uint end = min((gl_WorkGroupID.x + 1u) * BLOCK, vocab);
   for (uint id = gl_WorkGroupID.x * BLOCK + lane; id < end; id += LANES) {
     uint key = key_of(logits[row * vocab + id]);
     if (!is_number(key)) continue;

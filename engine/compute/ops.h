@@ -290,11 +290,12 @@ struct TopKArgs {
 inline constexpr uint32_t kMaxTopK = 64;
 
 /// out[first_row + w] = the token drawn after row w of the logits, or kNoToken where an adjusted logit is NaN or +inf,
-/// where all are -inf and where the row says so. Defined as RowSampler::draw (engine/speculation/row_sampler.h), bit
-/// for bit: bias, penalties, temperature, top-k, top-p, min-p, then argmax(log p + G). How is read from buffers;
-/// `random`, `filtered` and `adjustments` say what the settings there may ask for. The text so far ends with the path
-/// to the row: row w is rows[first_row + w], and rows without a parent have their token in the table of adjustments
-/// where it counts. The token is drawn at settings.position plus the row's number of ancestors in the list.
+/// where all are -inf and where the row says so; the logits of such a row stay as they are. Defined as RowSampler::draw
+/// (engine/speculation/row_sampler.h), bit for bit: bias, penalties, temperature, top-k, top-p, min-p, then
+/// argmax(log p + G). How is read from buffers; `random`, `filtered` and `adjustments` say what the settings there may
+/// ask for. The text so far ends with the path to the row: row w is rows[first_row + w], and rows without a parent have
+/// their token in the table of adjustments where it counts. The token is drawn at settings.position plus the row's
+/// number of ancestors in the list.
 struct SampleArgs {
   uint32_t width = 0;
   Buffer* logits = nullptr;  // [W, vocab]; those that were adjusted stay so

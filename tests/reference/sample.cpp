@@ -42,6 +42,10 @@ void compute(const SampleArgs& args) {
   RowSampler sampler;
   const uint32_t first_position = words.position;
   for (uint32_t w = 0; w < args.width; ++w) {
+    if (rows[args.first_row + w].token == kNoToken) {
+      out[args.first_row + w] = kNoToken;
+      continue;
+    }
     std::vector<TokenAdjustment> adjustments = table;
     words.position = first_position;
     for (uint32_t row = args.first_row + w; rows[row].parent != kNoToken; row = rows[row].parent) {
@@ -51,7 +55,6 @@ void compute(const SampleArgs& args) {
     }
     const auto row = logits.subspan(size_t{w} * args.vocab, args.vocab);
     out[args.first_row + w] = sampler.draw(row, words, adjustments);
-    if (rows[args.first_row + w].token == kNoToken) out[args.first_row + w] = kNoToken;
     for (const TokenAdjustment& entry : adjustments) row[entry.token] = sampler.adjusted()[entry.token];
   }
 }
