@@ -42,37 +42,6 @@ uint32_t columns_per_unit(WeightType type) {
   }
 }
 
-WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layout) {
-  if (parts.empty()) throw bad_input("A weight needs at least one part.");
-  if (layout == WeightLayout::paired && (parts.size() != 2 || parts[0].rows != parts[1].rows)) {
-    throw bad_input("A paired weight needs two parts of the same number of rows.");
-  }
-  WeightExtent extent{0, parts[0].cols};
-  uint64_t rows = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const WeightPart& part = parts[i];
-    const std::string which = "Part " + std::to_string(i) + " of a weight";
-    if (part.type != parts[0].type || part.cols != parts[0].cols) {
-      throw bad_input(which + " is " + to_string(part.type) + " with " + std::to_string(part.cols) +
-                      " columns; the first is " + to_string(parts[0].type) + " with " + std::to_string(parts[0].cols) +
-                      ": all must agree.");
-    }
-    if (part.rows == 0 || part.cols == 0 || part.cols % block_size(part.type).elements != 0) {
-      throw bad_input(which + " has shape [" + std::to_string(part.rows) + ", " + std::to_string(part.cols) +
-                      "]; rows must be at least 1 and columns a multiple of " +
-                      std::to_string(block_size(part.type).elements) + ".");
-    }
-    if (!part.data.empty() && part.data.size() != row_bytes(part) * part.rows) {
-      throw bad_input(which + " has " + std::to_string(part.data.size()) + " bytes; its shape takes " +
-                      std::to_string(row_bytes(part) * part.rows) + ".");
-    }
-    rows += part.rows;
-  }
-  if (rows > 0x7FFFFFFFu) throw bad_input("A weight has " + std::to_string(rows) + " rows; at most 2147483647 fit.");
-  extent.rows = static_cast<uint32_t>(rows);
-  return extent;
-}
-
 std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes) {
   const WordFormat* words = word_format(type);
   const uint64_t unit_row =

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/compute/types.h"
+#include "engine/compute/weight_parts.h"
 
 namespace canopy::vk {
 
@@ -17,15 +18,6 @@ inline constexpr uint32_t kBandRows = 64;
 
 /// Columns that one 16-byte unit holds; not for the types of word_layout.h.
 uint32_t columns_per_unit(WeightType type);
-
-struct WeightExtent {
-  uint32_t rows = 0;  // of the whole matrix
-  uint32_t cols = 0;
-};
-
-/// Checks that the parts agree in type and columns, have the bytes they claim where they have any yet, and fit the
-/// layout; gives the joined extent. Throws bad_input with the part, the actual and the allowed value.
-WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layout);
 
 /// A run of rows kept in one pair of buffers.
 struct WeightShardLayout {
