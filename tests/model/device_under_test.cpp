@@ -9,7 +9,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/cuda_backend/cuda_device.h"
 #include "engine/vulkan/vulkan_device.h"
+#include "tests/cuda_backend/fake_driver.h"
 #include "tests/reference/reference_device.h"
 
 namespace canopy::test {
@@ -38,11 +40,18 @@ std::unique_ptr<Device> open_vulkan() {
   return open_vulkan_device(options);
 }
 
+std::unique_ptr<Device> open_cuda_host() {
+  use_machine({});
+  const cuda::DriverApi api = fake_driver();
+  return open_cuda_device({api, cuda::list_devices(api, 13000).at(0), nullptr});
+}
+
 std::unique_ptr<Device> open() {
   const std::string kind = environment("CANOPY_TEST_DEVICE", "reference");
   if (kind == "reference") return make_reference_device();
   if (kind == "vulkan") return open_vulkan();
-  throw std::runtime_error("CANOPY_TEST_DEVICE is " + kind + "; allowed: reference, vulkan");
+  if (kind == "cuda_host") return open_cuda_host();
+  throw std::runtime_error("CANOPY_TEST_DEVICE is " + kind + "; allowed: reference, vulkan, cuda_host");
 }
 
 /// Any message of the validation layers fails the run.

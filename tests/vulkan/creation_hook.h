@@ -1,6 +1,6 @@
 #pragma once
-// Counts what is made with a Vulkan device: memory, buffers, pools, descriptor sets, fences, pipelines, recordings. volk's
-// entry points are plain pointers, so a test can replace them.
+// Counts what is made with a Vulkan device: memory, buffers, pools, descriptor sets, fences, pipelines, recordings.
+// volk's entry points are plain pointers, so a test can replace them.
 
 #include <volk.h>
 

@@ -1,0 +1,239 @@
+#include "engine/cuda_backend/cuda_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/cuda_backend/objects.h"
+#include "engine/cuda_backend/record.h"
+
+namespace canopy {
+namespace {
+
+using namespace cuda;
+
+/// Bytes of weights that are laid out at a time, before they are copied.
+constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
+
+struct CudaCommands : Commands {
+  std::vector<std::unique_ptr<Memory>> tables;
+  std::unique_ptr<Graph> graph;
+};
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(const CudaDeviceOptions& options) : context_(options.api, options.facts, options.fatbin) {
+    const DeviceFacts& facts = options.facts;
+    info_.name = facts.name;
+    info_.type = facts.integrated ? "integrated" : "discrete";
+    info_.driver = facts.driver;
+    info_.uuid = facts.uuid;
+    info_.kernels = "cuda 1 matrix";
+    info_.widest_tile = 64;
+    info_.width_buckets = {1, 8, 16, 32, 64};
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  MemoryInfo memory() const override { return context_.memory(); }
+
+  std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
+    return std::make_unique<CudaBuffer>(std::make_shared<Memory>(context_, words(bytes), false, name), 0, bytes);
+  }
+  /// The host writes to the device's memory through a pinned copy; what the host reads, the device writes to the
+  /// host's.
+  std::unique_ptr<Buffer> allocate_exchanged(uint64_t bytes, HostUse use, std::string_view name) override {
+    const bool on_host = use == HostUse::reads;
+    return std::make_unique<CudaBuffer>(std::make_shared<Memory>(context_, words(bytes), on_host, name), 0, bytes);
+  }
+  std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override {
+    check_part(whole, offset, bytes, name);
+    const auto& of = own<CudaBuffer>(&whole, "A buffer");
+    return std::make_unique<CudaBuffer>(of.memory, of.offset + offset, bytes);
+  }
+  std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override {
+    if (max_width == 0 || cols == 0) throw bad_input("Activations need at least one row and one column.");
+    auto made = std::make_unique<CudaActivations>(max_width, cols);
+    made->values = std::make_unique<Memory>(context_, value_bytes(max_width, cols), false, name);
+    made->squares = std::make_unique<Memory>(context_, square_bytes(max_width, cols), false, name);
+    return made;
+  }
+  std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) override {
+    if (shape.slots == 0 || shape.kv_heads == 0 || shape.head_dim == 0 || shape.head_dim % 2 != 0) {
+      throw bad_input("A K/V cache needs slots, heads, and an even number of elements in a head.");
+    }
+    check_keeps_heads(shape.type, shape.head_dim);
+    std::vector<std::unique_ptr<KvLayer>> all;
+    for (uint32_t i = 0; i < layers; ++i) {
+      auto layer = std::make_unique<CudaKv>();
+      layer->shape = shape;
+      layer->keys = std::make_unique<Memory>(context_, shape.slots * slot_bytes(shape), false, name);
+      layer->values = std::make_unique<Memory>(context_, shape.slots * slot_bytes(shape), false, name);
+      all.push_back(std::move(layer));
+    }
+    return std::make_unique<KvCache>(std::move(all));
+  }
+  std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
+                                      std::string_view name) override;
+  uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override {
+    return plane_layout(parts, layout).bytes();
+  }
+  uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override {
+    return value_bytes(max_width, cols) + square_bytes(max_width, cols);
+  }
+  uint64_t attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width,
+                           uint32_t max_positions) const override {
+    const uint64_t chunks = (uint64_t{max_positions} + kAttentionChunk - 1) / kAttentionChunk + 1;
+    return attention_scratch(shape, heads, std::min(max_width, attention_rows(shape, heads, chunks)), chunks);
+  }
+
+  void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override {
+    context_.write(range(to, offset, from.size()), from);
+  }
+  void read_all(std::span<const BufferRead> reads) override;
+  std::vector<float> read_activations(const Activations& activations, uint32_t width) override;
+  void write_activations(Activations& activations, uint32_t width, std::span<const float> values) override;
+  std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
+  void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
+
+  DevicePeak measure_peak() override {
+    throw Error(ErrorKind::unavailable, "The CUDA backend does not measure its peak rates yet.");
+  }
+  double sample_fma_rate() override { return measure_peak().fma_gflop_s; }
+
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
+    auto commands = std::make_unique<CudaCommands>();
+    CallRecorder recorder(context_, partials_, counters_, attention_, moves_, commands->tables);
+    for (const Op& op : ops) {
+      if (stop.stop_requested()) return nullptr;
+      recorder.record(op);
+    }
+    commands->graph = std::make_unique<Graph>(context_, recorder.calls);
+    return commands;
+  }
+  bool run(Commands& commands, const std::stop_token& stop) override {
+    if (stop.stop_requested()) return false;
+    start(commands);
+    finish();
+    last_ms_ = context_.last_ms();
+    return true;
+  }
+  void start(Commands& commands) override { context_.start(*static_cast<CudaCommands&>(commands).graph); }
+  void finish() override { context_.finish(); }
+  double last_run_ms() const override { return last_ms_; }
+
+ private:
+  static uint64_t words(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
+  static uint64_t value_bytes(uint32_t max_width, uint32_t cols) {
+    return uint64_t{max_width} * CudaActivations::stride_of(cols) * 4;
+  }
+  static uint64_t square_bytes(uint32_t max_width, uint32_t cols) {
+    return uint64_t{max_width} * CudaActivations::blocks_of(cols) * 4;
+  }
+  static Address range(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+    const auto& found = own<CudaBuffer>(&buffer, "A buffer");
+    if (offset % 4 != 0 || bytes % 4 != 0 || offset + bytes > found.bytes()) {
+      throw bad_input("A copy of " + std::to_string(bytes) + " bytes from " + std::to_string(offset) +
+                      " on does not fit into " + std::to_string(found.bytes()) + " bytes, or is no multiple of 4.");
+    }
+    return found.address() + offset;
+  }
+
+  Context context_;
+  DeviceInfo info_;
+  Scratch partials_{context_}, counters_{context_}, attention_{context_}, moves_{context_};
+  double last_ms_ = 0;
+};
+
+std::unique_ptr<Weight> CudaDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
+                                                std::string_view name) {
+  const PlaneLayout planes = plane_layout(parts, layout);
+  auto weight = std::make_unique<CudaWeight>(parts[0].type, planes);
+  weight->codes = std::make_unique<Memory>(context_, planes.code_bytes(), false, name);
+  if (planes.scale_bytes() > 0) weight->scales = std::make_unique<Memory>(context_, planes.scale_bytes(), false, name);
+  if (planes.high_bytes() > 0) weight->highs = std::make_unique<Memory>(context_, planes.high_bytes(), false, name);
+  const uint32_t bands = planes.stored_rows / kBand;
+  const auto piece = static_cast<uint32_t>(std::clamp<uint64_t>(kPieceBytes / (planes.bytes() / bands), 1, bands));
+  std::vector<std::byte> codes, scales, highs;
+  for (uint32_t first = 0; first < bands; first += piece) {
+    const uint32_t count = std::min(piece, bands - first);
+    codes.resize(planes.code_bytes() / bands * count);
+    scales.resize(planes.scale_bytes() / bands * count);
+    highs.resize(planes.high_bytes() / bands * count);
+    fill_planes(parts, layout, planes, first, count, {codes, scales, highs});
+    context_.write(weight->codes->address() + planes.code_bytes() / bands * first, codes);
+    if (weight->scales) context_.write(weight->scales->address() + planes.scale_bytes() / bands * first, scales);
+    if (weight->highs) context_.write(weight->highs->address() + planes.high_bytes() / bands * first, highs);
+  }
+  return weight;
+}
+
+void CudaDevice::read_all(std::span<const BufferRead> reads) {
+  context_.finish();
+  for (const BufferRead& each : reads) {
+    const Address from = range(*each.from, each.offset, each.to.size());
+    const auto& buffer = own<CudaBuffer>(each.from, "A buffer");
+    if (const std::byte* host = buffer.memory->host(); host != nullptr) {
+      std::memcpy(each.to.data(), host + buffer.offset + each.offset, each.to.size());
+    } else {
+      context_.read(from, each.to);
+    }
+  }
+}
+
+std::vector<float> CudaDevice::read_activations(const Activations& activations, uint32_t width) {
+  const auto& own_activations = own<CudaActivations>(&activations, "Activations");
+  if (width > activations.max_width()) throw bad_input("Activations have fewer rows than are to be read.");
+  const uint32_t stride = CudaActivations::stride_of(activations.cols());
+  std::vector<float> padded(size_t{width} * stride), values;
+  context_.read(own_activations.values->address(), std::as_writable_bytes(std::span(padded)));
+  for (uint32_t w = 0; w < width; ++w) {
+    values.insert(values.end(), padded.begin() + size_t{w} * stride,
+                  padded.begin() + size_t{w} * stride + activations.cols());
+  }
+  return values;
+}
+
+void CudaDevice::write_activations(Activations& activations, uint32_t width, std::span<const float> values) {
+  const auto& own_activations = own<CudaActivations>(&activations, "Activations");
+  const uint32_t cols = activations.cols(), stride = CudaActivations::stride_of(cols);
+  const uint32_t blocks = CudaActivations::blocks_of(cols);
+  if (width > activations.max_width() || values.size() != size_t{width} * cols) {
+    throw bad_input("What is written to activations has another shape than they have.");
+  }
+  std::vector<float> padded(size_t{width} * stride, 0.0f), squares(size_t{width} * blocks, 0.0f);
+  for (uint32_t w = 0; w < width; ++w) {
+    for (uint32_t k = 0; k < cols; ++k) {
+      const float value = values[size_t{w} * cols + k];
+      padded[size_t{w} * stride + k] = value;
+      squares[size_t{w} * blocks + k / kSquareBlock] += value * value;
+    }
+  }
+  context_.write(own_activations.values->address(), as_bytes_of(padded));
+  context_.write(own_activations.squares->address(), as_bytes_of(squares));
+}
+
+std::vector<float> CudaDevice::read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) {
+  const auto& kv = own<CudaKv>(&layer, "The K/V cache");
+  if (uint64_t{first} + count > kv.shape.slots) throw bad_input("Slots beyond the K/V cache's are to be read.");
+  std::vector<std::byte> bytes(count * slot_bytes(kv.shape));
+  context_.read((values ? *kv.values : *kv.keys).address() + first * slot_bytes(kv.shape), bytes);
+  return decode_slots(kv.shape, bytes);
+}
+
+void CudaDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) {
+  const auto& kv = own<CudaKv>(&layer, "The K/V cache");
+  const std::vector<std::byte> bytes = encode_slots(kv.shape, data);
+  if (first * slot_bytes(kv.shape) + bytes.size() > kv.shape.slots * slot_bytes(kv.shape)) {
+    throw bad_input("Slots beyond the K/V cache's are to be written.");
+  }
+  context_.write((values ? *kv.values : *kv.keys).address() + first * slot_bytes(kv.shape), bytes);
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_cuda_device(const CudaDeviceOptions& options) {
+  return std::make_unique<CudaDevice>(options);
+}
+
+}  // namespace canopy

@@ -1,0 +1,21 @@
+#pragma once
+// The CUDA backend of the device interface.
+
+#include <memory>
+
+#include "engine/compute/device.h"
+#include "engine/cuda_backend/device_facts.h"
+#include "engine/cuda_backend/driver_api.h"
+
+namespace canopy {
+
+struct CudaDeviceOptions {
+  cuda::DriverApi api = {};
+  cuda::DeviceFacts facts;       // of the device to open
+  const void* fatbin = nullptr;  // the kernels
+};
+
+/// Throws unavailable, out_of_memory or device_lost.
+std::unique_ptr<Device> open_cuda_device(const CudaDeviceOptions& options);
+
+}  // namespace canopy

@@ -1,0 +1,39 @@
+#pragma once
+// The NVIDIA GPUs of this machine, and why those that cannot be used are not.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/cuda_backend/driver_api.h"
+
+namespace canopy::cuda {
+
+/// Compute capability 7.5: the first with the tensor-core instructions and the shared memory that the kernels need.
+inline constexpr int kLeastCapability = 75;
+
+struct DeviceFacts {
+  int ordinal = 0;
+  std::string name;
+  std::string uuid;    // hex
+  int capability = 0;  // 89 is 8.9
+  uint64_t memory_bytes = 0;
+  uint32_t multiprocessors = 0;
+  uint32_t l2_bytes = 0;
+  uint32_t shared_bytes = 0;  // of a block, at most
+  bool integrated = false;
+  std::string driver;  // "CUDA 13.0"
+  std::string reason;  // why it cannot be used, as a sentence; empty where it can
+
+  bool usable() const { return reason.empty(); }
+};
+
+/// Asks each GPU; one that does not answer is listed with what the driver says. `least_driver`: the oldest version of
+/// the driver's API that the kernels run on (13000 is 13.0), 0 where there are no kernels in this build. Throws what
+/// error_of() makes of a driver that cannot list its devices; no devices is an empty list.
+std::vector<DeviceFacts> list_devices(const DriverApi& api, int least_driver);
+
+/// 13000 -> "13.0"
+std::string version_words(int version);
+
+}  // namespace canopy::cuda

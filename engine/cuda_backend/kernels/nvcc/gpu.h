@@ -1,0 +1,160 @@
+#pragma once
+// What kernels are written against, as nvcc sees it. tests/cuda_backend/host_gpu/include/gpu.h is the same for the
+// host. Compiled with -fmad=false: a multiply-add is one only where it is written as fmaf().
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#define CANOPY_DEVICE __device__ __forceinline__
+#define CANOPY_UNROLL _Pragma("unroll")
+/// A kernel NAME of blocks of THREADS, with Params as its one argument `p`.
+#define CANOPY_KERNEL(NAME, Params, THREADS) \
+  extern "C" __global__ void __launch_bounds__(THREADS) NAME(const __grid_constant__ Params p)
+
+namespace canopy::gpu {
+
+CANOPY_DEVICE uint32_t thread() {
+  return threadIdx.x;
+}
+CANOPY_DEVICE uint32_t threads() {
+  return blockDim.x;
+}
+CANOPY_DEVICE uint32_t lane() {
+  return threadIdx.x % 32;
+}
+CANOPY_DEVICE uint32_t warp() {
+  return threadIdx.x / 32;
+}
+CANOPY_DEVICE uint32_t block_x() {
+  return blockIdx.x;
+}
+CANOPY_DEVICE uint32_t block_y() {
+  return blockIdx.y;
+}
+CANOPY_DEVICE uint32_t block_z() {
+  return blockIdx.z;
+}
+CANOPY_DEVICE uint32_t blocks_x() {
+  return gridDim.x;
+}
+CANOPY_DEVICE uint32_t blocks_y() {
+  return gridDim.y;
+}
+
+/// Element `index` of an array in device memory.
+template <class T>
+CANOPY_DEVICE T* element(uint64_t address, uint64_t index) {
+  return reinterpret_cast<T*>(address) + index;
+}
+
+/// `count` elements of the block's shared memory from a byte on.
+template <class T>
+class Shared {
+ public:
+  CANOPY_DEVICE Shared(uint32_t first_byte, uint32_t) : data_(reinterpret_cast<T*>(bytes() + first_byte)) {}
+  CANOPY_DEVICE T& operator[](uint32_t index) const { return data_[index]; }
+
+ private:
+  CANOPY_DEVICE static char* bytes() {
+    extern __shared__ uint4 canopy_shared[];
+    return reinterpret_cast<char*>(canopy_shared);
+  }
+  T* data_;
+};
+
+CANOPY_DEVICE void sync() {
+  __syncthreads();
+}
+/// Orders this thread's writes to device memory before those after it, for all blocks.
+CANOPY_DEVICE void fence() {
+  __threadfence();
+}
+CANOPY_DEVICE uint32_t atomic_add(uint32_t* to, uint32_t value) {
+  return atomicAdd(to, value);
+}
+
+CANOPY_DEVICE uint32_t shuffle(uint32_t value, uint32_t lane) {
+  return __shfl_sync(0xFFFFFFFFu, value, lane);
+}
+CANOPY_DEVICE float shuffle(float value, uint32_t lane) {
+  return __shfl_sync(0xFFFFFFFFu, value, lane);
+}
+/// The sum of all lanes' values, added in ascending order from 0.
+CANOPY_DEVICE float ordered_sum(float value) {
+  float all = 0;
+#pragma unroll
+  for (uint32_t l = 0; l < 32; ++l) all = all + shuffle(value, l);
+  return all;
+}
+CANOPY_DEVICE uint32_t largest(uint32_t value) {
+  for (uint32_t step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(0xFFFFFFFFu, value, step));
+  return value;
+}
+CANOPY_DEVICE uint32_t ballot(bool value) {
+  return __ballot_sync(0xFFFFFFFFu, value);
+}
+
+CANOPY_DEVICE uint32_t bits(float value) {
+  return __float_as_uint(value);
+}
+CANOPY_DEVICE float from_bits(uint32_t bits) {
+  return __uint_as_float(bits);
+}
+
+CANOPY_DEVICE uint32_t ones(uint32_t bits) {
+  return __popc(bits);
+}
+
+// ---- halves: two in a word, the first in its lower bits; rounded to nearest even ------------------------------------
+
+namespace half_detail {
+CANOPY_DEVICE __half2 of(uint32_t word) {
+  __half2_raw raw;
+  raw.x = static_cast<unsigned short>(word);
+  raw.y = static_cast<unsigned short>(word >> 16);
+  return __half2(raw);
+}
+CANOPY_DEVICE uint32_t word(__half2 value) {
+  const __half2_raw raw = value;
+  return raw.x | static_cast<uint32_t>(raw.y) << 16;
+}
+}  // namespace half_detail
+
+CANOPY_DEVICE uint32_t pack_halves(float first, float second) {
+  return half_detail::word(__floats2half2_rn(first, second));
+}
+CANOPY_DEVICE float half_value(uint16_t bits) {
+  __half_raw raw;
+  raw.x = bits;
+  return __half2float(__half(raw));
+}
+CANOPY_DEVICE uint32_t half2_add(uint32_t a, uint32_t b) {
+  return half_detail::word(__hadd2(half_detail::of(a), half_detail::of(b)));
+}
+CANOPY_DEVICE uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
+  return half_detail::word(__hfma2(half_detail::of(a), half_detail::of(b), half_detail::of(c)));
+}
+
+/// sums += a * b on the tensor cores of a warp: halves a [16, 16], b [16, 8], sums f32 [16, 8]. With g = lane / 4 and
+/// q = lane % 4 a lane has of a the words (rows g, g + 8, g, g + 8; columns 2q, 2q, 2q + 8, 2q + 8 and the next), of b
+/// the words (rows 2q, 2q + 8 and the next; column g), and of the sums (row g, columns 2q, 2q + 1; row g + 8, the
+/// same).
+CANOPY_DEVICE void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};\n"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n"
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+               : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n"
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+               : "r"(a[2]), "r"(a[3]), "r"(b[1]));
+#endif
+}
+
+}  // namespace canopy::gpu

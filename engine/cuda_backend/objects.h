@@ -1,0 +1,82 @@
+#pragma once
+// What a CudaDevice owns, behind the types of engine/compute.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/compute/kv_slots.h"
+#include "engine/cuda_backend/context.h"
+#include "engine/cuda_backend/kernels/params.h"
+#include "engine/cuda_backend/weight_planes.h"
+
+namespace canopy::cuda {
+
+struct CudaBuffer : Buffer {
+  CudaBuffer(std::shared_ptr<Memory> whole, uint64_t first, uint64_t size)
+      : memory(std::move(whole)), offset(first), bytes_(size) {}
+  uint64_t bytes() const override { return bytes_; }
+  Address address() const { return memory->address() + offset; }
+
+  std::shared_ptr<Memory> memory;
+  uint64_t offset;
+
+ private:
+  uint64_t bytes_;
+};
+
+struct CudaWeight : Weight {
+  CudaWeight(WeightType type, const PlaneLayout& layout) : Weight(type, layout.rows, layout.cols), planes(layout) {}
+  PlaneLayout planes;
+  std::unique_ptr<Memory> codes, scales, highs;  // scales, highs: null where there are none
+
+  WeightParams params() const {
+    return {codes->address(),
+            scales ? scales->address() : 0,
+            highs ? highs->address() : 0,
+            planes.rows,
+            planes.cols,
+            planes.stored_cols,
+            planes.scale_units,
+            planes.high_units};
+  }
+};
+
+struct CudaActivations : Activations {
+  using Activations::Activations;
+  std::unique_ptr<Memory> values, squares;
+
+  static uint32_t stride_of(uint32_t cols) { return (cols + kStep - 1) / kStep * kStep; }
+  static uint32_t blocks_of(uint32_t cols) { return (cols + kSquareBlock - 1) / kSquareBlock; }
+  ActivationsParams params() const {
+    return {values->address(), squares->address(), cols(), stride_of(cols()), blocks_of(cols())};
+  }
+};
+
+struct CudaKv : KvLayer {
+  KvShape shape;
+  std::unique_ptr<Memory> keys, values;
+
+  CacheParams params() const {
+    return {keys->address(),
+            values->address(),
+            static_cast<uint32_t>(slot_bytes(shape) / 4),
+            static_cast<uint32_t>(shape.type),
+            shape.kv_heads,
+            shape.head_dim};
+  }
+};
+
+/// The object as this backend's; throws bad_input, naming it, for null or another backend's.
+template <class Own, class T>
+const Own& own(const T* object, std::string_view what) {
+  const auto* found = dynamic_cast<const Own*>(object);
+  if (found == nullptr) {
+    throw bad_input(std::string(what) + (object == nullptr ? " is missing." : " belongs to another device."));
+  }
+  return *found;
+}
+
+}  // namespace canopy::cuda

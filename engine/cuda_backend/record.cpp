@@ -1,0 +1,305 @@
+#include "engine/cuda_backend/record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "engine/base/checked.h"
+#include "engine/base/error.h"
+#include "engine/compute/op_list.h"
+#include "engine/compute/product_split.h"
+#include "engine/cuda_backend/objects.h"
+
+namespace canopy::cuda {
+namespace {
+
+/// The address of a buffer that holds at least `bytes`; 0 for null where that is allowed.
+Address at(const Buffer* buffer, uint64_t bytes, const char* what, bool optional = false) {
+  if (buffer == nullptr && optional) return 0;
+  const auto& own_buffer = own<CudaBuffer>(buffer, what);
+  if (own_buffer.bytes() < bytes) {
+    throw bad_input(std::string(what) + " holds " + std::to_string(own_buffer.bytes()) +
+                    " bytes; needed: " + std::to_string(bytes) + ".");
+  }
+  return own_buffer.address();
+}
+
+ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32_t cols, const char* what) {
+  const auto& found = own<CudaActivations>(activations, what);
+  if (found.cols() != cols || found.max_width() < width || width == 0) {
+    throw bad_input(std::string(what) + " has room for " + std::to_string(found.max_width()) + " rows of " +
+                    std::to_string(found.cols()) + " columns; needed: " + std::to_string(width) + " of " +
+                    std::to_string(cols) + ", at least one row.");
+  }
+  return found.params();
+}
+
+uint64_t floats(uint64_t rows, uint64_t cols) {
+  return checked_mul(checked_mul(rows, cols, "size of an operand"), uint64_t{4}, "size of an operand");
+}
+
+/// Rows of the pass in a tile: as few instructions as there are rows, up to 64.
+uint32_t tile_columns(uint32_t width) {
+  return width <= 8 ? 8 : width <= 16 ? 16 : width <= 32 ? 32 : 64;
+}
+
+/// Bytes of shared memory, as Layout in kernels/product.cu.
+uint32_t product_shared(uint32_t columns) {
+  const uint32_t staged = columns * 80, sums = kBand * (columns + 1);
+  return (std::max(staged, sums) + columns + 1) * 4;
+}
+
+CacheParams cache_of(const KvLayer* layer, const KvShape& shape) {
+  const auto& found = own<CudaKv>(layer, "The K/V cache");
+  if (!(found.shape == shape)) {
+    throw bad_input("The K/V cache has " + describe(found.shape) + "; the op names " + describe(shape) + ".");
+  }
+  return found.params();
+}
+
+}  // namespace
+
+Address Scratch::at_least(uint64_t bytes, const char* name) {
+  if (blocks_.empty() || blocks_.back()->bytes() < bytes) {
+    blocks_.push_back(std::make_unique<Memory>(context_, bytes, false, name));
+  }
+  return blocks_.back()->address();
+}
+
+uint64_t attention_scratch(const KvShape& shape, uint32_t heads, uint32_t rows, uint64_t chunks) {
+  return uint64_t{rows} * heads * chunks * (shape.head_dim + 2) * 4;
+}
+
+uint32_t attention_rows(const KvShape& shape, uint32_t heads, uint64_t chunks) {
+  const uint64_t one = attention_scratch(shape, heads, 1, chunks);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(kMostAttentionScratch / one, 1, 65535));
+}
+
+void CallRecorder::record(const Op& op) {
+  std::visit([this](const auto& args) { add(args); }, op);
+}
+
+void CallRecorder::add(const EmbedArgs& args) {
+  const auto& table = own<CudaWeight>(args.table, "The embedding");
+  EmbedParams p;
+  p.table = table.params();
+  p.rows = at(args.rows, uint64_t{args.width} * sizeof(Row), "The rows of a pass");
+  p.x = at(args.x, floats(args.width, table.cols()), "The residual stream");
+  p.norm = at(args.norm.weight, floats(1, table.cols()), "The weight of a norm");
+  p.out = rows_of(args.out, args.width, table.cols(), "The activations of an embedding");
+  p.scale = args.scale;
+  calls.push_back(call_of(std::string("embed_") + kernel_suffix(table.type()), p, 32, args.width));
+}
+
+void CallRecorder::product(ProductParams p, const Weight* weight, const Activations* in, uint32_t width, float eps) {
+  const auto& own_weight = own<CudaWeight>(weight, "The weight of a product");
+  p.weight = own_weight.params();
+  p.in = rows_of(in, width, weight->cols(), "The activations of a product");
+  p.width = width;
+  p.norm_eps = eps;
+  p.chunk = (chunk_columns(weight->rows(), weight->cols()) + kStep - 1) / kStep * kStep;
+  const uint32_t columns = tile_columns(width), bands = own_weight.planes.stored_rows / kBand;
+  const uint32_t tiles = (width + columns - 1) / columns;
+  const uint32_t chunks = (own_weight.planes.stored_cols + p.chunk - 1) / p.chunk;
+  if (chunks > 1) {
+    p.partials = partials_.at_least(floats(uint64_t{tiles} * bands * chunks, uint64_t{kBand} * columns),
+                                    "the partial sums of products");
+    p.counters = counters_.at_least(uint64_t{tiles} * bands * 4, "the counters of products");
+  }
+  const std::string name = std::string("product_") + kernel_suffix(weight->type()) + "_" + std::to_string(columns);
+  calls.push_back(call_of(name, p, 128, bands, tiles, chunks, product_shared(columns)));
+}
+
+void CallRecorder::add(const LinearArgs& args) {
+  if (args.weight != nullptr && args.offset + args.weight->rows() > args.stride) {
+    throw bad_input("A product writes " + std::to_string(args.weight->rows()) + " columns from " +
+                    std::to_string(args.offset) + " on into rows of " + std::to_string(args.stride) + ".");
+  }
+  ProductParams p;
+  p.kind = ProductKind::store;
+  p.out = at(args.out, floats(args.width, args.stride), "The output of a product");
+  p.out_stride = args.stride;
+  p.out_offset = args.offset;
+  product(p, args.weight, args.in, args.width, args.norm_eps);
+}
+
+void CallRecorder::add(const LinearAddArgs& args) {
+  const uint32_t rows = own<CudaWeight>(args.weight, "The weight of a product").rows();
+  ProductParams p;
+  p.kind = ProductKind::add;
+  p.out = at(args.x, floats(args.width, rows), "The residual stream");
+  p.norm = at(args.norm.weight, floats(1, rows), "The weight of a norm");
+  p.out_activations = rows_of(args.out, args.width, rows, "The activations of a sum");
+  if (args.aux != nullptr) {
+    if (args.aux_offset + rows > args.aux_stride) throw bad_input("Aux hidden states do not fit into their rows.");
+    p.aux = at(args.aux, floats(args.width, args.aux_stride), "The aux hidden states");
+    p.aux_stride = args.aux_stride;
+    p.aux_offset = args.aux_offset;
+  }
+  product(p, args.weight, args.in, args.width, 0);
+}
+
+void CallRecorder::add(const LinearSwigluArgs& args) {
+  const uint32_t rows = own<CudaWeight>(args.weight, "The weight of a product").rows();
+  if (rows % 2 != 0) throw bad_input("A paired weight has an odd number of rows.");
+  ProductParams p;
+  p.kind = ProductKind::swiglu;
+  p.out_activations = rows_of(args.out, args.width, rows / 2, "The gated activations");
+  product(p, args.weight, args.in, args.width, args.norm_eps);
+}
+
+void CallRecorder::add(const RopeStoreArgs& args) {
+  constexpr uint32_t most_head_dim = 512;
+  if (args.shape.head_dim > most_head_dim || args.shape.head_dim % 2 != 0) {
+    throw bad_input("Heads of " + std::to_string(args.shape.head_dim) + " elements; allowed: even, up to 512.");
+  }
+  RopeStoreParams p;
+  p.qkv = at(args.qkv, floats(args.width, args.elements()), "The projections of the heads");
+  p.rows = at(args.rows, uint64_t{args.width} * sizeof(Row), "The rows of a pass");
+  p.rotation = at(args.rotation, 0, "The rotation table");
+  p.q_norm = at(args.q_norm, floats(1, args.shape.head_dim), "The norm of the queries", true);
+  p.k_norm = at(args.k_norm, floats(1, args.shape.head_dim), "The norm of the keys", true);
+  p.q = at(args.q, floats(args.width, uint64_t{args.heads} * args.shape.head_dim), "The queries", args.heads == 0);
+  p.cache = cache_of(args.cache, args.shape);
+  p.heads = args.heads;
+  p.norm_eps = args.norm_eps;
+  p.interleaved = args.interleaved ? 1 : 0;
+  calls.push_back(call_of("rope_store", p, 32, args.heads + 2 * args.shape.kv_heads, args.width, 1, most_head_dim * 4));
+}
+
+void CallRecorder::add(const ProjectHeadsArgs& args) {
+  for (const Op& op : separate_ops(args)) record(op);
+}
+
+void CallRecorder::add(const AttentionArgs& args) {
+  if (args.heads == 0 || args.heads % args.shape.kv_heads != 0) {
+    throw bad_input("Attention with " + std::to_string(args.heads) + " query heads for " +
+                    std::to_string(args.shape.kv_heads) + " K/V heads; allowed: a multiple.");
+  }
+  AttentionParams p;
+  const uint32_t cols = args.heads * args.shape.head_dim;
+  p.q = at(args.q, floats(args.width, cols), "The queries");
+  p.rows = at(args.rows, uint64_t{args.width} * sizeof(Row), "The rows of a pass");
+  p.ancestors = at(args.ancestors, 0, "The lists of ancestors");
+  p.pages = at(args.pages, (uint64_t{args.max_positions} + kPagePositions - 1) / kPagePositions * 4, "The page table");
+  p.cache = cache_of(args.cache, args.shape);
+  p.out = rows_of(args.out, args.width, cols, "The output of attention");
+  p.heads = args.heads;
+  p.scale = args.scale;
+  p.block_mask = args.mask == AttentionMask::block ? 1 : 0;
+  p.window = args.window;
+  // One more than its keys fill: a window may begin anywhere in a chunk.
+  p.chunks = static_cast<uint32_t>((args.keys() + kAttentionChunk - 1) / kAttentionChunk + (args.window > 0 ? 1 : 0));
+  const uint32_t group = std::min(args.width, attention_rows(args.shape, args.heads, p.chunks));
+  const uint64_t outputs = floats(uint64_t{group} * args.heads * p.chunks, args.shape.head_dim);
+  p.part_out = attention_.at_least(attention_scratch(args.shape, args.heads, group, p.chunks),
+                                   "the partial results of attention");
+  p.part_sums = p.part_out + outputs;
+  const uint32_t shared = (args.shape.head_dim + 2 * kAttentionChunk) * 4;
+  for (p.first_row = 0; p.first_row < args.width; p.first_row += group) {
+    const uint32_t rows = std::min(group, args.width - p.first_row);
+    calls.push_back(call_of("attention_part", p, 64, p.chunks, args.heads, rows, shared));
+    calls.push_back(call_of("attention_merge", p, 64, args.heads, rows));
+  }
+}
+
+void CallRecorder::add(const SelectArgs& args) {
+  const uint32_t cols = own<CudaActivations>(args.in, "The activations to choose from").cols();
+  SelectParams p;
+  p.in = rows_of(args.in, args.width, cols, "The activations to choose from");
+  p.out = rows_of(args.out, args.count, cols, "The chosen activations");
+  p.index = at(args.index, (uint64_t{args.first} + args.count) * 4, "The index of rows");
+  p.first = args.first;
+  calls.push_back(call_of("select_rows", p, 32, args.count));
+}
+
+void CallRecorder::add(const ArgmaxArgs& args) {
+  ArgmaxParams p;
+  p.logits = at(args.logits, floats(args.width, args.vocab), "The logits");
+  p.out = at(args.out, (uint64_t{args.first_out} + args.width) * 8, "The best tokens");
+  p.vocab = args.vocab;
+  p.first_out = args.first_out;
+  calls.push_back(call_of("argmax", p, 256, args.width, 1, 1, 256 * 8));
+}
+
+void CallRecorder::add(const TopKArgs& args) {
+  if (args.k == 0 || args.k > kMaxTopK || args.k > args.vocab) {
+    throw bad_input("The " + std::to_string(args.k) + " largest of " + std::to_string(args.vocab) +
+                    " logits; allowed: 1 to " + std::to_string(std::min(kMaxTopK, args.vocab)) + ".");
+  }
+  if (!std::isfinite(args.multiplier) || args.multiplier == 0 || !std::isfinite(args.softcap) || args.softcap < 0) {
+    throw bad_input("Logits with a multiplier of " + std::to_string(args.multiplier) + " and a softcap of " +
+                    std::to_string(args.softcap) + "; allowed: finite, not 0, and finite, not negative.");
+  }
+  const uint64_t rows = uint64_t{args.first_out} + args.width;
+  TopKParams p;
+  p.logits = at(args.logits, floats(args.width, args.vocab), "The logits");
+  p.ids = at(args.ids, floats(rows, args.k), "The most probable tokens");
+  p.values = at(args.values, floats(rows, args.k), "Their logits");
+  p.log_sum_exp = at(args.log_sum_exp, floats(1, rows), "The sums of a row");
+  p.vocab = args.vocab;
+  p.k = args.k;
+  p.first_out = args.first_out;
+  p.multiplier = args.multiplier;
+  p.softcap = args.softcap;
+  constexpr uint32_t words = 256 + 2 * 64 + 8 + 8;  // as in kernels/top_k.cu
+  calls.push_back(call_of("top_k", p, 256, args.width, 1, 1, words * 4));
+}
+
+void CallRecorder::add(const SampleArgs&) {
+  throw bad_input("The CUDA backend has no kernel for sample yet.");
+}
+
+void CallRecorder::add(const PickArgs& args) {
+  PickParams p;
+  p.logits = at(args.logits, floats(args.rows, args.vocab), "The logits");
+  p.pairs = at(args.pairs, uint64_t{args.count} * 8, "The pairs of rows and tokens");
+  p.out = at(args.out, floats(1, args.count), "The picked logits");
+  p.count = args.count;
+  p.first_row = args.first_row;
+  p.rows = args.rows;
+  p.vocab = args.vocab;
+  calls.push_back(call_of("pick_logits", p, 64, (args.count + 63) / 64));
+}
+
+void CallRecorder::add(const CopyRowsArgs& args) {
+  if (args.in == args.out) throw bad_input("Rows were to be copied within a buffer; allowed: to another one.");
+  if (args.count == 0) return;
+  CopyRowsParams p;
+  p.in = at(args.in, 0, "The rows to copy");
+  p.moves = at(args.moves, uint64_t{args.count} * 8, "The list of copies");
+  p.out = at(args.out, 0, "The copied rows");
+  p.cols = args.cols;
+  calls.push_back(call_of("copy_rows", p, 128, args.count));
+}
+
+void CallRecorder::add(const NormRowsArgs& args) {
+  const uint32_t cols = own<CudaActivations>(args.out, "The activations of a norm").cols();
+  NormRowsParams p;
+  p.in = at(args.in, floats(args.width, cols), "The rows of a norm");
+  p.norm = at(args.norm.weight, floats(1, cols), "The weight of a norm", true);
+  p.out = rows_of(args.out, args.width, cols, "The activations of a norm");
+  calls.push_back(call_of("norm_rows", p, 32, args.width));
+}
+
+void CallRecorder::add(const KvMoveArgs& args) {
+  std::vector<uint64_t> layers;
+  KvMoveParams p;
+  for (uint32_t i = 0; i < args.cache->layers(); ++i) {
+    const CacheParams layer = cache_of(&args.cache->layer(i), args.shape);
+    layers.insert(layers.end(), {layer.keys, layer.values});
+    p.slot_words = layer.slot_words;
+  }
+  tables_.push_back(std::make_unique<Memory>(context_, layers.size() * 8, false, "a table of layers"));
+  context_.write(tables_.back()->address(), std::as_bytes(std::span(layers)));
+  p.layers = tables_.back()->address();
+  p.moves = at(args.moves, uint64_t{args.count} * 8, "The list of moves");
+  p.count = args.count;
+  p.scratch = moves_.at_least(uint64_t{args.count} * layers.size() * p.slot_words * 4, "keys and values that move");
+  const auto planes = static_cast<uint32_t>(layers.size());
+  calls.push_back(call_of("kv_gather", p, 64, args.count, planes));
+  calls.push_back(call_of("kv_scatter", p, 64, args.count, planes));
+}
+
+}  // namespace canopy::cuda

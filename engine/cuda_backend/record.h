@@ -1,0 +1,70 @@
+#pragma once
+// Ops as calls of kernels.
+
+#include <memory>
+#include <vector>
+
+#include "engine/compute/ops.h"
+#include "engine/cuda_backend/context.h"
+#include "engine/cuda_backend/kernels/params.h"
+
+namespace canopy::cuda {
+
+/// Memory that the calls of several recordings share: it only grows, and is not moved while a recording uses it.
+class Scratch {
+ public:
+  explicit Scratch(Context& context) : context_(context) {}
+  /// At least `bytes`, zeroed when it is made. Earlier addresses stay valid.
+  Address at_least(uint64_t bytes, const char* name);
+
+ private:
+  Context& context_;
+  std::vector<std::unique_ptr<Memory>> blocks_;  // ascending
+};
+
+/// Bytes that attention may use between its two steps.
+inline constexpr uint64_t kMostAttentionScratch = uint64_t{64} << 20;
+uint64_t attention_scratch(const KvShape& shape, uint32_t heads, uint32_t rows, uint64_t chunks);
+/// Rows whose partial results fit into kMostAttentionScratch; at least 1.
+uint32_t attention_rows(const KvShape& shape, uint32_t heads, uint64_t chunks);
+
+/// Appends the calls of ops to a list.
+class CallRecorder {
+ public:
+  CallRecorder(Context& context, Scratch& partials, Scratch& counters, Scratch& attention, Scratch& moves,
+               std::vector<std::unique_ptr<Memory>>& tables)
+      : context_(context),
+        partials_(partials),
+        counters_(counters),
+        attention_(attention),
+        moves_(moves),
+        tables_(tables) {}
+
+  /// Throws bad_input where the arguments do not fit each other, and for an op without kernels.
+  void record(const Op& op);
+  std::vector<KernelCall> calls;
+
+ private:
+  void add(const EmbedArgs& args);
+  void add(const LinearArgs& args);
+  void add(const LinearAddArgs& args);
+  void add(const LinearSwigluArgs& args);
+  void add(const RopeStoreArgs& args);
+  void add(const ProjectHeadsArgs& args);
+  void add(const AttentionArgs& args);
+  void add(const SelectArgs& args);
+  void add(const ArgmaxArgs& args);
+  void add(const TopKArgs& args);
+  void add(const SampleArgs& args);
+  void add(const PickArgs& args);
+  void add(const CopyRowsArgs& args);
+  void add(const NormRowsArgs& args);
+  void add(const KvMoveArgs& args);
+  void product(ProductParams params, const Weight* weight, const Activations* in, uint32_t width, float eps);
+
+  Context& context_;
+  Scratch &partials_, &counters_, &attention_, &moves_;
+  std::vector<std::unique_ptr<Memory>>& tables_;  // that a recording owns
+};
+
+}  // namespace canopy::cuda

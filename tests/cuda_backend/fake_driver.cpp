@@ -1,0 +1,365 @@
+#include "tests/cuda_backend/fake_driver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/cuda_backend/check.h"
+#include "tests/cuda_backend/host_gpu/block.h"
+#include "tests/cuda_backend/host_gpu/host_kernels.h"
+#include "tests/cuda_backend/host_gpu/host_memory.h"
+
+namespace canopy::test {
+namespace {
+
+using namespace cuda;
+
+using Work = std::function<void()>;
+
+struct Stream {
+  bool capturing = false;
+  std::vector<Work> recorded;
+};
+struct Event {
+  std::chrono::steady_clock::time_point at;
+};
+struct Recorded {
+  std::vector<Work> work;
+};
+
+struct State {
+  FakeMachine machine;
+  std::map<std::string, uint64_t, std::less<>> calls;
+  std::map<uint64_t, uint64_t> memory;  // bytes by address, of device and host
+  std::map<uint64_t, bool> is_host;
+  uint64_t device_bytes = 0;
+  int64_t objects = 0;
+  int retained = 0;
+  Result lost = kSuccess;  // what every call gives from now on
+  int current = 0;         // ordinal of the opened device
+};
+State state;
+
+/// Counts a call; what it must give without doing anything, if so.
+std::optional<Result> intercept(const char* name) {
+  const uint64_t nth = ++state.calls[name];
+  for (const FakeMachine::Failure& failure : state.machine.failures) {
+    if (failure.function != name || failure.nth != nth) continue;
+    if (is_lost(failure.result)) state.lost = failure.result;
+    return failure.result;
+  }
+  if (state.lost != kSuccess) return state.lost;
+  return std::nullopt;
+}
+
+#define CANOPY_CALL(name) \
+  if (const auto forced = intercept(name)) return *forced
+
+const FakeGpu& gpu(DeviceId id) {
+  return state.machine.gpus.at(static_cast<size_t>(id));
+}
+
+template <class T, class Handle>
+void create(Handle* handle) {
+  *handle = reinterpret_cast<Handle>(new T());
+  ++state.objects;
+}
+template <class T, class Handle>
+Result destroy(Handle handle) {
+  delete reinterpret_cast<T*>(handle);
+  --state.objects;
+  return kSuccess;
+}
+Stream& stream_of(StreamHandle handle) {
+  return *reinterpret_cast<Stream*>(handle);
+}
+
+/// Runs work now, or records it where the stream is being captured.
+void submit(StreamHandle handle, Work work) {
+  Stream& stream = stream_of(handle);
+  if (stream.capturing) {
+    stream.recorded.push_back(std::move(work));
+  } else {
+    work();
+  }
+}
+
+Result allocate(uint64_t bytes, bool on_host, uint64_t* address) {
+  if (bytes == 0) return 1;
+  if (!on_host && state.device_bytes + bytes > gpu(state.current).memory) return kOutOfMemory;
+  *address = host_gpu::allocate_memory(bytes);
+  state.memory[*address] = bytes;
+  state.is_host[*address] = on_host;
+  if (!on_host) state.device_bytes += bytes;
+  ++state.objects;
+  return kSuccess;
+}
+
+Result release(uint64_t address) {
+  const auto found = state.memory.find(address);
+  if (found == state.memory.end()) return 1;
+  if (!state.is_host[address]) state.device_bytes -= found->second;
+  state.memory.erase(found);
+  host_gpu::free_memory(address);
+  --state.objects;
+  return kSuccess;
+}
+
+Result device_attribute(int* value, int which, DeviceId id) {
+  CANOPY_CALL("device_attribute");
+  switch (which) {
+    case kCapabilityMajor: *value = gpu(id).capability / 10; break;
+    case kCapabilityMinor: *value = gpu(id).capability % 10; break;
+    case kComputeMode: *value = gpu(id).prohibited ? kComputeModeProhibited : 0; break;
+    case kMultiprocessors: *value = 4; break;
+    case kL2CacheBytes: *value = 1 << 20; break;
+    case kMaxSharedBytesOfBlock: *value = 99 << 10; break;
+    default: *value = 0;
+  }
+  return kSuccess;
+}
+
+Result launch_kernel(FunctionHandle function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
+                     unsigned shared_bytes, StreamHandle stream, void** params, void**) {
+  CANOPY_CALL("launch");
+  const auto* kernel = reinterpret_cast<const host_gpu::KernelEntry*>(function);
+  if (threads == 0 || threads > kernel->threads || x == 0 || y > 65535 || z > 65535) return 1;
+  // The driver copies the argument when the kernel is submitted or recorded.
+  const auto* first = static_cast<const std::byte*>(params[0]);
+  auto bytes = std::make_shared<std::vector<std::byte>>(first, first + kernel->params_bytes);
+  submit(stream, [=] {
+    host_gpu::launch(kernel->name, kernel->body, bytes->data(), {{x, y, z}, threads, shared_bytes});
+  });
+  return kSuccess;
+}
+
+void fill_devices(DriverApi& api) {
+  api.init = [](unsigned) -> Result {
+    CANOPY_CALL("init");
+    return state.machine.init_result;
+  };
+  api.driver_version = [](int* version) -> Result {
+    CANOPY_CALL("driver_version");
+    *version = state.machine.driver_version;
+    return kSuccess;
+  };
+  api.error_name = [](Result result, const char** name) -> Result {
+    *name = result == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : result == 700        ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                   : nullptr;
+    return kSuccess;
+  };
+  api.error_string = [](Result, const char** text) -> Result {
+    *text = nullptr;
+    return kSuccess;
+  };
+  api.device_count = [](int* count) -> Result {
+    CANOPY_CALL("device_count");
+    *count = static_cast<int>(state.machine.gpus.size());
+    return kSuccess;
+  };
+  api.device = [](DeviceId* id, int ordinal) -> Result {
+    CANOPY_CALL("device");
+    *id = ordinal;
+    return kSuccess;
+  };
+  api.device_name = [](char* name, int bytes, DeviceId id) -> Result {
+    CANOPY_CALL("device_name");
+    std::strncpy(name, gpu(id).name.c_str(), static_cast<size_t>(bytes));
+    return kSuccess;
+  };
+  api.device_uuid = [](Uuid* uuid, DeviceId id) -> Result {
+    CANOPY_CALL("device_uuid");
+    *uuid = {};
+    uuid->bytes[15] = static_cast<unsigned char>(id + 1);
+    return kSuccess;
+  };
+  api.device_attribute = device_attribute;
+  api.device_memory = [](size_t* bytes, DeviceId id) -> Result {
+    CANOPY_CALL("device_memory");
+    *bytes = gpu(id).memory;
+    return kSuccess;
+  };
+  api.retain_context = [](ContextHandle* context, DeviceId id) -> Result {
+    CANOPY_CALL("retain_context");
+    state.current = id;
+    ++state.retained;
+    *context = reinterpret_cast<ContextHandle>(&state);
+    return kSuccess;
+  };
+  api.release_context = [](DeviceId) -> Result {
+    --state.retained;
+    return kSuccess;
+  };
+  api.reset_context = [](DeviceId) -> Result {
+    while (!state.memory.empty()) release(state.memory.begin()->first);
+    state.lost = kSuccess;
+    return kSuccess;
+  };
+  api.set_context = [](ContextHandle) -> Result { return kSuccess; };
+}
+
+void fill_memory(DriverApi& api) {
+  api.memory_info = [](size_t* available, size_t* total) -> Result {
+    CANOPY_CALL("memory_info");
+    *total = gpu(state.current).memory;
+    *available = *total - state.device_bytes;
+    return kSuccess;
+  };
+  api.allocate = [](Address* address, size_t bytes) -> Result {
+    CANOPY_CALL("allocate");
+    return allocate(bytes, false, address);
+  };
+  api.free = [](Address address) -> Result { return release(address); };
+  api.allocate_host = [](void** memory, size_t bytes, unsigned) -> Result {
+    CANOPY_CALL("allocate_host");
+    uint64_t address = 0;
+    const Result result = allocate(bytes, true, &address);
+    *memory = reinterpret_cast<void*>(address);
+    return result;
+  };
+  api.free_host = [](void* memory) -> Result { return release(reinterpret_cast<uint64_t>(memory)); };
+  api.copy_to_device = [](Address to, const void* from, size_t bytes, StreamHandle stream) -> Result {
+    CANOPY_CALL("copy_to_device");
+    submit(stream, [=] { std::memcpy(host_gpu::checked_address(to, bytes), from, bytes); });
+    return kSuccess;
+  };
+  api.copy_to_host = [](void* to, Address from, size_t bytes, StreamHandle stream) -> Result {
+    CANOPY_CALL("copy_to_host");
+    submit(stream, [=] { std::memcpy(to, host_gpu::checked_address(from, bytes), bytes); });
+    return kSuccess;
+  };
+  api.copy_on_device = [](Address to, Address from, size_t bytes, StreamHandle stream) -> Result {
+    CANOPY_CALL("copy_on_device");
+    submit(stream,
+           [=] { std::memmove(host_gpu::checked_address(to, bytes), host_gpu::checked_address(from, bytes), bytes); });
+    return kSuccess;
+  };
+  api.fill = [](Address to, unsigned word, size_t words, StreamHandle stream) -> Result {
+    CANOPY_CALL("fill");
+    submit(stream, [=] {
+      auto* first = static_cast<uint32_t*>(host_gpu::checked_address(to, words * 4, 4));
+      std::fill_n(first, words, word);
+    });
+    return kSuccess;
+  };
+}
+
+void fill_streams(DriverApi& api) {
+  api.create_stream = [](StreamHandle* stream, unsigned) -> Result {
+    CANOPY_CALL("create_stream");
+    create<Stream>(stream);
+    return kSuccess;
+  };
+  api.destroy_stream = destroy<Stream, StreamHandle>;
+  api.wait_stream = [](StreamHandle) -> Result {
+    CANOPY_CALL("wait_stream");
+    return kSuccess;
+  };
+  api.create_event = [](EventHandle* event, unsigned) -> Result {
+    CANOPY_CALL("create_event");
+    create<Event>(event);
+    return kSuccess;
+  };
+  api.destroy_event = destroy<Event, EventHandle>;
+  api.record_event = [](EventHandle event, StreamHandle) -> Result {
+    CANOPY_CALL("record_event");
+    reinterpret_cast<Event*>(event)->at = std::chrono::steady_clock::now();
+    return kSuccess;
+  };
+  api.wait_event = [](EventHandle) -> Result {
+    CANOPY_CALL("wait_event");
+    return kSuccess;
+  };
+  api.stream_waits = [](StreamHandle, EventHandle, unsigned) -> Result {
+    CANOPY_CALL("stream_waits");
+    return kSuccess;
+  };
+  api.elapsed = [](float* ms, EventHandle from, EventHandle to) -> Result {
+    CANOPY_CALL("elapsed");
+    const auto span = reinterpret_cast<Event*>(to)->at - reinterpret_cast<Event*>(from)->at;
+    *ms = std::chrono::duration<float, std::milli>(span).count();
+    return kSuccess;
+  };
+}
+
+void fill_kernels(DriverApi& api) {
+  api.load_module = [](ModuleHandle* module, const void*) -> Result {
+    CANOPY_CALL("load_module");
+    *module = reinterpret_cast<ModuleHandle>(&state);
+    return kSuccess;
+  };
+  api.unload_module = [](ModuleHandle) -> Result { return kSuccess; };
+  api.function = [](FunctionHandle* function, ModuleHandle, const char* name) -> Result {
+    CANOPY_CALL("function");
+    const host_gpu::KernelEntry* kernel = host_gpu::find_kernel(name);
+    if (kernel == nullptr) return 500;  // not found
+    *function = reinterpret_cast<FunctionHandle>(const_cast<host_gpu::KernelEntry*>(kernel));
+    return kSuccess;
+  };
+  api.set_function_attribute = [](FunctionHandle, int, int) -> Result {
+    CANOPY_CALL("set_function_attribute");
+    return kSuccess;
+  };
+  api.launch = launch_kernel;
+  api.begin_capture = [](StreamHandle stream, int) -> Result {
+    CANOPY_CALL("begin_capture");
+    stream_of(stream).capturing = true;
+    return kSuccess;
+  };
+  api.end_capture = [](StreamHandle stream, GraphHandle* graph) -> Result {
+    stream_of(stream).capturing = false;
+    CANOPY_CALL("end_capture");
+    create<Recorded>(graph);
+    reinterpret_cast<Recorded*>(*graph)->work = std::exchange(stream_of(stream).recorded, {});
+    return kSuccess;
+  };
+  api.instantiate = [](GraphExecHandle* exec, GraphHandle graph, unsigned long long) -> Result {
+    CANOPY_CALL("instantiate");
+    create<Recorded>(exec);
+    reinterpret_cast<Recorded*>(*exec)->work = reinterpret_cast<Recorded*>(graph)->work;
+    return kSuccess;
+  };
+  api.launch_graph = [](GraphExecHandle exec, StreamHandle) -> Result {
+    CANOPY_CALL("launch_graph");
+    for (const Work& work : reinterpret_cast<Recorded*>(exec)->work) work();
+    return kSuccess;
+  };
+  api.destroy_graph = destroy<Recorded, GraphHandle>;
+  api.destroy_graph_exec = destroy<Recorded, GraphExecHandle>;
+}
+
+}  // namespace
+
+void use_machine(FakeMachine machine) {
+  if (objects_alive() != 0) throw std::logic_error("The machine before still has objects that nobody gave back.");
+  state = State();
+  state.machine = std::move(machine);
+}
+
+DriverApi fake_driver() {
+  host_gpu::register_kernels();
+  DriverApi api = {};
+  fill_devices(api);
+  fill_memory(api);
+  fill_streams(api);
+  fill_kernels(api);
+  return api;
+}
+
+uint64_t calls_of(std::string_view function) {
+  const auto found = state.calls.find(function);
+  return found == state.calls.end() ? 0 : found->second;
+}
+
+uint64_t objects_alive() {
+  return static_cast<uint64_t>(state.objects + state.retained);
+}
+
+}  // namespace canopy::test

@@ -1,0 +1,191 @@
+#include "tests/cuda_backend/host_gpu/block.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "engine/base/parallel.h"
+#include "tests/cuda_backend/host_gpu/fiber.h"
+
+namespace canopy::host_gpu {
+namespace {
+
+enum class Waits { no, warp, block };
+
+struct Warp {
+  std::array<std::array<LaneWords, kWarp>, 2> given;  // by parity of the exchange
+  uint32_t arrived = 0;
+  uint32_t exchanges = 0;  // that are complete
+};
+
+/// The block that runs on this thread of the processor.
+class Block {
+ public:
+  void run(const std::string& kernel, KernelBody body, const void* params, const Launch& launch, Dim index) {
+    body_ = body;
+    params_ = params;
+    begin(launch, index);
+    // Alternating directions: a kernel whose result depends on which thread comes first is then likely to show it.
+    bool ascending = true;
+    while (alive_ > 0) {
+      bool ran = false;
+      for (uint32_t i = 0; i < launch.threads && !error_; ++i) {
+        ran = step(ascending ? i : launch.threads - 1 - i) || ran;
+      }
+      if (error_) rethrow(kernel);
+      if (!ran) release_barrier(kernel);
+      ascending = !ascending;
+    }
+  }
+
+  const Place& place() const { return places_[current_]; }
+
+  void wait_for_block() {
+    waits_[current_] = Waits::block;
+    ++at_barrier_;
+    fibers_[current_]->pause();
+  }
+
+  std::byte* shared_bytes(uint32_t offset, uint32_t bytes) {
+    if (uint64_t{offset} + bytes > shared_bytes_) {
+      fail("shared memory of " + std::to_string(shared_bytes_) + " bytes has no bytes " + std::to_string(offset) +
+           " to " + std::to_string(uint64_t{offset} + bytes));
+    }
+    return shared_.data() + offset;
+  }
+
+  std::span<const LaneWords, kWarp> exchange(const LaneWords& mine) {
+    Warp& warp = warps_[current_ / kWarp];
+    const uint32_t turn = warp.exchanges;
+    auto& given = warp.given[turn % 2];
+    given[current_ % kWarp] = mine;
+    if (++warp.arrived == kWarp) {
+      warp.arrived = 0;
+      ++warp.exchanges;
+      const uint32_t first = current_ / kWarp * kWarp;
+      for (uint32_t i = first; i < first + kWarp; ++i) {
+        if (waits_[i] == Waits::warp) waits_[i] = Waits::no;
+      }
+    } else {
+      waits_[current_] = Waits::warp;
+      fibers_[current_]->pause();
+    }
+    return given;
+  }
+
+ private:
+  void begin(const Launch& launch, Dim index) {
+    while (fibers_.size() < launch.threads) fibers_.push_back(std::make_unique<Fiber>());
+    places_.assign(launch.threads, {0, launch.threads, index, launch.grid});
+    waits_.assign(launch.threads, Waits::no);
+    warps_.assign(launch.threads / kWarp, Warp());
+    shared_bytes_ = launch.shared_bytes;
+    shared_.assign(launch.shared_bytes, std::byte{0xFF});  // NaN, and no plausible index
+    alive_ = launch.threads;
+    at_barrier_ = 0;
+    error_ = nullptr;
+    for (uint32_t i = 0; i < launch.threads; ++i) {
+      places_[i].thread = i;
+      fibers_[i]->prepare([](void* block) { static_cast<Block*>(block)->call(); }, this);
+    }
+  }
+
+  /// Runs a thread that waits for nothing; false where it waits or has ended.
+  bool step(uint32_t thread) {
+    if (fibers_[thread]->ended() || waits_[thread] != Waits::no) return false;
+    current_ = thread;
+    fibers_[thread]->resume();
+    if (fibers_[thread]->ended()) --alive_;
+    return true;
+  }
+
+  void call() {
+    try {
+      body_(params_);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+
+  /// Nothing can run: all that are left must be at the barrier.
+  void release_barrier(const std::string& kernel) {
+    if (at_barrier_ != alive_ || alive_ == 0) {
+      throw std::logic_error(kernel + ": " + std::to_string(at_barrier_) + " of " + std::to_string(alive_) +
+                             " threads of a block wait at a barrier, the others for their warps: none can go on.");
+    }
+    at_barrier_ = 0;
+    std::ranges::fill(waits_, Waits::no);
+  }
+
+  [[noreturn]] void rethrow(const std::string& kernel) {
+    const Place& at = places_[current_];
+    try {
+      std::rethrow_exception(error_);
+    } catch (const std::exception& e) {
+      throw std::logic_error(kernel + ", block " + std::to_string(at.block.x) + "," + std::to_string(at.block.y) + "," +
+                             std::to_string(at.block.z) + ", thread " + std::to_string(at.thread) + ": " + e.what());
+    }
+  }
+
+  KernelBody body_ = nullptr;
+  const void* params_ = nullptr;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Place> places_;
+  std::vector<Waits> waits_;
+  std::vector<Warp> warps_;
+  std::vector<std::byte> shared_;
+  uint32_t shared_bytes_ = 0, alive_ = 0, at_barrier_ = 0, current_ = 0;
+  std::exception_ptr error_;
+};
+
+thread_local Block* running = nullptr;
+
+Block& block() {
+  if (running == nullptr) throw std::logic_error("Code of a kernel was called outside of a kernel.");
+  return *running;
+}
+
+}  // namespace
+
+void launch(const std::string& kernel, KernelBody body, const void* params, const Launch& launch) {
+  if (launch.threads == 0 || launch.threads > 1024 || launch.threads % kWarp != 0) {
+    throw std::logic_error(kernel + ": a block of " + std::to_string(launch.threads) +
+                           " threads; allowed: multiples of 32 up to 1,024.");
+  }
+  const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  parallel_for(blocks, 1, [&](uint64_t begin, uint64_t end) {
+    Block block;
+    running = &block;
+    struct Leave {
+      ~Leave() { running = nullptr; }
+    } leave;
+    for (uint64_t i = begin; i < end; ++i) {
+      const auto x = static_cast<uint32_t>(i % launch.grid.x);
+      const auto y = static_cast<uint32_t>(i / launch.grid.x % launch.grid.y);
+      const auto z = static_cast<uint32_t>(i / launch.grid.x / launch.grid.y);
+      block.run(kernel, body, params, launch, {x, y, z});
+    }
+  });
+}
+
+const Place& place() {
+  return block().place();
+}
+void wait_for_block() {
+  block().wait_for_block();
+}
+std::byte* shared_bytes(uint32_t offset, uint32_t bytes) {
+  return block().shared_bytes(offset, bytes);
+}
+std::span<const LaneWords, kWarp> exchange(const LaneWords& mine) {
+  return block().exchange(mine);
+}
+void fail(const std::string& what) {
+  throw std::logic_error(what);
+}
+
+}  // namespace canopy::host_gpu

@@ -1,0 +1,58 @@
+#pragma once
+// Runs kernels that were compiled for the host as a GPU would: a block's threads as fibers with barriers, warps of 32
+// with shuffles and matrix products, shared memory filled with NaN beforehand. Every mistake that a GPU would answer
+// with wrong values is an error here: threads that wait for different things, an index outside of shared memory, an
+// address outside of device memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace canopy::host_gpu {
+
+inline constexpr uint32_t kWarp = 32;
+
+struct Dim {
+  uint32_t x = 1, y = 1, z = 1;
+};
+
+struct Launch {
+  Dim grid;
+  uint32_t threads = kWarp;  // of a block, a multiple of kWarp
+  uint32_t shared_bytes = 0;
+};
+
+/// A kernel's code: called once by each thread.
+using KernelBody = void (*)(const void* params);
+
+/// Runs all blocks of a grid, on all cores. Throws std::logic_error with what the kernel did wrong and where.
+void launch(const std::string& kernel, KernelBody body, const void* params, const Launch& launch);
+
+// ---- of the thread that calls them, inside a kernel -----------------------------------------------------------------
+
+struct Place {
+  uint32_t thread = 0;  // in its block
+  uint32_t threads = 0;
+  Dim block, grid;
+};
+const Place& place();
+
+/// Waits until all threads of the block are here.
+void wait_for_block();
+
+/// A part of the block's shared memory, checked.
+std::byte* shared_bytes(uint32_t offset, uint32_t bytes);
+
+/// What a lane gives to an operation of its warp.
+struct LaneWords {
+  uint32_t words[12] = {};
+};
+/// Gives `mine` and waits until all 32 lanes have given theirs: those of all of them, in order. They stay valid until
+/// the lane's next exchange but one.
+std::span<const LaneWords, kWarp> exchange(const LaneWords& mine);
+
+/// Throws std::logic_error: the kernel did something that a GPU cannot.
+[[noreturn]] void fail(const std::string& what);
+
+}  // namespace canopy::host_gpu

@@ -1,0 +1,142 @@
+#pragma once
+// What kernels are written against, on the host: engine/cuda_backend/kernels/nvcc/gpu.h says what each means.
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "engine/base/half.h"
+#include "tests/cuda_backend/host_gpu/block.h"
+#include "tests/cuda_backend/host_gpu/host_kernels.h"
+#include "tests/cuda_backend/host_gpu/host_memory.h"
+
+#define CANOPY_DEVICE inline
+#define CANOPY_UNROLL
+#define CANOPY_KERNEL(NAME, Params, THREADS)                                                        \
+  static void NAME([[maybe_unused]] const Params& p);                                               \
+  static const ::canopy::host_gpu::KernelEntry NAME##_entry{                                        \
+      #NAME, sizeof(Params), THREADS, [](const void* p) { NAME(*static_cast<const Params*>(p)); }}; \
+  static void NAME([[maybe_unused]] const Params& p)
+
+namespace canopy::gpu {
+
+inline uint32_t thread() {
+  return host_gpu::place().thread;
+}
+inline uint32_t threads() {
+  return host_gpu::place().threads;
+}
+inline uint32_t lane() {
+  return thread() % 32;
+}
+inline uint32_t warp() {
+  return thread() / 32;
+}
+inline uint32_t block_x() {
+  return host_gpu::place().block.x;
+}
+inline uint32_t block_y() {
+  return host_gpu::place().block.y;
+}
+inline uint32_t block_z() {
+  return host_gpu::place().block.z;
+}
+inline uint32_t blocks_x() {
+  return host_gpu::place().grid.x;
+}
+inline uint32_t blocks_y() {
+  return host_gpu::place().grid.y;
+}
+
+template <class T>
+T* element(uint64_t address, uint64_t index) {
+  return static_cast<T*>(host_gpu::checked_address(address + index * sizeof(T), sizeof(T), alignof(T)));
+}
+
+template <class T>
+class Shared {
+ public:
+  Shared(uint32_t first_byte, uint32_t count)
+      : data_(host_gpu::shared_bytes(first_byte, count * static_cast<uint32_t>(sizeof(T)))), count_(count) {}
+  T& operator[](uint32_t index) const {
+    if (index >= count_) host_gpu::fail_index(index, count_);
+    return reinterpret_cast<T*>(data_)[index];
+  }
+
+ private:
+  std::byte* data_;
+  uint32_t count_;
+};
+
+inline void sync() {
+  host_gpu::wait_for_block();
+}
+inline void fence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline uint32_t atomic_add(uint32_t* to, uint32_t value) {
+  return __atomic_fetch_add(to, value, __ATOMIC_SEQ_CST);
+}
+
+inline uint32_t shuffle(uint32_t value, uint32_t lane) {
+  return host_gpu::exchange({{value}})[lane % 32].words[0];
+}
+inline float shuffle(float value, uint32_t lane) {
+  return std::bit_cast<float>(shuffle(std::bit_cast<uint32_t>(value), lane));
+}
+inline float ordered_sum(float value) {
+  const auto lanes = host_gpu::exchange({{std::bit_cast<uint32_t>(value)}});
+  float all = 0;
+  for (uint32_t l = 0; l < 32; ++l) all = all + std::bit_cast<float>(lanes[l].words[0]);
+  return all;
+}
+inline uint32_t largest(uint32_t value) {
+  const auto lanes = host_gpu::exchange({{value}});
+  for (uint32_t l = 0; l < 32; ++l) value = lanes[l].words[0] > value ? lanes[l].words[0] : value;
+  return value;
+}
+inline uint32_t ballot(bool value) {
+  const auto all = host_gpu::exchange({{value}});
+  uint32_t mask = 0;
+  for (uint32_t i = 0; i < 32; ++i) mask |= all[i].words[0] << i;
+  return mask;
+}
+
+inline uint32_t bits(float value) {
+  return std::bit_cast<uint32_t>(value);
+}
+inline float from_bits(uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+
+inline uint32_t ones(uint32_t bits) {
+  return static_cast<uint32_t>(std::popcount(bits));
+}
+
+inline float half_value(uint16_t bits) {
+  return f16_to_f32(bits);
+}
+inline uint32_t pack_halves(float first, float second) {
+  return f32_to_f16(first) | static_cast<uint32_t>(f32_to_f16(second)) << 16;
+}
+inline uint32_t half2_add(uint32_t a, uint32_t b) {
+  const auto one = [](uint32_t x, uint32_t y) {
+    return half_value(static_cast<uint16_t>(x)) + half_value(static_cast<uint16_t>(y));
+  };
+  return pack_halves(one(a, b), one(a >> 16, b >> 16));
+}
+/// In f32, whose fma is exact enough that rounding its result again rarely differs from rounding once; what matters to
+/// a test is that it is the same everywhere.
+inline uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
+  const auto one = [](uint32_t x, uint32_t y, uint32_t z) {
+    return std::fma(half_value(static_cast<uint16_t>(x)), half_value(static_cast<uint16_t>(y)),
+                    half_value(static_cast<uint16_t>(z)));
+  };
+  return pack_halves(one(a, b, c), one(a >> 16, b >> 16, c >> 16));
+}
+
+/// By definition: exact products, added in double precision.
+void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+
+}  // namespace canopy::gpu

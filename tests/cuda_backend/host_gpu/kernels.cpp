@@ -1,0 +1,15 @@
+// The kernels, for the host: the same files that nvcc compiles.
+
+#include "engine/cuda_backend/kernels/attention.cu"
+#include "engine/cuda_backend/kernels/embed.cu"
+#include "engine/cuda_backend/kernels/head.cu"
+#include "engine/cuda_backend/kernels/heads.cu"
+#include "engine/cuda_backend/kernels/product.cu"
+#include "engine/cuda_backend/kernels/rows.cu"
+#include "engine/cuda_backend/kernels/top_k.cu"
+
+namespace canopy::host_gpu {
+
+void register_kernels() {}
+
+}  // namespace canopy::host_gpu
