@@ -38,7 +38,7 @@ class Reports(unittest.TestCase):
         self.path = os.path.join(self.folder, "report.json")
 
     def report(self, *arguments):
-        result = run("report", "--out", self.path, "--widths", "1,2,9", "--contexts", "0,64,4096", "--seconds", "3",
+        result = run("report", "--out", self.path, "--widths", "1,2,9", "--contexts", "0,64,4096", "--seconds", "30",
                      "--repeats", "3", *arguments, icd=ICD)
         self.assertEqual(result.returncode, 0, result.stderr)
         with open(self.path, encoding="utf-8") as file:
