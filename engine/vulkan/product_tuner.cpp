@@ -255,6 +255,7 @@ ProductTuner::ProductTuner(Device& device, DeviceState& state, const TuningOptio
       state_(state),
       choices_(std::move(choices), std::move(identity)),
       cold_bytes_(options.cold_bytes.value_or(default_cold_bytes(state.context->report().type))),
+      budget_s_(options.budget_s),
       seconds_left_(options.budget_s) {
   if (state.context->limits().timestamp_valid_bits == 0) give_up("the device has no clock");
 }
@@ -332,10 +333,10 @@ void ProductTuner::report() {
   const std::string problem = choices_.save();
   if (!problem.empty()) log_warning(problem);
   if (measured_ == 0) return;
-  log_info(
-      "Timed kernels for " + std::to_string(measured_) + (measured_ == 1 ? " shape" : " shapes") + " of products in " +
-      duration_figures(spent_s_) + "; " + std::to_string(other_) + " take another than by the rule." +
-      (seconds_left_ > 0 ? "" : " The time for it is over; the others are timed when the device is opened again."));
+  log_info("Timed kernels for " + std::to_string(measured_) + (measured_ == 1 ? " shape" : " shapes") +
+           " of products in " + duration_figures(spent_s_) + "; " + std::to_string(other_) +
+           " take another than by the rule." +
+           (seconds_left_ > 0 ? "" : " The time for it is over; the others are timed when a model is loaded again."));
   measured_ = other_ = 0;
   spent_s_ = 0;
 }

@@ -21,7 +21,7 @@ namespace canopy::vk {
 struct DeviceState;
 
 struct TuningOptions {
-  double budget_s = 10;  // of an opened device in all; what is not measured then runs by the rule, until the next time
+  double budget_s = 10;  // of a model in all; what is not measured then runs by the rule, until the next time
   /// A product is timed on copies of its weight, one after the other, that take so many bytes together: more than the
   /// last cache has. Unless given: by the kind of device.
   std::optional<uint64_t> cold_bytes;
@@ -50,6 +50,8 @@ class ProductTuner {
   size_t choose(const VariantKey& key, const VulkanWeight& weight, std::span<const VariantCandidate> candidates,
                 const Force& force);
 
+  /// Another model is loaded: there is time to measure again.
+  void renew_budget() { seconds_left_ = budget_s_; }
   /// Looked at between two runs; a choice that is ended is made again the next time.
   void set_stop(const std::stop_token& stop) { stop_ = stop; }
   /// Writes the file and says in the log what was measured since the last call.
@@ -67,7 +69,7 @@ class ProductTuner {
   VariantChoices choices_;
   std::stop_token stop_;
   uint64_t cold_bytes_;
-  double seconds_left_;
+  double budget_s_, seconds_left_;
   bool usable_ = true;                 // the clock
   uint32_t measured_ = 0, other_ = 0;  // since the last report(): products, and those that do not take their first
   double spent_s_ = 0;

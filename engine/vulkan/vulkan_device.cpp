@@ -73,7 +73,10 @@ class VulkanDevice : public Device {
   std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) override;
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                       std::string_view name) override;
-  void expect_weights(std::span<const WeightRequest> requests) override { vk::expect_weights(state_, requests); }
+  void expect_weights(std::span<const WeightRequest> requests) override {
+    vk::expect_weights(state_, requests);
+    if (state_.tuner && !requests.empty()) state_.tuner->renew_budget();
+  }
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override;
   uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override;
   uint64_t attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width,
