@@ -178,10 +178,10 @@ bool Drafter::append_features(DraftState& text, std::span<const uint32_t> rows, 
   return true;
 }
 
-void Drafter::append_features_soon(DraftState& text, uint32_t row) {
-  if (text.waiting_ == kMostWaiting) inject(text, {});
-  device_.start(prepare_copies(text, {&row, 1}));
-  ++text.waiting_;
+void Drafter::append_features_soon(DraftState& text, std::span<const uint32_t> rows) {
+  if (rows.size() > kMostWaiting - text.waiting_) inject(text, {});
+  device_.start(prepare_copies(text, rows));
+  text.waiting_ += static_cast<uint32_t>(rows.size());
 }
 
 bool Drafter::copy_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop) {

@@ -79,8 +79,8 @@ class Drafter {
   /// those that were appended.
   bool append_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop = {});
 
-  /// The same of one row, for rounds that drafted nothing: they should not wait for what only a later draft needs.
-  void append_features_soon(DraftState& text, uint32_t row);
+  /// The same of a round's rows, at most most_waiting(), without waiting for what only a later draft needs.
+  void append_features_soon(DraftState& text, std::span<const uint32_t> rows);
 
   /// Injects the features that wait, as the next draft would: the text then holds nothing of the drafter but pages.
   /// False when stop was requested; they wait on then. Throws out_of_memory where there are no pages for them.

@@ -108,15 +108,9 @@ double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const F
   const Device& device = model_.device();
   const bool keeps_features = has_features_of(pass);
   model_.move_kv(moves);
-  double device_ms = moves.empty() ? 0 : device.last_run_ms();
+  const double device_ms = moves.empty() ? 0 : device.last_run_ms();
   for (const uint32_t node : path.nodes) tokens_.push_back(tree[node].token);
-  if (!keeps_features) return device_ms;
-  if (tree.drafted() == 0) {
-    drafter_->append_features_soon(*draft_state_, 0);
-  } else {
-    drafter_->append_features(*draft_state_, path.nodes);
-    device_ms += device.last_run_ms();
-  }
+  if (keeps_features) drafter_->append_features_soon(*draft_state_, path.nodes);
   return device_ms;
 }
 

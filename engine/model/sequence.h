@@ -84,8 +84,8 @@ class Sequence {
   bool append(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::stop_token& stop = {});
 
   /// After a pass over tree(tree): the path's nodes are committed in its order, with their features where the pass left
-  /// aux hidden states, and the rest is forgotten. Nothing waits for the features of a tree of the root alone: only a
-  /// later draft needs them. Returns the milliseconds that were waited for the device, by its clock. Throws bad_input,
+  /// aux hidden states, and the rest is forgotten. Nothing waits for the features: only a later draft needs them.
+  /// Returns the milliseconds that were waited for the device, by its clock. Throws bad_input,
   /// and commits nothing, for nodes that are no path from the root, for a pass over anything else or one that is not
   /// the model's last, and beyond capacity().
   double commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass);

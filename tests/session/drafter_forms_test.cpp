@@ -121,7 +121,8 @@ class Pair {
     state->truncate(0);
     for (uint32_t i = 0; i < kText; ++i) {
       read({&text[i], 1}, i);
-      drafter->append_features_soon(*state, 0);
+      const uint32_t root = 0;
+      drafter->append_features_soon(*state, {&root, 1});
     }
     return drafter->draft(*state, 5, drafter->max_depth()).value();
   }
