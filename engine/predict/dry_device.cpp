@@ -1,6 +1,5 @@
 #include "engine/predict/dry_device.h"
 
-#include <limits>
 #include <string>
 
 #include "engine/base/checked.h"
@@ -25,14 +24,13 @@ class DryBuffer final : public Buffer {
 
 }  // namespace
 
-DryDevice::DryDevice() {
+DryDevice::DryDevice(uint64_t available) : available_(available) {
   info_.name = "recording only";
   info_.type = "reference";
 }
 
 MemoryInfo DryDevice::memory() const {
-  constexpr uint64_t most = std::numeric_limits<int64_t>::max();
-  return {most, most};
+  return {available_, available_};
 }
 
 std::unique_ptr<Buffer> DryDevice::allocate(uint64_t bytes, std::string_view) {

@@ -15,7 +15,8 @@ namespace canopy::predict {
 /// and measuring throw bad_input.
 class DryDevice final : public Device {
  public:
-  DryDevice();
+  /// `available` bytes of memory, as far as plans are concerned; what is allocated takes none of it.
+  explicit DryDevice(uint64_t available = uint64_t{1} << 62);
 
   const DeviceInfo& info() const override { return info_; }
   MemoryInfo memory() const override;
@@ -42,6 +43,7 @@ class DryDevice final : public Device {
   double last_run_ms() const override { return 0; }
 
  private:
+  uint64_t available_;
   DeviceInfo info_;
 };
 

@@ -4,23 +4,22 @@
 
 namespace canopy::vk {
 
-// The expected buffers that lie in one block from the next one on: one, or as many as most_ bytes hold.
-BufferArena::Run BufferArena::next_run() const {
-  Run run;
-  for (size_t i = next_; i < expected_.size(); ++i) {
-    const uint64_t bytes = share(expected_[i]);
-    if (run.buffers > 0 && bytes > most_ - std::min(most_, run.bytes)) break;
-    run.bytes += bytes;
-    ++run.buffers;
+std::vector<BlockRun> block_runs(std::span<const uint64_t> buffers, uint64_t most, uint64_t alignment) {
+  std::vector<BlockRun> runs;
+  for (const uint64_t bytes : buffers) {
+    const uint64_t share = (bytes + alignment - 1) / alignment * alignment;
+    if (runs.empty() || share > most - std::min(most, runs.back().bytes)) runs.emplace_back();
+    runs.back().bytes += share;
+    ++runs.back().buffers;
   }
-  return run;
+  return runs;
 }
 
 // A heap may be cut up, or other programs may leave less than a whole block: half as much from then
 // on, down to one buffer.
 std::shared_ptr<MemoryBlock> BufferArena::next_block(const VkMemoryRequirements& needs, std::string_view name) {
   for (;;) {
-    const Run run = next_run();
+    const BlockRun run = block_runs(std::span(expected_).subspan(next_), most_, alignment_).front();
     try {
       return context_.allocate_block(needs, BufferKind::device, std::max(run.bytes, needs.size), name);
     } catch (const Error& e) {

@@ -1,0 +1,217 @@
+// Models of full size, as sparse files that take no room on the disk: opened, planned, refused and loaded by a device
+// without memory, in seconds.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "engine/base/mapped_file.h"
+#include "engine/format/architecture.h"
+#include "engine/model/model.h"
+#include "engine/predict/dry_device.h"
+#include "engine/predict/model_shapes.h"
+#include "engine/vulkan/buffer_arena.h"
+#include "engine/vulkan/weight_layout.h"
+#include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
+#include "tests/format/gguf_builder.h"
+
+namespace canopy::predict {
+namespace {
+
+using test::GgufBuilder;
+using test::TempFolder;
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+/// Qwen3-30B-A3B with the 128 experts of a layer side by side as one dense feed-forward: as many weights in as many
+/// bytes, of a kind that there is a forward pass for.
+NamedShape dense_30b() {
+  NamedShape shape = model_shape("qwen3-8b-q4_k");
+  shape.name = "30b-a3b-dense-q4_k";
+  shape.config.name = "30b-a3b-dense";
+  shape.config.layers = 48;
+  shape.config.hidden = 2048;
+  shape.config.heads = 32;
+  shape.config.kv_heads = 4;
+  shape.config.ffn = 128 * 768;
+  return shape;
+}
+
+GgufBuilder metadata(const ModelConfig& config) {
+  GgufBuilder file;
+  file.text("general.architecture", "qwen3").text("general.name", config.name);
+  const auto number = [&](const char* key, uint32_t value) {
+    file.value<uint32_t>(std::string("qwen3.") + key, value);
+  };
+  number("block_count", config.layers);
+  number("context_length", 40960);
+  number("embedding_length", config.hidden);
+  number("feed_forward_length", config.ffn);
+  number("attention.head_count", config.heads);
+  number("attention.head_count_kv", config.kv_heads);
+  number("attention.key_length", config.head_dim);
+  number("attention.value_length", config.head_dim);
+  file.value<float>("qwen3.attention.layer_norm_rms_epsilon", 1e-6f).value<float>("qwen3.rope.freq_base", 1e6f);
+  return file;
+}
+
+/// A GGUF file of that shape whose tensors are a hole; empty where the file system has no holes.
+std::filesystem::path sparse_file(const TempFolder& folder, const NamedShape& shape, GgufBuilder file) {
+  uint64_t data = 0;
+  for (const RequiredTensor& wanted : required_tensors(shape.config)) {
+    const bool vector = wanted.rows == 1;
+    const TensorType type = vector ? TensorType::f32 : type_of_tensor(shape, wanted.name, wanted.cols);
+    GgufBuilder::Tensor tensor;
+    tensor.name = wanted.name + ".weight";
+    tensor.dimensions = {wanted.cols};
+    if (!vector) tensor.dimensions.push_back(wanted.rows);
+    tensor.type = static_cast<uint32_t>(type);
+    tensor.offset = data;
+    file.tensors.push_back(tensor);
+    data += (tensor_bytes(type, wanted.rows * wanted.cols, wanted.name) + 31) / 32 * 32;
+  }
+  const std::string header = file.build();
+  const std::filesystem::path path = folder.write(shape.name + ".gguf", header);
+  struct stat status = {};
+  if (::truncate(path.c_str(), static_cast<off_t>(header.size() + data)) != 0 || ::stat(path.c_str(), &status) != 0 ||
+      static_cast<uint64_t>(status.st_blocks) * 512 > (uint64_t{16} << 20)) {
+    return {};
+  }
+  return path;
+}
+
+#define CANOPY_SPARSE_FILE(path, ...)                          \
+  const std::filesystem::path path = sparse_file(__VA_ARGS__); \
+  if (path.empty()) GTEST_SKIP() << "the file system has no sparse files"
+
+/// Bytes of a mapped file that are in the system's memory, beyond the first so many.
+uint64_t bytes_in_memory(const std::filesystem::path& path, uint64_t from) {
+  const MappedFile file = MappedFile::open(path);
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::span<const std::byte> part = file.bytes().subspan(from / page * page);
+  std::vector<unsigned char> pages((part.size() + page - 1) / page);
+  if (::mincore(const_cast<std::byte*>(part.data()), part.size(), pages.data()) != 0) return 0;
+  return page * static_cast<uint64_t>(std::count_if(pages.begin(), pages.end(), [](int p) { return (p & 1) != 0; }));
+}
+
+constexpr uint64_t kAroundTheHeader = uint64_t{8} << 20;
+
+struct LargeShape {
+  std::string name;
+  NamedShape shape;
+  uint64_t least_gib, most_gib;  // of its weights
+};
+
+void PrintTo(const LargeShape& shape, std::ostream* out) {
+  *out << shape.name;
+}
+
+class LargeModel : public ::testing::TestWithParam<LargeShape> {};
+INSTANTIATE_TEST_SUITE_P(Shapes, LargeModel,
+                         ::testing::Values(LargeShape{"qwen3_8b_q4_k", model_shape("qwen3-8b-q4_k"), 4, 5},
+                                           LargeShape{"qwen3_8b_bf16", model_shape("qwen3-8b-bf16"), 15, 16},
+                                           LargeShape{"dense_30b_q4_k", dense_30b(), 15, 18}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(LargeModel, IsPlannedAndLoadedFromASparseFile) {
+  const TempFolder folder;
+  const NamedShape& shape = GetParam().shape;
+  CANOPY_SPARSE_FILE(path, folder, shape, metadata(shape.config));
+  const ModelFile file = ModelFile::open(path);
+  EXPECT_EQ(bytes_in_memory(path, kAroundTheHeader), 0u) << "opening reads no weights";
+  DryDevice device(24 * kGiB);
+  ModelOptions options;
+  options.max_width = 64;
+  const auto model = Model::load(device, file, options);
+  EXPECT_GE(model->memory().weights, GetParam().least_gib * kGiB);
+  EXPECT_LE(model->memory().weights, GetParam().most_gib * kGiB);
+  EXPECT_LE(model->memory().total(), 24 * kGiB);
+  EXPECT_GE(model->limits().context, 4096u);
+  // This device takes no bytes of weights: only norms were read, some megabytes around each by the system's own choice,
+  // and a window was read ahead.
+  EXPECT_LT(bytes_in_memory(path, kAroundTheHeader), model->memory().weights / 4);
+}
+
+TEST_P(LargeModel, IsRefusedBeforeAnythingIsRead) {
+  const TempFolder folder;
+  const NamedShape& shape = GetParam().shape;
+  CANOPY_SPARSE_FILE(path, folder, shape, metadata(shape.config));
+  const ModelFile file = ModelFile::open(path);
+  DryDevice device(4 * kGiB);
+  ModelOptions options;
+  options.max_width = 64;
+  std::string refusal;
+  try {
+    Model::load(device, file, options);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::out_of_memory);
+    refusal = e.what();
+  }
+  EXPECT_NE(refusal.find("The model needs "), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("but only 4096 MiB are available"), std::string::npos) << refusal;
+  EXPECT_EQ(bytes_in_memory(path, kAroundTheHeader), 0u);
+}
+
+/// The buffers of a model's weights on a device whose bindings reach `range` bytes, in the order of loading.
+std::vector<uint64_t> buffers_of(const ModelFile& file, uint64_t range) {
+  const DryDevice device;
+  const WeightPlan plan = plan_weights(file, device);
+  std::vector<uint64_t> buffers;
+  for (const MatrixPlan* matrix : in_load_order(plan)) {
+    const std::vector<WeightPart> parts = matrix->device_parts();
+    for (const auto& shard : vk::shard_rows(parts[0].type, joined_extent(parts, matrix->layout), range)) {
+      buffers.push_back(shard.unit_bytes);
+      if (shard.scale_bytes > 0) buffers.push_back(shard.scale_bytes);
+    }
+  }
+  return buffers;
+}
+
+TEST_P(LargeModel, LiesInFewBlocksOfAGibibyte) {
+  const ModelFile file = random_model(GetParam().shape);
+  for (const uint64_t range : {kGiB, kGiB / 8}) {
+    const std::vector<uint64_t> buffers = buffers_of(file, range);
+    const uint64_t sum = std::accumulate(buffers.begin(), buffers.end(), uint64_t{0});
+    EXPECT_LE(*std::max_element(buffers.begin(), buffers.end()), range);
+    uint64_t bytes = 0, count = 0;
+    const std::vector<vk::BlockRun> runs = vk::block_runs(buffers, kGiB, 256);
+    for (const vk::BlockRun& run : runs) {
+      EXPECT_LE(run.bytes, kGiB);
+      bytes += run.bytes;
+      count += run.buffers;
+    }
+    EXPECT_EQ(count, buffers.size());
+    EXPECT_EQ(bytes, sum) << "nothing is lost between buffers";
+    EXPECT_LE(runs.size(), 2 * (sum / kGiB + 1));
+  }
+}
+
+TEST(LargeMixture, IsRefusedByNameBeforeAnythingIsRead) {
+  const TempFolder folder;
+  const NamedShape shape = dense_30b();
+  GgufBuilder file = metadata(shape.config);
+  file.value<uint32_t>("qwen3.expert_count", 128);
+  CANOPY_SPARSE_FILE(path, folder, shape, file);
+  test::expect_error("128 experts; mixtures of experts are not supported", [&] { ModelFile::open(path); });
+  EXPECT_EQ(bytes_in_memory(path, kAroundTheHeader), 0u);
+}
+
+TEST(LargeMixture, OfItsOwnArchitectureIsRefusedToo) {
+  const TempFolder folder;
+  const NamedShape shape = dense_30b();
+  GgufBuilder file = metadata(shape.config);
+  file.without("general.architecture").text("general.architecture", "qwen3moe");
+  CANOPY_SPARSE_FILE(path, folder, shape, file);
+  test::expect_error("qwen3moe", [&] { ModelFile::open(path); });
+}
+
+}  // namespace
+}  // namespace canopy::predict
