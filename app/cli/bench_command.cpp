@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/bench_load_command.h"
 #include "app/cli/bench_measure.h"
 #include "app/cli/bench_modes_command.h"
 #include "app/cli/bench_report.h"
@@ -25,6 +26,7 @@ struct BenchOptions {
   ModelChoice model;
   BenchSettings settings;
   ModesOptions modes;
+  bool load = false;
 };
 
 ordered_json by_width(const std::map<uint32_t, double>& values) {
@@ -131,11 +133,20 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--json", options->modes.json, "Print one JSON object, or write it to a file")
       ->expected(0, 1)
       ->default_str("-");
+  command->add_flag("--load", options->load,
+                    "Measure instead how fast the weights are loaded, beside what disk, memory and device reach by "
+                    "themselves");
   add_modes_options(*command, options->modes);
   command->callback([&action, options, command, repeats] {
     if (repeats->count() > 0) options->modes.repeats = options->settings.repeats;
     const bool modes = asks_for_modes(*command, options->modes);
-    action = [options, modes] { return modes ? run_modes(options->model, options->modes) : run(*options); };
+    if (modes && options->load) throw UsageError("--load measures something else than --modes and --forced; name one.");
+    action = [options, modes] {
+      if (options->load) {
+        return run_load_bench(options->model, std::min(options->settings.repeats, 100u), options->modes.json);
+      }
+      return modes ? run_modes(options->model, options->modes) : run(*options);
+    };
   });
 }
 

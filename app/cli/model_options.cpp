@@ -42,9 +42,15 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
       ->capture_default_str();
 }
 
+std::string model_path(const ModelChoice& choice) {
+  const std::string path = choice.model.empty() ? default_model() : choice.model;
+  if (!std::filesystem::exists(path)) throw bad_input("There is no model at " + shown(path) + ".");
+  return path;
+}
+
 OpenedModel open_model(const ModelChoice& choice) {
   OpenRequest request;
-  request.path = choice.model.empty() ? default_model() : choice.model;
+  request.path = model_path(choice);  // a wrong one is told before the device is opened, which takes longer
   request.cache_type = choice.kv == "f32" ? CacheType::f32 : CacheType::f16;
   request.context = choice.context;
   request.self_test = choice.self_test;
@@ -54,10 +60,6 @@ OpenedModel open_model(const ModelChoice& choice) {
   request.calibration_s = choice.calibration_s;
   if (choice.drafter != "none") choose_drafter(choice.drafter, request);
 
-  // Report a wrong path before the device is opened, which takes longer.
-  if (!std::filesystem::exists(request.path)) {
-    throw bad_input("There is no model at " + shown(request.path) + ".");
-  }
   ProgressLine line;
   line.show({"Opening the device"});
   OpenedModel opened;

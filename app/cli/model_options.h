@@ -25,6 +25,9 @@ struct ModelChoice {
 
 void add_model_options(CLI::App& command, ModelChoice& choice);
 
+/// The path that was chosen, or that of the default model. Throws bad_input where there is nothing.
+std::string model_path(const ModelChoice& choice);
+
 /// The model comes after the device, as members are destroyed in reverse order.
 struct OpenedModel {
   std::unique_ptr<Device> device;

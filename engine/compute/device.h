@@ -96,6 +96,9 @@ class Device {
   /// GFLOP/s of multiply-adds in one short run of about 30 ms, measured beside whatever else the device is doing now.
   /// The first call also compiles the kernel, so it takes longer.
   virtual double sample_fma_rate() = 0;
+  /// GB/s (10^9 bytes) that copies of the host's bytes into the device's memory reach by themselves; takes some 100 ms.
+  /// 0 where a device does not tell.
+  virtual double measure_upload() { return 0; }
 
   /// Compiles the ops into commands. Compiling kernels and choosing their variants may take seconds, so `stop` is
   /// checked before each op; returns null once a stop is requested. Throws bad_input when an op's arguments do not fit

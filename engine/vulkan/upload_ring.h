@@ -25,6 +25,7 @@ struct SlotCopy {
 class UploadRing {
  public:
   static constexpr size_t kSlots = 4;
+  static constexpr uint64_t kSlotBytes = 8ull << 20;  // unless a band of a weight is larger
 
   /// The context must outlive it. Throws what Context::create_buffer throws.
   UploadRing(Context& context, uint64_t slot_bytes);

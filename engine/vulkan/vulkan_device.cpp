@@ -13,6 +13,7 @@
 #include "engine/vulkan/device_state.h"
 #include "engine/vulkan/peak.h"
 #include "engine/vulkan/recorder.h"
+#include "engine/vulkan/upload_rate.h"
 #include "engine/vulkan/weight_upload.h"
 
 namespace canopy {
@@ -91,6 +92,7 @@ class VulkanDevice : public Device {
     const auto hold = keep_awake();
     return vk::measure_peak(*state_.context);
   }
+  double measure_upload() override { return vk::measure_upload(context()); }
   double sample_fma_rate() override {
     if (!fma_probe_) fma_probe_.emplace(*state_.context);
     const auto hold = keep_awake();

@@ -9,8 +9,6 @@
 namespace canopy::vk {
 namespace {
 
-constexpr uint64_t kSlotBytes = 8ull << 20;  // of the ring, unless a band is larger
-
 // A new buffer's own words where its memory is the host's, so that no second copy is needed; else nothing.
 std::span<uint32_t> words_in_place(const Context& context, const Buffer& buffer) {
   const DeviceType type = context.report().type;
@@ -49,7 +47,7 @@ void fill(DeviceState& state, const VulkanWeight& weight, std::span<const Weight
     return;
   }
   const WeightShardLayout& shard = weight.shards[0].layout;
-  const uint64_t slot_bytes = std::max(kSlotBytes, shard.band_unit_bytes() + shard.band_scale_bytes());
+  const uint64_t slot_bytes = std::max(UploadRing::kSlotBytes, shard.band_unit_bytes() + shard.band_scale_bytes());
   if (state.ring == nullptr || state.ring->slot_bytes() < slot_bytes) {
     state.ring.reset();
     state.ring = std::make_unique<UploadRing>(*state.context, slot_bytes);

@@ -170,6 +170,21 @@ class OnDevice(unittest.TestCase):
         self.assertIn("5000", result.stderr)
         self.assertIn("2048", result.stderr)
 
+    def test_bench_of_loading(self):
+        result = self.succeed("bench", "--load", "--model", MODEL, "--repeats", "1", "--json")
+        bench = json.loads(result.stdout)
+        self.assertGreater(bench["file_bytes"], 0)
+        self.assertGreater(bench["device_bytes"], 0)
+        for stage in ("cached_file", "copy", "upload", "repack", "load_warm"):
+            self.assertGreater(bench["seconds"][stage], 0, stage)
+        warm = bench["share_warm"]
+        self.assertGreater(warm["of_reading_and_copying"], 0)
+        self.assertGreaterEqual(warm["of_slowest_stage"], warm["of_reading_and_copying"])
+        self.assertEqual(bench["share_cold"] is None, bench["seconds"]["load_cold"] is None)
+        refused = run("bench", "--load", "--quantize", "auto", icd=ICD)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--quantize may be none", refused.stderr)
+
     def test_bench(self):
         result = self.succeed("bench", "--model", MODEL, "--context", "512", "--widths", "1,2,16", "--repeats", "2",
                               "--decode-tokens", "4", "--prefill-tokens", "40", "--at", "60", "--json")

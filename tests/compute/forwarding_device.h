@@ -62,6 +62,7 @@ class ForwardingDevice : public Device {
     inner_->write_kv(layer, values, first, data);
   }
   DevicePeak measure_peak() override { return inner_->measure_peak(); }
+  double measure_upload() override { return inner_->measure_upload(); }
   double sample_fma_rate() override { return inner_->sample_fma_rate(); }
   std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
     return inner_->compile(ops, stop);
