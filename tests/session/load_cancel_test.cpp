@@ -97,15 +97,19 @@ class LoadCancel : public ::testing::Test {
     return ended;
   }
 
-  /// The best of three attempts, since a busy machine may stop any thread for longer.
+  /// The best of three cancelled loads, since a busy machine may stop any thread for longer. A stage may also be over
+  /// before this thread hears of it, or before the engine hears of the cancelling: such loads are tried again.
   void expect_prompt(const std::function<bool(const LoadProgress&)>& cancel, const std::string& stage) {
     double best = 1e9;
-    for (int i = 0; i < 3 && best > kPromptly; ++i) {
+    for (int cancelled = 0, tries = 0; cancelled < 3 && best > kPromptly; ++tries) {
+      ASSERT_LT(tries, 20) << stage << " was always over too soon";
       const Ended ended = load(cancel);
-      ASSERT_TRUE(ended.by && std::holds_alternative<Failure>(*ended.by)) << stage;
-      EXPECT_EQ(std::get<Failure>(*ended.by).kind, ErrorKind::cancelled);
+      ASSERT_TRUE(ended.by) << stage;
+      if (std::holds_alternative<ModelReady>(*ended.by)) continue;
+      ASSERT_EQ(std::get<Failure>(*ended.by).kind, ErrorKind::cancelled) << stage;
       EXPECT_EQ(ended.stage, stage);
       best = std::min(best, ended.seconds);
+      ++cancelled;
     }
     EXPECT_LE(best, kPromptly) << stage;
     RecordProperty(stage, std::to_string(best));

@@ -104,7 +104,6 @@ class SamplingStatistics : public ::testing::Test {
     request.context = 256;
     request.self_test = false;
     loaded_ = Engine::open(*device_, request, {});
-    trees_ = std::make_unique<TreeDrafter>(loaded_->resident->current());
     prompt_ = loaded_->text.encode_raw("for i in range(10):\n    print(");
   }
 
@@ -131,13 +130,14 @@ class SamplingStatistics : public ::testing::Test {
     ForwardInput input = loaded_->resident->current().text(before);
     input.aux_hidden_states = true;
     EXPECT_TRUE(loaded_->resident->current().append(before, loaded_->model->forward(input)));
-    EXPECT_TRUE(trees_->draft(text.back(), loaded_->drafter->max_depth(), {}));
-    trees_->begin();
-    trees_->build(24);
-    k.tree = trees_->tree();
-    trees_->begin();
-    trees_->build_chain(7);
-    k.chain = trees_->tree();
+    TreeDrafter trees(loaded_->resident->current());
+    EXPECT_TRUE(trees.draft(text.back(), loaded_->drafter->max_depth(), {}));
+    trees.begin();
+    trees.build(24);
+    k.tree = trees.tree();
+    trees.begin();
+    trees.build_chain(7);
+    k.chain = trees.tree();
     k.tree_logits = logits_of(k.tree, committed);
     k.chain_logits = logits_of(k.chain, committed);
     k.next = k.tree_logits[0];
@@ -194,7 +194,6 @@ class SamplingStatistics : public ::testing::Test {
 
   std::unique_ptr<Device> device_ = make_reference_device();
   std::unique_ptr<Engine> loaded_;
-  std::unique_ptr<TreeDrafter> trees_;
   Text prompt_;
   std::map<Text, Known> known_;
 };

@@ -263,10 +263,13 @@ struct Block {
 
 }  // namespace canopy::cuda
 
+// clang-format off
 /// Applies X(name, Format) to all of them.
-#define CANOPY_WEIGHT_FORMATS(X)                                                                                     \
-  X(f32, FormatF32)                                                                                                  \
-  X(f16, FormatF16)                                                                                                  \
-  X(bf16, FormatBf16) X(q8_0, FormatQ80) X(q4_0, FormatQ40) X(q4_1, FormatQ41) X(q5_0, FormatQ50) X(q5_1, FormatQ51) \
-      X(q2_k, FormatQ2K) X(q3_k, FormatQ3K) X(q4_k, FormatQ4K) X(q5_k, FormatQ5K) X(q6_k, FormatQ6K)                 \
-          X(iq4_nl, FormatIq4Nl) X(iq4_xs, FormatIq4Xs) X(mxfp4, FormatMxfp4)
+#define CANOPY_WEIGHT_FORMATS(X)                                            \
+  X(f32, FormatF32) X(f16, FormatF16) X(bf16, FormatBf16)                   \
+  X(q8_0, FormatQ80) X(q4_0, FormatQ40) X(q4_1, FormatQ41)                  \
+  X(q5_0, FormatQ50) X(q5_1, FormatQ51)                                     \
+  X(q2_k, FormatQ2K) X(q3_k, FormatQ3K) X(q4_k, FormatQ4K)                  \
+  X(q5_k, FormatQ5K) X(q6_k, FormatQ6K)                                     \
+  X(iq4_nl, FormatIq4Nl) X(iq4_xs, FormatIq4Xs) X(mxfp4, FormatMxfp4)
+// clang-format on
