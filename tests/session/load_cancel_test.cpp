@@ -14,6 +14,7 @@
 #include "engine/session/engine_thread.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/base/temp_folder.h"
+#include "tests/compute/forwarding_device.h"
 #include "tests/model/random_drafter.h"
 #include "tests/model/random_model.h"
 
@@ -29,12 +30,24 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Takes some time over each weight, as a device does with a larger model: loading the random one could be over before
+/// anybody hears of it.
+class SlowToLoad final : public ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
+                                      std::string_view name) override {
+    std::this_thread::sleep_for(20ms);
+    return ForwardingDevice::make_weight(parts, layout, name);
+  }
+};
+
 class LoadCancel : public ::testing::Test {
  protected:
   LoadCancel() {
     EngineBackend backend;
     // Without a cache folder every load compiles its kernels.
-    backend.open_device = [](const std::string&) { return open_vulkan_device(); };
+    backend.open_device = [](const std::string&) { return std::make_unique<SlowToLoad>(open_vulkan_device()); };
     backend.list_devices = [] { return std::vector<DeviceChoice>(); };
     backend.calibration_s = 2;
     setenv("CANOPY_CACHE_DIR", cache_.path().c_str(), 1);  // of the calibration
