@@ -25,7 +25,7 @@ struct ReportOptions {
 };
 
 CacheType cache_type(const ReportOptions& options) {
-  return options.kv == "f32" ? CacheType::f32 : CacheType::f16;
+  return checked_cache_type(options.kv);
 }
 
 MeasuringCallbacks callbacks(ProgressLine& line) {
@@ -129,7 +129,7 @@ void add_report(CLI::App& app, Action& action) {
       ->excludes(model);
   command->add_option("--out", options->out, "File to write; -: standard output")->capture_default_str();
   command->add_option("--kv", options->kv, "Type of the K/V cache")
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(CLI::IsMember({"f16", "f32", "q8_0"}))
       ->capture_default_str();
   command->add_option("--widths", options->plan.widths, "Rows of the passes")
       ->delimiter(',')

@@ -50,6 +50,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.default_model = settings.default_model;
   view_.device_selector = settings.device;
   view_.quantize = settings.quantize;
+  view_.kv = settings.kv;
   view_.max_tokens = settings.max_tokens;
   view_.sampling = settings.sampling;
   view_.drafting = settings.saved.drafting;

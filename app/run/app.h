@@ -27,6 +27,7 @@ struct AppSettings {
   std::string default_model;   // path; empty if there is none
   std::string device;
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
+  CacheType kv = CacheType::f16;
   uint32_t max_tokens = kMaxTokens;
   SamplingSettings sampling = chat_sampling();
   bool system_fonts = true;

@@ -12,6 +12,7 @@ AppSettings settings_from(const AppOptions& options) {
   settings.user_scale = options.scale;
   settings.device = options.device;
   settings.quantize = options.quantize;
+  settings.kv = options.kv;
   settings.max_tokens = options.max_tokens;
   settings.sampling = options.sampling;
   settings.system_fonts = options.system_fonts;

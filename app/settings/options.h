@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/base/choices.h"
+#include "engine/base/cache_type.h"
 #include "engine/format/quantize_on_load.h"
 
 namespace canopy::app {
@@ -18,6 +19,7 @@ struct AppOptions {
   bool model_given = false;
   std::string device;  // index, part of a name, or a type
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
+  CacheType kv = CacheType::f16;
   std::string prompt;             // empty: none
   std::string replay;             // path of a trace to show; empty: none
   std::optional<uint64_t> round;  // round of the trace, counted from 0

@@ -131,6 +131,7 @@ Effects open_model(ViewModel& view, const std::string& path) {
   load.path = path;
   load.device = view.device_selector;
   load.quantize = view.quantize;
+  load.kv = view.kv;
   ask_for(view.models, load);
   effects.engine.push_back(std::move(load));
   return effects;

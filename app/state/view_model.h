@@ -63,6 +63,7 @@ struct ViewModel {
   std::string device_selector;  // empty = the best one
   std::string default_model;    // path; empty when the file is not there
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
+  CacheType kv = CacheType::f16;
 
   ModelState model_state = ModelState::none;
   std::string model_path;         // of the last load

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/base/cache_type.h"
 #include "engine/base/error.h"
 #include "engine/calibration/calibration.h"
 #include "engine/client/cost_snapshot.h"
@@ -35,7 +36,7 @@ struct LoadModel {
   std::string device;   // index, part of a name, or a type; empty chooses the best
   std::string drafter;  // a DFlash drafter for it; empty: the one shipped with Canopy, if it fits the model
   bool draft = true;    // false: none at all
-  bool f32_kv = false;
+  CacheType kv = CacheType::f16;
   uint32_t context = 0;  // positions of the K/V cache; 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
 };

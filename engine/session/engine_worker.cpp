@@ -218,10 +218,9 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
     progress({"Opening the device", 0, 0});
     opened.device = backend_.open_device(command.device);
   }
-  const CacheType cache = command.f32_kv ? CacheType::f32 : CacheType::f16;
   OpenRequest request;
   request.path = command.path;
-  request.cache_type = cache;
+  request.cache_type = command.kv;
   request.context = command.context;
   request.quantize = command.quantize;
   if (command.draft) choose_drafter(command.drafter, request);

@@ -36,7 +36,7 @@ class ReplacedModelTest : public EngineThreadTest {
     LoadModel load;
     load.path = folder_.write("large" + std::to_string(seed) + ".gguf", random.build());
     load.draft = false;
-    load.f32_kv = true;  // the reference device keeps f32 in any case
+    load.kv = CacheType::f32;  // the reference device keeps f32 in any case
     return load;
   }
 

@@ -34,12 +34,14 @@ const T& only(const Effects& effects) {
 TEST(ViewModel, OpeningAModelLoadsItOnTheChosenDevice) {
   ViewModel view;
   view.device_selector = "1";
+  view.kv = CacheType::q8_0;
   const Effects effects = update(view, UiCommand(OpenModel{"/models/a.gguf"}));
   const auto& load = only<LoadModel>(effects);
   EXPECT_EQ(load.path, "/models/a.gguf");
   EXPECT_EQ(load.device, "1");
   EXPECT_EQ(view.model_state, ModelState::loading);
   EXPECT_EQ(load.quantize, QuantizeOnLoad::none);
+  EXPECT_EQ(load.kv, CacheType::q8_0);
   update(view, Event(LoadProgress{"Loading weights", 43, 100, true, 2.5}));
   EXPECT_FLOAT_EQ(view.loading.fraction(), 0.43f);
   EXPECT_TRUE(view.loading.in_bytes);
