@@ -268,17 +268,29 @@ SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks) {
 }
 
 SelfTestReport self_test_or_fall_back(Model& model, const SelfTestCallbacks& callbacks) {
-  SelfTestReport report = run_self_test(model, callbacks);
-  while (report.ran && !report.passed && model.device().fall_back()) {
-    const std::string fallback =
-        "With its fastest kernels this device rounds differently in wider passes, so that "
-        "slower ones are used: replies are exact, and take longer.";
-    log_warning(report.sentence + " Falling back to other kernels: " + model.device().info().kernels + ".");
+  Device& device = model.device();
+  std::string fallback;
+  for (;;) {
+    std::string problem;
+    try {
+      SelfTestReport report = run_self_test(model, callbacks);
+      report.fallback = fallback;
+      if (!report.ran || report.passed || !device.fall_back()) return report;
+      problem = report.sentence;
+      fallback =
+          "With its fastest kernels this device rounds differently in wider passes, so that "
+          "slower ones are used: replies are exact, and take longer.";
+    } catch (const Error& e) {
+      // A driver that announces what it cannot compile, or a limit that it does not keep.
+      if (e.kind() != ErrorKind::unavailable || !device.fall_back()) throw;
+      problem = e.what();
+      fallback =
+          "The driver of this device cannot make its fastest kernels, so that slower ones are used: replies are "
+          "exact, and take longer.";
+    }
+    log_warning(problem + " Falling back to other kernels: " + device.info().kernels + ".");
     model.forget_recordings();
-    report = run_self_test(model, callbacks);
-    report.fallback = fallback;
   }
-  return report;
 }
 
 }  // namespace canopy

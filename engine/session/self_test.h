@@ -32,8 +32,9 @@ struct SelfTestCallbacks {
 /// host; where they differ the rest may have passed all the same. Throws cancelled when stop is requested.
 SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks = {});
 
-/// The same; where it fails, the device falls back to its next kernels (Device::fall_back) as long as there are some,
-/// and is tested with them.
+/// The same; where it fails, or a kernel cannot be made (unavailable), the device falls back to its next kernels
+/// (Device::fall_back) as long as there are some, and is tested with them. With none left, the last report is returned
+/// or what was thrown is thrown.
 SelfTestReport self_test_or_fall_back(Model& model, const SelfTestCallbacks& callbacks = {});
 
 }  // namespace canopy

@@ -22,6 +22,7 @@ std::string result_name(VkResult result) {
     CANOPY_RESULT(VK_ERROR_TOO_MANY_OBJECTS)
     CANOPY_RESULT(VK_ERROR_FRAGMENTED_POOL)
     CANOPY_RESULT(VK_ERROR_UNKNOWN)
+    CANOPY_RESULT(VK_ERROR_INVALID_SHADER_NV)
     CANOPY_RESULT(VK_ERROR_OUT_OF_POOL_MEMORY)
     CANOPY_RESULT(VK_ERROR_FRAGMENTATION)
     default: return "VkResult " + std::to_string(static_cast<int>(result));

@@ -242,8 +242,14 @@ void Kernel::create_pipeline(const ShaderCode& shader, const KernelOptions& opti
         VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR | VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
   }
   info.layout = layout_;
-  context_.check(vkCreateComputePipelines(context_.device(), context_.pipeline_cache(), 1, &info, nullptr, &pipeline_),
-                 "Compiling the pipeline");
+  const VkResult result =
+      vkCreateComputePipelines(context_.device(), context_.pipeline_cache(), 1, &info, nullptr, &pipeline_);
+  // What drivers return for a shader that they cannot compile says nothing of the caller's arguments.
+  if (result == VK_ERROR_UNKNOWN || result == VK_ERROR_INVALID_SHADER_NV) {
+    throw Error(ErrorKind::unavailable,
+                "Compiling the pipeline failed: the driver cannot compile this kernel (" + result_name(result) + ").");
+  }
+  context_.check(result, "Compiling the pipeline");
   context_.name_object(VK_OBJECT_TYPE_PIPELINE, reinterpret_cast<uint64_t>(pipeline_), name_);
   context_.name_object(VK_OBJECT_TYPE_PIPELINE_LAYOUT, reinterpret_cast<uint64_t>(layout_), name_);
 }

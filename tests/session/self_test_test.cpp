@@ -131,6 +131,44 @@ TEST(SelfTest, FallsBackUntilTheDeviceKeepsTheContract) {
   EXPECT_EQ(right.taken(), 0u);
 }
 
+/// Has kernels that its driver cannot make, as many as it can fall back from or one more.
+class UnmakeableDevice : public ForwardingDevice {
+ public:
+  UnmakeableDevice(uint32_t unmakeable, uint32_t fallbacks)
+      : ForwardingDevice(make_reference_device()), unmakeable_(unmakeable), left_(fallbacks) {}
+  bool fall_back() override {
+    if (left_ == 0) return false;
+    --left_;
+    --unmakeable_;
+    return true;
+  }
+  std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
+    if (unmakeable_ > 0) throw Error(ErrorKind::unavailable, "The driver cannot compile this kernel.");
+    return ForwardingDevice::compile(ops, stop);
+  }
+
+ private:
+  uint32_t unmakeable_, left_;
+};
+
+TEST(SelfTest, FallsBackFromKernelsThatCannotBeMade) {
+  TempFolder folder;
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", RandomModel{}.build()));
+  ModelOptions options;
+  options.max_width = 8;
+  UnmakeableDevice first(1, 2), all(3, 2);
+  const SelfTestReport report = self_test_or_fall_back(*Model::load(first, file, options));
+  EXPECT_TRUE(report.passed);
+  EXPECT_NE(report.fallback.find("cannot make its fastest kernels"), std::string::npos) << report.fallback;
+  const auto model = Model::load(all, file, options);
+  try {
+    self_test_or_fall_back(*model);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::unavailable);
+  }
+}
+
 TEST(SelfTest, PassesOnADeviceThatKeepsTheContract) {
   const auto device = make_reference_device();
   const SelfTestReport report = test_on(*device);
