@@ -26,12 +26,12 @@ struct DecodeOps {
   double today, fma, matrix;
 };
 constexpr DecodeOps kDecodeOps[] = {
-    {WeightType::f32, 0.5, 1, 0.5},      {WeightType::f16, 1, 1.4, 0.3},      {WeightType::bf16, 1.2, 2.5, 1.5},
-    {WeightType::q8_0, 2.2, 4.4, 2.8},   {WeightType::q4_1, 2.1, 4.2, 2.6},   {WeightType::q4_0, 2.1, 4.2, 2.6},
-    {WeightType::q5_0, 3.5, 6.7, 4.5},   {WeightType::q5_1, 3.5, 6.7, 4.5},   {WeightType::q2_k, 3, 5.5, 3.3},
-    {WeightType::q3_k, 5, 8.6, 6.1},     {WeightType::q4_k, 2.6, 4.8, 2.9},   {WeightType::q5_k, 4, 7.4, 4.9},
-    {WeightType::q6_k, 6, 8.5, 4.5},     {WeightType::iq4_nl, 7, 13.5, 11.5}, {WeightType::iq4_xs, 7, 14, 11.5},
-    {WeightType::mxfp4, 7.5, 14.7, 12.7}};
+    {WeightType::f32, 0.5, 1, 0.5},     {WeightType::f16, 1, 1.4, 0.3},     {WeightType::bf16, 1.2, 2.5, 1.5},
+    {WeightType::q8_0, 2.2, 4.4, 2.8},  {WeightType::q4_1, 2.1, 4.2, 2.6},  {WeightType::q4_0, 2.1, 4.2, 2.6},
+    {WeightType::q5_0, 3.5, 6.7, 4.5},  {WeightType::q5_1, 3.5, 6.7, 4.5},  {WeightType::q2_k, 3, 5.5, 3.3},
+    {WeightType::q3_k, 5, 8.6, 6.1},    {WeightType::q4_k, 2.6, 4.8, 2.9},  {WeightType::q5_k, 4, 7.4, 4.9},
+    {WeightType::q6_k, 6, 8.5, 4.5},    {WeightType::iq4_nl, 7, 13.5, 4.9}, {WeightType::iq4_xs, 7, 14, 4.9},
+    {WeightType::mxfp4, 7.5, 14.7, 4.4}};
 static_assert(std::size(kDecodeOps) == kWeightTypes);
 
 constexpr double kMatrixStageOps = 3.5, kFmaStageOps = 7.5, kTodayColumnOps = 1.2;

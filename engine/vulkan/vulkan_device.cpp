@@ -35,7 +35,7 @@ using vk::BufferKind;
 using vk::DeviceState;
 
 // Raised when a change of the shaders makes old choices meaningless.
-constexpr int kShaderVersion = 4;
+constexpr int kShaderVersion = 5;
 
 vk::KernelFamily own_family(const DeviceState& state, bool software_with_texels) {
   if (software_with_texels) return vk::KernelFamily::texel;

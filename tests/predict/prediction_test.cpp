@@ -171,21 +171,23 @@ TEST(Prediction, OpsWithoutARuleCountWithTheirPrice) {
   EXPECT_EQ(weight_bytes_of(Op(copy)), 0u);
 }
 
-// AMD's compiler gives the main loops of Q4_K for navi31 so many vector instructions, for 64 × 64 weights and 16
-// columns by 128 invocations and for 128 × 64 and 64 columns by 256, 32 weights each.
+// AMD's compiler gives the main loops for navi31 so many vector instructions, for 64 × 64 weights and 16 columns by 128
+// invocations and for 128 × 64 and 64 columns by 256, 32 weights each.
 TEST(Prediction, InstructionsAreThoseOfTheMachineCode) {
   DryDevice dry;
-  const WeightPart part{.type = WeightType::q4_k, .rows = 4096, .cols = 4096};
-  const auto weight = dry.make_weight({&part, 1}, WeightLayout::stacked, "weight");
   const DeviceProfile& device = device_profile("rx7900xtx");
-  const auto instructions = [&](Kernels kernels, uint32_t width) {
+  const auto instructions = [&](Kernels kernels, WeightType type, uint32_t width) {
+    const WeightPart part{.type = type, .rows = 4096, .cols = 4096};
+    const auto weight = dry.make_weight({&part, 1}, WeightLayout::stacked, "weight");
     const LinearArgs product{.width = width, .weight = weight.get()};
     return work_of(Op(product), rules_of(kernels), device).lane_ops / (4096.0 * 4096) * 32;
   };
-  EXPECT_NEAR(instructions(Kernels::matrix, 1), 120, 0.05 * 120);
-  EXPECT_NEAR(instructions(Kernels::matrix, 64), 150, 0.05 * 150);
-  EXPECT_NEAR(instructions(Kernels::fma, 1), 187, 0.05 * 187);
-  EXPECT_NEAR(instructions(Kernels::fma, 8), 422, 0.1 * 422);
+  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 1), 120, 0.05 * 120);
+  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 64), 150, 0.05 * 150);
+  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::iq4_nl, 1), 183, 0.05 * 183);
+  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::mxfp4, 1), 168, 0.05 * 168);
+  EXPECT_NEAR(instructions(Kernels::fma, WeightType::q4_k, 1), 187, 0.05 * 187);
+  EXPECT_NEAR(instructions(Kernels::fma, WeightType::q4_k, 8), 422, 0.1 * 422);
 }
 
 // Tokens a second that llama.cpp reaches with Llama-2-7B in Q4_0 over 128 tokens (64 before one on average), and how
