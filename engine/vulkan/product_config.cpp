@@ -10,6 +10,7 @@ namespace {
 constexpr uint32_t kSlice = 256;         // columns of a weight; shaders/product_fma.glsl
 constexpr uint32_t kEnoughGroups = 512;  // workgroups that keep a large GPU busy
 constexpr uint32_t kStageBytes = 8192;   // of staged activations, so that several workgroups fit a compute unit
+constexpr uint32_t kRowPadding = 64;     // columns that rows of activations are padded to with zeros
 
 // The factors of the norm, the word that tells who is last, and what product_add keeps of a tile.
 uint64_t finishing_floats(uint32_t columns, uint32_t rows) {
@@ -116,6 +117,11 @@ uint32_t stage_of(const FmaConfig& config) {
   return std::bit_floor(std::clamp(kStageBytes / (config.slices * config.columns * 128), 1u, 8u));
 }
 
+// Whether the last step ends with the row: one that reached into the next would multiply what is there.
+bool steps_end_with_rows(uint32_t step, uint32_t cols) {
+  return (cols + kRowPadding - 1) / kRowPadding * kRowPadding % step == 0;
+}
+
 }  // namespace
 
 FmaConfig choose_fma(const ProductShape& shape, uint32_t max_columns, bool software, const DeviceLimits& limits) {
@@ -143,7 +149,7 @@ MatrixConfig choose_matrix(const ProductShape& shape, const MatrixShape& matrix,
     config.row_tiles = rows / matrix.m / config.subgroups;
     // Where there are few rows of the pass, there are few invocations: each has more of the weight on its way.
     config.step = software ? 32 : config.columns == 16 && rows == 64 ? 128 : 64;
-    while (config.step > 32 && !config.fits(limits)) config.step /= 2;
+    while (config.step > 32 && !(config.fits(limits) && steps_end_with_rows(config.step, shape.cols))) config.step /= 2;
     if (config.fits(limits)) break;
   }
   return config;
@@ -177,7 +183,8 @@ std::vector<MatrixConfig> matrix_candidates(const ProductShape& shape, const Mat
     config.subgroups = rows / matrix.m / row_tiles;
     config.step = step;
     const bool known = std::ranges::any_of(candidates, [&](const auto& other) { return other.same_as(config); });
-    const bool sane = config.subgroups > 0 && config.subgroups <= 8 && config.fits(limits);
+    const bool sane =
+        config.subgroups > 0 && config.subgroups <= 8 && config.fits(limits) && steps_end_with_rows(step, shape.cols);
     if (!known && sane) candidates.push_back(config);
   };
   for (const uint32_t step : {32u, 64u, 128u}) {

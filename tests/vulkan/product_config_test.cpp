@@ -57,6 +57,19 @@ TEST(ProductConfigTest, MatrixTilesFitTheDeviceAndHaveRoomForEveryRow) {
   }
 }
 
+// A row of activations is padded to 64 columns; behind them is the next row.
+TEST(ProductConfigTest, MatrixStepsEndWithTheRowsOfActivations) {
+  for (const uint32_t cols : {20u, 64u, 128u, 576u, 800u, 1536u, 4096u}) {
+    for (const uint32_t width : {1u, 32u, 64u}) {
+      for (const MatrixConfig& config :
+           matrix_candidates(shape(4096, cols, width), kHalves, kMostMatrixColumns, false, gpu_limits())) {
+        EXPECT_EQ((cols + 63) / 64 * 64 % config.step, 0u) << cols << " columns, " << config.variant().text;
+      }
+    }
+  }
+  EXPECT_EQ(choose_matrix(shape(4096, 4096, 1), kHalves, kMostMatrixColumns, false, gpu_limits()).step, 128u);
+}
+
 // Widths of a bucket share their kernel.
 TEST(ProductConfigTest, MatrixTilesAreOfFewWidths) {
   for (uint32_t width = 1; width <= 300; ++width) {
