@@ -39,31 +39,8 @@ uint code_pair(RawBlock raw, const uint p) {
 }
 #endif
 
-#if WEIGHT == 11 || WEIGHT == 12
-// The values of IQ4, a table of sixteen that is nearly a polynomial of their codes: one of degree four, computed in
-// halves, is off by less than 0.44, and its last addition rounds to whole numbers, as the halves from 1024 to 2048 are.
-// The constants are right for all sixteen codes, whether fma() rounds once or twice.
-f16vec2 table_pair(RawBlock raw, const uint p) {
-  uint word = raw.bits.main_[p / 4u];
-  uint bits = p % 4u == 0u ? word << 4 : word >> (4u * (p % 4u) - 4u);
-  precise f16vec2 code = half_pair((bits & 0x00F000F0u) | 0x54005400u);  // 64 + code
-  precise f16vec2 x = fma(code, f16vec2(0.44970703125), f16vec2(-33.0));
-  precise f16vec2 square = fma(x, x, f16vec2(26.375));
-  precise f16vec2 slope = fma(square, f16vec2(0.033538818359375), x);
-  precise f16vec2 value = fma(square, slope, f16vec2(1530.0)) - float16_t(1536.0);
-  return value;
-}
-#elif WEIGHT == 13
-// An eighth of twice the value. The bits of exponent and mantissa are those of the half u = 2^(exponent - 3) *
-// (1 + mantissa / 2), which is right but for the exponent 0, where the value has no leading 1: 2 u - 1/4.
-f16vec2 table_pair(RawBlock raw, const uint p) {
-  uint word = raw.bits.main_[p / 4u];
-  const uint at = 4u * (p % 4u);
-  uint bits = at < 9u ? word << (9u - at) : word >> (at - 9u);
-  precise f16vec2 u = half_pair((bits & 0x0E000E00u) | 0x30003000u);
-  precise f16vec2 magnitude = min(u, fma(u, f16vec2(2.0), f16vec2(-0.25)));
-  return half_pair(packFloat2x16(magnitude) | ((word << (12u - at)) & 0x80008000u));
-}
+#if WEIGHT >= 11
+#include "tables.glsl"
 #endif
 
 void decode_halves(RawBlock raw, uint b, out uint pairs[16]) {
@@ -76,7 +53,12 @@ void decode_halves(RawBlock raw, uint b, out uint pairs[16]) {
   f16vec2 scale = half_pair(packHalf2x16(vec2(d)));
 #endif
   [[unroll]] for (uint p = 0u; p < 16u; ++p) {
-    precise f16vec2 w = table_pair(raw, p) * scale;
+    f16vec2 value = table_pair(raw.bits.main_[p / 4u], p % 4u);
+#if WEIGHT != 13
+    precise f16vec2 centred = value - float16_t(1536.0);
+    value = centred;
+#endif
+    precise f16vec2 w = value * scale;
     pairs[p] = packFloat2x16(w);
   }
 #elif DECODES_PAIRS

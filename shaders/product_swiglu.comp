@@ -2,7 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
-// variants: - MATRIX=0; matrix MATRIX=1
+// variants: - MATRIX=0; matrix MATRIX=1; matrix_i8 MATRIX=2
+// without: f32_matrix_i8 f16_matrix_i8 bf16_matrix_i8
 // needs: cooperative_matrix
 // out[column, i] = silu(g_i) * u_i with g, u the even and odd rows of the weight times in[column].
 #define TEXEL 0
@@ -15,7 +16,9 @@ layout(push_constant) uniform Push {
   uint out_stride;
 };
 
-#if MATRIX
+#if MATRIX == 2
+#include "product_i8.glsl"
+#elif MATRIX == 1
 #include "product_matrix.glsl"
 #else
 #include "product_fma.glsl"

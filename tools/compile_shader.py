@@ -5,6 +5,7 @@ The comments at the top of the shader (before the first line that is neither a c
 
     // variants: q8_0 WEIGHT=3; q4_1 WEIGHT=4      one module each, <shader>_q8_0 with -DWEIGHT=3 and so on;
                                                    "-" is a variant without a suffix. Several such lines multiply.
+    // without: f32_i8 f16_i8                      variants among these products that there are not
     // inexact: REASON                             the module need not pass check_spirv.py
     // needs: cooperative_matrix                   variants may use cooperative matrices (VK_KHR_cooperative_matrix); those
                                                    that do are marked in the table and load only on devices that have them
@@ -44,7 +45,7 @@ def directives(source):
         line = line.strip()
         if line and not re.match(r"//|#\s*(version|extension)\b", line):
             break
-        match = re.fullmatch(r"//\s*(variants|inexact|needs):\s*(.*)", line)
+        match = re.fullmatch(r"//\s*(variants|without|inexact|needs):\s*(.*)", line)
         if match:
             found.append(match.groups())
     return found
@@ -64,17 +65,20 @@ def parse_variants(text):
 
 
 def variants_of(stem, source):
-    """All Variants of a shader with their full names: the product of its `variants:` lines."""
+    """All Variants of a shader with their full names: the product of its `variants:` lines, less those of `without:`."""
     axes = [parse_variants(text) for key, text in directives(source) if key == "variants"]
     result = []
     for choice in itertools.product(*axes):
         name = "_".join([stem] + [v.name for v in choice if v.name])
         result.append(Variant(name, [d for v in choice for d in v.defines]))
     names = [v.name for v in result]
+    without = {f"{stem}_{name}" for key, text in directives(source) if key == "without" for name in text.split()}
+    if without - set(names):
+        raise ShaderError(f"`without:` names {min(without - set(names))}, which is no variant")
     for name in names:
         if names.count(name) > 1:
             raise ShaderError(f'there are two variants called "{name}"')
-    return result
+    return [v for v in result if v.name not in without]
 
 
 def marked_modules(source, modules):

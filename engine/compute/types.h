@@ -46,6 +46,7 @@ struct DeviceInfo {
   /// Widths, ascending, that passes are padded to, so that those between share kernels and recordings; beyond the last,
   /// its multiples. Empty: no pass is padded.
   std::vector<uint32_t> width_buckets = {};
+  bool rounds_to_8_bits = false;  // activations, in products with quantized weights: other results than by default
 };
 
 /// The width that a pass of `width` rows is padded to.

@@ -23,11 +23,12 @@ struct DeviceState {
   DeviceInfo info;
   bool software = false;
   KernelFamily family = KernelFamily::fma;
-  std::optional<MatrixShape> matrix;  // of the family matrix
-  bool texel_fetch = false;           // weights and K/V through texel buffers
-  bool whole_rows = false;            // LinearConfig::whole
-  uint32_t max_tile = 8;              // columns of a matrix product's tile
-  uint32_t max_body = 448;            // LinearConfig::body
+  std::optional<MatrixShape> matrix;    // of the family matrix
+  std::optional<MatrixShape> integers;  // of matrix_i8
+  bool texel_fetch = false;             // weights and K/V through texel buffers
+  bool whole_rows = false;              // LinearConfig::whole
+  uint32_t max_tile = 8;                // columns of a matrix product's tile
+  uint32_t max_body = 448;              // LinearConfig::body
   uint32_t attention_lanes = 32;
   double flops_per_second = 5e11;  // for splitting submissions: a cautious guess, then half of the best that was seen
   std::optional<LinearConfig> forced_linear;
@@ -44,6 +45,9 @@ struct DeviceState {
   /// Of ops that need some while they run. All recordings share it, as they run one after the other; one that was made
   /// when it was smaller keeps its own.
   std::shared_ptr<Buffer> scratch;
+
+  /// Of a family on matrix cores that the device has.
+  const MatrixShape& matrix_of(KernelFamily of) const { return of == KernelFamily::matrix_i8 ? *integers : *matrix; }
 
   /// Of activations: row after row, but for the family that reads texels, whose rows are interleaved in tiles.
   ActivationLayout layout(uint32_t width, uint32_t cols) const {

@@ -23,18 +23,19 @@ std::vector<ProductVariant> variants_of(const std::vector<Config>& configs) {
   return variants;
 }
 
-std::vector<ProductVariant> product_candidates(const DeviceState& state, const ProductShape& shape) {
+std::vector<ProductVariant> product_candidates(const DeviceState& state, KernelFamily family,
+                                               const ProductShape& shape) {
   const DeviceLimits& limits = state.context->limits();
-  if (state.family == KernelFamily::matrix) {
-    return variants_of(matrix_candidates(shape, *state.matrix, state.max_tile, state.software, limits));
+  if (on_matrix_cores(family)) {
+    return variants_of(matrix_candidates(shape, state.matrix_of(family), state.max_tile, state.software, limits));
   }
   return variants_of(fma_candidates(shape, state.max_tile, state.software, limits));
 }
 
-ProductVariant variant_by_rule(const DeviceState& state, const ProductShape& shape) {
+ProductVariant variant_by_rule(const DeviceState& state, KernelFamily family, const ProductShape& shape) {
   const DeviceLimits& limits = state.context->limits();
-  if (state.family == KernelFamily::matrix) {
-    return choose_matrix(shape, *state.matrix, state.max_tile, state.software, limits).variant();
+  if (on_matrix_cores(family)) {
+    return choose_matrix(shape, state.matrix_of(family), state.max_tile, state.software, limits).variant();
   }
   return choose_fma(shape, state.max_tile, state.software, limits).variant();
 }
@@ -47,7 +48,7 @@ VariantCandidate candidate_of(const ProductVariant& variant) {
 
 ProductVariant timed_variant(DeviceState& state, const VariantKey& key, const VulkanWeight& weight) {
   const ProductShape shape{key.rows, key.cols, chunk_columns(key.rows, key.cols), key.width};
-  const std::vector<ProductVariant> variants = product_candidates(state, shape);
+  const std::vector<ProductVariant> variants = product_candidates(state, key.family, shape);
   std::vector<VariantCandidate> candidates;
   std::ranges::transform(variants, std::back_inserter(candidates), candidate_of);
   const auto force = [&](std::optional<size_t> candidate) {
@@ -73,13 +74,18 @@ LinearConfig timed_linear(DeviceState& state, const VariantKey& key, const Vulka
 
 ProductVariant choose_product(DeviceState& state, ProductOp op, const VulkanWeight& weight, uint32_t width) {
   if (state.timed_product) return *state.timed_product;
-  if (state.family == KernelFamily::matrix && state.forced_matrix) return state.forced_matrix->variant();
+  const KernelFamily family = product_family(state.family, weight.type());
+  if (on_matrix_cores(family) && state.forced_matrix) {
+    MatrixConfig forced = *state.forced_matrix;
+    if (family == KernelFamily::matrix || !forced.integers()) forced.shape = state.matrix_of(family);
+    return forced.variant();
+  }
   if (state.family == KernelFamily::fma && state.forced_fma) return state.forced_fma->variant();
   const uint32_t rows = weight.rows(), cols = weight.cols();
   if (!state.tuner || is_small(weight)) {
-    return variant_by_rule(state, {rows, cols, chunk_columns(rows, cols), width});
+    return variant_by_rule(state, family, {rows, cols, chunk_columns(rows, cols), width});
   }
-  return timed_variant(state, {state.family, op, weight.type(), rows, cols, tuned_width(state.family, width)}, weight);
+  return timed_variant(state, {family, op, weight.type(), rows, cols, tuned_width(family, width)}, weight);
 }
 
 LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {

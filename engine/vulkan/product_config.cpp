@@ -23,13 +23,26 @@ std::string counted(uint32_t count, const char* what) {
 }
 
 // Tiles have 64 rows of the weight at least, 16 columns, and steps of 32 columns of the weight; in shared memory eight
-// halves or four sums lie together.
+// halves, eight or sixteen codes or four sums lie together.
 bool divides_tiles(const MatrixShape& shape) {
-  const bool halves = shape.a == MatrixType::f16 && shape.b == MatrixType::f16 && shape.c == MatrixType::f32 &&
-                      shape.result == MatrixType::f32 && shape.scope == MatrixScope::subgroup && !shape.saturating;
   const auto divides = [](uint32_t part, uint32_t whole) { return part > 0 && whole % part == 0; };
-  return halves && divides(shape.m, 64) && shape.m % 4 == 0 && divides(shape.n, 16) && divides(shape.k, 32) &&
-         shape.k % 8 == 0;
+  return shape.scope == MatrixScope::subgroup && !shape.saturating && divides(shape.m, 64) && shape.m % 4 == 0 &&
+         divides(shape.n, 16) && shape.n % 4 == 0 && divides(shape.k, 32) && shape.k % 8 == 0;
+}
+
+bool has_products(const DeviceReport& report, const DeviceFeatures& features) {
+  return features.cooperative_matrix && features.memory_model_device_scope && features.shader_float16 &&
+         report.limits.pinned_subgroup != 0;
+}
+
+const MatrixShape* largest_shape(const DeviceReport& report, MatrixType operand, MatrixType sum) {
+  const MatrixShape* best = nullptr;
+  for (const MatrixShape& shape : report.matrix_shapes) {
+    const auto size = [](const MatrixShape& s) { return uint64_t{s.m} * s.n * s.k; };
+    const bool typed = shape.a == operand && shape.b == operand && shape.c == sum && shape.result == sum;
+    if (typed && divides_tiles(shape) && (best == nullptr || size(shape) > size(*best))) best = &shape;
+  }
+  return best;
 }
 
 }  // namespace
@@ -39,12 +52,19 @@ const char* to_string(KernelFamily family) {
     case KernelFamily::texel: return "texel";
     case KernelFamily::fma: return "fma";
     case KernelFamily::matrix: return "matrix";
+    case KernelFamily::matrix_i8: return "matrix_i8";
   }
   return "unknown";
 }
 
+KernelFamily product_family(KernelFamily family, WeightType type) {
+  const bool dense = type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
+  return family == KernelFamily::matrix_i8 && dense ? KernelFamily::matrix : family;
+}
+
 std::optional<KernelFamily> kernel_family(std::string_view name) {
-  for (const KernelFamily family : {KernelFamily::texel, KernelFamily::fma, KernelFamily::matrix}) {
+  for (const KernelFamily family :
+       {KernelFamily::texel, KernelFamily::fma, KernelFamily::matrix, KernelFamily::matrix_i8}) {
     if (name == to_string(family)) return family;
   }
   return std::nullopt;
@@ -70,8 +90,21 @@ ProductVariant FmaConfig::variant() const {
           text};
 }
 
+namespace {
+
+// Floats that a tile of integers is staged in: two scales and minima of a block, and, where a matrix is deeper than
+// what has one scale, codes with as many zeros.
+uint64_t staged_integers(const MatrixConfig& config) {
+  const uint64_t unit = std::min(config.shape.k, 16u);
+  const uint64_t row = config.step / unit * (config.shape.k > 16 ? 2 : 1) + 1, column = config.step / unit + 1;
+  const uint64_t scales = config.step / 32 * (4 * config.tile_rows() + 3 * config.columns);
+  return 4 * (config.tile_rows() * row + config.columns * column) + scales;
+}
+
+}  // namespace
+
 uint64_t MatrixConfig::shared_bytes() const {
-  const uint64_t staged = uint64_t{tile_rows() + columns} * (step / 8 + 1) * 4;
+  const uint64_t staged = integers() ? staged_integers(*this) : uint64_t{tile_rows() + columns} * (step / 8 + 1) * 4;
   const uint64_t sums = uint64_t{columns} * tile_rows();
   return 4 * (std::max(staged, sums) + finishing_floats(columns, tile_rows()));
 }
@@ -83,7 +116,7 @@ bool MatrixConfig::fits(const DeviceLimits& limits) const {
 ProductVariant MatrixConfig::variant() const {
   const std::string text = counted(columns, "column") + ", " + counted(subgroups, "subgroup") + ", " +
                            counted(row_tiles, "row tile") + ", step " + std::to_string(step);
-  return {KernelFamily::matrix,
+  return {integers() ? KernelFamily::matrix_i8 : KernelFamily::matrix,
           columns,
           tile_rows(),
           {{{0, columns},
@@ -99,16 +132,22 @@ ProductVariant MatrixConfig::variant() const {
 }
 
 const MatrixShape* product_matrix(const DeviceReport& report, const DeviceFeatures& features) {
-  if (!features.cooperative_matrix || !features.memory_model_device_scope || !features.shader_float16 ||
-      report.limits.pinned_subgroup == 0) {
-    return nullptr;
+  return has_products(report, features) ? largest_shape(report, MatrixType::f16, MatrixType::f32) : nullptr;
+}
+
+const MatrixShape* integer_matrix(const DeviceReport& report, const DeviceFeatures& features) {
+  const bool has_types = has_products(report, features) && features.shader_int8;
+  return has_types ? largest_shape(report, MatrixType::s8, MatrixType::s32) : nullptr;
+}
+
+std::string missing_for_integers(const DeviceReport& report, const DeviceFeatures& features) {
+  if (!features.cooperative_matrix) return "cooperative matrices (VK_KHR_cooperative_matrix)";
+  if (product_matrix(report, features) == nullptr) return "cooperative matrices of halves with sums in f32";
+  if (!features.shader_int8) return "8-bit integers in shaders (shaderInt8)";
+  if (integer_matrix(report, features) == nullptr) {
+    return "cooperative matrices of signed 8-bit integers with sums in 32 bits";
   }
-  const MatrixShape* best = nullptr;
-  for (const MatrixShape& shape : report.matrix_shapes) {
-    const auto size = [](const MatrixShape& s) { return uint64_t{s.m} * s.n * s.k; };
-    if (divides_tiles(shape) && (best == nullptr || size(shape) > size(*best))) best = &shape;
-  }
-  return best;
+  return "";
 }
 
 namespace {

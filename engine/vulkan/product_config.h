@@ -16,11 +16,18 @@ namespace canopy::vk {
 
 /// How a device computes products and attention; one of these for an opened device.
 enum class KernelFamily {
-  texel,   // llvmpipe: reads through texel buffers, interleaved activations (shaders/linear_core.glsl)
-  fma,     // multiply-adds (shaders/product_fma.glsl)
-  matrix,  // cooperative matrices (shaders/product_matrix.glsl)
+  texel,      // llvmpipe: reads through texel buffers, interleaved activations (shaders/linear_core.glsl)
+  fma,        // multiply-adds (shaders/product_fma.glsl)
+  matrix,     // cooperative matrices of halves (shaders/product_matrix.glsl)
+  matrix_i8,  // of 8-bit integers, for quantized weights (shaders/product_i8.glsl); others as `matrix`. Only by name
 };
 const char* to_string(KernelFamily family);
+/// Whether its products are those of matrix cores.
+constexpr bool on_matrix_cores(KernelFamily family) {
+  return family == KernelFamily::matrix || family == KernelFamily::matrix_i8;
+}
+/// What a device of the family computes products of a type of weights with: families for a type are among the others.
+KernelFamily product_family(KernelFamily family, WeightType type);
 /// Nothing for another word.
 std::optional<KernelFamily> kernel_family(std::string_view name);
 
@@ -54,7 +61,7 @@ struct FmaConfig {
   ProductVariant variant() const;
 };
 
-/// A variant of shaders/product_matrix.glsl.
+/// A variant of shaders/product_matrix.glsl or, where its matrices are of integers, of shaders/product_i8.glsl.
 struct MatrixConfig {
   uint32_t columns = 16;   // of a tile: 16, 32 or 64
   uint32_t subgroups = 1;  // each has row_tiles of the tile's rows
@@ -70,6 +77,8 @@ struct MatrixConfig {
 
   uint32_t tile_rows() const { return subgroups * row_tiles * shape.m; }
   uint32_t invocations() const { return subgroups * subgroup_size; }
+  bool integers() const { return shape.a == MatrixType::s8; }
+  /// As for FmaConfig; of integers, those of the type of weights that needs the most.
   uint64_t shared_bytes() const;
   bool fits(const DeviceLimits& limits) const;
   ProductVariant variant() const;
@@ -87,6 +96,10 @@ struct ProductShape {
 /// the tiles of MatrixConfig. Null where the device has none, or lacks what the kernels need beside them: a subgroup
 /// size that is asked for, and the memory model.
 const MatrixShape* product_matrix(const DeviceReport& report, const DeviceFeatures& features);
+/// The same of signed 8-bit integers with sums in 32 bits, and what is missing for products with them beside halves: a
+/// part of a sentence, empty where nothing is.
+const MatrixShape* integer_matrix(const DeviceReport& report, const DeviceFeatures& features);
+std::string missing_for_integers(const DeviceReport& report, const DeviceFeatures& features);
 
 /// The variants without a measurement: by shape and limits.
 FmaConfig choose_fma(const ProductShape& shape, uint32_t max_columns, bool software, const DeviceLimits& limits);

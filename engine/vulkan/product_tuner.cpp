@@ -244,7 +244,8 @@ uint32_t tuned_width(KernelFamily family, uint32_t width) {
   switch (family) {
     case KernelFamily::texel: return power;
     case KernelFamily::fma: return std::min(power, 4 * kMostFmaColumns);
-    case KernelFamily::matrix: return width == 1 ? 1 : std::clamp(power, 16u, 2 * kMostMatrixColumns);
+    case KernelFamily::matrix:
+    case KernelFamily::matrix_i8: return width == 1 ? 1 : std::clamp(power, 16u, 2 * kMostMatrixColumns);
   }
   return power;
 }

@@ -85,6 +85,14 @@ uint32_t stride_of(const VulkanActivations& activations) {
   return static_cast<uint32_t>(ActivationLayout{1, activations.cols(), 1}.tile_stride() / 4);
 }
 
+const char* shader_suffix(KernelFamily family) {
+  switch (family) {
+    case KernelFamily::matrix: return "_matrix";
+    case KernelFamily::matrix_i8: return "_matrix_i8";
+    default: return "";
+  }
+}
+
 /// Records the dispatches of a product without the barrier behind them; push(common) completes the push constants.
 template <class MakePush>
 void dispatch(DeviceState& state, CommandList& list, const std::string& shader, const Product& product,
@@ -92,8 +100,7 @@ void dispatch(DeviceState& state, CommandList& list, const std::string& shader, 
               const MakePush& push) {
   const VulkanWeight& weight = product.weight;
   const Kernel& kernel = state.context->kernel(
-      weight_shader(shader, weight.type(), false) + (product.variant.family == KernelFamily::matrix ? "_matrix" : ""),
-      product.variant.options);
+      weight_shader(shader, weight.type(), false) + shader_suffix(product.variant.family), product.variant.options);
   uint32_t counter = product.counter_base, first_partial = product.partial_base;
   for (const WeightShard& shard : weight.shards) {
     std::vector<Binding> bindings;

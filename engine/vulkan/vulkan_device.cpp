@@ -44,7 +44,7 @@ vk::KernelFamily own_family(const DeviceState& state, bool software_with_texels)
 
 // Tiles of the products are padded to these widths anyway. A software device pays for every row.
 std::vector<uint32_t> width_buckets(const DeviceState& state) {
-  if (state.family == vk::KernelFamily::matrix) return {1, 8, 16, 32, 64};
+  if (vk::on_matrix_cores(state.family)) return {1, 8, 16, 32, 64};
   if (state.family == vk::KernelFamily::fma && !state.software) return {1, 2, 4, 8};
   return {};
 }
@@ -55,7 +55,8 @@ uint32_t default_tile(const DeviceState& state) {
   switch (state.family) {
     case vk::KernelFamily::texel: return state.software ? 4 : 8;
     case vk::KernelFamily::fma: return vk::kMostFmaColumns;
-    case vk::KernelFamily::matrix: return vk::kMostMatrixColumns;
+    case vk::KernelFamily::matrix:
+    case vk::KernelFamily::matrix_i8: return vk::kMostMatrixColumns;
   }
   return 1;
 }
@@ -158,10 +159,9 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   const bool texels_fit = report.limits.max_texel_elements >= (1u << 22);
   const vk::MatrixShape* matrix = vk::product_matrix(state_.context->report(), state_.context->features());
   if (matrix != nullptr) state_.matrix = *matrix;
-  if (state_.forced_matrix && state_.matrix) {
-    state_.forced_matrix->shape = *state_.matrix;
-    state_.forced_matrix->subgroup_size = state_.context->limits().pinned_subgroup;
-  }
+  const vk::MatrixShape* integers = vk::integer_matrix(state_.context->report(), state_.context->features());
+  if (integers != nullptr) state_.integers = *integers;
+  if (state_.forced_matrix) state_.forced_matrix->subgroup_size = state_.context->limits().pinned_subgroup;
   state_.family = options.family.value_or(own_family(state_, state_.software && texels_fit));
   state_.texel_fetch = state_.family == vk::KernelFamily::texel;
   // SwiftShader compiles slowly: small bodies.
@@ -171,6 +171,13 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
                 "The device " + report.name +
                     " has no cooperative matrices of halves with sums in f32, which the kernels "
                     "of the family matrix need.");
+  }
+  if (state_.family == vk::KernelFamily::matrix_i8) {
+    const std::string missing = vk::missing_for_integers(state_.context->report(), state_.context->features());
+    if (!missing.empty()) {
+      throw Error(ErrorKind::unavailable, "The device " + report.name + " has no " + missing +
+                                              ", which the kernels of the family matrix_i8 need.");
+    }
   }
   state_.max_tile = options.max_tile.value_or(default_tile(state_));
   describe_kernels();
@@ -404,10 +411,10 @@ bool VulkanDevice::run(Commands& commands, const std::stop_token& stop) {
   return submitted.size() == parts.lists.size();
 }
 
-// Weights and activations of the two families lie alike.
+// Weights and activations of these families lie alike.
 bool VulkanDevice::fall_back() {
-  if (state_.family != vk::KernelFamily::matrix) return false;
-  state_.family = vk::KernelFamily::fma;
+  if (!vk::on_matrix_cores(state_.family)) return false;
+  state_.family = state_.family == vk::KernelFamily::matrix_i8 ? vk::KernelFamily::matrix : vk::KernelFamily::fma;
   state_.max_tile = std::min(state_.max_tile, default_tile(state_));
   describe_kernels();
   return true;
@@ -415,6 +422,7 @@ bool VulkanDevice::fall_back() {
 
 void VulkanDevice::describe_kernels() {
   state_.info.kernels = "shaders " + std::to_string(kShaderVersion) + " " + vk::to_string(state_.family);
+  state_.info.rounds_to_8_bits = state_.family == vk::KernelFamily::matrix_i8;
   state_.info.widest_tile = state_.max_tile;
   state_.info.width_buckets = width_buckets(state_);
 }

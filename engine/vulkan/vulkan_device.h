@@ -24,7 +24,8 @@ struct VulkanDeviceOptions {
   // For tests: a variant instead of the measured choice.
   std::optional<vk::LinearConfig> linear;
   std::optional<vk::FmaConfig> fma;
-  std::optional<vk::MatrixConfig> matrix;  // its shape and subgroup size are the device's all the same
+  std::optional<vk::MatrixConfig>
+      matrix;  // with the device's subgroup size, and its shape but where that is of integers
   std::optional<vk::KernelFamily> family;
   std::optional<bool> as_software;          // false: the variants of a GPU, whatever the device is
   std::optional<uint32_t> max_tile;         // columns

@@ -11,11 +11,6 @@
 
 namespace canopy::test {
 
-Device& oracle() {
-  static const std::unique_ptr<Device> device = make_reference_device();
-  return *device;
-}
-
 namespace {
 
 // A kernel is compiled for each width of a tile, on SwiftShader for up to seconds; narrow tiles show differences
@@ -55,6 +50,12 @@ class NoValidationMessages : public ::testing::Environment {
 const auto* const registered = ::testing::AddGlobalTestEnvironment(new NoValidationMessages);
 
 }  // namespace
+
+Device& oracle() {
+  static const std::unique_ptr<Device> device =
+      make_reference_device(uint64_t{8} << 30, vulkan_device()->info().rounds_to_8_bits);
+  return *device;
+}
 
 const std::vector<NamedDevice>& devices_under_test() {
   static const std::vector<NamedDevice> devices{{"Vulkan", vulkan_device().get()}};

@@ -17,7 +17,8 @@ struct LinearAddCase {
     const auto data = [&](size_t count) { return integers ? random.integers(count, 4) : random.values(count); };
     const Weight* weight =
         bench.weight(integers ? random.integer_matrix(type, rows, cols) : random.matrix(type, rows, cols));
-    const Activations* in = bench.activations(width, cols, data(size_t{width} * cols));
+    const Activations* in = bench.activations(
+        width, cols, integers ? bench.integer_activations(random, width, cols) : data(size_t{width} * cols));
     Buffer* x = bench.buffer(data(size_t{width} * rows));
     const Buffer* norm = bench.buffer(data(rows));
     Activations* out = bench.output_activations(width, rows);
@@ -39,7 +40,7 @@ struct LinearAddCase {
     }
     bench.run([&](Recorder& r) { r(args); });
 
-    const Tolerance tolerance = integers ? bench.of_integer_products(type) : bench.of_products(f32_rounding);
+    const Tolerance tolerance = integers ? bench.of_integer_products(type) : bench.of_products(f32_rounding, type);
     return {bench.result("x", x, tolerance), bench.result("out", out, width, tolerance),
             bench.result("tap", aux, tolerance), bench.norm_probe(out, width)};
   }

@@ -22,7 +22,7 @@ struct SwigluCase {
     const Activations* in = bench.activations(width, cols, inputs);
     Activations* out = bench.output_activations(width, ffn);
     bench.run([&](Recorder& r) { r(LinearSwigluArgs{width, weight, in, norm_eps, out}); });
-    return {bench.result("out", out, width, bench.of_products(f32_exp))};
+    return {bench.result("out", out, width, bench.of_products(f32_exp, type))};
   }
 };
 

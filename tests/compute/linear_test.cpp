@@ -20,14 +20,15 @@ struct LinearCase {
                                                  : random_data.subnormal_matrix(type, rows, cols);
     const size_t inputs = size_t{width} * cols;
     const Weight* weight = bench.weight(matrix);
-    const Activations* in =
-        bench.activations(width, cols, data == integers ? random_data.integers(inputs, 4) : random_data.values(inputs));
+    const Activations* in = bench.activations(
+        width, cols,
+        data == integers ? bench.integer_activations(random_data, width, cols) : random_data.values(inputs));
     const uint32_t offset = width % 3;
     const uint32_t stride = rows + offset + width % 2;
     Buffer* out = bench.output(uint64_t{width} * stride);
     bench.run([&](Recorder& r) { r(LinearArgs{width, weight, in, norm_eps, out, stride, offset}); });
-    return {
-        bench.result("out", out, data == integers ? bench.of_integer_products(type) : bench.of_products(f32_rounding))};
+    return {bench.result("out", out,
+                         data == integers ? bench.of_integer_products(type) : bench.of_products(f32_rounding, type))};
   }
 };
 
@@ -100,7 +101,7 @@ TEST_P(LinearTest, StacksPartsInOrder) {
     const Activations* in = bench.activations(2, 64, random.values(128));
     Buffer* out = bench.output(34);
     bench.run([&](Recorder& r) { r(LinearArgs{2, weight.get(), in, 0, out, 17, 0}); });
-    return Results{bench.result("out", out, bench.of_products(f32_rounding))};
+    return Results{bench.result("out", out, bench.of_products(f32_rounding, WeightType::q4_1))};
   };
   compare(op_case);
 }

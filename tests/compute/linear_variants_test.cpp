@@ -38,13 +38,22 @@ VulkanDeviceOptions matrix_variant(vk::MatrixConfig config) {
   return options;
 }
 
+// Matrices of another shape than the device names: llvmpipe multiplies any, which validation layers complain of.
+VulkanDeviceOptions integer_variant(vk::MatrixConfig config) {
+  VulkanDeviceOptions options;
+  options.family = vk::KernelFamily::matrix_i8;
+  options.matrix = config;
+  if (config.integers()) options.instance.validation = vk::Validation::off;
+  return options;
+}
+
 bool has_texels() {
   return open_vulkan_device()->info().kernels.find(" texel") != std::string::npos;
 }
 
-bool has_matrices() {
+bool has(vk::KernelFamily family) {
   try {
-    open_vulkan_device({.family = vk::KernelFamily::matrix});
+    open_vulkan_device({.family = family});
     return true;
   } catch (const Error&) {
     return false;
@@ -61,13 +70,14 @@ std::vector<WeightType> structures() {
 }
 
 // Two products of each of these; the second is added to a residual stream, and a norm follows.
-std::vector<float> products(const VulkanDeviceOptions& options) {
+std::vector<float> products(const VulkanDeviceOptions& options, const std::vector<WeightType>& types = structures()) {
   const auto device = open_vulkan_device(options);
   std::vector<float> all;
-  for (const WeightType type : structures()) {
+  for (const WeightType type : types) {
     OpBench bench(*device);
     Random random(11);
-    const uint32_t cols = 2656;  // two chunks, and slices and segments of 256 of which one is not whole
+    // Two chunks, and slices and segments of 256 of which one is not whole, where blocks are smaller.
+    const uint32_t cols = columns_for(type, {2656, 2816})[0];
     const FileMatrix matrix = random.matrix(type, kRows, cols);
     const Weight* weight = bench.weight(matrix);
     const Activations* in = bench.activations(kWidth, cols, random.values(uint64_t{kWidth} * cols));
@@ -150,7 +160,7 @@ TEST(LinearVariantsTest, AllOfTheFamilyFmaGiveTheSameBits) {
 }
 
 TEST(LinearVariantsTest, AllOfTheFamilyMatrixGiveTheSameBits) {
-  if (!has_matrices()) GTEST_SKIP() << "the device has no cooperative matrices of halves";
+  if (!has(vk::KernelFamily::matrix)) GTEST_SKIP() << "the device has no cooperative matrices of halves";
   const std::vector<float> expected = products(matrix_variant({.columns = 16, .subgroups = 8, .row_tiles = 1}));
   for (const vk::MatrixConfig config : {vk::MatrixConfig{.columns = 32, .subgroups = 8, .row_tiles = 1},
                                         {.columns = 16, .subgroups = 4, .row_tiles = 2, .step = 64},
@@ -158,6 +168,31 @@ TEST(LinearVariantsTest, AllOfTheFamilyMatrixGiveTheSameBits) {
     EXPECT_TRUE(same_bits(products(matrix_variant(config)), expected))
         << config.columns << " columns, " << config.subgroups << " subgroups of " << config.row_tiles << " tiles, step "
         << config.step;
+  }
+}
+
+// Sums of integers are exact: even matrices of other shapes give the same bits.
+TEST(LinearVariantsTest, AllOfTheFamilyMatrixI8GiveTheSameBits) {
+  if (!has(vk::KernelFamily::matrix_i8)) GTEST_SKIP() << "the device has no cooperative matrices of integers";
+  const std::vector<WeightType> types = {WeightType::q4_k, WeightType::q2_k};  // one scale of a block, and two
+  const std::vector<float> expected = products(integer_variant({.columns = 16, .subgroups = 8}), types);
+  const auto shape = [](uint32_t side, uint32_t depth) {
+    return vk::MatrixShape{side,
+                           side,
+                           depth,
+                           vk::MatrixType::s8,
+                           vk::MatrixType::s8,
+                           vk::MatrixType::s32,
+                           vk::MatrixType::s32,
+                           vk::MatrixScope::subgroup};
+  };
+  std::vector<vk::MatrixConfig> configs = {{.columns = 16, .subgroups = 4, .row_tiles = 2, .step = 64}};
+  if (open_vulkan_device()->info().is_software) {
+    configs.push_back({.columns = 16, .subgroups = 4, .shape = shape(16, 16)});
+    configs.push_back({.columns = 16, .subgroups = 8, .shape = shape(8, 32)});
+  }
+  for (const vk::MatrixConfig& config : configs) {
+    EXPECT_TRUE(same_bits(products(integer_variant(config), types), expected)) << config.variant().text;
   }
 }
 

@@ -183,13 +183,28 @@ Result OpBench::result(std::string name, const Activations* activations, uint32_
   return {std::move(name), words(device_.read_activations(*activations, width)), true, tolerance};
 }
 
-Tolerance OpBench::of_products(Tolerance f32) const {
+Tolerance OpBench::of_products(Tolerance f32, WeightType type) const {
+  const bool dense = type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
+  if (device_.info().rounds_to_8_bits && !dense) {
+    return {std::max(f32.nmse, byte_operands.nmse), std::max(f32.max_error, byte_operands.max_error)};
+  }
   return device_.info().kernels.find(" matrix") != std::string::npos ? half_operands : f32;
 }
 
+// In each block the largest is 127, so that a step is 1.
+std::vector<float> OpBench::integer_activations(Random& random, uint32_t width, uint32_t cols) const {
+  if (!device_.info().rounds_to_8_bits) return random.integers(size_t{width} * cols, 4);
+  std::vector<float> values = random.integers(size_t{width} * cols, 127);
+  for (size_t w = 0; w < width; ++w) {
+    for (size_t k = 0; k < cols; k += 32) values[w * cols + k + (w + k / 32) % std::min(size_t{32}, cols - k)] = 127;
+  }
+  return values;
+}
+
 Tolerance OpBench::of_integer_products(WeightType type) const {
-  const bool beyond_halves = type == WeightType::iq4_xs || type == WeightType::q6_k;
-  return beyond_halves ? of_products(exact) : exact;
+  const bool large = type == WeightType::iq4_xs || type == WeightType::q6_k;
+  const bool larger = type == WeightType::q4_k || type == WeightType::q5_k;
+  return large || (larger && device_.info().rounds_to_8_bits) ? of_products(exact, type) : exact;
 }
 
 Result OpBench::keys(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance) {

@@ -18,6 +18,8 @@
 
 namespace canopy::test {
 
+class Random;
+
 inline constexpr uint32_t poison = 0x7fc5a5a5;
 
 /// How much a result may differ from that of the reference device.
@@ -31,6 +33,10 @@ inline constexpr Tolerance exact{0, 0};
 inline constexpr Tolerance f32_rounding{1e-11, 1e-5};
 /// For products whose operands are rounded to halves (family matrix of the Vulkan backend).
 inline constexpr Tolerance half_operands{1e-5, 5e-3};
+/// For products whose activations are rounded to 8 bits in the same way by the reference device: a value near a
+/// rounding boundary, to which the norm's factor may bring it, is a step off. Without rounding NMSE would be above
+/// 1e-5.
+inline constexpr Tolerance byte_operands{1e-6, 2e-3};
 /// The same after exp, whose precision Vulkan allows to be a few units in the last place.
 inline constexpr Tolerance f32_exp{1e-9, 1e-4};
 /// For f32 results rounded to halves: a value near a rounding boundary may be rounded either way.
@@ -93,10 +99,14 @@ class OpBench {
 
   void run(const std::function<void(Recorder&)>& record);
 
-  /// The tolerance of results of matrix products: `f32`, or half_operands on a device that rounds their operands.
-  Tolerance of_products(Tolerance f32) const;
-  /// The tolerance of products of integer_matrix(type) with integers: exact, unless they are beyond the integers that a
-  /// half holds and the device rounds to halves.
+  /// The tolerance of results of matrix products: `f32`, or half_operands or byte_operands on a device that rounds
+  /// their operands.
+  Tolerance of_products(Tolerance f32, WeightType type = WeightType::f32) const;
+  /// Activations for products with integer_matrix(): small integers; or, where the device rounds activations to 8 bits,
+  /// such that it rounds nothing.
+  std::vector<float> integer_activations(Random& random, uint32_t width, uint32_t cols) const;
+  /// The tolerance of these products: exact, unless the device rounds to halves and the weights are beyond the integers
+  /// that a half holds, or sums may be beyond those of f32.
   Tolerance of_integer_products(WeightType type) const;
 
   /// The whole buffer with its guard.

@@ -48,10 +48,10 @@ struct ProjectHeadsCase {
       if (!separately) return r(args);
       for (const Op& op : separate_ops(args)) r(op);
     });
-    const Tolerance stored = bench.of_products(cache == CacheType::f16 ? f16_rounding : f32_rounding);
+    const Tolerance stored = bench.of_products(cache == CacheType::f16 ? f16_rounding : f32_rounding, type);
     Results results = {bench.keys("k", layer, args.heads.shape, stored),
                        bench.values("v", layer, args.heads.shape, stored)};
-    if (heads > 0) results.push_back(bench.result("q", args.heads.q, bench.of_products(f32_rounding)));
+    if (heads > 0) results.push_back(bench.result("q", args.heads.q, bench.of_products(f32_rounding, type)));
     return results;
   }
 };

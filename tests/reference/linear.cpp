@@ -14,10 +14,10 @@ void compute(const LinearArgs& args) {
   require(uint64_t{args.offset} + weight.rows() <= args.stride, "linear: offset + rows exceed the stride.");
 
   for (uint32_t w = 0; w < args.width; ++w) {
-    const double scale = in.norm_scale(w, args.norm_eps);
+    const ProductInput input(in, w, args.norm_eps, weight);
     float* result = out.data() + size_t{w} * args.stride + args.offset;
     for (uint32_t r = 0; r < weight.rows(); ++r) {
-      result[r] = static_cast<float>(scale * dot(weight.row(r), in.row(w), weight.cols()));
+      result[r] = static_cast<float>(input.times(r));
     }
   }
 }

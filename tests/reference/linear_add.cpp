@@ -24,9 +24,10 @@ void compute(const LinearAddArgs& args) {
   require(args.out != args.in, "linear_add: in and out are the same activations.");
 
   for (uint32_t w = 0; w < args.width; ++w) {
+    const ProductInput input(in, w, 0, weight);
     float* residual = x.data() + size_t{w} * rows;
     for (uint32_t r = 0; r < rows; ++r) {
-      residual[r] = static_cast<float>(residual[r] + dot(weight.row(r), in.row(w), weight.cols()));
+      residual[r] = static_cast<float>(residual[r] + input.times(r));
       out.row(w)[r] = residual[r] * norm[r];
       if (!aux.empty()) aux[size_t{w} * args.aux_stride + args.aux_offset + r] = residual[r];
     }

@@ -20,10 +20,10 @@ void compute(const LinearSwigluArgs& args) {
   require(args.out != args.in, "linear_swiglu: in and out are the same activations.");
 
   for (uint32_t w = 0; w < args.width; ++w) {
-    const double scale = in.norm_scale(w, args.norm_eps);
+    const ProductInput input(in, w, args.norm_eps, weight);
     for (uint32_t i = 0; i < ffn; ++i) {
-      const double gate = scale * dot(weight.row(2 * i), in.row(w), weight.cols());
-      const double up = scale * dot(weight.row(2 * i + 1), in.row(w), weight.cols());
+      const double gate = input.times(2 * i);
+      const double up = input.times(2 * i + 1);
       out.row(w)[i] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * up);
     }
     out.sum_of_squares(w) = std::numeric_limits<double>::quiet_NaN();

@@ -80,6 +80,9 @@ class HostActivations : public Activations {
 class HostWeight : public Weight {
  public:
   HostWeight(std::shared_ptr<Ledger> ledger, WeightType type, uint32_t rows, uint32_t cols, std::string_view name);
+  /// Whether what it is multiplied with is rounded to 8 bits.
+  bool rounds_to_8_bits = false;
+
   float* row(uint32_t r) { return values_.data() + size_t{r} * cols(); }
   const float* row(uint32_t r) const { return values_.data() + size_t{r} * cols(); }
 

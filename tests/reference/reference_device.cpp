@@ -45,7 +45,10 @@ uint32_t joined_row(WeightLayout layout, size_t part, uint32_t first, uint32_t r
 
 class ReferenceDevice : public Device {
  public:
-  explicit ReferenceDevice(uint64_t memory_bytes) { ledger_->total = memory_bytes; }
+  ReferenceDevice(uint64_t memory_bytes, bool rounds_to_8_bits) {
+    ledger_->total = memory_bytes;
+    info_.rounds_to_8_bits = rounds_to_8_bits;
+  }
 
   const DeviceInfo& info() const override { return info_; }
   MemoryInfo memory() const override { return {ledger_->total, ledger_->total - ledger_->used}; }
@@ -131,6 +134,8 @@ std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart>
                 " bytes; needed: " + std::to_string(part.rows * row_bytes(part)) + ".");
   }
   auto weight = std::make_unique<HostWeight>(ledger_, type, rows, cols, name);
+  const bool dense = type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
+  weight->rounds_to_8_bits = info_.rounds_to_8_bits && !dense;
   uint32_t first = 0;
   std::vector<std::byte> scratch;
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -190,8 +195,8 @@ void reference::compute_op(const Op& op) {
   std::visit([](const auto& args) { compute(args); }, op);
 }
 
-std::unique_ptr<Device> make_reference_device(uint64_t memory_bytes) {
-  return std::make_unique<ReferenceDevice>(memory_bytes);
+std::unique_ptr<Device> make_reference_device(uint64_t memory_bytes, bool rounds_to_8_bits) {
+  return std::make_unique<ReferenceDevice>(memory_bytes, rounds_to_8_bits);
 }
 
 }  // namespace canopy

@@ -11,6 +11,7 @@
 namespace canopy {
 
 /// A reference device with `memory_bytes` bytes of memory; allocating more throws out_of_memory, as on a real device.
-std::unique_ptr<Device> make_reference_device(uint64_t memory_bytes = uint64_t{8} << 30);
+/// rounds_to_8_bits: products of quantized weights round their activations like the kernels of the family matrix_i8.
+std::unique_ptr<Device> make_reference_device(uint64_t memory_bytes = uint64_t{8} << 30, bool rounds_to_8_bits = false);
 
 }  // namespace canopy

@@ -42,24 +42,32 @@ std::vector<GatedVariant> product_variants(std::initializer_list<uint32_t> width
 void add_products(std::vector<GatedKernel>& kernels, const Context& context, bool all_variants) {
   const DeviceLimits& limits = context.limits();
   const MatrixShape* matrix = product_matrix(context.report(), context.features());
+  const MatrixShape* integers = integer_matrix(context.report(), context.features());
   const auto fma_of = [&](const ProductShape& shape) {
     return fma_candidates(shape, kMostFmaColumns, /*software=*/false, limits);
   };
-  const auto matrix_of = [&](const ProductShape& shape) {
-    return matrix_candidates(shape, *matrix, kMostMatrixColumns, /*software=*/false, limits);
+  const auto cores_of = [&](const MatrixShape* cores) {
+    return [&limits, cores](const ProductShape& shape) {
+      return matrix_candidates(shape, *cores, kMostMatrixColumns, /*software=*/false, limits);
+    };
   };
   for (const std::string op : product_ops) {
     const bool all = all_variants || op == product_ops[1];  // product_add, which needs the most
     GatedKernel fma{.variants = product_variants({1, 2, 4, 8}, all, kWavesByRule, fma_of)};
-    GatedKernel cores;
+    GatedKernel cores, integer_cores;
     cores.must_fuse = false;  // only the decoding of some types multiplies and adds
     // GFX1151's SIMDs have two thirds of the registers of NAVI31's.
-    if (matrix != nullptr) cores.variants = product_variants({16, 32, 64}, all, kLeastWaves, matrix_of);
+    if (matrix != nullptr) cores.variants = product_variants({16, 32, 64}, all, kLeastWaves, cores_of(matrix));
+    if (integers != nullptr) {
+      integer_cores.variants = product_variants({16, 32, 64}, all, kLeastWaves, cores_of(integers));
+    }
     for (const std::string type : weight_types) {
       fma.shader = op + type;
       kernels.push_back(fma);
       cores.shader = op + type + "_matrix";
       if (matrix != nullptr) kernels.push_back(cores);
+      integer_cores.shader = op + type + "_matrix_i8";
+      if (integers != nullptr && has_shader(integer_cores.shader)) kernels.push_back(integer_cores);
     }
   }
 }

@@ -24,7 +24,7 @@ struct GatedKernel {
   bool must_fuse = true;  // the machine code must have multiply-adds: the shader says fma()
 };
 
-/// The kernels that a device of this context runs: those of the family `matrix` only where it has cooperative matrices.
+/// The kernels that a device of this context runs: those on matrix cores only where it has cooperative matrices.
 /// all_variants: of every op and type of weight each variant that timing may choose; otherwise of one op.
 std::vector<GatedKernel> gated_kernels(const Context& context, bool all_variants);
 

@@ -18,6 +18,9 @@ ProductShape shape(uint32_t rows, uint32_t cols, uint32_t width) {
 constexpr MatrixShape kHalves{
     16, 16, 16, MatrixType::f16, MatrixType::f16, MatrixType::f32, MatrixType::f32, MatrixScope::subgroup};
 
+constexpr MatrixShape kIntegers{
+    16, 16, 16, MatrixType::s8, MatrixType::s8, MatrixType::s32, MatrixType::s32, MatrixScope::subgroup};
+
 DeviceLimits gpu_limits() {
   DeviceLimits limits = baseline_limits();
   limits.max_invocations = 1024;
@@ -99,6 +102,55 @@ TEST(ProductConfigTest, TakesTheLargestMatricesThatDivideTheTiles) {
   report.matrix_shapes.push_back(kHalves);
   features.shader_float16 = false;
   EXPECT_EQ(product_matrix(report, features), nullptr);
+}
+
+TEST(ProductConfigTest, IntegersNeedTheirMatricesBesideThoseOfHalves) {
+  DeviceReport report;
+  report.limits = gpu_limits();
+  DeviceFeatures features;
+  features.memory_model_device_scope = features.shader_float16 = true;
+  EXPECT_NE(missing_for_integers(report, features).find("VK_KHR_cooperative_matrix"), std::string::npos);
+  features.cooperative_matrix = true;
+  report.matrix_shapes = {kIntegers};
+  EXPECT_NE(missing_for_integers(report, features).find("halves"), std::string::npos);
+  report.matrix_shapes = {kHalves};
+  EXPECT_NE(missing_for_integers(report, features).find("shaderInt8"), std::string::npos);
+  features.shader_int8 = true;
+  EXPECT_NE(missing_for_integers(report, features).find("signed 8-bit integers"), std::string::npos);
+  EXPECT_EQ(integer_matrix(report, features), nullptr);
+  MatrixShape saturating = kIntegers, deep = kIntegers;
+  saturating.saturating = true;
+  deep.k = 64;  // more than a block
+  report.matrix_shapes = {kHalves, saturating, deep, kIntegers};
+  EXPECT_EQ(missing_for_integers(report, features), "");
+  ASSERT_NE(integer_matrix(report, features), nullptr);
+  EXPECT_EQ(integer_matrix(report, features)->k, 16u);
+  EXPECT_EQ(product_matrix(report, features)->a, MatrixType::f16);
+}
+
+TEST(ProductConfigTest, IntegerTilesFitTheDevice) {
+  const char* shaders[] = {"product_add_q8_0_matrix_i8", "product_add_q4_k_matrix_i8", "product_add_q6_k_matrix_i8",
+                           "product_add_q2_k_matrix_i8"};
+  for (const uint32_t depth : {8u, 16u, 32u}) {
+    MatrixShape integers = kIntegers;
+    integers.k = depth;
+    for (const uint32_t width : {1u, 32u, 64u}) {
+      for (const MatrixConfig& config :
+           matrix_candidates(shape(4096, 4096, width), integers, kMostMatrixColumns, false, gpu_limits())) {
+        EXPECT_EQ(config.variant().family, KernelFamily::matrix_i8);
+        uint32_t most = 0;
+        for (const char* shader : shaders) most = std::max(most, shared_bytes(shader, config.variant()));
+        EXPECT_LE(most, config.shared_bytes()) << config.variant().text << ", depth " << depth;
+        EXPECT_GE(most + 64, config.shared_bytes()) << config.variant().text << ", depth " << depth;
+      }
+    }
+  }
+}
+
+TEST(ProductConfigTest, DenseWeightsStayOnHalves) {
+  EXPECT_EQ(product_family(KernelFamily::matrix_i8, WeightType::bf16), KernelFamily::matrix);
+  EXPECT_EQ(product_family(KernelFamily::matrix_i8, WeightType::q8_0), KernelFamily::matrix_i8);
+  EXPECT_EQ(product_family(KernelFamily::fma, WeightType::f16), KernelFamily::fma);
 }
 
 // The order of a row's sum follows from this: part of the numeric contract.

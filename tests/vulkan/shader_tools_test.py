@@ -158,6 +158,12 @@ class CompileShader(unittest.TestCase):
         for name in ("probe_a", "probe_c", "probe_half_a", "probe_half_c"):
             self.assertIn(f'{{"{name}", words_{name}, false}}', output)
 
+    def test_variants_may_be_left_out(self):
+        top = "// variants: a; b\n// variants: -; half\n// without: b_half\n"
+        self.assertEqual([v.name for v in compile_shader.variants_of("s", top)], ["s_a", "s_a_half", "s_b"])
+        with self.assertRaises(compile_shader.ShaderError):
+            compile_shader.variants_of("s", "// variants: a\n// without: b\n")
+
     def test_includes_are_dependencies(self):
         top = "#version 450\n#extension GL_GOOGLE_include_directive : require\n#include \"factor.glsl\"\n"
         code, error, _, depfile = self.compile(top, self.exact, [("factor.glsl", "#define FACTOR 3.0\n")])
