@@ -46,15 +46,19 @@ function(canopy_add_device_test name)
   endif()
 endfunction()
 
-# canopy_test_on_lavapipe26(PROGRAM [SUFFIX s] [LABELS l ...] [ENVIRONMENT e ...]): the test PROGRAM_lavapipe26SUFFIX, on the
-# software device that has cooperative matrices, with the kernels for these. LABELS: "gpu;lavapipe26" unless given.
+# canopy_test_on_lavapipe26(PROGRAM [SUFFIX s] [FAMILY f] [LABELS l ...] [ENVIRONMENT e ...]): the test
+# PROGRAM_lavapipe26SUFFIX, on the software device that has cooperative matrices, with the kernels for these: of the family
+# matrix unless given. LABELS: "gpu;lavapipe26" unless given.
 function(canopy_test_on_lavapipe26 program)
-  cmake_parse_arguments(ARG "" "SUFFIX" "LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "" "SUFFIX;FAMILY" "LABELS;ENVIRONMENT" ${ARGN})
+  if(NOT ARG_FAMILY)
+    set(ARG_FAMILY matrix)
+  endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS gpu lavapipe26)
   endif()
   canopy_add_device_test(${program}_lavapipe26${ARG_SUFFIX} PROGRAM ${program} DRIVER lavapipe LABELS ${ARG_LABELS} TIMEOUT 900
-    ENVIRONMENT CANOPY_VALIDATION=core CANOPY_TEST_DEVICE=vulkan CANOPY_TEST_FAMILY=matrix ${ARG_ENVIRONMENT})
+    ENVIRONMENT CANOPY_VALIDATION=core CANOPY_TEST_DEVICE=vulkan CANOPY_TEST_FAMILY=${ARG_FAMILY} ${ARG_ENVIRONMENT})
 endfunction()
 
 # canopy_test_on_amd(PROGRAM FAMILY...): a test PROGRAM_FAMILY for each GPU, on RADV's null device, which compiles for it and
