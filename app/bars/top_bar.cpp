@@ -84,7 +84,8 @@ std::string target_tooltip(const ViewModel& view) {
   if (view.replaying()) return replay_tooltip(view);
   if (!view.model) return "Choose a model  Ctrl+O";
   const ModelReady& model = *view.model;
-  std::string words = model.weights_note.empty() ? model.file_name : model.file_name + "\n" + model.weights_note;
+  std::string words = model.file_name;
+  for (const std::string* note : {&model.weights_note, &model.kernels_note}) words += note->empty() ? "" : "\n" + *note;
   if (view.model_state == ModelState::released) words += "\n" + released_words(view);
   return words;
 }

@@ -15,6 +15,7 @@
 #include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
+#include "engine/session/measured_report.h"
 #include "engine/session/reply_writer.h"
 
 namespace canopy::cli {
@@ -39,6 +40,7 @@ ordered_json to_json(const BenchResult& result, const Engine& model) {
   const DeviceInfo& device = model.model->device().info();
   return {{"device", device.name},
           {"driver", device.driver},
+          {"kernels", kernel_family_of(device.kernels)},
           {"model", model.file_name},
           {"peak",
            {{"read_gb_s", result.peak.read_gb_s},
@@ -56,7 +58,8 @@ ordered_json to_json(const BenchResult& result, const Engine& model) {
 void print_table(const BenchResult& result, const BenchSettings& settings, const Engine& model) {
   const DeviceInfo& device = model.model->device().info();
   std::cout << "model    " << model.file_name << "\n"
-            << "device   " << device.name << " (" << device.driver << ")\n"
+            << "device   " << device.name << " (" << device.driver << "), kernels " << kernel_family_of(device.kernels)
+            << (device.rounds_to_8_bits ? " (8-bit activations)" : "") << "\n"
             << "peak     " << fixed(result.peak.read_gb_s, 1) << " GB/s read, " << fixed(result.peak.fma_gflop_s, 1)
             << " GFLOP/s multiply-add (" << fixed(result.peak.plain_fma_gflop_s, 1)
             << " in a plain loop), measured in this run\n"

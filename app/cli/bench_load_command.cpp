@@ -8,9 +8,9 @@
 #include "app/cli/bench_report.h"
 #include "app/cli/commands.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "engine/base/mapped_file.h"
-#include "engine/session/device_factory.h"
 
 namespace canopy::cli {
 namespace {
@@ -90,7 +90,7 @@ int run_load_bench(const ModelChoice& model, uint32_t repeats, const std::string
   }
   catch_interrupts();
   const std::filesystem::path path = model_path(model);
-  const std::unique_ptr<Device> device = open_device(model.device);
+  const std::unique_ptr<Device> device = open_with_kernels(model.device, model.kernels);
   const ModelFile file = ModelFile::open(path);
   const std::string name = shown(path.filename().empty() ? path.parent_path().filename() : path.filename());
   const LoadBench result = bench_load(

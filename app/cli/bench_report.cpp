@@ -5,6 +5,7 @@
 #include "app/cli/terminal.h"
 #include "app/commit/built_commit.h"
 #include "engine/base/atomic_file.h"
+#include "engine/session/measured_report.h"
 
 namespace canopy::cli {
 namespace {
@@ -38,7 +39,7 @@ ordered_json describe_subject(const Engine& model) {
   return {{"device", ready.device},    {"driver", ready.driver},
           {"model", model.file_name},  {"drafter", model.drafter_name},
           {"version", CANOPY_VERSION}, {"commit", built_commit()},
-          {"kv", ready.kv_type}};
+          {"kv", ready.kv_type},       {"kernels", kernel_family_of(model.model->device().info().kernels)}};
 }
 
 ordered_json to_json(const std::vector<ModeResult>& modes) {
@@ -131,7 +132,8 @@ void write_report(const std::string& target, const std::string& content) {
 std::string headline(const Engine& model) {
   const ModelReady ready = model.describe();
   return model.file_name + ", drafter " + model.drafter_name + ", K/V in " + ready.kv_type + ", on " + ready.device +
-         " (" + ready.driver + "), canopy " CANOPY_VERSION " at " + built_commit();
+         " (" + ready.driver + "), kernels " + kernel_family_of(model.model->device().info().kernels) +
+         ", canopy " CANOPY_VERSION " at " + built_commit();
 }
 
 }  // namespace canopy::cli

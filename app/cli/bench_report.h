@@ -11,7 +11,7 @@
 
 namespace canopy::cli {
 
-/// What was measured: device, driver, model, drafter, version, commit, kv.
+/// What was measured: device, driver, model, drafter, version, commit, kv, kernels.
 nlohmann::ordered_json describe_subject(const Engine& model);
 
 /// One object for each way and category, with the fields of design.md, section 8, and further ones.

@@ -21,6 +21,16 @@ std::string default_model() {
 
 }  // namespace
 
+void add_kernels_option(CLI::App& command, std::string& kernels) {
+  command.add_option("--kernels", kernels, kKernelChoiceHelp)
+      ->check(CLI::IsMember({"auto", "matrix_i8"}))
+      ->capture_default_str();
+}
+
+std::unique_ptr<Device> open_with_kernels(const std::string& device, const std::string& kernels) {
+  return open_device(device, kernel_choice_from(kernels).value_or(KernelChoice::automatic));
+}
+
 void add_model_options(CLI::App& command, ModelChoice& choice) {
   command.add_option("-m,--model", choice.model,
                      "GGUF file or Hugging Face folder (default: the SmolLM2 that the set-up fetches)");
@@ -43,6 +53,7 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
                   "and 4.5 bits each), auto does so only where the model would not fit")
       ->check(CLI::IsMember({"none", "auto", "q8_0", "q4_k"}))
       ->capture_default_str();
+  add_kernels_option(command, choice.kernels);
 }
 
 std::string model_path(const ModelChoice& choice) {
@@ -66,7 +77,7 @@ OpenedModel open_model(const ModelChoice& choice) {
   ProgressLine line;
   line.show({"Opening the device"});
   OpenedModel opened;
-  opened.device = open_device(choice.device);
+  opened.device = open_with_kernels(choice.device, choice.kernels);
   OpenCallbacks callbacks;
   callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };
   callbacks.stop = interruption();
@@ -74,6 +85,8 @@ OpenedModel open_model(const ModelChoice& choice) {
   line.clear();
   const std::string& quantization = opened.model->model->quantization();
   if (!quantization.empty()) note(quantization);
+  const std::string rounding = rounding_note(opened.device->info());
+  if (!rounding.empty()) note(rounding);
   for (const std::string& warning : opened.model->describe().warnings) note("warning: " + warning);
   return opened;
 }

@@ -18,10 +18,16 @@ struct ModelChoice {
   std::string kv = "f16";
   uint32_t context = 0;
   std::string quantize = "none";
+  std::string kernels = "auto";
   bool self_test = true;
   uint32_t max_width = 128;  // most rows of a pass
   double calibration_s = 0;  // see OpenRequest
 };
+
+/// The option --kernels, also of commands that open a device without a model.
+void add_kernels_option(CLI::App& command, std::string& kernels);
+/// As that option allows it.
+std::unique_ptr<Device> open_with_kernels(const std::string& device, const std::string& kernels);
 
 void add_model_options(CLI::App& command, ModelChoice& choice);
 

@@ -12,14 +12,13 @@
 #include "app/commit/built_commit.h"
 #include "engine/format/model_file.h"
 #include "engine/predict/model_shapes.h"
-#include "engine/session/device_factory.h"
 #include "engine/session/device_measuring.h"
 
 namespace canopy::cli {
 namespace {
 
 struct ReportOptions {
-  std::string device, model, drafter, out = "-", kv = "f16";
+  std::string device, model, drafter, out = "-", kv = "f16", kernels = "auto";
   std::vector<std::string> shapes;
   MeasurementPlan plan;
 };
@@ -38,6 +37,7 @@ MeasuredReport report_file(const ReportOptions& options) {
   choice.drafter = options.drafter;
   choice.device = options.device;
   choice.kv = options.kv;
+  choice.kernels = options.kernels;
   choice.max_width = widest_pass(options.plan);
   choice.context = context_for(options.plan, ModelFile::open(options.model).config());
   const OpenedModel opened = open_model(choice);
@@ -52,7 +52,7 @@ MeasuredReport report_shapes(const ReportOptions& options) {
   for (const std::string& name : options.shapes) (void)predict::model_shape(name);  // before anything takes time
   ProgressLine line;
   line.show({"Opening the device"});
-  const std::unique_ptr<Device> device = open_device(options.device);
+  const std::unique_ptr<Device> device = open_with_kernels(options.device, options.kernels);
   MeasuredReport report = describe_device(*device, built_commit());
   for (const std::string& name : options.shapes) {
     report.models.push_back(measure_shape(*device, name, cache_type(options), options.plan, callbacks(line)));
@@ -131,6 +131,7 @@ void add_report(CLI::App& app, Action& action) {
   command->add_option("--kv", options->kv, "Type of the K/V cache")
       ->check(CLI::IsMember({"f16", "f32", "q8_0"}))
       ->capture_default_str();
+  add_kernels_option(*command, options->kernels);
   command->add_option("--widths", options->plan.widths, "Rows of the passes")
       ->delimiter(',')
       ->check(CLI::Range(1u, 4096u))

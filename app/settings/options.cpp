@@ -72,7 +72,7 @@ std::string default_model_path() {
 std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
                                         int& exit_code) {
   AppOptions options;
-  std::string size = "1280x800", theme = "dark", layout = "watch", quantize = "none", kv = "f16";
+  std::string size = "1280x800", theme = "dark", layout = "watch", quantize = "none", kv = "f16", kernels = "auto";
   CLI::App cli("Canopy: chat with a language model on your own GPU.", "canopy");
   cli.set_version_flag("--version", "canopy " CANOPY_VERSION);
   cli.add_option("--model", options.model, "A GGUF file or a Hugging Face folder; default: SmolLM2 from the cache");
@@ -85,6 +85,9 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   cli.add_option("--kv", kv,
                  "Type of the K/V cache; q8_0 takes little more than half the memory of f16. Each writes its own text")
       ->check(CLI::IsMember({"f16", "f32", "q8_0"}))
+      ->capture_default_str();
+  cli.add_option("--kernels", kernels, kKernelChoiceHelp)
+      ->check(CLI::IsMember({"auto", "matrix_i8"}))
       ->capture_default_str();
   cli.add_option("--prompt", options.prompt, "A first message to send");
   CLI::Option* replay = cli.add_option("--replay", options.replay, "Show a recorded trace; needs no GPU and no model");
@@ -131,6 +134,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   }
   options.quantize = quantize_on_load_from(quantize).value_or(QuantizeOnLoad::none);
   options.kv = checked_cache_type(kv);
+  options.kernels = kernel_choice_from(kernels).value_or(KernelChoice::automatic);
   for (const ThemeKind kind : {ThemeKind::light, ThemeKind::projector})
     if (theme == to_string(kind)) options.theme = kind;
   options.layout = layout == "lab" ? WindowLayout::lab : WindowLayout::watch;

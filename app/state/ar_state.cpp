@@ -10,7 +10,8 @@ namespace {
 
 std::string key_of(const ModelReady& model) {
   std::string key;
-  for (const std::string* part : {&model.file_name, &model.quantized_to, &model.kv_type, &model.device, &model.driver})
+  for (const std::string* part :
+       {&model.file_name, &model.quantized_to, &model.kv_type, &model.device, &model.driver, &model.kernels_note})
     key += *part + '\n';
   return key;
 }

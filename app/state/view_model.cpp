@@ -393,7 +393,8 @@ std::string conversation_title(const ViewModel& view) {
 
 std::string model_title(const ModelReady& model) {
   const std::string title = model_name(model.name, model.file_name, model.quantization);
-  return model.quantized_to.empty() ? title : title + " as " + model.quantized_to;
+  return title + (model.quantized_to.empty() ? "" : " as " + model.quantized_to) +
+         (model.kernels_note.empty() ? "" : ", 8-bit activations");
 }
 
 std::string file_name(const std::string& path) {

@@ -157,6 +157,7 @@ struct ModelReady {
   std::string quantization;  // of the file, e.g. "Q4_1"
   std::string quantized_to;  // on load, e.g. "Q8_0"; empty where the file's types were kept
   std::string weights_note;  // what was quantized, as a sentence; likewise
+  std::string kernels_note;  // that products round activations to 8 bits, as a sentence; empty where they do not
   uint64_t parameters = 0;
   uint64_t weight_bytes = 0;
   uint32_t context = 0;        // positions of the K/V cache

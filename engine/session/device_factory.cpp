@@ -23,11 +23,20 @@ std::filesystem::path writable_cache_folder() {
 
 }  // namespace
 
-std::unique_ptr<Device> open_device(const std::string& selector) {
+std::unique_ptr<Device> open_device(const std::string& selector, KernelChoice kernels) {
   VulkanDeviceOptions options;
   options.selector = selector;
   options.cache_folder = writable_cache_folder();
-  return open_vulkan_device(options);
+  if (kernels == KernelChoice::matrix_i8) options.family = vk::KernelFamily::matrix_i8;
+  std::unique_ptr<Device> device = open_vulkan_device(options);
+  const std::string note = rounding_note(device->info());
+  if (!note.empty()) log_info(note);
+  return device;
+}
+
+std::string rounding_note(const DeviceInfo& info) {
+  if (!info.rounds_to_8_bits) return "";
+  return "Products round activations to 8 bits (kernels matrix_i8): texts are others than with the default kernels.";
 }
 
 std::string device_uuid(const std::string& selector) {

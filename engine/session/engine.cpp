@@ -11,6 +11,7 @@
 #include "engine/base/remaining_time.h"
 #include "engine/format/drafter_pair.h"
 #include "engine/format/model_paths.h"
+#include "engine/session/device_factory.h"
 #include "engine/session/model_timer.h"
 #include "engine/session/reply_writer.h"
 
@@ -240,6 +241,7 @@ ModelReady Engine::describe() const {
   ready.quantization = config.quantization;
   ready.weights_note = model->quantization();
   if (!ready.weights_note.empty()) ready.quantized_to = model->quantized() == QuantizeOnLoad::q4_k ? "Q4_K" : "Q8_0";
+  ready.kernels_note = rounding_note(device);
   ready.parameters = config.parameters;
   ready.weight_bytes = model->memory().weights;
   ready.context = model->limits().context;

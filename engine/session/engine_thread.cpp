@@ -28,7 +28,7 @@ std::vector<DeviceChoice> EngineThread::devices() const {
   return worker_->devices();
 }
 
-std::unique_ptr<EngineClient> make_engine(const std::string& commit) {
+std::unique_ptr<EngineClient> make_engine(const std::string& commit, KernelChoice kernels) {
   const auto list = []() -> std::vector<DeviceChoice> {
     try {
       return list_devices();
@@ -36,7 +36,8 @@ std::unique_ptr<EngineClient> make_engine(const std::string& commit) {
       return {{"", "No Vulkan device", "none", false, e.what()}};
     }
   };
-  EngineBackend backend{open_device, list, kFirstCalibration, device_uuid};
+  const auto open = [kernels](const std::string& selector) { return open_device(selector, kernels); };
+  EngineBackend backend{open, list, kFirstCalibration, device_uuid};
   backend.commit = commit;
   return std::make_unique<EngineThread>(std::move(backend));
 }

@@ -81,6 +81,14 @@ class OnDevice(unittest.TestCase):
         self.assertEqual(ids["auto"], ids["none"])  # it fits as it is
         self.assertEqual(len(ids["q8_0"]), 8)
 
+    def test_kernels_that_the_device_lacks_are_refused_by_name(self):
+        model = os.path.join(GOLDEN, "tiny-qwen3-f16.gguf")
+        refused = run("generate", "--model", model, "--prompt", "a", "--kernels", "matrix_i8", icd=ICD)
+        if "cooperative matrices" not in refused.stderr:
+            self.skipTest("this driver has cooperative matrices")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("which the kernels of the family matrix_i8 need", refused.stderr)
+
     def test_a_seed_gives_the_same_text_and_another_seed_another(self):
         drawn = lambda seed: self.generate("--prompt", "import", "--max-tokens", "16", "--temperature", "1.5",
                                            "--seed", seed)["output_ids"]

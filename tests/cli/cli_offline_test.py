@@ -21,6 +21,7 @@ class Help(unittest.TestCase):
             self.assertEqual(of_command.returncode, 0, of_command.stderr)
             self.assertIn("--json", of_command.stdout)
             if command in ("generate", "bench"):
+                self.assertRegex(of_command.stdout, r"--kernels [\s\S]*matrix_i8[\s\S]*8 bits")
                 self.assertRegex(of_command.stdout, r"--quantize [\s\S]*none[\s\S]*q8_0[\s\S]*q4_k[\s\S]*auto")
         self.assertNotIn("logits", result.stdout)  # for tools/bench_llamacpp, not for users
         version = run("--version")
@@ -44,6 +45,7 @@ class Errors(unittest.TestCase):
         self.refused(2, "--max-tokens", "generate", "--prompt", "a", "--max-tokens", "0")
         self.refused(2, "--kv", "generate", "--prompt", "a", "--kv", "q2")
         self.refused(2, "--quantize", "generate", "--prompt", "a", "--quantize", "q2_k")
+        self.refused(2, "--kernels", "generate", "--prompt", "a", "--kernels", "fma")
         self.refused(2, "--temperature", "generate", "--prompt", "a", "--temperature", "warm")
         self.refused(2, "", "frobnicate")
 

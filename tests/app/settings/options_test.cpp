@@ -55,7 +55,7 @@ TEST(Options, ReadsEveryOption) {
   const Parsed p = parse({"--model",     "/m.gguf", "--device", "cpu",          "--prompt",  "Hi",
                           "--offscreen", "--shot",  "a.png",    "--size",       "1600x1000", "--scale",
                           "1.5",         "--theme", "light",    "--max-tokens", "64",        "--exit-after-reply",
-                          "--quantize",  "auto",    "--kv",     "q8_0"});
+                          "--quantize",  "auto",    "--kv",     "q8_0",         "--kernels", "matrix_i8"});
   ASSERT_TRUE(p.options) << p.err;
   EXPECT_EQ(p.options->model, "/m.gguf");
   EXPECT_EQ(p.options->device, "cpu");
@@ -65,6 +65,9 @@ TEST(Options, ReadsEveryOption) {
   EXPECT_EQ(p.options->theme, ThemeKind::light);
   EXPECT_EQ(p.options->quantize, QuantizeOnLoad::automatic);
   EXPECT_EQ(p.options->kv, CacheType::q8_0);
+  EXPECT_EQ(p.options->kernels, KernelChoice::matrix_i8);
+  EXPECT_EQ(parse({}).options->kernels, KernelChoice::automatic);
+  EXPECT_EQ(parse({"--kernels", "fma"}).exit_code, 2);
   EXPECT_EQ(p.options->max_tokens, 64u);
   EXPECT_TRUE(p.options->offscreen && p.options->exit_after_reply && p.options->model_given);
 }

@@ -200,6 +200,9 @@ TEST(ViewModel, AModelThatWouldFitQuantizedIsOfferedSo) {
   model.quantized_to = "Q8_0";
   update(view, Event(model));
   EXPECT_EQ(model_title(*view.model), "Large BF16 as Q8_0");
+  model.kernels_note = "Products round activations to 8 bits.";
+  update(view, Event(model));
+  EXPECT_EQ(model_title(*view.model), "Large BF16 as Q8_0, 8-bit activations");
 }
 
 TEST(ViewModel, ACancelledLoadLeavesNoCard) {
