@@ -49,9 +49,10 @@ std::unique_ptr<Device> open_cuda_host() {
 std::unique_ptr<Device> open() {
   const std::string kind = environment("CANOPY_TEST_DEVICE", "reference");
   if (kind == "reference") return make_reference_device();
+  if (kind == "reference_i8") return make_reference_device(uint64_t{8} << 30, /*rounds_to_8_bits=*/true);
   if (kind == "vulkan") return open_vulkan();
   if (kind == "cuda_host") return open_cuda_host();
-  throw std::runtime_error("CANOPY_TEST_DEVICE is " + kind + "; allowed: reference, vulkan, cuda_host");
+  throw std::runtime_error("CANOPY_TEST_DEVICE is " + kind + "; allowed: reference, reference_i8, vulkan, cuda_host");
 }
 
 /// Any message of the validation layers fails the run.

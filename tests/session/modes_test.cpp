@@ -46,6 +46,8 @@ class ModesTest : public ::testing::Test {
     request.cache_type = cache_under_test();
     request.context = context;
     request.self_test = false;
+    // What rounds activations does so for quantized weights.
+    if (device.info().rounds_to_8_bits) request.quantize = QuantizeOnLoad::q8_0;
     loaded_ = Engine::open(device, request, {});
   }
   void SetUp() override { open(); }
