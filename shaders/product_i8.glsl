@@ -125,11 +125,13 @@ void stage_weights(uint k) {
 
 // The activations of a block become multiples of their largest's 127th part. NaN and infinity, which are larger than
 // all others as bits, make the scale NaN or infinite; what is too small to divide by becomes 0.
-void stage_activations() {
+//
+// Columns nobody asked for are left as they are: whatever comes of them is not stored.
+void stage_activations(uint first_column) {
   [[unroll]] for (uint i = 0u; i < OWN_EIGHTS; ++i) {
-    uint at = eight(i);
-    if (at < EIGHTS) {
-      uint c = at / (STEP / 8u), b = at % (STEP / 8u) / 4u, u = at % 4u;
+    uint at = eight(i), c = at / (STEP / 8u);
+    if (at < EIGHTS && first_column + c < width) {
+      uint b = at % (STEP / 8u) / 4u, u = at % 4u;
       vec4 x[2] = {normed(activations[i][0], c), normed(activations[i][1], c)};
       uvec4 sizes = max(floatBitsToUint(x[0]) & 0x7FFFFFFFu, floatBitsToUint(x[1]) & 0x7FFFFFFFu);
       uint size = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
@@ -248,7 +250,7 @@ void main() {
   for (uint k = begin; k < end; k += STEP) {
     barrier();
     stage_weights(k);
-    stage_activations();
+    stage_activations(first_column);
     barrier();
     if (k + STEP < end) fetch_step(k + STEP);
     [[unroll]] for (uint b = 0u; b < STEP_BLOCKS; ++b) {

@@ -41,9 +41,11 @@ DevicePrediction predict_device(predict::RecordedModel& model, const predict::De
   result.kernels = options.kernels.empty() ? predict::default_kernels(device) : predict::kernels_named(options.kernels);
   predict::KernelRules rules = predict::rules_of(result.kernels);
   predict::assume(rules, options.assumptions);
-  if (result.kernels == predict::Kernels::matrix && device.matrix_tflop_s <= 0) {
-    throw bad_input("The " + std::string(device.name) +
-                    " has no matrix cores; allowed kernels: today, fma, llama.cpp.");
+  const bool integers = result.kernels == predict::Kernels::matrix_i8;
+  if ((integers && device.integer_tops <= 0) ||
+      (result.kernels == predict::Kernels::matrix && device.matrix_tflop_s <= 0)) {
+    throw bad_input("The " + std::string(device.name) + " has no matrix cores" + (integers ? " for integers" : "") +
+                    "; allowed kernels: today, fma, llama.cpp.");
   }
   const predict::PassWish wish{options.context, options.sampled};
   const predict::PassPrediction one = predict::predict_pass(model, device, rules, 1, wish);
@@ -190,9 +192,10 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--widths", options->widths, "Rows of the passes (default: 1 to 128)")
       ->delimiter(',')
       ->check(CLI::Range(1u, predict::RecordedModel::kMaxWidth));
-  command->add_option("--kernels", options->kernels,
-                      "today: made for software devices; fma and matrix: made for GPUs; llama.cpp: at width 1, for "
-                      "comparison (default: matrix where the device has matrix cores, else fma)");
+  command->add_option(
+      "--kernels", options->kernels,
+      "today: made for software devices; fma and matrix: made for GPUs; matrix_i8: the same with activations of 8 "
+      "bits; llama.cpp: at width 1, for comparison (default: matrix where the device has matrix cores, else fma)");
   command->add_option("--assume", options->assumptions, "Rules of the kernels to replace: tile_rows=128,...");
   command->add_option("--measured", options->measured, "JSON file of measured passes to print beside them");
   command->add_flag("--sampled", options->sampled, "A token is drawn at random instead of taking the likeliest");

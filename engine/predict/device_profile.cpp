@@ -22,6 +22,8 @@ namespace {
 // matrix_tflop_s: f16 with f32 sums, dense, by the data sheet. Hopper: 620 of 989, as cooperative matrices are compiled
 // to
 //   the older instructions (mma.sync), which reach some five eighths of the peak (estimate). 9070 XT: twice RDNA3 a CU.
+// integer_tops: 8-bit integers, dense, by the data sheet: twice the rate of f16 operands (GeForce: four times that with
+//   f32 sums), on RDNA 3 the same; Hopper as above. integer_depth: of the matrices that drivers name.
 // matrix_overlaps: RDNA runs matrix instructions on the lanes' own units.
 // step_us: estimate. A lone norm of a row takes 4 to 6 us on an RTX 5090, of which two latencies and the work are not
 // the
@@ -45,6 +47,8 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 42,
      .clock_ghz = 1.70,
      .matrix_tflop_s = 71,
+     .integer_tops = 284,
+     .integer_depth = 32,
      .matrix_overlaps = true,
      .step_us = 3,
      .submission_us = 15,
@@ -66,6 +70,8 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 42,
      .clock_ghz = 2.52,
      .matrix_tflop_s = 165.2,
+     .integer_tops = 660.6,
+     .integer_depth = 32,
      .matrix_overlaps = true,
      .step_us = 3,
      .submission_us = 15,
@@ -87,6 +93,8 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 32,
      .clock_ghz = 1.755,
      .matrix_tflop_s = 620,
+     .integer_tops = 1240,
+     .integer_depth = 32,
      .matrix_overlaps = true,
      .step_us = 3,
      .submission_us = 15,
@@ -108,6 +116,8 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 32,
      .clock_ghz = 1.755,
      .matrix_tflop_s = 620,
+     .integer_tops = 1240,
+     .integer_depth = 32,
      .matrix_overlaps = true,
      .step_us = 3,
      .submission_us = 15,
@@ -129,6 +139,8 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 96,
      .clock_ghz = 2.9,
      .matrix_tflop_s = 59.4,
+     .integer_tops = 59.4,
+     .integer_depth = 16,
      .step_us = 3,
      .submission_us = 15,
      .round_trip_us = 10,
@@ -149,6 +161,8 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 96,
      .clock_ghz = 2.97,
      .matrix_tflop_s = 194.6,
+     .integer_tops = 389,
+     .integer_depth = 16,
      .step_us = 3,
      .submission_us = 15,
      .round_trip_us = 20,
@@ -169,6 +183,8 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 96,
      .clock_ghz = 2.5,
      .matrix_tflop_s = 122.8,
+     .integer_tops = 122.8,
+     .integer_depth = 16,
      .step_us = 3,
      .submission_us = 15,
      .round_trip_us = 20,
@@ -189,6 +205,8 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 128,
      .clock_ghz = 2.67,
      .matrix_tflop_s = 109,
+     .integer_tops = 218,
+     .integer_depth = 32,
      .matrix_overlaps = true,
      .step_us = 8,
      .submission_us = 15,

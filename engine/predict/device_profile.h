@@ -28,6 +28,8 @@ struct DeviceProfile {
   double full_registers = 0;     // of an invocation, with which a unit still holds all of these
   double clock_ghz = 0;          // boost
   double matrix_tflop_s = 0;     // f16 operands, f32 sums; 0: no matrix cores
+  double integer_tops = 0;       // 8-bit operands, sums of 32 bits; 0: not by matrix cores
+  uint32_t integer_depth = 16;   // columns of a weight in one such matrix
   bool matrix_overlaps = false;  // matrix cores work beside the lanes; else each takes the other's time
 
   double step_us = 0;        // a dispatch with a barrier before it, without the latency of its first loads

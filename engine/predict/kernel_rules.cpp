@@ -14,27 +14,34 @@ struct NamedKernels {
   const char* name;
   Kernels kernels;
 };
-constexpr NamedKernels kNames[] = {
-    {"today", Kernels::today}, {"fma", Kernels::fma}, {"matrix", Kernels::matrix}, {"llama.cpp", Kernels::llama_cpp}};
+constexpr NamedKernels kNames[] = {{"today", Kernels::today},
+                                   {"fma", Kernels::fma},
+                                   {"matrix", Kernels::matrix},
+                                   {"matrix_i8", Kernels::matrix_i8},
+                                   {"llama.cpp", Kernels::llama_cpp}};
 
 // Machine code: what RADV 25.0.7 makes of the shaders for navi31, as vector instructions of the main loop that are no
 // matrix instructions, for each weight that an invocation decodes. The main loops of product_linear_TYPE_matrix stage
-// units of eight activations in 21 to 40; multiply-adds of a column are one each, none is paired. Former kernels:
-// linear_TYPE with four rows of an invocation, where types that were not looked at are estimated.
+// units of eight activations in 21 to 40, those of product_linear_TYPE_matrix_i8 in 77 to 99; multiply-adds of a column
+// are one each, none is paired. Former kernels: linear_TYPE with four rows of an invocation, where types that were not
+// looked at are estimated.
 struct DecodeOps {
   WeightType type;
-  double today, fma, matrix;
+  double today, fma, matrix, integers;
 };
-constexpr DecodeOps kDecodeOps[] = {
-    {WeightType::f32, 0.5, 1, 0.5},     {WeightType::f16, 1, 1.4, 0.3},     {WeightType::bf16, 1.2, 2.5, 1.5},
-    {WeightType::q8_0, 2.2, 4.4, 2.8},  {WeightType::q4_1, 2.1, 4.2, 2.6},  {WeightType::q4_0, 2.1, 4.2, 2.6},
-    {WeightType::q5_0, 3.5, 6.7, 4.5},  {WeightType::q5_1, 3.5, 6.7, 4.5},  {WeightType::q2_k, 3, 5.5, 3.3},
-    {WeightType::q3_k, 5, 8.6, 6.1},    {WeightType::q4_k, 2.6, 4.8, 2.9},  {WeightType::q5_k, 4, 7.4, 4.9},
-    {WeightType::q6_k, 6, 8.5, 4.5},    {WeightType::iq4_nl, 7, 13.5, 4.9}, {WeightType::iq4_xs, 7, 14, 4.9},
-    {WeightType::mxfp4, 7.5, 14.7, 4.4}};
+constexpr DecodeOps kDecodeOps[] = {{WeightType::f32, 0.5, 1, 0.5, 0.5},    {WeightType::f16, 1, 1.4, 0.3, 0.3},
+                                    {WeightType::bf16, 1.2, 2.5, 1.5, 1.5}, {WeightType::q8_0, 2.2, 4.4, 2.8, 0.9},
+                                    {WeightType::q4_1, 2.1, 4.2, 2.6, 1.7}, {WeightType::q4_0, 2.1, 4.2, 2.6, 1.7},
+                                    {WeightType::q5_0, 3.5, 6.7, 4.5, 2.9}, {WeightType::q5_1, 3.5, 6.7, 4.5, 2.9},
+                                    {WeightType::q2_k, 3, 5.5, 3.3, 2.8},   {WeightType::q3_k, 5, 8.6, 6.1, 3.4},
+                                    {WeightType::q4_k, 2.6, 4.8, 2.9, 1.9}, {WeightType::q5_k, 4, 7.4, 4.9, 3.1},
+                                    {WeightType::q6_k, 6, 8.5, 4.5, 3.7},   {WeightType::iq4_nl, 7, 13.5, 4.9, 4.4},
+                                    {WeightType::iq4_xs, 7, 14, 4.9, 4.5},  {WeightType::mxfp4, 7.5, 14.7, 4.4, 4.9}};
 static_assert(std::size(kDecodeOps) == kWeightTypes);
 
-constexpr double kMatrixStageOps = 3.5, kFmaStageOps = 7.5, kTodayColumnOps = 1.2;
+constexpr double kMatrixStageOps = 3.5, kIntegerStageOps = 11, kFmaStageOps = 7.5, kTodayColumnOps = 1.2;
+// An element of a block's share: made a float, its scales multiplied, added; and its minimum.
+constexpr double kShareOps = 3, kMinimumOps = 1, kBlockWeights = 32;
 // Sums of products of 8-bit integers: two instructions for eight weights, and what unpacks them.
 constexpr double kDotOps = 1.1;
 
@@ -98,6 +105,14 @@ KernelRules matrix_rules() {
   return rules;
 }
 
+KernelRules integer_rules() {
+  KernelRules rules = matrix_rules();
+  rules.registers = 168;
+  rules.stage_ops = kIntegerStageOps;
+  rules.stages_asked = true;
+  return rules;
+}
+
 /// Two rows of a weight in a workgroup of 64 with 32 bytes in flight each, sums in integers of 8 bits. Steps: norm, q k
 /// v together, rotation and K/V store; attention and its merge; product with the addition; norm, gate and up together,
 /// activation; product.
@@ -110,6 +125,10 @@ KernelRules llama_cpp_rules() {
   rules.swiglu_steps = 3;
   rules.linear_steps = 2;
   return rules;
+}
+
+bool is_dense(WeightType type) {
+  return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
 }
 
 std::string rule_names() {
@@ -145,7 +164,8 @@ const char* to_string(Kernels kernels) {
 Kernels kernels_named(std::string_view name) {
   const auto found = std::ranges::find_if(kNames, [&](const NamedKernels& each) { return each.name == name; });
   if (found != std::end(kNames)) return found->kernels;
-  throw bad_input("There are no kernels named '" + printable(name) + "'; allowed: today, fma, matrix, llama.cpp.");
+  throw bad_input("There are no kernels named '" + printable(name) +
+                  "'; allowed: today, fma, matrix, matrix_i8, llama.cpp.");
 }
 
 Kernels default_kernels(const DeviceProfile& device) {
@@ -158,6 +178,7 @@ KernelRules rules_of(Kernels kernels) {
     case Kernels::today: rules = today_rules(); break;
     case Kernels::fma: rules = fma_rules(); break;
     case Kernels::matrix: rules = matrix_rules(); break;
+    case Kernels::matrix_i8: rules = integer_rules(); break;
     case Kernels::llama_cpp: rules = llama_cpp_rules(); break;
   }
   rules.kernels = kernels;
@@ -172,12 +193,44 @@ void assume(KernelRules& rules, std::string_view changes) {
   }
 }
 
+KernelRules rules_for(const KernelRules& rules, WeightType type) {
+  if (rules.kernels != Kernels::matrix_i8 || !is_dense(type)) return rules;
+  KernelRules halves = rules;
+  const KernelRules matrix = rules_of(Kernels::matrix);
+  halves.kernels = Kernels::matrix;
+  halves.registers = matrix.registers;
+  halves.stage_ops = matrix.stage_ops;
+  halves.stages_asked = matrix.stages_asked;
+  return halves;
+}
+
+uint32_t scales_of_block(WeightType type) {
+  return type == WeightType::q2_k || type == WeightType::q3_k || type == WeightType::q6_k ? 2 : 1;
+}
+
+double scale_ops(Kernels kernels, WeightType type) {
+  if (kernels != Kernels::matrix_i8) return 0;
+  bool minimum = false;
+  switch (type) {
+    case WeightType::q4_0:
+    case WeightType::q4_1:
+    case WeightType::q5_0:
+    case WeightType::q5_1:
+    case WeightType::q2_k:
+    case WeightType::q4_k:
+    case WeightType::q5_k: minimum = true; break;
+    default: break;
+  }
+  return scales_of_block(type) * (kShareOps + (minimum ? kMinimumOps : 0)) / kBlockWeights;
+}
+
 double decode_ops(Kernels kernels, WeightType type) {
   const DecodeOps& ops = *std::ranges::find(kDecodeOps, type, &DecodeOps::type);
   switch (kernels) {
     case Kernels::today: return ops.today;
     case Kernels::fma: return ops.fma;
     case Kernels::matrix: return ops.matrix;
+    case Kernels::matrix_i8: return ops.integers;
     case Kernels::llama_cpp: return kDotOps;
   }
   return 0;

@@ -16,6 +16,7 @@ enum class Kernels {
   today,      // 128 weight rows of a workgroup, K whole, tiles of 8 rows of the pass: made for software devices
   fma,        // K cut over workgroups (compute/product_split.h), tiles of 8 rows of the pass in one dispatch
   matrix,     // the same cut, up to 64 rows of the pass at a time on matrix cores, weights decoded to f16
+  matrix_i8,  // the same in integers of 8 bits, scaled in f32 for each block; others bits, so never by itself
   llama_cpp,  // a workgroup for two weight rows, ops fused as its Vulkan backend does: width 1 only, for comparison
 };
 
@@ -38,6 +39,7 @@ struct KernelRules {
   double decode = 1;          // for a weight: times decode_ops()
   double stage_ops = 0;       // for each value that a workgroup stages: activations of its chunk and tile
   double column_ops = 0;      // for each weight and row of the pass
+  bool stages_asked = false;  // only for rows of the pass that there are, not for a whole tile
   bool matrix_cores = false;  // multiply-adds are theirs
 
   // Attention: split into partial results by the backend's plan, or a workgroup takes a K/V head, attention_positions
@@ -60,7 +62,7 @@ struct KernelRules {
   bool downloads_logits = false;  // of a row that is sampled, and samples it itself
 };
 
-/// The name on the command line: "today", "fma", "matrix", "llama.cpp".
+/// The name on the command line: "today", "fma", "matrix", "matrix_i8", "llama.cpp".
 const char* to_string(Kernels kernels);
 /// Nothing else: throws bad_input that lists them.
 Kernels kernels_named(std::string_view name);
@@ -72,7 +74,14 @@ KernelRules rules_of(Kernels kernels);
 /// Replaces single rules: "tile_rows=128,bytes_in_flight=64". Throws bad_input that lists the names.
 void assume(KernelRules& rules, std::string_view changes);
 
+/// The rules for a product with weights of this type: dense ones stay on halves where others are integers.
+KernelRules rules_for(const KernelRules& rules, WeightType type);
+
 /// Instructions × lanes for a weight of this type, beside multiply-adds and staging.
 double decode_ops(Kernels kernels, WeightType type);
+/// The same for a weight and a row of the pass: what scales the sums of blocks. 0 where nothing does.
+double scale_ops(Kernels kernels, WeightType type);
+/// Scales that a block of 32 weights has.
+uint32_t scales_of_block(WeightType type);
 
 }  // namespace canopy::predict

@@ -39,7 +39,23 @@ uint32_t padded_width_of(uint32_t width, const KernelRules& rules) {
   return padded_width(info, width);
 }
 
-Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRules& rules, const DeviceProfile& device) {
+/// As f16 with f32 sums would take as long. Matrices deeper than the columns of one scale are half zeros.
+double matrix_flops_of(const Weight& weight, double flops, const KernelRules& rules, const DeviceProfile& device) {
+  if (rules.kernels != Kernels::matrix_i8) return flops;
+  const double depth = device.integer_depth * scales_of_block(weight.type());
+  return flops * std::max(1.0, depth / 32) * device.matrix_tflop_s / device.integer_tops;
+}
+
+/// Rows of the pass that a workgroup stages: those of whole subgroups, each of which has eight values of an invocation.
+double staged_columns(double columns, uint32_t width, const ProductCut& cut, const KernelRules& rules) {
+  if (!rules.stages_asked) return columns;
+  const double of_subgroup = std::max(1.0, 32 * 8 / cut.columns_in_flight);
+  return std::min(columns, rounded_up(width, of_subgroup) * of_subgroup);
+}
+
+Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRules& all_rules,
+                     const DeviceProfile& device) {
+  const KernelRules rules = rules_for(all_rules, weight.type());
   const uint32_t width = padded_width_of(pass_width, rules);
   const ProductCut cut = cut_of(weight, width, rules, device);
   const double row_tiles = rounded_up(weight.rows(), cut.rows);
@@ -66,10 +82,10 @@ Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRule
                      (1 + sums) * width * weight.rows() * kFloat;
   work.tail_latencies = chunks > 1 ? 2 : 0;  // the last workgroup of a tile counts itself, then adds the sums
 
-  work.lane_ops =
-      weights * (column_tiles * rules.decode * decode_ops(rules.kernels, weight.type()) + columns * rules.column_ops) +
-      row_tiles * columns * weight.cols() * rules.stage_ops;
-  if (rules.matrix_cores) work.matrix_flops = 2 * weights * columns;
+  work.lane_ops = weights * (column_tiles * rules.decode * decode_ops(rules.kernels, weight.type()) +
+                             columns * (rules.column_ops + scale_ops(rules.kernels, weight.type()))) +
+                  row_tiles * staged_columns(columns, width, cut, rules) * weight.cols() * rules.stage_ops;
+  if (rules.matrix_cores) work.matrix_flops = matrix_flops_of(weight, 2 * weights * columns, rules, device);
   return work;
 }
 

@@ -14,6 +14,18 @@ constexpr uint32_t kBlock = 32;  // columns that an invocation of the products b
 constexpr double kMatVecColumns = 1800;
 constexpr vk::MatrixShape kMatrix{.m = 16, .n = 16, .k = 16};
 
+/// Of 8-bit integers.
+vk::MatrixShape integer_shape(const DeviceProfile& device) {
+  return {16,
+          16,
+          device.integer_depth,
+          vk::MatrixType::s8,
+          vk::MatrixType::s8,
+          vk::MatrixType::s32,
+          vk::MatrixType::s32,
+          vk::MatrixScope::subgroup};
+}
+
 /// What drivers of such a device report, as far as the choices read it.
 vk::DeviceLimits limits_of(const DeviceProfile& device) {
   vk::DeviceLimits limits;
@@ -45,8 +57,10 @@ ProductCut chosen_cut(const Weight& weight, uint32_t width, Kernels kernels, con
       return {1.0 * config.tile_rows(), 1.0 * config.columns, 1.0 * kBlock * config.slices, 1.0 * config.invocations(),
               1.0 * config.shared_bytes()};
     }
-    case Kernels::matrix: {
-      const vk::MatrixConfig config = vk::choose_matrix(shape, kMatrix, vk::kMostMatrixColumns, false, limits);
+    case Kernels::matrix:
+    case Kernels::matrix_i8: {
+      const vk::MatrixShape matrix = kernels == Kernels::matrix ? kMatrix : integer_shape(device);
+      const vk::MatrixConfig config = vk::choose_matrix(shape, matrix, vk::kMostMatrixColumns, false, limits);
       return {1.0 * config.tile_rows(), 1.0 * config.columns, 1.0 * config.step, 1.0 * config.invocations(),
               1.0 * config.shared_bytes()};
     }

@@ -38,6 +38,8 @@ TEST(DeviceProfiles, FiguresArePlausible) {
     EXPECT_TRUE(within(device.full_registers, 16, 256));
     EXPECT_TRUE(within(device.lane_tops(), 3, 50));
     EXPECT_TRUE(within(device.matrix_tflop_s, 2 * device.lane_tops(), 1000));
+    EXPECT_TRUE(within(device.integer_tops, device.matrix_tflop_s, 4.1 * device.matrix_tflop_s));
+    EXPECT_TRUE(device.integer_depth == 16 || device.integer_depth == 32);
     EXPECT_TRUE(within(device.step_us, 0.5, 20));
     EXPECT_TRUE(within(device.submission_us, 1, 100));
     EXPECT_TRUE(within(device.round_trip_us, 1, 100));
@@ -56,11 +58,13 @@ TEST(DeviceProfiles, AreChosenByNameOrAll) {
 }
 
 TEST(Kernels, AreChosenByNameAndByDevice) {
-  for (const Kernels kernels : {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::llama_cpp}) {
+  for (const Kernels kernels :
+       {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::matrix_i8, Kernels::llama_cpp}) {
     EXPECT_EQ(kernels_named(to_string(kernels)), kernels);
     EXPECT_EQ(rules_of(kernels).kernels, kernels);
   }
-  EXPECT_NE(message_of([] { kernels_named("cuda"); }).find("today, fma, matrix, llama.cpp"), std::string::npos);
+  EXPECT_NE(message_of([] { kernels_named("cuda"); }).find("today, fma, matrix, matrix_i8, llama.cpp"),
+            std::string::npos);
   DeviceProfile device = device_profile("h100");
   EXPECT_EQ(default_kernels(device), Kernels::matrix);
   device.matrix_tflop_s = 0;
@@ -69,7 +73,8 @@ TEST(Kernels, AreChosenByNameAndByDevice) {
 
 TEST(Kernels, EveryTypeOfWeightsIsDecoded) {
   for (uint32_t i = 0; i < kWeightTypes; ++i) {
-    for (const Kernels kernels : {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::llama_cpp}) {
+    for (const Kernels kernels :
+         {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::matrix_i8, Kernels::llama_cpp}) {
       EXPECT_GT(decode_ops(kernels, static_cast<WeightType>(i)), 0);
       EXPECT_LT(decode_ops(kernels, static_cast<WeightType>(i)), 20);
     }

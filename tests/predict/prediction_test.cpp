@@ -18,7 +18,7 @@ namespace {
 
 using test::message_of;
 
-constexpr Kernels kAllKernels[] = {Kernels::today, Kernels::fma, Kernels::matrix};
+constexpr Kernels kAllKernels[] = {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::matrix_i8};
 
 double ms_of(RecordedModel& model, const DeviceProfile& device, Kernels kernels, uint32_t width, uint32_t context = 0) {
   return predict_pass(model, device, rules_of(kernels), width, {context, false}).ms;
@@ -186,6 +186,15 @@ TEST(Prediction, InstructionsAreThoseOfTheMachineCode) {
   EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 64), 150, 0.05 * 150);
   EXPECT_NEAR(instructions(Kernels::matrix, WeightType::iq4_nl, 1), 183, 0.05 * 183);
   EXPECT_NEAR(instructions(Kernels::matrix, WeightType::mxfp4, 1), 168, 0.05 * 168);
+  EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q8_0, 16), 165, 0.05 * 165);
+  EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q4_k, 16), 211, 0.05 * 211);
+  EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q4_k, 64), 494, 0.05 * 494);
+  EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q6_k, 16), 301, 0.05 * 301);
+  EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q6_k, 64), 675, 0.05 * 675);
+  // A narrower pass stages less.
+  EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q4_k, 1), 211 - 77, 0.05 * 211);
+  EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::bf16, 1), instructions(Kernels::matrix, WeightType::bf16, 1),
+              1e-9);
   EXPECT_NEAR(instructions(Kernels::fma, WeightType::q4_k, 1), 187, 0.05 * 187);
   EXPECT_NEAR(instructions(Kernels::fma, WeightType::q4_k, 8), 422, 0.1 * 422);
 }
