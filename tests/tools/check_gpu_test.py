@@ -18,10 +18,12 @@ BUILD = os.environ.get("CANOPY_BUILD", "")
 ICD = os.environ.get("CANOPY_TEST_ICD", "")
 STEPS = ["golden", "ops", "report", "contract", "replies", "modes", "drafts"]
 
-# Stands for canopy-cli: `report` writes what the real one would; HARDWARE is whether the device is a GPU.
+# Stands for canopy-cli: `report` writes what the real one would; SOFTWARE is whether the device is none of hardware,
+# INTEGERS whether it has the kernels matrix_i8.
 CLI = """#!/bin/sh
 if [ "$1" = devices ]; then echo "0: Some device"; exit 0; fi
 echo "$*" >>"$ASKED"
+case "$*" in *matrix_i8*) [ "$INTEGERS" = true ] || exit 1 ;; esac
 while [ $# -gt 0 ]; do case $1 in --out) out=$2 ;; esac; shift; done
 printf '{\\n  "version": 1,\\n  "source": "measured",\\n  "device": {"is_software": %s},\\n  "models": [],\\n  "devices": []\\n}\\n' \
   "$SOFTWARE" >"$out"
@@ -98,8 +100,8 @@ class Checks(Folder):
         self.write("2.0\n", "packed", "lib", "libc-version")
         shutil.copy(os.path.join(TOOLS, "gpu", "check"), self.path("packed", "check"))
 
-    def check(self, *options, software="false", path=None):
-        environment = dict(os.environ, ASKED=self.path("asked"), SOFTWARE=software)
+    def check(self, *options, software="false", integers="false", path=None):
+        environment = dict(os.environ, ASKED=self.path("asked"), SOFTWARE=software, INTEGERS=integers)
         if path:
             environment["PATH"] = path + ":" + environment["PATH"]
         return subprocess.run([self.path("packed", "check"), "--out", self.path("out"), *options], env=environment,
@@ -127,6 +129,14 @@ class Checks(Folder):
         self.assertFalse(result["checks"]["tiny"])
         with open(self.path("asked"), encoding="utf-8") as file:
             self.assertIn("qwen3-8b-bf16", file.read())
+
+    def test_integers_are_tested_where_the_device_has_them(self):
+        self.write('#!/bin/sh\n[ "$*" != "--gtest_filter=*Linear*:*ProjectHeads*" ] || echo "family $CANOPY_TEST_FAMILY"\n',
+                   "packed", "bin", "compute_gpu_test")
+        self.assertEqual(self.check(integers="true").returncode, 0)
+        self.assertEqual(list(self.states()), STEPS + ["ops_i8"])
+        with open(self.path("out", "logs", "ops_i8.log"), encoding="utf-8") as file:
+            self.assertIn("family matrix_i8", file.read())
 
     def test_software_devices_get_the_tiny_shapes(self):
         self.assertEqual(self.check(software="true").returncode, 0)
