@@ -72,7 +72,7 @@ function(canopy_shaders target)
       COMMAND Python3::Interpreter "${tools}/compile_shader.py" --source "${shader}" --include "${ARG_DIRECTORY}"
               --include "${PROJECT_SOURCE_DIR}/shaders" --symbol "${ARG_TABLE}_${stem}" --output "${output}"
               --depfile "${output}.d" --glslang "${CANOPY_GLSLANG}" --spirv-val "${CANOPY_SPIRV_VAL}"
-      DEPENDS "${shader}" "${tools}/compile_shader.py" "${tools}/check_spirv.py"
+      DEPENDS "${shader}" "${tools}/compile_shader.py" "${tools}/check_spirv.py" "${tools}/shared_memory.py"
       DEPFILE "${output}.d"
       COMMENT "Compiling shader ${stem}"
       VERBATIM)

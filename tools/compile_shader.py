@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import check_spirv
+import shared_memory
 
 TARGET = "vulkan1.3"
 COOPERATIVE_MATRIX = "cooperative_matrix"  # what `needs:` may say
@@ -122,7 +123,7 @@ class Compiler:
     def compile(self, variant, exact):
         """The words of one variant."""
         name = f"{self.options.source} (variant {variant.name})"
-        words = self.glslang(variant, "-g0", f"{name} does not compile")
+        words = shared_memory.order_by_barriers(self.glslang(variant, "-g0", f"{name} does not compile"))
         if exact:
             words = check_spirv.decorate_fma(words)
             if check_spirv.check(words):

@@ -2,6 +2,7 @@
 """Tests of tools/check_spirv.py and tools/compile_shader.py."""
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import check_spirv  # noqa: E402
 import compile_shader  # noqa: E402
+import shared_memory  # noqa: E402
 
 OPTIONS = None
 
@@ -163,6 +165,28 @@ class CompileShader(unittest.TestCase):
         self.assertEqual([v.name for v in compile_shader.variants_of("s", top)], ["s_a", "s_a_half", "s_b"])
         with self.assertRaises(compile_shader.ShaderError):
             compile_shader.variants_of("s", "// variants: a\n// without: b\n")
+
+    shared_top = "#version 450\n#extension GL_KHR_memory_scope_semantics : require\n#pragma use_vulkan_memory_model\n"
+    shared_body = "layout(local_size_x = 64) in; layout(binding = 0) coherent buffer B { uint b[]; };\n" \
+                  "shared uint a[64];\n" \
+                  "void main() { a[gl_LocalInvocationIndex] = 1u; barrier();\n" \
+                  "  b[gl_GlobalInvocationID.x] = a[63u - gl_LocalInvocationIndex]; }\n"
+
+    def test_barriers_order_shared_memory_instead_of_each_access(self):
+        for pragma, in_model in ((True, True), (False, False)):
+            top = self.shared_top if pragma else self.shared_top.rsplit("\n", 2)[0] + "\n"
+            code, error, output, _ = self.compile(top, self.shared_body)
+            self.assertEqual(code, 0, error)
+            words = [int(word, 16) for word in re.findall(r"0x([0-9a-f]{8}),", output)]
+            module = check_spirv.instructions(words)
+            masks = [i.operands[at] for i in module for op, at in ((61, 3), (62, 2))
+                     if i.opcode == op and len(i.operands) > at]
+            constants = {i.operands[1]: i.operands[2] for i in module if i.opcode == 43}
+            semantics = [constants[i.operands[2]] for i in module if i.opcode == 224]
+            # Of shared memory neither load nor store has a scope; of the coherent buffer the store keeps its own.
+            self.assertEqual(sorted(masks), [0x20, 0x20, 0x28] if in_model else [], pragma)
+            self.assertEqual([s & 0x6000 for s in semantics], [0x6000 if in_model else 0])
+            self.assertEqual(shared_memory.order_by_barriers(words), words)
 
     def test_includes_are_dependencies(self):
         top = "#version 450\n#extension GL_GOOGLE_include_directive : require\n#include \"factor.glsl\"\n"
