@@ -25,16 +25,6 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kPiece = 2ull << 20;
 
-/// The files that hold the weights.
-std::vector<fs::path> weight_files(const fs::path& model) {
-  if (!fs::is_directory(model)) return {model};
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(model)) {
-    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
-  }
-  return files;
-}
-
 /// Has the system drop a file from its memory. False where most of it stays.
 bool drop(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -87,7 +77,7 @@ class LoadBencher {
         settings_(settings),
         step_(step),
         stop_(stop),
-        files_(weight_files(file.path())),
+        files_(file.files()),
         plan_(plan_weights(file, device, settings.quantize)),
         block_(uint64_t{64} << 20, std::byte{1}),
         other_(block_.size(), std::byte{2}) {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "app/models/model_finder.h"
+#include "engine/format/gguf_parts.h"
 
 namespace canopy::app {
 namespace {
@@ -22,7 +23,7 @@ bool passes(const fs::path& file, PathFilter filter) {
   return true;
 }
 
-FolderEntry entry_of(const fs::directory_entry& each) {
+FolderEntry entry_of(const fs::directory_entry& each, PathFilter filter) {
   std::error_code ignored;
   FolderEntry entry;
   entry.name = each.path().filename().string();
@@ -30,9 +31,12 @@ FolderEntry entry_of(const fs::directory_entry& each) {
   entry.folder = each.is_directory(ignored);
   entry.model = entry.folder ? holds_a_model(each.path()) : passes(each.path(), PathFilter::models);
   if (!entry.folder && each.is_regular_file(ignored)) {
-    std::error_code unknown;
-    entry.bytes = each.file_size(unknown);
-    if (unknown) entry.bytes = 0;
+    const std::vector<fs::path> parts =
+        filter == PathFilter::models ? gguf_part_files(each.path()) : std::vector{each.path()};
+    for (const fs::path& part : parts) {
+      std::error_code unknown;
+      if (const uintmax_t bytes = fs::file_size(part, unknown); !unknown) entry.bytes += bytes;
+    }
   }
   return entry;
 }
@@ -67,7 +71,8 @@ FolderList list_folder(const fs::path& folder, PathFilter filter) {
       ++list.left_out;
       continue;
     }
-    list.entries.push_back(entry_of(*it));
+    if (filter == PathFilter::models && is_later_gguf_part(it->path())) continue;  // shown as its first part
+    list.entries.push_back(entry_of(*it, filter));
   }
   if (error) list.problem = "The folder " + quoted(place) + " cannot be read: " + error.message() + ".";
   std::ranges::sort(list.entries, {},

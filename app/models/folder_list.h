@@ -20,7 +20,7 @@ struct FolderEntry {
   std::string path;
   bool folder = false;
   bool model = false;  // a model file, or a folder that holds a model
-  uint64_t bytes = 0;  // of a file
+  uint64_t bytes = 0;  // of a file; of all parts of a split model, which is listed as its first part
 };
 
 struct FolderList {

@@ -10,6 +10,7 @@
 #include "engine/base/figures.h"
 #include "engine/format/drafter_file.h"
 #include "engine/format/drafter_pair.h"
+#include "engine/format/gguf_parts.h"
 #include "engine/format/model_file.h"
 #include "engine/format/model_paths.h"
 
@@ -38,11 +39,18 @@ bool holds_weights(const fs::path& file) {
   return extension == ".gguf" || extension == ".safetensors";
 }
 
-/// Bytes of a file, or of the weight files in a folder; symbolic links of a cache are followed.
+/// Bytes of a file, of all parts of a split model, or of the weight files in a folder; symbolic links of a cache are
+/// followed.
 uint64_t weight_bytes(const fs::path& path) {
   std::error_code error;
-  if (fs::is_regular_file(path, error)) return fs::file_size(path, error);
   uint64_t bytes = 0;
+  if (fs::is_regular_file(path, error)) {
+    for (const fs::path& part : gguf_part_files(path)) {
+      std::error_code ignored;
+      if (fs::is_regular_file(part, ignored)) bytes += fs::file_size(part, ignored);
+    }
+    return bytes;
+  }
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
     std::error_code ignored;
     if (holds_weights(it->path()) && fs::is_regular_file(it->path(), ignored))

@@ -11,6 +11,7 @@
 
 #include "engine/base/paths.h"
 #include "engine/format/drafter_file.h"
+#include "engine/format/gguf_parts.h"
 #include "engine/format/model_paths.h"
 
 namespace canopy::app {
@@ -22,10 +23,11 @@ constexpr const char* kOwnDrafter = "smollm2-135m-dflash.gguf";  // the one that
 constexpr size_t kMostNeighbours = 100;
 constexpr std::chrono::seconds kPatience{1};  // how long closing the window waits for a search
 
-/// The file or folder itself, whatever links lead to it; the path as it is where that cannot be told.
+/// The file or folder itself, whatever links lead to it, and the first part of a split model; the path as it is where
+/// that cannot be told.
 fs::path place_of(const fs::path& path) {
   try {
-    return fs::weakly_canonical(resolve_model_path(path));
+    return fs::weakly_canonical(gguf_part_files(resolve_model_path(path)).front());
   } catch (const std::exception&) {  // a broken link, no permission, a download that was never finished
     return path;
   }

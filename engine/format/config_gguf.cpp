@@ -37,14 +37,6 @@ class Keys {
   std::string prefix_;
 };
 
-void refuse_split(const GgufFile& file) {
-  const uint32_t parts = file.u32_if("split.count").value_or(1);
-  if (parts > 1) {
-    throw bad_input("This is one part of a model split into " + std::to_string(parts) +
-                    " GGUF files, which cannot be read; join them with gguf-split --merge.");
-  }
-}
-
 void read_heads(const Keys& keys, ModelConfig& config) {
   config.heads = keys.u32("attention.head_count");
   config.kv_heads = keys.u32_or("attention.head_count_kv", config.heads);
@@ -150,7 +142,6 @@ std::optional<uint32_t> token_id(const GgufFile& file, const std::string& key, u
 }  // namespace
 
 void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config) {
-  refuse_split(file);
   const Keys keys(file, prefix);
   config.name = printable(file.text_if("general.name").value_or(""));
   config.layers = keys.u32("block_count");

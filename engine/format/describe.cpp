@@ -13,6 +13,7 @@
 #include "engine/format/drafter_file.h"
 #include "engine/format/gguf.h"
 #include "engine/format/model_file.h"
+#include "engine/format/model_paths.h"
 #include "engine/format/safetensors.h"
 
 namespace canopy {
@@ -163,7 +164,12 @@ void describe_gguf(json& result, const fs::path& path) {
   const GgufFile file = GgufFile::open(path);
   result["format"] = "gguf";
   result["version"] = file.version();
-  result["file_bytes"] = file.file().bytes().size();
+  uint64_t bytes = 0;
+  for (const MappedFile& part : file.files()) bytes += part.bytes().size();
+  result["file_bytes"] = bytes;
+  if (file.files().size() > 1) {
+    for (const MappedFile& part : file.files()) result["files"].push_back(shown(part.path().filename()));
+  }
   for (const GgufValue& value : file.metadata()) result["metadata"][printable(value.key)] = value_json(value);
   add_tensors(result, file.tensors());
 }
@@ -242,12 +248,13 @@ json describe_json(const fs::path& path) {
   json result = {{"path", shown(path)}, {"metadata", json::object()}};
   std::error_code ignored;
   with_context(shown(path), [&] {
-    if (fs::is_directory(path, ignored)) {
-      describe_folder(result, path);
-    } else if (path.extension() == ".safetensors") {
-      describe_safetensors(result, SafetensorsFile::open(path));
+    const fs::path found = resolve_model_path(path);
+    if (fs::is_directory(found, ignored)) {
+      describe_folder(result, found);
+    } else if (found.extension() == ".safetensors") {
+      describe_safetensors(result, SafetensorsFile::open(found));
     } else {
-      describe_gguf(result, path);
+      describe_gguf(result, found);
     }
   });
   add_config(result, path);
@@ -256,7 +263,9 @@ json describe_json(const fs::path& path) {
 
 std::string describe_text(const json& d) {
   std::string text = d["path"].get<std::string>() + "\n" + d["format"].get<std::string>() + ", " +
-                     size_text(d["file_bytes"].get<uint64_t>()) + "\n";
+                     size_text(d["file_bytes"].get<uint64_t>());
+  if (d.contains("files") && d["files"].size() > 1) text += " in " + std::to_string(d["files"].size()) + " files";
+  text += "\n";
   if (d["config"].is_null()) {
     text += "\nCannot be run: " + d["config_error"].get<std::string>() + "\n";
   } else {

@@ -190,10 +190,10 @@ std::string_view to_string(GgufType type) {
   return names[static_cast<size_t>(type)];
 }
 
-GgufFile GgufFile::open(const std::filesystem::path& path) {
+GgufFile GgufFile::open_alone(const std::filesystem::path& path) {
   GgufFile result;
-  result.file_ = MappedFile::open(path);
-  result.file_.read_checked([&](std::span<const std::byte> bytes) { result.parse_all(bytes); });
+  result.files_.push_back(MappedFile::open(path));
+  result.files_.front().read_checked([&](std::span<const std::byte> bytes) { result.parse_all(bytes); });
   return result;
 }
 

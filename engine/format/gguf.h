@@ -61,17 +61,23 @@ struct GgufLimits {
 
 class GgufFile {
  public:
-  /// Maps and checks a file. Throws bad_input (without the path: callers add it).
+  /// Maps and checks a file, and the other parts where it is one of a split model (gguf_parts.h): the metadata is then
+  /// the first part's, the tensors are those of all. Throws bad_input (without the path: callers add it), with the name
+  /// of the part where one is missing, of another model, or not what its name says.
   static GgufFile open(const std::filesystem::path& path);
+  /// The one file, even if it is a part.
+  static GgufFile open_alone(const std::filesystem::path& path);
   /// The same on bytes that the caller keeps alive: for tests and fuzzing.
   static GgufFile parse(std::span<const std::byte> bytes);
 
   uint32_t version() const { return version_; }
   uint64_t alignment() const { return alignment_; }
-  const MappedFile& file() const { return file_; }
+  /// The file, or the parts in order; none after parse().
+  std::span<const MappedFile> files() const { return files_; }
 
   std::span<const GgufValue> metadata() const { return metadata_; }
-  /// Tensors under the names in the file, in file order; shape[0] is the slowest dimension.
+  /// Tensors under the names in the file, in file order, those of several parts one after the other; shape[0] is the
+  /// slowest dimension.
   std::span<const TensorView> tensors() const& { return tensors_; }
   std::span<const TensorView> tensors() && = delete;  // would outlive its file
 
@@ -101,8 +107,10 @@ class GgufFile {
   void parse_metadata(Reader& reader, uint64_t count);
   void parse_tensors(Reader& reader, uint64_t count, std::span<const std::byte> bytes);
   void parse_all(std::span<const std::byte> bytes);
+  /// The parts of one model, in order, which have been checked one by one.
+  static GgufFile join(std::vector<GgufFile> parts);
 
-  MappedFile file_;
+  std::vector<MappedFile> files_;
   uint32_t version_ = 0;
   uint64_t alignment_ = 32;
   std::vector<GgufValue> metadata_;

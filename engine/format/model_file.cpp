@@ -81,6 +81,9 @@ ModelFile ModelFile::of_random_weights(const ModelConfig& config, const TypeOfTe
 const fs::path& ModelFile::path() const {
   return state_->path;
 }
+std::vector<fs::path> ModelFile::files() const {
+  return state_->file.files();
+}
 const ModelConfig& ModelFile::config() const {
   return state_->config;
 }

@@ -49,8 +49,9 @@ struct TokenizerSource {
 
 class ModelFile {
  public:
-  /// Opens a .gguf file, a folder with config.json and safetensors, a .safetensors file in one, or a model in the cache
-  /// of Hugging Face (model_paths.h), and validates all of it. Throws Error(bad_input) with the path in front.
+  /// Opens a .gguf file (or all parts of a split one by any of them), a folder with config.json and safetensors, a
+  /// .safetensors file in one, or a model in the cache of Hugging Face (model_paths.h), and validates all of it. Throws
+  /// Error(bad_input) with the path in front.
   static ModelFile open(const std::filesystem::path& path);
 
   /// A model of that configuration with random weights and no tokenizer, for measurements: no file is read or written.
@@ -63,6 +64,8 @@ class ModelFile {
 
   /// Empty where there is no file.
   const std::filesystem::path& path() const;
+  /// The files that hold the weights; see TensorFile::files().
+  std::vector<std::filesystem::path> files() const;
   const ModelConfig& config() const;
   const TokenizerSource& tokenizer() const;
 

@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
+#include "engine/format/gguf_parts.h"
 
 namespace canopy {
 namespace {
@@ -77,10 +78,27 @@ fs::path snapshot_of(const fs::path& model) {
   return newest;
 }
 
-std::vector<fs::path> gguf_files(const fs::path& folder) {
+bool is_projector(const fs::path& path) {
+  return path.filename().string().starts_with("mmproj");
+}
+
+/// The GGUF models of a folder: of a split one only its first file that is there.
+std::vector<fs::path> gguf_models(const fs::path& folder) {
   std::vector<fs::path> files = entries_of(folder);
-  std::erase_if(files, [](const fs::path& path) { return path.extension() != ".gguf" || is_folder(path); });
+  std::erase_if(files, [](const fs::path& path) {
+    return path.extension() != ".gguf" || is_folder(path) || is_later_gguf_part(path);
+  });
+  if (!std::ranges::all_of(files, is_projector)) std::erase_if(files, is_projector);
   return files;
+}
+
+/// The GGUF models of a folder, or of the only folder in it.
+std::vector<fs::path> gguf_models_below(const fs::path& folder) {
+  std::vector<fs::path> files = gguf_models(folder);
+  if (!files.empty()) return files;
+  std::vector<fs::path> folders = entries_of(folder);
+  std::erase_if(folders, [](const fs::path& path) { return !is_folder(path); });
+  return folders.size() == 1 ? gguf_models(folders.front()) : files;
 }
 
 [[noreturn]] void refuse_several(const std::vector<fs::path>& files) {
@@ -89,7 +107,7 @@ std::vector<fs::path> gguf_files(const fs::path& folder) {
   for (size_t i = 0; i < std::min(files.size(), listed); ++i) {
     names += (i == 0 ? "" : ", ") + quoted_name(files[i].filename().string());
   }
-  throw bad_input("The folder holds " + std::to_string(files.size()) + " GGUF files (" + names +
+  throw bad_input("The folder holds " + std::to_string(files.size()) + " GGUF models (" + names +
                   (files.size() > listed ? ", ..." : "") + "); open one of them.");
 }
 
@@ -110,7 +128,7 @@ fs::path resolve_model_path(const fs::path& given) {
   if (is_cached_model(path)) path = snapshot_of(path);
   std::error_code ignored;
   if (!is_folder(path) || fs::exists(path / "config.json", ignored)) return path;
-  const std::vector<fs::path> files = gguf_files(path);
+  const std::vector<fs::path> files = gguf_models_below(path);
   if (files.size() > 1) refuse_several(files);
   return files.empty() ? path : files.front();
 }
@@ -118,7 +136,10 @@ fs::path resolve_model_path(const fs::path& given) {
 std::string model_path_name(const fs::path& given) {
   const fs::path path = without_trailing_slash(given);
   const std::optional<std::string> cached = cached_name(path);
-  if (!cached) return printable(path.filename().string());
+  if (!cached) {
+    const auto part = gguf_part_name(path.filename().string());
+    return printable(part ? part->stem + ".gguf" : path.filename().string());
+  }
   const size_t name = cached->rfind("--");
   return printable(cached->substr(name + 2));
 }

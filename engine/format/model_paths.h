@@ -9,14 +9,16 @@ namespace canopy {
 
 /// The file or folder to read for `path`:
 ///   models--ORG--NAME, or its folder "snapshots": the snapshot that refs/main names, else the newest one;
-///   a folder with no config.json but a single .gguf file: that file;
+///   a folder with no config.json but a single GGUF model: its file, or its first part where it is split
+///   (gguf_parts.h); projectors of images ("mmproj-...") are not counted, and where the folder has no GGUF file and a
+///   single folder, as downloads of split models do, the model in that;
 ///   anything else: `path` itself, whether it exists or not.
 /// Throws bad_input where a cached model has no snapshot (its download was never finished), and where a folder holds
-/// several .gguf files.
+/// several GGUF models.
 std::filesystem::path resolve_model_path(const std::filesystem::path& path);
 
 /// The last component of `path`, to be shown and to be kept; of a snapshot in the cache, whose own name is a hash, NAME
-/// instead.
+/// instead. The same for all parts of a split GGUF: "m.gguf" for "m-00002-of-00003.gguf".
 std::string model_path_name(const std::filesystem::path& path);
 
 }  // namespace canopy

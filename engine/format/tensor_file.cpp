@@ -9,6 +9,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/gguf_parts.h"
 #include "engine/format/model_paths.h"
 
 namespace canopy {
@@ -101,10 +102,24 @@ uint64_t TensorFile::elements() const {
 }
 
 void TensorFile::check_unchanged() const {
-  if (const GgufFile* file = gguf()) file->file().check_unchanged();
-  if (const auto* folder = std::get_if<SafetensorsFolder>(&source_)) {
-    for (const SafetensorsFile& file : folder->files()) file.file().check_unchanged();
+  for (const MappedFile* file : mappings()) file->check_unchanged();
+}
+
+std::vector<fs::path> TensorFile::files() const {
+  std::vector<fs::path> paths;
+  for (const MappedFile* file : mappings()) paths.push_back(file->path());
+  return paths;
+}
+
+std::vector<const MappedFile*> TensorFile::mappings() const {
+  std::vector<const MappedFile*> result;
+  if (const GgufFile* file = gguf()) {
+    for (const MappedFile& part : file->files()) result.push_back(&part);
   }
+  if (const auto* folder = std::get_if<SafetensorsFolder>(&source_)) {
+    for (const SafetensorsFile& file : folder->files()) result.push_back(&file.file());
+  }
+  return result;
 }
 
 std::optional<fs::path> hugging_face_folder(const fs::path& path) {
@@ -128,7 +143,9 @@ std::string name_from_path(const fs::path& path) {
   const fs::path full = fs::absolute(path, ignored).lexically_normal();  // links of a cache lead to hashes
   if (fs::is_directory(full, ignored)) return model_path_name(full);
   const bool in_folder = full.extension() == ".safetensors";  // then its own name is just "model"
-  return in_folder ? model_path_name(full.parent_path()) : printable(full.stem().string());
+  if (in_folder) return model_path_name(full.parent_path());
+  const auto part = gguf_part_name(full.filename().string());
+  return printable(part ? part->stem : full.stem().string());
 }
 
 }  // namespace canopy

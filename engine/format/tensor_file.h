@@ -54,8 +54,12 @@ class TensorFile {
   /// Throws when a file was shrunk or rewritten since it was opened.
   void check_unchanged() const;
 
+  /// The files that hold the tensors: several for shards and for parts of a split GGUF, none for random tensors.
+  std::vector<std::filesystem::path> files() const;
+
  private:
   void take(std::span<const TensorView> found, Rename canonical);
+  std::vector<const MappedFile*> mappings() const;
 
   std::variant<std::monostate, GgufFile, SafetensorsFolder, RandomTensors> source_;  // owns the bytes
   std::vector<TensorView> tensors_;

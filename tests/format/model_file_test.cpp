@@ -152,7 +152,7 @@ const ModelCase model_cases[] = {
     {"VocabTooLarge", "The tensor 'token_embd' has the shape [10, 8]; [11, 8] is expected.",
      with_key<uint32_t>("llama.vocab_size", 11)},
     {"Experts", "The model has 8 experts; mixtures", with_key<uint32_t>("llama.expert_count", 8)},
-    {"Split", "one part of a model split into 3 GGUF files", with_key<uint16_t>("split.count", 3)},
+    {"Split", "The metadata 'split.no' is missing.", with_key<uint16_t>("split.count", 3)},
     {"Yarn", "'llama.rope.scaling.type' is 'yarn'; supported are none, linear",
      [](auto& b) { b.text("llama.rope.scaling.type", "yarn"); }},
     {"LinearWithoutFactor", "'llama.rope.scaling.factor' is missing",

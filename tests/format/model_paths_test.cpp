@@ -86,7 +86,8 @@ TEST_F(ModelPathsTest, AFolderWithOneGgufFileIsThatFile) {
   EXPECT_EQ(model_path_name(file), "tiny.Q4_1.gguf");
   EXPECT_EQ(ModelFile::open(model_).config().vocab, 10u);
   download("1111", "tiny.Q8_0.gguf", "another");
-  expect_error("2 GGUF files ('tiny.Q4_1.gguf', 'tiny.Q8_0.gguf'); open one of them", [&] { ModelFile::open(model_); });
+  expect_error("2 GGUF models ('tiny.Q4_1.gguf', 'tiny.Q8_0.gguf'); open one of them",
+               [&] { ModelFile::open(model_); });
 }
 
 TEST_F(ModelPathsTest, AModelWithoutANameOfItsOwnIsCalledAsTheCacheCallsIt) {

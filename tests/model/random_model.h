@@ -33,7 +33,9 @@ struct RandomModel {
   std::function<std::optional<TensorType>(const std::string& name, uint64_t cols)> requantize;
 
   /// A GGUF file with tokens for ASCII letters; id 1 is <|im_end|>.
-  std::string build() const;
+  std::string build() const { return builder().build(); }
+  /// The same, to be changed before it is built.
+  GgufBuilder builder() const;
 };
 
 /// The blocks of a [rows, cols] matrix whose values lie around +-1/sqrt(cols).
@@ -86,7 +88,7 @@ inline std::string requantized(const std::string& data, TensorType from, TensorT
   return blocks;
 }
 
-inline std::string RandomModel::build() const {
+inline GgufBuilder RandomModel::builder() const {
   std::mt19937 random(seed);
   GgufBuilder b;
   b.version = version;
@@ -144,7 +146,7 @@ inline std::string RandomModel::build() const {
     matrix(blk + "ffn_up", other, ffn, hidden);
     matrix(blk + "ffn_down", finer.value_or(type), hidden, ffn);
   }
-  return b.build();
+  return b;
 }
 
 }  // namespace canopy::test

@@ -21,7 +21,7 @@
 #include "engine/vulkan/weight_layout.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
-#include "tests/format/gguf_builder.h"
+#include "tests/format/split_gguf.h"
 
 namespace canopy::predict {
 namespace {
@@ -63,10 +63,24 @@ GgufBuilder metadata(const ModelConfig& config) {
   return file;
 }
 
-/// A GGUF file of that shape whose tensors are a hole; empty where the file system has no holes.
-std::filesystem::path sparse_file(const TempFolder& folder, const NamedShape& shape, GgufBuilder file) {
+/// Writes a GGUF file whose tensors are a hole; empty where the file system has no holes.
+std::filesystem::path write_sparse(const TempFolder& folder, const std::string& name, const GgufBuilder& file,
+                                   uint64_t data) {
+  const std::string header = file.build();
+  const std::filesystem::path path = folder.write(name, header);
+  struct stat status = {};
+  if (::truncate(path.c_str(), static_cast<off_t>(header.size() + data)) != 0 || ::stat(path.c_str(), &status) != 0 ||
+      static_cast<uint64_t>(status.st_blocks) * 512 > (uint64_t{16} << 20)) {
+    return {};
+  }
+  return path;
+}
+
+/// A GGUF file of that shape with some of its tensors, which are a hole.
+std::filesystem::path sparse_file(const TempFolder& folder, const NamedShape& shape, const std::string& name,
+                                  GgufBuilder file, std::span<const RequiredTensor> tensors) {
   uint64_t data = 0;
-  for (const RequiredTensor& wanted : required_tensors(shape.config)) {
+  for (const RequiredTensor& wanted : tensors) {
     const bool vector = wanted.rows == 1;
     const TensorType type = vector ? TensorType::f32 : type_of_tensor(shape, wanted.name, wanted.cols);
     GgufBuilder::Tensor tensor;
@@ -78,14 +92,11 @@ std::filesystem::path sparse_file(const TempFolder& folder, const NamedShape& sh
     file.tensors.push_back(tensor);
     data += (tensor_bytes(type, wanted.rows * wanted.cols, wanted.name) + 31) / 32 * 32;
   }
-  const std::string header = file.build();
-  const std::filesystem::path path = folder.write(shape.name + ".gguf", header);
-  struct stat status = {};
-  if (::truncate(path.c_str(), static_cast<off_t>(header.size() + data)) != 0 || ::stat(path.c_str(), &status) != 0 ||
-      static_cast<uint64_t>(status.st_blocks) * 512 > (uint64_t{16} << 20)) {
-    return {};
-  }
-  return path;
+  return write_sparse(folder, name, file, data);
+}
+
+std::filesystem::path sparse_file(const TempFolder& folder, const NamedShape& shape, GgufBuilder file) {
+  return sparse_file(folder, shape, shape.name + ".gguf", std::move(file), required_tensors(shape.config));
 }
 
 #define CANOPY_SPARSE_FILE(path, ...)                          \
@@ -138,6 +149,30 @@ TEST_P(LargeModel, IsPlannedAndLoadedFromASparseFile) {
   // This device takes no bytes of weights: only norms were read, some megabytes around each by the system's own choice,
   // and a window was read ahead.
   EXPECT_LT(bytes_in_memory(path, kAroundTheHeader), model->memory().weights / 4);
+}
+
+TEST_P(LargeModel, InPartsIsPlannedAndLoadedLikeOneFile) {
+  constexpr size_t count = 4;
+  const TempFolder folder;
+  const NamedShape& shape = GetParam().shape;
+  const std::vector<RequiredTensor> tensors = required_tensors(shape.config);
+  std::vector<std::filesystem::path> paths;
+  for (size_t i = 0; i < count; ++i) {
+    GgufBuilder part = i == 0 ? metadata(shape.config) : GgufBuilder();
+    part.value<uint16_t>("split.no", static_cast<uint16_t>(i)).value<uint16_t>("split.count", count);
+    part.value<int32_t>("split.tensors.count", static_cast<int32_t>(tensors.size()));
+    const size_t begin = tensors.size() * i / count, end = tensors.size() * (i + 1) / count;
+    CANOPY_SPARSE_FILE(path, folder, shape, test::part_name("large", i + 1, count), part,
+                       std::span(tensors).subspan(begin, end - begin));
+    paths.push_back(path);
+  }
+  const ModelFile file = ModelFile::open(paths[2]);
+  for (const auto& path : paths) EXPECT_EQ(bytes_in_memory(path, kAroundTheHeader), 0u) << "opening reads no weights";
+  DryDevice device(24 * kGiB);
+  ModelOptions options;
+  options.max_width = 64;
+  const auto model = Model::load(device, file, options);
+  EXPECT_EQ(model->memory().weights, Model::load(device, random_model(shape), options)->memory().weights);
 }
 
 TEST_P(LargeModel, IsRefusedBeforeAnythingIsRead) {

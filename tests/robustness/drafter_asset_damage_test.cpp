@@ -44,7 +44,7 @@ class DrafterAssetDamage : public testing::Test {
     target_.layers = config.target_layers;
     target_.vocab = config.vocab;
     size_ = fs::file_size(path_);
-    const auto* begin = drafter.file().gguf()->file().bytes().data();
+    const auto* begin = drafter.file().gguf()->files().front().bytes().data();
     for (const TensorView& tensor : drafter.tensors()) {
       tensors_.push_back(static_cast<uint64_t>(tensor.bytes.data() - begin));
     }

@@ -10,6 +10,7 @@
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/compute/forwarding_device.h"
+#include "tests/format/split_gguf.h"
 #include "tests/model/random_model.h"
 #include "tests/reference/reference_device.h"
 
@@ -38,8 +39,10 @@ class InterruptedDevice : public ForwardingDevice {
 class LostFile : public testing::Test {
  protected:
   /// Loads, with an event at the first or at the last matrix.
-  void load(const char* matrix, std::function<void()> event) {
-    const ModelFile file = ModelFile::open(path_);
+  void load(const char* matrix, std::function<void()> event) { load_from(path_, matrix, std::move(event)); }
+
+  static void load_from(const fs::path& path, const char* matrix, std::function<void()> event) {
+    const ModelFile file = ModelFile::open(path);
     InterruptedDevice device(matrix, std::move(event));
     ModelOptions options;
     options.context = 64;
@@ -68,6 +71,21 @@ TEST_F(LostFile, ThatIsWrittenToIsAnErrorEvenAtTheLastMatrix) {
       fs::last_write_time(path_, fs::last_write_time(path_) + std::chrono::seconds(1));
     });
   });
+}
+
+TEST_F(LostFile, OfWhichAPartShrinksOrIsWrittenToIsNamed) {
+  const GgufBuilder whole = RandomModel{}.builder();
+  const auto write = [&] { return write_parts(folder_, "split", split_gguf(whole, {4, 12, whole.tensors.size()})); };
+  const auto paths = write();
+  EXPECT_NO_THROW(load_from(paths[1], "token_embd", [] {}));
+  for (const char* matrix : {"token_embd", "blk.1.ffn_down"}) {
+    for (const fs::path& path : write()) {
+      SCOPED_TRACE(path);
+      write();
+      expect_error(path.string() + " changed while it was open",
+                   [&] { load_from(paths[0], matrix, [&] { fs::resize_file(path, fs::file_size(path) / 2); }); });
+    }
+  }
 }
 
 TEST_F(LostFile, ThatIsReplacedOrRemovedIsReadAsItWas) {

@@ -15,6 +15,7 @@
 #include "app/models/models_state.h"
 #include "tests/app/support/scripted_engine.h"
 #include "tests/base/temp_folder.h"
+#include "tests/format/split_gguf.h"
 #include "tests/format/tiny_drafter.h"
 #include "tests/format/tiny_model.h"
 
@@ -152,6 +153,15 @@ TEST(ModelSearch, ListsAModelOnceAndKnowsThatOfTheSetUp) {
   unsetenv("HF_HUB_CACHE");
   EXPECT_EQ(std::ranges::count_if(result.found, [](const FoundModel& f) { return !f.drafter; }), 1);
   EXPECT_EQ(std::ranges::count_if(result.found, [](const FoundModel& f) { return f.standard; }), 1);
+}
+
+TEST(ModelSearch, ListsASplitModelOnceByWhateverPart) {
+  const test::TempFolder folder, no_cache;
+  const auto paths = test::write_parts(folder, "split", test::split_gguf(test::tiny_gguf(), {3, 8, 11}));
+  setenv("HF_HUB_CACHE", no_cache.path().c_str(), 1);
+  const ModelSearchResult result = search_models({paths[0].string(), {paths[2].string(), paths[1].string()}}, {});
+  unsetenv("HF_HUB_CACHE");
+  EXPECT_EQ(std::ranges::count_if(result.found, [](const FoundModel& f) { return !f.drafter; }), 1);
 }
 
 TEST(DeviceWords, SayMemoryDriverAndHowTheSelfTestWent) {

@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/models/folder_list.h"
 #include "app/models/memory_table.h"
 #include "app/models/model_finder.h"
 #include "app/models/models_state.h"
 #include "tests/base/temp_folder.h"
+#include "tests/format/split_gguf.h"
 #include "tests/format/tiny_drafter.h"
 #include "tests/format/tiny_model.h"
 
@@ -148,6 +150,32 @@ TEST_F(ModelFiles, AGoodModelHasASizeAndNoProblem) {
   EXPECT_FALSE(found.drafter);
   EXPECT_EQ(found.bytes, bytes.size());
   EXPECT_EQ(describe_model(model("folder", tiny_config(), tiny_safetensors().build())).problem, "");
+}
+
+TEST_F(ModelFiles, ASplitModelIsOneModelOfAllItsParts) {
+  const fs::path snapshot = folder_.path() / "models--some-org--Split" / "snapshots" / "1111" / "Q4_K_M";
+  fs::create_directories(snapshot);
+  const std::vector<test::GgufBuilder> parts = test::split_gguf(tiny_gguf(), {0, 5, 11});
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string part = parts[i].build();
+    std::ofstream(snapshot / test::part_name("split", i + 1, parts.size()), std::ios::binary) << part;
+    bytes += part.size();
+  }
+  std::ofstream(snapshot / "notes.txt") << "x";
+  const std::vector<FoundModel> found = models_in_cache(folder_.path());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].problem, "");
+  EXPECT_EQ(found[0].bytes, bytes);
+  EXPECT_EQ(describe_model(snapshot / "split-00003-of-00003.gguf").name, "split.gguf");
+  const FolderList list = list_folder(snapshot, PathFilter::models);
+  ASSERT_EQ(list.entries.size(), 1u);
+  EXPECT_EQ(list.entries[0].name, "split-00001-of-00003.gguf");
+  EXPECT_EQ(list.entries[0].bytes, bytes);
+  EXPECT_EQ(list.left_out, 1u) << "the other parts are not left out";
+  EXPECT_EQ(list_folder(snapshot, PathFilter::all).entries.size(), 4u);
+  fs::remove(snapshot / "split-00001-of-00003.gguf");
+  EXPECT_EQ(list_folder(snapshot, PathFilter::models).entries.size(), 1u) << "what is left can be chosen and says why";
 }
 
 TEST_F(ModelFiles, AMissingShardIsNamed) {
