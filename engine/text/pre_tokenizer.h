@@ -30,7 +30,8 @@ class PreTokenizer {
   PreTokenizer() = default;
   explicit PreTokenizer(std::vector<Stage> stages);
 
-  /// By GGUF's name (tokenizer.ggml.pre), e.g. "smollm". Throws Error(bad_input) listing the names that are supported.
+  /// By GGUF's name (tokenizer.ggml.pre), e.g. "smollm"; an empty one is that of a file that names none. Throws
+  /// Error(bad_input) listing the names that are supported.
   static PreTokenizer named(std::string_view name);
 
   /// The pieces of a text, in order; views into it. The text must be valid UTF-8. Time is linear in its length for the
@@ -54,6 +55,9 @@ struct PreTokenizerTraits {
   bool adds_bos = false;        // where the file does not say
 };
 PreTokenizerTraits traits_of_pre_tokenizer(std::string_view name);
+
+/// A sentence for the user where the name, or that there is none, leaves open how the model's text was cut; else empty.
+std::string warning_of_pre_tokenizer(std::string_view name);
 
 /// "gpt-2, llama-bpe, ..."
 std::string supported_pre_tokenizers();

@@ -31,11 +31,42 @@ constexpr const char* deepseek3_script = R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\
 constexpr const char* deepseek3 =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
+constexpr const char* seed_coder =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* line_break = R"([\r\n])";
+constexpr const char* several_numbers = R"(\p{N}+)";
+constexpr const char* deepseek_script = R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
+// The letters with two cases that Unicode had, without some of their blocks.
+constexpr const char* deepseek_cased =
+    R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}\x{295}-\x{2AF})"
+    R"(\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A}\x{38C}\x{38E}-\x{3A1})"
+    R"(\x{3A3}-\x{3F5}\x{3F7}-\x{481}\x{48A}-\x{52F}\x{531}-\x{556}\x{10A0}-\x{10C5}\x{13A0}-\x{13F5})"
+    R"(\x{13F8}-\x{13FD}\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF}\x{1D00}-\x{1D2B}\x{1D6B}-\x{1D77}\x{1D79}-\x{1D9A})"
+    R"(\x{1E00}-\x{1F15}\x{1F18}-\x{1F1D}\x{1F20}-\x{1F45}\x{1F48}-\x{1F4D}\x{1F50}-\x{1F57}\x{1F59}\x{1F5B})"
+    R"(\x{1F5D}\x{1F5F}-\x{1F7D}\x{1F80}-\x{1FB4}\x{1FB6}-\x{1FBC}\x{1FBE}\x{1FC2}-\x{1FC4}\x{1FC6}-\x{1FCC})"
+    R"(\x{1FD0}-\x{1FD3}\x{1FD6}-\x{1FDB}\x{1FE0}-\x{1FEC}\x{1FF2}-\x{1FF4}\x{1FF6}-\x{1FFC}\x{2102}\x{2107})"
+    R"(\x{210A}-\x{2113}\x{2115}\x{2119}-\x{211D}\x{2124}\x{2126}\x{2128}\x{212A}-\x{212D}\x{212F}-\x{2134})"
+    R"(\x{2139}\x{213C}-\x{213F}\x{2145}-\x{2149}\x{214E}\x{2183}\x{2184}\x{2C00}-\x{2C7B}\x{2C7E}-\x{2CE4})"
+    R"(\x{2CEB}-\x{2CEE}\x{2CF2}\x{2CF3}\x{A640}-\x{A66D}\x{A680}-\x{A69B}\x{A722}-\x{A76F}\x{A771}-\x{A787})"
+    R"(\x{A78B}-\x{A78E}\x{AB70}-\x{ABBF}\x{FB00}-\x{FB06}\x{FB13}-\x{FB17}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A})"
+    R"(\x{10400}-\x{1044F}\x{104B0}-\x{104D3}\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2})"
+    R"(\x{118A0}-\x{118DF}\x{1E900}-\x{1E943}]+)";
+constexpr const char* deepseek_punctuation =
+    R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)";
+constexpr const char* viking = R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{0964}\x{06D4}\x{060C})]+)";
+constexpr const char* default_punctuation = R"([\p{P}\$\+<=>\^~\|]+)";
+
 // Stages; null where there is none.
-using Expressions = std::array<const char*, 3>;
+using Expressions = std::array<const char*, 6>;
 constexpr Expressions gpt2_stages = {gpt2};
 constexpr Expressions digits_gpt2_stages = {single_number, gpt2};
 constexpr Expressions falcon_stages = {falcon_punctuation, gpt2, three_digits};
+constexpr Expressions deepseek_coder_stages = {line_break, R"(\s?\p{L}+)", R"(\s?\p{P}+)", deepseek_script,
+                                               single_number};
+constexpr Expressions deepseek_llm_stages = {line_break, deepseek_cased,  deepseek_punctuation,
+                                             R"(\s+$)",  deepseek_script, several_numbers};
+// What llama.cpp does with a file that names none.
+constexpr Expressions default_stages = {default_punctuation, gpt2, several_numbers, three_digits};
 constexpr Expressions deepseek3_stages = {three_numbers, deepseek3_script, deepseek3};
 
 struct Known {
@@ -44,6 +75,7 @@ struct Known {
   PreTokenizerTraits traits = {};
 };
 
+constexpr std::string_view default_name = "default";
 constexpr PreTokenizerTraits nfc = {.normalizes_nfc = true};
 constexpr PreTokenizerTraits whole_tokens = {.ignores_merges = true, .adds_bos = true};
 
@@ -57,6 +89,9 @@ constexpr Known known[] = {
     {"exaone4", gpt2_stages},
     {"trillion", gpt2_stages},
     {"granite-docling", gpt2_stages},
+    {"mellum", gpt2_stages},
+    {"gigachat", gpt2_stages},
+    {"a.x-4.0", gpt2_stages},
     {"smollm", digits_gpt2_stages},
     {"starcoder", digits_gpt2_stages},
     {"refact", digits_gpt2_stages},
@@ -67,6 +102,8 @@ constexpr Known known[] = {
     {"qwen2", {qwen2}, nfc},
     {"deepseek-r1-qwen", {qwen2}, nfc},
     {"megrez", {qwen2}, nfc},
+    {"kormo", {qwen2}, nfc},
+    {"f2llmv2", {qwen2}, nfc},
     {"qwen35", {qwen35}, nfc},
     {"stablelm2", {qwen2}},
     {"hunyuan", {qwen2}},
@@ -75,21 +112,33 @@ constexpr Known known[] = {
     {"llama-v3", {llama3}, whole_tokens},
     {"llama3", {llama3}, whole_tokens},
     {"falcon3", {llama3}, whole_tokens},
+    {"falcon-h1", {llama3}, whole_tokens},
+    {"midm-2.0", {llama3}, whole_tokens},
+    {"jina-v5-nano", {llama3}, whole_tokens},
     {"lfm2", {llama3}, whole_tokens},
     {"pixtral", {llama3}, whole_tokens},
     {"dbrx", {llama3}},
     {"smaug-bpe", {llama3}},
-    {"glm4", {llama3}},
+    {"glm4", {llama3}, {.ignores_merges = true}},
+    {"glm5", {llama3}, {.ignores_merges = true}},
     {"chatglm-bpe", {llama3}},
     {"gpt-4o", {o200k}},
     {"llama4", {o200k}},
+    {"kanana2", {o200k}},
+    {"talkie", {o200k}},
     {"tekken", {tekken}, whole_tokens},
+    {"deepseek-coder", deepseek_coder_stages},
+    {"deepseek-llm", deepseek_llm_stages},
     {"deepseek-v3", deepseek3_stages},
     {"hunyuan-dense", deepseek3_stages},
     {"falcon", falcon_stages},
+    {"seed-coder", {seed_coder}},
+    {"viking", {viking, single_number}},
+    {default_name, default_stages},
 };
 
 const Known& known_by(std::string_view name) {
+  if (name.empty()) name = default_name;
   const auto* found = std::find_if(std::begin(known), std::end(known), [&](const Known& k) { return k.name == name; });
   if (found != std::end(known)) return *found;
   throw bad_input("The pre-tokenizer \"" + printable(name, 80) +
@@ -110,6 +159,16 @@ PreTokenizer PreTokenizer::named(std::string_view name) {
 
 PreTokenizerTraits traits_of_pre_tokenizer(std::string_view name) {
   return known_by(name).traits;
+}
+
+std::string warning_of_pre_tokenizer(std::string_view name) {
+  if (!name.empty() && name != default_name) return "";
+  return std::string("The file ") +
+         (name.empty() ? "does not say how text is cut before it is tokenized (tokenizer.ggml.pre)"
+                       : "says only \"default\" of how text is cut before it is tokenized (tokenizer.ggml.pre)") +
+         ", as old converters left it; it is cut as llama.cpp does then, which may not be what the model was trained "
+         "on. "
+         "A newer file of the model is better.";
 }
 
 std::string supported_pre_tokenizers() {

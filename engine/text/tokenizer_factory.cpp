@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/base/printable.h"
 #include "engine/text/bpe_tokenizer.h"
 #include "engine/text/byte_token.h"
@@ -28,10 +29,29 @@ std::vector<AddedToken> added_by_type(const VocabularyData& data) {
   return added;
 }
 
+// Without types every control token would be text that anybody can write, and none would end a reply.
+void require_types(const VocabularyData& data) {
+  if (!data.types.empty()) return;
+  throw bad_input(
+      "The vocabulary has no token types (tokenizer.ggml.token_type), without which control tokens cannot be told from "
+      "text; the file was converted wrongly, convert the model again or get another file of it.");
+}
+
+// Without merges text would be cut into single bytes, which no model of this kind was trained on.
+void require_merges(const VocabularyData& data) {
+  if (!data.merges.empty()) return;
+  throw bad_input(
+      "The byte-level vocabulary has no merges (tokenizer.ggml.merges), without which text cannot be tokenized as the "
+      "model learned it; the file was converted wrongly, convert the model again or get another file of it.");
+}
+
 // GPT-2's kind: byte-level, with a pre-tokenizer and a list of merges.
 std::unique_ptr<Tokenizer> byte_level(VocabularyData data) {
   validate_vocabulary(data);
+  require_types(data);
+  require_merges(data);
   const PreTokenizerTraits traits = traits_of_pre_tokenizer(data.pre_tokenizer);
+  if (const std::string warning = warning_of_pre_tokenizer(data.pre_tokenizer); !warning.empty()) log_warning(warning);
   BpeTokenizer::Options options;
   std::vector<TextNormalizer::Step> steps;
   if (traits.normalizes_nfc) steps.emplace_back(TextNormalizer::Unicode{UnicodeForm::nfc});
@@ -47,6 +67,7 @@ std::unique_ptr<Tokenizer> byte_level(VocabularyData data) {
 // Llama 2's kind: SentencePiece, characters and scores. What a file leaves out is as in Llama 2.
 std::unique_ptr<Tokenizer> sentence_pieces(VocabularyData data) {
   validate_vocabulary(data);
+  require_types(data);
   const auto by_spelling = [&](std::optional<uint32_t>& role, std::string_view spelling) {
     const auto found = std::find(data.tokens.begin(), data.tokens.end(), spelling);
     if (!role && found != data.tokens.end()) role = static_cast<uint32_t>(found - data.tokens.begin());

@@ -90,9 +90,13 @@ Subject sentence_pieces(bool has_own_space) {
   return subject;
 }
 
-std::array<Subject, 6> make_subjects() {
-  std::array<Subject, 6> subjects = {byte_level("gpt-2"), byte_level("smollm"),  byte_level("llama-bpe"),
-                                     byte_level("qwen2"), sentence_pieces(true), sentence_pieces(false)};
+constexpr size_t subject_count = 12;
+
+std::array<Subject, subject_count> make_subjects() {
+  std::array<Subject, subject_count> subjects = {
+      byte_level("gpt-2"),          byte_level("smollm"),       byte_level("llama-bpe"),  byte_level("qwen2"),
+      sentence_pieces(true),        sentence_pieces(false),     byte_level("falcon"),     byte_level("default"),
+      byte_level("deepseek-coder"), byte_level("deepseek-llm"), byte_level("seed-coder"), byte_level("viking")};
   for (Subject& subject : subjects) {
     subject.build();
     check_vocabulary(*subject.tokenizer);
@@ -103,7 +107,7 @@ std::array<Subject, 6> make_subjects() {
 }  // namespace
 
 void run(std::string_view input) {
-  static const std::array<Subject, 6> subjects = make_subjects();
+  static const std::array<Subject, subject_count> subjects = make_subjects();
   if (input.size() < 2) return;
   const Subject& subject = subjects[static_cast<unsigned char>(input[0]) % subjects.size()];
   const Tokenizer& tokenizer = *subject.tokenizer;

@@ -7,6 +7,9 @@
 
 namespace canopy::fuzz {
 
+/// The pre-tokenizer that a name, or none, is another word for; names that are none come back as they are.
+std::string_view split_name(std::string_view name);
+
 /// Whether split_by_hand() supports this pre-tokenizer.
 bool is_split_by_hand(std::string_view name);
 

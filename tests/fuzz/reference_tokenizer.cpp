@@ -49,10 +49,10 @@ bool has_one_space(std::string_view merge) {
 
 // What the names of pre-tokenizers mean besides how they split.
 bool composes(const VocabularyData& data) {
-  return data.model == "gpt2" && data.pre_tokenizer == "qwen2";
+  return data.model == "gpt2" && split_name(data.pre_tokenizer) == "qwen2";
 }
 bool keeps_whole_tokens(const VocabularyData& data) {
-  return data.model == "gpt2" && data.pre_tokenizer == "llama-bpe";
+  return data.model == "gpt2" && split_name(data.pre_tokenizer) == "llama-bpe";
 }
 bool puts_space_in_front(const VocabularyData& data) {
   return data.model == "llama" && data.add_space_prefix.value_or(true);

@@ -20,9 +20,12 @@ std::string text_of(const std::vector<PromptPart>& parts) {
 std::unique_ptr<Tokenizer> without_chat_tokens() {
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(byte_level_character(static_cast<unsigned char>(byte)));
+  tokens.emplace_back("ab");
   VocabularyData data;
   data.model = "gpt2";
   data.pre_tokenizer = "gpt-2";
+  data.merges = {"a b"};
+  data.types.assign(tokens.size(), static_cast<int32_t>(TokenType::normal));
   data.tokens.assign(tokens.begin(), tokens.end());
   return Tokenizer::from_vocabulary(data);
 }

@@ -215,6 +215,8 @@ TEST(TokenizerErrors, EachNamesWhatIsWrong) {
   refused("supported are \"gpt2\"", [](Small& v) { v.data.model = ""; });
   refused("supported are gpt-2", [](Small& v) { v.data.pre_tokenizer = "nobody"; });
   refused("no tokens", [](Small& v) { v.tokens.clear(), v.data.types.clear(); });
+  refused("has no token types (tokenizer.ggml.token_type)", [](Small& v) { v.data.types.clear(); });
+  refused("has no merges (tokenizer.ggml.merges)", [](Small& v) { v.data.merges.clear(); });
   refused("261 tokens but 260", [](Small& v) { v.data.types.pop_back(); });
   refused("Token 3 has the type 9", [](Small& v) { v.data.types[3] = 9; });
   refused("end-of-text token has the id 261", [](Small& v) { v.data.eos = 261; });
