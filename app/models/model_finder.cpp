@@ -10,6 +10,7 @@
 #include "engine/base/figures.h"
 #include "engine/format/drafter_file.h"
 #include "engine/format/drafter_pair.h"
+#include "engine/format/foreign_file.h"
 #include "engine/format/gguf_parts.h"
 #include "engine/format/model_file.h"
 #include "engine/format/model_paths.h"
@@ -132,10 +133,12 @@ std::string open_obstacle(const std::filesystem::path& path) {
   for (const std::string_view ending : {".gguf", ".safetensors", ".json"})
     if (path.extension() == ending) return "";
   if (starts_as_gguf(path)) return "";
+  const std::string foreign = explain_foreign_file(path);
   return path.filename().string() + " (" + byte_figures(std::filesystem::file_size(path, ignored)) +
-         ") is neither a model nor a recording. A model is a GGUF file or a Hugging Face folder with its config.json; "
-         "a "
-         "recording ends in .canopytrace.";
+         ") is neither a model nor a recording. " +
+         (foreign.empty() ? "A model is a GGUF file or a Hugging Face folder with its config.json; a recording ends in "
+                            ".canopytrace."
+                          : foreign);
 }
 
 }  // namespace canopy::app

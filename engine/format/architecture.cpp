@@ -32,7 +32,7 @@ const Architecture& find(std::string_view wanted) {
     supported += (supported.empty() ? "" : ", ") + std::string(architecture.*Field);
   }
   throw bad_input("The model's architecture '" + printable(wanted) + "' is not supported; supported are: " + supported +
-                  ".");
+                  ". Get a model of one of these.");
 }
 
 using NamePair = std::pair<std::string_view, std::string_view>;
@@ -69,6 +69,14 @@ const Architecture& architecture_by_name(std::string_view name) {
 
 const Architecture& architecture_by_class(std::string_view class_name) {
   return find<&Architecture::hugging_face>(class_name);
+}
+
+std::string what_runs() {
+  std::string names;
+  for (const Architecture& architecture : architectures) {
+    names += (names.empty() ? "" : ", ") + std::string(architecture.name);
+  }
+  return "these architectures run here: " + names + ".";
 }
 
 std::vector<RequiredTensor> required_tensors(const ModelConfig& c) {

@@ -28,6 +28,10 @@ const Architecture& architecture_by_name(std::string_view name);
 /// The same for a class name of config.json.
 const Architecture& architecture_by_class(std::string_view class_name);
 
+/// "these architectures run here: llama, qwen3.": the end of a sentence for messages, with what GGUF files and
+/// config.json call them.
+std::string what_runs();
+
 /// Throws bad_input, naming the first layer of a kind that has no forward pass and the kinds that have one.
 void require_supported(std::span<const LayerSpec> layers);
 

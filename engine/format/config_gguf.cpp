@@ -8,6 +8,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/foreign_file.h"
 
 namespace canopy {
 namespace {
@@ -158,6 +159,7 @@ void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelC
 }
 
 ModelConfig read_gguf_config(const GgufFile& file) {
+  refuse_gguf_that_is_no_model(file);
   const Architecture& architecture = architecture_by_name(file.text("general.architecture"));
   const Keys keys(file, architecture.name);
   ModelConfig config;

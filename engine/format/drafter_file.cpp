@@ -12,6 +12,7 @@
 #include "engine/format/draft_vocabulary.h"
 #include "engine/format/drafter_config_gguf.h"
 #include "engine/format/drafter_config_hf.h"
+#include "engine/format/foreign_file.h"
 #include "engine/format/open_files.h"
 
 namespace canopy {
@@ -75,6 +76,7 @@ std::string_view kind_of_drafter_with(std::string_view name) {
 
 void DrafterFile::State::open_gguf() {
   GgufFile gguf = GgufFile::open(path);
+  refuse_gguf_that_is_no_model(gguf);
   config = read_gguf_drafter_config(gguf);
   tokenizer = read_gguf_tokenizer(gguf, config.vocab != 0 ? config.vocab : UINT32_MAX);
   const auto names = has_upstream_drafter_names(gguf) ? drafter_name_from_gguf : drafter_name_from_fork;

@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/reader.h"
+#include "engine/format/foreign_file.h"
 #include "engine/format/tensor_extent.h"
 
 namespace canopy {
@@ -160,13 +161,25 @@ Extent read_tensor(Reader& reader, TensorView& tensor, uint64_t index) {
   return {reader.read<uint64_t>("the offset of " + owner), size};
 }
 
-void place_aligned(TensorView& tensor, const Extent& extent, std::span<const std::byte> data, uint64_t alignment) {
+/// The size of a file whose data section begins at `start`; nothing where it would be absurd.
+std::optional<uint64_t> whole_size(std::span<const Extent> extents, uint64_t start) {
+  uint64_t end = start;
+  for (const Extent& extent : extents) {
+    constexpr uint64_t most = uint64_t{1} << 60;
+    if (extent.offset > most || extent.size > most) return std::nullopt;
+    end = std::max(end, start + extent.offset + extent.size);
+  }
+  return end;
+}
+
+void place_aligned(TensorView& tensor, const Extent& extent, std::span<const std::byte> data, uint64_t alignment,
+                   const std::string& shortage) {
   const std::string owner = "tensor " + quoted_name(tensor.name);
   if (extent.offset % alignment != 0) {
     throw bad_input("The offset of " + owner + " is " + std::to_string(extent.offset) +
                     ", no multiple of the alignment " + std::to_string(alignment) + ".");
   }
-  place_tensor(tensor, extent.offset, extent.size, data, owner);
+  place_tensor(tensor, extent.offset, extent.size, data, owner, shortage);
 }
 
 void refuse_overlap(std::span<const TensorView> tensors) {
@@ -204,18 +217,24 @@ GgufFile GgufFile::parse(std::span<const std::byte> bytes) {
 }
 
 void GgufFile::parse_all(std::span<const std::byte> bytes) {
+  refuse_lfs_pointer(bytes);
   Reader reader(bytes);
   uint64_t tensor_count = 0;
   uint64_t metadata_count = 0;
-  parse_header(reader, tensor_count, metadata_count);
+  parse_header(reader, bytes, tensor_count, metadata_count);
   parse_metadata(reader, metadata_count);
   parse_tensors(reader, tensor_count, bytes);
 }
 
-void GgufFile::parse_header(Reader& reader, uint64_t& tensor_count, uint64_t& metadata_count) {
+void GgufFile::parse_header(Reader& reader, std::span<const std::byte> file, uint64_t& tensor_count,
+                            uint64_t& metadata_count) {
   const std::string_view magic = reader.text(4, "the magic");
   if (magic == "FUGG") throw bad_input("This is a big-endian GGUF file; only little-endian files can be read.");
-  if (magic != "GGUF") throw bad_input("This is no GGUF file: it begins with '" + printable(magic) + "'.");
+  if (magic != "GGUF") {
+    const std::string foreign = explain_foreign_file(file);
+    throw bad_input("This is no GGUF file: it begins with '" + printable(magic) + "'." +
+                    (foreign.empty() ? "" : " " + foreign));
+  }
   version_ = reader.read<uint32_t>("the version");
   // A big-endian writer keeps the magic's bytes and swaps everything else.
   if (version_ != 0 && (version_ & 0xffff) == 0) {
@@ -278,10 +297,14 @@ void GgufFile::parse_tensors(Reader& reader, uint64_t count, std::span<const std
   }
   if (count == 0) return;  // a vocabulary only: there need be no data section
   const uint64_t start = checked_align_up(reader.offset(), alignment_, "offset of the data section");
+  const auto whole = whole_size(extents, start);
+  const std::string shortage = whole ? explain_incomplete(bytes.size(), *whole) : "";
   if (start > bytes.size()) {
-    throw bad_input("The file ends before its data section, which begins at offset " + std::to_string(start) + ".");
+    throw bad_input("The file ends before its data section, which begins at offset " + std::to_string(start) + "." +
+                    (shortage.empty() ? "" : " " + shortage));
   }
-  for (uint64_t i = 0; i < count; ++i) place_aligned(tensors_[i], extents[i], bytes.subspan(start), alignment_);
+  for (uint64_t i = 0; i < count; ++i)
+    place_aligned(tensors_[i], extents[i], bytes.subspan(start), alignment_, shortage);
   refuse_overlap(tensors_);
 }
 

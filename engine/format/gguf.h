@@ -103,7 +103,7 @@ class GgufFile {
   std::vector<float> f32s(std::string_view key) const;
 
  private:
-  void parse_header(Reader& reader, uint64_t& tensor_count, uint64_t& metadata_count);
+  void parse_header(Reader& reader, std::span<const std::byte> file, uint64_t& tensor_count, uint64_t& metadata_count);
   void parse_metadata(Reader& reader, uint64_t count);
   void parse_tensors(Reader& reader, uint64_t count, std::span<const std::byte> bytes);
   void parse_all(std::span<const std::byte> bytes);

@@ -47,7 +47,8 @@ GgufPartName name_of_opened(const GgufFile& file, const fs::path& path, uint32_t
   const auto place = static_cast<uint32_t>(number);
   if (name && name->number == place && name->count == count) return *name;
   throw bad_input("This is " + part_of(place, count) + " of a split model, but its name is " +
-                  quoted_name(path.filename().string()) + ", so that the others cannot be found: the name must end in '" +
+                  quoted_name(path.filename().string()) +
+                  ", so that the others cannot be found: the name must end in '" +
                   GgufPartName{"", place, count}.of_part(place) + "'.");
 }
 
@@ -79,7 +80,8 @@ void check_part(const GgufFile& part, uint32_t number, uint32_t count, const Ggu
 GgufFile open_part(const fs::path& path, uint32_t number, uint32_t count) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
-    throw bad_input("The file does not exist; it is " + part_of(number, count) + " of the model, all of which are needed.");
+    throw bad_input("The file does not exist; it is " + part_of(number, count) +
+                    " of the model, all of which are needed.");
   }
   return GgufFile::open_alone(path);
 }

@@ -26,8 +26,8 @@ struct GgufPartName {
 /// Nothing where the name is not that of a part.
 std::optional<GgufPartName> gguf_part_name(std::string_view file_name);
 
-/// By their names alone, the files of the model that `path` is a part of, in order and as far as they exist; only `path`
-/// where its name is not that of a part, or no part exists.
+/// By their names alone, the files of the model that `path` is a part of, in order and as far as they exist; only
+/// `path` where its name is not that of a part, or no part exists.
 std::vector<std::filesystem::path> gguf_part_files(const std::filesystem::path& path);
 
 /// Whether an earlier part than `path` exists, by their names: lists show a model once, by its first file.

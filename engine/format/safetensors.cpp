@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/reader.h"
+#include "engine/format/foreign_file.h"
 #include "engine/format/json_text.h"
 #include "engine/format/tensor_extent.h"
 
@@ -82,7 +83,8 @@ std::map<std::string, std::string> read_metadata(const json& object) {
 }
 
 /// Tensors must tile the data section: what no tensor owns could hide other content.
-void require_contiguous(const std::vector<std::pair<ByteRange, TensorView>>& tensors, uint64_t data_size) {
+void require_contiguous(const std::vector<std::pair<ByteRange, TensorView>>& tensors, uint64_t header_size,
+                        uint64_t data_size) {
   uint64_t expected = 0;
   for (const auto& [extent, tensor] : tensors) {
     if (extent.begin != expected) {
@@ -93,10 +95,10 @@ void require_contiguous(const std::vector<std::pair<ByteRange, TensorView>>& ten
     }
     expected = extent.end;
   }
-  if (expected != data_size) {
-    throw bad_input("The tensors take " + std::to_string(expected) + " bytes, but " + std::to_string(data_size) +
-                    " bytes follow the header.");
-  }
+  if (expected == data_size) return;
+  const std::string shortage = explain_incomplete(header_size + data_size, header_size + expected);
+  throw bad_input("The tensors take " + std::to_string(expected) + " bytes, but " + std::to_string(data_size) +
+                  " bytes follow the header." + (shortage.empty() ? "" : " " + shortage));
 }
 
 }  // namespace
@@ -115,11 +117,13 @@ SafetensorsFile SafetensorsFile::parse(std::span<const std::byte> bytes) {
 }
 
 void SafetensorsFile::parse_all(std::span<const std::byte> bytes) {
+  refuse_lfs_pointer(bytes);
   Reader reader(bytes);
   const auto header_size = reader.read<uint64_t>("the header's length");
   if (header_size > max_header_bytes) {
+    const std::string foreign = explain_foreign_file(bytes);
     throw bad_input("The header's length is " + std::to_string(header_size) + " bytes; at most " +
-                    std::to_string(max_header_bytes) + " are allowed.");
+                    std::to_string(max_header_bytes) + " are allowed." + (foreign.empty() ? "" : " " + foreign));
   }
   const std::string_view header = reader.text(header_size, "the header");
   if (header.empty() || header.front() != '{') throw bad_input("The header does not begin with '{'.");
@@ -137,7 +141,7 @@ void SafetensorsFile::parse_all(std::span<const std::byte> bytes) {
     placed.emplace_back(extent, std::move(tensor));
   }
   std::ranges::sort(placed, {}, [](const auto& item) { return std::pair(item.first.begin, item.first.end); });
-  require_contiguous(placed, reader.remaining());
+  require_contiguous(placed, reader.offset(), reader.remaining());
   const auto data = bytes.subspan(reader.offset());
   tensors_.reserve(placed.size());
   for (auto& [extent, tensor] : placed) {
@@ -174,6 +178,19 @@ std::unordered_map<std::string, std::string> read_weight_map(const std::string& 
   return result;
 }
 
+void require_all_there(const fs::path& folder, const std::set<std::string>& shards) {
+  std::vector<std::string> missing;
+  for (const std::string& shard : shards) {
+    std::error_code ignored;
+    // A link that leads nowhere is left to what opens it.
+    if (fs::symlink_status(folder / shard, ignored).type() == fs::file_type::not_found) missing.push_back(shard);
+  }
+  if (missing.empty()) return;
+  throw bad_input("The file " + shown(folder / missing.front()) + " does not exist; " +
+                  std::to_string(shards.size() - missing.size()) + " of the " + std::to_string(shards.size()) +
+                  " shards that the index names are there. Get the missing ones too.");
+}
+
 }  // namespace
 
 SafetensorsFolder SafetensorsFolder::open(const fs::path& folder) {
@@ -186,7 +203,7 @@ SafetensorsFolder SafetensorsFolder::open(const fs::path& folder) {
   } else if (fs::exists(index, ignored)) {
     with_context(shown(index.filename()), [&] { result.open_shards(folder, index); });
   } else {
-    throw bad_input("The folder " + shown(folder) + " has neither model.safetensors nor model.safetensors.index.json.");
+    throw bad_input(explain_folder_without_weights(folder));
   }
   return result;
 }
@@ -205,6 +222,7 @@ void SafetensorsFolder::open_shards(const fs::path& folder, const fs::path& inde
     throw bad_input("The index names " + std::to_string(shards.size()) + " shards; at most " +
                     std::to_string(max_shards) + " are allowed.");
   }
+  require_all_there(folder, shards);
   std::set<std::string> seen;
   for (const std::string& shard : shards) {
     add(folder / shard);

@@ -16,8 +16,8 @@ namespace canopy {
 uint64_t set_shape(TensorView& tensor, std::span<const uint64_t> shape, const std::string& owner);
 
 /// Points a tensor at its `size` bytes, from `offset` of the file's data section on. Throws bad_input naming `owner`
-/// where they do not lie in it.
+/// where they do not lie in it, with `why` behind it, a sentence.
 void place_tensor(TensorView& tensor, uint64_t offset, uint64_t size, std::span<const std::byte> data,
-                  const std::string& owner);
+                  const std::string& owner, const std::string& why = "");
 
 }  // namespace canopy

@@ -9,6 +9,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/foreign_file.h"
 #include "engine/format/gguf_parts.h"
 #include "engine/format/model_paths.h"
 
@@ -133,7 +134,7 @@ std::string read_config_json(const fs::path& folder) {
   const fs::path path = folder / "config.json";
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
-    throw bad_input("The folder has no config.json; a GGUF file or a Hugging Face folder is expected.");
+    throw bad_input(explain_folder_without_config(folder));
   }
   return read_small_file(path, max_config_bytes);
 }

@@ -205,7 +205,7 @@ const GgufCase gguf_cases[] = {
        b.text("tokenizer.ggml.model", "gpt2");
        b.texts("tokenizer.ggml.tokens", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"});
      }},
-    {"Split", "one part of a model split into 3 GGUF files", set<uint16_t>("split.count", 3)},
+    {"Split", "The metadata 'split.no' is missing.", set<uint16_t>("split.count", 3)},
 };
 
 class DrafterGgufRefused : public testing::TestWithParam<GgufCase> {};

@@ -131,7 +131,8 @@ TEST(FileFaults, AShardMayBeALinkButMustBeThere) {
     map += (map.empty() ? "\"" : ",\"") + tensor.name + "\":\"shard.safetensors\"";
   }
   folder.write("model.safetensors.index.json", "{\"weight_map\":{" + map + "}}");
-  folder.expect_refused("shard.safetensors does not exist.");
+  folder.expect_refused(
+      "shard.safetensors does not exist; 0 of the 1 shards that the index names are there. Get the missing ones too.");
   // huggingface_hub's cache consists of such links. They are as trustworthy as the folder; a path inside an index is
   // not.
   fs::create_symlink(blob, folder.path() / "shard.safetensors");
@@ -158,7 +159,10 @@ TEST(FileFaults, AShardThatIsCutOrDamagedIsNamed) {
   const Folder folder;
   const std::string bytes = tiny_safetensors().build();
   folder.write("model.safetensors", bytes.substr(0, bytes.size() - 4));
-  folder.expect_refused("model.safetensors: The tensors take 2720 bytes, but 2716 bytes follow the header.");
+  folder.expect_refused(
+      "model.safetensors: The tensors take 2720 bytes, but 2716 bytes follow the header. " +
+      std::to_string(bytes.size() - 4) + " of " + std::to_string(bytes.size()) +
+      " bytes are there: the file is incomplete, as after a download that was cut short; get it again.");
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace {
 /// The canonical names of a part's tensors.
 std::set<std::string> tensors_of(const GgufBuilder& part) {
   std::set<std::string> names;
-  for (const GgufBuilder::Tensor& tensor : part.tensors) names.insert(tensor.name.substr(0, tensor.name.rfind(".weight")));
+  for (const GgufBuilder::Tensor& tensor : part.tensors)
+    names.insert(tensor.name.substr(0, tensor.name.rfind(".weight")));
   return names;
 }
 
