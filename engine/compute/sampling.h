@@ -22,7 +22,7 @@ struct SamplingWords {
   uint32_t seed[2] = {0, 0};      // low word first, as in the next
   uint32_t turn[2] = {0, 0};      // number of the reply in the conversation
   uint32_t position = 0;          // in the reply, of the token that is drawn after a row without a parent
-  float repetition = 1;           // penalties: see adjusted_logit() in engine/speculation/sampling_arithmetic.h
+  float repetition = 1;           // penalties: see adjusted_logit() in engine/compute/sampling_arithmetic.h
   float inverse_repetition = 1;
   float presence = 0;
   float frequency = 0;

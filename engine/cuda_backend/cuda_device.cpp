@@ -30,6 +30,7 @@ class CudaDevice : public Device {
     info_.driver = facts.driver;
     info_.uuid = facts.uuid;
     info_.kernels = "cuda 1 matrix";
+    info_.draws_tokens = true;
     info_.widest_tile = 64;
     info_.width_buckets = {1, 8, 16, 32, 64};
   }

@@ -215,12 +215,16 @@ void CallRecorder::add(const SelectArgs& args) {
 }
 
 void CallRecorder::add(const ArgmaxArgs& args) {
+  if (args.width == 0 || args.vocab == 0) throw bad_input("The best of no logits were asked for.");
   ArgmaxParams p;
   p.logits = at(args.logits, floats(args.width, args.vocab), "The logits");
   p.out = at(args.out, (uint64_t{args.first_out} + args.width) * 8, "The best tokens");
   p.vocab = args.vocab;
   p.first_out = args.first_out;
-  calls.push_back(call_of("argmax", p, 256, args.width, 1, 1, 256 * 8));
+  const uint32_t blocks = (args.vocab + kArgmaxBlock - 1) / kArgmaxBlock;
+  p.found = partials_.at_least(uint64_t{args.width} * blocks * 8, "the best tokens of blocks");
+  p.counters = counters_.at_least(floats(1, args.width), "counters of blocks");
+  calls.push_back(call_of("argmax", p, 256, blocks, args.width, 1, 256 / 32 * 8 + 4));
 }
 
 void CallRecorder::add(const TopKArgs& args) {
@@ -243,12 +247,54 @@ void CallRecorder::add(const TopKArgs& args) {
   p.first_out = args.first_out;
   p.multiplier = args.multiplier;
   p.softcap = args.softcap;
-  constexpr uint32_t words = 256 + 2 * 64 + 8 + 8;  // as in kernels/top_k.cu
-  calls.push_back(call_of("top_k", p, 256, args.width, 1, 1, words * 4));
+  const uint32_t blocks = (args.vocab + kTopBlock - 1) / kTopBlock;
+  const uint64_t found = uint64_t{args.width} * blocks * args.k * 8;
+  p.found = partials_.at_least(found + floats(args.width, uint64_t{blocks} * 2), "the largest logits of blocks");
+  p.sums = p.found + found;
+  p.counters = counters_.at_least(floats(1, args.width), "counters of blocks");
+  constexpr uint32_t words = 256 + 2 * 64 + 16 + kTopBlock;  // as in kernels/top_k.cu
+  calls.push_back(call_of("top_k", p, 256, blocks, args.width, 1, words * 4));
 }
 
-void CallRecorder::add(const SampleArgs&) {
-  throw bad_input("The CUDA backend has no kernel for sample yet.");
+void CallRecorder::add(const SampleArgs& args) {
+  constexpr uint32_t most_vocab = 1u << 20;  // so that sums of weights do not overflow
+  if (args.width == 0 || args.vocab == 0 || args.vocab > most_vocab) {
+    throw bad_input("sample is asked for " + std::to_string(args.width) + " rows of " + std::to_string(args.vocab) +
+                    " logits; allowed: rows of 1 to " + std::to_string(most_vocab) + ".");
+  }
+  if (args.filtered && !args.random) throw bad_input("sample is asked to filter tokens at temperature 0.");
+  const uint64_t end = uint64_t{args.first_row} + args.width;
+  const uint32_t blocks = (args.vocab + kSampleBlock - 1) / kSampleBlock;
+  SampleParams p;
+  p.logits = at(args.logits, floats(args.width, args.vocab), "The logits");
+  p.settings = at(args.settings, sizeof(SamplingWords), "The settings of a draw");
+  p.rows = at(args.rows, end * sizeof(SampledRow), "The rows after which tokens are drawn");
+  p.tokens = at(args.out, end * 4, "The drawn tokens");
+  p.vocab = args.vocab;
+  p.first_row = args.first_row;
+  const uint64_t pairs = uint64_t{args.width} * blocks * 8, states = uint64_t{args.width} * sizeof(SampleState);
+  const uint64_t list = uint64_t{args.width} * kSampleList * 8;
+  p.best = partials_.at_least(2 * pairs + (args.filtered ? states + list : 0), "what is found of a row's tokens");
+  p.drawn = p.best + pairs;
+  p.state = p.drawn + pairs;
+  p.list = p.state + states;
+  p.counters = counters_.at_least(floats(1, args.width), "counters of blocks");
+  if (args.adjustments != nullptr) {
+    p.adjustments = at(args.adjustments, uint64_t{args.most_adjustments} * sizeof(TokenAdjustment), "The adjustments");
+    p.most_adjustments = args.most_adjustments;
+    const uint32_t places = args.most_adjustments + kMaxSampledDepth;
+    calls.push_back(call_of("sample_adjust", p, 128, (places + 127) / 128, args.width));
+  }
+  // As in kernels/sample.cu and kernels/sample_select.h.
+  constexpr uint32_t few = 256, buckets = 256 + SampleState::kBuckets * 12, select = 3584;
+  const auto step = [&](const char* name, uint32_t shared) {
+    calls.push_back(call_of(name, p, 256, blocks, args.width, 1, shared));
+  };
+  if (!args.random) return step("sample_best", few);
+  step(args.filtered ? "sample_best_filtered" : "sample_best_random", few);
+  if (!args.filtered) return step("sample_draw", few);
+  step("sample_count", buckets);
+  step("sample_gather", select);
 }
 
 void CallRecorder::add(const PickArgs& args) {

@@ -4,8 +4,8 @@
 #include <array>
 #include <limits>
 
-#include "engine/speculation/philox.h"
-#include "engine/speculation/sampling_arithmetic.h"
+#include "engine/compute/philox.h"
+#include "engine/compute/sampling_arithmetic.h"
 
 namespace canopy {
 namespace {
@@ -22,12 +22,6 @@ constexpr size_t buckets = (kFarthest >> bucket_shift) + 1;
 // More probable first; of equal ones the lower id.
 const auto better = [](const auto& a, const auto& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; };
 const auto lower_id = [](const auto& a, const auto& b) { return a.id < b.id; };
-
-/// ceil(total * share / 2^32); total below 2^52.
-uint64_t share_of(uint64_t total, uint32_t share) {
-  const uint64_t low = (total & 0xFFFFFFFFu) * share;
-  return (total >> 32) * share + (low >> 32) + ((low & 0xFFFFFFFFu) != 0 ? 1 : 0);
-}
 
 // One number for each token. The key is the seed; turn and position fill the rest of the counter, so no two draws of a
 // seed share a block. A block of four words serves two neighbouring tokens.

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "engine/speculation/sampling_arithmetic.h"
+#include "engine/compute/sampling_arithmetic.h"
 
 namespace canopy {
 namespace {

@@ -60,6 +60,20 @@ CANOPY_KERNEL(test_multiply, TestParams, 32) {
   }
 }
 
+CANOPY_STREAMING_KERNEL(test_early_read, TestParams, 32) {
+  const uint32_t early = *gpu::element<const uint32_t>(p.out, 0);
+  gpu::let_next_start();
+  gpu::wait_for_earlier();
+  if (early == p.count) *gpu::element<uint32_t>(p.out, 1) = 1;
+}
+
+CANOPY_STREAMING_KERNEL(test_early_write, TestParams, 32) {
+  *gpu::element<uint32_t>(p.out, 0) = 1;
+  gpu::wait_for_earlier();
+}
+
+CANOPY_STREAMING_KERNEL(test_no_wait, TestParams, 32) {}
+
 class HostGpuTest : public ::testing::Test {
  protected:
   ~HostGpuTest() override { free_memory(params_.out); }
@@ -105,6 +119,15 @@ TEST_F(HostGpuTest, AccessesOutsideOfMemoryAreNamed) {
   params_.count = 8;
   EXPECT_NE(complaint("test_shared_beyond", 32, 64).find("element 8 of 8 in shared memory"), std::string::npos);
   EXPECT_NE(complaint("test_shared_beyond", 32, 16).find("shared memory of 16 bytes"), std::string::npos);
+}
+
+// What GPUs with programmatic dependent launch would answer with values of another pass, now and then.
+TEST_F(HostGpuTest, AccessesBeforeTheWaitForEarlierKernelsAreNamed) {
+  EXPECT_NE(complaint("test_early_write", 32).find("it writes before it waited"), std::string::npos);
+  EXPECT_EQ(complaint("test_early_read", 32), "nothing");  // of memory that no kernel has written yet
+  start("test_reverse", 1, 64, 256);
+  EXPECT_NE(complaint("test_early_read", 32).find("it reads what kernels write"), std::string::npos);
+  EXPECT_NE(complaint("test_no_wait", 32).find("did not wait"), std::string::npos);
 }
 
 TEST_F(HostGpuTest, MultipliesAsTensorCoresAreDefined) {

@@ -1,4 +1,4 @@
-#include "engine/speculation/philox.h"
+#include "engine/compute/philox.h"
 
 #include <gtest/gtest.h>
 

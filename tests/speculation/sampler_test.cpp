@@ -12,7 +12,7 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "engine/speculation/philox.h"
+#include "engine/compute/philox.h"
 
 namespace canopy {
 namespace {

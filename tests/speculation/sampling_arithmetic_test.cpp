@@ -1,6 +1,6 @@
 // The arithmetic of the sampler against the same in double precision.
 
-#include "engine/speculation/sampling_arithmetic.h"
+#include "engine/compute/sampling_arithmetic.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-#include "engine/speculation/philox.h"
+#include "engine/compute/philox.h"
 
 namespace canopy::test {
 namespace {

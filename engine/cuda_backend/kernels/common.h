@@ -18,9 +18,46 @@ struct alignas(16) Unit {
   uint32_t words[4];
 };
 
+/// Whether this block is the last of `count` that come to a counter, which is then 0 again. What the other blocks wrote
+/// before they came is visible to it. To be called by all threads; `flag` is a shared word that nothing else uses.
+CANOPY_DEVICE bool comes_last(uint64_t counters, uint32_t counter, uint32_t count, const gpu::Shared<uint32_t>& flag) {
+  gpu::fence();
+  gpu::sync();
+  if (gpu::thread() == 0) {
+    uint32_t* const to = gpu::element<uint32_t>(counters, counter);
+    flag[0] = gpu::atomic_add(to, 1);
+    if (flag[0] == count - 1) *to = 0;
+  }
+  gpu::sync();
+  const bool last = flag[0] == count - 1;
+  if (last) gpu::fence();
+  return last;
+}
+
+/// The largest of the numbers of all threads. `room`: one number for each warp, free again afterwards.
+CANOPY_DEVICE uint64_t largest_of_block(uint64_t own, const gpu::Shared<uint64_t>& room) {
+  CANOPY_UNROLL
+  for (uint32_t mask = 16; mask > 0; mask /= 2) {
+    const uint64_t other = gpu::shuffle_xor(own, mask);
+    own = other > own ? other : own;
+  }
+  if (gpu::lane() == 0) room[gpu::warp()] = own;
+  gpu::sync();
+  for (uint32_t w = 0; w < gpu::threads() / 32; ++w) own = room[w] > own ? room[w] : own;
+  gpu::sync();
+  return own;
+}
+
+/// The sum over the lanes of a warp, in an order that is the same for all rows and widths; every lane gets it.
+CANOPY_DEVICE float sum_of_warp(float own) {
+  CANOPY_UNROLL
+  for (uint32_t mask = 1; mask < 32; mask *= 2) own = own + gpu::shuffle_xor(own, mask);
+  return own;
+}
+
 /// Writes the whole sum of squares of a row as its first block and zeros as the others. For one warp.
 CANOPY_DEVICE void store_squares(const ActivationsParams& out, uint32_t row, float lane_sum) {
-  const float all = gpu::ordered_sum(lane_sum);
+  const float all = sum_of_warp(lane_sum);
   const Span<float> squares{out.squares};
   for (uint32_t b = gpu::lane(); b < out.blocks; b += 32) squares[uint64_t{row} * out.blocks + b] = b == 0 ? all : 0.0f;
 }
@@ -31,12 +68,12 @@ CANOPY_DEVICE void pad_row(const ActivationsParams& out, uint32_t row) {
   for (uint32_t k = out.cols + gpu::lane(); k < out.stride; k += 32) values[uint64_t{row} * out.stride + k] = 0.0f;
 }
 
-/// 1 / sqrt(mean of squares + eps) of a row, for one warp: blocks dealt to lanes, lanes added in order.
+/// 1 / sqrt(mean of squares + eps) of a row, for one warp: blocks dealt to lanes.
 CANOPY_DEVICE float norm_factor(const ActivationsParams& in, uint32_t row, float eps) {
   const Span<const float> squares{in.squares};
   float sum = 0;
   for (uint32_t b = gpu::lane(); b < in.blocks; b += 32) sum = sum + squares[uint64_t{row} * in.blocks + b];
-  const float mean = gpu::ordered_sum(sum) / static_cast<float>(in.cols) + eps;
+  const float mean = sum_of_warp(sum) / static_cast<float>(in.cols) + eps;
   return 1.0f / sqrtf(mean);
 }
 

@@ -1,44 +1,42 @@
-// argmax over logits. One block per row.
+// argmax over logits. Grid: blocks of a row, rows. The block that comes last for a row compares what all have found.
 
-#include "engine/cuda_backend/kernels/common.h"
+#include "engine/cuda_backend/kernels/logits.h"
 
 namespace canopy::cuda {
 namespace {
 
 constexpr uint32_t kArgmaxThreads = 256;
-constexpr uint32_t kNone = 0xFFFFFFFFu;
 
-struct Candidate {
-  uint32_t id = kNone;
-  float value = 0;
-};
-
-CANOPY_DEVICE bool beats(const Candidate& b, const Candidate& a) {
-  if (b.id == kNone) return false;
-  return a.id == kNone || b.value > a.value || (b.value == a.value && b.id < a.id);
+/// 0 for NaN, which never wins; both zeros are equal.
+CANOPY_DEVICE uint64_t argmax_rank(float logit, uint32_t id) {
+  return logit == logit ? ranked(ordered_bits(gpu::bits(logit + 0.0f)), id) : 0;
 }
 
 }  // namespace
 
 CANOPY_KERNEL(argmax, ArgmaxParams, 256) {
-  const uint32_t row = gpu::block_x();
-  const Span<const float> logits{p.logits};
-  Candidate best;
-  for (uint32_t i = gpu::thread(); i < p.vocab; i += kArgmaxThreads) {
-    const float value = logits[uint64_t{row} * p.vocab + i];
-    const Candidate other{value == value ? i : kNone, value};
-    if (beats(other, best)) best = other;
+  const uint32_t row = gpu::block_y(), first = gpu::block_x() * kArgmaxBlock;
+  const uint32_t end = first + kArgmaxBlock < p.vocab ? first + kArgmaxBlock : p.vocab;
+  const Span<const float> logits{p.logits + uint64_t{row} * p.vocab * 4};
+  const gpu::Shared<uint64_t> room(0, kArgmaxThreads / 32);
+  const gpu::Shared<uint32_t> flag(kArgmaxThreads / 32 * 8, 1);
+  uint64_t best = 0;
+  for (uint32_t id = first + gpu::thread(); id < end; id += kArgmaxThreads) {
+    const uint64_t rank = argmax_rank(logits[id], id);
+    best = rank > best ? rank : best;
   }
-  const gpu::Shared<Candidate> all(0, kArgmaxThreads);
-  all[gpu::thread()] = best;
-  gpu::sync();
+  best = largest_of_block(best, room);
+  const uint32_t blocks = gpu::blocks_x();
+  const Span<uint64_t> found{p.found + uint64_t{row} * blocks * 8};
+  if (gpu::thread() == 0) found[gpu::block_x()] = best;
+  if (!comes_last(p.counters, row, blocks, flag)) return;
+  best = 0;
+  for (uint32_t b = gpu::thread(); b < blocks; b += kArgmaxThreads) best = found[b] > best ? found[b] : best;
+  best = largest_of_block(best, room);
   if (gpu::thread() != 0) return;
-  for (uint32_t t = 1; t < kArgmaxThreads; ++t) {
-    if (beats(all[t], best)) best = all[t];
-  }
-  const Span<uint32_t> out{p.out};
-  out[(p.first_out + row) * 2] = best.id;
-  out[(p.first_out + row) * 2 + 1] = best.id == kNone ? 0x7FC00000u : gpu::bits(best.value);
+  const Span<uint32_t> out{p.out + (uint64_t{p.first_out} + row) * 8};
+  out[0] = best == 0 ? 0xFFFFFFFFu : id_of_rank(best);
+  out[1] = best == 0 ? 0x7FC00000u : gpu::bits(logits[id_of_rank(best)]);
 }
 
 }  // namespace canopy::cuda

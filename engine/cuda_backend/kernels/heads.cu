@@ -11,7 +11,7 @@ CANOPY_DEVICE void norm_head(const Span<const float>& norm, uint32_t head_dim, f
                              const gpu::Shared<float>& head) {
   float sum = 0;
   for (uint32_t i = gpu::lane(); i < head_dim; i += 32) sum = fmaf(head[i], head[i], sum);
-  const float factor = 1.0f / sqrtf(gpu::ordered_sum(sum) / static_cast<float>(head_dim) + eps);
+  const float factor = 1.0f / sqrtf(sum_of_warp(sum) / static_cast<float>(head_dim) + eps);
   for (uint32_t i = gpu::lane(); i < head_dim; i += 32) head[i] = head[i] * factor * norm[i];
   gpu::sync();
 }

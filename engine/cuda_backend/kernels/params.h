@@ -110,9 +110,14 @@ struct SelectParams {
   uint32_t first = 0;
 };
 
+/// Tokens of a block of argmax, top_k and sample.
+inline constexpr uint32_t kArgmaxBlock = 4096, kTopBlock = 4096, kSampleBlock = 2048;
+
 struct ArgmaxParams {
   uint64_t logits = 0;
   uint64_t out = 0;
+  uint64_t found = 0;     // uint64 [rows, blocks]
+  uint64_t counters = 0;  // uint32 [rows], 0 between kernels
   uint32_t vocab = 0;
   uint32_t first_out = 0;
 };
@@ -120,9 +125,38 @@ struct ArgmaxParams {
 struct TopKParams {
   uint64_t logits = 0;
   uint64_t ids = 0, values = 0, log_sum_exp = 0;
+  uint64_t found = 0;     // uint64 [rows, blocks, k]
+  uint64_t sums = 0;      // [rows, blocks, 2]: maximum, sum
+  uint64_t counters = 0;  // uint32 [rows], 0 between kernels
   uint32_t vocab = 0, k = 0, first_out = 0;
   float multiplier = 1, softcap = 0;
 };
+
+struct SampleParams {
+  uint64_t logits = 0;
+  uint64_t settings = 0;     // SamplingWords
+  uint64_t rows = 0;         // SampledRow
+  uint64_t adjustments = 0;  // TokenAdjustment [most_adjustments]
+  uint64_t tokens = 0;       // uint32 [first_row + rows]
+  uint64_t best = 0;         // uint64 [rows, blocks]
+  uint64_t drawn = 0;        // uint64 [rows, blocks]
+  uint64_t state = 0;        // SampleState [rows]
+  uint64_t list = 0;         // uint64 [rows, kSampleList]
+  uint64_t counters = 0;     // uint32 [rows], 0 between kernels
+  uint32_t vocab = 0, first_row = 0, most_adjustments = 0;
+};
+
+/// What the filters of `sample` keep of a row between kernels.
+struct SampleState {
+  static constexpr uint32_t kBuckets = 1024;
+  uint64_t weights[kBuckets];  // of the tokens in each bucket of distance from the best
+  uint64_t wanted;             // weight that top-p wants
+  uint32_t counts[kBuckets];   // of these tokens
+  uint32_t listed;             // tokens that should be in the list
+  uint32_t edge;               // the last bucket whose tokens are
+};
+/// Tokens that the list has room for; where there are more, all logits are looked at.
+inline constexpr uint32_t kSampleList = 4096;
 
 struct PickParams {
   uint64_t logits = 0, pairs = 0, out = 0;

@@ -43,6 +43,7 @@ class Block {
   }
 
   const Place& place() const { return places_[current_]; }
+  void wait_for_earlier() { places_[current_].waited = true; }
 
   void wait_for_block() {
     waits_[current_] = Waits::block;
@@ -106,6 +107,7 @@ class Block {
   void call() {
     try {
       body_(params_);
+      if (!places_[current_].waited) fail("it ended and did not wait for earlier kernels");
     } catch (...) {
       error_ = std::current_exception();
     }
@@ -174,6 +176,9 @@ void launch(const std::string& kernel, KernelBody body, const void* params, cons
 
 const Place& place() {
   return block().place();
+}
+void wait_for_earlier_kernels() {
+  block().wait_for_earlier();
 }
 void wait_for_block() {
   block().wait_for_block();

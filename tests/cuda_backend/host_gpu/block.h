@@ -35,8 +35,13 @@ struct Place {
   uint32_t thread = 0;  // in its block
   uint32_t threads = 0;
   Dim block, grid;
+  bool waited = false;  // for all earlier kernels
 };
 const Place& place();
+
+/// Until a thread calls this, earlier kernels may still run: it may read only memory that no kernel writes. One that
+/// ends without is an error.
+void wait_for_earlier_kernels();
 
 /// Waits until all threads of the block are here.
 void wait_for_block();

@@ -17,11 +17,12 @@ constexpr size_t kGuard = 256;  // bytes behind each allocation that nobody has
 struct Allocation {
   std::unique_ptr<std::byte[]> memory;
   size_t bytes = 0;
+  std::atomic<bool> written = false;  // by a kernel
 };
 
 struct Heap {
   std::mutex mutex;
-  std::map<uint64_t, Allocation> blocks;  // by address
+  std::map<uint64_t, std::unique_ptr<Allocation>> blocks;  // by address
   uint64_t bytes = 0;
   std::atomic<uint64_t> changes{0};
 };
@@ -33,6 +34,7 @@ Heap& heap() {
 
 struct Range {
   uint64_t begin = 0, end = 0;
+  std::atomic<bool>* written = nullptr;
 };
 
 /// The ranges that this thread met last; those of a heap that has changed since are forgotten.
@@ -49,7 +51,7 @@ Range range_of(uint64_t address) {
   auto found = all.blocks.upper_bound(address);
   if (found == all.blocks.begin()) return {};
   --found;
-  const Range range{found->first, found->first + found->second.bytes};
+  const Range range{found->first, found->first + found->second->bytes, &found->second->written};
   return address < range.end + kGuard ? range : Range{};  // just behind one: said to be so
 }
 
@@ -60,9 +62,11 @@ bool holds(const Range& range, uint64_t address, size_t bytes) {
 }  // namespace
 
 uint64_t allocate_memory(size_t bytes) {
-  Allocation block{std::make_unique_for_overwrite<std::byte[]>(bytes + kGuard + kGuard), bytes};
-  std::memset(block.memory.get(), 0xFF, bytes + kGuard + kGuard);
-  const uint64_t address = (reinterpret_cast<uint64_t>(block.memory.get()) + kGuard - 1) / kGuard * kGuard;
+  auto block = std::make_unique<Allocation>();
+  block->memory = std::make_unique_for_overwrite<std::byte[]>(bytes + kGuard + kGuard);
+  block->bytes = bytes;
+  std::memset(block->memory.get(), 0xFF, bytes + kGuard + kGuard);
+  const uint64_t address = (reinterpret_cast<uint64_t>(block->memory.get()) + kGuard - 1) / kGuard * kGuard;
   Heap& all = heap();
   const std::lock_guard lock(all.mutex);
   all.blocks[address] = std::move(block);
@@ -76,7 +80,7 @@ bool free_memory(uint64_t address) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.blocks.find(address);
   if (found == all.blocks.end()) return false;
-  all.bytes -= found->second.bytes;
+  all.bytes -= found->second->bytes;
   all.blocks.erase(found);
   ++all.changes;
   return true;
@@ -88,7 +92,10 @@ uint64_t allocated_bytes() {
   return all.bytes;
 }
 
-void* checked_address(uint64_t address, size_t bytes, size_t alignment) {
+namespace {
+
+/// The allocation that holds the bytes.
+Range checked_range(uint64_t address, size_t bytes, size_t alignment) {
   thread_local RecentRanges recent;
   if (address % alignment != 0) {
     fail("the address " + std::to_string(address) + " is no multiple of " + std::to_string(alignment));
@@ -98,7 +105,7 @@ void* checked_address(uint64_t address, size_t bytes, size_t alignment) {
     recent.changes = changes;
   }
   for (const Range& range : recent.ranges) {
-    if (holds(range, address, bytes)) return reinterpret_cast<void*>(address);
+    if (holds(range, address, bytes)) return range;
   }
   const Range range = range_of(address);
   if (!holds(range, address, bytes)) {
@@ -108,6 +115,25 @@ void* checked_address(uint64_t address, size_t bytes, size_t alignment) {
                                std::to_string(range.end - range.begin)));
   }
   recent.ranges[recent.next++ % RecentRanges::kCount] = range;
+  return range;
+}
+
+}  // namespace
+
+void* checked_address(uint64_t address, size_t bytes, size_t alignment) {
+  checked_range(address, bytes, alignment);
+  return reinterpret_cast<void*>(address);
+}
+
+void* accessed(uint64_t address, size_t bytes, size_t alignment, bool writes) {
+  const Range range = checked_range(address, bytes, alignment);
+  if (!place().waited) {
+    if (writes) fail("it writes before it waited for earlier kernels");
+    if (range.written->load(std::memory_order_relaxed)) {
+      fail("it reads what kernels write, before it waited for earlier ones");
+    }
+  }
+  if (writes && !range.written->load(std::memory_order_relaxed)) range.written->store(true);
   return reinterpret_cast<void*>(address);
 }
 

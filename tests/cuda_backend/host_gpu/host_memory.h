@@ -17,6 +17,10 @@ uint64_t allocated_bytes();
 /// not aligned.
 void* checked_address(uint64_t address, size_t bytes, size_t alignment = 1);
 
+/// The same for a kernel's access, which is also remembered and checked: before a thread has waited for earlier kernels
+/// it may write nothing, and read only what no kernel has written since it was allocated (block.h).
+void* accessed(uint64_t address, size_t bytes, size_t alignment, bool writes);
+
 [[noreturn]] void fail_index(uint32_t index, uint32_t count);
 
 }  // namespace canopy::host_gpu

@@ -6,6 +6,7 @@
 #include "engine/cuda_backend/kernels/heads.cu"
 #include "engine/cuda_backend/kernels/product.cu"
 #include "engine/cuda_backend/kernels/rows.cu"
+#include "engine/cuda_backend/kernels/sample.cu"
 #include "engine/cuda_backend/kernels/top_k.cu"
 
 namespace canopy::host_gpu {

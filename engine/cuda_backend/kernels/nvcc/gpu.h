@@ -8,9 +8,20 @@
 
 #define CANOPY_DEVICE __device__ __forceinline__
 #define CANOPY_UNROLL _Pragma("unroll")
-/// A kernel NAME of blocks of THREADS, with Params as its one argument `p`.
-#define CANOPY_KERNEL(NAME, Params, THREADS) \
-  extern "C" __global__ void __launch_bounds__(THREADS) NAME(const __grid_constant__ Params p)
+/// A kernel NAME of blocks of up to THREADS, with Params as its one argument `p`. It begins when all earlier kernels of
+/// the stream have ended.
+#define CANOPY_KERNEL(NAME, Params, THREADS)                                                     \
+  static CANOPY_DEVICE void NAME##_body(const Params& p);                                        \
+  extern "C" __global__ void __launch_bounds__(THREADS) NAME(const __grid_constant__ Params p) { \
+    ::canopy::gpu::let_next_start();                                                             \
+    ::canopy::gpu::wait_for_earlier();                                                           \
+    NAME##_body(p);                                                                              \
+  }                                                                                              \
+  static CANOPY_DEVICE void NAME##_body([[maybe_unused]] const Params& p)
+/// The same, but it begins beside the end of the kernel before it: it calls let_next_start() and wait_for_earlier()
+/// itself, all threads do, and reads nothing but weights before.
+#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS) \
+  extern "C" __global__ void __launch_bounds__(THREADS) NAME([[maybe_unused]] const __grid_constant__ Params p)
 
 namespace canopy::gpu {
 
@@ -63,8 +74,26 @@ class Shared {
   T* data_;
 };
 
+// Programmatic dependent launch, where GPUs have it; elsewhere a kernel begins when the one before has ended.
+
+/// The next kernel of the stream may begin, once all blocks have called this or ended.
+CANOPY_DEVICE void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+/// Waits for the end of all earlier kernels of the stream; what they wrote is visible then.
+CANOPY_DEVICE void wait_for_earlier() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 CANOPY_DEVICE void sync() {
   __syncthreads();
+}
+CANOPY_DEVICE void sync_warp() {
+  __syncwarp();
 }
 /// Orders this thread's writes to device memory before those after it, for all blocks.
 CANOPY_DEVICE void fence() {
@@ -74,18 +103,29 @@ CANOPY_DEVICE uint32_t atomic_add(uint32_t* to, uint32_t value) {
   return atomicAdd(to, value);
 }
 
+/// To device or shared memory.
+CANOPY_DEVICE void atomic_add(uint64_t* to, uint64_t value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
+
+CANOPY_DEVICE uint64_t shuffle(uint64_t value, uint32_t lane) {
+  return __shfl_sync(0xFFFFFFFFu, static_cast<unsigned long long>(value), static_cast<int>(lane));
+}
 CANOPY_DEVICE uint32_t shuffle(uint32_t value, uint32_t lane) {
   return __shfl_sync(0xFFFFFFFFu, value, lane);
 }
 CANOPY_DEVICE float shuffle(float value, uint32_t lane) {
   return __shfl_sync(0xFFFFFFFFu, value, lane);
 }
-/// The sum of all lanes' values, added in ascending order from 0.
-CANOPY_DEVICE float ordered_sum(float value) {
-  float all = 0;
-#pragma unroll
-  for (uint32_t l = 0; l < 32; ++l) all = all + shuffle(value, l);
-  return all;
+/// The value of the lane whose number differs in the bits of `mask`.
+CANOPY_DEVICE uint32_t shuffle_xor(uint32_t value, uint32_t mask) {
+  return __shfl_xor_sync(0xFFFFFFFFu, value, static_cast<int>(mask));
+}
+CANOPY_DEVICE uint64_t shuffle_xor(uint64_t value, uint32_t mask) {
+  return __shfl_xor_sync(0xFFFFFFFFu, static_cast<unsigned long long>(value), static_cast<int>(mask));
+}
+CANOPY_DEVICE float shuffle_xor(float value, uint32_t mask) {
+  return __shfl_xor_sync(0xFFFFFFFFu, value, static_cast<int>(mask));
 }
 CANOPY_DEVICE uint32_t largest(uint32_t value) {
   for (uint32_t step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(0xFFFFFFFFu, value, step));

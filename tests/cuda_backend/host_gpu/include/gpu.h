@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "engine/base/half.h"
 #include "tests/cuda_backend/host_gpu/block.h"
@@ -13,7 +14,15 @@
 
 #define CANOPY_DEVICE inline
 #define CANOPY_UNROLL
-#define CANOPY_KERNEL(NAME, Params, THREADS)                                                        \
+#define CANOPY_KERNEL(NAME, Params, THREADS)       \
+  static inline void NAME##_body(const Params& p); \
+  CANOPY_STREAMING_KERNEL(NAME, Params, THREADS) { \
+    ::canopy::gpu::let_next_start();               \
+    ::canopy::gpu::wait_for_earlier();             \
+    NAME##_body(p);                                \
+  }                                                \
+  static inline void NAME##_body([[maybe_unused]] const Params& p)
+#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS)                                              \
   static void NAME([[maybe_unused]] const Params& p);                                               \
   static const ::canopy::host_gpu::KernelEntry NAME##_entry{                                        \
       #NAME, sizeof(Params), THREADS, [](const void* p) { NAME(*static_cast<const Params*>(p)); }}; \
@@ -49,9 +58,10 @@ inline uint32_t blocks_y() {
   return host_gpu::place().grid.y;
 }
 
+/// An array of const T is read, one of T may be written too.
 template <class T>
 T* element(uint64_t address, uint64_t index) {
-  return static_cast<T*>(host_gpu::checked_address(address + index * sizeof(T), sizeof(T), alignof(T)));
+  return static_cast<T*>(host_gpu::accessed(address + index * sizeof(T), sizeof(T), alignof(T), !std::is_const_v<T>));
 }
 
 template <class T>
@@ -69,8 +79,16 @@ class Shared {
   uint32_t count_;
 };
 
+inline void let_next_start() {}
+inline void wait_for_earlier() {
+  host_gpu::wait_for_earlier_kernels();
+}
+
 inline void sync() {
   host_gpu::wait_for_block();
+}
+inline void sync_warp() {
+  host_gpu::exchange({});
 }
 inline void fence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -79,17 +97,28 @@ inline uint32_t atomic_add(uint32_t* to, uint32_t value) {
   return __atomic_fetch_add(to, value, __ATOMIC_SEQ_CST);
 }
 
+inline void atomic_add(uint64_t* to, uint64_t value) {
+  __atomic_fetch_add(to, value, __ATOMIC_SEQ_CST);
+}
+
+inline uint64_t shuffle(uint64_t value, uint32_t lane) {
+  const auto lanes = host_gpu::exchange({{static_cast<uint32_t>(value), static_cast<uint32_t>(value >> 32)}});
+  return lanes[lane % 32].words[0] | uint64_t{lanes[lane % 32].words[1]} << 32;
+}
 inline uint32_t shuffle(uint32_t value, uint32_t lane) {
   return host_gpu::exchange({{value}})[lane % 32].words[0];
 }
 inline float shuffle(float value, uint32_t lane) {
   return std::bit_cast<float>(shuffle(std::bit_cast<uint32_t>(value), lane));
 }
-inline float ordered_sum(float value) {
-  const auto lanes = host_gpu::exchange({{std::bit_cast<uint32_t>(value)}});
-  float all = 0;
-  for (uint32_t l = 0; l < 32; ++l) all = all + std::bit_cast<float>(lanes[l].words[0]);
-  return all;
+inline uint32_t shuffle_xor(uint32_t value, uint32_t mask) {
+  return shuffle(value, lane() ^ mask);
+}
+inline uint64_t shuffle_xor(uint64_t value, uint32_t mask) {
+  return shuffle(value, lane() ^ mask);
+}
+inline float shuffle_xor(float value, uint32_t mask) {
+  return shuffle(value, lane() ^ mask);
 }
 inline uint32_t largest(uint32_t value) {
   const auto lanes = host_gpu::exchange({{value}});

@@ -5,12 +5,15 @@
 #include <array>
 #include <cstdint>
 
+#include "engine/compute/shared_code.h"
+
 namespace canopy {
 
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 
-inline PhiloxCounter philox4x32(PhiloxCounter c, PhiloxKey k) {
+/// Turns a counter into its random words, in place; the key is used up.
+CANOPY_SHARED void philox4x32_words(uint32_t (&c)[4], uint32_t (&k)[2]) {
   constexpr uint32_t multiplier0 = 0xD2511F53u;
   constexpr uint32_t multiplier1 = 0xCD9E8D57u;
   constexpr uint32_t weyl0 = 0x9E3779B9u;  // golden ratio
@@ -19,12 +22,19 @@ inline PhiloxCounter philox4x32(PhiloxCounter c, PhiloxKey k) {
   for (int round = 0; round < rounds; ++round) {
     const uint64_t p0 = uint64_t{multiplier0} * c[0];
     const uint64_t p1 = uint64_t{multiplier1} * c[2];
-    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(p1),
-         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(p0)};
+    c[0] = static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k[0];
+    c[1] = static_cast<uint32_t>(p1);
+    c[2] = static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k[1];
+    c[3] = static_cast<uint32_t>(p0);
     k[0] += weyl0;
     k[1] += weyl1;
   }
-  return c;
+}
+
+inline PhiloxCounter philox4x32(PhiloxCounter c, PhiloxKey k) {
+  uint32_t words[4] = {c[0], c[1], c[2], c[3]}, key[2] = {k[0], k[1]};
+  philox4x32_words(words, key);
+  return {words[0], words[1], words[2], words[3]};
 }
 
 }  // namespace canopy
