@@ -77,7 +77,7 @@ class CudaDevice : public Device {
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                       std::string_view name) override;
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override {
-    return plane_layout(parts, layout).bytes();
+    return tile_layout(parts, layout).bytes();
   }
   uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override {
     return value_bytes(max_width, cols) + square_bytes(max_width, cols);
@@ -104,7 +104,7 @@ class CudaDevice : public Device {
 
   std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
     auto commands = std::make_unique<CudaCommands>();
-    CallRecorder recorder(context_, partials_, counters_, attention_, moves_, commands->tables);
+    CallRecorder recorder(context_, partials_, counters_, head_counters_, attention_, moves_, commands->tables);
     for (const Op& op : ops) {
       if (stop.stop_requested()) return nullptr;
       recorder.record(op);
@@ -142,29 +142,22 @@ class CudaDevice : public Device {
 
   Context context_;
   DeviceInfo info_;
-  Scratch partials_{context_}, counters_{context_}, attention_{context_}, moves_{context_};
+  Scratch partials_{context_}, counters_{context_}, head_counters_{context_}, attention_{context_}, moves_{context_};
   double last_ms_ = 0;
 };
 
 std::unique_ptr<Weight> CudaDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
                                                 std::string_view name) {
-  const PlaneLayout planes = plane_layout(parts, layout);
-  auto weight = std::make_unique<CudaWeight>(parts[0].type, planes);
-  weight->codes = std::make_unique<Memory>(context_, planes.code_bytes(), false, name);
-  if (planes.scale_bytes() > 0) weight->scales = std::make_unique<Memory>(context_, planes.scale_bytes(), false, name);
-  if (planes.high_bytes() > 0) weight->highs = std::make_unique<Memory>(context_, planes.high_bytes(), false, name);
-  const uint32_t bands = planes.stored_rows / kBand;
-  const auto piece = static_cast<uint32_t>(std::clamp<uint64_t>(kPieceBytes / (planes.bytes() / bands), 1, bands));
-  std::vector<std::byte> codes, scales, highs;
-  for (uint32_t first = 0; first < bands; first += piece) {
-    const uint32_t count = std::min(piece, bands - first);
-    codes.resize(planes.code_bytes() / bands * count);
-    scales.resize(planes.scale_bytes() / bands * count);
-    highs.resize(planes.high_bytes() / bands * count);
-    fill_planes(parts, layout, planes, first, count, {codes, scales, highs});
-    context_.write(weight->codes->address() + planes.code_bytes() / bands * first, codes);
-    if (weight->scales) context_.write(weight->scales->address() + planes.scale_bytes() / bands * first, scales);
-    if (weight->highs) context_.write(weight->highs->address() + planes.high_bytes() / bands * first, highs);
+  const TileLayout tiles = tile_layout(parts, layout);
+  auto weight = std::make_unique<CudaWeight>(parts[0].type, tiles);
+  weight->memory = std::make_unique<Memory>(context_, tiles.bytes(), false, name);
+  const auto piece = static_cast<uint32_t>(std::clamp<uint64_t>(kPieceBytes / tiles.group_bytes(), 1, tiles.groups()));
+  std::vector<std::byte> bytes;
+  for (uint32_t first = 0; first < tiles.groups(); first += piece) {
+    const uint32_t count = std::min(piece, tiles.groups() - first);
+    bytes.resize(count * tiles.group_bytes());
+    fill_tiles(parts, layout, tiles, first, count, bytes);
+    context_.write(weight->memory->address() + first * tiles.group_bytes(), bytes);
   }
   return weight;
 }

@@ -10,7 +10,7 @@
 #include "engine/compute/kv_slots.h"
 #include "engine/cuda_backend/context.h"
 #include "engine/cuda_backend/kernels/params.h"
-#include "engine/cuda_backend/weight_planes.h"
+#include "engine/cuda_backend/weight_tiles.h"
 
 namespace canopy::cuda {
 
@@ -28,20 +28,11 @@ struct CudaBuffer : Buffer {
 };
 
 struct CudaWeight : Weight {
-  CudaWeight(WeightType type, const PlaneLayout& layout) : Weight(type, layout.rows, layout.cols), planes(layout) {}
-  PlaneLayout planes;
-  std::unique_ptr<Memory> codes, scales, highs;  // scales, highs: null where there are none
+  CudaWeight(WeightType type, const TileLayout& layout) : Weight(type, layout.rows, layout.cols), tiles(layout) {}
+  TileLayout tiles;
+  std::unique_ptr<Memory> memory;
 
-  WeightParams params() const {
-    return {codes->address(),
-            scales ? scales->address() : 0,
-            highs ? highs->address() : 0,
-            planes.rows,
-            planes.cols,
-            planes.stored_cols,
-            planes.scale_units,
-            planes.high_units};
-  }
+  WeightParams params() const { return tiles.params(memory->address()); }
 };
 
 struct CudaActivations : Activations {

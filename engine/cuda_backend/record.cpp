@@ -8,7 +8,6 @@
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
 #include "engine/compute/op_list.h"
-#include "engine/compute/product_split.h"
 #include "engine/cuda_backend/objects.h"
 
 namespace canopy::cuda {
@@ -37,17 +36,6 @@ ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32
 
 uint64_t floats(uint64_t rows, uint64_t cols) {
   return checked_mul(checked_mul(rows, cols, "size of an operand"), uint64_t{4}, "size of an operand");
-}
-
-/// Rows of the pass in a tile: as few instructions as there are rows, up to 64.
-uint32_t tile_columns(uint32_t width) {
-  return width <= 8 ? 8 : width <= 16 ? 16 : width <= 32 ? 32 : 64;
-}
-
-/// Bytes of shared memory, as Layout in kernels/product.cu.
-uint32_t product_shared(uint32_t columns) {
-  const uint32_t staged = columns * 80, sums = kBand * (columns + 1);
-  return (std::max(staged, sums) + columns + 1) * 4;
 }
 
 CacheParams cache_of(const KvLayer* layer, const KvShape& shape) {
@@ -92,28 +80,44 @@ void CallRecorder::add(const EmbedArgs& args) {
   calls.push_back(call_of(std::string("embed_") + kernel_suffix(table.type()), p, 32, args.width));
 }
 
-void CallRecorder::product(ProductParams p, const Weight* weight, const Activations* in, uint32_t width, float eps) {
-  const auto& own_weight = own<CudaWeight>(weight, "The weight of a product");
-  p.weight = own_weight.params();
-  p.in = rows_of(in, width, weight->cols(), "The activations of a product");
+GpuLimits CallRecorder::limits() const {
+  return {context_.facts().capability, context_.facts().shared_bytes};
+}
+
+void CallRecorder::product(ProductParams p, const CudaWeight& first, const CudaWeight* second, const Activations* in,
+                           uint32_t width, float eps) {
+  p.weights[0] = first.params();
+  if (second != nullptr) p.weights[1] = second->params();
+  const TileShape second_shape = second != nullptr ? second->tiles.shape : TileShape{};
+  p.in = rows_of(in, width, first.cols(), "The activations of a product");
   p.width = width;
   p.norm_eps = eps;
-  p.chunk = (chunk_columns(weight->rows(), weight->cols()) + kStep - 1) / kStep * kStep;
-  const uint32_t columns = tile_columns(width), bands = own_weight.planes.stored_rows / kBand;
-  const uint32_t tiles = (width + columns - 1) / columns;
-  const uint32_t chunks = (own_weight.planes.stored_cols + p.chunk - 1) / p.chunk;
-  if (chunks > 1) {
-    p.partials = partials_.at_least(floats(uint64_t{tiles} * bands * chunks, uint64_t{kBand} * columns),
-                                    "the partial sums of products");
-    p.counters = counters_.at_least(uint64_t{tiles} * bands * 4, "the counters of products");
+  const ProductPlan plan = plan_product(p.weights[0], first.tiles.shape, p.weights[1], second_shape, width, limits());
+  p.chunk_supers = plan.cut.chunk_supers;
+  p.segment_supers = plan.cut.segment_supers;
+  p.row_warps = plan.row_warps;
+  p.stages = plan.stages;
+  p.row_tiles[0] = plan.row_tiles[0];
+  p.row_tiles[1] = plan.row_tiles[1];
+  if (plan.parts > 1) {
+    p.partials = partials_.at_least(plan.partial_bytes(), "the partial sums of products");
+    p.counters = counters_.at_least(floats(1, plan.tiles()), "the counters of products");
   }
-  const std::string name = std::string("product_") + kernel_suffix(weight->type()) + "_" + std::to_string(columns);
-  calls.push_back(call_of(name, p, 128, bands, tiles, chunks, product_shared(columns)));
+  std::string name = std::string("product_") + kernel_suffix(first.type());
+  if (second != nullptr && second->type() != first.type()) name += std::string("_") + kernel_suffix(second->type());
+  name += "_" + std::to_string(plan.columns);
+  const uint32_t rows = plan.row_tiles[0] + plan.row_tiles[1];
+  if (plan.columns == kNarrow) {
+    calls.push_back(call_of(name, p, plan.threads, rows, 1, 1, plan.shared_bytes));
+  } else {
+    calls.push_back(call_of(name, p, plan.threads, plan.pass_tiles, rows, plan.parts, plan.shared_bytes));
+  }
 }
 
 void CallRecorder::add(const LinearArgs& args) {
-  if (args.weight != nullptr && args.offset + args.weight->rows() > args.stride) {
-    throw bad_input("A product writes " + std::to_string(args.weight->rows()) + " columns from " +
+  const auto& weight = own<CudaWeight>(args.weight, "The weight of a product");
+  if (args.offset + weight.rows() > args.stride) {
+    throw bad_input("A product writes " + std::to_string(weight.rows()) + " columns from " +
                     std::to_string(args.offset) + " on into rows of " + std::to_string(args.stride) + ".");
   }
   ProductParams p;
@@ -121,11 +125,12 @@ void CallRecorder::add(const LinearArgs& args) {
   p.out = at(args.out, floats(args.width, args.stride), "The output of a product");
   p.out_stride = args.stride;
   p.out_offset = args.offset;
-  product(p, args.weight, args.in, args.width, args.norm_eps);
+  product(p, weight, nullptr, args.in, args.width, args.norm_eps);
 }
 
 void CallRecorder::add(const LinearAddArgs& args) {
-  const uint32_t rows = own<CudaWeight>(args.weight, "The weight of a product").rows();
+  const auto& weight = own<CudaWeight>(args.weight, "The weight of a product");
+  const uint32_t rows = weight.rows();
   ProductParams p;
   p.kind = ProductKind::add;
   p.out = at(args.x, floats(args.width, rows), "The residual stream");
@@ -137,22 +142,37 @@ void CallRecorder::add(const LinearAddArgs& args) {
     p.aux_stride = args.aux_stride;
     p.aux_offset = args.aux_offset;
   }
-  product(p, args.weight, args.in, args.width, 0);
+  product(p, weight, nullptr, args.in, args.width, 0);
 }
 
 void CallRecorder::add(const LinearSwigluArgs& args) {
-  const uint32_t rows = own<CudaWeight>(args.weight, "The weight of a product").rows();
+  const auto& weight = own<CudaWeight>(args.weight, "The weight of a product");
+  const uint32_t rows = weight.rows();
   if (rows % 2 != 0) throw bad_input("A paired weight has an odd number of rows.");
   ProductParams p;
   p.kind = ProductKind::swiglu;
   p.out_activations = rows_of(args.out, args.width, rows / 2, "The gated activations");
-  product(p, args.weight, args.in, args.width, args.norm_eps);
+  product(p, weight, nullptr, args.in, args.width, args.norm_eps);
 }
 
-void CallRecorder::add(const RopeStoreArgs& args) {
-  constexpr uint32_t most_head_dim = 512;
-  if (args.shape.head_dim > most_head_dim || args.shape.head_dim % 2 != 0) {
-    throw bad_input("Heads of " + std::to_string(args.shape.head_dim) + " elements; allowed: even, up to 512.");
+namespace {
+
+/// Types of weights that a kernel takes in one launch, beside those that are the same.
+constexpr std::pair<WeightType, WeightType> kTwoTypes[] = {{WeightType::q4_k, WeightType::q6_k},
+                                                           {WeightType::q5_k, WeightType::q6_k}};
+
+bool go_together(const CudaWeight& a, const CudaWeight& b) {
+  const bool types = a.type() == b.type() || std::ranges::find(kTwoTypes, std::pair(a.type(), b.type())) !=
+                                                 std::end(kTwoTypes);
+  return types && column_cut(a.params(), a.tiles.shape) == column_cut(b.params(), b.tiles.shape);
+}
+
+}  // namespace
+
+RopeStoreParams CallRecorder::heads_of(const RopeStoreArgs& args) {
+  if (args.shape.head_dim > kMostHeadDim || args.shape.head_dim % 2 != 0) {
+    throw bad_input("Heads of " + std::to_string(args.shape.head_dim) + " elements; allowed: even, up to " +
+                    std::to_string(kMostHeadDim) + ".");
   }
   RopeStoreParams p;
   p.qkv = at(args.qkv, floats(args.width, args.elements()), "The projections of the heads");
@@ -165,11 +185,39 @@ void CallRecorder::add(const RopeStoreArgs& args) {
   p.heads = args.heads;
   p.norm_eps = args.norm_eps;
   p.interleaved = args.interleaved ? 1 : 0;
-  calls.push_back(call_of("rope_store", p, 32, args.heads + 2 * args.shape.kv_heads, args.width, 1, most_head_dim * 4));
+  return p;
 }
 
+void CallRecorder::add(const RopeStoreArgs& args) {
+  const uint32_t heads = args.heads + 2 * args.shape.kv_heads;
+  calls.push_back(call_of("rope_store", heads_of(args), 32, heads, args.width, 1, kMostHeadDim * 4));
+}
+
+/// As few launches as the weights' types allow: a head is finished by whoever brings its last rows.
 void CallRecorder::add(const ProjectHeadsArgs& args) {
-  for (const Op& op : separate_ops(args)) record(op);
+  constexpr uint32_t least_head_dim = 8;  // of smaller ones a block would have more than it can count
+  if (args.heads.shape.head_dim < least_head_dim || args.weights.empty()) {
+    for (const Op& op : separate_ops(args)) record(op);
+    return;
+  }
+  check_heads(args);
+  ProductParams p;
+  p.kind = ProductKind::heads;
+  p.heads = heads_of(args.heads);
+  p.out = p.heads.qkv;
+  p.out_stride = args.heads.elements();
+  const uint32_t heads = args.heads.heads + 2 * args.heads.shape.kv_heads;
+  const uint32_t most_tiles = (args.heads.width + kNarrow - 1) / kNarrow;
+  p.head_counters = head_counters_.at_least(floats(most_tiles, heads), "the counters of heads");
+  for (size_t i = 0; i < args.weights.size();) {
+    const auto& first = own<CudaWeight>(args.weights[i], "The weight of a product");
+    const auto* second =
+        i + 1 < args.weights.size() ? &own<CudaWeight>(args.weights[i + 1], "The weight of a product") : nullptr;
+    if (second != nullptr && !go_together(first, *second)) second = nullptr;
+    product(p, first, second, args.in, args.heads.width, args.in_norm_eps);
+    p.out_offset += first.rows() + (second != nullptr ? second->rows() : 0);
+    i += second != nullptr ? 2 : 1;
+  }
 }
 
 void CallRecorder::add(const AttentionArgs& args) {

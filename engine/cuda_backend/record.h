@@ -7,6 +7,8 @@
 #include "engine/compute/ops.h"
 #include "engine/cuda_backend/context.h"
 #include "engine/cuda_backend/kernels/params.h"
+#include "engine/cuda_backend/objects.h"
+#include "engine/cuda_backend/product_plan.h"
 
 namespace canopy::cuda {
 
@@ -31,11 +33,13 @@ uint32_t attention_rows(const KvShape& shape, uint32_t heads, uint64_t chunks);
 /// Appends the calls of ops to a list.
 class CallRecorder {
  public:
-  CallRecorder(Context& context, Scratch& partials, Scratch& counters, Scratch& attention, Scratch& moves,
+  CallRecorder(Context& context, Scratch& partials, Scratch& counters, Scratch& head_counters,
+               Scratch& attention, Scratch& moves,
                std::vector<std::unique_ptr<Memory>>& tables)
       : context_(context),
         partials_(partials),
         counters_(counters),
+        head_counters_(head_counters),
         attention_(attention),
         moves_(moves),
         tables_(tables) {}
@@ -60,10 +64,14 @@ class CallRecorder {
   void add(const CopyRowsArgs& args);
   void add(const NormRowsArgs& args);
   void add(const KvMoveArgs& args);
-  void product(ProductParams params, const Weight* weight, const Activations* in, uint32_t width, float eps);
+  /// What `kind` needs is in params; the second weight may be null.
+  void product(ProductParams params, const CudaWeight& first, const CudaWeight* second, const Activations* in,
+               uint32_t width, float eps);
+  RopeStoreParams heads_of(const RopeStoreArgs& args);
+  GpuLimits limits() const;
 
   Context& context_;
-  Scratch &partials_, &counters_, &attention_, &moves_;
+  Scratch &partials_, &counters_, &head_counters_, &attention_, &moves_;
   std::vector<std::unique_ptr<Memory>>& tables_;  // that a recording owns
 };
 

@@ -60,19 +60,19 @@ CANOPY_KERNEL(test_multiply, TestParams, 32) {
   }
 }
 
-CANOPY_STREAMING_KERNEL(test_early_read, TestParams, 32) {
+CANOPY_STREAMING_KERNEL(test_early_read, TestParams, 32, 1) {
   const uint32_t early = *gpu::element<const uint32_t>(p.out, 0);
   gpu::let_next_start();
   gpu::wait_for_earlier();
   if (early == p.count) *gpu::element<uint32_t>(p.out, 1) = 1;
 }
 
-CANOPY_STREAMING_KERNEL(test_early_write, TestParams, 32) {
+CANOPY_STREAMING_KERNEL(test_early_write, TestParams, 32, 1) {
   *gpu::element<uint32_t>(p.out, 0) = 1;
   gpu::wait_for_earlier();
 }
 
-CANOPY_STREAMING_KERNEL(test_no_wait, TestParams, 32) {}
+CANOPY_STREAMING_KERNEL(test_no_wait, TestParams, 32, 1) {}
 
 class HostGpuTest : public ::testing::Test {
  protected:

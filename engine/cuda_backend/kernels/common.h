@@ -17,6 +17,9 @@ struct Span {
 struct alignas(16) Unit {
   uint32_t words[4];
 };
+struct alignas(8) WordPair {
+  uint32_t first, second;
+};
 
 /// Whether this block is the last of `count` that come to a counter, which is then 0 again. What the other blocks wrote
 /// before they came is visible to it. To be called by all threads; `flag` is a shared word that nothing else uses.

@@ -5,20 +5,31 @@
 namespace canopy::cuda {
 namespace {
 
-template <class Format>
+struct DeviceMemory {
+  uint64_t address;
+  template <class T>
+  CANOPY_DEVICE T read(uint32_t at) const {
+    return *gpu::element<const T>(address + at, 0);
+  }
+};
+
+template <class F>
 CANOPY_DEVICE void embed(const EmbedParams& p) {
   const uint32_t w = gpu::block_x();
   const uint32_t row = Span<const Row>{p.rows}[w].token;
   const uint32_t cols = p.table.cols;
   const Span<const float> norm{p.norm};
   const Span<float> x{p.x}, out{p.out.values};
+  const uint64_t tiles = p.table.tiles + uint64_t{row / kTileRows} * p.table.supers() * F::kBytes;
   float sum = 0;
   for (uint32_t block = gpu::lane(); block * 32 < cols; block += 32) {
-    Block<Format> here;
-    here.load(p.table, row, block);
+    const uint32_t parity = block / 4 % 2, q = block % 4;
+    const TileRow<DeviceMemory> here{
+        {tiles + uint64_t{block / 8} * F::kBytes}, parity * F::kStepBytes, 2 * F::kStepBytes, row % kTileRows};
+    const BlockScale scale = F::scale(here, parity, q);
     for (uint32_t i = 0; i < 32 && block * 32 + i < cols; ++i) {
       const uint32_t k = block * 32 + i;
-      float value = here.element(i);
+      float value = F::element(here, q, i, scale);
       if (p.scale != 1.0f) value = value * p.scale;
       x[uint64_t{w} * cols + k] = value;
       out[uint64_t{w} * p.out.stride + k] = value * norm[k];
@@ -31,9 +42,9 @@ CANOPY_DEVICE void embed(const EmbedParams& p) {
 
 }  // namespace
 
-#define CANOPY_EMBED(NAME, Format)               \
+#define CANOPY_EMBED(NAME, F)                    \
   CANOPY_KERNEL(embed_##NAME, EmbedParams, 32) { \
-    embed<Format>(p);                            \
+    embed<F>(p);                                 \
   }
 
 CANOPY_WEIGHT_FORMATS(CANOPY_EMBED)

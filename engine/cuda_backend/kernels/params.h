@@ -4,12 +4,14 @@
 
 #include <cstdint>
 
+#include "engine/compute/shared_code.h"
+
 namespace canopy::cuda {
 
-/// Columns that share a partial sum of squares, and rows of a weight that lie together.
-inline constexpr uint32_t kSquareBlock = 64;
-inline constexpr uint32_t kBand = 64;
-/// Columns of a weight that a step of a product works on.
+/// Columns that share a partial sum of squares.
+inline constexpr uint32_t kSquareBlock = 32;
+/// A tile of a weight is what a warp works on at a time, in two steps; its memory is one run of bytes.
+inline constexpr uint32_t kTileRows = 16, kTileColumns = 256;
 inline constexpr uint32_t kStep = 128;
 
 /// Activations: values [rows, stride], the columns beyond `cols` zero; sums of squares [rows, squares].
@@ -21,16 +23,62 @@ struct ActivationsParams {
   uint32_t blocks = 0;  // of squares of a row
 };
 
-/// A weight [rows, cols] in bands of kBand rows, padded with zeros to whole bands and steps (weight_planes.h).
+/// What a tile of a type is made of, in bytes. Each step has codes, [4 octets of columns][16 rows][4 blocks of 32
+/// columns][code_bytes], with as much as fits into 4 bits of each code or all of it; then two more bits and one more bit
+/// of each code where the type has them, [2 halves of a block][16 rows][4 blocks][4] and [16 rows][4 blocks][4]; then
+/// [16 rows][step_scale_bytes]. Behind both steps: [16 rows][scale_bytes], [16 rows][behind_bytes].
+struct TileShape {
+  uint32_t code_bytes = 0;  // of eight columns
+  uint32_t twos = 0, ones = 0;  // 1: has these bits
+  uint32_t step_scale_bytes = 0, scale_bytes = 0, behind_bytes = 0;
+
+  CANOPY_SHARED constexpr uint32_t twos_at() const { return code_bytes * 256; }  // bytes from the start of a step
+  CANOPY_SHARED constexpr uint32_t ones_at() const { return twos_at() + twos * 512; }
+  CANOPY_SHARED constexpr uint32_t step_scales_at() const { return ones_at() + ones * 256; }
+  CANOPY_SHARED constexpr uint32_t step_bytes() const { return step_scales_at() + step_scale_bytes * kTileRows; }
+  CANOPY_SHARED constexpr uint32_t super_bytes() const { return (scale_bytes + behind_bytes) * kTileRows; }
+  CANOPY_SHARED constexpr uint32_t bytes() const { return 2 * step_bytes() + super_bytes(); }
+};
+inline constexpr TileShape kTileF32{32}, kTileF16{16}, kTileQ80{8, 0, 0, 8}, kTileQ40{4, 0, 0, 8},
+    kTileQ41{4, 0, 0, 16}, kTileQ50{4, 0, 1, 8}, kTileQ51{4, 0, 1, 16}, kTileQ2K{0, 1, 0, 0, 16, 4},
+    kTileQ3K{0, 1, 1, 0, 16, 2}, kTileQ4K{4, 0, 0, 0, 16}, kTileQ5K{4, 0, 1, 0, 16}, kTileQ6K{4, 1, 0, 0, 16, 2},
+    kTileIq4Xs{4, 0, 0, 0, 8, 2}, kTileMxfp4{4, 0, 0, 4};
+
+// Where the bits of column i of a block are, i = 0 ... 31. Of eight columns four pairs fall out of a word as two halves
+// each, an even column in the lower one, at bits 0 or 4 after a shift of 8 or none.
+
+/// First bit of its 4 bits in the word of its eight columns.
+CANOPY_SHARED constexpr uint32_t nibble_at(uint32_t i) {
+  return i % 8 / 2 * 4 + i % 2 * 16;
+}
+/// The same in codebook types, whose codes are looked up in the order of the columns.
+CANOPY_SHARED constexpr uint32_t index_at(uint32_t i) {
+  return i % 8 * 4;
+}
+/// Rotations to the right that bring upper bits beside the nibble, pairs 2c and 2c + 1 of a block at a time, to bits 4 and
+/// 8: a single bit of pairs c = 0 ... 7, two bits of c = 0 ... 3 of half a block.
+CANOPY_SHARED constexpr uint32_t one_rotation(uint32_t c) {
+  return c + c / 4 * 4;
+}
+CANOPY_SHARED constexpr uint32_t two_rotation(uint32_t c) {
+  return c * 2 + c / 2 * 4;
+}
+CANOPY_SHARED constexpr uint32_t one_at(uint32_t i) {
+  return (one_rotation(i / 4) + (i % 4 < 2 ? 4 : 8) + i % 2 * 16) % 32;
+}
+CANOPY_SHARED constexpr uint32_t two_at(uint32_t i) {
+  return (two_rotation(i % 16 / 4) + (i % 4 < 2 ? 4 : 8) + i % 2 * 16) % 32;
+}
+
+/// A weight [rows, cols] as tiles, padded with zeros: tile (rows / 16, columns / 256) at group * supers + super.
 struct WeightParams {
-  uint64_t units = 0;   // 16 bytes each
-  uint64_t scales = 0;  // likewise
-  uint64_t highs = 0;   // likewise: upper bits of codes, apart from the others
+  uint64_t tiles = 0;
   uint32_t rows = 0;
   uint32_t cols = 0;
-  uint32_t stored_cols = 0;
-  uint32_t scale_units = 0;  // of a row
-  uint32_t high_units = 0;   // likewise
+
+  CANOPY_SHARED constexpr uint32_t groups() const { return (rows + kTileRows - 1) / kTileRows; }
+  CANOPY_SHARED constexpr uint32_t supers() const { return (cols + kTileColumns - 1) / kTileColumns; }
+  CANOPY_SHARED constexpr uint32_t steps() const { return (cols + kStep - 1) / kStep; }
 };
 
 struct EmbedParams {
@@ -43,26 +91,7 @@ struct EmbedParams {
 };
 
 /// What a product does with its sums.
-enum class ProductKind : uint32_t { store, add, swiglu };
-
-struct ProductParams {
-  WeightParams weight;
-  ActivationsParams in;
-  uint32_t width = 0;
-  uint32_t chunk = 0;     // columns of one, a multiple of kStep
-  float norm_eps = 0;     // 0: no norm
-  uint64_t partials = 0;  // [tiles, chunks, kBand, columns] where there are several chunks
-  uint64_t counters = 0;  // uint32 [tiles], 0 between products
-  ProductKind kind = ProductKind::store;
-  uint64_t out = 0;  // store: [W, stride]; add: x [W, rows]
-  uint32_t out_stride = 0;
-  uint32_t out_offset = 0;
-  uint64_t norm = 0;  // add: [rows]
-  uint64_t aux = 0;   // add: [W, aux_stride], or 0
-  uint32_t aux_stride = 0;
-  uint32_t aux_offset = 0;
-  ActivationsParams out_activations;  // add, swiglu
-};
+enum class ProductKind : uint32_t { store, add, swiglu, heads };
 
 /// Keys or values of a layer: slots of `slot_words` words.
 struct CacheParams {
@@ -73,6 +102,9 @@ struct CacheParams {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
 };
+
+/// Elements of a head.
+inline constexpr uint32_t kMostHeadDim = 512;
 
 struct RopeStoreParams {
   uint64_t qkv = 0;
@@ -85,6 +117,45 @@ struct RopeStoreParams {
   uint32_t heads = 0;
   float norm_eps = 0;
   uint32_t interleaved = 0;
+};
+
+/// Rows of the pass in a narrow product, at most.
+inline constexpr uint32_t kNarrow = 8;
+/// Shared memory at the beginning that has other things than the rings of weights.
+inline constexpr uint32_t kNarrowHead = 64, kWideHead = 512;
+/// Tiles of so many bytes are whole stages of a narrow product's ring; of larger ones, half is.
+inline constexpr uint32_t kMostWholeTile = 3584;
+/// Warps of a block of a wide product: as many as its shared memory has room for.
+CANOPY_SHARED constexpr uint32_t wide_warps(uint32_t code_bytes, uint32_t columns, bool copies_aside) {
+  if (code_bytes >= 32) return 2;
+  return code_bytes < 16 && columns == 64 && copies_aside ? 8 : 4;
+}
+
+/// Products of one or two weights, one under the other, with the rows of a pass (kernels/product.h).
+struct ProductParams {
+  WeightParams weights[2];  // the second: of another type, or without rows
+  ActivationsParams in;
+  uint32_t width = 0;
+  float norm_eps = 0;  // 0: no norm
+  // The order of a row's sum: columns are cut into chunks of so many tiles, a chunk into one or two segments of so many.
+  // Segments are summed from 0, added within their chunk, and chunks are added in ascending order.
+  uint32_t chunk_supers = 0, segment_supers = 0;
+  uint32_t row_warps = 0;     // of a block, that have rows of their own; the others have other chunks
+  uint32_t stages = 0;        // of a warp's ring of weights
+  uint32_t row_tiles[2] = {}; // blocks of each weight
+  uint64_t partials = 0;      // wide products of several blocks: float [tiles, parts of a tile, sums of a block]
+  uint64_t counters = 0;      // uint32 [tiles], 0 between kernels
+  ProductKind kind = ProductKind::store;
+  uint64_t out = 0;  // store: [W, stride]; add: x [W, rows]; heads: qkv [W, stride]
+  uint32_t out_stride = 0;
+  uint32_t out_offset = 0;
+  uint64_t norm = 0;  // add: [rows]
+  uint64_t aux = 0;   // add: [W, aux_stride], or 0
+  uint32_t aux_stride = 0;
+  uint32_t aux_offset = 0;
+  ActivationsParams out_activations;  // add, swiglu
+  RopeStoreParams heads;              // heads
+  uint64_t head_counters = 0;         // uint32 [tiles of the pass, heads + 2 kv_heads], 0 between products
 };
 
 struct AttentionParams {

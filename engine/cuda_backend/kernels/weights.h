@@ -1,33 +1,40 @@
 #pragma once
-// Decoding of weights: 32 columns of a row at a time, from the planes of weight_planes.h.
+// Decoding of weights in tiles (params.h): eight columns of a row at a time, as halves for tensor cores, or one column
+// as f32.
+//
+// Of a quantized weight, halves are scale * code + minimum in the arithmetic of halves: a code becomes a half by its
+// bits, as 0x6400 | code is 1024 + code, or 1024 + 16 code where it begins four bits higher, from which the code itself
+// follows exactly; then there is one rounding, and one of scale and minimum where those are products themselves. The
+// scales could be applied to f32 sums of 32 columns instead, which would save the second multiplication of each pair:
+// of Q4_K 16 instructions for 16 rows and 32 columns, but cost 4 for each 8 rows of the pass, or 8 with a minimum. That
+// is even at 8 rows and a loss at 16 and more, and all widths must have one arithmetic.
+//
+// BF16 is rounded to halves: those have the bits of every number from 2^-17 to 2^16, smaller ones are off by 2^-25 at
+// most. Instructions for BF16 would need activations in BF16, with 8 bits where halves have 11.
 
 #include "engine/cuda_backend/kernels/common.h"
 
 namespace canopy::cuda {
 
-/// Index of unit `u` of a row, where a row has `units` of them.
-CANOPY_DEVICE uint64_t unit_index(uint32_t row, uint32_t units, uint32_t u) {
-  return (uint64_t{row / kBand} * units + u) * kBand + row % kBand;
-}
-
-/// Parts of a row's scales, as if its units followed each other.
-CANOPY_DEVICE Unit scale_unit(const WeightParams& w, uint32_t row, uint32_t unit) {
-  return Span<const Unit>{w.scales}[unit_index(row, w.scale_units, unit)];
-}
-CANOPY_DEVICE uint32_t scale_word(const WeightParams& w, uint32_t row, uint32_t word) {
-  return Span<const uint32_t>{w.scales}[unit_index(row, w.scale_units, word / 4) * 4 + word % 4];
-}
-CANOPY_DEVICE float scale_half(const WeightParams& w, uint32_t row, uint32_t half) {
-  return gpu::half_value(static_cast<uint16_t>(scale_word(w, row, half / 2) >> (half % 2 * 16)));
-}
 CANOPY_DEVICE float low_half(uint32_t word) {
   return gpu::half_value(static_cast<uint16_t>(word));
 }
 CANOPY_DEVICE float high_half(uint32_t word) {
   return gpu::half_value(static_cast<uint16_t>(word >> 16));
 }
-CANOPY_DEVICE uint32_t byte_of(const Unit& unit, uint32_t i) {
-  return unit.words[i / 4] >> (i % 4 * 8) & 255u;
+CANOPY_DEVICE float number(int code) {
+  return static_cast<float>(code);
+}
+
+// Two halves of the same value, and of two values.
+CANOPY_SHARED constexpr uint32_t half_twice(uint32_t bits) {
+  return bits | bits << 16;
+}
+CANOPY_DEVICE uint32_t lower_twice(uint32_t word) {
+  return gpu::permute(word, word, 0x1010);
+}
+CANOPY_DEVICE uint32_t upper_twice(uint32_t word) {
+  return gpu::permute(word, word, 0x3232);
 }
 
 /// value = scale * code + minimum, of columns 0 to 15 and 16 to 31 of a block.
@@ -37,229 +44,411 @@ struct BlockScale {
 CANOPY_DEVICE BlockScale both(float scale, float minimum) {
   return {{scale, scale}, {minimum, minimum}};
 }
-
-/// The upper bits of a block's codes, where they lie apart.
-struct Highs {
+/// The same as halves, in as few words as they fit into: what is in them the kinds of scales say.
+struct HalfScale {
   uint32_t words[2] = {};
 };
-CANOPY_DEVICE Highs no_highs(const WeightParams&, uint32_t, uint32_t) {
-  return {};
-}
-/// One bit for each column.
-CANOPY_DEVICE Highs bits_of(const WeightParams& w, uint32_t row, uint32_t block) {
-  return {{Span<const uint32_t>{w.highs}[unit_index(row, w.high_units, block / 4) * 4 + block % 4], 0}};
-}
-/// Two bits for each column.
-CANOPY_DEVICE Highs pairs_of(const WeightParams& w, uint32_t row, uint32_t block) {
-  const Span<const uint32_t> words{w.highs};
-  const uint64_t first = unit_index(row, w.high_units, block / 2) * 4 + block % 2 * 2;
-  return {{words[first], words[first + 1]}};
-}
 
-/// Column 2i of a word of eight codes is in its lower half, column 2i + 1 in its upper: pairs fall out as two halves.
-CANOPY_DEVICE uint32_t nibble(const Unit* units, uint32_t i) {
-  return units[0].words[i / 8] >> (i % 8 / 2 * 4 + i % 2 * 16) & 15u;
-}
-CANOPY_DEVICE float number(int code) {
-  return static_cast<float>(code);
-}
+/// A row of a tile in memory that Memory reads: `step` and `super` are where the step's bytes and those behind both
+/// steps begin, `row` is the row's number in the tile.
+template <class Memory>
+struct TileRow {
+  Memory memory;
+  uint32_t step, super, row;
 
-// Each format: the units of 32 columns (kUnits), whether they have scales, their upper bits, their scales, and code i.
+  CANOPY_DEVICE uint16_t half(uint32_t at) const { return memory.template read<uint16_t>(at); }
+  CANOPY_DEVICE uint32_t word(uint32_t at) const { return memory.template read<uint32_t>(at); }
+  CANOPY_DEVICE uint32_t byte(uint32_t at) const { return memory.template read<uint8_t>(at); }
+};
 
-template <uint32_t UNITS>
-struct Dense {
-  static constexpr uint32_t kUnits = UNITS;
-  static constexpr bool kScaled = false;
-  CANOPY_DEVICE static Highs highs(const WeightParams& w, uint32_t row, uint32_t block) {
-    return no_highs(w, row, block);
+// ---- scales: of block q of step `parity` of a tile ------------------------------------------------------------------
+// Each kind: in f32 (value) and as halves (halves), of which scale and minimum give what an octet of columns has, twice.
+
+struct NoScale {
+  static constexpr bool kScaled = false, kMinimum = false;  // so that nobody asks for them
+  template <class F, class M>
+  CANOPY_DEVICE static BlockScale value(const TileRow<M>&, uint32_t, uint32_t) {
+    return {};
   }
-  CANOPY_DEVICE static BlockScale scale(const WeightParams&, uint32_t, uint32_t) { return {}; }
-};
-struct FormatF32 : Dense<8> {
-  CANOPY_DEVICE static float code(const Unit* units, const Highs&, uint32_t i) {
-    return gpu::from_bits(units[i / 4].words[i % 4]);
-  }
-};
-struct FormatF16 : Dense<4> {
-  CANOPY_DEVICE static float code(const Unit* units, const Highs&, uint32_t i) {
-    return gpu::half_value(static_cast<uint16_t>(units[i / 8].words[i % 8 / 2] >> (i % 2 * 16)));
-  }
-};
-struct FormatBf16 : Dense<4> {
-  CANOPY_DEVICE static float code(const Unit* units, const Highs&, uint32_t i) {
-    return gpu::from_bits((units[i / 8].words[i % 8 / 2] >> (i % 2 * 16)) << 16);
+  template <class F, class M>
+  CANOPY_DEVICE static HalfScale halves(const TileRow<M>&, uint32_t, uint32_t) {
+    return {};
   }
 };
 
-/// Codes of 4 bits in one unit.
-struct Nibbles {
-  static constexpr uint32_t kUnits = 1;
-  static constexpr bool kScaled = true;
-  CANOPY_DEVICE static Highs highs(const WeightParams& w, uint32_t row, uint32_t block) {
-    return no_highs(w, row, block);
-  }
-  CANOPY_DEVICE static float code(const Unit* units, const Highs&, uint32_t i) {
-    return number(static_cast<int>(nibble(units, i)));
-  }
+/// One scale for a block, twice in the first word.
+struct OneScale {
+  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t) { return s.words[0]; }
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale&, uint32_t) { return 0; }
 };
-/// And a fifth bit apart.
-struct FiveBits : Nibbles {
-  CANOPY_DEVICE static Highs highs(const WeightParams& w, uint32_t row, uint32_t block) {
-    return bits_of(w, row, block);
-  }
-  CANOPY_DEVICE static uint32_t five(const Unit* units, const Highs& highs, uint32_t i) {
-    return nibble(units, i) | (highs.words[0] >> i & 1u) << 4;
-  }
-  CANOPY_DEVICE static float code(const Unit* units, const Highs& highs, uint32_t i) {
-    return number(static_cast<int>(five(units, highs, i)));
-  }
+/// Scale and minimum of a block.
+struct ScaleAndMinimum {
+  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t) { return lower_twice(s.words[0]); }
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t) { return upper_twice(s.words[0]); }
 };
+
 /// A half for each block.
-struct HalfScale {
-  CANOPY_DEVICE static BlockScale scale(const WeightParams& w, uint32_t row, uint32_t block) {
-    return both(scale_half(w, row, block), 0);
+struct HalfOfBlock : OneScale {
+  static constexpr bool kScaled = true, kMinimum = false;
+  template <class F, class M>
+  CANOPY_DEVICE static uint16_t bits(const TileRow<M>& t, uint32_t q) {
+    return t.half(t.step + F::kStepScalesAt + t.row * 8 + q * 2);
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t, uint32_t q) {
+    return both(gpu::half_value(bits<F>(t, q)), 0);
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t, uint32_t q) {
+    return {{lower_twice(bits<F>(t, q))}};
   }
 };
+
 /// Scale and minimum as halves for each block.
-struct HalfScaleAndMinimum {
-  CANOPY_DEVICE static BlockScale scale(const WeightParams& w, uint32_t row, uint32_t block) {
-    const uint32_t word = scale_word(w, row, block);
-    return both(low_half(word), high_half(word));
+struct HalvesOfBlock : ScaleAndMinimum {
+  static constexpr bool kScaled = true, kMinimum = true;
+  template <class F, class M>
+  CANOPY_DEVICE static uint32_t bits(const TileRow<M>& t, uint32_t q) {
+    return t.word(t.step + F::kStepScalesAt + t.row * 16 + q * 4);
   }
-};
-/// Of 256 columns one unit as files have it: scale and minimum as halves, then eight pairs of factors of 6 bits.
-struct SixBitScales {
-  CANOPY_DEVICE static BlockScale scale(const WeightParams& w, uint32_t row, uint32_t block) {
-    const Unit unit = scale_unit(w, row, block / 8);
-    const uint32_t j = block % 8;
-    const uint32_t a = byte_of(unit, 4 + j % 4), b = byte_of(unit, 8 + j % 4), c = byte_of(unit, 12 + j % 4);
-    const uint32_t factor = j < 4 ? a & 63u : (c & 15u) | a >> 6 << 4;
-    const uint32_t lowest = j < 4 ? b & 63u : c >> 4 | b >> 6 << 4;
-    return both(low_half(unit.words[0]) * number(static_cast<int>(factor)),
-                -(high_half(unit.words[0]) * number(static_cast<int>(lowest))));
+  template <class F, class M>
+  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t, uint32_t q) {
+    return both(low_half(bits<F>(t, q)), high_half(bits<F>(t, q)));
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t, uint32_t q) {
+    return {{bits<F>(t, q)}};
   }
 };
 
-struct FormatQ80 : HalfScale {
-  static constexpr uint32_t kUnits = 2;
-  static constexpr bool kScaled = true;
-  CANOPY_DEVICE static Highs highs(const WeightParams& w, uint32_t row, uint32_t block) {
-    return no_highs(w, row, block);
+/// A byte e for each block: 2^(e - 128).
+struct ExponentOfBlock : OneScale {
+  static constexpr bool kScaled = true, kMinimum = false;
+  template <class F, class M>
+  CANOPY_DEVICE static float power(const TileRow<M>& t, uint32_t q) {
+    const uint32_t e = t.byte(t.step + F::kStepScalesAt + t.row * 4 + q);
+    return gpu::from_bits(e < 2 ? 0x00200000u << e : (e - 1) << 23);
   }
-  CANOPY_DEVICE static float code(const Unit* units, const Highs&, uint32_t i) {
-    return number(static_cast<int8_t>(units[i / 16].words[i % 16 / 4] >> (i % 4 * 8)));
+  template <class F, class M>
+  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t, uint32_t q) {
+    return both(power<F>(t, q), 0);
   }
-};
-struct FormatQ40 : Nibbles, HalfScale {
-  CANOPY_DEVICE static float code(const Unit* units, const Highs&, uint32_t i) {
-    return number(static_cast<int>(nibble(units, i)) - 8);
-  }
-};
-struct FormatQ41 : Nibbles, HalfScaleAndMinimum {};
-struct FormatQ50 : FiveBits, HalfScale {
-  CANOPY_DEVICE static float code(const Unit* units, const Highs& highs, uint32_t i) {
-    return number(static_cast<int>(five(units, highs, i)) - 16);
+  template <class F, class M>
+  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t, uint32_t q) {
+    const float scale = power<F>(t, q);
+    return {{gpu::pack_halves(scale, scale)}};
   }
 };
-struct FormatQ51 : FiveBits, HalfScaleAndMinimum {};
-struct FormatQ4K : Nibbles, SixBitScales {};
-struct FormatQ5K : FiveBits, SixBitScales {};
 
-/// Of 256 columns a unit with 16 pairs of 4 bits, the factors of scale and minimum, which are halves behind all units.
-struct FormatQ2K : Nibbles {
-  CANOPY_DEVICE static BlockScale scale(const WeightParams& w, uint32_t row, uint32_t block) {
-    const uint32_t super = block / 8, supers = w.stored_cols / 256 + (w.stored_cols % 256 != 0);
-    const uint32_t word = scale_word(w, row, supers * 4 + super);
-    const uint32_t factors = scale_word(w, row, super * 4 + block % 8 / 2) >> (block % 2 * 16);
+/// Of a tile's row 16 bytes as files have them, but for the sign of the minimum: scale and minimum as halves, then eight
+/// pairs of factors of 6 bits. Those of blocks 0 to 3 are the lower bits of bytes 0 to 3 and 4 to 7; the lower 4 bits of
+/// the others' share bytes 8 to 11, their upper 2 are above those of the first.
+struct SixBitFactors : ScaleAndMinimum {
+  static constexpr bool kScaled = true, kMinimum = true;
+  template <class F, class M>
+  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    const uint32_t at = t.super + t.row * 16, a = t.byte(at + 4 + q), b = t.byte(at + 8 + q), c = t.byte(at + 12 + q);
+    const uint32_t factor = parity == 0 ? a & 63u : (c & 15u) | a >> 6 << 4;
+    const uint32_t lowest = parity == 0 ? b & 63u : c >> 4 | b >> 6 << 4;
+    return both(gpu::half_value(t.half(at)) * number(static_cast<int>(factor)),
+                gpu::half_value(t.half(at + 2)) * number(static_cast<int>(lowest)));
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    const auto unit = t.memory.template read<Unit>(t.super + t.row * 16);
+    // A factor in byte 0, a minimum's in byte 2.
+    const uint32_t first = gpu::permute(unit.words[1] >> (8 * q), unit.words[2] >> (8 * q), 0x4400);
+    uint32_t factors = (first & 0x003F003Fu) | 0x64006400u;
+    if (parity != 0) {
+      const uint32_t c = unit.words[3] >> (8 * q);
+      const uint32_t lower = gpu::permute(c, c >> 4, 0x4400) & 0x000F000Fu;
+      factors = (first >> 2 & 0x00300030u) | lower | 0x64006400u;
+    }
+    return {{gpu::half2_mul(gpu::half2_add(factors, half_twice(0xE400u)), unit.words[0])}};
+  }
+};
+
+/// Of a tile's row 16 bytes, for each 16 columns a factor of 4 bits and above it a minimum's; behind those scale and
+/// minimum as halves, the latter's sign changed.
+struct FourBitFactors {
+  static constexpr bool kScaled = true, kMinimum = true;
+  template <class M>
+  CANOPY_DEVICE static uint32_t factors(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    return t.half(t.super + t.row * 16 + parity * 8 + q * 2);
+  }
+  template <class M>
+  CANOPY_DEVICE static uint32_t scales(const TileRow<M>& t) {
+    return t.word(t.super + kTileRows * 16 + t.row * 4);
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    const uint32_t f = factors(t, parity, q), word = scales(t);
     const float d = low_half(word), m = high_half(word);
-    return {{d * number(factors & 15), d * number(factors >> 8 & 15)},
-            {-(m * number(factors >> 4 & 15)), -(m * number(factors >> 12 & 15))}};
+    return {{d * number(static_cast<int>(f & 15u)), d * number(static_cast<int>(f >> 8 & 15u))},
+            {m * number(static_cast<int>(f >> 4 & 15u)), m * number(static_cast<int>(f >> 12 & 15u))}};
   }
-};
-/// Of 256 columns a unit: the scale as a half, then from its fourth byte on 16 factors of 6 bits as files pack them.
-struct FormatQ3K : Nibbles {
-  CANOPY_DEVICE static float factor(const Unit& unit, uint32_t i) {
-    const uint32_t low = byte_of(unit, 4 + i % 8) >> (i / 8 * 4) & 15u;
-    const uint32_t high = byte_of(unit, 12 + i % 4) >> (i / 4 * 2) & 3u;
-    return number(static_cast<int>(low | high << 4) - 32);
+  template <class F, class M>
+  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    const uint32_t f = factors(t, parity, q), word = scales(t);
+    HalfScale result;
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < 2; ++i) {
+      const uint32_t g = f >> (8 * i), pair = (gpu::permute(g, g >> 4, 0x4400) & 0x000F000Fu) | 0x64006400u;
+      result.words[i] = gpu::half2_mul(gpu::half2_add(pair, half_twice(0xE400u)), word);
+    }
+    return result;
   }
-  CANOPY_DEVICE static BlockScale scale(const WeightParams& w, uint32_t row, uint32_t block) {
-    const Unit unit = scale_unit(w, row, block / 8);
-    const float d = low_half(unit.words[0]);
-    return {{d * factor(unit, block % 8 * 2), d * factor(unit, block % 8 * 2 + 1)}, {0, 0}};
+  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) {
+    return lower_twice(s.words[octet < 2 ? 0 : 1]);
   }
-  CANOPY_DEVICE static float code(const Unit* units, const Highs&, uint32_t i) {
-    return number(static_cast<int>(nibble(units, i)) - 4);
-  }
-};
-/// Of 256 columns a unit with 16 factors, signed bytes; the scales are halves behind all units.
-struct FormatQ6K : Nibbles {
-  CANOPY_DEVICE static Highs highs(const WeightParams& w, uint32_t row, uint32_t block) {
-    return pairs_of(w, row, block);
-  }
-  CANOPY_DEVICE static BlockScale scale(const WeightParams& w, uint32_t row, uint32_t block) {
-    const uint32_t super = block / 8, supers = w.stored_cols / 256 + (w.stored_cols % 256 != 0);
-    const float d = scale_half(w, row, supers * 8 + super);
-    const uint32_t factors = scale_word(w, row, super * 4 + block % 8 / 2) >> (block % 2 * 16);
-    return {{d * number(static_cast<int8_t>(factors)), d * number(static_cast<int8_t>(factors >> 8))}, {0, 0}};
-  }
-  CANOPY_DEVICE static float code(const Unit* units, const Highs& highs, uint32_t i) {
-    const uint32_t high = highs.words[i / 16] >> (i % 16 * 2) & 3u;
-    return number(static_cast<int>(nibble(units, i) | high << 4) - 32);
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) {
+    return upper_twice(s.words[octet < 2 ? 0 : 1]);
   }
 };
 
-/// Entry i of 16 signed bytes.
-CANOPY_DEVICE float table_entry(uint64_t first, uint64_t second, uint32_t i) {
-  return number(static_cast<int8_t>((i < 8 ? first : second) >> (i % 8 * 8)));
+/// Of a tile's row a byte of factor + 128 for each 16 columns, or each 32 (EACH), and behind those the scale as a half.
+template <uint32_t EACH>
+struct ByteFactors {
+  static constexpr bool kScaled = true, kMinimum = false;
+  static constexpr uint32_t kFactors = 256 / EACH, kOfBlock = 32 / EACH;
+  template <class M>
+  CANOPY_DEVICE static uint32_t factors(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    const uint32_t at = t.super + t.row * kFactors + (parity * 4 + q) * kOfBlock;
+    return kOfBlock == 2 ? t.half(at) : t.byte(at);
+  }
+  template <class M>
+  CANOPY_DEVICE static uint16_t half(const TileRow<M>& t) {
+    return t.half(t.super + kTileRows * kFactors + t.row * 2);
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    const uint32_t f = factors(t, parity, q);
+    const float d = gpu::half_value(half(t)), first = d * number(static_cast<int>(f & 255u) - 128);
+    return {{first, kOfBlock == 2 ? d * number(static_cast<int>(f >> 8) - 128) : first}, {0, 0}};
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    const uint32_t pair = gpu::permute(factors(t, parity, q), 0x64646464u, kOfBlock == 2 ? 0x4140 : 0x4040);
+    return {{gpu::half2_mul(gpu::half2_add(pair, half_twice(0xE480u)), lower_twice(half(t)))}};
+  }
+  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) {
+    if (kOfBlock == 1) return s.words[0];
+    return gpu::permute(s.words[0], s.words[0], octet < 2 ? 0x1010 : 0x3232);
+  }
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale&, uint32_t) { return 0; }
+};
+
+// ---- codes: of block q of a step --------------------------------------------------------------------------------------
+// Each kind: code i of a block as a number (value), and columns 8 octet + 4 half ... + 3 as two pairs of halves (pairs),
+// scaled.
+
+/// pairs[i] = scale * codes[i] + minimum
+template <class F>
+CANOPY_DEVICE void scale_pairs(const HalfScale& s, uint32_t octet, uint32_t (&pairs)[2]) {
+  const uint32_t scale = F::Scale::scale(s, octet), minimum = F::Scale::minimum(s, octet);
+  CANOPY_UNROLL
+  for (uint32_t i = 0; i < 2; ++i) {
+    pairs[i] = F::kMinimum ? gpu::half2_fma(pairs[i], scale, minimum) : gpu::half2_mul(pairs[i], scale);
+  }
 }
+
+template <class F, class M>
+CANOPY_DEVICE uint32_t code_at(const TileRow<M>& t, uint32_t q, uint32_t octet) {
+  return t.step + (octet * kTileRows * 4 + t.row * 4 + q) * F::kCodeBytes;
+}
+
+struct CodesF32 {
+  template <class F, class M>
+  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
+    return gpu::from_bits(t.word(code_at<F>(t, q, i / 8) + i % 8 * 4));
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale&,
+                                  uint32_t (&pairs)[2]) {
+    const auto unit = t.memory.template read<Unit>(code_at<F>(t, q, octet) + 16 * half);
+    pairs[0] = gpu::pack_halves(gpu::from_bits(unit.words[0]), gpu::from_bits(unit.words[1]));
+    pairs[1] = gpu::pack_halves(gpu::from_bits(unit.words[2]), gpu::from_bits(unit.words[3]));
+  }
+};
+
+struct CodesF16 {
+  template <class F, class M>
+  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
+    return gpu::half_value(t.half(code_at<F>(t, q, i / 8) + i % 8 * 2));
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale&,
+                                  uint32_t (&pairs)[2]) {
+    const auto unit = t.memory.template read<Unit>(code_at<F>(t, q, octet));
+    pairs[0] = unit.words[2 * half];
+    pairs[1] = unit.words[2 * half + 1];
+  }
+};
+
+struct CodesBf16 {
+  template <class F, class M>
+  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
+    return gpu::from_bits(static_cast<uint32_t>(t.half(code_at<F>(t, q, i / 8) + i % 8 * 2)) << 16);
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale&,
+                                  uint32_t (&pairs)[2]) {
+    const auto unit = t.memory.template read<Unit>(code_at<F>(t, q, octet));
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < 2; ++i) {
+      const uint32_t word = unit.words[2 * half + i];
+      pairs[i] = gpu::pack_halves(gpu::from_bits(word << 16), gpu::from_bits(word & 0xFFFF0000u));
+    }
+  }
+};
+
+/// Four bytes of code + 128 as two pairs.
+CANOPY_DEVICE void byte_pairs(uint32_t bytes, uint32_t (&pairs)[2]) {
+  CANOPY_UNROLL
+  for (uint32_t i = 0; i < 2; ++i) {
+    const uint32_t halves = gpu::permute(bytes, 0x64646464u, i == 0 ? 0x4140 : 0x4342);
+    pairs[i] = gpu::half2_add(halves, half_twice(0xE480u));  // - 1024 - 128
+  }
+}
+
+/// Bytes of code + 128.
+struct CodesBytes {
+  template <class F, class M>
+  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
+    return number(static_cast<int>(t.byte(code_at<F>(t, q, i / 8) + i % 8)) - 128);
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale& s,
+                                  uint32_t (&pairs)[2]) {
+    const auto words = t.memory.template read<WordPair>(code_at<F>(t, q, octet));
+    byte_pairs(half == 0 ? words.first : words.second, pairs);
+    scale_pairs<F>(s, octet, pairs);
+  }
+};
+
+/// Places in a table of 16 numbers, of 4 bits. Words of the table: their bytes, plus 128.
+template <uint32_t T0, uint32_t T1, uint32_t T2, uint32_t T3>
+struct CodesTable {
+  template <class F, class M>
+  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
+    const uint32_t place = t.word(code_at<F>(t, q, i / 8)) >> index_at(i) & 15u;
+    const uint32_t word = place < 4 ? T0 : place < 8 ? T1 : place < 12 ? T2 : T3;
+    return number(static_cast<int>(word >> (place % 4 * 8) & 255u) - 128);
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale& s,
+                                  uint32_t (&pairs)[2]) {
+    const uint32_t word = t.word(code_at<F>(t, q, octet));
+    // Among eight numbers, and which eight by the fourth bit.
+    const uint32_t places = (word & 0x77777777u) >> (16 * half);
+    const uint32_t eights = ((word >> 1 & 0x44444444u) | 0x32103210u) >> (16 * half);
+    byte_pairs(gpu::permute(gpu::permute(T0, T1, places), gpu::permute(T2, T3, places), eights), pairs);
+    scale_pairs<F>(s, octet, pairs);
+  }
+};
+
+/// Integers of up to 6 bits less OFFSET: a nibble, then two more bits, then one more, as far as the type has them.
+template <uint32_t OFFSET>
+struct CodesBits {
+  template <class F>
+  static constexpr uint32_t kLow = F::kCodeBytes > 0 ? 4 : 0;  // bits of the nibble
+
+  template <class F, class M>
+  CANOPY_DEVICE static uint32_t twos(const TileRow<M>& t, uint32_t q, uint32_t half) {
+    return t.word(t.step + F::kTwosAt + half * 256 + t.row * 16 + q * 4);
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static uint32_t ones(const TileRow<M>& t, uint32_t q) {
+    return t.word(t.step + F::kOnesAt + t.row * 16 + q * 4);
+  }
+  template <class F, class M>
+  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
+    uint32_t code = 0, bits = kLow<F>;
+    if constexpr (kLow<F> > 0) code = t.word(code_at<F>(t, q, i / 8)) >> nibble_at(i) & 15u;
+    if constexpr (F::kTwos > 0) {
+      code |= (twos<F>(t, q, i / 16) >> two_at(i) & 3u) << bits;
+      bits += 2;
+    }
+    if constexpr (F::kOnes > 0) code |= (ones<F>(t, q) >> one_at(i) & 1u) << bits;
+    return number(static_cast<int>(code) - static_cast<int>(OFFSET));
+  }
+
+  /// Of two pairs the codes begin at bit 0 and bit 4 of their halves. Two bits come behind a nibble or take its place, one
+  /// bit behind what there is.
+  template <class F, class M>
+  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale& s,
+                                  uint32_t (&pairs)[2]) {
+    constexpr uint32_t two_first = kLow<F>, one_first = two_first + F::kTwos * 2;  // bits of a code
+    const uint32_t c = octet * 2 + half;
+    uint32_t nibbles = 0, two = 0, one = 0;
+    if constexpr (kLow<F> > 0) nibbles = t.word(code_at<F>(t, q, octet)) >> (half * 8);
+    if constexpr (F::kTwos > 0) {
+      two = gpu::rotate_right(twos<F>(t, q, octet / 2), two_rotation(c % 4) + 4 - two_first);
+    }
+    if constexpr (F::kOnes > 0) one = gpu::rotate_right(ones<F>(t, q), one_rotation(c) + 4 - one_first);
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < 2; ++i) {
+      uint32_t word = 0x64006400u;
+      if constexpr (kLow<F> > 0) word = (nibbles & half_twice(15u << (4 * i))) | word;
+      if constexpr (F::kTwos > 0) word = (two & half_twice(3u << (two_first + 4 * i))) | word;
+      if constexpr (F::kOnes > 0) word = (one & half_twice(1u << (one_first + 4 * i))) | word;
+      pairs[i] = i == 0 ? gpu::half2_add(word, half_twice(0xE400u + OFFSET))
+                        : gpu::half2_fma(word, half_twice(0x2C00u), half_twice(0xD400u + OFFSET * 16));
+    }
+    scale_pairs<F>(s, octet, pairs);
+  }
+};
+
+/// A type of weights.
+template <class Codes, class Scales, const TileShape& SHAPE>
+struct Format {
+  // Device code has no use of the shape itself, only of numbers.
+  static constexpr uint32_t kCodeBytes = SHAPE.code_bytes, kTwos = SHAPE.twos, kOnes = SHAPE.ones;
+  static constexpr uint32_t kTwosAt = SHAPE.twos_at(), kOnesAt = SHAPE.ones_at(), kStepScalesAt = SHAPE.step_scales_at();
+  static constexpr uint32_t kStepBytes = SHAPE.step_bytes(), kSuperBytes = SHAPE.super_bytes(), kBytes = SHAPE.bytes();
+  using Scale = Scales;
+  static constexpr bool kScaled = Scales::kScaled, kMinimum = Scales::kMinimum;
+
+  template <class M>
+  CANOPY_DEVICE static HalfScale half_scale(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    return Scales::template halves<Format>(t, parity, q);
+  }
+  template <class M>
+  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale& s,
+                                  uint32_t (&pairs)[2]) {
+    Codes::template pairs<Format>(t, q, octet, half, s, pairs);
+  }
+  template <class M>
+  CANOPY_DEVICE static BlockScale scale(const TileRow<M>& t, uint32_t parity, uint32_t q) {
+    return Scales::template value<Format>(t, parity, q);
+  }
+  template <class M>
+  CANOPY_DEVICE static float element(const TileRow<M>& t, uint32_t q, uint32_t i, const BlockScale& s) {
+    const float code = Codes::template value<Format>(t, q, i);
+    return kScaled ? fmaf(s.scale[i / 16], code, s.minimum[i / 16]) : code;
+  }
+};
+
+using FormatF32 = Format<CodesF32, NoScale, kTileF32>;
+using FormatF16 = Format<CodesF16, NoScale, kTileF16>;
+using FormatBf16 = Format<CodesBf16, NoScale, kTileF16>;
+using FormatQ80 = Format<CodesBytes, HalfOfBlock, kTileQ80>;
+using FormatQ40 = Format<CodesBits<8>, HalfOfBlock, kTileQ40>;
+using FormatQ41 = Format<CodesBits<0>, HalvesOfBlock, kTileQ41>;
+using FormatQ50 = Format<CodesBits<16>, HalfOfBlock, kTileQ50>;
+using FormatQ51 = Format<CodesBits<0>, HalvesOfBlock, kTileQ51>;
+using FormatQ2K = Format<CodesBits<0>, FourBitFactors, kTileQ2K>;
+using FormatQ3K = Format<CodesBits<4>, ByteFactors<16>, kTileQ3K>;
+using FormatQ4K = Format<CodesBits<0>, SixBitFactors, kTileQ4K>;
+using FormatQ5K = Format<CodesBits<0>, SixBitFactors, kTileQ5K>;
+using FormatQ6K = Format<CodesBits<32>, ByteFactors<16>, kTileQ6K>;
 /// -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
-struct Codebook : Nibbles {
-  CANOPY_DEVICE static float code(const Unit* units, const Highs&, uint32_t i) {
-    return table_entry(0xF6EADDCFBFAD9881ull, 0x7159453526190D01ull, nibble(units, i));
-  }
-};
-struct FormatIq4Nl : Codebook, HalfScale {};
-/// Of 256 columns two words: the scale as a half and the upper bits of eight factors, then their lower 4 bits.
-struct FormatIq4Xs : Codebook {
-  CANOPY_DEVICE static BlockScale scale(const WeightParams& w, uint32_t row, uint32_t block) {
-    const uint32_t first = scale_word(w, row, block / 8 * 2), lows = scale_word(w, row, block / 8 * 2 + 1);
-    const uint32_t j = block % 8;
-    const uint32_t factor = (lows >> (j * 4) & 15u) | (first >> (16 + 2 * j) & 3u) << 4;
-    return both(low_half(first) * number(static_cast<int>(factor) - 32), 0);
-  }
-};
-/// A byte e for each block, 2^(e - 128), and twice the values 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives.
-struct FormatMxfp4 : Nibbles {
-  CANOPY_DEVICE static BlockScale scale(const WeightParams& w, uint32_t row, uint32_t block) {
-    const uint32_t e = scale_word(w, row, block / 4) >> (block % 4 * 8) & 255u;
-    return both(gpu::from_bits(e < 2 ? 0x00200000u << e : (e - 1) << 23), 0);
-  }
-  CANOPY_DEVICE static float code(const Unit* units, const Highs&, uint32_t i) {
-    return table_entry(0x0C08060403020100ull, 0xF4F8FAFCFDFEFF00ull, nibble(units, i));
-  }
-};
-
-/// 32 columns of a row.
-template <class Format>
-struct Block {
-  Unit units[Format::kUnits];
-  Highs highs;
-  BlockScale scale;
-
-  CANOPY_DEVICE void load(const WeightParams& w, uint32_t row, uint32_t block) {
-    const Span<const Unit> all{w.units};
-    const uint32_t row_units = w.stored_cols / 32 * Format::kUnits;
-    for (uint32_t u = 0; u < Format::kUnits; ++u)
-      units[u] = all[unit_index(row, row_units, block * Format::kUnits + u)];
-    highs = Format::highs(w, row, block);
-    scale = Format::scale(w, row, block);
-  }
-  CANOPY_DEVICE float element(uint32_t i) const {
-    const float code = Format::code(units, highs, i);
-    return Format::kScaled ? fmaf(scale.scale[i / 16], code, scale.minimum[i / 16]) : code;
-  }
-};
+using CodesIq4 = CodesTable<0x3F2D1801u, 0x766A5D4Fu, 0xA6998D81u, 0xF1D9C5B5u>;
+using FormatIq4Nl = Format<CodesIq4, HalfOfBlock, kTileQ40>;
+using FormatIq4Xs = Format<CodesIq4, ByteFactors<32>, kTileIq4Xs>;
+/// Twice the numbers 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives
+using FormatMxfp4 =
+    Format<CodesTable<0x83828180u, 0x8C888684u, 0x7D7E7F80u, 0x74787A7Cu>, ExponentOfBlock, kTileMxfp4>;
 
 }  // namespace canopy::cuda
 

@@ -10,6 +10,7 @@
 
 #include "engine/base/parallel.h"
 #include "tests/cuda_backend/host_gpu/fiber.h"
+#include "tests/cuda_backend/host_gpu/host_memory.h"
 
 namespace canopy::host_gpu {
 namespace {
@@ -20,6 +21,39 @@ struct Warp {
   std::array<std::array<LaneWords, kWarp>, 2> given;  // by parity of the exchange
   uint32_t arrived = 0;
   uint32_t exchanges = 0;  // that are complete
+};
+
+/// Copies of a thread that are under way: groups, and those that belong to none yet.
+class Copies {
+ public:
+  struct Copy {
+    uint32_t to;
+    uint64_t from;
+  };
+  void clear() {
+    all_.clear();
+    ends_.clear();
+    done_ = 0;
+  }
+  void add(const Copy& copy) { all_.push_back(copy); }
+  void end_group() { ends_.push_back(all_.size()); }
+  /// Hands the copies of all groups but the last `pending` to `perform`.
+  template <class Perform>
+  void finish(size_t pending, const Perform& perform) {
+    while (ends_.size() - finished_groups_ > pending) {
+      for (const size_t end = ends_[finished_groups_++]; done_ < end; ++done_) perform(all_[done_]);
+    }
+    if (finished_groups_ == ends_.size() && done_ == all_.size()) reset();
+  }
+  void reset() {
+    clear();
+    finished_groups_ = 0;
+  }
+
+ private:
+  std::vector<Copy> all_;
+  std::vector<size_t> ends_;  // of groups, in all_
+  size_t done_ = 0, finished_groups_ = 0;
 };
 
 /// The block that runs on this thread of the processor.
@@ -59,6 +93,19 @@ class Block {
     return shared_.data() + offset;
   }
 
+  void copy_async(uint32_t to, uint64_t from) {
+    accessed(from, kCopyBytes, kCopyBytes, false);
+    if (to % kCopyBytes != 0) fail("a copy to byte " + std::to_string(to) + " of shared memory, no multiple of 16");
+    std::memset(shared_bytes(to, kCopyBytes), 0xFF, kCopyBytes);
+    copies_[current_].add({to, from});
+  }
+  void end_copy_group() { copies_[current_].end_group(); }
+  void wait_for_copies(uint32_t pending) {
+    copies_[current_].finish(pending, [&](const Copies::Copy& copy) {
+      std::memcpy(shared_bytes(copy.to, kCopyBytes), checked_address(copy.from, kCopyBytes), kCopyBytes);
+    });
+  }
+
   std::span<const LaneWords, kWarp> exchange(const LaneWords& mine) {
     Warp& warp = warps_[current_ / kWarp];
     const uint32_t turn = warp.exchanges;
@@ -79,7 +126,11 @@ class Block {
   }
 
  private:
+  static constexpr uint32_t kCopyBytes = 16;
+
   void begin(const Launch& launch, Dim index) {
+    copies_.resize(std::max<size_t>(copies_.size(), launch.threads));
+    for (Copies& copies : copies_) copies.reset();
     while (fibers_.size() < launch.threads) fibers_.push_back(std::make_unique<Fiber>());
     places_.assign(launch.threads, {0, launch.threads, index, launch.grid});
     waits_.assign(launch.threads, Waits::no);
@@ -138,6 +189,7 @@ class Block {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Place> places_;
   std::vector<Waits> waits_;
+  std::vector<Copies> copies_;
   std::vector<Warp> warps_;
   std::vector<std::byte> shared_;
   uint32_t shared_bytes_ = 0, alive_ = 0, at_barrier_ = 0, current_ = 0;
@@ -182,6 +234,15 @@ void wait_for_earlier_kernels() {
 }
 void wait_for_block() {
   block().wait_for_block();
+}
+void copy_async(uint32_t to, uint64_t from) {
+  block().copy_async(to, from);
+}
+void end_copy_group() {
+  block().end_copy_group();
+}
+void wait_for_copies(uint32_t pending) {
+  block().wait_for_copies(pending);
 }
 std::byte* shared_bytes(uint32_t offset, uint32_t bytes) {
   return block().shared_bytes(offset, bytes);

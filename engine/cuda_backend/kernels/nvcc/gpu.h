@@ -7,7 +7,10 @@
 #include <cstdint>
 
 #define CANOPY_DEVICE __device__ __forceinline__
+/// A function that is called, and so neither takes registers of its caller's loops nor is compiled once for each.
+#define CANOPY_CALLED static __device__ __noinline__
 #define CANOPY_UNROLL _Pragma("unroll")
+#define CANOPY_NO_UNROLL _Pragma("unroll 1")
 /// A kernel NAME of blocks of up to THREADS, with Params as its one argument `p`. It begins when all earlier kernels of
 /// the stream have ended.
 #define CANOPY_KERNEL(NAME, Params, THREADS)                                                     \
@@ -19,9 +22,11 @@
   }                                                                                              \
   static CANOPY_DEVICE void NAME##_body([[maybe_unused]] const Params& p)
 /// The same, but it begins beside the end of the kernel before it: it calls let_next_start() and wait_for_earlier()
-/// itself, all threads do, and reads nothing but weights before.
-#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS) \
-  extern "C" __global__ void __launch_bounds__(THREADS) NAME([[maybe_unused]] const __grid_constant__ Params p)
+/// itself, all threads do, and reads nothing but weights before. Registers are so few that a multiprocessor can have
+/// BLOCKS of its blocks.
+#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, BLOCKS)        \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME( \
+      [[maybe_unused]] const __grid_constant__ Params p)
 
 namespace canopy::gpu {
 
@@ -51,6 +56,9 @@ CANOPY_DEVICE uint32_t blocks_x() {
 }
 CANOPY_DEVICE uint32_t blocks_y() {
   return gridDim.y;
+}
+CANOPY_DEVICE uint32_t blocks_z() {
+  return gridDim.z;
 }
 
 /// Element `index` of an array in device memory.
@@ -145,6 +153,54 @@ CANOPY_DEVICE float from_bits(uint32_t bits) {
 CANOPY_DEVICE uint32_t ones(uint32_t bits) {
   return __popc(bits);
 }
+CANOPY_DEVICE uint32_t rotate_right(uint32_t word, uint32_t bits) {
+  return __funnelshift_r(word, word, bits);
+}
+/// Byte i of the result is byte (selector >> 4 i & 7) of `first`, then `second`.
+CANOPY_DEVICE uint32_t permute(uint32_t first, uint32_t second, uint32_t selector) {
+  return __byte_perm(first, second, selector);
+}
+
+// ---- copies from device to shared memory, 16 bytes each, that go on beside the program ---------------------------------
+
+/// Whether there are such copies; else they have ended when they return.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+constexpr bool kCopiesAside = true;
+#else
+constexpr bool kCopiesAside = false;
+#endif
+
+/// For data that is read once: the L2 cache gives it up first.
+CANOPY_DEVICE uint64_t read_once() {
+  uint64_t policy = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
+  return policy;
+}
+/// Begins a copy to byte `to` of shared memory.
+CANOPY_DEVICE void copy_async(uint32_t to, uint64_t from, [[maybe_unused]] uint64_t policy) {
+#if __CUDA_ARCH__ >= 800
+  const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(&Shared<uint4>(to, 1)[0]));
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "l"(policy)
+               : "memory");
+#else
+  Shared<uint4>(to, 1)[0] = __ldg(reinterpret_cast<const uint4*>(from));
+#endif
+}
+/// This thread's copies since the last call are a group.
+CANOPY_DEVICE void end_copy_group() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/// Waits until all of this thread's groups but the last `PENDING` have ended. Other threads see them after a sync.
+template <int PENDING>
+CANOPY_DEVICE void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+#endif
+}
 
 // ---- halves: two in a word, the first in its lower bits; rounded to nearest even ------------------------------------
 
@@ -170,7 +226,10 @@ CANOPY_DEVICE float half_value(uint16_t bits) {
   return __half2float(__half(raw));
 }
 CANOPY_DEVICE uint32_t half2_add(uint32_t a, uint32_t b) {
-  return half_detail::word(__hadd2(half_detail::of(a), half_detail::of(b)));
+  return half_detail::word(__hadd2_rn(half_detail::of(a), half_detail::of(b)));
+}
+CANOPY_DEVICE uint32_t half2_mul(uint32_t a, uint32_t b) {
+  return half_detail::word(__hmul2_rn(half_detail::of(a), half_detail::of(b)));
 }
 CANOPY_DEVICE uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
   return half_detail::word(__hfma2(half_detail::of(a), half_detail::of(b), half_detail::of(c)));
@@ -182,16 +241,16 @@ CANOPY_DEVICE uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
 /// same).
 CANOPY_DEVICE void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile(
+  asm(
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};\n"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n"
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n"
                : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
                : "r"(a[0]), "r"(a[1]), "r"(b[0]));
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n"
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n"
                : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
                : "r"(a[2]), "r"(a[3]), "r"(b[1]));
 #endif

@@ -13,16 +13,18 @@
 #include "tests/cuda_backend/host_gpu/host_memory.h"
 
 #define CANOPY_DEVICE inline
+#define CANOPY_CALLED static inline
 #define CANOPY_UNROLL
+#define CANOPY_NO_UNROLL
 #define CANOPY_KERNEL(NAME, Params, THREADS)       \
   static inline void NAME##_body(const Params& p); \
-  CANOPY_STREAMING_KERNEL(NAME, Params, THREADS) { \
+  CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, 1) {\
     ::canopy::gpu::let_next_start();               \
     ::canopy::gpu::wait_for_earlier();             \
     NAME##_body(p);                                \
   }                                                \
   static inline void NAME##_body([[maybe_unused]] const Params& p)
-#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS)                                              \
+#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, BLOCKS)                                           \
   static void NAME([[maybe_unused]] const Params& p);                                               \
   static const ::canopy::host_gpu::KernelEntry NAME##_entry{                                        \
       #NAME, sizeof(Params), THREADS, [](const void* p) { NAME(*static_cast<const Params*>(p)); }}; \
@@ -59,6 +61,10 @@ inline uint32_t blocks_y() {
 }
 
 /// An array of const T is read, one of T may be written too.
+inline uint32_t blocks_z() {
+  return host_gpu::place().grid.z;
+}
+
 template <class T>
 T* element(uint64_t address, uint64_t index) {
   return static_cast<T*>(host_gpu::accessed(address + index * sizeof(T), sizeof(T), alignof(T), !std::is_const_v<T>));
@@ -142,6 +148,32 @@ inline float from_bits(uint32_t bits) {
 inline uint32_t ones(uint32_t bits) {
   return static_cast<uint32_t>(std::popcount(bits));
 }
+inline uint32_t rotate_right(uint32_t word, uint32_t bits) {
+  return std::rotr(word, static_cast<int>(bits % 32));
+}
+inline uint32_t permute(uint32_t first, uint32_t second, uint32_t selector) {
+  const uint64_t both = first | uint64_t{second} << 32;
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    result |= static_cast<uint32_t>(both >> ((selector >> (4 * i) & 7u) * 8) & 255u) << (8 * i);
+  }
+  return result;
+}
+
+constexpr bool kCopiesAside = true;
+inline uint64_t read_once() {
+  return 0;
+}
+inline void copy_async(uint32_t to, uint64_t from, uint64_t) {
+  host_gpu::copy_async(to, from);
+}
+inline void end_copy_group() {
+  host_gpu::end_copy_group();
+}
+template <int PENDING>
+void wait_for_copies() {
+  host_gpu::wait_for_copies(PENDING);
+}
 
 inline float half_value(uint16_t bits) {
   return f16_to_f32(bits);
@@ -152,6 +184,12 @@ inline uint32_t pack_halves(float first, float second) {
 inline uint32_t half2_add(uint32_t a, uint32_t b) {
   const auto one = [](uint32_t x, uint32_t y) {
     return half_value(static_cast<uint16_t>(x)) + half_value(static_cast<uint16_t>(y));
+  };
+  return pack_halves(one(a, b), one(a >> 16, b >> 16));
+}
+inline uint32_t half2_mul(uint32_t a, uint32_t b) {
+  const auto one = [](uint32_t x, uint32_t y) {
+    return half_value(static_cast<uint16_t>(x)) * half_value(static_cast<uint16_t>(y));
   };
   return pack_halves(one(a, b), one(a >> 16, b >> 16));
 }

@@ -1,0 +1,11 @@
+// Products of weights that are not quantized.
+
+#include "engine/cuda_backend/kernels/product_kernels.h"
+
+namespace canopy::cuda {
+
+CANOPY_PRODUCTS(f32, FormatF32)
+CANOPY_PRODUCTS(f16, FormatF16)
+CANOPY_PRODUCTS(bf16, FormatBf16)
+
+}  // namespace canopy::cuda

@@ -1,0 +1,150 @@
+#pragma once
+// Products with up to 8 rows of the pass. Each warp has 16 rows of the weight and one chunk of its columns; warps share
+// nothing until their sums are complete, so the loop has no barrier of the block, and the only thing that is waited for
+// is memory. What a block has of a chunk's columns of the pass, each warp turns to halves for itself: that is a tenth of
+// its instructions at width 1.
+//
+// Grid: blocks of row_warps * 16 rows, of the first weight, then of the second.
+
+#include "engine/cuda_backend/kernels/product_finish.h"
+
+namespace canopy::cuda {
+
+/// Shared memory: factors and flags, the warps' rings, then their rows of the pass. Sums take the place of the rings.
+struct NarrowRoom {
+  static constexpr uint32_t kHead = kNarrowHead;
+  uint32_t ring, staged;  // of this warp
+
+  CANOPY_DEVICE NarrowRoom(const ProductParams& p, uint32_t stage_bytes) {
+    const uint32_t ring_bytes = p.stages * stage_bytes, warps = gpu::threads() / 32;
+    ring = kHead + gpu::warp() * ring_bytes;
+    staged = kHead + warps * ring_bytes + gpu::warp() * p.width * kStagedRowBytes;
+  }
+};
+
+/// Steps that a stage of a ring has: as many as leave room for several stages.
+template <class F>
+constexpr uint32_t kNarrowSteps = F::kBytes <= kMostWholeTile ? 2 : 1;
+
+/// The sums of one chunk of one warp's rows.
+template <class F>
+CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weight, uint32_t group, uint32_t chunk,
+                                float (&total)[4]) {
+  constexpr uint32_t steps_of_stage = kNarrowSteps<F>;
+  constexpr uint32_t stage_bytes = steps_of_stage * F::kStepBytes + F::kSuperBytes;
+  const NarrowRoom room(p, stage_bytes);
+  const ChunkSteps range = chunk_steps(p, weight, chunk);
+  const uint64_t policy = gpu::read_once();
+  const uint64_t tiles = weight.tiles + uint64_t{group} * weight.supers() * F::kBytes;
+  const auto copy = [&](uint32_t step, uint32_t stage) {
+    if (step < range.end) {
+      copy_steps<F, steps_of_stage>(room.ring + stage * stage_bytes, tiles + uint64_t{step / 2} * F::kBytes, step % 2,
+                                    policy);
+    }
+    gpu::end_copy_group();
+  };
+  for (uint32_t i = 0; i < p.stages; ++i) copy(range.begin + i * steps_of_stage, i);
+  gpu::let_next_start();
+  gpu::wait_for_earlier();
+  const gpu::Shared<float> factors(0, kNarrow);
+  Quad next[kNarrow];
+  const auto load = [&](uint32_t step) {
+    CANOPY_UNROLL
+    for (uint32_t n = 0; n < kNarrow; ++n) {
+      if (n < p.width && step < range.end) next[n] = load_quad(p.in, n, step);
+    }
+  };
+  load(range.begin);
+  make_factors(p, 0, p.width, factors);
+  gpu::sync();
+  // Lanes of rows that the pass does not have take its last: what comes of it is nobody's.
+  const uint32_t q = gpu::lane() % 4, row = gpu::lane() / 4 < p.width ? gpu::lane() / 4 : p.width - 1;
+  float sums[4] = {};
+  uint32_t stage = 0;
+  for (uint32_t first = range.begin; first < range.end; first += steps_of_stage) {
+    wait_for_stage(p.stages);
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < steps_of_stage; ++i) {
+      const uint32_t step = first + i, parity = steps_of_stage == 2 ? i : step % 2;
+      if (step >= range.end) break;
+      CANOPY_UNROLL
+      for (uint32_t n = 0; n < kNarrow; ++n) {
+        if (n < p.width) stage_quad(room.staged, n, next[n], factors[n]);
+      }
+      load(step + 1);
+      gpu::sync_warp();
+      if (step == range.middle) {
+        CANOPY_UNROLL
+        for (uint32_t e = 0; e < 4; ++e) {
+          total[e] = total[e] + sums[e];
+          sums[e] = 0;
+        }
+      }
+      const uint32_t at = room.ring + stage * stage_bytes;
+      const Fragment<F> weights(at + i * F::kStepBytes, at + steps_of_stage * F::kStepBytes, parity);
+      CANOPY_UNROLL
+      for (uint32_t octet = 0; octet < 4; ++octet) {
+        CANOPY_UNROLL
+        for (uint32_t half = 0; half < 2; ++half) {
+          uint32_t a[4], b[2];
+          weights.decode(octet, half, a);
+          load_staged(room.staged + staged_at(row, q, octet, half), b);
+          gpu::multiply(sums, a, b);
+        }
+      }
+      gpu::sync_warp();
+    }
+    copy(first + p.stages * steps_of_stage, stage);
+    stage = stage + 1 == p.stages ? 0 : stage + 1;
+  }
+  CANOPY_UNROLL
+  for (uint32_t e = 0; e < 4; ++e) total[e] = total[e] + sums[e];
+}
+
+/// The chunks' sums are in shared memory.
+CANOPY_CALLED void finish_narrow(const ProductParams& p) {
+  const RowTile place(p, gpu::block_x());
+  const uint32_t rows = p.row_warps * kTileRows, chunks = gpu::threads() / 32 / p.row_warps, stride = p.width | 1u;
+  const gpu::Shared<float> sums(NarrowRoom::kHead, chunks * rows * stride);
+  for (uint32_t i = gpu::thread(); i < rows * p.width; i += gpu::threads()) {
+    const uint32_t at = i % rows * stride + i / rows;
+    float sum = sums[at];
+    for (uint32_t c = 1; c < chunks; ++c) sum = sum + sums[c * rows * stride + at];
+    sums[at] = sum;
+  }
+  gpu::sync();
+  const gpu::Shared<uint32_t> done(32, 2);
+  const TileSums tile{sums, stride, rows, place.tile * rows, p.weights[place.weight].rows, place.first_out, 0, p.width};
+  finish_tile(p, tile, 0, done, NarrowRoom::kHead + chunks * rows * stride * 4);
+}
+
+template <class F>
+CANOPY_DEVICE void narrow_product(const ProductParams& p, const WeightParams& weight, uint32_t row_tile) {
+  const uint32_t wanted = row_tile * p.row_warps + gpu::warp() % p.row_warps, last = weight.groups() - 1;
+  float total[4] = {};
+  narrow_chunk<F>(p, weight, wanted < last ? wanted : last, gpu::warp() / p.row_warps, total);
+  gpu::sync();  // the rings are free
+  const uint32_t row = gpu::warp() % p.row_warps * kTileRows + gpu::lane() / 4, chunk = gpu::warp() / p.row_warps;
+  const uint32_t stride = p.width | 1u, rows = p.row_warps * kTileRows;
+  const gpu::Shared<float> sums(NarrowRoom::kHead, gpu::threads() / 2 * stride);
+  CANOPY_UNROLL
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t n = gpu::lane() % 4 * 2 + i % 2;
+    if (n < p.width) sums[(chunk * rows + row + i / 2 * 8) * stride + n] = total[i];
+  }
+  gpu::sync();
+}
+
+/// SECOND: the type of the second weight.
+template <class F, class SECOND>
+CANOPY_DEVICE void narrow_products(const ProductParams& p) {
+  const RowTile place(p, gpu::block_x());
+  if (std::is_same_v<F, SECOND> || place.weight == 0) {
+    narrow_product<F>(p, p.weights[place.weight], place.tile);
+  } else {
+    narrow_product<SECOND>(p, p.weights[1], place.tile);
+  }
+  finish_narrow(p);
+}
+
+}  // namespace canopy::cuda

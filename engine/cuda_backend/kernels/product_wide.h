@@ -1,0 +1,233 @@
+#pragma once
+// Products with 16, 32 or 64 rows of the pass at a time. Each warp has 32 rows of the weight, which it decodes once for all
+// rows of the pass; those are turned to halves by the block, a step ahead, in one of two buffers. A block has one chunk of
+// the weight's columns or, at 64 rows, one segment: there all units of a large GPU would not be busy otherwise, and there
+// are not enough registers for the sums of two. What comes of the parts is added by the block that comes last for a tile.
+//
+// Grid: tiles of the pass (neighbours share weights in the L2 cache), blocks of rows of the first weight, then of the
+// second, parts of the columns.
+
+#include "engine/cuda_backend/kernels/product_finish.h"
+
+namespace canopy::cuda {
+
+// Shared memory: the norm's factors, flags and where tiles are, two buffers of rows of the pass, the warps' rings. Sums take
+// the place of all but the first.
+constexpr uint32_t kWideFlags = 256, kWideTiles = 384;
+
+template <class F, uint32_t TILES, uint32_t WARPS>
+struct WideProduct {
+  static constexpr uint32_t kColumns = TILES * 8;           // rows of the pass
+  static constexpr uint32_t kRows = WARPS * 2 * kTileRows;  // of the weight
+  static constexpr bool kSegments = TILES == 8;             // a block has a segment
+  static constexpr uint32_t kQuads = kColumns / WARPS;      // that a lane stages in a step
+  static constexpr uint32_t kBatch = kQuads <= 4 ? kQuads : kQuads / 4, kBatches = kQuads / kBatch;
+  static constexpr uint32_t kOctets = 4 / kBatches;  // of columns, while a batch is under way
+  static constexpr uint32_t kStageBytes = F::kStepBytes + F::kSuperBytes;  // of 16 rows
+  static constexpr uint32_t kHead = kWideHead, kStagedBytes = kColumns * kStagedRowBytes;
+  static constexpr uint32_t kRings = kHead + 2 * kStagedBytes;
+
+  const ProductParams& p;
+  const WeightParams& weight;
+  uint32_t first = gpu::block_x() * kColumns;  // row of the pass
+  gpu::Shared<float> factors{0, kColumns};
+  static constexpr uint32_t kSums = 2 * TILES * 4;  // of a lane
+  float sums[2][TILES][4] = {};
+  CANOPY_DEVICE float& sum(uint32_t i) { return sums[i / (TILES * 4)][i / 4 % TILES][i % 4]; }
+
+  struct Steps {
+    uint32_t begin, middle, end;
+  };
+
+  CANOPY_DEVICE uint32_t ring() const { return kRings + gpu::warp() * p.stages * 2 * kStageBytes; }
+
+  CANOPY_DEVICE Steps steps() const {
+    const bool two = p.segment_supers < p.chunk_supers;
+    const uint32_t part = gpu::block_z();
+    const ChunkSteps chunk = chunk_steps(p, weight, kSegments && two ? part / 2 : part);
+    if (!kSegments || !two) return {chunk.begin, chunk.middle, chunk.end};
+    return part % 2 == 0 ? Steps{chunk.begin, chunk.middle, chunk.middle} : Steps{chunk.middle, chunk.end, chunk.end};
+  }
+
+  /// Of the steps, middle and end, and where the tiles of this warp's rows begin: looked up, not kept, as registers are
+  /// few.
+  CANOPY_DEVICE gpu::Shared<uint32_t> bounds() const { return {kWideFlags + 16, 2}; }
+  CANOPY_DEVICE gpu::Shared<uint64_t> tiles() const { return {kWideTiles + gpu::warp() * 16, 2}; }
+  CANOPY_DEVICE void find_tiles(const WeightParams& weight, uint32_t row_tile) const {
+    if (gpu::lane() < 2) {
+      const uint32_t wanted = (row_tile * WARPS + gpu::warp()) * 2 + gpu::lane(), last = weight.groups() - 1;
+      tiles()[gpu::lane()] = weight.tiles + uint64_t{wanted < last ? wanted : last} * weight.supers() * F::kBytes;
+    }
+    gpu::sync_warp();
+  }
+
+  CANOPY_DEVICE void copy(uint32_t step, uint32_t stage) const {
+    const uint64_t policy = gpu::read_once();
+    CANOPY_UNROLL
+    for (uint32_t m = 0; m < 2; ++m) {
+      copy_steps<F, 1>(ring() + (stage * 2 + m) * kStageBytes, tiles()[m] + uint64_t{step / 2} * F::kBytes, step % 2,
+                       policy);
+    }
+  }
+
+  /// Of a step, rows warp, warp + WARPS ... of the pass.
+  CANOPY_DEVICE void load(Quad (&quads)[kBatch], uint32_t batch, uint32_t step) const {
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t row = first + (batch * kBatch + i) * WARPS + gpu::warp();
+      quads[i] = load_quad(p.in, row < p.width ? row : p.width - 1, step);
+    }
+  }
+  CANOPY_DEVICE void stage(const Quad (&quads)[kBatch], uint32_t batch, uint32_t step) const {
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t n = (batch * kBatch + i) * WARPS + gpu::warp();
+      stage_quad(kHead + step % 2 * kStagedBytes, n, quads[i], factors[n]);
+    }
+  }
+
+  CANOPY_DEVICE void multiply_octet(const Fragment<F> (&weights)[2], uint32_t octet, uint32_t staged) {
+    CANOPY_UNROLL
+    for (uint32_t half = 0; half < 2; ++half) {
+      uint32_t a[2][4];
+      CANOPY_UNROLL
+      for (uint32_t m = 0; m < 2; ++m) weights[m].decode(octet, half, a[m]);
+      CANOPY_UNROLL
+      for (uint32_t tile = 0; tile < TILES; ++tile) {
+        uint32_t b[2];
+        load_staged(staged + staged_at(tile * 8 + gpu::lane() / 4, gpu::lane() % 4, octet, half), b);
+        CANOPY_UNROLL
+        for (uint32_t m = 0; m < 2; ++m) gpu::multiply(sums[m][tile], a[m], b);
+      }
+    }
+  }
+
+  CANOPY_DEVICE void multiply_step(uint32_t step, uint32_t stage_number, bool has_next) {
+    const uint32_t at = ring() + stage_number * 2 * kStageBytes, staged = kHead + step % 2 * kStagedBytes;
+    const Fragment<F> weights[2] = {{at, at + F::kStepBytes, step % 2},
+                                    {at + kStageBytes, at + kStageBytes + F::kStepBytes, step % 2}};
+    Quad quads[kBatch];
+    CANOPY_NO_UNROLL
+    for (uint32_t octet = 0; octet < 4; ++octet) {
+      if (has_next && octet % kOctets == 0) load(quads, octet / kOctets, step + 1);
+      multiply_octet(weights, octet, staged);
+      if (has_next && octet % kOctets == kOctets - 1) stage(quads, octet / kOctets, step + 1);
+    }
+  }
+
+  /// The sums of this block's part of the columns.
+  CANOPY_DEVICE void sum_part(uint32_t row_tile) {
+    find_tiles(weight, row_tile);
+    const Steps range = steps();
+    bounds()[0] = range.middle;  // all threads write the same
+    bounds()[1] = range.end;
+    for (uint32_t i = 0; i < p.stages; ++i) {
+      if (range.begin + i < range.end) copy(range.begin + i, i);
+      gpu::end_copy_group();
+    }
+    gpu::let_next_start();
+    gpu::wait_for_earlier();
+    make_factors(p, first, kColumns, factors);
+    gpu::sync();
+    CANOPY_UNROLL
+    for (uint32_t batch = 0; batch < kBatches && range.begin < range.end; ++batch) {
+      Quad quads[kBatch];
+      load(quads, batch, range.begin);
+      stage(quads, batch, range.begin);
+    }
+    float total[kSegments ? 1 : kSums] = {};
+    uint32_t stage_number = 0;
+    for (uint32_t step = range.begin; step < bounds()[1]; ++step) {
+      wait_for_stage(p.stages);
+      gpu::sync();  // this step's rows are there, the other buffer is free
+      if constexpr (!kSegments) {
+        if (step == bounds()[0]) {
+          CANOPY_UNROLL
+          for (uint32_t i = 0; i < kSums; ++i) {
+            total[i] = total[i] + sum(i);
+            sum(i) = 0;
+          }
+        }
+      }
+      multiply_step(step, stage_number, step + 1 < bounds()[1]);
+      gpu::sync_warp();
+      if (step + p.stages < bounds()[1]) copy(step + p.stages, stage_number);
+      gpu::end_copy_group();
+      stage_number = stage_number + 1 == p.stages ? 0 : stage_number + 1;
+    }
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < kSums; ++i) sum(i) = (kSegments ? 0.0f : total[kSegments ? 0 : i]) + sum(i);
+  }
+
+  /// Leaves them in shared memory, where finish_wide() takes them.
+  CANOPY_DEVICE void leave_sums() {
+    gpu::sync();
+    const gpu::Shared<float> shared(kHead, kRows * (kColumns + 1));
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < kSums; ++i) {
+      const uint32_t m = i / (TILES * 4), n = i / 4 % TILES * 8 + gpu::lane() % 4 * 2 + i % 2;
+      const uint32_t row = (gpu::warp() * 2 + m) * kTileRows + gpu::lane() / 4 + i % 4 / 2 * 8;
+      shared[row * (kColumns + 1) + n] = sum(i);
+    }
+    gpu::sync();
+  }
+};
+
+/// The order in which the parts of a tile are added, where a block has a part of the columns: chunks one by one, and
+/// the two segments of a chunk before it.
+CANOPY_DEVICE float sum_of_parts(const Span<const float>& partials, uint64_t first, uint64_t each, uint32_t parts,
+                                 bool are_segments) {
+  float sum = 0;
+  for (uint32_t part = 0; part < parts; part += are_segments ? 2 : 1) {
+    float chunk = partials[first + part * each];
+    if (are_segments) chunk = chunk + partials[first + (part + 1) * each];
+    sum = part == 0 ? chunk : sum + chunk;
+  }
+  return sum;
+}
+
+/// The sums of a part of the columns are in shared memory, of `rows` rows of the weight and `columns` rows of the pass.
+/// The block that comes last for a tile adds those of all parts and does the op's own part.
+CANOPY_CALLED void finish_wide(const ProductParams& p, uint32_t rows, uint32_t columns, bool are_segments) {
+  const uint32_t pass_tile = gpu::block_x(), tile = gpu::block_y() * gpu::blocks_x() + pass_tile;
+  const uint32_t first = pass_tile * columns, left = p.width - first, count = left < columns ? left : columns;
+  const uint32_t stride = columns + 1, parts = gpu::blocks_z();
+  const gpu::Shared<float> sums(kWideHead, rows * stride);
+  const gpu::Shared<uint32_t> flags(kWideFlags, 2);
+  if (parts > 1) {
+    const uint64_t each = uint64_t{rows} * columns, all = tile * parts * each;
+    const Span<float> partials{p.partials};
+    for (uint32_t i = gpu::thread(); i < rows * count; i += gpu::threads()) {
+      partials[all + gpu::block_z() * each + i] = sums[i % rows * stride + i / rows];
+    }
+    if (!comes_last(p.counters, tile, parts, flags)) return;
+    for (uint32_t i = gpu::thread(); i < rows * count; i += gpu::threads()) {
+      sums[i % rows * stride + i / rows] = sum_of_parts({p.partials}, all + i, each, parts, are_segments);
+    }
+    gpu::sync();
+  }
+  const RowTile place(p, gpu::block_y());
+  const TileSums sums_of_tile{
+      sums, stride, rows, place.tile * rows, p.weights[place.weight].rows, place.first_out, first, count};
+  finish_tile(p, sums_of_tile, pass_tile, flags, kWideHead);
+}
+
+template <class F, class SECOND, uint32_t TILES>
+CANOPY_DEVICE void wide_products(const ProductParams& p) {
+  constexpr uint32_t WARPS = wide_warps(F::kCodeBytes, TILES * 8, gpu::kCopiesAside);
+  static_assert(WARPS == wide_warps(SECOND::kCodeBytes, TILES * 8, gpu::kCopiesAside));
+  const RowTile place(p, gpu::block_y());
+  if (std::is_same_v<F, SECOND> || place.weight == 0) {
+    WideProduct<F, TILES, WARPS> product{p, p.weights[place.weight]};
+    product.sum_part(place.tile);
+    product.leave_sums();
+  } else {
+    WideProduct<SECOND, TILES, WARPS> product{p, p.weights[1]};
+    product.sum_part(place.tile);
+    product.leave_sums();
+  }
+  using Product = WideProduct<F, TILES, WARPS>;
+  finish_wide(p, Product::kRows, Product::kColumns, Product::kSegments && p.segment_supers < p.chunk_supers);
+}
+
+}  // namespace canopy::cuda

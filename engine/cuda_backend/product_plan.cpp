@@ -1,0 +1,82 @@
+#include "engine/cuda_backend/product_plan.h"
+
+#include <algorithm>
+
+namespace canopy::cuda {
+namespace {
+
+// Enough weights under way for the largest GPUs even where a multiprocessor has one block, and room for two elsewhere.
+constexpr uint32_t kLargeShared = 160 << 10, kLargeRings = 60 << 10, kRings = 40 << 10;
+constexpr uint32_t kMostStages = 3;
+
+uint32_t pieces(uint32_t count, uint32_t size) {
+  return (count + size - 1) / size;
+}
+
+uint32_t narrow_stage_bytes(const TileShape& shape) {
+  return shape.bytes() <= kMostWholeTile ? shape.bytes() : shape.step_bytes() + shape.super_bytes();
+}
+
+/// As many stages as the rings of `warps` warps have room for in what is best, but two where that is possible at all.
+uint32_t stages_of(uint32_t stage_bytes, uint32_t warps, uint32_t other_bytes, const GpuLimits& gpu) {
+  if (!gpu.copies_aside()) return 1;
+  const uint32_t best = gpu.shared_bytes >= kLargeShared ? kLargeRings : kRings, all = stage_bytes * warps;
+  const uint32_t most = std::max(1u, (gpu.shared_bytes - std::min(other_bytes, gpu.shared_bytes)) / all);
+  return std::min(std::clamp(best / all, 2u, kMostStages), most);
+}
+
+void plan_narrow(ProductPlan& plan, uint32_t width, const GpuLimits& gpu) {
+  const uint32_t warps = plan.row_warps * plan.cut.chunks;
+  plan.threads = warps * 32;
+  plan.block_rows = plan.row_warps * kTileRows;
+  const uint32_t staged = warps * width * kStep * 2;
+  plan.stages = stages_of(plan.stage_bytes, warps, kNarrowHead + staged, gpu);
+  const uint32_t sums = plan.cut.chunks * plan.block_rows * (width | 1u) * 4, heads = warps * kMostHeadDim * 4;
+  plan.shared_bytes = kNarrowHead + std::max(warps * plan.stages * plan.stage_bytes + staged, sums + heads);
+}
+
+void plan_wide(ProductPlan& plan, uint32_t warps, const GpuLimits& gpu) {
+  plan.row_warps = warps;
+  plan.threads = warps * 32;
+  plan.block_rows = warps * 2 * kTileRows;
+  plan.parts = plan.cut.chunks * (plan.columns == 64 && plan.cut.two_segments() ? 2 : 1);
+  const uint32_t staged = 2 * plan.columns * kStep * 2;
+  plan.stages = stages_of(plan.stage_bytes, 2 * warps, kWideHead + staged, gpu);
+  const uint32_t sums = plan.block_rows * (plan.columns + 1) * 4, heads = warps * kMostHeadDim * 4;
+  plan.shared_bytes = kWideHead + std::max({2 * warps * plan.stages * plan.stage_bytes + staged, sums, heads});
+}
+
+}  // namespace
+
+ColumnCut column_cut(const WeightParams& weight, const TileShape& shape) {
+  // Many rows are blocks enough by themselves. Wide types need so much room for each warp that a block has few.
+  const uint32_t wanted = weight.rows > 16384 ? 1 : weight.rows > 8192 || shape.code_bytes >= 32 ? 2 : 4;
+  ColumnCut cut;
+  cut.chunk_supers = pieces(weight.supers(), std::min(wanted, weight.supers()));
+  cut.chunks = pieces(weight.supers(), cut.chunk_supers);
+  cut.segment_supers = cut.chunk_supers >= 4 ? pieces(cut.chunk_supers, 2) : cut.chunk_supers;
+  return cut;
+}
+
+ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape, const WeightParams& second,
+                         const TileShape& second_shape, uint32_t width, const GpuLimits& gpu) {
+  ProductPlan plan;
+  plan.cut = column_cut(first, first_shape);
+  const auto wide_stage = [](const TileShape& shape) { return shape.step_bytes() + shape.super_bytes(); };
+  if (width <= kNarrow) {
+    plan.row_warps = first_shape.code_bytes >= 32 ? 2 : 8 / std::max(plan.cut.chunks, 1u);
+    plan.stage_bytes = std::max(narrow_stage_bytes(first_shape), narrow_stage_bytes(second_shape));
+    plan_narrow(plan, width, gpu);
+  } else {
+    plan.stage_bytes = std::max(wide_stage(first_shape), wide_stage(second_shape));
+    for (plan.columns = width <= 16 ? 16 : width <= 32 ? 32 : 64;; plan.columns /= 2) {
+      plan_wide(plan, wide_warps(first_shape.code_bytes, plan.columns, gpu.copies_aside()), gpu);
+      if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
+    }
+  }
+  plan.pass_tiles = pieces(width, plan.columns);
+  plan.row_tiles = {pieces(first.rows, plan.block_rows), second.rows > 0 ? pieces(second.rows, plan.block_rows) : 0};
+  return plan;
+}
+
+}  // namespace canopy::cuda

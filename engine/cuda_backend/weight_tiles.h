@@ -1,0 +1,41 @@
+#pragma once
+// How weights lie in the memory of an NVIDIA GPU (kernels/params.h has the bits, kernels/weights.h reads them): tiles of
+// 16 rows and 256 columns, those of 16 rows one after the other, so that what a warp reads is one run of bytes. No tile
+// takes more than its blocks in the file, but for one or two bytes for each 16 rows of Q3_K and IQ4_XS, whose factors
+// take 8 bits each.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/compute/types.h"
+#include "engine/compute/weight_parts.h"
+#include "engine/cuda_backend/kernels/params.h"
+
+namespace canopy::cuda {
+
+/// The kernels' name of it: "q4_k".
+const char* kernel_suffix(WeightType type);
+/// What its tiles are made of.
+const TileShape& tile_shape(WeightType type);
+
+struct TileLayout {
+  uint32_t rows = 0, cols = 0;  // of the matrix
+  TileShape shape;
+
+  WeightParams params(uint64_t address) const { return {address, rows, cols}; }
+  uint32_t groups() const { return params(0).groups(); }
+  /// Of 16 rows.
+  uint64_t group_bytes() const { return uint64_t{params(0).supers()} * shape.bytes(); }
+  uint64_t bytes() const { return groups() * group_bytes(); }
+};
+
+/// Throws bad_input as joined_extent() does.
+TileLayout tile_layout(std::span<const WeightPart> parts, WeightLayout layout);
+
+/// Fills the tiles of rows [16 first_group, 16 (first_group + groups)) on all cores; the bytes are theirs, zeroed or
+/// not.
+void fill_tiles(std::span<const WeightPart> parts, WeightLayout layout, const TileLayout& tiles, uint32_t first_group,
+                uint32_t groups, std::span<std::byte> to);
+
+}  // namespace canopy::cuda
