@@ -29,7 +29,7 @@ void plan_narrow(ProductPlan& plan, uint32_t width, const GpuLimits& gpu) {
   const uint32_t warps = plan.row_warps * plan.cut.chunks;
   plan.threads = warps * 32;
   plan.block_rows = plan.row_warps * kTileRows;
-  const uint32_t staged = warps * width * kStep * 2;
+  const uint32_t staged = warps * width * kNarrowRow;
   plan.stages = stages_of(plan.stage_bytes, warps, kNarrowHead + staged, gpu);
   const uint32_t sums = plan.cut.chunks * plan.block_rows * (width | 1u) * 4, heads = warps * kMostHeadDim * 4;
   plan.shared_bytes = kNarrowHead + std::max(warps * plan.stages * plan.stage_bytes + staged, sums + heads);
@@ -40,7 +40,7 @@ void plan_wide(ProductPlan& plan, uint32_t warps, const GpuLimits& gpu) {
   plan.threads = warps * 32;
   plan.block_rows = warps * 2 * kTileRows;
   plan.parts = plan.cut.chunks * (plan.columns == 64 && plan.cut.two_segments() ? 2 : 1);
-  const uint32_t staged = 2 * plan.columns * kStep * 2;
+  const uint32_t staged = 2 * (plan.columns + 1) * kStep * 2;
   plan.stages = stages_of(plan.stage_bytes, 2 * warps, kWideHead + staged, gpu);
   const uint32_t sums = plan.block_rows * (plan.columns + 1) * 4, heads = warps * kMostHeadDim * 4;
   plan.shared_bytes = kWideHead + std::max({2 * warps * plan.stages * plan.stage_bytes + staged, sums, heads});
@@ -69,8 +69,9 @@ ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape
     plan_narrow(plan, width, gpu);
   } else {
     plan.stage_bytes = std::max(wide_stage(first_shape), wide_stage(second_shape));
-    for (plan.columns = width <= 16 ? 16 : width <= 32 ? 32 : 64;; plan.columns /= 2) {
-      plan_wide(plan, wide_warps(first_shape.code_bytes, plan.columns, gpu.copies_aside()), gpu);
+    const uint32_t most = most_columns(first_shape.code_bytes, gpu.copies_aside());
+    for (plan.columns = std::min(most, width <= 16 ? 16u : width <= 32 ? 32u : 64u);; plan.columns /= 2) {
+      plan_wide(plan, wide_warps(first_shape.code_bytes, plan.columns), gpu);
       if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
     }
   }

@@ -32,19 +32,17 @@ struct ProductPlan {
   uint32_t columns = kNarrow;  // rows of the pass of a block, up to: 8, 16, 32, 64
   uint32_t block_rows = 0;     // of the weight
   uint32_t threads = 0;
-  uint32_t row_warps = 0;                 // of a block, with rows of their own
-  uint32_t stages = 0;                    // of each warp's ring
-  uint32_t stage_bytes = 0;               // of one of them
-  std::array<uint32_t, 2> row_tiles = {}; // blocks of each weight
+  uint32_t row_warps = 0;                  // of a block, with rows of their own
+  uint32_t stages = 0;                     // of each warp's ring
+  uint32_t stage_bytes = 0;                // of one of them
+  std::array<uint32_t, 2> row_tiles = {};  // blocks of each weight
   uint32_t pass_tiles = 0;
   uint32_t parts = 1;  // of the columns, in blocks of their own
   uint32_t shared_bytes = 0;
 
   uint32_t tiles() const { return (row_tiles[0] + row_tiles[1]) * pass_tiles; }
   /// Bytes that the sums of parts take.
-  uint64_t partial_bytes() const {
-    return parts > 1 ? uint64_t{4} * tiles() * parts * block_rows * columns : 0;
-  }
+  uint64_t partial_bytes() const { return parts > 1 ? uint64_t{4} * tiles() * parts * block_rows * columns : 0; }
 };
 
 /// A product of one weight, or of two with the same cut and the same warps in a block (second.rows may be 0), with

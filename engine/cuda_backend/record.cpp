@@ -162,8 +162,8 @@ constexpr std::pair<WeightType, WeightType> kTwoTypes[] = {{WeightType::q4_k, We
                                                            {WeightType::q5_k, WeightType::q6_k}};
 
 bool go_together(const CudaWeight& a, const CudaWeight& b) {
-  const bool types = a.type() == b.type() || std::ranges::find(kTwoTypes, std::pair(a.type(), b.type())) !=
-                                                 std::end(kTwoTypes);
+  const bool types =
+      a.type() == b.type() || std::ranges::find(kTwoTypes, std::pair(a.type(), b.type())) != std::end(kTwoTypes);
   return types && column_cut(a.params(), a.tiles.shape) == column_cut(b.params(), b.tiles.shape);
 }
 

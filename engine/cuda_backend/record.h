@@ -33,9 +33,8 @@ uint32_t attention_rows(const KvShape& shape, uint32_t heads, uint64_t chunks);
 /// Appends the calls of ops to a list.
 class CallRecorder {
  public:
-  CallRecorder(Context& context, Scratch& partials, Scratch& counters, Scratch& head_counters,
-               Scratch& attention, Scratch& moves,
-               std::vector<std::unique_ptr<Memory>>& tables)
+  CallRecorder(Context& context, Scratch& partials, Scratch& counters, Scratch& head_counters, Scratch& attention,
+               Scratch& moves, std::vector<std::unique_ptr<Memory>>& tables)
       : context_(context),
         partials_(partials),
         counters_(counters),

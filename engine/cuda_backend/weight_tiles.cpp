@@ -21,7 +21,8 @@ uint32_t at(Bytes bytes, size_t i) {
 /// A row on the way to its places in the tiles of its 16 rows.
 class RowTiles {
  public:
-  RowTiles(std::span<std::byte> group, const TileShape& shape, uint32_t row) : group_(group), shape_(shape), row_(row) {}
+  RowTiles(std::span<std::byte> group, const TileShape& shape, uint32_t row)
+      : group_(group), shape_(shape), row_(row) {}
 
   const TileShape& shape() const { return shape_; }
 
@@ -58,9 +59,7 @@ class RowTiles {
     put(step_of(block) + shape_.step_scales_at() + row_ * shape_.step_scale_bytes + block % 4 * scale.size(), scale);
   }
   /// What 256 columns have.
-  void put_scale(uint32_t super, Bytes scale) const {
-    put(super_of(super) + row_ * shape_.scale_bytes, scale);
-  }
+  void put_scale(uint32_t super, Bytes scale) const { put(super_of(super) + row_ * shape_.scale_bytes, scale); }
   void put_behind(uint32_t super, Bytes scale) const {
     put(super_of(super) + kTileRows * shape_.scale_bytes + row_ * shape_.behind_bytes, scale);
   }
@@ -107,7 +106,8 @@ void pack_q8_0(Bytes from, uint32_t block, const RowTiles& to) {
   to.put_step_scale(block, from.first(2));
   for (uint32_t octet = 0; octet < 4; ++octet) {
     std::array<std::byte, 8> codes;
-    std::ranges::transform(from.subspan(2 + octet * 8, 8), codes.begin(), [](std::byte b) { return b ^ std::byte{128}; });
+    std::ranges::transform(from.subspan(2 + octet * 8, 8), codes.begin(),
+                           [](std::byte b) { return b ^ std::byte{128}; });
     to.put_octet(block, octet, codes);
   }
 }
@@ -240,8 +240,8 @@ void pack_q3_k(Bytes from, uint32_t super, const RowTiles& to) {
   }
 }
 
-/// The scale, the upper bits of eight factors of 6 bits, their lower ones, then 16 bytes of codes for each block. Factors
-/// become bytes of factor + 128 - 32.
+/// The scale, the upper bits of eight factors of 6 bits, their lower ones, then 16 bytes of codes for each block.
+/// Factors become bytes of factor + 128 - 32.
 void pack_iq4_xs(Bytes from, uint32_t super, const RowTiles& to) {
   std::array<std::byte, 8> factors;
   for (uint32_t b = 0; b < 8; ++b) {
@@ -260,13 +260,13 @@ struct Format {
   void (*pack)(Bytes block, uint32_t index, const RowTiles& to);  // one of the type's blocks; dense: a whole row
 };
 constexpr Format kFormats[] = {
-    {WeightType::f32, "f32", kTileF32, pack_dense},        {WeightType::f16, "f16", kTileF16, pack_dense},
-    {WeightType::bf16, "bf16", kTileF16, pack_dense},      {WeightType::q8_0, "q8_0", kTileQ80, pack_q8_0},
-    {WeightType::q4_0, "q4_0", kTileQ40, pack_q4_0},       {WeightType::q4_1, "q4_1", kTileQ41, pack_q4_1},
-    {WeightType::q5_0, "q5_0", kTileQ50, pack_q5_0},       {WeightType::q5_1, "q5_1", kTileQ51, pack_q5_1},
-    {WeightType::q2_k, "q2_k", kTileQ2K, pack_q2_k},       {WeightType::q3_k, "q3_k", kTileQ3K, pack_q3_k},
-    {WeightType::q4_k, "q4_k", kTileQ4K, pack_q4_k},       {WeightType::q5_k, "q5_k", kTileQ5K, pack_q5_k},
-    {WeightType::q6_k, "q6_k", kTileQ6K, pack_q6_k},       {WeightType::iq4_nl, "iq4_nl", kTileQ40, pack_iq4_nl},
+    {WeightType::f32, "f32", kTileF32, pack_dense},          {WeightType::f16, "f16", kTileF16, pack_dense},
+    {WeightType::bf16, "bf16", kTileF16, pack_dense},        {WeightType::q8_0, "q8_0", kTileQ80, pack_q8_0},
+    {WeightType::q4_0, "q4_0", kTileQ40, pack_q4_0},         {WeightType::q4_1, "q4_1", kTileQ41, pack_q4_1},
+    {WeightType::q5_0, "q5_0", kTileQ50, pack_q5_0},         {WeightType::q5_1, "q5_1", kTileQ51, pack_q5_1},
+    {WeightType::q2_k, "q2_k", kTileQ2K, pack_q2_k},         {WeightType::q3_k, "q3_k", kTileQ3K, pack_q3_k},
+    {WeightType::q4_k, "q4_k", kTileQ4K, pack_q4_k},         {WeightType::q5_k, "q5_k", kTileQ5K, pack_q5_k},
+    {WeightType::q6_k, "q6_k", kTileQ6K, pack_q6_k},         {WeightType::iq4_nl, "iq4_nl", kTileQ40, pack_iq4_nl},
     {WeightType::iq4_xs, "iq4_xs", kTileIq4Xs, pack_iq4_xs}, {WeightType::mxfp4, "mxfp4", kTileMxfp4, pack_mxfp4},
 };
 

@@ -1,8 +1,8 @@
 #pragma once
-// How weights lie in the memory of an NVIDIA GPU (kernels/params.h has the bits, kernels/weights.h reads them): tiles of
-// 16 rows and 256 columns, those of 16 rows one after the other, so that what a warp reads is one run of bytes. No tile
-// takes more than its blocks in the file, but for one or two bytes for each 16 rows of Q3_K and IQ4_XS, whose factors
-// take 8 bits each.
+// How weights lie in the memory of an NVIDIA GPU (kernels/params.h has the bits, kernels/weights.h reads them): tiles
+// of 16 rows and 256 columns, those of 16 rows one after the other, so that what a warp reads is one run of bytes. No
+// tile takes more than its blocks in the file, but for one or two bytes for each 16 rows of Q3_K and IQ4_XS, whose
+// factors take 8 bits each.
 
 #include <cstddef>
 #include <cstdint>

@@ -23,13 +23,13 @@ CANOPY_DEVICE void embed(const EmbedParams& p) {
   const uint64_t tiles = p.table.tiles + uint64_t{row / kTileRows} * p.table.supers() * F::kBytes;
   float sum = 0;
   for (uint32_t block = gpu::lane(); block * 32 < cols; block += 32) {
-    const uint32_t parity = block / 4 % 2, q = block % 4;
-    const TileRow<DeviceMemory> here{
-        {tiles + uint64_t{block / 8} * F::kBytes}, parity * F::kStepBytes, 2 * F::kStepBytes, row % kTileRows};
-    const BlockScale scale = F::scale(here, parity, q);
+    const uint32_t parity = block / 4 % 2, place = row % kTileRows * 4 + block % 4;
+    const TileBlock<DeviceMemory> here{
+        {tiles + uint64_t{block / 8} * F::kBytes}, parity * F::kStepBytes, 2 * F::kStepBytes, place};
+    const BlockScale scale = F::scale(here, parity);
     for (uint32_t i = 0; i < 32 && block * 32 + i < cols; ++i) {
       const uint32_t k = block * 32 + i;
-      float value = F::element(here, q, i, scale);
+      float value = F::element(here, i, scale);
       if (p.scale != 1.0f) value = value * p.scale;
       x[uint64_t{w} * cols + k] = value;
       out[uint64_t{w} * p.out.stride + k] = value * norm[k];

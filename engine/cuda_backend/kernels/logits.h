@@ -1,6 +1,6 @@
 #pragma once
-// Logits as integers in their order, for the kernels that look for the largest ones. A row is cut into blocks of tokens;
-// what the blocks leave is merged by the block that comes last for the row.
+// Logits as integers in their order, for the kernels that look for the largest ones. A row is cut into blocks of
+// tokens; what the blocks leave is merged by the block that comes last for the row.
 
 #include "engine/cuda_backend/kernels/common.h"
 

@@ -24,11 +24,11 @@ struct ActivationsParams {
 };
 
 /// What a tile of a type is made of, in bytes. Each step has codes, [4 octets of columns][16 rows][4 blocks of 32
-/// columns][code_bytes], with as much as fits into 4 bits of each code or all of it; then two more bits and one more bit
-/// of each code where the type has them, [2 halves of a block][16 rows][4 blocks][4] and [16 rows][4 blocks][4]; then
-/// [16 rows][step_scale_bytes]. Behind both steps: [16 rows][scale_bytes], [16 rows][behind_bytes].
+/// columns][code_bytes], with as much as fits into 4 bits of each code or all of it; then two more bits and one more
+/// bit of each code where the type has them, [2 halves of a block][16 rows][4 blocks][4] and [16 rows][4 blocks][4];
+/// then [16 rows][step_scale_bytes]. Behind both steps: [16 rows][scale_bytes], [16 rows][behind_bytes].
 struct TileShape {
-  uint32_t code_bytes = 0;  // of eight columns
+  uint32_t code_bytes = 0;      // of eight columns
   uint32_t twos = 0, ones = 0;  // 1: has these bits
   uint32_t step_scale_bytes = 0, scale_bytes = 0, behind_bytes = 0;
 
@@ -55,8 +55,8 @@ CANOPY_SHARED constexpr uint32_t nibble_at(uint32_t i) {
 CANOPY_SHARED constexpr uint32_t index_at(uint32_t i) {
   return i % 8 * 4;
 }
-/// Rotations to the right that bring upper bits beside the nibble, pairs 2c and 2c + 1 of a block at a time, to bits 4 and
-/// 8: a single bit of pairs c = 0 ... 7, two bits of c = 0 ... 3 of half a block.
+/// Rotations to the right that bring upper bits beside the nibble, pairs 2c and 2c + 1 of a block at a time, to bits 4
+/// and 8: a single bit of pairs c = 0 ... 7, two bits of c = 0 ... 3 of half a block.
 CANOPY_SHARED constexpr uint32_t one_rotation(uint32_t c) {
   return c + c / 4 * 4;
 }
@@ -123,12 +123,19 @@ struct RopeStoreParams {
 inline constexpr uint32_t kNarrow = 8;
 /// Shared memory at the beginning that has other things than the rings of weights.
 inline constexpr uint32_t kNarrowHead = 64, kWideHead = 512;
+/// Bytes of a row of the pass that a warp of a narrow product has in shared memory: a step of halves, and some more.
+inline constexpr uint32_t kNarrowRow = kStep * 2 + 32;
 /// Tiles of so many bytes are whole stages of a narrow product's ring; of larger ones, half is.
 inline constexpr uint32_t kMostWholeTile = 3584;
+/// Rows of the pass at a time, at most. Without copies that go on aside there is too little shared memory for 64, and
+/// what is copied takes registers.
+CANOPY_SHARED constexpr uint32_t most_columns(uint32_t code_bytes, bool copies_aside) {
+  return copies_aside ? 64 : code_bytes >= 32 ? 16 : 32;
+}
 /// Warps of a block of a wide product: as many as its shared memory has room for.
-CANOPY_SHARED constexpr uint32_t wide_warps(uint32_t code_bytes, uint32_t columns, bool copies_aside) {
-  if (code_bytes >= 32) return 2;
-  return code_bytes < 16 && columns == 64 && copies_aside ? 8 : 4;
+CANOPY_SHARED constexpr uint32_t wide_warps(uint32_t code_bytes, uint32_t columns) {
+  if (code_bytes >= 32) return columns == 32 ? 4 : 2;
+  return code_bytes < 16 && columns == 64 ? 8 : 4;
 }
 
 /// Products of one or two weights, one under the other, with the rows of a pass (kernels/product.h).
@@ -137,14 +144,14 @@ struct ProductParams {
   ActivationsParams in;
   uint32_t width = 0;
   float norm_eps = 0;  // 0: no norm
-  // The order of a row's sum: columns are cut into chunks of so many tiles, a chunk into one or two segments of so many.
-  // Segments are summed from 0, added within their chunk, and chunks are added in ascending order.
+  // The order of a row's sum: columns are cut into chunks of so many tiles, a chunk into one or two segments of so
+  // many. Segments are summed from 0, added within their chunk, and chunks are added in ascending order.
   uint32_t chunk_supers = 0, segment_supers = 0;
-  uint32_t row_warps = 0;     // of a block, that have rows of their own; the others have other chunks
-  uint32_t stages = 0;        // of a warp's ring of weights
-  uint32_t row_tiles[2] = {}; // blocks of each weight
-  uint64_t partials = 0;      // wide products of several blocks: float [tiles, parts of a tile, sums of a block]
-  uint64_t counters = 0;      // uint32 [tiles], 0 between kernels
+  uint32_t row_warps = 0;      // of a block, that have rows of their own; the others have other chunks
+  uint32_t stages = 0;         // of a warp's ring of weights
+  uint32_t row_tiles[2] = {};  // blocks of each weight
+  uint64_t partials = 0;       // wide products of several blocks: float [tiles, parts of a tile, sums of a block]
+  uint64_t counters = 0;       // uint32 [tiles], 0 between kernels
   ProductKind kind = ProductKind::store;
   uint64_t out = 0;  // store: [W, stride]; add: x [W, rows]; heads: qkv [W, stride]
   uint32_t out_stride = 0;

@@ -17,13 +17,6 @@
 
 namespace canopy::cuda {
 
-/// Halves of a row of the pass in shared memory: a step's 32 units of 4 columns. The places of the units let 16 lanes, of
-/// four rows and four blocks, read from different banks.
-constexpr uint32_t kStagedRowBytes = kStep * 2;
-CANOPY_DEVICE uint32_t staged_at(uint32_t row, uint32_t q, uint32_t octet, uint32_t half) {
-  return row * kStagedRowBytes + ((octet >> 1) * 16 + ((((octet & 1u) << 1) | half) ^ (row & 3u)) * 4 + q) * 8;
-}
-
 /// Four columns of a row of the pass, 4 * lane ... + 3 of a step.
 struct alignas(16) Quad {
   float values[4];
@@ -31,12 +24,28 @@ struct alignas(16) Quad {
 CANOPY_DEVICE Quad load_quad(const ActivationsParams& in, uint32_t row, uint32_t step) {
   return Span<const Quad>{in.values}[(uint64_t{row} * in.stride + step * kStep) / 4 + gpu::lane()];
 }
-CANOPY_DEVICE void stage_quad(uint32_t to, uint32_t row, const Quad& quad, float factor) {
-  const uint32_t q = gpu::lane() / 8, octet = gpu::lane() % 8 / 2;
-  const gpu::Shared<WordPair> pair(to + staged_at(row, q, octet, gpu::lane() % 2), 1);
-  pair[0] = {gpu::pack_halves(quad.values[0] * factor, quad.values[1] * factor),
-             gpu::pack_halves(quad.values[2] * factor, quad.values[3] * factor)};
-}
+
+/// A step of some rows of the pass in shared memory, as halves: columns 4s ... 4s + 3 of each block of 32 are in slot
+/// s, those of a row's four blocks side by side. SLOT and ROW are the bytes from one slot or row to the next. Either a
+/// row's slots lie together or a slot's rows; what the larger of the two has beyond lets lanes use different banks.
+template <uint32_t SLOT, uint32_t ROW>
+struct Staged {
+  uint32_t to, from;  // where this lane stores in, and loads from, row 0
+
+  CANOPY_DEVICE explicit Staged(uint32_t begin)
+      : to(begin + gpu::lane() % 8 * SLOT + gpu::lane() / 8 * 8), from(begin + gpu::lane() % 4 * 8) {}
+
+  CANOPY_DEVICE void store(uint32_t row, const Quad& quad, float factor) const {
+    gpu::Shared<WordPair>(to + row * ROW, 1)[0] = {gpu::pack_halves(quad.values[0] * factor, quad.values[1] * factor),
+                                                   gpu::pack_halves(quad.values[2] * factor, quad.values[3] * factor)};
+  }
+  /// What an instruction takes of columns 8 octet + 4 half ... + 3.
+  CANOPY_DEVICE void load(uint32_t row, uint32_t octet, uint32_t half, uint32_t (&b)[2]) const {
+    const WordPair pair = gpu::Shared<WordPair>(from + (octet * 2 + half) * SLOT + row * ROW, 1)[0];
+    b[0] = pair.first;
+    b[1] = pair.second;
+  }
+};
 
 /// The norm's factors of rows first ... of the pass, `count` of them; rows beyond its end have that of the last.
 CANOPY_CALLED void make_factors(const ProductParams& p, uint32_t first, uint32_t count,
@@ -55,21 +64,21 @@ struct SharedMemory {
   }
 };
 
-/// A lane's part of 16 rows and 128 columns of a weight, whose step and scales are in shared memory.
+/// A lane's part of 16 rows and 128 columns of a weight, whose step and scales are in shared memory: two blocks.
 template <class F>
 struct Fragment {
-  TileRow<SharedMemory> rows[2];
+  TileBlock<SharedMemory> blocks[2];
   HalfScale scales[2];
 
   CANOPY_DEVICE Fragment(uint32_t step, uint32_t super, uint32_t parity)
-      : rows{{{}, step, super, gpu::lane() / 4}, {{}, step, super, gpu::lane() / 4 + 8}},
-        scales{F::half_scale(rows[0], parity, gpu::lane() % 4), F::half_scale(rows[1], parity, gpu::lane() % 4)} {}
+      : blocks{{{}, step, super, gpu::lane()}, {{}, step, super, gpu::lane() + 32}},
+        scales{F::half_scale(blocks[0], parity), F::half_scale(blocks[1], parity)} {}
 
   /// The words that an instruction takes of it, which works on columns 8 octet + 4 half ... + 3 of the blocks.
   CANOPY_DEVICE void decode(uint32_t octet, uint32_t half, uint32_t (&a)[4]) const {
     uint32_t pairs[2][2];
     CANOPY_UNROLL
-    for (uint32_t h = 0; h < 2; ++h) F::pairs(rows[h], gpu::lane() % 4, octet, half, scales[h], pairs[h]);
+    for (uint32_t i = 0; i < 2; ++i) F::pairs(blocks[i], octet, half, scales[i], pairs[i]);
     a[0] = pairs[0][0];
     a[1] = pairs[1][0];
     a[2] = pairs[0][1];
@@ -77,29 +86,27 @@ struct Fragment {
   }
 };
 
-/// A lane's unit of a row of the pass.
-CANOPY_DEVICE void load_staged(uint32_t at, uint32_t (&b)[2]) {
-  const WordPair pair = gpu::Shared<WordPair>(at, 1)[0];
-  b[0] = pair.first;
-  b[1] = pair.second;
+/// Begins to copy a run of UNITS units of 16 bytes; `to` and `from` are where this lane's first unit is.
+template <uint32_t UNITS, uint32_t FIRST = 0>
+CANOPY_DEVICE void copy_units(uint32_t to, uint64_t from, uint64_t policy) {
+  if constexpr (FIRST + 32 <= UNITS) {
+    gpu::copy_async<FIRST * 16>(to, from, policy);
+    copy_units<UNITS, FIRST + 32>(to, from, policy);
+  } else if constexpr (FIRST < UNITS) {
+    if (gpu::lane() < UNITS - FIRST) gpu::copy_async<FIRST * 16>(to, from, policy);
+  }
 }
 
 /// Begins to copy STEPS steps of a tile, from `step` on, and the scales behind them.
 template <class F, uint32_t STEPS>
 CANOPY_DEVICE void copy_steps(uint32_t to, uint64_t tile, uint32_t step, uint64_t policy) {
   constexpr uint32_t step_units = STEPS * F::kStepBytes / 16, super_units = F::kSuperBytes / 16;
-  const uint64_t from = tile + step * F::kStepBytes;
-  CANOPY_UNROLL
-  for (uint32_t first = 0; first < step_units; first += 32) {
-    const uint32_t i = first + gpu::lane();
-    if (first + 32 <= step_units || i < step_units) gpu::copy_async(to + 16 * i, from + 16 * i, policy);
-  }
-  CANOPY_UNROLL
-  for (uint32_t first = 0; first < super_units; first += 32) {
-    const uint32_t i = first + gpu::lane();
-    if (first + 32 <= super_units || i < super_units) {
-      gpu::copy_async(to + 16 * (step_units + i), tile + 2 * F::kStepBytes + 16 * i, policy);
-    }
+  const uint32_t lane = gpu::lane() * 16;
+  if constexpr (STEPS == 2) {
+    copy_units<step_units + super_units>(to + lane, tile + lane, policy);
+  } else {
+    copy_units<step_units>(to + lane, tile + step * F::kStepBytes + lane, policy);
+    copy_units<super_units>(to + step_units * 16 + lane, tile + 2 * F::kStepBytes + lane, policy);
   }
 }
 

@@ -5,17 +5,17 @@
 #include "engine/cuda_backend/kernels/product_wide.h"
 
 /// product_NAME_8, _16, _32, _64 for weights of type F, the second of type SECOND.
-#define CANOPY_PRODUCTS_OF_TWO(NAME, F, SECOND)                       \
-  CANOPY_STREAMING_KERNEL(product_##NAME##_8, ProductParams, 256, 2) {   \
-    narrow_products<F, SECOND>(p);                                    \
-  }                                                                   \
-  CANOPY_STREAMING_KERNEL(product_##NAME##_16, ProductParams, 128, 4) {  \
-    wide_products<F, SECOND, 2>(p);                                \
-  }                                                                   \
-  CANOPY_STREAMING_KERNEL(product_##NAME##_32, ProductParams, 128, 4) {  \
-    wide_products<F, SECOND, 4>(p);                                \
-  }                                                                   \
-  CANOPY_STREAMING_KERNEL(product_##NAME##_64, ProductParams, 256, 2) {  \
-    wide_products<F, SECOND, 8>(p);                                \
+#define CANOPY_PRODUCTS_OF_TWO(NAME, F, SECOND)                         \
+  CANOPY_STREAMING_KERNEL(product_##NAME##_8, ProductParams, 256, 2) {  \
+    narrow_products<F, SECOND>(p);                                      \
+  }                                                                     \
+  CANOPY_STREAMING_KERNEL(product_##NAME##_16, ProductParams, 128, 4) { \
+    wide_products<F, SECOND, 2>(p);                                     \
+  }                                                                     \
+  CANOPY_STREAMING_KERNEL(product_##NAME##_32, ProductParams, 128, 4) { \
+    wide_products<F, SECOND, 4>(p);                                     \
+  }                                                                     \
+  CANOPY_STREAMING_KERNEL(product_##NAME##_64, ProductParams, 256, 2) { \
+    wide_products<F, SECOND, 8>(p);                                     \
   }
 #define CANOPY_PRODUCTS(NAME, F) CANOPY_PRODUCTS_OF_TWO(NAME, F, F)

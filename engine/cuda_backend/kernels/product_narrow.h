@@ -1,8 +1,8 @@
 #pragma once
 // Products with up to 8 rows of the pass. Each warp has 16 rows of the weight and one chunk of its columns; warps share
 // nothing until their sums are complete, so the loop has no barrier of the block, and the only thing that is waited for
-// is memory. What a block has of a chunk's columns of the pass, each warp turns to halves for itself: that is a tenth of
-// its instructions at width 1.
+// is memory. What a block has of a chunk's columns of the pass, each warp turns to halves for itself: that is a tenth
+// of its instructions at width 1.
 //
 // Grid: blocks of row_warps * 16 rows, of the first weight, then of the second.
 
@@ -18,7 +18,7 @@ struct NarrowRoom {
   CANOPY_DEVICE NarrowRoom(const ProductParams& p, uint32_t stage_bytes) {
     const uint32_t ring_bytes = p.stages * stage_bytes, warps = gpu::threads() / 32;
     ring = kHead + gpu::warp() * ring_bytes;
-    staged = kHead + warps * ring_bytes + gpu::warp() * p.width * kStagedRowBytes;
+    staged = kHead + warps * ring_bytes + gpu::warp() * p.width * kNarrowRow;
   }
 };
 
@@ -47,58 +47,63 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   gpu::let_next_start();
   gpu::wait_for_earlier();
   const gpu::Shared<float> factors(0, kNarrow);
+  uint64_t from = p.in.values + (uint64_t{range.begin} * kStep + gpu::lane() * 4) * 4;  // of the step to load
+  gpu::keep(from);
   Quad next[kNarrow];
   const auto load = [&](uint32_t step) {
     CANOPY_UNROLL
     for (uint32_t n = 0; n < kNarrow; ++n) {
-      if (n < p.width && step < range.end) next[n] = load_quad(p.in, n, step);
+      if (n >= p.width || step >= range.end) break;
+      next[n] = *gpu::element<const Quad>(from + uint64_t{n} * p.in.stride * 4, 0);
     }
+    from += kStep * 4;
   };
   load(range.begin);
   make_factors(p, 0, p.width, factors);
   gpu::sync();
+  Staged<32, kNarrowRow> staged(room.staged);
   // Lanes of rows that the pass does not have take its last: what comes of it is nobody's.
-  const uint32_t q = gpu::lane() % 4, row = gpu::lane() / 4 < p.width ? gpu::lane() / 4 : p.width - 1;
-  float sums[4] = {};
-  uint32_t stage = 0;
-  for (uint32_t first = range.begin; first < range.end; first += steps_of_stage) {
-    wait_for_stage(p.stages);
-    CANOPY_UNROLL
-    for (uint32_t i = 0; i < steps_of_stage; ++i) {
-      const uint32_t step = first + i, parity = steps_of_stage == 2 ? i : step % 2;
-      if (step >= range.end) break;
+  staged.from += (gpu::lane() / 4 < p.width ? gpu::lane() / 4 : p.width - 1) * kNarrowRow;
+  gpu::keep(staged.from);
+  gpu::keep(staged.to);
+  uint32_t stage = 0, first = range.begin;
+  for (uint32_t segment = 0; segment < 2; ++segment) {
+    const uint32_t end = segment == 0 ? range.middle : range.end;
+    float sums[4] = {};
+    for (; first < end; first += steps_of_stage) {
+      wait_for_stage(p.stages);
+      // Made before the steps, so that what both have of the scales is read once.
+      const uint32_t at = room.ring + stage * stage_bytes, super = at + steps_of_stage * F::kStepBytes;
+      const Fragment<F> weights[2] = {{at, super, steps_of_stage == 2 ? 0 : first % 2},
+                                      {at + (steps_of_stage - 1) * F::kStepBytes, super, 1}};
       CANOPY_UNROLL
-      for (uint32_t n = 0; n < kNarrow; ++n) {
-        if (n < p.width) stage_quad(room.staged, n, next[n], factors[n]);
-      }
-      load(step + 1);
-      gpu::sync_warp();
-      if (step == range.middle) {
+      for (uint32_t i = 0; i < steps_of_stage; ++i) {
+        if (first + i >= end) break;
         CANOPY_UNROLL
-        for (uint32_t e = 0; e < 4; ++e) {
-          total[e] = total[e] + sums[e];
-          sums[e] = 0;
+        for (uint32_t n = 0; n < kNarrow; ++n) {
+          if (n >= p.width) break;
+          staged.store(n, next[n], factors[n]);
         }
-      }
-      const uint32_t at = room.ring + stage * stage_bytes;
-      const Fragment<F> weights(at + i * F::kStepBytes, at + steps_of_stage * F::kStepBytes, parity);
-      CANOPY_UNROLL
-      for (uint32_t octet = 0; octet < 4; ++octet) {
+        load(first + i + 1);
+        gpu::sync_warp();
         CANOPY_UNROLL
-        for (uint32_t half = 0; half < 2; ++half) {
-          uint32_t a[4], b[2];
-          weights.decode(octet, half, a);
-          load_staged(room.staged + staged_at(row, q, octet, half), b);
-          gpu::multiply(sums, a, b);
+        for (uint32_t octet = 0; octet < 4; ++octet) {
+          CANOPY_UNROLL
+          for (uint32_t half = 0; half < 2; ++half) {
+            uint32_t a[4], b[2];
+            weights[i].decode(octet, half, a);
+            staged.load(0, octet, half, b);
+            gpu::multiply(sums, a, b);
+          }
         }
+        gpu::sync_warp();
       }
-      gpu::sync_warp();
+      copy(first + p.stages * steps_of_stage, stage);
+      stage = stage + 1 == p.stages ? 0 : stage + 1;
     }
-    copy(first + p.stages * steps_of_stage, stage);
-    stage = stage + 1 == p.stages ? 0 : stage + 1;
+    CANOPY_UNROLL
+    for (uint32_t e = 0; e < 4; ++e) total[e] = total[e] + sums[e];
   }
-  CANOPY_UNROLL
-  for (uint32_t e = 0; e < 4; ++e) total[e] = total[e] + sums[e];
 }
 
 /// The chunks' sums are in shared memory.

@@ -1,8 +1,9 @@
 #pragma once
-// Products with 16, 32 or 64 rows of the pass at a time. Each warp has 32 rows of the weight, which it decodes once for all
-// rows of the pass; those are turned to halves by the block, a step ahead, in one of two buffers. A block has one chunk of
-// the weight's columns or, at 64 rows, one segment: there all units of a large GPU would not be busy otherwise, and there
-// are not enough registers for the sums of two. What comes of the parts is added by the block that comes last for a tile.
+// Products with 16, 32 or 64 rows of the pass at a time. Each warp has 32 rows of the weight, which it decodes once for
+// all rows of the pass; those are turned to halves by the block, a step ahead, in one of two buffers. A block has one
+// chunk of the weight's columns or, at 64 rows, one segment: there all units of a large GPU would not be busy
+// otherwise, and there are not enough registers for the sums of two. What comes of the parts is added by the block that
+// comes last for a tile.
 //
 // Grid: tiles of the pass (neighbours share weights in the L2 cache), blocks of rows of the first weight, then of the
 // second, parts of the columns.
@@ -11,8 +12,8 @@
 
 namespace canopy::cuda {
 
-// Shared memory: the norm's factors, flags and where tiles are, two buffers of rows of the pass, the warps' rings. Sums take
-// the place of all but the first.
+// Shared memory: the norm's factors, flags and where tiles are, two buffers of rows of the pass, the warps' rings. Sums
+// take the place of all but the first.
 constexpr uint32_t kWideFlags = 256, kWideTiles = 384;
 
 template <class F, uint32_t TILES, uint32_t WARPS>
@@ -22,9 +23,10 @@ struct WideProduct {
   static constexpr bool kSegments = TILES == 8;             // a block has a segment
   static constexpr uint32_t kQuads = kColumns / WARPS;      // that a lane stages in a step
   static constexpr uint32_t kBatch = kQuads <= 4 ? kQuads : kQuads / 4, kBatches = kQuads / kBatch;
-  static constexpr uint32_t kOctets = 4 / kBatches;  // of columns, while a batch is under way
+  static constexpr uint32_t kOctets = 4 / kBatches;                        // of columns, while a batch is under way
   static constexpr uint32_t kStageBytes = F::kStepBytes + F::kSuperBytes;  // of 16 rows
-  static constexpr uint32_t kHead = kWideHead, kStagedBytes = kColumns * kStagedRowBytes;
+  static constexpr uint32_t kHead = kWideHead, kSlot = (kColumns + 1) * 32, kStagedBytes = 8 * kSlot;
+  using Rows = Staged<kSlot, 32>;
   static constexpr uint32_t kRings = kHead + 2 * kStagedBytes;
 
   const ProductParams& p;
@@ -70,6 +72,8 @@ struct WideProduct {
     }
   }
 
+  CANOPY_DEVICE static Rows rows_of(uint32_t step) { return Rows(kHead + step % 2 * kStagedBytes); }
+
   /// Of a step, rows warp, warp + WARPS ... of the pass.
   CANOPY_DEVICE void load(Quad (&quads)[kBatch], uint32_t batch, uint32_t step) const {
     CANOPY_UNROLL
@@ -82,11 +86,11 @@ struct WideProduct {
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t n = (batch * kBatch + i) * WARPS + gpu::warp();
-      stage_quad(kHead + step % 2 * kStagedBytes, n, quads[i], factors[n]);
+      rows_of(step).store(n, quads[i], factors[n]);
     }
   }
 
-  CANOPY_DEVICE void multiply_octet(const Fragment<F> (&weights)[2], uint32_t octet, uint32_t staged) {
+  CANOPY_DEVICE void multiply_octet(const Fragment<F> (&weights)[2], uint32_t octet, const Rows& rows) {
     CANOPY_UNROLL
     for (uint32_t half = 0; half < 2; ++half) {
       uint32_t a[2][4];
@@ -95,7 +99,7 @@ struct WideProduct {
       CANOPY_UNROLL
       for (uint32_t tile = 0; tile < TILES; ++tile) {
         uint32_t b[2];
-        load_staged(staged + staged_at(tile * 8 + gpu::lane() / 4, gpu::lane() % 4, octet, half), b);
+        rows.load(tile * 8 + gpu::lane() / 4, octet, half, b);
         CANOPY_UNROLL
         for (uint32_t m = 0; m < 2; ++m) gpu::multiply(sums[m][tile], a[m], b);
       }
@@ -103,14 +107,14 @@ struct WideProduct {
   }
 
   CANOPY_DEVICE void multiply_step(uint32_t step, uint32_t stage_number, bool has_next) {
-    const uint32_t at = ring() + stage_number * 2 * kStageBytes, staged = kHead + step % 2 * kStagedBytes;
+    const uint32_t at = ring() + stage_number * 2 * kStageBytes;
     const Fragment<F> weights[2] = {{at, at + F::kStepBytes, step % 2},
                                     {at + kStageBytes, at + kStageBytes + F::kStepBytes, step % 2}};
     Quad quads[kBatch];
     CANOPY_NO_UNROLL
     for (uint32_t octet = 0; octet < 4; ++octet) {
       if (has_next && octet % kOctets == 0) load(quads, octet / kOctets, step + 1);
-      multiply_octet(weights, octet, staged);
+      multiply_octet(weights, octet, rows_of(step));
       if (has_next && octet % kOctets == kOctets - 1) stage(quads, octet / kOctets, step + 1);
     }
   }
@@ -207,15 +211,13 @@ CANOPY_CALLED void finish_wide(const ProductParams& p, uint32_t rows, uint32_t c
     gpu::sync();
   }
   const RowTile place(p, gpu::block_y());
-  const TileSums sums_of_tile{
-      sums, stride, rows, place.tile * rows, p.weights[place.weight].rows, place.first_out, first, count};
+  const TileSums sums_of_tile{sums,  stride, rows, place.tile * rows, p.weights[place.weight].rows, place.first_out,
+                              first, count};
   finish_tile(p, sums_of_tile, pass_tile, flags, kWideHead);
 }
 
-template <class F, class SECOND, uint32_t TILES>
-CANOPY_DEVICE void wide_products(const ProductParams& p) {
-  constexpr uint32_t WARPS = wide_warps(F::kCodeBytes, TILES * 8, gpu::kCopiesAside);
-  static_assert(WARPS == wide_warps(SECOND::kCodeBytes, TILES * 8, gpu::kCopiesAside));
+template <class F, class SECOND, uint32_t TILES, uint32_t WARPS>
+CANOPY_DEVICE void wide_products_of(const ProductParams& p) {
   const RowTile place(p, gpu::block_y());
   if (std::is_same_v<F, SECOND> || place.weight == 0) {
     WideProduct<F, TILES, WARPS> product{p, p.weights[place.weight]};
@@ -228,6 +230,15 @@ CANOPY_DEVICE void wide_products(const ProductParams& p) {
   }
   using Product = WideProduct<F, TILES, WARPS>;
   finish_wide(p, Product::kRows, Product::kColumns, Product::kSegments && p.segment_supers < p.chunk_supers);
+}
+
+template <class F, class SECOND, uint32_t TILES>
+CANOPY_DEVICE void wide_products(const ProductParams& p) {
+  constexpr uint32_t columns = TILES * 8;
+  if constexpr (columns <= most_columns(F::kCodeBytes, gpu::kCopiesAside)) {
+    static_assert(wide_warps(F::kCodeBytes, columns) == wide_warps(SECOND::kCodeBytes, columns));
+    wide_products_of<F, SECOND, TILES, wide_warps(F::kCodeBytes, columns)>(p);
+  }
 }
 
 }  // namespace canopy::cuda

@@ -151,9 +151,7 @@ CANOPY_DEVICE void gather_block(const SampledLogits& logits, float highest, cons
   SampleState& state = logits.state();
   const uint32_t edge = state.edge;
   const BlockRange range = own_tokens(logits.p);
-  const auto is_near = [&](uint32_t key) {
-    return is_number(key) && bucket_of(highest, logit_of_key(key)) <= edge;
-  };
+  const auto is_near = [&](uint32_t key) { return is_number(key) && bucket_of(highest, logit_of_key(key)) <= edge; };
   if (gpu::thread() == 0) found[0] = 0;
   gpu::sync();
   uint32_t own = 0;
@@ -217,8 +215,8 @@ CANOPY_KERNEL(sample_best_filtered, SampleParams, 256) {
   for (uint32_t i = first; i < sizeof(SampleState) / 4; i += gpu::blocks_x() * kSampleThreads) state[i] = 0;
 }
 
-// Of a block's tokens the largest log p + G, or the best token of the row where none has more. Neighbouring tokens share
-// random words.
+// Of a block's tokens the largest log p + G, or the best token of the row where none has more. Neighbouring tokens
+// share random words.
 CANOPY_KERNEL(sample_draw, SampleParams, 256) {
   const SampledLogits logits{p, gpu::block_y()};
   const SampleRoom room;

@@ -1,10 +1,10 @@
 #pragma once
-// Of one row of `sample` with filters: which tokens top-k, top-p and min-p leave, and the one of them that is drawn. For
-// one block.
+// Of one row of `sample` with filters: which tokens top-k, top-p and min-p leave, and the one of them that is drawn.
+// For one block.
 //
 // Tokens are ordered by (how far the key lies below the best one's, id), 64 bits, the best first. The last one that a
-// filter keeps is found byte by byte: how many of the tokens that agree with it so far have which next byte, and of what
-// weight.
+// filter keeps is found byte by byte: how many of the tokens that agree with it so far have which next byte, and of
+// what weight.
 
 #include "engine/cuda_backend/kernels/sample.h"
 

@@ -49,29 +49,34 @@ struct HalfScale {
   uint32_t words[2] = {};
 };
 
-/// A row of a tile in memory that Memory reads: `step` and `super` are where the step's bytes and those behind both
-/// steps begin, `row` is the row's number in the tile.
+/// A block of a row of a tile, in memory that Memory reads: `step` and `super` are where the step's bytes and those
+/// behind both steps begin, `place` is 4 * row in the tile + block of the step. So what a step has for each block of
+/// each row is at `place`, and in one of the two blocks of a warp's lane at its number.
 template <class Memory>
-struct TileRow {
+struct TileBlock {
   Memory memory;
-  uint32_t step, super, row;
+  uint32_t step, super, place;
+
+  CANOPY_DEVICE uint32_t row() const { return place / 4; }
+  CANOPY_DEVICE uint32_t q() const { return place % 4; }
 
   CANOPY_DEVICE uint16_t half(uint32_t at) const { return memory.template read<uint16_t>(at); }
   CANOPY_DEVICE uint32_t word(uint32_t at) const { return memory.template read<uint32_t>(at); }
   CANOPY_DEVICE uint32_t byte(uint32_t at) const { return memory.template read<uint8_t>(at); }
 };
 
-// ---- scales: of block q of step `parity` of a tile ------------------------------------------------------------------
-// Each kind: in f32 (value) and as halves (halves), of which scale and minimum give what an octet of columns has, twice.
+// ---- scales: of a block in step `parity` of a tile ------------------------------------------------------------------
+// Each kind: in f32 (value) and as halves (halves), of which scale and minimum give what an octet of columns has,
+// twice.
 
 struct NoScale {
   static constexpr bool kScaled = false, kMinimum = false;  // so that nobody asks for them
   template <class F, class M>
-  CANOPY_DEVICE static BlockScale value(const TileRow<M>&, uint32_t, uint32_t) {
+  CANOPY_DEVICE static BlockScale value(const TileBlock<M>&, uint32_t) {
     return {};
   }
   template <class F, class M>
-  CANOPY_DEVICE static HalfScale halves(const TileRow<M>&, uint32_t, uint32_t) {
+  CANOPY_DEVICE static HalfScale halves(const TileBlock<M>&, uint32_t) {
     return {};
   }
 };
@@ -91,16 +96,16 @@ struct ScaleAndMinimum {
 struct HalfOfBlock : OneScale {
   static constexpr bool kScaled = true, kMinimum = false;
   template <class F, class M>
-  CANOPY_DEVICE static uint16_t bits(const TileRow<M>& t, uint32_t q) {
-    return t.half(t.step + F::kStepScalesAt + t.row * 8 + q * 2);
+  CANOPY_DEVICE static uint16_t bits(const TileBlock<M>& t) {
+    return t.half(t.step + F::kStepScalesAt + t.place * 2);
   }
   template <class F, class M>
-  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t, uint32_t q) {
-    return both(gpu::half_value(bits<F>(t, q)), 0);
+  CANOPY_DEVICE static BlockScale value(const TileBlock<M>& t, uint32_t) {
+    return both(gpu::half_value(bits<F>(t)), 0);
   }
   template <class F, class M>
-  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t, uint32_t q) {
-    return {{lower_twice(bits<F>(t, q))}};
+  CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t) {
+    return {{lower_twice(bits<F>(t))}};
   }
 };
 
@@ -108,16 +113,16 @@ struct HalfOfBlock : OneScale {
 struct HalvesOfBlock : ScaleAndMinimum {
   static constexpr bool kScaled = true, kMinimum = true;
   template <class F, class M>
-  CANOPY_DEVICE static uint32_t bits(const TileRow<M>& t, uint32_t q) {
-    return t.word(t.step + F::kStepScalesAt + t.row * 16 + q * 4);
+  CANOPY_DEVICE static uint32_t bits(const TileBlock<M>& t) {
+    return t.word(t.step + F::kStepScalesAt + t.place * 4);
   }
   template <class F, class M>
-  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t, uint32_t q) {
-    return both(low_half(bits<F>(t, q)), high_half(bits<F>(t, q)));
+  CANOPY_DEVICE static BlockScale value(const TileBlock<M>& t, uint32_t) {
+    return both(low_half(bits<F>(t)), high_half(bits<F>(t)));
   }
   template <class F, class M>
-  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t, uint32_t q) {
-    return {{bits<F>(t, q)}};
+  CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t) {
+    return {{bits<F>(t)}};
   }
 };
 
@@ -125,44 +130,45 @@ struct HalvesOfBlock : ScaleAndMinimum {
 struct ExponentOfBlock : OneScale {
   static constexpr bool kScaled = true, kMinimum = false;
   template <class F, class M>
-  CANOPY_DEVICE static float power(const TileRow<M>& t, uint32_t q) {
-    const uint32_t e = t.byte(t.step + F::kStepScalesAt + t.row * 4 + q);
+  CANOPY_DEVICE static float power(const TileBlock<M>& t) {
+    const uint32_t e = t.byte(t.step + F::kStepScalesAt + t.place);
     return gpu::from_bits(e < 2 ? 0x00200000u << e : (e - 1) << 23);
   }
   template <class F, class M>
-  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t, uint32_t q) {
-    return both(power<F>(t, q), 0);
+  CANOPY_DEVICE static BlockScale value(const TileBlock<M>& t, uint32_t) {
+    return both(power<F>(t), 0);
   }
   template <class F, class M>
-  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t, uint32_t q) {
-    const float scale = power<F>(t, q);
+  CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t) {
+    const float scale = power<F>(t);
     return {{gpu::pack_halves(scale, scale)}};
   }
 };
 
-/// Of a tile's row 16 bytes as files have them, but for the sign of the minimum: scale and minimum as halves, then eight
-/// pairs of factors of 6 bits. Those of blocks 0 to 3 are the lower bits of bytes 0 to 3 and 4 to 7; the lower 4 bits of
-/// the others' share bytes 8 to 11, their upper 2 are above those of the first.
+/// Of a tile's row 16 bytes as files have them, but for the sign of the minimum: scale and minimum as halves, then
+/// eight pairs of factors of 6 bits. Those of blocks 0 to 3 are the lower bits of bytes 0 to 3 and 4 to 7; the lower 4
+/// bits of the others' share bytes 8 to 11, their upper 2 are above those of the first.
 struct SixBitFactors : ScaleAndMinimum {
   static constexpr bool kScaled = true, kMinimum = true;
   template <class F, class M>
-  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    const uint32_t at = t.super + t.row * 16, a = t.byte(at + 4 + q), b = t.byte(at + 8 + q), c = t.byte(at + 12 + q);
+  CANOPY_DEVICE static BlockScale value(const TileBlock<M>& t, uint32_t parity) {
+    const uint32_t at = t.super + t.row() * 16, a = t.byte(at + 4 + t.q()), b = t.byte(at + 8 + t.q()),
+                   c = t.byte(at + 12 + t.q());
     const uint32_t factor = parity == 0 ? a & 63u : (c & 15u) | a >> 6 << 4;
     const uint32_t lowest = parity == 0 ? b & 63u : c >> 4 | b >> 6 << 4;
     return both(gpu::half_value(t.half(at)) * number(static_cast<int>(factor)),
                 gpu::half_value(t.half(at + 2)) * number(static_cast<int>(lowest)));
   }
   template <class F, class M>
-  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    const auto unit = t.memory.template read<Unit>(t.super + t.row * 16);
+  CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t parity) {
+    const auto unit = t.memory.template read<Unit>(t.super + t.row() * 16);
     // A factor in byte 0, a minimum's in byte 2.
-    const uint32_t first = gpu::permute(unit.words[1] >> (8 * q), unit.words[2] >> (8 * q), 0x4400);
-    uint32_t factors = (first & 0x003F003Fu) | 0x64006400u;
+    const uint32_t first = gpu::permute(unit.words[1] >> (8 * t.q()), unit.words[2] >> (8 * t.q()), 0x4400);
+    uint32_t factors = gpu::and_or(first, 0x003F003Fu, 0x64006400u);
     if (parity != 0) {
-      const uint32_t c = unit.words[3] >> (8 * q);
-      const uint32_t lower = gpu::permute(c, c >> 4, 0x4400) & 0x000F000Fu;
-      factors = (first >> 2 & 0x00300030u) | lower | 0x64006400u;
+      const uint32_t c = unit.words[3] >> (8 * t.q());
+      factors = gpu::and_or(gpu::permute(c, c >> 4, 0x4400), 0x000F000Fu, 0x64006400u);
+      factors = gpu::and_or(first >> 2, 0x00300030u, factors);
     }
     return {{gpu::half2_mul(gpu::half2_add(factors, half_twice(0xE400u)), unit.words[0])}};
   }
@@ -173,27 +179,27 @@ struct SixBitFactors : ScaleAndMinimum {
 struct FourBitFactors {
   static constexpr bool kScaled = true, kMinimum = true;
   template <class M>
-  CANOPY_DEVICE static uint32_t factors(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    return t.half(t.super + t.row * 16 + parity * 8 + q * 2);
+  CANOPY_DEVICE static uint32_t factors(const TileBlock<M>& t, uint32_t parity) {
+    return t.half(t.super + t.row() * 16 + parity * 8 + t.q() * 2);
   }
   template <class M>
-  CANOPY_DEVICE static uint32_t scales(const TileRow<M>& t) {
-    return t.word(t.super + kTileRows * 16 + t.row * 4);
+  CANOPY_DEVICE static uint32_t scales(const TileBlock<M>& t) {
+    return t.word(t.super + kTileRows * 16 + t.row() * 4);
   }
   template <class F, class M>
-  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    const uint32_t f = factors(t, parity, q), word = scales(t);
+  CANOPY_DEVICE static BlockScale value(const TileBlock<M>& t, uint32_t parity) {
+    const uint32_t f = factors(t, parity), word = scales(t);
     const float d = low_half(word), m = high_half(word);
     return {{d * number(static_cast<int>(f & 15u)), d * number(static_cast<int>(f >> 8 & 15u))},
             {m * number(static_cast<int>(f >> 4 & 15u)), m * number(static_cast<int>(f >> 12 & 15u))}};
   }
   template <class F, class M>
-  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    const uint32_t f = factors(t, parity, q), word = scales(t);
+  CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t parity) {
+    const uint32_t f = factors(t, parity), word = scales(t);
     HalfScale result;
     CANOPY_UNROLL
     for (uint32_t i = 0; i < 2; ++i) {
-      const uint32_t g = f >> (8 * i), pair = (gpu::permute(g, g >> 4, 0x4400) & 0x000F000Fu) | 0x64006400u;
+      const uint32_t g = f >> (8 * i), pair = gpu::and_or(gpu::permute(g, g >> 4, 0x4400), 0x000F000Fu, 0x64006400u);
       result.words[i] = gpu::half2_mul(gpu::half2_add(pair, half_twice(0xE400u)), word);
     }
     return result;
@@ -212,23 +218,23 @@ struct ByteFactors {
   static constexpr bool kScaled = true, kMinimum = false;
   static constexpr uint32_t kFactors = 256 / EACH, kOfBlock = 32 / EACH;
   template <class M>
-  CANOPY_DEVICE static uint32_t factors(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    const uint32_t at = t.super + t.row * kFactors + (parity * 4 + q) * kOfBlock;
+  CANOPY_DEVICE static uint32_t factors(const TileBlock<M>& t, uint32_t parity) {
+    const uint32_t at = t.super + t.row() * kFactors + (parity * 4 + t.q()) * kOfBlock;
     return kOfBlock == 2 ? t.half(at) : t.byte(at);
   }
   template <class M>
-  CANOPY_DEVICE static uint16_t half(const TileRow<M>& t) {
-    return t.half(t.super + kTileRows * kFactors + t.row * 2);
+  CANOPY_DEVICE static uint16_t half(const TileBlock<M>& t) {
+    return t.half(t.super + kTileRows * kFactors + t.row() * 2);
   }
   template <class F, class M>
-  CANOPY_DEVICE static BlockScale value(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    const uint32_t f = factors(t, parity, q);
+  CANOPY_DEVICE static BlockScale value(const TileBlock<M>& t, uint32_t parity) {
+    const uint32_t f = factors(t, parity);
     const float d = gpu::half_value(half(t)), first = d * number(static_cast<int>(f & 255u) - 128);
     return {{first, kOfBlock == 2 ? d * number(static_cast<int>(f >> 8) - 128) : first}, {0, 0}};
   }
   template <class F, class M>
-  CANOPY_DEVICE static HalfScale halves(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    const uint32_t pair = gpu::permute(factors(t, parity, q), 0x64646464u, kOfBlock == 2 ? 0x4140 : 0x4040);
+  CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t parity) {
+    const uint32_t pair = gpu::permute(factors(t, parity), 0x64646464u, kOfBlock == 2 ? 0x4140 : 0x4040);
     return {{gpu::half2_mul(gpu::half2_add(pair, half_twice(0xE480u)), lower_twice(half(t)))}};
   }
   CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) {
@@ -238,9 +244,9 @@ struct ByteFactors {
   CANOPY_DEVICE static uint32_t minimum(const HalfScale&, uint32_t) { return 0; }
 };
 
-// ---- codes: of block q of a step --------------------------------------------------------------------------------------
-// Each kind: code i of a block as a number (value), and columns 8 octet + 4 half ... + 3 as two pairs of halves (pairs),
-// scaled.
+// ---- codes: of a block --------------------------------------------------------------------------------------
+// Each kind: code i of a block as a number (value), and columns 8 octet + 4 half ... + 3 as two pairs of halves
+// (pairs), scaled.
 
 /// pairs[i] = scale * codes[i] + minimum
 template <class F>
@@ -253,19 +259,19 @@ CANOPY_DEVICE void scale_pairs(const HalfScale& s, uint32_t octet, uint32_t (&pa
 }
 
 template <class F, class M>
-CANOPY_DEVICE uint32_t code_at(const TileRow<M>& t, uint32_t q, uint32_t octet) {
-  return t.step + (octet * kTileRows * 4 + t.row * 4 + q) * F::kCodeBytes;
+CANOPY_DEVICE uint32_t code_at(const TileBlock<M>& t, uint32_t octet) {
+  return t.step + (octet * kTileRows * 4 + t.place) * F::kCodeBytes;
 }
 
 struct CodesF32 {
   template <class F, class M>
-  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
-    return gpu::from_bits(t.word(code_at<F>(t, q, i / 8) + i % 8 * 4));
+  CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
+    return gpu::from_bits(t.word(code_at<F>(t, i / 8) + i % 8 * 4));
   }
   template <class F, class M>
-  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale&,
+  CANOPY_DEVICE static void pairs(const TileBlock<M>& t, uint32_t octet, uint32_t half, const HalfScale&,
                                   uint32_t (&pairs)[2]) {
-    const auto unit = t.memory.template read<Unit>(code_at<F>(t, q, octet) + 16 * half);
+    const auto unit = t.memory.template read<Unit>(code_at<F>(t, octet) + 16 * half);
     pairs[0] = gpu::pack_halves(gpu::from_bits(unit.words[0]), gpu::from_bits(unit.words[1]));
     pairs[1] = gpu::pack_halves(gpu::from_bits(unit.words[2]), gpu::from_bits(unit.words[3]));
   }
@@ -273,13 +279,13 @@ struct CodesF32 {
 
 struct CodesF16 {
   template <class F, class M>
-  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
-    return gpu::half_value(t.half(code_at<F>(t, q, i / 8) + i % 8 * 2));
+  CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
+    return gpu::half_value(t.half(code_at<F>(t, i / 8) + i % 8 * 2));
   }
   template <class F, class M>
-  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale&,
+  CANOPY_DEVICE static void pairs(const TileBlock<M>& t, uint32_t octet, uint32_t half, const HalfScale&,
                                   uint32_t (&pairs)[2]) {
-    const auto unit = t.memory.template read<Unit>(code_at<F>(t, q, octet));
+    const auto unit = t.memory.template read<Unit>(code_at<F>(t, octet));
     pairs[0] = unit.words[2 * half];
     pairs[1] = unit.words[2 * half + 1];
   }
@@ -287,13 +293,13 @@ struct CodesF16 {
 
 struct CodesBf16 {
   template <class F, class M>
-  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
-    return gpu::from_bits(static_cast<uint32_t>(t.half(code_at<F>(t, q, i / 8) + i % 8 * 2)) << 16);
+  CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
+    return gpu::from_bits(static_cast<uint32_t>(t.half(code_at<F>(t, i / 8) + i % 8 * 2)) << 16);
   }
   template <class F, class M>
-  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale&,
+  CANOPY_DEVICE static void pairs(const TileBlock<M>& t, uint32_t octet, uint32_t half, const HalfScale&,
                                   uint32_t (&pairs)[2]) {
-    const auto unit = t.memory.template read<Unit>(code_at<F>(t, q, octet));
+    const auto unit = t.memory.template read<Unit>(code_at<F>(t, octet));
     CANOPY_UNROLL
     for (uint32_t i = 0; i < 2; ++i) {
       const uint32_t word = unit.words[2 * half + i];
@@ -314,13 +320,13 @@ CANOPY_DEVICE void byte_pairs(uint32_t bytes, uint32_t (&pairs)[2]) {
 /// Bytes of code + 128.
 struct CodesBytes {
   template <class F, class M>
-  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
-    return number(static_cast<int>(t.byte(code_at<F>(t, q, i / 8) + i % 8)) - 128);
+  CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
+    return number(static_cast<int>(t.byte(code_at<F>(t, i / 8) + i % 8)) - 128);
   }
   template <class F, class M>
-  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale& s,
+  CANOPY_DEVICE static void pairs(const TileBlock<M>& t, uint32_t octet, uint32_t half, const HalfScale& s,
                                   uint32_t (&pairs)[2]) {
-    const auto words = t.memory.template read<WordPair>(code_at<F>(t, q, octet));
+    const auto words = t.memory.template read<WordPair>(code_at<F>(t, octet));
     byte_pairs(half == 0 ? words.first : words.second, pairs);
     scale_pairs<F>(s, octet, pairs);
   }
@@ -330,18 +336,18 @@ struct CodesBytes {
 template <uint32_t T0, uint32_t T1, uint32_t T2, uint32_t T3>
 struct CodesTable {
   template <class F, class M>
-  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
-    const uint32_t place = t.word(code_at<F>(t, q, i / 8)) >> index_at(i) & 15u;
+  CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
+    const uint32_t place = t.word(code_at<F>(t, i / 8)) >> index_at(i) & 15u;
     const uint32_t word = place < 4 ? T0 : place < 8 ? T1 : place < 12 ? T2 : T3;
     return number(static_cast<int>(word >> (place % 4 * 8) & 255u) - 128);
   }
   template <class F, class M>
-  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale& s,
+  CANOPY_DEVICE static void pairs(const TileBlock<M>& t, uint32_t octet, uint32_t half, const HalfScale& s,
                                   uint32_t (&pairs)[2]) {
-    const uint32_t word = t.word(code_at<F>(t, q, octet));
+    const uint32_t word = t.word(code_at<F>(t, octet));
     // Among eight numbers, and which eight by the fourth bit.
     const uint32_t places = (word & 0x77777777u) >> (16 * half);
-    const uint32_t eights = ((word >> 1 & 0x44444444u) | 0x32103210u) >> (16 * half);
+    const uint32_t eights = gpu::and_or(word >> 1, 0x44444444u, 0x32103210u) >> (16 * half);
     byte_pairs(gpu::permute(gpu::permute(T0, T1, places), gpu::permute(T2, T3, places), eights), pairs);
     scale_pairs<F>(s, octet, pairs);
   }
@@ -354,44 +360,44 @@ struct CodesBits {
   static constexpr uint32_t kLow = F::kCodeBytes > 0 ? 4 : 0;  // bits of the nibble
 
   template <class F, class M>
-  CANOPY_DEVICE static uint32_t twos(const TileRow<M>& t, uint32_t q, uint32_t half) {
-    return t.word(t.step + F::kTwosAt + half * 256 + t.row * 16 + q * 4);
+  CANOPY_DEVICE static uint32_t twos(const TileBlock<M>& t, uint32_t half) {
+    return t.word(t.step + F::kTwosAt + half * 256 + t.place * 4);
   }
   template <class F, class M>
-  CANOPY_DEVICE static uint32_t ones(const TileRow<M>& t, uint32_t q) {
-    return t.word(t.step + F::kOnesAt + t.row * 16 + q * 4);
+  CANOPY_DEVICE static uint32_t ones(const TileBlock<M>& t) {
+    return t.word(t.step + F::kOnesAt + t.place * 4);
   }
   template <class F, class M>
-  CANOPY_DEVICE static float value(const TileRow<M>& t, uint32_t q, uint32_t i) {
+  CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
     uint32_t code = 0, bits = kLow<F>;
-    if constexpr (kLow<F> > 0) code = t.word(code_at<F>(t, q, i / 8)) >> nibble_at(i) & 15u;
+    if constexpr (kLow < F >> 0) code = t.word(code_at<F>(t, i / 8)) >> nibble_at(i) & 15u;
     if constexpr (F::kTwos > 0) {
-      code |= (twos<F>(t, q, i / 16) >> two_at(i) & 3u) << bits;
+      code |= (twos<F>(t, i / 16) >> two_at(i) & 3u) << bits;
       bits += 2;
     }
-    if constexpr (F::kOnes > 0) code |= (ones<F>(t, q) >> one_at(i) & 1u) << bits;
+    if constexpr (F::kOnes > 0) code |= (ones<F>(t) >> one_at(i) & 1u) << bits;
     return number(static_cast<int>(code) - static_cast<int>(OFFSET));
   }
 
-  /// Of two pairs the codes begin at bit 0 and bit 4 of their halves. Two bits come behind a nibble or take its place, one
-  /// bit behind what there is.
+  /// Of two pairs the codes begin at bit 0 and bit 4 of their halves. Two bits come behind a nibble or take its place,
+  /// one bit behind what there is.
   template <class F, class M>
-  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale& s,
+  CANOPY_DEVICE static void pairs(const TileBlock<M>& t, uint32_t octet, uint32_t half, const HalfScale& s,
                                   uint32_t (&pairs)[2]) {
     constexpr uint32_t two_first = kLow<F>, one_first = two_first + F::kTwos * 2;  // bits of a code
     const uint32_t c = octet * 2 + half;
     uint32_t nibbles = 0, two = 0, one = 0;
-    if constexpr (kLow<F> > 0) nibbles = t.word(code_at<F>(t, q, octet)) >> (half * 8);
+    if constexpr (kLow < F >> 0) nibbles = t.word(code_at<F>(t, octet)) >> (half * 8);
     if constexpr (F::kTwos > 0) {
-      two = gpu::rotate_right(twos<F>(t, q, octet / 2), two_rotation(c % 4) + 4 - two_first);
+      two = gpu::rotate_right(twos<F>(t, octet / 2), two_rotation(c % 4) + 4 - two_first);
     }
-    if constexpr (F::kOnes > 0) one = gpu::rotate_right(ones<F>(t, q), one_rotation(c) + 4 - one_first);
+    if constexpr (F::kOnes > 0) one = gpu::rotate_right(ones<F>(t), one_rotation(c) + 4 - one_first);
     CANOPY_UNROLL
     for (uint32_t i = 0; i < 2; ++i) {
       uint32_t word = 0x64006400u;
-      if constexpr (kLow<F> > 0) word = (nibbles & half_twice(15u << (4 * i))) | word;
-      if constexpr (F::kTwos > 0) word = (two & half_twice(3u << (two_first + 4 * i))) | word;
-      if constexpr (F::kOnes > 0) word = (one & half_twice(1u << (one_first + 4 * i))) | word;
+      if constexpr (kLow < F >> 0) word = gpu::and_or(nibbles, half_twice(15u << (4 * i)), word);
+      if constexpr (F::kTwos > 0) word = gpu::and_or(two, half_twice(3u << (two_first + 4 * i)), word);
+      if constexpr (F::kOnes > 0) word = gpu::and_or(one, half_twice(1u << (one_first + 4 * i)), word);
       pairs[i] = i == 0 ? gpu::half2_add(word, half_twice(0xE400u + OFFSET))
                         : gpu::half2_fma(word, half_twice(0x2C00u), half_twice(0xD400u + OFFSET * 16));
     }
@@ -404,27 +410,28 @@ template <class Codes, class Scales, const TileShape& SHAPE>
 struct Format {
   // Device code has no use of the shape itself, only of numbers.
   static constexpr uint32_t kCodeBytes = SHAPE.code_bytes, kTwos = SHAPE.twos, kOnes = SHAPE.ones;
-  static constexpr uint32_t kTwosAt = SHAPE.twos_at(), kOnesAt = SHAPE.ones_at(), kStepScalesAt = SHAPE.step_scales_at();
+  static constexpr uint32_t kTwosAt = SHAPE.twos_at(), kOnesAt = SHAPE.ones_at(),
+                            kStepScalesAt = SHAPE.step_scales_at();
   static constexpr uint32_t kStepBytes = SHAPE.step_bytes(), kSuperBytes = SHAPE.super_bytes(), kBytes = SHAPE.bytes();
   using Scale = Scales;
   static constexpr bool kScaled = Scales::kScaled, kMinimum = Scales::kMinimum;
 
   template <class M>
-  CANOPY_DEVICE static HalfScale half_scale(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    return Scales::template halves<Format>(t, parity, q);
+  CANOPY_DEVICE static HalfScale half_scale(const TileBlock<M>& t, uint32_t parity) {
+    return Scales::template halves<Format>(t, parity);
   }
   template <class M>
-  CANOPY_DEVICE static void pairs(const TileRow<M>& t, uint32_t q, uint32_t octet, uint32_t half, const HalfScale& s,
+  CANOPY_DEVICE static void pairs(const TileBlock<M>& t, uint32_t octet, uint32_t half, const HalfScale& s,
                                   uint32_t (&pairs)[2]) {
-    Codes::template pairs<Format>(t, q, octet, half, s, pairs);
+    Codes::template pairs<Format>(t, octet, half, s, pairs);
   }
   template <class M>
-  CANOPY_DEVICE static BlockScale scale(const TileRow<M>& t, uint32_t parity, uint32_t q) {
-    return Scales::template value<Format>(t, parity, q);
+  CANOPY_DEVICE static BlockScale scale(const TileBlock<M>& t, uint32_t parity) {
+    return Scales::template value<Format>(t, parity);
   }
   template <class M>
-  CANOPY_DEVICE static float element(const TileRow<M>& t, uint32_t q, uint32_t i, const BlockScale& s) {
-    const float code = Codes::template value<Format>(t, q, i);
+  CANOPY_DEVICE static float element(const TileBlock<M>& t, uint32_t i, const BlockScale& s) {
+    const float code = Codes::template value<Format>(t, i);
     return kScaled ? fmaf(s.scale[i / 16], code, s.minimum[i / 16]) : code;
   }
 };
@@ -447,8 +454,7 @@ using CodesIq4 = CodesTable<0x3F2D1801u, 0x766A5D4Fu, 0xA6998D81u, 0xF1D9C5B5u>;
 using FormatIq4Nl = Format<CodesIq4, HalfOfBlock, kTileQ40>;
 using FormatIq4Xs = Format<CodesIq4, ByteFactors<32>, kTileIq4Xs>;
 /// Twice the numbers 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives
-using FormatMxfp4 =
-    Format<CodesTable<0x83828180u, 0x8C888684u, 0x7D7E7F80u, 0x74787A7Cu>, ExponentOfBlock, kTileMxfp4>;
+using FormatMxfp4 = Format<CodesTable<0x83828180u, 0x8C888684u, 0x7D7E7F80u, 0x74787A7Cu>, ExponentOfBlock, kTileMxfp4>;
 
 }  // namespace canopy::cuda
 

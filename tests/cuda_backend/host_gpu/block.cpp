@@ -19,6 +19,7 @@ enum class Waits { no, warp, block };
 
 struct Warp {
   std::array<std::array<LaneWords, kWarp>, 2> given;  // by parity of the exchange
+  std::array<std::array<LaneWords, kWarp>, 2> results;
   uint32_t arrived = 0;
   uint32_t exchanges = 0;  // that are complete
 };
@@ -107,11 +108,23 @@ class Block {
   }
 
   std::span<const LaneWords, kWarp> exchange(const LaneWords& mine) {
+    return warps_[current_ / kWarp].given[meet(mine, nullptr)];
+  }
+  LaneWords together(const LaneWords& mine, WarpOperation operation) {
+    const uint32_t place = meet(mine, operation);
+    return warps_[current_ / kWarp].results[place][current_ % kWarp];
+  }
+
+ private:
+  static constexpr uint32_t kCopyBytes = 16;
+
+  /// Waits for the other lanes; what all have given is at the place that this returns. The last one does the operation.
+  uint32_t meet(const LaneWords& mine, WarpOperation operation) {
     Warp& warp = warps_[current_ / kWarp];
-    const uint32_t turn = warp.exchanges;
-    auto& given = warp.given[turn % 2];
-    given[current_ % kWarp] = mine;
+    const uint32_t place = warp.exchanges % 2;
+    warp.given[place][current_ % kWarp] = mine;
     if (++warp.arrived == kWarp) {
+      if (operation != nullptr) operation(warp.given[place], warp.results[place]);
       warp.arrived = 0;
       ++warp.exchanges;
       const uint32_t first = current_ / kWarp * kWarp;
@@ -122,11 +135,8 @@ class Block {
       waits_[current_] = Waits::warp;
       fibers_[current_]->pause();
     }
-    return given;
+    return place;
   }
-
- private:
-  static constexpr uint32_t kCopyBytes = 16;
 
   void begin(const Launch& launch, Dim index) {
     copies_.resize(std::max<size_t>(copies_.size(), launch.threads));
@@ -249,6 +259,9 @@ std::byte* shared_bytes(uint32_t offset, uint32_t bytes) {
 }
 std::span<const LaneWords, kWarp> exchange(const LaneWords& mine) {
   return block().exchange(mine);
+}
+LaneWords together(const LaneWords& mine, WarpOperation operation) {
+  return block().together(mine, operation);
 }
 void fail(const std::string& what) {
   throw std::logic_error(what);

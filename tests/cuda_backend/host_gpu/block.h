@@ -64,6 +64,10 @@ struct LaneWords {
 /// the lane's next exchange but one.
 std::span<const LaneWords, kWarp> exchange(const LaneWords& mine);
 
+/// An operation of all lanes of a warp: once all 32 have given `mine`, `operation` makes their results of them, once.
+using WarpOperation = void (*)(std::span<const LaneWords, kWarp> given, std::span<LaneWords, kWarp> results);
+LaneWords together(const LaneWords& mine, WarpOperation operation);
+
 /// Throws std::logic_error: the kernel did something that a GPU cannot.
 [[noreturn]] void fail(const std::string& what);
 

@@ -29,27 +29,57 @@ const KernelEntry* find_kernel(std::string_view name) {
 
 namespace canopy::gpu {
 
-void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  host_gpu::LaneWords mine;
-  for (uint32_t i = 0; i < 4; ++i) mine.words[i] = a[i];
-  for (uint32_t i = 0; i < 2; ++i) mine.words[4 + i] = b[i];
-  const auto all = host_gpu::exchange(mine);
-  const uint32_t g = lane() / 4, q = lane() % 4;
-  const auto half_of = [](uint32_t word, uint32_t second) {
-    return static_cast<double>(half_value(static_cast<uint16_t>(second != 0 ? word >> 16 : word)));
-  };
-  for (uint32_t i = 0; i < 4; ++i) {
-    const uint32_t row = g + (i / 2) * 8, column = 2 * q + i % 2;
-    double sum = sums[i];
-    for (uint32_t k = 0; k < 16; ++k) {
-      // The lane and the word that have element (row, k) of a, and (k, column) of b.
-      const uint32_t pair = k % 8 / 2, upper = k / 8;
-      const uint32_t word_a = all[(row % 8) * 4 + pair].words[upper * 2 + row / 8];
-      const uint32_t word_b = all[column * 4 + pair].words[4 + upper];
-      sum += half_of(word_a, k % 2) * half_of(word_b, k % 2);
+const std::array<float, 65536> half_values = [] {
+  std::array<float, 65536> all = {};
+  for (uint32_t bits = 0; bits < all.size(); ++bits) all[bits] = f16_to_f32(static_cast<uint16_t>(bits));
+  return all;
+}();
+
+namespace {
+
+/// Words 0 to 3: a; 4, 5: b; 6 to 9: the sums, which the first four words of the results become. gpu.h says which
+/// elements they have: of a row, column 2q and the next are in lane (row % 8, q), as are 2q + 8 and the next.
+void multiply_warp(std::span<const host_gpu::LaneWords, 32> given, std::span<host_gpu::LaneWords, 32> results) {
+  double a[16][16], b[16][8];
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    const uint32_t g = lane / 4, q = lane % 4;
+    const auto& words = given[lane].words;
+    for (uint32_t i = 0; i < 2; ++i) {
+      const uint32_t shift = 16 * i, k = 2 * q + i;
+      const auto half_of = [&](uint32_t word) {
+        return double{half_value(static_cast<uint16_t>(words[word] >> shift))};
+      };
+      a[g][k] = half_of(0);
+      a[g + 8][k] = half_of(1);
+      a[g][k + 8] = half_of(2);
+      a[g + 8][k + 8] = half_of(3);
+      b[k][g] = half_of(4);
+      b[k + 8][g] = half_of(5);
     }
-    sums[i] = static_cast<float>(sum);
   }
+  for (uint32_t row = 0; row < 16; ++row) {
+    double sums[8];
+    for (uint32_t column = 0; column < 8; ++column) {
+      const uint32_t lane = row % 8 * 4 + column / 2;
+      sums[column] = double{from_bits(given[lane].words[6 + row / 8 * 2 + column % 2])};
+    }
+    for (uint32_t k = 0; k < 16; ++k) {
+      for (uint32_t column = 0; column < 8; ++column) sums[column] += a[row][k] * b[k][column];
+    }
+    for (uint32_t column = 0; column < 8; ++column) {
+      const uint32_t lane = row % 8 * 4 + column / 2;
+      results[lane].words[row / 8 * 2 + column % 2] = bits(static_cast<float>(sums[column]));
+    }
+  }
+}
+
+}  // namespace
+
+void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  const host_gpu::LaneWords results = host_gpu::together(
+      {{a[0], a[1], a[2], a[3], b[0], b[1], bits(sums[0]), bits(sums[1]), bits(sums[2]), bits(sums[3])}},
+      multiply_warp);
+  for (uint32_t i = 0; i < 4; ++i) sums[i] = from_bits(results.words[i]);
 }
 
 }  // namespace canopy::gpu

@@ -24,9 +24,8 @@
 /// The same, but it begins beside the end of the kernel before it: it calls let_next_start() and wait_for_earlier()
 /// itself, all threads do, and reads nothing but weights before. Registers are so few that a multiprocessor can have
 /// BLOCKS of its blocks.
-#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, BLOCKS)        \
-  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME( \
-      [[maybe_unused]] const __grid_constant__ Params p)
+#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, BLOCKS) \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME([[maybe_unused]] const __grid_constant__ Params p)
 
 namespace canopy::gpu {
 
@@ -156,12 +155,27 @@ CANOPY_DEVICE uint32_t ones(uint32_t bits) {
 CANOPY_DEVICE uint32_t rotate_right(uint32_t word, uint32_t bits) {
   return __funnelshift_r(word, word, bits);
 }
+/// a & b | c, in one instruction even where b and c are numbers.
+CANOPY_DEVICE uint32_t and_or(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
 /// Byte i of the result is byte (selector >> 4 i & 7) of `first`, then `second`.
 CANOPY_DEVICE uint32_t permute(uint32_t first, uint32_t second, uint32_t selector) {
   return __byte_perm(first, second, selector);
 }
 
-// ---- copies from device to shared memory, 16 bytes each, that go on beside the program ---------------------------------
+/// Keeps a number in a register, where the compiler would rather compute it again and again.
+CANOPY_DEVICE void keep(uint32_t& number) {
+  asm volatile("" : "+r"(number));
+}
+CANOPY_DEVICE void keep(uint64_t& number) {
+  asm volatile("" : "+l"(number));
+}
+
+// ---- copies from device to shared memory, 16 bytes each, that go on beside the program
+// ---------------------------------
 
 /// Whether there are such copies; else they have ended when they return.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -178,14 +192,22 @@ CANOPY_DEVICE uint64_t read_once() {
 #endif
   return policy;
 }
-/// Begins a copy to byte `to` of shared memory.
+/// Begins a copy from OFFSET bytes behind `from` to OFFSET bytes behind byte `to` of shared memory.
+template <uint32_t OFFSET>
 CANOPY_DEVICE void copy_async(uint32_t to, uint64_t from, [[maybe_unused]] uint64_t policy) {
 #if __CUDA_ARCH__ >= 800
   const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(&Shared<uint4>(to, 1)[0]));
-  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "l"(policy)
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0 + %3], [%1 + %3], 16, %2;" ::"r"(shared), "l"(from),
+               "l"(policy), "n"(OFFSET)
                : "memory");
 #else
-  Shared<uint4>(to, 1)[0] = __ldg(reinterpret_cast<const uint4*>(from));
+  // In order, so that not too many wait in registers.
+  uint4 unit;
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(unit.x), "=r"(unit.y), "=r"(unit.z), "=r"(unit.w)
+               : "l"(from + OFFSET)
+               : "memory");
+  Shared<uint4>(to + OFFSET, 1)[0] = unit;
 #endif
 }
 /// This thread's copies since the last call are a group.
@@ -204,21 +226,11 @@ CANOPY_DEVICE void wait_for_copies() {
 
 // ---- halves: two in a word, the first in its lower bits; rounded to nearest even ------------------------------------
 
-namespace half_detail {
-CANOPY_DEVICE __half2 of(uint32_t word) {
-  __half2_raw raw;
-  raw.x = static_cast<unsigned short>(word);
-  raw.y = static_cast<unsigned short>(word >> 16);
-  return __half2(raw);
-}
-CANOPY_DEVICE uint32_t word(__half2 value) {
-  const __half2_raw raw = value;
-  return raw.x | static_cast<uint32_t>(raw.y) << 16;
-}
-}  // namespace half_detail
+// By name, on words: the functions of cuda_fp16.h take words apart and put them together again.
 
 CANOPY_DEVICE uint32_t pack_halves(float first, float second) {
-  return half_detail::word(__floats2half2_rn(first, second));
+  const __half2_raw raw = __floats2half2_rn(first, second);
+  return raw.x | static_cast<uint32_t>(raw.y) << 16;
 }
 CANOPY_DEVICE float half_value(uint16_t bits) {
   __half_raw raw;
@@ -226,13 +238,19 @@ CANOPY_DEVICE float half_value(uint16_t bits) {
   return __half2float(__half(raw));
 }
 CANOPY_DEVICE uint32_t half2_add(uint32_t a, uint32_t b) {
-  return half_detail::word(__hadd2_rn(half_detail::of(a), half_detail::of(b)));
+  uint32_t sum;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+  return sum;
 }
 CANOPY_DEVICE uint32_t half2_mul(uint32_t a, uint32_t b) {
-  return half_detail::word(__hmul2_rn(half_detail::of(a), half_detail::of(b)));
+  uint32_t product;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  return product;
 }
 CANOPY_DEVICE uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
-  return half_detail::word(__hfma2(half_detail::of(a), half_detail::of(b), half_detail::of(c)));
+  uint32_t sum;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+  return sum;
 }
 
 /// sums += a * b on the tensor cores of a warp: halves a [16, 16], b [16, 8], sums f32 [16, 8]. With g = lane / 4 and
@@ -241,18 +259,17 @@ CANOPY_DEVICE uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
 /// same).
 CANOPY_DEVICE void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-  asm(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};\n"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n"
-               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-               : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
   asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n"
-               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-               : "r"(a[2]), "r"(a[3]), "r"(b[1]));
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[2]), "r"(a[3]), "r"(b[1]));
 #endif
 }
 

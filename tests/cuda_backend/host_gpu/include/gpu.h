@@ -1,6 +1,7 @@
 #pragma once
 // What kernels are written against, on the host: engine/cuda_backend/kernels/nvcc/gpu.h says what each means.
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -16,15 +17,15 @@
 #define CANOPY_CALLED static inline
 #define CANOPY_UNROLL
 #define CANOPY_NO_UNROLL
-#define CANOPY_KERNEL(NAME, Params, THREADS)       \
-  static inline void NAME##_body(const Params& p); \
-  CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, 1) {\
-    ::canopy::gpu::let_next_start();               \
-    ::canopy::gpu::wait_for_earlier();             \
-    NAME##_body(p);                                \
-  }                                                \
+#define CANOPY_KERNEL(NAME, Params, THREADS)          \
+  static inline void NAME##_body(const Params& p);    \
+  CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, 1) { \
+    ::canopy::gpu::let_next_start();                  \
+    ::canopy::gpu::wait_for_earlier();                \
+    NAME##_body(p);                                   \
+  }                                                   \
   static inline void NAME##_body([[maybe_unused]] const Params& p)
-#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, BLOCKS)                                           \
+#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, BLOCKS)                                      \
   static void NAME([[maybe_unused]] const Params& p);                                               \
   static const ::canopy::host_gpu::KernelEntry NAME##_entry{                                        \
       #NAME, sizeof(Params), THREADS, [](const void* p) { NAME(*static_cast<const Params*>(p)); }}; \
@@ -151,6 +152,9 @@ inline uint32_t ones(uint32_t bits) {
 inline uint32_t rotate_right(uint32_t word, uint32_t bits) {
   return std::rotr(word, static_cast<int>(bits % 32));
 }
+inline uint32_t and_or(uint32_t a, uint32_t b, uint32_t c) {
+  return (a & b) | c;
+}
 inline uint32_t permute(uint32_t first, uint32_t second, uint32_t selector) {
   const uint64_t both = first | uint64_t{second} << 32;
   uint32_t result = 0;
@@ -160,12 +164,16 @@ inline uint32_t permute(uint32_t first, uint32_t second, uint32_t selector) {
   return result;
 }
 
+inline void keep(uint32_t&) {}
+inline void keep(uint64_t&) {}
+
 constexpr bool kCopiesAside = true;
 inline uint64_t read_once() {
   return 0;
 }
-inline void copy_async(uint32_t to, uint64_t from, uint64_t) {
-  host_gpu::copy_async(to, from);
+template <uint32_t OFFSET>
+void copy_async(uint32_t to, uint64_t from, uint64_t) {
+  host_gpu::copy_async(to + OFFSET, from + OFFSET);
 }
 inline void end_copy_group() {
   host_gpu::end_copy_group();
@@ -175,8 +183,10 @@ void wait_for_copies() {
   host_gpu::wait_for_copies(PENDING);
 }
 
+/// Of each half.
+extern const std::array<float, 65536> half_values;
 inline float half_value(uint16_t bits) {
-  return f16_to_f32(bits);
+  return half_values[bits];
 }
 inline uint32_t pack_halves(float first, float second) {
   return f32_to_f16(first) | static_cast<uint32_t>(f32_to_f16(second)) << 16;
