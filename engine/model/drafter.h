@@ -20,6 +20,7 @@
 #include "engine/model/model.h"
 #include "engine/model/pass_buffers.h"
 #include "engine/model/recordings.h"
+#include "engine/speculation/block_draft.h"
 
 namespace canopy {
 
@@ -33,15 +34,9 @@ struct DrafterOptions {
 
 class Drafter;
 
-/// The result of a drafter pass: the most probable tokens of each depth, 1 ... depths. Tokens are ids of the target's
-/// vocabulary; those that the drafter's head is not over have probability 0.
-struct Draft {
-  uint32_t depths = 0;
-  uint32_t candidates = 0;         // of each depth
-  std::vector<uint32_t> tokens;    // [depths, candidates]
-  std::vector<float> logits;       // [depths, candidates] largest first, ties by the lowest token
-  std::vector<float> log_sum_exp;  // [depths] over all tokens that the head is over
-  double device_ms = 0;            // the pass by the device's clock, 0 where it has none
+/// The result of a drafter pass. Tokens that the drafter's head is not over have probability 0.
+struct Draft : BlockDraft {
+  double device_ms = 0;  // the pass by the device's clock, 0 where it has none
 
   /// All logits of a depth, [Drafter::drafted_tokens()], of the tokens Drafter::token_at(0 ...): for a tree that wants
   /// more candidates than there are. They are still on the device and must be read before the drafter's next draft.

@@ -13,6 +13,7 @@
 #include "engine/format/model_paths.h"
 #include "engine/session/device_factory.h"
 #include "engine/session/model_timer.h"
+#include "engine/session/pair_speculation.h"
 #include "engine/session/reply_writer.h"
 
 namespace canopy {
@@ -160,8 +161,8 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
   if (drafter) load_drafter(*drafter, file, request, callbacks, memory, *loaded);
   loaded->resident = std::make_unique<ResidentTexts>(*loaded->model, loaded->drafter.get());
   if (loaded->drafter != nullptr) {
-    loaded->speculation = std::make_unique<SpeculationState>(*loaded->model, *loaded->drafter,
-                                                             cost_table(*loaded, request.calibration_s, callbacks));
+    loaded->speculation =
+        pair_speculation(*loaded->model, *loaded->drafter, cost_table(*loaded, request.calibration_s, callbacks));
     if (request.calibration_s > 0) {
       // Now rather than in the first reply: the roofline takes a second.
       announce(callbacks, {"Measuring the device"});

@@ -15,10 +15,10 @@
 #include "engine/format/model_config.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
+#include "engine/planning/speculation_state.h"
 #include "engine/session/reply.h"
 #include "engine/session/resident_texts.h"
 #include "engine/session/self_test.h"
-#include "engine/session/speculation_state.h"
 #include "engine/session/text_model.h"
 
 namespace canopy {

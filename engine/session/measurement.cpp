@@ -4,8 +4,8 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/planning/stage_timer.h"
 #include "engine/session/model_timer.h"
-#include "engine/session/stage_timer.h"
 
 namespace canopy {
 namespace {

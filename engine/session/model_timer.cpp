@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/session/stage_timer.h"
+#include "engine/planning/stage_timer.h"
 
 namespace canopy {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/session/adaptive_planner.h"
-#include "engine/session/stage_timer.h"
+#include "engine/planning/adaptive_planner.h"
+#include "engine/planning/stage_timer.h"
 
 namespace canopy {
 namespace {
@@ -43,18 +43,19 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
   reply_.prompt_tokens = static_cast<uint32_t>(prompt.size());
 }
 
-std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() const {
+std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() {
   if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
+  drafts_.emplace(*sequence_);
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
-    return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *sequence_, parts_.state);
+    return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafts_, parts_.state);
   }
   SpeculationState& state = *parts_.state;
   state.use(settings_.policy);
   if (settings_.policy == CostPolicy::paper) {
-    return std::make_unique<PaperPlanner>(PaperRuleSettings{}, *sequence_, state);
+    return std::make_unique<PaperPlanner>(PaperRuleSettings{}, *drafts_, state);
   }
-  return std::make_unique<AdaptivePlanner>(*sequence_, state);
+  return std::make_unique<AdaptivePlanner>(*drafts_, state);
 }
 
 Reply ReplyWriter::write() {

@@ -11,11 +11,12 @@
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
 #include "engine/model/sequence.h"
+#include "engine/planning/round_planner.h"
+#include "engine/planning/speculation_state.h"
+#include "engine/session/pair_speculation.h"
 #include "engine/session/reply.h"
 #include "engine/session/reply_text.h"
 #include "engine/session/resident_texts.h"
-#include "engine/session/round_planner.h"
-#include "engine/session/speculation_state.h"
 #include "engine/session/text_model.h"
 #include "engine/speculation/sampler.h"
 
@@ -42,7 +43,7 @@ class ReplyWriter {
   Reply write();
 
  private:
-  std::unique_ptr<RoundPlanner> make_planner() const;
+  std::unique_ptr<RoundPlanner> make_planner();
   void check(std::span<const uint32_t> prompt) const;
   void begin_with(std::span<const uint32_t> begun);
   void require_token(uint32_t id, const char* where) const;
@@ -74,9 +75,10 @@ class ReplyWriter {
   Sampler sampler_;
   TokenAdjustments adjustments_;  // of history_
   ReplyText text_;
-  std::vector<uint32_t> history_;       // prompt and reply; its last token is the root
-  HeadOutput head_ = HeadOutput::none;  // of the last pass
-  ForwardOutput output_;                // likewise
+  std::vector<uint32_t> history_;         // prompt and reply; its last token is the root
+  HeadOutput head_ = HeadOutput::none;    // of the last pass
+  ForwardOutput output_;                  // likewise
+  std::optional<SequenceDrafts> drafts_;  // of sequence_, in modes that draft
   std::unique_ptr<RoundPlanner> planner_;
   const DraftTree* tree_ = nullptr;  // of the round
   AcceptedPath path_;                // of the round

@@ -39,7 +39,7 @@ TreeStep PaperRule::grow(TreeBuilder& builder) {
     expected_by_width_.push_back(expected_);
     ms_by_width_.push_back(round_ms_);
   }
-  builder.cut(bucket_of(visited_));
+  end(builder);
   return TreeStep::complete;
 }
 

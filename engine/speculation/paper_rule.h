@@ -45,6 +45,8 @@ class PaperRule {
   /// widest tree is reached or no node is left; then cuts the tree to its bucket and returns complete. Returns
   /// needs_candidates when the builder does: extend it and call again.
   TreeStep grow(TreeBuilder& builder);
+  /// After needs_candidates, where there are no more: cuts the tree as far as it was built.
+  void end(TreeBuilder& builder) const { builder.cut(bucket_of(visited_)); }
 
   /// Nodes taken before rounding down, root included.
   uint32_t visited() const { return visited_; }

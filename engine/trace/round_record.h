@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/speculation/block_draft.h"
 #include "engine/speculation/controller_choice.h"
 #include "engine/speculation/decode_mode.h"
 #include "engine/speculation/draft_tree.h"
@@ -69,6 +71,9 @@ struct RoundRecord {
   RoundTimes device_ms;          // by the device's own clock; 0 where the device has none, or has no part
   RoundTimes predicted;          // 0 where nothing was predicted
   RoundChoice choice;
+  uint32_t backlog = 0;  // features that its draft injected first; 0 where nothing was drafted
+  bool teaches = true;   // false: passes were prepared in it, so that its times say nothing of such rounds
+  std::shared_ptr<const KeptDraft> draft;  // what it was drafted from, where that is kept; a trace has it beside
 };
 
 constexpr uint32_t max_round_width = 1u << 16;

@@ -11,7 +11,8 @@
 #include "engine/format/dequantize.h"
 #include "engine/model/drafter.h"
 #include "engine/model/sequence.h"
-#include "engine/session/tree_drafter.h"
+#include "engine/planning/tree_drafter.h"
+#include "engine/session/pair_speculation.h"
 #include "tests/base/expect_error.h"
 #include "tests/compute/forwarding_device.h"
 #include "tests/model/device_under_test.h"
@@ -118,7 +119,8 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
   read(prompt);
   EXPECT_EQ(output_.best(static_cast<uint32_t>(prompt.size()) - 1),
             json.at("rounds").at(0).at("root_token").get<uint32_t>());
-  TreeDrafter trees(*sequence_);
+  SequenceDrafts drafts(*sequence_);
+  TreeDrafter trees(drafts);
   for (size_t i = 0; i < json.at("rounds").size(); ++i) {
     const auto& round = json.at("rounds").at(i);
     const std::string name = "round" + std::to_string(i);
@@ -129,8 +131,8 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
     EXPECT_EQ(sequence_->backlog(), 0u);
     EXPECT_LE(max_difference(drafter_hidden(), tensors[name + ".drafter_hidden"]),
               tolerance(kDraftLogits, kHalfCacheHiddenTolerance));
-    EXPECT_LE(max_difference(all_logits(trees.last()), tensors[name + ".draft_logits"]), tolerance(kDraftLogits));
-    expect_draft(trees.last(), tensors[name + ".draft_logits"]);
+    EXPECT_LE(max_difference(all_logits(drafts.last()), tensors[name + ".draft_logits"]), tolerance(kDraftLogits));
+    expect_draft(drafts.last(), tensors[name + ".draft_logits"]);
     if (!json.at("tensors").contains(name + ".verify_logits")) continue;  // the last round has a draft only
 
     trees.begin();
@@ -186,12 +188,13 @@ TEST_P(DrafterGolden, PiecesOfFeaturesAndTruncationGiveTheDraftOfAFreshText) {
 TEST_P(DrafterGolden, TreesWiderThanTheCandidatesOfADraftFetchMore) {
   const auto prompt = golden_json("forward.json").at("prompt_ids").get<std::vector<uint32_t>>();
   read(prompt);
-  TreeDrafter trees(*sequence_);
+  SequenceDrafts drafts(*sequence_);
+  TreeDrafter trees(drafts);
   ASSERT_TRUE(trees.draft(262, 1, {}));  // of one depth, so the tree has its best tokens in order
   trees.begin();
   trees.build(500);
   ASSERT_EQ(trees.tree().drafted(), 500u);
-  const std::vector<float> logits = trees.last().logits_at(1);
+  const std::vector<float> logits = drafts.last().logits_at(1);
   std::vector<uint32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });

@@ -12,8 +12,9 @@
 #include <map>
 #include <random>
 
+#include "engine/planning/tree_drafter.h"
 #include "engine/session/engine.h"
-#include "engine/session/tree_drafter.h"
+#include "engine/session/pair_speculation.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
 
@@ -130,7 +131,8 @@ class SamplingStatistics : public ::testing::Test {
     ForwardInput input = loaded_->resident->current().text(before);
     input.aux_hidden_states = true;
     EXPECT_TRUE(loaded_->resident->current().append(before, loaded_->model->forward(input)));
-    TreeDrafter trees(loaded_->resident->current());
+    SequenceDrafts drafts(loaded_->resident->current());
+    TreeDrafter trees(drafts);
     EXPECT_TRUE(trees.draft(text.back(), loaded_->drafter->max_depth(), {}));
     trees.begin();
     trees.build(24);

@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/session/engine.h"
+#include "engine/session/pair_speculation.h"
 #include "tests/base/expect_error.h"
 #include "tests/compute/forwarding_device.h"
 #include "tests/model/golden_data.h"
@@ -117,7 +118,8 @@ class SpeculationFaults : public ::testing::Test {
 };
 
 TEST_F(SpeculationFaults, TheControllerIsThereBeforeAPolicyWasChosen) {
-  SpeculationState state(*loaded_->model, *loaded_->drafter, CostTable());
+  const std::unique_ptr<SpeculationState> made = pair_speculation(*loaded_->model, *loaded_->drafter, CostTable());
+  SpeculationState& state = *made;
   EXPECT_FALSE(state.is_started());
   state.controller().begin_reply();
   const uint32_t token = 1;

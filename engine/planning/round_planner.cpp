@@ -1,9 +1,9 @@
-#include "engine/session/round_planner.h"
+#include "engine/planning/round_planner.h"
 
 #include <algorithm>
 #include <string>
 
-#include "engine/session/stage_timer.h"
+#include "engine/planning/stage_timer.h"
 
 namespace canopy {
 
@@ -17,6 +17,21 @@ WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t bu
   return limits;
 }
 
+bool draft_for(const RoundStart& start, uint32_t depths, DraftSource& source, TreeDrafter& trees, RoundRecord& record,
+               const std::stop_token& stop) {
+  record.backlog = source.backlog();
+  {
+    const StageTimer timer(record.ms.draft);
+    if (!trees.draft(start.root, depths, stop)) return false;
+  }
+  record.device_ms.draft = trees.device_ms();
+  return true;
+}
+
+void keep_draft(const RoundStart& start, const TreeDrafter& trees, RoundRecord& record) {
+  if (start.keep_draft) record.draft = trees.kept();
+}
+
 const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token&) {
   record.shape = DecodeMode::ar;
   if (record.choice.reason.empty()) record.choice.reason = "Plain decoding was asked for.";
@@ -24,28 +39,23 @@ const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, c
   return &tree_;
 }
 
-FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, Sequence& sequence, SpeculationState* state)
-    : mode_(mode), budget_(budget), sequence_(sequence), state_(state), trees_(sequence) {
+FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, DraftSource& source, SpeculationState* state)
+    : mode_(mode), budget_(budget), source_(source), state_(state), trees_(source) {
   if (state_ != nullptr) state_->controller().begin_reply();
 }
 
 const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   const uint32_t budget = mode_ == DecodeMode::chain ? start.budget() : std::min(start.budget(), budget_);
-  const uint32_t depths = std::min({start.depths(), budget, sequence_.drafter()->max_depth()});
-  record.choice.limits = limits_of(start, sequence_.drafter()->max_depth(), budget);
+  const uint32_t depths = std::min({start.depths(), budget, source_.max_depth()});
+  record.choice.limits = limits_of(start, source_.max_depth(), budget);
   record.choice.reason = mode_ == DecodeMode::chain
                              ? "A chain was asked for."
                              : "A tree of " + std::to_string(budget_) + " drafted nodes was asked for.";
-  backlog_ = sequence_.backlog();
   if (depths == 0) {
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
     return ar_.plan(start, record, stop);
   }
-  {
-    const StageTimer timer(record.ms.draft);
-    if (!trees_.draft(start.root, depths, stop)) return nullptr;
-  }
-  record.device_ms.draft = trees_.last().device_ms;
+  if (!draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
   record.shape = mode_;
   trees_.begin();
@@ -57,6 +67,7 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
   } else if (trees_.tree().drafted() > budget) {
     trees_.cut(budget + 1);
   }
+  keep_draft(start, trees_, record);
   return &trees_.tree();
 }
 
@@ -70,16 +81,16 @@ void FixedPlanner::watch(const RoundStart& start, uint32_t depths, uint32_t budg
   if (state_->table().verify_points().empty()) return;
   const PassCost& cost = state_->cost();
   const uint32_t width = mode_ == DecodeMode::chain ? depths + 1 : std::min(budget + 1, tree.width());
-  record.choice.candidates = state_->controller().forecast(tree, depths, width, start.context, backlog_, cost);
+  record.choice.candidates = state_->controller().forecast(tree, depths, width, start.context, record.backlog, cost);
   record.choice.ar_tokens_per_second = 1000 / cost.ar_ms(start.context);
-  record.predicted.draft = cost.draft_ms(backlog_, start.context);
+  record.predicted.draft = cost.draft_ms(record.backlog, start.context);
   record.predicted.verify = cost.verify_ms(width, start.context);
   record.predicted.other = cost.other_ms(width);
 }
 
 // What its passes took is not worked into the costs: where only one width is ever measured, the others would drift with
 // it, autoregressive decoding among them.
-void FixedPlanner::observe(const RoundRecord& record) {
+void FixedPlanner::observe(RoundRecord& record) {
   if (state_ != nullptr) state_->controller().observe({.emitted = record.emitted});
 }
 

@@ -1,13 +1,13 @@
 #pragma once
-// Drafts behind a sequence and builds the draft tree of a round from the candidates (docs/architecture.md, "Rounds").
+// Drafts behind a text and builds the draft tree of a round from the candidates (docs/architecture.md, "Rounds").
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <vector>
 
-#include "engine/model/sequence.h"
+#include "engine/planning/draft_source.h"
 #include "engine/speculation/paper_rule.h"
 #include "engine/speculation/tree_builder.h"
 
@@ -15,8 +15,8 @@ namespace canopy {
 
 class TreeDrafter {
  public:
-  /// For a sequence that has a drafter; it must outlive this.
-  explicit TreeDrafter(Sequence& sequence) : sequence_(sequence) {}
+  /// The source must outlive this.
+  explicit TreeDrafter(DraftSource& source) : source_(source) {}
 
   /// Drafts `depths` tokens behind the root. False when stop was requested.
   bool draft(uint32_t root, uint32_t depths, const std::stop_token& stop);
@@ -25,7 +25,8 @@ class TreeDrafter {
   /// `available` most probable tokens of a depth are used.
   void begin(std::span<const DepthCalibration> calibration = {}, uint32_t available = TreeNode::none);
 
-  /// TreeBuilder::next(), with candidates fetched where the tree wants more than the draft brought. False: complete.
+  /// TreeBuilder::next(), with candidates fetched where the tree wants more than the draft brought. False: complete, or
+  /// the source has no more candidates.
   bool next();
 
   /// The `budget` most probable paths, or all there are.
@@ -40,22 +41,25 @@ class TreeDrafter {
   void cut(uint32_t width) { builder_.cut(width); }
 
   const DraftTree& tree() const { return builder_.tree(); }
-  const Draft& last() const { return draft_; }
+  /// The last draft; there must be one.
+  const BlockDraft& last() const { return *draft_; }
+  /// Of the last draft, by the device's clock.
+  double device_ms() const { return source_.device_ms(); }
   /// The candidates that the last draft has of each depth, without those that were fetched later.
   std::span<const DepthCandidates> candidates() const { return depths_; }
+  /// A copy of the last draft with all that was fetched for its trees.
+  std::shared_ptr<const KeptDraft> kept() const;
 
  private:
-  DepthCandidates candidates_at(uint32_t depth) const;
-  void fetch_more(uint32_t depth);
+  bool fetch_more(uint32_t depth);
 
-  Sequence& sequence_;
+  DraftSource& source_;
   TreeBuilder builder_;
   uint32_t root_ = 0;
   uint32_t available_ = 0;
-  Draft draft_;
+  const BlockDraft* draft_ = nullptr;
   std::vector<DepthCandidates> depths_;
-  std::vector<uint32_t> more_tokens_;  // of the depth that is extended
-  std::vector<float> more_logits_;
+  std::vector<MoreCandidates> more_;  // that were fetched, by depth
 };
 
 }  // namespace canopy

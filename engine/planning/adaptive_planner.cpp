@@ -1,34 +1,30 @@
-#include "engine/session/adaptive_planner.h"
+#include "engine/planning/adaptive_planner.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "engine/session/stage_timer.h"
+#include "engine/planning/stage_timer.h"
 
 namespace canopy {
 
-AdaptivePlanner::AdaptivePlanner(Sequence& sequence, SpeculationState& state)
-    : sequence_(sequence), state_(state), trees_(sequence) {
+AdaptivePlanner::AdaptivePlanner(DraftSource& source, SpeculationState& state)
+    : source_(source), state_(state), trees_(source) {
   state_.controller().begin_reply();
 }
 
 const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
-  backlog_ = sequence_.backlog();
+  const uint32_t backlog = source_.backlog();
   recordings_ = state_.recordings();
-  record.choice.limits = limits_of(start, sequence_.drafter()->max_depth(), start.budget());
-  const DraftPlan plan = state_.controller().plan(start.context, backlog_, record.choice.limits, state_.cost());
+  record.choice.limits = limits_of(start, source_.max_depth(), start.budget());
+  const DraftPlan plan = state_.controller().plan(start.context, backlog, record.choice.limits, state_.cost());
   record.choice.reason = plan.reason;
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
   record.predicted.verify = plan.verify_ms;
   record.predicted.other = plan.other_ms;
   if (!plan.draft || start.depths() == 0) return ar_.plan(start, record, stop);
   record.predicted.draft = plan.draft_ms;
-  {
-    const StageTimer timer(record.ms.draft);
-    if (!trees_.draft(start.root, std::min(plan.depth, start.depths()), stop)) return nullptr;
-  }
-  record.device_ms.draft = trees_.last().device_ms;
+  if (!draft_for(start, std::min(plan.depth, start.depths()), source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
   return build(start, trees_.last().depths, record);
 }
@@ -45,6 +41,7 @@ const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths
   record.predicted.draft = choice.draft_ms;
   record.predicted.verify = choice.verify_ms;
   record.predicted.other = choice.other_ms;
+  keep_draft(start, trees_, record);
   switch (choice.shape) {
     case DecodeMode::adaptive:  // no shape of a round
     case DecodeMode::ar: return ar_.plan(start, record, {});
@@ -61,12 +58,13 @@ const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths
   return &trees_.tree();
 }
 
-void AdaptivePlanner::observe(const RoundRecord& record) {
+void AdaptivePlanner::observe(RoundRecord& record) {
   const RoundTimes& ms = record.ms;
   const double other = ms.build + ms.walk + ms.commit + ms.other;
   if (state_.recordings() != recordings_) {
     // Preparing a pass is paid for once, and on a cold cache takes hundreds of passes: it must not count against
     // drafting.
+    record.teaches = false;
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     state_.controller().observe({record.emitted, unknown, unknown, unknown});
     return;
@@ -74,41 +72,38 @@ void AdaptivePlanner::observe(const RoundRecord& record) {
   state_.controller().observe({record.emitted, ms.draft, ms.verify, other});
   ObservedCost& cost = state_.cost();
   cost.observe_verify(record.width, record.context, ms.verify);
-  if (ms.draft > 0) cost.observe_draft(backlog_, record.context, ms.draft);
+  if (ms.draft > 0) cost.observe_draft(record.backlog, record.context, ms.draft);
   cost.observe_other(record.width, other);
 }
 
-PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, Sequence& sequence, SpeculationState& state)
-    : settings_(settings), sequence_(sequence), state_(state), trees_(sequence) {
+PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, DraftSource& source, SpeculationState& state)
+    : settings_(settings), source_(source), state_(state), trees_(source) {
   state_.controller().begin_reply();
 }
 
 const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   if (start.depths() == 0 || start.budget() == 0) return ar_.plan(start, record, stop);
-  const uint32_t backlog = sequence_.backlog();
-  record.choice.limits = limits_of(start, sequence_.drafter()->max_depth(), start.budget());
-  {
-    const StageTimer timer(record.ms.draft);
-    if (!trees_.draft(start.root, std::min(start.depths(), sequence_.drafter()->max_depth()), stop)) return nullptr;
-  }
-  record.device_ms.draft = trees_.last().device_ms;
+  record.choice.limits = limits_of(start, source_.max_depth(), start.budget());
+  const uint32_t depths = std::min(start.depths(), source_.max_depth());
+  if (!draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
-  return build(start, backlog, record);
+  return build(start, record);
 }
 
-const DraftTree* PaperPlanner::build(const RoundStart& start, uint32_t backlog, RoundRecord& record) {
+const DraftTree* PaperPlanner::build(const RoundStart& start, RoundRecord& record) {
   PaperRuleSettings settings = settings_;
   settings.max_width = std::min(settings.max_width, start.rows);
   settings.min_width = std::min(settings.min_width, settings.max_width);
   const PassCost& cost = state_.cost();
-  PaperRule rule(settings, cost, backlog, start.context);
+  PaperRule rule(settings, cost, record.backlog, start.context);
   trees_.begin({}, paper_candidates);
   trees_.grow(rule);
   state_.controller().watch(trees_.tree(), trees_.candidates());
+  keep_draft(start, trees_, record);
 
   const uint32_t width = trees_.tree().width();
   record.shape = DecodeMode::tree;
-  record.predicted.draft = cost.draft_ms(backlog, start.context);
+  record.predicted.draft = cost.draft_ms(record.backlog, start.context);
   record.predicted.verify = cost.verify_ms(width, start.context);
   record.predicted.other = cost.other_ms(width);
   WidthCurves visited;
@@ -121,7 +116,7 @@ const DraftTree* PaperPlanner::build(const RoundStart& start, uint32_t backlog, 
   return &trees_.tree();
 }
 
-void PaperPlanner::observe(const RoundRecord& record) {
+void PaperPlanner::observe(RoundRecord& record) {
   state_.controller().observe({.emitted = record.emitted});
 }
 

@@ -2,28 +2,27 @@
 // The mode adaptive: each round verifies the width that is expected to emit the most tokens per second; autoregressive
 // decoding is one of the choices.
 
-#include "engine/session/round_planner.h"
-#include "engine/session/speculation_state.h"
+#include "engine/planning/round_planner.h"
+#include "engine/planning/speculation_state.h"
 #include "engine/speculation/paper_rule.h"
 
 namespace canopy {
 
 class AdaptivePlanner final : public RoundPlanner {
  public:
-  /// Starts a reply behind a sequence that has a drafter. Sequence and state must outlive the planner.
-  AdaptivePlanner(Sequence& sequence, SpeculationState& state);
+  /// Starts a reply. Source and state must outlive the planner.
+  AdaptivePlanner(DraftSource& source, SpeculationState& state);
 
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) override;
-  void observe(const RoundRecord& record) override;
+  void observe(RoundRecord& record) override;
 
  private:
   const DraftTree* build(const RoundStart& start, uint32_t depths, RoundRecord& record);
 
-  Sequence& sequence_;
+  DraftSource& source_;
   SpeculationState& state_;
   TreeDrafter trees_;
   ArPlanner ar_;
-  uint32_t backlog_ = 0;     // features the round's draft injects
   uint64_t recordings_ = 0;  // SpeculationState::recordings() before the round
 };
 
@@ -31,17 +30,17 @@ class AdaptivePlanner final : public RoundPlanner {
 /// its expected gain.
 class PaperPlanner final : public RoundPlanner {
  public:
-  /// The sequence has a drafter; it and the state must outlive the planner.
-  PaperPlanner(const PaperRuleSettings& settings, Sequence& sequence, SpeculationState& state);
+  /// Source and state must outlive the planner.
+  PaperPlanner(const PaperRuleSettings& settings, DraftSource& source, SpeculationState& state);
 
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) override;
-  void observe(const RoundRecord& record) override;
+  void observe(RoundRecord& record) override;
 
  private:
-  const DraftTree* build(const RoundStart& start, uint32_t backlog, RoundRecord& record);
+  const DraftTree* build(const RoundStart& start, RoundRecord& record);
 
   PaperRuleSettings settings_;
-  Sequence& sequence_;
+  DraftSource& source_;
   SpeculationState& state_;
   TreeDrafter trees_;
   ArPlanner ar_;

@@ -1,36 +1,48 @@
 #pragma once
 // The statistics of speculation for a pair of models on a device: costs, acceptance, calibration. They outlive replies.
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
-#include "engine/model/drafter.h"
-#include "engine/model/model.h"
 #include "engine/speculation/controller.h"
 #include "engine/speculation/cost_policy.h"
 
 namespace canopy {
 
+/// What the statistics need to know of the pair.
+struct PairFacts {
+  uint32_t block_size = 0;  // rows of the drafter's pass
+  /// The target's roofline on this device, without corrections by measured passes; asked for once, when it is needed,
+  /// as the device may have to be measured for it.
+  std::function<Roofline()> roofline;
+  /// Recordings of passes that target and drafter have made; empty: none are ever made.
+  std::function<uint64_t()> recordings;
+};
+
 class SpeculationState {
  public:
-  /// `table` as it was measured, possibly empty; where it is silent the roofline of the target stands in, for which the
-  /// device is measured (a second) as soon as it is needed. Model and drafter must outlive the state.
-  SpeculationState(const Model& target, const Drafter& drafter, CostTable table);
+  /// `table` as it was measured, possibly empty; where it is silent the roofline of the target stands in. Throws
+  /// bad_input for a block size below 2.
+  SpeculationState(PairFacts pair, CostTable table);
 
   /// Predicts by this policy from now on. What was learnt under another one is forgotten; the table stays.
   void use(CostPolicy policy);
   CostPolicy policy() const { return policy_; }
   /// A newer table, e.g. of a longer calibration. What was learnt of acceptance stays.
   void replace(CostTable table);
-  /// Recordings that target and drafter have made: where a round adds to them, its times are not those of such rounds.
-  uint64_t recordings() const { return target_.recordings() + drafter_.recordings(); }
+  /// Where a round adds to them, its times are not those of such rounds.
+  uint64_t recordings() const { return pair_.recordings ? pair_.recordings() : 0; }
   /// Whether use() was called, by the first reply of a mode with a draft.
   bool is_started() const { return started_; }
 
   // What passes cost is worked out when it is first asked for: fixed modes need the controller alone, and are not to
   // wait while the device is measured.
   Controller& controller() { return controller_; }
+  const Controller& controller() const { return controller_; }
   ObservedCost& cost();
+  bool is_priced() const { return cost_ != nullptr; }
   const CostTable& table() const { return table_; }
   /// The table with what rounds took worked in; nothing where they taught nothing of it.
   std::optional<CostTable> refreshed_table() const {
@@ -45,8 +57,7 @@ class SpeculationState {
  private:
   void price();
 
-  const Model& target_;
-  const Drafter& drafter_;
+  PairFacts pair_;
   std::optional<Roofline> roofline_;
   CostTable table_;
   CostPolicy policy_ = CostPolicy::measured;
@@ -55,7 +66,7 @@ class SpeculationState {
   bool started_ = false;
 };
 
-/// The sizes of the target that its roofline depends on.
-ModelShape model_shape(const Model& model);
+/// How a policy chooses: those of the paper by its objective, and they know no calibration.
+ControllerOptions controller_options(CostPolicy policy);
 
 }  // namespace canopy

@@ -8,8 +8,9 @@
 #include <memory>
 #include <stop_token>
 
-#include "engine/session/speculation_state.h"
-#include "engine/session/tree_drafter.h"
+#include "engine/planning/draft_source.h"
+#include "engine/planning/speculation_state.h"
+#include "engine/planning/tree_drafter.h"
 #include "engine/speculation/draft_tree.h"
 #include "engine/trace/round_record.h"
 
@@ -23,6 +24,7 @@ struct RoundStart {
   uint32_t remaining = 0;     // tokens that the reply may still get, at least 1
   uint32_t context_left = 0;  // free positions of the cache, the root's included
   uint32_t rows = 0;          // of a pass, and of its tree's slots
+  bool keep_draft = false;    // in the round's record
 
   /// Tokens of the longest path that could be emitted and committed.
   uint32_t depths() const { return std::min(remaining, context_left) - 1; }
@@ -37,9 +39,17 @@ class RoundPlanner {
   /// times of draft and build. The tree stays as it is until the next call.
   virtual const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) = 0;
 
-  /// The round as it went; not called for one that was cancelled.
-  virtual void observe(const RoundRecord& record) { (void)record; }
+  /// The round as it went; not called for one that was cancelled. Says in the record whether its times teach anything.
+  virtual void observe(RoundRecord& record) { (void)record; }
 };
+
+/// Drafts for a round; the record gets what that took and, where it is to be kept, the draft. False when stop was
+/// requested.
+bool draft_for(const RoundStart& start, uint32_t depths, DraftSource& source, TreeDrafter& trees, RoundRecord& record,
+               const std::stop_token& stop);
+
+/// Keeps the draft in the record, with all that was fetched for the round's trees, where that is wanted.
+void keep_draft(const RoundStart& start, const TreeDrafter& trees, RoundRecord& record);
 
 /// The limits of a tree, for the round's record.
 WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget);
@@ -57,23 +67,22 @@ class ArPlanner final : public RoundPlanner {
 /// would have promised.
 class FixedPlanner final : public RoundPlanner {
  public:
-  /// mode is chain or tree; budget counts for the tree. The sequence has a drafter. state, which may be null, learns
-  /// from the drafts. Both must outlive the planner.
-  FixedPlanner(DecodeMode mode, uint32_t budget, Sequence& sequence, SpeculationState* state);
+  /// mode is chain or tree; budget counts for the tree. state, which may be null, learns from the drafts. Both must
+  /// outlive the planner.
+  FixedPlanner(DecodeMode mode, uint32_t budget, DraftSource& source, SpeculationState* state);
 
   const DraftTree* plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) override;
-  void observe(const RoundRecord& record) override;
+  void observe(RoundRecord& record) override;
 
  private:
   void watch(const RoundStart& start, uint32_t depths, uint32_t budget, RoundRecord& record);
 
   DecodeMode mode_;
   uint32_t budget_;
-  Sequence& sequence_;
+  DraftSource& source_;
   SpeculationState* state_;
   TreeDrafter trees_;
-  uint32_t backlog_ = 0;  // features that the round's draft injects
-  ArPlanner ar_;          // where nothing can be drafted
+  ArPlanner ar_;  // where nothing can be drafted
 };
 
 }  // namespace canopy
