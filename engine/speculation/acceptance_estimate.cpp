@@ -46,6 +46,14 @@ double PromiseLines::mean(size_t i) const {
   return i < lines_.size() && lines_[i].n > 0 ? lines_[i].y / lines_[i].n : 0;
 }
 
+void PromiseLines::archive(StateArchive& archive) {
+  archive.size(lines_, most_sizes);
+  for (Line& line : lines_) {
+    for (double* value : {&line.n, &line.x, &line.y, &line.xx, &line.xy}) archive.number(*value);
+  }
+  archive.number(weight_);
+}
+
 void HindsightCurve::add(std::vector<Sum>& sums, size_t i, uint32_t accepted) {
   sums[i].accepted += accepted;
   sums[i].drafts += 1;
@@ -77,6 +85,12 @@ void PromiseRecord::learn(double raw, double calibrated, double accepted) {
   cc_ += calibrated * calibrated;
   aa_ += accepted * accepted;
   ca_ += calibrated * accepted;
+}
+
+void PromiseRecord::archive(StateArchive& archive) {
+  for (double* value : {&n_, &raw_, &calibrated_, &accepted_, &raw_squares_, &calibrated_squares_, &cc_, &aa_, &ca_}) {
+    archive.number(*value);
+  }
 }
 
 double PromiseRecord::raw_error() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/speculation/acceptance_ledger.h"
+#include "engine/speculation/state_archive.h"
 
 namespace canopy {
 
@@ -34,7 +35,11 @@ class PromiseLines {
   double drafts(size_t i) const { return i < lines_.size() ? lines_[i].n / weight_ : 0; }
   size_t sizes() const { return lines_.size(); }
 
+  void archive(StateArchive& archive);
+
  private:
+  static constexpr uint32_t most_sizes = 1u << 16;
+
   struct Line {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0;  // sums, each draft by its weight
 
@@ -92,6 +97,8 @@ class PromiseRecord {
   /// Mean of promised - accepted.
   double raw_bias() const { return n_ > 0 ? (raw_ - accepted_) / n_ : 0; }
   double calibrated_bias() const { return n_ > 0 ? (calibrated_ - accepted_) / n_ : 0; }
+  void archive(StateArchive& archive);
+
   /// Pearson's correlation of the calibrated promise with the accepted length (figure 9 of the BASTION paper); 0 while
   /// either has not varied.
   double correlation() const;

@@ -64,6 +64,25 @@ void Controller::begin_reply() {
   round_.planned = false;
 }
 
+void Controller::archive(StateArchive& archive) {
+  bound_.archive(archive);
+  speed_.archive(archive);
+  tree_lines_.archive(archive);
+  chain_lines_.archive(archive);
+  calibrator_.archive(archive);
+  promises_.archive(archive);
+  for (double* value : {&ar_mean_ms_, &ar_variance_, &longest_run_ms_}) archive.number(*value);
+  for (uint32_t* value : {&drafted_in_a_row_, &tokens_since_draft_, &tokens_since_settled_}) archive.whole(*value);
+  if (archive.reads()) begin_reply();
+}
+
+void Controller::forget_times() {
+  bound_ = SpeculationBound(options_.bound);
+  speed_ = DraftingSpeed();
+  ar_mean_ms_ = ar_variance_ = longest_run_ms_ = 0;
+  drafted_in_a_row_ = tokens_since_draft_ = 0;
+}
+
 DraftPlan Controller::plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost) {
   round_.plan = decide(context, backlog, limits, cost);
   round_.planned = true;

@@ -31,6 +31,10 @@
 
 namespace canopy {
 
+/// Raised whenever the same calls give other choices than before: a recording of another number is not re-run to its
+/// own decisions.
+constexpr uint32_t controller_rules = 1;
+
 struct ControllerOptions {
   WidthObjective objective = WidthObjective::long_run;
   bool calibrate = true;  // the drafter's log q by depth
@@ -100,6 +104,11 @@ class Controller {
   const PromiseRecord& promises() const { return promises_; }
   const DraftingSpeed& speed() const { return speed_; }
   const SpeculationBound& bound() const { return bound_; }
+
+  /// What was learnt, between two replies: drafts that wait for their tokens are no part of it.
+  void archive(StateArchive& archive);
+  /// Forgets all that depends on what passes cost; what was learnt of the drafter stays.
+  void forget_times();
 
  private:
   struct Stages {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "engine/speculation/state_archive.h"
+
 namespace canopy {
 
 /// Ratio of faded sums: tokens that rounds with a draft emitted to the AR rounds that would have fitted in their
@@ -18,6 +20,10 @@ class DraftingSpeed {
   /// The mean and a little more, by how uncertain it is: being wrong about it costs little where it is tried again.
   double hopeful() const;
   double rounds() const { return n_; }
+
+  void archive(StateArchive& archive) {
+    for (double* value : {&n_, &tokens_, &time_, &tt_, &tv_, &vv_}) archive.number(*value);
+  }
 
  private:
   double n_ = 0;

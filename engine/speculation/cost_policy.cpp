@@ -55,6 +55,12 @@ class RoundCost : public ObservedCost {
     table_.set_other(place, mean->second);
   }
 
+  void archive(StateArchive& archive) override {
+    archive_drafts(archive);
+    archive_others(archive);
+    draft_.archive(archive);
+  }
+
  protected:
   const CostTable& table() const { return table_; }
   double draft_factor() const { return draft_.value(); }
@@ -62,6 +68,40 @@ class RoundCost : public ObservedCost {
  private:
   static constexpr uint32_t max_width = 1u << 16;
   static constexpr size_t drafts_for_an_entry = 9;
+
+  void archive_drafts(StateArchive& archive) {
+    bool entered = entry_.ms > 0;
+    archive.flag(entered);
+    archive.size(first_drafts_, drafts_for_an_entry);
+    for (double& ms : first_drafts_) archive.number(ms);
+    if (!entered) return;
+    archive.whole(entry_.rows, max_width);
+    archive.whole(entry_.context);
+    archive.number(entry_.ms);
+    if (archive.reads()) table_.set_draft(entry_.rows, entry_.context, entry_.ms);
+  }
+
+  void archive_others(StateArchive& archive) {
+    auto count = static_cast<uint32_t>(other_.size());
+    archive.whole(count, max_width);
+    if (!archive.reads()) {
+      for (auto& [place, mean] : other_) {
+        uint32_t width = place;
+        archive.whole(width, max_width);
+        archive.number(mean);
+      }
+      return;
+    }
+    other_.clear();
+    for (uint32_t i = 0; i < count; ++i) {
+      uint32_t width = 0;
+      double ms = 0;
+      archive.whole(width, max_width);
+      archive.number(ms);
+      table_.set_other(width, ms);
+      other_.insert_or_assign(width, ms);
+    }
+  }
 
   /// Nothing was measured of drafts: the first ones that rounds make become the table's entry, their lower median,
   /// since the very first may have prepared its pass. Then the entry stands, and what follows corrects it.
@@ -71,13 +111,14 @@ class RoundCost : public ObservedCost {
     std::vector<double> sorted = first_drafts_;
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
     std::nth_element(sorted.begin(), middle, sorted.end());
-    table_.set_draft(entry_.rows, entry_.context, *middle);
+    entry_.ms = *middle;
+    table_.set_draft(entry_.rows, entry_.context, entry_.ms);
     if (first_drafts_.size() == drafts_for_an_entry) first_drafts_.clear();
   }
 
   CostTable table_;
   std::vector<double> first_drafts_;  // milliseconds, while they make the table's entry; then empty
-  CostPoint entry_;                   // where it stands
+  CostPoint entry_;                   // where it stands; 0 ms before the first
   RatioMean draft_;
   std::map<uint32_t, double> other_;  // running means by place
 };
@@ -95,6 +136,11 @@ class RooflineCost final : public RoundCost {
   void observe_verify(uint32_t width, uint32_t context, double ms) override {
     if (width == 0 || !std::isfinite(ms) || ms <= 0) return;
     bias_ = (1 - alpha_) * bias_ + alpha_ * ms / (1e3 * roofline_.seconds(width, context));
+  }
+
+  void archive(StateArchive& archive) override {
+    RoundCost::archive(archive);
+    archive.number(bias_);
   }
 
  private:
@@ -127,6 +173,12 @@ class MeasuredCost final : public RoundCost {
       result.set_draft(p.rows, p.context, bounded(p.ms * draft_factor()));
     }
     return result;
+  }
+
+  void archive(StateArchive& archive) override {
+    RoundCost::archive(archive);
+    residuals_.archive(archive);
+    archive.flag(observed_);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/speculation/cost_table.h"
+#include "engine/speculation/state_archive.h"
 
 namespace canopy {
 
@@ -30,6 +31,9 @@ class ObservedCost : public PassCost {
 
   /// The table corrected by the times observed since, to be saved; nothing where they do not change it.
   virtual std::optional<CostTable> refreshed_table() const { return std::nullopt; }
+
+  /// What was observed. One that reads must have been made of the same policy, roofline and table.
+  virtual void archive(StateArchive& archive) = 0;
 };
 
 struct CostPolicySettings {

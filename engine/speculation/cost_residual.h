@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/speculation/state_archive.h"
+
 namespace canopy {
 
 /// A running mean of observed / predicted time, within bounds. A single outlier does not count, two in a row do; times
@@ -21,6 +23,10 @@ class RatioMean {
   /// The mean, in which `otherwise` counts as one observation before the first; its weight fades like theirs.
   double value(double otherwise = 1) const { return (sum_ + prior_ * otherwise) / (weight_ + prior_); }
   double weight() const { return weight_; }
+
+  void archive(StateArchive& archive) {
+    for (double* value : {&sum_, &weight_, &prior_, &doubtful_}) archive.number(*value);
+  }
 
  private:
   void take(double ratio);
@@ -39,6 +45,11 @@ class WidthResiduals {
   double factor(uint32_t width) const { return ranges_[range_of(width)].value(all_.value()); }
   /// Observations that the range of `width` still remembers.
   double weight(uint32_t width) const { return ranges_[range_of(width)].weight(); }
+
+  void archive(StateArchive& archive) {
+    for (RatioMean& range : ranges_) range.archive(archive);
+    all_.archive(archive);
+  }
 
  private:
   static constexpr size_t ranges = 17;

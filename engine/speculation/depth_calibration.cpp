@@ -123,6 +123,26 @@ void DepthCalibrator::learn(const DraftOutcome& outcome) {
   for (size_t d = 0; d < seen_.size(); ++d) calibration_[d] = fit(seen_[d], calibration_[d]);
 }
 
+void DepthCalibrator::archive(StateArchive& archive) {
+  const size_t depths = seen_.size();
+  archive.size(seen_, static_cast<uint32_t>(depths));
+  if (seen_.size() != depths) {
+    throw bad_input("A calibration of " + std::to_string(seen_.size()) + " depths was kept; " + std::to_string(depths) +
+                    " are drafted.");
+  }
+  for (Bins& depth : seen_) {
+    for (Bin& bin : depth) {
+      for (double* value : {&bin.count, &bin.hits, &bin.log_q, &bin.q}) archive.number(*value);
+    }
+  }
+  for (DepthCalibration& depth : calibration_) {
+    archive.number(depth.scale);
+    archive.number(depth.shift);
+    if (depth.scale < 0) throw bad_input("A kept calibration has the scale " + std::to_string(depth.scale) + ".");
+  }
+  archive.large(drafts_);
+}
+
 DepthCalibration DepthCalibrator::fit(const Bins& seen, const DepthCalibration& before) {
   std::array<Evidence, bins> points;
   size_t count = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/speculation/acceptance_ledger.h"
+#include "engine/speculation/state_archive.h"
 #include "engine/speculation/tree_builder.h"
 
 namespace canopy {
@@ -38,6 +39,9 @@ class DepthCalibrator {
 
   /// Drafts learnt from.
   uint64_t drafts() const { return drafts_; }
+
+  /// Throws Error(bad_input) for one of other depths.
+  void archive(StateArchive& archive);
 
  private:
   struct Bin {

@@ -50,6 +50,8 @@ class PassWork {
   /// expected to touch when each picks its own at random. Every product reads its input and writes its output.
   Bytes bytes(uint32_t width, uint32_t context) const;
 
+  const ModelShape& shape() const { return shape_; }
+
  private:
   uint64_t weight_elements(uint32_t width) const;
 
@@ -102,6 +104,7 @@ class Roofline {
   }
 
   const PassWork& work() const { return work_; }
+  const ModelShape& shape() const { return work_.shape(); }
   const DevicePeaks& peaks() const { return peaks_; }
   const RooflineCalibration& calibration() const { return calibration_; }
 

@@ -62,6 +62,12 @@ double SpeculationBound::longest_allowed(double ar_ms, double round_ms) const {
   return balance_ + (1 + settings_.slack) * ar_ms + settings_.rounds * round_ms;
 }
 
+void SpeculationBound::archive(StateArchive& archive) {
+  for (double* value : {&balance_, &elapsed_, &trials_lost_}) archive.number(*value);
+  archive.whole(interval_);
+  archive.whole(since_draft_);
+}
+
 bool SpeculationBound::may_try(double cost_ms, double part) const {
   return wait() == 0 && trials_lost_ + cost_ms <= part * settings_.trial_share * elapsed_;
 }

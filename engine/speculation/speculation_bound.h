@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "engine/speculation/state_archive.h"
+
 namespace canopy {
 
 struct BoundSettings {
@@ -50,6 +52,9 @@ class SpeculationBound {
 
   /// Milliseconds that may be lost before only the `rounds` rounds are left; negative when those are in use.
   double balance_ms() const { return balance_; }
+
+  /// The account, not the settings.
+  void archive(StateArchive& archive);
 
  private:
   void adapt_interval(double gain_ms);

@@ -21,6 +21,8 @@ constexpr uint8_t node_log_q_is_float = 0x10;
 constexpr uint8_t node_score_is_sum = 0x20;  // the parent's score + log q
 constexpr uint8_t node_flags = 0x3f;
 
+constexpr uint8_t round_teaches_nothing = 0x01;
+
 constexpr uint64_t smallest_node_bytes = 7;        // flags, token, rank, log q as a float
 constexpr uint64_t smallest_candidate_bytes = 17;  // width, two doubles
 
@@ -188,6 +190,8 @@ void encode(const RoundRecord& record, std::string& bytes) {
   for (size_t i = 0; i < record.nodes.size(); ++i) write_node(out, record, i);
   for (const RoundTimes* times : {&record.ms, &record.device_ms, &record.predicted}) write_times(out, *times);
   write_choice(out, record.choice);
+  out.whole(record.backlog);
+  out.byte(record.teaches ? 0 : round_teaches_nothing);
 }
 
 RoundRecord decode_round_record(Reader& reader) {
@@ -206,6 +210,11 @@ RoundRecord decode_round_record(Reader& reader) {
   while (record.nodes.size() < nodes) record.nodes.push_back(read_node(reader, record));
   for (RoundTimes* times : {&record.ms, &record.device_ms, &record.predicted}) *times = read_times(reader);
   record.choice = read_choice(reader);
+  if (reader.remaining() > 0) {  // since version 1.1
+    record.backlog = read_whole(reader, "the backlog of a round");
+    const auto flags = reader.read<uint8_t>("the flags of a round");
+    record.teaches = (flags & round_teaches_nothing) == 0;
+  }
   validate(record);
   return record;
 }

@@ -17,7 +17,7 @@ namespace canopy::trace {
 
 constexpr std::string_view magic = "CanopyTr";
 constexpr uint16_t major_version = 1;  // a reader refuses a newer one
-constexpr uint16_t minor_version = 0;  // a newer one adds kinds of records, or fields at the end of known ones
+constexpr uint16_t minor_version = 1;  // a newer one adds kinds of records, or fields at the end of known ones
 constexpr size_t prologue_bytes = 16;
 constexpr size_t frame_bytes = 9;                  // of a record, around its payload
 constexpr uint32_t max_payload_bytes = 16u << 20;  // a prompt of a million tokens takes 7 MB
@@ -30,6 +30,9 @@ enum class Kind : uint8_t {
   prefill = 4,
   round = 5,
   reply_end = 6,
+  drafting = 7,  // since 1.1, before a reply's first round
+  draft = 8,     // since 1.1, of a root of any reply so far
+  dense = 9,     // since 1.1, behind the drafts of all of a reply's roots
 };
 
 void append_prologue(std::string& bytes);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/trace/kept_draft_codec.h"
 #include "engine/trace/round_record_codec.h"
 #include "engine/trace/trace_bytes.h"
 
@@ -52,6 +53,7 @@ void TraceReader::take(const Record& record, uint64_t offset) {
       reply.begin = parse_trace_reply_begin(record.text());
       reply.first_round = rounds_.size();
       replies_.push_back(std::move(reply));
+      drafts_.emplace_back();
       return;
     }
     case Kind::prefill: {
@@ -68,6 +70,14 @@ void TraceReader::take(const Record& record, uint64_t offset) {
       reply.end = parse_trace_reply_end(record.text());
       return;
     }
+    case Kind::drafting: {
+      TraceReply& reply = open_reply();
+      reply.drafting = decode_trace_drafting(record.text(), costs_);
+      if (reply.drafting->costs != nullptr) costs_ = reply.drafting->costs;
+      return;
+    }
+    case Kind::draft: take_draft(record, offset); return;
+    case Kind::dense: take_dense(record); return;
   }
   ++unknown_;
 }
@@ -85,6 +95,39 @@ void TraceReader::take_pieces(const Record& record) {
     const bool control = (reader.read<uint8_t>("the flags of a text") & 1) != 0;
     pieces_.insert_or_assign(token, trace::Piece{read_text(reader, "the text of a token"), control});
   }
+}
+
+void TraceReader::take_draft(const Record& record, uint64_t offset) {
+  Reader reader(record.payload);
+  const auto reply = read_whole(reader, "the reply of a draft");
+  const auto committed = read_whole(reader, "the place of a draft");
+  if (reply >= replies_.size()) throw bad_input("A draft belongs to no reply.");
+  drafts_[reply].try_emplace(committed, offset);  // the draft of a round stands, whatever is drafted there later
+}
+
+void TraceReader::take_dense(const Record& record) {
+  TraceDense dense = parse_trace_dense(record.text());
+  if (dense.reply >= replies_.size()) throw bad_input("A note on drafts belongs to no reply.");
+  const uint32_t reply = dense.reply;
+  replies_[reply].dense = std::move(dense);
+}
+
+std::shared_ptr<const KeptDraft> TraceReader::draft(size_t reply, uint32_t committed) const {
+  if (reply >= replies_.size()) return nullptr;
+  const auto found = drafts_[reply].find(committed);
+  if (found == drafts_[reply].end()) return nullptr;
+  return with_context("The draft behind position " + std::to_string(committed) + " of the trace " + shown(file_.path()),
+                      [&] {
+                        Reader reader(file_.bytes().subspan(found->second));
+                        const auto record = trace::next_record(reader);
+                        if (!record || record->kind != Kind::draft) {
+                          throw bad_input("The file was changed or lost while it was open.");
+                        }
+                        Reader payload(record->payload);
+                        read_whole(payload, "the reply of a draft");
+                        read_whole(payload, "the place of a draft");
+                        return std::make_shared<const KeptDraft>(decode_kept_draft(payload));
+                      });
 }
 
 RoundRecord TraceReader::round(size_t index) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/trace/round_record.h"
+#include "engine/trace/trace_drafting.h"
 #include "engine/trace/trace_format.h"
 #include "engine/trace/trace_records.h"
 
@@ -18,9 +20,11 @@ namespace canopy {
 
 struct TraceReply {
   TraceReplyBegin begin;
-  std::optional<TracePrefill> prefill;  // none where recording ended before
-  std::optional<TraceReplyEnd> end;     // likewise
-  size_t first_round = 0;               // in the whole trace
+  std::optional<TracePrefill> prefill;    // none where recording ended before
+  std::optional<TraceReplyEnd> end;       // likewise
+  std::optional<TraceDrafting> drafting;  // none in a trace of version 1.0
+  std::optional<TraceDense> dense;        // where drafts were made behind every root
+  size_t first_round = 0;                 // in the whole trace
   size_t rounds = 0;
 };
 
@@ -43,8 +47,19 @@ class TraceReader {
   /// record contradicts itself.
   RoundRecord round(size_t index) const;
 
+  /// How many roots of a reply have a draft.
+  size_t drafts(size_t reply) const { return drafts_[reply].size(); }
+  /// Whether the root behind so many committed positions of a reply has one.
+  bool has_draft(size_t reply, uint32_t committed) const { return drafts_[reply].contains(committed); }
+  /// Reads it; null where there is none. Throws bad_input as round().
+  std::shared_ptr<const KeptDraft> draft(size_t reply, uint32_t committed) const;
+
   /// The text of a token; null where the trace has none.
   const trace::Piece* piece(uint32_t token) const;
+
+  /// The texts of all tokens that it has.
+  const std::unordered_map<uint32_t, trace::Piece>& pieces() const { return pieces_; }
+  const std::filesystem::path& path() const { return file_.path(); }
 
   /// One sentence about damage in the file; empty for an intact file.
   const std::string& notice() const { return notice_; }
@@ -63,13 +78,17 @@ class TraceReader {
   void index();
   void take(const trace::Record& record, uint64_t offset);
   void take_pieces(const trace::Record& record);
+  void take_draft(const trace::Record& record, uint64_t offset);
+  void take_dense(const trace::Record& record);
   TraceReply& open_reply();
 
   MappedFile file_;
   TraceHeader header_;
   std::vector<TraceReply> replies_;
   std::vector<Place> rounds_;
-  std::unordered_map<uint32_t, trace::Piece> pieces_;  // bytes lie in the mapped file
+  std::vector<std::unordered_map<uint32_t, uint64_t>> drafts_;  // [replies] offsets, by committed positions
+  std::shared_ptr<const CostTable> costs_;                      // of the last drafting record that had some
+  std::unordered_map<uint32_t, trace::Piece> pieces_;           // bytes lie in the mapped file
   uint64_t unknown_ = 0;
   uint64_t whole_bytes_ = 0;
   std::string notice_;

@@ -22,11 +22,44 @@ constexpr std::array<std::pair<FinishReason, std::string_view>, 5> finish_names 
     {FinishReason::failed, "failed"},
 }};
 
+struct SizeField {
+  const char* name;
+  uint32_t TraceSizes::*value;
+};
+constexpr SizeField size_fields[] = {
+    {"layers", &TraceSizes::layers},     {"hidden", &TraceSizes::hidden},     {"heads", &TraceSizes::heads},
+    {"kv_heads", &TraceSizes::kv_heads}, {"head_dim", &TraceSizes::head_dim}, {"ffn", &TraceSizes::ffn},
+    {"vocab", &TraceSizes::vocab},
+};
+constexpr SizeField drafter_size_fields[] = {
+    {"block", &TraceSizes::block},
+    {"taps", &TraceSizes::taps},
+    {"drafted_tokens", &TraceSizes::drafted_tokens},
+};
+constexpr size_t most_kinds = 256;
+
+ordered_json to_json(const TraceSizes& sizes) {
+  ordered_json object;
+  for (const SizeField& field : size_fields) object[field.name] = sizes.*field.value;
+  if (sizes.block > 0) {
+    for (const SizeField& field : drafter_size_fields) object[field.name] = sizes.*field.value;
+  }
+  object["tied_head"] = sizes.tied_head;
+  object["qk_norm"] = sizes.qk_norm;
+  object["parameters"] = sizes.parameters;
+  ordered_json types = ordered_json::object();
+  for (const auto& [kind, type] : sizes.types) types[kind] = type;
+  object["types"] = std::move(types);
+  return object;
+}
+
 ordered_json to_json(const TraceModel& model) {
-  return {{"name", model.name},
-          {"file_name", model.file_name},
-          {"architecture", model.architecture},
-          {"quantization", model.quantization}};
+  ordered_json object = {{"name", model.name},
+                         {"file_name", model.file_name},
+                         {"architecture", model.architecture},
+                         {"quantization", model.quantization}};
+  if (model.sizes) object["sizes"] = to_json(*model.sizes);
+  return object;
 }
 
 ordered_json to_json(const SamplingSettings& sampling) {
@@ -43,18 +76,41 @@ ordered_json to_json(const SamplingSettings& sampling) {
           {"logit_bias", std::move(bias)}};
 }
 
-TraceModel parse_model(const json& object, const std::string& what) {
-  const JsonFields fields(object, what);
-  return {fields.text_or("name", ""), fields.text_or("file_name", ""), fields.text_or("architecture", ""),
-          fields.text_or("quantization", "")};
-}
-
 /// A whole number of 64 bits; JsonFields has those of 32.
 uint64_t parse_u64(const JsonFields& fields, const char* field) {
   const json& value = fields.at(field);
   if (value.is_number_unsigned()) return value.get<uint64_t>();
   throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is no whole number from 0 to " +
                   std::to_string(std::numeric_limits<uint64_t>::max()) + ".");
+}
+
+TraceSizes parse_sizes(const json& object, const std::string& what) {
+  const JsonFields fields(object, what);
+  TraceSizes sizes;
+  for (const SizeField& field : size_fields) sizes.*field.value = fields.u32(field.name);
+  for (const SizeField& field : drafter_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
+  sizes.tied_head = fields.boolean_or("tied_head", false);
+  sizes.qk_norm = fields.boolean_or("qk_norm", false);
+  sizes.parameters = parse_u64(fields, "parameters");
+  const json* const types = fields.object("types");
+  if (types == nullptr) return sizes;
+  if (types->size() > most_kinds) {
+    throw bad_input("The field 'types' of " + what + " names " + std::to_string(types->size()) + " kinds; at most " +
+                    std::to_string(most_kinds) + " are allowed.");
+  }
+  for (const auto& [kind, type] : types->items()) {
+    if (!type.is_string()) throw bad_input("The field 'types' of " + what + " has a type that is no text.");
+    sizes.types.emplace_back(kind, type.get<std::string>());
+  }
+  return sizes;
+}
+
+TraceModel parse_model(const json& object, const std::string& what) {
+  const JsonFields fields(object, what);
+  TraceModel model = {fields.text_or("name", ""), fields.text_or("file_name", ""), fields.text_or("architecture", ""),
+                      fields.text_or("quantization", "")};
+  if (const json* sizes = fields.object("sizes")) model.sizes = parse_sizes(*sizes, "the sizes of " + what);
+  return model;
 }
 
 /// A number that a float holds.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/speculation/sampling_settings.h"
@@ -14,11 +15,23 @@
 
 namespace canopy {
 
+/// What the time of a model's passes depends on, so that it can be predicted for another device.
+struct TraceSizes {
+  uint32_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0;
+  bool tied_head = false, qk_norm = false;
+  uint64_t parameters = 0;
+  /// The type of the weights of each kind, as loaded: {"attn_q", "Q4_1"}, {"output", "Q6_K"}.
+  std::vector<std::pair<std::string, std::string>> types;
+  // Of a drafter alone: rows of its pass, target layers that it reads, tokens that its head is over.
+  uint32_t block = 0, taps = 0, drafted_tokens = 0;
+};
+
 struct TraceModel {
   std::string name;
   std::string file_name;  // last component only; the writer cuts off the rest
   std::string architecture;
   std::string quantization;
+  std::optional<TraceSizes> sizes = {};  // none in a trace of version 1.0
 };
 
 /// Fields that hold for all replies of a trace.

@@ -10,15 +10,19 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/mapped_file.h"
+#include "engine/speculation/tree_builder.h"
 #include "engine/text/tokenizer.h"
+#include "engine/trace/kept_draft_codec.h"
 #include "engine/trace/round_record_codec.h"
 #include "engine/trace/trace_bytes.h"
+#include "engine/trace/trace_reader.h"
 #include "engine/trace/trace_redaction.h"
 
 namespace canopy {
@@ -73,6 +77,19 @@ std::string json_text(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+/// Tokens of a draft that the trees of a re-run may show.
+std::vector<uint32_t> shown_tokens(const KeptDraft& draft) {
+  constexpr uint32_t widest_tree = 128;
+  std::vector<DepthCandidates> depths;
+  for (uint32_t depth = 1; depth <= draft.block.depths; ++depth) depths.push_back(draft.block.at(depth));
+  TreeBuilder builder;
+  builder.begin(0, depths, draft.block.candidates);
+  builder.build(widest_tree - 1);
+  std::vector<uint32_t> tokens;
+  for (const TreeNode& node : builder.tree().nodes().subspan(1)) tokens.push_back(node.token);
+  return tokens;
+}
+
 /// True for an empty file and for an earlier trace. Other files are not overwritten: they were probably chosen by
 /// mistake.
 bool may_be_overwritten(int descriptor, uint64_t size) {
@@ -93,8 +110,26 @@ TracePieces trace_pieces(const Tokenizer& tokenizer) {
 TraceWriter::TraceWriter(const std::filesystem::path& path, TraceHeader header, TracePieces pieces, bool redact)
     : path_(path), pieces_(std::move(pieces)), redact_(redact) {
   try {
-    open();
+    open(O_CREAT);
     start(std::move(header));
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+TraceWriter::TraceWriter(const TraceReader& trace, TracePieces pieces)
+    : path_(trace.path()), pieces_(std::move(pieces)), redact_(trace.header().redacted) {
+  replies_ = static_cast<uint32_t>(trace.replies().size());
+  for (const auto& [token, piece] : trace.pieces()) known_.insert(token);
+  try {
+    open(0);
+    struct stat status = {};
+    size_ = trace.whole_bytes();
+    if (::fstat(descriptor_, &status) != 0 || static_cast<uint64_t>(status.st_size) != size_) {
+      throw bad_input("The trace " + shown(path_) +
+                      " cannot be added to: its end is damaged, or it has grown since it was read.");
+    }
   } catch (...) {
     close();
     throw;
@@ -105,12 +140,12 @@ TraceWriter::~TraceWriter() {
   finish();
 }
 
-void TraceWriter::open() {
+void TraceWriter::open(int flags) {
   const auto fail = [&](const std::string& why) {
     throw bad_input("The trace " + shown(path_) + " cannot be recorded: " + why);
   };
   // O_NONBLOCK: opening a named pipe must not wait for a reader.
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | flags, 0666);
   if (descriptor_ < 0) fail(reason_of(errno) + ".");
   struct stat status = {};
   if (::fstat(descriptor_, &status) != 0) fail(reason_of(errno) + ".");
@@ -119,7 +154,7 @@ void TraceWriter::open() {
   if (!may_be_overwritten(descriptor_, static_cast<uint64_t>(status.st_size))) {
     fail("the file exists and is no trace; choose another name.");
   }
-  if (::ftruncate(descriptor_, 0) != 0) fail(reason_of(errno) + ".");
+  if ((flags & O_CREAT) != 0 && ::ftruncate(descriptor_, 0) != 0) fail(reason_of(errno) + ".");
 }
 
 void TraceWriter::start(TraceHeader header) {
@@ -138,6 +173,7 @@ void TraceWriter::begin(TraceReplyBegin begin) {
     if (redact_) begin = redacted(std::move(begin));
     for (const uint32_t token : begin.prompt) learn(token);
     payload_ = json_text(to_json(begin));
+    ++replies_;
     return Kind::reply_begin;
   });
 }
@@ -151,9 +187,50 @@ void TraceWriter::prefilled(const TracePrefill& prefill) {
   });
 }
 
+void TraceWriter::drafting(const TraceDrafting& drafting) {
+  record([&] {
+    encode(drafting, drafting.costs != nullptr && drafting.costs == costs_, payload_);
+    if (drafting.costs != nullptr) costs_ = drafting.costs;
+    return Kind::drafting;
+  });
+}
+
+/// A record of its own: rounds stay small for who does not need it.
+void TraceWriter::keep(uint32_t reply, uint32_t committed, const KeptDraft& draft) {
+  if (redact_) return;  // its lists of tokens would give the text away
+  for (const uint32_t token : shown_tokens(draft)) learn(token);
+  std::string payload;
+  ByteWriter out(payload);
+  out.whole(reply);
+  out.whole(committed);
+  encode(draft, payload);
+  trace::append_record(drafts_, Kind::draft, payload);
+}
+
+void TraceWriter::add_draft(uint32_t reply, uint32_t committed, const KeptDraft& draft) {
+  if (reply >= replies_)
+    throw bad_input("A draft of reply " + std::to_string(reply) + " was to be recorded, of " +
+                    std::to_string(replies_) + ".");
+  record([&] {
+    keep(reply, committed, draft);
+    return std::optional<Kind>();
+  });
+}
+
+void TraceWriter::add_dense(TraceDense dense) {
+  if (redact_) return;
+  record([&] {
+    for (std::string* text : {&dense.device, &dense.driver, &dense.variants}) *text = without_path(*text);
+    if (dense.canopy_version.empty()) dense.canopy_version = CANOPY_VERSION;
+    payload_ = json_text(to_json(dense));
+    return Kind::dense;
+  });
+}
+
 void TraceWriter::append(const RoundRecord& round) {
   const bool written = record([&] {
     validate(round);
+    if (round.draft != nullptr) keep(replies_ - 1, round.context, *round.draft);
     if (redact_) {
       encode(redacted(round), payload_);
       return Kind::round;
@@ -209,9 +286,11 @@ bool TraceWriter::record(F&& make) {
     payload_.clear();
     new_pieces_.clear();
     new_count_ = 0;
-    const Kind kind = make();
+    drafts_.clear();
+    const std::optional<Kind> kind = make();
     add_new_pieces();
-    trace::append_record(pending_, kind, payload_);
+    pending_ += drafts_;
+    if (kind) trace::append_record(pending_, *kind, payload_);
     write_pending();
     return true;
   } catch (const Error& e) {

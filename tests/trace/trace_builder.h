@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/speculation/controller.h"
 #include "engine/speculation/tree_builder.h"
 #include "engine/trace/trace_writer.h"
 
@@ -59,6 +60,38 @@ class TraceBuilder {
   TracePrefill prefill() const { return {3, 41.5, root_}; }
 
   TraceReplyEnd end() const { return {FinishReason::max_tokens, context_, 1234.5, "the text of the reply"}; }
+
+  /// How drafting stood before the first round of a reply: costs and a state that no controller would read.
+  TraceDrafting drafting() {
+    TraceDrafting drafting;
+    drafting.rules = controller_rules;
+    drafting.block = depths + 1;
+    drafting.drafted_tokens = vocab;
+    drafting.rows = 129;
+    drafting.most_waiting = 128;
+    drafting.backlog = 12;
+    drafting.committed = context_;
+    drafting.remaining = 511;
+    drafting.policy = "measured";
+    drafting.priced = true;
+    const ModelShape shape{
+        .layers = 30, .hidden = 576, .query_heads = 9, .kv_heads = 3, .head_dim = 64, .ffn = 1536, .vocab = 49152};
+    drafting.roofline.emplace(shape, DevicePeaks{1e12 / 3, 1e11});
+    CostTable costs(8);
+    for (uint32_t width = 1; width <= 64; width *= 2) costs.set_verify(width, 64, pass_ms(width) / 3);
+    costs.set_verify(1, 4096, 9.1);
+    costs.set_draft(1, 64, 1.9);
+    costs.set_other(1, 0.1);
+    drafting.costs = std::make_shared<const CostTable>(costs);
+    drafting.state = std::string("\0\x80 learnt", 9);
+    return drafting;
+  }
+
+  /// Records of drafted rounds keep the draft from now on, or so much of it.
+  void keep_drafts(uint32_t kept_depths = depths, uint32_t candidates = 64) {
+    kept_depths_ = kept_depths;
+    kept_candidates_ = candidates;
+  }
 
   /// A round of plain decoding: one row.
   RoundRecord plain() { return finish(DraftTree(root_), DecodeMode::ar); }
@@ -113,10 +146,10 @@ class TraceBuilder {
       double sum = 0;
       for (uint32_t k = 0; k < candidates; ++k) {
         tokens[d].push_back((first + 7 * k) % vocab);
-        logits[d].push_back(static_cast<float>(-steepness * std::log1p(3.0 * k)));
+        logits[d].push_back(0.0f - static_cast<float>(steepness * std::log1p(3.0 * k)));
         sum += std::exp(double{logits[d].back()});
       }
-      given.push_back({tokens[d], logits[d], std::log(sum)});
+      given.push_back({tokens[d], logits[d], static_cast<float>(std::log(sum))});
     }
     TreeBuilder builder;
     builder.begin(root_, given, candidates);
@@ -125,7 +158,32 @@ class TraceBuilder {
     } else {
       builder.build(width - 1);
     }
-    return finish(builder.tree(), shape);
+    RoundRecord record = finish(builder.tree(), shape);
+    record.backlog = 1 + static_cast<uint32_t>(record.emitted.size());
+    if (kept_depths_ > 0) record.draft = kept(given);
+    return record;
+  }
+
+  /// The draft of these candidates; a tree has asked for more of its second depth.
+  std::shared_ptr<const KeptDraft> kept(std::span<const DepthCandidates> given) const {
+    KeptDraft draft;
+    draft.block.depths = kept_depths_;
+    draft.block.candidates = kept_candidates_;
+    for (const DepthCandidates& depth : given.first(kept_depths_)) {
+      for (const uint32_t token : depth.tokens.first(kept_candidates_)) draft.block.tokens.push_back(token);
+      for (const float logit : depth.logits.first(kept_candidates_)) draft.block.logits.push_back(logit);
+      draft.block.log_sum_exp.push_back(static_cast<float>(depth.log_sum_exp));
+    }
+    MoreCandidates more{.depth = 2};
+    const DepthCandidates known = draft.block.at(2);
+    more.tokens.assign(known.tokens.begin(), known.tokens.end());
+    more.logits.assign(known.logits.begin(), known.logits.end());
+    for (uint32_t i = 1; i <= 3; ++i) {
+      more.tokens.push_back(vocab + i);
+      more.logits.push_back(more.logits.back() - 0.125f * static_cast<float>(i - 1));
+    }
+    draft.more.push_back(std::move(more));
+    return std::make_shared<const KeptDraft>(std::move(draft));
   }
 
   /// Completes the record of a round: the target's pass over the tree, the accepted path, and the times.
@@ -224,6 +282,7 @@ class TraceBuilder {
   uint32_t round_ = 0;
   uint32_t context_ = 0;
   uint32_t root_ = 0;
+  uint32_t kept_depths_ = 0, kept_candidates_ = 0;
 };
 
 }  // namespace canopy::test

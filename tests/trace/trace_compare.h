@@ -55,6 +55,27 @@ inline void expect_same(const RoundRecord& a, const RoundRecord& b) {
   expect_same(a.device_ms, b.device_ms);
   expect_same(a.predicted, b.predicted);
   expect_same(a.choice, b.choice);
+  EXPECT_EQ(a.backlog, b.backlog);
+  EXPECT_EQ(a.teaches, b.teaches);
+}
+
+inline void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(std::bit_cast<uint32_t>(a[i]), std::bit_cast<uint32_t>(b[i])) << i;
+}
+
+inline void expect_same(const KeptDraft& a, const KeptDraft& b) {
+  EXPECT_EQ(a.block.depths, b.block.depths);
+  EXPECT_EQ(a.block.candidates, b.block.candidates);
+  EXPECT_EQ(a.block.tokens, b.block.tokens);
+  expect_same_bits(a.block.logits, b.block.logits);
+  expect_same_bits(a.block.log_sum_exp, b.block.log_sum_exp);
+  ASSERT_EQ(a.more.size(), b.more.size());
+  for (size_t i = 0; i < a.more.size(); ++i) {
+    EXPECT_EQ(a.more[i].depth, b.more[i].depth);
+    EXPECT_EQ(a.more[i].tokens, b.more[i].tokens);
+    expect_same_bits(a.more[i].logits, b.more[i].logits);
+  }
 }
 
 }  // namespace canopy::test

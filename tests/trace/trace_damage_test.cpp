@@ -30,6 +30,7 @@ class DamagedTrace : public testing::Test {
  protected:
   DamagedTrace() {
     {
+      builder_.keep_drafts(3, 4);
       TraceWriter trace(file(), builder_.header(), builder_.pieces());
       const auto mark = [&](size_t rounds) { ends_.push_back({trace.bytes(), rounds}); };
       mark(0);
@@ -37,12 +38,18 @@ class DamagedTrace : public testing::Test {
       mark(0);
       trace.prefilled(builder_.prefill());
       mark(0);
+      trace.drafting(builder_.drafting());
+      mark(0);
       for (size_t i = 0; i < 3; ++i) {
         records_.push_back(i == 1 ? builder_.plain() : builder_.tree(6));
         trace.append(records_.back());
         mark(i + 1);
       }
       trace.end(builder_.end());
+      mark(3);
+      trace.add_draft(0, 1000, *records_.back().draft);
+      mark(3);
+      trace.add_dense({.reply = 0, .first = 12, .positions = 3, .device = "Example GPU"});
       mark(3);
     }
     whole_ = read_small_file(file(), 1 << 20);
@@ -146,6 +153,15 @@ void use(const std::filesystem::path& file) {
       EXPECT_EQ(e.kind(), ErrorKind::bad_input);
     }
   }
+  for (size_t reply = 0; reply < trace.replies().size(); ++reply) {
+    for (uint32_t committed = 0; committed < 1024; ++committed) {
+      try {
+        EXPECT_EQ(trace.draft(reply, committed) != nullptr, trace.has_draft(reply, committed));
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::bad_input);
+      }
+    }
+  }
   std::ostringstream out;
   try {
     export_json(trace, out);
@@ -176,7 +192,7 @@ TEST_F(DamagedTrace, MadeUpRecordsWithTrueChecksumsDoNoHarm) {
   for (int i = 0; i < 4000; ++i) {
     Reader reader(std::as_bytes(std::span(whole_)));
     std::string bytes(reader.text(trace::prologue_bytes, "prologue"));
-    const size_t target = random() % 9;
+    const size_t target = random() % 16;
     for (size_t index = 0; const auto record = trace::next_record(reader); ++index) {
       std::string payload(record->text());
       if (index == target) {
