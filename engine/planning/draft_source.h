@@ -17,6 +17,8 @@ class DraftSource {
   virtual uint32_t max_depth() const = 0;
   /// Features that the next draft injects first.
   virtual uint32_t backlog() const = 0;
+  /// Features that can wait for one.
+  virtual uint32_t most_waiting() const = 0;
   /// Tokens that are drafted at all: the vocabulary, or a part of it.
   virtual uint32_t drafted_tokens() const = 0;
 

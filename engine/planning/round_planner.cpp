@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/planning/stage_timer.h"
+#include "engine/trace/state_bytes.h"
 
 namespace canopy {
 
@@ -30,6 +31,39 @@ bool draft_for(const RoundStart& start, uint32_t depths, DraftSource& source, Tr
 
 void keep_draft(const RoundStart& start, const TreeDrafter& trees, RoundRecord& record) {
   if (start.keep_draft) record.draft = trees.kept();
+}
+
+TraceDrafting drafting_before(const RoundStart& first, DecodeMode mode, const DraftSource* source,
+                              SpeculationState& state) {
+  const bool measured = !state.table().verify_points().empty();
+  const bool predicts = mode == DecodeMode::adaptive || (mode != DecodeMode::ar && measured);
+  if (predicts) state.cost();
+  TraceDrafting drafting;
+  drafting.rules = controller_rules;
+  drafting.block = state.block_size();
+  drafting.rows = first.rows;
+  drafting.committed = first.context;
+  drafting.remaining = first.remaining;
+  drafting.policy = to_string(state.policy());
+  drafting.priced = state.is_priced();
+  if (state.is_priced()) drafting.roofline = state.roofline();
+  if (measured) drafting.costs = state.shared_table();
+  if (source != nullptr) {
+    drafting.backlog = source->backlog();
+    drafting.drafted_tokens = source->drafted_tokens();
+    drafting.most_waiting = source->most_waiting();
+  }
+  StateWriter writer(drafting.state);
+  state.archive(writer);
+  return drafting;
+}
+
+void take_times(const PassCost& times, bool drafted, RoundRecord& record) {
+  record.ms = {};
+  record.device_ms = {};
+  if (drafted) record.ms.draft = times.draft_ms(record.backlog, record.context);
+  record.ms.verify = times.verify_ms(record.width, record.context);
+  record.ms.other = times.other_ms(record.width);
 }
 
 const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token&) {

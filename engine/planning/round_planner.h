@@ -13,6 +13,7 @@
 #include "engine/planning/tree_drafter.h"
 #include "engine/speculation/draft_tree.h"
 #include "engine/trace/round_record.h"
+#include "engine/trace/trace_drafting.h"
 
 namespace canopy {
 
@@ -50,6 +51,14 @@ bool draft_for(const RoundStart& start, uint32_t depths, DraftSource& source, Tr
 
 /// Keeps the draft in the record, with all that was fetched for the round's trees, where that is wanted.
 void keep_draft(const RoundStart& start, const TreeDrafter& trees, RoundRecord& record);
+
+/// How drafting stands before the first round of a reply, for a recording; `source` is null in a mode without drafts.
+/// Works out the costs where a mode that predicts needs them.
+TraceDrafting drafting_before(const RoundStart& first, DecodeMode mode, const DraftSource* source,
+                              SpeculationState& state);
+
+/// Replaces the times of a round: it takes what `times` says, in the stages that it knows.
+void take_times(const PassCost& times, bool drafted, RoundRecord& record);
 
 /// The limits of a tree, for the round's record.
 WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget);

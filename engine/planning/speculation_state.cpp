@@ -36,7 +36,21 @@ ObservedCost& SpeculationState::cost() {
 
 void SpeculationState::replace(CostTable table) {
   table_ = std::move(table);
+  shared_table_.reset();
   if (cost_ != nullptr) price();
+}
+
+std::shared_ptr<const CostTable> SpeculationState::shared_table() const {
+  if (shared_table_ == nullptr) shared_table_ = std::make_shared<const CostTable>(table_);
+  return shared_table_;
+}
+
+void SpeculationState::archive(StateArchive& archive) {
+  archive.flag(started_);
+  controller_.archive(archive);
+  bool priced = is_priced();
+  archive.flag(priced);
+  if (priced) cost().archive(archive);
 }
 
 double SpeculationState::ar_tokens_per_second(uint32_t context) const {

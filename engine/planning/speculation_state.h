@@ -37,6 +37,8 @@ class SpeculationState {
   /// Whether use() was called, by the first reply of a mode with a draft.
   bool is_started() const { return started_; }
 
+  uint32_t block_size() const { return pair_.block_size; }
+
   // What passes cost is worked out when it is first asked for: fixed modes need the controller alone, and are not to
   // wait while the device is measured.
   Controller& controller() { return controller_; }
@@ -51,6 +53,17 @@ class SpeculationState {
   /// The target's roofline on this device, without corrections by measured passes.
   const Roofline& roofline();
 
+  /// The table, shared by all recordings of it.
+  std::shared_ptr<const CostTable> shared_table() const;
+  /// What was learnt so far, of acceptance and, where costs are worked out, of them. One that reads must have been made
+  /// with the same block size, roofline and table, and use the same policy.
+  void archive(StateArchive& archive);
+
+  /// For tests and what-ifs: rounds count as taking the time that this says, whatever the clock says. It must outlive
+  /// the state; null: the clock's.
+  void run_on(const PassCost* times) { times_ = times; }
+  const PassCost* times() const { return times_; }
+
   /// Tokens per second of autoregressive decoding behind so many positions, by the table; 0 where nothing was measured.
   double ar_tokens_per_second(uint32_t context) const;
 
@@ -64,6 +77,8 @@ class SpeculationState {
   std::unique_ptr<ObservedCost> cost_;
   Controller controller_;  // under policy_
   bool started_ = false;
+  const PassCost* times_ = nullptr;
+  mutable std::shared_ptr<const CostTable> shared_table_;  // a copy of table_, once it was asked for
 };
 
 /// How a policy chooses: those of the paper by its objective, and they know no calibration.

@@ -25,6 +25,7 @@ class SequenceDrafts final : public DraftSource {
 
   uint32_t max_depth() const override { return sequence_.drafter()->max_depth(); }
   uint32_t backlog() const override { return sequence_.backlog(); }
+  uint32_t most_waiting() const override { return Drafter::most_waiting(); }
   uint32_t drafted_tokens() const override { return sequence_.drafter()->drafted_tokens(); }
   const BlockDraft* draft(uint32_t root, uint32_t depths, const std::stop_token& stop) override;
   double device_ms() const override { return draft_.device_ms; }

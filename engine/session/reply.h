@@ -12,6 +12,7 @@
 #include "engine/speculation/cost_policy.h"
 #include "engine/speculation/sampler.h"
 #include "engine/trace/round_record.h"
+#include "engine/trace/trace_drafting.h"
 
 namespace canopy {
 
@@ -25,6 +26,7 @@ struct ReplySettings {
   /// The beginning of the reply, read after the prompt; the reply goes on from there as if one larger limit had been
   /// set. Without a token or a stop string that ends a reply.
   std::vector<uint32_t> begun;
+  bool drafts = false;         // fill RoundRecord::draft
   bool probabilities = false;  // fill RoundNode::log_p (tree_input() says of which nodes); costs a little time
   SamplingSettings sampling;
   uint32_t max_tokens = 512;              // of new ones; at least 1
@@ -53,6 +55,7 @@ struct ReplyStart {
 struct ReplyCallbacks {
   std::function<void(uint32_t done, uint32_t total)> prefill;  // tokens of the prompt
   std::function<void(const ReplyStart&)> started;
+  std::function<void(const TraceDrafting&)> drafting;  // before the first round, where there is a drafter
   std::function<void(const ReplyProgress&)> token;
   std::function<void(const RoundRecord&)> round;  // when it was committed
   std::stop_token stop;                           // looked at between passes and within long ones; ends the reply

@@ -49,11 +49,16 @@ ReplyTrace::ReplyTrace(const std::filesystem::path& path, const Engine& model, b
 
 Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks) {
   settings.probabilities = true;
+  settings.drafts = true;
   size_t begun_bytes = std::string::npos;  // until the reply has started nothing of it is new
   callbacks.started = [this, &begun_bytes, then = std::move(callbacks.started)](const ReplyStart& start) {
     begun_bytes = start.begun_bytes;
     writer_.prefilled({start.reused_tokens, start.prefill_ms, start.first_token});
     if (then) then(start);
+  };
+  callbacks.drafting = [this, then = std::move(callbacks.drafting)](const TraceDrafting& drafting) {
+    writer_.drafting(drafting);
+    if (then) then(drafting);
   };
   callbacks.round = [this, then = std::move(callbacks.round)](const RoundRecord& round) {
     writer_.append(round);

@@ -72,6 +72,9 @@ Reply ReplyWriter::write() {
     going = !append(first);
   }
   reply_.prefill_ms = milliseconds_since(start);
+  if (going && callbacks_.drafting && parts_.state != nullptr) {
+    callbacks_.drafting(drafting_before(this->start(), settings_.mode, drafts_ ? &*drafts_ : nullptr, *parts_.state));
+  }
   while (going) going = round();
   const std::string rest = text_.finish();
   if (!rest.empty()) report(rest);
@@ -188,9 +191,11 @@ bool ReplyWriter::round() {
   const bool ended = accept_path(record);
   commit(record);
   if (tree_->drafted() > 0) describe_nodes(record);
-  const double total = milliseconds_since(start);
-  record.ms.other = std::max(0.0, total - record.ms.total());
-  reply_.decode_ms += total;
+  record.ms.other = std::max(0.0, milliseconds_since(start) - record.ms.total());
+  if (parts_.state != nullptr && parts_.state->times() != nullptr) {
+    take_times(*parts_.state->times(), record.ms.draft > 0, record);
+  }
+  reply_.decode_ms += record.ms.total();
   planner_->observe(record);
   if (callbacks_.round) callbacks_.round(record);
   reply_.rounds.push_back(std::move(record));
@@ -205,6 +210,7 @@ RoundStart ReplyWriter::start() const {
   start.remaining = longest_ - static_cast<uint32_t>(reply_.ids.size());
   start.context_left = limits.context - start.context;
   start.rows = std::min(limits.tree_slots + 1, limits.max_width);
+  start.keep_draft = settings_.drafts;
   return start;
 }
 

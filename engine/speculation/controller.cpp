@@ -328,6 +328,12 @@ void Controller::observe(const RoundOutcome& outcome) {
   ledger_.follow(outcome.emitted, [this](const DraftOutcome& settled) { settle(settled); });
 }
 
+void Controller::skip(std::span<const uint32_t> tokens) {
+  tokens_since_draft_ += static_cast<uint32_t>(tokens.size());
+  tokens_since_settled_ += static_cast<uint32_t>(tokens.size());
+  ledger_.follow(tokens, [this](const DraftOutcome& settled) { settle(settled); });
+}
+
 void Controller::learn_ar(double ms) {
   if (ar_mean_ms_ == 0) ar_mean_ms_ = ms;
   const double off = ms - ar_mean_ms_;

@@ -98,6 +98,10 @@ class Controller {
   /// After every round, planned or not.
   void observe(const RoundOutcome& outcome);
 
+  /// The text goes on with tokens that no round here wrote: drafts that wait are scored against them, and nothing else
+  /// is learnt.
+  void skip(std::span<const uint32_t> tokens);
+
   // Learnt statistics, for the application.
   const DepthCalibrator& calibrator() const { return calibrator_; }
   const HindsightCurve& hindsight() const { return hindsight_; }  // of this reply

@@ -1,0 +1,129 @@
+#include "engine/whatif/recorded_reply.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace canopy {
+namespace {
+
+constexpr uint32_t usual_block = 16;     // rows of a drafter's pass, where rounds do not say
+constexpr uint32_t usual_rows = 129;     // of the widest pass; likewise
+constexpr uint32_t usual_waiting = 128;  // features that can wait
+constexpr uint32_t any_vocabulary = 1u << 20;
+
+bool ends_by_itself(const TraceReply& reply) {
+  if (!reply.end) return false;
+  const FinishReason reason = reply.end->reason;
+  return reason == FinishReason::stop_token || reason == FinishReason::max_tokens;
+}
+
+/// Whether there is a draft behind each root from which two tokens or more could follow.
+bool covers_all_roots(const TraceReader& trace, size_t index, const RecordedReply& reply) {
+  for (size_t root = 0; root + 1 < reply.text.size(); ++root) {
+    if (reply.start(root).depths() > 0 && !trace.has_draft(index, reply.committed(root))) return false;
+  }
+  return true;
+}
+
+RecordedReply recorded_reply(const std::shared_ptr<const TraceReader>& trace, size_t index) {
+  const TraceReply& recorded = trace->replies()[index];
+  RecordedReply reply;
+  reply.mode = recorded.begin.mode;
+  reply.policy = cost_policy_of(recorded.begin.policy).value_or(CostPolicy::measured);
+  reply.budget = recorded.begin.budget;
+  reply.context = trace->header().context;
+  reply.rounds = recorded.rounds;
+  reply.round = [trace, first = recorded.first_round](size_t round) { return trace->round(first + round); };
+  reply.draft = [trace, index](uint32_t committed) { return trace->draft(index, committed); };
+  if (!recorded.prefill || !recorded.prefill->first_token) return reply;
+  reply.text.push_back(*recorded.prefill->first_token);
+  for (size_t round = 0; round < reply.rounds; ++round) {
+    const RoundRecord record = reply.round(round);
+    reply.text.insert(reply.text.end(), record.emitted.begin(), record.emitted.end());
+  }
+  reply.ended = ends_by_itself(recorded);
+  reply.knows_drafting = recorded.drafting.has_value();
+  if (recorded.drafting) reply.drafting = *recorded.drafting;
+  if (!reply.knows_drafting) guess_drafting(reply, recorded.begin.prompt_tokens);
+  reply.dense = covers_all_roots(*trace, index, reply);
+  return reply;
+}
+
+}  // namespace
+
+RoundStart RecordedReply::start(size_t index) const {
+  RoundStart start;
+  start.root = text[index];
+  start.context = committed(index);
+  const auto left = static_cast<uint32_t>(text.size() - 1 - index);  // no reply has fewer than it wrote
+  start.remaining = std::max(left, drafting.remaining - std::min(drafting.remaining, static_cast<uint32_t>(index)));
+  start.context_left = context > start.context ? context - start.context : std::max(left, UINT32_MAX / 2);
+  start.rows = std::max(1u, drafting.rows);
+  return start;
+}
+
+std::vector<RecordedReply> recorded_replies(const std::shared_ptr<const TraceReader>& trace) {
+  std::vector<RecordedReply> replies;
+  for (size_t index = 0; index < trace->replies().size(); ++index) {
+    RecordedReply reply = recorded_reply(trace, index);
+    if (reply.text.size() > 1) replies.push_back(std::move(reply));
+  }
+  return replies;
+}
+
+void guess_drafting(RecordedReply& reply, uint32_t prompt_tokens) {
+  TraceDrafting& drafting = reply.drafting;
+  drafting.block = usual_block;
+  drafting.drafted_tokens = any_vocabulary;
+  drafting.rows = usual_rows;
+  drafting.most_waiting = usual_waiting;
+  drafting.committed = prompt_tokens;
+  drafting.backlog = prompt_tokens == 0 ? 0 : (prompt_tokens - 1) % usual_waiting + 1;
+  drafting.remaining = static_cast<uint32_t>(reply.text.size()) - 1;
+  drafting.policy = to_string(reply.policy);
+  if (reply.rounds == 0) return;
+  const RoundRecord first = reply.round(0);
+  const WidthLimits& limits = first.choice.limits;
+  drafting.committed = first.context;
+  if (limits.depth != WidthLimits::none && limits.depth >= 1) drafting.block = limits.depth + 1;
+  if (limits.rows != WidthLimits::none && limits.rows >= 1) drafting.rows = limits.rows;
+  if (limits.tokens_left != WidthLimits::none) drafting.remaining = std::max(drafting.remaining, limits.tokens_left);
+}
+
+std::shared_ptr<const KeptDraft> draft_of_tree(const RoundRecord& record) {
+  std::vector<MoreCandidates> depths;
+  size_t longest = 0;
+  for (const RoundNode& row : record.nodes) {
+    const TreeNode& node = row.node;
+    if (node.depth == 0) continue;
+    if (depths.size() < node.depth) depths.resize(node.depth);
+    MoreCandidates& here = depths[node.depth - 1];
+    if (node.rank < here.tokens.size()) continue;
+    // Ranks below are there already, in a best-first tree and in a chain.
+    if (node.rank != here.tokens.size()) return nullptr;
+    auto logit = static_cast<float>(std::clamp(node.log_q, -1e6, 0.0));
+    // Two that round to the same float keep their order.
+    if (!here.logits.empty() && logit >= here.logits.back()) logit = std::nextafter(here.logits.back(), -INFINITY);
+    here.tokens.push_back(node.token);
+    here.logits.push_back(logit);
+    longest = std::max(longest, here.tokens.size());
+  }
+  if (depths.empty()) return nullptr;
+  auto draft = std::make_shared<KeptDraft>();
+  BlockDraft& block = draft->block;
+  block.depths = static_cast<uint32_t>(depths.size());
+  block.candidates = static_cast<uint32_t>(longest) + 1;
+  block.log_sum_exp.assign(block.depths, 0);
+  for (const MoreCandidates& here : depths) {
+    block.tokens.insert(block.tokens.end(), here.tokens.begin(), here.tokens.end());
+    block.logits.insert(block.logits.end(), here.logits.begin(), here.logits.end());
+    for (size_t rank = here.tokens.size(); rank < block.candidates; ++rank) {
+      block.tokens.push_back(UINT32_MAX - static_cast<uint32_t>(block.candidates - rank));
+      block.logits.push_back(-1e9f * static_cast<float>(1 + rank));
+    }
+  }
+  return draft;
+}
+
+}  // namespace canopy
