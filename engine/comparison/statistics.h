@@ -33,8 +33,8 @@ struct Ratio {
 };
 
 /// The geometric mean of first / second, so that the ratio the other way round is 1 / value. Its error is that of the
-/// mean logarithm (sample standard deviation / sqrt(pairs)), times the value. Pairs with a part that is not positive and
-/// finite are left out.
+/// mean logarithm (sample standard deviation / sqrt(pairs)), times the value. Pairs with a part that is not positive
+/// and finite are left out.
 Ratio ratio_of_pairs(std::span<const std::pair<double, double>> pairs);
 
 /// a / b of two ratios to the same baseline that were not measured with each other: relative errors add in squares.

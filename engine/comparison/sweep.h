@@ -1,6 +1,6 @@
 #pragma once
-// A comparison or a sweep and what was measured in it: the contents of its file (docs/comparing-gpus.md). Holds names of
-// models and devices, but no path and no text.
+// A comparison or a sweep and what was measured in it: the contents of its file (docs/comparing-gpus.md). Holds names
+// of models and devices, but no path and no text.
 
 #include <cstdint>
 #include <optional>
@@ -79,11 +79,11 @@ struct MeasuredRun {
   double decode_ms = 0;   // all rounds
   RoundTimes ms;          // by stage, in sum; 0 of a server
   FinishReason reason = FinishReason::max_tokens;
-  std::string text_hash;                        // of the reply's text
-  std::optional<uint32_t> differs_at;           // first token that is another one than the baseline's
-  std::optional<double> energy_j;               // of the device, over the rounds
-  std::optional<double> clock_mhz;              // of the device, after the rounds
-  std::optional<double> temperature_c;          // likewise
+  std::string text_hash;                // of the reply's text
+  std::optional<uint32_t> differs_at;   // first token that is another one than the baseline's
+  std::optional<double> energy_j;       // of the device, over the rounds
+  std::optional<double> clock_mhz;      // of the device, after the rounds
+  std::optional<double> temperature_c;  // likewise
 
   /// Tokens that came out of rounds, a second; 0 without any.
   double tokens_per_second() const;

@@ -78,8 +78,8 @@ ordered_json or_null(const std::optional<T>& value) {
 
 [[noreturn]] void refuse(const JsonFields& fields, const char* field, const std::string& value,
                          const std::string& allowed) {
-  throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is " + value + "; allowed: " +
-                  allowed + ".");
+  throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is " + value +
+                  "; allowed: " + allowed + ".");
 }
 
 uint64_t read_count(const JsonFields& fields, const char* field, uint64_t most, std::optional<uint64_t> absent = {}) {
@@ -188,7 +188,7 @@ RoundTimes read_times(const JsonFields& run) {
   const json* object = run.object("stage_ms");
   if (object == nullptr) return ms;
   const JsonFields fields(*object, "stage_ms of " + run.what());
-  const std::pair<const char*, double*> stages[] = {{"draft", &ms.draft}, {"build", &ms.build},
+  const std::pair<const char*, double*> stages[] = {{"draft", &ms.draft},   {"build", &ms.build},
                                                     {"verify", &ms.verify}, {"walk", &ms.walk},
                                                     {"commit", &ms.commit}, {"other", &ms.other}};
   for (const auto& [field, value] : stages) *value = read_number(fields, field, 0, kMostMs, 0);
@@ -372,7 +372,8 @@ Sweep read_sweep(const std::filesystem::path& path) {
 }
 
 void validate(const Sweep& sweep) {
-  if (sweep.contestants.empty()) throw bad_input("The field 'contestants' of the sweep is empty; it needs one or more.");
+  if (sweep.contestants.empty())
+    throw bad_input("The field 'contestants' of the sweep is empty; it needs one or more.");
   if (sweep.prompts.empty()) throw bad_input("The field 'prompts' of the sweep is empty; it needs one or more.");
   if (sweep.settings.repeats == 0) throw bad_input("The field 'repeats' of the settings is 0; allowed: 1 or more.");
   for (const SweepContestant& contestant : sweep.contestants)
@@ -392,9 +393,9 @@ void validate(const Sweep& sweep) {
       throw bad_input("The field 'rows'" + of_run + " is " + std::to_string(run.rows) + "; its " +
                       std::to_string(run.rounds) + " rounds have one or more each.");
     if (!seen.insert(run.key).second)
-      throw bad_input("Run " + std::to_string(i) + " is there twice: contestant " +
-                      std::to_string(run.key.contestant) + ", prompt " + std::to_string(run.key.prompt) +
-                      ", repeat " + std::to_string(run.key.repeat) + ".");
+      throw bad_input("Run " + std::to_string(i) + " is there twice: contestant " + std::to_string(run.key.contestant) +
+                      ", prompt " + std::to_string(run.key.prompt) + ", repeat " + std::to_string(run.key.repeat) +
+                      ".");
   }
 }
 

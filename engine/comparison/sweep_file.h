@@ -30,8 +30,8 @@ nlohmann::ordered_json to_json(const Sweep& sweep);
 /// The file's text.
 std::string sweep_text(const Sweep& sweep);
 
-/// Reads a file's or a journal's text; of a journal whose last line is not whole, all before it. Throws bad_input naming
-/// the field, its value and what is allowed.
+/// Reads a file's or a journal's text; of a journal whose last line is not whole, all before it. Throws bad_input
+/// naming the field, its value and what is allowed.
 Sweep parse_sweep(std::string_view text);
 /// The same with the file's name in front. Throws bad_input where it cannot be read or is too large.
 Sweep read_sweep(const std::filesystem::path& path);

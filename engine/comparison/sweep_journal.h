@@ -19,14 +19,15 @@ std::optional<Sweep> unfinished_sweep(const std::filesystem::path& file);
 
 class SweepJournal {
  public:
-  /// Begins the journal of a sweep, with the runs that it has already. Throws bad_input naming path and reason where that
-  /// is not possible, or where another program writes it.
+  /// Begins the journal of a sweep, with the runs that it has already. Throws bad_input naming path and reason where
+  /// that is not possible, or where another program writes it.
   SweepJournal(const std::filesystem::path& file, const Sweep& sweep);
   ~SweepJournal();
   SweepJournal(const SweepJournal&) = delete;
   SweepJournal& operator=(const SweepJournal&) = delete;
 
-  /// Adds a run, or what became known of one later. Throws bad_input where the disk takes no more. All runs before stay.
+  /// Adds a run, or what became known of one later. Throws bad_input where the disk takes no more. All runs before
+  /// stay.
   void add(const MeasuredRun& run);
 
   /// Writes the sweep's file and removes the journal. Throws bad_input where it cannot be written; the journal stays.

@@ -185,9 +185,9 @@ void add_agreement(const Sweep& sweep, std::vector<std::string>& sentences) {
   for (const MeasuredRun& run : sweep.runs) {
     const bool wrong = run.differs_at && sweep.must_agree(run.key.contestant, sweep.baseline);
     if (!wrong || !told.insert(run.key.contestant).second) continue;
-    sentences.push_back(sweep.name_of(run.key.contestant) + " wrote another text than " + sweep.name_of(sweep.baseline) +
-                        " from token " + std::to_string(*run.differs_at + 1) + " on (prompt " +
-                        sweep.prompts[run.key.prompt].id +
+    sentences.push_back(sweep.name_of(run.key.contestant) + " wrote another text than " +
+                        sweep.name_of(sweep.baseline) + " from token " + std::to_string(*run.differs_at + 1) +
+                        " on (prompt " + sweep.prompts[run.key.prompt].id +
                         "), which should not be possible: an error of this program or of the driver.");
   }
 }
@@ -230,12 +230,14 @@ std::vector<std::string> remarks(const Sweep& sweep) {
     std::snprintf(words.data(), words.size(),
                   "%s became %.0f%% %s from the first repeat to the last (clocks, heat, other programs): trust the "
                   "ratios more than the speeds.",
-                  sweep.name_of(sweep.baseline).c_str(), 100 * std::abs(*change - 1), *change < 1 ? "slower" : "faster");
+                  sweep.name_of(sweep.baseline).c_str(), 100 * std::abs(*change - 1),
+                  *change < 1 ? "slower" : "faster");
     sentences.emplace_back(words.data());
   }
   if (std::ranges::any_of(sweep.subjects, &SweepSubject::is_software))
-    sentences.push_back("A device here is software: it computes every row of a pass one after the other, so wide trees "
-                        "cost much more than on a GPU.");
+    sentences.push_back(
+        "A device here is software: it computes every row of a pass one after the other, so wide trees "
+        "cost much more than on a GPU.");
   return sentences;
 }
 

@@ -20,8 +20,8 @@ struct SweepCell {
   std::string category;  // kAllCategories for all of them
   uint64_t replies = 0;
   uint64_t rounds = 0;
-  uint64_t tokens = 0;  // emitted by rounds: the first of each reply comes out of the prompt's pass
-  double tau = 0;       // tokens a round; 0 of a server
+  uint64_t tokens = 0;       // emitted by rounds: the first of each reply comes out of the prompt's pass
+  double tau = 0;            // tokens a round; 0 of a server
   double mean_rows = 0;      // of a pass
   RoundTimes round_ms;       // mean of a round
   Spread tokens_per_second;  // over the repeats, each over all prompts of the category
@@ -32,9 +32,9 @@ struct SweepCell {
   std::optional<uint32_t> differs_at;  // the earliest token at which one does
 };
 
-/// A repeat counts with all prompts of the category, so that repeats can be compared with each other; where none is whole
-/// yet, the prompts that every column has. Cells are by category in the order of the prompts, "all" last (the only one
-/// where there is one category), in each by column. Columns without a run have replies 0.
+/// A repeat counts with all prompts of the category, so that repeats can be compared with each other; where none is
+/// whole yet, the prompts that every column has. Cells are by category in the order of the prompts, "all" last (the
+/// only one where there is one category), in each by column. Columns without a run have replies 0.
 std::vector<SweepCell> summarize(const Sweep& sweep, uint32_t baseline);
 
 /// An array of the cells' figures.

@@ -71,8 +71,8 @@ Verdict verdict_of(const Sweep& sweep) {
                        " \u00d7 " + base + "; " + text_words(verdict.agreement, sweep, next.contestant);
     return verdict;
   }
-  verdict.sentence = sweep.name_of(best.contestant) + " is " + ratio_figures(best.times_baseline) + " \u00d7 " + base +
-                     " here";
+  verdict.sentence =
+      sweep.name_of(best.contestant) + " is " + ratio_figures(best.times_baseline) + " \u00d7 " + base + " here";
   if (best.times_baseline.has_error() && !best.times_baseline.differs_from_one())
     verdict.sentence += ", less than " + std::to_string(best.times_baseline.pairs) + " repeats can tell from it";
   verdict.sentence += "; " + text_words(verdict.agreement, sweep, best.contestant);

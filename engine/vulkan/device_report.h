@@ -105,7 +105,8 @@ const MatrixShape* find_matrix_shape(std::span<const MatrixShape> shapes, Matrix
 struct DeviceReport {
   uint32_t index = 0;  // position in the loader's order
   std::string name;
-  std::string uuid;  // DeviceInfo::uuid; empty below Vulkan 1.3
+  std::string uuid;              // DeviceInfo::uuid; empty below Vulkan 1.3
+  std::string pci_address = {};  // DeviceInfo::pci_address
   DeviceType type = DeviceType::other;
   uint32_t vendor_id = 0;
   uint32_t device_id = 0;

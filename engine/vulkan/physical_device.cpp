@@ -1,6 +1,7 @@
 #include "engine/vulkan/physical_device.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <span>
@@ -132,6 +133,19 @@ std::string hex(std::span<const uint8_t> bytes) {
   return text;
 }
 
+/// "0000:03:00.0"; empty where the driver does not tell.
+std::string pci_address_of(VkPhysicalDevice device) {
+  if (!has_extension(device, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) return {};
+  VkPhysicalDevicePCIBusInfoPropertiesEXT bus{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  properties.pNext = &bus;
+  vkGetPhysicalDeviceProperties2(device, &properties);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", bus.pciDomain, bus.pciBus, bus.pciDevice,
+                bus.pciFunction);
+  return text.data();
+}
+
 }  // namespace
 
 CacheIdentity identity_of(VkPhysicalDevice device) {
@@ -181,6 +195,7 @@ DeviceReport report_device(VkInstance instance, VkPhysicalDevice device, uint32_
     report.driver_version = properties.v12.driverInfo;
   }
   report.uuid = hex(properties.v11.deviceUUID) + "-" + hex(properties.v11.driverUUID);
+  report.pci_address = pci_address_of(device);
   const DeviceFacts facts = facts_of(device, properties);
   report.limits = facts.limits;
   report.features = offered_features(device);

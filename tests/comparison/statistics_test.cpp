@@ -66,8 +66,7 @@ TEST(Statistics, TheErrorOfARatioCoversTheTruth) {
   int within = 0;
   for (int i = 0; i < experiments; ++i) {
     std::vector<std::pair<double, double>> pairs;
-    for (int k = 0; k < repeats; ++k)
-      pairs.emplace_back(1.4 * std::exp(noise(random)), 1.0 * std::exp(noise(random)));
+    for (int k = 0; k < repeats; ++k) pairs.emplace_back(1.4 * std::exp(noise(random)), 1.0 * std::exp(noise(random)));
     const Ratio ratio = ratio_of_pairs(pairs);
     within += std::abs(ratio.value - 1.4) <= ratio.error ? 1 : 0;
   }

@@ -86,15 +86,16 @@ struct Refusal {
 
 std::vector<Refusal> refusals() {
   return {
-      {"another format", [](json& o) { o["format"] = "canopy-trace"; }, "field 'format' of the sweep is 'canopy-trace'"},
+      {"another format", [](json& o) { o["format"] = "canopy-trace"; },
+       "field 'format' of the sweep is 'canopy-trace'"},
       {"no format", [](json& o) { o.erase("format"); }, "lacks the field 'format'"},
       {"a newer version", [](json& o) { o["version"] = 2; }, "field 'version' of the sweep is 2; allowed: 1"},
       {"another kind", [](json& o) { o["kind"] = "race"; }, "field 'kind' of the sweep is 'race'"},
       {"no subjects", [](json& o) { o["subjects"] = json::array(); }, "has 0 subjects"},
       {"a list that is none", [](json& o) { o["contestants"] = 3; }, "field 'contestants'"},
-      {"no contestants", [](json& o) { o["contestants"] = json::array(); }, "field 'contestants' of the sweep is empty"},
-      {"too many contestants",
-       [](json& o) { o["contestants"] = std::vector<json>(257, o["contestants"][0]); },
+      {"no contestants", [](json& o) { o["contestants"] = json::array(); },
+       "field 'contestants' of the sweep is empty"},
+      {"too many contestants", [](json& o) { o["contestants"] = std::vector<json>(257, o["contestants"][0]); },
        "field 'contestants' of the sweep is 257 entries long"},
       {"an unknown mode", [](json& o) { o["contestants"][0]["mode"] = "wide"; },
        "field 'mode' of contestant 0 is 'wide'"},
