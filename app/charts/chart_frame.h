@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "app/base/figures.h"
+#include "app/base/theme.h"
 #include "app/charts/label_places.h"
 #include "app/charts/ticks.h"
 #include "app/look/dash.h"
 #include "app/look/fonts.h"
-#include "app/look/theme.h"
 
 namespace canopy::app {
 

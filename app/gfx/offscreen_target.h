@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include "app/gfx/image.h"
 #include "app/gfx/imgui_renderer.h"
 #include "app/gfx/readback.h"
 #include "app/gfx/ui_device.h"
+#include "app/picture/image.h"
 
 namespace canopy::app {
 

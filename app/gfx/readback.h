@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/gfx/image.h"
 #include "app/gfx/ui_device.h"
+#include "app/picture/image.h"
 
 namespace canopy::app {
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "app/gfx/image.h"
 #include "app/gfx/imgui_renderer.h"
 #include "app/gfx/ui_device.h"
+#include "app/picture/image.h"
 
 namespace canopy::app {
 

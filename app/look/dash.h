@@ -6,7 +6,7 @@
 
 #include <imgui.h>
 
-#include "app/look/theme.h"
+#include "app/base/theme.h"
 
 namespace canopy::app {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <system_error>
 
-#include "app/look/embedded_fonts.h"
+#include "app/picture/embedded_fonts.h"
 
 namespace canopy::app {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <imgui.h>
 
-#include "app/look/theme.h"
+#include "app/base/theme.h"
 
 namespace canopy::app {
 

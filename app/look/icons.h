@@ -3,7 +3,7 @@
 
 #include <imgui.h>
 
-#include "app/look/theme.h"
+#include "app/base/theme.h"
 
 namespace canopy::app {
 

@@ -11,6 +11,7 @@
 
 #include "app/charts/chart_frame.h"
 #include "app/conversation/attached_text.h"
+#include "app/look/style.h"
 #include "app/models/model_finder.h"
 #include "app/rounds/trace_log.h"
 #include "app/settings/options.h"

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "app/layout/tree_places.h"
+#include "app/layout/tree_transition.h"
 #include "app/shell/fixed_window.h"
 #include "app/tree/flying_words.h"
-#include "app/tree/tree_places.h"
-#include "app/tree/tree_transition.h"
 
 namespace canopy::app {
 namespace {

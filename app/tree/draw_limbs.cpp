@@ -2,8 +2,8 @@
 #include <array>
 #include <cmath>
 
+#include "app/layout/tree_transition.h"
 #include "app/tree/tree_paint.h"
-#include "app/tree/tree_transition.h"
 
 namespace canopy::app {
 namespace {
@@ -91,16 +91,9 @@ class Limbs {
   float lit_of(const Limb& limb) const { return limb.to_tuft ? 0 : p_.reveal.nodes[limb.child].lit; }
 
   Ribbon ribbon_of(const Limb& limb, float width) const {
-    const NodeBox& from = g_.nodes[limb.parent];
-    ImVec2 end;
-    if (limb.to_tuft)
-      end = p_.at(g_.tufts[limb.child].x, g_.tufts[limb.child].y);
-    else
-      end = p_.at(g_.nodes[limb.child].x + units(2), g_.nodes[limb.child].y);
-    const float begin = p_.at(from).x + p_.width_of(limb.parent) - units(1);
-    const float column = p_.at(g_.column_end(p_.tree.nodes[limb.parent].depth), 0).x;
-    const float turn = std::max(begin, std::min(column, end.x - units(24)));
-    Ribbon ribbon{begin, {turn, p_.at(from).y + limb.offset}, end, limb.begin * width, limb.end * width};
+    Ribbon ribbon = limb_ribbon(p_.tree, g_, limb, p_.width_of(limb.parent), width, units(1));
+    ribbon.from += p_.origin.x;
+    for (TreePoint* end : {&ribbon.p, &ribbon.q}) *end = {end->x + p_.origin.x, end->y + p_.origin.y};
     // Hundreds of limbs are not looked at one by one.
     if (p_.tree.size() >= kManyNodes) ribbon.tolerance *= 2.5f;
     return ribbon;
@@ -127,10 +120,11 @@ class Limbs {
     const Ribbon r = ribbon_of(limb, 1);
     const float half = (r.p.x + r.q.x) * 0.5f;
     const Colour colour = faded(colours().bonus, p_.strength(limb.child));
-    const std::array<ImVec2, 2> straight = {ImVec2(r.from + units(3), r.p.y), r.p};
+    const std::array<ImVec2, 2> straight = {ImVec2(r.from + units(3), r.p.y), ImVec2(r.p.x, r.p.y)};
     const Dash dots = {units(2), units(3)};
     if (straight[1].x > straight[0].x) add_dashed(list_, straight, dots, colour, units(2.2f));
-    add_dashed_bezier(list_, r.p, {half, r.p.y}, {half, r.q.y}, {r.q.x - units(8), r.q.y}, dots, colour, units(2.2f));
+    add_dashed_bezier(list_, straight[1], {half, r.p.y}, {half, r.q.y}, {r.q.x - units(8), r.q.y}, dots, colour,
+                      units(2.2f));
   }
 
   void twigs(const Tuft& tuft, const TuftBox& box) {
@@ -140,24 +134,20 @@ class Limbs {
     const float strength = p_.reveal.nodes[tuft.heads.front()].strength;
     const Colour wood = faded(limb_colour(look, 0), strength);
     const Colour tip = faded(decided_against(look) ? t.unreached : mix(t.limb, t.text3, 0.5f), strength);
-    const float count = static_cast<float>(box.twigs), dot = units(box.twigs > 20 ? 1.35f : 1.7f);
-    const auto there = static_cast<uint32_t>(std::ceil(count * p_.shown(tuft)));
-    // One twig of each so many ends in the colour of rejected children, as deeper nodes were not reached.
-    const uint32_t each = std::max(
-        1u, static_cast<uint32_t>(static_cast<float>(tuft.nodes) / static_cast<float>(tuft.heads.size()) + 0.5f));
-    const ImVec2 from = p_.at(box.x - 1, box.y);
+    const TwigBundle bundle = twigs_of(tuft, box, units(1));
+    const auto there = static_cast<uint32_t>(std::ceil(static_cast<float>(box.twigs) * p_.shown(tuft)));
+    const auto at = [&](TreePoint point) { return p_.at(point.x, point.y); };
     const int pieces = p_.tree.size() < kManyNodes ? 3 : 2;
     for (uint32_t i = 0; i < there; ++i) {
-      const float side = box.twigs == 1 ? 0 : 2 * static_cast<float>(i) / (count - 1) - 1;
-      const float golden = std::fmod(static_cast<float>(i) * 0.618034f, 1.0f);
-      const float length = box.length * (0.62f + 0.38f * golden) * (1 - 0.18f * side * side);
-      const ImVec2 end = {from.x + length, from.y + side * box.reach};
-      list_->PathLineTo(from);
-      list_->PathBezierCubicCurveTo({from.x + length * 0.4f, from.y}, {end.x - length * 0.45f, end.y}, end, pieces);
-      list_->PathStroke(wood, std::max(units(0.8f), units(1.4f - count * 0.012f)));
-      const bool head = look == NodeLook::rejected && i % each == 0;
+      const Twig& twig = bundle.twigs[i];
+      list_->PathLineTo(at(bundle.from));
+      list_->PathBezierCubicCurveTo(at(twig.leave), at(twig.arrive), at(twig.end), pieces);
+      list_->PathStroke(wood, bundle.wood);
+      const bool head = look == NodeLook::rejected && twig.head;
       // A short thick line: at this size it looks like a disc and costs a third of its vertices.
-      list_->AddLine({end.x - dot, end.y}, {end.x + dot, end.y}, head ? faded(t.rejected, strength) : tip, 2 * dot);
+      const ImVec2 end = at(twig.end);
+      list_->AddLine({end.x - bundle.dot, end.y}, {end.x + bundle.dot, end.y}, head ? faded(t.rejected, strength) : tip,
+                     2 * bundle.dot);
     }
     if (there > 0) label(tuft, box, strength);
   }

@@ -23,7 +23,7 @@ void add_lanes(ImDrawList* list, const Spine& spine, Colour colour, const Sectio
   list->PrimReserve(static_cast<int>(spine.count - 1) * 18, static_cast<int>(spine.count) * 4);
   const auto first = static_cast<ImDrawIdx>(list->_VtxCurrentIdx);
   for (uint32_t i = 0; i < spine.count; ++i) {
-    const ImVec2 n = spine.point[i].across, c = spine.point[i].at;
+    const TreePoint n = spine.point[i].across, c = spine.point[i].at;
     const RibbonSection at = section(i);
     const Colour middle = faded(colour, at.strength);
     list->PrimWriteVtx({c.x - n.x * at.above, c.y - n.y * at.above}, white, clear);
@@ -70,7 +70,7 @@ void outline_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float
   const Spine spine = spine_of(ribbon, reached);
   for (const float side : {-1.0f, 1.0f}) {
     for (uint32_t i = 0; i < spine.count; ++i) {
-      const ImVec2 n = spine.point[i].across, c = spine.point[i].at;
+      const TreePoint n = spine.point[i].across, c = spine.point[i].at;
       const float reach = side * (spine.point[i].half - 0.5f);
       list->PathLineTo({c.x + n.x * reach, c.y + n.y * reach});
     }

@@ -4,8 +4,8 @@
 
 #include <imgui_internal.h>
 
+#include "app/layout/token_label.h"
 #include "app/look/icons.h"
-#include "app/tree/token_label.h"
 #include "app/tree/tree_paint.h"
 
 namespace canopy::app {

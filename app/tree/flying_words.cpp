@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/tree/tree_transition.h"
+#include "app/layout/tree_transition.h"
 
 namespace canopy::app {
 namespace {

@@ -1,19 +1,10 @@
 #include "app/tree/shown_tree.h"
 
+#include "app/layout/tree_labels.h"
 #include "app/look/fonts.h"
-#include "app/tree/token_label.h"
 
 namespace canopy::app {
 namespace {
-
-/// The last token before a round: the last one that the round before emitted, or the reply's first token.
-std::optional<uint32_t> token_before(const RoundLog& log, size_t round) {
-  const ReplySummary& reply = log.replies()[log.summary(round).reply];
-  if (round <= reply.first_round) return reply.first_token;
-  const std::shared_ptr<const RoundRecord> before = log.round(round - 1);
-  if (!before || before->emitted.empty()) return std::nullopt;
-  return before->emitted.back();
-}
 
 void measure(ShownTree& tree) {
   tree.scale = look().scale;
@@ -49,10 +40,8 @@ bool show_round(ShownTree& tree, const RoundsState& rounds) {
     tree.log = rounds.log;
     tree.round = rounds.playback.shown;
     if (!record) return true;
-    tree.model = tree_model(*record, record->nodes.empty() ? token_before(*rounds.log, tree.round) : std::nullopt);
-    tree.labels.clear();
-    for (const TreeNodeView& node : tree.model.nodes)
-      tree.labels.push_back(tree_label(node.token ? rounds.log->piece(*node.token) : std::nullopt, node.token));
+    tree.model = tree_of_round(*record, *rounds.log, tree.round);
+    tree.labels = tree_labels(tree.model, *rounds.log);
   }
   measure(tree);
   return !same;

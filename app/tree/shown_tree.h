@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "app/layout/tree_model.h"
 #include "app/rounds/rounds_state.h"
 #include "app/tree/token_facts.h"
-#include "app/tree/tree_model.h"
 
 namespace canopy::app {
 

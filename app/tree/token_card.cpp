@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "app/layout/token_label.h"
 #include "app/look/icons.h"
-#include "app/tree/token_label.h"
 #include "app/tree/tree_paint.h"
 
 namespace canopy::app {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "app/tree/token_label.h"
+#include "app/layout/token_label.h"
 
 namespace canopy::app {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/tree/tree_model.h"
+#include "app/layout/tree_model.h"
 #include "engine/trace/trace_format.h"
 
 namespace canopy::app {

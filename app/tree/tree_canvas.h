@@ -7,10 +7,10 @@
 
 #include <imgui.h>
 
+#include "app/layout/tree_transition.h"
 #include "app/state/ui_command.h"
 #include "app/tree/shown_tree.h"
 #include "app/tree/tree_paint.h"
-#include "app/tree/tree_transition.h"
 #include "app/tree/tuft_card.h"
 
 namespace canopy::app {
@@ -30,7 +30,7 @@ class TreeCanvas {
   bool minimap_shown() const { return minimap_shown_; }
   /// The middle of a node on the screen; for tests.
   ImVec2 screen_of(uint32_t node) const;
-  /// Places of the canvas (app/tree/tree_places.h) as corners on the screen.
+  /// Places of the canvas (app/layout/tree_places.h) as corners on the screen.
   std::vector<ImVec4> on_screen(const std::vector<TreeRect>& places) const;
   /// The card drawn in the last frame, if there was one; for tests.
   const std::optional<TokenFacts>& card() const { return card_; }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/layout/tree_places.h"
+#include "app/layout/tree_transition.h"
 #include "app/look/text_block.h"
-#include "app/tree/tree_places.h"
-#include "app/tree/tree_transition.h"
 
 namespace canopy::app {
 namespace {

@@ -8,11 +8,11 @@
 
 #include <imgui.h>
 
+#include "app/layout/limb_shapes.h"
+#include "app/layout/tree_geometry.h"
+#include "app/layout/tree_reveal.h"
 #include "app/look/dash.h"
 #include "app/look/fonts.h"
-#include "app/tree/ribbon.h"
-#include "app/tree/tree_geometry.h"
-#include "app/tree/tree_reveal.h"
 
 namespace canopy::app {
 
@@ -53,11 +53,6 @@ inline constexpr uint32_t kManyNodes = 400;
 /// A length of the 100% design in pixels, not rounded as px() does: for strokes and curves.
 inline float units(float length) {
   return length * look().scale;
-}
-
-/// The colour with its alpha times strength, so that what is faint already becomes fainter.
-inline Colour faded(Colour colour, float strength) {
-  return strength >= 1 ? colour : with_alpha(colour, static_cast<float>(colour >> 24) / 255 * std::max(0.0f, strength));
 }
 
 inline Dash rejected_dash() {

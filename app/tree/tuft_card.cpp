@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/tree/tree_transition.h"
+#include "app/layout/tree_transition.h"
 
 namespace canopy::app {
 namespace {
@@ -103,7 +103,7 @@ void OpenTuft::draw(ImDrawList* list, const TreePaint& paint, double now) const 
     const uint32_t head = tuft.heads[i];
     const float y = a.y + px(kHead) + (static_cast<float>(i) + 0.5f) * px(kRow), x = a.x + px(kPad) + px(kBranches);
     const float thick = std::max(1.0f, units(limb_thickness(paint.tree.nodes[head].path, 22)));
-    fill_ribbon(list, {fork.x, fork, {x - px(8), y}, thick, thick}, mix(t.limb, t.text3, 0.2f));
+    fill_ribbon(list, {fork.x, {fork.x, fork.y}, {x - px(8), y}, thick, thick}, mix(t.limb, t.text3, 0.2f));
     list->AddCircleFilled({x - px(7), y}, units(2), look == NodeLook::rejected ? t.rejected : t.text3, 8);
     draw_word(list, {x, y}, Type::mono, text_height(Type::mono), t.text, paint.labels[head], b.x - x - px(kShare));
     const std::string share = percentage(paint.tree.nodes[head].path);

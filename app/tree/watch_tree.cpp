@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 
+#include "app/layout/tree_caption.h"
 #include "app/look/text_block.h"
 #include "app/look/widgets.h"
 #include "app/panels/term_words.h"
-#include "app/tree/tree_caption.h"
 
 namespace canopy::app {
 namespace {

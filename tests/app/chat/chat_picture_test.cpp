@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "app/gfx/image.h"
+#include "app/picture/image.h"
 #include "app/run/headless.h"
 #include "tests/app/support/pixels.h"
 #include "tests/app/support/scripted_engine.h"

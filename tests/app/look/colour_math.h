@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "app/look/theme.h"
+#include "app/base/theme.h"
 
 namespace canopy::test {
 

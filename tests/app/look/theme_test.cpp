@@ -1,4 +1,4 @@
-#include "app/look/theme.h"
+#include "app/base/theme.h"
 
 #include <gtest/gtest.h>
 #include <imgui.h>
@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "app/look/style.h"
 #include "app/platform/frame_pacer.h"
 #include "tests/app/look/colour_math.h"
 

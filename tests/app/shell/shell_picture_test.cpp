@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "app/gfx/image.h"
+#include "app/picture/image.h"
 #include "app/run/headless.h"
 #include "app/state/shell_state.h"
 #include "tests/app/support/pixels.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "app/gfx/image.h"
+#include "app/picture/image.h"
 #include "app/settings/saved_settings.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/mapped_file.h"

@@ -8,11 +8,11 @@
 #include <numeric>
 #include <string>
 
+#include "app/layout/token_label.h"
+#include "app/layout/tree_places.h"
 #include "app/rounds/trace_log.h"
 #include "app/shell/watch_places.h"
 #include "app/state/tour.h"
-#include "app/tree/token_label.h"
-#include "app/tree/tree_places.h"
 
 namespace canopy::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "app/gfx/image.h"
+#include "app/picture/image.h"
 #include "tests/app/support/pixels.h"
 #include "tests/app/support/watch_window.h"
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "app/look/style.h"
+
 namespace canopy::test {
 
 PanelContext::PanelContext(app::Panel& panel, float width, float height, app::ThemeKind theme, float scale)

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "app/gfx/image.h"
+#include "app/picture/image.h"
 
 namespace canopy::test {
 

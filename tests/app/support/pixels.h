@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "app/gfx/image.h"
-#include "app/look/theme.h"
+#include "app/base/theme.h"
+#include "app/picture/image.h"
 
 namespace canopy::test {
 

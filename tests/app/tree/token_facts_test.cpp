@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "app/tree/token_label.h"
+#include "app/layout/token_label.h"
 #include "tests/app/tree/tree_samples.h"
 
 namespace canopy::test {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "app/gfx/image.h"
 #include "app/gfx/offscreen_target.h"
+#include "app/picture/image.h"
 #include "app/rounds/trace_log.h"
 #include "app/tree/tree_panel.h"
 #include "tests/app/support/panel_context.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/tree/tree_model.h"
+#include "app/layout/tree_model.h"
 #include "engine/trace/round_record.h"
 
 namespace canopy::test {
