@@ -33,8 +33,7 @@ TwigBundle twigs_of(const Tuft& tuft, const TuftBox& box, float scale) {
     const float golden = std::fmod(static_cast<float>(i) * 0.618034f, 1.0f);
     const float length = box.length * (0.62f + 0.38f * golden) * (1 - 0.18f * side * side);
     const TreePoint from = bundle.from, end = {from.x + length, from.y + side * box.reach};
-    bundle.twigs.push_back(
-        {end, {from.x + length * 0.4f, from.y}, {end.x - length * 0.45f, end.y}, i % each == 0});
+    bundle.twigs.push_back({end, {from.x + length * 0.4f, from.y}, {end.x - length * 0.45f, end.y}, i % each == 0});
   }
   return bundle;
 }

@@ -47,7 +47,7 @@ struct DeviceInfo {
   /// its multiples. Empty: no pass is padded.
   std::vector<uint32_t> width_buckets = {};
   bool rounds_to_8_bits = false;  // activations, in products with quantized weights: other results than by default
-  std::string pci_address = {};  // "0000:03:00.0"; empty where it has none, or the driver does not tell
+  std::string pci_address = {};   // "0000:03:00.0"; empty where it has none, or the driver does not tell
 };
 
 /// The width that a pass of `width` rows is padded to.

@@ -56,7 +56,9 @@ void ChatStream::take_line(std::string_view line, std::string& added) {
 void ChatStream::take_event(std::string_view data, std::string& added) {
   const json event = parse_json(data, "The server's event");
   const JsonFields fields(event, kWhat);
-  if (fields.has("error")) throw bad_input("The server says: " + printable(fields.at("error").dump(-1, ' ', false, json::error_handler_t::replace), 512) + ".");
+  if (fields.has("error"))
+    throw bad_input("The server says: " +
+                    printable(fields.at("error").dump(-1, ' ', false, json::error_handler_t::replace), 512) + ".");
   if (const json* usage = fields.object("usage")) {
     if (const auto count = count_in(*usage, "completion_tokens")) tokens_ = count;
     if (const auto count = count_in(*usage, "prompt_tokens")) prompt_tokens_ = count;

@@ -25,7 +25,9 @@ bool is_host(std::string_view host, bool in_brackets) {
 }
 
 bool is_url_path(std::string_view path) {
-  const auto allowed = [](unsigned char c) { return std::isalnum(c) != 0 || std::string_view("/-._~").find(static_cast<char>(c)) != std::string_view::npos; };
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("/-._~").find(static_cast<char>(c)) != std::string_view::npos;
+  };
   return path.size() <= kMostPath && std::ranges::all_of(path, allowed);
 }
 

@@ -40,8 +40,12 @@ std::string body_of(const EndpointRequest& request) {
   json messages = json::array();
   for (const EndpointMessage& message : request.messages)
     messages.push_back({{"role", message.role}, {"content", message.content}});
-  json body = {{"messages", messages},           {"max_tokens", request.max_tokens}, {"temperature", request.temperature},
-               {"top_p", request.top_p},         {"seed", request.seed},             {"stream", true},
+  json body = {{"messages", messages},
+               {"max_tokens", request.max_tokens},
+               {"temperature", request.temperature},
+               {"top_p", request.top_p},
+               {"seed", request.seed},
+               {"stream", true},
                {"stream_options", {{"include_usage", true}}}};
   if (!request.model.empty()) body["model"] = request.model;
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -139,9 +143,9 @@ class EndpointClient::Exchange {
   std::atomic<bool> has_headers_{false};
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::string arrived_;            // guarded by mutex_
-  Clock::time_point arrived_at_;   // likewise
-  bool over_ = false;              // likewise
+  std::string arrived_;           // guarded by mutex_
+  Clock::time_point arrived_at_;  // likewise
+  bool over_ = false;             // likewise
   httplib::Error error_ = httplib::Error::Success;
   Clock::time_point last_arrival_;  // of the reader
   std::thread thread_;

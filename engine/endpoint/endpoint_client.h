@@ -42,7 +42,8 @@ struct EndpointLimits {
   double whole_s = 900;    // of one reply
 };
 
-/// Nothing but http, no redirect is followed, and headers and bodies are bounded (chat_stream.h). Belongs to one thread.
+/// Nothing but http, no redirect is followed, and headers and bodies are bounded (chat_stream.h). Belongs to one
+/// thread.
 class EndpointClient {
  public:
   explicit EndpointClient(EndpointAddress address, EndpointLimits limits = {});

@@ -64,10 +64,12 @@ struct Magic {
 };
 
 constexpr const char* pickle =
-    "It is a checkpoint of PyTorch (.bin, .pt, .pth): a pickle, which may run programs when it is opened, so that it is "
+    "It is a checkpoint of PyTorch (.bin, .pt, .pth): a pickle, which may run programs when it is opened, so that it "
+    "is "
     "never read here.";
 constexpr const char* zip =
-    "It is a ZIP archive, which is mostly a checkpoint of PyTorch (.bin, .pt, .pth): a pickle, which may run programs when "
+    "It is a ZIP archive, which is mostly a checkpoint of PyTorch (.bin, .pt, .pth): a pickle, which may run programs "
+    "when "
     "it is opened, so that it is never read here.";
 
 const std::array magics = std::to_array<Magic>({
@@ -81,7 +83,9 @@ const std::array magics = std::to_array<Magic>({
     {"algg", "It is a LoRA adapter of the time before GGUF (2023)."},
     {"\x89HDF", "It holds the weights of Keras or TensorFlow (HDF5)."},
     {"\x1F\x8B", "It is a gzip archive."},
-    {"\xFD" "7zXZ", "It is an xz archive."},
+    {"\xFD"
+     "7zXZ",
+     "It is an xz archive."},
     {"7z\xBC\xAF", "It is a 7z archive."},
     {"(\xB5/\xFD", "It is a zstd archive."},
 });
@@ -102,7 +106,8 @@ bool has_name(const std::vector<std::string>& names, std::string_view name) {
 }
 
 /// The first name that ends in one of these; null where there is none.
-const std::string* name_with_ending(const std::vector<std::string>& names, std::initializer_list<std::string_view> ends) {
+const std::string* name_with_ending(const std::vector<std::string>& names,
+                                    std::initializer_list<std::string_view> ends) {
   const auto found = std::ranges::find_if(names, [&](const std::string& name) {
     return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
   });
@@ -122,7 +127,8 @@ std::string adapted_model(const fs::path& config) {
 
 std::string explain_adapter(const std::string& of) {
   return "This is a LoRA adapter" + of +
-         ", a change to the weights of a model and no model itself; adapters cannot be applied here. Get a model that it "
+         ", a change to the weights of a model and no model itself; adapters cannot be applied here. Get a model that "
+         "it "
          "was merged into; " +
          what_runs();
 }
@@ -136,7 +142,8 @@ std::string explain_foreign_file(std::span<const std::byte> start) {
     if (text.starts_with(magic.bytes)) return magic.what + (" " + instead());
   }
   if (is_web_page(text)) {
-    return "It is a web page: the address of the page about the file was downloaded, not that of the file. " + instead();
+    return "It is a web page: the address of the page about the file was downloaded, not that of the file. " +
+           instead();
   }
   return "";
 }
@@ -158,7 +165,8 @@ void refuse_gguf_that_is_no_model(const GgufFile& file) {
   const std::string_view type = file.text_if("general.type").value_or("model");
   const std::string_view architecture = file.text_if("general.architecture").value_or("");
   if (type == "adapter" || file.find("adapter.type") != nullptr) {
-    throw bad_input(explain_adapter(architecture.empty() ? "" : " of a model of the architecture " + printable(architecture)));
+    throw bad_input(
+        explain_adapter(architecture.empty() ? "" : " of a model of the architecture " + printable(architecture)));
   }
   if (type == "mmproj" || architecture == "clip") {
     throw bad_input(
@@ -184,13 +192,15 @@ std::string explain_folder_without_config(const fs::path& folder) {
            ", but these say nothing of the model they are of: get config.json and the tokenizer's files from where the "
            "weights come from, into the same folder.";
   }
-  if (name_with_ending(names, {".bin", ".pt", ".pth", ".ckpt"}) != nullptr) return missing + " " + pickle + " " + instead();
+  if (name_with_ending(names, {".bin", ".pt", ".pth", ".ckpt"}) != nullptr)
+    return missing + " " + pickle + " " + instead();
   return missing;
 }
 
 std::string explain_folder_without_weights(const fs::path& folder) {
   const std::vector<std::string> names = names_in(folder);
-  if (has_name(names, "adapter_model.safetensors")) return explain_adapter(adapted_model(folder / "adapter_config.json"));
+  if (has_name(names, "adapter_model.safetensors"))
+    return explain_adapter(adapted_model(folder / "adapter_config.json"));
   const std::string missing =
       "The folder " + shown(folder) + " has neither model.safetensors nor model.safetensors.index.json.";
   if (const std::string* weights = name_with_ending(names, {".bin", ".pt", ".pth", ".ckpt"})) {

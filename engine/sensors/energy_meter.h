@@ -28,7 +28,8 @@ class PowerSum {
 /// A counter that moves in steps of some 50 ms makes short measurements coarse.
 class EnergyMeter {
  public:
-  /// Null sensors: nothing is measured. They must outlive this, and nobody else may read them between begin() and end().
+  /// Null sensors: nothing is measured. They must outlive this, and nobody else may read them between begin() and
+  /// end().
   explicit EnergyMeter(DeviceSensors* sensors) : sensors_(sensors) {}
   ~EnergyMeter() { stop_thread(); }
   EnergyMeter(const EnergyMeter&) = delete;

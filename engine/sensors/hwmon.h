@@ -1,6 +1,6 @@
 #pragma once
-// Sensors that Linux shows as files: the hwmon folders of amdgpu, i915, xe and others (Documentation/hwmon/sysfs-interface
-// of the kernel).
+// Sensors that Linux shows as files: the hwmon folders of amdgpu, i915, xe and others
+// (Documentation/hwmon/sysfs-interface of the kernel).
 
 #include <filesystem>
 #include <memory>

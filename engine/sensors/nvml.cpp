@@ -66,7 +66,8 @@ class Nvml final : public DeviceSensors {
     if (library_->energy != nullptr && library_->energy(device_, &millijoules) == kNvmlSuccess)
       reading.energy_j = static_cast<double>(millijoules) / 1000;
     unsigned int value = 0;
-    if (library_->power != nullptr && library_->power(device_, &value) == kNvmlSuccess) reading.power_w = value / 1000.0;
+    if (library_->power != nullptr && library_->power(device_, &value) == kNvmlSuccess)
+      reading.power_w = value / 1000.0;
     if (library_->clock != nullptr && library_->clock(device_, kNvmlClockSm, &value) == kNvmlSuccess)
       reading.clock_mhz = value;
     if (library_->temperature != nullptr && library_->temperature(device_, kNvmlTemperatureGpu, &value) == kNvmlSuccess)

@@ -47,7 +47,8 @@ TEST(ChatStream, RefusesWhatIsNoReply) {
       {"data: {\"choices\": [{\"delta\": {\"content\": 3}}]}\n", "'content'"},
       {"data: {\"choices\": [{\"finish_reason\": 3}]}\n", "'finish_reason'"},
       {"data: {\"usage\": {\"completion_tokens\": -3}}\n", "'completion_tokens'"},
-      {"data: {\"error\": {\"message\": \"out of \\u001b[31mmemory\"}}\n", "The server says: {\"message\":\"out of \\u001b[31mmemory"},
+      {"data: {\"error\": {\"message\": \"out of \\u001b[31mmemory\"}}\n",
+       "The server says: {\"message\":\"out of \\u001b[31mmemory"},
   };
   for (const auto& [sent, says] : cases) {
     SCOPED_TRACE(sent);
@@ -84,10 +85,10 @@ TEST(EndpointAddress, IsRead) {
 
 TEST(EndpointAddress, RefusesWhatIsNone) {
   test::expect_error("https, which is not supported", [] { parse_endpoint("https://host/v1"); });
-  for (const char* url : {"", "host:8000", "ftp://host", "http://", "http:///v1", "http://host:0", "http://host:70000",
-                          "http://host:80x", "http://host:", "http://ho st", "http://user@host", "http://[::1",
-                          "http://[::1]8080", "http://host/v1?x=\r\nHost: a", "http://host/v1#a", "http://host\r\n/",
-                          "http://[host]:1"})
+  for (const char* url :
+       {"", "host:8000", "ftp://host", "http://", "http:///v1", "http://host:0", "http://host:70000", "http://host:80x",
+        "http://host:", "http://ho st", "http://user@host", "http://[::1", "http://[::1]8080",
+        "http://host/v1?x=\r\nHost: a", "http://host/v1#a", "http://host\r\n/", "http://[host]:1"})
     test::expect_error("Give one like http://127.0.0.1:8000/v1", [&] { parse_endpoint(url); });
 }
 

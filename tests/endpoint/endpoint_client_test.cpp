@@ -41,7 +41,8 @@ Outcome ask(const FakeServer& server, const EndpointLimits& limits = quick(), co
   Outcome outcome;
   try {
     EndpointClient client(parse_endpoint(server.url()), limits);
-    outcome.reply = client.reply(hello(), [&](std::string_view text) { outcome.streamed += text; }, stop);
+    outcome.reply = client.reply(
+        hello(), [&](std::string_view text) { outcome.streamed += text; }, stop);
   } catch (const Error& e) {
     outcome.refusal = e.what();
     outcome.kind = e.kind();
@@ -185,7 +186,8 @@ TEST(EndpointClient, HeadersWithoutEndAreRefused) {
   const FakeServer server([](const FakeServer::Connection& to) {
     to.send("HTTP/1.1 200 OK\r\nX-Long: ");
     const std::string piece(1 << 16, 'a');
-    for (int i = 0; i < 4096 && to.send(piece); ++i) {}
+    for (int i = 0; i < 4096 && to.send(piece); ++i) {
+    }
   });
   const Outcome outcome = ask(server);
   EXPECT_NE(outcome.refusal.find("1 MiB of headers"), std::string::npos) << outcome.refusal;
@@ -195,7 +197,8 @@ TEST(EndpointClient, ABodyWithoutEndIsRefused) {
   const FakeServer server([](const FakeServer::Connection& to) {
     to.begin();
     const std::string piece = ": " + std::string(1 << 16, 'a') + "\n";
-    for (int i = 0; i < 4096 && to.send(piece); ++i) {}
+    for (int i = 0; i < 4096 && to.send(piece); ++i) {
+    }
   });
   EXPECT_NE(ask(server).refusal.find("MiB"), std::string::npos);
 }

@@ -1,8 +1,8 @@
 #pragma once
 // A small server on a port of this machine that answers each connection as a test says: well, slowly or wrongly.
 
-#include <gtest/gtest.h>
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,7 +31,8 @@ class FakeServer {
     }
     /// The body of an answer that has no length: it ends with the connection.
     bool begin(int status = 200, const char* type = "text/event-stream") const {
-      return send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Type: " + type + "\r\nConnection: close\r\n\r\n");
+      return send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Type: " + type +
+                  "\r\nConnection: close\r\n\r\n");
     }
     bool text(const std::string& words) const {
       return send("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" + words + "\"}}]}\n\n");

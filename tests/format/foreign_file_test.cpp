@@ -83,13 +83,17 @@ void PrintTo(const StartCase& c, std::ostream* out) {
 }
 
 const StartCase start_cases[] = {
-    {"PyTorchZip", std::string("PK\x03\x04\0\0", 6), "a ZIP archive, which is mostly a checkpoint of PyTorch (.bin, .pt, .pth): a pickle"},
+    {"PyTorchZip", std::string("PK\x03\x04\0\0", 6),
+     "a ZIP archive, which is mostly a checkpoint of PyTorch (.bin, .pt, .pth): a pickle"},
     {"PyTorchPickle", "\x80\x02}q\x01", "a checkpoint of PyTorch (.bin, .pt, .pth): a pickle"},
     {"Ggml", "tjgg\x03", "a GGML file from before GGUF (2023)."},
     {"OldLora", "algg\x01", "a LoRA adapter of the time before GGUF"},
     {"Hdf5", "\x89HDF\r\n", "the weights of Keras or TensorFlow"},
     {"Gzip", "\x1F\x8B\x08", "a gzip archive."},
-    {"Xz", "\xFD" "7zXZ", "an xz archive."},
+    {"Xz",
+     "\xFD"
+     "7zXZ",
+     "an xz archive."},
     {"Page", "\n <!DOCTYPE HTML><html>", "It is a web page: the address of the page about the file was downloaded"},
 };
 
@@ -101,8 +105,8 @@ TEST_P(ForeignStart, IsNamedWithWhatToGetInstead) {
   const std::string message = error_of([&] { ModelFile::open(folder.write("model.bin", content)); });
   EXPECT_NE(message.find("This is no GGUF file: it begins with '"), std::string::npos) << message;
   EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
-  EXPECT_TRUE(message.ends_with("Get the model as a GGUF file, or as a Hugging Face folder with safetensors; " +
-                                what_runs()))
+  EXPECT_TRUE(
+      message.ends_with("Get the model as a GGUF file, or as a Hugging Face folder with safetensors; " + what_runs()))
       << message;
   EXPECT_EQ(explain_foreign_file(folder.path() / "model.bin"), explain_foreign_file(test::as_bytes(content)));
   // Under the name of weights too.
@@ -173,8 +177,11 @@ const FolderCase folder_cases[] = {
     {"PicklesAlone", {{"pytorch_model.bin", "x"}}, "The folder has no config.json; a GGUF file"},
     {"Pickles",
      {{"config.json", tiny_config()}, {"pytorch_model-00001-of-00002.bin", "x"}},
-     "Its weights are in 'pytorch_model-00001-of-00002.bin'. It is a checkpoint of PyTorch (.bin, .pt, .pth): a pickle"},
-    {"NoWeights", {{"config.json", tiny_config()}}, "nor model.safetensors.index.json. Its weights were not downloaded."},
+     "Its weights are in 'pytorch_model-00001-of-00002.bin'. It is a checkpoint of PyTorch (.bin, .pt, .pth): a "
+     "pickle"},
+    {"NoWeights",
+     {{"config.json", tiny_config()}},
+     "nor model.safetensors.index.json. Its weights were not downloaded."},
     {"OtherNames",
      {{"config.json", tiny_config()}, {"a.safetensors", "x"}},
      "Its weights are in files of other names; with several, the index says which are the model's."},

@@ -13,9 +13,9 @@
 namespace canopy {
 namespace {
 
-constexpr const char* by_hand[] = {"gpt-2",        "smollm",     "llama-bpe", "qwen2",   "falcon", "deepseek-coder",
-                                   "deepseek-llm", "seed-coder", "viking",    "default", "mellum", "kormo",
-                                   "falcon-h1",    ""};
+constexpr const char* by_hand[] = {"gpt-2",          "smollm",       "llama-bpe",  "qwen2",  "falcon",
+                                   "deepseek-coder", "deepseek-llm", "seed-coder", "viking", "default",
+                                   "mellum",         "kormo",        "falcon-h1",  ""};
 
 void append_utf8(std::string& text, int32_t code) {
   utf8proc_uint8_t bytes[4];
@@ -66,9 +66,10 @@ TEST(PreTokenizerReference, CutsEveryCharacterAlike) {
 }
 
 TEST(PreTokenizerReference, CutsRandomTextsAlike) {
-  const std::string parts[] = {"a", "Z", "\u00E9", "\u4E2D", "\uAC00", "\u05D0", "1", "\u0663", " ", "  ", "\t", "\n", "\r\n",
-                               "\u00A0", "'s", "'LL", "'re", "!", "?", ".", ",", "(", "|", "`", "$", "-", "\uFF01", "\u3002",
-                               "\u2026", "\u0301", "\U0001F600", "_", "~", "123", "1234567"};
+  const std::string parts[] = {
+      "a",    "Z",      "\u00E9", "\u4E2D", "\uAC00", "\u05D0", "1",          "\u0663", " ", "  ",  "\t",     "\n",
+      "\r\n", "\u00A0", "'s",     "'LL",    "'re",    "!",      "?",          ".",      ",", "(",   "|",      "`",
+      "$",    "-",      "\uFF01", "\u3002", "\u2026", "\u0301", "\U0001F600", "_",      "~", "123", "1234567"};
   std::mt19937 random(7);
   std::uniform_int_distribution<size_t> part(0, std::size(parts) - 1), length(1, 12);
   for (const char* name : by_hand) {
