@@ -21,9 +21,9 @@ FILES = {
     "app/state/CMakeLists.txt": STATE,
     "app/state/view.h": '#include "engine/base/error.h"\n',
     "app/look/CMakeLists.txt": LOOK,
-    "app/base/theme.h": "#include <string>\n",
+    "app/look/theme.h": "#include <string>\n",
     "app/shell/CMakeLists.txt": SHELL,
-    "app/shell/shell.h": '#include "app/base/theme.h"\n#include "app/state/view.h"\n#include "engine/base/error.h"\n',
+    "app/shell/shell.h": '#include "app/look/theme.h"\n#include "app/state/view.h"\n#include "engine/base/error.h"\n',
 }
 
 
@@ -55,9 +55,9 @@ class CheckLayers(unittest.TestCase):
                                  "nothing of app/shell\n")
 
     def test_an_include_that_runs_sideways_is_found(self):
-        status, output = self.check({"app/base/theme.h": '#include "app/state/view.h"\n'})
+        status, output = self.check({"app/look/theme.h": '#include "app/state/view.h"\n'})
         self.assertEqual((status, output.count("\n")), (1, 1))
-        self.assertIn("app/base/theme.h:1", output)
+        self.assertIn("app/look/theme.h:1", output)
 
     def test_the_engine_may_not_include_the_window(self):
         status, output = self.check({"engine/base/error.h": '#include "app/state/view.h"\n'})
