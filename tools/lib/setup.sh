@@ -44,6 +44,34 @@ install_packages() {
     die "apt-get could not install ${missing[*]} (its message is above)."
 }
 
+# has_nvidia_driver: whether NVIDIA's driver runs here, or under Windows' subsystem for Linux beside it.
+has_nvidia_driver() {
+  [[ -e /proc/driver/nvidia/version || -e /usr/lib/wsl/lib/libcuda.so.1 ]]
+}
+
+# provide_nvcc PRESET: the compiler of the CUDA kernels, fetched once where NVIDIA's driver is and no toolkit; the build
+# goes without where it cannot be had. CANOPY_FETCH_NVCC=1: always the fetched one, 0: never.
+provide_nvcc() {
+  local cache=$root/build/$1/CMakeCache.txt folder
+  case ${CANOPY_FETCH_NVCC:-} in
+    0) return 0 ;;
+    1) ;;
+    *)
+      has_nvidia_driver || return 0
+      [[ -z $(PATH=$PATH:${CUDA_HOME:+$CUDA_HOME/bin:}${CUDA_PATH:+$CUDA_PATH/bin:}/usr/local/cuda/bin type -P nvcc) ]] || return 0
+      ;;
+  esac
+  if ! "$root/tools/fetch_dependencies" --only cuda-compiler; then
+    say "Without it NVIDIA GPUs are used through Vulkan (CANOPY_FETCH_NVCC=0 does not try)."
+    return 0
+  fi
+  folder=$("$root/tools/fetch_dependencies" --print-folder cuda-compiler)
+  # A configuration from before looks for a compiler again.
+  if [[ -f $cache ]] && ! grep -qxF "CANOPY_NVCC:FILEPATH=$folder/bin/nvcc" "$cache"; then
+    rm -f -- "$root/build/$1/build.ninja"
+  fi
+}
+
 # build_preset PRESET TARGET...: configures where needed, then builds; prints nothing when there is nothing to do.
 build_preset() {
   local preset=$1 dir=$root/build/$1
