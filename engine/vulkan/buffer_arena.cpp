@@ -4,17 +4,6 @@
 
 namespace canopy::vk {
 
-std::vector<BlockRun> block_runs(std::span<const uint64_t> buffers, uint64_t most, uint64_t alignment) {
-  std::vector<BlockRun> runs;
-  for (const uint64_t bytes : buffers) {
-    const uint64_t share = (bytes + alignment - 1) / alignment * alignment;
-    if (runs.empty() || share > most - std::min(most, runs.back().bytes)) runs.emplace_back();
-    runs.back().bytes += share;
-    ++runs.back().buffers;
-  }
-  return runs;
-}
-
 // A heap may be cut up, or other programs may leave less than a whole block: half as much from then
 // on, down to one buffer.
 std::shared_ptr<MemoryBlock> BufferArena::next_block(const VkMemoryRequirements& needs, std::string_view name) {

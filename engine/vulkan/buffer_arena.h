@@ -7,20 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/compute/block_runs.h"
 #include "engine/vulkan/context.h"
 
 namespace canopy::vk {
-
-/// Buffers that lie in one block.
-struct BlockRun {
-  uint64_t bytes = 0;
-  uint64_t buffers = 0;
-  bool operator==(const BlockRun&) const = default;
-};
-
-/// The blocks of at most `most` bytes that buffers of these bytes, in this order, come to lie in; a buffer beyond that
-/// has a block of its own. Each buffer starts at a multiple of `alignment`.
-std::vector<BlockRun> block_runs(std::span<const uint64_t> buffers, uint64_t most, uint64_t alignment);
 
 /// Knows beforehand what will be asked for, so that a block is as large as what comes to lie in it and no memory is
 /// left over. A block is freed when its last buffer is gone, so what a load has made before it fails goes with its

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compute/best_seconds.h"
 #include "engine/vulkan/command_list.h"
 #include "engine/vulkan/kernel.h"
 
@@ -22,9 +23,6 @@ constexpr uint32_t fma_groups = 2048;
 constexpr uint32_t software_fma_groups = 64;
 constexpr uint32_t units = 16;  // of 16 bytes that an invocation of peak_read reads
 constexpr uint64_t group_bytes = uint64_t{units} * invocations * 16;
-constexpr double wanted_seconds = 0.03;
-constexpr double enough_seconds = 0.25;  // of runs of one kernel, where one run is longer than wanted
-constexpr int runs = 5;
 
 struct LoopsPush {
   uint32_t loops;
@@ -55,26 +53,16 @@ CommandList recorded(Context& context, const Record& record, uint32_t times) {
   return list;
 }
 
-// Seconds per time, the least of several runs that are long enough to tell.
+// Seconds per time. A list is recorded again only for another number of times.
 double best_seconds(Context& context, const Record& record, uint32_t most_times) {
-  uint32_t times = 1;
-  while (true) {
-    CommandList list = recorded(context, record, times);
-    const double seconds = seconds_of(context, list);
-    if (seconds >= wanted_seconds / 2 || times == most_times) break;
-    // At most sixteenfold: the first run includes what a device does once.
-    const double factor = std::clamp(wanted_seconds / std::max(seconds, 1e-6), 1.5, 16.0);
-    times = static_cast<uint32_t>(std::min<double>(most_times, std::max(times + 1.0, times * factor)));
-  }
-  CommandList list = recorded(context, record, times);
-  double best = seconds_of(context, list);
-  double spent = best;
-  for (int i = 1; i < runs && spent < enough_seconds; ++i) {
-    const double seconds = seconds_of(context, list);
-    best = std::min(best, seconds);
-    spent += seconds;
-  }
-  return best / times;
+  std::unique_ptr<CommandList> list;
+  uint32_t recorded_times = 0;
+  const auto run = [&](uint32_t times) {
+    if (times != recorded_times) list = std::make_unique<CommandList>(recorded(context, record, times));
+    recorded_times = times;
+    return seconds_of(context, *list);
+  };
+  return canopy::best_seconds(run, most_times);
 }
 
 // As large as fits, to be larger than the caches; a whole number of workgroups.
@@ -145,7 +133,7 @@ void FmaProbe::try_kernel(uint32_t chains, uint32_t steps) {
   const double seconds = best_seconds(context_, record, 1U << 20);
   if (flops / seconds * 1e-9 <= best_) return;
   best_ = flops / seconds * 1e-9;
-  const auto loops = static_cast<uint32_t>(std::clamp(wanted_seconds / seconds, 1.0, 1048576.0));
+  const auto loops = static_cast<uint32_t>(std::clamp(kWantedRunSeconds / seconds, 1.0, 1048576.0));
   flops_ = flops * loops;
   list_ = std::make_unique<CommandList>(recorded(context_, record, loops));
 }

@@ -146,6 +146,7 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.info.driver = report.driver_name + " " + report.driver_version;
   state_.info.uuid = report.uuid;
   state_.info.pci_address = report.pci_address;
+  state_.info.backend = "vulkan";
   state_.info.is_software = report.type == vk::DeviceType::cpu;
   if (state_.info.is_software) cores_.emplace();
   state_.software = options.as_software.value_or(state_.info.is_software);

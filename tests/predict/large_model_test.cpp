@@ -217,8 +217,8 @@ TEST_P(LargeModel, LiesInFewBlocksOfAGibibyte) {
     const uint64_t sum = std::accumulate(buffers.begin(), buffers.end(), uint64_t{0});
     EXPECT_LE(*std::max_element(buffers.begin(), buffers.end()), range);
     uint64_t bytes = 0, count = 0;
-    const std::vector<vk::BlockRun> runs = vk::block_runs(buffers, kGiB, 256);
-    for (const vk::BlockRun& run : runs) {
+    const std::vector<BlockRun> runs = block_runs(buffers, kGiB, 256);
+    for (const BlockRun& run : runs) {
       EXPECT_LE(run.bytes, kGiB);
       bytes += run.bytes;
       count += run.buffers;
