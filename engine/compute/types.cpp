@@ -102,6 +102,10 @@ void check_part(const Buffer& whole, uint64_t offset, uint64_t bytes, std::strin
                   std::to_string(whole.bytes()) + " bytes, at multiples of " + std::to_string(kPartAlignment) + ".");
 }
 
+std::string_view gpu_of(std::string_view uuid) {
+  return uuid.substr(0, uuid.find('-'));
+}
+
 uint32_t padded_width(const DeviceInfo& info, uint32_t width) {
   if (info.width_buckets.empty()) return width;
   for (const uint32_t bucket : info.width_buckets) {

@@ -37,7 +37,9 @@ struct DeviceInfo {
   std::string name;
   std::string type;    // "discrete", "integrated", "virtual", "cpu" or "reference"
   std::string driver;  // name and version
-  std::string uuid;    // hex; stable across launches, changes with the driver
+  /// Stable across launches, changes with the driver: the GPU's own identity in hex, which is the same whatever backend
+  /// it is opened by (gpu_of), then '-' and the rest.
+  std::string uuid;
   bool is_software = false;
   std::string
       kernels;  // "VERSION; CHOICE; ...": version of the backend's shaders, then the variants chosen by timing so far
@@ -48,7 +50,11 @@ struct DeviceInfo {
   std::vector<uint32_t> width_buckets = {};
   bool rounds_to_8_bits = false;  // activations, in products with quantized weights: other results than by default
   std::string pci_address = {};   // "0000:03:00.0"; empty where it has none, or the driver does not tell
+  std::string backend = {};       // "vulkan", "cuda"; empty for one that is none of these
 };
+
+/// The GPU's own identity in a DeviceInfo::uuid; empty where there is none.
+std::string_view gpu_of(std::string_view uuid);
 
 /// The width that a pass of `width` rows is padded to.
 uint32_t padded_width(const DeviceInfo& info, uint32_t width);

@@ -1,7 +1,7 @@
 #pragma once
-// Weights on their way to a device behind a bus: all cores lay them out in pinned memory, slot by slot, while the device
-// copies out of the slots before. Backends say what a slot is, how a band of a weight is laid out and how a slot is
-// sent.
+// Weights on their way to a device behind a bus: all cores lay them out in pinned memory, slot by slot, while the
+// device copies out of the slots before. Backends say what a slot is, how a band of a weight is laid out and how a slot
+// is sent.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,9 +31,9 @@ using LayOutBand = std::function<void(size_t piece, uint64_t band, std::span<std
 
 /// A weight cut into pieces that slots hold, each a run of bands.
 struct UploadWork {
-  std::vector<uint64_t> bands;              // of each piece, at least one
-  uint64_t bands_of_a_thread = 1;           // that are work enough for one
-  std::function<LayOutBand()> make_layout;  // called by each thread
+  std::vector<uint64_t> bands;                            // of each piece, at least one
+  uint64_t bands_of_a_thread = 1;                         // that are work enough for one
+  std::function<LayOutBand()> make_layout;                // called by each thread
   std::function<void(size_t piece, uint64_t slot)> send;  // starts the copies out of a slot that is filled
 };
 
