@@ -12,6 +12,7 @@ constexpr Result kLost[] = {
     46,   // device unavailable
     214,  // ECC uncorrectable
     220,  // NVLink uncorrectable
+    226,  // an error that was contained to this process
     700,  // illegal address
     702,  // launch timeout
     709,  // context is destroyed
@@ -22,6 +23,8 @@ constexpr Result kLost[] = {
     717,  // invalid address space
     718,  // invalid program counter
     719,  // launch failed
+    721,  // tensor memory leak
+    911,  // external device
     999,  // unknown, as after a driver's reset
 };
 

@@ -1,11 +1,12 @@
 #include "engine/cuda_backend/context.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
-#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/cuda_backend/check.h"
+#include "engine/cuda_backend/embedded_kernels.h"
 
 namespace canopy::cuda {
 namespace {
@@ -13,36 +14,11 @@ namespace {
 constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
 /// Of a block's shared memory what every kernel may have without asking.
 constexpr uint32_t kUsualSharedBytes = 48 << 10;
+/// Compute capability 9.0: the first at which a kernel can start before those that it depends on have ended.
+constexpr int kOverlappingCapability = 90;
+constexpr Result kNoBinaryForGpu = 209;
 
 }  // namespace
-
-// ---- memory ---------------------------------------------------------------------------------------------------------
-
-Memory::Memory(Context& context, uint64_t bytes, bool on_host, std::string_view name)
-    : context_(context), bytes_(bytes) {
-  const DriverApi& api = context.api_;
-  const Result result =
-      on_host ? api.allocate_host(&host_, bytes, kHostPortable | kHostMapped) : api.allocate(&address_, bytes);
-  if (result == kOutOfMemory) {
-    throw out_of_memory("There is no memory for " + std::string(name) + ": " + std::to_string(bytes) +
-                        " bytes are needed, " + std::to_string(context.memory().available) + " are free.");
-  }
-  context.check(result, "Allocating memory");
-  if (on_host) {
-    std::memset(host_, 0, bytes);
-    address_ = reinterpret_cast<Address>(host_);  // the device sees it at the same address
-  } else if (bytes > 0) {
-    context.fill(address_, 0, (bytes + 3) / 4);
-  }
-}
-
-Memory::~Memory() {
-  if (host_ != nullptr) {
-    context_.api_.free_host(host_);
-  } else if (address_ != 0) {
-    context_.api_.free(address_);
-  }
-}
 
 // ---- graphs ---------------------------------------------------------------------------------------------------------
 
@@ -53,34 +29,30 @@ Graph::Graph(Context& context, std::span<const KernelCall> calls) : context_(con
   context.check(api.begin_capture(context.stream_, kCaptureThreadLocal), "Recording a pass");
   GraphHandle graph = nullptr;
   try {
+    context.check(api.record_event(context.begin_, context.stream_, kEventRecordExternal), "Recording a pass");
     for (const KernelCall& call : calls) context.launch(call);
+    context.check(api.record_event(context.end_, context.stream_, kEventRecordExternal), "Recording a pass");
   } catch (...) {
-    api.end_capture(context.stream_, &graph);
-    if (graph != nullptr) api.destroy_graph(graph);
+    context.note(api.end_capture(context.stream_, &graph));
+    if (graph != nullptr) context.note(api.destroy_graph(graph));
     throw;
   }
   context.check(api.end_capture(context.stream_, &graph), "Recording a pass");
   const Result result = api.instantiate(&exec_, graph, 0);
-  api.destroy_graph(graph);
+  context.note(api.destroy_graph(graph));
   context.check(result, "Preparing a pass");
 }
 
 Graph::~Graph() {
-  if (exec_ != nullptr) context_.api_.destroy_graph_exec(exec_);
+  if (exec_ != nullptr) context_.note(context_.api_.destroy_graph_exec(exec_));
 }
 
-// ---- context --------------------------------------------------------------------------------------------------------
+// ---- opening and closing --------------------------------------------------------------------------------------------
 
-Context::Context(const DriverApi& api, const DeviceFacts& facts, const void* fatbin) : api_(api), facts_(facts) {
+Context::Context(const DriverApi& api, const DeviceFacts& facts, std::span<const std::byte> kernels)
+    : api_(api), facts_(facts) {
   try {
-    check(api_.device(&id_, facts.ordinal), "Opening the GPU");
-    check(api_.retain_context(&context_, id_), "Opening the GPU");
-    check(api_.set_context(context_), "Opening the GPU");
-    check(api_.create_stream(&stream_, kStreamNonBlocking), "Opening the GPU");
-    check(api_.create_event(&begin_, kEventDefault), "Opening the GPU");
-    check(api_.create_event(&end_, kEventDefault), "Opening the GPU");
-    check(api_.load_module(&module_, fatbin), "Loading the kernels");
-    check(api_.allocate_host(&staging_, kStagingBytes, kHostPortable), "Allocating memory of the host");
+    open(kernels);
   } catch (...) {
     close();
     throw;
@@ -91,14 +63,39 @@ Context::~Context() {
   close();
 }
 
+void Context::open(std::span<const std::byte> kernels) {
+  const std::vector<const void*> fatbins = split_fatbins(kernels);
+  check(api_.device(&id_, facts_.ordinal), "Opening the GPU");
+  check(api_.retain_context(&context_, id_), "Opening the GPU");
+  check(api_.set_context(context_), "Opening the GPU");
+  check(api_.create_stream(&stream_, kStreamNonBlocking), "Opening the GPU");
+  check(api_.create_stream(&copies_, kStreamNonBlocking), "Opening the GPU");
+  check(api_.create_event(&begin_, kEventDefault), "Opening the GPU");
+  check(api_.create_event(&end_, kEventDefault), "Opening the GPU");
+  for (const void* fatbin : fatbins) {
+    ModuleHandle module = nullptr;
+    const Result result = api_.load_module(&module, fatbin);
+    if (result == kNoBinaryForGpu) {
+      throw Error(ErrorKind::unavailable, "This build of Canopy has no CUDA kernels for a GPU of compute capability " +
+                                              capability_words(facts_.capability) + ".");
+    }
+    check(result, "Loading the kernels");
+    modules_.push_back(module);
+  }
+  check(api_.allocate_host(&staging_, kStagingBytes, kHostPortable), "Allocating memory of the host");
+}
+
 /// Results are not looked at: after an error that ends a context, all of these fail, and the reset frees everything.
 void Context::close() noexcept {
   if (context_ == nullptr) return;
-  if (staging_ != nullptr) api_.free_host(staging_);
-  if (module_ != nullptr) api_.unload_module(module_);
-  if (begin_ != nullptr) api_.destroy_event(begin_);
-  if (end_ != nullptr) api_.destroy_event(end_);
-  if (stream_ != nullptr) api_.destroy_stream(stream_);
+  if (staging_ != nullptr) note(api_.free_host(staging_));
+  for (const ModuleHandle module : modules_) note(api_.unload_module(module));
+  for (const EventHandle event : {begin_, end_}) {
+    if (event != nullptr) note(api_.destroy_event(event));
+  }
+  for (const StreamHandle stream : {stream_, copies_}) {
+    if (stream != nullptr) note(api_.destroy_stream(stream));
+  }
   api_.set_context(nullptr);
   api_.release_context(id_);
   if (lost_) api_.reset_context(id_);
@@ -107,7 +104,7 @@ void Context::close() noexcept {
 
 void Context::check(Result result, const char* doing) {
   if (result == kSuccess) return;
-  lost_ = lost_ || is_lost(result);
+  note(result);
   throw error_of(api_, result, doing);
 }
 
@@ -117,40 +114,71 @@ MemoryInfo Context::memory() const {
   return {total, available};
 }
 
+// ---- copies ---------------------------------------------------------------------------------------------------------
+
+std::span<std::byte> Context::stage(uint64_t bytes) {
+  const uint64_t share = (bytes + 255) / 256 * 256;
+  if (share > kStagingBytes - staged_) finish();
+  auto* first = static_cast<std::byte*>(staging_) + staged_;
+  staged_ += share;
+  return {first, bytes};
+}
+
 void Context::write(Address to, std::span<const std::byte> from) {
-  for (uint64_t done = 0; done < from.size();) {
-    const uint64_t bytes = std::min<uint64_t>(kStagingBytes, from.size() - done);
-    std::memcpy(staging_, from.data() + done, bytes);
-    check(api_.copy_to_device(to + done, staging_, bytes, stream_), "Copying to the GPU");
-    finish();
-    done += bytes;
+  while (!from.empty()) {
+    const auto part = from.first(std::min<uint64_t>(kStagingBytes, from.size()));
+    const std::span<std::byte> staged = stage(part.size());
+    std::memcpy(staged.data(), part.data(), part.size());
+    pending_ = true;
+    check(api_.copy_to_device(to, staged.data(), part.size(), stream_), "Copying to the GPU");
+    to += part.size();
+    from = from.subspan(part.size());
   }
 }
 
-void Context::read(Address from, std::span<std::byte> to) {
-  for (uint64_t done = 0; done < to.size();) {
-    const uint64_t bytes = std::min<uint64_t>(kStagingBytes, to.size() - done);
-    check(api_.copy_to_host(staging_, from + done, bytes, stream_), "Copying from the GPU");
+void Context::read(std::span<const DeviceRead> reads) {
+  std::vector<std::pair<std::span<std::byte>, std::byte*>> arriving;
+  const auto arrive = [&] {
     finish();
-    std::memcpy(to.data() + done, staging_, bytes);
-    done += bytes;
+    for (const auto& [staged, to] : arriving) std::memcpy(to, staged.data(), staged.size());
+    arriving.clear();
+  };
+  for (const DeviceRead& each : reads) {
+    for (uint64_t done = 0; done < each.to.size();) {
+      const uint64_t bytes = std::min<uint64_t>(kStagingBytes, each.to.size() - done);
+      if ((bytes + 255) / 256 * 256 > kStagingBytes - staged_) arrive();
+      const std::span<std::byte> staged = stage(bytes);
+      pending_ = true;
+      check(api_.copy_to_host(staged.data(), each.from + done, bytes, stream_), "Copying from the GPU");
+      arriving.emplace_back(staged, each.to.data() + done);
+      done += bytes;
+    }
   }
+  arrive();
 }
 
 void Context::fill(Address to, uint32_t word, uint64_t words) {
+  pending_ = true;
   check(api_.fill(to, word, words, stream_), "Filling memory");
 }
 
-FunctionHandle Context::function(const std::string& name, uint32_t shared_bytes) {
-  FunctionHandle found = nullptr;
-  if (const auto known = functions_.find(name); known != functions_.end()) {
-    found = known->second;
-  } else {
-    if (api_.function(&found, module_, name.c_str()) != kSuccess) {
-      throw bad_input("There is no CUDA kernel '" + name + "' in this build.");
-    }
-    functions_[name] = found;
+// ---- kernels --------------------------------------------------------------------------------------------------------
+
+FunctionHandle Context::find_function(const std::string& name) {
+  constexpr Result not_found = 500;
+  for (const ModuleHandle module : modules_) {
+    FunctionHandle found = nullptr;
+    const Result result = api_.function(&found, module, name.c_str());
+    if (result == kSuccess) return found;
+    if (result != not_found) check(result, "Loading a kernel");
   }
+  throw bad_input("There is no CUDA kernel '" + name + "' in this build.");
+}
+
+FunctionHandle Context::function(const std::string& name, uint32_t shared_bytes) {
+  auto known = functions_.find(name);
+  if (known == functions_.end()) known = functions_.emplace(name, find_function(name)).first;
+  const FunctionHandle found = known->second;
   uint32_t& allowed = shared_of_.try_emplace(found, kUsualSharedBytes).first->second;
   if (shared_bytes > allowed) {
     if (shared_bytes > facts_.shared_bytes) {
@@ -166,23 +194,38 @@ FunctionHandle Context::function(const std::string& name, uint32_t shared_bytes)
 
 void Context::launch(const KernelCall& call) {
   const FunctionHandle kernel = function(call.kernel, call.shared_bytes);
+  LaunchAttribute overlaps{kLaunchProgrammaticSerialization, 0, 1};
+  LaunchConfig config;
+  std::ranges::copy(call.grid, config.grid);
+  config.block[0] = call.threads;
+  config.shared_bytes = call.shared_bytes;
+  config.stream = stream_;
+  if (call.overlaps && facts_.capability >= kOverlappingCapability) {
+    config.attributes = &overlaps;
+    config.attribute_count = 1;
+  }
   void* params[] = {const_cast<std::byte*>(call.params.data())};
-  check(api_.launch(kernel, call.grid[0], call.grid[1], call.grid[2], call.threads, 1, 1, call.shared_bytes, stream_,
-                    params, nullptr),
-        "Starting a kernel");
+  pending_ = true;
+  check(api_.launch(&config, kernel, params, nullptr), "Starting a kernel");
 }
 
 void Context::start(const Graph& graph) {
-  check(api_.record_event(begin_, stream_), "Starting a pass");
+  pending_ = true;
   check(api_.launch_graph(graph.exec_, stream_), "Starting a pass");
-  check(api_.record_event(end_, stream_), "Starting a pass");
 }
 
 void Context::finish() {
-  check(api_.wait_stream(stream_), "Waiting for the GPU");
+  if (pending_) {
+    const auto start = std::chrono::steady_clock::now();
+    const Result result = api_.wait_stream(stream_);
+    waited_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    check(result, "Waiting for the GPU");
+  }
+  pending_ = false;
+  staged_ = 0;
 }
 
-double Context::last_ms() {
+double Context::last_ms() const {
   float ms = 0;
   return api_.elapsed(&ms, begin_, end_) == kSuccess ? static_cast<double>(ms) : 0;
 }

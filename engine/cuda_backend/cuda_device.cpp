@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "engine/base/error.h"
 #include "engine/cuda_backend/objects.h"
+#include "engine/cuda_backend/peak.h"
 #include "engine/cuda_backend/record.h"
+#include "engine/cuda_backend/weight_upload.h"
 
 namespace canopy {
 namespace {
 
 using namespace cuda;
-
-/// Bytes of weights that are laid out at a time, before they are copied.
-constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
 
 struct CudaCommands : Commands {
   std::vector<std::unique_ptr<Memory>> tables;
@@ -23,12 +25,13 @@ struct CudaCommands : Commands {
 
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(const CudaDeviceOptions& options) : context_(options.api, options.facts, options.fatbin) {
+  explicit CudaDevice(const CudaDeviceOptions& options) : context_(options.api, options.facts, options.kernels) {
     const DeviceFacts& facts = options.facts;
     info_.name = facts.name;
     info_.type = facts.integrated ? "integrated" : "discrete";
     info_.driver = facts.driver;
-    info_.uuid = facts.uuid;
+    info_.uuid = device_identity(facts);
+    info_.backend = "cuda";
     info_.kernels = "cuda 1 matrix";
     info_.draws_tokens = true;
     info_.widest_tile = 64;
@@ -41,11 +44,13 @@ class CudaDevice : public Device {
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
     return std::make_unique<CudaBuffer>(std::make_shared<Memory>(context_, words(bytes), false, name), 0, bytes);
   }
-  /// The host writes to the device's memory through a pinned copy; what the host reads, the device writes to the
-  /// host's.
+  /// What the host writes for every pass lies in pinned memory, from which each recording brings what it reads into the
+  /// device's; what the host reads, the device writes to the host's.
   std::unique_ptr<Buffer> allocate_exchanged(uint64_t bytes, HostUse use, std::string_view name) override {
-    const bool on_host = use == HostUse::reads;
-    return std::make_unique<CudaBuffer>(std::make_shared<Memory>(context_, words(bytes), on_host, name), 0, bytes);
+    const uint64_t stored = (std::max<uint64_t>(bytes, 1) + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
+    auto memory = std::make_shared<Memory>(context_, stored, use == HostUse::reads, name);
+    if (use == HostUse::writes) memory->source = std::make_unique<Memory>(context_, stored, true, name);
+    return std::make_unique<CudaBuffer>(std::move(memory), 0, bytes);
   }
   std::unique_ptr<Buffer> part(Buffer& whole, uint64_t offset, uint64_t bytes, std::string_view name) override {
     check_part(whole, offset, bytes, name);
@@ -75,7 +80,10 @@ class CudaDevice : public Device {
     return std::make_unique<KvCache>(std::move(all));
   }
   std::unique_ptr<Weight> make_weight(std::span<const WeightPart> parts, WeightLayout layout,
-                                      std::string_view name) override;
+                                      std::string_view name) override {
+    return weights_.make(parts, layout, name);
+  }
+  void expect_weights(std::span<const WeightRequest> requests) override { weights_.expect(requests); }
   uint64_t weight_bytes(std::span<const WeightPart> parts, WeightLayout layout) const override {
     return tile_layout(parts, layout).bytes();
   }
@@ -88,19 +96,19 @@ class CudaDevice : public Device {
     return attention_scratch(shape, heads, std::min(max_width, attention_rows(shape, heads, chunks)), chunks);
   }
 
-  void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override {
-    context_.write(range(to, offset, from.size()), from);
-  }
+  void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override;
   void read_all(std::span<const BufferRead> reads) override;
   std::vector<float> read_activations(const Activations& activations, uint32_t width) override;
   void write_activations(Activations& activations, uint32_t width, std::span<const float> values) override;
   std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
   void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
 
-  DevicePeak measure_peak() override {
-    throw Error(ErrorKind::unavailable, "The CUDA backend does not measure its peak rates yet.");
+  DevicePeak measure_peak() override { return cuda::measure_peak(context_); }
+  double sample_fma_rate() override {
+    if (!fma_probe_) fma_probe_.emplace(context_);
+    return fma_probe_->run();
   }
-  double sample_fma_rate() override { return measure_peak().fma_gflop_s; }
+  double measure_upload() override { return cuda::measure_upload(context_); }
 
   std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
     auto commands = std::make_unique<CudaCommands>();
@@ -109,21 +117,25 @@ class CudaDevice : public Device {
       if (stop.stop_requested()) return nullptr;
       recorder.record(op);
     }
-    commands->graph = std::make_unique<Graph>(context_, recorder.calls);
+    std::vector<KernelCall> calls = uploads_of(recorder.inputs);
+    calls.insert(calls.end(), std::make_move_iterator(recorder.calls.begin()),
+                 std::make_move_iterator(recorder.calls.end()));
+    commands->graph = std::make_unique<Graph>(context_, calls);
     return commands;
   }
   bool run(Commands& commands, const std::stop_token& stop) override {
     if (stop.stop_requested()) return false;
     start(commands);
     finish();
-    last_ms_ = context_.last_ms();
     return true;
   }
   void start(Commands& commands) override { context_.start(*static_cast<CudaCommands&>(commands).graph); }
   void finish() override { context_.finish(); }
-  double last_run_ms() const override { return last_ms_; }
+  double last_run_ms() const override { return context_.last_ms(); }
+  double waited_ms() const override { return context_.waited_ms(); }
 
  private:
+  static constexpr uint64_t kUnitBytes = 16;
   static uint64_t words(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
   static uint64_t value_bytes(uint32_t max_width, uint32_t cols) {
     return uint64_t{max_width} * CudaActivations::stride_of(cols) * 4;
@@ -140,38 +152,57 @@ class CudaDevice : public Device {
     return found.address() + offset;
   }
 
+  static std::vector<KernelCall> uploads_of(std::span<const CudaBuffer* const> inputs);
+
   Context context_;
   DeviceInfo info_;
+  WeightUpload weights_{context_};
+  std::optional<FmaProbe> fma_probe_;
   Scratch partials_{context_}, counters_{context_}, head_counters_{context_}, attention_{context_}, moves_{context_};
-  double last_ms_ = 0;
 };
 
-std::unique_ptr<Weight> CudaDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,
-                                                std::string_view name) {
-  const TileLayout tiles = tile_layout(parts, layout);
-  auto weight = std::make_unique<CudaWeight>(parts[0].type, tiles);
-  weight->memory = std::make_unique<Memory>(context_, tiles.bytes(), false, name);
-  const auto piece = static_cast<uint32_t>(std::clamp<uint64_t>(kPieceBytes / tiles.group_bytes(), 1, tiles.groups()));
-  std::vector<std::byte> bytes;
-  for (uint32_t first = 0; first < tiles.groups(); first += piece) {
-    const uint32_t count = std::min(piece, tiles.groups() - first);
-    bytes.resize(count * tiles.group_bytes());
-    fill_tiles(parts, layout, tiles, first, count, bytes);
-    context_.write(weight->memory->address() + first * tiles.group_bytes(), bytes);
+/// Calls that bring what a recording reads of the host's memory into the device's: of each allocation one run of units.
+std::vector<KernelCall> CudaDevice::uploads_of(std::span<const CudaBuffer* const> inputs) {
+  std::map<const Memory*, std::pair<uint64_t, uint64_t>> ranges;  // in units
+  for (const CudaBuffer* input : inputs) {
+    const uint64_t first = input->offset / kUnitBytes;
+    const uint64_t end = (input->offset + input->bytes() + kUnitBytes - 1) / kUnitBytes;
+    auto& range = ranges.try_emplace(input->memory.get(), first, end).first->second;
+    range = {std::min(range.first, first), std::max(range.second, end)};
   }
-  return weight;
+  std::vector<KernelCall> calls;
+  for (const auto& [memory, range] : ranges) {
+    UploadParams p;
+    p.from = memory->source->address() + range.first * kUnitBytes;
+    p.to = memory->address() + range.first * kUnitBytes;
+    p.units = static_cast<uint32_t>(range.second - range.first);
+    calls.push_back(call_of("upload", p, 256, (p.units + 255) / 256));
+  }
+  return calls;
+}
+
+void CudaDevice::write(Buffer& to, uint64_t offset, std::span<const std::byte> from) {
+  const Address address = range(to, offset, from.size());
+  const Memory& memory = *own<CudaBuffer>(&to, "A buffer").memory;
+  const Memory* const seen = memory.source != nullptr ? memory.source.get() : &memory;
+  if (seen->host() != nullptr) {
+    std::memcpy(seen->host() + (address - memory.address()), from.data(), from.size());
+  } else {
+    context_.write(address, from);
+  }
 }
 
 void CudaDevice::read_all(std::span<const BufferRead> reads) {
-  context_.finish();
+  std::vector<DeviceRead> of_device;
   for (const BufferRead& each : reads) {
     const Address from = range(*each.from, each.offset, each.to.size());
+    if (own<CudaBuffer>(each.from, "A buffer").memory->host() == nullptr) of_device.push_back({from, each.to});
+  }
+  context_.read(of_device);  // waits
+  for (const BufferRead& each : reads) {
     const auto& buffer = own<CudaBuffer>(each.from, "A buffer");
-    if (const std::byte* host = buffer.memory->host(); host != nullptr) {
-      std::memcpy(each.to.data(), host + buffer.offset + each.offset, each.to.size());
-    } else {
-      context_.read(from, each.to);
-    }
+    const std::byte* host = buffer.memory->host();
+    if (host != nullptr) std::memcpy(each.to.data(), host + buffer.offset + each.offset, each.to.size());
   }
 }
 

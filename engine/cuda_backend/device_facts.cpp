@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iterator>
+#include <string_view>
 
 #include "engine/base/printable.h"
 #include "engine/cuda_backend/check.h"
@@ -25,17 +28,30 @@ std::string hex(const Uuid& uuid) {
   return text;
 }
 
-std::string refusal(const DriverApi& api, const DeviceFacts& facts, int version, int least_driver, DeviceId id) {
+/// Machine code runs on GPUs of its generation that are not older; PTX, which is of the last architecture, on any that
+/// is not older.
+bool have_code(const EmbeddedKernels& kernels, int capability) {
+  const auto& known = kernels.architectures;
+  if (!known.empty() && capability >= known.back()) return true;
+  return std::ranges::any_of(known, [&](int a) { return a / 10 == capability / 10 && a <= capability; });
+}
+
+std::string refusal(const DriverApi& api, const DeviceFacts& facts, int version, const EmbeddedKernels& kernels,
+                    DeviceId id) {
   if (facts.capability < kLeastCapability) {
-    return "Its compute capability is " + std::to_string(facts.capability / 10) + "." +
-           std::to_string(facts.capability % 10) + "; 7.5 or later is needed.";
+    return "Its compute capability is " + capability_words(facts.capability) + "; " +
+           capability_words(kLeastCapability) + " or later is needed.";
   }
   if (attribute(api, kComputeMode, id) == kComputeModeProhibited) {
     return "Its owner has switched off computing on it (compute mode 'prohibited').";
   }
-  if (least_driver == 0) return "This build of Canopy has no CUDA kernels; it was made without nvcc.";
-  if (version < least_driver) {
-    return "Its driver supports CUDA " + version_words(version) + "; " + version_words(least_driver) +
+  if (kernels.architectures.empty()) return "This build of Canopy has no CUDA kernels; it was made without nvcc.";
+  if (!have_code(kernels, facts.capability)) {
+    return "This build of Canopy has no CUDA kernels for its compute capability " + capability_words(facts.capability) +
+           ".";
+  }
+  if (version < kernels.least_driver) {
+    return "Its driver supports CUDA " + version_words(version) + "; " + version_words(kernels.least_driver) +
            " or later is needed.";
   }
   if (facts.memory_bytes == 0) return "It has no memory of its own that can be used.";
@@ -59,13 +75,46 @@ void ask(const DriverApi& api, DeviceId id, DeviceFacts& facts) {
   facts.integrated = attribute(api, kIntegrated, id) != 0;
 }
 
+std::string driver_words(int version) {
+  std::ifstream file("/proc/driver/nvidia/version");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string module = printable(module_version(text));
+  return (module.empty() ? "" : "NVIDIA " + module + ", ") + "CUDA " + version_words(version);
+}
+
 }  // namespace
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:15:33 UTC 2025": the first word that begins
+// with a digit, of the line.
+std::string module_version(const std::string& text) {
+  const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
+  size_t begin = line.find("NVRM version");
+  while (begin < line.size()) {
+    const size_t end = std::min(line.find(' ', begin), line.size());
+    const std::string_view word = line.substr(begin, end - begin);
+    if (word.find_first_not_of("0123456789.") == std::string_view::npos && word.find('.') != std::string_view::npos) {
+      return std::string(word);
+    }
+    begin = end + 1;
+  }
+  return {};
+}
+
+std::string device_identity(const DeviceFacts& facts) {
+  std::string driver = facts.driver;
+  std::erase_if(driver, [](char c) { return c == ' ' || c == ','; });
+  return facts.uuid + "-" + driver;
+}
+
+std::string capability_words(int capability) {
+  return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+}
 
 std::string version_words(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-std::vector<DeviceFacts> list_devices(const DriverApi& api, int least_driver) {
+std::vector<DeviceFacts> list_devices(const DriverApi& api, const EmbeddedKernels& kernels) {
   if (const Result result = api.init(0); result != kSuccess) {
     if (result == kNoDevice) return {};
     throw error_of(api, result, "Starting the NVIDIA driver");
@@ -75,17 +124,18 @@ std::vector<DeviceFacts> list_devices(const DriverApi& api, int least_driver) {
   if (const Result result = api.device_count(&count); result != kSuccess && result != kNoDevice) {
     throw error_of(api, result, "Listing the NVIDIA GPUs");
   }
+  const std::string driver = driver_words(version);
   std::vector<DeviceFacts> devices;
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     DeviceFacts facts;
     facts.ordinal = ordinal;
     facts.name = "NVIDIA GPU " + std::to_string(ordinal);
-    facts.driver = "CUDA " + version_words(version);
+    facts.driver = driver;
     try {
       DeviceId id = 0;
       check(api, api.device(&id, ordinal), "Asking for the GPU");
       ask(api, id, facts);
-      facts.reason = refusal(api, facts, version, least_driver, id);
+      facts.reason = refusal(api, facts, version, kernels, id);
     } catch (const Error& e) {
       facts.reason = e.what();
     }

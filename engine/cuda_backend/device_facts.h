@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/cuda_backend/driver_api.h"
+#include "engine/cuda_backend/embedded_kernels.h"
 
 namespace canopy::cuda {
 
@@ -22,18 +23,26 @@ struct DeviceFacts {
   uint32_t l2_bytes = 0;
   uint32_t shared_bytes = 0;  // of a block, at most
   bool integrated = false;
-  std::string driver;  // "CUDA 13.0"
+  std::string driver;  // "NVIDIA 580.65.06, CUDA 13.0"
   std::string reason;  // why it cannot be used, as a sentence; empty where it can
 
   bool usable() const { return reason.empty(); }
 };
 
-/// Asks each GPU; one that does not answer is listed with what the driver says. `least_driver`: the oldest version of
-/// the driver's API that the kernels run on (13000 is 13.0), 0 where there are no kernels in this build. Throws what
-/// error_of() makes of a driver that cannot list its devices; no devices is an empty list.
-std::vector<DeviceFacts> list_devices(const DriverApi& api, int least_driver);
+/// Asks each GPU; one that does not answer is listed with what the driver says. `kernels`: of this build, which decide
+/// what GPUs and drivers can be used. Throws what error_of() makes of a driver that cannot list its devices; no devices
+/// is an empty list.
+std::vector<DeviceFacts> list_devices(const DriverApi& api, const EmbeddedKernels& kernels);
+
+/// DeviceInfo::uuid of a device: changes with the GPU, its driver, and between backends.
+std::string device_identity(const DeviceFacts& facts);
 
 /// 13000 -> "13.0"
 std::string version_words(int version);
+/// 89 -> "8.9"
+std::string capability_words(int capability);
+
+/// The version in what NVIDIA's kernel module says of itself (/proc/driver/nvidia/version); empty where there is none.
+std::string module_version(const std::string& text);
 
 }  // namespace canopy::cuda

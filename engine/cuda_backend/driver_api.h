@@ -31,6 +31,7 @@ using GraphExecHandle = GraphExecTag*;
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kOutOfMemory = 2;
 inline constexpr Result kNoDevice = 100;
+inline constexpr Result kNotReady = 600;
 
 // Attributes of a device.
 inline constexpr int kMaxSharedBytesOfBlock = 97;  // that a kernel may opt into
@@ -43,15 +44,38 @@ inline constexpr int kCapabilityMinor = 76;
 inline constexpr int kComputeModeProhibited = 2;
 
 // Attributes of a function.
-inline constexpr int kFunctionSharedBytes = 1;
 inline constexpr int kFunctionMaxDynamicSharedBytes = 8;
 
 inline constexpr unsigned kHostPortable = 1;
 inline constexpr unsigned kHostMapped = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
+inline constexpr unsigned kEventNoTiming = 2;
+/// While a stream is being captured: the event is recorded by the graph, each time it runs.
+inline constexpr unsigned kEventRecordExternal = 1;
 inline constexpr int kCaptureThreadLocal = 1;
-inline constexpr unsigned kScheduleBlockingSync = 4;
+
+/// An attribute of a launch (CUlaunchAttribute).
+struct LaunchAttribute {
+  int id = 0;
+  int padding = 0;
+  int value = 0;
+  char rest[60] = {};
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+/// The kernel may start while the one before it in the stream still runs; it waits for it by itself.
+inline constexpr int kLaunchProgrammaticSerialization = 6;
+
+/// How a kernel is launched (CUlaunchConfig).
+struct LaunchConfig {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  StreamHandle stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+static_assert(sizeof(LaunchConfig) == 56);
 
 struct Uuid {
   unsigned char bytes[16];
@@ -82,7 +106,6 @@ struct DriverApi {
   Result (*free_host)(void*);
   Result (*copy_to_device)(Address to, const void* from, size_t bytes, StreamHandle);
   Result (*copy_to_host)(void* to, Address from, size_t bytes, StreamHandle);
-  Result (*copy_on_device)(Address to, Address from, size_t bytes, StreamHandle);
   Result (*fill)(Address, unsigned word, size_t words, StreamHandle);
 
   Result (*create_stream)(StreamHandle*, unsigned flags);
@@ -90,7 +113,8 @@ struct DriverApi {
   Result (*wait_stream)(StreamHandle);
   Result (*create_event)(EventHandle*, unsigned flags);
   Result (*destroy_event)(EventHandle);
-  Result (*record_event)(EventHandle, StreamHandle);
+  Result (*record_event)(EventHandle, StreamHandle, unsigned flags);
+  Result (*query_event)(EventHandle);  // kNotReady before what was recorded has ended
   Result (*wait_event)(EventHandle);
   Result (*stream_waits)(StreamHandle, EventHandle, unsigned flags);
   Result (*elapsed)(float* ms, EventHandle from, EventHandle to);
@@ -99,9 +123,7 @@ struct DriverApi {
   Result (*unload_module)(ModuleHandle);
   Result (*function)(FunctionHandle*, ModuleHandle, const char* name);
   Result (*set_function_attribute)(FunctionHandle, int attribute, int value);
-  Result (*launch)(FunctionHandle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                   unsigned block_y, unsigned block_z, unsigned shared_bytes, StreamHandle, void** params,
-                   void** extra);
+  Result (*launch)(const LaunchConfig*, FunctionHandle, void** params, void** extra);
 
   Result (*begin_capture)(StreamHandle, int mode);
   Result (*end_capture)(StreamHandle, GraphHandle*);

@@ -72,7 +72,6 @@ void find_memory(Symbols& symbols, DriverApi& api) {
   symbols.find(api.free_host, "cuMemFreeHost");
   symbols.find(api.copy_to_device, "cuMemcpyHtoDAsync_v2");
   symbols.find(api.copy_to_host, "cuMemcpyDtoHAsync_v2");
-  symbols.find(api.copy_on_device, "cuMemcpyDtoDAsync_v2");
   symbols.find(api.fill, "cuMemsetD32Async");
 }
 
@@ -82,7 +81,8 @@ void find_execution(Symbols& symbols, DriverApi& api) {
   symbols.find(api.wait_stream, "cuStreamSynchronize");
   symbols.find(api.create_event, "cuEventCreate");
   symbols.find(api.destroy_event, "cuEventDestroy_v2");
-  symbols.find(api.record_event, "cuEventRecord");
+  symbols.find(api.record_event, "cuEventRecordWithFlags");
+  symbols.find(api.query_event, "cuEventQuery");
   symbols.find(api.wait_event, "cuEventSynchronize");
   symbols.find(api.stream_waits, "cuStreamWaitEvent");
   symbols.find(api.elapsed, "cuEventElapsedTime");
@@ -90,7 +90,7 @@ void find_execution(Symbols& symbols, DriverApi& api) {
   symbols.find(api.unload_module, "cuModuleUnload");
   symbols.find(api.function, "cuModuleGetFunction");
   symbols.find(api.set_function_attribute, "cuFuncSetAttribute");
-  symbols.find(api.launch, "cuLaunchKernel");
+  symbols.find(api.launch, "cuLaunchKernelEx");
   symbols.find(api.begin_capture, "cuStreamBeginCapture_v2");
   symbols.find(api.end_capture, "cuStreamEndCapture");
   symbols.find(api.instantiate, "cuGraphInstantiateWithFlags");

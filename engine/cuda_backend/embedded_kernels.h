@@ -19,8 +19,8 @@ struct EmbeddedKernels {
 
 const EmbeddedKernels& embedded_kernels();
 
-/// The beginning of each fat binary of `joined`, which the driver loads as a module; the bytes stay the caller's. Throws
-/// bad_input where the bytes are something else.
+/// The beginning of each fat binary of `joined`, which the driver loads as a module; the bytes stay the caller's.
+/// Throws bad_input where the bytes are something else.
 std::vector<const void*> split_fatbins(std::span<const std::byte> joined);
 
 }  // namespace canopy::cuda

@@ -8,8 +8,8 @@
 
 #include "engine/base/error.h"
 #include "engine/compute/kv_slots.h"
-#include "engine/cuda_backend/context.h"
 #include "engine/cuda_backend/kernels/params.h"
+#include "engine/cuda_backend/memory.h"
 #include "engine/cuda_backend/weight_tiles.h"
 
 namespace canopy::cuda {
@@ -30,9 +30,9 @@ struct CudaBuffer : Buffer {
 struct CudaWeight : Weight {
   CudaWeight(WeightType type, const TileLayout& layout) : Weight(type, layout.rows, layout.cols), tiles(layout) {}
   TileLayout tiles;
-  std::unique_ptr<Memory> memory;
+  MemoryShare memory;
 
-  WeightParams params() const { return tiles.params(memory->address()); }
+  WeightParams params() const { return tiles.params(memory.address()); }
 };
 
 struct CudaActivations : Activations {

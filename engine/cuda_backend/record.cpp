@@ -8,21 +8,9 @@
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
 #include "engine/compute/op_list.h"
-#include "engine/cuda_backend/objects.h"
 
 namespace canopy::cuda {
 namespace {
-
-/// The address of a buffer that holds at least `bytes`; 0 for null where that is allowed.
-Address at(const Buffer* buffer, uint64_t bytes, const char* what, bool optional = false) {
-  if (buffer == nullptr && optional) return 0;
-  const auto& own_buffer = own<CudaBuffer>(buffer, what);
-  if (own_buffer.bytes() < bytes) {
-    throw bad_input(std::string(what) + " holds " + std::to_string(own_buffer.bytes()) +
-                    " bytes; needed: " + std::to_string(bytes) + ".");
-  }
-  return own_buffer.address();
-}
 
 ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32_t cols, const char* what) {
   const auto& found = own<CudaActivations>(activations, what);
@@ -62,6 +50,17 @@ uint64_t attention_scratch(const KvShape& shape, uint32_t heads, uint32_t rows, 
 uint32_t attention_rows(const KvShape& shape, uint32_t heads, uint64_t chunks) {
   const uint64_t one = attention_scratch(shape, heads, 1, chunks);
   return static_cast<uint32_t>(std::clamp<uint64_t>(kMostAttentionScratch / one, 1, 65535));
+}
+
+Address CallRecorder::at(const Buffer* buffer, uint64_t bytes, const char* what, bool optional) {
+  if (buffer == nullptr && optional) return 0;
+  const auto& own_buffer = own<CudaBuffer>(buffer, what);
+  if (own_buffer.bytes() < bytes) {
+    throw bad_input(std::string(what) + " holds " + std::to_string(own_buffer.bytes()) +
+                    " bytes; needed: " + std::to_string(bytes) + ".");
+  }
+  if (own_buffer.memory->source != nullptr) inputs.push_back(&own_buffer);
+  return own_buffer.address();
 }
 
 void CallRecorder::record(const Op& op) {

@@ -46,8 +46,12 @@ class CallRecorder {
   /// Throws bad_input where the arguments do not fit each other, and for an op without kernels.
   void record(const Op& op);
   std::vector<KernelCall> calls;
+  /// What the calls read of memory that the host fills for every pass (Memory::source).
+  std::vector<const CudaBuffer*> inputs;
 
  private:
+  /// The address of a buffer that holds at least `bytes`; 0 for null where that is allowed.
+  Address at(const Buffer* buffer, uint64_t bytes, const char* what, bool optional = false);
   void add(const EmbedArgs& args);
   void add(const LinearArgs& args);
   void add(const LinearAddArgs& args);

@@ -4,10 +4,8 @@
 #include <array>
 #include <iterator>
 #include <string>
-#include <vector>
 
 #include "engine/base/error.h"
-#include "engine/base/parallel.h"
 
 namespace canopy::cuda {
 namespace {
@@ -297,22 +295,14 @@ TileLayout tile_layout(std::span<const WeightPart> parts, WeightLayout layout) {
   return {extent.rows, extent.cols, tile_shape(parts[0].type)};
 }
 
-void fill_tiles(std::span<const WeightPart> parts, WeightLayout layout, const TileLayout& tiles, uint32_t first_group,
-                uint32_t groups, std::span<std::byte> to) {
+void fill_group(std::span<const WeightPart> parts, WeightLayout layout, const TileLayout& tiles, uint32_t group,
+                std::span<std::byte> to, std::vector<std::byte>& scratch) {
   const Format& format = format_of(parts[0].type);
   std::ranges::fill(to, std::byte{0});
-  parallel_for(groups, 1, [&](uint64_t begin, uint64_t end) {
-    std::vector<std::byte> scratch;
-    for (uint64_t group = begin; group < end; ++group) {
-      const std::span<std::byte> own = to.subspan(group * tiles.group_bytes(), tiles.group_bytes());
-      for (uint32_t r = 0; r < kTileRows; ++r) {
-        const auto row = static_cast<uint32_t>((first_group + group) * kTileRows + r);
-        if (row >= tiles.rows) break;
-        const JoinedRow from = joined_row(parts, layout, row);
-        pack_row(read_rows(parts[from.part], from.row, 1, scratch), format, {own, format.shape, r});
-      }
-    }
-  });
+  for (uint32_t r = 0; r < kTileRows && group * kTileRows + r < tiles.rows; ++r) {
+    const JoinedRow from = joined_row(parts, layout, group * kTileRows + r);
+    pack_row(read_rows(parts[from.part], from.row, 1, scratch), format, {to, format.shape, r});
+  }
 }
 
 }  // namespace canopy::cuda

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/compute/types.h"
 #include "engine/compute/weight_parts.h"
@@ -33,9 +34,9 @@ struct TileLayout {
 /// Throws bad_input as joined_extent() does.
 TileLayout tile_layout(std::span<const WeightPart> parts, WeightLayout layout);
 
-/// Fills the tiles of rows [16 first_group, 16 (first_group + groups)) on all cores; the bytes are theirs, zeroed or
-/// not.
-void fill_tiles(std::span<const WeightPart> parts, WeightLayout layout, const TileLayout& tiles, uint32_t first_group,
-                uint32_t groups, std::span<std::byte> to);
+/// Fills the tiles of rows [16 group, 16 (group + 1)); the bytes are theirs, zeroed or not. `scratch` is for the parts'
+/// readers.
+void fill_group(std::span<const WeightPart> parts, WeightLayout layout, const TileLayout& tiles, uint32_t group,
+                std::span<std::byte> to, std::vector<std::byte>& scratch);
 
 }  // namespace canopy::cuda

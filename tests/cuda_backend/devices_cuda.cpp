@@ -15,8 +15,7 @@ Device& oracle() {
 const std::vector<NamedDevice>& devices_under_test() {
   static const std::unique_ptr<Device> device = [] {
     use_machine({});
-    const cuda::DriverApi api = fake_driver();
-    return open_cuda_device({api, cuda::list_devices(api, 13000).at(0), nullptr});
+    return open_cuda_device(fake_device_options());
   }();
   static const std::vector<NamedDevice> devices{{"Cuda", device.get()}};
   return devices;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <map>
 
 #include "engine/base/error.h"
 #include "engine/cuda_backend/cuda_device.h"
@@ -12,14 +14,13 @@
 namespace canopy::test {
 namespace {
 
-std::vector<cuda::DeviceFacts> facts_of(FakeMachine machine, int least_driver = 13000) {
+std::vector<cuda::DeviceFacts> facts_of(FakeMachine machine, const cuda::EmbeddedKernels& kernels = fake_kernels()) {
   use_machine(std::move(machine));
-  return cuda::list_devices(fake_driver(), least_driver);
+  return cuda::list_devices(fake_driver(), kernels);
 }
 
 std::unique_ptr<Device> opened() {
-  const cuda::DriverApi api = fake_driver();
-  return open_cuda_device({api, cuda::list_devices(api, 13000).at(0), nullptr});
+  return open_cuda_device(fake_device_options());
 }
 
 /// The kind and message of the error that `act` ends in.
@@ -49,7 +50,7 @@ TEST(CudaDriverTest, ListsEveryGpuWithTheReasonWhyNot) {
   EXPECT_TRUE(facts[0].usable());
   EXPECT_EQ(facts[0].name, "Good");
   EXPECT_EQ(facts[0].capability, 89);
-  EXPECT_EQ(facts[0].driver, "CUDA 13.0");
+  EXPECT_TRUE(facts[0].driver.ends_with("CUDA 13.0"));
   EXPECT_EQ(facts[0].uuid.size(), 32u);
   EXPECT_NE(facts[0].uuid, facts[1].uuid);
   EXPECT_NE(facts[1].reason.find("7.0"), std::string::npos);
@@ -62,7 +63,40 @@ TEST(CudaDriverTest, OldDriversAndBuildsWithoutKernelsAreReasons) {
   machine.driver_version = 12040;
   const auto old = facts_of(machine);
   EXPECT_NE(old[0].reason.find("12.4; 13.0"), std::string::npos);
-  EXPECT_NE(facts_of({}, 0)[0].reason.find("nvcc"), std::string::npos);
+  EXPECT_NE(facts_of({}, {})[0].reason.find("nvcc"), std::string::npos);
+}
+
+TEST(CudaDriverTest, KernelsRunOnTheirGenerationAndPtxOnLaterOnes) {
+  const cuda::EmbeddedKernels kernels{{}, 13000, {75, 86, 90, 120}};
+  const std::map<int, bool> expected = {{75, true}, {80, false},  {86, true},  {87, true},  {89, true},
+                                        {90, true}, {100, false}, {120, true}, {121, true}, {130, true}};
+  for (const auto& [capability, runs] : expected) {
+    FakeMachine machine;
+    machine.gpus[0].capability = capability;
+    const std::string reason = facts_of(machine, kernels)[0].reason;
+    EXPECT_EQ(reason.empty(), runs) << capability;
+    EXPECT_EQ(reason.find("no CUDA kernels") != std::string::npos, !runs) << reason;
+  }
+}
+
+TEST(CudaDriverTest, TheKernelModuleTellsItsVersion) {
+  EXPECT_EQ(cuda::module_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:15:33 UTC "
+                                 "2025\nGCC version:  gcc version 12.2.0\n"),
+            "580.65.06");
+  EXPECT_EQ(cuda::module_version("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  590.1  Release Build\n"),
+            "590.1");
+  EXPECT_EQ(cuda::module_version(""), "");
+  EXPECT_EQ(cuda::module_version("GCC version:  gcc version 12.2.0\n"), "");
+}
+
+TEST(CudaDriverTest, TheIdentityTellsGpusAndDriversApart) {
+  FakeMachine machine;
+  machine.gpus = {{}, {}};
+  const auto facts = facts_of(machine);
+  EXPECT_NE(cuda::device_identity(facts[0]), cuda::device_identity(facts[1]));
+  EXPECT_EQ(gpu_of(cuda::device_identity(facts[0])), facts[0].uuid);
+  machine.driver_version = 13010;
+  EXPECT_NE(cuda::device_identity(facts_of(machine)[0]), cuda::device_identity(facts[0]));
 }
 
 TEST(CudaDriverTest, AGpuThatDoesNotAnswerIsListedWithWhatTheDriverSays) {
@@ -128,20 +162,6 @@ TEST(CudaDriverTest, ALostGpuIsSaidAndANewOneWorks) {
   const auto out = device->allocate_activations(1, 64, "out");
   const auto commands = some_commands(*device, *in, *out);
   EXPECT_TRUE(device->run(*commands));
-}
-
-TEST(CudaDriverTest, APassIsOneCallAndAllocatesNothing) {
-  use_machine({});
-  const auto device = opened();
-  const auto in = device->allocate(64 * 4, "in");
-  const auto out = device->allocate_activations(1, 64, "out");
-  const auto commands = some_commands(*device, *in, *out);
-  device->run(*commands);
-  const uint64_t graphs = calls_of("launch_graph"), launches = calls_of("launch"), memory = calls_of("allocate");
-  for (int i = 0; i < 3; ++i) device->run(*commands);
-  EXPECT_EQ(calls_of("launch_graph"), graphs + 3);
-  EXPECT_EQ(calls_of("launch"), launches);
-  EXPECT_EQ(calls_of("allocate"), memory);
 }
 
 TEST(CudaDriverTest, NothingIsLeftWhenADeviceIsClosed) {

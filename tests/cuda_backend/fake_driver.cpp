@@ -1,12 +1,15 @@
 #include "tests/cuda_backend/fake_driver.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -25,21 +28,29 @@ using Work = std::function<void()>;
 struct Stream {
   bool capturing = false;
   std::vector<Work> recorded;
+  std::deque<Work> queue;
+  uint64_t submitted = 0, done = 0;
 };
 struct Event {
+  Stream* stream = nullptr;  // null before it was recorded, and where a graph records it
+  uint64_t after = 0;        // work of the stream
   std::chrono::steady_clock::time_point at;
 };
 struct Recorded {
   std::vector<Work> work;
 };
+struct Module {};
 
 struct State {
   FakeMachine machine;
   std::map<std::string, uint64_t, std::less<>> calls;
   std::map<uint64_t, uint64_t> memory;  // bytes by address, of device and host
   std::map<uint64_t, bool> is_host;
+  std::set<Stream*> streams;
+  Module* last_module = nullptr;  // the one that has the kernels
   uint64_t device_bytes = 0;
-  int64_t objects = 0;
+  uint64_t overlapping = 0;
+  std::map<void*, std::shared_ptr<void>> objects;
   int retained = 0;
   Result lost = kSuccess;  // what every call gives from now on
   int current = 0;         // ordinal of the opened device
@@ -67,27 +78,48 @@ const FakeGpu& gpu(DeviceId id) {
 
 template <class T, class Handle>
 void create(Handle* handle) {
-  *handle = reinterpret_cast<Handle>(new T());
-  ++state.objects;
+  const auto made = std::make_shared<T>();
+  state.objects[made.get()] = made;
+  *handle = reinterpret_cast<Handle>(made.get());
 }
-template <class T, class Handle>
+template <class Handle>
 Result destroy(Handle handle) {
-  delete reinterpret_cast<T*>(handle);
-  --state.objects;
-  return kSuccess;
+  return state.objects.erase(reinterpret_cast<void*>(handle)) == 1 ? kSuccess : 1;
 }
 Stream& stream_of(StreamHandle handle) {
   return *reinterpret_cast<Stream*>(handle);
 }
 
-/// Runs work now, or records it where the stream is being captured.
+/// Puts work into the stream's queue, or records it where the stream is being captured.
 void submit(StreamHandle handle, Work work) {
   Stream& stream = stream_of(handle);
   if (stream.capturing) {
     stream.recorded.push_back(std::move(work));
   } else {
+    stream.queue.push_back(std::move(work));
+    ++stream.submitted;
+  }
+}
+
+void run_until(Stream& stream, uint64_t done) {
+  while (stream.done < done) {
+    const Work work = std::move(stream.queue.front());
+    stream.queue.pop_front();
+    ++stream.done;
     work();
   }
+}
+
+void run_all() {
+  for (Stream* stream : state.streams) run_until(*stream, stream->submitted);
+}
+
+Event& event_of(EventHandle handle) {
+  return *reinterpret_cast<Event*>(handle);
+}
+
+void run_until(const Event& event) {
+  if (event.stream != nullptr && state.streams.contains(event.stream)) run_until(*event.stream, event.after);
 }
 
 Result allocate(uint64_t bytes, bool on_host, uint64_t* address) {
@@ -97,17 +129,17 @@ Result allocate(uint64_t bytes, bool on_host, uint64_t* address) {
   state.memory[*address] = bytes;
   state.is_host[*address] = on_host;
   if (!on_host) state.device_bytes += bytes;
-  ++state.objects;
   return kSuccess;
 }
 
+/// Waits for all work first, as the driver does.
 Result release(uint64_t address) {
+  if (state.lost == kSuccess) run_all();
   const auto found = state.memory.find(address);
   if (found == state.memory.end()) return 1;
   if (!state.is_host[address]) state.device_bytes -= found->second;
   state.memory.erase(found);
   host_gpu::free_memory(address);
-  --state.objects;
   return kSuccess;
 }
 
@@ -125,17 +157,23 @@ Result device_attribute(int* value, int which, DeviceId id) {
   return kSuccess;
 }
 
-Result launch_kernel(FunctionHandle function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
-                     unsigned shared_bytes, StreamHandle stream, void** params, void**) {
+Result launch_kernel(const LaunchConfig* config, FunctionHandle function, void** params, void**) {
   CANOPY_CALL("launch");
   const auto* kernel = reinterpret_cast<const host_gpu::KernelEntry*>(function);
-  if (threads == 0 || threads > kernel->threads || x == 0 || y > 65535 || z > 65535) return 1;
+  const auto& [x, y, z] = config->grid;
+  const unsigned threads = config->block[0];
+  if (threads == 0 || threads > kernel->threads || x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535) return 1;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const LaunchAttribute& attribute = config->attributes[i];
+    if (attribute.id != kLaunchProgrammaticSerialization || gpu(state.current).capability < 90) return 1;
+    state.overlapping += attribute.value != 0 ? 1 : 0;
+  }
+  if (!state.machine.computes) return kSuccess;
   // The driver copies the argument when the kernel is submitted or recorded.
   const auto* first = static_cast<const std::byte*>(params[0]);
   auto bytes = std::make_shared<std::vector<std::byte>>(first, first + kernel->params_bytes);
-  submit(stream, [=] {
-    host_gpu::launch(kernel->name, kernel->body, bytes->data(), {{x, y, z}, threads, shared_bytes});
-  });
+  const host_gpu::Launch launch{{x, y, z}, threads, config->shared_bytes};
+  submit(config->stream, [=] { host_gpu::launch(kernel->name, kernel->body, bytes->data(), launch); });
   return kSuccess;
 }
 
@@ -151,6 +189,7 @@ void fill_devices(DriverApi& api) {
   };
   api.error_name = [](Result result, const char** name) -> Result {
     *name = result == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : result == 214        ? "CUDA_ERROR_ECC_UNCORRECTABLE"
             : result == 700        ? "CUDA_ERROR_ILLEGAL_ADDRESS"
                                    : nullptr;
     return kSuccess;
@@ -194,15 +233,25 @@ void fill_devices(DriverApi& api) {
     return kSuccess;
   };
   api.release_context = [](DeviceId) -> Result {
+    CANOPY_CALL("release_context");
     --state.retained;
     return kSuccess;
   };
+  // Ends what uses the context and frees what is in it, whoever has forgotten it.
   api.reset_context = [](DeviceId) -> Result {
-    while (!state.memory.empty()) release(state.memory.begin()->first);
+    ++state.calls["reset_context"];
     state.lost = kSuccess;
+    for (Stream* stream : state.streams) stream->queue.clear(), stream->done = stream->submitted;
+    while (!state.memory.empty()) release(state.memory.begin()->first);
+    state.objects.clear();
+    state.streams.clear();
+    state.retained = 0;
     return kSuccess;
   };
-  api.set_context = [](ContextHandle) -> Result { return kSuccess; };
+  api.set_context = [](ContextHandle) -> Result {
+    CANOPY_CALL("set_context");
+    return kSuccess;
+  };
 }
 
 void fill_memory(DriverApi& api) {
@@ -216,7 +265,10 @@ void fill_memory(DriverApi& api) {
     CANOPY_CALL("allocate");
     return allocate(bytes, false, address);
   };
-  api.free = [](Address address) -> Result { return release(address); };
+  api.free = [](Address address) -> Result {
+    CANOPY_CALL("free");
+    return release(address);
+  };
   api.allocate_host = [](void** memory, size_t bytes, unsigned) -> Result {
     CANOPY_CALL("allocate_host");
     uint64_t address = 0;
@@ -224,7 +276,10 @@ void fill_memory(DriverApi& api) {
     *memory = reinterpret_cast<void*>(address);
     return result;
   };
-  api.free_host = [](void* memory) -> Result { return release(reinterpret_cast<uint64_t>(memory)); };
+  api.free_host = [](void* memory) -> Result {
+    CANOPY_CALL("free_host");
+    return release(reinterpret_cast<uint64_t>(memory));
+  };
   api.copy_to_device = [](Address to, const void* from, size_t bytes, StreamHandle stream) -> Result {
     CANOPY_CALL("copy_to_device");
     submit(stream, [=] { std::memcpy(host_gpu::checked_address(to, bytes), from, bytes); });
@@ -233,12 +288,6 @@ void fill_memory(DriverApi& api) {
   api.copy_to_host = [](void* to, Address from, size_t bytes, StreamHandle stream) -> Result {
     CANOPY_CALL("copy_to_host");
     submit(stream, [=] { std::memcpy(to, host_gpu::checked_address(from, bytes), bytes); });
-    return kSuccess;
-  };
-  api.copy_on_device = [](Address to, Address from, size_t bytes, StreamHandle stream) -> Result {
-    CANOPY_CALL("copy_on_device");
-    submit(stream,
-           [=] { std::memmove(host_gpu::checked_address(to, bytes), host_gpu::checked_address(from, bytes), bytes); });
     return kSuccess;
   };
   api.fill = [](Address to, unsigned word, size_t words, StreamHandle stream) -> Result {
@@ -255,11 +304,18 @@ void fill_streams(DriverApi& api) {
   api.create_stream = [](StreamHandle* stream, unsigned) -> Result {
     CANOPY_CALL("create_stream");
     create<Stream>(stream);
+    state.streams.insert(&stream_of(*stream));
     return kSuccess;
   };
-  api.destroy_stream = destroy<Stream, StreamHandle>;
-  api.wait_stream = [](StreamHandle) -> Result {
+  api.destroy_stream = [](StreamHandle stream) -> Result {
+    CANOPY_CALL("destroy_stream");
+    run_until(stream_of(stream), stream_of(stream).submitted);
+    state.streams.erase(&stream_of(stream));
+    return destroy(stream);
+  };
+  api.wait_stream = [](StreamHandle stream) -> Result {
     CANOPY_CALL("wait_stream");
+    run_until(stream_of(stream), stream_of(stream).submitted);
     return kSuccess;
   };
   api.create_event = [](EventHandle* event, unsigned) -> Result {
@@ -267,39 +323,71 @@ void fill_streams(DriverApi& api) {
     create<Event>(event);
     return kSuccess;
   };
-  api.destroy_event = destroy<Event, EventHandle>;
-  api.record_event = [](EventHandle event, StreamHandle) -> Result {
+  api.destroy_event = [](EventHandle event) -> Result {
+    CANOPY_CALL("destroy_event");
+    run_until(event_of(event));
+    return destroy(event);
+  };
+  api.record_event = [](EventHandle handle, StreamHandle stream, unsigned flags) -> Result {
     CANOPY_CALL("record_event");
-    reinterpret_cast<Event*>(event)->at = std::chrono::steady_clock::now();
+    if ((flags == kEventRecordExternal) != stream_of(stream).capturing) return 1;
+    submit(stream, [handle] { event_of(handle).at = std::chrono::steady_clock::now(); });
+    if (!stream_of(stream).capturing) {
+      event_of(handle).stream = &stream_of(stream);
+      event_of(handle).after = stream_of(stream).submitted;
+    }
     return kSuccess;
   };
-  api.wait_event = [](EventHandle) -> Result {
+  api.query_event = [](EventHandle handle) -> Result {
+    CANOPY_CALL("query_event");
+    const Event& event = event_of(handle);
+    return event.stream == nullptr || event.stream->done >= event.after ? kSuccess : kNotReady;
+  };
+  api.wait_event = [](EventHandle handle) -> Result {
     CANOPY_CALL("wait_event");
+    run_until(event_of(handle));
     return kSuccess;
   };
-  api.stream_waits = [](StreamHandle, EventHandle, unsigned) -> Result {
+  api.stream_waits = [](StreamHandle stream, EventHandle handle, unsigned) -> Result {
     CANOPY_CALL("stream_waits");
+    submit(stream, [event = event_of(handle)] { run_until(event); });
     return kSuccess;
   };
   api.elapsed = [](float* ms, EventHandle from, EventHandle to) -> Result {
     CANOPY_CALL("elapsed");
-    const auto span = reinterpret_cast<Event*>(to)->at - reinterpret_cast<Event*>(from)->at;
-    *ms = std::chrono::duration<float, std::milli>(span).count();
+    *ms = std::chrono::duration<float, std::milli>(event_of(to).at - event_of(from).at).count();
     return kSuccess;
   };
 }
 
+Result load_module(ModuleHandle* module, const void* fatbin) {
+  CANOPY_CALL("load_module");
+  uint32_t magic = 0;
+  std::memcpy(&magic, fatbin, sizeof(magic));
+  if (magic != kFatbinMagic) return 200;  // invalid image
+  create<Module>(module);
+  state.last_module = reinterpret_cast<Module*>(*module);
+  return kSuccess;
+}
+
+Result end_capture(StreamHandle stream, GraphHandle* graph) {
+  stream_of(stream).capturing = false;
+  CANOPY_CALL("end_capture");
+  create<Recorded>(graph);
+  reinterpret_cast<Recorded*>(*graph)->work = std::exchange(stream_of(stream).recorded, {});
+  return kSuccess;
+}
+
 void fill_kernels(DriverApi& api) {
-  api.load_module = [](ModuleHandle* module, const void*) -> Result {
-    CANOPY_CALL("load_module");
-    *module = reinterpret_cast<ModuleHandle>(&state);
-    return kSuccess;
+  api.load_module = load_module;
+  api.unload_module = [](ModuleHandle module) -> Result {
+    CANOPY_CALL("unload_module");
+    return destroy(module);
   };
-  api.unload_module = [](ModuleHandle) -> Result { return kSuccess; };
-  api.function = [](FunctionHandle* function, ModuleHandle, const char* name) -> Result {
+  api.function = [](FunctionHandle* function, ModuleHandle module, const char* name) -> Result {
     CANOPY_CALL("function");
     const host_gpu::KernelEntry* kernel = host_gpu::find_kernel(name);
-    if (kernel == nullptr) return 500;  // not found
+    if (kernel == nullptr || reinterpret_cast<Module*>(module) != state.last_module) return 500;  // not found
     *function = reinterpret_cast<FunctionHandle>(const_cast<host_gpu::KernelEntry*>(kernel));
     return kSuccess;
   };
@@ -311,28 +399,29 @@ void fill_kernels(DriverApi& api) {
   api.begin_capture = [](StreamHandle stream, int) -> Result {
     CANOPY_CALL("begin_capture");
     stream_of(stream).capturing = true;
+    stream_of(stream).recorded.clear();
     return kSuccess;
   };
-  api.end_capture = [](StreamHandle stream, GraphHandle* graph) -> Result {
-    stream_of(stream).capturing = false;
-    CANOPY_CALL("end_capture");
-    create<Recorded>(graph);
-    reinterpret_cast<Recorded*>(*graph)->work = std::exchange(stream_of(stream).recorded, {});
-    return kSuccess;
-  };
+  api.end_capture = end_capture;
   api.instantiate = [](GraphExecHandle* exec, GraphHandle graph, unsigned long long) -> Result {
     CANOPY_CALL("instantiate");
     create<Recorded>(exec);
     reinterpret_cast<Recorded*>(*exec)->work = reinterpret_cast<Recorded*>(graph)->work;
     return kSuccess;
   };
-  api.launch_graph = [](GraphExecHandle exec, StreamHandle) -> Result {
+  api.launch_graph = [](GraphExecHandle exec, StreamHandle stream) -> Result {
     CANOPY_CALL("launch_graph");
-    for (const Work& work : reinterpret_cast<Recorded*>(exec)->work) work();
+    for (const Work& work : reinterpret_cast<Recorded*>(exec)->work) submit(stream, work);
     return kSuccess;
   };
-  api.destroy_graph = destroy<Recorded, GraphHandle>;
-  api.destroy_graph_exec = destroy<Recorded, GraphExecHandle>;
+  api.destroy_graph = [](GraphHandle graph) -> Result {
+    CANOPY_CALL("destroy_graph");
+    return destroy(graph);
+  };
+  api.destroy_graph_exec = [](GraphExecHandle graph) -> Result {
+    CANOPY_CALL("destroy_graph_exec");
+    return destroy(graph);
+  };
 }
 
 }  // namespace
@@ -358,8 +447,28 @@ uint64_t calls_of(std::string_view function) {
   return found == state.calls.end() ? 0 : found->second;
 }
 
+const std::map<std::string, uint64_t, std::less<>>& all_calls() {
+  return state.calls;
+}
+
+uint64_t overlapping_launches() {
+  return state.overlapping;
+}
+
+const EmbeddedKernels& fake_kernels() {
+  static const std::array<uint64_t, 4> bytes = {kFatbinMagic | uint64_t{1} << 32 | uint64_t{16} << 48, 0,
+                                                kFatbinMagic | uint64_t{1} << 32 | uint64_t{16} << 48, 0};
+  static const EmbeddedKernels kernels{std::as_bytes(std::span(bytes)), 13000, {75}};
+  return kernels;
+}
+
+CudaDeviceOptions fake_device_options(size_t ordinal) {
+  const DriverApi api = fake_driver();
+  return {api, list_devices(api, fake_kernels()).at(ordinal), fake_kernels().fatbins};
+}
+
 uint64_t objects_alive() {
-  return static_cast<uint64_t>(state.objects + state.retained);
+  return state.objects.size() + state.memory.size() + static_cast<uint64_t>(state.retained);
 }
 
 }  // namespace canopy::test

@@ -1,12 +1,18 @@
 #pragma once
-// A driver of made-up GPUs, which runs the kernels that were compiled for the host. Its calls can be made to fail.
+// A driver of made-up GPUs, which runs the kernels that were compiled for the host. What is submitted runs as late as
+// it may, when something waits for it, so that a wait that is missing shows. Its calls can be made to fail.
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/cuda_backend/cuda_device.h"
 #include "engine/cuda_backend/driver_api.h"
+#include "engine/cuda_backend/embedded_kernels.h"
 
 namespace canopy::test {
 
@@ -30,6 +36,7 @@ struct FakeMachine {
     cuda::Result result = 1;
   };
   std::vector<Failure> failures;
+  bool computes = true;  // false: kernels are launched and do nothing, which is quick
 };
 
 /// Makes this the machine that fake_driver() speaks of, with nothing allocated and no calls counted.
@@ -38,7 +45,16 @@ cuda::DriverApi fake_driver();
 
 /// How often a function was called since use_machine().
 uint64_t calls_of(std::string_view function);
+/// All of them, by function.
+const std::map<std::string, uint64_t, std::less<>>& all_calls();
+/// Kernels that were launched with leave to start while those before them run.
+uint64_t overlapping_launches();
 /// What is allocated, opened and recorded now, and was not given back: 0 once everything is closed.
 uint64_t objects_alive();
+
+/// Two empty fat binaries, which the driver takes for the kernels of the host; they suit every GPU.
+const cuda::EmbeddedKernels& fake_kernels();
+/// Of a GPU of the machine in use. It must be one that can be used.
+CudaDeviceOptions fake_device_options(size_t ordinal = 0);
 
 }  // namespace canopy::test

@@ -42,8 +42,7 @@ std::unique_ptr<Device> open_vulkan() {
 
 std::unique_ptr<Device> open_cuda_host() {
   use_machine({});
-  const cuda::DriverApi api = fake_driver();
-  return open_cuda_device({api, cuda::list_devices(api, 13000).at(0), nullptr});
+  return open_cuda_device(fake_device_options());
 }
 
 std::unique_ptr<Device> open() {

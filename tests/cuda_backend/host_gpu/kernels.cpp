@@ -4,6 +4,7 @@
 #include "engine/cuda_backend/kernels/embed.cu"
 #include "engine/cuda_backend/kernels/head.cu"
 #include "engine/cuda_backend/kernels/heads.cu"
+#include "engine/cuda_backend/kernels/peak.cu"
 #include "engine/cuda_backend/kernels/product_dense.cu"
 #include "engine/cuda_backend/kernels/product_i.cu"
 #include "engine/cuda_backend/kernels/product_k.cu"
@@ -12,6 +13,7 @@
 #include "engine/cuda_backend/kernels/rows.cu"
 #include "engine/cuda_backend/kernels/sample.cu"
 #include "engine/cuda_backend/kernels/top_k.cu"
+#include "engine/cuda_backend/kernels/transfer.cu"
 
 namespace canopy::host_gpu {
 

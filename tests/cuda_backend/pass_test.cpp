@@ -1,0 +1,111 @@
+// What the CUDA backend asks of the driver for a pass, for copies and for measurements.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "engine/cuda_backend/context.h"
+#include "engine/cuda_backend/cuda_device.h"
+#include "engine/cuda_backend/kernels/params.h"
+#include "tests/cuda_backend/fake_driver.h"
+
+namespace canopy::test {
+namespace {
+
+std::unique_ptr<Device> opened_device() {
+  use_machine({});
+  return open_cuda_device(fake_device_options());
+}
+
+/// What is called while something runs, by function.
+std::map<std::string, uint64_t> calls_during(const std::function<void()>& act) {
+  const auto before = all_calls();
+  act();
+  std::map<std::string, uint64_t> calls;
+  for (const auto& [function, count] : all_calls()) {
+    const auto found = before.find(function);
+    const uint64_t new_ones = count - (found == before.end() ? 0 : found->second);
+    if (new_ones > 0) calls[function] = new_ones;
+  }
+  return calls;
+}
+
+TEST(CudaPassTest, APassIsOneLaunchAndOneWait) {
+  const auto device = opened_device();
+  const auto in = device->allocate_exchanged(64 * 4, HostUse::writes, "in");
+  const auto results = device->allocate_exchanged(4 * 8, HostUse::reads, "results");
+  const auto x = device->allocate_activations(1, 64, "x");
+  const std::vector<Op> ops = {NormRowsArgs{1, in.get(), {}, x.get()}, ArgmaxArgs{1, in.get(), 64, results.get()}};
+  const auto commands = device->compile(ops);
+  const auto pass = [&](uint32_t best) {
+    std::vector<float> values(64, 0.0f);
+    values[best] = 1;
+    device->write(*in, 0, as_bytes_of(values));
+    EXPECT_TRUE(device->run(*commands));
+    uint32_t id = 0;
+    device->read(*results, 0, std::as_writable_bytes(std::span(&id, 1)));
+    return id;
+  };
+  EXPECT_EQ(pass(3), 3u);
+  for (const uint32_t best : {17u, 0u, 63u}) {
+    const auto calls = calls_during([&] { EXPECT_EQ(pass(best), best); });
+    EXPECT_EQ(calls, (std::map<std::string, uint64_t>{{"launch_graph", 1}, {"wait_stream", 1}}));
+  }
+  EXPECT_GT(device->last_run_ms(), 0);
+}
+
+TEST(CudaPassTest, WritesToTheDeviceAreCopiedAtOnceAndWaitForNothing) {
+  const auto device = opened_device();
+  constexpr uint64_t bytes = uint64_t{9} << 20;  // more than is staged at a time
+  const auto buffer = device->allocate(bytes, "a buffer");
+  std::vector<uint32_t> values(bytes / 4);
+  for (uint32_t i = 0; i < values.size(); ++i) values[i] = i * 2654435761u;
+  const std::vector<uint32_t> kept = values;
+  device->write(*buffer, 0, as_bytes_of(values));
+  values.assign(values.size(), 0);
+  const auto calls = calls_during([&] {
+    for (uint32_t i = 0; i < 100; ++i)
+      device->write(*buffer, i * 400, std::as_bytes(std::span(kept).subspan(i * 100, 50)));
+  });
+  EXPECT_EQ(calls, (std::map<std::string, uint64_t>{{"copy_to_device", 100}}));
+  std::vector<uint32_t> first(values.size() / 2), second(values.size() / 2);
+  const std::vector<BufferRead> reads = {{buffer.get(), 0, std::as_writable_bytes(std::span(first))},
+                                         {buffer.get(), bytes / 2, std::as_writable_bytes(std::span(second))}};
+  device->read_all(reads);
+  EXPECT_TRUE(std::ranges::equal(first, std::span(kept).first(first.size())));
+  EXPECT_TRUE(std::ranges::equal(second, std::span(kept).last(second.size())));
+}
+
+TEST(CudaPassTest, KernelsThatMayOverlapDoSoOnGpusThatKnowHow) {
+  for (const int capability : {89, 90}) {
+    FakeMachine machine;
+    machine.gpus[0].capability = capability;
+    use_machine(machine);
+    const CudaDeviceOptions options = fake_device_options();
+    cuda::Context context(options.api, options.facts, options.kernels);
+    const cuda::Memory from(context, 64, true, "from"), to(context, 64, false, "to");
+    cuda::KernelCall call = cuda::call_of("upload", cuda::UploadParams{from.address(), to.address(), 4}, 256, 1);
+    std::vector<cuda::KernelCall> calls = {call, call, call};
+    calls[1].overlaps = true;
+    const cuda::Graph graph(context, calls);
+    context.start(graph);
+    context.finish();
+    EXPECT_EQ(overlapping_launches(), capability == 90 ? 1u : 0u);
+  }
+}
+
+TEST(CudaPassTest, MeasuresWhatTheGpuReaches) {
+  const auto device = opened_device();
+  const DevicePeak peak = device->measure_peak();
+  EXPECT_GT(peak.read_gb_s, 0.01);
+  EXPECT_GT(peak.fma_gflop_s, 0.001);
+  EXPECT_LT(peak.fma_gflop_s, 1e4);
+  EXPECT_GT(peak.plain_fma_gflop_s, 0.001);
+  EXPECT_GT(device->sample_fma_rate(), 0.001);
+  EXPECT_GT(device->measure_upload(), 0.01);
+}
+
+}  // namespace
+}  // namespace canopy::test
