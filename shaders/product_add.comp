@@ -34,8 +34,8 @@ layout(push_constant) uniform Push {
 const uint EIGHTHS = TILE_ROWS / 8u;
 shared float eighths[TILE_COLUMNS * EIGHTHS];  // sums of squares of eight rows
 
-float added(uint column, uint k, float product) {
-  precise float x = x_[column * total_rows + k] + product;
+float added(uint column, uint k, float old, float product) {
+  precise float x = old + product;
   precise float y = x * norm_weight[k];
   x_[column * total_rows + k] = x;
   out_[column * out_stride + k] = y;
@@ -44,13 +44,20 @@ float added(uint column, uint k, float product) {
 }
 
 void finish_tile(uint first_column, uint first_row) {
-  for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS * TILE_COLUMNS; i += INVOCATIONS) {
-    uint column = first_column + i / TILE_ROWS, row = first_row + i % TILE_ROWS;
-    float x = 0.0;
+  const uint quads = TILE_ROWS / 4u;
+  for (uint i = gl_LocalInvocationIndex; i < quads * TILE_COLUMNS; i += INVOCATIONS) {
+    uint column = first_column + i / quads, row = first_row + 4u * (i % quads);
+    vec4 x = vec4(0.0);
     if (column < width && row < rows) {
-      x = added(column, row_offset + row, element_sum(first_column, first_row, i / TILE_ROWS, i % TILE_ROWS));
+      uint k = row_offset + row;
+      vec4 old;  // on its way beside the sums
+      [[unroll]] for (uint e = 0u; e < 4u; ++e) old[e] = x_[column * total_rows + min(k + e, total_rows - 1u)];
+      vec4 sum = quad_sum(first_column, first_row, i / quads, 4u * (i % quads));
+      [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+        if (row + e < rows) x[e] = added(column, k + e, old[e], sum[e]);
+      }
     }
-    put_pooled(i, x);  // over the sum that it is made of
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) put_pooled(4u * i + e, x[e]);  // over the sum that it is made of
   }
   barrier();
   for (uint i = gl_LocalInvocationIndex; i < TILE_COLUMNS * EIGHTHS; i += INVOCATIONS) {

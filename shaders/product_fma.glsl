@@ -22,10 +22,13 @@ const uint SLICE = 256u;
 const uint STAGE_QUADS = STAGE * 8u;
 const uint STAGED = SLICES * N * STAGE_QUADS;
 const uint SUM_QUADS = SLICES * N * TILE_ROWS / 4u;
-shared vec4 pool[STAGED > SUM_QUADS ? STAGED : SUM_QUADS];
+const uint LARGER_QUADS = STAGED > SUM_QUADS ? STAGED : SUM_QUADS;
+const uint POOL_UNITS = LARGER_QUADS > (LEAST_POOL + 3u) / 4u ? LARGER_QUADS : (LEAST_POOL + 3u) / 4u;
+shared vec4 pool[POOL_UNITS];
 
 float pooled(uint i) { return pool[i / 4u][i % 4u]; }
 void put_pooled(uint i, float value) { pool[i / 4u][i % 4u] = value; }
+vec4 pooled_quad(uint i) { return pool[i]; }
 
 float part[R][N];   // of the slice under way
 float total[R][N];  // of the chunk; complete in the first row of invocations
@@ -129,17 +132,18 @@ void add_slices(uint first, uint end) {
   }
 }
 
-// Leaves the chunk's sums where element_sum() finds them.
+// Leaves the chunk's sums where quad_sum() finds them.
 void store_sums(uint first_column, uint first_row) {
   barrier();
   if (gl_LocalInvocationID.y == 0u) {
     [[unroll]] for (uint r = 0u; r < R; ++r) {
       uint row = r * LANES + gl_LocalInvocationID.x;
       [[unroll]] for (uint c = 0u; c < N; ++c) {
-        if (chunks() == 1u) {
+        if (!shares_sums()) {
           put_pooled(c * TILE_ROWS + row, total[r][c]);
         } else if (first_row + row < rows && first_column + c < width) {
-          partials[partial_index(gl_WorkGroupID.z, first_column + c, first_row + row)] = total[r][c];
+          uint index = partial_index(gl_WorkGroupID.z, first_column + c, row_offset + first_row + row / 4u * 4u);
+          partials[index][row % 4u] = total[r][c];
         }
       }
     }
@@ -154,6 +158,7 @@ void main() {
   [[unroll]] for (uint r = 0u; r < R; ++r) {
     begins[r] = blocks_begin(min(first_row + r * LANES + gl_LocalInvocationID.x, last), cols);
   }
+  begin_tile(first_column);
   load_factors(first_column);
   [[unroll]] for (uint r = 0u; r < R; ++r) {
     [[unroll]] for (uint c = 0u; c < N; ++c) total[r][c] = 0.0;
@@ -165,5 +170,5 @@ void main() {
     add_slices(first, end);
   }
   store_sums(first_column, first_row);
-  if (comes_last()) finish_tile(first_column, first_row);
+  finish(first_column, first_row);
 }

@@ -48,10 +48,13 @@ const uint STEPS_AT = MINIMA_AT + uint(MINIMA) * STEP_BLOCKS * PARTS * TILE_ROWS
 const uint CODE_SUMS_AT = STEPS_AT + STEP_BLOCKS * TILE_COLUMNS / 4u;
 const uint STAGED = CODE_SUMS_AT + uint(MINIMA) * STEP_BLOCKS * PARTS * TILE_COLUMNS / 4u;
 const uint SUM_UNITS = TILE_COLUMNS * TILE_ROWS / 4u;
-shared uvec4 pool[STAGED > SUM_UNITS ? STAGED : SUM_UNITS];
+const uint LARGER_UNITS = STAGED > SUM_UNITS ? STAGED : SUM_UNITS;
+const uint POOL_UNITS = LARGER_UNITS > (LEAST_POOL + 3u) / 4u ? LARGER_UNITS : (LEAST_POOL + 3u) / 4u;
+shared uvec4 pool[POOL_UNITS];
 
 float pooled(uint i) { return uintBitsToFloat(pool[i / 4u][i % 4u]); }
 void put_pooled(uint i, float value) { pool[i / 4u][i % 4u] = floatBitsToUint(value); }
+vec4 pooled_quad(uint i) { return uintBitsToFloat(pool[i]); }
 
 // What an invocation stages: blocks of 32 columns of a row, and eights of activations. A subgroup has rows of the same
 // block; four invocations side by side have a block of activations.
@@ -217,7 +220,7 @@ void add_part(uint row, uint b, uint h) {
   }
 }
 
-// Leaves the chunk's sums where element_sum() finds them.
+// Leaves the chunk's sums where quad_sum() finds them.
 void store_sums(uint first_column, uint first_row, uint row) {
   barrier();
   [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
@@ -227,11 +230,11 @@ void store_sums(uint first_column, uint first_row, uint row) {
     }
   }
   barrier();
-  if (chunks() == 1u) return;
-  for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS * TILE_COLUMNS; i += INVOCATIONS) {
-    uint c = i / TILE_ROWS, r = i % TILE_ROWS;
+  if (!shares_sums()) return;
+  for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS / 4u * TILE_COLUMNS; i += INVOCATIONS) {
+    uint c = i / (TILE_ROWS / 4u), r = 4u * (i % (TILE_ROWS / 4u));
     if (first_row + r < rows && first_column + c < width) {
-      partials[partial_index(gl_WorkGroupID.z, first_column + c, first_row + r)] = pooled(i);
+      partials[partial_index(gl_WorkGroupID.z, first_column + c, row_offset + first_row + r)] = pooled_quad(i);
     }
   }
 }
@@ -243,6 +246,7 @@ void main() {
   uint end = min(begin + chunk_columns, cols);
   find_begins(first_column, first_row);
   fetch_step(begin);
+  begin_tile(first_column);
   load_factors(first_column);
   [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
     [[unroll]] for (uint n = 0u; n < COLUMN_TILES; ++n) sums[m][n] = SUMS(0.0);
@@ -258,5 +262,5 @@ void main() {
     }
   }
   store_sums(first_column, first_row, row);
-  if (comes_last()) finish_tile(first_column, first_row);
+  finish(first_column, first_row);
 }

@@ -26,10 +26,14 @@ layout(push_constant) uniform Push {
 #endif
 
 void finish_tile(uint first_column, uint first_row) {
-  for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS * TILE_COLUMNS; i += INVOCATIONS) {
-    uint c = i / TILE_ROWS, r = i % TILE_ROWS;
-    if (first_column + c < width && first_row + r < rows) {
-      out_[(first_column + c) * stride + offset + row_offset + first_row + r] = element_sum(first_column, first_row, c, r);
+  const uint quads = TILE_ROWS / 4u;
+  for (uint i = gl_LocalInvocationIndex; i < quads * TILE_COLUMNS; i += INVOCATIONS) {
+    uint c = i / quads, r = 4u * (i % quads);
+    if (first_column + c >= width || first_row + r >= rows) continue;
+    vec4 sum = quad_sum(first_column, first_row, c, r);
+    uint to = (first_column + c) * stride + offset + row_offset + first_row + r;
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+      if (first_row + r + e < rows) out_[to + e] = sum[e];
     }
   }
 }

@@ -32,10 +32,13 @@ const uint COLUMN_TILES = TILE_COLUMNS / TN;
 const uint STRIDE = STEP / 8u + 1u;
 const uint STAGED = (TILE_ROWS + TILE_COLUMNS) * STRIDE;
 const uint SUM_UNITS = TILE_COLUMNS * TILE_ROWS / 4u;
-shared uvec4 pool[STAGED > SUM_UNITS ? STAGED : SUM_UNITS];
+const uint LARGER_UNITS = STAGED > SUM_UNITS ? STAGED : SUM_UNITS;
+const uint POOL_UNITS = LARGER_UNITS > (LEAST_POOL + 3u) / 4u ? LARGER_UNITS : (LEAST_POOL + 3u) / 4u;
+shared uvec4 pool[POOL_UNITS];
 
 float pooled(uint i) { return uintBitsToFloat(pool[i / 4u][i % 4u]); }
 void put_pooled(uint i, float value) { pool[i / 4u][i % 4u] = floatBitsToUint(value); }
+vec4 pooled_quad(uint i) { return uintBitsToFloat(pool[i]); }
 
 // What an invocation stages: blocks of 32 columns of a row, and units of eight activations. A subgroup has rows of the
 // same block.
@@ -119,7 +122,7 @@ void add_products(uint row) {
   }
 }
 
-// Leaves the chunk's sums where element_sum() finds them.
+// Leaves the chunk's sums where quad_sum() finds them.
 void store_sums(uint first_column, uint first_row, uint row) {
   barrier();
   [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
@@ -129,11 +132,11 @@ void store_sums(uint first_column, uint first_row, uint row) {
     }
   }
   barrier();
-  if (chunks() == 1u) return;
-  for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS * TILE_COLUMNS; i += INVOCATIONS) {
-    uint c = i / TILE_ROWS, r = i % TILE_ROWS;
+  if (!shares_sums()) return;
+  for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS / 4u * TILE_COLUMNS; i += INVOCATIONS) {
+    uint c = i / (TILE_ROWS / 4u), r = 4u * (i % (TILE_ROWS / 4u));
     if (first_row + r < rows && first_column + c < width) {
-      partials[partial_index(gl_WorkGroupID.z, first_column + c, first_row + r)] = pooled(i);
+      partials[partial_index(gl_WorkGroupID.z, first_column + c, row_offset + first_row + r)] = pooled_quad(i);
     }
   }
 }
@@ -145,6 +148,7 @@ void main() {
   uint end = min(begin + chunk_columns, cols);
   find_begins(first_column, first_row);
   fetch_step(begin);
+  begin_tile(first_column);
   load_factors(first_column);
   [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
     [[unroll]] for (uint n = 0u; n < COLUMN_TILES; ++n) {
@@ -159,5 +163,5 @@ void main() {
     add_products(row);
   }
   store_sums(first_column, first_row, row);
-  if (comes_last()) finish_tile(first_column, first_row);
+  finish(first_column, first_row);
 }

@@ -24,15 +24,20 @@ layout(push_constant) uniform Push {
 #include "product_fma.glsl"
 #endif
 
+float gated(float g, float u) {
+  precise float silu = g / (1.0 + exp(-g));
+  precise float y = silu * u;
+  return y;
+}
+
 void finish_tile(uint first_column, uint first_row) {
-  const uint pairs = TILE_ROWS / 2u;
-  for (uint i = gl_LocalInvocationIndex; i < pairs * TILE_COLUMNS; i += INVOCATIONS) {
-    uint c = i / pairs, r = 2u * (i % pairs);
-    if (first_column + c < width && first_row + r < rows) {
-      float g = element_sum(first_column, first_row, c, r);
-      precise float silu = g / (1.0 + exp(-g));
-      precise float y = silu * element_sum(first_column, first_row, c, r + 1u);
-      out_[(first_column + c) * out_stride + (row_offset + first_row + r) / 2u] = y;
-    }
+  const uint quads = TILE_ROWS / 4u;
+  for (uint i = gl_LocalInvocationIndex; i < quads * TILE_COLUMNS; i += INVOCATIONS) {
+    uint c = i / quads, r = 4u * (i % quads);
+    if (first_column + c >= width || first_row + r >= rows) continue;
+    vec4 sum = quad_sum(first_column, first_row, c, r);
+    uint to = (first_column + c) * out_stride + (row_offset + first_row + r) / 2u;
+    out_[to] = gated(sum.x, sum.y);
+    if (first_row + r + 2u < rows) out_[to + 1u] = gated(sum.z, sum.w);
   }
 }

@@ -46,19 +46,13 @@ layout(push_constant) uniform Push {
   float norm_eps;
 };
 
-const uint QUADS = HEAD_DIM / 4u;
-const uint NORM_LANES = 16u;  // fixed, so that a device's choice of LANES does not change the sum
+#include "heads.glsl"
+
 shared float lane_sums[NORM_LANES];
 #if CACHE == 2
 shared vec4 held[QUADS];            // of a K or V head
 shared uint quad_magnitude[QUADS];  // largest of each quad, as bits of a float
 #endif
-
-// Element indexes of quad t: first pair (x, y), second pair (z, w).
-uvec4 quad(uint t) {
-  if (INTERLEAVED != 0u) return uvec4(4u * t, 4u * t + 1u, 4u * t + 2u, 4u * t + 3u);
-  return uvec4(2u * t, 2u * t + HEAD_DIM / 2u, 2u * t + 1u, 2u * t + 1u + HEAD_DIM / 2u);
-}
 
 #if CACHE == 2
 void store_quad(bool value, uint base, uint t, vec4 x) {  // x in the order of quad(t); store_held comes after all of them
@@ -75,56 +69,27 @@ uint block_scale(uint block) {
 // The held head goes to the row's slot.
 void store_held(bool value, uint slot, uint kv_head) {
   barrier();
-  for (uint q = gl_LocalInvocationID.x; q < QUADS; q += LANES) {
-    uvec4 magnitude = floatBitsToUint(held[q]) & 0x7FFFFFFFu;
-    quad_magnitude[q] = max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w));
-  }
+  for (uint q = gl_LocalInvocationID.x; q < QUADS; q += LANES) quad_magnitude[q] = largest_magnitude(held[q]);
   barrier();
-  uint first = slot * kv_slot_words(kv_heads, HEAD_DIM), codes = first + kv_head * QUADS;
   for (uint q = gl_LocalInvocationID.x; q < QUADS; q += LANES) {
-    uint block = q / (KV_BLOCK / 4u), scale = block_scale(block), word = 0u;
-    [[unroll]] for (uint e = 0u; e < 4u; ++e) word |= kv_code(held[q][e], scale) << (8u * e);
-    if (value) v_[codes + q] = word; else k_[codes + q] = word;
+    uint block = q / (KV_BLOCK / 4u), scale = block_scale(block);
+    store_codes(value, slot, kv_head, q, held[q], scale);
     if (q % (KV_BLOCK / 2u) != 0u) continue;
-    uint both = block + 1u < HEAD_DIM / KV_BLOCK ? scale | block_scale(block + 1u) << 16 : scale;
-    uint scales = first + kv_scale_word(kv_heads, HEAD_DIM, kv_head, block / 2u);
-    if (value) v_[scales] = both; else k_[scales] = both;
+    uint next = block + 1u < HEAD_DIM / KV_BLOCK ? block_scale(block + 1u) : 0u;
+    store_scales(value, slot, kv_head, block / 2u, scale, next);
   }
 }
-#else
-void store_pair(bool value, uint element, float a, float b) {  // elements element, element + 1
-#if CACHE == 1
-  uint word = pack_halves(a, b);
-  if (value) v_[element / 2u] = word; else k_[element / 2u] = word;
-#else
-  if (value) {
-    v_[element] = floatBitsToUint(a);
-    v_[element + 1u] = floatBitsToUint(b);
-  } else {
-    k_[element] = floatBitsToUint(a);
-    k_[element + 1u] = floatBitsToUint(b);
-  }
-#endif
-}
-
-void store_quad(bool value, uint base, uint t, vec4 x) {  // x in the order of quad(t)
-#if TEXEL
+#elif TEXEL
+void store_quad(bool value, uint base, uint t, vec4 x) {
 #if CACHE == 1
   STORED stored = uvec2(pack_halves(x.x, x.y), pack_halves(x.z, x.w));
 #else
   STORED stored = floatBitsToUint(x);
 #endif
   if (value) v4[base / 4u + t] = stored; else k4[base / 4u + t] = stored;
-  return;
-#endif
-  if (INTERLEAVED != 0u) {
-    store_pair(value, base + 4u * t, x.x, x.y);
-    store_pair(value, base + 4u * t + 2u, x.z, x.w);
-  } else {
-    store_pair(value, base + 2u * t, x.x, x.z);
-    store_pair(value, base + 2u * t + HEAD_DIM / 2u, x.y, x.w);
-  }
 }
+#else
+void store_quad(bool value, uint base, uint t, vec4 x) { store_pairs(value, base, t, x); }
 #endif
 
 // 1 / sqrt(mean of squares + eps) of the head at `base`.
@@ -137,8 +102,7 @@ float head_scale(uint base) {
   barrier();
   precise float all = 0.0;
   for (uint l = 0u; l < NORM_LANES; ++l) all = all + lane_sums[l];
-  precise float mean = all / float(HEAD_DIM) + norm_eps;
-  return inversesqrt(mean);
+  return scale_of_squares(all, norm_eps);
 }
 
 void main() {
@@ -168,9 +132,7 @@ void main() {
     if (has_norm) {
       vec4 n = is_q ? vec4(q_norm[i.x], q_norm[i.y], q_norm[i.z], q_norm[i.w])
                     : vec4(k_norm[i.x], k_norm[i.y], k_norm[i.z], k_norm[i.w]);
-      precise vec4 scaled = x * scale;
-      precise vec4 normed = scaled * n;
-      x = normed;
+      x = head_normed(x, scale, n);
     }
 #if TEXEL
     vec4 turn = uintBitsToFloat(texelFetch(rotation_pairs, int(row.position * QUADS + t)));

@@ -99,7 +99,7 @@ DeviceLimits baseline_limits() {
   limits.max_invocations = 256;
   limits.max_group_size = {128, 128, 64};
   limits.max_group_count = {65535, 65535, 65535};
-  limits.max_storage_buffers = 12;  // of linear_add
+  limits.max_storage_buffers = 13;  // of project_heads
   limits.max_uniform_buffers = 12;
   limits.max_sampled_images = 16;
   limits.subgroup_size = least_subgroup;

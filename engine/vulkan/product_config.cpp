@@ -12,9 +12,19 @@ constexpr uint32_t kEnoughGroups = 512;  // workgroups that keep a large GPU bus
 constexpr uint32_t kStageBytes = 8192;   // of staged activations, so that several workgroups fit a compute unit
 constexpr uint32_t kRowPadding = 64;     // columns that rows of activations are padded to with zeros
 
-// The factors of the norm, the word that tells who is last, and what product_add keeps of a tile.
+constexpr uint32_t kLeastHead = 8, kMostHead = 256;  // elements of a head of a K/V cache
+
+// The factors of the norm, and what an op keeps of a tile: product_add the word that tells who is last and sums of
+// squares, product_heads the places of the columns and a word for each head.
 uint64_t finishing_floats(uint32_t columns, uint32_t rows) {
-  return (columns + 3) / 4 * 4 + 4 + uint64_t{columns} * rows / 8;
+  const uint64_t adding = 4 + uint64_t{columns} * rows / 8;
+  const uint64_t heads = 4 * uint64_t{columns} + (rows / kLeastHead + 2 + 3) / 4 * 4;
+  return (columns + 3) / 4 * 4 + std::max(adding, heads);
+}
+
+// Of staged values or sums, and where heads are finished; a head and 16 sums fit at least.
+uint64_t pool_floats(uint64_t staged, uint64_t sums) {
+  return std::max({staged, sums, uint64_t{kMostHead} + 16});
 }
 
 // "1 lane", "64 lanes"
@@ -73,7 +83,7 @@ std::optional<KernelFamily> kernel_family(std::string_view name) {
 uint64_t FmaConfig::shared_bytes() const {
   const uint64_t staged = uint64_t{slices} * columns * stage * 32;
   const uint64_t sums = uint64_t{slices} * columns * tile_rows();
-  return 4 * (std::max(staged, sums) + finishing_floats(columns, tile_rows()));
+  return 4 * (pool_floats(staged, sums) + finishing_floats(columns, tile_rows()));
 }
 
 bool FmaConfig::fits(const DeviceLimits& limits) const {
@@ -106,7 +116,7 @@ uint64_t staged_integers(const MatrixConfig& config) {
 uint64_t MatrixConfig::shared_bytes() const {
   const uint64_t staged = integers() ? staged_integers(*this) : uint64_t{tile_rows() + columns} * (step / 8 + 1) * 4;
   const uint64_t sums = uint64_t{columns} * tile_rows();
-  return 4 * (std::max(staged, sums) + finishing_floats(columns, tile_rows()));
+  return 4 * (pool_floats(staged, sums) + finishing_floats(columns, tile_rows()));
 }
 
 bool MatrixConfig::fits(const DeviceLimits& limits) const {

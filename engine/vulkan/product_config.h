@@ -55,7 +55,7 @@ struct FmaConfig {
 
   uint32_t tile_rows() const { return lanes * rows; }
   uint32_t invocations() const { return lanes * slices; }
-  /// Of a workgroup, in each of the ops (product_add needs the most).
+  /// Of a workgroup, in whichever op needs the most.
   uint64_t shared_bytes() const;
   bool fits(const DeviceLimits& limits) const;
   ProductVariant variant() const;

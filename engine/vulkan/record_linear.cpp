@@ -121,14 +121,7 @@ bool fuses(DeviceState& state, const ProjectHeadsArgs& args) {
 template <>
 void VulkanRecorder::record_op(const ProjectHeadsArgs& args) {
   check_heads(args);
-  if (state_.family != KernelFamily::texel) {
-    std::vector<LinearArgs> products;
-    for (const Op& op : separate_ops(args)) {
-      if (const auto* product = std::get_if<LinearArgs>(&op)) products.push_back(*product);
-    }
-    record_products(products);
-    return record_op(args.heads);
-  }
+  if (state_.family != KernelFamily::texel) return record_heads(args);
   if (!fuses(state_, args)) {
     for (const Op& op : separate_ops(args)) record(op);
     return;

@@ -39,12 +39,16 @@ class VulkanRecorder {
   void finish_list();
   /// At least so many bytes, until the op ends; `name` is that of the first op that asked for so many.
   Buffer& scratch(uint64_t bytes, const char* name);
-  /// Counters of workgroups: at least `count` words, 0 between uses.
-  Buffer& counters(uint32_t count);
+  /// Counters of workgroups: at least `count` words, 0 between uses; of none any buffer.
+  const Buffer& counters(uint32_t count);
+  /// Scratch memory for the sums of a product's chunks; of none any buffer.
+  const Buffer& sums(uint64_t bytes);
   /// The products of families other than texel (record_product.cpp).
   void record_products(std::span<const LinearArgs> products);
   void record_product(const LinearAddArgs& args);
   void record_product(const LinearSwigluArgs& args);
+  void record_heads(const ProjectHeadsArgs& args);
+  void record_separate_heads(const ProjectHeadsArgs& args);
   void record_texel_attention(const AttentionArgs& args, const VulkanKv& kv);
   void record_split_attention(const AttentionArgs& args, const VulkanKv& kv);
   void record_fused_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);

@@ -10,6 +10,7 @@
 #include "tests/compute/op_bench.h"
 #include "tests/compute/op_test.h"
 #include "tests/compute/random_data.h"
+#include "tests/compute/rope_data.h"
 
 namespace canopy::test {
 namespace {
@@ -109,6 +110,41 @@ std::vector<float> products(const VulkanDeviceOptions& options, const std::vecto
   return all;
 }
 
+// K, V and q of heads whose weight is cut in the middle of heads, where shards have as few rows as `options` allow.
+std::vector<float> heads(const VulkanDeviceOptions& options) {
+  const auto device = open_vulkan_device(options);
+  OpBench bench(*device);
+  Random random(13);
+  const uint32_t cols = 2656, dim = 128, context = 150;  // two chunks
+  const Weight* weight = bench.weight(random.matrix(WeightType::q4_1, 4 * dim, cols));
+  ProjectHeadsArgs args;
+  args.weights = {weight};
+  args.in = bench.activations(kWidth, cols, random.values(uint64_t{kWidth} * cols));
+  args.in_norm_eps = 1e-5f;
+  args.qkv = bench.output(uint64_t{kWidth} * 4 * dim);
+  args.heads.width = kWidth;
+  args.heads.qkv = args.qkv;
+  args.heads.rows = bench.buffer(text_and_tree_rows(kWidth, context).rows);
+  args.heads.rotation = bench.buffer(rotation_table(context, dim));
+  args.heads.q_norm = args.heads.k_norm = bench.buffer(random.values(dim));
+  args.heads.norm_eps = 1e-6f;
+  args.heads.heads = 2;
+  args.heads.shape = {context, 1, dim, CacheType::f32};
+  const std::vector<float> before(size_t{context} * dim, 0.0f);
+  KvLayer* layer = bench.kv(args.heads.shape, before, before);
+  args.heads.cache = layer;
+  args.heads.q = bench.output(uint64_t{kWidth} * 2 * dim);
+  bench.run([&](Recorder& record) { record(args); });
+  std::vector<float> all(uint64_t{kWidth} * 2 * dim);
+  device->read(*args.heads.q, 0, std::as_writable_bytes(std::span(all)));
+  for (const bool of_values : {false, true}) {
+    const std::vector<float> stored = device->read_kv(*layer, of_values, 0, context);
+    all.insert(all.end(), stored.begin(), stored.end());
+  }
+  for (const auto& message : validation_messages(*device)) ADD_FAILURE() << message.id << ": " << message.text;
+  return all;
+}
+
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
@@ -201,6 +237,26 @@ TEST(LinearVariantsTest, AWeightCutIntoShardsGivesTheSameBits) {
   // The activations fit; for f32 with 2,656 columns 64 rows of weights take 679,936 bytes.
   cut.context.max_storage_range = 700'000;
   EXPECT_TRUE(same_bits(products(cut), products({})));
+}
+
+void expect_heads_of_shards(const VulkanDeviceOptions& options) {
+  const std::vector<float> expected = heads(options);
+  // 64 rows of weights take 84,992 bytes: shards of 192 rows and of 64.
+  for (const uint64_t bytes : {260'000u, 100'000u}) {
+    VulkanDeviceOptions cut = options;
+    cut.context.max_storage_range = bytes;
+    EXPECT_TRUE(same_bits(heads(cut), expected)) << bytes;
+  }
+}
+
+TEST(LinearVariantsTest, HeadsAcrossShardsOfTheFamilyFmaHaveTheSameBits) {
+  expect_heads_of_shards(fma_variant({.columns = 2}));
+  expect_heads_of_shards(fma_variant({.columns = 4, .lanes = 128}));  // tiles that shards do not divide
+}
+
+TEST(LinearVariantsTest, HeadsAcrossShardsOfTheFamilyMatrixHaveTheSameBits) {
+  if (!has_matrices()) GTEST_SKIP() << "the device has no cooperative matrices of halves";
+  expect_heads_of_shards(matrix_variant({.columns = 16, .subgroups = 8, .row_tiles = 1}));
 }
 
 }  // namespace

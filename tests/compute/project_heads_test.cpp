@@ -48,7 +48,8 @@ struct ProjectHeadsCase {
       if (!separately) return r(args);
       for (const Op& op : separate_ops(args)) r(op);
     });
-    const Tolerance stored = bench.of_products(cache == CacheType::f16 ? f16_rounding : f32_rounding, type);
+    Tolerance stored = bench.of_products(cache == CacheType::f32 ? f32_rounding : f16_rounding, type);
+    if (cache == CacheType::q8_0) stored = {stored.nmse + q8_rounding.nmse, stored.max_error + q8_rounding.max_error};
     Results results = {bench.keys("k", layer, args.heads.shape, stored),
                        bench.values("v", layer, args.heads.shape, stored)};
     if (heads > 0) results.push_back(bench.result("q", args.heads.q, bench.of_products(f32_rounding, type)));
@@ -67,6 +68,13 @@ constexpr ProjectHeadsCase cases[] = {
     {WeightType::q4_1, WeightType::q4_1, 96, 4, 2, 32, CacheType::f32, 6, true, true},
     {WeightType::q4_1, WeightType::q8_0, 96, 0, 3, 64, CacheType::f16, 5},  // K and V only
     {WeightType::f32, WeightType::f32, 36, 0, 2, 16, CacheType::f32, 9, false, true},
+    // Heads that lie in several tiles, or tiles with several heads, over chunks of columns.
+    {WeightType::q4_k, WeightType::q6_k, 2048, 3, 1, 128, CacheType::f16, 1, false, true},
+    {WeightType::q4_1, WeightType::q8_0, 2080, 5, 2, 80, CacheType::f16, 19, false, true},
+    {WeightType::q8_0, WeightType::q4_1, 3104, 2, 2, 96, CacheType::q8_0, 3, false, true},
+    {WeightType::q4_1, WeightType::q4_1, 2048, 1, 1, 256, CacheType::q8_0, 18, true, true},
+    {WeightType::f16, WeightType::q4_1, 2048, 2, 2, 64, CacheType::q8_0, 5, true},
+    {WeightType::q4_1, WeightType::q4_1, 96, 2, 1, 256, CacheType::f32, 34, false, true},
 };
 
 class ProjectHeadsTest : public OpTest {};

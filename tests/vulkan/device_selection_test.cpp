@@ -83,7 +83,7 @@ DeviceFacts good_facts() {
   facts.limits.max_shared_bytes = 16384;
   facts.limits.max_invocations = 256;
   facts.limits.max_push_bytes = 128;
-  facts.limits.max_storage_buffers = 12;
+  facts.limits.max_storage_buffers = 13;
   facts.limits.subgroup_size = 4;
   return facts;
 }
@@ -111,7 +111,7 @@ TEST(UnusableReason, namesEachShortfallWithItsFigures) {
   EXPECT_NE(reason([](DeviceFacts& f) { f.limits.max_invocations = 128; }).find("128, at least 256"),
             std::string::npos);
   EXPECT_NE(reason([](DeviceFacts& f) { f.limits.max_push_bytes = 64; }).find("push"), std::string::npos);
-  EXPECT_NE(reason([](DeviceFacts& f) { f.limits.max_storage_buffers = 11; }).find("storage buffers"),
+  EXPECT_NE(reason([](DeviceFacts& f) { f.limits.max_storage_buffers = 12; }).find("storage buffers"),
             std::string::npos);
   EXPECT_NE(reason([](DeviceFacts& f) { f.limits.subgroup_size = 2; }).find("subgroup size is 2"), std::string::npos);
   EXPECT_NE(reason([](DeviceFacts& f) { f.limits.subgroup_size = 128; }).find("subgroup size is 128"),

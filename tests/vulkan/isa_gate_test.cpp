@@ -6,7 +6,8 @@
 // RADV_FORCE_FAMILY names the GPU, one for a process: navi31. Kernels and their bounds are listed in isa_kernels.cpp.
 // CANOPY_ISA_ALL=1 has every op in all variants that timing may choose, instead of one op. CANOPY_ISA_TABLE=1 prints a
 // line for each kernel: registers, waves of a SIMD, bytes of shared memory and of code, ACO's latency and inverse
-// throughput (in cycles), and how the kernel multiplies and adds.
+// throughput (in cycles), and how the kernel multiplies and adds. CANOPY_ISA_TEXT=NAME prints the machine code of the
+// kernels whose name, as in the table, has NAME in it.
 
 #include <gtest/gtest.h>
 
@@ -63,6 +64,13 @@ class Compiled {
         int(number("Inverse Throughput")), counts_->fused, counts_->split, counts_->multiplies, counts_->adds);
   }
 
+  void print_code(std::string_view wanted) const {
+    if (name().find(wanted) == std::string::npos) return;
+    for (const KernelText& text : kernel_.internal_texts()) {
+      if (text.name == "Assembly") std::printf("%s\n%s\n", name().c_str(), text.text.c_str());
+    }
+  }
+
  private:
   const Kernel& kernel_;
   std::vector<KernelStatistic> statistics_;
@@ -95,6 +103,7 @@ class IsaGate : public ::testing::Test {
       return std::nullopt;
     }
     if (std::getenv("CANOPY_ISA_TABLE") != nullptr) compiled.print();
+    if (const char* wanted = std::getenv("CANOPY_ISA_TEXT"); wanted != nullptr) compiled.print_code(wanted);
     EXPECT_EQ(compiled.number("Spilled VGPRs"), 0) << name;
     EXPECT_EQ(compiled.number("Spilled SGPRs"), 0) << name;
     EXPECT_EQ(compiled.number("Scratch size"), 0) << name;

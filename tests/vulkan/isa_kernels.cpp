@@ -1,6 +1,7 @@
 #include "tests/vulkan/isa_kernels.h"
 
 #include <initializer_list>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr const char* weight_types[] = {"f32",  "f16",  "bf16", "q8_0", "q4_1",   "q5_1",   "q2_k",
                                         "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4"};
-constexpr const char* product_ops[] = {"product_linear_", "product_add_", "product_swiglu_"};
+constexpr const char* product_ops[] = {"product_linear_", "product_add_", "product_swiglu_", "product_heads_"};
 constexpr uint32_t head_sizes[] = {64, 128};
 
 // Waves of kernels that were not measured, and of those that are chosen only where they are faster.
@@ -39,6 +40,14 @@ std::vector<GatedVariant> product_variants(std::initializer_list<uint32_t> width
   return gated;
 }
 
+// Heads of 128 elements with norms, rotated in halves, for a cache in q8_0, which takes the most.
+void add_head_constants(std::vector<GatedVariant>& variants) {
+  for (GatedVariant& variant : variants) {
+    const SpecConstant heads[] = {{10, 128}, {11, 0}, {12, 1}, {13, 1}, {14, static_cast<uint32_t>(CacheType::q8_0)}};
+    variant.options.spec.insert(variant.options.spec.end(), std::begin(heads), std::end(heads));
+  }
+}
+
 void add_products(std::vector<GatedKernel>& kernels, const Context& context, bool all_variants) {
   const DeviceLimits& limits = context.limits();
   const MatrixShape* matrix = product_matrix(context.report(), context.features());
@@ -60,6 +69,9 @@ void add_products(std::vector<GatedKernel>& kernels, const Context& context, boo
     if (matrix != nullptr) cores.variants = product_variants({16, 32, 64}, all, kLeastWaves, cores_of(matrix));
     if (integers != nullptr) {
       integer_cores.variants = product_variants({16, 32, 64}, all, kLeastWaves, cores_of(integers));
+    }
+    if (op == product_ops[3]) {
+      for (GatedKernel* kernel : {&fma, &cores, &integer_cores}) add_head_constants(kernel->variants);
     }
     for (const std::string type : weight_types) {
       fma.shader = op + type;
