@@ -18,8 +18,8 @@ layout(local_size_x_id = 0, local_size_y_id = 5) in;
 
 const uint HEAD_QUADS = HEAD_DIM / 4u;
 const uint OWNED = (HEAD_QUADS + QUAD_LANES - 1u) / QUAD_LANES;  // quads of an invocation
-const uint SPAN = SPAN_CHUNKS * CHUNK;                           // positions
-const uint SPAN_UNITS = SPAN_CHUNKS / UNIT_CHUNKS;
+#define MERGED_CHUNKS UNIT_CHUNKS
+#define MERGE_BATCH SPAN_CHUNKS
 
 layout(set = 0, binding = 0) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 1) readonly buffer Outputs { vec4 part_out[]; };  // [entries, HEAD_QUADS]
@@ -36,81 +36,23 @@ layout(push_constant) uniform Push {
 shared vec4 span_out[SPAN_LANES * HEAD_QUADS];
 shared vec2 span_sums[SPAN_LANES];
 
-float best, sum_;
-vec4 out_[OWNED];
-
-void start() {
-  best = LOWEST;
-  sum_ = 0.0;
-  [[unroll]] for (uint o = 0u; o < OWNED; ++o) out_[o] = vec4(0.0);
-}
-
 uint quad_of(uint o) { return min(o * QUAD_LANES + gl_LocalInvocationID.x, HEAD_QUADS - 1u); }
 
-void take_in(vec2 sums, vec4 o[OWNED]) {
-  vec2 factors = merge_factors(best, sum_, sums.x, sums.y);
-  [[unroll]] for (uint i = 0u; i < OWNED; ++i) out_[i] = merged(out_[i], o[i], factors);
-}
-
-void load(uint entry, out vec2 sums, out vec4 o[OWNED]) {
-  sums = part_sums[entry];
-  [[unroll]] for (uint i = 0u; i < OWNED; ++i) o[i] = part_out[entry * HEAD_QUADS + quad_of(i)];
-}
-
-// The entries of the span's shared keys. All are loaded before the first is merged, so that the loads overlap.
-void merge_shared(uint entry, uint first, uint end, uint begin) {
-  const uint positions = UNIT_CHUNKS * CHUNK;
-  uint low = max(first, begin) / positions;
-  uint high = (min(end, begin + SPAN) + positions - 1u) / positions;  // units low ... high - 1
-  if (max(first, begin) >= min(end, begin + SPAN)) return;
-  vec2 sums[SPAN_UNITS];
-  vec4 o[SPAN_UNITS][OWNED];
-  [[unroll]] for (uint i = 0u; i < SPAN_UNITS; ++i) {
-    load(entry + min(low + i, high - 1u) - first / positions, sums[i], o[i]);
-  }
-  if (UNIT_CHUNKS == SPAN_CHUNKS) {  // merged on the way: the state itself
-    best = sums[0].x;
-    sum_ = sums[0].y;
-    [[unroll]] for (uint i = 0u; i < OWNED; ++i) out_[i] = o[0][i];
-    return;
-  }
-  [[unroll]] for (uint i = 0u; i < SPAN_UNITS; ++i) {
-    if (low + i < high) take_in(sums[i], o[i]);
-  }
-}
-
-// The row's own chunks in the span.
-void merge_own(uint entry, uint first_chunk, uint end_chunk, uint begin) {
-  [[unroll]] for (uint k = 0u; k < OWN_CHUNKS; ++k) {
-    uint chunk = first_chunk + k;
-    if (chunk >= end_chunk || chunk / SPAN_CHUNKS != begin / SPAN) continue;
-    vec2 sums;
-    vec4 o[OWNED];
-    load(entry + units + k, sums, o);
-    take_in(sums, o);
-  }
-}
+#include "merge.glsl"
 
 void main() {
   uint head = gl_WorkGroupID.x;
   uint w = first_row + gl_WorkGroupID.y;
-  Row row = rows_[w];
-  uint first = first_key(row), own = own_begin(row), end = keys_end(row);
-  uint entry = first_entry(gl_WorkGroupID.y, head, heads, units);
-  uint own_chunk = first_own_chunk(row);
-  uint end_chunk = own < end ? (end + CHUNK - 1u) / CHUNK : own_chunk;
+  Entries e = entries_of(rows_[w], first_entry(gl_WorkGroupID.y, head, heads, units));
   float all_best = LOWEST, all_sum = 0.0;
   vec4 all_out[OWNED];
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) all_out[i] = vec4(0.0);
-  for (uint group = first / SPAN * SPAN; group < end; group += SPAN_LANES * SPAN) {
-    uint begin = group + gl_LocalInvocationID.y * SPAN;
-    start();
-    merge_shared(entry, first, own, begin);
-    merge_own(entry, own_chunk, end_chunk, begin);
+  for (uint group = e.first / SPAN * SPAN; group < e.end; group += SPAN_LANES * SPAN) {
+    merge_span(e, group + gl_LocalInvocationID.y * SPAN);
     if (gl_LocalInvocationID.x == 0u) span_sums[gl_LocalInvocationID.y] = vec2(best, sum_);
     [[unroll]] for (uint i = 0u; i < OWNED; ++i) span_out[gl_LocalInvocationID.y * HEAD_QUADS + quad_of(i)] = out_[i];
     barrier();
-    uint spans = min(SPAN_LANES, (end - group + SPAN - 1u) / SPAN);
+    uint spans = min(SPAN_LANES, (e.end - group + SPAN - 1u) / SPAN);
     for (uint s = 0u; s < spans; ++s) {
       vec2 factors = merge_factors(all_best, all_sum, span_sums[s].x, span_sums[s].y);
       [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
@@ -125,6 +67,6 @@ void main() {
     uint quad = i * QUAD_LANES + gl_LocalInvocationID.x;
     if (quad >= HEAD_QUADS) continue;
     precise vec4 y = all_out[i] / all_sum;
-    out_activations4[activation_element(place, head * HEAD_DIM + quad * 4u) / 4u] = end > first ? y : vec4(0.0);
+    out_activations4[activation_element(place, head * HEAD_DIM + quad * 4u) / 4u] = e.end > e.first ? y : vec4(0.0);
   }
 }

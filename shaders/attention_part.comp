@@ -14,17 +14,23 @@
 // c, c + 16, c + 32, c + 48 of the chunk for each column c, then the 16 columns; o over ascending j.
 //
 // OWN: the chunks that a row has for itself, a workgroup to each; their entries come after those of the units.
+//
+// MERGED_CHUNKS: whoever comes last for a row merges its entries as well (merge.glsl), to the bits of attention_merge.comp;
+// a counter for each row and K/V head tells, and nobody waits. 0: that is a step of its own.
+#extension GL_KHR_memory_scope_semantics : require
 #include "rows.glsl"
 #include "keys.glsl"
 #include "partials.glsl"
 #include "cache.glsl"
+#include "activations.glsl"
 
 layout(constant_id = 0) const uint LANES = 64;  // multiple of COLUMNS
 layout(constant_id = 1) const uint HEAD_DIM = 64;
 layout(constant_id = 2) const uint GROUP = 4;
 layout(constant_id = 5) const uint QUERIES = 4;  // multiple of LANES / COLUMNS
 layout(constant_id = 6) const uint OWN = 0;
-layout(constant_id = 7) const uint UNIT_CHUNKS = 1;  // 1, or SPAN_CHUNKS
+layout(constant_id = 7) const uint UNIT_CHUNKS = 1;    // 1, or SPAN_CHUNKS
+layout(constant_id = 8) const uint MERGED_CHUNKS = 0;  // chunks in an entry of shared keys, if entries are merged here
 layout(local_size_x_id = 0) in;
 
 #if CACHE == 2
@@ -57,9 +63,11 @@ layout(set = 0, binding = 1) readonly buffer V { uvec4 v_units[]; };
 layout(set = 0, binding = 2) readonly buffer Q { vec4 queries[]; };  // [width, kv_heads * GROUP, HEAD_QUADS]
 layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
-layout(set = 0, binding = 5) writeonly buffer Outputs { vec4 part_out[]; };  // [entries, HEAD_QUADS]
-layout(set = 0, binding = 6) writeonly buffer Sums { vec2 part_sums[]; };    // [entries]: m, l
+layout(set = 0, binding = 5) coherent buffer Outputs { vec4 part_out[]; };   // [entries, HEAD_QUADS]
+layout(set = 0, binding = 6) coherent buffer Sums { vec2 part_sums[]; };     // [entries]: m, l
 layout(set = 0, binding = 7) readonly buffer Pages { uint pages[]; };        // by position / CHUNK
+layout(set = 0, binding = 8) coherent buffer Counters { uint arrived[]; };   // [rows, kv_heads]; 0 between uses
+layout(set = 0, binding = 9) writeonly buffer OutActivations { vec4 out_activations4[]; };  // [width, heads * HEAD_DIM]
 
 layout(push_constant) uniform Push {
   uint first_row;
@@ -67,10 +75,14 @@ layout(push_constant) uniform Push {
   uint kv_heads;
   uint units;  // entries of a row's head, its own chunks' not counted
   float scale;
+  uint shared_queries;  // QUERIES of the dispatch for shared keys, which has `units` workgroups for each tile of them
+  uint own_groups;      // workgroups of the other one for each row
+  uint tile;            // of the activations
 };
 
 shared uint query_first[QUERIES];  // the keys of each query that this dispatch is for: first ... end - 1
 shared uint query_end[QUERIES];
+shared uint complete[QUERIES];
 shared uint slots[CHUNK];
 shared uvec4 stage[CHUNK * STAGE_STRIDE];      // a slice of K or V
 #if CACHE == 2
@@ -365,17 +377,7 @@ void write_unit(uint begin) {
   }
 }
 
-void main() {
-  column = gl_LocalInvocationID.x % COLUMNS;
-  first_query = gl_LocalInvocationID.x / COLUMNS * HELD;
-  find_keys();
-  barrier();
-  uint low = 0xFFFFFFFFu, high = 0u;  // the keys of all queries lie between
-  for (uint q = 0u; q < QUERIES; ++q) {
-    low = min(low, query_first[q]);
-    high = max(high, query_end[q]);
-  }
-  if (low >= high) return;
+void attend(uint low, uint high) {
   const uint positions = UNIT_CHUNKS * CHUNK;
   for (uint begin = (low / positions + gl_WorkGroupID.y) * positions; begin < high;
        begin += gl_NumWorkGroups.y * positions) {
@@ -391,4 +393,78 @@ void main() {
     }
     if (UNIT_CHUNKS > 1u) write_unit(begin);
   }
+}
+
+// What an invocation merges: two quads of a query.
+const uint OWNED = 2u;
+const uint HALF_QUADS = (HEAD_QUADS + 1u) / 2u;
+const uint MERGE_BATCH = 4u;
+uint merged_quad;
+uint quad_of(uint o) { return min(merged_quad + o * HALF_QUADS, HEAD_QUADS - 1u); }
+
+#include "merge.glsl"
+
+#define DEVICE_BARRIER()                                                                                    \
+  controlBarrier(gl_ScopeWorkgroup, gl_ScopeDevice, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared, \
+                 gl_SemanticsAcquireRelease)
+
+// Counts the workgroup for `count` rows from `first` on; complete[i] then tells whether it comes last for one. The barrier
+// before the count makes its entries available to the device, the count orders the workgroups, and the barrier behind it
+// makes what others wrote visible to all of this one.
+void count_rows(uint first, uint count) {
+  DEVICE_BARRIER();
+  for (uint i = gl_LocalInvocationID.x; i < count; i += LANES) {
+    uint row = first + i;
+    uint tiles = ((row + 1u) * GROUP - 1u) / shared_queries - row * GROUP / shared_queries + 1u;
+    uint counter = row * kv_heads + gl_WorkGroupID.z;
+    bool last = atomicAdd(arrived[counter], 1u) + 1u == tiles * units + own_groups;
+    if (last) arrived[counter] = 0u;
+    complete[i] = last ? 1u : 0u;
+  }
+  DEVICE_BARRIER();
+}
+
+// out = o / l of the quads of a query.
+void merge_query(uint row, uint head) {
+  Entries e = entries_of(rows_[first_row + row], first_entry(row, head, kv_heads * GROUP, units));
+  float all_best = LOWEST, all_sum = 0.0;
+  vec4 all_out[OWNED];
+  [[unroll]] for (uint o = 0u; o < OWNED; ++o) all_out[o] = vec4(0.0);
+  for (uint begin = e.first / SPAN * SPAN; begin < e.end; begin += SPAN) {
+    merge_span(e, begin);
+    vec2 factors = merge_factors(all_best, all_sum, best, sum_);
+    [[unroll]] for (uint o = 0u; o < OWNED; ++o) all_out[o] = merged(all_out[o], out_[o], factors);
+  }
+  uvec2 place = activation_column(first_row + row, tile, kv_heads * GROUP * HEAD_DIM);
+  [[unroll]] for (uint o = 0u; o < OWNED; ++o) {
+    precise vec4 y = all_out[o] / all_sum;
+    uint k = head * HEAD_DIM + quad_of(o) * 4u;
+    out_activations4[activation_element(place, k) / 4u] = e.end > e.first ? y : vec4(0.0);
+  }
+}
+
+void merge_rows() {
+  uint first = OWN != 0u ? gl_WorkGroupID.x / pieces() : gl_WorkGroupID.x * QUERIES / GROUP;
+  uint end = OWN != 0u ? first + 1u : min((gl_WorkGroupID.x * QUERIES + QUERIES - 1u) / GROUP + 1u, rows);
+  count_rows(first, end - first);
+  const uint items = GROUP * HALF_QUADS;  // of a row
+  for (uint i = gl_LocalInvocationID.x; i < (end - first) * items; i += LANES) {
+    if (complete[i / items] == 0u) continue;
+    merged_quad = i % HALF_QUADS;
+    merge_query(first + i / items, gl_WorkGroupID.z * GROUP + i / HALF_QUADS % GROUP);
+  }
+}
+
+void main() {
+  column = gl_LocalInvocationID.x % COLUMNS;
+  first_query = gl_LocalInvocationID.x / COLUMNS * HELD;
+  find_keys();
+  barrier();
+  uint low = 0xFFFFFFFFu, high = 0u;  // the keys of all queries lie between
+  for (uint q = 0u; q < QUERIES; ++q) {
+    low = min(low, query_first[q]);
+    high = max(high, query_end[q]);
+  }
+  if (low < high) attend(low, high);
+  if (MERGED_CHUNKS != 0u) merge_rows();
 }

@@ -12,6 +12,9 @@ constexpr uint64_t kMostScratch = uint64_t{64} << 20;
 // With fewer workgroups a large device is not busy: then chunks go to workgroups one by one.
 constexpr uint64_t kEnoughWorkgroups = 256;
 constexpr uint64_t kAlignment = 256;  // of a storage binding, on any device
+// A step of its own for the merge takes about as long as so many loads that wait for each other.
+constexpr uint32_t kMostMergeRounds = 8;
+constexpr uint32_t kMergedTogether = 4;  // entries that are loaded together, of two quads: attention_part.comp
 
 uint64_t rounded_up(uint64_t value, uint64_t step) {
   return (value + step - 1) / step * step;
@@ -21,6 +24,12 @@ uint32_t units_of(const AttentionExtent& extent, uint32_t unit_chunks) {
   const uint64_t positions = uint64_t{unit_chunks} * kAttentionChunk;
   const uint64_t units = (extent.keys + positions - 1) / positions + (extent.windowed ? 1 : 0);
   return static_cast<uint32_t>(std::max<uint64_t>(units, 1));
+}
+
+// Of the workgroup of the first step that comes last for all its rows.
+uint32_t merge_rounds(const AttentionTile& tile, const AttentionExtent& extent, uint32_t entries) {
+  const uint32_t quad_pairs = tile.queries * ((extent.head_dim / 4 + 1) / 2);
+  return (quad_pairs + tile.lanes - 1) / tile.lanes * ((entries + kMergedTogether - 1) / kMergedTogether);
 }
 
 }  // namespace
@@ -57,6 +66,8 @@ AttentionPlan plan_attention(const AttentionExtent& extent, const AttentionDevic
   const uint64_t entries = plan.entries_per_row * plan.rows_at_a_time;
   plan.output_bytes = rounded_up(entries * extent.head_dim * sizeof(float), kAlignment);
   plan.scratch_bytes = plan.output_bytes + entries * 2 * sizeof(float);
+  plan.merge_rounds = merge_rounds(plan.tile, extent, plan.units);
+  plan.merges = plan.rows_at_a_time >= extent.width && plan.merge_rounds <= kMostMergeRounds;
   return plan;
 }
 

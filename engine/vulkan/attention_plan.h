@@ -50,6 +50,8 @@ struct AttentionPlan {
   uint64_t entries_per_row = 0;  // partial results: of each head its units and own chunks
   uint64_t output_bytes = 0;     // of the outputs of all entries of rows_at_a_time rows
   uint64_t scratch_bytes = 0;    // these and maxima and sums behind them
+  uint32_t merge_rounds = 0;     // loads one after the other, with which a workgroup that comes last merges its rows
+  bool merges = false;           // it does; otherwise that is a step of its own
 
   uint32_t tiles(uint32_t rows, uint32_t group) const {
     return static_cast<uint32_t>((uint64_t{rows} * group + tile.queries - 1) / tile.queries);

@@ -30,6 +30,7 @@ struct DeviceState {
   uint32_t max_tile = 8;                // columns of a matrix product's tile
   uint32_t max_body = 448;              // LinearConfig::body
   uint32_t attention_lanes = 32;
+  bool separate_steps = false;     // heads and merges of attention in steps of their own, whatever could be done
   double flops_per_second = 5e11;  // for splitting submissions: a cautious guess, then half of the best that was seen
   std::optional<LinearConfig> forced_linear;
   std::optional<FmaConfig> forced_fma;

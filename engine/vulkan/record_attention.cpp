@@ -126,6 +126,7 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
   struct PartPush {
     uint32_t first_row, rows, kv_heads, units;
     float scale;
+    uint32_t shared_queries, own_groups, tile;
   };
   struct MergePush {
     uint32_t first_row, heads, units, tile;
@@ -140,6 +141,7 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
                                              .keys = args.keys(),
                                              .windowed = args.window > 0},
                                             {state_.context->limits().max_shared_bytes, state_.software});
+  const bool merges = plan.merges && !state_.separate_steps;
   const SpecConstant mask{3, args.mask == AttentionMask::block ? 1u : 0u}, window{4, args.window};
   const auto part_kernel = [&](const AttentionTile& tile, bool own) -> const Kernel& {
     return state_.context->kernel(cache_shader("attention_part", args.shape.type, false),
@@ -150,7 +152,8 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
                                     window,
                                     {5, tile.queries},
                                     {6, own ? 1u : 0u},
-                                    {7, own ? 1u : plan.unit_chunks}},
+                                    {7, own ? 1u : plan.unit_chunks},
+                                    {8, merges ? plan.unit_chunks : 0u}},
                                    0});
   };
   const uint32_t quad_lanes = state_.software ? 4 : std::min(32u, std::bit_ceil(dim / 4));
@@ -163,19 +166,32 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
   const Buffer& space = scratch(plan.scratch_bytes, "partial attention");
   const Binding outputs(space, 0, plan.output_bytes);
   const Binding sums(space, plan.output_bytes, plan.scratch_bytes - plan.output_bytes);
-  const std::vector<Binding> inputs = {kv.keys, kv.values,     q, rows, whole(*args.ancestors), outputs,
-                                       sums,    pages_of(args)};
+  const Binding out = activations_of(*args.out).values;
+  const std::vector<Binding> inputs = {kv.keys,
+                                       kv.values,
+                                       q,
+                                       rows,
+                                       whole(*args.ancestors),
+                                       outputs,
+                                       sums,
+                                       pages_of(args),
+                                       counters(merges ? args.width * kv_heads : 0),
+                                       out};
+  const uint32_t tile = state_.layout(args.width, q_width).tile;
+  const uint32_t own_pieces = (group + plan.own_tile.queries - 1) / plan.own_tile.queries;
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   for (uint32_t first = 0; first < args.width; first += plan.rows_at_a_time) {
     const uint32_t count = std::min(plan.rows_at_a_time, args.width - first);
-    const PartPush push{first, count, kv_heads, plan.units, args.scale};
+    const PartPush push{first, count, kv_heads, plan.units, args.scale, plan.tile.queries, own_pieces * kOwnChunks,
+                        tile};
     list.bind(part_kernel(plan.tile, false), inputs, bytes_of(push));
     list.dispatch(plan.tiles(count, group), plan.units, kv_heads);
     list.bind(part_kernel(plan.own_tile, true), inputs, bytes_of(push));
-    list.dispatch(count * ((group + plan.own_tile.queries - 1) / plan.own_tile.queries), kOwnChunks, kv_heads);
+    list.dispatch(count * own_pieces, kOwnChunks, kv_heads);
     list.barrier();
-    list.bind(state_.context->kernel("attention_merge", merge), {rows, outputs, sums, activations_of(*args.out).values},
-              MergePush{first, args.heads, plan.units, state_.layout(args.width, q_width).tile});
+    if (merges) continue;
+    list.bind(state_.context->kernel("attention_merge", merge), {rows, outputs, sums, out},
+              MergePush{first, args.heads, plan.units, tile});
     list.dispatch(args.heads, count);
     list.barrier();
   }

@@ -277,7 +277,7 @@ void VulkanRecorder::record_heads(const ProjectHeadsArgs& args) {
   std::vector<tiled::Product> all;
   tiled::Places places;
   double flops = 0;
-  bool together = true;
+  bool together = !state_.separate_steps;
   for (const canopy::Weight* weight : args.weights) {
     tiled::Product& product = all.emplace_back(
         tiled::product_of(state_, ProductOp::linear, *weight, *args.in, heads.width, args.in_norm_eps));

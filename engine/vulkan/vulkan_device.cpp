@@ -154,6 +154,7 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.info.draws_tokens = !state_.software;
   state_.attention_lanes = state_.software ? 8 : 32;
   state_.flops_per_second = state_.software ? 5e9 : 5e11;
+  state_.separate_steps = options.separate_steps;
   state_.forced_linear = options.linear;
   state_.forced_fma = options.fma;
   state_.forced_matrix = options.matrix;

@@ -29,6 +29,7 @@ struct VulkanDeviceOptions {
   std::optional<vk::KernelFamily> family;
   std::optional<bool> as_software;          // false: the variants of a GPU, whatever the device is
   std::optional<uint32_t> max_tile;         // columns
+  bool separate_steps = false;              // of the families fma and matrix: rotation and the merge of attention
   std::optional<vk::TuningOptions> tuning;  // also where kernels would follow from rules
 };
 

@@ -29,6 +29,19 @@ TEST(AttentionPlan, LongContextsAndManyRowsLeaveResultsOfSpans) {
   EXPECT_EQ(plan_attention(extent_of(64, 4096), gpu).units, 8u);
 }
 
+// Where there is little to merge, whoever comes last does it; where rows take turns or there is much, a step of its
+// own.
+TEST(AttentionPlan, MergesWithoutAStepWhereThatIsShort) {
+  EXPECT_TRUE(plan_attention(extent_of(1, 1), gpu).merges);
+  EXPECT_TRUE(plan_attention(extent_of(1, 2048), gpu).merges);
+  EXPECT_FALSE(plan_attention(extent_of(1, 8192), gpu).merges);
+  EXPECT_TRUE(plan_attention(extent_of(64, 200), gpu).merges);
+  EXPECT_FALSE(plan_attention(extent_of(64, 32768), gpu).merges);
+  const AttentionPlan turns = plan_attention(extent_of(512, 131072), gpu);
+  EXPECT_LT(turns.rows_at_a_time, 512u);
+  EXPECT_FALSE(turns.merges);
+}
+
 TEST(AttentionPlan, ScratchMemoryIsBounded) {
   for (const uint32_t width : {1u, 3u, 16u, 17u, 64u, 128u, 512u}) {
     for (uint64_t keys = 1; keys <= 131072; keys = keys * 3 + 1) {

@@ -106,9 +106,13 @@ void add_attention(std::vector<GatedKernel>& kernels) {
       for (const auto& [own, chunks] : {std::pair(0u, 1u), std::pair(0u, kSpanChunks), std::pair(1u, 1u)}) {
         for (const uint32_t queries : {4u, 8u, 16u, 32u}) {
           const AttentionTile tile = attention_tile(queries, head_slices(head, cache), device);
-          kernels.push_back(
-              {std::string("attention_part_") + to_string(cache),
-               {{1, {{{0, tile.lanes}, {1, head}, {2, 4}, {5, tile.queries}, {6, own}, {7, chunks}}, 0}, 4}}});
+          for (const uint32_t merged : {0u, own != 0 ? kSpanChunks : chunks}) {
+            kernels.push_back(
+                {std::string("attention_part_") + to_string(cache),
+                 {{1,
+                   {{{0, tile.lanes}, {1, head}, {2, 4}, {5, tile.queries}, {6, own}, {7, chunks}, {8, merged}}, 0},
+                   4}}});
+          }
         }
       }
     }
