@@ -255,7 +255,7 @@ TEST(LinearVariantsTest, HeadsAcrossShardsOfTheFamilyFmaHaveTheSameBits) {
 }
 
 TEST(LinearVariantsTest, HeadsAcrossShardsOfTheFamilyMatrixHaveTheSameBits) {
-  if (!has_matrices()) GTEST_SKIP() << "the device has no cooperative matrices of halves";
+  if (!has(vk::KernelFamily::matrix)) GTEST_SKIP() << "the device has no cooperative matrices of halves";
   expect_heads_of_shards(matrix_variant({.columns = 16, .subgroups = 8, .row_tiles = 1}));
 }
 

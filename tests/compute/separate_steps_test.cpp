@@ -53,8 +53,10 @@ TEST(SeparateStepsTest, MergesOfAttentionHaveTheSameBits) {
     cases.push_back({{300, 1, 128, CacheType::q8_0}, 4, rows_of_all_kinds(width, 200, 126, 250), 210});
     cases.push_back({{300, 3, 80, CacheType::f32}, 3, rows_of_all_kinds(width, 63, 60, 250), 70});
   }
-  cases.push_back({{700, 2, 32, CacheType::f16}, 6, rows_of_all_kinds(9, 590, 380, 600), 600, {AttentionMask::block, 0}});
-  cases.push_back({{700, 2, 8, CacheType::f16}, 2, rows_of_all_kinds(9, 590, 380, 600), 600, {AttentionMask::causal, 90}});
+  cases.push_back(
+      {{700, 2, 32, CacheType::f16}, 6, rows_of_all_kinds(9, 590, 380, 600), 600, {AttentionMask::block, 0}});
+  cases.push_back(
+      {{700, 2, 8, CacheType::f16}, 2, rows_of_all_kinds(9, 590, 380, 600), 600, {AttentionMask::causal, 90}});
   for (const MergedCase& c : cases) {
     SCOPED_TRACE("case " + std::to_string(&c - cases.data()));
     const CacheContents contents = random_cache(c.shape, 1);

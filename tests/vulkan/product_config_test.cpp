@@ -139,8 +139,7 @@ TEST(ProductConfigTest, IntegersNeedTheirMatricesBesideThoseOfHalves) {
 }
 
 TEST(ProductConfigTest, IntegerTilesFitTheDevice) {
-  const char* shaders[] = {"product_add_q8_0_matrix_i8", "product_add_q4_k_matrix_i8", "product_add_q6_k_matrix_i8",
-                           "product_add_q2_k_matrix_i8"};
+  const char* types[] = {"q8_0_matrix_i8", "q4_k_matrix_i8", "q6_k_matrix_i8", "q2_k_matrix_i8"};
   for (const uint32_t depth : {8u, 16u, 32u}) {
     MatrixShape integers = kIntegers;
     integers.k = depth;
@@ -148,8 +147,8 @@ TEST(ProductConfigTest, IntegerTilesFitTheDevice) {
       for (const MatrixConfig& config :
            matrix_candidates(shape(4096, 4096, width), integers, kMostMatrixColumns, false, gpu_limits())) {
         EXPECT_EQ(config.variant().family, KernelFamily::matrix_i8);
-        uint32_t most = 0;
-        for (const char* shader : shaders) most = std::max(most, shared_bytes(shader, config.variant()));
+        uint64_t most = 0;
+        for (const char* type : types) most = std::max(most, shared_bytes(type, config.variant()));
         EXPECT_LE(most, config.shared_bytes()) << config.variant().text << ", depth " << depth;
         EXPECT_GE(most + 64, config.shared_bytes()) << config.variant().text << ", depth " << depth;
       }
