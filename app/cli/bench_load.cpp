@@ -164,7 +164,8 @@ class LoadBencher {
 
   bool stays_as_stored() const {
     return std::ranges::all_of(in_load_order(plan_), [](const MatrixPlan* matrix) {
-      return std::ranges::none_of(matrix->parts, [&](const TensorView* part) { return matrix->converts(*part); });
+      return std::ranges::none_of(matrix->parts,
+                                  [&](const TensorView* part) { return part->packed || matrix->converts(*part); });
     });
   }
 

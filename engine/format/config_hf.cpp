@@ -29,17 +29,6 @@ const Architecture& read_architecture(const JsonFields& fields) {
   return architecture_by_class(classes->front().get_ref<const std::string&>());
 }
 
-/// MLX, Apple's library, writes {"group_size": 64, "bits": 4} as 'quantization', and often once more without a method
-/// as 'quantization_config'; its words of codes are no other format's.
-void refuse_mlx(const JsonFields& fields) {
-  const json* own = fields.object("quantization");
-  if (own == nullptr || !own->contains("bits")) return;
-  throw bad_input("The folder's weights are quantized for MLX, Apple's library (" +
-                  std::to_string(JsonFields(*own, "config.json's 'quantization'").u32("bits")) +
-                  " bits), which cannot be read. Get the model as a GGUF file, or the folder that it was made from; " +
-                  what_runs());
-}
-
 /// Throws for settings that would change the arithmetic in a way that the engine does not have.
 void refuse_unsupported(const JsonFields& fields) {
   for (const char* flag : {"attention_bias", "mlp_bias"}) {
@@ -55,12 +44,6 @@ void refuse_unsupported(const JsonFields& fields) {
   if (const double part = fields.number_or("partial_rotary_factor", 1); part != 1) {
     throw bad_input("The field 'partial_rotary_factor' of config.json is " + json(part).dump() +
                     "; only 1 is supported.");
-  }
-  refuse_mlx(fields);
-  if (fields.has("quantization_config")) {
-    throw bad_input(
-        "config.json has a 'quantization_config'; quantized Hugging Face models are not supported, "
-        "use a GGUF file.");
   }
 }
 

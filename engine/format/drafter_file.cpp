@@ -84,9 +84,11 @@ void DrafterFile::State::open_gguf() {
 }
 
 void DrafterFile::State::open_folder(const fs::path& folder) {
-  config = read_hf_drafter_config(read_config_json(folder));
+  const std::string config_json = read_config_json(folder);
+  config = read_hf_drafter_config(config_json);
+  const HfQuantization quantization = read_hf_quantization(config_json, folder);
   tokenizer = read_hf_tokenizer(folder);
-  file = TensorFile(SafetensorsFolder::open(folder), drafter_name_from_hugging_face);
+  file = TensorFile(SafetensorsFolder::open(folder), quantization, drafter_name_from_hugging_face);
 }
 
 void DrafterFile::State::read_draft_vocabulary() {

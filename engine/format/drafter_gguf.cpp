@@ -15,6 +15,7 @@
 #include "engine/format/draft_vocabulary.h"
 #include "engine/format/finite.h"
 #include "engine/format/gguf_writer.h"
+#include "engine/format/packed_matrix.h"
 #include "engine/format/quantize.h"
 
 namespace canopy {
@@ -66,14 +67,16 @@ void put_row(std::span<const float> values, TensorType type, std::span<std::byte
 /// Writes the whole tensor as `type`. Rows are converted on all cores.
 void put_tensor(const TensorView& tensor, TensorType type, std::span<std::byte> out) {
   const uint64_t rows = tensor.rows();
-  const uint64_t from_bytes = tensor.bytes.size() / rows;
+  const uint64_t from_bytes = row_bytes(tensor);
   const uint64_t to_bytes = out.size() / rows;
   parallel_for(rows, least_rows, [&](uint64_t begin, uint64_t end) {
-    require_finite(tensor, begin, end - begin);
+    std::vector<std::byte> scratch;
+    const std::span<const std::byte> from = rows_of(tensor, begin, end - begin, scratch);
+    require_finite(tensor, begin, from);
     std::vector<float> row(tensor.cols());
     for (uint64_t r = begin; r < end; ++r) {
       const auto target = out.subspan(r * to_bytes, to_bytes);
-      const auto source = tensor.bytes.subspan(r * from_bytes, from_bytes);
+      const auto source = from.subspan((r - begin) * from_bytes, from_bytes);
       if (type == tensor.type) {
         std::ranges::copy(source, target.begin());
         continue;

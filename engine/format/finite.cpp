@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/packed_matrix.h"
 
 namespace canopy {
 namespace {
@@ -105,9 +106,13 @@ std::optional<uint64_t> first_block_not_finite(TensorType type, std::span<const 
 
 void require_finite(const TensorView& tensor, uint64_t first, uint64_t count) {
   if (count == 0) return;
+  std::vector<std::byte> scratch;
+  require_finite(tensor, first, rows_of(tensor, first, count, scratch));
+}
+
+void require_finite(const TensorView& tensor, uint64_t first, std::span<const std::byte> rows) {
   const TensorTypeInfo& info = tensor_type_info(tensor.type);
-  const uint64_t row_bytes = tensor.bytes.size() / tensor.rows();
-  const auto bad = first_block_not_finite(tensor.type, tensor.bytes.subspan(first * row_bytes, count * row_bytes));
+  const auto bad = first_block_not_finite(tensor.type, rows);
   if (!bad) return;
   throw bad_input("Row " + std::to_string(first + *bad * info.block_elements / tensor.cols()) + " of the tensor " +
                   quoted_name(tensor.name) + " of type " + std::string(to_string(tensor.type)) + " holds " +

@@ -20,5 +20,7 @@ std::optional<uint64_t> first_block_not_finite(TensorType type, std::span<const 
 /// Throws bad_input that names the tensor and the row where rows [first, first + count) have such a block. Parts of one
 /// tensor may be checked at the same time.
 void require_finite(const TensorView& tensor, uint64_t first, uint64_t count);
+/// The same for `rows`, the tensor's rows from `first` on as rows_of() gives them.
+void require_finite(const TensorView& tensor, uint64_t first, std::span<const std::byte> rows);
 
 }  // namespace canopy

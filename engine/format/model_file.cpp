@@ -1,5 +1,6 @@
 #include "engine/format/model_file.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -36,6 +37,12 @@ bool is_unread(std::string_view name) {
          name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn_rot_embd");
 }
 
+/// A bias that adds nothing, which tools for GPTQ write beside matrices of models without any.
+bool is_zero_bias(const TensorView& tensor) {
+  return tensor.name.ends_with(".bias") && tensor.rank == 1 &&
+         std::ranges::all_of(tensor.bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
 }  // namespace
 
 void ModelFile::State::open_gguf() {
@@ -46,10 +53,12 @@ void ModelFile::State::open_gguf() {
 }
 
 void ModelFile::State::open_folder(const fs::path& folder) {
-  config = read_hf_config(read_config_json(folder),
-                          read_optional_file(folder / "generation_config.json", max_generation_config_bytes));
+  const std::string config_json = read_config_json(folder);
+  config =
+      read_hf_config(config_json, read_optional_file(folder / "generation_config.json", max_generation_config_bytes));
+  const HfQuantization quantization = read_hf_quantization(config_json, folder);
   tokenizer = read_hf_tokenizer(folder);
-  file = TensorFile(SafetensorsFolder::open(folder), canonical_name_from_hugging_face);
+  file = TensorFile(SafetensorsFolder::open(folder), quantization, canonical_name_from_hugging_face);
 }
 
 ModelFile::ModelFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -106,7 +115,7 @@ void ModelFile::validate_tensors() const {
   std::unordered_set<std::string_view> known;
   for (const RequiredTensor& tensor : wanted) known.insert(tensor.name);
   for (const TensorView& tensor : tensors()) {
-    if (known.contains(tensor.name) || is_unread(tensor.name)) continue;
+    if (known.contains(tensor.name) || is_unread(tensor.name) || is_zero_bias(tensor)) continue;
     throw bad_input("The tensor " + quoted_name(tensor.name) + " has no place in the architecture " +
                     config().architecture + "; leaving it out would change what the model writes.");
   }

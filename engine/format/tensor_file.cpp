@@ -12,6 +12,7 @@
 #include "engine/format/foreign_file.h"
 #include "engine/format/gguf_parts.h"
 #include "engine/format/model_paths.h"
+#include "engine/format/unpacked_tensors.h"
 
 namespace canopy {
 
@@ -37,8 +38,9 @@ TensorFile::TensorFile(GgufFile file, Rename canonical) : source_(std::move(file
   take(std::get<GgufFile>(source_).tensors(), canonical);
 }
 
-TensorFile::TensorFile(SafetensorsFolder folder, Rename canonical) : source_(std::move(folder)) {
-  take(std::get<SafetensorsFolder>(source_).tensors(), canonical);
+TensorFile::TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, Rename canonical)
+    : source_(std::move(folder)), method_(to_string(quantization.method)) {
+  take(unpacked_tensors(std::get<SafetensorsFolder>(source_).tensors(), quantization), canonical);
 }
 
 TensorFile::TensorFile(RandomTensors tensors) : source_(std::move(tensors)) {
@@ -90,6 +92,7 @@ void TensorFile::require_all(std::span<const RequiredTensor> wanted) const {
 }
 
 std::string TensorFile::main_type() const {
+  if (!method_.empty()) return std::string(method_);
   std::map<TensorType, uint64_t> bytes;
   for (const TensorView& tensor : tensors_) bytes[tensor.type] += tensor.bytes.size();  // at most the files' size
   const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });

@@ -14,6 +14,7 @@
 
 #include "engine/format/architecture.h"
 #include "engine/format/gguf.h"
+#include "engine/format/quantization_hf.h"
 #include "engine/format/random_tensors.h"
 #include "engine/format/safetensors.h"
 
@@ -27,7 +28,7 @@ class TensorFile {
   TensorFile() = default;
   /// Throws bad_input where two tensors stand for one name.
   TensorFile(GgufFile file, Rename canonical);
-  TensorFile(SafetensorsFolder folder, Rename canonical);
+  TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, Rename canonical);
   /// Under the names that they have.
   explicit TensorFile(RandomTensors tensors);
   TensorFile(TensorFile&&) noexcept = default;
@@ -47,7 +48,8 @@ class TensorFile {
   /// require() for each, and a type that can be decoded; vectors, which are norms, must be stored as floats.
   void require_all(std::span<const RequiredTensor> wanted) const;
 
-  /// The type that holds most of the bytes ("" where there are no tensors), and the elements of all tensors.
+  /// The method of a quantized folder ("AWQ"), else the type that holds most of the bytes ("" where there are no
+  /// tensors); and the elements of all tensors.
   std::string main_type() const;
   uint64_t elements() const;
 
@@ -62,6 +64,7 @@ class TensorFile {
   std::vector<const MappedFile*> mappings() const;
 
   std::variant<std::monostate, GgufFile, SafetensorsFolder, RandomTensors> source_;  // owns the bytes
+  std::string_view method_;                                                          // of quantization; empty: none
   std::vector<TensorView> tensors_;
   std::unordered_map<std::string_view, size_t> by_name_;  // views of tensors_[i].name
 };

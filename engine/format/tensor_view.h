@@ -4,12 +4,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "engine/format/tensor_type.h"
 
 namespace canopy {
+
+class PackedMatrix;
 
 /// Row-major: the last dimension is contiguous (GGUF lists it first; we do not).
 struct TensorView {
@@ -20,6 +23,8 @@ struct TensorView {
   uint32_t rank = 0;                          // 0 is a scalar
   std::array<uint64_t, max_rank> shape = {};  // the first `rank` entries, outermost first
   std::span<const std::byte> bytes;           // valid while its file is open
+  /// Where the bytes are no blocks of `type`: makes rows of it (packed_matrix.h).
+  std::shared_ptr<const PackedMatrix> packed = nullptr;
 
   /// The last dimension; 1 for a scalar.
   uint64_t cols() const { return rank == 0 ? 1 : shape[rank - 1]; }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/compute/types.h"
@@ -18,6 +19,9 @@ bool can_convert_rows(uint64_t cols, WeightType to);
 /// the result; several threads may convert parts of one tensor.
 /// Throws bad_input, naming tensor and row, where a value cannot be written in that type.
 void convert_rows(const TensorView& tensor, uint32_t first, uint32_t count, WeightType to,
+                  std::vector<std::byte>& blocks);
+/// The same of `rows`, the tensor's rows from `first` on as rows_of() gives them.
+void convert_rows(const TensorView& tensor, uint32_t first, std::span<const std::byte> rows, WeightType to,
                   std::vector<std::byte>& blocks);
 
 }  // namespace canopy

@@ -12,6 +12,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/finite.h"
+#include "engine/format/packed_matrix.h"
 #include "engine/model/page_release.h"
 #include "engine/model/row_conversion.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 std::vector<float> decoded(const TensorView& tensor) {
   std::vector<float> values(tensor.elements());
-  dequantize(tensor.type, tensor.bytes, values);
+  dequantize(tensor.type, tensor.bytes, values);  // a vector, which is never packed
   return values;
 }
 
@@ -53,11 +54,12 @@ class MatrixReader {
   std::span<const std::byte> read(size_t part, uint32_t first, uint32_t count, std::vector<std::byte>& scratch) {
     const TensorView& tensor = *plan_.parts[part];
     if (!plan_.rows.empty()) return gather(tensor, std::span(plan_.rows).subspan(first, count), scratch);
+    if (tensor.packed) return unpack(tensor, first, count, scratch);
     const uint64_t row = tensor.bytes.size() / tensor.rows();
     const std::span<const std::byte> rows = tensor.bytes.subspan(row * first, row * count);
     monitor_.advance(rows.size());
     read_ahead_.advance(rows.size());
-    require_finite(tensor, first, count);
+    require_finite(tensor, first, rows);
     if (plan_.converts(tensor)) {
       convert_rows(tensor, first, count, plan_.type, scratch);
       pages_[part].used(rows);
@@ -69,23 +71,36 @@ class MatrixReader {
     return rows;
   }
 
+  /// Rows that the file has in another form. Codes of neighbouring rows often share words and pages, which are
+  /// therefore given back with the whole tensor.
+  std::span<const std::byte> unpack(const TensorView& tensor, uint64_t first, uint64_t count,
+                                    std::vector<std::byte>& scratch) {
+    const uint64_t bytes = tensor.bytes.size(), all = tensor.rows();
+    const uint64_t share = bytes * (first + count) / all - bytes * first / all;
+    monitor_.advance(share);
+    read_ahead_.advance(share);
+    std::vector<std::byte> own;
+    const bool converts = plan_.converts(tensor);
+    const std::span<const std::byte> rows = rows_of(tensor, first, count, converts ? own : scratch);
+    require_finite(tensor, first, rows);
+    if (converts) convert_rows(tensor, static_cast<uint32_t>(first), rows, plan_.type, scratch);
+    return scratch;
+  }
+
   /// Rows are whole blocks in every type, so these are the bits that the whole tensor's rows would have.
   std::span<const std::byte> gather(const TensorView& tensor, std::span<const uint32_t> rows,
                                     std::vector<std::byte>& scratch) {
-    const uint64_t row = tensor.bytes.size() / tensor.rows();
-    std::vector<std::byte> gathered(row * rows.size());
+    const uint64_t row = row_bytes(tensor);
+    std::vector<std::byte> gathered(row * rows.size()), made;
     for (size_t i = 0; i < rows.size(); ++i) {
-      std::ranges::copy(tensor.bytes.subspan(row * rows[i], row),
-                        gathered.begin() + static_cast<std::ptrdiff_t>(row * i));
+      std::ranges::copy(rows_of(tensor, rows[i], 1, made), gathered.begin() + static_cast<std::ptrdiff_t>(row * i));
     }
     TensorView chosen = tensor;
     chosen.shape[0] = rows.size();
-    chosen.bytes = gathered;
-    const auto count = static_cast<uint32_t>(rows.size());
-    monitor_.advance(gathered.size());
-    require_finite(chosen, 0, count);
+    monitor_.advance(tensor.bytes.size() / tensor.rows() * rows.size());
+    require_finite(chosen, 0, gathered);
     if (plan_.converts(tensor)) {
-      convert_rows(chosen, 0, count, plan_.type, scratch);
+      convert_rows(chosen, 0, gathered, plan_.type, scratch);
     } else {
       scratch = std::move(gathered);
     }

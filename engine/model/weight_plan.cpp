@@ -7,6 +7,7 @@
 #include "engine/base/figures.h"
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/packed_matrix.h"
 #include "engine/model/row_conversion.h"
 #include "engine/model/stored_type.h"
 
@@ -50,6 +51,11 @@ class Planner {
     const uint64_t norms = uint64_t{config_.layers} * (2 * hidden + 2 * config_.head_dim) + hidden;
     plan_.device_bytes += norms * sizeof(float);
     if (converted_ > 0) warn_of_conversion();
+    for (const auto& [form, count] : widened_) {
+      plan_.warnings.push_back(std::to_string(count) + " matrices are in a form that no kernel reads (" + form +
+                               ") and are kept as floats of 16 bits or more, which takes more memory than the file; "
+                               "quantizing while loading (q8_0) takes less.");
+    }
     return std::move(plan_);
   }
 
@@ -82,6 +88,7 @@ class Planner {
   void count(const MatrixPlan& matrix, const TensorView& part) {
     QuantizedTensors& quantized = plan_.quantized;
     if (quantize_ != QuantizeOnLoad::none && is_wide(matrix.type)) ++quantized.kept[part.type];
+    if (part.packed && is_wide(matrix.type)) ++widened_[std::string(part.packed->form())];
     if (!matrix.converts(part)) return;
     if (matrix.type != WeightType::f32) {
       ++quantized.to[matrix.type];
@@ -107,6 +114,7 @@ class Planner {
   const Device& device_;
   const QuantizeOnLoad quantize_;
   WeightPlan plan_;
+  std::map<std::string, uint64_t> widened_;  // matrices that the file has packed, by their form
   uint64_t converted_ = 0;
   uint64_t converted_bytes_ = 0;
   TensorType converted_type_ = TensorType::f32;

@@ -82,7 +82,6 @@ TEST(HfConfig, RefusesWhatTheEngineCannotCompute) {
   refused("'mlp_bias' of config.json is true", tiny_config(R"(,"mlp_bias":true)"));
   refused("'hidden_act' of config.json is 'gelu'; only silu", tiny_config(R"(,"hidden_act":"gelu")"));
   refused("'partial_rotary_factor' of config.json is 0.5", tiny_config(R"(,"partial_rotary_factor":0.5)"));
-  refused("has a 'quantization_config'", tiny_config(R"(,"quantization_config":{"bits":4})"));
   refused("'GPT2LMHeadModel' is not supported; supported are: LlamaForCausalLM, Qwen3ForCausalLM.",
           replaced("LlamaForCausalLM", "GPT2LMHeadModel"));
   refused("must be a list of one class name", replaced(R"(["LlamaForCausalLM"])", "[]"));

@@ -82,6 +82,13 @@ TEST(ModelFile, ATiedHeadIgnoresASpareOneAsTransformersDoes) {
   EXPECT_TRUE(ModelFile::open(folder.path()).config().tied_head);
 }
 
+TEST(ModelFile, ABiasOfZerosChangesNothing) {
+  const TempFolder folder;
+  folder.write("config.json", tiny_config());
+  folder.write("model.safetensors", tiny_safetensors().zeros("model.layers.0.self_attn.q_proj.bias", {8}).build());
+  EXPECT_NO_THROW(ModelFile::open(folder.path()));
+}
+
 TEST(ModelFile, NoticesChangesAfterOpening) {
   const TempFolder folder;
   const auto path = folder.write("m.gguf", tiny_gguf().build());
@@ -189,7 +196,7 @@ const ModelCase model_cases[] = {
     {"TensorNameStandsTwice", "There are two tensors that stand for 'output_norm'.",
      [](auto& b) { b.zeros("output_norm", {8}); }},
     {"Bias", "The tensor 'blk.0.attn_q.bias' has no place in the architecture llama",
-     [](auto& b) { b.zeros("blk.0.attn_q.bias", {8}); }},
+     [](auto& b) { b.tensor("blk.0.attn_q.bias", {8}, TensorType::f32, test::le(0.5f) + std::string(28, '\0')); }},
     {"LayersFewer", "The tensor 'blk.1.attn_norm' has no place in the architecture llama",
      [](auto& b) { b.zeros("blk.1.attn_norm.weight", {8}); }},
 };

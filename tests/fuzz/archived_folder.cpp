@@ -14,17 +14,9 @@ constexpr size_t most_data_bytes = 1 << 16;
 
 // The names of files that may be written.
 constexpr std::string_view allowed[] = {
-    "config.json",
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "chat_template.jinja",
-    "model.safetensors",
-    "a.safetensors",
-    "b.safetensors",
-    "tokenizer.model",
-    "c.safetensors",
-    "model.safetensors.index.json",
+    "config.json",           "generation_config.json", "quantize_config.json", "tokenizer.json",
+    "tokenizer_config.json", "chat_template.jinja",    "model.safetensors",    "a.safetensors",
+    "b.safetensors",         "tokenizer.model",        "c.safetensors",        "model.safetensors.index.json",
 };
 
 std::string safetensors(std::string_view header, std::string_view size_text) {

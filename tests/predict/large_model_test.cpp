@@ -21,6 +21,7 @@
 #include "engine/vulkan/weight_layout.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
+#include "tests/format/safetensors_builder.h"
 #include "tests/format/split_gguf.h"
 
 namespace canopy::predict {
@@ -227,6 +228,73 @@ TEST_P(LargeModel, LiesInFewBlocksOfAGibibyte) {
     EXPECT_EQ(bytes, sum) << "nothing is lost between buffers";
     EXPECT_LE(runs.size(), 2 * (sum / kGiB + 1));
   }
+}
+
+/// A folder of the shape in 4-bit codes, whose data is a hole: all codes are 0.
+std::filesystem::path sparse_gptq_folder(const TempFolder& folder, const NamedShape& shape) {
+  const ModelConfig& c = shape.config;
+  folder.write("config.json",
+               R"({"architectures":["Qwen3ForCausalLM"],"rms_norm_eps":1e-6,"max_position_embeddings":40960,)"
+               R"("quantization_config":{"quant_method":"gptq","bits":4,"group_size":128,"sym":false},"hidden_size":)" +
+                   std::to_string(c.hidden) + R"(,"num_hidden_layers":)" + std::to_string(c.layers) +
+                   R"(,"num_attention_heads":)" + std::to_string(c.heads) + R"(,"num_key_value_heads":)" +
+                   std::to_string(c.kv_heads) + R"(,"head_dim":)" + std::to_string(c.head_dim) +
+                   R"(,"intermediate_size":)" + std::to_string(c.ffn) + R"(,"vocab_size":)" + std::to_string(c.vocab) +
+                   R"(,"tie_word_embeddings":)" + (c.tied_head ? "true}" : "false}"));
+  std::string header;
+  uint64_t data = 0;
+  const auto add = [&](const std::string& name, const char* dtype, uint64_t size,
+                       const std::vector<uint64_t>& extents) {
+    uint64_t bytes = size;
+    for (const uint64_t extent : extents) bytes *= extent;
+    header += (header.empty() ? "{" : ",") + test::safetensors_entry(name, dtype, extents, data, data + bytes);
+    data += bytes;
+  };
+  const auto matrix = [&](const std::string& name, uint64_t rows, uint64_t cols) {
+    add(name + ".qweight", "I32", 4, {cols / 8, rows});
+    add(name + ".qzeros", "I32", 4, {cols / 128, rows / 8});
+    add(name + ".scales", "F16", 2, {cols / 128, rows});
+  };
+  add("model.embed_tokens.weight", "BF16", 2, {c.vocab, c.hidden});
+  if (!c.tied_head) add("lm_head.weight", "BF16", 2, {c.vocab, c.hidden});
+  add("model.norm.weight", "BF16", 2, {c.hidden});
+  for (uint32_t n = 0; n < c.layers; ++n) {
+    const std::string layer = "model.layers." + std::to_string(n) + ".";
+    for (const char* norm : {"input_layernorm", "post_attention_layernorm"})
+      add(layer + norm + ".weight", "BF16", 2, {c.hidden});
+    for (const char* norm : {"q_norm", "k_norm"}) add(layer + "self_attn." + norm + ".weight", "BF16", 2, {c.head_dim});
+    matrix(layer + "self_attn.q_proj", c.q_width(), c.hidden);
+    matrix(layer + "self_attn.k_proj", c.kv_width(), c.hidden);
+    matrix(layer + "self_attn.v_proj", c.kv_width(), c.hidden);
+    matrix(layer + "self_attn.o_proj", c.hidden, c.q_width());
+    matrix(layer + "mlp.gate_proj", c.ffn, c.hidden);
+    matrix(layer + "mlp.up_proj", c.ffn, c.hidden);
+    matrix(layer + "mlp.down_proj", c.hidden, c.ffn);
+  }
+  const std::string file = test::safetensors_file(header + "}", "");
+  const std::filesystem::path path = folder.write("model.safetensors", file);
+  struct stat status = {};
+  const bool is_sparse = ::truncate(path.c_str(), static_cast<off_t>(file.size() + data)) == 0 &&
+                         ::stat(path.c_str(), &status) == 0 &&
+                         static_cast<uint64_t>(status.st_blocks) * 512 <= (uint64_t{16} << 20);
+  return is_sparse ? path : std::filesystem::path();
+}
+
+TEST(LargeGptq, IsPlannedAsFourBitsWithoutBeingRead) {
+  const TempFolder folder;
+  const NamedShape shape = model_shape("qwen3-8b-q4_k");
+  const std::filesystem::path path = sparse_gptq_folder(folder, shape);
+  if (path.empty()) GTEST_SKIP() << "the file system has no sparse files";
+  const ModelFile file = ModelFile::open(folder.path());
+  EXPECT_EQ(file.config().quantization, "GPTQ");
+  EXPECT_EQ(file.find("blk.35.ffn_down")->type, TensorType::q4_1);
+  const DryDevice device(24 * kGiB);
+  const WeightPlan plan = plan_weights(file, device);
+  EXPECT_EQ(bytes_in_memory(path, kAroundTheHeader), 0u) << "opening and planning reads no weights";
+  uint64_t wide = 0;
+  for (const TensorView& tensor : file.tensors()) wide += tensor.packed ? 0 : tensor.elements() * 2;
+  EXPECT_LT(plan.device_bytes, wide + 7 * kGiB * 5 / 8 + kGiB / 4) << "5 bits for each of 7 G weights";
+  EXPECT_GT(plan.device_bytes, wide + 6 * kGiB * 5 / 8);
 }
 
 TEST(LargeMixture, IsRefusedByNameBeforeAnythingIsRead) {

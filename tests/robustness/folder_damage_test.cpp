@@ -23,7 +23,7 @@ class FolderDamage : public testing::Test {
  protected:
   /// Damages one file of the folder in every way; `judge` checks what was loaded.
   void load_all(const std::vector<SeedFile>& folder, const std::string& name, const Judge& judge,
-                bool cuts_are_refused = true) {
+                bool cuts_are_refused = true, uint64_t damaged_bytes = UINT64_MAX) {
     std::string bytes;
     for (const SeedFile& file : folder) {
       folder_.write(file.name, file.bytes);
@@ -36,7 +36,7 @@ class FolderDamage : public testing::Test {
       if (e.kind() != ErrorKind::unavailable) throw;
       GTEST_SKIP() << e.what();  // a build without sentencepiece
     }
-    const Damages damages(bytes);
+    const Damages damages(bytes, damaged_bytes);
     DamagedLoad load{folder_.path(), folder_.path() / name, {}, {}};
     load.judge_load = [&](uint64_t index, const std::string& damaged, const WholeLoad& loaded) -> std::string {
       if (damages.is_cut(index) && cuts_are_refused) return "a file that was cut short was loaded";
@@ -179,6 +179,34 @@ TEST_F(FolderDamage, EveryBitOfTheWeights) {
 }
 
 TEST_F(FolderDamage, EveryBitOfTheIndexOfShards) {
+/// What a packed folder may give whose config or header says other things: the same model, whose weights may differ.
+std::string judge_packed(const WholeLoad& whole, const WholeLoad& loaded) {
+  if (loaded.config.hidden != whole.config.hidden || loaded.config.vocab != whole.config.vocab)
+    return "the sizes differ";
+  if (loaded.values.size() != whole.values.size()) return "the number of tensors differs";
+  for (const auto& [name, values] : whole.values) {
+    if (loaded.values.at(name).size() != values.size()) return "the tensor " + name + " has another size";
+  }
+  return difference_of_text(whole, loaded);
+}
+
+TEST_F(FolderDamage, EveryBitOfTheConfigOfAFolderOfFp8) {
+  load_all(seed_packed_folder("fp8"), "config.json",
+           [&](const std::string&, const WholeLoad& loaded) { return judge_packed(whole(), loaded); });
+}
+
+TEST_F(FolderDamage, EveryBitOfTheConfigOfAFolderOfAwq) {
+  load_all(seed_packed_folder("awq"), "config.json",
+           [&](const std::string&, const WholeLoad& loaded) { return judge_packed(whole(), loaded); });
+}
+
+TEST_F(FolderDamage, EveryBitOfTheHeaderOfAFolderOfGptq) {
+  constexpr uint64_t header = 2600;  // and some of the data
+  load_all(
+      seed_packed_folder("gptq"), "model.safetensors",
+      [&](const std::string&, const WholeLoad& loaded) { return judge_packed(whole(), loaded); }, true, header);
+}
+
   load_all(seed_folder_with_shards(), "model.safetensors.index.json",
            [&](const std::string&, const WholeLoad& loaded) { return difference(whole(), loaded); });
 }

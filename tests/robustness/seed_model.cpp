@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "tests/format/safetensors_builder.h"
+#include "tests/format/quantized_folder.h"
 
 namespace canopy::test {
 namespace {
@@ -296,6 +296,46 @@ std::vector<SeedFile> seed_folder() {
           {"tokenizer.json", tokenizer_json()},
           {"tokenizer_config.json", tokenizer_config_json()},
           {"model.safetensors", safetensors(0, hf_tensors.size())}};
+}
+
+std::vector<SeedFile> seed_packed_folder(const std::string& method) {
+  const std::string quantization = method == "fp8" ? R"({"quant_method":"fp8","weight_block_size":[16,32]})"
+                                                   : R"({"quant_method":")" + method + R"(","bits":4,"group_size":32})";
+  SafetensorsBuilder b;
+  uint32_t seed = 200;
+  const auto matrix = [&](const std::string& name, uint64_t rows) {
+    FourBitForm form;
+    form.symmetric = method == "gptq";
+    form.act_order = name.ends_with("o_proj");
+    if (method == "gptq") add_gptq(b, name, random_four_bit(rows, 32, 32, seed++, form), 1, form.act_order);
+    if (method == "awq") add_awq(b, name, random_four_bit(rows, 32, 32, seed++));
+    if (method != "fp8") return;
+    const Fp8 m = random_fp8(rows, 32, 16, 32, seed++);
+    b.tensor(name + ".weight", "F8_E4M3", {rows, 32}, m.elements);
+    b.tensor(name + ".weight_scale_inv", "BF16", {m.down(), m.across()}, stored_scales(m.scales, "BF16"));
+  };
+  const auto vector = [&](const std::string& name, uint64_t rows) {
+    b.tensor(name, "F16", rows == 1 ? std::vector<uint64_t>{32} : std::vector<uint64_t>{rows, 32},
+             matrix_data(TensorType::f16, rows * 32, seed++));
+  };
+  const std::string layer = "model.layers.0.";
+  vector("model.embed_tokens.weight", vocab);
+  vector("model.norm.weight", 1);
+  vector(layer + "input_layernorm.weight", 1);
+  vector(layer + "post_attention_layernorm.weight", 1);
+  for (const char* name : {"self_attn.q_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}) {
+    matrix(layer + name, 32);
+  }
+  for (const char* name : {"self_attn.k_proj", "self_attn.v_proj"}) matrix(layer + name, 16);
+  return {{"config.json",
+           R"({"architectures":["LlamaForCausalLM"],"hidden_size":32,"num_hidden_layers":1,"num_attention_heads":2,)"
+           R"("num_key_value_heads":1,"intermediate_size":32,"vocab_size":24,"max_position_embeddings":64,)"
+           R"("rms_norm_eps":1e-05,"tie_word_embeddings":true,"bos_token_id":18,"eos_token_id":20,)"
+           R"("quantization_config":)" +
+               quantization + "}"},
+          {"tokenizer.json", tokenizer_json()},
+          {"tokenizer_config.json", tokenizer_config_json()},
+          {"model.safetensors", b.build()}};
 }
 
 std::vector<SeedFile> seed_folder_with_shards() {

@@ -28,6 +28,10 @@ GgufBuilder seed_gguf_with_scores();
 /// over 1 key/value head, 24 tokens; F32, F16 and BF16.
 std::vector<SeedFile> seed_folder();
 
+/// The same, 32 wide, with matrices of 4-bit codes as GPTQ (an order of columns of its own in one of them), AWQ or
+/// 8-bit floats as FP8 folders store them: "gptq", "awq" or "fp8".
+std::vector<SeedFile> seed_packed_folder(const std::string& method);
+
 /// The same with weights in two shards, an index, and tokenizer.model instead of tokenizer.json.
 std::vector<SeedFile> seed_folder_with_shards();
 

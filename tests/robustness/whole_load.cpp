@@ -5,6 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/model_file.h"
+#include "engine/format/packed_matrix.h"
 #include "engine/model/model.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/model_tokenizer.h"
@@ -55,10 +56,11 @@ WholeLoad load_whole(const std::filesystem::path& path) {
     use(*tokenizer, *chat, result);
   });
   result.config = file.config();
+  std::vector<std::byte> scratch;
   for (const TensorView& tensor : file.tensors()) {
     std::vector<float>& values = result.values[tensor.name];
     values.resize(tensor.elements());
-    dequantize(tensor.type, tensor.bytes, values);
+    dequantize(tensor.type, rows_of(tensor, 0, tensor.rows(), scratch), values);
   }
   return result;
 }
