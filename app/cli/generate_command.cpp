@@ -15,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/session/reply_trace.h"
+#include "engine/text/chat_tools.h"
 #include "engine/trace/round_statistics_json.h"
 #include "engine/trace/trace_records.h"
 
@@ -28,6 +29,7 @@ constexpr uint64_t kMaxPromptBytes = 16 << 20;
 struct GenerateOptions {
   ModelChoice model;
   std::string prompt, prompt_file, chat;
+  std::string tools;  // a file
   bool raw = false;
   bool as_json = false;
   std::string mode, policy = "measured";
@@ -102,6 +104,14 @@ std::vector<ChatTurn> read_turns(const std::string& path) {
   return turns;
 }
 
+/// The JSON of the tools in a file, which is checked here; empty where no file is given.
+std::string read_tools(const std::string& path) {
+  if (path.empty()) return {};
+  const std::string json = read_small_file(path, kMaxPromptBytes);
+  with_context(shown(path), [&] { tools_from_json(json); });
+  return json;
+}
+
 Reply reply_to(const OpenedModel& opened, ReplyTrace* trace, std::span<const uint32_t> prompt,
                const ReplySettings& settings, const ReplyCallbacks& callbacks) {
   if (trace == nullptr) return opened.model->reply(prompt, settings, callbacks);
@@ -109,7 +119,7 @@ Reply reply_to(const OpenedModel& opened, ReplyTrace* trace, std::span<const uin
 }
 
 /// Answers each line of standard input until its end, with the turns before it as context. Returns the exit code.
-int converse(const OpenedModel& opened, ReplyTrace* trace, ReplySettings settings) {
+int converse(const OpenedModel& opened, ReplyTrace* trace, ReplySettings settings, const std::string& tools) {
   std::vector<ChatTurn> turns;
   std::string line;
   note("Write a line and press Enter; Ctrl-C stops a reply, Ctrl-D ends.");
@@ -117,7 +127,7 @@ int converse(const OpenedModel& opened, ReplyTrace* trace, ReplySettings setting
     if (line.empty()) continue;
     forget_interrupt();
     turns.push_back({"user", line});
-    const std::vector<uint32_t> prompt = opened.model->prompt_ids(turns, "");
+    const std::vector<uint32_t> prompt = opened.model->prompt_ids(turns, "", {}, tools);
     const Reply reply = reply_to(opened, trace, prompt, settings, streaming(false));
     std::cout << "\n" << std::flush;
     print_statistics(reply, *opened.model);
@@ -141,6 +151,7 @@ int run_generate(GenerateOptions& options) {
   const bool interactive = options.chat == "-";
   if (interactive && options.as_json) throw UsageError("--chat - is a conversation on the terminal; it has no --json.");
   if (options.raw && !options.chat.empty()) throw UsageError("--raw leaves the chat template out; it has no --chat.");
+  if (options.raw && !options.tools.empty()) throw UsageError("--raw leaves the chat template out; it has no --tools.");
   validate(options.settings.sampling);
 
   // Check the whole prompt before the model is loaded.
@@ -150,6 +161,7 @@ int run_generate(GenerateOptions& options) {
   if (!options.chat.empty() && !interactive) turns = read_turns(options.chat);
   if (options.chat.empty() && !options.raw) turns = {{"user", prompt}};
   options.settings.turn = replies_in(turns);
+  const std::string tools = read_tools(options.tools);
 
   catch_interrupts();
   options.model.max_width = std::max(options.model.max_width, options.settings.budget + 1);
@@ -165,9 +177,9 @@ int run_generate(GenerateOptions& options) {
   if (!options.trace.empty()) trace.emplace(options.trace, *opened.model, options.redact);
   options.settings.mode = decode_mode_of(options.mode).value_or(opened.model->default_mode());
   ReplyTrace* const recorder = trace ? &*trace : nullptr;
-  if (interactive) return converse(opened, recorder, options.settings);
+  if (interactive) return converse(opened, recorder, options.settings, tools);
 
-  const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt);
+  const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt, {}, tools);
   const Reply reply = reply_to(opened, recorder, ids, options.settings, streaming(options.as_json));
   if (options.as_json) {
     const ordered_json json = to_json(ids, reply, options.settings.mode, *opened.device);
@@ -192,6 +204,9 @@ void add_generate(CLI::App& app, Action& action) {
   command->add_option(
       "--chat", options->chat,
       "A JSON array of {\"role\", \"content\"} turns to go on from, or - for a conversation on the terminal");
+  command->add_option(
+      "--tools", options->tools,
+      "A JSON array of tools that the model may call, for models whose chat template has a place for them");
   command->add_flag("--raw", options->raw, "Use the prompt as it is, without the chat template");
   command->add_option("-n,--max-tokens", options->settings.max_tokens, "Longest reply, in tokens")
       ->check(CLI::PositiveNumber)

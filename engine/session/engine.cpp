@@ -291,10 +291,11 @@ MemoryUse Engine::memory_use() const {
 }
 
 std::vector<uint32_t> Engine::prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt,
-                                         std::optional<bool> thinking) const {
+                                         std::optional<bool> thinking, const std::string& tools) const {
   if (turns.empty()) return text.encode_raw(raw_prompt);
   PromptOptions options;
   options.enable_thinking = thinking;
+  options.tools = tools;
   return text.chat->render_to_ids(turns, *text.tokenizer, options);
 }
 

@@ -101,9 +101,9 @@ struct Engine {
   /// Fills `costs` from what is known. Measures the device for a second where that was not done yet.
   void show_costs();
 
-  /// The ids of a conversation, or of a raw prompt where there are no turns.
+  /// The ids of a conversation, or of a raw prompt where there are no turns. `tools`: see PromptOptions.
   std::vector<uint32_t> prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt,
-                                   std::optional<bool> thinking = {}) const;
+                                   std::optional<bool> thinking = {}, const std::string& tools = {}) const;
 };
 
 }  // namespace canopy

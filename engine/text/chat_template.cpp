@@ -109,6 +109,10 @@ void ChatTemplate::find_thinking() {
 
 std::vector<PromptPart> ChatTemplate::render(std::span<const ChatTurn> turns, const PromptOptions& options) const {
   check_turns(turns);
+  if (!options.tools.empty() && !takes_tools()) {
+    throw bad_input(
+        "The model brings no chat template that can be used, and without one tools have no place in the prompt.");
+  }
   return render_checked(turns, options);
 }
 

@@ -24,6 +24,7 @@ struct PromptPart {
 struct PromptOptions {
   bool add_generation_prompt = true;         // open the assistant's turn at the end
   std::optional<bool> enable_thinking = {};  // for templates that ask; not passed where it is not set
+  std::string tools = {};                    // that the model may call: see tools_from_json(); empty: none
 };
 
 /// What a template knows of thinking: text in <think> ... </think> in front of an answer.
@@ -51,8 +52,9 @@ class ChatTemplate {
   virtual ~ChatTemplate() = default;
 
   /// The prompt in parts. Throws Error(bad_input) when there is no turn, a role is not "system", "user" or "assistant",
-  /// or the model's template refuses this conversation or passes a limit on it. Where a template knows no system turn,
-  /// a system message is put in front of the first user's.
+  /// the model's template refuses this conversation or passes a limit on it, or there are tools and the form of prompt
+  /// has no place for them. Where a template knows no system turn, a system message is put in front of the first
+  /// user's.
   std::vector<PromptPart> render(std::span<const ChatTurn> turns, const PromptOptions& options = {}) const;
 
   /// The prompt as ids, with bos in front where the model wants it and its template does not write it. No content can
@@ -78,6 +80,9 @@ class ChatTemplate {
  protected:
   virtual std::vector<PromptPart> render_checked(std::span<const ChatTurn> turns,
                                                  const PromptOptions& options) const = 0;
+
+  /// Whether this form of prompt may have a place for tools.
+  virtual bool takes_tools() const { return false; }
 
  private:
   void find_thinking();

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "engine/base/error.h"
+#include "engine/text/chat_tools.h"
 #include "engine/text/jinja/template.h"
 
 namespace canopy {
@@ -101,10 +102,13 @@ class JinjaChat final : public ChatTemplate {
 
  protected:
   std::vector<PromptPart> render_checked(std::span<const ChatTurn> turns, const PromptOptions& options) const override {
+    if (!options.tools.empty()) require_place_for_tools(turns, options);
     const bool has_system = std::any_of(turns.begin(), turns.end(), [](const auto& t) { return t.role == "system"; });
     if (has_system && !knows_system_) return fill(with_folded_system(turns), options, form_);
     return fill(turns, options, form_);
   }
+
+  bool takes_tools() const override { return true; }
 
  private:
   static std::string spelling(const Tokenizer& tokenizer, std::optional<uint32_t> id) {
@@ -119,8 +123,8 @@ class JinjaChat final : public ChatTemplate {
     values.set("add_generation_prompt", options.add_generation_prompt);
     values.set("bos_token", Value::markup(bos_));
     values.set("eos_token", Value::markup(eos_));
-    values.set("tools", jinja::None{});  // defined but none, as Hugging Face passes them
-    values.set("documents", jinja::None{});
+    values.set("tools", options.tools.empty() ? jinja::Value(jinja::None{}) : tools_from_json(options.tools));
+    values.set("documents", jinja::None{});  // defined but none, as Hugging Face passes them
     if (options.enable_thinking) values.set("enable_thinking", *options.enable_thinking);
     std::vector<PromptPart> parts;
     KnownTurns known(turns);
@@ -129,6 +133,20 @@ class JinjaChat final : public ChatTemplate {
       parts.push_back({std::move(segment.text), segment.origin == jinja::Origin::markup, std::move(tokens)});
     }
     return parts;
+  }
+
+  // A template that knows nothing of tools would leave them out without a word.
+  void require_place_for_tools(std::span<const ChatTurn> turns, PromptOptions options) const {
+    const auto text_of = [&] {
+      std::string text;
+      for (const PromptPart& part : fill(turns, options, form_)) text += part.text;
+      return text;
+    };
+    const std::string with = text_of();
+    options.tools.clear();
+    if (with == text_of()) {
+      throw bad_input("The model's chat template has no place for tools; it was not taught to call any.");
+    }
   }
 
   // Whether the prompt for these turns holds a text of theirs.

@@ -56,6 +56,25 @@ TEST(ChatGolden, TextOfQwen3) {
   expect_template("qwen3", *golden::tiny_tokenizer(), nullptr);
 }
 
+TEST(ChatGolden, Tools) {
+  const json golden = nlohmann::json::parse(golden::read_text(golden::folder() / "chat_tools.json"));
+  const auto ordered = nlohmann::ordered_json::parse(golden::read_text(golden::folder() / "chat_tools.json"));
+  const auto tokenizer = golden::tiny_tokenizer();
+  ASSERT_FALSE(golden.at("cases").empty());
+  for (const json& entry : golden.at("cases")) {
+    SCOPED_TRACE(entry.at("template").get<std::string>());
+    const auto form =
+        ChatTemplate::create(golden.at("templates").at(entry.at("template")).get<std::string>(), *tokenizer);
+    EXPECT_EQ(form->warning(), "");
+    const size_t count = entry.at("tools");
+    PromptOptions options;
+    options.tools =
+        (count == 1 ? nlohmann::ordered_json::array({ordered.at("tools").at(1)}) : ordered.at("tools")).dump();
+    const auto turns = turns_of(golden.at("conversations").at(entry.at("conversation").get<std::string>()));
+    EXPECT_EQ(text_of(form->render(turns, options)), entry.at("text").get<std::string>());
+  }
+}
+
 // The licences of Llama's tokenizers keep them out of the repository.
 class PublishedChatGolden : public testing::TestWithParam<const char*> {};
 
