@@ -73,18 +73,6 @@ BaseSymbols base_symbols(const VocabularyData& data, const TokenIndex& spellings
   return BaseSymbols::of_characters(pieces, fallback);
 }
 
-// The tokens that are looked for in normalized text, spelled as they look there.
-std::vector<AddedToken> normalized_tokens(const std::vector<AddedToken>& added, const TextNormalizer& normalizer) {
-  std::vector<AddedToken> found;
-  std::string buffer;
-  for (const AddedToken& token : added) {
-    if (!token.in_normalized_text || valid_utf8_prefix(token.spelling) < token.spelling.size()) continue;
-    found.push_back(token);
-    found.back().spelling = std::string(normalizer.apply(token.spelling, TextPlace::text_start, buffer));
-  }
-  return found;
-}
-
 }  // namespace
 
 Tokenizer::Table BpeTokenizer::table_of(const VocabularyData& data, std::vector<AddedToken> added,
@@ -107,9 +95,9 @@ Tokenizer::Table BpeTokenizer::table_of(const VocabularyData& data, std::vector<
 }
 
 BpeTokenizer::BpeTokenizer(const VocabularyData& data, std::vector<AddedToken> added, Options options)
-    : Tokenizer(table_of(data, added, options)),
+    : PipelineTokenizer(table_of(data, std::move(added), options), std::move(options.normalizer),
+                        std::move(options.pre_tokenizer)),
       options_(std::move(options)),
-      normalized_added_(normalized_tokens(added, options_.normalizer)),
       reproduced_(data.tokens.size()) {
   const TokenIndex spellings = index_spellings(data);
   whole_ = index_pieces(data, options_.alphabet);
@@ -128,37 +116,9 @@ bool BpeTokenizer::keeps_marks_apart(const VocabularyData& data) const {
   return !options_.unknown || !data.tokens[*options_.unknown].ends_with(word_mark);
 }
 
-void BpeTokenizer::encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const {
+void BpeTokenizer::encode_pieces(std::span<const std::string_view> pieces, std::vector<uint32_t>& ids) const {
   Scratch scratch;
-  while (!bytes.empty()) {
-    const size_t valid = valid_utf8_prefix(bytes);
-    if (valid > 0) encode_valid(bytes.substr(0, valid), place, scratch, ids);
-    place = TextPlace::inside;
-    bytes.remove_prefix(valid);
-    if (bytes.empty()) break;
-    const size_t damaged = next_utf8(bytes).length;
-    encode_piece(bytes.substr(0, damaged), scratch, ids);
-    bytes.remove_prefix(damaged);
-  }
-}
-
-void BpeTokenizer::encode_valid(std::string_view text, TextPlace place, Scratch& scratch,
-                                std::vector<uint32_t>& ids) const {
-  text = options_.normalizer.apply(text, place, scratch.normalized);
-  size_t at = 0;
-  while (at < text.size()) {
-    const auto match = normalized_added_.find(text, at, {});
-    const size_t ordinary_end = match ? match->begin : text.size();
-    if (ordinary_end > at) encode_normalized(text.substr(at, ordinary_end - at), scratch, ids);
-    if (!match) break;
-    ids.push_back(match->token->id);
-    at = match->end;
-  }
-}
-
-void BpeTokenizer::encode_normalized(std::string_view text, Scratch& scratch, std::vector<uint32_t>& ids) const {
-  options_.pre_tokenizer.split(text, scratch.pieces);
-  for (const std::string_view piece : scratch.pieces) {
+  for (const std::string_view piece : pieces) {
     if (cuts_words_) {
       encode_words(piece, scratch, ids);
     } else {

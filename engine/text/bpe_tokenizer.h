@@ -12,15 +12,13 @@
 
 #include "engine/text/base_symbols.h"
 #include "engine/text/merge_table.h"
-#include "engine/text/pre_tokenizer.h"
-#include "engine/text/text_normalizer.h"
+#include "engine/text/pipeline_tokenizer.h"
 #include "engine/text/token_index.h"
-#include "engine/text/tokenizer.h"
 #include "engine/text/vocabulary.h"
 
 namespace canopy {
 
-class BpeTokenizer final : public Tokenizer {
+class BpeTokenizer final : public PipelineTokenizer {
  public:
   enum class Alphabet { bytes, characters };
 
@@ -46,15 +44,11 @@ class BpeTokenizer final : public Tokenizer {
   struct Scratch {
     std::vector<uint32_t> symbols;
     MergeTable::Scratch merging;
-    std::vector<std::string_view> pieces;
-    std::string normalized;
   };
 
   bool keeps_marks_apart(const VocabularyData& data) const;
   static Table table_of(const VocabularyData& data, std::vector<AddedToken> added, const Options& options);
-  void encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const override;
-  void encode_valid(std::string_view text, TextPlace place, Scratch& scratch, std::vector<uint32_t>& ids) const;
-  void encode_normalized(std::string_view text, Scratch& scratch, std::vector<uint32_t>& ids) const;
+  void encode_pieces(std::span<const std::string_view> pieces, std::vector<uint32_t>& ids) const override;
   void encode_words(std::string_view text, Scratch& scratch, std::vector<uint32_t>& ids) const;
   void encode_piece(std::string_view piece, Scratch& scratch, std::vector<uint32_t>& ids) const;
 
@@ -63,7 +57,6 @@ class BpeTokenizer final : public Tokenizer {
   BaseSymbols base_;
   MergeTable merges_;
   bool cuts_words_ = false;  // no merge reaches across the front of a word, so each can be encoded alone
-  AddedTokens normalized_added_;
   mutable std::vector<std::atomic<Whole>> reproduced_;  // by id; a cache, filled as tokens are met
 };
 

@@ -89,6 +89,8 @@ HuggingFaceConfig read_hugging_face_config(std::string_view text) {
   config.eos = configured_token(fields, "eos_token");
   config.padding = configured_token(fields, "pad_token");
   if (fields.has("add_bos_token")) config.add_bos = fields.boolean_or("add_bos_token", false);
+  config.legacy = fields.boolean_or("legacy", true);
+  config.add_prefix_space = fields.boolean_or("add_prefix_space", true);
   config.added = configured_added_tokens(fields);
   config.chat_template = configured_template(fields);
   return config;

@@ -19,6 +19,8 @@ inline constexpr uint32_t most_token_ids = 1u << 20;
 struct HuggingFaceConfig {
   std::string bos, eos, padding;  // spellings; empty: none
   std::optional<bool> add_bos;    // whether a raw prompt starts with bos
+  bool legacy = true;             // of SentencePiece: each segment of a text begins with a space of its own
+  bool add_prefix_space = true;   // where not legacy: a text does
   std::vector<AddedToken> added;  // added_tokens_decoder, by id
   std::string chat_template;      // Jinja; empty: none
 };

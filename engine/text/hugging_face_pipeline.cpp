@@ -46,6 +46,12 @@ TextNormalizer::Step read_replace(const JsonFields& part) {
   return TextNormalizer::Replace{pattern.text("String"), std::move(to)};
 }
 
+TextNormalizer::Step read_precompiled(const JsonFields& part) {
+  const auto table = decode_base64(part.text("precompiled_charsmap"));
+  if (!table) throw bad_input("The field 'precompiled_charsmap' of " + part.what() + " is no base64.");
+  return TextNormalizer::Compiled{std::make_shared<const CompiledNormalizer>(*table, part.what())};
+}
+
 Steps read_normalizer(const JsonFields& root) {
   Steps steps;
   for (const JsonFields& part : parts_of(root, "normalizer", "normalizers")) {
@@ -62,8 +68,11 @@ Steps read_normalizer(const JsonFields& root) {
       steps.emplace_back(TextNormalizer::Prepend{.text = part.text("prepend")});
     } else if (type == "Replace") {
       steps.push_back(read_replace(part));
+    } else if (type == "Precompiled") {
+      steps.push_back(read_precompiled(part));
     } else {
-      refuse_tokenizer_part("normalizer", type, "NFC, NFD, NFKC, NFKD, Prepend, Replace, Sequence, or none");
+      refuse_tokenizer_part("normalizer", type,
+                            "NFC, NFD, NFKC, NFKD, Precompiled, Prepend, Replace, Sequence, or none");
     }
   }
   return steps;

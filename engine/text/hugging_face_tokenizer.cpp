@@ -12,6 +12,7 @@
 #include "engine/text/hugging_face_config.h"
 #include "engine/text/hugging_face_pipeline.h"
 #include "engine/text/tokenizer.h"
+#include "engine/text/unigram_tokenizer.h"
 
 namespace canopy {
 namespace {
@@ -84,13 +85,33 @@ void read_added_tokens(const JsonFields& root, Vocabulary& vocabulary) {
   }
 }
 
-void check_model(const JsonFields& model) {
-  const std::string type = model.text_or("type", model.has("merges") ? "BPE" : "unnamed");
-  if (type != "BPE") refuse_tokenizer_part("model", type, "BPE");
+void check_bpe(const JsonFields& model) {
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (!model.text_or(affix, "").empty()) refuse_tokenizer_part("model option", affix, "none");
   }
   // Dropout randomises training; a file that was saved with it is read as if it were off, as its own library does.
+}
+
+// A Unigram model lists its tokens by id, each with its score.
+std::vector<double> read_unigram(const JsonFields& model, Vocabulary& vocabulary) {
+  const bool has_byte_tokens = model.boolean_or("byte_fallback", false);
+  const int64_t unknown = model.has("unk_id") ? int64_t{model.u32("unk_id")} : -1;
+  std::vector<double> scores;
+  for (const Json& entry : model.list("vocab")) {
+    const size_t id = scores.size();
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number()) {
+      throw bad_input("Token " + std::to_string(id) + " of tokenizer.json is " + printable(entry.dump(), 80) +
+                      "; a token and its score in a list are expected.");
+    }
+    const auto token = entry[0].get<std::string>();
+    const bool is_byte = has_byte_tokens && byte_of_token(token).has_value();
+    vocabulary.put(id, token,
+                   static_cast<int64_t>(id) == unknown ? TokenType::unknown
+                   : is_byte                           ? TokenType::byte
+                                                       : TokenType::normal);
+    scores.push_back(entry[1].get<double>());
+  }
+  return scores;
 }
 
 void apply_config(const HuggingFaceConfig& config, const std::string& leading_token, const Vocabulary& vocabulary,
@@ -105,23 +126,8 @@ void apply_config(const HuggingFaceConfig& config, const std::string& leading_to
   }
 }
 
-std::unique_ptr<Tokenizer> read_tokenizer(std::string_view tokenizer_json, std::string_view config_json) {
-  const Json json = parse_json(tokenizer_json, tokenizer_file);
-  const JsonFields root(json, tokenizer_file);
-  const JsonFields model(root.at("model"), "the model of tokenizer.json");
-  HuggingFacePipeline pipeline = read_hugging_face_pipeline(root);
-  check_model(model);
-  Vocabulary vocabulary;
-  read_model(model, pipeline.is_byte_level, vocabulary);
-  read_added_tokens(root, vocabulary);
-
-  VocabularyData data;
-  data.tokens.assign(vocabulary.tokens.begin(), vocabulary.tokens.end());
-  data.merges.assign(vocabulary.merges.begin(), vocabulary.merges.end());
-  data.types = vocabulary.types;
-  apply_config(read_hugging_face_config(config_json), pipeline.leading_token, vocabulary, data);
-  data.unknown = vocabulary.find(model.text_or("unk_token", ""));
-
+std::unique_ptr<Tokenizer> make_bpe(const JsonFields& model, HuggingFacePipeline pipeline, const VocabularyData& data,
+                                    std::vector<AddedToken> added) {
   using Alphabet = BpeTokenizer::Alphabet;
   BpeTokenizer::Options options;
   options.alphabet = pipeline.is_byte_level ? Alphabet::bytes : Alphabet::characters;
@@ -131,8 +137,54 @@ std::unique_ptr<Tokenizer> read_tokenizer(std::string_view tokenizer_json, std::
   options.unknown = data.unknown;
   options.fuses_unknown = model.boolean_or("fuse_unk", false);
   options.drops_leading_space = pipeline.drops_leading_space;
+  return std::make_unique<BpeTokenizer>(data, std::move(added), std::move(options));
+}
+
+std::unique_ptr<Tokenizer> make_unigram(HuggingFacePipeline pipeline, const VocabularyData& data,
+                                        std::vector<double> scores, std::vector<AddedToken> added) {
+  if (pipeline.is_byte_level) refuse_tokenizer_part("pre-tokenizer of a Unigram model", "ByteLevel", "Metaspace");
+  UnigramTokenizer::Options options;
+  options.normalizer = std::move(pipeline.normalizer);
+  options.pre_tokenizer = std::move(pipeline.pre_tokenizer);
+  options.scores = std::move(scores);
+  // Added tokens have none: one that is not the least, from which that of an unknown character is reckoned.
+  const double some = options.scores.empty() ? 0 : *std::max_element(options.scores.begin(), options.scores.end());
+  options.scores.resize(data.tokens.size(), some);
+  options.unknown = data.unknown;
+  options.drops_leading_space = pipeline.drops_leading_space;
+  return std::make_unique<UnigramTokenizer>(data, std::move(added), std::move(options));
+}
+
+std::unique_ptr<Tokenizer> read_tokenizer(std::string_view tokenizer_json, std::string_view config_json) {
+  const Json json = parse_json(tokenizer_json, tokenizer_file);
+  const JsonFields root(json, tokenizer_file);
+  const JsonFields model(root.at("model"), "the model of tokenizer.json");
+  HuggingFacePipeline pipeline = read_hugging_face_pipeline(root);
+  const std::string type = model.text_or("type", model.has("merges")   ? "BPE"
+                                                 : model.has("unk_id") ? "Unigram"
+                                                                       : "unnamed");
+  if (type != "BPE" && type != "Unigram") refuse_tokenizer_part("model", type, "BPE, Unigram");
+  const bool is_unigram = type == "Unigram";
+  Vocabulary vocabulary;
+  std::vector<double> scores;
+  if (is_unigram) {
+    scores = read_unigram(model, vocabulary);
+  } else {
+    check_bpe(model);
+    read_model(model, pipeline.is_byte_level, vocabulary);
+  }
+  read_added_tokens(root, vocabulary);
+
+  VocabularyData data;
+  data.tokens.assign(vocabulary.tokens.begin(), vocabulary.tokens.end());
+  data.merges.assign(vocabulary.merges.begin(), vocabulary.merges.end());
+  data.types = vocabulary.types;
+  apply_config(read_hugging_face_config(config_json), pipeline.leading_token, vocabulary, data);
+  data.unknown = vocabulary.find(model.text_or("unk_token", ""));
+  if (is_unigram && model.has("unk_id")) data.unknown = model.u32("unk_id");
   return with_context(tokenizer_file, [&] {
-    return std::make_unique<BpeTokenizer>(data, std::move(vocabulary.added), std::move(options));
+    return is_unigram ? make_unigram(std::move(pipeline), data, std::move(scores), std::move(vocabulary.added))
+                      : make_bpe(model, std::move(pipeline), data, std::move(vocabulary.added));
   });
 }
 

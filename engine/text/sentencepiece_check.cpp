@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/base/error.h"
+#include "engine/text/compiled_normalizer.h"
 
 namespace canopy {
 namespace {
@@ -56,14 +57,14 @@ std::optional<Field> take_field(std::string_view& message) {
 
 }  // namespace
 
-void refuse_compiled_normalizer(std::string_view model) {
+void check_compiled_normalizers(std::string_view model) {
   while (const auto field = take_field(model)) {
     if (field->number != normalizer_fields[0] && field->number != normalizer_fields[1]) continue;
     std::string_view spec = field->bytes;
     while (const auto inner = take_field(spec)) {
-      if (inner->number != compiled_table_field || inner->bytes.empty()) continue;
-      throw bad_input("tokenizer.model normalizes text by a compiled table of " + std::to_string(inner->bytes.size()) +
-                      " bytes, which is not supported; add the model's tokenizer.json.");
+      if (inner->number == compiled_table_field && !inner->bytes.empty()) {
+        const CompiledNormalizer checked(inner->bytes, "tokenizer.model");
+      }
     }
   }
   if (!model.empty()) throw bad_input("tokenizer.model is damaged: it does not end with a whole field.");

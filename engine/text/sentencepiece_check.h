@@ -4,9 +4,8 @@
 
 namespace canopy {
 
-/// Throws Error(bad_input) for a SentencePiece model that holds a compiled table of character replacements. The library
-/// follows the offsets in such a table without checking them, so a damaged file would end the process. The models of
-/// language models (Llama, Mistral, Gemma) have none.
-void refuse_compiled_normalizer(std::string_view model);
+/// Checks the compiled tables of replacements in a SentencePiece model (compiled_normalizer.h), which the library
+/// follows without looking, so that a damaged file would end the process. Throws Error(bad_input) where one is damaged.
+void check_compiled_normalizers(std::string_view model);
 
 }  // namespace canopy

@@ -19,8 +19,13 @@ namespace {
 
 using Processor = sentencepiece::SentencePieceProcessor;
 
-std::unique_ptr<Processor> load(std::string_view model) {
-  refuse_compiled_normalizer(model);
+// ModelProto.normalizer_spec.add_dummy_prefix = false. Messages that come twice are merged, and the last value counts.
+constexpr std::string_view without_dummy_prefix("\x1A\x02\x18\x00", 4);
+
+std::unique_ptr<Processor> load(std::string_view file, const HuggingFaceConfig& config) {
+  check_compiled_normalizers(file);
+  std::string model(file);
+  if (!config.legacy) model += without_dummy_prefix;
   auto processor = std::make_unique<Processor>();
   const auto status = processor->LoadFromSerializedProto(model);
   if (!status.ok()) {
@@ -78,9 +83,15 @@ void add_configured_tokens(const HuggingFaceConfig& config, std::vector<std::str
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   SentencePieceTokenizer(std::unique_ptr<Processor> processor, const HuggingFaceConfig& config)
-      : Tokenizer(table_of(*processor, config)), processor_(std::move(processor)) {}
+      : Tokenizer(table_of(*processor, config)), processor_(std::move(processor)), legacy_(config.legacy) {
+    if (legacy_) return;
+    prefixes_text_ = config.add_prefix_space;
+    const int unknown = processor_->unk_id();
+    if (unknown >= 0) unknown_ = processor_->IdToPiece(unknown);
+    unknown_pieces_ = encoded(unknown_).size();
+  }
 
-  bool can_go_on() const override { return false; }
+  bool can_go_on() const override { return !legacy_; }
 
  private:
   static Table table_of(const Processor& processor, const HuggingFaceConfig& config) {
@@ -107,28 +118,52 @@ class SentencePieceTokenizer final : public Tokenizer {
     table.chat_template = config.chat_template;
     std::vector<std::string> pieces;
     const bool encoded = processor.Encode("a", &pieces).ok() && !pieces.empty();
-    table.drops_leading_space = encoded && pieces.front().starts_with(word_mark);
+    table.drops_leading_space =
+        config.legacy ? encoded && pieces.front().starts_with(word_mark) : config.add_prefix_space;
     return table;
   }
 
   // The library takes valid UTF-8 only; what is damaged becomes U+FFFD.
-  void encode_ordinary(std::string_view bytes, TextPlace, std::vector<uint32_t>& ids) const override {
+  void encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const override {
     if (bytes.size() > std::numeric_limits<int>::max() / 8) {
       throw bad_input("A text of " + std::to_string(bytes.size()) + " bytes is too long for a SentencePiece model.");
     }
     const std::string text = to_valid_utf8(bytes);
+    for (const int id : legacy_ ? encoded(text) : encoded_as_it_is(text, place)) {
+      ids.push_back(static_cast<uint32_t>(id));
+    }
+  }
+
+  // As Hugging Face has it since `legacy: false`: a text begins with a space of its own, but what follows a token does
+  // not, and keeps the spaces it has. The library may take those away at the front, so the unknown token's spelling is
+  // put there and its pieces are taken off again.
+  std::vector<int> encoded_as_it_is(std::string_view segment, TextPlace place) const {
+    std::string text = text_of_marked(segment);
+    if (place == TextPlace::text_start && prefixes_text_) text.insert(0, word_mark);
+    if (!text.starts_with(word_mark) && !text.starts_with(' ')) return encoded(text);
+    std::vector<int> ids = encoded(unknown_ + text);
+    ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(std::min(unknown_pieces_, ids.size())));
+    return ids;
+  }
+
+  std::vector<int> encoded(const std::string& text) const {
     std::vector<int> found;
     const auto status = processor_->Encode(text, &found);
     if (!status.ok()) throw bad_input("The text cannot be tokenized: " + printable(status.ToString()) + ".");
-    for (const int id : found) ids.push_back(static_cast<uint32_t>(id));
+    return found;
   }
 
   std::unique_ptr<const Processor> processor_;
+  bool legacy_ = true;
+  bool prefixes_text_ = false;
+  std::string unknown_;  // the unknown token's spelling
+  size_t unknown_pieces_ = 0;
 };
 
 std::unique_ptr<Tokenizer> Tokenizer::from_sentencepiece_model(std::string_view model,
                                                                std::string_view tokenizer_config_json) {
-  return std::make_unique<SentencePieceTokenizer>(load(model), read_hugging_face_config(tokenizer_config_json));
+  const HuggingFaceConfig config = read_hugging_face_config(tokenizer_config_json);
+  return std::make_unique<SentencePieceTokenizer>(load(model, config), config);
 }
 
 }  // namespace canopy

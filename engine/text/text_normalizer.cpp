@@ -80,6 +80,13 @@ bool run(const TextNormalizer::ReplaceMatches& step, std::string_view text, Text
   return true;
 }
 
+bool run(const TextNormalizer::Compiled& step, std::string_view text, TextPlace, const GrowthLimit& limit,
+         std::string& out) {
+  out = step.table->apply(text);
+  limit.check(out.size());
+  return true;
+}
+
 }  // namespace
 
 std::string_view TextNormalizer::apply(std::string_view text, TextPlace place, std::string& buffer) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/text/added_tokens.h"
+#include "engine/text/compiled_normalizer.h"
 #include "engine/text/normalizer.h"
 #include "engine/text/regex.h"
 
@@ -34,7 +35,11 @@ class TextNormalizer {
     Regex regex;
     std::string to;
   };
-  using Step = std::variant<Unicode, Prepend, Replace, ReplaceMatches>;
+  /// Replaces what a table lists.
+  struct Compiled {
+    std::shared_ptr<const CompiledNormalizer> table;
+  };
+  using Step = std::variant<Unicode, Prepend, Replace, ReplaceMatches, Compiled>;
 
   TextNormalizer() = default;
   explicit TextNormalizer(std::vector<Step> steps) : steps_(std::move(steps)) {}

@@ -11,6 +11,7 @@
 #include "tests/base/temp_folder.h"
 #include "tests/robustness/damage.h"
 #include "tests/robustness/seed_model.h"
+#include "tests/text/charsmap_builder.h"
 
 namespace canopy::test {
 namespace {
@@ -178,7 +179,6 @@ TEST_F(FolderDamage, EveryBitOfTheWeights) {
   });
 }
 
-TEST_F(FolderDamage, EveryBitOfTheIndexOfShards) {
 /// What a packed folder may give whose config or header says other things: the same model, whose weights may differ.
 std::string judge_packed(const WholeLoad& whole, const WholeLoad& loaded) {
   if (loaded.config.hidden != whole.config.hidden || loaded.config.vocab != whole.config.vocab)
@@ -207,6 +207,7 @@ TEST_F(FolderDamage, EveryBitOfTheHeaderOfAFolderOfGptq) {
       [&](const std::string&, const WholeLoad& loaded) { return judge_packed(whole(), loaded); }, true, header);
 }
 
+TEST_F(FolderDamage, EveryBitOfTheIndexOfShards) {
   load_all(seed_folder_with_shards(), "model.safetensors.index.json",
            [&](const std::string&, const WholeLoad& loaded) { return difference(whole(), loaded); });
 }
@@ -220,6 +221,22 @@ TEST_F(FolderDamage, EveryBitOfASentencePieceModel) {
         if (loaded.tokens.size() > whole().tokens.size() + 1) return std::string("there are more pieces than before");
         const std::string found = difference_of_configs(whole().config, loaded.config);
         return found.empty() ? difference_of_values(whole(), loaded) : found;
+      },
+      false);
+}
+
+// The library follows the table without looking: whatever it is given must have been checked.
+TEST_F(FolderDamage, EveryBitOfACompiledNormalizer) {
+  std::vector<SeedFile> folder = seed_folder_with_shards();
+  for (SeedFile& file : folder) {
+    if (file.name == "tokenizer.model")
+      file.bytes = seed_sentencepiece_model(charsmap({{"h", "a"}, {"g\xC3\xA9", "b"}}));
+  }
+  load_all(
+      folder, "tokenizer.model",
+      [&](const std::string&, const WholeLoad& loaded) {
+        if (loaded.tokens.size() > whole().tokens.size() + 1) return std::string("there are more pieces than before");
+        return difference_of_configs(whole().config, loaded.config);
       },
       false);
 }

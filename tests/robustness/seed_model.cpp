@@ -352,7 +352,7 @@ std::vector<SeedFile> seed_folder_with_shards() {
           {"b.safetensors", safetensors(cut, hf_tensors.size())}};
 }
 
-std::string seed_sentencepiece_model() {
+std::string seed_sentencepiece_model(const std::string& table) {
   constexpr uint8_t normal = 1, unknown = 2, control = 3;
   std::string model;
   const auto piece = [&](std::string_view text, float score, uint8_t type) {
@@ -369,7 +369,9 @@ std::string seed_sentencepiece_model() {
   }
   constexpr uint8_t bpe = 2;
   model += proto_field(2, proto_number(3, bpe));
-  model += proto_field(3, proto_field(1, "identity") + proto_number(3, 1) + proto_number(4, 0) + proto_number(5, 1));
+  const std::string rules =
+      table.empty() ? proto_field(1, "identity") : proto_field(1, "rules") + proto_field(2, table);
+  model += proto_field(3, rules + proto_number(3, 1) + proto_number(4, 0) + proto_number(5, 1));
   return model;
 }
 

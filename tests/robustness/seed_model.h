@@ -42,7 +42,7 @@ GgufBuilder seed_drafter_gguf();
 /// config.json and model.safetensors of a drafter for seed_folder(): block 4, mask 17; BF16, F16 and F32.
 std::vector<SeedFile> seed_drafter_folder();
 
-/// A SentencePiece model (protocol buffer) of 20 pieces.
-std::string seed_sentencepiece_model();
+/// A SentencePiece model (protocol buffer) of 20 pieces, with a compiled table of replacements where one is given.
+std::string seed_sentencepiece_model(const std::string& table = {});
 
 }  // namespace canopy::test

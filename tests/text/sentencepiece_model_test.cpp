@@ -132,14 +132,51 @@ TEST(SentencePieceModelErrors, DamagedModelsAreRefused) {
   }
 }
 
-// The library does not check the table's offsets: with one flipped bit it ended the process.
-TEST(SentencePieceModelErrors, ACompiledTableIsRefusedBeforeTheLibrarySeesIt) {
-  try {
-    Tokenizer::from_sentencepiece_model(trained("bpe", "nmt_nfkc"));
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("compiled table"), std::string::npos) << error.what();
+TEST(SentencePieceModel, ACompiledNormalizerIsFollowed) {
+  for (const char* rules : {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf"}) {
+    const auto tokenizer = Tokenizer::from_sentencepiece_model(trained("bpe", rules));
+    EXPECT_EQ(tokenizer->encode("\uFF34\uFF52\uFF45\uFF45 \uFB01ve", SpecialTokens::parse),
+              tokenizer->encode("Tree five", SpecialTokens::parse))
+        << rules;
   }
+}
+
+// The library does not check the table's offsets: with one flipped bit it ended the process.
+TEST(SentencePieceModelErrors, ADamagedTableIsRefusedBeforeTheLibrarySeesIt) {
+  const std::string model = trained("bpe", "nmt_nfkc");
+  const size_t table = model.rfind("nmt_nfkc") + 12;  // the name, then the table's tag and length
+  size_t refused = 0;
+  for (size_t at = table; at + 4 < model.size(); at += 997) {
+    std::string damaged = model;
+    for (size_t i = 0; i < 3; ++i) damaged[at + i] = static_cast<char>(damaged[at + i] ^ 0x55);
+    try {
+      (void)Tokenizer::from_sentencepiece_model(damaged)->encode("\uFF34\uFF52 tree\u3000\u00E9", SpecialTokens::parse);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 50u);
+}
+
+TEST(SentencePieceModel, WhereAFolderIsNotLegacyOnlyATextHasASpaceOfItsOwn) {
+  const std::string model = trained("bpe");
+  const auto legacy = Tokenizer::from_sentencepiece_model(model);
+  const auto tokenizer = Tokenizer::from_sentencepiece_model(model, R"({"legacy": false})");
+  EXPECT_EQ(tokenizer->encode("the tree", SpecialTokens::parse), legacy->encode("the tree", SpecialTokens::parse));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("</s>the", SpecialTokens::parse), false), "</s>the");
+  EXPECT_EQ(legacy->decode(legacy->encode("</s>the", SpecialTokens::parse), false), "</s> the");
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("  the", SpecialTokens::parse)), "  the");
+  EXPECT_FALSE(legacy->can_go_on());
+  EXPECT_TRUE(tokenizer->can_go_on());
+  Ids ids = tokenizer->encode("the", SpecialTokens::parse);
+  const TextSpan rest{" tree", SpecialTokens::as_text};
+  const Ids more = tokenizer->encode({&rest, 1}, TextPlace::inside);
+  ids.insert(ids.end(), more.begin(), more.end());
+  EXPECT_EQ(tokenizer->decode(ids), "the tree");
+  const auto bare = Tokenizer::from_sentencepiece_model(model, R"({"legacy": false, "add_prefix_space": false})");
+  EXPECT_FALSE(bare->drops_leading_space());
+  EXPECT_EQ(bare->decode(bare->encode("the", SpecialTokens::parse)), "the");
 }
 
 TEST(SentencePieceModelErrors, AFlippedBitIsRefusedOrHarmless) {

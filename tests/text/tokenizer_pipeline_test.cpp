@@ -163,7 +163,7 @@ TEST(TokenizerPipelineErrors, EachNamesWhatIsWrong) {
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
     }
   };
-  refused("\"Precompiled\"", [](Characters& f) { f.normalizer = R"({"type": "Precompiled"})"; });
+  refused("\"Lowercase\"", [](Characters& f) { f.normalizer = R"({"type": "Lowercase"})"; });
   refused("\"WordPiece\"", [](Characters& f) { f.decoder = R"({"type": "WordPiece"})"; });
   refused("without Replace", [](Characters& f) { f.decoder = R"({"type": "Fuse"})"; });
   refused("Metaspace replacement \"~\"",
