@@ -159,8 +159,8 @@ class FourBitMatrix final : public PackedMatrix {
 }
 
 void require_words(const TensorView& tensor, std::optional<std::array<uint64_t, 2>> shape) {
-  const std::string wanted = shape ? "[" + std::to_string((*shape)[0]) + ", " + std::to_string((*shape)[1]) + "] of I32"
-                                   : "a matrix of I32";
+  const std::string wanted =
+      shape ? "[" + std::to_string((*shape)[0]) + ", " + std::to_string((*shape)[1]) + "] of I32" : "a matrix of I32";
   const bool is_as_wanted = tensor.type == TensorType::i32 && tensor.rank == 2 &&
                             (!shape || (tensor.shape[0] == (*shape)[0] && tensor.shape[1] == (*shape)[1]));
   if (!is_as_wanted) refuse_shape(tensor, wanted);
@@ -215,10 +215,12 @@ TensorView four_bit_matrix(std::string name, const FourBitTensors& tensors, cons
   const CodeGrid extent = grid_of_codes(*tensors.codes, quantization);
   require_words(*tensors.zeros, std::array{extent.groups, extent.rows / codes_in_word});
   const TensorView& scales = *tensors.scales;
-  const bool is_float = scales.type == TensorType::f16 || scales.type == TensorType::bf16 || scales.type == TensorType::f32;
+  const bool is_float =
+      scales.type == TensorType::f16 || scales.type == TensorType::bf16 || scales.type == TensorType::f32;
   if (!is_float || scales.rank != 2 || scales.shape[0] != extent.groups || scales.shape[1] != extent.rows) {
     refuse_shape(scales, "[" + std::to_string(extent.groups) + ", " + std::to_string(extent.rows) +
-                             "] of F16, BF16 or F32, one scale for " + std::to_string(extent.group) + " columns of a row,");
+                             "] of F16, BF16 or F32, one scale for " + std::to_string(extent.group) +
+                             " columns of a row,");
   }
   std::vector<uint32_t> group_of = read_groups(tensors.columns, extent);
   TensorView matrix;
@@ -227,8 +229,8 @@ TensorView four_bit_matrix(std::string name, const FourBitTensors& tensors, cons
   matrix.rank = 2;
   matrix.shape = {extent.rows, extent.cols};
   matrix.bytes = tensors.codes->bytes;
-  matrix.packed = std::make_shared<FourBitMatrix>(std::move(name), matrix.type, extent, tensors, std::move(group_of),
-                                                  quantization);
+  matrix.packed =
+      std::make_shared<FourBitMatrix>(std::move(name), matrix.type, extent, tensors, std::move(group_of), quantization);
   return matrix;
 }
 

@@ -24,8 +24,8 @@ struct FourBitTensors {
 ///   Q4_1 else, with scale * zero rounded to a half: off by less than 0.0074 (root mean square 0.0012), as are weights
 ///     that programs for these files compute in halves (0.0005);
 ///   the type of the scales where a block of 32 columns has several groups (columns in an order of their own,
-///     "act-order"), or where scales are no halves: bit for bit the weight that those programs compute. Q8_0 would be off
-///     by up to 0.07 (0.015), Q4_1 by 0.86 (0.23); who wants Q8_0 says so when loading (quantize_on_load.h).
+///     "act-order"), or where scales are no halves: bit for bit the weight that those programs compute. Q8_0 would be
+///     off by up to 0.07 (0.015), Q4_1 by 0.86 (0.23); who wants Q8_0 says so when loading (quantize_on_load.h).
 /// Throws bad_input where tensors do not fit each other.
 TensorView four_bit_matrix(std::string name, const FourBitTensors& tensors, const HfQuantization& quantization);
 

@@ -18,9 +18,9 @@ class PackedMatrix {
   PackedMatrix(const PackedMatrix&) = delete;
   PackedMatrix& operator=(const PackedMatrix&) = delete;
 
-  /// Writes rows [first, first + count) as blocks of the tensor's type, row-major; `out` is exactly their bytes. Threads
-  /// may make rows of one matrix at the same time. Throws bad_input, naming the tensor, where the file contradicts what
-  /// its configuration says.
+  /// Writes rows [first, first + count) as blocks of the tensor's type, row-major; `out` is exactly their bytes.
+  /// Threads may make rows of one matrix at the same time. Throws bad_input, naming the tensor, where the file
+  /// contradicts what its configuration says.
   virtual void make_rows(uint64_t first, uint64_t count, std::span<std::byte> out) const = 0;
 
   /// What the file holds, for people: "FP8", "GPTQ with columns in an order of their own".

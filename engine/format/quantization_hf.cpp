@@ -20,7 +20,8 @@ using Method = HfQuantization::Method;
 
 constexpr uint64_t max_quantization_bytes = 1ull << 20;
 constexpr const char* readable =
-    "readable are fp8 (E4M3; also compressed-tensors with it), gptq and awq (4 bits). Get another form of the model, such "
+    "readable are fp8 (E4M3; also compressed-tensors with it), gptq and awq (4 bits). Get another form of the model, "
+    "such "
     "as a GGUF file; ";
 
 [[noreturn]] void refuse(const JsonFields& fields, const std::string& what) {
@@ -134,8 +135,8 @@ HfQuantization read_fields(const JsonFields& fields, std::string_view method) {
   refuse(fields, "'quant_method': " + (method.empty() ? "none" : "\"" + printable(method, 80) + "\""));
 }
 
-/// MLX, Apple's library, writes {"group_size": 64, "bits": 4} as 'quantization', and often once more without a method as
-/// 'quantization_config'; its words of codes are no other format's.
+/// MLX, Apple's library, writes {"group_size": 64, "bits": 4} as 'quantization', and often once more without a method
+/// as 'quantization_config'; its words of codes are no other format's.
 void refuse_mlx(const JsonFields& config) {
   const json* own = config.object("quantization");
   if (own == nullptr || !own->contains("bits")) return;

@@ -12,9 +12,9 @@ namespace canopy {
 struct HfQuantization {
   enum class Method { none, fp8, gptq, awq };
   Method method = Method::none;
-  uint32_t group_size = 0;            // gptq, awq: columns of a row that share a scale; 0: all
-  bool symmetric = false;             // gptq: all zeros are 8
-  bool zeros_less_one = false;        // gptq: the first version of the format stores zeros less 1
+  uint32_t group_size = 0;             // gptq, awq: columns of a row that share a scale; 0: all
+  bool symmetric = false;              // gptq: all zeros are 8
+  bool zeros_less_one = false;         // gptq: the first version of the format stores zeros less 1
   std::array<uint32_t, 2> block = {};  // fp8: rows and columns that share a scale; 0: no blocks
 };
 

@@ -49,7 +49,8 @@ jinja::Value value_of(const OrderedJson& json) {
 jinja::Value tools_from_json(std::string_view text) {
   parse_json(text, tools_text, DuplicateKeys::refuse);  // bounds the depth, which the recursion above relies on
   const OrderedJson json = OrderedJson::parse(text);
-  if (!json.is_array() || json.empty()) throw bad_input(std::string(tools_text) + " is no JSON array with tools in it.");
+  if (!json.is_array() || json.empty())
+    throw bad_input(std::string(tools_text) + " is no JSON array with tools in it.");
   for (size_t i = 0; i < json.size(); ++i) {
     if (json[i].is_object()) continue;
     throw bad_input("Tool " + std::to_string(i) + " is " + printable(json[i].dump(), 80) + "; an object is expected.");

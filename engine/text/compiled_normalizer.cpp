@@ -33,7 +33,11 @@ uint32_t value_of(uint32_t unit) {
 class TableCheck {
  public:
   TableCheck(const std::vector<uint32_t>& units, std::string_view replacements, std::string_view what)
-      : units_(units), replacements_(replacements), what_(what), shortest_(units.size(), unseen), longest_(units.size()) {}
+      : units_(units),
+        replacements_(replacements),
+        what_(what),
+        shortest_(units.size(), unseen),
+        longest_(units.size()) {}
 
   void run() {
     if (units_.empty()) refuse("is empty");

@@ -1,7 +1,7 @@
 #pragma once
 // SentencePiece's compiled normalizer ("precompiled_charsmap"): a table of texts and what replaces each. It is a double
-// array of Darts (Yata, "darts-clone"), a trie over bytes whose nodes are words of 32 bits, behind its size, and then the
-// replacements, each ended by a zero.
+// array of Darts (Yata, "darts-clone"), a trie over bytes whose nodes are words of 32 bits, behind its size, and then
+// the replacements, each ended by a zero.
 
 #include <cstdint>
 #include <optional>
@@ -14,8 +14,8 @@ namespace canopy {
 class CompiledNormalizer {
  public:
   /// Checks all that following the table relies on, as the sentencepiece library follows it without looking: no step
-  /// leaves the trie, no text has more prefixes than the library has room for, every replacement is whole UTF-8, ends, and
-  /// is no longer than any text needs. Throws bad_input naming `what`.
+  /// leaves the trie, no text has more prefixes than the library has room for, every replacement is whole UTF-8, ends,
+  /// and is no longer than any text needs. Throws bad_input naming `what`.
   CompiledNormalizer(std::string_view table, std::string_view what);
 
   /// Replaces like Hugging Face's "Precompiled": clusters of less than six bytes as a whole, by the replacement of the

@@ -1,6 +1,6 @@
 #pragma once
-// What tokenizers of all kinds do around their model: normalize a text, find the tokens that are looked for in normalized
-// text, cut the rest into pieces. A model makes ids of pieces.
+// What tokenizers of all kinds do around their model: normalize a text, find the tokens that are looked for in
+// normalized text, cut the rest into pieces. A model makes ids of pieces.
 
 #include <cstdint>
 #include <span>

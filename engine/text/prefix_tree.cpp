@@ -41,7 +41,8 @@ PrefixTree::PrefixTree(Tokens tokens) {
 uint32_t PrefixTree::child_of(uint32_t node, unsigned char byte) const {
   const auto begin = nodes_.begin() + nodes_[node].children;
   const auto end = begin + nodes_[node].count;
-  const auto found = std::lower_bound(begin, end, byte, [](const Node& child, unsigned char b) { return child.byte < b; });
+  const auto found =
+      std::lower_bound(begin, end, byte, [](const Node& child, unsigned char b) { return child.byte < b; });
   return found == end || found->byte != byte ? none : static_cast<uint32_t>(found - nodes_.begin());
 }
 

@@ -115,7 +115,8 @@ void UnigramTokenizer::find_best(std::string_view piece, std::vector<Step>& step
   }
 }
 
-void UnigramTokenizer::encode_piece(std::string_view piece, std::vector<Step>& steps, std::vector<uint32_t>& ids) const {
+void UnigramTokenizer::encode_piece(std::string_view piece, std::vector<Step>& steps,
+                                    std::vector<uint32_t>& ids) const {
   find_best(piece, steps);
   std::vector<size_t> ends;
   for (size_t end = piece.size(); end > 0; end = steps[end].begin) ends.push_back(end);
@@ -133,8 +134,8 @@ void UnigramTokenizer::encode_piece(std::string_view piece, std::vector<Step>& s
 }
 
 void UnigramTokenizer::append_unknown(std::string_view text, std::vector<uint32_t>& ids) const {
-  const bool has_bytes = std::all_of(
-      text.begin(), text.end(), [&](char c) { return byte_tokens_[static_cast<unsigned char>(c)].has_value(); });
+  const bool has_bytes = std::all_of(text.begin(), text.end(),
+                                     [&](char c) { return byte_tokens_[static_cast<unsigned char>(c)].has_value(); });
   if (!has_bytes) return ids.push_back(*unknown_);
   for (const char c : text) ids.push_back(*byte_tokens_[static_cast<unsigned char>(c)]);
 }

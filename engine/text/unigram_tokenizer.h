@@ -25,9 +25,9 @@ class UnigramTokenizer final : public PipelineTokenizer {
     bool drops_leading_space = false;  // of a decoded text
   };
 
-  /// `data` has tokens, types and the special ids; characters without a token become byte tokens where the vocabulary has
-  /// all that are needed, else the unknown token, one for several in a row. Throws Error(bad_input) when lists differ in
-  /// length, a score is no number, or there is neither an unknown token nor a token for every byte.
+  /// `data` has tokens, types and the special ids; characters without a token become byte tokens where the vocabulary
+  /// has all that are needed, else the unknown token, one for several in a row. Throws Error(bad_input) when lists
+  /// differ in length, a score is no number, or there is neither an unknown token nor a token for every byte.
   UnigramTokenizer(const VocabularyData& data, std::vector<AddedToken> added, Options options);
 
  private:

@@ -28,8 +28,7 @@ std::vector<float> decoded_tensor(const TensorView& tensor) {
 
 void compare(const fs::path& folder) {
   SCOPED_TRACE(folder.filename());
-  const HfQuantization quantization =
-      read_hf_quantization(read_small_file(folder / "config.json", 1 << 20), folder);
+  const HfQuantization quantization = read_hf_quantization(read_small_file(folder / "config.json", 1 << 20), folder);
   const SafetensorsFolder file = SafetensorsFolder::open(folder);
   const std::vector<TensorView> tensors = unpacked_tensors(file.tensors(), quantization);
   ASSERT_EQ(tensors.size(), 2u);

@@ -364,7 +364,8 @@ const UnpackRefusal unpack_refusals[] = {
      gptq_but("qweight", "I32", {8, 9}), gptq(32)},
     {"ZerosShape", "The tensor 'x.qzeros' is [1, 1] of I32; [2, 1] of I32 is expected.",
      gptq_but("qzeros", "I32", {1, 1}), gptq(32)},
-    {"GroupsOfAnotherSize", "The tensor 'x.qzeros' is [2, 1] of I32; [1, 1] of I32 is expected.", gptq_but(""), gptq(128)},
+    {"GroupsOfAnotherSize", "The tensor 'x.qzeros' is [2, 1] of I32; [1, 1] of I32 is expected.", gptq_but(""),
+     gptq(128)},
     {"ScalesShape", "The tensor 'x.scales' is [2, 4] of F16; [2, 8] of F16, BF16 or F32, one scale for 32 columns",
      gptq_but("scales", "F16", {2, 4}), gptq(32)},
     {"ScalesOfIntegers", "The tensor 'x.scales' is [2, 8] of I32; [2, 8] of F16, BF16 or F32",
@@ -379,14 +380,20 @@ const UnpackRefusal unpack_refusals[] = {
        b.tensor("x.g_idx", "I32", {64}, std::string(256, '\xFF'));
      },
      gptq(32)},
-    {"NothingSaid", "The tensor 'x.qweight' holds codes of a quantization of which the folder says nothing", gptq_but(""),
+    {"NothingSaid",
+     "The tensor 'x.qweight' holds codes of a quantization of which the folder says nothing",
+     gptq_but(""),
      {}},
     {"Fp8ScaleMissing", "The tensor 'x.weight_scale' is missing, which belongs to 'x.weight' in a folder of FP8.",
-     [](SafetensorsBuilder& b) { b.tensor("x.weight", "F8_E4M3", {4, 8}, std::string(32, 'a')); }, fp8()},
+     [](SafetensorsBuilder& b) {
+       b.tensor("x.weight", "F8_E4M3", {4, 8}, std::string(32, 'a'));
+     },
+     fp8()},
     {"Fp8ScaleShape", "The scales 'x.weight_scale' are [3] for a matrix of [4, 8]; one scale, one for each row or, if",
      fp8_with("F32", {3}), fp8()},
-    {"Fp8BlockShape", "are [2, 2] for a matrix of [4, 8]; one scale, one for each row, or one for each block of 2 rows and "
-                      "8 columns are expected.",
+    {"Fp8BlockShape",
+     "are [2, 2] for a matrix of [4, 8]; one scale, one for each row, or one for each block of 2 rows and "
+     "8 columns are expected.",
      fp8_with("F32", {2, 2}), fp8(2, 8)},
     {"Fp8ScaleType", "The scales 'x.weight_scale' are stored as F64; F32, F16, BF16 or F8_E8M0 is expected.",
      fp8_with("F64", {}), fp8()},

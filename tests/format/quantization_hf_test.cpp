@@ -38,8 +38,7 @@ TEST(HfQuantization, ReadsGptq) {
 }
 
 TEST(HfQuantization, ReadsAwq) {
-  const HfQuantization q =
-      read(R"({"quant_method":"awq","bits":4,"group_size":64,"zero_point":true,"version":"GEMM",
+  const HfQuantization q = read(R"({"quant_method":"awq","bits":4,"group_size":64,"zero_point":true,"version":"GEMM",
                "modules_to_not_convert":null})");
   EXPECT_EQ(q.method, Method::awq);
   EXPECT_EQ(q.group_size, 64u);

@@ -35,7 +35,8 @@ struct FourBitForm {
   float (*round)(float) = [](float scale) { return f16_to_f32(f32_to_f16(scale)); };  // to the type of the scales
 };
 
-inline FourBit random_four_bit(uint64_t rows, uint64_t cols, uint64_t group, uint32_t seed, const FourBitForm& form = {}) {
+inline FourBit random_four_bit(uint64_t rows, uint64_t cols, uint64_t group, uint32_t seed,
+                               const FourBitForm& form = {}) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<uint32_t> code(0, 15);
   std::uniform_real_distribution<float> scale(0.002f, 0.03f);
@@ -87,7 +88,8 @@ inline void add_gptq(SafetensorsBuilder& b, const std::string& base, const FourB
 }
 
 /// AWQ: 8 rows of a column in a word, the even ones in its lower half.
-inline void add_awq(SafetensorsBuilder& b, const std::string& base, const FourBit& m, const std::string& dtype = "F16") {
+inline void add_awq(SafetensorsBuilder& b, const std::string& base, const FourBit& m,
+                    const std::string& dtype = "F16") {
   constexpr std::array<uint64_t, 8> order = {0, 2, 4, 6, 1, 3, 5, 7};
   std::vector<uint32_t> codes(m.cols * m.rows / 8), zeros(m.groups() * m.rows / 8);
   for (uint64_t word = 0; word < m.rows / 8; ++word) {
@@ -114,7 +116,8 @@ struct Fp8 {
   static double value(uint8_t bits) {
     const int exponent = bits >> 3 & 15;
     const double fraction = (bits & 7) / 8.0;
-    const double magnitude = exponent == 0 ? fraction * std::pow(2.0, -6) : (1 + fraction) * std::pow(2.0, exponent - 7);
+    const double magnitude =
+        exponent == 0 ? fraction * std::pow(2.0, -6) : (1 + fraction) * std::pow(2.0, exponent - 7);
     return (bits & 0x80) != 0 ? -magnitude : magnitude;
   }
   double weight(uint64_t r, uint64_t c) const {

@@ -18,9 +18,9 @@ namespace {
 
 struct PackedForm {
   const char* name;
-  std::string quantization;                                                   // quantization_config
+  std::string quantization;  // quantization_config
   std::function<void(SafetensorsBuilder&, const std::string&, uint64_t, uint64_t, uint32_t)> add;  // a matrix [R, C]
-  TensorType type;                                                            // of its rows
+  TensorType type;                                                                                 // of its rows
 };
 
 void PrintTo(const PackedForm& form, std::ostream* out) {
@@ -65,11 +65,12 @@ constexpr uint32_t layers = 2;
 
 /// A qwen3 folder whose matrices in layers are packed; the embedding, which is the head too, and the norms are F16.
 void write_folder(const TempFolder& folder, const PackedForm& form) {
-  folder.write("config.json",
-               R"({"architectures":["Qwen3ForCausalLM"],"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,)"
-               R"("num_key_value_heads":2,"head_dim":16,"intermediate_size":96,"vocab_size":77,"rms_norm_eps":1e-6,)"
-               R"("max_position_embeddings":64,"rope_theta":10000.0,"tie_word_embeddings":true,"quantization_config":)" +
-                   form.quantization + "}");
+  folder.write(
+      "config.json",
+      R"({"architectures":["Qwen3ForCausalLM"],"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,)"
+      R"("num_key_value_heads":2,"head_dim":16,"intermediate_size":96,"vocab_size":77,"rms_norm_eps":1e-6,)"
+      R"("max_position_embeddings":64,"rope_theta":10000.0,"tie_word_embeddings":true,"quantization_config":)" +
+          form.quantization + "}");
   SafetensorsBuilder b;
   uint32_t seed = 1;
   std::mt19937 random(5);
@@ -85,7 +86,9 @@ void write_folder(const TempFolder& folder, const PackedForm& form) {
   halves("model.norm.weight", {hidden}, 1);
   for (uint32_t n = 0; n < layers; ++n) {
     const std::string layer = "model.layers." + std::to_string(n) + ".";
-    const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) { form.add(b, layer + name, rows, cols, seed++); };
+    const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) {
+      form.add(b, layer + name, rows, cols, seed++);
+    };
     halves(layer + "input_layernorm.weight", {hidden}, 1);
     halves(layer + "post_attention_layernorm.weight", {hidden}, 1);
     halves(layer + "self_attn.q_norm.weight", {head_dim}, 1);

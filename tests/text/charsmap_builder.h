@@ -1,6 +1,6 @@
 #pragma once
-// SentencePiece's compiled tables of replacements, built plainly: each node of the trie has a block of 256 units for its
-// children of its own, whose first holds its value.
+// SentencePiece's compiled tables of replacements, built plainly: each node of the trie has a block of 256 units for
+// its children of its own, whose first holds its value.
 
 #include <cstdint>
 #include <cstring>

@@ -37,7 +37,8 @@ TEST(ChatTools, WhatIsNoToolIsRefused) {
     test::expect_error("The text of the tools", [&] { tools_from_json(text); });
   }
   test::expect_error("Tool 1 is 7; an object is expected.", [] { tools_from_json("[{},7]"); });
-  test::expect_error("18446744073709551615, which is too large", [] { tools_from_json("[{\"a\":18446744073709551615}]"); });
+  test::expect_error("18446744073709551615, which is too large",
+                     [] { tools_from_json("[{\"a\":18446744073709551615}]"); });
   test::expect_error("The text of the tools", [] { tools_from_json("[{\"a\":1,\"a\":2}]"); });
   test::expect_error("The text of the tools", [] { tools_from_json(std::string(100, '[') + std::string(100, ']')); });
 }

@@ -13,8 +13,8 @@ namespace {
 
 using test::charsmap;
 
-const std::map<std::string, std::string> rules = {
-    {"\uFB01", "fi"}, {"\u3000", " "}, {"\u00AD", ""}, {"e\u0301", "\u00E9"}, {"\uFF45", "e"}, {"\uFF45\u0301", "\u00E9"}};
+const std::map<std::string, std::string> rules = {{"\uFB01", "fi"},      {"\u3000", " "}, {"\u00AD", ""},
+                                                  {"e\u0301", "\u00E9"}, {"\uFF45", "e"}, {"\uFF45\u0301", "\u00E9"}};
 
 std::string applied(const std::string& text) {
   return CompiledNormalizer(charsmap(rules), "the table").apply(text);
@@ -92,7 +92,8 @@ TEST(CompiledNormalizer, AnyFlippedBitIsRefusedOrHarmless) {
     std::string damaged = table;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
     try {
-      const std::string text = CompiledNormalizer(damaged, "the table").apply("\uFB01\u3000\uFF45\u0301 e\u0301\u00AD!");
+      const std::string text =
+          CompiledNormalizer(damaged, "the table").apply("\uFB01\u3000\uFF45\u0301 e\u0301\u00AD!");
       EXPECT_EQ(valid_utf8_prefix(text), text.size());
       ++accepted;
     } catch (const Error& error) {

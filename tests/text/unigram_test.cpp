@@ -19,12 +19,14 @@ json unigram(const std::vector<std::pair<std::string, double>>& tokens) {
   json vocab = json::array();
   for (const auto& [token, score] : tokens) vocab.push_back(json::array({token, score}));
   return {{"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}, {"byte_fallback", false}}},
-          {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "never"}, {"split", false}}},
+          {"pre_tokenizer",
+           {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "never"}, {"split", false}}},
           {"decoder", {{"type", "Metaspace"}, {"replacement", "\u2581"}}}};
 }
 
 json few_tokens() {
-  return unigram({{"<unk>", 0.0}, {"a", -3.0}, {"b", -3.0}, {"ab", -4.0}, {"abc", -20.0}, {"c", -3.0}, {"\u2581", -2.0}});
+  return unigram(
+      {{"<unk>", 0.0}, {"a", -3.0}, {"b", -3.0}, {"ab", -4.0}, {"abc", -20.0}, {"c", -3.0}, {"\u2581", -2.0}});
 }
 
 Ids unigram_ids(const json& root, std::string_view text) {
