@@ -102,7 +102,9 @@ const std::vector<uint32_t>& lengths_of(const ForcedReply& reply, const WayToDec
 /// Nothing once stop was requested.
 std::optional<std::vector<uint32_t>> forced_lengths(const Engine& model, const ForcedReply& reply,
                                                     const WayToDecode& way, const std::stop_token& stop) {
-  ReplySettings settings = way.settings(CostPolicy::measured, static_cast<uint32_t>(reply.output_ids.size()));
+  SweepSettings shared;
+  shared.max_tokens = static_cast<uint32_t>(reply.output_ids.size());
+  ReplySettings settings = reply_settings(way, shared);
   settings.forced = reply.output_ids;
   ReplyCallbacks callbacks;
   callbacks.stop = stop;

@@ -17,7 +17,6 @@ struct Cell {
   // Expected and emitted tokens of rounds whose draft was not cut by the reply's end.
   std::vector<std::pair<double, double>> promises;
   uint64_t replies = 0;
-  bool identical = true;
 };
 
 /// In place of a category's name, for all prompts. No file has a category of that name.
@@ -27,77 +26,65 @@ class ModesBench {
  public:
   ModesBench(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
              const ModesCallbacks& callbacks)
-      : model_(model), prompts_(prompts), settings_(settings), callbacks_(callbacks) {
+      : model_(model), settings_(settings), callbacks_(callbacks) {
     for (const BenchPrompt& prompt : prompts) {
       if (std::ranges::find(categories_, prompt.category) == categories_.end()) categories_.push_back(prompt.category);
+      sweep_.prompts.push_back({{}, prompt.category, {}});
+      prompts_.push_back({{}, prompt.ids});
     }
     categories_.push_back(all_prompts);
-    total_ = prompts.size() * settings.ways.size() * settings.repeats;
-    ar_ids_.resize(prompts.size());
+    sweep_.subjects.emplace_back();
+    for (const WayToDecode& way : settings.ways) sweep_.contestants.push_back({way, 0});
+    sweep_.settings.policy = settings.policy;
+    sweep_.settings.repeats = settings.repeats;
+    sweep_.settings.max_tokens = settings.max_tokens;
   }
 
   ModesResult run() {
-    bool going = warm_up();
-    uint32_t whole = 0;
-    while (going && whole < settings_.repeats) {
-      for (size_t i = 0; going && i < prompts_.size(); ++i) going = run_prompt(i, whole);
-      if (going) ++whole;
-    }
+    RunnerCallbacks callbacks;
+    callbacks.stop = callbacks_.stop;
+    callbacks.begin = [this](const RunKey&, uint64_t done, uint64_t total, double) {
+      if (callbacks_.progress) callbacks_.progress(done, total);
+    };
+    callbacks.made = [this](const RunnerReply& made) { take(made.run.key, made.reply); };
+    run_comparison(sweep_, {ComparisonWriter{&model_, nullptr, nullptr, {}}}, prompts_, callbacks);
+    const uint64_t all = sweep_.prompts.size();
+    const auto whole = static_cast<uint32_t>(finished_prompts_ / all);
     // A repeat that was stopped early had other prompts than the whole ones, so it does not count beside them.
-    const bool partly = whole == 0 && finished_prompts_ > 0;
-    if (whole == 0 && !partly) throw cancelled("The measurement was stopped before any prompt was through all modes.");
-    return summary(partly ? 1 : whole, partly ? finished_prompts_ : prompts_.size());
+    if (finished_prompts_ == 0) throw cancelled("The measurement was stopped before any prompt was through all modes.");
+    return summary(std::max(1u, whole), whole > 0 ? all : finished_prompts_);
   }
 
  private:
   using Key = std::tuple<std::string, size_t, uint32_t>;  // category, way, repeat
 
-  /// Runs short replies, so that compiling and recording kernels for new widths does not count for the first reply.
-  bool warm_up() {
-    constexpr uint32_t tokens = 8;
-    if (!read_ahead(model_, prompts_.front().ids, callbacks_.stop)) return false;
-    return std::ranges::all_of(settings_.ways, [&](const WayToDecode& way) {
-      return reply(prompts_.front(), way, tokens).reason != FinishReason::cancelled;
-    });
-  }
-
-  Reply reply(const BenchPrompt& prompt, const WayToDecode& way, uint32_t max_tokens) {
-    ReplyCallbacks callbacks;
-    callbacks.stop = callbacks_.stop;
-    return model_.reply(prompt.ids, way.settings(settings_.policy, max_tokens), callbacks);
-  }
-
-  /// Answers a prompt in all ways. The measurements count only if all of them ended; false when the run was stopped.
-  bool run_prompt(size_t index, uint32_t repeat) {
-    const BenchPrompt& prompt = prompts_[index];
-    if (!read_ahead(model_, prompt.ids, callbacks_.stop)) return false;
-    std::vector<Reply> replies;
-    for (const WayToDecode& way : settings_.ways) {
-      if (callbacks_.progress) callbacks_.progress(done_, total_);
-      replies.push_back(reply(prompt, way, settings_.max_tokens));
-      if (replies.back().reason == FinishReason::cancelled) return false;
-      ++done_;
+  /// Replies to a prompt count once all ways wrote one; the runner makes them one behind the other.
+  void take(const RunKey& key, const Reply& reply) {
+    block_.emplace_back(key, reply);
+    if (block_.size() < settings_.ways.size()) return;
+    for (const auto& [run, written] : block_) {
+      for (const std::string& category : {sweep_.prompts[run.prompt].category, std::string(all_prompts)})
+        add_reply({category, run.contestant, run.repeat}, written);
     }
-    if (repeat == 0) ar_ids_[index] = replies.front().ids;
-    for (size_t way = 0; way < replies.size(); ++way) {
-      const bool identical = replies[way].ids == ar_ids_[index];
-      for (const std::string& category : {prompt.category, std::string(all_prompts)}) {
-        add_reply({category, way, repeat}, replies[way], identical);
-      }
-    }
-    if (repeat == 0) ++finished_prompts_;
-    return true;
+    block_.clear();
+    ++finished_prompts_;
   }
 
-  void add_reply(const Key& key, const Reply& reply, bool identical) {
+  void add_reply(const Key& key, const Reply& reply) {
     Cell& cell = cells_[key];
     ++cell.replies;
-    cell.identical = cell.identical && identical;
     for (const RoundRecord& round : reply.rounds) {
       cell.statistics.add(round);
       if (round.width == 1 || drafted_part(round).cut) continue;
       cell.promises.emplace_back(expected_tokens(round), static_cast<double>(round.emitted.size()));
     }
+  }
+
+  bool identical(const std::string& category, size_t way) const {
+    return std::ranges::none_of(sweep_.runs, [&](const MeasuredRun& run) {
+      const bool counts = category == all_prompts || sweep_.prompts[run.key.prompt].category == category;
+      return counts && run.key.contestant == way && run.differs_at;
+    });
   }
 
   ModesResult summary(uint32_t repeats, uint64_t prompts) {
@@ -115,7 +102,9 @@ class ModesBench {
     ModeResult result;
     result.way = settings_.ways[way];
     result.category = category == all_prompts ? all_categories : category;
-    std::vector<double> speeds, ratios;
+    std::vector<double> speeds;
+    std::vector<std::pair<double, double>> pairs;
+    result.identical_to_ar = identical(category, way);
     double host_ms = 0, total_ms = 0;
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
       const Cell& cell = cells_.at({category, way, repeat});
@@ -123,73 +112,35 @@ class ModesBench {
       result.replies += cell.replies;
       result.rounds += cell.statistics.rounds();
       result.tokens += cell.statistics.emitted();
-      result.identical_to_ar = result.identical_to_ar && cell.identical;
       for (const auto& [expected, emitted] : cell.promises) result.expectation.add(expected, emitted);
       host_ms += ms.build + ms.walk + ms.other;
       total_ms += ms.total();
       speeds.push_back(cell.statistics.tokens_per_second());
-      const double plain = cells_.at({category, 0, repeat}).statistics.tokens_per_second();
-      ratios.push_back(plain > 0 ? speeds.back() / plain : 0);
+      pairs.emplace_back(speeds.back(), cells_.at({category, 0, repeat}).statistics.tokens_per_second());
     }
     if (result.rounds > 0) result.tau = static_cast<double>(result.tokens) / static_cast<double>(result.rounds);
     if (total_ms > 0) result.host_share = host_ms / total_ms;
     result.tokens_per_second = spread_of(speeds);
-    result.times_ar = spread_of(ratios);
+    result.times_ar = ratio_of_pairs(pairs);
     return result;
   }
 
   const Engine& model_;
-  const std::vector<BenchPrompt>& prompts_;
   const ModesSettings& settings_;
   const ModesCallbacks& callbacks_;
+  Sweep sweep_;
+  std::vector<RunnerPrompt> prompts_;
   std::vector<std::string> categories_;
   std::map<Key, Cell> cells_;
-  std::vector<std::vector<uint32_t>> ar_ids_;  // by prompt, of plain decoding in the first repeat
-  uint64_t done_ = 0, total_ = 0;              // replies
-  uint64_t finished_prompts_ = 0;              // of the first repeat
+  std::vector<std::pair<RunKey, Reply>> block_;  // of the prompt under way
+  uint64_t finished_prompts_ = 0;                // of all repeats
 };
 
 }  // namespace
 
-std::string WayToDecode::name() const {
-  std::string name(to_string(mode));
-  return budget > 0 ? name + " " + std::to_string(budget) : name;
-}
-
-ReplySettings WayToDecode::settings(CostPolicy policy, uint32_t max_tokens) const {
-  ReplySettings settings;
-  settings.mode = mode;
-  if (budget > 0) settings.budget = budget;
-  settings.policy = policy;
-  settings.max_tokens = max_tokens;
-  return settings;
-}
-
-Spread spread_of(const std::vector<double>& values) {
-  Spread spread;
-  if (values.empty()) return spread;
-  const auto count = static_cast<double>(values.size());
-  for (const double value : values) spread.mean += value / count;
-  if (values.size() == 1) return spread;
-  double squares = 0;
-  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
-  spread.sd = std::sqrt(squares / (count - 1));
-  return spread;
-}
-
 ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
                           const ModesCallbacks& callbacks) {
   return ModesBench(model, prompts, settings, callbacks).run();
-}
-
-bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::stop_token& stop) {
-  // The drafter reads the prompt's features with its first draft, and a reply of fewer than three tokens has none.
-  ReplySettings settings;
-  settings.mode = DecodeMode::chain;
-  settings.max_tokens = 3;
-  ReplyCallbacks callbacks;
-  callbacks.stop = stop;
-  return model.reply(prompt, settings, callbacks).reason != FinishReason::cancelled;
 }
 
 double expected_tokens(const RoundRecord& record) {

@@ -7,17 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "engine/comparison/statistics.h"
+#include "engine/comparison/way_to_decode.h"
+#include "engine/session/comparison_runner.h"
 #include "engine/session/engine.h"
 #include "engine/trace/round_statistics.h"
 
 namespace canopy::cli {
-
-struct WayToDecode {
-  DecodeMode mode = DecodeMode::ar;
-  uint32_t budget = 0;       // drafted nodes of mode tree; 0 in the other modes
-  std::string name() const;  // "chain", "tree 16"
-  ReplySettings settings(CostPolicy policy, uint32_t max_tokens) const;
-};
 
 struct BenchPrompt {
   std::string category;
@@ -31,14 +27,6 @@ struct ModesSettings {
   uint32_t max_tokens = 128;
 };
 
-/// Mean and standard deviation over the repeats (sample standard deviation; 0 for one repeat).
-struct Spread {
-  double mean = 0;
-  double sd = 0;
-};
-
-Spread spread_of(const std::vector<double>& values);
-
 /// The measurements of one way over the prompts of one category.
 struct ModeResult {
   WayToDecode way;
@@ -49,7 +37,7 @@ struct ModeResult {
   uint64_t tokens = 0;
   double tau = 0;
   Spread tokens_per_second;
-  Spread times_ar;        // tokens per second / those of plain decoding in the same repeat
+  Ratio times_ar;         // tokens per second / those of plain decoding in the same repeat
   double host_share = 0;  // in [0, 1]: time of build, accept and other / all time
   bool identical_to_ar = true;
   Correlation expectation;  // of expected and emitted tokens, over rounds whose draft was not cut by the reply's end
@@ -68,14 +56,11 @@ struct ModesCallbacks {
   std::stop_token stop;
 };
 
-/// Runs every way on every prompt, way by way, `repeats` times. The prompt is in both caches when a way begins, so that
-/// times are of rounds alone. Stopped by stop, it gives what whole repeats measured, or the whole prompts of the
-/// first; with nothing whole it throws cancelled. Throws what Engine::reply() throws.
+/// Runs every way on every prompt `repeats` times, in an order that is drawn anew for each prompt
+/// (engine/session/comparison_runner.h). Stopped by stop, it gives what whole repeats measured, or the whole prompts of
+/// the first; with nothing whole it throws cancelled. Throws what Engine::reply() throws.
 ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
                           const ModesCallbacks& callbacks);
-
-/// Reads a prompt into both caches, so that a reply to it starts with its first round. False once stop was requested.
-bool read_ahead(const Engine& model, const std::vector<uint32_t>& prompt, const std::stop_token& stop);
 
 /// The tokens that a round was expected to emit when it was drafted, the root's included: the planner's forecast for
 /// the chosen width, else the sum of the nodes' own path probabilities (the paper's A(W)).

@@ -24,7 +24,6 @@ namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr int64_t largest_budget = 1024;
 constexpr uint32_t long_prompts_a_length = 2;  // prompts for each length, unless --limit is given
 
 DecodeMode mode_named(const std::string& name) {
@@ -35,9 +34,9 @@ DecodeMode mode_named(const std::string& name) {
 std::vector<uint32_t> checked_budgets(const ModesOptions& options) {
   std::vector<uint32_t> budgets;
   for (const int64_t budget : options.budgets) {
-    if (budget < 1 || budget > largest_budget) {
+    if (budget < 1 || budget > int64_t{kMostBudget}) {
       throw UsageError("--budgets names " + std::to_string(budget) + " drafted nodes; allowed: 1 to " +
-                       std::to_string(largest_budget) + ".");
+                       std::to_string(int64_t{kMostBudget}) + ".");
     }
     budgets.push_back(static_cast<uint32_t>(budget));
   }
@@ -101,7 +100,7 @@ void check_targets(const ModesOptions& options) {
 }
 
 /// Writes the reports. The table goes to standard output, unless a report does.
-void report(const ModesOptions& options, const Engine& model, const ordered_json& json, const Table& table) {
+void report(const ModesOptions& options, const Engine& model, const ordered_json& json, const TextTable& table) {
   write_report(options.json, json_text(json));
   write_report(options.csv, as_csv(table));
   write_report(options.markdown, headline(model) + "\n\n" + as_markdown(table));

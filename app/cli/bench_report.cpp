@@ -1,5 +1,6 @@
 #include "app/cli/bench_report.h"
 
+#include <cmath>
 #include <iostream>
 
 #include "app/cli/terminal.h"
@@ -28,6 +29,11 @@ double share(uint64_t part, uint64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
+/// The standard deviation of the ratios of single repeats.
+double sd_of(const Ratio& ratio) {
+  return ratio.error * std::sqrt(static_cast<double>(ratio.pairs));
+}
+
 bool has_correlation(const ModeResult& mode) {
   return mode.expectation.squares_x > 0 && mode.expectation.squares_y > 0;
 }
@@ -52,8 +58,9 @@ ordered_json to_json(const std::vector<ModeResult>& modes) {
                      {"tokens_per_second", mode.tokens_per_second.mean},
                      {"sd", mode.tokens_per_second.sd},
                      {"identical_to_ar", mode.identical_to_ar},
-                     {"times_ar", mode.times_ar.mean},
-                     {"times_ar_sd", mode.times_ar.sd},
+                     {"times_ar", mode.times_ar.value},
+                     {"times_ar_sd", sd_of(mode.times_ar)},
+                     {"times_ar_error", mode.times_ar.error},
                      {"host_share", mode.host_share},
                      {"replies", mode.replies},
                      {"rounds", mode.rounds},
@@ -87,26 +94,26 @@ ordered_json to_json(const std::vector<ForcedResult>& results) {
   return array;
 }
 
-Table table_of(const std::vector<ModeResult>& modes) {
-  Table table{{"category", "mode", "budget", "tau", "tok/s", "sd", "x ar", "sd of x", "host %", "same as ar", "replies",
-               "tokens", "expected", "correlation"},
-              {}};
+TextTable table_of(const std::vector<ModeResult>& modes) {
+  TextTable table{{"category", "mode", "budget", "tau", "tok/s", "sd", "x ar", "sd of x", "host %", "same as ar",
+                   "replies", "tokens", "expected", "correlation"},
+                  {}};
   for (const ModeResult& mode : modes) {
     const bool drafted = mode.expectation.pairs > 0;
     table.rows.push_back(
         {mode.category, std::string(to_string(mode.way.mode)), budget_cell(mode.way), fixed(mode.tau, 2),
-         fixed(mode.tokens_per_second.mean, 2), fixed(mode.tokens_per_second.sd, 2), fixed(mode.times_ar.mean, 3),
-         fixed(mode.times_ar.sd, 3), percent(mode.host_share, 3), mode.identical_to_ar ? "yes" : "NO",
+         fixed(mode.tokens_per_second.mean, 2), fixed(mode.tokens_per_second.sd, 2), fixed(mode.times_ar.value, 3),
+         fixed(sd_of(mode.times_ar), 3), percent(mode.host_share, 3), mode.identical_to_ar ? "yes" : "NO",
          std::to_string(mode.replies), std::to_string(mode.tokens), drafted ? fixed(mode.expectation.mean_x, 2) : "-",
          has_correlation(mode) ? fixed(mode.expectation.value(), 2) : "-"});
   }
   return table;
 }
 
-Table table_of(const std::vector<ForcedResult>& results) {
-  Table table{{"category", "mode", "budget", "replies", "rounds", "tau", "their rounds", "their tau", "difference %",
-               "same starts", "same lengths %"},
-              {}};
+TextTable table_of(const std::vector<ForcedResult>& results) {
+  TextTable table{{"category", "mode", "budget", "replies", "rounds", "tau", "their rounds", "their tau",
+                   "difference %", "same starts", "same lengths %"},
+                  {}};
   for (const ForcedResult& result : results) {
     table.rows.push_back(
         {result.category, std::string(to_string(result.way.mode)), budget_cell(result.way),

@@ -7,7 +7,7 @@
 
 #include "app/cli/bench_forced.h"
 #include "app/cli/bench_modes.h"
-#include "app/cli/bench_table.h"
+#include "engine/base/text_table.h"
 
 namespace canopy::cli {
 
@@ -18,8 +18,8 @@ nlohmann::ordered_json describe_subject(const Engine& model);
 nlohmann::ordered_json to_json(const std::vector<ModeResult>& modes);
 nlohmann::ordered_json to_json(const std::vector<ForcedResult>& results);
 
-Table table_of(const std::vector<ModeResult>& modes);
-Table table_of(const std::vector<ForcedResult>& results);
+TextTable table_of(const std::vector<ModeResult>& modes);
+TextTable table_of(const std::vector<ForcedResult>& results);
 
 std::string json_text(const nlohmann::ordered_json& json);
 

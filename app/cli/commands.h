@@ -26,6 +26,7 @@ void add_calibrate(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_logits(CLI::App& app, Action& action);  // hidden: for tools/bench_llamacpp
 

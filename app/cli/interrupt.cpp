@@ -10,7 +10,12 @@ namespace canopy::cli {
 namespace {
 
 volatile std::sig_atomic_t pressed = 0;
+volatile std::sig_atomic_t continued = 0;
 sem_t presses;  // one for each that the watcher has not seen yet
+
+extern "C" void on_continue(int) {
+  continued = 1;
+}
 
 extern "C" void on_interrupt(int) {
   pressed = 1;
@@ -86,6 +91,19 @@ std::stop_token interruption() {
 
 void forget_interrupt() {
   catch_interrupts();
+}
+
+void catch_pauses() {
+  struct sigaction action = {};
+  action.sa_handler = on_continue;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGCONT, &action, nullptr);
+}
+
+bool take_pause() {
+  const bool was = continued != 0;
+  continued = 0;
+  return was;
 }
 
 }  // namespace canopy::cli

@@ -20,4 +20,9 @@ std::stop_token interruption();
 
 void forget_interrupt();
 
+/// From now on takes note of being stopped and continued, as by Ctrl-Z and fg.
+void catch_pauses();
+/// Whether the program was continued since the last call.
+bool take_pause();
+
 }  // namespace canopy::cli

@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   canopy::cli::add_convert(app, action);
   canopy::cli::add_predict(app, action);
   canopy::cli::add_report(app, action);
+  canopy::cli::add_sweep(app, action);
   canopy::cli::add_trace(app, action);
   canopy::cli::add_logits(app, action);
   try {

@@ -6,11 +6,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "app/cli/bench_table.h"
 #include "app/cli/commands.h"
 #include "app/cli/measured_passes.h"
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
+#include "engine/base/text_table.h"
 #include "engine/predict/prediction.h"
 
 namespace canopy::cli {
@@ -87,7 +87,7 @@ ordered_json to_json(const MeasuredPasses& passes) {
 }
 
 void print(const MeasuredPasses& passes) {
-  Table table{{"width"}, {{"ms, measured"}, {"T(N)/T(1), measured"}}};
+  TextTable table{{"width"}, {{"ms, measured"}, {"T(N)/T(1), measured"}}};
   for (size_t i = 0; i < passes.widths.size(); ++i) {
     table.columns.push_back(std::to_string(passes.widths[i]));
     table.rows[0].push_back(fixed(passes.ms[i], 2));
@@ -98,7 +98,7 @@ void print(const MeasuredPasses& passes) {
 }
 
 void print_passes(const DevicePrediction& prediction) {
-  Table table{{"width"}, {{"ms, predicted"}, {"T(N)/T(1), predicted"}, {"times one at a time, predicted"}}};
+  TextTable table{{"width"}, {{"ms, predicted"}, {"T(N)/T(1), predicted"}, {"times one at a time, predicted"}}};
   for (const predict::PassPrediction& pass : prediction.passes) {
     table.columns.push_back(std::to_string(pass.width));
     const double ratio = pass.ms / prediction.ms_of_one;
@@ -111,9 +111,9 @@ void print_passes(const DevicePrediction& prediction) {
 
 void print_ops(const DevicePrediction& prediction) {
   for (const predict::PassPrediction& pass : prediction.passes) {
-    Table table{{"op", "shapes", "times", "workgroups", "memory", "cache", "arithmetic", "dispatches", "one, µs",
-                 "all, ms", "limited by"},
-                {}};
+    TextTable table{{"op", "shapes", "times", "workgroups", "memory", "cache", "arithmetic", "dispatches", "one, µs",
+                     "all, ms", "limited by"},
+                    {}};
     for (const predict::OpPrediction& op : pass.ops) {
       table.rows.push_back({op.name, op.shapes, std::to_string(op.count), fixed(op.workgroups, 0),
                             fixed(op.each.memory, 1), fixed(op.each.cache, 1), fixed(op.each.arithmetic, 1),

@@ -72,7 +72,7 @@ void print_summary(const MeasuredReport& report) {
     if (!model.measurement) continue;
     const ModelMeasurement& measured = *model.measurement;
     for (const MeasuredContext& context : measured.contexts) {
-      Table table{{"width"}, {{"ms, measured"}, {"host gap, ms"}, {"host's own work, ms"}}};
+      TextTable table{{"width"}, {{"ms, measured"}, {"host gap, ms"}, {"host's own work, ms"}}};
       for (const MeasuredWidth& pass : context.passes) {
         table.columns.push_back(std::to_string(pass.width));
         table.rows[0].push_back(fixed(pass.time.ms(), 3));

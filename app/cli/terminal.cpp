@@ -36,6 +36,10 @@ void ProgressLine::clear() {
   shown_ = 0;
 }
 
+bool is_terminal() {
+  return ::isatty(STDERR_FILENO) == 1;
+}
+
 std::string fixed(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);

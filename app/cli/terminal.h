@@ -25,6 +25,9 @@ class ProgressLine {
   size_t shown_ = 0;  // columns of the line
 };
 
+/// Whether standard error is a terminal, so that lines may be written over.
+bool is_terminal();
+
 /// The value with that many digits after the point: "12.3".
 std::string fixed(double value, int digits);
 

@@ -14,6 +14,7 @@
 #include "engine/base/cache_type.h"
 #include "engine/base/error.h"
 #include "engine/calibration/calibration.h"
+#include "engine/client/comparison_client.h"
 #include "engine/client/cost_snapshot.h"
 #include "engine/client/learnt_snapshot.h"
 #include "engine/format/quantize_on_load.h"
@@ -108,8 +109,9 @@ struct StopRecording {};
 /// loads end by themselves first. A recording ends. Answered by one ModelReleased, also where there is no model.
 struct ReleaseModel {};
 
-using Command = std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice,
-                             CancelReport, RecordTrace, StopRecording, CountTokens, ReleaseModel>;
+using Command =
+    std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice, CancelReport,
+                 RecordTrace, StopRecording, CountTokens, ReleaseModel, Compare, CancelComparison, PauseComparison>;
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -306,7 +308,8 @@ struct TokensCounted {
 
 using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
                            ReplyFinished, CalibrationProgress, Calibrated, ReportProgress, DeviceReported, MemoryUse,
-                           Recording, Failure, TokensCounted, ModelReleased>;
+                           Recording, Failure, TokensCounted, ModelReleased, ComparisonBegun, ComparisonProgress,
+                           ComparisonRunBegun, ComparisonRun, ComparisonFinished>;
 
 /// A device in the list of a front end.
 struct DeviceChoice {

@@ -18,7 +18,7 @@ bool only_newest_matters(const Event& last, const Event& event) {
     return std::get<PrefillProgress>(last).reply_id == std::get<PrefillProgress>(event).reply_id;
   }
   return are_both<CalibrationProgress>(last, event) || are_both<ReportProgress>(last, event) ||
-         are_both<MemoryUse>(last, event);
+         are_both<MemoryUse>(last, event) || are_both<ComparisonProgress>(last, event);
 }
 
 bool merge_into(Event& last, const Event& event) {

@@ -12,9 +12,11 @@ bool same_settings(const SweepSettings& a, const SweepSettings& b) {
          x.min_p == y.min_p && x.seed == y.seed && x.repetition_penalty == y.repetition_penalty;
 }
 
-/// Kernels that timing chose may be more after a second start; their family must be the same.
+/// Kernels that timing chose may be more after a second start, whose family must be the same; the context may be
+/// another one where memory is less.
 SweepSubject without_choices(SweepSubject subject) {
   subject.kernels = subject.kernels.substr(0, subject.kernels.find(';'));
+  subject.context = 0;
   subject.energy.clear();
   subject.self_test.clear();
   return subject;

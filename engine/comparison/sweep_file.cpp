@@ -375,6 +375,11 @@ void validate(const Sweep& sweep) {
   if (sweep.contestants.empty())
     throw bad_input("The field 'contestants' of the sweep is empty; it needs one or more.");
   if (sweep.prompts.empty()) throw bad_input("The field 'prompts' of the sweep is empty; it needs one or more.");
+  std::set<std::string> categories;
+  for (const SweepPrompt& prompt : sweep.prompts) categories.insert(prompt.category);
+  if (categories.size() > kMostSweepCategories)
+    throw bad_input("The prompts of the sweep are of " + std::to_string(categories.size()) +
+                    " categories; allowed: at most " + std::to_string(kMostSweepCategories) + ".");
   if (sweep.settings.repeats == 0) throw bad_input("The field 'repeats' of the settings is 0; allowed: 1 or more.");
   for (const SweepContestant& contestant : sweep.contestants)
     require_index(contestant.subject, sweep.subjects.size(), "The field 'subject' of a contestant", "subjects");

@@ -19,6 +19,7 @@ inline constexpr uint64_t kMostSweepBytes = uint64_t{64} << 20;
 inline constexpr size_t kMostSweepSubjects = 64;
 inline constexpr size_t kMostSweepContestants = 256;
 inline constexpr size_t kMostSweepPrompts = 10'000;
+inline constexpr size_t kMostSweepCategories = 100;
 inline constexpr size_t kMostSweepRuns = 1'000'000;
 inline constexpr uint32_t kMostSweepRepeats = 1'000;
 

@@ -112,6 +112,9 @@ void EngineThread::Worker::post(Command command) {
     if (std::holds_alternative<CancelLoad>(command)) return stop_all<LoadModel>();
     if (std::holds_alternative<CancelCalibration>(command)) return stop_all<Calibrate>();
     if (std::holds_alternative<CancelReport>(command)) return stop_all<ReportDevice>();
+    if (std::holds_alternative<CancelComparison>(command)) return stop_all<Compare>();
+    if (const auto* pause = std::get_if<PauseComparison>(&command)) return set_paused(pause->paused);
+    if (std::holds_alternative<Compare>(command)) set_paused(false);
     commands_.push_back({std::move(command), {}});
   }
   commands_ready_.notify_one();
@@ -162,6 +165,7 @@ void EngineThread::Worker::handle(const Posted& item) {
   if (const auto* command = std::get_if<CountTokens>(&item.command)) count(*command);
   if (const auto* command = std::get_if<Calibrate>(&item.command)) calibrate(*command, item.stop.get_token());
   if (const auto* command = std::get_if<ReportDevice>(&item.command)) report(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<Compare>(&item.command)) compare(*command, item.stop.get_token());
   if (const auto* command = std::get_if<RecordTrace>(&item.command)) record(*command);
   if (std::holds_alternative<StopRecording>(item.command)) end_recording();
   if (std::holds_alternative<ReleaseModel>(item.command)) release();

@@ -81,6 +81,13 @@ class EngineThread::Worker {
   /// The same without a model in use: opens the device for as long as it takes.
   MeasuredReport report_shape(const ReportDevice& command, const MeasuringCallbacks& callbacks);
 
+  class Comparison;
+  void compare(const Compare& command, const std::stop_token& stop);
+  bool is_paused();
+  void set_paused(bool paused);
+  /// Until it is no longer paused, or `stop`.
+  void wait_while_paused(const std::stop_token& stop);
+
   void record(const RecordTrace& command);
   void end_recording();
   void tell_of_recording(bool active);
@@ -95,6 +102,10 @@ class EngineThread::Worker {
   std::deque<Posted> commands_;  // waiting
   std::optional<Posted> running_;
   std::stop_source quit_;
+
+  std::mutex pause_mutex_;
+  std::condition_variable_any resumed_;
+  bool paused_ = false;  // comparisons; guarded by pause_mutex_
 
   EventQueue events_;
   std::mutex wake_mutex_;

@@ -5,11 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cctype>
 #include <cerrno>
-#include <chrono>
-#include <ctime>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -17,6 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/utc_time.h"
 #include "engine/speculation/tree_builder.h"
 #include "engine/text/tokenizer.h"
 #include "engine/trace/kept_draft_codec.h"
@@ -62,15 +60,6 @@ void cut_off_paths(TraceHeader& header) {
   for (std::string* text : {&header.device, &header.driver, &header.kv_type, &header.variants, &header.calibration}) {
     *text = without_path(*text);
   }
-}
-
-/// "2026-11-21T20:15:00Z"
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts = {};
-  if (::gmtime_r(&now, &parts) == nullptr) return {};
-  std::array<char, 32> text = {};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 std::string json_text(const nlohmann::ordered_json& json) {
@@ -159,7 +148,7 @@ void TraceWriter::open(int flags) {
 
 void TraceWriter::start(TraceHeader header) {
   if (header.canopy_version.empty()) header.canopy_version = CANOPY_VERSION;
-  if (header.created.empty()) header.created = utc_now();
+  if (header.created.empty()) header.created = utc_time();
   header.redacted = redact_;
   cut_off_paths(header);
   trace::append_prologue(pending_);

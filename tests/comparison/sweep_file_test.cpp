@@ -108,6 +108,12 @@ std::vector<Refusal> refusals() {
        "'subject' of a contestant is 1; the sweep has 1 subjects"},
       {"a baseline that is not there", [](json& o) { o["baseline"] = 3; }, "'baseline' is 3"},
       {"no prompts", [](json& o) { o["prompts"] = json::array(); }, "field 'prompts' of the sweep is empty"},
+      {"too many categories",
+       [](json& o) {
+         o["prompts"] = json::array();
+         for (int i = 0; i < 101; ++i) o["prompts"].push_back({{"id", "p"}, {"category", std::to_string(i)}});
+       },
+       "are of 101 categories; allowed: at most 100"},
       {"no settings", [](json& o) { o.erase("settings"); }, "lacks the field 'settings'"},
       {"no repeats", [](json& o) { o["settings"]["repeats"] = 0; }, "'repeats' of the settings is 0"},
       {"too many repeats", [](json& o) { o["settings"]["repeats"] = 1001; }, "'repeats' of the settings is 1001"},

@@ -104,6 +104,9 @@ class EngineThreadTest : public ::testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     ADD_FAILURE() << "the event did not come";
+    for (const Event& event : seen)
+      if (const auto* failure = std::get_if<Failure>(&event))
+        ADD_FAILURE() << failure->title << ": " << failure->detail;
     return {};
   }
 

@@ -1,15 +1,16 @@
 // Tables of measurements as text, CSV and Markdown.
 
-#include "app/cli/bench_table.h"
+#include "engine/base/text_table.h"
 
 #include <gtest/gtest.h>
 
-namespace canopy::cli {
+namespace canopy {
 namespace {
 
-const Table table{{"category", "mode", "x"}, {{"code", "ar", "1.50"}, {"maths", "tree", "-"}, {"é", "ar", "12.25"}}};
+const TextTable table{{"category", "mode", "x"},
+                      {{"code", "ar", "1.50"}, {"maths", "tree", "-"}, {"é", "ar", "12.25"}}};
 
-TEST(BenchTable, TextAlignsNumbersRightAndWordsLeft) {
+TEST(TextTable, TextAlignsNumbersRightAndWordsLeft) {
   EXPECT_EQ(as_text(table),
             "category  mode      x\n"
             "code      ar     1.50\n"
@@ -17,13 +18,13 @@ TEST(BenchTable, TextAlignsNumbersRightAndWordsLeft) {
             "é         ar    12.25\n");
 }
 
-TEST(BenchTable, CsvQuotesOnlyWhatNeedsIt) {
-  const Table awkward{{"a", "b"}, {{"plain", "with, comma"}, {"with \"quotes\"", "two\nlines"}}};
+TEST(TextTable, CsvQuotesOnlyWhatNeedsIt) {
+  const TextTable awkward{{"a", "b"}, {{"plain", "with, comma"}, {"with \"quotes\"", "two\nlines"}}};
   EXPECT_EQ(as_csv(awkward), "a,b\r\nplain,\"with, comma\"\r\n\"with \"\"quotes\"\"\",\"two\nlines\"\r\n");
 }
 
-TEST(BenchTable, MarkdownKeepsACellInItsColumn) {
-  const Table awkward{{"a", "n"}, {{"x|y", "1"}, {"two\nlines", "-2"}}};
+TEST(TextTable, MarkdownKeepsACellInItsColumn) {
+  const TextTable awkward{{"a", "n"}, {{"x|y", "1"}, {"two\nlines", "-2"}}};
   EXPECT_EQ(as_markdown(awkward),
             "| a | n |\n"
             "|---|---:|\n"
@@ -31,9 +32,9 @@ TEST(BenchTable, MarkdownKeepsACellInItsColumn) {
             "| two lines | -2 |\n");
 }
 
-TEST(BenchTable, AColumnWithoutAnyNumberIsOneOfWords) {
+TEST(TextTable, AColumnWithoutAnyNumberIsOneOfWords) {
   EXPECT_EQ(as_text({{"budget", "x"}, {{"-", "1"}}}), "budget  x\n-       1\n");
 }
 
 }  // namespace
-}  // namespace canopy::cli
+}  // namespace canopy

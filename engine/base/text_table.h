@@ -4,20 +4,20 @@
 #include <string>
 #include <vector>
 
-namespace canopy::cli {
+namespace canopy {
 
-struct Table {
+struct TextTable {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;  // [rows][columns]
 };
 
 /// Aligned for a terminal: text to the left, numbers to the right.
-std::string as_text(const Table& table);
+std::string as_text(const TextTable& table);
 
 /// RFC 4180: a cell with a comma, a quote or a line break is quoted.
-std::string as_csv(const Table& table);
+std::string as_csv(const TextTable& table);
 
 /// A GitHub table; numbers to the right.
-std::string as_markdown(const Table& table);
+std::string as_markdown(const TextTable& table);
 
-}  // namespace canopy::cli
+}  // namespace canopy

@@ -1,9 +1,9 @@
-#include "app/cli/bench_table.h"
+#include "engine/base/text_table.h"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace canopy::cli {
+namespace canopy {
 namespace {
 
 bool is_number(const std::string& cell) {
@@ -11,7 +11,7 @@ bool is_number(const std::string& cell) {
 }
 
 /// Whether all cells of a column that have a value are numbers.
-bool is_numeric(const Table& table, size_t column) {
+bool is_numeric(const TextTable& table, size_t column) {
   bool any = false;
   for (const auto& row : table.rows) {
     if (row[column].empty() || row[column] == "-") continue;
@@ -26,7 +26,7 @@ size_t length(const std::string& cell) {
   return static_cast<size_t>(std::ranges::count_if(cell, [](char c) { return (c & '\xc0') != '\x80'; }));
 }
 
-size_t width(const Table& table, size_t column) {
+size_t width(const TextTable& table, size_t column) {
   size_t widest = length(table.columns[column]);
   for (const auto& row : table.rows) widest = std::max(widest, length(row[column]));
   return widest;
@@ -63,7 +63,7 @@ std::string markdown_line(const std::vector<std::string>& cells) {
 
 }  // namespace
 
-std::string as_text(const Table& table) {
+std::string as_text(const TextTable& table) {
   std::vector<size_t> widths;
   std::vector<bool> numeric;
   for (size_t i = 0; i < table.columns.size(); ++i) {
@@ -84,13 +84,13 @@ std::string as_text(const Table& table) {
   return text;
 }
 
-std::string as_csv(const Table& table) {
+std::string as_csv(const TextTable& table) {
   std::string text = csv_line(table.columns);
   for (const auto& row : table.rows) text += csv_line(row);
   return text;
 }
 
-std::string as_markdown(const Table& table) {
+std::string as_markdown(const TextTable& table) {
   std::string text = markdown_line(table.columns) + "|";
   for (size_t i = 0; i < table.columns.size(); ++i) text += is_numeric(table, i) ? "---:|" : "---|";
   text += "\n";
@@ -98,4 +98,4 @@ std::string as_markdown(const Table& table) {
   return text;
 }
 
-}  // namespace canopy::cli
+}  // namespace canopy

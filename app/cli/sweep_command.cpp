@@ -1,0 +1,352 @@
+// canopy-cli sweep: prompts x ways to decode x repeats, measured by the protocol of docs/comparing-gpus.md into a file
+// that the window reads too; and files of others beside it.
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "app/cli/bench_progress.h"
+#include "app/cli/bench_prompts.h"
+#include "app/cli/bench_report.h"
+#include "app/cli/commands.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/model_options.h"
+#include "app/cli/terminal.h"
+#include "app/commit/built_commit.h"
+#include "engine/base/error.h"
+#include "engine/base/figures.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/paths.h"
+#include "engine/base/printable.h"
+#include "engine/comparison/sweep_file.h"
+#include "engine/comparison/sweep_journal.h"
+#include "engine/comparison/sweep_name.h"
+#include "engine/comparison/sweep_overlay.h"
+#include "engine/comparison/sweep_table.h"
+#include "engine/comparison/verdict.h"
+#include "engine/session/comparison_plan.h"
+#include "engine/session/comparison_subjects.h"
+#include "engine/session/device_factory.h"
+
+namespace canopy::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SweepOptions {
+  ModelChoice model;
+  std::vector<std::string> modes = {"ar", "chain", "tree", "adaptive"};
+  std::vector<int64_t> budgets = {4, 8, 16, 32, 64};
+  std::vector<std::string> devices;  // beside that of the model
+  std::vector<std::string> servers;
+  std::string server_model;
+  std::vector<std::string> prompts;  // files and folders; empty: those that come with Canopy
+  uint32_t limit = 1;                // prompts of each category; 0: all
+  std::string baseline = "ar";
+  SweepSettings settings;
+  std::string out;
+  bool resume = false;
+  std::vector<std::string> with;  // files of others
+  std::string show;               // a file to show instead of measuring
+  std::string json, csv, markdown;
+};
+
+std::vector<WayToDecode> ways_named(const SweepOptions& options) {
+  std::vector<WayToDecode> ways;
+  const auto add = [&](const WayToDecode& way) {
+    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
+  };
+  for (const std::string& name : options.modes) {
+    const auto mode = decode_mode_of(name);
+    if (!mode) throw UsageError("--modes names " + quoted_name(name) + "; allowed: ar, chain, tree and adaptive.");
+    if (*mode != DecodeMode::tree) add({*mode, 0});
+    for (const int64_t budget : options.budgets) {
+      if (budget < 1 || budget > int64_t{kMostBudget})
+        throw UsageError("--budgets names " + std::to_string(budget) + " drafted nodes; allowed: 1 to " +
+                         std::to_string(kMostBudget) + ".");
+      if (*mode == DecodeMode::tree) add({*mode, static_cast<uint32_t>(budget)});
+    }
+  }
+  if (ways.empty()) throw UsageError("--modes names nothing to measure.");
+  return ways;
+}
+
+std::vector<ComparisonColumn> columns_of(const SweepOptions& options) {
+  const std::vector<WayToDecode> ways = ways_named(options);
+  std::vector<ComparisonColumn> columns;
+  std::vector<std::string> devices = {""};
+  devices.insert(devices.end(), options.devices.begin(), options.devices.end());
+  for (const std::string& device : devices)
+    for (const WayToDecode& way : ways) columns.push_back({way, "", "", device, ""});
+  for (const std::string& server : options.servers) {
+    (void)parse_endpoint(server);  // before anything is loaded
+    columns.push_back({{DecodeMode::ar, 0}, options.server_model, "", "", server});
+  }
+  return columns;
+}
+
+uint32_t baseline_of(const SweepOptions& options, const std::vector<ComparisonColumn>& columns) {
+  for (uint32_t i = 0; i < columns.size(); ++i)
+    if (columns[i].server.empty() ? columns[i].way.name() == options.baseline : options.baseline == "server") return i;
+  // Without plain decoding the first column is what there is.
+  if (options.baseline == "ar") return 0;
+  throw UsageError("--baseline names " + quoted_name(options.baseline) + ", which is not measured. Name a way as \"ar\" "
+                   "or \"tree 16\", or \"server\".");
+}
+
+std::vector<ComparisonPrompt> prompts_of(const SweepOptions& options) {
+  std::vector<fs::path> paths(options.prompts.begin(), options.prompts.end());
+  if (paths.empty()) {
+    const auto shipped = find_asset("prompts");
+    if (!shipped) throw UsageError("Canopy's own prompts are not beside the program; name some with --prompts.");
+    paths.push_back(*shipped);
+  }
+  std::vector<ComparisonPrompt> prompts;
+  for (const Prompt& prompt : limit_by_category(read_all_prompts(paths), options.limit))
+    prompts.push_back({prompt.id, prompt.category, {{"user", prompt.text}}});
+  return prompts;
+}
+
+Compare command_of(const SweepOptions& options) {
+  Compare command;
+  command.kind = SweepKind::sweep;
+  command.columns = columns_of(options);
+  command.prompts = prompts_of(options);
+  command.settings = options.settings;
+  command.baseline = baseline_of(options, command.columns);
+  validate(command.settings.sampling);
+  return command;
+}
+
+/// Where the sweep is written: what was asked for, else a new file beside the window's.
+fs::path target_file(const SweepOptions& options, const std::string& device) {
+  if (!options.out.empty()) return options.out;
+  if (options.resume) throw UsageError("--resume needs the file to go on with: name it with --out.");
+  const fs::path folder = sweep_folder();
+  return new_sweep_file(folder, device);
+}
+
+/// Shows where a sweep is, and hears of what holds a run up.
+class SweepProgress {
+ public:
+  RunnerCallbacks callbacks(SweepJournal& journal) {
+    RunnerCallbacks callbacks;
+    callbacks.stop = interruption();
+    callbacks.stage = [this](const std::string& stage) { line_.show({stage}); };
+    callbacks.begin = [this](const RunKey&, uint64_t done, uint64_t total, double left) { show(done, total, left); };
+    callbacks.made = [&journal](const RunnerReply& made) { journal.add(made.run); };
+    callbacks.amended = [&journal](const MeasuredRun& run) { journal.add(run); };
+    callbacks.was_disturbed = [] {
+      const bool paused = take_pause();
+      if (paused) note("The program was stopped meanwhile: that reply is measured again.");
+      return paused;
+    };
+    return callbacks;
+  }
+  void clear() { line_.clear(); }
+
+ private:
+  void show(uint64_t done, uint64_t total, double left) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::seconds between_notes(15);
+    line_.show({"replies", done, total, false, left});
+    const Clock::time_point now = Clock::now();
+    if (is_terminal() || now - noted_ < between_notes) return;
+    noted_ = now;
+    note("replies: " + progress_figures(done, total, false, left));
+  }
+
+  ProgressLine line_;
+  std::chrono::steady_clock::time_point noted_;
+};
+
+struct MeasuredSweep {
+  Sweep sweep;
+  fs::path file;
+  bool stopped = false;
+};
+
+MeasuredSweep measure_sweep(const SweepOptions& options) {
+  const Compare command = command_of(options);
+  catch_interrupts();
+  catch_pauses();
+  ModelChoice choice = options.model;
+  choice.calibration_s = kFirstCalibration;
+  const bool drafts = std::ranges::any_of(command.columns, [](const ComparisonColumn& column) {
+    return column.server.empty() && column.way.mode != DecodeMode::ar;
+  });
+  if (!drafts && choice.drafter.empty()) choice.drafter = "none";
+  for (const ComparisonColumn& column : command.columns)
+    choice.max_width = std::max(choice.max_width, column.way.budget + 1);
+  OpenedModel opened = open_model(choice);
+
+  const std::shared_ptr<Device> device = std::move(opened.device);
+  const std::unique_ptr<Engine> engine = std::move(opened.model);  // goes before its device
+  LoadedSubject loaded{engine.get(), device, {}};
+  loaded.opened.path = model_path(choice);
+  loaded.opened.device = choice.device;
+  loaded.opened.drafter = choice.drafter == "none" ? "" : choice.drafter;
+  loaded.opened.kv = checked_cache_type(choice.kv);
+  loaded.opened.context = choice.context;
+  MeasuredSweep measured{plan_of(command, built_commit()), {}, false};
+  Sweep& sweep = measured.sweep;
+  const ComparisonSubjects::OpenDevice open = [](const std::string& selector) { return open_device(selector); };
+  const ComparisonSubjects::NameDevice name = [](const std::string& selector) { return device_uuid(selector); };
+  SweepProgress progress;
+  const SubjectCallbacks opening{[](const std::string& stage) { note(stage); }, interruption()};
+  const ComparisonSubjects subjects(loaded, open, name, kFirstCalibration, command.columns, opening, sweep);
+  measured.file = target_file(options, device->info().name);
+  take_earlier_runs(measured.file, options.resume, sweep);
+  SweepJournal journal(measured.file, sweep);
+  std::vector<RunnerPrompt> prompts;
+  for (const ComparisonPrompt& prompt : command.prompts) prompts.push_back({prompt.turns, {}});
+  measured.stopped = !run_comparison(sweep, subjects.writers(), prompts, progress.callbacks(journal));
+  progress.clear();
+  journal.finish(sweep);
+  engine->keep_what_was_learnt();
+  return measured;
+}
+
+void print_overlays(const Sweep& sweep, const std::vector<Sweep>& others) {
+  for (const Sweep& other : others) {
+    const Overlay overlay = overlay_table(sweep, other);
+    std::cout << "\nBeside " << overlay.name << " (" << sweep_headline(other) << ")\n\n" << as_text(overlay.table);
+    for (const std::string& sentence : canopy::overlay(sweep, other).notes) std::cout << sentence << "\n";
+  }
+}
+
+void print_sweep(const Sweep& sweep, const std::vector<Sweep>& others) {
+  std::cout << sweep_headline(sweep) << "\n\n" << as_text(summary_table(sweep, sweep.baseline)) << "\n";
+  if (const std::string sentence = verdict_of(sweep).sentence; !sentence.empty()) std::cout << sentence << ".\n";
+  for (const std::string& remark : remarks(sweep)) std::cout << remark << "\n";
+  print_overlays(sweep, others);
+  std::cout << std::flush;
+}
+
+void report_sweep(const SweepOptions& options, const Sweep& sweep, const std::vector<Sweep>& others) {
+  write_report(options.json, sweep_text(sweep));
+  write_report(options.csv, as_csv(runs_table(sweep)));
+  write_report(options.markdown, sweep_headline(sweep) + "\n\n" + as_markdown(summary_table(sweep, sweep.baseline)));
+  if (options.json != "-" && options.csv != "-" && options.markdown != "-") print_sweep(sweep, others);
+}
+
+void check_sweep_targets(const SweepOptions& options) {
+  const std::string* targets[] = {&options.json, &options.csv, &options.markdown};
+  if (std::ranges::count_if(targets, [](const std::string* target) { return *target == "-"; }) > 1)
+    throw UsageError("Only one of --json, --csv and --markdown can go to standard output.");
+  for (const std::string* target : {&options.json, &options.csv, &options.markdown, &options.out}) {
+    if (target->empty() || *target == "-") continue;
+    std::error_code error;
+    const fs::path folder = fs::absolute(*target, error).parent_path();
+    if (!fs::is_directory(folder, error))
+      throw UsageError("There is no folder " + shown(folder) + " to write " + shown(fs::path(*target).filename()) +
+                       " to.");
+  }
+}
+
+int run_sweep(const SweepOptions& options) {
+  check_sweep_targets(options);
+  std::vector<Sweep> others;
+  for (const std::string& path : options.with) others.push_back(read_sweep(path));
+  if (!options.show.empty()) {
+    report_sweep(options, read_sweep(options.show), others);
+    return 0;
+  }
+  const MeasuredSweep measured = measure_sweep(options);
+  report_sweep(options, measured.sweep, others);
+  note("The sweep is in " + shown(measured.file) + ".");
+  if (measured.stopped) {
+    note("Stopped after " + std::to_string(measured.sweep.runs.size()) + " of " +
+         std::to_string(measured.sweep.counts().total()) + " replies. The same command with --resume --out " +
+         shown(measured.file) + " goes on.");
+    return kInterrupted;
+  }
+  return verdict_of(measured.sweep).agreement == Agreement::must_not ? 1 : 0;
+}
+
+void add_plan_options(CLI::App& command, SweepOptions& options) {
+  const char* group = "What is measured";
+  command.add_option("--modes", options.modes, "ar, chain, tree and adaptive")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--budgets", options.budgets, "Drafted nodes of the trees")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--also-device", options.devices, "Further devices, on which all of it is measured in turn")
+      ->delimiter(',')
+      ->group(group);
+  command
+      .add_option("--server", options.servers,
+                  "OpenAI-compatible servers (vLLM, SGLang, llama.cpp's) as columns of speed and text: "
+                  "http://127.0.0.1:8000/v1")
+      ->delimiter(',')
+      ->group(group);
+  command.add_option("--server-model", options.server_model, "The model's name there")->group(group);
+  command
+      .add_option("--prompts", options.prompts,
+                  "Files of prompts, a JSON object a line, or folders of such (default: those that come with Canopy)")
+      ->delimiter(',')
+      ->group(group);
+  command.add_option("--limit", options.limit, "Prompts of each category; 0: all")->capture_default_str()->group(group);
+  SweepSettings& settings = options.settings;
+  command.add_option("--repeats", settings.repeats, "Of every prompt in every way; two or more give errors")
+      ->check(CLI::Range(1u, kMostSweepRepeats))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("-n,--max-tokens", settings.max_tokens, "Longest reply, in tokens")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("-t,--temperature", settings.sampling.temperature, "0 takes the likeliest token")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--seed", settings.sampling.seed, "Of the tokens that are drawn")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--order-seed", settings.order_seed, "Of the order, which is drawn anew for each prompt")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--baseline", options.baseline, "The way that the others are compared with: ar, \"tree 16\", server")
+      ->capture_default_str()
+      ->group(group);
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "sweep", "Measure ways to decode over prompts, widths and repeats into a file, and compare it with others'");
+  const auto options = std::make_shared<SweepOptions>();
+  add_model_options(*command, options->model);
+  add_plan_options(*command, *options);
+  const char* group = "Files";
+  command
+      ->add_option("--out", options->out,
+                   "The sweep's file (default: a new one in the folder of the window's sweeps). Beside it lies a journal "
+                   "until it is whole: nothing that was measured is lost")
+      ->group(group);
+  command->add_flag("--resume", options->resume, "Go on with what the file of --out has of the same measurement")
+      ->group(group);
+  CLI::Option* show =
+      command->add_option("--show", options->show, "Show this file; nothing is measured")->group(group);
+  command->add_option("--with", options->with, "Files of others to compare with, over the prompts that both have")
+      ->delimiter(',')
+      ->group(group);
+  command->add_option("--json", options->json, "Print the sweep as JSON, or write it to a file")
+      ->expected(0, 1)
+      ->default_str("-")
+      ->group(group);
+  command->add_option("--csv", options->csv, "Write all runs as CSV, - to standard output")->group(group);
+  command->add_option("--markdown", options->markdown, "Write the summary as Markdown, - to standard output")
+      ->group(group);
+  show->excludes("--out")->excludes("--resume");
+  command->callback([&action, options] { action = [options] { return run_sweep(*options); }; });
+}
+
+}  // namespace canopy::cli

@@ -1,0 +1,114 @@
+#include "engine/comparison/sweep_overlay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace canopy {
+namespace {
+
+/// The sweep with the prompts of these hashes alone.
+Sweep with_prompts(const Sweep& sweep, const std::set<std::string>& hashes) {
+  Sweep part = sweep;
+  part.prompts.clear();
+  part.runs.clear();
+  std::map<uint32_t, uint32_t> indices;
+  for (uint32_t i = 0; i < sweep.prompts.size(); ++i) {
+    if (!hashes.contains(sweep.prompts[i].hash)) continue;
+    indices[i] = static_cast<uint32_t>(part.prompts.size());
+    part.prompts.push_back(sweep.prompts[i]);
+    part.prompts.back().category = kAllCategories;  // one set of cells
+  }
+  for (MeasuredRun run : sweep.runs) {
+    const auto index = indices.find(run.key.prompt);
+    if (index == indices.end()) continue;
+    run.key.prompt = index->second;
+    part.runs.push_back(std::move(run));
+  }
+  return part;
+}
+
+std::set<std::string> hashes_of(const Sweep& sweep) {
+  std::set<std::string> hashes;
+  for (const SweepPrompt& prompt : sweep.prompts) hashes.insert(prompt.hash);
+  return hashes;
+}
+
+/// By prompt's hash: of a column's text in the first repeat.
+std::map<std::string, std::string> texts_of(const Sweep& sweep, uint32_t contestant) {
+  std::map<std::string, std::string> texts;
+  for (const MeasuredRun& run : sweep.runs)
+    if (run.key.contestant == contestant && run.key.repeat == 0) texts[sweep.prompts[run.key.prompt].hash] = run.text_hash;
+  return texts;
+}
+
+Ratio ratio_of_means(const Spread& a, const Spread& b) {
+  if (a.mean <= 0 || b.mean <= 0) return {};
+  Ratio ratio{a.mean / b.mean, 0, std::min(a.count, b.count)};
+  if (ratio.has_error()) ratio.error = ratio.value * std::hypot(a.error() / a.mean, b.error() / b.mean);
+  return ratio;
+}
+
+void note_differences(const Sweep& ours, const Sweep& theirs, std::vector<std::string>& notes) {
+  const auto note = [&](const std::string& what, const std::string& here, const std::string& there) {
+    if (here != there) notes.push_back("The " + what + " differ: " + here + " here, " + there + " there.");
+  };
+  note("longest replies", std::to_string(ours.settings.max_tokens) + " tokens",
+       std::to_string(theirs.settings.max_tokens) + " tokens");
+  if (ours.subjects.empty() || theirs.subjects.empty()) return;
+  const SweepSubject &a = ours.subjects.front(), &b = theirs.subjects.front();
+  note("models", a.model + " " + a.quantization, b.model + " " + b.quantization);
+  note("drafters", a.drafter.empty() ? "none" : a.drafter, b.drafter.empty() ? "none" : b.drafter);
+  note("types of keys and values", a.kv, b.kv);
+  note("versions of Canopy", ours.version + " at " + ours.commit, theirs.version + " at " + theirs.commit);
+}
+
+}  // namespace
+
+OverlayResult overlay(const Sweep& ours, const Sweep& theirs) {
+  OverlayResult result;
+  std::set<std::string> both;
+  const std::set<std::string> own = hashes_of(ours), other = hashes_of(theirs);
+  std::ranges::set_intersection(own, other, std::inserter(both, both.end()));
+  result.prompts = both.size();
+  note_differences(ours, theirs, result.notes);
+  if (both.size() < own.size() || both.size() < other.size())
+    result.notes.push_back(std::to_string(both.size()) + " prompts are in both; the others are left out.");
+  if (both.empty()) return result;
+  const Sweep a = with_prompts(ours, both), b = with_prompts(theirs, both);
+  const std::vector<SweepCell> cells_a = summarize(a, a.baseline), cells_b = summarize(b, b.baseline);
+  for (uint32_t i = 0; i < a.contestants.size(); ++i) {
+    const WayToDecode way = a.contestants[i].way;
+    const auto is_way = [&](const SweepContestant& column) { return column.way == way; };
+    if (std::ranges::find_if(a.contestants, is_way) - a.contestants.begin() != static_cast<std::ptrdiff_t>(i)) continue;
+    const auto match = std::ranges::find_if(b.contestants, is_way);
+    if (match == b.contestants.end()) continue;
+    const auto k = static_cast<uint32_t>(match - b.contestants.begin());
+    OverlayRow row{way, cells_a[i], cells_b[k], {}, 0, 0};
+    row.times_theirs = ratio_of_means(row.ours.tokens_per_second, row.theirs.tokens_per_second);
+    const auto texts = texts_of(b, k);
+    for (const auto& [hash, text] : texts_of(a, i)) {
+      const auto found = texts.find(hash);
+      if (found == texts.end() || text.empty()) continue;
+      ++row.texts;
+      row.same_texts += found->second == text ? 1 : 0;
+    }
+    result.rows.push_back(std::move(row));
+  }
+  return result;
+}
+
+std::string overlay_name(const Sweep& other, const Sweep& beside) {
+  if (other.subjects.empty()) return "another sweep";
+  const SweepSubject& subject = other.subjects.front();
+  const bool same_device = !beside.subjects.empty() && beside.subjects.front().device == subject.device;
+  const bool same_model = !beside.subjects.empty() && beside.subjects.front().model == subject.model;
+  std::string name = subject.device;
+  if (!same_model) name += ", " + subject.model;
+  if (same_device && same_model) name += ", " + other.created.substr(0, 10);
+  return name;
+}
+
+}  // namespace canopy

@@ -1,0 +1,54 @@
+#include "engine/session/comparison_plan.h"
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "engine/base/damage_hash.h"
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/utc_time.h"
+#include "engine/comparison/sweep_file.h"
+#include "engine/comparison/sweep_journal.h"
+
+namespace canopy {
+
+Sweep plan_of(const Compare& command, const std::string& commit) {
+  Sweep sweep;
+  sweep.kind = command.kind;
+  sweep.version = CANOPY_VERSION;
+  sweep.commit = commit;
+  sweep.created = utc_time();
+  sweep.cores = std::thread::hardware_concurrency();
+  sweep.settings = command.settings;
+  sweep.baseline = command.baseline;
+  for (const ComparisonPrompt& prompt : command.prompts) sweep.prompts.push_back(sweep_prompt(prompt));
+  return sweep;
+}
+
+SweepPrompt sweep_prompt(const ComparisonPrompt& prompt) {
+  const std::string text = prompt.turns.empty() ? std::string() : prompt.turns.back().content;
+  return {prompt.id, prompt.category, damage_hash_text(text)};
+}
+
+void take_earlier_runs(const std::string& file, bool resume, Sweep& sweep) {
+  if (file.empty()) return;
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(file, ignored);
+  std::optional<Sweep> earlier = unfinished_sweep(file);
+  if (!earlier && exists && resume) earlier = read_sweep(file);
+  if (!earlier && !exists) return;
+  if (!resume)
+    throw bad_input("There is a measurement in " + shown(file) + (earlier ? " that is not finished." : " already.") +
+                    " Go on with it, or choose another file.");
+  if (!earlier) return;
+  if (!same_plan(*earlier, sweep))
+    throw bad_input("The file " + shown(file) +
+                    " has another measurement: other columns, prompts, settings, models or devices.");
+  sweep.created = earlier->created;
+  sweep.runs = std::move(earlier->runs);
+}
+
+}  // namespace canopy

@@ -1,0 +1,211 @@
+// What the engine's thread does to compare ways to decode.
+
+#include <memory>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/comparison/sweep_journal.h"
+#include "engine/session/comparison_plan.h"
+#include "engine/session/comparison_runner.h"
+#include "engine/session/comparison_subjects.h"
+#include "engine/session/engine_worker.h"
+#include "engine/session/reply_publisher.h"
+
+namespace canopy {
+namespace {
+
+const char* comparison_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::cancelled: return "The comparison was cancelled";
+    case ErrorKind::out_of_memory: return "There is no memory for this comparison";
+    default: return "This cannot be compared";
+  }
+}
+
+}  // namespace
+
+/// One comparison on the engine's thread.
+class EngineThread::Worker::Comparison {
+ public:
+  Comparison(Worker& worker, const Compare& command, const std::stop_token& stop)
+      : worker_(worker), command_(command), stop_(stop), sweep_(plan_of(command, worker.backend_.commit)) {}
+
+  void run() {
+    check();
+    if (worker_.current_) loaded_ = {worker_.current_->model.get(), worker_.current_->device, worker_.current_->request};
+    const SubjectCallbacks callbacks{[this](const std::string& stage) { tell(stage); }, stop_};
+    const Backend& backend = worker_.backend_;
+    ComparisonSubjects subjects(loaded_, backend.open_device, backend.device_uuid, backend.calibration_s,
+                                command_.columns, callbacks, sweep_);
+    take_earlier_runs(command_.file, command_.resume, sweep_);
+    publish_begin();
+    if (!command_.file.empty()) journal_ = std::make_unique<SweepJournal>(command_.file, sweep_);
+    measure(subjects.writers());
+    finish();
+  }
+
+ private:
+  using Backend = EngineBackend;
+
+  void check() const {
+    if (stop_.stop_requested()) throw cancelled("The comparison was cancelled.");
+    if (command_.columns.empty() || command_.prompts.empty() || command_.settings.repeats == 0)
+      throw bad_input("A comparison needs at least one column, one prompt and one repeat.");
+    if (command_.baseline >= command_.columns.size())
+      throw bad_input("The comparison's baseline is column " + std::to_string(command_.baseline) + " of " +
+                      std::to_string(command_.columns.size()) + ".");
+    validate(command_.settings.sampling);
+  }
+
+  void publish_begin() {
+    ComparisonBegun begun{command_.id, std::make_shared<const Sweep>(sweep_), {}};
+    for (uint32_t i = 0; i < sweep_.contestants.size(); ++i)
+      begun.must_agree.push_back(sweep_.must_agree(i, sweep_.baseline));
+    worker_.publish(std::move(begun));
+  }
+
+  void tell(const std::string& stage) {
+    progress_.id = command_.id;
+    progress_.stage = stage;
+    progress_.total = uint64_t{command_.columns.size()} * command_.prompts.size() * command_.settings.repeats;
+    worker_.publish(progress_);
+  }
+
+  void measure(const std::vector<ComparisonWriter>& writers) {
+    std::vector<RunnerPrompt> prompts;
+    for (const ComparisonPrompt& prompt : command_.prompts) prompts.push_back({prompt.turns, {}});
+    RunnerCallbacks callbacks;
+    callbacks.stop = stop_;
+    callbacks.stage = [this](const std::string& stage) { tell(stage); };
+    callbacks.begin = [this](const RunKey& key, uint64_t done, uint64_t, double seconds_left) {
+      progress_.done = done;
+      progress_.seconds_left = seconds_left;
+      tell("Measuring");
+      begin_run(key);
+    };
+    callbacks.reply = [this](const RunKey& key, uint32_t prompt_tokens) { return reply_callbacks(key, prompt_tokens); };
+    callbacks.server_text = [this](const RunKey&, std::string_view text) { server_text(text); };
+    callbacks.made = [this](const RunnerReply& made) { keep(made.run); };
+    callbacks.amended = [this](const MeasuredRun& run) { store(run); };
+    callbacks.may_pause = [this] { wait_while_paused(); };
+    try {
+      was_stopped_ = !run_comparison(sweep_, writers, prompts, callbacks);
+    } catch (const Error& e) {
+      const bool own_lost = e.kind() == ErrorKind::device_lost && is_loaded_device(writers);
+      // What was measured stays. Of a device that is lost the journal has it.
+      if (own_lost || sweep_.runs.empty())
+        throw own_lost || e.kind() != ErrorKind::device_lost ? e : Error(ErrorKind::unavailable, e.what());
+      problem_ = e.what();
+    }
+  }
+
+  /// Whether the run under way is on the device of the loaded model.
+  bool is_loaded_device(const std::vector<ComparisonWriter>& writers) const {
+    const Engine* engine = writers[sweep_.contestants[running_.contestant].subject].engine;
+    return engine != nullptr && loaded_.device != nullptr && &engine->model->device() == loaded_.device.get();
+  }
+
+  bool is_shown(const RunKey& key) const { return command_.first_reply_id != 0 && key.repeat == 0; }
+
+  void begin_run(const RunKey& key) {
+    running_ = key;
+    reply_id_ = is_shown(key) ? command_.first_reply_id + replies_++ : 0;
+    reply_tokens_ = 0;
+    worker_.publish(ComparisonRunBegun{command_.id, key, reply_id_});
+  }
+
+  ReplyCallbacks reply_callbacks(const RunKey&, uint32_t prompt_tokens) {
+    if (reply_id_ == 0) return {};
+    publisher_ = std::make_unique<ReplyPublisher>(
+        reply_id_, prompt_tokens, 0, [this](Event event, bool wake) { worker_.publish(std::move(event), wake); });
+    return publisher_->callbacks(true, stop_);
+  }
+
+  void server_text(std::string_view text) {
+    if (reply_id_ == 0) return;
+    TextDelta delta;
+    delta.reply_id = reply_id_;
+    delta.text = text;
+    delta.reply_tokens = ++reply_tokens_;
+    worker_.publish(std::move(delta));
+  }
+
+  void keep(const MeasuredRun& run) {
+    if (publisher_ != nullptr) publisher_->flush();
+    publisher_.reset();
+    progress_.done = sweep_.runs.size();
+    store(run);
+  }
+
+  /// On the disk before anybody hears of it.
+  void store(const MeasuredRun& run) {
+    if (journal_ != nullptr) journal_->add(run);
+    worker_.publish(ComparisonRun{command_.id, run});
+  }
+
+  void wait_while_paused() {
+    if (!worker_.is_paused()) return;
+    progress_.paused = true;
+    tell("Paused");
+    worker_.wait_while_paused(stop_);
+    progress_.paused = false;
+  }
+
+  void finish() {
+    ComparisonFinished finished{command_.id, std::make_shared<const Sweep>(sweep_), was_stopped_, {}, problem_};
+    try {
+      if (journal_ != nullptr) {
+        journal_->finish(sweep_);
+        finished.file = command_.file;
+      }
+    } catch (const Error& e) {
+      finished.problem += (finished.problem.empty() ? "" : " ") + std::string(e.what());
+    }
+    finished.problem = printable(finished.problem, 4096, LineBreaks::keep);
+    worker_.publish(std::move(finished));
+  }
+
+  Worker& worker_;
+  const Compare& command_;
+  std::stop_token stop_;
+  Sweep sweep_;
+  LoadedSubject loaded_;
+  std::unique_ptr<SweepJournal> journal_;
+  std::unique_ptr<ReplyPublisher> publisher_;  // of the run under way
+  ComparisonProgress progress_;
+  RunKey running_;
+  uint64_t replies_ = 0, reply_id_ = 0;
+  uint32_t reply_tokens_ = 0;
+  bool was_stopped_ = false;
+  std::string problem_;
+};
+
+void EngineThread::Worker::compare(const Compare& command, const std::stop_token& stop) {
+  try {
+    Comparison(*this, command, stop).run();
+  } catch (...) {
+    failed(std::current_exception(), comparison_title, 0);
+  }
+}
+
+bool EngineThread::Worker::is_paused() {
+  const std::lock_guard lock(pause_mutex_);
+  return paused_;
+}
+
+void EngineThread::Worker::set_paused(bool paused) {
+  {
+    const std::lock_guard lock(pause_mutex_);
+    paused_ = paused;
+  }
+  resumed_.notify_all();
+}
+
+void EngineThread::Worker::wait_while_paused(const std::stop_token& stop) {
+  std::unique_lock lock(pause_mutex_);
+  resumed_.wait(lock, stop, [this] { return !paused_; });
+}
+
+}  // namespace canopy
