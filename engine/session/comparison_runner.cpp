@@ -11,7 +11,7 @@
 #include "engine/comparison/time_left.h"
 #include "engine/sensors/energy_meter.h"
 #include "engine/session/comparison_texts.h"
-#include "engine/session/stage_timer.h"
+#include "engine/planning/stage_timer.h"
 
 namespace canopy {
 namespace {
