@@ -94,7 +94,8 @@ uint32_t baseline_of(const SweepOptions& options, const std::vector<ComparisonCo
     if (columns[i].server.empty() ? columns[i].way.name() == options.baseline : options.baseline == "server") return i;
   // Without plain decoding the first column is what there is.
   if (options.baseline == "ar") return 0;
-  throw UsageError("--baseline names " + quoted_name(options.baseline) + ", which is not measured. Name a way as \"ar\" "
+  throw UsageError("--baseline names " + quoted_name(options.baseline) +
+                   ", which is not measured. Name a way as \"ar\" "
                    "or \"tree 16\", or \"server\".");
 }
 
@@ -312,7 +313,8 @@ void add_plan_options(CLI::App& command, SweepOptions& options) {
   command.add_option("--order-seed", settings.order_seed, "Of the order, which is drawn anew for each prompt")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--baseline", options.baseline, "The way that the others are compared with: ar, \"tree 16\", server")
+  command
+      .add_option("--baseline", options.baseline, "The way that the others are compared with: ar, \"tree 16\", server")
       ->capture_default_str()
       ->group(group);
 }
@@ -327,14 +329,14 @@ void add_sweep(CLI::App& app, Action& action) {
   add_plan_options(*command, *options);
   const char* group = "Files";
   command
-      ->add_option("--out", options->out,
-                   "The sweep's file (default: a new one in the folder of the window's sweeps). Beside it lies a journal "
-                   "until it is whole: nothing that was measured is lost")
+      ->add_option(
+          "--out", options->out,
+          "The sweep's file (default: a new one in the folder of the window's sweeps). Beside it lies a journal "
+          "until it is whole: nothing that was measured is lost")
       ->group(group);
   command->add_flag("--resume", options->resume, "Go on with what the file of --out has of the same measurement")
       ->group(group);
-  CLI::Option* show =
-      command->add_option("--show", options->show, "Show this file; nothing is measured")->group(group);
+  CLI::Option* show = command->add_option("--show", options->show, "Show this file; nothing is measured")->group(group);
   command->add_option("--with", options->with, "Files of others to compare with, over the prompts that both have")
       ->delimiter(',')
       ->group(group);

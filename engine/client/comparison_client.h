@@ -67,8 +67,8 @@ struct ComparisonBegun {
 
 struct ComparisonProgress {
   uint64_t id = 0;
-  std::string stage;         // "Opening Qwen3-4B", "Warming up", "Measuring", "Paused"
-  uint64_t done = 0;         // runs; never falls
+  std::string stage;  // "Opening Qwen3-4B", "Warming up", "Measuring", "Paused"
+  uint64_t done = 0;  // runs; never falls
   uint64_t total = 0;
   double seconds_left = -1;  // negative when unknown
   bool paused = false;

@@ -40,7 +40,8 @@ std::set<std::string> hashes_of(const Sweep& sweep) {
 std::map<std::string, std::string> texts_of(const Sweep& sweep, uint32_t contestant) {
   std::map<std::string, std::string> texts;
   for (const MeasuredRun& run : sweep.runs)
-    if (run.key.contestant == contestant && run.key.repeat == 0) texts[sweep.prompts[run.key.prompt].hash] = run.text_hash;
+    if (run.key.contestant == contestant && run.key.repeat == 0)
+      texts[sweep.prompts[run.key.prompt].hash] = run.text_hash;
   return texts;
 }
 

@@ -52,9 +52,9 @@ TextTable summary_table(const Sweep& sweep, uint32_t baseline) {
   const std::vector<SweepCell> cells = summarize(sweep, baseline);
   const bool energy = std::ranges::any_of(cells, [](const SweepCell& c) { return c.joules_per_token.count > 0; });
   TextTable table;
-  table.columns = {"category", "way",        "tok/s", "sd",   "x " + sweep.name_of(baseline),
-                   "error of x",    "S(N)",       "error of S", "tau",  "rows",
-                   "round ms", "same text",  "replies", "tokens"};
+  table.columns = {"category",   "way",       "tok/s",      "sd",    "x " + sweep.name_of(baseline),
+                   "error of x", "S(N)",      "error of S", "tau",   "rows",
+                   "round ms",   "same text", "replies",    "tokens"};
   if (energy) table.columns.insert(table.columns.end(), {"J/token", "sd of J"});
   for (const SweepCell& cell : cells) {
     std::vector<std::string> row = {cell.category,
@@ -83,10 +83,11 @@ TextTable summary_table(const Sweep& sweep, uint32_t baseline) {
 
 TextTable runs_table(const Sweep& sweep) {
   TextTable table;
-  table.columns = {"contestant", "mode",      "budget",     "subject",    "prompt",   "category",   "repeat",
-                   "place",      "prompt_tokens", "reused_tokens", "tokens", "rounds", "rows",      "widest",
-                   "prefill_ms", "decode_ms", "draft_ms",   "build_ms",   "verify_ms", "walk_ms",   "commit_ms",
-                   "other_ms",   "reason",    "text_hash",  "differs_at", "energy_j", "clock_mhz",  "temperature_c"};
+  table.columns = {"contestant", "mode",     "budget",        "subject",       "prompt",   "category",
+                   "repeat",     "place",    "prompt_tokens", "reused_tokens", "tokens",   "rounds",
+                   "rows",       "widest",   "prefill_ms",    "decode_ms",     "draft_ms", "build_ms",
+                   "verify_ms",  "walk_ms",  "commit_ms",     "other_ms",      "reason",   "text_hash",
+                   "differs_at", "energy_j", "clock_mhz",     "temperature_c"};
   for (const MeasuredRun& run : sweep.runs) {
     const SweepContestant& contestant = sweep.contestants[run.key.contestant];
     const SweepPrompt& prompt = sweep.prompts[run.key.prompt];
@@ -124,8 +125,9 @@ TextTable runs_table(const Sweep& sweep) {
 
 Overlay overlay_table(const Sweep& sweep, const Sweep& other) {
   Overlay result{overlay_name(other, sweep), {}};
-  result.table.columns = {"way",  "tok/s", "sd",    "S(N)",  "error",     "tau",
-                          "their tok/s", "their sd", "their S(N)", "their error", "their tau", "times theirs", "error of times", "same text"};
+  result.table.columns = {
+      "way",        "tok/s",       "sd",        "S(N)",         "error",          "tau",      "their tok/s", "their sd",
+      "their S(N)", "their error", "their tau", "times theirs", "error of times", "same text"};
   for (const OverlayRow& row : overlay(sweep, other).rows) {
     const auto add = [](const SweepCell& cell, std::vector<std::string>& cells) {
       cells.push_back(decimals(cell.tokens_per_second.mean, 2));

@@ -19,8 +19,8 @@ struct Overlay {
 };
 Overlay overlay_table(const Sweep& sweep, const Sweep& other);
 
-/// "SmolLM2-135M-Instruct.Q4_1.gguf, drafter smollm2-135m-dflash.gguf, on llvmpipe (llvmpipe Mesa 22.3.6)": the subjects
-/// of a sweep, each once.
+/// "SmolLM2-135M-Instruct.Q4_1.gguf, drafter smollm2-135m-dflash.gguf, on llvmpipe (llvmpipe Mesa 22.3.6)": the
+/// subjects of a sweep, each once.
 std::string sweep_headline(const Sweep& sweep);
 
 }  // namespace canopy

@@ -9,9 +9,9 @@
 #include "engine/base/damage_hash.h"
 #include "engine/base/error.h"
 #include "engine/comparison/time_left.h"
+#include "engine/planning/stage_timer.h"
 #include "engine/sensors/energy_meter.h"
 #include "engine/session/comparison_texts.h"
-#include "engine/planning/stage_timer.h"
 
 namespace canopy {
 namespace {
@@ -140,8 +140,7 @@ class Runner {
   bool make_run(const RunKey key) {
     const auto start = std::chrono::steady_clock::now();
     const uint64_t total = sweep_.counts().total();
-    if (callbacks_.begin)
-      callbacks_.begin(key, total - left_.size(), total, time_.estimate(left_).value_or(-1));
+    if (callbacks_.begin) callbacks_.begin(key, total - left_.size(), total, time_.estimate(left_).value_or(-1));
     if (!prepare(key)) return false;
     const std::optional<Metered> metered = write(key, sweep_.settings.max_tokens, true);
     if (!metered) return false;
@@ -252,8 +251,8 @@ class Runner {
   const std::vector<ComparisonWriter>& writers_;
   const std::vector<RunnerPrompt>& prompts_;
   const RunnerCallbacks& callbacks_;
-  std::map<const Engine*, std::vector<std::vector<uint32_t>>> ids_;       // by prompt
-  std::map<const Engine*, std::pair<uint32_t, uint32_t>> prepared_;       // prompt and repeat that it read last
+  std::map<const Engine*, std::vector<std::vector<uint32_t>>> ids_;  // by prompt
+  std::map<const Engine*, std::pair<uint32_t, uint32_t>> prepared_;  // prompt and repeat that it read last
   std::vector<RunKey> left_;
   TimeLeft time_;
   ComparisonTexts texts_;
@@ -282,8 +281,8 @@ bool read_ahead(const Engine& engine, const std::vector<uint32_t>& prompt, const
   return engine.reply(prompt, settings, callbacks).reason != FinishReason::cancelled;
 }
 
-bool run_comparison(Sweep& sweep, const std::vector<ComparisonWriter>& writers, const std::vector<RunnerPrompt>& prompts,
-                    const RunnerCallbacks& callbacks) {
+bool run_comparison(Sweep& sweep, const std::vector<ComparisonWriter>& writers,
+                    const std::vector<RunnerPrompt>& prompts, const RunnerCallbacks& callbacks) {
   return Runner(sweep, writers, prompts, callbacks).run();
 }
 

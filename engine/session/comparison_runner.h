@@ -58,13 +58,14 @@ struct RunnerCallbacks {
 /// The settings of a run's reply.
 ReplySettings reply_settings(const WayToDecode& way, const SweepSettings& settings);
 
-/// Makes the runs that `sweep` does not have yet and adds them. `writers` are by subject, `prompts` as in the sweep. First
-/// each contestant writes a short reply twice, which compiles its kernels and wakes the device. Then, prompt by prompt,
-/// each engine reads the prompt once, with what drafts need of it, and every reply begins as a fork of that. Returns false
-/// when `stop` ended it; the run under way does not count. Throws bad_input for a prompt and reply that a context has
-/// no room for, and what Engine::reply() and EndpointClient::reply() throw; the sweep then has the runs made so far.
-bool run_comparison(Sweep& sweep, const std::vector<ComparisonWriter>& writers, const std::vector<RunnerPrompt>& prompts,
-                    const RunnerCallbacks& callbacks);
+/// Makes the runs that `sweep` does not have yet and adds them. `writers` are by subject, `prompts` as in the sweep.
+/// First each contestant writes a short reply twice, which compiles its kernels and wakes the device. Then, prompt by
+/// prompt, each engine reads the prompt once, with what drafts need of it, and every reply begins as a fork of that.
+/// Returns false when `stop` ended it; the run under way does not count. Throws bad_input for a prompt and reply that a
+/// context has no room for, and what Engine::reply() and EndpointClient::reply() throw; the sweep then has the runs
+/// made so far.
+bool run_comparison(Sweep& sweep, const std::vector<ComparisonWriter>& writers,
+                    const std::vector<RunnerPrompt>& prompts, const RunnerCallbacks& callbacks);
 
 /// Reads a prompt into the caches, so that a reply to it starts with its first round. False once stop was requested.
 bool read_ahead(const Engine& engine, const std::vector<uint32_t>& prompt, const std::stop_token& stop);

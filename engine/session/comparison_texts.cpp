@@ -29,7 +29,8 @@ std::vector<std::pair<RunKey, std::optional<uint32_t>>> ComparisonTexts::add(con
   if (is_reference) {
     const WrittenText& reference = references_[key.prompt] = std::move(text);
     known.emplace_back(key, std::nullopt);
-    for (const auto& [other, written] : waiting_[key.prompt]) known.emplace_back(other, difference_of(written, reference));
+    for (const auto& [other, written] : waiting_[key.prompt])
+      known.emplace_back(other, difference_of(written, reference));
     waiting_.erase(key.prompt);
   } else if (const auto reference = references_.find(key.prompt); reference != references_.end()) {
     known.emplace_back(key, difference_of(text, reference->second));

@@ -14,9 +14,9 @@ namespace canopy {
 /// A reply's text and its tokens, as far as they are known.
 struct WrittenText {
   std::string text;
-  std::vector<uint32_t> ids;    // empty of a server
-  std::vector<uint32_t> ends;   // by token: bytes of the text that the tokens so far completed
-  uint64_t vocabulary = 0;      // Tokenizer::identity(); 0 of a server
+  std::vector<uint32_t> ids;   // empty of a server
+  std::vector<uint32_t> ends;  // by token: bytes of the text that the tokens so far completed
+  uint64_t vocabulary = 0;     // Tokenizer::identity(); 0 of a server
 };
 
 /// The first token of `written` at which it differs from `reference`; nothing where they are the same. Token ids are
@@ -34,7 +34,7 @@ class ComparisonTexts {
 
  private:
   uint32_t baseline_;
-  std::map<uint32_t, WrittenText> references_;                              // by prompt
+  std::map<uint32_t, WrittenText> references_;                               // by prompt
   std::map<uint32_t, std::vector<std::pair<RunKey, WrittenText>>> waiting_;  // for their prompt's reference
 };
 

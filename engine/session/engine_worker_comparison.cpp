@@ -34,7 +34,8 @@ class EngineThread::Worker::Comparison {
 
   void run() {
     check();
-    if (worker_.current_) loaded_ = {worker_.current_->model.get(), worker_.current_->device, worker_.current_->request};
+    if (worker_.current_)
+      loaded_ = {worker_.current_->model.get(), worker_.current_->device, worker_.current_->request};
     const SubjectCallbacks callbacks{[this](const std::string& stage) { tell(stage); }, stop_};
     const Backend& backend = worker_.backend_;
     ComparisonSubjects subjects(loaded_, backend.open_device, backend.device_uuid, backend.calibration_s,

@@ -30,8 +30,8 @@ TEST(SweepTable, TheRunsAsCsvAreThoseOfTheJson) {
   };
   for (size_t i = 0; i < table.rows.size(); ++i) {
     const json& run = object["runs"][i];
-    for (const char* field : {"contestant", "repeat", "place", "prompt_tokens", "reused_tokens", "tokens", "rounds", "rows",
-                              "widest", "prefill_ms", "decode_ms", "energy_j", "differs_at"}) {
+    for (const char* field : {"contestant", "repeat", "place", "prompt_tokens", "reused_tokens", "tokens", "rounds",
+                              "rows", "widest", "prefill_ms", "decode_ms", "energy_j", "differs_at"}) {
       if (run[field].is_null())
         EXPECT_EQ(cell(i, field), "") << field;
       else

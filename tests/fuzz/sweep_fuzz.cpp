@@ -1,5 +1,5 @@
-// Files of sweeps and their journals: what is accepted is written as it was read, has figures that can be shown, and can
-// be laid beside itself.
+// Files of sweeps and their journals: what is accepted is written as it was read, has figures that can be shown, and
+// can be laid beside itself.
 
 #include <nlohmann/json.hpp>
 #include <string>

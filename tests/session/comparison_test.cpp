@@ -41,7 +41,8 @@ class ComparisonTest : public EngineThreadTest {
   static Compare four(uint32_t repeats = 2) {
     Compare compare;
     compare.id = 7;
-    compare.columns = {{{DecodeMode::ar, 0}}, {{DecodeMode::chain, 0}}, {{DecodeMode::tree, 6}}, {{DecodeMode::adaptive, 0}}};
+    compare.columns = {
+        {{DecodeMode::ar, 0}}, {{DecodeMode::chain, 0}}, {{DecodeMode::tree, 6}}, {{DecodeMode::adaptive, 0}}};
     compare.prompts = {prompt("p", "def main():\n")};
     compare.settings.repeats = repeats;
     compare.settings.max_tokens = 20;
@@ -340,9 +341,11 @@ TEST_F(ComparisonTest, AServerIsAColumnOfSpeedAndText) {
   std::string streamed;
   uint64_t server_reply = 0;
   for (const Event& event : events) {
-    if (const auto* run = std::get_if<ComparisonRunBegun>(&event); run != nullptr && run->key.contestant == 1 && run->reply_id != 0)
+    if (const auto* run = std::get_if<ComparisonRunBegun>(&event);
+        run != nullptr && run->key.contestant == 1 && run->reply_id != 0)
       server_reply = run->reply_id;
-    if (const auto* text = std::get_if<TextDelta>(&event); text != nullptr && text->reply_id == server_reply && server_reply != 0)
+    if (const auto* text = std::get_if<TextDelta>(&event);
+        text != nullptr && text->reply_id == server_reply && server_reply != 0)
       streamed += text->text;
   }
   EXPECT_EQ(streamed, "one two three four five");
