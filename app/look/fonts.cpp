@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "app/picture/embedded_fonts.h"
+#include "app/picture/font_face.h"
 
 namespace canopy::app {
 namespace {
@@ -66,10 +67,7 @@ void merge_system_font(const char* path, unsigned face) {
 }
 
 void merge_other_scripts() {
-  merge_system_font("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", 0);
-  merge_system_font("/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf", 0);
-  merge_system_font("/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc", 0);
-  merge_system_font("/usr/share/fonts/truetype/noto/NotoSansSymbols2-Regular.ttf", 0);
+  for (const SystemFont& font : other_scripts()) merge_system_font(font.path, font.face);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 packages_build=(build-essential cmake ninja-build python3 python3-pip ccache pkg-config ca-certificates
   libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers glslang-tools spirv-tools
   libglfw3-dev libpcre2-dev libutf8proc-dev libsentencepiece-dev libabsl-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev
-  libstb-dev libgtest-dev)
+  libstb-dev zlib1g-dev libgtest-dev)
 packages_test=(xvfb xauth xdotool vulkan-validationlayers chromium clang-format git)
 packages_fuzz=(clang libclang-rt-dev)
 
