@@ -20,10 +20,24 @@ uint32_t guesses_needed(const TreeModel& tree) {
 
 }  // namespace
 
+std::array<std::string, 3> chain_note_lines(const ChainEstimate& chain, size_t emitted) {
+  return {"The drafter\u2019s favourite.", "A single chain ends here,",
+          "with " + std::string(chain.at_least ? "at least " : "") + std::to_string(chain.emitted) +
+              (chain.emitted == 1 ? " token" : " tokens") + " in place of " + std::to_string(emitted) + "."};
+}
+
 std::string spelled(size_t number) {
   static constexpr std::array<const char*, 13> words = {"no",    "one",   "two",  "three", "four",   "five",  "six",
                                                         "seven", "eight", "nine", "ten",   "eleven", "twelve"};
   return number < words.size() ? words[number] : std::to_string(number);
+}
+
+std::string depth_words(uint32_t depth) {
+  if (depth == 0) return "so far";
+  if (depth == 1) return "next token";
+  const uint32_t tens = depth % 100, ones = depth % 10;
+  const char* end = tens >= 11 && tens <= 13 ? "th" : ones == 1 ? "st" : ones == 2 ? "nd" : ones == 3 ? "rd" : "th";
+  return std::to_string(depth) + end;
 }
 
 std::string capitalised(std::string words) {

@@ -1,6 +1,7 @@
 #pragma once
 // A round in one sentence, for the line above the tree in Watch. Without ImGui.
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,14 @@ std::vector<CaptionPart> brief_caption(const TreeModel& tree, size_t emitted);
 /// For the narrowest: "Five tokens from one pass."
 std::vector<CaptionPart> briefest_caption(size_t emitted);
 
+/// The note at the drafter's favourite where the accepted path leaves it, in three lines: what a single chain would
+/// have brought in place of the tokens that the round emitted.
+std::array<std::string, 3> chain_note_lines(const ChainEstimate& chain, size_t emitted);
+
 /// "four", "twelve", "13": a number in a sentence.
 std::string spelled(size_t number);
+/// "so far", "next token", "2nd", "11th": the words above a column.
+std::string depth_words(uint32_t depth);
 /// The first letter as a capital.
 std::string capitalised(std::string words);
 

@@ -8,23 +8,10 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kHollowFrom = 5;  // thickness in pixels at 100% from which a rejected limb is drawn as an outline
-
 constexpr float kSoftEnd = 12;  // over which the glow fades at the ends of a limb
 
-bool decided_against(NodeLook look) {
-  return look == NodeLook::rejected || look == NodeLook::not_reached;
-}
-
-Colour limb_colour(NodeLook look, float thickness) {
-  const Theme& t = colours();
-  switch (look) {
-    case NodeLook::accepted: return t.accepted;
-    case NodeLook::bonus: return t.bonus;
-    case NodeLook::rejected: return thickness >= units(kHollowFrom) ? t.limb_rejected_bg : t.limb_rejected;
-    case NodeLook::not_reached: return t.limb_unreached;
-    default: return t.limb;
-  }
+Colour limb_colour_of(NodeLook look, float thickness) {
+  return limb_colour(colours(), look, thickness >= units(kHollowFrom));
 }
 
 class Limbs {
@@ -61,7 +48,7 @@ class Limbs {
         if (limb.to_tuft ? !in_tuft(limb.child, node) : limb.child != node) continue;
         const NodeLook look = look_of(limb);
         if (shown(limb) <= 0 || look == NodeLook::bonus) continue;
-        fill_ribbon(list_, ribbon_of(limb, 1), mix(limb_colour(look, limb.end), colours().text, 0.45f));
+        fill_ribbon(list_, ribbon_of(limb, 1), mix(limb_colour_of(look, limb.end), colours().text, 0.45f));
       }
       node = p_.tree.nodes[node].parent;
     }
@@ -110,7 +97,7 @@ class Limbs {
     if (look == NodeLook::accepted && lit_of(limb) < 1)
       fill_ribbon(list_, ribbon, faded(colours().limb, strength(limb)), grown);
     const float reached = look == NodeLook::accepted ? lit_of(limb) : grown;
-    fill_ribbon(list_, ribbon, faded(limb_colour(look, thick), strength(limb)), reached);
+    fill_ribbon(list_, ribbon, faded(limb_colour_of(look, thick), strength(limb)), reached);
     if (look == NodeLook::rejected && thick >= units(kHollowFrom))
       outline_ribbon(list_, ribbon, faded(colours().rejected, 0.75f * strength(limb)), reached);
   }
@@ -132,8 +119,8 @@ class Limbs {
     const Theme& t = colours();
     const NodeLook look = p_.look_of(tuft);
     const float strength = p_.reveal.nodes[tuft.heads.front()].strength;
-    const Colour wood = faded(limb_colour(look, 0), strength);
-    const Colour tip = faded(decided_against(look) ? t.unreached : mix(t.limb, t.text3, 0.5f), strength);
+    const Colour wood = faded(limb_colour_of(look, 0), strength);
+    const Colour tip = faded(twig_end_colour(t, look), strength);
     const TwigBundle bundle = twigs_of(tuft, box, units(1));
     const auto there = static_cast<uint32_t>(std::ceil(static_cast<float>(box.twigs) * p_.shown(tuft)));
     const auto at = [&](TreePoint point) { return p_.at(point.x, point.y); };
@@ -172,27 +159,6 @@ class Limbs {
 };
 
 }  // namespace
-
-NodeLook TreePaint::look_of(uint32_t node) const {
-  const NodeFate fate = tree.nodes[node].fate;
-  if (fate == NodeFate::root) return NodeLook::root;
-  if (fate == NodeFate::bonus) return NodeLook::bonus;
-  if (!reveal.nodes[node].judged) return NodeLook::undecided;
-  if (fate == NodeFate::accepted) return NodeLook::accepted;
-  return fate == NodeFate::rejected ? NodeLook::rejected : NodeLook::not_reached;
-}
-
-NodeLook TreePaint::look_of(const Tuft& tuft) const {
-  if (!reveal.nodes[tuft.heads.front()].judged) return NodeLook::undecided;
-  return tuft.rejected ? NodeLook::rejected : NodeLook::not_reached;
-}
-
-float TreePaint::shown(const Tuft& tuft) const {
-  // The nodes of a tuft are added one after the other, its heads among them.
-  float sum = 0;
-  for (const uint32_t head : tuft.heads) sum += reveal.nodes[head].shown;
-  return sum / static_cast<float>(tuft.heads.size());
-}
 
 void draw_limbs(ImDrawList* list, const TreePaint& paint) {
   Limbs limbs(list, paint);

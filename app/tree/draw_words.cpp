@@ -5,6 +5,7 @@
 #include <imgui_internal.h>
 
 #include "app/layout/token_label.h"
+#include "app/layout/tree_caption.h"
 #include "app/look/icons.h"
 #include "app/tree/tree_paint.h"
 
@@ -76,23 +77,11 @@ class Words {
     const bool strong = now == NodeLook::accepted || now == NodeLook::bonus || now == NodeLook::root;
     const float left = now == NodeLook::root ? 10 : look == NodeLook::bonus ? 14 : pad_left;
     draw_word(list_, p_.at(box.x + left * scale_, box.y), strong ? Type::mono_semibold : Type::mono,
-              text_height(Type::mono, g_.text) * g_.text_scale, faded(word_colour(now), strength), p_.labels[node],
-              box.label_room);
+              text_height(Type::mono, g_.text) * g_.text_scale, faded(word_colour(colours(), now), strength),
+              p_.labels[node], box.label_room);
     if (g_.figures && (now == NodeLook::accepted || now == NodeLook::rejected))
       figure(p_.tree.nodes[node].q, now, b, strength);
     badge(now, p_.at(box.x, box.y), strength);
-  }
-
-  static Colour word_colour(NodeLook look) {
-    const Theme& t = colours();
-    switch (look) {
-      case NodeLook::root:
-      case NodeLook::accepted: return t.text;
-      case NodeLook::undecided: return t.text2;
-      case NodeLook::rejected: return t.rejected_text;
-      case NodeLook::bonus: return t.bonus_text;
-      default: return t.text3;
-    }
   }
 
   void frame(NodeLook look, ImVec2 a, ImVec2 b, float strength, bool marked) {
@@ -220,20 +209,8 @@ void draw_word(ImDrawList* list, ImVec2 left_middle, Type type, float size, Colo
   }
 }
 
-Colour fate_colour(NodeFate fate) {
-  const Theme& t = colours();
-  const std::array<Colour, kFates> table = {t.text, t.accepted, t.rejected, t.unreached, t.bonus};
-  return table[static_cast<size_t>(fate)];
-}
-
-Colour fate_text_colour(NodeFate fate) {
-  const Theme& t = colours();
-  const std::array<Colour, kFates> table = {t.text, t.accepted_text, t.rejected_text, t.text3, t.bonus_text};
-  return table[static_cast<size_t>(fate)];
-}
-
 void draw_fate_badge(ImDrawList* list, NodeFate fate, ImVec2 centre, float reach, Colour ground, float strength) {
-  const Colour colour = faded(fate_colour(fate), strength);
+  const Colour colour = faded(fate_colour(colours(), fate), strength);
   switch (fate) {
     case NodeFate::root: break;
     case NodeFate::accepted:
@@ -271,17 +248,14 @@ void draw_ring(ImDrawList* list, const TreePaint& paint, uint32_t node) {
                 t.text, units(6), units(1.5f));
 }
 
-void draw_chain_note(ImDrawList* list, const TreePaint& paint, uint32_t chain, bool at_least, uint32_t emitted) {
+void draw_chain_note(ImDrawList* list, const TreePaint& paint, const ChainEstimate& chain, size_t emitted) {
   if (!paint.geometry.chain_note) return;
   const Theme& t = colours();
   const TreeRect& r = *paint.geometry.chain_note;
   const ImVec2 at = paint.at(r.x0, r.y0);
-  const float line = px(16);
-  const std::string with = "with " + std::string(at_least ? "at least " : "") + std::to_string(chain) +
-                           (chain == 1 ? " token" : " tokens") + " in place of " + std::to_string(emitted) + ".";
-  draw_text(list, at, Type::caption, t.text2, "The drafter\u2019s favourite.");
-  draw_text(list, {at.x, at.y + line}, Type::caption, t.text3, "A single chain ends here,");
-  draw_text(list, {at.x, at.y + line * 2}, Type::caption, t.text3, with);
+  const auto lines = chain_note_lines(chain, emitted);
+  for (size_t i = 0; i < lines.size(); ++i)
+    draw_text(list, {at.x, at.y + px(16) * static_cast<float>(i)}, Type::caption, i == 0 ? t.text2 : t.text3, lines[i]);
 }
 
 }  // namespace canopy::app

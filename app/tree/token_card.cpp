@@ -123,7 +123,7 @@ void draw_token_card(ImDrawList* list, ImVec2 pos, const TokenFacts& facts, bool
       elided(Type::mono_semibold, facts.label, id_x - x - px(16) - text_size(Type::base_medium, facts.state).x);
   draw_text_middle(list, x, head, Type::mono_semibold, t.text, label);
   x += text_size(Type::mono_semibold, label).x + px(8);
-  draw_text_middle(list, x, head, Type::base_medium, fate_text_colour(facts.fate), facts.state);
+  draw_text_middle(list, x, head, Type::base_medium, fate_text_colour(colours(), facts.fate), facts.state);
   y += px(kHead) + px(4);
   const Rows rows = rows_of(facts);
   const float column = (right - left - px(kColumnGap)) * 0.5f;

@@ -264,8 +264,7 @@ void TreeCanvas::draw_layers(ImDrawList* list, const TreePaint& paint, const Rou
   draw_depths(list, paint);
   if (paint.reveal.whole)
     if (const auto chain = chain_estimate(*shown_.record, shown_.model))
-      draw_chain_note(list, paint, chain->emitted, chain->at_least,
-                      static_cast<uint32_t>(shown_.record->emitted.size()));
+      draw_chain_note(list, paint, *chain, shown_.record->emitted.size());
   if (paint.reveal.walker != TreeNode::none && slow) draw_ring(list, paint, paint.reveal.walker);
   if (selected_) draw_ring(list, paint, *selected_);
   if (hovered_ && hovered_ != selected_) draw_ring(list, paint, *hovered_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/layout/tree_caption.h"
 #include "app/layout/tree_places.h"
 #include "app/layout/tree_transition.h"
 #include "app/look/text_block.h"
@@ -29,13 +30,6 @@ MapScale map_scale(const TreePaint& paint) {
   const TreeRect& b = paint.geometry.bounds;
   return {place, b, (place.x1 - place.x0) / std::max(1.0f, b.x1 - b.x0),
           (place.y1 - place.y0) / std::max(1.0f, b.y1 - b.y0)};
-}
-
-/// "2nd", "3rd", "11th".
-std::string ordinal(uint32_t number) {
-  const uint32_t tens = number % 100, ones = number % 10;
-  const char* end = tens >= 11 && tens <= 13 ? "th" : ones == 1 ? "st" : ones == 2 ? "nd" : ones == 3 ? "rd" : "th";
-  return std::to_string(number) + end;
 }
 
 std::vector<TreeRect> taken_by(const TreePaint& paint) {
@@ -73,7 +67,7 @@ void draw_depths(ImDrawList* list, const TreePaint& paint) {
   list->AddRectFilled(paint.origin, paint.at(paint.size.x, px(20)), faded(colours().canvas, 0.9f));
   float free_from = 0;
   for (uint32_t depth = 0; depth < g.columns.x.size(); ++depth) {
-    const std::string words = depth == 0 ? "so far" : depth == 1 ? "next token" : ordinal(depth);
+    const std::string words = depth_words(depth);
     const float width = text_size(Type::caption, words).x;
     const float x = g.left + g.columns.x[depth];
     if (x < free_from || x + width > paint.size.x - px(16)) continue;
@@ -108,7 +102,7 @@ void draw_minimap(ImDrawList* list, const TreePaint& paint) {
   list->AddRect(a, b, t.ctl, px(4));
   list->PushClipRect(a, b, true);
   for (const NodeFate fate : {NodeFate::not_reached, NodeFate::rejected, NodeFate::accepted, NodeFate::bonus}) {
-    const Colour colour = fate == NodeFate::not_reached ? t.limb_unreached : fate_colour(fate);
+    const Colour colour = fate == NodeFate::not_reached ? t.limb_unreached : fate_colour(t, fate);
     for (uint32_t i = 1; i < paint.tree.size(); ++i) {
       if (paint.tree.nodes[i].fate != fate || !paint.geometry.nodes[i].named) continue;
       const NodeBox &from = paint.geometry.nodes[paint.tree.nodes[i].parent], &to = paint.geometry.nodes[i];

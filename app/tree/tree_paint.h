@@ -10,14 +10,11 @@
 
 #include "app/layout/limb_shapes.h"
 #include "app/layout/tree_geometry.h"
-#include "app/layout/tree_reveal.h"
+#include "app/layout/tree_look.h"
 #include "app/look/dash.h"
 #include "app/look/fonts.h"
 
 namespace canopy::app {
-
-/// How a node is drawn. Undecided: a drafted node before the walk has reached it; all of them look the same.
-enum class NodeLook : uint8_t { root, undecided, accepted, rejected, not_reached, bonus };
 
 struct TreePaint {
   const TreeModel& tree;
@@ -35,16 +32,11 @@ struct TreePaint {
   bool visible(float x0, float y0, float x1, float y1) const {
     return x1 >= 0 && y1 >= 0 && x0 <= size.x && y0 <= size.y;
   }
-  NodeLook look_of(uint32_t node) const;
-  NodeLook look_of(const Tuft& tuft) const;
-  /// The width of a node's pill as it looks now.
-  float width_of(uint32_t node) const {
-    const NodeBox& box = geometry.nodes[node];
-    return reveal.nodes[node].judged && reveal.nodes[node].lit >= 1 ? box.width : box.width - box.figure;
-  }
-  float strength(uint32_t node) const { return reveal.nodes[node].shown * reveal.nodes[node].strength; }
-  /// The share of a tuft's nodes that are there.
-  float shown(const Tuft& tuft) const;
+  NodeLook look_of(uint32_t node) const { return app::look_of(tree, reveal, node); }
+  NodeLook look_of(const Tuft& tuft) const { return app::look_of(reveal, tuft); }
+  float width_of(uint32_t node) const { return pill_width(geometry, reveal, node); }
+  float strength(uint32_t node) const { return strength_of(reveal, node); }
+  float shown(const Tuft& tuft) const { return share_shown(reveal, tuft); }
 };
 
 /// Nodes from which on a tree is drawn with fewer vertices where that is hardly seen.
@@ -68,9 +60,8 @@ void draw_limbs(ImDrawList* list, const TreePaint& paint);
 void draw_words(ImDrawList* list, const TreePaint& paint);
 /// Draws the ring around a node, or around its tuft, over everything else.
 void draw_ring(ImDrawList* list, const TreePaint& paint, uint32_t node);
-/// Draws the note below the drafter's favourite where the accepted path leaves it. chain: tokens that a chain would
-/// have emitted.
-void draw_chain_note(ImDrawList* list, const TreePaint& paint, uint32_t chain, bool at_least, uint32_t emitted);
+/// Draws the note below the drafter's favourite where the accepted path leaves it.
+void draw_chain_note(ImDrawList* list, const TreePaint& paint, const ChainEstimate& chain, size_t emitted);
 
 /// Draws a word of the tree with its middle at height y, cut to `room` pixels; a line break is drawn as a return sign.
 /// size: height of the letters in pixels.
@@ -86,7 +77,5 @@ void outline_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float
 
 /// Draws the badge of a state: check mark, cross, dot or star. reach: radius of the disc of the check mark, in pixels.
 void draw_fate_badge(ImDrawList* list, NodeFate fate, ImVec2 centre, float reach, Colour ground, float strength = 1);
-Colour fate_colour(NodeFate fate);
-Colour fate_text_colour(NodeFate fate);
 
 }  // namespace canopy::app

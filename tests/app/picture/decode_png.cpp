@@ -1,0 +1,107 @@
+#include "tests/app/picture/decode_png.h"
+
+#include <gtest/gtest.h>
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#define STBI_NO_STDIO
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#include <stb/stb_image.h>
+#pragma GCC diagnostic pop
+
+namespace canopy::test {
+namespace {
+
+uint32_t u32(std::string_view bytes, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
+  return value;
+}
+
+std::string bytes_of(uint32_t value) {
+  std::string out;
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xFF);
+  return out;
+}
+
+/// CRC-32 a bit at a time, as the standard defines it.
+uint32_t crc32(std::string_view bytes) {
+  uint32_t crc = 0xFFFFFFFF;
+  for (const char c : bytes) {
+    crc ^= static_cast<uint8_t>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0xEDB88320u : 0);
+  }
+  return ~crc;
+}
+
+std::string chunk(const std::string& kind, const std::string& data) {
+  return bytes_of(static_cast<uint32_t>(data.size())) + kind + data + bytes_of(crc32(kind + data));
+}
+
+}  // namespace
+
+app::Image decode_png(std::string_view file, int* channels) {
+  int width = 0, height = 0, found = 0;
+  unsigned char* pixels = stbi_load_from_memory(reinterpret_cast<const unsigned char*>(file.data()),
+                                                static_cast<int>(file.size()), &width, &height, &found, 4);
+  if (!pixels) return {};
+  app::Image image{static_cast<uint32_t>(width), static_cast<uint32_t>(height), {}};
+  image.pixels.assign(pixels, pixels + size_t{image.width} * image.height * 4);
+  stbi_image_free(pixels);
+  if (channels) *channels = found;
+  return image;
+}
+
+std::vector<std::pair<std::string, std::string>> png_chunks(std::string_view file) {
+  std::vector<std::pair<std::string, std::string>> chunks;
+  EXPECT_EQ(file.substr(0, 8), "\x89PNG\r\n\x1a\n");
+  for (size_t at = 8; at + 12 <= file.size();) {
+    const uint32_t size = u32(file, at);
+    EXPECT_LE(at + 12 + size, file.size());
+    const std::string_view checked = file.substr(at + 4, size + 4);
+    EXPECT_EQ(u32(file, at + 8 + size), crc32(checked)) << checked.substr(0, 4);
+    chunks.emplace_back(checked.substr(0, 4), checked.substr(4));
+    at += 12 + size;
+  }
+  return chunks;
+}
+
+std::vector<std::pair<app::Image, uint32_t>> decode_frames(std::string_view file) {
+  std::vector<std::pair<app::Image, uint32_t>> frames;
+  app::Image seen;
+  std::string control, header;
+  uint32_t sequence = 0;
+  for (const auto& [kind, data] : png_chunks(file)) {
+    if (kind == "IHDR") {
+      header = data;
+      seen = {u32(data, 0), u32(data, 4), std::vector<uint8_t>(size_t{u32(data, 0)} * u32(data, 4) * 4, 0)};
+    } else if (kind == "fcTL") {
+      EXPECT_EQ(u32(data, 0), sequence++);
+      control = data;
+    } else if (kind == "IDAT" || kind == "fdAT") {
+      if (kind == "fdAT") {
+        EXPECT_EQ(u32(data, 0), sequence++);
+      }
+      const uint32_t width = u32(control, 4), height = u32(control, 8), x0 = u32(control, 12), y0 = u32(control, 16);
+      const app::Image part = decode_png(
+          std::string("\x89PNG\r\n\x1a\n") + chunk("IHDR", bytes_of(width) + bytes_of(height) + header.substr(8)) +
+          chunk("IDAT", kind == "fdAT" ? data.substr(4) : data) + chunk("IEND", ""));
+      EXPECT_EQ(part.width, width);
+      const bool over = control[25] == 1;
+      for (uint32_t y = 0; y < part.height; ++y)
+        for (uint32_t x = 0; x < part.width; ++x) {
+          const size_t from = (size_t{y} * part.width + x) * 4, to = (size_t{y + y0} * seen.width + x + x0) * 4;
+          if (over && part.pixels[from + 3] == 0) continue;
+          for (size_t c = 0; c < 4; ++c) seen.pixels[to + c] = part.pixels[from + c];
+        }
+      const uint32_t delay = static_cast<uint8_t>(control[20]) << 8 | static_cast<uint8_t>(control[21]);
+      frames.emplace_back(seen, delay);
+    }
+  }
+  return frames;
+}
+
+}  // namespace canopy::test

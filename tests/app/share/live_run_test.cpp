@@ -1,0 +1,86 @@
+// A reply of the running engine as a page: copied whole, and independent of the log afterwards.
+
+#include "app/share/live_run.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "app/conversation/conversation.h"
+#include "app/share/animation.h"
+#include "app/share/recording_page.h"
+#include "tests/base/expect_error.h"
+#include "tests/trace/trace_builder.h"
+
+namespace canopy::app {
+namespace {
+
+using test::expect_error;
+
+class LiveRun : public testing::Test {
+ protected:
+  /// A reply of so many rounds in log and chat.
+  void write(uint64_t id, size_t rounds) {
+    Message question, reply;
+    question.id = id - 1;
+    question.text = "Why is question " + std::to_string(id) + "?";
+    reply.id = id;
+    reply.role = Role::assistant;
+    Generate request;
+    request.reply_id = id;
+    log_.expect(request, id);
+    builder_.begin();
+    for (size_t i = 0; i < rounds; ++i) {
+      auto record = std::make_shared<RoundRecord>(builder_.tree(12));
+      log_.take(Event(RoundFinished{id, record, 0, 0, {}, false}));
+      const auto begin = static_cast<uint32_t>(reply.text.size());
+      std::vector<uint32_t> ends;
+      for (size_t token = 0; token < record->emitted.size(); ++token) {
+        reply.text += "word ";
+        ends.push_back(static_cast<uint32_t>(reply.text.size()));
+      }
+      append_spans(reply, *record, static_cast<uint32_t>(i), begin, ends);
+    }
+    reply.rounds = static_cast<uint32_t>(rounds);
+    chat_.append(question);
+    chat_.append(reply);
+  }
+
+  test::TraceBuilder builder_;
+  LiveLog log_;
+  Conversation chat_;
+};
+
+TEST_F(LiveRun, HasTheReplyOfTheRoundWithItsQuestion) {
+  write(11, 4);
+  write(21, 6);
+  const SharedRun run = copied_run(log_, chat_, 5);
+  EXPECT_EQ(run.log->rounds(), 6u);
+  EXPECT_EQ(round_in_copy(log_, 5), 1u);
+  ASSERT_EQ(run.replies.size(), 1u);
+  EXPECT_EQ(run.replies[0].question, "Why is question 21?");
+  EXPECT_EQ(run.log->round(1)->emitted, log_.round(5)->emitted);
+  const std::string page = recording_page(run, {0, 6});
+  EXPECT_NE(page.find("Why is question 21?"), std::string::npos);
+  EXPECT_EQ(page.find("Why is question 11?"), std::string::npos);
+  EXPECT_FALSE(animated_png(run, {0, 1}, ThemeKind::dark, {480, 400}).empty());
+}
+
+TEST_F(LiveRun, StaysAsItWasWhenMoreIsWritten) {
+  write(11, 3);
+  const SharedRun run = copied_run(log_, chat_, 0);
+  const std::string before = recording_page(run, {0, 3});
+  write(21, 3);
+  EXPECT_EQ(run.log->rounds(), 3u);
+  EXPECT_EQ(recording_page(run, {0, 3}), before);
+}
+
+TEST_F(LiveRun, RefusesWhatIsNotThere) {
+  expect_error("no round", [&] { copied_run(log_, chat_, 0); });
+  write(11, 3);
+  const Conversation other;
+  expect_error("does not have the reply", [&] { copied_run(log_, other, 0); });
+}
+
+}  // namespace
+}  // namespace canopy::app

@@ -1,0 +1,139 @@
+// Sweeps and comparisons as pages and Markdown: what is said, and what foreign files cannot do.
+
+#include "app/share/results.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "app/share/results_page.h"
+#include "engine/comparison/sweep_file.h"
+#include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
+#include "tests/comparison/sweep_samples.h"
+
+namespace canopy::app {
+namespace {
+
+using test::expect_error;
+
+Results results_of(const Sweep& sweep) {
+  return {sweep, sweep_text(sweep)};
+}
+
+/// Trees of two widths, so that there is a curve.
+Sweep with_widths() {
+  Sweep sweep = test::some_sweep();
+  sweep.contestants.push_back({{DecodeMode::tree, 32}, 0});
+  for (const RunKey& key : run_order(sweep.counts(), 1)) {
+    MeasuredRun run = test::some_run(key, 100.0 * (key.contestant + 1) + key.repeat);
+    run.place = static_cast<uint32_t>(sweep.runs.size());
+    sweep.runs.push_back(run);
+  }
+  return sweep;
+}
+
+Sweep elsewhere() {
+  Sweep sweep = test::measured_sweep();
+  sweep.subjects[0].device = "A slower GPU";
+  return sweep;
+}
+
+TEST(Results, ThePageHasVerdictPlotsMachineFiguresAndTheRawFile) {
+  const std::vector<Results> all = {results_of(with_widths())};
+  const std::string page = results_page(all);
+  for (const char* words : {"Sweep on A very good GPU", "Tree 32 is 3.9", "Times plain decoding, S(N)", "driver 1",
+                            "Tokens a second", "Tokens a pass", "7 matrix", "2 prompts (gsm 1, he 1)", "0.1 at 1a2b3c",
+                            "&quot;canopy-sweep&quot;"})
+    EXPECT_NE(page.find(words), std::string::npos) << words;
+  EXPECT_EQ(page.find("Joules a token"), std::string::npos) << "nothing told the energy";
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+  EXPECT_EQ(page.find("http"), page.find("http-equiv")) << "nothing is loaded";
+}
+
+TEST(Results, EnergyIsDrawnWhereItWasTold) {
+  Sweep sweep = test::measured_sweep();
+  for (MeasuredRun& run : sweep.runs) run.energy_j = 12.5;
+  const std::vector<Results> all = {results_of(sweep)};
+  EXPECT_NE(results_page(all).find("Joules a token"), std::string::npos);
+}
+
+TEST(Results, OneWidthGivesNoCurve) {
+  const std::vector<Results> all = {results_of(test::measured_sweep())};
+  EXPECT_EQ(results_page(all).find("S(N)</h2>"), std::string::npos);
+}
+
+TEST(Results, OfTwoMachinesStandBesideEachOther) {
+  const std::vector<Results> all = {results_of(test::measured_sweep()), results_of(elsewhere())};
+  const std::string page = results_page(all), markdown = results_markdown(all);
+  for (const char* words : {"A very good GPU beside A slower GPU", "times theirs"}) {
+    EXPECT_NE(page.find(words), std::string::npos) << words;
+    EXPECT_NE(markdown.find(words), std::string::npos) << words;
+  }
+  EXPECT_NE(page.find("id=\"raw1\""), std::string::npos);
+}
+
+TEST(Results, MarkdownSaysWhatWasMeasuredWhere) {
+  const std::vector<Results> all = {results_of(test::measured_sweep())};
+  const std::string markdown = results_markdown(all);
+  for (const char* words : {"### Sweep on A very good GPU", "Tree 16 is 3", "| all | tree 16 | 303.00 |",
+                            "SmolLM2-135M-Instruct.Q4_1.gguf, drafter smollm2-135m-dflash.gguf", "canopy 0.1 at 1a2b3c"})
+    EXPECT_NE(markdown.find(words), std::string::npos) << words << "\n" << markdown;
+}
+
+TEST(Results, BeforeEveryColumnWroteTheySayHowMuchIsThere) {
+  Sweep sweep = test::some_sweep();
+  sweep.runs.push_back(test::some_run({0, 0, 0}, 100));
+  const std::vector<Results> all = {results_of(sweep)};
+  EXPECT_NE(results_page(all).find("1 of 12 replies"), std::string::npos);
+  const std::vector<Results> none = {results_of(test::some_sweep())};
+  EXPECT_NE(results_markdown(none).find("0 of 12 replies were measured"), std::string::npos);
+}
+
+TEST(Results, ForeignNamesStayNames) {
+  Sweep sweep = test::measured_sweep();
+  sweep.subjects[0].device = "<img src=x onerror=alert(1)>|[a](javascript:1)\xe2\x80\xaetxt";
+  sweep.prompts[0].category = "</td></script><b>";
+  const std::vector<Results> all = {results_of(sweep), results_of(elsewhere())};
+  const std::string page = results_page(all), markdown = results_markdown(all);
+  for (const char* words : {"<img", "</script><b>", "\xe2\x80\xae"}) EXPECT_EQ(page.find(words), std::string::npos) << words;
+  EXPECT_EQ(markdown.find("\xe2\x80\xae"), std::string::npos);
+  for (size_t at = markdown.find('<'); at != std::string::npos; at = markdown.find('<', at + 1))
+    EXPECT_EQ(markdown[at - 1], '\\') << "no tag: " << markdown.substr(at, 20);
+  EXPECT_NE(markdown.find("\\[a\\]("), std::string::npos) << markdown;
+}
+
+TEST(Results, AreReadFromTheirFileOrItIsNamed) {
+  const test::TempFolder folder;
+  EXPECT_EQ(read_results(folder.write("good.json", sweep_text(test::measured_sweep()))).sweep.runs.size(), 12u);
+  expect_error("bad.json", [&] { read_results(folder.write("bad.json", "{\"format\":\"other\"}")); });
+  expect_error("none.json", [] { read_results("none.json"); });
+}
+
+// Every way in which a file may be cut off, and single characters that were changed: a page or a refusal.
+TEST(Results, DamagedFilesAreReadOrRefusedAndNothingElse) {
+  Sweep sweep = test::measured_sweep(1);
+  sweep.prompts.resize(1);
+  std::erase_if(sweep.runs, [](const MeasuredRun& run) { return run.key.prompt > 0; });
+  for (uint32_t i = 0; i < sweep.runs.size(); ++i) sweep.runs[i].place = i;
+  const std::string whole = sweep_text(sweep);
+  const auto tried = [](const std::string& text) {
+    try {
+      const std::vector<Results> all = {{parse_sweep(text), text}};
+      results_page(all);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::bad_input);
+    }
+  };
+  for (size_t length = 0; length < whole.size(); length += 11) tried(whole.substr(0, length));
+  for (size_t at = 0; at < whole.size(); at += 7)
+    for (const char c : {'\0', '"', '9', '\xff', '-'}) {
+      std::string changed = whole;
+      changed[at] = c;
+      tried(changed);
+    }
+}
+
+}  // namespace
+}  // namespace canopy::app
