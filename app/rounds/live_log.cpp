@@ -23,7 +23,7 @@ std::string origin_of(const TraceHeader& header) {
 
 TraceHeader header_of(const ModelReady& model) {
   TraceHeader header;
-  header.target = {model.name, model.file_name, model.architecture, model.quantization};
+  header.target = {model.name, model.file_name, model.architecture, model.quantization, model.quantized_to};
   if (!model.drafter.empty()) header.drafter = TraceModel{model.drafter, model.drafter, "", ""};
   header.device = model.device;
   header.driver = model.driver;

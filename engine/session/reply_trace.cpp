@@ -10,7 +10,7 @@ namespace {
 TraceHeader header_of(const Engine& loaded) {
   const ModelReady model = loaded.describe();
   TraceHeader header;
-  header.target = {model.name, model.file_name, model.architecture, model.quantization};
+  header.target = {model.name, model.file_name, model.architecture, model.quantization, model.quantized_to};
   if (loaded.drafter != nullptr) {
     const ModelConfig& drafter = loaded.drafter->config().transformer;
     header.drafter = TraceModel{drafter.name, model.drafter, drafter.architecture, drafter.quantization};
@@ -38,6 +38,7 @@ TraceReplyBegin begin_of(std::span<const uint32_t> prompt, const ReplySettings& 
   begin.stop_strings = settings.stop_strings;
   begin.prompt.assign(prompt.begin(), prompt.end());
   // For a trace, a reply that goes on is one to a prompt that ends in what was begun.
+  begin.begun_tokens = static_cast<uint32_t>(settings.begun.size());
   begin.prompt.insert(begin.prompt.end(), settings.begun.begin(), settings.begun.end());
   return begin;
 }

@@ -70,6 +70,16 @@ uint32_t RowSampler::draw(std::span<const float> logits, const SamplingWords& wo
   return draw_one();
 }
 
+double RowSampler::lead(uint32_t a, uint32_t b) const {
+  if (words_.inverse_temperature == 0) return double{adjusted_[a]} - double{adjusted_[b]};
+  UniformByToken uniform(words_);
+  const auto value = [&](uint32_t token) {
+    const double noise = static_cast<double>(gumbel_noise(uniform.of(token))) / kNat;
+    return (double{adjusted_[token]} - double{highest_}) * double{words_.inverse_temperature} + noise;
+  };
+  return value(a) - value(b);
+}
+
 uint32_t RowSampler::distance_of(const Candidate& candidate) const {
   return distance(highest_, candidate.logit, words_.inverse_temperature);
 }

@@ -22,6 +22,10 @@ class RowSampler {
   uint32_t draw(std::span<const float> logits, const SamplingWords& words,
                 std::span<const TokenAdjustment> adjustments);
 
+  /// By how much the last draw preferred a to b, in nats: log p + G of one less that of the other, of logits where the
+  /// likeliest is taken. Filters are left aside.
+  double lead(uint32_t a, uint32_t b) const;
+
   /// The logits of the last draw after bias and penalties.
   std::span<const float> adjusted() const { return adjusted_; }
 

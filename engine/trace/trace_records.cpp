@@ -57,7 +57,8 @@ ordered_json to_json(const TraceModel& model) {
   ordered_json object = {{"name", model.name},
                          {"file_name", model.file_name},
                          {"architecture", model.architecture},
-                         {"quantization", model.quantization}};
+                         {"quantization", model.quantization},
+                         {"quantized_to", model.quantized_to}};
   if (model.sizes) object["sizes"] = to_json(*model.sizes);
   return object;
 }
@@ -108,7 +109,7 @@ TraceSizes parse_sizes(const json& object, const std::string& what) {
 TraceModel parse_model(const json& object, const std::string& what) {
   const JsonFields fields(object, what);
   TraceModel model = {fields.text_or("name", ""), fields.text_or("file_name", ""), fields.text_or("architecture", ""),
-                      fields.text_or("quantization", "")};
+                      fields.text_or("quantization", ""), fields.text_or("quantized_to", "")};
   if (const json* sizes = fields.object("sizes")) model.sizes = parse_sizes(*sizes, "the sizes of " + what);
   return model;
 }
@@ -215,7 +216,8 @@ ordered_json to_json(const TraceReplyBegin& begin) {
           {"sampling", to_json(begin.sampling)},
           {"stop_strings", begin.stop_strings},
           {"prompt_tokens", begin.prompt_tokens},
-          {"prompt_ids", begin.prompt}};
+          {"prompt_ids", begin.prompt},
+          {"begun_tokens", begin.begun_tokens}};
 }
 
 ordered_json to_json(const TracePrefill& prefill) {
@@ -263,6 +265,7 @@ TraceReplyBegin parse_trace_reply_begin(std::string_view text) {
   begin.stop_strings = parse_texts(fields, "stop_strings");
   begin.prompt_tokens = fields.u32("prompt_tokens");
   begin.prompt = fields.ids("prompt_ids");
+  begin.begun_tokens = fields.u32_or("begun_tokens", 0);
   return begin;
 }
 

@@ -31,6 +31,7 @@ struct TraceModel {
   std::string file_name;  // last component only; the writer cuts off the rest
   std::string architecture;
   std::string quantization;
+  std::string quantized_to = {};         // while it was loaded, e.g. "Q8_0"; empty where the file's types were kept
   std::optional<TraceSizes> sizes = {};  // none in a trace of version 1.0
 };
 
@@ -60,6 +61,7 @@ struct TraceReplyBegin {
   std::vector<std::string> stop_strings;  // none in a redacted trace
   uint32_t prompt_tokens = 0;             // the writer takes it from prompt, where that is not empty
   std::vector<uint32_t> prompt;           // ids; none in a redacted trace
+  uint32_t begun_tokens = 0;              // the last of the prompt, where the reply goes on with what it already has
 };
 
 /// The prompt is read, and the first token of the reply is known: the root of the first round.
