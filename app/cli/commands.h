@@ -25,9 +25,11 @@ void add_bench(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
+void add_results(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
+void add_verify(CLI::App& app, Action& action);
 void add_logits(CLI::App& app, Action& action);  // hidden: for tools/bench_llamacpp
 
 }  // namespace canopy::cli

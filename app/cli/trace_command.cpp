@@ -10,6 +10,7 @@
 #include "app/cli/terminal.h"
 #include "app/cli/trace_command_text.h"
 #include "app/cli/trace_command_tree.h"
+#include "app/cli/trace_share.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
@@ -26,6 +27,7 @@ struct TraceOptions {
   bool as_json = false;
   std::string format = "json";
   std::string output;
+  ShareChoice share;
 };
 
 /// Opens the trace. Damage is reported on standard error; what can be read is shown all the same.
@@ -64,6 +66,14 @@ int print_statistics(const TraceOptions& options) {
 }
 
 int export_trace(const TraceOptions& options) {
+  if (options.share.asked()) {
+    if (!options.output.empty())
+      throw UsageError("-o is for the formats json and csv; pictures and pages name their own file.");
+    open(options);  // and say what is wrong with it
+    share_trace(options.file, options.share, options.round);
+    return 0;
+  }
+  if (options.round) throw UsageError("--round belongs to --svg, --png, --html and --animation.");
   std::error_code ignored;
   if (!options.output.empty() && std::filesystem::equivalent(options.file, options.output, ignored)) {
     throw bad_input("The export would overwrite the trace " + shown(options.file) + "; choose another file.");
@@ -114,6 +124,9 @@ void add_trace(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"json", "csv"}))
       ->capture_default_str();
   part->add_option("-o,--output", options->output, "File to write (default: standard output)");
+  part->add_option("--round", options->round, "The round of a picture, or the first of a page or an animation; from 0")
+      ->check(CLI::NonNegativeNumber);
+  add_share_options(*part, options->share);
 }
 
 }  // namespace canopy::cli
