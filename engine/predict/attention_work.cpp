@@ -68,7 +68,9 @@ Work work_of_parts(const AttentionArgs& args, const KernelRules& rules, const De
   const double share = plan.tile.queries >= 16 ? kWideShare : kNarrowShare;
   work.lane_ops = sizes.lane_ops(tiles * plan.tile.queries, shared, share) +
                   sizes.lane_ops(own_groups * own_queries, own, kNarrowShare);
-  work.steps = rules.attention_steps;
+  const bool merges = rules.last_finishes && plan.merges;
+  work.steps = rules.attention_steps + (merges || !rules.last_finishes ? 0 : 1);
+  work.tail_latencies = merges ? 1 + plan.merge_rounds : 0;  // counting, then the entries
   return work;
 }
 

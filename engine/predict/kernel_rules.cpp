@@ -86,6 +86,9 @@ KernelRules fma_rules() {
   rules.splits_columns = true;
   rules.splits_attention = true;
   rules.attention_bytes_in_flight = 0;
+  rules.last_finishes = true;
+  rules.heads_steps = 1;
+  rules.attention_steps = 1;
   rules.width_buckets = {1, 2, 4, 8};
   rules.loading = 0.8;
   rules.stage_ops = kFmaStageOps;
@@ -98,6 +101,9 @@ KernelRules matrix_rules() {
   rules.splits_columns = true;
   rules.splits_attention = true;
   rules.attention_bytes_in_flight = 0;
+  rules.last_finishes = true;
+  rules.heads_steps = 1;
+  rules.attention_steps = 1;
   rules.width_buckets = {1, 8, 16, 32, 64};
   rules.registers = 112;
   rules.stage_ops = kMatrixStageOps;

@@ -50,7 +50,9 @@ struct KernelRules {
   double attention_invocations = 128;
   double attention_bytes_in_flight = 32;  // of an invocation; 0: what the plan's workgroups bring at a time
 
-  // Dispatches that wait for the one before.
+  // Dispatches that wait for the one before. Of kernels whose last workgroup finishes heads, or merges a row's
+  // attention, those are without the step that this takes elsewhere.
+  bool last_finishes = false;
   double heads_steps = 2;  // project_heads
   double attention_steps = 2;
   double swiglu_steps = 1;

@@ -11,6 +11,7 @@ namespace canopy::predict {
 namespace {
 
 constexpr double kFloat = sizeof(float);
+constexpr double kHeadSums = 16;  // of squares, beside a head in shared memory: product_heads.comp
 
 double rounded_up(double a, double b) {
   return std::ceil(a / b);
@@ -132,15 +133,37 @@ Work work_of_args(const LinearSwigluArgs& args, const KernelRules& rules, const 
   return work;
 }
 
+/// The workgroup that comes last for the heads of a tile finishes them, so many at a time as shared memory has room
+/// for: all sums go over memory, and behind the count come the loads of each turn.
+void finish_heads(Work& work, const ProjectHeadsArgs& args, const KernelRules& rules, const DeviceProfile& device) {
+  const uint32_t width = padded_width_of(args.heads.width, rules);
+  const double dim = args.heads.shape.head_dim;
+  double turns = 0;
+  for (const Weight* weight : args.weights) {
+    const ProductCut cut = cut_of(*weight, width, rules_for(rules, weight->type()), device);
+    const double heads = std::max(1.0, cut.rows / dim) * std::min(cut.columns, double{1} * args.heads.width);
+    const double together = std::max(1.0, std::floor(cut.shared_bytes / kFloat / (dim + kHeadSums)));
+    turns = std::max(turns, rounded_up(heads, together));
+    if (chunk_count(weight->rows(), weight->cols()) == 1) {
+      work.cache_bytes += 2 * kFloat * args.heads.width * weight->rows();
+    }
+  }
+  work.tail_latencies = 1 + turns;
+}
+
 Work work_of_args(const ProjectHeadsArgs& args, const KernelRules& rules, const DeviceProfile& device) {
   Work work;
+  bool whole_heads = true;
   for (size_t i = 0; i < args.weights.size(); ++i) {
     const Work one = work_of_product(*args.weights[i], args.heads.width, rules, device);
     work = i == 0 ? one : together(work, one);
+    whole_heads = whole_heads && args.weights[i]->rows() % args.heads.shape.head_dim == 0;
   }
   work.cache_bytes += static_cast<double>(args.heads.price().bytes);
   // Where q, k and v have different types, today's kernels wait between them.
-  const double extra = rules.kernels == Kernels::today ? static_cast<double>(args.weights.size()) - 1 : 0;
+  double extra = rules.kernels == Kernels::today ? static_cast<double>(args.weights.size()) - 1 : 0;
+  if (rules.last_finishes && whole_heads) finish_heads(work, args, rules, device);
+  if (rules.last_finishes && !whole_heads) extra = 1;
   work.steps = rules.heads_steps + std::max(0.0, extra);
   return work;
 }
