@@ -1,0 +1,129 @@
+"""The gate on the machine code of the CUDA kernels: what a GPU would show as lost speed, read from the file that nvcc made.
+
+    cuda_code_test.py FATBIN ARCHITECTURE [...]     the compute capabilities that the build is for
+"""
+
+import os
+import re
+import struct
+import sys
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+import cuda_code  # noqa: E402
+
+FATBIN, ARCHITECTURES = "", []
+# More would halve the warps of a multiprocessor.
+MOST_REGISTERS = 128
+# Kernels that reach their stack in a loop with tensor-core instructions: factors of Q2_K, which are taken by number; once
+# for 16 rows of a weight, what a stacked product keeps across a call; F32 weights where they must pass through registers.
+# Nothing is to be added here.
+FROM_THE_STACK = re.compile(r"product_q2_k_(16|32|64) .*|product_q[45]_k_q6_k_8 90|product_f32_16 75")
+# Bytes of the stack of kernels without tensor-core instructions: a unit of a weight, whose parts are taken by number.
+STACK_OF_ROWS = {"embed_": 16}
+ASYNC_COPIES_FROM = 80
+
+
+def without_code(name, architecture):
+    """Products of so many rows at a time that the shared memory of 7.5 has no room: they are there and do nothing."""
+    return architecture < ASYNC_COPIES_FROM and re.fullmatch(r"product_(f32_32|\w+_64)", name) is not None
+
+
+class CudaCode(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        try:
+            cls.kernels = cuda_code.read_kernels(FATBIN)
+        except cuda_code.CannotRead as error:
+            raise unittest.SkipTest(str(error)) from None
+
+    def each(self, pattern):
+        found = [(name, architecture, kernel) for name, all_of_it in sorted(self.kernels.items())
+                 if re.match(pattern, name) for architecture, kernel in sorted(all_of_it.items())]
+        self.assertTrue(found, pattern)
+        return found
+
+    def test_every_kernel_is_there_for_every_architecture(self):
+        self.assertGreater(len(self.kernels), 100)
+        for name, all_of_it in self.kernels.items():
+            self.assertEqual(sorted(all_of_it), ARCHITECTURES, name)
+
+    def test_registers_leave_room_for_warps(self):
+        for name, architecture, kernel in self.each(""):
+            self.assertGreater(kernel.registers, 0, (name, architecture))
+            self.assertLessEqual(kernel.registers, MOST_REGISTERS, (name, architecture))
+
+    def test_products_are_computed_by_tensor_cores(self):
+        for name, architecture, kernel in self.each("product_"):
+            with self.subTest(kernel=name, architecture=architecture):
+                if without_code(name, architecture):
+                    self.assertLess(kernel.code_bytes, 1024)
+                else:
+                    self.assertGreaterEqual(kernel.tensor, 8)
+
+    def test_weights_come_into_shared_memory_beside_the_work(self):
+        for name, architecture, kernel in self.each("product_"):
+            with self.subTest(kernel=name, architecture=architecture):
+                if architecture >= ASYNC_COPIES_FROM:
+                    self.assertGreater(kernel.async_copies, 0)
+                else:
+                    self.assertEqual(kernel.async_copies, 0)
+
+    def test_nothing_is_spilled_where_time_is_spent(self):
+        spilling = {f"{name} {architecture}" for name, architecture, kernel in self.each("") if kernel.local_in_loops > 0}
+        self.assertEqual({kernel for kernel in spilling if not FROM_THE_STACK.fullmatch(kernel)}, set())
+
+    def test_other_kernels_need_no_stack(self):
+        for name, architecture, kernel in self.each("(?!product_)"):
+            if kernel.tensor == 0:
+                allowed = max((most for start, most in STACK_OF_ROWS.items() if name.startswith(start)), default=0)
+                self.assertLessEqual(kernel.stack_bytes, allowed, (name, architecture))
+
+
+class Reading(unittest.TestCase):
+    """That the tool finds what the gate is there for, in code made up of single instructions."""
+
+    @staticmethod
+    def code(*instructions):
+        return b"".join(struct.pack("<QQ", low, 0) for low in instructions)
+
+    @staticmethod
+    def branch(instructions, architecture):
+        """Over so many instructions, from the one behind it on."""
+        way = instructions * 4
+        if architecture >= 90:
+            low, way = (way & 0xFF) << 16, way >> 8
+        else:
+            low = 0
+        way &= (1 << 48) - 1
+        return struct.pack("<QQ", 0x7947 | low | (way << 34 & (1 << 64) - 1), way >> 30)
+
+    def test_branches_back_are_loops(self):
+        for architecture in (75, 89, 90, 120):
+            code = self.code(0x723C, 0x7983, 0x7387) + self.branch(-3, architecture) + self.code(0x7983)
+            self.assertEqual(cuda_code.loops(code, architecture), [(1, 3)])
+            self.assertEqual(cuda_code.local_in_tensor_loops(code, architecture), 0)
+            code = self.code(0x723C, 0x7983, 0x7387) + self.branch(-4, architecture) + self.code(0x7983)
+            self.assertEqual(cuda_code.local_in_tensor_loops(code, architecture), 2)
+            forward = self.branch(1, architecture) + self.code(0x723C, 0x7983)
+            self.assertEqual(cuda_code.loops(forward, architecture), [])
+
+    def test_branches_out_of_the_code_are_refused(self):
+        for architecture in (75, 120):
+            with self.assertRaises(cuda_code.CodeError):
+                cuda_code.loops(self.code(0) + self.branch(-3, architecture), architecture)
+            with self.assertRaises(cuda_code.CodeError):
+                cuda_code.loops(self.branch(300, architecture), architecture)
+
+    def test_other_files_are_refused(self):
+        with self.assertRaises(cuda_code.CodeError):
+            list(cuda_code.machine_codes(bytes(64)))
+        with self.assertRaises(cuda_code.CodeError):
+            cuda_code.Elf(bytes(64))
+
+
+if __name__ == "__main__":
+    FATBIN, ARCHITECTURES = sys.argv[1], sorted(int(a) for a in sys.argv[2:])
+    unittest.main(argv=sys.argv[:1])
