@@ -60,7 +60,10 @@ std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() {
 
 Reply ReplyWriter::write() {
   const auto start = std::chrono::steady_clock::now();
+  const Sequence& before = parts_.texts.current();
+  const uint32_t length_before = before.length();
   sequence_ = &parts_.texts.begin(history_, drafts());
+  goes_on_ = sequence_ == &before && length_before > 0 && committed() == length_before;
   planner_ = make_planner();
   const std::optional<uint32_t> last_row = prefill();
   bool going = last_row.has_value();
@@ -73,7 +76,11 @@ Reply ReplyWriter::write() {
   }
   reply_.prefill_ms = milliseconds_since(start);
   if (going && callbacks_.drafting && parts_.state != nullptr) {
-    callbacks_.drafting(drafting_before(this->start(), settings_.mode, drafts_ ? &*drafts_ : nullptr, *parts_.state));
+    TraceDrafting drafting =
+        drafting_before(this->start(), settings_.mode, drafts_ ? &*drafts_ : nullptr, *parts_.state);
+    drafting.prompt_read = committed() - reply_.reused_tokens;
+    drafting.goes_on = goes_on_;
+    callbacks_.drafting(drafting);
   }
   while (going) going = round();
   const std::string rest = text_.finish();

@@ -83,6 +83,7 @@ class ReplyWriter {
   const DraftTree* tree_ = nullptr;  // of the round
   AcceptedPath path_;                // of the round
   uint32_t longest_ = 0;             // tokens of the reply
+  bool goes_on_ = false;             // with the whole text that was current before
   Reply reply_;
 };
 

@@ -127,6 +127,8 @@ ordered_json to_json(const TraceDrafting& drafting) {
                          {"rows", drafting.rows},
                          {"most_waiting", drafting.most_waiting},
                          {"backlog", drafting.backlog},
+                         {"prompt_read", drafting.prompt_read},
+                         {"goes_on", drafting.goes_on},
                          {"committed", drafting.committed},
                          {"remaining", drafting.remaining},
                          {"policy", drafting.policy},
@@ -160,6 +162,8 @@ TraceDrafting decode_trace_drafting(std::string_view payload, const std::shared_
   drafting.rows = fields.u32("rows");
   drafting.most_waiting = fields.u32("most_waiting");
   drafting.backlog = fields.u32("backlog");
+  drafting.prompt_read = fields.u32("prompt_read");
+  drafting.goes_on = fields.boolean_or("goes_on", false);
   drafting.committed = fields.u32("committed");
   drafting.remaining = fields.u32("remaining");
   drafting.policy = fields.text("policy");

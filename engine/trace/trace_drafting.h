@@ -16,16 +16,18 @@ namespace canopy {
 
 /// What was known and allowed when the first round of a reply began.
 struct TraceDrafting {
-  uint32_t rules = 0;                // controller_rules of the program that recorded
-  uint32_t block = 0;                // rows of the drafter's pass; 0: there was no drafter
-  uint32_t drafted_tokens = 0;       // that its head is over
-  uint32_t rows = 0;                 // of a pass, at most
-  uint32_t most_waiting = 0;         // features that can wait for a draft
-  uint32_t backlog = 0;              // that waited
-  uint32_t committed = 0;            // positions before the first round
-  uint32_t remaining = 0;            // tokens that the reply might still get, the first round's included
-  std::string policy;                // that costs were predicted by
-  bool priced = false;               // the costs below were in force; else nothing was predicted
+  uint32_t rules = 0;           // controller_rules of the program that recorded
+  uint32_t block = 0;           // rows of the drafter's pass; 0: there was no drafter
+  uint32_t drafted_tokens = 0;  // that its head is over
+  uint32_t rows = 0;            // of a pass, at most
+  uint32_t most_waiting = 0;    // features that can wait for a draft
+  uint32_t backlog = 0;         // that waited
+  uint32_t prompt_read = 0;     // of these or injected already: of the part of the prompt that was read for this reply
+  bool goes_on = false;         // the rest of the prompt is the text of the reply before, with what waited of it
+  uint32_t committed = 0;       // positions before the first round
+  uint32_t remaining = 0;       // tokens that the reply might still get, the first round's included
+  std::string policy;           // that costs were predicted by
+  bool priced = false;          // the costs below were in force; else nothing was predicted
   std::optional<Roofline> roofline;  // of target and device, uncalibrated; none where it was not needed
   /// As they were measured before the reply; null: none were recorded.
   std::shared_ptr<const CostTable> costs;

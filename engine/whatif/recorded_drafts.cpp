@@ -5,11 +5,27 @@
 
 namespace canopy {
 
-RecordedDrafts::RecordedDrafts(const RecordedReply& reply, uint32_t depth)
+namespace {
+
+/// As Drafter::append_features(): what does not fit any more is preceded by an injection.
+uint32_t waiting_after_prompt(uint32_t waiting, uint32_t read, uint32_t most) {
+  while (read > 0) {
+    if (waiting >= most) waiting = 0;
+    const uint32_t count = std::min(read, most - waiting);
+    waiting += count;
+    read -= count;
+  }
+  return waiting;
+}
+
+}  // namespace
+
+RecordedDrafts::RecordedDrafts(const RecordedReply& reply, uint32_t depth, std::optional<uint32_t> left)
     : reply_(reply),
       depth_(depth),
       most_waiting_(std::max(1u, reply.drafting.most_waiting)),
-      waiting_(reply.drafting.backlog),
+      waiting_(left && reply.drafting.goes_on ? waiting_after_prompt(*left, reply.drafting.prompt_read, most_waiting_)
+                                              : reply.drafting.backlog),
       committed_(reply.drafting.committed) {}
 
 uint32_t RecordedDrafts::drafted_tokens() const {
@@ -30,7 +46,7 @@ const BlockDraft* RecordedDrafts::draft(uint32_t, uint32_t depths, const std::st
   if (missing_) return nullptr;
   drafted_ = true;
   const BlockDraft& whole = current_->block;
-  shallow_ = whole.depths < depths;
+  shallow_ = whole.depths < depths && instead_ == nullptr;
   if (whole.depths <= depths) return &whole;
   const size_t count = size_t{depths} * whole.candidates;
   cut_.depths = depths;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/planning/draft_source.h"
@@ -12,8 +13,9 @@ namespace canopy {
 
 class RecordedDrafts final : public DraftSource {
  public:
-  /// Behind the first root. depth: of the longest draft, at most; the reply must outlive this.
-  RecordedDrafts(const RecordedReply& reply, uint32_t depth);
+  /// Behind the first root. depth: of the longest draft, at most. left: features that waited when the reply before this
+  /// one ended; none: what waits at the first root is what was recorded. The reply must outlive this.
+  RecordedDrafts(const RecordedReply& reply, uint32_t depth, std::optional<uint32_t> left = {});
 
   uint32_t max_depth() const override { return depth_; }
   uint32_t backlog() const override { return waiting_; }

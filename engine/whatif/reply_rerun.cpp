@@ -19,7 +19,7 @@ DecodeMode wished_mode(const RecordedReply& reply, const WhatIfWish& wish) {
 bool same_pass(const RoundRecord& a, const RoundRecord& b) {
   if (a.shape != b.shape || a.width != b.width || a.nodes.size() != b.nodes.size()) return false;
   return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), [](const RoundNode& x, const RoundNode& y) {
-    return x.node.token == y.node.token && x.node.parent == y.node.parent && x.state == y.state;
+    return x.node.token == y.node.token && x.node.parent == y.node.parent;
   });
 }
 
@@ -33,7 +33,7 @@ ReplyRerun::ReplyRerun(const RecordedReply& reply, size_t index, const WhatIfWis
       shared_(state),
       stop_(std::move(stop)),
       widest_(std::max(1u, wish.widest)),
-      drafts_(reply, std::min(std::max(1u, wish.deepest), std::max(2u, reply.drafting.block) - 1)),
+      drafts_(reply, std::min(std::max(1u, wish.deepest), std::max(2u, reply.drafting.block) - 1), state.left()),
       state_(state.before(reply, mode_, wish.policy.value_or(reply.policy))) {
   const CostPolicy policy = state_.policy();
   switch (mode_) {
@@ -65,6 +65,7 @@ std::optional<WhatIfRound> ReplyRerun::next() {
   if (!round) return round;
   planner_->observe(round->record);
   drafts_.commit(static_cast<uint32_t>(round->record.emitted.size()), drafts_.drafted());
+  shared_.leave(drafts_.backlog());
   root_ += round->record.emitted.size();
   return round;
 }

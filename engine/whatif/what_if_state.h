@@ -21,6 +21,9 @@ class WhatIfState {
   SpeculationState& before(const RecordedReply& reply, DecodeMode mode, CostPolicy policy);
   /// What rounds take; null: as recorded.
   const PassCost* times() const { return times_; }
+  /// Features that waited when the reply before ended, where that was not as recorded.
+  std::optional<uint32_t> left() const { return table_ ? left_ : std::nullopt; }
+  void leave(uint32_t waiting) { left_ = waiting; }
   /// The next observed round counts as one that prepared passes.
   void prepare() { ++prepared_; }
 
@@ -35,6 +38,7 @@ class WhatIfState {
   std::shared_ptr<const PassCost> own_times_;
   const PassCost* times_ = nullptr;
   uint64_t prepared_ = 0;
+  std::optional<uint32_t> left_;
   std::unique_ptr<SpeculationState> state_;
 };
 

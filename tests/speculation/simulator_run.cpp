@@ -9,9 +9,6 @@
 namespace canopy::test {
 namespace {
 
-// The most features that wait for a draft; if there are more, the drafter injects them earlier.
-constexpr uint32_t most_waiting = 64;
-
 /// The `count` tokens of the text after `position`.
 std::vector<uint32_t> text_behind(const Trace& trace, uint32_t position, uint32_t count) {
   std::vector<uint32_t> tokens;
@@ -19,22 +16,33 @@ std::vector<uint32_t> text_behind(const Trace& trace, uint32_t position, uint32_
   return tokens;
 }
 
-/// For widths beyond the calibrated ones, which do not occur here.
-Roofline any_roofline() {
-  const ModelShape shape{
-      .layers = 30, .hidden = 576, .query_heads = 9, .kv_heads = 3, .head_dim = 64, .ffn = 1536, .vocab = 49152};
-  return Roofline(shape, {.flops_per_second = 1e12, .bytes_per_second = 1e11});
+/// Features that wait once those of a round have come: where they have no room, the others are injected.
+uint32_t waiting_with(uint32_t backlog, uint32_t more) {
+  return more > most_waiting - backlog ? more : backlog + more;
+}
+
+/// The same of a prompt, which may be longer: it fills what room there is.
+uint32_t waiting_with_prompt(uint32_t backlog, uint32_t more) {
+  while (more > 0) {
+    if (backlog == most_waiting) backlog = 0;
+    const uint32_t count = std::min(more, most_waiting - backlog);
+    backlog += count;
+    more -= count;
+  }
+  return backlog;
 }
 
 /// Runs one text, round by round.
 class Run {
  public:
-  Run(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget, const Replies& replies)
+  Run(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget, const Replies& replies,
+      const RunWatcher& watcher)
       : controller_(controller),
         trace_(trace),
         device_(device),
         budget_(budget),
         replies_(replies),
+        watcher_(watcher),
         cost_(make_cost(CostPolicy::measured, any_roofline(), device.calibrate())) {}
 
   RunResult all() {
@@ -49,9 +57,10 @@ class Run {
  private:
   void begin_reply() {
     controller_.begin_reply();
-    backlog_ = std::min(backlog_ + replies_.prompt, most_waiting);
+    backlog_ = waiting_with_prompt(backlog_, replies_.prompt);
     result_.reply_ms.push_back(0);
     result_.reply_ar_ms.push_back(0);
+    if (watcher_.reply) watcher_.reply(position_, backlog_, controller_, *cost_);
   }
 
   void round() {
@@ -80,13 +89,17 @@ class Run {
     cost_->observe_verify(choice.best.width, position_, verify_ms);
     cost_->observe_other(choice.best.width, other_ms);
     count(plan, choice, draft_ms + verify_ms + other_ms);
+    if (watcher_.round) {
+      if (choice.shape == DecodeMode::ar) builder_.begin(trace_.token(position_), {}, 1);
+      watcher_.round(position_, plan.draft, choice, builder_.tree(), tokens, {draft_ms, verify_ms, other_ms});
+    }
     double plain_ms = 0;
     for (uint32_t i = 0; i < emitted; ++i) plain_ms += device_.plain_ms(position_ + i);
     ar_ms_ += plain_ms;
     result_.reply_ar_ms.back() += plain_ms;
     result_.worst_ms = std::max(result_.worst_ms, result_.ms - 1.02 * ar_ms_);
     position_ += emitted;
-    backlog_ = std::min(backlog_ + emitted, most_waiting);
+    backlog_ = waiting_with(backlog_, emitted);
   }
 
   WidthChoice draft(const DraftPlan& plan) {
@@ -120,6 +133,7 @@ class Run {
   const VirtualDevice& device_;
   uint32_t budget_;
   Replies replies_;
+  const RunWatcher& watcher_;
   std::unique_ptr<ObservedCost> cost_;
   TreeBuilder builder_;
   AcceptedPath path_;
@@ -138,8 +152,14 @@ uint32_t Replies::left(uint32_t position, uint32_t text) const {
 }
 
 RunResult run_adaptive(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget,
-                       const Replies& replies) {
-  return Run(controller, trace, device, budget, replies).all();
+                       const Replies& replies, const RunWatcher& watcher) {
+  return Run(controller, trace, device, budget, replies, watcher).all();
+}
+
+Roofline any_roofline() {
+  const ModelShape shape{
+      .layers = 30, .hidden = 576, .query_heads = 9, .kv_heads = 3, .head_dim = 64, .ffn = 1536, .vocab = 49152};
+  return Roofline(shape, {.flops_per_second = 1e12, .bytes_per_second = 1e11});
 }
 
 double run_ar(const Trace& trace, const VirtualDevice& device) {
@@ -189,7 +209,7 @@ double Hindsight::run(const VirtualDevice& device, uint32_t width, const Replies
   uint32_t backlog = 0;
   for (uint32_t position = 0; position < trace_.tokens();) {
     const uint32_t left = replies.left(position, trace_.tokens());
-    if (replies.begins(position)) backlog = std::min(backlog + replies.prompt, most_waiting);
+    if (replies.begins(position)) backlog = waiting_with_prompt(backlog, replies.prompt);
     ms += device.draft_ms(backlog, position) + device.verify_ms(width, position) + device.other_ms(width, position);
     backlog = std::min(accepted[position] + 1u, left);
     position += backlog;

@@ -2,10 +2,13 @@
 // Whole replies in virtual time: the controller, the trees and the walk, without a device.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "engine/speculation/controller.h"
+#include "engine/speculation/cost_policy.h"
+#include "engine/speculation/draft_tree.h"
 #include "tests/speculation/simulator_device.h"
 #include "tests/speculation/simulator_trace.h"
 
@@ -19,6 +22,20 @@ struct Replies {
   /// The tokens that the reply at `position` may still emit.
   uint32_t left(uint32_t position, uint32_t text) const;
   bool begins(uint32_t position) const { return position == 0 || (tokens != 0 && position % tokens == 0); }
+};
+
+struct RunTimes {
+  double draft = 0, verify = 0, other = 0;
+};
+
+/// What is seen of a run while it goes on; both may be empty.
+struct RunWatcher {
+  /// Before the first round of a reply, whose root stands at `position`.
+  std::function<void(uint32_t position, uint32_t backlog, Controller&, ObservedCost&)> reply;
+  /// After each round. `tree` is what was verified: the root alone, a chain or a tree; `drafted`: there was a draft.
+  std::function<void(uint32_t position, bool drafted, const WidthChoice&, const DraftTree& tree,
+                     std::span<const uint32_t> emitted, const RunTimes& ms)>
+      round;
 };
 
 struct RunResult {
@@ -35,7 +52,13 @@ struct RunResult {
 };
 
 RunResult run_adaptive(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget = 63,
-                       const Replies& replies = {});
+                       const Replies& replies = {}, const RunWatcher& watcher = {});
+
+/// The most features that wait for a draft; if there are more, the drafter injects them earlier.
+constexpr uint32_t most_waiting = 64;
+
+/// For widths beyond the calibrated ones, which do not occur here.
+Roofline any_roofline();
 
 double run_ar(const Trace& trace, const VirtualDevice& device);
 

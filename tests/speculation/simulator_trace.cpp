@@ -100,7 +100,7 @@ DraftTable::DraftTable(std::span<const uint32_t> text, uint32_t positions, Ease 
         if (sharpening != 1) sum += std::exp(logit);
       }
       const double unlisted = std::max(0.0, 1 - top - rest_of(top));
-      log_sums_[row] = sharpening == 1 ? 0 : std::log(sum + std::pow(unlisted, sharpening));
+      log_sums_[row] = sharpening == 1 ? 0 : static_cast<float>(std::log(sum + std::pow(unlisted, sharpening)));
     }
   }
 }

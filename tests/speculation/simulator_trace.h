@@ -36,7 +36,7 @@ class DraftTable {
  private:
   std::vector<uint32_t> tokens_;  // [position, depth, listed]
   std::vector<float> logits_;     // the same
-  std::vector<double> log_sums_;  // [position, depth]
+  std::vector<float> log_sums_;   // [position, depth]
 };
 
 /// The description of a text: how easy it is at each position.

@@ -70,6 +70,8 @@ class TraceBuilder {
     drafting.rows = 129;
     drafting.most_waiting = 128;
     drafting.backlog = 12;
+    drafting.prompt_read = 9;
+    drafting.goes_on = true;
     drafting.committed = context_;
     drafting.remaining = 511;
     drafting.policy = "measured";

@@ -1,0 +1,224 @@
+#include "engine/whatif/what_if.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/base/expect_error.h"
+#include "tests/speculation/simulator_table.h"
+#include "tests/whatif/simulated_recording.h"
+
+namespace canopy::test {
+namespace {
+
+/// One recorded text on one device.
+class WhatIfTest : public testing::Test {
+ protected:
+  static constexpr uint32_t tokens = 400;
+
+  WhatIfTest() {
+    Controller controller({}, spec_.block_size);
+    record_run(controller, trace_, device_, 63, {.tokens = 200, .prompt = 30}, recording_);
+  }
+
+  WhatIfCosts costs() const { return {device_.calibrate(), std::make_shared<DeviceTimes>(device_)}; }
+  std::vector<RecordedReply>& replies() { return recording_.replies; }
+
+  DeviceSpec spec_ = devices_named({"roofline"})[0];
+  Trace trace_ = Trace(texts_named({"usual"})[0], tokens, 11);
+  VirtualDevice device_ = VirtualDevice(spec_, tokens, 11);
+  SimulatedRecording recording_;
+};
+
+TEST_F(WhatIfTest, TextAndTotalsAreTheSameInAllModes) {
+  for (const DecodeMode mode : {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree, DecodeMode::adaptive}) {
+    SCOPED_TRACE(to_string(mode));
+    WhatIfWish wish;
+    wish.costs = costs();
+    wish.mode = mode;
+    wish.budget = 12;
+    const WhatIf run = what_if(replies(), wish);
+    EXPECT_TRUE(run.exact);
+    EXPECT_EQ(run.tokens, tokens);
+    std::vector<std::vector<uint32_t>> text(2);
+    double ms = 0;
+    for (const WhatIfRound& round : run.rounds) {
+      validate(round.record);
+      text[round.reply].insert(text[round.reply].end(), round.record.emitted.begin(), round.record.emitted.end());
+      ms += round.record.ms.total();
+      EXPECT_EQ(round.chosen, mode == DecodeMode::adaptive);
+      if (mode == DecodeMode::tree) {
+        EXPECT_LE(round.record.width, 13u);
+      }
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(std::equal(text[i].begin(), text[i].end(), replies()[i].text.begin() + 1, replies()[i].text.end()));
+    }
+    EXPECT_DOUBLE_EQ(ms, run.ms);
+    if (mode == DecodeMode::ar) {
+      EXPECT_NEAR(run.ms, run.ar_ms, 1e-9 * run.ms);
+      EXPECT_EQ(run.rounds.size(), tokens);
+    }
+  }
+}
+
+/// A fixed tree takes what the simulator's hindsight says of it.
+TEST_F(WhatIfTest, FixedWidthsTakeWhatHindsightSays) {
+  const Hindsight hindsight(trace_, spec_.block_size - 1, 64);
+  for (const uint32_t width : {2u, 5u, 16u, 64u}) {
+    WhatIfWish wish;
+    wish.costs = costs();
+    wish.mode = DecodeMode::tree;
+    wish.budget = width - 1;
+    const double expected = hindsight.tree_ms(device_, width, {.tokens = 200, .prompt = 30});
+    EXPECT_NEAR(what_if(replies(), wish).ms, expected, 0.02 * expected)
+        << width;  // the last tree of a reply is narrower
+  }
+}
+
+TEST_F(WhatIfTest, WidthAndDepthAreLimited) {
+  WhatIfWish wish;
+  wish.costs = costs();
+  wish.widest = 7;
+  wish.deepest = 3;
+  const WhatIf run = what_if(replies(), wish);
+  uint32_t widest = 0, deepest = 0;
+  for (const WhatIfRound& round : run.rounds) {
+    widest = std::max(widest, round.record.width);
+    for (const RoundNode& node : round.record.nodes) deepest = std::max(deepest, node.node.depth);
+  }
+  EXPECT_LE(widest, 7u);
+  EXPECT_LE(deepest, 3u);
+  EXPECT_GT(widest, 1u);
+}
+
+/// Drafts behind the recorded roots alone.
+void make_sparse(std::vector<RecordedReply>& replies, const std::vector<std::vector<RoundRecord>>& rounds) {
+  for (size_t i = 0; i < replies.size(); ++i) {
+    replies[i].dense = false;
+    replies[i].draft = [draft = replies[i].draft, &recorded = rounds[i]](uint32_t committed) {
+      for (const RoundRecord& round : recorded) {
+        if (round.context == committed && round.ms.draft > 0) return draft(committed);
+      }
+      return std::shared_ptr<const KeptDraft>();
+    };
+  }
+}
+
+TEST_F(WhatIfTest, WithoutDraftsInBetweenTotalsAreMeansAndSaySo) {
+  make_sparse(replies(), recording_.rounds);
+  EXPECT_TRUE(what_if(replies(), {}).exact);
+  WhatIfWish wish;
+  wish.costs = costs();
+  wish.mode = DecodeMode::tree;
+  wish.budget = 3;
+  const WhatIf means = what_if(replies(), wish);
+  EXPECT_FALSE(means.exact);
+  EXPECT_NE(means.why_not.find("means over the recorded passes"), std::string::npos) << means.why_not;
+  EXPECT_GT(means.rounds.size(), 20u);
+  EXPECT_EQ(means.rounds.size() + means.left_out, replies()[0].rounds + replies()[1].rounds);
+  WhatIfWish dense_wish = wish;
+  SimulatedRecording dense;
+  Controller controller({}, spec_.block_size);
+  record_run(controller, trace_, device_, 63, {.tokens = 200, .prompt = 30}, dense);
+  const WhatIf exact = what_if(dense.replies, dense_wish);
+  EXPECT_TRUE(exact.exact);
+  // Each pass is exact, so the mean is near.
+  EXPECT_NEAR(means.tokens_per_second(), exact.tokens_per_second(), 0.15 * exact.tokens_per_second());
+}
+
+TEST_F(WhatIfTest, TreesAloneGiveEachPassCutNarrower) {
+  WhatIfWish wish;
+  wish.costs = costs();
+  wish.mode = DecodeMode::tree;
+  wish.budget = 30;
+  const WhatIf wide = what_if(replies(), wish);
+  // A recording of these rounds, without a single draft, as older versions made them.
+  std::vector<RecordedReply> old = replies();
+  for (size_t i = 0; i < old.size(); ++i) {
+    std::vector<RoundRecord> rounds;
+    for (const WhatIfRound& round : wide.rounds) {
+      if (round.reply == i) rounds.push_back(round.record);
+    }
+    old[i].mode = DecodeMode::tree;
+    old[i].budget = 30;
+    old[i].knows_drafting = old[i].dense = false;
+    old[i].draft = [](uint32_t) { return std::shared_ptr<const KeptDraft>(); };
+    old[i].rounds = rounds.size();
+    old[i].round = [rounds](size_t round) { return rounds[round]; };
+    guess_drafting(old[i], 30);
+    EXPECT_EQ(old[i].drafting.block, spec_.block_size);
+  }
+  const WhatIf self = what_if(old, {});
+  EXPECT_TRUE(self.exact) << self.why_not;
+  EXPECT_EQ(self.as_recorded, self.rounds.size());
+  EXPECT_EQ(self.rounds.size(), wide.rounds.size());
+  wish.budget = 6;
+  const WhatIf narrow = what_if(old, wish);
+  EXPECT_FALSE(narrow.exact);
+  EXPECT_EQ(narrow.rounds.size(), wide.rounds.size());
+  for (size_t i = 0; i < narrow.rounds.size(); ++i) {
+    const RoundRecord& cut = narrow.rounds[i].record;
+    const RoundRecord& whole = wide.rounds[i].record;
+    ASSERT_EQ(cut.context, whole.context);
+    ASSERT_EQ(cut.width, std::min(7u, whole.width));
+    for (size_t n = 0; n < cut.nodes.size(); ++n) EXPECT_EQ(cut.nodes[n].node.token, whole.nodes[n].node.token);
+    ASSERT_LE(cut.emitted.size(), whole.emitted.size());
+  }
+  expect_error("What passes cost was not recorded", [&] {
+    WhatIfWish adaptive;
+    adaptive.mode = DecodeMode::adaptive;
+    what_if(old, adaptive);
+  });
+}
+
+TEST_F(WhatIfTest, AnInterruptedTextEndsBeforeTheRoundThatWouldGoOn) {
+  RecordedReply& reply = replies()[0];
+  reply.text.resize(120);
+  reply.ended = false;
+  WhatIfWish wish;
+  wish.costs = costs();
+  wish.mode = DecodeMode::tree;
+  wish.budget = 63;
+  const WhatIf run = what_if(std::span(&reply, 1), wish);
+  EXPECT_TRUE(run.exact);
+  EXPECT_LE(run.tokens, 119u);
+  EXPECT_GT(run.tokens, 100u);
+}
+
+TEST_F(WhatIfTest, TellsHowFarItIsAndStops) {
+  std::stop_source stop;
+  uint64_t last = 0;
+  WhatIfCallbacks callbacks;
+  callbacks.stop = stop.get_token();
+  callbacks.progress = [&](uint64_t done, uint64_t total) {
+    EXPECT_EQ(total, tokens);
+    EXPECT_GT(done, last);
+    last = done;
+    if (done > 100) stop.request_stop();
+  };
+  try {
+    what_if(replies(), {}, callbacks);
+    FAIL() << "went on";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::cancelled);
+  }
+  EXPECT_LT(last, 120u);
+}
+
+TEST_F(WhatIfTest, RefusesWhatCannotBe) {
+  expect_error("Nothing can be re-run", [&] { what_if({}, {}); });
+  RecordedReply plain = replies()[0];
+  plain.mode = DecodeMode::ar;
+  plain.drafting.block = 0;
+  WhatIfWish wish;
+  wish.costs = costs();
+  wish.mode = DecodeMode::tree;
+  expect_error("needs a drafter", [&] { what_if(std::span(&plain, 1), wish); });
+  replies()[0].drafting.rules = controller_rules + 1;
+  expect_error("rules number", [&] { what_if(replies(), {}); });
+  replies()[0].drafting.rules = controller_rules;
+  replies()[0].drafting.state.resize(40);
+  expect_error("ends inside", [&] { what_if(replies(), {}); });
+}
+
+}  // namespace
+}  // namespace canopy::test
