@@ -81,6 +81,22 @@ bool Sequence::append(std::span<const uint32_t> tokens, const ForwardOutput& pas
   return drafter_->append_features(*draft_state_, rows, stop);
 }
 
+bool Sequence::append_each(std::span<const uint32_t> tokens, const ForwardOutput& pass,
+                           const std::function<bool()>& then, const std::stop_token& stop) {
+  require_room(tokens.size());
+  require_own(pass, tokens.size());
+  if (!has_features_of(pass)) {
+    throw bad_input("Tokens were to be committed one by one with their features; the features of " +
+                    std::to_string(feature_length()) + " of " + std::to_string(length()) +
+                    " tokens before are kept, and the pass must leave those of its own.");
+  }
+  for (uint32_t row = 0; row < tokens.size(); ++row) {
+    tokens_.push_back(tokens[row]);
+    if (!drafter_->append_features(*draft_state_, {&row, 1}, stop) || !then()) return false;
+  }
+  return true;
+}
+
 double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass) {
   require_room(path.nodes.size());
   require_own(pass, tree.width());

@@ -2,6 +2,7 @@
 // One text that a model has read: its committed tokens, what the layers keep of them, and what a drafter keeps.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,6 +83,12 @@ class Sequence {
   /// says of how many there are features. The same where that throws out_of_memory, with needed and available bytes.
   /// Throws bad_input, and commits nothing, beyond capacity() and for a pass over anything else.
   bool append(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::stop_token& stop = {});
+
+  /// The same, a token at a time: after each, with its features, then() is called, which may draft. False when that
+  /// returned false or stop was requested; what was committed until then stays. Throws bad_input, too, where features
+  /// of earlier tokens are missing or the pass left none.
+  bool append_each(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::function<bool()>& then,
+                   const std::stop_token& stop = {});
 
   /// After a pass over tree(tree): the path's nodes are committed in its order, with their features where the pass left
   /// aux hidden states, and the rest is forgotten. Nothing waits for the features: only a later draft needs them.

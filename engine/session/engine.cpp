@@ -15,6 +15,7 @@
 #include "engine/session/model_timer.h"
 #include "engine/session/pair_speculation.h"
 #include "engine/session/reply_writer.h"
+#include "engine/session/trace_sizes.h"
 
 namespace canopy {
 namespace {
@@ -158,7 +159,9 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
       log_warning("This device draws other tokens than the host does from the same logits; the host draws them.");
     }
   });
+  loaded->target_sizes = sizes_of(file, loaded->model->quantized());
   if (drafter) load_drafter(*drafter, file, request, callbacks, memory, *loaded);
+  if (loaded->drafter != nullptr) loaded->drafter_sizes = sizes_of(*drafter, loaded->drafter->drafted_tokens());
   loaded->resident = std::make_unique<ResidentTexts>(*loaded->model, loaded->drafter.get());
   if (loaded->drafter != nullptr) {
     loaded->speculation =

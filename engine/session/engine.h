@@ -20,6 +20,7 @@
 #include "engine/session/resident_texts.h"
 #include "engine/session/self_test.h"
 #include "engine/session/text_model.h"
+#include "engine/trace/trace_records.h"
 
 namespace canopy {
 
@@ -59,6 +60,8 @@ struct Engine {
   std::vector<std::string> drafter_warnings;      // what is unusual about the pair
   std::unique_ptr<Drafter> drafter;               // null without one
   std::unique_ptr<SpeculationState> speculation;  // likewise
+  TraceSizes target_sizes;                        // for traces
+  std::optional<TraceSizes> drafter_sizes;        // none without a drafter
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   std::optional<SelfTestReport> self_test;
   bool draws_on_device = false;             // ReplyParts::draws_on_device

@@ -10,10 +10,12 @@ namespace {
 TraceHeader header_of(const Engine& loaded) {
   const ModelReady model = loaded.describe();
   TraceHeader header;
-  header.target = {model.name, model.file_name, model.architecture, model.quantization, model.quantized_to};
+  header.target = {model.name,         model.file_name,    model.architecture,
+                   model.quantization, model.quantized_to, loaded.target_sizes};
   if (loaded.drafter != nullptr) {
     const ModelConfig& drafter = loaded.drafter->config().transformer;
-    header.drafter = TraceModel{drafter.name, model.drafter, drafter.architecture, drafter.quantization};
+    header.drafter =
+        TraceModel{drafter.name, model.drafter, drafter.architecture, drafter.quantization, "", loaded.drafter_sizes};
     header.calibration = loaded.speculation != nullptr && !loaded.speculation->table().verify_points().empty()
                              ? calibration_path({}, loaded.calibration_key()).filename().string() + ", " +
                                    std::to_string(loaded.speculation->table().verify_points().size()) + " passes"

@@ -1,0 +1,64 @@
+#include "engine/session/trace_sizes.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace canopy {
+namespace {
+
+TraceSizes sizes_of(const ModelConfig& config) {
+  TraceSizes sizes;
+  sizes.layers = config.layers;
+  sizes.hidden = config.hidden;
+  sizes.heads = config.heads;
+  sizes.kv_heads = config.kv_heads;
+  sizes.head_dim = config.head_dim;
+  sizes.ffn = config.ffn;
+  sizes.vocab = config.vocab;
+  sizes.tied_head = config.tied_head;
+  sizes.qk_norm = config.has_qk_norm;
+  sizes.parameters = config.parameters;
+  return sizes;
+}
+
+TensorType kept_type(TensorType type, QuantizeOnLoad quantized) {
+  const bool wide = type == TensorType::f32 || type == TensorType::f16 || type == TensorType::bf16;
+  if (!wide || quantized == QuantizeOnLoad::none) return type;
+  return quantized == QuantizeOnLoad::q4_k ? TensorType::q4_k : TensorType::q8_0;
+}
+
+/// The type of most matrices of each kind: "attn_q" of "blk.7.attn_q".
+void add_types(std::span<const TensorView> tensors, QuantizeOnLoad quantized, TraceSizes& sizes) {
+  std::map<std::string, std::map<TensorType, uint32_t>> kinds;
+  for (const TensorView& tensor : tensors) {
+    if (tensor.rank != 2) continue;
+    const size_t dot = tensor.name.rfind('.');
+    const std::string kind(tensor.name.substr(dot == std::string_view::npos ? 0 : dot + 1));
+    ++kinds[kind][kept_type(tensor.type, quantized)];
+  }
+  for (const auto& [kind, types] : kinds) {
+    const auto most = std::ranges::max_element(types, {}, [](const auto& each) { return each.second; });
+    sizes.types.emplace_back(kind, to_string(most->first));
+  }
+}
+
+}  // namespace
+
+TraceSizes sizes_of(const ModelFile& file, QuantizeOnLoad quantized) {
+  TraceSizes sizes = sizes_of(file.config());
+  add_types(file.tensors(), quantized, sizes);
+  return sizes;
+}
+
+TraceSizes sizes_of(const DrafterFile& file, uint32_t drafted_tokens) {
+  const DrafterConfig& config = file.config();
+  TraceSizes sizes = sizes_of(config.transformer);
+  sizes.block = config.block_size;
+  sizes.taps = static_cast<uint32_t>(config.aux_layers.size());
+  sizes.drafted_tokens = drafted_tokens;
+  add_types(file.tensors(), QuantizeOnLoad::none, sizes);
+  return sizes;
+}
+
+}  // namespace canopy
