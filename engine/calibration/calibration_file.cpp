@@ -132,6 +132,31 @@ CostTable read_table(const json& object) {
   return table;
 }
 
+void check_format(const JsonFields& fields) {
+  if (fields.text("format") != file_format) throw bad_input("it is no calibration");
+  if (const uint32_t version = fields.u32("version"); version != file_version) {
+    throw bad_input("its format is version " + std::to_string(version) + ", this program reads version " +
+                    std::to_string(file_version));
+  }
+}
+
+CostTable checked_table(const JsonFields& fields) {
+  const json& table = fields.at("table");
+  if (fields.text("hash") != damage_hash_text(table.dump()))
+    throw bad_input("its content is damaged (the hash differs)");
+  return read_table(table);
+}
+
+std::string file_text(const CalibrationKey& key, const CostTable& table) {
+  const json content = table_json(table);
+  // Serialized and parsed again, so that the hash is computed from the same values as when the file is read.
+  const std::string hash = damage_hash_text(json::parse(content.dump()).dump());
+  const json file = {{"format", file_format}, {"version", file_version},
+                     {"key", key_json(key)},  {"tuned", printable(key.tuned, max_key_bytes)},
+                     {"hash", hash},          {"table", content}};
+  return file.dump(1) + "\n";
+}
+
 std::string read_text(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) throw bad_input("it is no readable file");
@@ -159,11 +184,7 @@ std::filesystem::path calibration_path(const std::filesystem::path& folder, cons
 CostTable parse_calibration(const std::string& text, const CalibrationKey& key) {
   const json file = parse_json(text, "the file", DuplicateKeys::refuse);
   const JsonFields fields(file, "the file");
-  if (fields.text("format") != file_format) throw bad_input("it is no calibration");
-  if (const uint32_t version = fields.u32("version"); version != file_version) {
-    throw bad_input("its format is version " + std::to_string(version) + ", this program reads version " +
-                    std::to_string(file_version));
-  }
+  check_format(fields);
   const JsonFields known(fields.at("key"), "its key");
   const json wanted = key_json(key);
   for (const KeyField& field : key_fields) {
@@ -172,10 +193,35 @@ CostTable parse_calibration(const std::string& text, const CalibrationKey& key) 
     throw bad_input("it was made for another " + std::string(field.what) + " (\"" + printable(value) + "\")");
   }
   require_same_variants(fields.text_or("tuned", ""), key.tuned);
-  const json& table = fields.at("table");
-  if (fields.text("hash") != damage_hash_text(table.dump()))
-    throw bad_input("its content is damaged (the hash differs)");
-  return read_table(table);
+  return checked_table(fields);
+}
+
+ForeignCalibration parse_foreign_calibration(const std::string& text) {
+  const json file = parse_json(text, "the file", DuplicateKeys::refuse);
+  const JsonFields fields(file, "the file");
+  check_format(fields);
+  const JsonFields known(fields.at("key"), "its key");
+  ForeignCalibration calibration;
+  for (const KeyField& field : key_fields) {
+    calibration.key.*field.value = printable(known.text(field.name), max_key_bytes);
+  }
+  calibration.key.tuned = printable(fields.text_or("tuned", ""), max_key_bytes);
+  calibration.table = checked_table(fields);
+  return calibration;
+}
+
+ForeignCalibration read_calibration(const std::filesystem::path& path) {
+  try {
+    return parse_foreign_calibration(read_text(path));
+  } catch (const Error& e) {
+    std::string why = e.what();
+    if (why.empty() || why.back() != '.') why += ".";
+    throw bad_input("The calibration " + quoted_name(path.string()) + " cannot be used: " + why);
+  }
+}
+
+void write_calibration(const std::filesystem::path& path, const CalibrationKey& key, const CostTable& table) {
+  write_file_atomically(path, file_text(key, table));
 }
 
 LoadedCalibration load_calibration(const std::filesystem::path& folder, const CalibrationKey& key) {
@@ -198,13 +244,7 @@ LoadedCalibration load_calibration(const std::filesystem::path& folder, const Ca
 std::string save_calibration(const std::filesystem::path& folder, const CalibrationKey& key, const CostTable& table) {
   try {
     std::filesystem::create_directories(folder);
-    const json content = table_json(table);
-    // Serialized and parsed again, so that the hash is computed from the same values as when the file is read.
-    const std::string hash = damage_hash_text(json::parse(content.dump()).dump());
-    const json file = {{"format", file_format}, {"version", file_version},
-                       {"key", key_json(key)},  {"tuned", printable(key.tuned, max_key_bytes)},
-                       {"hash", hash},          {"table", content}};
-    write_file_atomically(calibration_path(folder, key), file.dump(1) + "\n");
+    write_file_atomically(calibration_path(folder, key), file_text(key, table));
   } catch (const std::exception& e) {
     return std::string("The calibration was not saved: ") + e.what();
   }

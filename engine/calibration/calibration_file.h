@@ -42,6 +42,21 @@ LoadedCalibration load_calibration(const std::filesystem::path& folder, const Ca
 /// The table in the text of a file for `key`. Throws Error(bad_input) with the reason when it cannot be used.
 CostTable parse_calibration(const std::string& text, const CalibrationKey& key);
 
+/// A calibration that was made elsewhere, for whatever it was made.
+struct ForeignCalibration {
+  CalibrationKey key;
+  CostTable table;  // without a roofline
+};
+
+/// Reads such a file. Throws bad_input that names the file and says why it cannot be used.
+ForeignCalibration read_calibration(const std::filesystem::path& path);
+
+/// The same of a file's text; the message does not name the file.
+ForeignCalibration parse_foreign_calibration(const std::string& text);
+
+/// Writes a file for elsewhere, atomically. Throws bad_input where it cannot be written.
+void write_calibration(const std::filesystem::path& path, const CalibrationKey& key, const CostTable& table);
+
 /// Writes the file of `key` atomically. Returns one sentence when that failed, else an empty string.
 std::string save_calibration(const std::filesystem::path& folder, const CalibrationKey& key, const CostTable& table);
 

@@ -176,6 +176,15 @@ DrafterFile random_drafter(const NamedShape& shape) {
 }
 
 TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint64_t cols) {
+  const size_t dot = tensor.rfind('.');
+  const auto given = shape.types.find(dot == std::string_view::npos ? tensor : tensor.substr(dot + 1));
+  if (given != shape.types.end()) {
+    const TensorTypeInfo& info = tensor_type_info(given->second);
+    if (cols % info.block_elements == 0) return given->second;
+    throw bad_input("Matrices " + printable(given->first) + " are of the type " + std::string(info.name) +
+                    ", but their rows of " + std::to_string(cols) + " elements are no whole blocks of " +
+                    std::to_string(info.block_elements) + ".");
+  }
   const NamedType* const type = named_type(shape.weights);
   if (type == nullptr) {
     throw bad_input("A shape has weights of type '" + printable(shape.weights) +

@@ -2,6 +2,8 @@
 // Models by name, as shapes: a configuration and the type of each tensor, without a file.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -17,6 +19,9 @@ struct NamedShape {
   std::string name;
   ModelConfig config;
   std::string weights;  // "q4_k"
+  /// The type of each kind of matrix ("attn_q"), as a file has it; of others `weights` decides.
+  std::map<std::string, TensorType, std::less<>> types = {};
+  uint32_t taps = 0;  // of a drafter: layers of its target that it reads
 };
 
 /// Throws bad_input that lists what is allowed, or says why the passes of that model cannot be recorded.

@@ -65,6 +65,12 @@ PassPrediction predict_pass(RecordedModel& model, const DeviceProfile& device, c
   return pass;
 }
 
+double predict_ops_ms(const OpList& ops, const DeviceProfile& device, const KernelRules& rules) {
+  double us = 0;
+  for (const Op& op : ops) us += time_of(work_of(op, rules, device), device).total;
+  return us / 1e3;
+}
+
 double bandwidth_share(const PassPrediction& pass, const DeviceProfile& device) {
   return static_cast<double>(pass.weight_bytes) / (pass.ms * 1e-3) / (device.memory_gb_s * 1e9);
 }

@@ -26,7 +26,8 @@ WeightPlan plan_of_shape(const NamedShape& shape, std::deque<TensorView>& tensor
   };
   WeightPlan plan;
   plan.token_embd = plan_matrix("token_embd", {&require("token_embd", config.vocab, config.hidden)});
-  for (uint32_t n = 0; n < config.layers; ++n) plan.layers.push_back(plan_layer(config, n, QkvJoin::all, require, add));
+  const QkvJoin join = shape.taps > 0 ? QkvJoin::keys_values : QkvJoin::all;
+  for (uint32_t n = 0; n < config.layers; ++n) plan.layers.push_back(plan_layer(config, n, join, require, add));
   if (!config.tied_head) {
     plan.output.push_back(plan_matrix("output", {&require("output", config.vocab, config.hidden)}));
   }
@@ -44,6 +45,15 @@ RecordedModel::RecordedModel(const NamedShape& shape) : config_(shape.config), l
   require_supported(layers_);
   std::deque<TensorView> tensors;  // the plan points to them
   make_weights(plan_of_shape(shape, tensors));
+  taps_ = shape.taps;
+  if (taps_ == 0) return;
+  TensorView& features = tensors.emplace_back();
+  features.name = "fc";
+  features.rank = 2;
+  features.shape = {config_.hidden, uint64_t{taps_} * config_.hidden};
+  features.type = type_of_tensor(shape, "fc", features.shape[1]);
+  features_weight_ = make_matrix(plan_matrix("fc", {&features}));
+  features_norm_ = device_.allocate(config_.hidden * sizeof(float), "norm");
 }
 
 std::unique_ptr<Weight> RecordedModel::make_matrix(const MatrixPlan& plan) {
@@ -107,6 +117,55 @@ OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_row
                              .aux_layers = {}};
   Recorder record;
   record_forward(record, model, shape);
+  return record.finish();
+}
+
+// As Drafter records it.
+OpList RecordedModel::record_injection(uint32_t rows) {
+  if (taps_ == 0) throw bad_input("The injection of features was to be recorded of a model that is no drafter.");
+  if (rows == 0 || rows > kMaxWidth) {
+    throw bad_input("An injection of " + std::to_string(rows) + " features was to be recorded; allowed: 1 to " +
+                    std::to_string(kMaxWidth) + ".");
+  }
+  make_buffers(rows, 1);
+  const uint32_t width = taps_ * config_.hidden;
+  injection_.features = device_.allocate(uint64_t{rows} * width * sizeof(float), "features");
+  injection_.projected = device_.allocate(uint64_t{rows} * config_.hidden * sizeof(float), "projected features");
+  injection_.rows = device_.allocate(uint64_t{rows} * sizeof(Row), "rows of features");
+  injection_.normed_features = device_.allocate_activations(rows, width, "features");
+  injection_.context = device_.allocate_activations(rows, config_.hidden, "context");
+  Recorder record;
+  record(NormRowsArgs{
+      .width = rows, .in = injection_.features.get(), .norm = {}, .out = injection_.normed_features.get()});
+  record(LinearArgs{.width = rows,
+                    .weight = features_weight_.get(),
+                    .in = injection_.normed_features.get(),
+                    .out = injection_.projected.get(),
+                    .stride = config_.hidden,
+                    .offset = 0});
+  record(NormRowsArgs{.width = rows,
+                      .in = injection_.projected.get(),
+                      .norm = {features_norm_.get()},
+                      .out = injection_.context.get()});
+  for (uint32_t n = 0; n < config_.layers; ++n) {
+    const LayerWeights& weights = weights_.layers[n];
+    std::vector<const Weight*> keys_values;
+    for (size_t i = 1; i < weights.qkv.size(); ++i) keys_values.push_back(weights.qkv[i].get());
+    record(ProjectHeadsArgs{.weights = keys_values,
+                            .in = injection_.context.get(),
+                            .in_norm_eps = config_.rms_eps,
+                            .qkv = buffers_.qkv.get(),
+                            .heads = {.width = rows,
+                                      .qkv = buffers_.qkv.get(),
+                                      .rows = injection_.rows.get(),
+                                      .rotation = buffers_.rotation.get(),
+                                      .k_norm = weights.k_norm.get(),
+                                      .norm_eps = config_.rms_eps,
+                                      .heads = 0,
+                                      .shape = kv_shape(config_, limits_),
+                                      .interleaved = layers_[n].rope == RopeLayout::interleaved,
+                                      .cache = &cache_->layer(n)}});
+  }
   return record.finish();
 }
 

@@ -30,6 +30,10 @@ class RecordedModel {
   /// call. Throws bad_input for a width of 0 or above kMaxWidth.
   OpList record(uint32_t width, uint32_t context, uint32_t head_rows);
 
+  /// Of a drafter: what makes keys and values of the features of `rows` positions. They stay valid as those of record()
+  /// do. Throws bad_input for rows of 0 or above kMaxWidth, and where the model is no drafter.
+  OpList record_injection(uint32_t rows);
+
   static constexpr uint32_t kMaxWidth = 4096;
 
  private:
@@ -45,6 +49,15 @@ class RecordedModel {
   std::unique_ptr<KvCache> cache_;
   PassBuffers buffers_;
   PassParts parts_;
+  // Of a drafter, null otherwise.
+  std::unique_ptr<Weight> features_weight_;  // [H, taps * H]
+  std::unique_ptr<Buffer> features_norm_;    // [H]
+  struct Injection {
+    std::unique_ptr<Buffer> features, projected, rows;
+    std::unique_ptr<Activations> normed_features, context;
+  };
+  uint32_t taps_ = 0;
+  Injection injection_;
 };
 
 /// The model of a file or a folder where there is one of that path, else of the shape of that name, and how it is

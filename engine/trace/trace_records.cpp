@@ -194,17 +194,19 @@ std::string_view json_name(FinishReason reason) {
 }
 
 ordered_json to_json(const TraceHeader& header) {
-  return {{"canopy_version", header.canopy_version},
-          {"created", header.created},
-          {"redacted", header.redacted},
-          {"target", to_json(header.target)},
-          {"drafter", header.drafter ? to_json(*header.drafter) : ordered_json()},
-          {"device", header.device},
-          {"driver", header.driver},
-          {"kv_type", header.kv_type},
-          {"context", header.context},
-          {"variants", header.variants},
-          {"calibration", header.calibration}};
+  ordered_json object = {{"canopy_version", header.canopy_version},
+                         {"created", header.created},
+                         {"redacted", header.redacted},
+                         {"target", to_json(header.target)},
+                         {"drafter", header.drafter ? to_json(*header.drafter) : ordered_json()},
+                         {"device", header.device},
+                         {"driver", header.driver},
+                         {"kv_type", header.kv_type},
+                         {"context", header.context},
+                         {"variants", header.variants},
+                         {"calibration", header.calibration}};
+  if (!header.times.empty()) object["times"] = header.times;
+  return object;
 }
 
 ordered_json to_json(const TraceReplyBegin& begin) {
@@ -240,6 +242,7 @@ TraceHeader parse_trace_header(std::string_view text) {
   header.canopy_version = fields.text_or("canopy_version", "");
   header.created = fields.text_or("created", "");
   header.redacted = fields.boolean_or("redacted", false);
+  header.times = fields.text_or("times", "");
   header.target = parse_model(fields.at("target"), "the target in the header");
   if (const json* drafter = fields.object("drafter"))
     header.drafter = parse_model(*drafter, "the drafter in the header");

@@ -48,6 +48,9 @@ struct TraceHeader {
   std::string variants;     // identity of the kernels chosen by timing; empty: none were
   std::string calibration;  // identity of the measured cost table; empty: none
   bool redacted = false;    // set by the writer: no texts, and token ids that are renumbered in each round
+  /// Where the times come from if nothing was recorded on that device: "predicted", "measured elsewhere" (trace
+  /// what-if). Empty in a recording.
+  std::string times = {};
 };
 
 /// The request of one reply.

@@ -29,6 +29,7 @@ bool covers_all_roots(const TraceReader& trace, size_t index, const RecordedRepl
 RecordedReply recorded_reply(const std::shared_ptr<const TraceReader>& trace, size_t index) {
   const TraceReply& recorded = trace->replies()[index];
   RecordedReply reply;
+  reply.index = index;
   reply.mode = recorded.begin.mode;
   reply.policy = cost_policy_of(recorded.begin.policy).value_or(CostPolicy::measured);
   reply.budget = recorded.begin.budget;

@@ -15,6 +15,7 @@
 namespace canopy {
 
 struct RecordedReply {
+  size_t index = 0;  // among the replies of its trace
   DecodeMode mode = DecodeMode::ar;
   CostPolicy policy = CostPolicy::measured;
   uint32_t budget = 0;   // of mode tree

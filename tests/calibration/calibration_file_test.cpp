@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/damage_hash.h"
+#include "engine/base/error.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 
@@ -295,6 +296,29 @@ TEST_F(CalibrationFile, KeysWithAnyBytesAreKept) {
   EXPECT_TRUE(load_calibration(folder.path(), odd).table);
   odd.model.back() = 'n';
   EXPECT_FALSE(load_calibration(folder.path(), odd).table);
+}
+
+TEST_F(CalibrationFile, ForElsewhereIsReadWithoutItsKey) {
+  const std::filesystem::path sent = folder.path() / "sent.json";
+  write_calibration(sent, key, some_table());
+  const ForeignCalibration read = read_calibration(sent);
+  expect_same(read.table, some_table());
+  EXPECT_EQ(read.key.driver, key.driver);
+  EXPECT_EQ(read.key.model, key.model);
+  // The file of a launch is such a file, too.
+  save();
+  expect_same(read_calibration(path).table, some_table());
+}
+
+TEST_F(CalibrationFile, ForElsewhereIsRefusedByNameWhateverIsWrong) {
+  save();
+  const std::string whole = text();
+  for (size_t bytes = 0; bytes + 2 < whole.size(); ++bytes) {
+    EXPECT_THROW(parse_foreign_calibration(whole.substr(0, bytes)), Error) << bytes << " bytes";
+  }
+  change([](json& file) { file["table"]["verify"][0][2] = 0.5; });
+  test::expect_error("damaged", [&] { read_calibration(path); });
+  test::expect_error(path.filename().string(), [&] { read_calibration(path); });
 }
 
 }  // namespace

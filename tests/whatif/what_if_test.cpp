@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/whatif/what_if_summary.h"
 #include "tests/base/expect_error.h"
 #include "tests/speculation/simulator_table.h"
 #include "tests/whatif/simulated_recording.h"
@@ -202,6 +203,44 @@ TEST_F(WhatIfTest, TellsHowFarItIsAndStops) {
     EXPECT_EQ(e.kind(), ErrorKind::cancelled);
   }
   EXPECT_LT(last, 120u);
+}
+
+TEST_F(WhatIfTest, ASummarySaysWhatWasChosenAndWhetherItPays) {
+  WhatIfWish wish;
+  wish.costs = costs();
+  const WhatIf run = what_if(replies(), wish);
+  const WhatIfSummary summary = summarize(run);
+  uint64_t rounds = 0;
+  for (const auto& [width, count] : summary.widths) rounds += count;
+  EXPECT_EQ(rounds, run.rounds.size());
+  EXPECT_EQ(summary.narrowest, summary.widths.begin()->first);
+  EXPECT_EQ(summary.widest, summary.widths.rbegin()->first);
+  EXPECT_DOUBLE_EQ(summary.ratio, run.ar_ms / run.ms);
+  EXPECT_EQ(summary.payoff == Payoff::pays, summary.ratio >= 1.05);
+  EXPECT_NE(summary.verdict, "");
+  wish.mode = DecodeMode::ar;
+  const WhatIfSummary plain = summarize(what_if(replies(), wish));
+  EXPECT_EQ(plain.payoff, Payoff::even);
+  EXPECT_EQ(plain.widest, 1u);
+  EXPECT_NE(plain.verdict.find("no guesses"), std::string::npos) << plain.verdict;
+  EXPECT_EQ(summarize({}).payoff, Payoff::unknown);
+}
+
+TEST_F(WhatIfTest, RatiosByWidthAreThoseOfFixedTrees) {
+  WhatIfWish wish;
+  wish.costs = costs();
+  constexpr uint32_t widths[] = {1, 2, 8, 32, 64, 4096};
+  const std::vector<WidthRatio> ratios = ratios_by_width(replies(), wish, widths);
+  ASSERT_EQ(ratios.size(), 5u);  // no pass can be so wide
+  EXPECT_NEAR(ratios[0].ratio, 1, 1e-9);
+  for (const WidthRatio& each : ratios) {
+    EXPECT_TRUE(each.exact);
+    if (each.width == 1) continue;
+    wish.mode = DecodeMode::tree;
+    wish.budget = each.width - 1;
+    const WhatIf run = what_if(replies(), wish);
+    EXPECT_DOUBLE_EQ(each.ratio, run.ar_ms / run.ms) << each.width;
+  }
 }
 
 TEST_F(WhatIfTest, RefusesWhatCannotBe) {
