@@ -10,6 +10,7 @@
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/figures.h"
+#include "engine/calibration/calibration_file.h"
 #include "engine/speculation/roofline_fit.h"
 
 namespace canopy::cli {
@@ -21,6 +22,7 @@ struct CalibrateOptions {
   ModelChoice model;
   double seconds = 90;
   bool as_json = false;
+  std::string output;
 };
 
 ordered_json to_json(const CostTable& table, const Roofline& fitted, const Device& device) {
@@ -72,6 +74,7 @@ int run_calibrate(CalibrateOptions& options) {
   callbacks.stop = interruption();
   const CostTable table = model.calibrate(options.seconds, callbacks);
   line.clear();
+  if (!options.output.empty()) write_calibration(options.output, model.calibration_key(), table);
   const Roofline fitted = calibrated_roofline(model.speculation->roofline(), table);
   if (options.as_json) {
     std::cout << to_json(table, fitted, *opened.device).dump(2) << "\n";
@@ -90,6 +93,8 @@ void add_calibrate(CLI::App& app, Action& action) {
   command->add_option("--seconds", options->seconds, "Time to measure in")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  command->add_option("-o,--output", options->output,
+                      "Write it into this file as well, for canopy-cli trace what-if --costs elsewhere");
   command->add_flag("--json", options->as_json, "Print one JSON object");
   command->callback([&action, options] { action = [options] { return run_calibrate(*options); }; });
 }

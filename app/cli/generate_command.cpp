@@ -14,6 +14,7 @@
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/session/dense_drafts.h"
 #include "engine/session/reply_trace.h"
 #include "engine/text/chat_tools.h"
 #include "engine/trace/round_statistics_json.h"
@@ -35,6 +36,7 @@ struct GenerateOptions {
   std::string mode, policy = "measured";
   std::string trace;
   bool redact = false;
+  bool dense = false;
   ReplySettings settings;
 };
 
@@ -138,6 +140,15 @@ int converse(const OpenedModel& opened, ReplyTrace* trace, ReplySettings setting
   return 0;
 }
 
+/// What --dense asks for, once the recording is whole.
+void make_dense(const OpenedModel& opened, std::optional<ReplyTrace>& trace, const GenerateOptions& options) {
+  if (!trace || !options.dense) return;
+  trace->finish();
+  if (!trace->problem().empty()) return;
+  const DenseReport report = densify(*opened.model, options.trace, {{}, interruption()});
+  note("dense: " + std::to_string(report.added) + " drafts added to the recording");
+}
+
 uint64_t replies_in(const std::vector<ChatTurn>& turns) {
   uint64_t count = 0;
   for (const ChatTurn& turn : turns) count += turn.role == "assistant" ? 1 : 0;
@@ -150,6 +161,11 @@ int run_generate(GenerateOptions& options) {
   if (sources != 1) throw UsageError("Give exactly one of --prompt, --prompt-file and --chat.");
   const bool interactive = options.chat == "-";
   if (interactive && options.as_json) throw UsageError("--chat - is a conversation on the terminal; it has no --json.");
+  if (options.dense && options.trace.empty()) throw UsageError("--dense belongs to a recording: give --trace, too.");
+  if (options.dense && options.redact) throw UsageError("--dense needs the text, which --redact leaves out.");
+  if (options.dense && options.mode == "ar" && options.model.drafter.empty()) {
+    throw UsageError("--dense drafts behind every token: name a drafter with --drafter, mode ar loads none by itself.");
+  }
   if (options.raw && !options.chat.empty()) throw UsageError("--raw leaves the chat template out; it has no --chat.");
   if (options.raw && !options.tools.empty()) throw UsageError("--raw leaves the chat template out; it has no --tools.");
   validate(options.settings.sampling);
@@ -177,7 +193,11 @@ int run_generate(GenerateOptions& options) {
   if (!options.trace.empty()) trace.emplace(options.trace, *opened.model, options.redact);
   options.settings.mode = decode_mode_of(options.mode).value_or(opened.model->default_mode());
   ReplyTrace* const recorder = trace ? &*trace : nullptr;
-  if (interactive) return converse(opened, recorder, options.settings, tools);
+  if (interactive) {
+    const int code = converse(opened, recorder, options.settings, tools);
+    make_dense(opened, trace, options);
+    return code;
+  }
 
   const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt, {}, tools);
   const Reply reply = reply_to(opened, recorder, ids, options.settings, streaming(options.as_json));
@@ -189,6 +209,7 @@ int run_generate(GenerateOptions& options) {
     print_statistics(reply, *opened.model);
   }
   opened.model->keep_what_was_learnt();
+  if (reply.reason != FinishReason::cancelled) make_dense(opened, trace, options);
   return reply.reason == FinishReason::cancelled ? kInterrupted : 0;
 }
 
@@ -227,6 +248,8 @@ void add_generate(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--trace", options->trace, "Record every round into this file (canopy-cli trace shows it)");
   command->add_flag("--redact", options->redact, "Leave texts and token ids out of the trace");
+  command->add_flag("--dense", options->dense,
+                    "Add a draft behind every token to the trace, so that trace what-if is exact");
   command->add_option("-t,--temperature", sampling.temperature, "0 takes the likeliest token")->capture_default_str();
   command->add_option("--top-k", sampling.top_k, "Draw from the k likeliest tokens; 0 is off")->capture_default_str();
   command->add_option("--top-p", sampling.top_p, "Draw from the likeliest tokens of this total probability")

@@ -11,6 +11,7 @@
 #include "app/cli/trace_command_text.h"
 #include "app/cli/trace_command_tree.h"
 #include "app/cli/trace_share.h"
+#include "app/cli/trace_what_if.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
@@ -107,7 +108,7 @@ CLI::App* add_part(CLI::App& trace, const char* name, const char* what, const st
 }  // namespace
 
 void add_trace(CLI::App& app, Action& action) {
-  CLI::App* trace = app.add_subcommand("trace", "Look into a recorded trace; needs no device and no model");
+  CLI::App* trace = app.add_subcommand("trace", "Look into a recorded trace; only densify needs a device and a model");
   trace->require_subcommand(1);
   const auto options = std::make_shared<TraceOptions>();
 
@@ -127,6 +128,9 @@ void add_trace(CLI::App& app, Action& action) {
   part->add_option("--round", options->round, "The round of a picture, or the first of a page or an animation; from 0")
       ->check(CLI::NonNegativeNumber);
   add_share_options(*part, options->share);
+
+  add_what_if(*trace, action);
+  add_densify(*trace, action);
 }
 
 }  // namespace canopy::cli

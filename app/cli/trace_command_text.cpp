@@ -37,6 +37,7 @@ void show_header(const TraceHeader& header, std::ostream& out) {
   line("target    ", model_text(header.target));
   if (header.drafter) line("drafter   ", model_text(*header.drafter));
   line("device    ", header.device + " (" + header.driver + ")");
+  if (!header.times.empty()) line("times     ", header.times + ", not recorded there");
   line("cache     ", header.kv_type + ", " + std::to_string(header.context) + " positions");
   line("kernels   ", header.variants);
   line("costs     ", header.calibration);
