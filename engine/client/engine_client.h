@@ -101,17 +101,23 @@ struct CancelReport {};
 struct RecordTrace {
   std::string path;
   bool redact = false;  // write no text and no token ids (engine/trace/trace_redaction.h)
+  bool dense = false;   // StopRecording adds the draft behind every token (engine/session/dense_drafts.h); not redacted
 };
 
 struct StopRecording {};
+
+/// Adds the draft behind every token to a trace that was recorded with the loaded pair. Ends in one TraceDensified.
+struct DensifyTrace {
+  std::string path;
+};
 
 /// Gives back the memory of the model in use and closes its device, after all that was posted before it: replies and
 /// loads end by themselves first. A recording ends. Answered by one ModelReleased, also where there is no model.
 struct ReleaseModel {};
 
-using Command =
-    std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice, CancelReport,
-                 RecordTrace, StopRecording, CountTokens, ReleaseModel, Compare, CancelComparison, PauseComparison>;
+using Command = std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice,
+                             CancelReport, RecordTrace, StopRecording, DensifyTrace, CountTokens, ReleaseModel, Compare,
+                             CancelComparison, PauseComparison>;
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -284,6 +290,17 @@ struct Recording {
   std::string problem;  // why it ended by itself, as a sentence; else empty
 };
 
+/// How far a DensifyTrace is, in tokens.
+struct DensifyProgress {
+  uint64_t done = 0, total = 0;
+};
+
+struct TraceDensified {
+  std::string path;
+  uint64_t added = 0;   // drafts
+  std::string problem;  // why they are not all there, as a sentence; else empty
+};
+
 /// A failed command, to be shown to the user. The engine stays usable.
 struct Failure {
   ErrorKind kind = ErrorKind::bad_input;
@@ -308,8 +325,8 @@ struct TokensCounted {
 
 using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
                            ReplyFinished, CalibrationProgress, Calibrated, ReportProgress, DeviceReported, MemoryUse,
-                           Recording, Failure, TokensCounted, ModelReleased, ComparisonBegun, ComparisonProgress,
-                           ComparisonRunBegun, ComparisonRun, ComparisonFinished>;
+                           Recording, DensifyProgress, TraceDensified, Failure, TokensCounted, ModelReleased,
+                           ComparisonBegun, ComparisonProgress, ComparisonRunBegun, ComparisonRun, ComparisonFinished>;
 
 /// A device in the list of a front end.
 struct DeviceChoice {

@@ -23,8 +23,8 @@ const char* to_string(CostSource source);
 
 struct CostsElsewhere {
   CostSource source = CostSource::recorded;
-  std::string name;                 // of the device or the file, for people
-  std::string from;                 // a sentence on where the costs come from
+  std::string name;                  // of the device or the file, for people
+  std::string from;                  // a sentence on where the costs come from
   std::optional<WhatIfCosts> costs;  // none: as recorded
 };
 
@@ -34,8 +34,8 @@ DecodeMode mode_elsewhere(std::span<const RecordedReply> replies);
 
 CostsElsewhere costs_as_recorded(const TraceHeader& header);
 
-/// A file that `canopy-cli calibrate` writes, here or elsewhere. Throws bad_input that names the file where it cannot be
-/// used, or was measured with another model or drafter than the recording's.
+/// A file that `canopy-cli calibrate` writes, here or elsewhere. Throws bad_input that names the file where it cannot
+/// be used, or was measured with another model or drafter than the recording's.
 CostsElsewhere costs_of_file(const std::filesystem::path& path, const TraceHeader& header,
                              std::span<const RecordedReply> replies);
 

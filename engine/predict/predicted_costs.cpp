@@ -33,8 +33,7 @@ CostTable predict_costs(RecordedModel& target, RecordedModel* drafter, const Dev
     for (uint32_t backlog = 1; backlog < sizes.most_waiting; backlog *= 2) {
       table.set_draft(backlog, context, draft_ms(*drafter, device, rules, sizes, backlog, context));
     }
-    table.set_draft(sizes.most_waiting, context,
-                    draft_ms(*drafter, device, rules, sizes, sizes.most_waiting, context));
+    table.set_draft(sizes.most_waiting, context, draft_ms(*drafter, device, rules, sizes, sizes.most_waiting, context));
   }
   return table;
 }

@@ -167,7 +167,8 @@ void EngineThread::Worker::handle(const Posted& item) {
   if (const auto* command = std::get_if<ReportDevice>(&item.command)) report(*command, item.stop.get_token());
   if (const auto* command = std::get_if<Compare>(&item.command)) compare(*command, item.stop.get_token());
   if (const auto* command = std::get_if<RecordTrace>(&item.command)) record(*command);
-  if (std::holds_alternative<StopRecording>(item.command)) end_recording();
+  if (std::holds_alternative<StopRecording>(item.command)) make_dense();
+  if (const auto* command = std::get_if<DensifyTrace>(&item.command)) densify(*command, item.stop.get_token());
   if (std::holds_alternative<ReleaseModel>(item.command)) release();
 }
 
@@ -402,6 +403,8 @@ void EngineThread::Worker::record(const RecordTrace& command) {
     const std::filesystem::path path = command.path;
     current_->trace = std::make_unique<ReplyTrace>(path, recorded, command.redact);
     current_->trace_name = printable(path.filename().string());
+    current_->dense_trace.clear();
+    if (command.dense && !command.redact) current_->dense_trace = path;
     tell_of_recording(true);
   } catch (...) {
     failed(

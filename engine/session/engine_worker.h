@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,6 +46,7 @@ class EngineThread::Worker {
     std::unique_ptr<Engine> model;
     std::unique_ptr<ReplyTrace> trace;  // null while nothing is recorded
     std::string trace_name;
+    std::filesystem::path dense_trace;  // that drafts are to be added to in the end; empty: none are
   };
 
   void run();
@@ -90,6 +92,9 @@ class EngineThread::Worker {
 
   void record(const RecordTrace& command);
   void end_recording();
+  /// Adds drafts behind every token to the recording that has ended, if that was asked for.
+  void make_dense();
+  void densify(const DensifyTrace& command, const std::stop_token& stop);
   void tell_of_recording(bool active);
 
   void publish(Event event, bool wake = true);

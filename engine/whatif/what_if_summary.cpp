@@ -25,8 +25,10 @@ std::string verdict_of(const WhatIfSummary& summary) {
   if (summary.widths.empty()) return "Nothing could be re-run.";
   const std::string widths = guesses(summary.narrowest, summary.widest);
   switch (summary.payoff) {
-    case Payoff::pays: return "Guessing pays: " + widths + ", " + times(summary.ratio) + " times as fast as plain decoding.";
-    case Payoff::even: return "Hardly worth guessing: " + widths + ", " + times(summary.ratio) + " times plain decoding.";
+    case Payoff::pays:
+      return "Guessing pays: " + widths + ", " + times(summary.ratio) + " times as fast as plain decoding.";
+    case Payoff::even:
+      return "Hardly worth guessing: " + widths + ", " + times(summary.ratio) + " times plain decoding.";
     case Payoff::costs:
       return "Guessing does not pay: " + widths + ", " + times(summary.ratio) + " times the speed of plain decoding.";
     case Payoff::unknown: break;

@@ -459,6 +459,32 @@ TEST_F(EngineThreadTest, RecordsRepliesUntilToldToStop) {
   EXPECT_TRUE(TraceReader::open(path).header().redacted);
 }
 
+TEST_F(EngineThreadTest, ADenseRecordingGetsItsDraftsWhenItEnds) {
+  start();
+  TempFolder folder;
+  const std::filesystem::path path = folder.path() / "dense.canopytrace";
+  LoadModel load = tiny();
+  load.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+  engine_->post(load);
+  await<ModelReady>();
+  RecordTrace record{path, false};
+  record.dense = true;
+  engine_->post(record);
+  EXPECT_TRUE(await<Recording>().active);
+  answer(1);
+  EXPECT_FALSE(TraceReader::open(path).replies()[0].dense.has_value());
+  engine_->post(StopRecording{});
+  auto ended = await<Recording>();
+  while (ended.active) ended = await<Recording>();
+  EXPECT_EQ(ended.problem, "");
+  const TraceReader trace = TraceReader::open(path);
+  EXPECT_EQ(trace.notice(), "");
+  ASSERT_EQ(trace.replies().size(), 1u);
+  ASSERT_TRUE(trace.replies()[0].dense.has_value());
+  EXPECT_GT(trace.drafts(0), 1u);
+  answer(2);  // and the engine goes on
+}
+
 TEST_F(EngineThreadTest, ASystemPromptIsATurn) {
   start();
   engine_->post(tiny());

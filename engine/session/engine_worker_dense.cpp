@@ -1,0 +1,45 @@
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/session/dense_drafts.h"
+#include "engine/session/engine_worker.h"
+
+namespace canopy {
+
+void EngineThread::Worker::make_dense() {
+  if (!current_ || current_->trace == nullptr) return;
+  const std::filesystem::path path = std::exchange(current_->dense_trace, {});
+  const bool whole = current_->trace->problem().empty() && current_->trace->rounds() > 0;
+  if (path.empty() || !whole || current_->model->drafter == nullptr) return end_recording();
+  current_->trace->finish();
+  try {
+    canopy::densify(model(), path, {{}, quit_.get_token()});
+  } catch (...) {
+    failed(
+        std::current_exception(), [](ErrorKind) { return "The recording got no drafts behind every token"; }, 0);
+  }
+  if (!current_ || current_->trace == nullptr) return;  // the device was lost meanwhile
+  tell_of_recording(false);
+  current_->trace.reset();
+}
+
+void EngineThread::Worker::densify(const DensifyTrace& command, const std::stop_token& stop) {
+  TraceDensified done{command.path, 0, ""};
+  try {
+    DenseCallbacks callbacks;
+    callbacks.stop = stop;
+    callbacks.progress = [this](uint64_t at, uint64_t total) { publish(DensifyProgress{at, total}); };
+    done.added = canopy::densify(model(), command.path, callbacks).added;
+  } catch (const Error& e) {
+    done.problem = e.what();
+    if (e.kind() == ErrorKind::device_lost) {
+      failed(
+          std::current_exception(), [](ErrorKind) { return "The recording got no drafts behind every token"; }, 0);
+    }
+  } catch (const std::exception& e) {
+    done.problem = e.what();
+  }
+  publish(std::move(done));
+}
+
+}  // namespace canopy
