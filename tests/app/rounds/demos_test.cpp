@@ -21,7 +21,7 @@ TEST(Demos, AreWorthWatching) {
   for (const Demo& demo : demos()) {
     const auto path = find_asset(demo.asset);
     ASSERT_TRUE(path) << demo.asset;
-    EXPECT_LT(std::filesystem::file_size(*path), 300'000u);
+    EXPECT_LT(std::filesystem::file_size(*path), 1'000'000u);
     const TraceLog log(*path);
     EXPECT_EQ(log.reader().notice(), "") << demo.asset;
     EXPECT_FALSE(log.reader().header().redacted);
