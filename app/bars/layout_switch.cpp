@@ -13,9 +13,19 @@ struct LayoutChoice {
 };
 constexpr LayoutChoice kLayouts[] = {
     {WindowLayout::watch, "Watch", "The tree, large, with what it means  F4"},
+    {WindowLayout::what_if, "What if", "What other devices would make of it"},
     {WindowLayout::lab, "Lab", "Every panel, chart and figure  F4"},
 };
 constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 12;
+
+// Of the window at 100%; in narrower ones the palette leads to "What if". In Lab the bar has a mode and memory, too.
+constexpr float kRoomForAll = 760, kRoomForAllInLab = 1360;
+
+bool is_shown(const LayoutChoice& choice, const ViewModel& view) {
+  if (choice.layout != WindowLayout::what_if || view.shell.layout == choice.layout) return true;
+  const float room = view.shell.layout == WindowLayout::lab ? kRoomForAllInLab : kRoomForAll;
+  return ImGui::GetMainViewport()->Size.x >= room * look().scale;
+}
 
 float choice_width(const LayoutChoice& choice) {
   return std::ceil(text_size(Type::base_semibold, choice.words).x) + px(kChoicePad) * 2;
@@ -23,20 +33,21 @@ float choice_width(const LayoutChoice& choice) {
 
 }  // namespace
 
-float layout_switch_width() {
+float layout_switch_width(const ViewModel& view) {
   float width = px(kSwitchPad) * 2;
-  for (const LayoutChoice& choice : kLayouts) width += choice_width(choice);
+  for (const LayoutChoice& choice : kLayouts) width += is_shown(choice, view) ? choice_width(choice) : 0;
   return width;
 }
 
 void layout_switch(const ViewModel& view, CommandSink& sink) {
   const Theme& t = colours();
-  const ImVec2 a = ImGui::GetCursorScreenPos(), size = {layout_switch_width(), px(kSwitchHeight)};
+  const ImVec2 a = ImGui::GetCursorScreenPos(), size = {layout_switch_width(view), px(kSwitchHeight)};
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, {a.x + size.x, a.y + size.y}, t.card, px(6));
   list->AddRect(a, {a.x + size.x, a.y + size.y}, t.line, px(6));
   float x = a.x + px(kSwitchPad);
   for (const LayoutChoice& choice : kLayouts) {
+    if (!is_shown(choice, view)) continue;
     const bool on = view.shell.layout == choice.layout;
     const ImVec2 from = {x, a.y + px(kSwitchPad)}, room = {choice_width(choice), size.y - px(kSwitchPad) * 2};
     ImGui::SetCursorScreenPos(from);

@@ -5,8 +5,8 @@
 
 namespace canopy::app {
 
-/// Draws Watch | Lab as one control, 32 px high at 100%, at the cursor.
+/// Draws Watch | What if | Lab as one control, 32 px high at 100%, at the cursor.
 void layout_switch(const ViewModel& view, CommandSink& sink);
-float layout_switch_width();
+float layout_switch_width(const ViewModel& view);
 
 }  // namespace canopy::app

@@ -193,9 +193,9 @@ static void share(std::vector<TopBarPicker>& pickers, float room) {
   for (TopBarPicker& p : pickers) p.width = std::floor(std::min(p.width, low));
 }
 
-/// Watch has words for newcomers.
+/// Watch and What if have words for newcomers.
 static std::vector<TopBarPicker> pickers_of(const ViewModel& view, const TopBarStep& step) {
-  const bool watch = view.shell.layout == WindowLayout::watch;
+  const bool watch = view.shell.layout != WindowLayout::lab;
   auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
   std::vector<TopBarPicker> pickers = {{"Model", kTargetMenu, caption(watch ? "Big model" : "Target"),
                                         target_value(view, step.quantization), target_tooltip(view),
@@ -218,13 +218,13 @@ TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) c
   f.pickers = pickers_of(view, f.step);
   // While a recording is shown, controls of the loaded model are left out, as they would contradict it.
   // Watch has no mode to choose and no memory to look after.
-  const bool watch = view.shell.layout == WindowLayout::watch;
+  const bool watch = view.shell.layout != WindowLayout::lab;
   f.mode = watch || !view.model || view.replaying() ? 0
            : f.step.segment                         ? mode_segment_width(view)
                                                     : mode_picker_width(view);
   if (watch || !view.model || view.replaying() || view.models.memory.budget == 0) f.step.memory = 0;
   if (watch) f.step.scale = false;
-  f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - layout_switch_width() - px(kAfterSwitch) -
+  f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - layout_switch_width(view) - px(kAfterSwitch) -
            right_end_width(f.step.scale, f.step.captions);
   if (f.step.word) f.room -= px(kGap) + text_size(Type::title, "Canopy").x;
   if (f.step.memory > 0) f.room -= px(f.step.memory) + px(kAroundMemory) * 2;
@@ -266,7 +266,7 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::SetCursorScreenPos({std::floor(origin.x + x + px(kAfterLogo)), top});
   layout_switch(view, sink);
   ImGui::SetCursorScreenPos(
-      {std::floor(origin.x + x + px(kAfterLogo) + layout_switch_width() + px(kAfterSwitch)), top});
+      {std::floor(origin.x + x + px(kAfterLogo) + layout_switch_width(view) + px(kAfterSwitch)), top});
   draw_pickers(view, sink, f);
   if (f.step.memory > 0) {
     ImGui::SameLine(0, px(kAroundMemory));

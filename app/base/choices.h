@@ -18,8 +18,14 @@ constexpr ThemeKind next_theme(ThemeKind kind) {
   return kind == ThemeKind::dark ? ThemeKind::light : kind == ThemeKind::light ? ThemeKind::projector : ThemeKind::dark;
 }
 
-/// How the window is arranged: watch for newcomers and stages, with the tree as large as possible; lab with all panels.
-enum class WindowLayout { watch, lab };
+/// How the window is arranged: watch for newcomers and stages, with the tree as large as possible; what_if for other
+/// devices side by side; lab with all panels.
+enum class WindowLayout { watch, what_if, lab };
+
+/// "watch", "what-if" or "lab", as written in files and on the command line.
+constexpr const char* to_string(WindowLayout layout) {
+  return layout == WindowLayout::watch ? "watch" : layout == WindowLayout::lab ? "lab" : "what-if";
+}
 
 // Scale of the interface: 1 is the size in which it was designed.
 inline constexpr float kMinScale = 0.75f;

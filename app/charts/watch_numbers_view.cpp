@@ -48,10 +48,17 @@ void add_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
                     "",
                     "tokens per pass",
                     "plain decoding gets 1",
-                    q.live ? "measured" : "replayed",
+                    q.live            ? "measured"
+                    : q.times.empty() ? "replayed"
+                                      : "re-run",
                     "The tokens of this reply so far over the passes of the big model that wrote them: " +
                         counted(s.emitted(), "token", "tokens") + " / " + counted(s.rounds(), "pass", "passes") +
                         " = " + fixed(s.tau(), 2) + ". Plain decoding writes one token with each pass."};
+}
+
+std::string times_badge(const WatchQuestion& q) {
+  if (!q.times.empty()) return q.times;
+  return q.live ? "measured" : "replayed";
 }
 
 /// What the cost says of this device, in a few words; may be empty.
@@ -86,7 +93,7 @@ void add_cost(const WatchQuestion& q, WatchNumbers& numbers) {
   numbers.pass_ms = ms.total();
   numbers.guesses = q.shown->width - std::min(q.shown->width, 1u);
   WatchNumber& cost = numbers.cost;
-  cost = {true, three_digits(ms.total()), "ms", "", "", q.live ? "measured" : "replayed", ""};
+  cost = {true, three_digits(ms.total()), "ms", "", "", times_badge(q), ""};
   if (numbers.guesses == 0) {
     cost.title = "a plain pass, here";
     cost.subtitle = "nothing was guessed this time";
@@ -94,9 +101,9 @@ void add_cost(const WatchQuestion& q, WatchNumbers& numbers) {
     return;
   }
   cost.title = "a pass over " + guesses_words(numbers.guesses) + ", here";
-  cost.why = "The time of this pass by the clock: " + three_digits(ms.draft) + " to guess + " +
-             three_digits(ms.verify) + " to check + " + three_digits(ms.total() - ms.draft - ms.verify) +
-             " for the rest = " + milliseconds(ms.total()) + ".";
+  cost.why = "The time of this pass " + (q.times.empty() ? "by the clock" : "there, " + q.times) + ": " +
+             three_digits(ms.draft) + " to guess + " + three_digits(ms.verify) + " to check + " +
+             three_digits(ms.total() - ms.draft - ms.verify) + " for the rest = " + milliseconds(ms.total()) + ".";
   add_plain_tokens(q, numbers);
 }
 

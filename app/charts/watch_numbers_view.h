@@ -46,6 +46,7 @@ struct WatchQuestion {
   const ArReference* plain = nullptr;  // never null: what plain decoding takes here
   const Elsewhere* elsewhere = nullptr;
   bool live = true;     // else replayed
+  std::string times;    // where they come from if they were not recorded: "predicted"; else empty
   bool on_cpu = false;  // the rounds were computed by a processor
   int64_t now_ms = 0;   // since 1970, UTC
 };

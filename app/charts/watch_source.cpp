@@ -54,6 +54,7 @@ void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   question.plain = &plain;
   question.elsewhere = &elsewhere;
   question.live = log->is_live();
+  question.times = std::string(log->times());
   question.on_cpu = question.live ? view.model && view.model->is_software : names_a_cpu(log->origin());
   question.now_ms = view.chat.now_ms;
   numbers_ = watch_numbers(question);

@@ -25,9 +25,7 @@ int run_densify(DensifyOptions& options) {
   const OpenedModel opened = open_model(options.model);
   ProgressLine line;
   DenseCallbacks callbacks;
-  callbacks.progress = [&](uint64_t done, uint64_t total) {
-    line.show({"Drafting behind every token", done, total});
-  };
+  callbacks.progress = [&](uint64_t done, uint64_t total) { line.show({"Drafting behind every token", done, total}); };
   callbacks.stop = interruption();
   const DenseReport report = densify(*opened.model, options.file, callbacks);
   line.clear();

@@ -140,7 +140,8 @@ int run_what_if(const WhatIfOptions& options) {
 
 void add_what_if(CLI::App& trace, Action& action) {
   CLI::App* part = trace.add_subcommand(
-      "what-if", "What another device, width, policy or depth would have made of the same text, re-run in virtual time");
+      "what-if",
+      "What another device, width, policy or depth would have made of the same text, re-run in virtual time");
   const auto options = std::make_shared<WhatIfOptions>();
   part->add_option("file", options->file, "A .canopytrace file")->required();
   part->add_option("--costs", options->costs,
@@ -158,7 +159,8 @@ void add_what_if(CLI::App& trace, Action& action) {
       ->check(CLI::IsMember({"ar", "chain", "tree", "adaptive"}));
   part->add_option("--policy", options->policy, "As in generate (default: as recorded)")
       ->check(CLI::IsMember({"measured", "static", "ema", "ema+calib", "paper"}));
-  part->add_option("--budget", options->budget, "Drafted nodes of each tree, in mode tree")->check(CLI::Range(1u, 1024u));
+  part->add_option("--budget", options->budget, "Drafted nodes of each tree, in mode tree")
+      ->check(CLI::Range(1u, 1024u));
   part->add_option("--widest", options->widest, "Most rows of a pass")->check(CLI::Range(1u, 4096u));
   part->add_option("--depth", options->depth, "Most tokens of a draft")->check(CLI::Range(1u, 1024u));
   part->add_option("-o,--output", options->output,

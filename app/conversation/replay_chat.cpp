@@ -20,7 +20,7 @@ ReplayOrigin origin_of(const TraceHeader& header) {
   ReplayOrigin origin;
   origin.target = name_of(header.target);
   if (header.drafter) origin.drafter = name_of(*header.drafter);
-  origin.device = header.device;
+  origin.device = header.times.empty() ? header.device : header.device + " (" + header.times + ")";
   origin.driver = header.driver;
   const std::optional<int64_t> moment = moment_in(header.created);
   origin.recorded = moment ? local_minute(*moment) : header.created;

@@ -96,6 +96,8 @@ constexpr Action kActions[] = {
        const bool watch = v.shell.layout == WindowLayout::watch;
        return Wanted(ShellCommand(SetLayout{watch ? WindowLayout::lab : WindowLayout::watch}));
      }},
+    {"Window", "What if it ran elsewhere", "", 0,
+     [](const ViewModel&) { return Wanted(ShellCommand(SetLayout{WindowLayout::what_if})); }},
     {"Window", "Larger interface", "Ctrl++", kCtrl | ImGuiKey_Equal,
      [](const ViewModel& v) { return Wanted(SetScale{next_scale(v.user_scale, 1)}); }},
     {"Window", "Smaller interface", "Ctrl+-", kCtrl | ImGuiKey_Minus,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/rounds/plain_rounds.h"
@@ -66,6 +67,8 @@ class RoundLog {
   virtual std::optional<trace::Piece> piece(uint32_t token) const = 0;
   /// Whether more rounds may come.
   virtual bool is_live() const = 0;
+  /// Where its times come from if they were not recorded: "predicted", "measured elsewhere"; else empty.
+  virtual std::string_view times() const { return {}; }
   /// Model, drafter and device that the rounds come from, for a caption.
   virtual std::string origin() const = 0;
 

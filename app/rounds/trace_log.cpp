@@ -69,7 +69,8 @@ std::string TraceLog::origin() const {
   const TraceModel& target = header.target;
   std::string origin = model_name(target.name, target.file_name, target.quantization);
   if (header.drafter) origin += " with " + model_name(header.drafter->name, header.drafter->file_name, "");
-  return header.device.empty() ? origin : origin + " on " + header.device;
+  if (!header.device.empty()) origin += " on " + header.device;
+  return header.times.empty() ? origin : origin + " (" + header.times + ")";
 }
 
 bool looks_like_trace(const std::filesystem::path& path) {

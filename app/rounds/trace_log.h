@@ -18,6 +18,7 @@ class TraceLog final : public RoundLog {
   std::shared_ptr<const RoundRecord> round(size_t index) const override;
   std::optional<trace::Piece> piece(uint32_t token) const override;
   bool is_live() const override { return false; }
+  std::string_view times() const override { return reader_.header().times; }
   std::string origin() const override;
 
   const TraceReader& reader() const { return reader_; }

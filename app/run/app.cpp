@@ -41,7 +41,8 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
       content_scale_(settings.content_scale),
       keeper_(settings.settings_file, settings.saved),
       remembered_(settings.saved),
-      search_(settings.model_lister) {
+      search_(settings.model_lister),
+      what_if_(settings.what_if) {
   view_.theme = settings.theme;
   view_.shell.tour.seen = settings.saved.tour_seen;
   view_.shell.tour.step = settings.saved.tour_step;
@@ -60,6 +61,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.models.recent = settings.saved.recent;
   view_.models.device_tests = settings.saved.device_tests;
   view_.rounds.reduced_motion = settings.saved.reduced_motion;
+  view_.what_if.known = predictable_devices();
   view_.thinking = settings.saved.thinking;
   view_.models.idle_minutes = settings.saved.idle_minutes;
   if (!settings.settings_note.empty())
@@ -86,6 +88,8 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
 
 App::~App() {
   ImGui::GetIO().UserData = nullptr;
+  std::error_code ignored;
+  for (const std::filesystem::path& file : as_if_files_) std::filesystem::remove(file, ignored);
 }
 
 void App::expect_own_thread() const {
@@ -103,10 +107,34 @@ bool App::pump() {
   auto found = search_.take();
   const bool searched = found.has_value();
   if (searched) end_search(view_.models, *std::move(found));
+  if (const std::string dense = std::exchange(view_.what_if.dense_trace, {}); dense == view_.rounds.trace_path)
+    if (!dense.empty()) open_trace(view_, dense);
+  auto answer = what_if_.take();
+  const bool answered = answer.has_value();
+  if (answered) take_answer(view_.what_if, *std::move(answer));
+  ask_what_if();
   ask_for_counts();
   const bool posted = post_due_commands();
   const bool aged = age_note(view_);
-  return !events.empty() || searched || posted || aged;
+  return !events.empty() || searched || answered || posted || aged;
+}
+
+/// Nothing is computed for a view that is not on show.
+void App::ask_what_if() {
+  if (view_.shell.layout != WindowLayout::what_if) return;
+  if (auto question = next_question(view_.what_if, view_.rounds)) what_if_.ask(*std::move(question));
+}
+
+void App::show_as_if(size_t there) {
+  const auto recording = std::dynamic_pointer_cast<const TraceLog>(view_.rounds.log);
+  if (recording == nullptr || there >= view_.what_if.answer.there.size()) return;
+  try {
+    as_if_files_.push_back(write_as_if(recording->reader(), *view_.what_if.answer.there[there]));
+    open_trace(view_, as_if_files_.back().string());
+    view_.shell.layout = WindowLayout::watch;
+  } catch (const std::exception& e) {
+    fail(view_, "The trees of that device cannot be shown", e.what());
+  }
 }
 
 double App::seconds_to_change() const {
@@ -136,7 +164,8 @@ void App::open_path(const std::string& path) {
   const std::string name = file.filename().string();
   const bool of_model = file.extension() == ".json" ? name == "config.json" || name.ends_with(".index.json")
                                                     : open_obstacle(file).empty();
-  if (of_model || looks_like_trace(file) || !looks_like_text(path)) return run(OpenModel{path});
+  if (of_model || looks_like_trace(file) || looks_like_calibration(file) || !looks_like_text(path))
+    return run(OpenModel{path});
   run(ChatCommand(AttachFile{path}));
   run(ShellCommand(ShowPanel{"Chat", true}));
 }
@@ -252,6 +281,10 @@ void App::run(const UiCommand& command) {
     run(OpenTrace{open->path});
     return;
   }
+  if (const auto* open = std::get_if<OpenModel>(&command); open && looks_like_calibration(open->path)) {
+    run(WhatIfCommand(AddCalibration{open->path}));
+    return;
+  }
   if (const auto* open = std::get_if<OpenModel>(&command)) {
     if (const std::string obstacle = open_obstacle(open->path); !obstacle.empty())
       return fail(view_, "This file cannot be opened", obstacle);
@@ -277,6 +310,8 @@ void App::run(const UiCommand& command) {
   if (effects.trace) open_trace(view_, *effects.trace);
   if (effects.search) search_.start(*std::move(effects.search));
   if (effects.demo) watch_demo(view_, *effects.demo);
+  if (effects.as_if) show_as_if(*effects.as_if);
+  ask_what_if();
 }
 
 void App::save_report(const ReportFile& file) {

@@ -2,16 +2,20 @@
 // The application: applies the engine's events and the user's commands to the view model, and draws it. It is the same
 // for a window, for a picture without a display, and for tests.
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "app/look/fonts.h"
+#include "app/run/what_if_answers.h"
 #include "app/settings/saved_settings.h"
 #include "app/shell/shell.h"
 #include "app/state/chat_desk.h"
 #include "app/state/view_model.h"
+#include "app/whatif/what_if_worker.h"
 
 namespace canopy::app {
 
@@ -39,6 +43,7 @@ struct AppSettings {
   std::string trace_folder;                    // default folder of recordings; empty: none
   std::string layout_file;                     // where the layout is saved; empty: nowhere
   ModelLister model_lister = search_models;    // how models are searched for
+  WhatIfMaker what_if = answer_what_if;        // what other devices would make of rounds
   std::function<int64_t()> clock = system_ms;  // the time that the state lives by
 };
 
@@ -91,7 +96,10 @@ class App {
   void set_browse(std::function<void()> browse, std::function<void()> browse_text);
   /// Sets a function to call when pump() has something to take that does not come from the engine; it is called on
   /// other threads.
-  void set_wake(std::function<void()> wake) { search_.set_wake(std::move(wake)); }
+  void set_wake(std::function<void()> wake) {
+    what_if_.set_wake(wake);
+    search_.set_wake(std::move(wake));
+  }
 
  private:
   App(EngineClient& engine, const AppSettings& settings, const LayoutRead& layout);
@@ -105,6 +113,8 @@ class App {
   void keep_prompts();
   void ask_for_counts();
   bool post_due_commands();
+  void ask_what_if();
+  void show_as_if(size_t there);
   void keep_layout(const std::optional<SavedLayout>& layout);
 
   const std::thread::id thread_ = std::this_thread::get_id();
@@ -125,6 +135,8 @@ class App {
   SettingsKeeper keeper_;
   SavedSettings remembered_;
   ModelSearch search_;
+  WhatIfWorker what_if_;
+  std::vector<std::filesystem::path> as_if_files_;  // that were written to be shown; removed at the end
 };
 
 }  // namespace canopy::app

@@ -110,7 +110,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
                                         ->check(CLI::IsMember({"dark", "light", "projector"}))
                                         ->capture_default_str();
   const CLI::Option* layout_option = cli.add_option("--layout", layout, "The window's layout; default: as it was left")
-                                         ->check(CLI::IsMember({"watch", "lab"}))
+                                         ->check(CLI::IsMember({"watch", "what-if", "lab"}))
                                          ->capture_default_str();
   const CLI::Option* limit_option =
       cli.add_option("--max-tokens", options.max_tokens, "Longest reply; default: as it was set")
@@ -137,7 +137,8 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   options.kernels = kernel_choice_from(kernels).value_or(KernelChoice::automatic);
   for (const ThemeKind kind : {ThemeKind::light, ThemeKind::projector})
     if (theme == to_string(kind)) options.theme = kind;
-  options.layout = layout == "lab" ? WindowLayout::lab : WindowLayout::watch;
+  for (const WindowLayout each : {WindowLayout::what_if, WindowLayout::lab})
+    if (layout == to_string(each)) options.layout = each;
   options.layout_given = layout_option->count() > 0;
   options.size_given = size_option->count() > 0;
   options.scale_given = scale_option->count() > 0;

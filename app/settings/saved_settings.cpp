@@ -51,9 +51,9 @@ ThemeKind theme_in(const JsonFields& fields) {
 
 WindowLayout layout_in(const JsonFields& fields) {
   const std::string name = fields.text_or("layout", "watch");
-  if (name == "watch") return WindowLayout::watch;
-  if (name == "lab") return WindowLayout::lab;
-  throw bad_input(fields.what() + ": \"layout\" is \"" + name + "\"; it must be \"watch\" or \"lab\".");
+  for (const WindowLayout layout : {WindowLayout::watch, WindowLayout::what_if, WindowLayout::lab})
+    if (name == to_string(layout)) return layout;
+  throw bad_input(fields.what() + ": \"layout\" is \"" + name + "\"; it must be \"watch\", \"what-if\" or \"lab\".");
 }
 
 std::optional<DecodeMode> drafting_in(const JsonFields& fields) {
@@ -165,7 +165,7 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   nlohmann::ordered_json json;
   json["version"] = kVersion;
   json["theme"] = to_string(settings.theme);
-  json["layout"] = settings.layout == WindowLayout::lab ? "lab" : "watch";
+  json["layout"] = to_string(settings.layout);
   json["scale"] = rounded(settings.scale);
   json["width"] = settings.width;
   json["height"] = settings.height;

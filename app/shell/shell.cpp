@@ -109,24 +109,28 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   regions_.clear();
   regions_.push_back({top_bar_->name(), origin, {size.x, top}});
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
-  const bool start = StartPanel::wanted(view), watch = !start && view.shell.layout == WindowLayout::watch;
+  const bool start = StartPanel::wanted(view), watch = !start && view.shell.layout == WindowLayout::watch,
+             what_if = !start && view.shell.layout == WindowLayout::what_if;
   for (const std::string& name : shown_closed_)
     if (!view.shell.closed.contains(name)) docks_.restore(name.c_str());
   shown_closed_ = view.shell.closed;
-  if (docks_.ready()) docks_.draw(area_pos, area, look().scale, !start && !watch);
+  if (docks_.ready()) docks_.draw(area_pos, area, look().scale, !start && !watch && !what_if);
   if (start) {
     regions_.push_back({start_->name(), area_pos, area});
     draw_in(*start_, area_pos, area, t.back, view, sink);
   } else if (watch) {
     watch_.draw(view, sink, top, regions_);
+  } else if (what_if) {
+    what_if_.draw(view, sink, top, regions_);
   } else if (docks_.ready()) {
     if (raises_ != view.shell.raises) raising_ = view.shell.raised;
     raises_ = view.shell.raises;
     for (DockedPanel& each : docked_)
       if (!view.shell.closed.contains(each.panel->name())) draw_docked(each, view, sink);
   }
-  if (!watch) regions_.push_back({status_bar_->name(), {origin.x, origin.y + size.y - bottom}, {size.x, bottom}});
-  if (!watch) draw_in(*status_bar_, {origin.x, origin.y + size.y - bottom}, {size.x, bottom}, t.back, view, sink);
+  const bool with_status = !watch && !what_if;
+  if (with_status) regions_.push_back({status_bar_->name(), {origin.x, origin.y + size.y - bottom}, {size.x, bottom}});
+  if (with_status) draw_in(*status_bar_, {origin.x, origin.y + size.y - bottom}, {size.x, bottom}, t.back, view, sink);
   if (view.help_shown) draw_help(sink);
   palette_.draw(view, sink);
   chat_files_.draw(view, sink);

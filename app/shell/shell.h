@@ -16,6 +16,7 @@
 #include "app/shell/dock_space.h"
 #include "app/shell/screen_regions.h"
 #include "app/shell/watch_layout.h"
+#include "app/shell/what_if_layout.h"
 #include "app/timeline/record_box.h"
 
 namespace canopy::app {
@@ -50,6 +51,7 @@ class Shell {
   std::vector<DockedPanel> docked_;
   DockSpace docks_;
   WatchLayout watch_;
+  WhatIfLayout what_if_;
   bool popup_ = false;  // a popup was open when the last frame ended
   CommandPalette palette_;
   ChatFilesDialog chat_files_;

@@ -31,7 +31,7 @@ std::optional<Command> start(RecordingState& state, const StartRecording& comman
   state.phase = RecordingPhase::asked;
   state.path = recording_path(command.path).string();
   state.told = {};
-  return RecordTrace{state.path, command.redact};
+  return RecordTrace{state.path, command.redact, command.dense && !command.redact};
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct ShowRecordBox {
 struct StartRecording {
   std::string path;     // gets the ending of a trace if it has none
   bool redact = false;  // record without texts
+  bool dense = false;   // add the draft behind every token at the end, so that what-if is exact
 };
 struct EndRecording {};
 

@@ -17,6 +17,7 @@
 #include "app/state/recording_state.h"
 #include "app/state/report_state.h"
 #include "app/state/shell_state.h"
+#include "app/state/what_if_state.h"
 #include "engine/speculation/sampling_settings.h"
 #include "engine/trace/round_record.h"
 
@@ -70,7 +71,7 @@ using UiCommand =
     std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
                  ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens, SetDrafting, ShowHelp,
                  CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand, ShellCommand, ModelsCommand,
-                 RecordingCommand, ReportCommand, CheckCommand>;
+                 RecordingCommand, ReportCommand, CheckCommand, WhatIfCommand>;
 
 /// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
 /// draws.

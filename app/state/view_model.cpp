@@ -277,6 +277,15 @@ void update(ViewModel& view, const Event& event) {
                  [&](const Failure& e) { on_failure(view, e); },
                  [&](const TokensCounted& e) { take_count(view, e); },
                  [&](const ModelReleased& e) { on_released(view, e); },
+                 [&](const DensifyProgress& e) { view.what_if.dense_progress = e; },
+                 [&](const TraceDensified& e) {
+                   view.what_if.densifying = false;
+                   if (e.problem.empty()) {
+                     view.what_if.dense_trace = e.path;
+                   } else {
+                     warn(view, "The recording got no drafts behind every token", e.problem);
+                   }
+                 },
                  // All other events are for other parts of the state.
                  [&](const auto&) {},
              },
@@ -288,6 +297,24 @@ static Effects on_shell_command(ViewModel& view, const ShellCommand& command) {
   Effects effects;
   if (const auto* show = std::get_if<ShowTour>(&command); show && update_tour(view, *show)) effects.demo = 0;
   if (const auto* step = std::get_if<StepTour>(&command)) update_tour(view, *step);
+  return effects;
+}
+
+bool can_make_dense(const ViewModel& view) {
+  return view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && view.replaying() &&
+         view.rounds.log->times().empty() && !view.what_if.densifying;
+}
+
+static Effects on_what_if_command(ViewModel& view, const WhatIfCommand& command) {
+  update(view.what_if, command);
+  Effects effects;
+  if (const auto* show = std::get_if<ShowAsIf>(&command)) effects.as_if = show->there;
+  if (std::holds_alternative<MakeDense>(command) && can_make_dense(view)) {
+    view.what_if.densifying = true;
+    view.what_if.dense_progress = {};
+    effects.engine.push_back(DensifyTrace{view.rounds.trace_path});
+  }
+  if (std::holds_alternative<AddCalibration>(command)) view.shell.layout = WindowLayout::what_if;
   return effects;
 }
 
@@ -340,6 +367,7 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                      [&](const ModelsCommand& c) { return on_models_command(view, c); },
                      [&](const RecordingCommand& c) { return on_recording_command(view, c); },
                      [&](const ReportCommand& c) { return on_report_command(view, c); },
+                     [&](const WhatIfCommand& c) { return on_what_if_command(view, c); },
                      [&](const CheckCommand& c) {
                        return Effects{update_check(view, c), false, {}};
                      },

@@ -18,6 +18,7 @@
 #include "app/state/released_model.h"
 #include "app/state/report_state.h"
 #include "app/state/ui_command.h"
+#include "app/state/what_if_state.h"
 #include "engine/client/engine_client.h"
 
 namespace canopy::app {
@@ -94,6 +95,7 @@ struct ViewModel {
   CalibrationState calibration;
   ReportState report;
   ShellState shell;
+  WhatIfState what_if;
   ModelsState models;
 
   std::vector<Card> cards;
@@ -120,6 +122,7 @@ struct Effects {
   std::optional<ModelSearchRequest> search = {};      // search of the disk to start
   bool browse_text = false;                           // open the dialog for a text file to attach
   std::optional<ReportFile> report = {};              // to be written
+  std::optional<size_t> as_if = {};                   // device of the answer whose trees are to be shown
 };
 
 /// Applies an event of the engine. Events of a reply that is no longer the current one change nothing.
@@ -127,6 +130,9 @@ void update(ViewModel& view, const Event& event);
 
 /// Applies a command of the user. A command that is not allowed now, such as sending without a model, changes nothing.
 Effects update(ViewModel& view, const UiCommand& command);
+
+/// Whether the loaded pair can be asked for drafts behind every token of the recording on show.
+bool can_make_dense(const ViewModel& view);
 
 /// Shows that the model at that path is being loaded, in place of what was said of the one before.
 void begin_load(ViewModel& view, const std::string& path);

@@ -130,6 +130,11 @@ void RecordBox::draw_notes(const ViewModel& view) {
   redact.on = redact_;
   redact.tooltip = "No words and no tokens that could be traced back: only trees, widths and times";
   if (button(redact)) redact_ = !redact_;
+  ButtonSpec dense{"Drafts behind every token", dense_ && !redact_ ? Icon::check : Icon::none};
+  dense.on = dense_ && !redact_;
+  dense.enabled = !redact_ && view.model && !view.model->drafter.empty();
+  dense.tooltip = "Makes \u201cWhat if\u201d exact; takes a draft for each token when the recording ends";
+  if (button(dense)) dense_ = !dense_;
   if (exists_)
     label(Type::secondary, colours().bonus_text, "A file of that name is there. A trace will be replaced.");
   else if (view.busy())
@@ -142,7 +147,7 @@ void RecordBox::draw_buttons(CommandSink& sink) {
   const bool pressed = button(record);
   ImGui::SameLine(0, px(8));
   const bool left = button(cancel);
-  if ((pressed || entered_) && record.enabled) sink.post(RecordingCommand(StartRecording{path_, redact_}));
+  if ((pressed || entered_) && record.enabled) sink.post(RecordingCommand(StartRecording{path_, redact_, dense_}));
   if (left || ((pressed || entered_) && record.enabled)) close(sink);
 }
 

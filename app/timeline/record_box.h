@@ -23,6 +23,7 @@ class RecordBox {
   std::string path_, looked_at_;
   bool exists_ = false;  // there is a file at looked_at_
   bool redact_ = false;
+  bool dense_ = false;
   bool open_ = false, entered_ = false;
 };
 

@@ -28,8 +28,8 @@ TraceSizes target_sizes() {
   sizes.vocab = 4096;
   sizes.tied_head = true;
   sizes.parameters = 12345678;
-  sizes.types = {{"attn_q", "Q4_K"},      {"attn_k", "Q4_K"}, {"attn_v", "Q6_K"},   {"attn_output", "Q4_K"},
-                 {"ffn_gate", "Q4_K"},    {"ffn_up", "Q4_K"}, {"ffn_down", "Q6_K"}, {"token_embd", "Q6_K"}};
+  sizes.types = {{"attn_q", "Q4_K"},   {"attn_k", "Q4_K"}, {"attn_v", "Q6_K"},   {"attn_output", "Q4_K"},
+                 {"ffn_gate", "Q4_K"}, {"ffn_up", "Q4_K"}, {"ffn_down", "Q6_K"}, {"token_embd", "Q6_K"}};
   return sizes;
 }
 
@@ -117,7 +117,8 @@ TEST_F(CostsElsewhereTest, SizesCountAndNotNames) {
   EXPECT_GT(large_ms, 1.5 * small_ms);
   TraceHeader coarse = header_with_sizes();
   for (auto& [kind, type] : coarse.target.sizes->types) type = "F16";
-  EXPECT_GT(predicted("rtx3090", coarse).verify_ms(1, 100), predicted("rtx3090", header_with_sizes()).verify_ms(1, 100));
+  EXPECT_GT(predicted("rtx3090", coarse).verify_ms(1, 100),
+            predicted("rtx3090", header_with_sizes()).verify_ms(1, 100));
 }
 
 TEST_F(CostsElsewhereTest, WithoutSizesTheNameDecidesOrTheUser) {
@@ -125,8 +126,7 @@ TEST_F(CostsElsewhereTest, WithoutSizesTheNameDecidesOrTheUser) {
   header.target.sizes.reset();
   header.drafter->sizes.reset();
   expect_error("does not say how large", [&] { predicted("h100", header); });
-  const CostsElsewhere named =
-      costs_of_device(predict::device_profile("h100"), header, replies(), "qwen3-0.6b-q4_k");
+  const CostsElsewhere named = costs_of_device(predict::device_profile("h100"), header, replies(), "qwen3-0.6b-q4_k");
   EXPECT_TRUE(named.costs->table.has_draft());
   EXPECT_EQ(target_shape(header, "qwen3-0.6b-q4_k").config.layers, 28u);
 }
@@ -182,7 +182,8 @@ TEST_F(CostsElsewhereTest, FilesThatAreNoCalibrationsAreRefusedByName) {
   refuse("no calibration", R"({"format": "something", "version": 1})");
   refuse("version 7", R"({"format": "canopy-calibration", "version": 7})");
   refuse("more than", std::string(2'000'000, ' '));
-  expect_error("no readable file", [&] { costs_of_file(folder_.path() / "none.json", header_with_sizes(), replies()); });
+  expect_error("no readable file",
+               [&] { costs_of_file(folder_.path() / "none.json", header_with_sizes(), replies()); });
   std::ifstream stream(calibration({.model = "m"}), std::ios::binary);
   std::string whole((std::istreambuf_iterator<char>(stream)), {});
   whole.replace(whole.find("5.01"), 4, "0.01");

@@ -300,7 +300,8 @@ TEST(WatchSettings, TheLayoutIsKept) {
   folder.write("settings.json", R"({"version": 1, "layout": "stage"})");
   const app::SettingsRead read = app::read_settings(file);
   EXPECT_EQ(read.settings.layout, WindowLayout::watch);
-  EXPECT_NE(read.note.find("\"layout\" is \"stage\"; it must be \"watch\" or \"lab\""), std::string::npos) << read.note;
+  EXPECT_NE(read.note.find("\"layout\" is \"stage\"; it must be \"watch\", \"what-if\" or \"lab\""), std::string::npos)
+      << read.note;
 }
 
 }  // namespace

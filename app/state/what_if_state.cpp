@@ -1,0 +1,96 @@
+#include "app/state/what_if_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/rounds/trace_log.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr size_t kLeastNews = 16;  // rounds of a growing reply before it is worth asking again
+
+void change(WhatIfState& state, const SetWhatIfDevice& c) {
+  if (c.place < state.devices.size()) state.devices[c.place] = c.device;
+}
+
+void change(WhatIfState& state, const AddCalibration& c) {
+  std::erase(state.calibrations, c.path);
+  state.calibrations.push_back(c.path);
+  if (state.calibrations.size() > kMostCalibrations) state.calibrations.erase(state.calibrations.begin());
+}
+
+void change(WhatIfState& state, const DropCalibration& c) {
+  std::erase(state.calibrations, c.path);
+}
+
+void change(WhatIfState&, const ShowAsIf&) {}
+void change(WhatIfState&, const MakeDense&) {}
+
+std::vector<std::string> choices_of(const WhatIfState& state) {
+  std::vector<std::string> choices = state.calibrations;
+  choices.insert(choices.end(), state.devices.begin(), state.devices.end());
+  return choices;
+}
+
+/// The reply on show, as far as it is written; false where a tree of it has left memory.
+bool add_live_rounds(const LiveLog& log, const ReplySummary& reply, WhatIfQuestion& question) {
+  question.header = log.header();
+  question.ended = reply.reason.has_value();
+  question.ar_tokens_per_second = reply.ar_tokens_per_second;
+  if (!reply.first_token) return false;
+  question.first_token = *reply.first_token;
+  for (size_t i = reply.first_round; i < reply.first_round + reply.rounds; ++i) {
+    std::shared_ptr<const RoundRecord> record = log.round(i);
+    if (record == nullptr) return false;
+    question.rounds.push_back(std::move(record));
+  }
+  return !question.rounds.empty();
+}
+
+}  // namespace
+
+void update(WhatIfState& state, const WhatIfCommand& command) {
+  std::visit([&](const auto& c) { change(state, c); }, command);
+}
+
+std::optional<WhatIfQuestion> next_question(WhatIfState& state, const RoundsState& rounds) {
+  const std::shared_ptr<RoundLog>& log = rounds.log;
+  if (log->rounds() == 0) return std::nullopt;
+  const ReplySummary& reply = log->replies()[log->summary(std::min(rounds.playback.shown, log->rounds() - 1)).reply];
+  const auto recording = std::dynamic_pointer_cast<const TraceLog>(log);
+  const size_t count = recording != nullptr ? log->rounds() : reply.first_round + reply.rounds;
+  const bool ended = recording != nullptr || reply.reason.has_value();
+  const std::vector<std::string> choices = choices_of(state);
+  const bool same = state.log.lock() == log && state.choices == choices;
+  const bool news = count < state.rounds || (ended && (!state.ended || count != state.rounds)) ||
+                    count >= state.rounds + kLeastNews;
+  if (same && !news) return std::nullopt;
+  WhatIfQuestion question;
+  if (recording != nullptr) {
+    question.trace = std::shared_ptr<const TraceReader>(recording, &recording->reader());
+    question.header = recording->reader().header();
+  } else {
+    const auto live = std::dynamic_pointer_cast<const LiveLog>(log);
+    if (live == nullptr || !add_live_rounds(*live, reply, question)) return std::nullopt;
+  }
+  // Another recording: what is there is about something else.
+  if (state.log.lock() != log) state.answer = {};
+  state.log = log;
+  state.rounds = count;
+  state.ended = ended;
+  state.choices = choices;
+  question.number = ++state.asked;
+  question.calibrations = state.calibrations;
+  question.devices = state.devices;
+  return question;
+}
+
+void take_answer(WhatIfState& state, WhatIfAnswer answer) {
+  if (answer.number != state.asked) return;
+  // A growing reply: until the new answer is whole, the earlier one is shown where it has more.
+  if (!answer.whole && answer.there.size() < state.answer.there.size()) return;
+  state.answer = std::move(answer);
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,46 @@
+// Pictures of "What if" with the demo. CANOPY_PICTURES=folder keeps them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "app/picture/image.h"
+#include "tests/app/support/await_what_if.h"
+#include "tests/app/support/pixels.h"
+#include "tests/app/support/watch_window.h"
+
+namespace canopy::test {
+namespace {
+
+class WhatIfPictures : public testing::TestWithParam<WatchShot> {};
+
+TEST_P(WhatIfPictures, ShowDevicesSideBySideAndOnOneClock) {
+  const WatchShot& shot = GetParam();
+  WatchWindow watch(shot);
+  watch.app().run(app::ShellCommand(app::SetLayout{app::WindowLayout::what_if}));
+  ASSERT_TRUE(await_what_if(watch.app()));
+  const app::Image image = watch.window->settled_frame();
+  keep_picture(image, shot.name);
+  const app::Theme& t = app::theme(shot.theme);
+  EXPECT_GT(pixels_of(image, t.panel), image.pixels.size() / 4 / 4) << "the cards";
+  if (shot.height / shot.scale < 500) return;  // no room for the race
+  EXPECT_GT(pixels_of(image, t.accepted), 1000u) << "guessed tokens of the race";
+  EXPECT_GT(pixels_of(image, t.bonus), 50u);
+}
+
+INSTANTIATE_TEST_SUITE_P(, WhatIfPictures,
+                         testing::Values(WatchShot{"what-if-dark", 1280, 800},
+                                         WatchShot{"what-if-light", 1280, 800, 1, app::ThemeKind::light},
+                                         WatchShot{"what-if-projector", 1280, 800, 1, app::ThemeKind::projector},
+                                         WatchShot{"what-if-900x600", 900, 600},
+                                         WatchShot{"what-if-1920x1080", 1920, 1080},
+                                         WatchShot{"what-if-200", 1280, 800, 2}),
+                         [](const auto& info) {
+                           std::string name = info.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace canopy::test

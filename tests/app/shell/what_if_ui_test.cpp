@@ -1,0 +1,134 @@
+// "What if" in the whole application: another device, a calibration from elsewhere, the trees of another device, the
+// race, and text that fits at every size.
+
+#include <gtest/gtest.h>
+
+#include "engine/base/mapped_file.h"
+#include "engine/calibration/calibration_file.h"
+#include "tests/app/support/await_what_if.h"
+#include "tests/app/support/drawn_texts.h"
+#include "tests/app/support/ui_harness.h"
+#include "tests/base/temp_folder.h"
+
+namespace canopy::test {
+namespace {
+
+using app::WindowLayout;
+
+class WhatIfUi : public testing::Test {
+ protected:
+  std::unique_ptr<UiHarness> demo(float width = 1280, float height = 800) {
+    app::AppSettings settings;
+    settings.layout = WindowLayout::what_if;
+    settings.saved.reduced_motion = false;
+    auto ui = std::make_unique<UiHarness>(settings, width, height);
+    ui->app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+    EXPECT_TRUE(await_what_if(ui->app()));
+    for (int i = 0; i < 4; ++i) ui->frame();
+    return ui;
+  }
+};
+
+TEST_F(WhatIfUi, TheDemoIsComputedForThisMachineAndOthers) {
+  const auto ui = demo();
+  const app::WhatIfAnswer& answer = ui->view().what_if.answer;
+  ASSERT_EQ(answer.there.size(), 4u);
+  EXPECT_EQ(answer.there[0]->times, app::TimesFrom::recorded);
+  for (const auto& each : answer.there) {
+    EXPECT_EQ(each->problem, "");
+    EXPECT_GT(each->run.tokens_per_second(), 0);
+    EXPECT_GT(each->summary.ratio, 0);
+    EXPECT_NE(each->summary.verdict, "");
+    EXPECT_EQ(each->run.tokens, answer.there[0]->run.tokens);
+  }
+  EXPECT_EQ(answer.there[3]->times, app::TimesFrom::predicted);
+  EXPECT_GT(answer.there[3]->curve.size(), 5u);
+}
+
+TEST_F(WhatIfUi, ANameChoosesAnotherDevice) {
+  const auto ui = demo();
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Devices/$$1/Another device");
+    ctx->Yield(2);
+    ctx->ItemClick("//$FOCUSED/b580");
+    ctx->Yield(2);
+    IM_CHECK_STR_EQ(ui->view().what_if.devices[0].c_str(), "b580");
+  }));
+  ASSERT_TRUE(await_what_if(ui->app()));
+  EXPECT_EQ(ui->view().what_if.answer.there[1]->name, "Arc B580");
+}
+
+TEST_F(WhatIfUi, TheTreesOfAnotherDeviceAreARecordingThatSaysWhereItsTimesComeFrom) {
+  const auto ui = demo();
+  ASSERT_TRUE(ui->view().what_if.answer.there[3]->run.exact) << ui->view().what_if.answer.there[3]->run.why_not;
+  const std::string text = ui->view().rounds.log->replies()[0].text;
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Devices/$$3/Show its trees");
+    ctx->Yield(4);
+    IM_CHECK(ui->view().shell.layout == WindowLayout::watch);
+    IM_CHECK_STR_EQ(std::string(ui->view().rounds.log->times()).c_str(), "predicted");
+    IM_CHECK(ui->view().rounds.log->origin().find("H100") != std::string::npos);
+    IM_CHECK(ui->view().replay.origin().device.find("(predicted)") != std::string::npos);
+    IM_CHECK(ui->view().rounds.log->replies()[0].text == text);
+  }));
+  EXPECT_TRUE(ui->view().cards.empty());
+}
+
+TEST_F(WhatIfUi, ACalibrationThatIsDroppedOnTheWindowBecomesADevice) {
+  const auto ui = demo();
+  const TempFolder folder;
+  const std::filesystem::path good = folder.path() / "friend.json";
+  CostTable table;
+  for (uint32_t width = 1; width <= 32; ++width) table.set_verify(width, 100, 3 + 0.01 * width);
+  table.set_draft(1, 100, 0.5);
+  write_calibration(good, {.driver = "somebody's driver"}, table);
+  ui->app().open_path(good.string());
+  ASSERT_TRUE(await_what_if(ui->app()));
+  ASSERT_EQ(ui->view().what_if.answer.there.size(), 5u);
+  const app::WhatIfThere& there = *ui->view().what_if.answer.there[1];
+  EXPECT_EQ(there.name, "friend");
+  EXPECT_EQ(there.times, app::TimesFrom::measured_elsewhere);
+  EXPECT_EQ(there.problem, "");
+  // One that lies is named on its card, and the others stand.
+  std::string forged = read_small_file(good, 1 << 20);
+  forged.replace(forged.find("3.01"), 4, "0.01");
+  ui->app().open_path(folder.write("forged.json", forged).string());
+  ASSERT_TRUE(await_what_if(ui->app()));
+  const app::WhatIfAnswer& answer = ui->view().what_if.answer;
+  ASSERT_EQ(answer.there.size(), 6u);
+  EXPECT_NE(answer.there[2]->problem.find("forged.json"), std::string::npos) << answer.there[2]->problem;
+  EXPECT_EQ(answer.there[5]->problem, "");
+  for (int i = 0; i < 3; ++i) ui->frame();
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Devices/$$1/Remove calibration");
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui->view().what_if.calibrations.size(), 1u);
+  }));
+}
+
+TEST_F(WhatIfUi, TheRaceRunsAndEnds) {
+  const auto ui = demo();
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Race/Begin the race");
+    ctx->Yield(2);
+    IM_CHECK(ui->app().moving());
+    ctx->ItemClick("//Race/Run the race");
+    ctx->SleepNoSkip(0.5f, 1.0f / 30);
+    IM_CHECK(!ui->app().moving());
+  }));
+}
+
+TEST_F(WhatIfUi, ItsTextsStayInTheirPlaces) {
+  for (const auto& [width, height] : {std::pair(1280.0f, 800.0f), {900.0f, 600.0f}, {1920.0f, 1080.0f}, {640.0f, 480.0f}}) {
+    const auto ui = demo(width, height);
+    DrawnTexts texts;
+    ui->frame();
+    EXPECT_GT(texts.all().size(), 20u);
+    const auto none = std::vector<std::string>();
+    EXPECT_EQ(texts.cut(), none) << width << " x " << height;
+    EXPECT_EQ(texts.overlapping(), none) << width << " x " << height;
+  }
+}
+
+}  // namespace
+}  // namespace canopy::test

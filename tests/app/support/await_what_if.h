@@ -1,0 +1,25 @@
+#pragma once
+// Waits for what other devices would make of the rounds on show.
+
+#include <chrono>
+#include <thread>
+
+#include "app/run/app.h"
+
+namespace canopy::test {
+
+/// False when it takes longer than a test may wait.
+inline bool await_what_if(app::App& app) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto answered = [&] {
+    const app::WhatIfState& state = app.view().what_if;
+    return state.answer.whole && state.answer.number == state.asked;
+  };
+  for (app.pump(); !answered(); app.pump()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace canopy::test
