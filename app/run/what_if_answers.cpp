@@ -228,15 +228,17 @@ std::filesystem::path write_as_if(const TraceReader& trace, const WhatIfThere& t
   const std::shared_ptr<const TraceReader> alias(std::shared_ptr<const TraceReader>(), &trace);
   const std::vector<RecordedReply> replies = recorded_replies(alias);
   CostsElsewhere costs;
-  costs.source = there.times == TimesFrom::predicted ? CostSource::predicted
+  costs.source = there.times == TimesFrom::predicted  ? CostSource::predicted
                  : there.times == TimesFrom::recorded ? CostSource::recorded
                                                       : CostSource::measured;
   costs.name = there.name;
   const std::filesystem::path folder = cache_dir() / "as-if";
   std::filesystem::create_directories(folder);
   std::string name = there.name;
-  std::ranges::replace_if(name, [](char c) { return c == '/' || c == '\\' || c == ' '; }, '-');
-  const std::filesystem::path path = folder / (name + "-" + std::to_string(getpid()) + "-" + std::to_string(written++) + ".canopytrace");
+  std::ranges::replace_if(
+      name, [](char c) { return c == '/' || c == '\\' || c == ' '; }, '-');
+  const std::filesystem::path path =
+      folder / (name + "-" + std::to_string(getpid()) + "-" + std::to_string(written++) + ".canopytrace");
   write_recording_elsewhere(path, trace, replies, there.run, costs);
   return path;
 }

@@ -20,8 +20,8 @@ std::vector<WhatIfDevice> predictable_devices();
 /// Whether the file says that it is a calibration, as the window opens files by their contents.
 bool looks_like_calibration(const std::filesystem::path& path);
 
-/// Writes what it would be there as a recording into a new file in the folder for temporary files, and returns its path.
-/// Throws what write_recording_elsewhere() throws.
+/// Writes what it would be there as a recording into a new file in the folder for temporary files, and returns its
+/// path. Throws what write_recording_elsewhere() throws.
 std::filesystem::path write_as_if(const TraceReader& trace, const WhatIfThere& there);
 
 }  // namespace canopy::app

@@ -85,8 +85,9 @@ void RaceView::draw_controls(ImVec2 pos, ImVec2 size) {
   const double slower = 1 / race_speed(race_, kFastestSeconds);
   const std::string tokens = counted(race_.lanes.front().tokens, "token", "tokens") + " on one clock";
   const std::string rate = slower >= 1.5 ? ", slowed " + grouped(static_cast<uint64_t>(std::lround(slower))) + " times"
-                           : slower < 0.67 ? ", " + grouped(static_cast<uint64_t>(std::lround(1 / slower))) + " times as fast"
-                                           : "";
+                           : slower < 0.67
+                               ? ", " + grouped(static_cast<uint64_t>(std::lround(1 / slower))) + " times as fast"
+                               : "";
   const float words = x + text_size(Type::figure, clock).x + px(12), key = px(470);
   const float right = pos.x + size.x - px(14);
   const bool with_key = words + text_size(Type::secondary, tokens + rate).x + key < right;
@@ -115,7 +116,8 @@ void RaceView::draw_lane(const ViewModel& view, const RaceLane& lane, ImVec2 pos
   const float token = (base - pos.y - px(3)) / static_cast<float>(race_.most_tokens);
   double begin = 0;
   for (const RacePass& pass : lane.passes) {
-    const float x0 = x_of(begin), x1 = std::max(x0 + 1, x_of(pass.end_ms) - (x_of(pass.end_ms) - x0 > px(4) ? px(1) : 0));
+    const float x0 = x_of(begin),
+                x1 = std::max(x0 + 1, x_of(pass.end_ms) - (x_of(pass.end_ms) - x0 > px(4) ? px(1) : 0));
     const bool waits = pass.end_ms > now_ms_;
     const float strength = waits ? 0.35f : 1.0f;
     const float top = base - token * static_cast<float>(pass.guessed);

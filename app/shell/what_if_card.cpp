@@ -13,7 +13,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kPad = 14, kPlotHeight = 100, kBarsHeight = 44, kShowButton = 26;
+constexpr float kPad = 14, kPlotHeight = 100, kMostPlotHeight = 280, kBarsHeight = 44, kShowButton = 26;
 constexpr double kMostRatio = 4;  // of the chart, unless a curve goes above
 constexpr uint32_t kChartWidth = 128;
 
@@ -99,8 +99,7 @@ class DeviceCard {
  private:
   bool is_fastest() const {
     const auto& all = view_.what_if.answer.there;
-    return all.size() > 1 && there_.problem.empty() &&
-           std::ranges::all_of(all, [&](const auto& each) {
+    return all.size() > 1 && there_.problem.empty() && std::ranges::all_of(all, [&](const auto& each) {
              return !each->problem.empty() || each->run.tokens_per_second() <= there_.run.tokens_per_second();
            });
   }
@@ -158,7 +157,8 @@ class DeviceCard {
     const std::string ratio = there_.summary.ratio > 0 ? times(there_.summary.ratio) : "\u2013";
     const bool pays = there_.summary.payoff == Payoff::pays;
     draw_text(list_, {left_, y}, Type::key_figure, pays ? t.accent_text : t.text, ratio);
-    const float x = left_ + text_size(Type::key_figure, ratio).x + px(14), middle = y + text_height(Type::key_figure) / 2;
+    const float x = left_ + text_size(Type::key_figure, ratio).x + px(14),
+                middle = y + text_height(Type::key_figure) / 2;
     const std::string tokens = speed(run.tokens_per_second());
     draw_text_middle(list_, x, middle - px(9), Type::mono_semibold, t.text, tokens);
     draw_text_middle(list_, x + text_size(Type::mono_semibold, tokens).x + px(4), middle - px(9), Type::secondary,
@@ -177,7 +177,7 @@ class DeviceCard {
     const bool with_bars = room > px(kPlotHeight + 40) + px(kBarsHeight + 34);
     const bool with_costs = with_bars && room > px(kPlotHeight + 40) + px(kBarsHeight + 34) + costs;
     float plot = room - px(40) - (with_bars ? px(kBarsHeight + 34) : 0) - (with_costs ? costs : 0);
-    plot = std::min(plot, px(kPlotHeight * 1.6f));
+    plot = std::min(plot, px(kMostPlotHeight));
     if (plot < px(48)) return;
     draw_curve({left_ + px(22), y}, {right_, y + plot});
     y += plot + px(40);
@@ -213,18 +213,20 @@ class DeviceCard {
     }
     const char* const axis = "width: rows in one pass";
     if (const float room = b.x - a.x; text_size(Type::caption, axis).x < room)
-      draw_text(list_, {a.x + (room - text_size(Type::caption, axis).x) / 2, b.y + px(19)}, Type::caption, t.text3, axis);
+      draw_text(list_, {a.x + (room - text_size(Type::caption, axis).x) / 2, b.y + px(19)}, Type::caption, t.text3,
+                axis);
     draw_chosen_range(at);
     const ImVec2 plain[] = {at(1, 1), at(kChartWidth, 1)};
     add_dashed(list_, plain, {px(1), px(3)}, t.text2, px(1));
     draw_line(at);
     draw_plain_words(a, b, at(1, 1).y);
     const ImVec2 mark = at(mean_width(), there_.summary.ratio);
-    list_->AddTriangleFilled({mark.x, mark.y - px(4)}, {mark.x - px(5), mark.y + px(5)}, {mark.x + px(5), mark.y + px(5)},
-                             t.text);
+    list_->AddTriangleFilled({mark.x, mark.y - px(4)}, {mark.x - px(5), mark.y + px(5)},
+                             {mark.x + px(5), mark.y + px(5)}, t.text);
     if (ImGui::IsMouseHoveringRect(a, b) && ImGui::IsWindowHovered())
-      ImGui::SetTooltip("%s", "Trees of a fixed width over plain decoding. The band: the widths it would choose, the "
-                              "triangle: what it reaches with them.");
+      ImGui::SetTooltip("%s",
+                        "Trees of a fixed width over plain decoding. The band: the widths it would choose, the "
+                        "triangle: what it reaches with them.");
   }
 
   template <class At>
@@ -318,7 +320,8 @@ class DeviceCard {
     };
     const float used = pair(left_, "a pass of 1 row", there_.ms_of_one, false);
     const std::string many = "of " + std::to_string(kManyRows) + " rows";
-    const float need = text_size(Type::secondary, many).x + px(4) + text_size(Type::mono, milliseconds(there_.ms_of_many)).x;
+    const float need =
+        text_size(Type::secondary, many).x + px(4) + text_size(Type::mono, milliseconds(there_.ms_of_many)).x;
     if (used + need + px(12) < right_ - left_) pair(right_, many, there_.ms_of_many, true);
   }
 

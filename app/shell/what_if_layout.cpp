@@ -12,7 +12,8 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kWhatIfGap = 4, kWhatIfHead = 60, kBetweenCards = 8, kLeastCard = 268, kLeastCards = 300, kRaceHeight = 224, kLeastRaceHeight = 120;
+constexpr float kWhatIfGap = 4, kWhatIfHead = 60, kBetweenCards = 8, kLeastCard = 268, kLeastCards = 300,
+                kRaceHeight = 224, kLeastRaceHeight = 120;
 
 /// Why totals are what they are, in one sentence.
 std::string exactness(const WhatIfState& state) {
@@ -35,11 +36,11 @@ float draw_make_dense(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVe
   const bool doubtful = std::ranges::any_of(there, [](const auto& each) { return !each->run.exact; });
   if (!doubtful || (!can_make_dense(view) && !view.what_if.densifying)) return 0;
   const DensifyProgress& progress = view.what_if.dense_progress;
-  const std::string words = !view.what_if.densifying ? std::string("Make it exact")
-                            : progress.total == 0    ? std::string("Drafting ...")
-                                                     : "Drafting, " + percent(static_cast<double>(progress.done) /
-                                                                                   static_cast<double>(progress.total),
-                                                                               0);
+  const std::string words =
+      !view.what_if.densifying ? std::string("Make it exact")
+      : progress.total == 0
+          ? std::string("Drafting ...")
+          : "Drafting, " + percent(static_cast<double>(progress.done) / static_cast<double>(progress.total), 0);
   ButtonSpec spec{"Make it exact", Icon::none, ButtonKind::line};
   spec.words = words.c_str();
   spec.enabled = !view.what_if.densifying;
@@ -68,7 +69,8 @@ void draw_heading(const ViewModel& view, ImVec2 pos, ImVec2 size) {
   const std::string title = elided(Type::title, "What if it had run elsewhere?", room);
   draw_text_middle(list, x, pos.y + px(20), Type::title, t.text, title);
   const float after = x + text_size(Type::title, title).x + px(8);
-  const std::string words = "The guesses and the answers are recorded; only the clock of each device is put under them.";
+  const std::string words =
+      "The guesses and the answers are recorded; only the clock of each device is put under them.";
   if (after + text_size(Type::base, words).x < x + room)
     draw_text_middle(list, after, pos.y + px(20), Type::base, t.text2, words);
   std::string below = exactness(view.what_if);
@@ -81,7 +83,8 @@ void draw_heading(const ViewModel& view, ImVec2 pos, ImVec2 size) {
 /// What stands where there is no card yet.
 std::string waiting_words(const ViewModel& view) {
   if (!view.what_if.answer.problem.empty()) return view.what_if.answer.problem;
-  if (view.rounds.log->rounds() == 0) return "Write a message, or open a recording: this shows what other devices would make of it.";
+  if (view.rounds.log->rounds() == 0)
+    return "Write a message, or open a recording: this shows what other devices would make of it.";
   return "Computing what other devices would make of it ...";
 }
 
@@ -96,7 +99,8 @@ void WhatIfLayout::draw_cards(const ViewModel& view, CommandSink& sink, ImVec2 p
     return;
   }
   const float scale = look().scale;
-  const auto fits = static_cast<size_t>(std::max(1.0f, (size.x + px(kBetweenCards)) / ((kLeastCard + kBetweenCards) * scale)));
+  const auto fits =
+      static_cast<size_t>(std::max(1.0f, (size.x + px(kBetweenCards)) / ((kLeastCard + kBetweenCards) * scale)));
   const size_t places = 1 + view.what_if.calibrations.size() + view.what_if.devices.size();
   const size_t shown = std::min(fits, places);
   first_ = std::min(first_, places - shown);
@@ -106,8 +110,9 @@ void WhatIfLayout::draw_cards(const ViewModel& view, CommandSink& sink, ImVec2 p
     const size_t index = i == 0 ? 0 : i + first_;
     if (index >= there.size()) break;
     const float x = pos.x + px(kBetweenCards) + (width + px(kBetweenCards)) * static_cast<float>(i);
-    draw_what_if_card(view, {index, {std::floor(x), pos.y + px(kBetweenCards)}, {std::floor(width), size.y - px(kBetweenCards) * 2}},
-                      sink);
+    draw_what_if_card(
+        view, {index, {std::floor(x), pos.y + px(kBetweenCards)}, {std::floor(width), size.y - px(kBetweenCards) * 2}},
+        sink);
   }
   hidden_ = shown < 2 ? 0 : places - shown;
 }

@@ -63,8 +63,8 @@ std::optional<WhatIfQuestion> next_question(WhatIfState& state, const RoundsStat
   const bool ended = recording != nullptr || reply.reason.has_value();
   const std::vector<std::string> choices = choices_of(state);
   const bool same = state.log.lock() == log && state.choices == choices;
-  const bool news = count < state.rounds || (ended && (!state.ended || count != state.rounds)) ||
-                    count >= state.rounds + kLeastNews;
+  const bool news =
+      count < state.rounds || (ended && (!state.ended || count != state.rounds)) || count >= state.rounds + kLeastNews;
   if (same && !news) return std::nullopt;
   WhatIfQuestion question;
   if (recording != nullptr) {

@@ -29,7 +29,7 @@ struct Race {
   std::vector<RaceLane> lanes;  // the fastest first
   double axis_ms = 0;           // where the axis ends; a slow lane may go on beyond
   double fastest_ms = 0;
-  uint32_t most_tokens = 1;     // of a pass
+  uint32_t most_tokens = 1;  // of a pass
 
   bool empty() const { return lanes.empty(); }
 };

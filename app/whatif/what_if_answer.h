@@ -38,7 +38,7 @@ struct WhatIfThere {
   std::string problem;
   WhatIf run;
   WhatIfSummary summary;
-  std::vector<WidthRatio> curve;  // of fixed trees, ascending widths
+  std::vector<WidthRatio> curve;         // of fixed trees, ascending widths
   double ms_of_one = 0, ms_of_many = 0;  // of a pass; 0: not known
 };
 
@@ -52,9 +52,8 @@ struct WhatIfAnswer {
 };
 
 /// Answers a question, calling `tell` with each device that is done. Returns the whole answer; throws cancelled.
-using WhatIfMaker = std::function<WhatIfAnswer(const WhatIfQuestion& question,
-                                               const std::function<void(const WhatIfAnswer&)>& tell,
-                                               const std::stop_token& stop)>;
+using WhatIfMaker = std::function<WhatIfAnswer(
+    const WhatIfQuestion& question, const std::function<void(const WhatIfAnswer&)>& tell, const std::stop_token& stop)>;
 
 /// What a device can be chosen from, for menus.
 struct WhatIfDevice {

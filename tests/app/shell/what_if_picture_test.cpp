@@ -29,6 +29,21 @@ TEST_P(WhatIfPictures, ShowDevicesSideBySideAndOnOneClock) {
   EXPECT_GT(pixels_of(image, t.bonus), 50u);
 }
 
+// The trees that another device would have verified, in Watch, with words that say so.
+TEST(WhatIfTrees, AreShownInWatchAsPredicted) {
+  WatchWindow watch({"", 1280, 800});
+  watch.app().run(app::ShellCommand(app::SetLayout{app::WindowLayout::what_if}));
+  ASSERT_TRUE(await_what_if(watch.app()));
+  watch.app().run(app::WhatIfCommand(app::ShowAsIf{2}));
+  EXPECT_EQ(watch.app().view().rounds.log->times(), "predicted");
+  watch.app().run(app::RoundsCommand(app::ShowRound{5}));
+  const app::Image image = watch.window->settled_frame();
+  keep_picture(image, "what-if-trees");
+  const app::Theme& t = app::theme(app::ThemeKind::dark);
+  EXPECT_GT(pixels_of(image, t.accepted), 300u) << "the accepted path";
+  EXPECT_GT(pixels_of(image, t.canvas), image.pixels.size() / 4 / 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(, WhatIfPictures,
                          testing::Values(WatchShot{"what-if-dark", 1280, 800},
                                          WatchShot{"what-if-light", 1280, 800, 1, app::ThemeKind::light},

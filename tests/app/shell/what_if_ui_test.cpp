@@ -119,7 +119,8 @@ TEST_F(WhatIfUi, TheRaceRunsAndEnds) {
 }
 
 TEST_F(WhatIfUi, ItsTextsStayInTheirPlaces) {
-  for (const auto& [width, height] : {std::pair(1280.0f, 800.0f), {900.0f, 600.0f}, {1920.0f, 1080.0f}, {640.0f, 480.0f}}) {
+  for (const auto& [width, height] :
+       {std::pair(1280.0f, 800.0f), {900.0f, 600.0f}, {1920.0f, 1080.0f}, {640.0f, 480.0f}}) {
     const auto ui = demo(width, height);
     DrawnTexts texts;
     ui->frame();

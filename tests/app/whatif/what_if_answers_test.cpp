@@ -74,7 +74,8 @@ TEST(WhatIfAnswers, ItStopsWhenAsked) {
   std::stop_source stop;
   stop.request_stop();
   try {
-    answer_what_if(question, [](const WhatIfAnswer&) {}, stop.get_token());
+    answer_what_if(
+        question, [](const WhatIfAnswer&) {}, stop.get_token());
     FAIL() << "went on";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::cancelled);
