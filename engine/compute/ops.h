@@ -127,6 +127,21 @@ struct LinearSwigluArgs {
   }
 };
 
+/// x[w, c] += bias[c].
+struct AddBiasArgs {
+  uint32_t width = 0;
+  uint32_t cols = 0;
+  const Buffer* bias = nullptr;  // [cols]
+  Buffer* x = nullptr;           // [W, cols]
+
+  static constexpr const char* name = "add_bias";
+  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(cols); }
+  OpPrice price() const {
+    const uint64_t elements = uint64_t{width} * cols;
+    return {word_bytes(2 * elements + cols), elements};
+  }
+};
+
 /// Splits qkv into heads, applies the optional q/k norms and the rotation, writes q, and writes K and V to each row's
 /// slot, rounded to the cache's type. The rotation table holds cos and sin per position and pair, computed in double
 /// precision on the CPU. A row without a slot stores nothing, and its q means nothing. Without query heads (heads = 0)
@@ -390,8 +405,8 @@ struct KvMoveArgs {
 inline constexpr uint32_t kMaxKvMoves = 64;
 
 /// One op with its arguments. The buffers and weights it points to must outlive the Commands compiled from it.
-using Op =
-    std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs,
-                 SelectArgs, ArgmaxArgs, TopKArgs, SampleArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs>;
+using Op = std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, AddBiasArgs, RopeStoreArgs,
+                        ProjectHeadsArgs, AttentionArgs, SelectArgs, ArgmaxArgs, TopKArgs, SampleArgs, PickArgs,
+                        CopyRowsArgs, NormRowsArgs, KvMoveArgs>;
 
 }  // namespace canopy

@@ -376,6 +376,14 @@ void CallRecorder::add(const NormRowsArgs& args) {
   calls.push_back(call_of("norm_rows", p, 32, args.width));
 }
 
+void CallRecorder::add(const AddBiasArgs& args) {
+  AddBiasParams p;
+  p.x = at(args.x, floats(args.width, args.cols), "The rows that a bias is added to");
+  p.bias = at(args.bias, floats(1, args.cols), "The bias");
+  p.cols = args.cols;
+  calls.push_back(call_of("add_bias", p, 128, args.width));
+}
+
 void CallRecorder::add(const KvMoveArgs& args) {
   std::vector<uint64_t> layers;
   KvMoveParams p;

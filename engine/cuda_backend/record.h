@@ -56,6 +56,7 @@ class CallRecorder {
   void add(const LinearArgs& args);
   void add(const LinearAddArgs& args);
   void add(const LinearSwigluArgs& args);
+  void add(const AddBiasArgs& args);
   void add(const RopeStoreArgs& args);
   void add(const ProjectHeadsArgs& args);
   void add(const AttentionArgs& args);

@@ -10,15 +10,51 @@ namespace canopy {
 namespace {
 
 /// The same in all layers: Llama (Touvron et al., "LLaMA", 2023; grouped-query attention as in Llama 2, frequency
-/// scaling as in Llama 3.1), and with norms of the heads the dense Qwen3 (Qwen Team, "Qwen3 Technical Report", 2025).
+/// scaling as in Llama 3.1), Mistral, which is that under another name, with biases of q, k and v Qwen2 and Qwen2.5
+/// (Qwen Team, "Qwen2 Technical Report", 2024), and with norms of the heads the dense Qwen3 ("Qwen3 Technical Report",
+/// 2025).
 LayerSpec dense_layer(const ModelConfig& config, uint32_t) {
-  return {.qk_norm = config.has_qk_norm, .rope = config.rope_layout};
+  return {.qkv_bias = config.has_qkv_bias, .qk_norm = config.has_qk_norm, .rope = config.rope_layout};
 }
 
 constexpr std::array architectures = std::to_array<Architecture>({
-    {"llama", "LlamaForCausalLM", RopeLayout::interleaved, false, dense_layer},
-    {"qwen3", "Qwen3ForCausalLM", RopeLayout::half, true, dense_layer},
+    {.name = "llama",
+     .hugging_face = "LlamaForCausalLM",
+     .models = "Llama 2 and 3, Mistral, SmolLM2",
+     .gguf_rope_layout = RopeLayout::interleaved,
+     .layer = dense_layer},
+    {.name = "llama",
+     .hugging_face = "MistralForCausalLM",
+     .models = "Mistral",
+     .gguf_rope_layout = RopeLayout::interleaved,
+     .window_needs_no_switch = true,
+     .layer = dense_layer},
+    {.name = "qwen2",
+     .hugging_face = "Qwen2ForCausalLM",
+     .models = "Qwen2 and Qwen2.5",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qkv_bias = true,
+     .layer = dense_layer},
+    {.name = "qwen3",
+     .hugging_face = "Qwen3ForCausalLM",
+     .models = "Qwen3 without experts",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .layer = dense_layer},
 });
+
+/// "llama (Llama 2 and 3, Mistral, SmolLM2), ..." with the names of that field.
+template <std::string_view Architecture::*Field>
+std::string all_names() {
+  std::string names;
+  std::string_view last;
+  for (const Architecture& architecture : architectures) {
+    if (architecture.*Field == last) continue;  // another class of the same name
+    last = architecture.*Field;
+    names += (names.empty() ? "" : ", ") + std::string(last) + " (" + std::string(architecture.models) + ")";
+  }
+  return names;
+}
 
 template <std::string_view Architecture::*Field>
 const Architecture& find(std::string_view wanted) {
@@ -26,13 +62,11 @@ const Architecture& find(std::string_view wanted) {
     throw bad_input("This is a drafter ('" + printable(wanted) +
                     "'), which cannot write text by itself; open it as the drafter of the model it was made for.");
   }
-  std::string supported;
   for (const Architecture& architecture : architectures) {
     if (architecture.*Field == wanted) return architecture;
-    supported += (supported.empty() ? "" : ", ") + std::string(architecture.*Field);
   }
-  throw bad_input("The model's architecture '" + printable(wanted) + "' is not supported; supported are: " + supported +
-                  ". Get a model of one of these.");
+  throw bad_input("The model's architecture '" + printable(wanted) +
+                  "' is not supported; supported are: " + all_names<Field>() + ". Get a model of one of these.");
 }
 
 using NamePair = std::pair<std::string_view, std::string_view>;
@@ -59,7 +93,7 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"mlp.down_proj", "ffn_down"},
 });
 
-constexpr std::string_view weight_suffix = ".weight";
+constexpr std::string_view weight_suffix = ".weight", bias_suffix = ".bias";
 
 }  // namespace
 
@@ -72,11 +106,7 @@ const Architecture& architecture_by_class(std::string_view class_name) {
 }
 
 std::string what_runs() {
-  std::string names;
-  for (const Architecture& architecture : architectures) {
-    names += (names.empty() ? "" : ", ") + std::string(architecture.name);
-  }
-  return "these architectures run here: " + names + ".";
+  return "these architectures run here: " + all_names<&Architecture::name>() + ".";
 }
 
 std::vector<RequiredTensor> required_tensors(const ModelConfig& c) {
@@ -116,6 +146,11 @@ void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layer
     add("attn_k", c.kv_width(), c.hidden);
     add("attn_v", c.kv_width(), c.hidden);
     add("attn_output", c.hidden, c.q_width());
+    if (layers[layer].qkv_bias) {
+      add("attn_q.bias", 1, c.q_width());
+      add("attn_k.bias", 1, c.kv_width());
+      add("attn_v.bias", 1, c.kv_width());
+    }
     if (layers[layer].qk_norm) {
       add("attn_q_norm", 1, c.head_dim);
       add("attn_k_norm", 1, c.head_dim);
@@ -141,6 +176,12 @@ std::string canonical_name_from_gguf(std::string_view name) {
 }
 
 std::string canonical_name_from_hugging_face(std::string_view name) {
+  if (name.ends_with(bias_suffix)) {  // as GGUF has it: named like the weight
+    const std::string_view stem = name.substr(0, name.size() - bias_suffix.size());
+    const std::string weight = std::string(stem) + std::string(weight_suffix);
+    const std::string canonical = canonical_name_from_hugging_face(weight);
+    return (canonical == weight ? std::string(stem) : canonical) + std::string(bias_suffix);
+  }
   if (!name.ends_with(weight_suffix)) return std::string(name);
   const std::string_view stem = name.substr(0, name.size() - weight_suffix.size());
   for (const auto& [theirs, ours] : model_names) {

@@ -14,13 +14,17 @@
 
 namespace canopy {
 
+/// Neighbours may have one name: the same layers under several classes.
 struct Architecture {
   std::string_view name;          // ours and GGUF's general.architecture
   std::string_view hugging_face;  // config.json's architectures[0]
+  std::string_view models;        // what people call them
   RopeLayout gguf_rope_layout;    // Hugging Face files are always RopeLayout::half
-  bool has_qk_norm;
+  bool has_qkv_bias = false;
+  bool has_qk_norm = false;
+  bool window_needs_no_switch = false;  // in config.json: 'sliding_window' counts without 'use_sliding_window'
   /// The specification of layer n.
-  LayerSpec (*layer)(const ModelConfig& config, uint32_t n);
+  LayerSpec (*layer)(const ModelConfig& config, uint32_t n) = nullptr;
 };
 
 /// Throws, listing what is supported, when there is none of that name.
@@ -28,8 +32,8 @@ const Architecture& architecture_by_name(std::string_view name);
 /// The same for a class name of config.json.
 const Architecture& architecture_by_class(std::string_view class_name);
 
-/// "these architectures run here: llama, qwen3.": the end of a sentence for messages, with what GGUF files and
-/// config.json call them.
+/// "these architectures run here: llama (Llama 2 and 3, ...), ...": the end of a sentence for messages, with what GGUF
+/// files call them and what people do.
 std::string what_runs();
 
 /// Throws bad_input, naming the first layer of a kind that has no forward pass and the kinds that have one.
@@ -55,10 +59,11 @@ void append_layer_tensors(const ModelConfig& config, std::span<const LayerSpec> 
 bool is_drafter_architecture(std::string_view name);
 bool is_drafter_class(std::string_view class_name);
 
-/// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names stay as they are.
+/// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names, such as "blk.3.attn_q.bias", stay as they are.
 std::string canonical_name_from_gguf(std::string_view name);
 
-/// "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q"; names we do not know stay as they are.
+/// "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q", ".bias" likewise -> "blk.3.attn_q.bias"; names we do not
+/// know stay as they are.
 std::string canonical_name_from_hugging_face(std::string_view name);
 
 }  // namespace canopy

@@ -167,6 +167,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   read_gguf_transformer(file, architecture.name, config);
   config.vocab = read_vocab(file, keys);
   config.rope_layout = architecture.gguf_rope_layout;
+  config.has_qkv_bias = architecture.has_qkv_bias;
   config.has_qk_norm = architecture.has_qk_norm;
   config.tied_head = find_tensor(file, "output.weight") == nullptr;
   config.bos = file.u32_if("tokenizer.ggml.bos_token_id");

@@ -90,8 +90,9 @@ void read_rope(const JsonFields& fields, ModelConfig& config) {
 }
 
 /// Attention beyond a window is not supported, but up to the window there is no difference.
-void cap_to_window(const JsonFields& fields, ModelConfig& config) {
-  if (!fields.boolean_or("use_sliding_window", false)) return;
+void cap_to_window(const JsonFields& fields, bool needs_no_switch, ModelConfig& config) {
+  if (!fields.boolean_or("use_sliding_window", needs_no_switch)) return;
+  if (needs_no_switch && !fields.has("sliding_window")) return;
   const uint32_t window = fields.u32("sliding_window");
   if (window >= config.max_context) return;
   log_warning("The context is limited to the sliding window of " + std::to_string(window) + " positions.");
@@ -139,11 +140,12 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   const Architecture& architecture = read_architecture(fields);
   ModelConfig config;
   config.architecture = architecture.name;
+  config.has_qkv_bias = architecture.has_qkv_bias;
   config.has_qk_norm = architecture.has_qk_norm;
   read_hf_transformer(fields, config);
   config.vocab = fields.u32("vocab_size");
   config.tied_head = fields.boolean_or("tie_word_embeddings", false);
-  cap_to_window(fields, config);
+  cap_to_window(fields, architecture.window_needs_no_switch, config);
   if (!generation_config_json.empty()) {
     const json generation = parse_json(generation_config_json, "generation_config.json");
     read_special_tokens(JsonFields(generation, "generation_config.json"), config);

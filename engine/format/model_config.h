@@ -30,7 +30,7 @@ struct RopeScaling {
 };
 
 struct ModelConfig {
-  std::string architecture;  // "llama" or "qwen3"
+  std::string architecture;  // as GGUF has it: "llama", "qwen2", "qwen3"
   std::string name;          // for people; made safe to show
   uint32_t layers = 0;
   uint32_t hidden = 0;    // width of the residual stream
@@ -44,8 +44,9 @@ struct ModelConfig {
   double rope_theta = 0;
   RopeScaling rope_scaling;
   RopeLayout rope_layout = RopeLayout::half;
-  bool has_qk_norm = false;  // RMS norm of every query and key head before the rotation
-  bool tied_head = false;    // the output head is token_embd
+  bool has_qkv_bias = false;  // added to queries, keys and values
+  bool has_qk_norm = false;   // RMS norm of every query and key head before the rotation
+  bool tied_head = false;     // the output head is token_embd
   std::optional<uint32_t> bos;
   std::vector<uint32_t> eos;  // any of these ends a reply; may be empty
   std::string quantization;   // the type that holds most of the weights' bytes, e.g. "Q4_1"

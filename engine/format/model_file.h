@@ -5,6 +5,7 @@
 // Canonical names are GGUF's without ".weight" (H hidden, V vocab, F ffn, D head_dim, Q heads*D, K kv_heads*D):
 //   token_embd [V, H]   output_norm [H]   output [V, H] (absent when the head is tied)   rope_freqs [D/2] (optional)
 //   blk.N.attn_norm [H]   blk.N.attn_q [Q, H]   blk.N.attn_k [K, H]   blk.N.attn_v [K, H]   blk.N.attn_output [H, Q]
+//   blk.N.attn_q.bias [Q]   blk.N.attn_k.bias [K]   blk.N.attn_v.bias [K] (all where config.has_qkv_bias)
 //   blk.N.attn_q_norm [D]   blk.N.attn_k_norm [D] (both where config.has_qk_norm)
 //   blk.N.ffn_norm [H]   blk.N.ffn_gate [F, H]   blk.N.ffn_up [F, H]   blk.N.ffn_down [H, F]
 

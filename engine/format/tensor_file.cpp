@@ -85,8 +85,9 @@ void TensorFile::require_all(std::span<const RequiredTensor> wanted) const {
                       std::string(to_string(tensor.type)) + "; supported types: " + dequantizable_types() + ".");
     }
     if (one.rows == 1 && tensor_type_info(tensor.type).block_elements != 1) {
-      throw bad_input("The norm " + quoted_name(tensor.name) + " is stored as " + std::string(to_string(tensor.type)) +
-                      "; a norm must be F32, F16 or BF16.");
+      const std::string kind = tensor.name.ends_with(".bias") ? "bias" : "norm";
+      throw bad_input("The " + kind + " " + quoted_name(tensor.name) + " is stored as " +
+                      std::string(to_string(tensor.type)) + "; a " + kind + " must be F32, F16 or BF16.");
     }
   }
 }

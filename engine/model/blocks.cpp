@@ -23,22 +23,27 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
   const ModelConfig& config = model.config;
   std::vector<const Weight*> stacked;
   for (const auto& weight : weights.qkv) stacked.push_back(weight.get());
-  record(ProjectHeadsArgs{.weights = stacked,
-                          .in = b.normed.get(),
-                          .in_norm_eps = config.rms_eps,
-                          .qkv = b.qkv.get(),
-                          .heads = {.width = pass.width,
-                                    .qkv = b.qkv.get(),
-                                    .rows = model.parts.rows.get(),
-                                    .rotation = b.rotation.get(),
-                                    .q_norm = weights.q_norm.get(),
-                                    .k_norm = weights.k_norm.get(),
-                                    .norm_eps = config.rms_eps,
-                                    .heads = config.heads,
-                                    .shape = model.kv,
-                                    .interleaved = model.layers[layer].rope == RopeLayout::interleaved,
-                                    .cache = &model.cache.layer(layer),
-                                    .q = b.q.get()}});
+  const ProjectHeadsArgs project{.weights = stacked,
+                                 .in = b.normed.get(),
+                                 .in_norm_eps = config.rms_eps,
+                                 .qkv = b.qkv.get(),
+                                 .heads = {.width = pass.width,
+                                           .qkv = b.qkv.get(),
+                                           .rows = model.parts.rows.get(),
+                                           .rotation = b.rotation.get(),
+                                           .q_norm = weights.q_norm.get(),
+                                           .k_norm = weights.k_norm.get(),
+                                           .norm_eps = config.rms_eps,
+                                           .heads = config.heads,
+                                           .shape = model.kv,
+                                           .interleaved = model.layers[layer].rope == RopeLayout::interleaved,
+                                           .cache = &model.cache.layer(layer),
+                                           .q = b.q.get()}};
+  if (!weights.qkv_bias) return record(project);
+  OpList ops = separate_ops(project);
+  const AddBiasArgs bias{pass.width, project.heads.elements(), weights.qkv_bias.get(), b.qkv.get()};
+  ops.insert(ops.end() - 1, bias);  // before the heads are turned and stored
+  for (Op& op : ops) record(std::move(op));
 }
 
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {

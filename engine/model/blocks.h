@@ -11,8 +11,8 @@ namespace canopy {
 /// x = embedding of the rows' tokens, times embedding_scale; normed = x * first_norm.
 void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape& pass, const Buffer& first_norm);
 
-/// qkv = rms_norm(x) [Wq; Wk; Wv]^T; q and k get their head norms (where the layer has them) and their rotation; K and
-/// V go to the cache.
+/// qkv = rms_norm(x) [Wq; Wk; Wv]^T, plus a bias where the layer has one; q and k get their head norms (likewise) and
+/// their rotation; K and V go to the cache.
 void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
 /// attended = softmax(q K^T / sqrt(D)) V, each row over what the layer's attention shows it of prefix and ancestors.

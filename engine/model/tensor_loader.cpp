@@ -144,16 +144,27 @@ std::unique_ptr<Weight> TensorLoader::matrix(const MatrixPlan& plan) {
 }
 
 std::unique_ptr<Buffer> TensorLoader::norm(const TensorView& tensor) {
+  const TensorView* only = &tensor;
+  return vectors({&only, 1}, "norm");
+}
+
+std::unique_ptr<Buffer> TensorLoader::bias(std::span<const TensorView* const> parts) {
+  return vectors(parts, "bias");
+}
+
+std::unique_ptr<Buffer> TensorLoader::vectors(std::span<const TensorView* const> parts, const char* kind) {
   before_reading();
-  const std::vector<float> values = decoded(tensor);
-  for (const float value : values) {
-    if (!std::isfinite(value)) {
-      throw bad_input("The norm " + quoted_name(tensor.name) +
+  std::vector<float> all;
+  for (const TensorView* part : parts) {
+    const std::vector<float> values = decoded(*part);
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
+      throw bad_input("The " + std::string(kind) + " " + quoted_name(part->name) +
                       " holds a value that is not finite: the file is damaged.");
     }
+    all.insert(all.end(), values.begin(), values.end());
   }
-  auto buffer = device_.allocate(values.size() * sizeof(float), tensor.name);
-  device_.write(*buffer, 0, as_bytes_of(values));
+  auto buffer = device_.allocate(all.size() * sizeof(float), parts.front()->name);
+  device_.write(*buffer, 0, as_bytes_of(all));
   return buffer;
 }
 

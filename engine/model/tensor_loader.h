@@ -30,7 +30,11 @@ class TensorLoader {
   /// The decoded values of a vector. Throws bad_input where one is not finite.
   std::unique_ptr<Buffer> norm(const TensorView& tensor);
 
+  /// The decoded values of vectors, one after the other. Throws bad_input where one is not finite.
+  std::unique_ptr<Buffer> bias(std::span<const TensorView* const> parts);
+
  private:
+  std::unique_ptr<Buffer> vectors(std::span<const TensorView* const> parts, const char* kind);
   void before_reading();
 
   Device& device_;

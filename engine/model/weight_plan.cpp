@@ -48,8 +48,9 @@ class Planner {
     }
     plan_.pass_bytes = plan_.device_bytes - (config_.tied_head ? 0 : embedding_bytes);
     plan_.weight_elements -= hidden * config_.vocab;  // the embedding is looked up, not multiplied
-    const uint64_t norms = uint64_t{config_.layers} * (2 * hidden + 2 * config_.head_dim) + hidden;
-    plan_.device_bytes += norms * sizeof(float);
+    const uint64_t biases = config_.has_qkv_bias ? config_.q_width() + 2 * uint64_t{config_.kv_width()} : 0;
+    const uint64_t vectors = config_.layers * (2 * hidden + 2 * config_.head_dim + biases) + hidden;
+    plan_.device_bytes += vectors * sizeof(float);
     if (converted_ > 0) warn_of_conversion();
     for (const auto& [form, count] : widened_) {
       plan_.warnings.push_back(std::to_string(count) + " matrices are in a form that no kernel reads (" + form +

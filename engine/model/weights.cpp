@@ -15,6 +15,13 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   LayerWeights layer;
   layer.attn_norm = norm("attn_norm", config.hidden);
   for (const MatrixPlan& part : plan.qkv) layer.qkv.push_back(tensors.matrix(part));
+  if (spec.qkv_bias) {
+    const std::string attention = "blk." + std::to_string(n) + ".attn_";
+    const TensorView* parts[] = {&require(attention + "q.bias", 1, config.q_width()),
+                                 &require(attention + "k.bias", 1, config.kv_width()),
+                                 &require(attention + "v.bias", 1, config.kv_width())};
+    layer.qkv_bias = tensors.bias(parts);
+  }
   if (spec.qk_norm) {
     layer.q_norm = norm("attn_q_norm", config.head_dim);
     layer.k_norm = norm("attn_k_norm", config.head_dim);

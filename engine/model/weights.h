@@ -17,6 +17,7 @@ namespace canopy {
 struct LayerWeights {
   std::unique_ptr<Buffer> attn_norm;         // [H]
   std::vector<std::unique_ptr<Weight>> qkv;  // together [Q + 2K, H]: see LayerPlan
+  std::unique_ptr<Buffer> qkv_bias;          // [Q + 2K], null where the architecture has none
   std::unique_ptr<Buffer> q_norm;            // [D], null where the architecture has none
   std::unique_ptr<Buffer> k_norm;            // [D], likewise
   std::unique_ptr<Weight> attn_output;       // [H, Q]

@@ -68,6 +68,20 @@ void VulkanRecorder::record_op(const NormRowsArgs& args) {
 }
 
 template <>
+void VulkanRecorder::record_op(const AddBiasArgs& args) {
+  struct Push {
+    uint32_t cols;
+  };
+  CommandList& list = this->list(0);
+  list.bind(state_.context->kernel("add_bias"),
+            {words(*args.bias, args.cols, "The bias of add_bias"),
+             words(*args.x, uint64_t{args.width} * args.cols, "The rows of add_bias")},
+            Push{args.cols});
+  list.dispatch(groups(args.cols, 64), args.width);
+  list.barrier();
+}
+
+template <>
 void VulkanRecorder::record_op(const CopyRowsArgs& args) {
   if (args.in == args.out) throw bad_input("copy_rows has one buffer as input and output; they must be two.");
   if (args.count == 0 || args.cols == 0) return;

@@ -413,6 +413,20 @@ TEST_P(ContractTest, Select) {
   });
 }
 
+TEST_P(ContractTest, AddBias) {
+  Random random(12);
+  const uint32_t cols = 290;
+  const std::vector<float> inputs = random.values(size_t{pool} * cols), bias = random.values(cols);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    Buffer* x = bench.buffer(gather(inputs, cols, rows));
+    const Buffer* added = bench.buffer(bias);
+    bench.run([&](Recorder& r) { r(AddBiasArgs{width, cols, added, x}); });
+    return Results{trimmed(bench.result("x", x, exact), size_t{width} * cols)};
+  });
+}
+
 TEST_P(ContractTest, NormRows) {
   Random random(11);
   const uint32_t cols = 290;

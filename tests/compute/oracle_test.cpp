@@ -166,6 +166,13 @@ TEST_F(OracleTest, AttentionWeighsValuesByTheSoftmaxOfItsPath) {
   EXPECT_FLOAT_EQ(values[3], 20.0f);
 }
 
+TEST_F(OracleTest, AddBiasAddsByColumn) {
+  Buffer* x = bench.buffer(std::vector<float>{1, 2, 3, 4});
+  const Buffer* bias = bench.buffer(std::vector<float>{10, -2});
+  bench.run([&](Recorder& r) { r(AddBiasArgs{2, 2, bias, x}); });
+  EXPECT_EQ(head(bench.result("x", x, exact), 4), (std::vector<float>{11, 0, 13, 2}));
+}
+
 TEST_F(OracleTest, SelectKeepsTheSumsOfSquares) {
   const Activations* in = bench.activations(2, 2, {9, 9, 3, 4});
   const Buffer* index = bench.buffer(std::vector<uint32_t>{1});

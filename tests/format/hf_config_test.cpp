@@ -73,6 +73,26 @@ TEST(HfConfig, ASlidingWindowBoundsTheContext) {
   EXPECT_EQ(read_hf_config(tiny_config(R"(,"use_sliding_window":false,"sliding_window":32)"), "").max_context, 64u);
 }
 
+TEST(HfConfig, MistralIsLlamaWithAWindowThatNeedsNoSwitch) {
+  const auto mistral = [](const std::string& extra) {
+    std::string text = tiny_config(extra);
+    return read_hf_config(text.replace(text.find("Llama"), 5, "Mistral"), "");
+  };
+  EXPECT_EQ(mistral("").architecture, "llama");
+  EXPECT_EQ(mistral(R"(,"sliding_window":32)").max_context, 32u);
+  EXPECT_EQ(mistral(R"(,"sliding_window":null)").max_context, 64u);
+  EXPECT_EQ(mistral(R"(,"sliding_window":32,"use_sliding_window":false)").max_context, 64u);
+}
+
+TEST(HfConfig, Qwen2HasBiases) {
+  std::string text = tiny_config();
+  const ModelConfig c = read_hf_config(text.replace(text.find("Llama"), 5, "Qwen2"), "");
+  EXPECT_EQ(c.architecture, "qwen2");
+  EXPECT_TRUE(c.has_qkv_bias);
+  EXPECT_FALSE(c.has_qk_norm);
+  EXPECT_FALSE(read_hf_config(tiny_config(), "").has_qkv_bias);
+}
+
 TEST(HfConfig, RefusesWhatTheEngineCannotCompute) {
   const auto refused = [](const char* message, const std::string& text) {
     SCOPED_TRACE(text);
@@ -82,8 +102,10 @@ TEST(HfConfig, RefusesWhatTheEngineCannotCompute) {
   refused("'mlp_bias' of config.json is true", tiny_config(R"(,"mlp_bias":true)"));
   refused("'hidden_act' of config.json is 'gelu'; only silu", tiny_config(R"(,"hidden_act":"gelu")"));
   refused("'partial_rotary_factor' of config.json is 0.5", tiny_config(R"(,"partial_rotary_factor":0.5)"));
-  refused("'GPT2LMHeadModel' is not supported; supported are: LlamaForCausalLM, Qwen3ForCausalLM.",
-          replaced("LlamaForCausalLM", "GPT2LMHeadModel"));
+  refused(
+      "'GPT2LMHeadModel' is not supported; supported are: LlamaForCausalLM (Llama 2 and 3, "
+      "Mistral, SmolLM2), MistralForCausalLM (Mistral), Qwen2ForCausalLM (Qwen2 and Qwen2.5), ",
+      replaced("LlamaForCausalLM", "GPT2LMHeadModel"));
   refused("must be a list of one class name", replaced(R"(["LlamaForCausalLM"])", "[]"));
   refused("config.json is not valid JSON", "{");
   refused("config.json must be a JSON object", "[]");

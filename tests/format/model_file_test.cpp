@@ -46,6 +46,39 @@ TEST(ModelFile, OpensAQwen3Gguf) {
   EXPECT_EQ(model.require("blk.0.attn_q_norm", 1, 4).rank, 1u);
 }
 
+TEST(ModelFile, OpensAQwen2GgufAndFolder) {
+  const TempFolder folder;
+  const ModelFile gguf = ModelFile::open(folder.write("m.gguf", tiny_gguf("qwen2").build()));
+  EXPECT_TRUE(gguf.config().has_qkv_bias);
+  EXPECT_EQ(gguf.config().rope_layout, RopeLayout::half);
+  std::string config = tiny_config();
+  folder.write("config.json", config.replace(config.find("Llama"), 5, "Qwen2"));
+  const std::string attention = "model.layers.0.self_attn.";
+  SafetensorsBuilder weights = tiny_safetensors();
+  weights.zeros(attention + "q_proj.bias", {8}).zeros(attention + "k_proj.bias", {4});
+  weights.zeros(attention + "v_proj.bias", {4});
+  folder.write("model.safetensors", weights.build());
+  const ModelFile model = ModelFile::open(folder.path());
+  for (const ModelFile* file : {&gguf, &model}) {
+    EXPECT_NO_THROW(file->require("blk.0.attn_q.bias", 1, 8));
+    EXPECT_NO_THROW(file->require("blk.0.attn_v.bias", 1, 4));
+  }
+}
+
+TEST(ModelFile, FaultsOfBiasesAreNamed) {
+  const auto refused = [](const char* message, const char* name, uint64_t size) {
+    SCOPED_TRACE(message);
+    GgufBuilder b = tiny_gguf("qwen2");
+    b.without_tensor(name);
+    if (size > 0) b.zeros(name, {size});
+    const TempFolder folder;
+    const auto path = folder.write("m.gguf", b.build());
+    expect_error(message, [&] { ModelFile::open(path); });
+  };
+  refused("The tensor 'blk.0.attn_k.bias' is missing; its shape should be [4].", "blk.0.attn_k.bias", 0);
+  refused("The tensor 'blk.0.attn_v.bias' has the shape [8]; [4] is expected.", "blk.0.attn_v.bias", 8);
+}
+
 TEST(ModelFile, OpensAHuggingFaceFolderUnderTheSameNames) {
   const TempFolder folder;
   folder.write("config.json", tiny_config());
@@ -127,7 +160,7 @@ std::function<void(GgufBuilder&)> with_key(const char* key, T value) {
 }
 
 const ModelCase model_cases[] = {
-    {"ArchitectureUnknown", "The model's architecture 'mamba' is not supported; supported are: llama, qwen3.",
+    {"ArchitectureUnknown", "The model's architecture 'mamba' is not supported; supported are: llama (Llama 2 and 3,",
      [](auto& b) { b.without("general.architecture").text("general.architecture", "mamba"); }},
     {"ArchitectureMissing", "The metadata 'general.architecture' is missing.",
      [](auto& b) { b.without("general.architecture"); }},

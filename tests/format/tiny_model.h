@@ -10,7 +10,7 @@
 
 namespace canopy::test {
 
-/// A llama or qwen3 GGUF with a tied head; change it before build().
+/// A llama, qwen2 or qwen3 GGUF with a tied head; change it before build().
 inline GgufBuilder tiny_gguf(const std::string& architecture = "llama") {
   GgufBuilder b;
   const auto key = [&](const char* name) { return architecture + "." + name; };
@@ -29,6 +29,9 @@ inline GgufBuilder tiny_gguf(const std::string& architecture = "llama") {
   b.zeros("blk.0.attn_v.weight", {8, 4}).zeros("blk.0.attn_output.weight", {8, 8}).zeros("blk.0.ffn_norm.weight", {8});
   b.zeros("blk.0.ffn_gate.weight", {8, 16}).zeros("blk.0.ffn_up.weight", {8, 16});
   b.zeros("blk.0.ffn_down.weight", {16, 8});
+  if (architecture == "qwen2") {
+    b.zeros("blk.0.attn_q.bias", {8}).zeros("blk.0.attn_k.bias", {4}).zeros("blk.0.attn_v.bias", {4});
+  }
   if (architecture == "qwen3") b.zeros("blk.0.attn_q_norm.weight", {4}).zeros("blk.0.attn_k_norm.weight", {4});
   return b;
 }

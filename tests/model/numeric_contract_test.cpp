@@ -34,6 +34,7 @@ std::vector<ContractCase> cases() {
   result.push_back({"qwen3_bf16", with("qwen3", TensorType::bf16)});
   result.push_back({"llama_f16", with("llama", TensorType::f16)});
   result.push_back({"llama_q8_0", with("llama", TensorType::q8_0)});
+  result.push_back({"qwen2_f32", with("qwen2", TensorType::f32)});
   ContractCase q4{"qwen3_q4_1", with("qwen3", TensorType::q4_1)};
   // SmolLM2's shape in small: three queries share a key, the head is wider than a workgroup, sizes are odd multiples.
   q4.model.heads = 9;

@@ -120,11 +120,11 @@ inline GgufBuilder RandomModel::builder() const {
     if (to) data = requantized(data, kind, *to, rows * cols);
     b.tensor(name + ".weight", {cols, rows}, to.value_or(kind), std::move(data));
   };
-  const auto norm = [&](const std::string& name, uint64_t count) {
+  const auto norm = [&](const std::string& name, uint64_t count, const char* suffix = ".weight") {
     std::uniform_real_distribution<float> around_one(0.5f, 1.5f);
     std::string data;
     for (uint64_t i = 0; i < count; ++i) data += le(around_one(random));
-    b.tensor(name + ".weight", {count}, TensorType::f32, data);
+    b.tensor(name + suffix, {count}, TensorType::f32, data);
   };
   const TensorType other = mixed ? v_type : type;
   matrix("token_embd", type, vocab, hidden);
@@ -136,6 +136,11 @@ inline GgufBuilder RandomModel::builder() const {
     matrix(blk + "attn_q", type, heads * head_dim, hidden);
     matrix(blk + "attn_k", type, kv_heads * head_dim, hidden);
     matrix(blk + "attn_v", finer.value_or(other), kv_heads * head_dim, hidden);
+    if (architecture == "qwen2") {
+      norm(blk + "attn_q", heads * head_dim, ".bias");
+      norm(blk + "attn_k", kv_heads * head_dim, ".bias");
+      norm(blk + "attn_v", kv_heads * head_dim, ".bias");
+    }
     if (architecture == "qwen3") {
       norm(blk + "attn_q_norm", head_dim);
       norm(blk + "attn_k_norm", head_dim);

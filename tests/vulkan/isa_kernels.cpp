@@ -96,6 +96,8 @@ void add_row_kernels(std::vector<GatedKernel>& kernels) {
     }
   }
   for (const std::string type : weight_types) add("embed_" + type, {}, 8);
+  add("add_bias", {}, 8);
+  kernels.back().must_fuse = false;
 }
 
 // Tiles of few and of many queries; chunks that rows share, one by one and merged on the way, and a row's own.

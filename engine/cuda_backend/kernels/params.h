@@ -252,6 +252,12 @@ struct NormRowsParams {
   ActivationsParams out;
 };
 
+struct AddBiasParams {
+  uint64_t x = 0;
+  uint64_t bias = 0;
+  uint32_t cols = 0;
+};
+
 struct KvMoveParams {
   uint64_t moves = 0;
   uint64_t scratch = 0;  // [count, layers, 2, slot_words]

@@ -1,4 +1,5 @@
-// Ops that copy or choose rows: select, copy_rows, norm_rows, pick, and the moves of K/V between slots.
+// Ops that copy, choose or shift rows: select, copy_rows, norm_rows, add_bias, pick, and the moves of K/V between
+// slots.
 
 #include "engine/cuda_backend/kernels/common.h"
 
@@ -35,6 +36,13 @@ CANOPY_KERNEL(norm_rows, NormRowsParams, 32) {
   }
   store_squares(p.out, w, sum);
   pad_row(p.out, w);
+}
+
+CANOPY_KERNEL(add_bias, AddBiasParams, 128) {
+  for (uint32_t c = gpu::thread(); c < p.cols; c += gpu::threads()) {
+    float& x = Span<float>{p.x}[uint64_t{gpu::block_x()} * p.cols + c];
+    x = x + Span<const float>{p.bias}[c];
+  }
 }
 
 CANOPY_KERNEL(pick_logits, PickParams, 64) {

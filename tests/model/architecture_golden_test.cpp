@@ -1,7 +1,10 @@
-// tiny-llama3 (untied head, llama3 frequency scaling) compared with huggingface/transformers.
+// The checkpoints of random weights, one of each architecture, compared with huggingface/transformers: texts and trees.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "engine/format/dequantize.h"
@@ -13,7 +16,7 @@
 namespace canopy::test {
 namespace {
 
-constexpr double kLlama3Logits = 2e-4;
+constexpr double kArchitectureLogits = 2e-4;
 
 std::vector<uint32_t> argmax_rows(std::span<const float> logits, size_t vocab) {
   std::vector<uint32_t> ids;
@@ -24,10 +27,29 @@ std::vector<uint32_t> argmax_rows(std::span<const float> logits, size_t vocab) {
   return ids;
 }
 
-TEST(Llama3Golden, SequencesAndTrees) {
-  const nlohmann::json json = golden_json("tiny-llama3.golden.json");
-  const GoldenTensors tensors("tiny-llama3.golden.safetensors");
-  const ModelFile file = ModelFile::open(golden_folder() / "tiny-llama3");
+constexpr const char* kGoldenSuffix = ".golden.json";
+// Of architectures that are refused so far.
+constexpr std::string_view kRefused[] = {"tiny-qwen3-moe", "tiny-qwen3_5"};
+
+/// The checkpoints that have a golden file.
+std::vector<std::string> checkpoints() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_folder())) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(kGoldenSuffix)) continue;
+    const std::string checkpoint = name.substr(0, name.size() - std::strlen(kGoldenSuffix));
+    if (std::ranges::find(kRefused, checkpoint) == std::end(kRefused)) names.push_back(checkpoint);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+class ArchitectureGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ArchitectureGolden, SequencesAndTrees) {
+  const nlohmann::json json = golden_json(GetParam() + kGoldenSuffix);
+  const GoldenTensors tensors(GetParam() + ".golden.safetensors");
+  const ModelFile file = ModelFile::open(golden_folder() / GetParam());
   const ModelConfig& config = file.config();
   const TensorView& norm = file.require("output_norm", 1, config.hidden);
   std::vector<float> norm_weight(norm.elements());
@@ -48,10 +70,10 @@ TEST(Llama3Golden, SequencesAndTrees) {
     RowBatch text;
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
     const FullPass plain = run_for_all_logits(*model, text, true);
-    EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]), tolerance(kLlama3Logits)) << name;
+    EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]), tolerance(kArchitectureLogits)) << name;
     EXPECT_LE(
         max_difference(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"]),
-        tolerance(kLlama3Logits))
+        tolerance(kArchitectureLogits))
         << name;
 
     const auto tokens = sequence.at("tree_token_ids").get<std::vector<uint32_t>>();
@@ -64,13 +86,19 @@ TEST(Llama3Golden, SequencesAndTrees) {
       ASSERT_EQ(tree.rows[i].position, start + depths[i]);
     }
     const FullPass nodes = run_for_all_logits(*model, tree);
-    EXPECT_LE(max_difference(nodes.logits, tensors[name + ".tree_logits"]), tolerance(kLlama3Logits)) << name;
+    EXPECT_LE(max_difference(nodes.logits, tensors[name + ".tree_logits"]), tolerance(kArchitectureLogits)) << name;
 
-    if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kLlama3Logits)) continue;
+    if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kArchitectureLogits)) continue;
     EXPECT_EQ(argmax_rows(plain.logits, config.vocab), sequence.at("argmax").get<std::vector<uint32_t>>()) << name;
     EXPECT_EQ(argmax_rows(nodes.logits, config.vocab), sequence.at("tree_argmax").get<std::vector<uint32_t>>()) << name;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, ArchitectureGolden, ::testing::ValuesIn(checkpoints()), [](const auto& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace canopy::test

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Write a tiny checkpoint of random weights of an architecture, and what transformers computes with it, to tests/golden.
+
+    python -m venv venv && venv/bin/pip install torch 'transformers==4.57.6'
+    venv/bin/python tools/make_golden_model.py qwen2 mistral   # names of MODELS below; all where none is given
+
+Each is tiny-NAME/ (config.json, model.safetensors in BF16), tiny-NAME.golden.json and tiny-NAME.golden.safetensors, as
+tests/golden/README.md describes them. Float32 on the CPU, eager attention: logits of texts, and of trees behind them, each
+node's as the last row of a plain forward pass over the text and the path to the node.
+"""
+
+import json
+import pathlib
+import sys
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+VOCAB = 160
+
+COMMON = {
+    "vocab_size": VOCAB,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": None,
+}
+
+# Name: configuration, what it changes of COMMON.
+MODELS = {
+    "qwen2": (transformers.Qwen2Config, {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}),
+    "mistral": (transformers.MistralConfig, {"rope_theta": 10000.0, "head_dim": 32, "sliding_window": None}),
+}
+
+
+def make_model(name):
+    make_config, changes = MODELS[name]
+    config = make_config(**{**COMMON, **changes})
+    config._attn_implementation = "eager"
+    torch.manual_seed(sum(name.encode()) + 1)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for key, values in model.named_parameters():
+            if key.endswith("norm.weight"):
+                values.uniform_(0.5, 1.5)
+            elif key.endswith(".bias"):
+                values.normal_(0, 0.5)
+            else:
+                values.normal_(0, 1.7 * values.shape[-1] ** -0.5)
+            values.copy_(values.to(torch.bfloat16))  # the values of the file, in float32
+    return model
+
+
+def random_tree(generator, nodes):
+    """Tokens, parents and depths; the root is node 0. Children of one node differ."""
+    tokens, parents, depths = [], [], []
+    taken = set()
+    while len(tokens) < nodes:
+        parent = -1
+        if tokens:
+            parent = int(torch.randint(max(0, len(tokens) - 4), len(tokens), (1,), generator=generator))
+        token = int(torch.randint(VOCAB, (1,), generator=generator))
+        if (parent, token) in taken:
+            continue
+        taken.add((parent, token))
+        tokens.append(token)
+        parents.append(parent)
+        depths.append(depths[parent] + 1 if parent >= 0 else 0)
+    return tokens, parents, depths
+
+
+def path_to(parents, node):
+    path = []
+    while node >= 0:
+        path.append(node)
+        node = parents[node]
+    return path[::-1]
+
+
+@torch.no_grad()
+def compute(model, ids):
+    """Logits [T, vocab] and the hidden states after the final norm [T, hidden]."""
+    result = model(torch.tensor([ids]), output_hidden_states=True, use_cache=False)
+    return result.logits[0], result.hidden_states[-1][0]
+
+
+def smallest_gap(logits):
+    best = logits.topk(2).values
+    return float((best[:, 0] - best[:, 1]).min())
+
+
+def make_sequence(model, name, length, nodes, tensors):
+    generator = torch.Generator().manual_seed(length)
+    ids = torch.randint(VOCAB, (length,), generator=generator).tolist()
+    tokens, parents, depths = random_tree(generator, nodes)
+    logits, hidden = compute(model, ids)
+    rows = [compute(model, ids + [tokens[i] for i in path_to(parents, node)])[0][-1] for node in range(nodes)]
+    tree = torch.stack(rows)
+    tensors[name + ".logits"] = logits.contiguous()
+    tensors[name + ".final_hidden"] = hidden.contiguous()
+    tensors[name + ".tree_logits"] = tree
+    return {
+        "name": name,
+        "ids": ids,
+        "tree_token_ids": tokens,
+        "tree_parents": parents,
+        "tree_depths": depths,
+        "argmax": logits.argmax(-1).tolist(),
+        "tree_argmax": tree.argmax(-1).tolist(),
+        "min_top2_gap": round(min(smallest_gap(logits), smallest_gap(tree)), 6),
+    }
+
+
+def write(name):
+    model = make_model(name)
+    label = "tiny-" + name
+    tensors = {}
+    sequences = [make_sequence(model, "seq0", 17, 12, tensors), make_sequence(model, "seq1", 90, 13, tensors)]
+    model.to(torch.bfloat16).save_pretrained(GOLDEN / label)
+    (GOLDEN / label / "generation_config.json").unlink(missing_ok=True)
+    golden = {"checkpoint": label, "tensors_file": label + ".golden.safetensors", "sequences": sequences}
+    (GOLDEN / (label + ".golden.json")).write_text(json.dumps(golden) + "\n", encoding="utf-8")
+    save_file(tensors, GOLDEN / (label + ".golden.safetensors"))
+
+
+def main():
+    names = sys.argv[1:] or sorted(MODELS)
+    for name in names:
+        if name not in MODELS:
+            sys.exit(f"There is no model {name!r}; there are: {', '.join(sorted(MODELS))}.")
+    for name in names:
+        write(name)
+
+
+if __name__ == "__main__":
+    main()
