@@ -36,6 +36,10 @@ COMMON = {
 # Name: configuration, what it changes of COMMON.
 MODELS = {
     "qwen2": (transformers.Qwen2Config, {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}),
+    "smollm3": (
+        transformers.SmolLM3Config,
+        {"rope_theta": 5000000.0, "num_hidden_layers": 3, "no_rope_layers": [1, 0, 1], "tie_word_embeddings": True},
+    ),
     "mistral": (transformers.MistralConfig, {"rope_theta": 10000.0, "head_dim": 32, "sliding_window": None}),
 }
 

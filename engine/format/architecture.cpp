@@ -11,10 +11,13 @@ namespace {
 
 /// The same in all layers: Llama (Touvron et al., "LLaMA", 2023; grouped-query attention as in Llama 2, frequency
 /// scaling as in Llama 3.1), Mistral, which is that under another name, with biases of q, k and v Qwen2 and Qwen2.5
-/// (Qwen Team, "Qwen2 Technical Report", 2024), and with norms of the heads the dense Qwen3 ("Qwen3 Technical Report",
-/// 2025).
-LayerSpec dense_layer(const ModelConfig& config, uint32_t) {
-  return {.qkv_bias = config.has_qkv_bias, .qk_norm = config.has_qk_norm, .rope = config.rope_layout};
+/// (Qwen Team, "Qwen2 Technical Report", 2024), with norms of the heads the dense Qwen3 ("Qwen3 Technical Report",
+/// 2025), and without positions in some layers SmolLM3 (Yang et al., "Rope to Nope and Back Again", 2025).
+LayerSpec dense_layer(const ModelConfig& config, uint32_t n) {
+  return {.qkv_bias = config.has_qkv_bias,
+          .qk_norm = config.has_qk_norm,
+          .rope = config.rope_layout,
+          .rotates = config.rotates.empty() || config.rotates[n]};
 }
 
 constexpr std::array architectures = std::to_array<Architecture>({
@@ -40,6 +43,12 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .models = "Qwen3 without experts",
      .gguf_rope_layout = RopeLayout::half,
      .has_qk_norm = true,
+     .layer = dense_layer},
+    {.name = "smollm3",
+     .hugging_face = "SmolLM3ForCausalLM",
+     .models = "SmolLM3",
+     .gguf_rope_layout = RopeLayout::interleaved,
+     .unrotated_step = 4,
      .layer = dense_layer},
 });
 
@@ -103,6 +112,12 @@ const Architecture& architecture_by_name(std::string_view name) {
 
 const Architecture& architecture_by_class(std::string_view class_name) {
   return find<&Architecture::hugging_face>(class_name);
+}
+
+std::vector<bool> layers_that_rotate(uint32_t layers, uint32_t step) {
+  std::vector<bool> rotates;
+  for (uint32_t n = 0; step != 0 && n < layers; ++n) rotates.push_back((n + 1) % step != 0);
+  return rotates;
 }
 
 std::string what_runs() {

@@ -22,10 +22,14 @@ struct Architecture {
   RopeLayout gguf_rope_layout;    // Hugging Face files are always RopeLayout::half
   bool has_qkv_bias = false;
   bool has_qk_norm = false;
+  uint32_t unrotated_step = 0;          // heads of each so many-th layer are not turned; 0: of none
   bool window_needs_no_switch = false;  // in config.json: 'sliding_window' counts without 'use_sliding_window'
   /// The specification of layer n.
   LayerSpec (*layer)(const ModelConfig& config, uint32_t n) = nullptr;
 };
+
+/// Which of the layers turn their heads: all but each `step`-th. Empty, which means all of them, where step is 0.
+std::vector<bool> layers_that_rotate(uint32_t layers, uint32_t step);
 
 /// Throws, listing what is supported, when there is none of that name.
 const Architecture& architecture_by_name(std::string_view name);

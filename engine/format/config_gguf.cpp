@@ -174,6 +174,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   config.eos = read_eos(file);
   cap_to_window(keys, config);
   validate_config(config);
+  config.rotates = layers_that_rotate(config.layers, architecture.unrotated_step);
   return config;
 }
 

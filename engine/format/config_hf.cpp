@@ -89,6 +89,28 @@ void read_rope(const JsonFields& fields, ModelConfig& config) {
   }
 }
 
+/// SmolLM3's list of layers, in which a 1 stands, against its name, for one that turns its heads; or how many there are
+/// to one that does not.
+std::vector<bool> read_rotating_layers(const JsonFields& fields, const ModelConfig& config,
+                                       const Architecture& architecture) {
+  if (!fields.has("no_rope_layers"))
+    return layers_that_rotate(config.layers, fields.u32_or("no_rope_layer_interval", architecture.unrotated_step));
+  const json& list = fields.list("no_rope_layers");
+  std::vector<bool> rotates;
+  for (const json& entry : list) {
+    if (!(entry == 0 || entry == 1)) {
+      throw bad_input("The field 'no_rope_layers' of config.json holds " + printable(entry.dump(), 40) +
+                      "; 0 and 1 are allowed.");
+    }
+    rotates.push_back(entry == 1);
+  }
+  if (rotates.size() != config.layers) {
+    throw bad_input("The field 'no_rope_layers' of config.json has " + std::to_string(rotates.size()) +
+                    " entries; the model has " + std::to_string(config.layers) + " layers.");
+  }
+  return rotates;
+}
+
 /// Attention beyond a window is not supported, but up to the window there is no difference.
 void cap_to_window(const JsonFields& fields, bool needs_no_switch, ModelConfig& config) {
   if (!fields.boolean_or("use_sliding_window", needs_no_switch)) return;
@@ -152,6 +174,7 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   }
   read_special_tokens(fields, config);
   with_context("config.json", [&] { validate_config(config); });
+  if (architecture.unrotated_step != 0) config.rotates = read_rotating_layers(fields, config, architecture);
   return config;
 }
 

@@ -108,6 +108,7 @@ json config_json(const ModelConfig& c) {
           {"rope_theta", number_json(c.rope_theta)},
           {"rope_scaling", scaling_json(c.rope_scaling)},
           {"rope_layout", c.rope_layout == RopeLayout::half ? "half" : "interleaved"},
+          {"unrotated_layers", std::ranges::count(c.rotates, false)},
           {"qkv_bias", c.has_qkv_bias},
           {"qk_norm", c.has_qk_norm},
           {"tied_head", c.tied_head},

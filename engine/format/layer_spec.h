@@ -26,6 +26,7 @@ struct LayerSpec {
   bool qkv_bias = false;               // added to queries, keys and values before their norms
   bool qk_norm = false;                // RMS norm of every query and key head before the rotation
   RopeLayout rope = RopeLayout::half;  // of queries and keys
+  bool rotates = true;                 // false: queries and keys are not turned, so that positions say nothing
   bool causal = true;                  // false: the rows of a drafter's block see each other in both directions
   uint32_t window = 0;                 // positions: a key is visible iff p_row - p_key < window; 0: no limit
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;

@@ -1,6 +1,7 @@
 #pragma once
 // The configuration of a model, the same for all file formats. Every value was range-checked when it was read.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@ struct ModelConfig {
   double rope_theta = 0;
   RopeScaling rope_scaling;
   RopeLayout rope_layout = RopeLayout::half;
+  std::vector<bool> rotates;  // by layer: whether it turns queries and keys; empty: all do
   bool has_qkv_bias = false;  // added to queries, keys and values
   bool has_qk_norm = false;   // RMS norm of every query and key head before the rotation
   bool tied_head = false;     // the output head is token_embd
@@ -52,7 +54,8 @@ struct ModelConfig {
   std::string quantization;   // the type that holds most of the weights' bytes, e.g. "Q4_1"
   uint64_t parameters = 0;    // elements of all tensors
 
-  uint32_t q_width() const { return heads * head_dim; }      // rows of attn_q, columns of attn_output
+  uint32_t q_width() const { return heads * head_dim; }  // rows of attn_q, columns of attn_output
+  bool has_unrotated_layers() const { return std::ranges::find(rotates, false) != rotates.end(); }
   uint32_t kv_width() const { return kv_heads * head_dim; }  // rows of attn_k and attn_v
 };
 

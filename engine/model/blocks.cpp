@@ -20,6 +20,7 @@ void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape
 void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
+  const LayerSpec& spec = model.layers[layer];
   const ModelConfig& config = model.config;
   std::vector<const Weight*> stacked;
   for (const auto& weight : weights.qkv) stacked.push_back(weight.get());
@@ -30,13 +31,13 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
                                  .heads = {.width = pass.width,
                                            .qkv = b.qkv.get(),
                                            .rows = model.parts.rows.get(),
-                                           .rotation = b.rotation.get(),
+                                           .rotation = (spec.rotates ? b.rotation : b.no_rotation).get(),
                                            .q_norm = weights.q_norm.get(),
                                            .k_norm = weights.k_norm.get(),
                                            .norm_eps = config.rms_eps,
                                            .heads = config.heads,
                                            .shape = model.kv,
-                                           .interleaved = model.layers[layer].rope == RopeLayout::interleaved,
+                                           .interleaved = spec.rope == RopeLayout::interleaved,
                                            .cache = &model.cache.layer(layer),
                                            .q = b.q.get()}};
   if (!weights.qkv_bias) return record(project);

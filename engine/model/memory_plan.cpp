@@ -22,7 +22,7 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
                            2 * config.kv_width() + 2;  // likeliest and its logit
   const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
   const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
-  const uint64_t rotation = uint64_t{limits.context} * config.head_dim;
+  const uint64_t rotation = uint64_t{limits.context} * config.head_dim * (config.has_unrotated_layers() ? 2 : 1);
   const uint64_t activations =
       device.activation_bytes(limits.rows(), config.hidden) + device.activation_bytes(limits.rows(), config.q_width()) +
       device.activation_bytes(limits.rows(), config.ffn) + device.activation_bytes(limits.head_rows, config.hidden);

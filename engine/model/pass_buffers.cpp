@@ -123,6 +123,11 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   const std::vector<float> rotation = rotation_table(config, limits.context);
   b.rotation = device.allocate(rotation.size() * sizeof(float), "rotation");
   device.write(*b.rotation, 0, as_bytes_of(rotation));
+  if (config.has_unrotated_layers()) {  // x * 1 - y * 0 is x, bit for bit
+    const std::vector<float> none = no_rotation_table(config, limits.context);
+    b.no_rotation = device.allocate(none.size() * sizeof(float), "no rotation");
+    device.write(*b.no_rotation, 0, as_bytes_of(none));
+  }
 
   b.x = device.allocate(width * config.hidden * sizeof(float), "x");
   b.qkv = device.allocate(width * (config.q_width() + 2 * config.kv_width()) * sizeof(float), "qkv");

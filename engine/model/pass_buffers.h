@@ -21,7 +21,8 @@ struct PassBuffers {
   std::unique_ptr<Buffer> moves;  // uint32 [kMaxKvMoves, 2]
 
   // Constant.
-  std::unique_ptr<Buffer> rotation;  // [context, D/2, 2]
+  std::unique_ptr<Buffer> rotation;     // [context, D/2, 2]
+  std::unique_ptr<Buffer> no_rotation;  // likewise, by an angle of 0; null where all layers turn their heads
 
   // Activations.
   std::unique_ptr<Buffer> x;              // [W, H] residual stream

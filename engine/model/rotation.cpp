@@ -18,4 +18,10 @@ std::vector<float> rotation_table(const ModelConfig& config, uint32_t context) {
   return table;
 }
 
+std::vector<float> no_rotation_table(const ModelConfig& config, uint32_t context) {
+  std::vector<float> table(size_t{context} * config.head_dim);
+  for (size_t i = 0; i < table.size(); i += 2) table[i] = 1;
+  return table;
+}
+
 }  // namespace canopy

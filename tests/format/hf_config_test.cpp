@@ -93,6 +93,26 @@ TEST(HfConfig, Qwen2HasBiases) {
   EXPECT_FALSE(read_hf_config(tiny_config(), "").has_qkv_bias);
 }
 
+TEST(HfConfig, SmolLM3SaysWhichLayersRotate) {
+  const auto smollm3 = [](const std::string& extra) {
+    std::string text = tiny_config(extra);
+    text.replace(text.find("Llama"), 5, "SmolLM3");
+    const std::string layers = R"("num_hidden_layers":)";
+    return read_hf_config(text.replace(text.find(layers), layers.size() + 1, layers + "5"), "");
+  };
+  using Layers = std::vector<bool>;
+  EXPECT_EQ(smollm3("").rotates, (Layers{true, true, true, false, true}));
+  EXPECT_EQ(smollm3(R"(,"no_rope_layer_interval":2)").rotates, (Layers{true, false, true, false, true}));
+  EXPECT_EQ(smollm3(R"(,"no_rope_layers":[0,1,1,1,0],"no_rope_layer_interval":2)").rotates,
+            (Layers{false, true, true, true, false}));
+  EXPECT_TRUE(smollm3("").has_unrotated_layers());
+  EXPECT_FALSE(read_hf_config(tiny_config(), "").has_unrotated_layers());
+  expect_error("'no_rope_layers' of config.json has 2 entries; the model has 5 layers",
+               [&] { smollm3(R"(,"no_rope_layers":[0,1])"); });
+  expect_error("'no_rope_layers' of config.json holds 2; 0 and 1",
+               [&] { smollm3(R"(,"no_rope_layers":[0,1,2,1,0])"); });
+}
+
 TEST(HfConfig, RefusesWhatTheEngineCannotCompute) {
   const auto refused = [](const char* message, const std::string& text) {
     SCOPED_TRACE(text);
