@@ -36,6 +36,14 @@ COMMON = {
 # Name: configuration, what it changes of COMMON.
 MODELS = {
     "qwen2": (transformers.Qwen2Config, {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}),
+    "qwen3-yarn": (
+        transformers.Qwen3Config,
+        {
+            "head_dim": 32,
+            "rope_theta": 10000.0,
+            "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64},
+        },
+    ),
     "smollm3": (
         transformers.SmolLM3Config,
         {"rope_theta": 5000000.0, "num_hidden_layers": 3, "no_rope_layers": [1, 0, 1], "tie_word_embeddings": True},

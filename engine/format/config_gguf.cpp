@@ -56,33 +56,68 @@ void read_heads(const Keys& keys, ModelConfig& config) {
   }
 }
 
-RopeScaling read_scaling(const GgufFile& file, const Keys& keys) {
-  RopeScaling scaling;
-  const std::string_view kind = file.text_if(keys.full("rope.scaling.type")).value_or("none");
-  if (kind != "none" && kind != "linear") {
-    throw bad_input("The metadata '" + keys.full("rope.scaling.type") + "' is '" + printable(kind) +
-                    "'; supported are none, linear and frequency factors (rope_freqs).");
-  }
-  if (kind == "linear") {
-    scaling.kind = RopeScaling::Kind::linear;
-    scaling.factor = keys.number("rope.scaling.factor");
-  }
-  const TensorView* factors = find_tensor(file, "rope_freqs.weight");
-  if (factors == nullptr) return scaling;
-  if (scaling.kind != RopeScaling::Kind::none) {
-    throw bad_input("The model has both linear rope scaling and the tensor 'rope_freqs.weight'; one is supported.");
-  }
+/// A tensor of a divisor for each pair of a head; empty where there is none.
+std::vector<float> read_divisors(const GgufFile& file, const std::string& name) {
+  const TensorView* factors = find_tensor(file, name);
+  if (factors == nullptr) return {};
   if (factors->type != TensorType::f32 || factors->rank != 1) {
-    throw bad_input("The tensor 'rope_freqs.weight' must be a vector of F32, but is " + factors->shape_text() + " of " +
+    throw bad_input("The tensor '" + name + "' must be a vector of F32, but is " + factors->shape_text() + " of " +
                     std::string(to_string(factors->type)) + ".");
   }
   if (factors->elements() > 4096) {
-    throw bad_input("The tensor 'rope_freqs.weight' has " + std::to_string(factors->elements()) +
+    throw bad_input("The tensor '" + name + "' has " + std::to_string(factors->elements()) +
                     " elements; half a head is expected.");
   }
+  std::vector<float> divisors(factors->elements());
+  dequantize(factors->type, factors->bytes, divisors);
+  return divisors;
+}
+
+void read_yarn(const Keys& keys, uint32_t context, RopeScaling& scaling) {
+  const auto refuse_other = [&](const char* key, double allowed) {
+    const double value = keys.number_or(key, allowed);
+    if (value == allowed) return;
+    throw bad_input("The metadata '" + keys.full(key) + "' is " + std::to_string(value) + "; only " +
+                    std::to_string(allowed) + " is supported.");
+  };
+  refuse_other("rope.scaling.yarn_ext_factor", 1);
+  refuse_other("rope.scaling.yarn_attn_factor", 1);
+  refuse_other("rope.scaling.yarn_log_multiplier", 0);
+  scaling.kind = RopeScaling::Kind::yarn;
+  scaling.factor = keys.number("rope.scaling.factor");
+  scaling.original_context = keys.u32_or("rope.scaling.original_context_length", context);
+  scaling.beta_fast = keys.number_or("rope.scaling.yarn_beta_fast", scaling.beta_fast);
+  scaling.beta_slow = keys.number_or("rope.scaling.yarn_beta_slow", scaling.beta_slow);
+  scaling.magnitude = keys.number_or("rope.scaling.attn_factor", 1) * yarn_magnitude(scaling.factor);
+}
+
+RopeScaling read_scaling(const GgufFile& file, const Keys& keys, uint32_t context) {
+  RopeScaling scaling;
+  const std::string_view kind = file.text_if(keys.full("rope.scaling.type")).value_or("none");
+  const bool is_long = find_tensor(file, "rope_factors_long.weight") != nullptr;  // some files do not name the kind
+  if (kind == "linear") {
+    scaling.kind = RopeScaling::Kind::linear;
+    scaling.factor = keys.number("rope.scaling.factor");
+  } else if (kind == "yarn") {
+    read_yarn(keys, context, scaling);
+  } else if (kind == "longrope" || (kind == "none" && is_long)) {
+    scaling.kind = RopeScaling::Kind::longrope;
+    scaling.divisors = read_divisors(file, "rope_factors_short.weight");
+    scaling.long_divisors = read_divisors(file, "rope_factors_long.weight");
+    scaling.original_context = keys.u32_or("rope.scaling.original_context_length", context);
+    scaling.magnitude = keys.number_or("rope.scaling.attn_factor", 1);
+  } else if (kind != "none") {
+    throw bad_input("The metadata '" + keys.full("rope.scaling.type") + "' is '" + printable(kind) +
+                    "'; supported are none, linear, yarn, longrope and frequency factors (rope_freqs).");
+  }
+  std::vector<float> divisors = read_divisors(file, "rope_freqs.weight");
+  if (find_tensor(file, "rope_freqs.weight") == nullptr) return scaling;
+  if (scaling.kind != RopeScaling::Kind::none) {
+    throw bad_input("The model has both " + std::string(kind) +
+                    " rope scaling and the tensor 'rope_freqs.weight'; one is supported.");
+  }
   scaling.kind = RopeScaling::Kind::factors;
-  scaling.divisors.resize(factors->elements());
-  dequantize(factors->type, factors->bytes, scaling.divisors);
+  scaling.divisors = std::move(divisors);
   return scaling;
 }
 
@@ -155,7 +190,7 @@ void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelC
   }
   config.rms_eps = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
   config.rope_theta = keys.number_or("rope.freq_base", 10000);
-  config.rope_scaling = read_scaling(file, keys);
+  config.rope_scaling = read_scaling(file, keys, config.max_context);
 }
 
 ModelConfig read_gguf_config(const GgufFile& file) {

@@ -1,6 +1,7 @@
 #include "engine/format/config_hf.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
@@ -58,6 +59,48 @@ uint32_t read_head_dim(const JsonFields& fields, uint32_t hidden, uint32_t heads
   return hidden / heads;
 }
 
+void read_yarn(const JsonFields& rope, ModelConfig& config) {
+  RopeScaling& scaling = config.rope_scaling;
+  scaling.kind = RopeScaling::Kind::yarn;
+  scaling.factor = rope.number("factor");
+  scaling.original_context = rope.u32_or("original_max_position_embeddings", config.max_context);
+  scaling.beta_fast = rope.number_or("beta_fast", scaling.beta_fast);
+  scaling.beta_slow = rope.number_or("beta_slow", scaling.beta_slow);
+  scaling.truncate = rope.boolean_or("truncate", true);
+  const double mscale = rope.number_or("mscale", 0), all = rope.number_or("mscale_all_dim", 0);
+  const auto with = [&](double scale) { return 1 + scale * (yarn_magnitude(scaling.factor) - 1); };
+  const double usual = mscale != 0 && all != 0 ? with(mscale) / with(all) : with(1);
+  scaling.magnitude = rope.number_or("attention_factor", usual);
+  // Files are often those of the original context, with the scaling added by hand.
+  const double whole = scaling.original_context * scaling.factor;
+  if (whole > config.max_context && whole < UINT32_MAX) config.max_context = static_cast<uint32_t>(whole);
+}
+
+std::vector<float> read_divisors(const JsonFields& rope, const char* field) {
+  std::vector<float> divisors;
+  for (const json& entry : rope.list(field)) {
+    if (!entry.is_number()) {
+      throw bad_input("The field '" + std::string(field) + "' of " + rope.what() + " holds " +
+                      printable(entry.dump(), 40) + "; numbers are expected.");
+    }
+    divisors.push_back(entry.get<float>());
+  }
+  return divisors;
+}
+
+/// Microsoft's Phi-3 and Phi-4 have the original context beside the scaling.
+void read_longrope(const JsonFields& fields, const JsonFields& rope, ModelConfig& config) {
+  RopeScaling& scaling = config.rope_scaling;
+  scaling.kind = RopeScaling::Kind::longrope;
+  scaling.divisors = read_divisors(rope, "short_factor");
+  scaling.long_divisors = read_divisors(rope, "long_factor");
+  const uint32_t inside = rope.u32_or("original_max_position_embeddings", config.max_context);
+  scaling.original_context = fields.u32_or("original_max_position_embeddings", inside);
+  const double longer = static_cast<double>(config.max_context) / std::max(scaling.original_context, 1u);
+  const double usual = longer <= 1 ? 1 : std::sqrt(1 + std::log(longer) / std::log(scaling.original_context));
+  scaling.magnitude = rope.number_or("attention_factor", usual);
+}
+
 /// Older files keep rope_theta beside a `rope_scaling` object, newer ones put both into `rope_parameters`.
 void read_rope(const JsonFields& fields, ModelConfig& config) {
   config.rope_layout = RopeLayout::half;
@@ -83,9 +126,13 @@ void read_rope(const JsonFields& fields, ModelConfig& config) {
     scaling.low_freq_factor = rope.number("low_freq_factor");
     scaling.high_freq_factor = rope.number("high_freq_factor");
     scaling.original_context = rope.u32("original_max_position_embeddings");
+  } else if (kind == "yarn") {
+    read_yarn(rope, config);
+  } else if (kind == "longrope") {
+    read_longrope(fields, rope, config);
   } else {
     throw bad_input("config.json's rope scaling is of type '" + printable(kind) +
-                    "'; supported are default, linear and llama3.");
+                    "'; supported are default, linear, llama3, yarn and longrope.");
   }
 }
 

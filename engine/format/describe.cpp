@@ -88,6 +88,13 @@ json scaling_json(const RopeScaling& scaling) {
               {"low_freq_factor", scaling.low_freq_factor},
               {"high_freq_factor", scaling.high_freq_factor},
               {"original_context", scaling.original_context}};
+    case RopeScaling::Kind::yarn:
+      return {{"kind", "yarn"},
+              {"factor", scaling.factor},
+              {"original_context", scaling.original_context},
+              {"magnitude", scaling.magnitude}};
+    case RopeScaling::Kind::longrope:
+      return {{"kind", "longrope"}, {"original_context", scaling.original_context}, {"magnitude", scaling.magnitude}};
     case RopeScaling::Kind::factors: return {{"kind", "factors"}, {"count", scaling.divisors.size()}};
   }
   return nullptr;

@@ -139,6 +139,19 @@ std::vector<float> rope_divisors(const ModelConfig& transformer) {
   return result;
 }
 
+void add_yarn(const RopeScaling& scaling, GgufWriter& writer) {
+  if (!scaling.truncate) {
+    throw bad_input("The drafter's YaRN scaling has 'truncate' off, which GGUF files cannot say.");
+  }
+  const std::string prefix = "dflash.rope.scaling.";
+  writer.text(prefix + "type", "yarn");
+  writer.f32(prefix + "factor", static_cast<float>(scaling.factor));
+  writer.u32(prefix + "original_context_length", scaling.original_context);
+  writer.f32(prefix + "attn_factor", static_cast<float>(scaling.magnitude / yarn_magnitude(scaling.factor)));
+  writer.f32(prefix + "yarn_beta_fast", static_cast<float>(scaling.beta_fast));
+  writer.f32(prefix + "yarn_beta_slow", static_cast<float>(scaling.beta_slow));
+}
+
 void add_rope(const ModelConfig& transformer, GgufWriter& writer) {
   writer.f32("dflash.rope.freq_base", static_cast<float>(transformer.rope_theta));
   writer.u32("dflash.rope.dimension_count", transformer.head_dim);
@@ -147,6 +160,10 @@ void add_rope(const ModelConfig& transformer, GgufWriter& writer) {
   if (kind == Kind::linear) {
     writer.text("dflash.rope.scaling.type", "linear");
     writer.f32("dflash.rope.scaling.factor", static_cast<float>(transformer.rope_scaling.factor));
+  } else if (kind == Kind::yarn) {
+    add_yarn(transformer.rope_scaling, writer);
+  } else if (kind == Kind::longrope) {
+    throw bad_input("The drafter's rope scaling is of type longrope, which is not written to GGUF files.");
   } else if (kind != Kind::none) {
     const std::vector<float> divisors = rope_divisors(transformer);
     const std::array<uint64_t, 1> shape = {divisors.size()};

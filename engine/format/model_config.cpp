@@ -1,5 +1,6 @@
 #include "engine/format/model_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -18,6 +19,7 @@ constexpr uint64_t max_head_dim = 1024;
 constexpr uint64_t max_ffn = 1 << 20;
 constexpr uint64_t max_vocab = 1 << 22;
 constexpr uint64_t max_positions = 1 << 26;
+constexpr double most_scaling = 1e6;
 
 std::string text_of(double value) {
   std::ostringstream stream;
@@ -44,26 +46,36 @@ void check_token(const char* field, uint32_t id, uint32_t vocab) {
                   std::to_string(vocab) + " tokens.");
 }
 
+void check_divisors(const ModelConfig& config, const std::vector<float>& divisors) {
+  if (divisors.size() != config.head_dim / 2) {
+    throw bad_input("The model has " + std::to_string(divisors.size()) + " rope frequency factors; " +
+                    std::to_string(config.head_dim / 2) + " are expected, half a head.");
+  }
+  for (const float divisor : divisors) check_real("rope frequency factor", divisor, 0, most_scaling);
+}
+
 void check_scaling(const ModelConfig& config) {
   const RopeScaling& scaling = config.rope_scaling;
   using Kind = RopeScaling::Kind;
-  constexpr double most = 1e6;
-  if (scaling.kind == Kind::linear || scaling.kind == Kind::llama3) {
-    check_real("rope scaling factor", scaling.factor, 0, most);
+  if (scaling.kind == Kind::linear || scaling.kind == Kind::llama3 || scaling.kind == Kind::yarn) {
+    check_real("rope scaling factor", scaling.factor, 0, most_scaling);
   }
   if (scaling.kind == Kind::llama3) {
-    check_real("rope scaling low_freq_factor", scaling.low_freq_factor, 0, most);
+    check_real("rope scaling low_freq_factor", scaling.low_freq_factor, 0, most_scaling);
     // Above low: their difference is divided by.
-    check_real("rope scaling high_freq_factor", scaling.high_freq_factor, scaling.low_freq_factor, most);
+    check_real("rope scaling high_freq_factor", scaling.high_freq_factor, scaling.low_freq_factor, most_scaling);
     check_count("rope scaling original_max_position_embeddings", scaling.original_context, max_positions);
   }
-  if (scaling.kind == Kind::factors) {
-    if (scaling.divisors.size() != config.head_dim / 2) {
-      throw bad_input("The model has " + std::to_string(scaling.divisors.size()) + " rope frequency factors; " +
-                      std::to_string(config.head_dim / 2) + " are expected, half a head.");
-    }
-    for (const float divisor : scaling.divisors) check_real("rope frequency factor", divisor, 0, most);
+  if (scaling.kind == Kind::yarn || scaling.kind == Kind::longrope) {
+    check_count("rope scaling original_max_position_embeddings", scaling.original_context, max_positions);
+    check_real("rope scaling attention_factor", scaling.magnitude, 0, most_scaling);
   }
+  if (scaling.kind == Kind::yarn) {
+    check_real("rope scaling beta_slow", scaling.beta_slow, 0, most_scaling);
+    check_real("rope scaling beta_fast", scaling.beta_fast, scaling.beta_slow, most_scaling);
+  }
+  if (scaling.kind == Kind::factors || scaling.kind == Kind::longrope) check_divisors(config, scaling.divisors);
+  if (scaling.kind == Kind::longrope) check_divisors(config, scaling.long_divisors);
 }
 
 /// The llama3 rule: long wavelengths are stretched by `factor`, short ones kept, those between interpolated.
@@ -75,10 +87,38 @@ double llama3_frequency(double frequency, const RopeScaling& scaling) {
   return (1 - smooth) * frequency / scaling.factor + smooth * frequency;
 }
 
+/// The pairs between which YaRN goes over from kept to divided frequencies: those that turn beta_fast and beta_slow
+/// times in the original context.
+class YarnRamp {
+ public:
+  YarnRamp() = default;
+  explicit YarnRamp(const ModelConfig& config) {
+    const RopeScaling& scaling = config.rope_scaling;
+    const auto pair_that_turns = [&](double times) {
+      const double per_radian = scaling.original_context / (times * 2 * std::numbers::pi);
+      return config.head_dim * std::log(per_radian) / (2 * std::log(config.rope_theta));
+    };
+    const double low = pair_that_turns(scaling.beta_fast), high = pair_that_turns(scaling.beta_slow);
+    low_ = std::max(0.0, scaling.truncate ? std::floor(low) : low);
+    high_ = std::min(config.head_dim - 1.0, scaling.truncate ? std::ceil(high) : high);
+    if (low_ == high_) high_ += 0.001;
+  }
+
+  /// 0: the pair keeps its frequency; 1: it is divided.
+  double operator()(size_t pair) const {
+    return std::clamp((static_cast<double>(pair) - low_) / (high_ - low_), 0.0, 1.0);
+  }
+
+ private:
+  double low_ = 0, high_ = 0;
+};
+
 }  // namespace
 
-std::vector<double> rope_frequencies(const ModelConfig& config) {
+std::vector<double> rope_frequencies(const ModelConfig& config, uint32_t context) {
   const RopeScaling& scaling = config.rope_scaling;
+  const YarnRamp ramp = scaling.kind == RopeScaling::Kind::yarn ? YarnRamp(config) : YarnRamp();
+  const bool is_long = context > scaling.original_context;
   std::vector<double> result(config.head_dim / 2);
   for (size_t i = 0; i < result.size(); ++i) {
     const double frequency = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / config.head_dim);
@@ -87,9 +127,17 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
       case RopeScaling::Kind::linear: result[i] = frequency / scaling.factor; break;
       case RopeScaling::Kind::llama3: result[i] = llama3_frequency(frequency, scaling); break;
       case RopeScaling::Kind::factors: result[i] = frequency / scaling.divisors[i]; break;
+      case RopeScaling::Kind::yarn: result[i] = ramp(i) * frequency / scaling.factor + (1 - ramp(i)) * frequency; break;
+      case RopeScaling::Kind::longrope:
+        result[i] = frequency / (is_long ? scaling.long_divisors : scaling.divisors)[i];
+        break;
     }
   }
   return result;
+}
+
+double yarn_magnitude(double factor) {
+  return factor <= 1 ? 1 : 0.1 * std::log(factor) + 1;
 }
 
 void validate_transformer(const ModelConfig& config) {

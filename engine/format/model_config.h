@@ -18,16 +18,24 @@ enum class RopeLayout {
 struct RopeScaling {
   enum class Kind {
     none,
-    linear,   // every frequency divided by `factor`
-    llama3,   // frequencies divided by 1 ... `factor`, by wavelength
-    factors,  // frequency i divided by `divisors[i]`: how GGUF stores llama3's rule (tensor rope_freqs)
+    linear,    // every frequency divided by `factor`
+    llama3,    // frequencies divided by 1 ... `factor`, by wavelength
+    factors,   // frequency i divided by `divisors[i]`: how GGUF stores llama3's rule (tensor rope_freqs)
+    yarn,      // those that turn seldom divided by `factor`, those that turn often kept (Peng et al., "YaRN", 2023)
+    longrope,  // as `factors`, or by `long_divisors` in a context above the original one (Ding et al., "LongRoPE",
+               // 2024)
   };
   Kind kind = Kind::none;
-  double factor = 1;              // linear, llama3
-  double low_freq_factor = 1;     // llama3
-  double high_freq_factor = 4;    // llama3
-  uint32_t original_context = 0;  // llama3: positions it was trained on before the scaling
-  std::vector<float> divisors;    // factors: [head_dim / 2]
+  double factor = 1;                      // linear, llama3, yarn
+  double low_freq_factor = 1;             // llama3
+  double high_freq_factor = 4;            // llama3
+  uint32_t original_context = 0;          // llama3, yarn, longrope: positions it was trained on before the scaling
+  double beta_fast = 32;                  // yarn: turns in the original context above which a frequency is kept
+  double beta_slow = 1;                   // yarn: below which it is divided
+  bool truncate = true;                   // yarn: the range between both ends at whole pairs
+  double magnitude = 1;                   // yarn, longrope: queries and keys are multiplied by it as they are turned
+  std::vector<float> divisors;            // factors, longrope: [head_dim / 2]
+  std::vector<float> long_divisors = {};  // longrope: [head_dim / 2]
 };
 
 struct ModelConfig {
@@ -59,8 +67,12 @@ struct ModelConfig {
   uint32_t kv_width() const { return kv_heads * head_dim; }  // rows of attn_k and attn_v
 };
 
-/// Radians one position turns pair i by, scaling applied: [head_dim / 2].
-std::vector<double> rope_frequencies(const ModelConfig& config);
+/// Radians one position turns pair i by, scaling applied: [head_dim / 2]. A model that is loaded
+/// with a context of so many positions may turn by others than in a short one.
+std::vector<double> rope_frequencies(const ModelConfig& config, uint32_t context = 0);
+
+/// What YaRN multiplies queries and keys by where a file says nothing else.
+double yarn_magnitude(double factor);
 
 /// validate_config() without the vocabulary: for a model that borrows another's.
 void validate_transformer(const ModelConfig& config);

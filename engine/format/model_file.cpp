@@ -32,8 +32,8 @@ constexpr uint64_t max_generation_config_bytes = 16ull << 20;
 
 /// Tensors that files carry although nothing in the forward pass reads them.
 bool is_unread(std::string_view name) {
-  return name == "rope_freqs" ||  // read into the config
-         name == "output" ||      // beside a tied head, as Hugging Face ignores it
+  return name == "rope_freqs" || name == "rope_factors_long" || name == "rope_factors_short" ||  // read into the config
+         name == "output" ||  // beside a tied head, as Hugging Face ignores it
          name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn_rot_embd");
 }
 

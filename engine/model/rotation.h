@@ -9,7 +9,7 @@
 
 namespace canopy {
 
-/// cos and sin of position * frequency, [context, head_dim / 2, 2].
+/// cos and sin of position * frequency, times the scaling's magnitude, [context, head_dim / 2, 2].
 std::vector<float> rotation_table(const ModelConfig& config, uint32_t context);
 /// The same for an angle of 0: 1 and 0 in turn.
 std::vector<float> no_rotation_table(const ModelConfig& config, uint32_t context);

@@ -165,6 +165,23 @@ TEST(DrafterGguf, StoresTheScalingOfLlama3AsFactors) {
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6 * want[i]);
 }
 
+TEST(DrafterGguf, KeepsYarn) {
+  const TempFolder folder;
+  const std::string scaling = R"(,"rope_scaling":{"rope_type":"yarn","factor":8,"attention_factor":1.5,)"
+                              R"("beta_fast":16,"original_max_position_embeddings":16)";
+  folder.write("config.json", test::tiny_drafter_config(scaling + "}"));
+  folder.write("model.safetensors", test::tiny_drafter_safetensors().build());
+  const DrafterFile original = DrafterFile::open(folder.path());
+  const RopeScaling copy = reread(folder, original, {}).config().transformer.rope_scaling;
+  EXPECT_EQ(copy.kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(copy.factor, 8);
+  EXPECT_EQ(copy.original_context, 16u);
+  EXPECT_EQ(copy.beta_fast, 16);
+  EXPECT_NEAR(copy.magnitude, 1.5, 1e-6);
+  folder.write("config.json", test::tiny_drafter_config(scaling + R"(,"truncate":false})"));
+  test::expect_error("'truncate' off", [&] { reread(folder, DrafterFile::open(folder.path()), {}); });
+}
+
 TEST(DrafterGguf, ShiftsTheTapsOfTheForksAndDropsTheirVocabulary) {
   const TempFolder folder;
   test::GgufBuilder b = test::tiny_fork_drafter("qwen35-dflash-draft");

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/format/config_hf.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/tiny_model.h"
@@ -60,12 +62,50 @@ TEST(HfConfig, ReadsBothSpellingsOfRopeScaling) {
   EXPECT_EQ(llama3.rope_scaling.kind, RopeScaling::Kind::llama3);
   EXPECT_EQ(llama3.rope_scaling.original_context, 64u);
   EXPECT_EQ(llama3.rope_theta, 5e5);
-  expect_error("rope scaling is of type 'yarn'; supported are default, linear and llama3",
-               [] { read_hf_config(tiny_config(R"(,"rope_scaling":{"rope_type":"yarn","factor":4})"), ""); });
+  expect_error("rope scaling is of type 'dynamic'; supported are default, linear, llama3, yarn and longrope",
+               [] { read_hf_config(tiny_config(R"(,"rope_scaling":{"rope_type":"dynamic","factor":4})"), ""); });
   expect_error("config.json's rope scaling lacks the field 'factor'",
                [] { read_hf_config(tiny_config(R"(,"rope_scaling":{"rope_type":"llama3"})"), ""); });
   expect_error("'rope_scaling' of config.json is \"linear\"; an object",
                [] { read_hf_config(tiny_config(R"(,"rope_scaling":"linear")"), ""); });
+}
+
+TEST(HfConfig, YarnMakesTheContextLonger) {
+  const auto yarn = [](const std::string& more) {
+    return read_hf_config(tiny_config(R"(,"rope_scaling":{"type":"yarn","factor":4)" + more + "}"), "");
+  };
+  const ModelConfig usual = yarn("");
+  EXPECT_EQ(usual.rope_scaling.kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(usual.rope_scaling.original_context, 64u);
+  EXPECT_EQ(usual.max_context, 256u);
+  EXPECT_EQ(usual.rope_scaling.beta_fast, 32);
+  EXPECT_NEAR(usual.rope_scaling.magnitude, 1.1386294361119891, 1e-15);
+  EXPECT_EQ(yarn(R"(,"original_max_position_embeddings":16)").max_context, 64u) << "what config.json says already";
+  EXPECT_EQ(yarn(R"(,"attention_factor":1.5)").rope_scaling.magnitude, 1.5);
+  EXPECT_EQ(yarn(R"(,"mscale":0.7,"mscale_all_dim":0.7)").rope_scaling.magnitude, 1);
+  EXPECT_FALSE(yarn(R"(,"truncate":false)").rope_scaling.truncate);
+  expect_error("beta_fast is 1; a number above 2", [&] { yarn(R"(,"beta_fast":1,"beta_slow":2)"); });
+  expect_error("factor is -4",
+               [] { read_hf_config(tiny_config(R"(,"rope_scaling":{"type":"yarn","factor":-4})"), ""); });
+}
+
+TEST(HfConfig, LongRopeHasTwoListsOfDivisors) {
+  const auto longrope = [](const std::string& lists) {
+    return read_hf_config(
+        tiny_config(R"(,"original_max_position_embeddings":16,"rope_scaling":{"type":"longrope",)" + lists + "}"), "");
+  };
+  const RopeScaling scaling = longrope(R"("short_factor":[1,1.5],"long_factor":[2,8])").rope_scaling;
+  EXPECT_EQ(scaling.kind, RopeScaling::Kind::longrope);
+  EXPECT_EQ(scaling.divisors, (std::vector<float>{1, 1.5f}));
+  EXPECT_EQ(scaling.long_divisors, (std::vector<float>{2, 8}));
+  EXPECT_EQ(scaling.original_context, 16u);
+  EXPECT_NEAR(scaling.magnitude, std::sqrt(1.5), 1e-15) << "1 + log 4 / log 16";
+  expect_error("has 1 rope frequency factors; 2 are expected",
+               [&] { longrope(R"("short_factor":[1,1],"long_factor":[1])"); });
+  expect_error("rope frequency factor is 0", [&] { longrope(R"("short_factor":[1,0],"long_factor":[1,1])"); });
+  expect_error("lacks the field 'long_factor'", [&] { longrope(R"("short_factor":[1,1])"); });
+  expect_error("'short_factor' of config.json's rope scaling holds \"x\"",
+               [&] { longrope(R"("short_factor":["x",1],"long_factor":[1,1])"); });
 }
 
 TEST(HfConfig, ASlidingWindowBoundsTheContext) {

@@ -119,6 +119,36 @@ TEST(RopeFrequencies, FollowTheFormulas) {
   EXPECT_NEAR(rope_frequencies(config)[4], 0.00125, 1e-15);
 }
 
+TEST(RopeFrequencies, YarnKeepsWhatTurnsOftenAndDividesWhatTurnsSeldom) {
+  ModelConfig config = good();
+  config.head_dim = 128;
+  config.rope_theta = 1e6;
+  const auto plain = rope_frequencies(config);
+  config.rope_scaling.kind = RopeScaling::Kind::yarn;
+  config.rope_scaling.factor = 4;
+  config.rope_scaling.original_context = 32768;
+  const auto scaled = rope_frequencies(config);
+  // 32 and 1 turns in 32768 positions: pairs 23.6 and 39.7, of which all between 23 and 40 lie on a ramp.
+  for (size_t i = 0; i <= 23; ++i) EXPECT_EQ(scaled[i], plain[i]) << i;
+  for (size_t i = 24; i < 40; ++i) {
+    const double kept = 1 - (static_cast<double>(i) - 23) / 17;
+    EXPECT_NEAR(scaled[i] / plain[i], kept + (1 - kept) / 4, 1e-12) << i;
+  }
+  for (size_t i = 40; i < 64; ++i) EXPECT_DOUBLE_EQ(scaled[i], plain[i] / 4) << i;
+}
+
+TEST(RopeFrequencies, LongRopeChoosesByTheContext) {
+  ModelConfig config = good();
+  const auto plain = rope_frequencies(config);
+  config.rope_scaling.kind = RopeScaling::Kind::longrope;
+  config.rope_scaling.original_context = 100;
+  config.rope_scaling.divisors.assign(8, 1);
+  config.rope_scaling.long_divisors.assign(8, 2);
+  EXPECT_EQ(rope_frequencies(config), plain);
+  EXPECT_EQ(rope_frequencies(config, 100), plain);
+  EXPECT_EQ(rope_frequencies(config, 101)[3], plain[3] / 2);
+}
+
 TEST(RopeFrequencies, Llama3KeepsShortStretchesLongAndJoinsContinuously) {
   ModelConfig config = good();
   const auto plain = rope_frequencies(config);

@@ -65,6 +65,42 @@ TEST(ModelFile, OpensAQwen2GgufAndFolder) {
   }
 }
 
+TEST(ModelFile, ReadsYarnAndLongRopeOfAGguf) {
+  const TempFolder folder;
+  const auto scaling_of = [&](GgufBuilder& b) {
+    return ModelFile::open(folder.write("m.gguf", b.build())).config().rope_scaling;
+  };
+  const std::string key = "llama.rope.scaling.";
+  GgufBuilder yarn = tiny_gguf();
+  yarn.text(key + "type", "yarn").value<float>(key + "factor", 4.0f);
+  yarn.value<uint32_t>(key + "original_context_length", 16).value<float>(key + "yarn_beta_fast", 8.0f);
+  const RopeScaling found = scaling_of(yarn);
+  EXPECT_EQ(found.kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(found.factor, 4);
+  EXPECT_EQ(found.original_context, 16u);
+  EXPECT_EQ(found.beta_fast, 8);
+  EXPECT_EQ(found.magnitude, yarn_magnitude(4));
+  yarn.value<float>(key + "attn_factor", 0.5f);
+  EXPECT_EQ(scaling_of(yarn).magnitude, yarn_magnitude(4) / 2);
+  yarn.value<float>(key + "yarn_ext_factor", 0.5f);
+  expect_error("The metadata 'llama.rope.scaling.yarn_ext_factor' is 0.5", [&] { scaling_of(yarn); });
+
+  GgufBuilder longrope = tiny_gguf();
+  longrope.value<uint32_t>(key + "original_context_length", 16).value<float>(key + "attn_factor", 1.25f);
+  longrope.tensor("rope_factors_long.weight", {2}, TensorType::f32, test::le(2.0f) + test::le(3.0f));
+  expect_error("has 0 rope frequency factors; 2 are expected", [&] { scaling_of(longrope); });
+  longrope.tensor("rope_factors_short.weight", {2}, TensorType::f32, test::le(1.0f) + test::le(1.5f));
+  const RopeScaling both = scaling_of(longrope);
+  EXPECT_EQ(both.kind, RopeScaling::Kind::longrope);
+  EXPECT_EQ(both.divisors, (std::vector<float>{1, 1.5f}));
+  EXPECT_EQ(both.long_divisors, (std::vector<float>{2, 3}));
+  EXPECT_EQ(both.magnitude, 1.25);
+  expect_error("supported are none, linear, yarn, longrope and", [&] {
+    GgufBuilder b = tiny_gguf();
+    scaling_of(b.text(key + "type", "su"));
+  });
+}
+
 TEST(ModelFile, FaultsOfBiasesAreNamed) {
   const auto refused = [](const char* message, const char* name, uint64_t size) {
     SCOPED_TRACE(message);
