@@ -36,6 +36,18 @@ COMMON = {
 # Name: configuration, what it changes of COMMON.
 MODELS = {
     "qwen2": (transformers.Qwen2Config, {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}),
+    "phi3": (
+        transformers.Phi3Config,
+        {
+            "rope_theta": 10000.0,
+            "original_max_position_embeddings": 64,
+            "rope_scaling": {
+                "type": "longrope",
+                "short_factor": [1.0, 1.0, 1.1, 1.2, 1.5, 1.5, 2.0, 2.0],
+                "long_factor": [1.0, 1.3, 2.0, 4.0, 6.0, 8.0, 8.0, 9.0],
+            },
+        },
+    ),
     "qwen3-yarn": (
         transformers.Qwen3Config,
         {
@@ -50,6 +62,9 @@ MODELS = {
     ),
     "mistral": (transformers.MistralConfig, {"rope_theta": 10000.0, "head_dim": 32, "sliding_window": None}),
 }
+
+# Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here.
+LENGTHS = {"phi3": (70, 90)}
 
 
 def make_model(name):
@@ -134,7 +149,8 @@ def write(name):
     model = make_model(name)
     label = "tiny-" + name
     tensors = {}
-    sequences = [make_sequence(model, "seq0", 17, 12, tensors), make_sequence(model, "seq1", 90, 13, tensors)]
+    short, long = LENGTHS.get(name, (17, 90))
+    sequences = [make_sequence(model, "seq0", short, 12, tensors), make_sequence(model, "seq1", long, 13, tensors)]
     model.to(torch.bfloat16).save_pretrained(GOLDEN / label)
     (GOLDEN / label / "generation_config.json").unlink(missing_ok=True)
     golden = {"checkpoint": label, "tensors_file": label + ".golden.safetensors", "sequences": sequences}

@@ -12,7 +12,8 @@ namespace {
 /// The same in all layers: Llama (Touvron et al., "LLaMA", 2023; grouped-query attention as in Llama 2, frequency
 /// scaling as in Llama 3.1), Mistral, which is that under another name, with biases of q, k and v Qwen2 and Qwen2.5
 /// (Qwen Team, "Qwen2 Technical Report", 2024), with norms of the heads the dense Qwen3 ("Qwen3 Technical Report",
-/// 2025), and without positions in some layers SmolLM3 (Yang et al., "Rope to Nope and Back Again", 2025).
+/// 2025), without positions in some layers SmolLM3 (Yang et al., "Rope to Nope and Back Again", 2025), and with
+/// matrices that lie in one Phi-3 (Abdin et al., "Phi-3 Technical Report", 2024).
 LayerSpec dense_layer(const ModelConfig& config, uint32_t n) {
   return {.qkv_bias = config.has_qkv_bias,
           .qk_norm = config.has_qk_norm,
@@ -30,6 +31,13 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .hugging_face = "MistralForCausalLM",
      .models = "Mistral",
      .gguf_rope_layout = RopeLayout::interleaved,
+     .window_needs_no_switch = true,
+     .layer = dense_layer},
+    {.name = "phi3",
+     .hugging_face = "Phi3ForCausalLM",
+     .models = "Phi-3, Phi-3.5 and Phi-4",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_fused_tensors = true,
      .window_needs_no_switch = true,
      .layer = dense_layer},
     {.name = "qwen2",
@@ -94,11 +102,13 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"},
     {"self_attn.o_proj", "attn_output"},
+    {"self_attn.qkv_proj", "attn_qkv"},
     {"self_attn.q_norm", "attn_q_norm"},
     {"self_attn.k_norm", "attn_k_norm"},
     {"post_attention_layernorm", "ffn_norm"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
+    {"mlp.gate_up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
 });
 

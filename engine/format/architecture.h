@@ -23,6 +23,7 @@ struct Architecture {
   bool has_qkv_bias = false;
   bool has_qk_norm = false;
   uint32_t unrotated_step = 0;          // heads of each so many-th layer are not turned; 0: of none
+  bool has_fused_tensors = false;       // fused_tensors.h
   bool window_needs_no_switch = false;  // in config.json: 'sliding_window' counts without 'use_sliding_window'
   /// The specification of layer n.
   LayerSpec (*layer)(const ModelConfig& config, uint32_t n) = nullptr;

@@ -59,7 +59,7 @@ uint32_t read_head_dim(const JsonFields& fields, uint32_t hidden, uint32_t heads
   return hidden / heads;
 }
 
-void read_yarn(const JsonFields& rope, ModelConfig& config) {
+void read_yarn_fields(const JsonFields& rope, ModelConfig& config) {
   RopeScaling& scaling = config.rope_scaling;
   scaling.kind = RopeScaling::Kind::yarn;
   scaling.factor = rope.number("factor");
@@ -76,7 +76,7 @@ void read_yarn(const JsonFields& rope, ModelConfig& config) {
   if (whole > config.max_context && whole < UINT32_MAX) config.max_context = static_cast<uint32_t>(whole);
 }
 
-std::vector<float> read_divisors(const JsonFields& rope, const char* field) {
+std::vector<float> read_divisor_list(const JsonFields& rope, const char* field) {
   std::vector<float> divisors;
   for (const json& entry : rope.list(field)) {
     if (!entry.is_number()) {
@@ -92,8 +92,8 @@ std::vector<float> read_divisors(const JsonFields& rope, const char* field) {
 void read_longrope(const JsonFields& fields, const JsonFields& rope, ModelConfig& config) {
   RopeScaling& scaling = config.rope_scaling;
   scaling.kind = RopeScaling::Kind::longrope;
-  scaling.divisors = read_divisors(rope, "short_factor");
-  scaling.long_divisors = read_divisors(rope, "long_factor");
+  scaling.divisors = read_divisor_list(rope, "short_factor");
+  scaling.long_divisors = read_divisor_list(rope, "long_factor");
   const uint32_t inside = rope.u32_or("original_max_position_embeddings", config.max_context);
   scaling.original_context = fields.u32_or("original_max_position_embeddings", inside);
   const double longer = static_cast<double>(config.max_context) / std::max(scaling.original_context, 1u);
@@ -127,7 +127,7 @@ void read_rope(const JsonFields& fields, ModelConfig& config) {
     scaling.high_freq_factor = rope.number("high_freq_factor");
     scaling.original_context = rope.u32("original_max_position_embeddings");
   } else if (kind == "yarn") {
-    read_yarn(rope, config);
+    read_yarn_fields(rope, config);
   } else if (kind == "longrope") {
     read_longrope(fields, rope, config);
   } else {

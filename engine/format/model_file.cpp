@@ -50,6 +50,7 @@ void ModelFile::State::open_gguf() {
   config = read_gguf_config(gguf);
   tokenizer = read_gguf_tokenizer(gguf, config.vocab);
   file = TensorFile(std::move(gguf), canonical_name_from_gguf);
+  file.split(fused_tensors(config));
 }
 
 void ModelFile::State::open_folder(const fs::path& folder) {
@@ -59,6 +60,7 @@ void ModelFile::State::open_folder(const fs::path& folder) {
   const HfQuantization quantization = read_hf_quantization(config_json, folder);
   tokenizer = read_hf_tokenizer(folder);
   file = TensorFile(SafetensorsFolder::open(folder), quantization, canonical_name_from_hugging_face);
+  file.split(fused_tensors(config));
 }
 
 ModelFile::ModelFile(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ class PackedMatrix {
  protected:
   PackedMatrix() = default;
 };
+
+/// A matrix of the rows from `first` on.
+std::shared_ptr<const PackedMatrix> packed_rows(std::shared_ptr<const PackedMatrix> whole, uint64_t first);
 
 /// Bytes of a row in the tensor's type.
 uint64_t row_bytes(const TensorView& tensor);

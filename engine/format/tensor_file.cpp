@@ -47,7 +47,12 @@ TensorFile::TensorFile(RandomTensors tensors) : source_(std::move(tensors)) {
   take(std::get<RandomTensors>(source_).tensors(), [](std::string_view name) { return std::string(name); });
 }
 
+void TensorFile::split(std::span<const FusedTensor> fused) {
+  if (!fused.empty()) take(with_parts(tensors_, fused), [](std::string_view name) { return std::string(name); });
+}
+
 void TensorFile::take(std::span<const TensorView> found, Rename canonical) {
+  by_name_.clear();
   tensors_.assign(found.begin(), found.end());
   for (TensorView& tensor : tensors_) tensor.name = canonical(tensor.name);
   by_name_.reserve(tensors_.size());

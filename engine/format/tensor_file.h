@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/format/architecture.h"
+#include "engine/format/fused_tensors.h"
 #include "engine/format/gguf.h"
 #include "engine/format/quantization_hf.h"
 #include "engine/format/random_tensors.h"
@@ -35,6 +36,10 @@ class TensorFile {
   TensorFile& operator=(TensorFile&&) noexcept = default;
   TensorFile(const TensorFile&) = delete;  // by_name_ points into tensors_
   TensorFile& operator=(const TensorFile&) = delete;
+
+  /// Puts views of the parts in the place of fused tensors. Throws what with_parts() throws, and bad_input where a file
+  /// has a part besides.
+  void split(std::span<const FusedTensor> fused);
 
   /// Null for a Hugging Face folder.
   const GgufFile* gguf() const { return std::get_if<GgufFile>(&source_); }

@@ -30,7 +30,7 @@ const std::string lfs_pointer =
     "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 4368439584\n";
 
 TEST(ForeignFile, WhatRunsIsTheListOfArchitectures) {
-  EXPECT_EQ(what_runs().find("these architectures run here: llama (Llama 2 and 3, Mistral, SmolLM2), qwen2 ("), 0u);
+  EXPECT_EQ(what_runs().find("these architectures run here: llama (Llama 2 and 3, Mistral, SmolLM2), phi3 ("), 0u);
   EXPECT_TRUE(what_runs().ends_with("."));
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <ostream>
 
@@ -63,6 +64,55 @@ TEST(ModelFile, OpensAQwen2GgufAndFolder) {
     EXPECT_NO_THROW(file->require("blk.0.attn_q.bias", 1, 8));
     EXPECT_NO_THROW(file->require("blk.0.attn_v.bias", 1, 4));
   }
+}
+
+/// The matrices of a phi3 GGUF in the place of those of llama; all elements are their row's number.
+GgufBuilder tiny_phi3() {
+  GgufBuilder b = tiny_gguf("phi3");
+  for (const char* name : {"attn_q", "attn_k", "attn_v", "ffn_gate", "ffn_up"}) {
+    b.without_tensor(std::string("blk.0.") + name + ".weight");
+  }
+  const auto numbered = [&](const char* name, uint64_t rows) {
+    std::string data;
+    for (uint64_t i = 0; i < rows * 8; ++i) data += test::le(static_cast<float>(i / 8));
+    b.tensor(name, {8, rows}, TensorType::f32, data);
+  };
+  numbered("blk.0.attn_qkv.weight", 16);
+  numbered("blk.0.ffn_up.weight", 32);
+  return b;
+}
+
+TEST(ModelFile, TakesFusedMatricesApart) {
+  const TempFolder folder;
+  const ModelFile model = ModelFile::open(folder.write("m.gguf", tiny_phi3().build()));
+  const auto first_of = [&](const char* name, uint64_t rows) {
+    const TensorView& tensor = model.require(name, rows, 8);
+    EXPECT_EQ(tensor.bytes.size(), rows * 8 * 4);
+    float value = 0;
+    std::memcpy(&value, tensor.bytes.data(), sizeof value);
+    return value;
+  };
+  EXPECT_EQ(first_of("blk.0.attn_q", 8), 0);
+  EXPECT_EQ(first_of("blk.0.attn_k", 4), 8);
+  EXPECT_EQ(first_of("blk.0.attn_v", 4), 12);
+  EXPECT_EQ(first_of("blk.0.ffn_gate", 16), 0);
+  EXPECT_EQ(first_of("blk.0.ffn_up", 16), 16);
+}
+
+TEST(ModelFile, FaultsOfFusedMatricesAreNamed) {
+  const TempFolder folder;
+  const auto refused = [&](const char* message, GgufBuilder& b) {
+    expect_error(message, [&] { ModelFile::open(folder.write("m.gguf", b.build())); });
+  };
+  GgufBuilder missing = tiny_phi3();
+  refused("The tensor 'blk.0.attn_qkv' is missing; its shape should be [16, 8].",
+          missing.without_tensor("blk.0.attn_qkv.weight"));
+  GgufBuilder small = tiny_phi3();
+  small.without_tensor("blk.0.ffn_up.weight");
+  refused("The tensor 'blk.0.ffn_up' has the shape [16, 8]; [32, 8] is expected.",
+          small.zeros("blk.0.ffn_up.weight", {8, 16}));
+  GgufBuilder twice = tiny_phi3();
+  refused("There are two tensors that stand for 'blk.0.attn_k'.", twice.zeros("blk.0.attn_k.weight", {8, 4}));
 }
 
 TEST(ModelFile, ReadsYarnAndLongRopeOfAGguf) {

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
+#include <memory>
 #include <ostream>
 
 #include "engine/format/dequantize.h"
@@ -171,6 +173,21 @@ TEST_P(FourBitMatrices, GiveThePlainWeights) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, FourBitMatrices, testing::ValuesIn(four_bit_cases),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(PackedMatrix, RowsFromSomeRowOnAreThoseOfTheWhole) {
+  class Numbered final : public PackedMatrix {
+   public:
+    void make_rows(uint64_t first, uint64_t count, std::span<std::byte> out) const override {
+      for (uint64_t i = 0; i < count; ++i) out[i] = static_cast<std::byte>(first + i);
+    }
+    std::string_view form() const override { return "numbers"; }
+  };
+  const auto rows = packed_rows(std::make_shared<const Numbered>(), 5);
+  std::array<std::byte, 2> made = {};
+  rows->make_rows(3, 2, made);
+  EXPECT_EQ(made, (std::array{std::byte{8}, std::byte{9}}));
+  EXPECT_EQ(rows->form(), "numbers");
+}
 
 TEST(PackedMatrix, WithoutGIdxColumnsAreInOrder) {
   const FourBit m = random_four_bit(16, 64, 32, 3);
