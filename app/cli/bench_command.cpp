@@ -40,6 +40,7 @@ ordered_json to_json(const BenchResult& result, const Engine& model) {
   const DeviceInfo& device = model.model->device().info();
   return {{"device", device.name},
           {"driver", device.driver},
+          {"backend", device.backend},
           {"kernels", kernel_family_of(device.kernels)},
           {"model", model.file_name},
           {"peak",

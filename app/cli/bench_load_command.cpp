@@ -24,6 +24,7 @@ ordered_json seconds_of(const std::optional<double>& seconds) {
 ordered_json to_json(const LoadBench& result, const DeviceInfo& device, const std::string& model) {
   ordered_json json = {{"device", device.name},
                        {"driver", device.driver},
+                       {"backend", device.backend},
                        {"model", model},
                        {"file_bytes", result.file_bytes},
                        {"device_bytes", result.device_bytes},

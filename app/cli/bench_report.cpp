@@ -42,10 +42,15 @@ bool has_correlation(const ModeResult& mode) {
 
 ordered_json describe_subject(const Engine& model) {
   const ModelReady ready = model.describe();
-  return {{"device", ready.device},    {"driver", ready.driver},
-          {"model", model.file_name},  {"drafter", model.drafter_name},
-          {"version", CANOPY_VERSION}, {"commit", built_commit()},
-          {"kv", ready.kv_type},       {"kernels", kernel_family_of(model.model->device().info().kernels)}};
+  return {{"device", ready.device},
+          {"driver", ready.driver},
+          {"backend", ready.backend},
+          {"model", model.file_name},
+          {"drafter", model.drafter_name},
+          {"version", CANOPY_VERSION},
+          {"commit", built_commit()},
+          {"kv", ready.kv_type},
+          {"kernels", kernel_family_of(model.model->device().info().kernels)}};
 }
 
 ordered_json to_json(const std::vector<ModeResult>& modes) {

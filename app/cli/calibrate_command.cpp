@@ -39,6 +39,7 @@ ordered_json to_json(const CostTable& table, const Roofline& fitted, const Devic
   const RooflineCalibration& c = fitted.calibration();
   return {{"device", device.info().name},
           {"driver", device.info().driver},
+          {"backend", device.info().backend},
           {"verify_ms", std::move(verify)},
           {"draft_ms", std::move(draft)},
           {"roofline", {{"alpha_m", c.alpha_m}, {"beta_m", c.beta_m}, {"alpha_c", c.alpha_c}, {"beta_c", c.beta_c}}}};

@@ -56,6 +56,7 @@ ordered_json to_json(const std::vector<uint32_t>& prompt, const Reply& reply, De
           {"finish_reason", json_name(reply.reason)},
           {"mode", to_string(mode)},
           {"device", device.info().name},
+          {"backend", device.info().backend},
           {"tau", reply.tau()},
           {"rounds", std::move(rounds)},
           {"prefill_ms", reply.prefill_ms},

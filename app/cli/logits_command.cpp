@@ -81,6 +81,7 @@ int run(const LogitsOptions& options) {
   const DeviceInfo& device = model.device().info();
   const ordered_json json = {{"device", device.name},
                              {"driver", device.driver},
+                             {"backend", device.backend},
                              {"model", opened.model->file_name},
                              {"kv", options.model.kv},
                              {"window", options.window},

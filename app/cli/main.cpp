@@ -20,10 +20,13 @@ int fail(const std::string& message, int code) {
 
 int run(int argc, char** argv) {
   canopy::app::log_to_stderr("canopy-cli");
-  CLI::App app("Canopy: text from a language model on Vulkan devices.", "canopy-cli");
+  CLI::App app("Canopy: text from a language model on GPUs, by Vulkan or CUDA.", "canopy-cli");
   app.set_version_flag("--version", "canopy-cli " CANOPY_VERSION);
   app.require_subcommand(1);
-  app.footer("Devices are chosen by index, a part of their name, or a type (discrete, integrated, virtual, cpu).");
+  app.footer(
+      "Devices are chosen by index, backend (cuda, vulkan, cuda:0), a part of their name, or a type (discrete, "
+      "integrated, "
+      "virtual, cpu).");
   canopy::cli::Action action;
   canopy::cli::add_devices(app, action);
   canopy::cli::add_inspect(app, action);

@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/paths.h"
-#include "engine/session/device_factory.h"
+#include "engine/devices/devices.h"
 
 namespace canopy::cli {
 namespace {
@@ -37,7 +37,8 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
   command.add_option("--drafter", choice.drafter,
                      "GGUF file or Hugging Face folder of a DFlash drafter, or none (default: the one that comes with "
                      "Canopy, for the default model)");
-  command.add_option("-d,--device", choice.device, "Index, part of a name, or type (default: the best)");
+  command.add_option("-d,--device", choice.device,
+                     "Index, cuda, vulkan, cuda:0, part of a name, or type (default: the best)");
   command
       .add_option("--kv", choice.kv,
                   "Type of the K/V cache; q8_0 takes little more than half the memory of f16. Each writes its own "

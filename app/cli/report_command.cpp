@@ -10,6 +10,7 @@
 #include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "app/commit/built_commit.h"
+#include "engine/devices/devices.h"
 #include "engine/format/model_file.h"
 #include "engine/predict/model_shapes.h"
 #include "engine/session/device_measuring.h"
@@ -117,7 +118,8 @@ void add_report(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("report", "Measure this device and write what it is and does into one file to send");
   const auto options = std::make_shared<ReportOptions>();
-  command->add_option("-d,--device", options->device, "Index, part of a name, or type (default: the best)");
+  command->add_option("-d,--device", options->device,
+                      "Index, cuda, vulkan, cuda:0, part of a name, or type (default: the best)");
   CLI::Option* model = command->add_option("-m,--model", options->model, "GGUF file or Hugging Face folder");
   command->add_option("--drafter", options->drafter, "DFlash drafter of that model, or none (default: Canopy's own)")
       ->needs(model);

@@ -36,7 +36,8 @@ void show_header(const TraceHeader& header, std::ostream& out) {
        (moment ? app::local_time_and_zone(*moment) : header.created) + " by Canopy " + header.canopy_version);
   line("target    ", model_text(header.target));
   if (header.drafter) line("drafter   ", model_text(*header.drafter));
-  line("device    ", header.device + " (" + header.driver + ")");
+  line("device    ",
+       header.device + " (" + header.driver + ")" + (header.backend.empty() ? "" : ", " + header.backend));
   if (!header.times.empty()) line("times     ", header.times + ", not recorded there");
   line("cache     ", header.kv_type + ", " + std::to_string(header.context) + " positions");
   line("kernels   ", header.variants);

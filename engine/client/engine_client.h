@@ -34,7 +34,7 @@ namespace canopy {
 /// model is opened again and computes its whole next prompt; if that fails too, the Failure says so.
 struct LoadModel {
   std::string path;     // a GGUF file, a Hugging Face folder, or a model in its cache (engine/format/model_paths.h)
-  std::string device;   // index, part of a name, or a type; empty chooses the best
+  std::string device;   // as choose_device() takes it: "cuda:0", a part of a name; empty chooses the best
   std::string drafter;  // a DFlash drafter for it; empty: the one shipped with Canopy, if it fits the model
   bool draft = true;    // false: none at all
   CacheType kv = CacheType::f16;
@@ -173,6 +173,7 @@ struct ModelReady {
   std::string device;
   std::string device_type;  // "discrete", "integrated", "cpu", ...
   std::string driver;
+  std::string backend;       // "vulkan" or "cuda"
   std::string kv_type;       // "f16" or "f32"
   std::string drafter;       // last component of its path; empty without one
   bool is_software = false;  // a device that computes on the CPU: there autoregressive decoding is usually fastest
@@ -273,6 +274,7 @@ struct DeviceReported {
   std::vector<std::pair<uint32_t, double>> passes;  // rows and milliseconds, at the shortest context, ascending
   double weights_gb_s = 0;                          // that a pass of one row reads; 0 where it was not measured
   double peak_gb_s = 0;                             // that the device was measured to read
+  std::string backend = {};                         // "vulkan" or "cuda"
 };
 
 /// The controller's statistics at the end of a reply that drafted; published before its ReplyFinished.
@@ -337,7 +339,11 @@ struct DeviceChoice {
   std::string reason;            // why not, when not usable
   uint64_t memory_bytes = 0;     // its own heaps together; an integrated or software device shares them with the CPU
   std::string driver = {};       // as ModelReady names it
-  std::string api_version = {};  // of Vulkan: "1.3.230"
+  std::string api_version = {};  // of Vulkan: "1.3.230"; empty for other backends
+  std::string backend = {};      // "vulkan" or "cuda"
+  std::string capability = {};   // of CUDA: "8.9"
+  std::string same_gpu = {};     // the selector of the same GPU in another backend, if it has one
+  bool preferred = false;        // what an empty LoadModel::device chooses
 };
 
 /// Thread-safe handle of an engine. Implementations: the real engine thread, a scripted one in tests.

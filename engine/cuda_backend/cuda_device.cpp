@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/base/damage_hash.h"
 #include "engine/base/error.h"
 #include "engine/cuda_backend/objects.h"
 #include "engine/cuda_backend/peak.h"
@@ -28,11 +29,13 @@ class CudaDevice : public Device {
   explicit CudaDevice(const CudaDeviceOptions& options) : context_(options.api, options.facts, options.kernels) {
     const DeviceFacts& facts = options.facts;
     info_.name = facts.name;
-    info_.type = facts.integrated ? "integrated" : "discrete";
+    info_.type = device_type(facts);
     info_.driver = facts.driver;
     info_.uuid = device_identity(facts);
     info_.backend = "cuda";
-    info_.kernels = "cuda 1 matrix";
+    info_.pci_address = facts.pci_address;
+    const std::string_view kernels(reinterpret_cast<const char*>(options.kernels.data()), options.kernels.size());
+    info_.kernels = "cuda " + damage_hash_text(kernels) + " matrix";
     info_.draws_tokens = true;
     info_.widest_tile = 64;
     info_.width_buckets = {1, 8, 16, 32, 64};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -58,6 +59,14 @@ std::string refusal(const DriverApi& api, const DeviceFacts& facts, int version,
   return {};
 }
 
+std::string pci_address(const DriverApi& api, DeviceId id) {
+  std::array<char, 24> text = {};
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", static_cast<unsigned>(attribute(api, kPciDomain, id)),
+                static_cast<unsigned>(attribute(api, kPciBus, id)),
+                static_cast<unsigned>(attribute(api, kPciDevice, id)));
+  return text.data();
+}
+
 void ask(const DriverApi& api, DeviceId id, DeviceFacts& facts) {
   std::array<char, 256> name = {};
   check(api, api.device_name(name.data(), static_cast<int>(name.size()) - 1, id), "Asking the GPU for its name");
@@ -73,6 +82,7 @@ void ask(const DriverApi& api, DeviceId id, DeviceFacts& facts) {
   facts.l2_bytes = static_cast<uint32_t>(attribute(api, kL2CacheBytes, id));
   facts.shared_bytes = static_cast<uint32_t>(attribute(api, kMaxSharedBytesOfBlock, id));
   facts.integrated = attribute(api, kIntegrated, id) != 0;
+  facts.pci_address = pci_address(api, id);
 }
 
 std::string driver_words(int version) {
@@ -98,6 +108,10 @@ std::string module_version(const std::string& text) {
     begin = end + 1;
   }
   return {};
+}
+
+std::string device_type(const DeviceFacts& facts) {
+  return facts.integrated ? "integrated" : "discrete";
 }
 
 std::string device_identity(const DeviceFacts& facts) {

@@ -23,8 +23,9 @@ struct DeviceFacts {
   uint32_t l2_bytes = 0;
   uint32_t shared_bytes = 0;  // of a block, at most
   bool integrated = false;
-  std::string driver;  // "NVIDIA 580.65.06, CUDA 13.0"
-  std::string reason;  // why it cannot be used, as a sentence; empty where it can
+  std::string pci_address;  // "0000:03:00.0"
+  std::string driver;       // "NVIDIA 580.65.06, CUDA 13.0"
+  std::string reason;       // why it cannot be used, as a sentence; empty where it can
 
   bool usable() const { return reason.empty(); }
 };
@@ -33,6 +34,9 @@ struct DeviceFacts {
 /// what GPUs and drivers can be used. Throws what error_of() makes of a driver that cannot list its devices; no devices
 /// is an empty list.
 std::vector<DeviceFacts> list_devices(const DriverApi& api, const EmbeddedKernels& kernels);
+
+/// "integrated" or "discrete"
+std::string device_type(const DeviceFacts& facts);
 
 /// DeviceInfo::uuid of a device: changes with the GPU, its driver, and between backends.
 std::string device_identity(const DeviceFacts& facts);

@@ -111,10 +111,12 @@ FoundDriver find_driver(const std::string& given) {
   find_memory(symbols, api);
   find_execution(symbols, api);
   if (!symbols.missing().empty()) {
-    return {std::nullopt, "The NVIDIA driver is too old: " + printable(name) + " has no " + symbols.missing() +
-                              "; drivers from 520 on (CUDA 11.8) have it."};
+    return {std::nullopt,
+            "The NVIDIA driver is too old: " + printable(name) + " has no " + symbols.missing() +
+                "; drivers from 550 on (CUDA 12.4) have it.",
+            true};
   }
-  return {api, {}};
+  return {api, {}, true};
 }
 
 }  // namespace canopy::cuda

@@ -11,7 +11,8 @@ namespace canopy::cuda {
 /// The driver of this machine, or why there is none, as a sentence.
 struct FoundDriver {
   std::optional<DriverApi> api;
-  std::string reason;  // empty where there is one
+  std::string reason;    // empty where there is one
+  bool present = false;  // a driver is here, though perhaps too old
 };
 
 /// `library`: name or path; the usual one of this system by default. The library stays open until the program ends.

@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/calibration/calibration_file.h"
+#include "engine/devices/devices.h"
 #include "engine/predict/model_shapes.h"
 #include "engine/session/model_timer.h"
 
@@ -88,7 +89,7 @@ MeasuredReport describe_device(const Device& device, const std::string& commit) 
   report.version = CANOPY_VERSION;
   report.commit = commit;
   report.info = device.info();
-  report.device = report_of(report.info);
+  report.device = device_json(report.info);
   report.memory = device.memory();
   report.cores = std::thread::hardware_concurrency();
   return report;

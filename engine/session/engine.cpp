@@ -9,9 +9,9 @@
 #include "engine/base/log.h"
 #include "engine/base/paths.h"
 #include "engine/base/remaining_time.h"
+#include "engine/devices/devices.h"
 #include "engine/format/drafter_pair.h"
 #include "engine/format/model_paths.h"
-#include "engine/session/device_factory.h"
 #include "engine/session/model_timer.h"
 #include "engine/session/pair_speculation.h"
 #include "engine/session/reply_writer.h"
@@ -253,6 +253,7 @@ ModelReady Engine::describe() const {
   ready.device = device.name;
   ready.device_type = device.type;
   ready.driver = device.driver;
+  ready.backend = device.backend;
   ready.drafter = drafter_name;
   ready.is_software = device.is_software;
   ready.kv_type = to_string(model->limits().cache_type);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/session/device_factory.h"
+#include "engine/devices/devices.h"
 #include "engine/session/engine_worker.h"
 
 namespace canopy {
@@ -31,9 +31,9 @@ std::vector<DeviceChoice> EngineThread::devices() const {
 std::unique_ptr<EngineClient> make_engine(const std::string& commit, KernelChoice kernels) {
   const auto list = []() -> std::vector<DeviceChoice> {
     try {
-      return list_devices();
+      return canopy::list_devices();
     } catch (const Error& e) {
-      return {{"", "No Vulkan device", "none", false, e.what()}};
+      return {{"", "No device", "none", false, e.what()}};
     }
   };
   const auto open = [kernels](const std::string& selector) { return open_device(selector, kernels); };

@@ -13,7 +13,7 @@
 
 namespace canopy {
 
-/// The source of devices for the engine: Vulkan in the programs, the reference device in tests.
+/// The source of devices for the engine: this machine in the programs, the reference device in tests.
 struct EngineBackend {
   /// Opens the device a selector names (empty: the best). Called on the engine's thread.
   std::function<std::unique_ptr<Device>(const std::string& selector)> open_device;
@@ -46,7 +46,7 @@ class EngineThread final : public EngineClient {
   std::unique_ptr<Worker> worker_;
 };
 
-/// The engine on this machine's Vulkan devices. Never throws for want of a driver: then devices() is empty or says why,
+/// The engine on this machine's devices. Never throws for want of a driver: then devices() is empty or says why,
 /// and loading a model ends in a Failure.
 /// `commit` is the program's, for reports; `kernels` are those of every device that is opened.
 std::unique_ptr<EngineClient> make_engine(const std::string& commit = "unknown",

@@ -88,6 +88,10 @@ ReplySettings settings_of(const Generate& command, const Engine& model) {
   return settings;
 }
 
+bool is_same_gpu(const Device& device, std::string_view uuid) {
+  return !uuid.empty() && gpu_of(device.info().uuid) == gpu_of(uuid);
+}
+
 }  // namespace
 
 EngineThread::Worker::Worker(EngineBackend backend) : backend_(std::move(backend)) {
@@ -202,7 +206,7 @@ EngineThread::Worker::Current EngineThread::Worker::open_beside_current(const Lo
   } catch (const Error& e) {
     // A plan may promise more than the device then gives. Freeing the old model helps only where it lives.
     const bool ran_out = e.kind() == ErrorKind::out_of_memory && memory.is_planned();
-    if (!ran_out || !current_ || current_->model == nullptr || !is_current_device(command.device)) throw;
+    if (!ran_out || !current_ || current_->model == nullptr || !is_current_gpu(command.device)) throw;
   }
   release_current();
   would_fit_quantized_ = false;
@@ -232,10 +236,10 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   request.calibration_s = backend_.calibration_s;
   try {
     const auto would_fit = [this](QuantizeOnLoad) { would_fit_quantized_ = true; };
-    ReclaimableMemory elsewhere;  // the old model's is of no use on another device
-    const bool same_device = current_ && current_->device == opened.device;
-    opened.model =
-        Engine::open(*opened.device, request, {progress, stop, would_fit}, same_device ? &memory : &elsewhere);
+    ReclaimableMemory elsewhere;  // the old model's is of no use on another GPU
+    const bool same_gpu =
+        current_ && (current_->device == opened.device || is_same_gpu(*current_->device, opened.device->info().uuid));
+    opened.model = Engine::open(*opened.device, request, {progress, stop, would_fit}, same_gpu ? &memory : &elsewhere);
   } catch (const Error& e) {
     device_lost_ = e.kind() == ErrorKind::device_lost && current_ && current_->device == opened.device;
     throw;
@@ -243,15 +247,24 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   return opened;
 }
 
-/// A selector that names no device at all is not the current one: opening it will say so.
+std::string EngineThread::Worker::uuid_of(const std::string& selector) const {
+  try {
+    return backend_.device_uuid ? backend_.device_uuid(selector) : "";
+  } catch (const Error&) {
+    return {};  // it names no device at all: opening it will say so
+  }
+}
+
 bool EngineThread::Worker::is_current_device(const std::string& selector) const {
   if (!current_) return false;
-  if (current_->selector == selector || !backend_.device_uuid) return current_->selector == selector;
-  try {
-    return backend_.device_uuid(selector) == current_->device->info().uuid;
-  } catch (const Error&) {
-    return false;
-  }
+  if (current_->selector == selector) return true;
+  const std::string uuid = uuid_of(selector);
+  return !uuid.empty() && uuid == current_->device->info().uuid;
+}
+
+/// A GPU's memory is the same whatever backend it is opened by.
+bool EngineThread::Worker::is_current_gpu(const std::string& selector) const {
+  return is_current_device(selector) || (current_ && is_same_gpu(*current_->device, uuid_of(selector)));
 }
 
 void EngineThread::Worker::release_current() {

@@ -65,6 +65,10 @@ class EngineThread::Worker {
   Current open(const LoadModel& command, const std::stop_token& stop, ReclaimableMemory& memory);
   /// Whether a selector names the device of the model in use.
   bool is_current_device(const std::string& selector) const;
+  /// Whether it names the GPU of the model in use, by whatever backend.
+  bool is_current_gpu(const std::string& selector) const;
+  /// DeviceInfo::uuid of the device that a selector names; empty where there is none or nobody knows.
+  std::string uuid_of(const std::string& selector) const;
   /// Frees the current model's memory for the one that is to replace it.
   void release_current();
   /// Opens the model again that release_current() took; a sentence where that fails, else nothing.

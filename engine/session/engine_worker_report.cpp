@@ -22,6 +22,7 @@ DeviceReported summary_of(const MeasuredReport& report) {
   DeviceReported told;
   told.json = std::make_shared<const std::string>(report_text(report));
   told.device = report.info.name;
+  told.backend = report.info.backend;
   told.shape = model.shape;
   told.kernels = kernel_family_of(report.info.kernels);
   if (model.self_test) told.self_test = model.self_test->sentence;

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 
-#include "engine/vulkan/device_report_json.h"
-#include "engine/vulkan/instance.h"
-
 namespace canopy {
 namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json device_json(const MeasuredReport& report) {
+ordered_json reported_device(const MeasuredReport& report) {
   const DeviceInfo& info = report.info;
-  ordered_json json = report.device ? vk::to_json(*report.device)
-                                    : ordered_json{{"name", info.name}, {"type", info.type}, {"driver", info.driver}};
+  ordered_json json = report.device;
+  if (json.is_null()) json = {{"name", info.name}, {"type", info.type}, {"driver", info.driver}};
+  json["backend"] = info.backend;
   json["is_software"] = info.is_software;
   json["kernel_family"] = kernel_family_of(info.kernels);
   json["draws_tokens"] = info.draws_tokens;
@@ -108,6 +106,7 @@ ordered_json passes_json(const MeasuredReport& report, const MeasuredModel& mode
     repeats.push_back(pass.time.repeats);
   }
   ordered_json json = {{"name", report.info.name},
+                       {"backend", report.info.backend},
                        {"shape", model.shape},
                        {"context", context.context},
                        {"kernels", kernel_family_of(model.kernels)},
@@ -128,13 +127,6 @@ ordered_json passes_json(const MeasuredReport& report, const MeasuredModel& mode
 
 }  // namespace
 
-std::optional<vk::DeviceReport> report_of(const DeviceInfo& info) {
-  for (vk::DeviceReport& report : vk::Instance().list_devices()) {
-    if (!info.uuid.empty() && report.uuid == info.uuid) return std::move(report);
-  }
-  return std::nullopt;
-}
-
 std::string kernel_family_of(const std::string& kernels) {
   const std::string version = kernels.substr(0, kernels.find(';'));
   return version.substr(version.rfind(' ') + 1);
@@ -153,7 +145,7 @@ ordered_json to_json(const MeasuredReport& report) {
           {"source", "measured"},
           {"canopy", {{"version", report.version}, {"commit", report.commit}}},
           {"host", {{"cores", report.cores}}},
-          {"device", device_json(report)},
+          {"device", reported_device(report)},
           {"models", models},
           {"devices", passes}};
 }

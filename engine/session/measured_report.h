@@ -11,7 +11,6 @@
 #include "engine/session/measurement.h"
 #include "engine/session/self_test.h"
 #include "engine/speculation/cost_table.h"
-#include "engine/vulkan/device_report.h"
 
 namespace canopy {
 
@@ -36,16 +35,13 @@ struct MeasuredModel {
 };
 
 struct MeasuredReport {
-  std::string version, commit;             // of Canopy
-  std::optional<vk::DeviceReport> device;  // nothing for a device that is none of Vulkan's
+  std::string version, commit;    // of Canopy
+  nlohmann::ordered_json device;  // as `canopy-cli devices --json` has it; null for one that is not listed there
   DeviceInfo info;
   MemoryInfo memory;
   uint32_t cores = 0;  // of the host
   std::vector<MeasuredModel> models;
 };
-
-/// The reported device that `info` is of: the one with its uuid. Throws unavailable without a driver.
-std::optional<vk::DeviceReport> report_of(const DeviceInfo& info);
 
 /// "matrix": the family of kernels that DeviceInfo::kernels begins with.
 std::string kernel_family_of(const std::string& kernels);

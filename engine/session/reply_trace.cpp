@@ -23,6 +23,7 @@ TraceHeader header_of(const Engine& loaded) {
   }
   header.device = model.device;
   header.driver = model.driver;
+  header.backend = model.backend;
   header.kv_type = model.kv_type;
   header.context = model.context;
   header.variants = loaded.model->device().info().kernels;

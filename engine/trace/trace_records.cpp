@@ -201,6 +201,7 @@ ordered_json to_json(const TraceHeader& header) {
                          {"drafter", header.drafter ? to_json(*header.drafter) : ordered_json()},
                          {"device", header.device},
                          {"driver", header.driver},
+                         {"backend", header.backend},
                          {"kv_type", header.kv_type},
                          {"context", header.context},
                          {"variants", header.variants},
@@ -248,6 +249,7 @@ TraceHeader parse_trace_header(std::string_view text) {
     header.drafter = parse_model(*drafter, "the drafter in the header");
   header.device = fields.text_or("device", "");
   header.driver = fields.text_or("driver", "");
+  header.backend = fields.text_or("backend", "");
   header.kv_type = fields.text_or("kv_type", "");
   header.context = fields.u32_or("context", 0);
   header.variants = fields.text_or("variants", "");

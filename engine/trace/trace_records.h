@@ -43,6 +43,7 @@ struct TraceHeader {
   std::optional<TraceModel> drafter;
   std::string device;
   std::string driver;
+  std::string backend;      // "vulkan" or "cuda"; empty in traces of before there was a choice
   std::string kv_type;      // "f16", "f32"
   uint32_t context = 0;     // positions of the K/V cache
   std::string variants;     // identity of the kernels chosen by timing; empty: none were

@@ -57,7 +57,8 @@ void cut_off_paths(TraceModel& model) {
 void cut_off_paths(TraceHeader& header) {
   cut_off_paths(header.target);
   if (header.drafter) cut_off_paths(*header.drafter);
-  for (std::string* text : {&header.device, &header.driver, &header.kv_type, &header.variants, &header.calibration}) {
+  for (std::string* text :
+       {&header.device, &header.driver, &header.backend, &header.kv_type, &header.variants, &header.calibration}) {
     *text = without_path(*text);
   }
 }

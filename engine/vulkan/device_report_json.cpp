@@ -52,8 +52,7 @@ ordered_json limits_json(const DeviceLimits& limits) {
 ordered_json to_json(const DeviceReport& report) {
   ordered_json shapes = ordered_json::array();
   for (const MatrixShape& shape : report.matrix_shapes) shapes.push_back(to_json(shape));
-  return {{"index", report.index},
-          {"name", report.name},
+  return {{"name", report.name},
           {"type", to_string(report.type)},
           {"vendor", report.vendor},
           {"driver", report.driver_name},

@@ -446,11 +446,6 @@ std::unique_ptr<Device> open_vulkan_device(const VulkanDeviceOptions& options) {
   return std::make_unique<VulkanDevice>(options);
 }
 
-std::string vulkan_device_uuid(const std::string& selector) {
-  const std::vector<vk::DeviceReport> reports = vk::Instance().list_devices();
-  return reports[vk::select_device(reports, selector)].uuid;
-}
-
 std::vector<vk::ValidationMessage> validation_messages(const Device& device) {
   const auto* vulkan = dynamic_cast<const VulkanDevice*>(&device);
   return vulkan != nullptr ? vulkan->instance().messages() : std::vector<vk::ValidationMessage>{};

@@ -36,9 +36,6 @@ struct VulkanDeviceOptions {
 /// Opens the device a selector names. Throws unavailable (no driver, no such device, device unusable) or device_lost.
 std::unique_ptr<Device> open_vulkan_device(const VulkanDeviceOptions& options = {});
 
-/// DeviceInfo::uuid of the device that a selector names, without opening it. Throws unavailable as open_vulkan_device.
-std::string vulkan_device_uuid(const std::string& selector);
-
 /// Messages of the validation layers so far; 0 for devices of other backends or without validation.
 std::vector<vk::ValidationMessage> validation_messages(const Device& device);
 

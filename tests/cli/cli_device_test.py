@@ -13,7 +13,7 @@ from cli import CLI, GOLDEN, environment, run
 
 ICD = os.environ.get("CANOPY_TEST_ICD", "")
 MODEL = os.path.join(GOLDEN, "tiny-qwen3")
-FIELDS = ["prompt_ids", "output_ids", "text", "finish_reason", "mode", "device", "tau", "rounds", "prefill_ms",
+FIELDS = ["prompt_ids", "output_ids", "text", "finish_reason", "mode", "device", "backend", "tau", "rounds", "prefill_ms",
           "decode_ms", "tokens_per_second"]
 
 

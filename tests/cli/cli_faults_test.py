@@ -59,7 +59,7 @@ class OnDevice(unittest.TestCase):
     def test_a_type_of_device_that_is_not_there(self):
         result = run(*GENERATE, "--device", "discrete", icd=ICD)
         self.assertEqual(result.returncode, 1)
-        self.assertIn('There is no Vulkan device of type "discrete".', result.stderr)
+        self.assertIn('There is no device of type "discrete".', result.stderr)
         self.assertIn("Choose one of these", result.stderr)
         self.assertIn("llvmpipe", result.stderr)
 

@@ -2,7 +2,7 @@
 
 #include "engine/cuda_backend/cuda_device.h"
 #include "tests/compute/devices.h"
-#include "tests/cuda_backend/fake_driver.h"
+#include "tests/cuda_backend/fake_device.h"
 #include "tests/reference/reference_device.h"
 
 namespace canopy::test {

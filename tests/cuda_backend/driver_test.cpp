@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/cuda_backend/cuda_device.h"
 #include "engine/cuda_backend/driver_library.h"
-#include "tests/cuda_backend/fake_driver.h"
+#include "tests/cuda_backend/fake_device.h"
 
 namespace canopy::test {
 namespace {
@@ -53,6 +53,7 @@ TEST(CudaDriverTest, ListsEveryGpuWithTheReasonWhyNot) {
   EXPECT_TRUE(facts[0].driver.ends_with("CUDA 13.0"));
   EXPECT_EQ(facts[0].uuid.size(), 32u);
   EXPECT_NE(facts[0].uuid, facts[1].uuid);
+  EXPECT_EQ(facts[1].pci_address, "0000:02:00.0");
   EXPECT_NE(facts[1].reason.find("7.0"), std::string::npos);
   EXPECT_NE(facts[2].reason.find("prohibited"), std::string::npos);
   EXPECT_NE(facts[3].reason.find("no memory"), std::string::npos);

@@ -1,7 +1,6 @@
 #include "tests/cuda_backend/fake_driver.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "engine/cuda_backend/check.h"
+#include "engine/cuda_backend/embedded_kernels.h"
 #include "tests/cuda_backend/host_gpu/block.h"
 #include "tests/cuda_backend/host_gpu/host_kernels.h"
 #include "tests/cuda_backend/host_gpu/host_memory.h"
@@ -150,6 +150,7 @@ Result device_attribute(int* value, int which, DeviceId id) {
     case kCapabilityMinor: *value = gpu(id).capability % 10; break;
     case kComputeMode: *value = gpu(id).prohibited ? kComputeModeProhibited : 0; break;
     case kMultiprocessors: *value = 4; break;
+    case kPciBus: *value = id + 1; break;
     case kL2CacheBytes: *value = 1 << 20; break;
     case kMaxSharedBytesOfBlock: *value = 99 << 10; break;
     default: *value = 0;
@@ -217,6 +218,7 @@ void fill_devices(DriverApi& api) {
     CANOPY_CALL("device_uuid");
     *uuid = {};
     uuid->bytes[15] = static_cast<unsigned char>(id + 1);
+    if (gpu(id).uuid.size() == sizeof(uuid->bytes)) std::memcpy(uuid->bytes, gpu(id).uuid.data(), sizeof(uuid->bytes));
     return kSuccess;
   };
   api.device_attribute = device_attribute;
@@ -442,6 +444,10 @@ DriverApi fake_driver() {
   return api;
 }
 
+void fail_call(const std::string& function, uint64_t nth, Result result) {
+  state.machine.failures.push_back({function, calls_of(function) + nth, result});
+}
+
 uint64_t calls_of(std::string_view function) {
   const auto found = state.calls.find(function);
   return found == state.calls.end() ? 0 : found->second;
@@ -453,18 +459,6 @@ const std::map<std::string, uint64_t, std::less<>>& all_calls() {
 
 uint64_t overlapping_launches() {
   return state.overlapping;
-}
-
-const EmbeddedKernels& fake_kernels() {
-  static const std::array<uint64_t, 4> bytes = {kFatbinMagic | uint64_t{1} << 32 | uint64_t{16} << 48, 0,
-                                                kFatbinMagic | uint64_t{1} << 32 | uint64_t{16} << 48, 0};
-  static const EmbeddedKernels kernels{std::as_bytes(std::span(bytes)), 13000, {75}};
-  return kernels;
-}
-
-CudaDeviceOptions fake_device_options(size_t ordinal) {
-  const DriverApi api = fake_driver();
-  return {api, list_devices(api, fake_kernels()).at(ordinal), fake_kernels().fatbins};
 }
 
 uint64_t objects_alive() {

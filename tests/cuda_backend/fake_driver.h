@@ -2,17 +2,13 @@
 // A driver of made-up GPUs, which runs the kernels that were compiled for the host. What is submitted runs as late as
 // it may, when something waits for it, so that a wait that is missing shows. Its calls can be made to fail.
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/cuda_backend/cuda_device.h"
 #include "engine/cuda_backend/driver_api.h"
-#include "engine/cuda_backend/embedded_kernels.h"
 
 namespace canopy::test {
 
@@ -21,6 +17,7 @@ struct FakeGpu {
   int capability = 90;
   uint64_t memory = uint64_t{2} << 30;
   bool prohibited = false;
+  std::string uuid = {};  // 16 bytes; empty: one of its own
 };
 
 /// What the driver is made of. One of them is in use at a time, by one thread.
@@ -43,6 +40,10 @@ struct FakeMachine {
 void use_machine(FakeMachine machine);
 cuda::DriverApi fake_driver();
 
+/// Of the machine in use: the nth call from now on of a function gives a result without doing anything. Nothing may
+/// use the driver meanwhile.
+void fail_call(const std::string& function, uint64_t nth, cuda::Result result);
+
 /// How often a function was called since use_machine().
 uint64_t calls_of(std::string_view function);
 /// All of them, by function.
@@ -51,10 +52,5 @@ const std::map<std::string, uint64_t, std::less<>>& all_calls();
 uint64_t overlapping_launches();
 /// What is allocated, opened and recorded now, and was not given back: 0 once everything is closed.
 uint64_t objects_alive();
-
-/// Two empty fat binaries, which the driver takes for the kernels of the host; they suit every GPU.
-const cuda::EmbeddedKernels& fake_kernels();
-/// Of a GPU of the machine in use. It must be one that can be used.
-CudaDeviceOptions fake_device_options(size_t ordinal = 0);
 
 }  // namespace canopy::test

@@ -9,7 +9,7 @@
 #include "engine/cuda_backend/context.h"
 #include "engine/cuda_backend/cuda_device.h"
 #include "engine/cuda_backend/kernels/params.h"
-#include "tests/cuda_backend/fake_driver.h"
+#include "tests/cuda_backend/fake_device.h"
 
 namespace canopy::test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "engine/cuda_backend/cuda_device.h"
 #include "engine/vulkan/vulkan_device.h"
-#include "tests/cuda_backend/fake_driver.h"
+#include "tests/cuda_backend/fake_device.h"
 #include "tests/reference/reference_device.h"
 
 namespace canopy::test {

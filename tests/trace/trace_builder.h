@@ -31,6 +31,7 @@ class TraceBuilder {
     header.drafter = TraceModel{"Example 135M DFlash", "example-dflash.gguf", "dflash", "Q8_0"};
     header.device = "Example GPU";
     header.driver = "example driver 1.2";
+    header.backend = "cuda";
     header.kv_type = "f16";
     header.context = 8192;
     header.variants = "variants 5f3a";

@@ -1,0 +1,22 @@
+#include "tests/cuda_backend/fake_device.h"
+
+#include <array>
+#include <span>
+
+namespace canopy::test {
+
+using namespace cuda;
+
+const EmbeddedKernels& fake_kernels() {
+  static const std::array<uint64_t, 4> bytes = {kFatbinMagic | uint64_t{1} << 32 | uint64_t{16} << 48, 0,
+                                                kFatbinMagic | uint64_t{1} << 32 | uint64_t{16} << 48, 0};
+  static const EmbeddedKernels kernels{std::as_bytes(std::span(bytes)), 13000, {75}};
+  return kernels;
+}
+
+CudaDeviceOptions fake_device_options(size_t ordinal) {
+  const DriverApi api = fake_driver();
+  return {api, list_devices(api, fake_kernels()).at(ordinal), fake_kernels().fatbins};
+}
+
+}  // namespace canopy::test

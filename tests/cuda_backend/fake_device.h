@@ -1,0 +1,17 @@
+#pragma once
+// Devices of the made-up driver, for programs that have both in them.
+
+#include <cstddef>
+
+#include "engine/cuda_backend/cuda_device.h"
+#include "engine/cuda_backend/embedded_kernels.h"
+#include "tests/cuda_backend/fake_driver.h"
+
+namespace canopy::test {
+
+/// Two empty fat binaries, which the driver takes for the kernels of the host; they suit every GPU.
+const cuda::EmbeddedKernels& fake_kernels();
+/// Of a GPU of the machine in use. It must be one that can be used.
+CudaDeviceOptions fake_device_options(size_t ordinal = 0);
+
+}  // namespace canopy::test

@@ -1,0 +1,61 @@
+// A made-up NVIDIA GPU beside the Vulkan device that ctest chose, which stands for the same GPU's other driver.
+
+#include <gtest/gtest.h>
+
+#include "engine/base/log.h"
+#include "engine/devices/devices.h"
+#include "engine/vulkan/instance.h"
+#include "tests/cuda_backend/fake_device.h"
+
+namespace canopy::test {
+namespace {
+
+std::string from_hex(std::string_view hex) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  }
+  return bytes;
+}
+
+/// A machine whose GPU is also the first Vulkan device.
+DeviceSource same_gpu(FakeMachine machine) {
+  const std::vector<vk::DeviceReport> reports = vk::Instance().list_devices();
+  machine.gpus[0].uuid = from_hex(gpu_of(reports.at(0).uuid));
+  use_machine(std::move(machine));
+  DeviceSource source;
+  source.find_cuda = [] { return cuda::FoundDriver{fake_driver(), "", true}; };
+  source.kernels = &fake_kernels();
+  return source;
+}
+
+TEST(BothBackendsTest, OneGpuIsListedTwiceAndKnownAsOne) {
+  const std::vector<DeviceChoice> devices = list_devices(same_gpu({}));
+  ASSERT_GE(devices.size(), 2u);
+  EXPECT_EQ(devices.front().same_gpu, "cuda:0");
+  EXPECT_EQ(devices.back().same_gpu, "vulkan:0");
+  EXPECT_TRUE(devices.back().preferred);
+}
+
+TEST(BothBackendsTest, EitherBackendOpensIt) {
+  const DeviceSource source = same_gpu({});
+  EXPECT_EQ(open_device("", KernelChoice::automatic, source)->info().backend, "cuda");
+  EXPECT_EQ(open_device("vulkan", KernelChoice::automatic, source)->info().backend, "vulkan");
+  EXPECT_EQ(open_device("vulkan:0", KernelChoice::automatic, source)->info().backend, "vulkan");
+  EXPECT_EQ(open_device("0", KernelChoice::automatic, source)->info().backend, "vulkan");
+}
+
+TEST(BothBackendsTest, AGpuThatCudaDoesNotOpenIsOpenedByVulkan) {
+  std::string said;
+  set_log_sink([&](LogLevel, std::string_view message) { said += message; });
+  FakeMachine machine;
+  machine.failures = {{"load_module", 1, 209}};
+  const std::unique_ptr<Device> device = open_device("", KernelChoice::automatic, same_gpu(machine));
+  set_log_sink({});
+  EXPECT_EQ(device->info().backend, "vulkan");
+  EXPECT_NE(said.find("is used instead"), std::string::npos) << said;
+  EXPECT_EQ(objects_alive(), 0u);
+}
+
+}  // namespace
+}  // namespace canopy::test

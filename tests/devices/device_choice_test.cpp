@@ -1,0 +1,81 @@
+#include "engine/compute/device_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace canopy {
+namespace {
+
+ListedDevice listed(uint32_t number, const char* backend, uint32_t ordinal, const char* name, const char* type,
+                    const char* gpu, bool usable = true) {
+  return {number, backend, ordinal, name, type, "driver 1", gpu, usable, usable ? "" : "Too old."};
+}
+
+const std::vector<ListedDevice> kMachine = {
+    listed(0, "vulkan", 0, "llvmpipe", "cpu", ""),
+    listed(1, "vulkan", 1, "NVIDIA GeForce RTX 4090", "discrete", "aa"),
+    listed(2, "vulkan", 2, "AMD Radeon RX 7900 XTX", "discrete", "bb"),
+    listed(3, "vulkan", 3, "NVIDIA GeForce GTX 1080", "discrete", "cc"),
+    listed(4, "cuda", 0, "NVIDIA GeForce RTX 4090", "discrete", "aa"),
+    listed(5, "cuda", 1, "NVIDIA GeForce GTX 1080", "discrete", "cc", false),
+};
+
+std::string refusal(std::string_view selector, std::span<const ListedDevice> devices = kMachine) {
+  try {
+    choose_device(devices, selector);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::unavailable);
+    return e.what();
+  }
+  return "";
+}
+
+TEST(DeviceChoiceTest, CudaComesFirstWhereItCanBeUsed) {
+  EXPECT_EQ(choose_device(kMachine, ""), 4u);
+  EXPECT_EQ(choose_device(kMachine, "4090"), 4u);
+  EXPECT_EQ(choose_device(kMachine, "discrete"), 4u);
+  EXPECT_EQ(choose_device(kMachine, "1080"), 3u) << "by Vulkan, as CUDA cannot use it";
+  EXPECT_EQ(choose_device(std::span(kMachine).first(4), ""), 1u);
+  EXPECT_EQ(choose_device(std::span(kMachine).first(1), ""), 0u);
+}
+
+TEST(DeviceChoiceTest, ABackendMayBeNamedAndADeviceOfIt) {
+  EXPECT_EQ(choose_device(kMachine, "vulkan"), 1u);
+  EXPECT_EQ(choose_device(kMachine, "CUDA"), 4u);
+  EXPECT_EQ(choose_device(kMachine, "vulkan:2"), 2u);
+  EXPECT_EQ(choose_device(kMachine, "cuda:0"), 4u);
+  EXPECT_NE(refusal("cuda:1").find("not usable: Too old."), std::string::npos);
+  EXPECT_NE(refusal("cuda:2").find("There is no device called \"cuda:2\""), std::string::npos);
+  EXPECT_NE(refusal("cuda", std::span(kMachine).first(4)).find("of the backend \"cuda\""), std::string::npos);
+}
+
+TEST(DeviceChoiceTest, NumbersAreThoseOfTheList) {
+  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(choose_device(kMachine, std::to_string(i)), i);
+  EXPECT_NE(refusal("5"), "");
+  EXPECT_NE(refusal("6").find("index \"6\""), std::string::npos);
+  EXPECT_NE(refusal("40").find("index \"40\""), std::string::npos) << "no part of \"4090\"";
+  EXPECT_NE(refusal("4294967296"), "");
+}
+
+TEST(DeviceChoiceTest, WordsThatNameABackendAreTold) {
+  for (const char* word : {"cuda", "CUDA", "vulkan", "cuda:0", "Vulkan:12"}) EXPECT_TRUE(names_backend(word)) << word;
+  for (const char* word : {"", "0", "discrete", "cuda:", "cuda:x", "cudax", "rtx"}) {
+    EXPECT_FALSE(names_backend(word)) << word;
+  }
+}
+
+TEST(DeviceChoiceTest, AGpuOfBothBackendsIsOneGpu) {
+  EXPECT_EQ(other_backend_of(kMachine, kMachine[1]), "cuda:0");
+  EXPECT_EQ(other_backend_of(kMachine, kMachine[4]), "vulkan:1");
+  EXPECT_EQ(other_backend_of(kMachine, kMachine[0]), "");
+  EXPECT_EQ(other_backend_of(kMachine, kMachine[2]), "");
+  const std::string text = describe_devices(kMachine);
+  EXPECT_NE(text.find("0: llvmpipe (cpu, driver 1) [vulkan:0]\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("4: NVIDIA GeForce RTX 4090 (discrete, driver 1) [cuda:0, the same GPU as vulkan:1]\n"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace canopy
