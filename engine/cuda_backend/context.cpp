@@ -82,7 +82,9 @@ void Context::open(std::span<const std::byte> kernels) {
     check(result, "Loading the kernels");
     modules_.push_back(module);
   }
-  check(api_.allocate_host(&staging_, kStagingBytes, kHostPortable), "Allocating memory of the host");
+  const Result staged = api_.allocate_host(&staging_, kStagingBytes, kHostPortable);
+  if (staged == kOutOfMemory) throw no_host_memory("copies", kStagingBytes);
+  check(staged, "Allocating memory of the host");
 }
 
 /// Results are not looked at: after an error that ends a context, all of these fail, and the reset frees everything.
@@ -102,15 +104,19 @@ void Context::close() noexcept {
   context_ = nullptr;
 }
 
-void Context::check(Result result, const char* doing) {
+void Context::check(Result result, const char* doing) const {
   if (result == kSuccess) return;
   note(result);
-  throw error_of(api_, result, doing);
+  const Error error = error_of(api_, result, doing);
+  size_t available = 0, total = 0;
+  if (result != kOutOfMemory || api_.memory_info(&available, &total) != kSuccess) throw error;
+  throw out_of_memory(std::string(error.what()) + " " + std::to_string(available) +
+                      " bytes of the GPU's memory are free.");
 }
 
 MemoryInfo Context::memory() const {
   size_t available = 0, total = 0;
-  if (api_.memory_info(&available, &total) != kSuccess) return {facts_.memory_bytes, 0};
+  check(api_.memory_info(&available, &total), "Asking for free memory");
   return {total, available};
 }
 
@@ -210,7 +216,7 @@ void Context::launch(const KernelCall& call) {
 }
 
 void Context::start(const Graph& graph) {
-  pending_ = true;
+  pending_ = ran_ = true;
   check(api_.launch_graph(graph.exec_, stream_), "Starting a pass");
 }
 
@@ -226,8 +232,12 @@ void Context::finish() {
 }
 
 double Context::last_ms() const {
+  if (!ran_) return 0;
   float ms = 0;
-  return api_.elapsed(&ms, begin_, end_) == kSuccess ? static_cast<double>(ms) : 0;
+  const Result result = api_.elapsed(&ms, begin_, end_);
+  if (result == kNotReady) return 0;
+  check(result, "Asking how long a pass took");
+  return static_cast<double>(ms);
 }
 
 }  // namespace canopy::cuda

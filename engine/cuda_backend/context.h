@@ -72,6 +72,7 @@ class Context {
 
   const DriverApi& api() const { return api_; }
   const DeviceFacts& facts() const { return facts_; }
+  /// Throws what check() throws.
   MemoryInfo memory() const;
 
   /// Copies `from` before it returns; the device has it for what is started later.
@@ -90,7 +91,7 @@ class Context {
   void start(const Graph& graph);
   /// Waits for all that was submitted, if anything was since the last time.
   void finish();
-  /// Milliseconds of the graph that was started last, by the device's clock. It must have ended.
+  /// Milliseconds of the graph that was started last, by the device's clock; 0 before it has ended.
   double last_ms() const;
   /// Milliseconds that the host has waited so far.
   double waited_ms() const { return waited_ms_; }
@@ -104,9 +105,9 @@ class Context {
   }
 
   /// For results of the driver: throws what error_of() makes of it, and remembers that the device is lost.
-  void check(Result result, const char* doing);
+  void check(Result result, const char* doing) const;
   /// The same where nothing can be thrown.
-  void note(Result result) noexcept { lost_ = lost_ || is_lost(result); }
+  void note(Result result) const noexcept { lost_ = lost_ || is_lost(result); }
   bool lost() const { return lost_; }
 
  private:
@@ -128,10 +129,11 @@ class Context {
   void* staging_ = nullptr;
   uint64_t staged_ = 0;   // bytes of it that are in use
   bool pending_ = false;  // something was submitted that nobody has waited for
+  bool ran_ = false;      // a graph was started
   double waited_ms_ = 0;
   std::map<std::string, FunctionHandle, std::less<>> functions_;
   std::map<FunctionHandle, uint32_t> shared_of_;  // dynamic shared bytes that they may have
-  bool lost_ = false;
+  mutable bool lost_ = false;                     // the driver has said so, whatever was asked
 };
 
 }  // namespace canopy::cuda

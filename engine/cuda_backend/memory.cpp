@@ -19,6 +19,11 @@ Error no_memory(std::string_view name, uint64_t bytes, uint64_t available) {
 
 }  // namespace
 
+Error no_host_memory(std::string_view name, uint64_t bytes) {
+  return out_of_memory("The host has no memory for " + std::string(name) +
+                       " that could be pinned: " + std::to_string(bytes) + " bytes are needed.");
+}
+
 Memory::Memory(Context& context, uint64_t bytes, bool on_host, std::string_view name, MemoryContents contents)
     : context_(context), bytes_(bytes) {
   const DriverApi& api = context.api();
@@ -30,10 +35,7 @@ Memory::Memory(Context& context, uint64_t bytes, bool on_host, std::string_view 
   const Result result =
       on_host ? api.allocate_host(&host_, bytes, kHostPortable | kHostMapped) : api.allocate(&address_, bytes);
   if (result == kOutOfMemory) {
-    if (on_host) {
-      throw out_of_memory("The host has no memory for " + std::string(name) +
-                          " that could be pinned: " + std::to_string(bytes) + " bytes are needed.");
-    }
+    if (on_host) throw no_host_memory(name, bytes);
     throw no_memory(name, bytes, context.memory().available);
   }
   context.check(result, "Allocating memory");

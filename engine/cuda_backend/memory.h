@@ -6,11 +6,15 @@
 #include <memory>
 #include <string_view>
 
+#include "engine/base/error.h"
 #include "engine/cuda_backend/driver_api.h"
 
 namespace canopy::cuda {
 
 class Context;
+
+/// That the host has no memory that could be pinned, with the bytes that are needed.
+Error no_host_memory(std::string_view name, uint64_t bytes);
 
 enum class MemoryContents { zero, undefined };
 

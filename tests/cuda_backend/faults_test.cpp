@@ -1,0 +1,138 @@
+// Every call of the driver may fail: what fails is said, nothing is left, and a GPU that is lost can be opened again.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/cuda_backend/cuda_device.h"
+#include "tests/cuda_backend/fake_device.h"
+
+namespace canopy::test {
+namespace {
+
+constexpr cuda::Result kLaunchFailed = 719, kNotSupported = 801;
+
+FakeMachine quick_machine() {
+  FakeMachine machine;
+  machine.computes = false;
+  return machine;
+}
+
+/// All that a model asks of a device: loading, a pass, copies, measurements.
+void use_device() {
+  const auto device = open_cuda_device(fake_device_options());
+  const uint32_t rows = 64, cols = 256;
+  const std::vector<float> values(rows * cols, 1.0f);
+  const std::vector<WeightPart> parts = {{WeightType::f32, rows, cols, as_bytes_of(values)}};
+  const std::vector<WeightRequest> requests = {{parts, WeightLayout::stacked}};
+  device->expect_weights(requests);
+  const auto weight = device->make_weight(parts, WeightLayout::stacked, "a weight");
+  device->expect_weights({});
+  const auto in = device->allocate_exchanged(cols * 4, HostUse::writes, "in");
+  const auto out = device->allocate_exchanged(4 * 8, HostUse::reads, "out");
+  const auto plain = device->allocate(uint64_t{20} << 20, "a buffer");
+  const auto x = device->allocate_activations(1, cols, "x");
+  const std::vector<Op> ops = {NormRowsArgs{1, in.get(), {}, x.get()}, ArgmaxArgs{1, in.get(), cols, out.get()}};
+  const auto commands = device->compile(ops);
+  device->write(*in, 0, as_bytes_of(values).first(cols * 4));
+  device->write(*plain, 0, as_bytes_of(values).first(cols * 4));
+  device->run(*commands);
+  device->last_run_ms();
+  std::vector<float> read(cols);
+  device->read(*plain, 0, std::as_writable_bytes(std::span(read)));
+  device->memory();
+}
+
+/// The error that using a device ends in; nothing where it ends well.
+std::optional<Error> failure() {
+  try {
+    use_device();
+  } catch (const Error& e) {
+    return e;
+  }
+  return std::nullopt;
+}
+
+/// Calls whose results change nothing any more: something is being given back, and the context is torn down next.
+const std::set<std::string, std::less<>> kGivingBack = {
+    "free",          "free_host",       "destroy_stream",     "destroy_event", "unload_module",
+    "destroy_graph", "release_context", "destroy_graph_exec", "wait_event"};
+
+/// How often each function is called by use_device() after the devices were listed.
+std::map<std::string, uint64_t, std::less<>> calls_of_use() {
+  use_machine(quick_machine());
+  use_device();
+  EXPECT_EQ(objects_alive(), 0u);
+  return all_calls();
+}
+
+TEST(CudaFaultsTest, EveryCallThatFailsIsSaidAndLeavesNothing) {
+  for (const auto& [function, count] : calls_of_use()) {
+    if (kGivingBack.contains(function) || function.starts_with("device_") || function.starts_with("driver_")) continue;
+    for (const uint64_t nth : std::set<uint64_t>{1, count}) {
+      // The last time that the context is set, it is given back; asking for devices is a matter of listing them.
+      if ((function == "set_context" && nth == count) || function == "init" || function == "device") continue;
+      for (const cuda::Result result : {kLaunchFailed, kNotSupported}) {
+        if (function == "retain_context" && result == kLaunchFailed) continue;  // there is no context to lose
+        SCOPED_TRACE(function + ", call " + std::to_string(nth) + ", result " + std::to_string(result));
+        FakeMachine machine = quick_machine();
+        machine.failures = {{function, nth, result}};
+        use_machine(machine);
+        const std::optional<Error> error = failure();
+        ASSERT_TRUE(error.has_value());
+        EXPECT_EQ(error->kind(), result == kLaunchFailed ? ErrorKind::device_lost : ErrorKind::unavailable)
+            << error->what();
+        EXPECT_NE(std::string(error->what()).find(std::to_string(result)), std::string::npos) << error->what();
+        EXPECT_EQ(objects_alive(), 0u);
+        EXPECT_EQ(calls_of("reset_context"), result == kLaunchFailed ? 1u : 0u);
+        EXPECT_FALSE(failure().has_value()) << "a new device works";
+      }
+    }
+  }
+}
+
+TEST(CudaFaultsTest, AGpuThatIsLostWhileThingsAreGivenBackIsResetToo) {
+  const auto calls = calls_of_use();
+  for (const char* function : {"free", "free_host", "destroy_event", "destroy_graph"}) {
+    SCOPED_TRACE(function);
+    ASSERT_TRUE(calls.contains(function));
+    FakeMachine machine = quick_machine();
+    machine.failures = {{function, calls.find(function)->second, kLaunchFailed}};
+    use_machine(machine);
+    failure();
+    EXPECT_EQ(objects_alive(), 0u);
+    EXPECT_EQ(calls_of("reset_context"), 1u);
+    EXPECT_FALSE(failure().has_value());
+  }
+}
+
+TEST(CudaFaultsTest, EveryAllocationMayFindNoMemory) {
+  const auto calls = calls_of_use();
+  for (const char* function : {"allocate", "allocate_host"}) {
+    for (uint64_t nth = 1; nth <= calls.find(function)->second; ++nth) {
+      SCOPED_TRACE(std::string(function) + ", call " + std::to_string(nth));
+      FakeMachine machine = quick_machine();
+      machine.failures = {{function, nth, cuda::kOutOfMemory}};
+      use_machine(machine);
+      const std::optional<Error> error = failure();
+      // A block of weights that is not to be had is asked for in parts, here the one weight alone.
+      ASSERT_TRUE(error.has_value());
+      EXPECT_EQ(error->kind(), ErrorKind::out_of_memory) << error->what();
+      EXPECT_NE(std::string(error->what()).find(" bytes are needed"), std::string::npos) << error->what();
+      if (std::string_view(function) == "allocate") {
+        EXPECT_NE(std::string(error->what()).find(" are free."), std::string::npos) << error->what();
+      }
+      EXPECT_EQ(objects_alive(), 0u);
+      EXPECT_EQ(calls_of("reset_context"), 0u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace canopy::test
