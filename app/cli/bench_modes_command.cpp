@@ -108,7 +108,7 @@ void report(const ModesOptions& options, const Engine& model, const ordered_json
   std::cout << headline(model) << "\n\n" << as_text(table) << std::flush;
 }
 
-std::vector<Prompt> read_prompt_option(const ModesOptions& options) {
+std::vector<MeasuredPrompt> read_prompt_option(const ModesOptions& options) {
   std::vector<fs::path> paths(options.prompts.begin(), options.prompts.end());
   if (paths.empty()) {
     const auto shipped = find_asset("prompts");
@@ -119,7 +119,7 @@ std::vector<Prompt> read_prompt_option(const ModesOptions& options) {
 }
 
 std::vector<BenchPrompt> bench_prompts(const Engine& model, const ModesOptions& options,
-                                       const std::vector<Prompt>& prompts) {
+                                       const std::vector<MeasuredPrompt>& prompts) {
   std::vector<BenchPrompt> result;
   if (options.prompt_tokens.empty()) {
     result = encode_prompts(model, limit_by_category(prompts, options.limit));
@@ -170,7 +170,7 @@ int measure(const ModelChoice& choice, const ModesOptions& options) {
   settings.policy = *policy;
   settings.repeats = options.repeats;
   settings.max_tokens = options.max_tokens;
-  const std::vector<Prompt> texts = read_prompt_option(options);
+  const std::vector<MeasuredPrompt> texts = read_prompt_option(options);
 
   const OpenedModel opened = open_pair(choice, settings.ways);
   const Engine& model = *opened.model;

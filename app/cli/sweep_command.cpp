@@ -107,7 +107,7 @@ std::vector<ComparisonPrompt> prompts_of(const SweepOptions& options) {
     paths.push_back(*shipped);
   }
   std::vector<ComparisonPrompt> prompts;
-  for (const Prompt& prompt : limit_by_category(read_all_prompts(paths), options.limit))
+  for (const MeasuredPrompt& prompt : limit_by_category(read_all_prompts(paths), options.limit))
     prompts.push_back({prompt.id, prompt.category, {{"user", prompt.text}}});
   return prompts;
 }

@@ -1,20 +1,23 @@
-#include "app/cli/prompt_file.h"
+#include "engine/comparison/prompt_file.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
+#include <system_error>
 
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
 #include "engine/format/json_text.h"
 
-namespace canopy::cli {
+namespace canopy {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
+constexpr uint64_t kMostPromptBytes = uint64_t{64} << 20;
 
 std::string read_id(const JsonFields& fields) {
   const char* field = fields.has("question_id") && !fields.has("id") ? "question_id" : "id";
@@ -45,10 +48,10 @@ std::string read_text(const JsonFields& fields) {
   return turns.front().get<std::string>();
 }
 
-Prompt read_prompt(std::string_view line, const std::string& fallback_category) {
+MeasuredPrompt read_prompt(std::string_view line, const std::string& fallback_category) {
   const json root = parse_json(line, "The line");
   const JsonFields fields(root, "the line");
-  Prompt prompt;
+  MeasuredPrompt prompt;
   prompt.id = read_id(fields);
   prompt.category = fields.text_or("category", fields.text_or("suite", fallback_category));
   prompt.text = read_text(fields);
@@ -56,11 +59,24 @@ Prompt read_prompt(std::string_view line, const std::string& fallback_category) 
   return prompt;
 }
 
+std::vector<fs::path> files_of(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return {path};
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == ".jsonl") files.push_back(entry->path());
+  }
+  if (error) throw bad_input("The folder " + shown(path) + " cannot be read: " + error.message() + ".");
+  if (files.empty()) throw bad_input("The folder " + shown(path) + " has no .jsonl file with prompts.");
+  std::ranges::sort(files);
+  return files;
+}
+
 }  // namespace
 
-std::vector<Prompt> read_prompts(const fs::path& path) {
-  const std::string content = read_small_file(path, kMaxBytes);
-  std::vector<Prompt> prompts;
+std::vector<MeasuredPrompt> read_prompts(const fs::path& path) {
+  const std::string content = read_small_file(path, kMostPromptBytes);
+  std::vector<MeasuredPrompt> prompts;
   std::set<std::string> ids;
   size_t number = 0;
   for (size_t begin = 0; begin < content.size();) {
@@ -80,4 +96,30 @@ std::vector<Prompt> read_prompts(const fs::path& path) {
   return prompts;
 }
 
-}  // namespace canopy::cli
+std::vector<MeasuredPrompt> read_all_prompts(const std::vector<fs::path>& paths) {
+  std::vector<MeasuredPrompt> prompts;
+  for (const fs::path& path : paths) {
+    for (const fs::path& file : files_of(path)) {
+      const std::vector<MeasuredPrompt> more = read_prompts(file);
+      prompts.insert(prompts.end(), more.begin(), more.end());
+    }
+  }
+  return prompts;
+}
+
+std::vector<MeasuredPrompt> limit_by_category(const std::vector<MeasuredPrompt>& prompts, uint32_t limit) {
+  std::vector<std::string> categories;
+  std::map<std::string, std::vector<MeasuredPrompt>> by_category;
+  for (const MeasuredPrompt& prompt : prompts) {
+    std::vector<MeasuredPrompt>& chosen = by_category[prompt.category];
+    if (chosen.empty()) categories.push_back(prompt.category);
+    if (limit == 0 || chosen.size() < limit) chosen.push_back(prompt);
+  }
+  std::vector<MeasuredPrompt> result;
+  for (const std::string& category : categories) {
+    result.insert(result.end(), by_category[category].begin(), by_category[category].end());
+  }
+  return result;
+}
+
+}  // namespace canopy

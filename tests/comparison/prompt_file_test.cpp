@@ -1,6 +1,6 @@
-// Prompt files: those in assets can be read, and damaged ones are refused with the number of the line.
+// MeasuredPrompt files: those in assets can be read, and damaged ones are refused with the number of the line.
 
-#include "app/cli/prompt_file.h"
+#include "engine/comparison/prompt_file.h"
 
 #include <gtest/gtest.h>
 
@@ -9,33 +9,33 @@
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 
-namespace canopy::cli {
+namespace canopy {
 namespace {
 
 using test::TempFolder;
 
-std::vector<Prompt> shipped(const std::string& name) {
+std::vector<MeasuredPrompt> shipped(const std::string& name) {
   return read_prompts(std::filesystem::path(CANOPY_SOURCE_DIR) / "assets" / "prompts" / name);
 }
 
 TEST(PromptFile, ReadsTheShippedFiles) {
   for (const auto& [name, category] : std::map<std::string, std::string>{
            {"bench_gsm.jsonl", "gsm"}, {"bench_he.jsonl", "he"}, {"bench_math.jsonl", "math"}}) {
-    const std::vector<Prompt> prompts = shipped(name);
+    const std::vector<MeasuredPrompt> prompts = shipped(name);
     ASSERT_EQ(prompts.size(), 10u) << name;
     EXPECT_EQ(prompts.front().id, category + "_01");
     EXPECT_EQ(prompts.back().id, category + "_10");
-    for (const Prompt& prompt : prompts) {
+    for (const MeasuredPrompt& prompt : prompts) {
       EXPECT_EQ(prompt.category, category);
       EXPECT_GT(prompt.text.size(), 20u) << prompt.id;
     }
   }
-  const std::vector<Prompt> talk = shipped("mt_bench.jsonl");
+  const std::vector<MeasuredPrompt> talk = shipped("mt_bench.jsonl");
   ASSERT_EQ(talk.size(), 80u);
   EXPECT_EQ(talk.front().id, "81");
   EXPECT_EQ(talk.front().text.find("Compose an engaging travel blog post"), 0u);
   std::map<std::string, int> categories;
-  for (const Prompt& prompt : talk) ++categories[prompt.category];
+  for (const MeasuredPrompt& prompt : talk) ++categories[prompt.category];
   ASSERT_EQ(categories.size(), 8u);
   for (const auto& [category, count] : categories) EXPECT_EQ(count, 10) << category;
 }
@@ -48,7 +48,7 @@ TEST(PromptFile, ReadsEveryFormOfLine) {
                                  R"({"role":"user","content":"two\nlines"}]})"
                                  "\n"
                                  R"({"id":"c","category":"k","suite":"s","turns":["three","four"]})");
-  const std::vector<Prompt> prompts = read_prompts(path);
+  const std::vector<MeasuredPrompt> prompts = read_prompts(path);
   ASSERT_EQ(prompts.size(), 3u);
   EXPECT_EQ(prompts[0].id, "7");
   EXPECT_EQ(prompts[0].category, "mine");
@@ -87,4 +87,4 @@ TEST(PromptFile, SaysWhatIsWrongAndWhere) {
 }
 
 }  // namespace
-}  // namespace canopy::cli
+}  // namespace canopy
