@@ -9,12 +9,14 @@ namespace {
 
 struct LayoutChoice {
   WindowLayout layout;
+  bool pages;  // in their place the pages of comparisons
   const char *words, *tip;
 };
 constexpr LayoutChoice kLayouts[] = {
-    {WindowLayout::watch, "Watch", "The tree, large, with what it means  F4"},
-    {WindowLayout::what_if, "What if", "What other devices would make of it"},
-    {WindowLayout::lab, "Lab", "Every panel, chart and figure  F4"},
+    {WindowLayout::watch, false, "Watch", "The tree, large, with what it means  F4"},
+    {WindowLayout::what_if, false, "What if", "What other devices would make of it"},
+    {WindowLayout::lab, false, "Lab", "Every panel, chart and figure  F4"},
+    {WindowLayout::lab, true, "Compare", "Ways to decode beside each other, and sweeps over many  F2"},
 };
 constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 12;
 
@@ -48,11 +50,12 @@ void layout_switch(const ViewModel& view, CommandSink& sink) {
   float x = a.x + px(kSwitchPad);
   for (const LayoutChoice& choice : kLayouts) {
     if (!is_shown(choice, view)) continue;
-    const bool on = view.shell.layout == choice.layout;
+    const bool pages = view.shell.page != WindowPage::rounds;
+    const bool on = choice.pages ? pages : !pages && view.shell.layout == choice.layout;
     const ImVec2 from = {x, a.y + px(kSwitchPad)}, room = {choice_width(choice), size.y - px(kSwitchPad) * 2};
     ImGui::SetCursorScreenPos(from);
     if (ImGui::InvisibleButton(choice.words, room, ImGuiButtonFlags_EnableNav))
-      sink.post(ShellCommand(SetLayout{choice.layout}));
+      sink.post(choice.pages ? ShellCommand(ShowPage{WindowPage::compare}) : ShellCommand(SetLayout{choice.layout}));
     const ImVec2 to = {from.x + room.x, from.y + room.y};
     if (on)
       list->AddRectFilled(from, to, t.accent, px(4));

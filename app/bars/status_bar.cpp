@@ -71,6 +71,10 @@ std::optional<Work> work_under_way(const ViewModel& view) {
     const std::string stage = step.stage.empty() ? "Reporting the device" : step.stage;
     return Work{{stage, step.done, step.total, step.in_bytes, step.seconds_left}, ReportCommand(StopReport{})};
   }
+  if (view.comparison.busy()) {
+    const ComparisonProgress& p = view.comparison.progress;
+    return Work{{p.stage, p.done, p.total, false, p.seconds_left}, ComparisonCommand(StopMeasuring{})};
+  }
   if (!view.calibration.busy()) return std::nullopt;
   const CalibrationProgress& p = view.calibration.progress;
   return Work{{"Measuring passes", p.done, p.total, false, p.seconds_left}, CalibrationCommand(StopCalibration{})};

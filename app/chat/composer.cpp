@@ -308,7 +308,8 @@ void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, fl
   ButtonSpec stop{"Stop", Icon::stop, ButtonKind::line}, go{"Send", Icon::send, ButtonKind::primary};
   go.type = Type::base_semibold;
   go.enabled = can_send_now(view);
-  go.tooltip = view.model_state == ModelState::ready      ? "Send  Enter"
+  go.tooltip = view.comparison.busy()                     ? "Something is being measured: wait, or cancel it below"
+               : view.model_state == ModelState::ready    ? "Send  Enter"
                : view.model_state == ModelState::released ? "Load the model again and send  Enter"
                                                           : "Needs a model";
   stop.enabled = view.reply_state != ReplyState::stopping;

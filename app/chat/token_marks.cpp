@@ -109,15 +109,13 @@ const TokenSpan* token_of(const ViewModel& view, const Message& message, const N
   return node.node == 0 ? before : nullptr;
 }
 
-void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,
-                      ImVec2 pos) {
+void draw_source_marks(ImDrawList* list, const Message& message, const MessageBody& body, ImVec2 pos,
+                       std::optional<size_t> shown_round) {
   const Theme& t = colours();
   const auto [from, to] = body.visible(pos, list->GetClipRectMin().y, list->GetClipRectMax().y);
-  const auto shown_round =
-      view.rounds.playback.told() ? in_message(view, message, view.rounds.playback.shown) : std::optional<size_t>();
   const auto& spans = message.spans;
   auto span = std::partition_point(spans.begin(), spans.end(), [at = from](const TokenSpan& s) { return s.end <= at; });
-  for (; view.chat.sources_shown && span != spans.end() && span->begin < to; ++span) {
+  for (; span != spans.end() && span->begin < to; ++span) {
     const size_t begin = std::min<size_t>(span->begin, message.text.size()),
                  end = std::min<size_t>(span->end, message.text.size());
     const std::string_view text = std::string_view(message.text).substr(begin, end - begin);
@@ -137,6 +135,13 @@ void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& me
       });
     }
   }
+}
+
+void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,
+                      ImVec2 pos) {
+  const auto shown_round =
+      view.rounds.playback.told() ? in_message(view, message, view.rounds.playback.shown) : std::optional<size_t>();
+  if (view.chat.sources_shown) draw_source_marks(list, message, body, pos, shown_round);
   for (const auto& node : {view.rounds.selected, view.rounds.hovered}) {
     if (!node) continue;
     if (const TokenSpan* token = token_of(view, message, *node)) draw_ring(list, body, pos, *token);

@@ -21,6 +21,11 @@ std::optional<NodeRef> node_of(const ViewModel& view, const Message& message, co
 /// The token of a node; null if it is not in this message. The root of a round is the last token of the round before.
 const TokenSpan* token_of(const ViewModel& view, const Message& message, const NodeRef& node);
 
+/// Draws who wrote each token: a background behind accepted ones, stronger in the shown round (by its number in the
+/// message), dots below the target's own. Call before drawing the text.
+void draw_source_marks(ImDrawList* list, const Message& message, const MessageBody& body, ImVec2 pos,
+                       std::optional<size_t> shown_round = {});
+
 /// Draws the background of accepted tokens (filled, stronger in the shown round), dots below the target's own tokens,
 /// and the ring of the hovered token. Call before drawing the text.
 void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,

@@ -84,6 +84,16 @@ constexpr Action kActions[] = {
      }},
     {"Rounds", "Stop recording", "", 0,
      [](const ViewModel& v) { return v.recording.running() ? Wanted(RecordingCommand(EndRecording{})) : Wanted(); }},
+    {"Compare", "Compare ways to decode", "F2", ImGuiKey_F2,
+     [](const ViewModel&) { return Wanted(ShellCommand(ShowPage{WindowPage::compare})); }},
+    {"Compare", "Sweep over prompts and widths", "F3", ImGuiKey_F3,
+     [](const ViewModel&) { return Wanted(ShellCommand(ShowPage{WindowPage::sweep})); }},
+    {"Compare", "Back to the chat", "", 0,
+     [](const ViewModel& v) {
+       return v.shell.page == WindowPage::rounds ? Wanted() : Wanted(ShellCommand(ShowPage{WindowPage::rounds}));
+     }},
+    {"Compare", "Cancel measuring", "", 0,
+     [](const ViewModel& v) { return v.comparison.busy() ? Wanted(ComparisonCommand(StopMeasuring{})) : Wanted(); }},
     {"Window", "Commands", "Ctrl+K", kCtrl | ImGuiKey_K,
      [](const ViewModel& v) { return Wanted(ShellCommand(ShowPalette{!v.shell.palette_shown})); }},
     {"Window", "Tour", "", 0, [](const ViewModel& v) { return Wanted(ShellCommand(ShowTour{!v.shell.tour.shown})); }},
@@ -141,6 +151,9 @@ void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink) {
   const bool closes_regions = view.shell.regions_shown && !popup;
   const bool closes_card =
       view.rounds.selected && !popup && !closes_regions && !view.help_shown && !ImGui::GetIO().WantTextInput;
+  const bool closes_page = view.shell.page != WindowPage::rounds && !popup && !closes_regions && !closes_card &&
+                           !view.help_shown && !ImGui::GetIO().WantTextInput && !view.busy();
+  if (closes_page && pressed(ImGuiKey_Escape)) sink.post(ShellCommand(ShowPage{WindowPage::rounds}));
   if (closes_regions && pressed(ImGuiKey_Escape)) sink.post(ShellCommand(ShowRegions{false}));
   if (closes_card && pressed(ImGuiKey_Escape)) sink.post(RoundsCommand(SelectNode{}));
   for (const Action& action : kActions) {

@@ -21,12 +21,28 @@
 #include "app/state/token_counts.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
+#include "engine/base/paths.h"
 
 namespace canopy::app {
 int64_t system_ms() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
+
+namespace {
+
+std::string asset_folder(const char* name) {
+  const auto folder = find_asset(name);
+  return folder ? folder->string() : "";
+}
+
+bool begins_measuring(const UiCommand& command) {
+  const auto* comparison = std::get_if<ComparisonCommand>(&command);
+  return comparison != nullptr &&
+         (std::holds_alternative<StartComparison>(*comparison) || std::holds_alternative<StartSweep>(*comparison));
+}
+
+}  // namespace
 
 App::App(EngineClient& engine, const AppSettings& settings)
     : App(engine, settings, read_layout(settings.layout_file)) {}
@@ -42,7 +58,9 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
       keeper_(settings.settings_file, settings.saved),
       remembered_(settings.saved),
       search_(settings.model_lister),
-      what_if_(settings.what_if) {
+      what_if_(settings.what_if),
+      sweeps_({settings.sweep_folder, asset_folder("prompts"), asset_folder("sweeps")}),
+      sweep_folder_(settings.sweep_folder) {
   view_.theme = settings.theme;
   view_.shell.tour.seen = settings.saved.tour_seen;
   view_.shell.tour.step = settings.saved.tour_step;
@@ -114,9 +132,10 @@ bool App::pump() {
   if (answered) take_answer(view_.what_if, *std::move(answer));
   ask_what_if();
   ask_for_counts();
+  const bool read = take_sweeps();
   const bool posted = post_due_commands();
   const bool aged = age_note(view_);
-  return !events.empty() || searched || answered || posted || aged;
+  return !events.empty() || searched || answered || read || posted || aged;
 }
 
 /// Nothing is computed for a view that is not on show.
@@ -147,6 +166,17 @@ double App::seconds_to_change() const {
   return static_cast<double>(std::max<int64_t>(0, *due - clock_()) + 10) / 1000;
 }
 
+bool App::take_sweeps() {
+  std::vector<SweepFileResult> read = sweeps_.take();
+  for (SweepFileResult& each : read) end_read(view_.comparison, std::move(each));
+  return !read.empty();
+}
+
+std::string App::next_sweep_file() const {
+  if (sweep_folder_.empty()) return "";
+  return new_sweep_file(sweep_folder_, view_.model ? view_.model->device : "").string();
+}
+
 /// Posts what is due by time or by what has come from the engine. True when there was something.
 bool App::post_due_commands() {
   std::vector<Command> due = take_due_commands(view_);
@@ -161,6 +191,13 @@ void App::ask_for_counts() {
 
 void App::open_path(const std::string& path) {
   const std::filesystem::path file = path;
+  if (view_.shell.page == WindowPage::sweep && file.extension() == ".json") {
+    if (view_.comparison.sweep)
+      run(ComparisonCommand(AddOverlay{path}));
+    else
+      run(ComparisonCommand(OpenSweep{path}));
+    return;
+  }
   const std::string name = file.filename().string();
   const bool of_model = file.extension() == ".json" ? name == "config.json" || name.ends_with(".index.json")
                                                     : open_obstacle(file).empty();
@@ -190,6 +227,7 @@ void App::draw() {
   expect_own_thread();
   // Time in which nothing moved and the window slept does not count for the replay.
   if (was_moving_) advance(view_.rounds, 1000.0 * ImGui::GetIO().DeltaTime);
+  if (was_racing_) advance(view_.comparison, 1000.0 * ImGui::GetIO().DeltaTime);
   follow_playback(view_);
   shell_.draw(view_, sink_);
   // What is typed stays with the panels until it is sent.
@@ -198,6 +236,7 @@ void App::draw() {
   keep_settings(false);
   keep_layout(shell_.layout_changed(view_));
   was_moving_ = moves(view_.rounds);
+  was_racing_ = moves(view_.comparison);
 }
 
 std::string App::suggested_recording() const {
@@ -296,6 +335,7 @@ void App::run(const UiCommand& command) {
     std::error_code ignored;  // the engine reports why it cannot write there
     std::filesystem::create_directories(trace_folder_, ignored);
   }
+  if (begins_measuring(command)) view_.sweep_file = next_sweep_file();
   Effects effects = update(view_, command);
   desk_.run(view_, command, effects);
   for (Command& each : effects.engine) engine_.post(std::move(each));
@@ -309,6 +349,7 @@ void App::run(const UiCommand& command) {
   if (effects.report) save_report(*effects.report);
   if (effects.trace) open_trace(view_, *effects.trace);
   if (effects.search) search_.start(*std::move(effects.search));
+  if (effects.sweep) sweeps_.start(*std::move(effects.sweep));
   if (effects.demo) watch_demo(view_, *effects.demo);
   if (effects.as_if) show_as_if(*effects.as_if);
   ask_what_if();

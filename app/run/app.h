@@ -41,6 +41,7 @@ struct AppSettings {
   std::string chat_folder;                     // where chats are saved; empty: nowhere
   std::string chat_note;                       // why they are not saved, for the user
   std::string trace_folder;                    // default folder of recordings; empty: none
+  std::string sweep_folder;                    // where sweeps are kept; empty: nowhere
   std::string layout_file;                     // where the layout is saved; empty: nowhere
   ModelLister model_lister = search_models;    // how models are searched for
   WhatIfMaker what_if = answer_what_if;        // what other devices would make of rounds
@@ -68,7 +69,9 @@ class App {
   /// the commands.
   void draw();
   /// Whether the next frame will differ without input: rounds are being played, or a panel is animated.
-  bool moving() const { return moves(view_.rounds) || ImGui::GetTime() < look_.drawing_until; }
+  bool moving() const {
+    return moves(view_.rounds) || moves(view_.comparison) || ImGui::GetTime() < look_.drawing_until;
+  }
 
   /// Runs a command as if a panel had posted it.
   void run(const UiCommand& command);
@@ -83,7 +86,7 @@ class App {
   /// Whether the engine is working, so that less of the processor is left for drawing.
   bool engine_busy() const {
     return view_.busy() || view_.model_state == ModelState::loading || view_.calibration.busy() ||
-           view_.report.busy() || view_.checks.check.running();
+           view_.report.busy() || view_.comparison.busy() || view_.checks.check.running();
   }
   Colour background() const { return theme(view_.theme).back; }
   void set_content_scale(float scale) { content_scale_ = scale; }
@@ -96,9 +99,10 @@ class App {
   void set_browse(std::function<void()> browse, std::function<void()> browse_text);
   /// Sets a function to call when pump() has something to take that does not come from the engine; it is called on
   /// other threads.
-  void set_wake(std::function<void()> wake) {
+  void set_wake(const std::function<void()>& wake) {
     what_if_.set_wake(wake);
-    search_.set_wake(std::move(wake));
+    search_.set_wake(wake);
+    sweeps_.set_wake(wake);
   }
 
  private:
@@ -115,13 +119,15 @@ class App {
   bool post_due_commands();
   void ask_what_if();
   void show_as_if(size_t there);
+  bool take_sweeps();
+  std::string next_sweep_file() const;
   void keep_layout(const std::optional<SavedLayout>& layout);
 
   const std::thread::id thread_ = std::this_thread::get_id();
   EngineClient& engine_;
   ViewModel view_;
   CommandSink sink_;
-  bool was_moving_ = false;
+  bool was_moving_ = false, was_racing_ = false;
   ChatDesk desk_;
   std::function<int64_t()> clock_;
   std::string layout_file_, trace_folder_;
@@ -137,6 +143,8 @@ class App {
   ModelSearch search_;
   WhatIfWorker what_if_;
   std::vector<std::filesystem::path> as_if_files_;  // that were written to be shown; removed at the end
+  SweepReader sweeps_;
+  std::string sweep_folder_;
 };
 
 }  // namespace canopy::app

@@ -86,6 +86,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   settings.settings_note = saved.note.empty() ? options.settings_problem : saved.note;
   if (options.keeps_chats) settings.chat_folder = user_chat_folder(settings.chat_note);
   if (options.keeps_chats) settings.trace_folder = user_trace_folder();
+  if (options.keeps_chats) settings.sweep_folder = user_sweep_folder();
   settings.layout_file = layout_path_beside(options.settings_file);
   settings.content_scale = window.content_scale();
   // Who never opened a model sees what there is, although the one of the set-up is already being loaded.

@@ -11,6 +11,8 @@
 #include "app/charts/statistics_panel.h"
 #include "app/chat/chat_panel.h"
 #include "app/chat/history_panel.h"
+#include "app/compare/compare_panel.h"
+#include "app/compare/sweep_panel.h"
 #include "app/look/fonts.h"
 #include "app/panels/actions.h"
 #include "app/shell/command_palette.h"
@@ -80,6 +82,8 @@ std::vector<DockedPanel> make_docked_panels() {
 Shell::Shell(const SavedLayout& saved)
     : status_bar_(std::make_unique<StatusBar>()),
       start_(std::make_unique<StartPanel>()),
+      compare_(std::make_unique<ComparePanel>()),
+      sweep_(std::make_unique<SweepPanel>()),
       docked_(make_docked_panels()),
       docks_(windows_of(docked_), saved),
       closed_(saved.closed),
@@ -109,13 +113,20 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   regions_.clear();
   regions_.push_back({top_bar_->name(), origin, {size.x, top}});
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
-  const bool start = StartPanel::wanted(view), watch = !start && view.shell.layout == WindowLayout::watch,
-             what_if = !start && view.shell.layout == WindowLayout::what_if;
+  Panel* page = view.shell.page == WindowPage::compare ? compare_.get()
+                : view.shell.page == WindowPage::sweep ? sweep_.get()
+                                                       : nullptr;
+  const bool start = page == nullptr && StartPanel::wanted(view);
+  const bool rounds = page == nullptr && !start, watch = rounds && view.shell.layout == WindowLayout::watch,
+             what_if = rounds && view.shell.layout == WindowLayout::what_if;
   for (const std::string& name : shown_closed_)
     if (!view.shell.closed.contains(name)) docks_.restore(name.c_str());
   shown_closed_ = view.shell.closed;
-  if (docks_.ready()) docks_.draw(area_pos, area, look().scale, !start && !watch && !what_if);
-  if (start) {
+  if (docks_.ready()) docks_.draw(area_pos, area, look().scale, rounds && !watch && !what_if);
+  if (page != nullptr) {
+    regions_.push_back({page->name(), area_pos, area});
+    draw_in(*page, area_pos, area, t.back, view, sink);
+  } else if (start) {
     regions_.push_back({start_->name(), area_pos, area});
     draw_in(*start_, area_pos, area, t.back, view, sink);
   } else if (watch) {

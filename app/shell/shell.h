@@ -47,7 +47,7 @@ class Shell {
   void draw_browser(const ViewModel& view, CommandSink& sink);
   void draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink);
 
-  std::unique_ptr<Panel> top_bar_, status_bar_, start_;
+  std::unique_ptr<Panel> top_bar_, status_bar_, start_, compare_, sweep_;
   std::vector<DockedPanel> docked_;
   DockSpace docks_;
   WatchLayout watch_;

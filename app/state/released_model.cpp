@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kMinuteMs = 60'000;
 
 bool work_under_way(const ViewModel& view) {
-  return view.busy() || view.calibration.busy() || view.report.busy() || view.checks.check.running() ||
-         view.recording.running();
+  return view.busy() || view.calibration.busy() || view.report.busy() || view.comparison.busy() ||
+         view.checks.check.running() || view.recording.running();
 }
 
 /// The load or the reply of the question that waits, as far as it can be asked for now.

@@ -17,6 +17,7 @@ void apply(ShellState& state, const ShowPanel& c) {
     return;
   }
   state.layout = WindowLayout::lab;
+  state.page = WindowPage::rounds;
   state.closed.erase(c.name);
   state.raised = c.name;
   ++state.raises;
@@ -24,6 +25,11 @@ void apply(ShellState& state, const ShowPanel& c) {
 
 void apply(ShellState& state, const SetLayout& c) {
   state.layout = c.layout;
+  state.page = WindowPage::rounds;
+}
+
+void apply(ShellState& state, const ShowPage& c) {
+  state.page = c.page;
 }
 
 // The tour also moves the replay: update_tour() carries these out.

@@ -18,8 +18,12 @@ struct TourState {
   bool opened_demo = false;  // the recorded run was opened for it, and is closed with it
 };
 
+/// What the room between the bars shows.
+enum class WindowPage { rounds, compare, sweep };
+
 struct ShellState {
   TourState tour;
+  WindowPage page = WindowPage::rounds;
   WindowLayout layout = WindowLayout::watch;
   bool palette_shown = false;
   bool regions_shown = false;           // "What am I looking at" lies over the window
@@ -42,6 +46,9 @@ struct ShowPanel {  // opens the panel at its last place in the lab and brings i
 struct SetLayout {
   WindowLayout layout = WindowLayout::watch;
 };
+struct ShowPage {
+  WindowPage page = WindowPage::rounds;
+};
 struct ShowTour {  // begins the tour, or goes on with it; false skips the rest
   bool shown = true;
 };
@@ -61,8 +68,8 @@ struct SetAsIfOn {  // predicts for this device; an unknown name is the usual on
   std::string device;
 };
 
-using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ShowTour, StepTour, LeaveStart, ShowRegions,
-                                  ResetLayout, SetTreeBudget, SetAsIfOn>;
+using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ShowPage, ShowTour, StepTour, LeaveStart,
+                                  ShowRegions, ResetLayout, SetTreeBudget, SetAsIfOn>;
 
 void update(ShellState& state, const ShellCommand& command);
 

@@ -14,6 +14,7 @@
 #include "app/rounds/rounds_state.h"
 #include "app/state/ar_check.h"
 #include "app/state/calibration_state.h"
+#include "app/state/comparison_state.h"
 #include "app/state/recording_state.h"
 #include "app/state/report_state.h"
 #include "app/state/shell_state.h"
@@ -71,7 +72,8 @@ using UiCommand =
     std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
                  ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens, SetDrafting, ShowHelp,
                  CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand, ShellCommand, ModelsCommand,
-                 RecordingCommand, ReportCommand, CheckCommand, WhatIfCommand>;
+                 RecordingCommand, ReportCommand, CheckCommand, WhatIfCommand,
+                 ComparisonCommand>;
 
 /// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
 /// draws.

@@ -200,6 +200,13 @@ bool leaves_start(const ViewModel& view, const UiCommand& command) {
   return rounds && (std::holds_alternative<WatchDemo>(*rounds) || std::holds_alternative<OpenTrace>(*rounds));
 }
 
+/// Whether a command shows rounds or a chat, so that the pages of comparisons go.
+bool leaves_page(const UiCommand& command) {
+  if (leaves_replay(command)) return true;
+  const auto* rounds = std::get_if<RoundsCommand>(&command);
+  return rounds && (std::holds_alternative<WatchDemo>(*rounds) || std::holds_alternative<OpenTrace>(*rounds));
+}
+
 Effects on_recording_command(ViewModel& view, const RecordingCommand& command) {
   Effects effects;
   if (auto asked = update(view.recording, command, view.model_state == ModelState::ready))
@@ -213,6 +220,24 @@ Effects on_report_command(ViewModel& view, const ReportCommand& command) {
   Effects effects;
   if (wish.engine) effects.engine.push_back(*std::move(wish.engine));
   effects.report = std::move(wish.file);
+  return effects;
+}
+
+/// Why nothing can be compared now; whether columns need a drafter is the page's to say.
+std::string comparison_obstacle(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return "A model is being loaded.";
+  return {};
+}
+
+Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command) {
+  const ComparisonRoom room{comparison_obstacle(view), view.sweep_file, &view.last_id};
+  ComparisonWish wish = update(view.comparison, command, room);
+  Effects effects;
+  const bool begins = !wish.engine.empty() && std::holds_alternative<Compare>(wish.engine.front());
+  // A model that was released is brought back first.
+  if (begins && view.model_state == ModelState::released) effects = open_model(view, view.model_path);
+  for (Command& each : wish.engine) effects.engine.push_back(std::move(each));
+  effects.sweep = std::move(wish.read);
   return effects;
 }
 
@@ -248,6 +273,7 @@ const Message* ViewModel::last_reply() const {
 
 void update(ViewModel& view, const Event& event) {
   note_work(view);
+  if (update(view.comparison, event)) return;
   update(view.rounds, event);
   update(view.models, event);
   update(view.calibration, event);
@@ -295,6 +321,8 @@ void update(ViewModel& view, const Event& event) {
 static Effects on_shell_command(ViewModel& view, const ShellCommand& command) {
   update(view.shell, command);
   Effects effects;
+  if (const auto* page = std::get_if<ShowPage>(&command); page && page->page != WindowPage::rounds)
+    effects.sweep = SweepFileRequest{};
   if (const auto* show = std::get_if<ShowTour>(&command); show && update_tour(view, *show)) effects.demo = 0;
   if (const auto* step = std::get_if<StepTour>(&command)) update_tour(view, *step);
   return effects;
@@ -368,6 +396,7 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                      [&](const RecordingCommand& c) { return on_recording_command(view, c); },
                      [&](const ReportCommand& c) { return on_report_command(view, c); },
                      [&](const WhatIfCommand& c) { return on_what_if_command(view, c); },
+                     [&](const ComparisonCommand& c) { return on_comparison_command(view, c); },
                      [&](const CheckCommand& c) {
                        return Effects{update_check(view, c), false, {}};
                      },
@@ -394,6 +423,7 @@ Effects update(ViewModel& view, const UiCommand& command) {
   note_work(view);
   if (view.replaying() && leaves_replay(command)) update(view.rounds, CloseTrace{});
   if (leaves_start(view, command)) view.shell.welcome = false;
+  if (leaves_page(command)) view.shell.page = WindowPage::rounds;
   Effects effects = apply(view, command);
   follow_playback(view);
   hold_replies(view, effects.engine);
@@ -411,6 +441,7 @@ void fail(ViewModel& view, const std::string& title, const std::string& detail) 
 std::string report_obstacle(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return "A model is being loaded";
   if (view.calibration.busy()) return "A calibration is running";
+  if (view.comparison.busy()) return "A comparison is being measured";
   const bool usable = std::ranges::any_of(view.devices, &DeviceChoice::usable);
   return usable ? "" : "There is no device that can be used";
 }
@@ -443,6 +474,7 @@ std::string state_words(const ViewModel& view) {
     case ReplyState::idle: break;
   }
   if (view.checks.check.running()) return "Checking against plain decoding";
+  if (view.comparison.busy()) return view.comparison.progress.paused ? "Paused measuring" : "Measuring";
   if (view.model_state == ModelState::released) return released_words(view);
   return view.model_state == ModelState::ready ? "Ready" : "No model";
 }

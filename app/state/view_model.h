@@ -14,6 +14,7 @@
 #include "app/rounds/rounds_state.h"
 #include "app/state/ar_check.h"
 #include "app/state/ar_state.h"
+#include "app/state/comparison_state.h"
 #include "app/state/recording_state.h"
 #include "app/state/released_model.h"
 #include "app/state/report_state.h"
@@ -94,6 +95,8 @@ struct ViewModel {
   ArState ar;
   CalibrationState calibration;
   ReportState report;
+  ComparisonState comparison;
+  std::string sweep_file;  // that the next measurement is written to; empty: it is kept nowhere
   ShellState shell;
   WhatIfState what_if;
   ModelsState models;
@@ -102,7 +105,9 @@ struct ViewModel {
   uint64_t last_id = 0;
 
   bool busy() const { return reply_state != ReplyState::idle; }
-  bool can_send() const { return (model_state == ModelState::ready || model_state == ModelState::released) && !busy(); }
+  bool can_send() const {
+    return (model_state == ModelState::ready || model_state == ModelState::released) && !busy() && !comparison.busy();
+  }
   const Message* last_reply() const;
 
   bool replaying() const { return !rounds.trace_path.empty(); }
@@ -123,6 +128,7 @@ struct Effects {
   bool browse_text = false;                           // open the dialog for a text file to attach
   std::optional<ReportFile> report = {};              // to be written
   std::optional<size_t> as_if = {};                   // device of the answer whose trees are to be shown
+  std::optional<SweepFileRequest> sweep = {};         // file of a sweep to read
 };
 
 /// Applies an event of the engine. Events of a reply that is no longer the current one change nothing.

@@ -1,0 +1,240 @@
+#include "app/compare/compare_column.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/chat/token_marks.h"
+#include "app/look/widgets.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kInset = 16;
+constexpr float kBarHeight = 14;
+constexpr float kLeastForRoundTime = 330;  // height of a column below which its text needs the room
+
+std::string badge_words(const ColumnFigures& figures) {
+  const std::string at = figures.differs_at ? " at " + grouped(*figures.differs_at + 1) : "";
+  switch (figures.text) {
+    case ColumnText::reference: return "reference";
+    case ColumnText::same: return "same text";
+    case ColumnText::differs:
+    case ColumnText::wrong: return "differs" + at;
+    case ColumnText::unknown: break;
+  }
+  return {};
+}
+
+const char* badge_about(ColumnText text) {
+  switch (text) {
+    case ColumnText::reference: return "The text that the others are compared with";
+    case ColumnText::same: return "Token for token what the reference wrote";
+    case ColumnText::differs: return "It writes with another model, device or server, so it may. Shows the first token";
+    case ColumnText::wrong:
+      return "The same model on the same device must write the same text: report this device. Shows the first token";
+    case ColumnText::unknown: break;
+  }
+  return nullptr;
+}
+
+void draw_fact(ImDrawList* list, ImVec2 at, float width, const std::string& caption, const std::string& figure) {
+  draw_text(list, at, Type::caption, colours().text3, elided(Type::caption, caption, width));
+  draw_text(list, {at.x, at.y + px(15)}, Type::mono, colours().text,
+            elided(Type::mono, figure.empty() ? "\u2013" : figure, width));
+}
+
+void draw_caret(ImDrawList* list, ImVec2 end) {
+  list->AddRectFilled({end.x + px(1), end.y + px(3)}, {end.x + px(8), end.y + px(18)}, colours().accent);
+}
+
+/// Draws the mean round by stage; all columns have one scale.
+void draw_round_time(const ColumnFigures& figures, double longest, ImVec2 pos, float width) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const RoundTimes& ms = figures.round;
+  const double rest = ms.build + ms.walk + ms.commit + ms.other;
+  const struct {
+    const char* word;
+    double ms;
+    Colour colour;
+  } stages[] = {{"draft", ms.draft, t.draft}, {"verify", ms.verify, t.verify}, {"rest", rest, t.rest}};
+  const float middle = pos.y + px(9);
+  draw_text_middle(list, pos.x, middle, Type::caption_semibold, t.text, "Round time");
+  const float left = pos.x + text_size(Type::caption_semibold, "Round time").x + px(12);
+  float x = pos.x + width;
+  for (int i = 2; i >= 0 && figures.measured; --i) {
+    const auto& stage = stages[i];
+    if (stage.ms <= 0) continue;
+    const std::string figure = fixed(stage.ms, 2);
+    const float wide =
+        px(14) + text_size(Type::caption, stage.word).x + px(5) + text_size(Type::mono_caption, figure).x;
+    if (x - wide < left) break;
+    x -= wide;
+    list->AddRectFilled({x, middle - px(4)}, {x + px(8), middle + px(4)}, stage.colour);
+    draw_text_middle(list, x + px(14), middle, Type::caption, t.text3, stage.word);
+    draw_text_middle(list, x + px(19) + text_size(Type::caption, stage.word).x, middle, Type::mono_caption, t.text2,
+                     figure);
+    x -= px(12);
+  }
+  const float top = pos.y + px(24);
+  list->AddRectFilled({pos.x, top}, {pos.x + width, top + px(kBarHeight)}, t.raised);
+  if (!figures.measured || longest <= 0) return;
+  float from = pos.x;
+  for (const auto& stage : stages) {
+    const float to = from + width * static_cast<float>(stage.ms / longest);
+    if (to - from >= 1)
+      list->AddRectFilled({from, top}, {std::max(from + 1, to - px(1)), top + px(kBarHeight)}, stage.colour);
+    from = to;
+  }
+}
+
+}  // namespace
+
+bool CompareColumn::draw_badge(const ColumnFigures& figures, ImVec2 right) {
+  const std::string words = badge_words(figures);
+  if (words.empty()) return false;
+  const Theme& t = colours();
+  const bool bad = figures.text == ColumnText::wrong || figures.text == ColumnText::differs;
+  const bool same = figures.text == ColumnText::same;
+  const float sign = same || bad ? px(14) : 0, height = px(20);
+  const float width = text_size(Type::caption, words).x + px(14) + sign;
+  const ImVec2 a = {right.x - width, right.y}, b = {right.x, right.y + height};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(a, b, same ? t.accent_bg : bad ? t.rejected_bg : t.raised, px(4));
+  const float middle = a.y + height * 0.5f;
+  if (same) draw_icon(list, Icon::check, {a.x + px(12), middle}, px(10), t.accent_text);
+  if (bad) draw_cross(list, {a.x + px(12), middle}, px(3.5f), t.rejected_text, px(1.5f));
+  draw_text_middle(list, a.x + px(7) + sign, middle, Type::caption,
+                   same  ? t.accent_text
+                   : bad ? t.rejected_text
+                         : t.text2,
+                   words);
+  ImGui::SetCursorScreenPos(a);
+  const bool pressed = ImGui::InvisibleButton("Badge", {width, height}, ImGuiButtonFlags_EnableNav);
+  if (const char* about = badge_about(figures.text)) tooltip(about);
+  return pressed && bad;
+}
+
+bool CompareColumn::draw_head(const ColumnFigures& figures, ImVec2 pos, float width) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float x = pos.x + px(kInset), right = pos.x + width - px(kInset);
+  const std::string badge = badge_words(figures);
+  const float badge_room = badge.empty() ? 0 : text_size(Type::caption, badge).x + px(36);
+  // The name opens the menu of what the column is.
+  title_min_ = {x - px(6), pos.y + px(10)};
+  const float name_width = text_size(Type::title, figures.name).x + px(14);
+  ImGui::SetCursorScreenPos(title_min_);
+  asks_for_menu_ = ImGui::InvisibleButton("Column", {name_width + px(14), px(26)}, ImGuiButtonFlags_EnableNav);
+  if (ImGui::IsItemHovered())
+    list->AddRectFilled(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), mix(t.panel, t.text, kHoverMix), px(4));
+  tooltip("Choose what this column is");
+  const float middle = pos.y + px(23);
+  draw_text_middle(list, x, middle, Type::title, t.text, figures.name);
+  draw_icon(list, Icon::chevron, {x + name_width, middle}, px(14), t.text3);
+  const float about_x = x + name_width + px(12);
+  const std::string about = figures.place.empty() ? figures.about : figures.place;
+  if (right - badge_room - about_x > px(40))
+    draw_text_middle(list, about_x, middle, Type::caption, t.text3,
+                     elided(Type::caption, about, right - badge_room - about_x));
+  const bool pressed = draw_badge(figures, {right, pos.y + px(13)});
+  // Figures.
+  const float base = pos.y + px(40);
+  const Type key = width < px(250) ? Type::ratio : Type::key_figure;
+  const std::string speed_figure = figures.measured ? figures.speed : "\u2013";
+  draw_text_middle(list, x, base + px(20), key, figures.measured ? t.text : t.text3, speed_figure);
+  const float ratio_width = text_size(Type::ratio, figures.ratio).x;
+  const float after = x + text_size(key, speed_figure).x + px(8);
+  const std::string unit = first_fitting(
+      Type::caption, {figures.speed_error.empty() ? "tok/s" : figures.speed_error + " tok/s", "tok/s", ""},
+      right - ratio_width - px(8) - after);
+  draw_text_middle(list, after, base + px(27), Type::caption, t.text2, unit);
+  draw_text_middle(list, right - ratio_width, base + px(18), Type::ratio, figures.fastest ? t.accent_text : t.text,
+                   figures.ratio);
+  if (!figures.ratio_error.empty())
+    draw_text(list, {right - text_size(Type::mono_caption, figures.ratio_error).x, base + px(32)}, Type::mono_caption,
+              t.text3, figures.ratio_error);
+  const float step = std::floor((right - x) / 4), facts = pos.y + px(92);
+  const std::string captions[] = {"\u03c4", "Rounds", "Width",
+                                  first_fitting(Type::caption, {"Round, ms", "ms"}, step - px(6))};
+  const std::string* values[] = {&figures.tau, &figures.rounds, &figures.width, &figures.round_ms};
+  for (int i = 0; i < 4; ++i)
+    draw_fact(list, {x + step * static_cast<float>(i), facts}, step - px(6), captions[i], *values[i]);
+  return pressed;
+}
+
+void CompareColumn::take(const ComparedReply& reply, double now_ms) {
+  const uint32_t bytes =
+      reply.message.writing ? static_cast<uint32_t>(reply.message.text.size()) : reply.text_at(now_ms);
+  const Taken now{reply.message.id, bytes, reply.message.spans.size()};
+  if (now == taken_) return;
+  taken_ = now;
+  shown_ = reply.message;
+  cut_text(shown_, bytes);
+}
+
+void CompareColumn::draw_marks(ImDrawList* list, ImVec2 pos, std::optional<uint32_t> marked, bool wrong) const {
+  if (!marked || *marked >= shown_.spans.size()) return;
+  const TokenSpan& span = shown_.spans[*marked];
+  const Colour colour = wrong ? colours().rejected : colours().text2;
+  body_.rects(pos, span.begin, std::max(span.begin + 1, span.end), [&](ImVec2 a, ImVec2 b) {
+    list->AddRect({a.x - px(2), a.y}, {b.x + px(2), b.y + px(1)}, colour, px(3), px(1.5f));
+  });
+}
+
+void CompareColumn::draw_reply(const ColumnFigures& figures, const ColumnScene& scene, ImVec2 pos, ImVec2 size) {
+  ImGui::SetCursorScreenPos(pos);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(kInset), px(10)});
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
+  if (ImGui::BeginChild("Text", size, ImGuiChildFlags_AlwaysUseWindowPadding, ImGuiWindowFlags_None)) {
+    const float width = ImGui::GetContentRegionAvail().x;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    if (scene.reply == nullptr) {
+      label(Type::secondary, colours().text3, elided(Type::secondary, scene.empty_words, width));
+    } else {
+      take(*scene.reply, scene.now_ms);
+      body_.layout(shown_, width);
+      body_.draw_surfaces(list, at);
+      draw_source_marks(list, shown_, body_, at);
+      const ImVec2 end = body_.draw_text(list, at);
+      const bool unfinished = scene.writing || shown_.text.size() < scene.reply->message.text.size();
+      if (unfinished) draw_caret(list, end);
+      draw_marks(list, at, scene.marked, figures.text == ColumnText::wrong);
+      ImGui::Dummy({width, body_.height()});
+      if (scene.scroll && scene.marked && *scene.marked < shown_.spans.size()) {
+        const TokenSpan& span = shown_.spans[*scene.marked];
+        body_.rects(at, span.begin, std::max(span.begin + 1, span.end),
+                    [&](ImVec2 a, ImVec2) { ImGui::SetScrollFromPosY(a.y - ImGui::GetWindowPos().y, 0.5f); });
+      } else if (scene.writing) {
+        ImGui::SetScrollHereY(1);
+      }
+    }
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(2);
+}
+
+bool CompareColumn::draw(int index, const ColumnFigures& figures, const ColumnScene& scene, ImVec2 pos, ImVec2 size) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  ImGui::PushID(index);
+  list->AddRectFilled(pos, {pos.x + size.x, pos.y + size.y}, t.panel);
+  if (figures.fastest) list->AddRectFilled(pos, {pos.x + size.x, pos.y + px(2)}, t.accent);
+  const bool pressed = draw_head(figures, pos, size.x);
+  const float rule = std::floor(pos.y + px(kColumnHead)) + 0.5f;
+  list->AddLine({pos.x, rule}, {pos.x + size.x, rule}, t.line);
+  const bool timed = size.y >= px(kLeastForRoundTime);
+  const float text_height_left = size.y - px(kColumnHead) - px(2) - (timed ? px(kRoundTime) : 0);
+  if (text_height_left > px(20))
+    draw_reply(figures, scene, {pos.x, pos.y + px(kColumnHead) + px(2)}, {size.x, text_height_left});
+  if (timed)
+    draw_round_time(figures, scene.longest_round, {pos.x + px(kInset), pos.y + size.y - px(kRoundTime) + px(6)},
+                    size.x - px(kInset) * 2);
+  ImGui::PopID();
+  return pressed;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,167 @@
+#include "app/compare/compare_figures.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/base/figures.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr const char* kUnknownFigure = "\u2013";
+constexpr const char* kNumbers[] = {"No", "One", "Both", "All three", "All four"};
+
+std::string place_of(const ComparisonColumn& column) {
+  if (!column.server.empty()) return column.server + (column.model.empty() ? "" : ", " + column.model);
+  std::string words = column.model.empty() ? "" : file_part(column.model);
+  if (!column.drafter.empty()) words += (words.empty() ? "drafter " : ", drafter ") + file_part(column.drafter);
+  if (!column.device.empty()) words += (words.empty() ? "on " : " on ") + column.device;
+  return words;
+}
+
+/// The same of a column that was measured, with the names that the engine found.
+std::string measured_place(const Sweep& sweep, uint32_t column) {
+  if (sweep.subjects.size() < 2) return {};
+  const std::string name = sweep.name_of(column);
+  const std::string way = sweep.contestants[column].way.name();
+  return name.starts_with(way + ", ") ? name.substr(way.size() + 2) : name;
+}
+
+const MeasuredRun* first_run(const Sweep& sweep, uint32_t column, uint32_t prompt) {
+  const auto found = std::ranges::find(sweep.runs, RunKey{column, prompt, 0}, &MeasuredRun::key);
+  return found == sweep.runs.end() ? nullptr : &*found;
+}
+
+std::string widths_of(const Sweep& sweep, uint32_t column, const SweepCell& cell) {
+  uint32_t widest = 0;
+  for (const MeasuredRun& run : sweep.runs)
+    if (run.key.contestant == column) widest = std::max(widest, run.widest);
+  if (widest == 0) return kUnknownFigure;
+  if (std::abs(cell.mean_rows - widest) < 0.05) return grouped(widest);
+  return fixed(cell.mean_rows, 1);
+}
+
+void take_cell(const Sweep& sweep, const SweepCell& cell, ColumnFigures& column) {
+  column.measured = cell.replies > 0 && cell.tokens_per_second.count > 0;
+  if (!column.measured) return;
+  const double speed_now = cell.tokens_per_second.mean;
+  column.speed = speed_now < 10 ? fixed(speed_now, 1) : grouped(static_cast<uint64_t>(std::lround(speed_now)));
+  if (cell.tokens_per_second.count > 1)
+    column.speed_error = "\u00b1" + fixed(cell.tokens_per_second.sd, cell.tokens_per_second.sd < 9.95 ? 1 : 0);
+  if (cell.times_baseline.known()) {
+    column.ratio = "\u00d7" + fixed(cell.times_baseline.value, 2);
+    const double error = cell.times_baseline.error;
+    if (cell.times_baseline.has_error() && cell.contestant != sweep.baseline)
+      column.ratio_error = "\u00b1" + fixed(error, error < 0.0095 ? 3 : 2);
+  }
+  column.tau = cell.tau > 0 ? fixed(cell.tau, 2) : kUnknownFigure;
+  column.rounds = cell.rounds > 0 ? grouped(cell.rounds) : kUnknownFigure;
+  column.width = widths_of(sweep, cell.contestant, cell);
+  column.round = cell.round_ms;
+  column.round_ms = cell.round_ms.total() > 0 ? fixed(cell.round_ms.total(), 2) : kUnknownFigure;
+}
+
+ColumnText text_of(const MeasuredPlan& plan, uint32_t index, const SweepCell* cell, const ColumnFigures& column) {
+  const Sweep& sweep = plan.sweep;
+  if (index == sweep.baseline) return column.measured ? ColumnText::reference : ColumnText::unknown;
+  const bool reference =
+      std::ranges::any_of(sweep.runs, [&](const MeasuredRun& run) { return run.key.contestant == sweep.baseline; });
+  if (!column.measured || !reference || cell == nullptr) return ColumnText::unknown;
+  if (cell->different == 0) return ColumnText::same;
+  return sweep.must_agree(index, sweep.baseline) ? ColumnText::wrong : ColumnText::differs;
+}
+
+std::string agreement_sentence(Agreement agreement, size_t columns) {
+  switch (agreement) {
+    case Agreement::unknown: return {};
+    case Agreement::same: return std::string(kNumbers[std::min<size_t>(columns, 4)]) + " texts are the same";
+    case Agreement::may: return "Texts differ, as they may";
+    case Agreement::must_not: return "Texts differ that must not";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string file_part(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  if (end == std::string::npos) return path;
+  const size_t begin = path.find_last_of('/', end);
+  return path.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+}
+
+std::string way_title(const WayToDecode& way) {
+  switch (way.mode) {
+    case DecodeMode::ar: return "AR";
+    case DecodeMode::chain: return "Chain";
+    case DecodeMode::tree: return "Tree " + grouped(way.budget);
+    case DecodeMode::adaptive: return "Adaptive";
+  }
+  return {};
+}
+
+std::string way_subtitle(const WayToDecode& way) {
+  switch (way.mode) {
+    case DecodeMode::ar: return "one token per pass";
+    case DecodeMode::chain: return "DFlash, one path";
+    case DecodeMode::tree: return "DDTree, fixed size";
+    case DecodeMode::adaptive: return "width chosen each round";
+  }
+  return {};
+}
+
+CompareFigures compare_figures(const ComparisonState& state) {
+  CompareFigures figures;
+  const MeasuredPlan* plan = state.comparison ? &*state.comparison : nullptr;
+  const std::vector<SweepCell> cells =
+      plan != nullptr ? summarize(plan->sweep, plan->sweep.baseline) : std::vector<SweepCell>();
+  Verdict verdict;
+  if (plan != nullptr) verdict = verdict_of(plan->sweep);
+  for (uint32_t i = 0; i < state.compare_setup.columns.size(); ++i) {
+    const ComparisonColumn& asked = state.compare_setup.columns[i];
+    ColumnFigures column;
+    column.name = asked.server.empty() ? way_title(asked.way) : "Server";
+    column.about = asked.server.empty() ? way_subtitle(asked.way) : "speed and text alone";
+    column.place = place_of(asked);
+    if (plan != nullptr && i < plan->sweep.contestants.size()) {
+      if (const std::string place = measured_place(plan->sweep, i); !place.empty()) column.place = place;
+      const auto cell = std::ranges::find_if(
+          cells, [&](const SweepCell& each) { return each.contestant == i && each.category == kAllCategories; });
+      if (cell != cells.end()) take_cell(plan->sweep, *cell, column);
+      column.text = text_of(*plan, i, cell == cells.end() ? nullptr : &*cell, column);
+      if (const MeasuredRun* run = first_run(plan->sweep, i, state.shown_prompt)) column.differs_at = run->differs_at;
+      column.fastest = verdict.fastest == i;
+    }
+    figures.longest_round = std::max(figures.longest_round, column.round.total());
+    figures.columns.push_back(std::move(column));
+  }
+  figures.verdict = verdict.sentence;
+  figures.agreement = verdict.agreement;
+  // Before every column wrote once, only that something is wrong is worth saying.
+  if (!verdict.sentence.empty() || verdict.agreement == Agreement::must_not)
+    figures.agreement_words = agreement_sentence(verdict.agreement, figures.columns.size());
+  return figures;
+}
+
+std::vector<LaneBar> lane_bars(const std::vector<RaceRound>& rounds, double pixels_per_ms, double least) {
+  std::vector<LaneBar> bars;
+  uint32_t together = 0;
+  for (const RaceRound& round : rounds) {
+    const bool narrow =
+        !bars.empty() && together > 0 && (bars.back().end_ms - bars.back().begin_ms) * pixels_per_ms < least;
+    if (!narrow) {
+      bars.push_back({round.begin_ms, round.begin_ms, 0, 0});
+      together = 0;
+    }
+    LaneBar& bar = bars.back();
+    const double own = round.emitted - std::min(round.emitted, round.accepted);
+    bar.emitted = (bar.emitted * together + round.emitted) / (together + 1);
+    bar.own = (bar.own * together + own) / (together + 1);
+    bar.end_ms = round.end_ms;
+    ++together;
+  }
+  return bars;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,61 @@
+#pragma once
+// What the columns of a comparison say, as words and figures. Pure.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/state/comparison_state.h"
+#include "engine/comparison/sweep_summary.h"
+#include "engine/comparison/verdict.h"
+
+namespace canopy::app {
+
+/// Whether a column wrote the baseline's text.
+enum class ColumnText {
+  unknown,    // not known yet
+  reference,  // it is the baseline
+  same,
+  differs,  // another model, device or server may
+  wrong,    // it differs, and must not
+};
+
+struct ColumnFigures {
+  std::string name, about;  // "Tree", "DDTree, 16 drafted nodes"
+  std::string place;        // with what and where, where that is not the loaded model
+  bool measured = false;    // the following are known
+  std::string speed, speed_error, ratio, ratio_error;
+  std::string tau, rounds, width, round_ms;  // "–" where they are not known
+  ColumnText text = ColumnText::unknown;
+  std::optional<uint32_t> differs_at;  // token of the shown prompt's first reply
+  RoundTimes round;                    // mean of a round
+  bool fastest = false;
+};
+
+struct CompareFigures {
+  std::vector<ColumnFigures> columns;
+  std::string verdict;  // a sentence; empty while there is none
+  Agreement agreement = Agreement::unknown;
+  std::string agreement_words;  // "All four texts are the same"
+  double longest_round = 0;     // ms, for the bars
+};
+
+/// The names of a way in the window: "Tree" and what it is called in papers.
+std::string way_title(const WayToDecode& way);
+std::string way_subtitle(const WayToDecode& way);
+
+/// The last component of a path.
+std::string file_part(const std::string& path);
+
+/// By column of the set-up; what was measured where there is a comparison.
+CompareFigures compare_figures(const ComparisonState& state);
+
+/// Bars of a race lane: rounds that are narrower than `least` pixels are drawn together.
+struct LaneBar {
+  double begin_ms = 0, end_ms = 0;
+  double emitted = 0, own = 0;  // mean of the rounds
+};
+std::vector<LaneBar> lane_bars(const std::vector<RaceRound>& rounds, double pixels_per_ms, double least);
+
+}  // namespace canopy::app

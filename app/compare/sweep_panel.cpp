@@ -1,0 +1,342 @@
+#include "app/compare/sweep_panel.h"
+
+#include <imgui_stdlib.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/compare/compare_figures.h"
+#include "app/compare/measuring_bar.h"
+#include "app/compare/sweep_chart.h"
+#include "app/look/text_block.h"
+#include "app/look/widgets.h"
+#include "app/panels/error_cards.h"
+
+namespace canopy::app {
+namespace {
+
+constexpr float kSweepHeader = 52, kSetup = 292, kSweepGap = 4, kSweepInset = 16;
+constexpr float kNarrow = 760;  // width of the page below which the set-up lies above the result
+constexpr float kRow = 24, kLine = 18, kLeastChart = 220;
+constexpr uint32_t kSizes[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024};
+constexpr uint32_t kPromptSteps[] = {1, 2, 3, 5, 10};
+
+void words_block(const std::string& words, Colour colour, float width) {
+  if (words.empty()) return;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  TextBlock block;
+  block.layout(words, Type::secondary, width);
+  block.draw(ImGui::GetWindowDrawList(), at, words, Type::secondary, colour, px(kLine));
+  ImGui::Dummy({width, block.height(px(kLine))});
+}
+
+void heading(const char* words) {
+  ImGui::Dummy({0, px(6)});
+  label(Type::secondary_semibold, colours().text, words);
+  ImGui::Dummy({0, px(2)});
+}
+
+/// A small switch; they flow in lines. True when pressed.
+bool chip(const char* id, const char* words, bool on, bool enabled, float left, float width) {
+  ButtonSpec spec{id, Icon::none, ButtonKind::line};
+  spec.words = words;
+  spec.on = on;
+  spec.enabled = enabled;
+  spec.height = 24;
+  spec.type = Type::secondary;
+  const float wide = button_size(spec).x;
+  const float after = ImGui::GetItemRectMax().x + px(6);
+  if (after + wide <= left + width && ImGui::GetItemRectMax().x > left + 1) ImGui::SameLine(0, px(6));
+  return button(spec);
+}
+
+std::string sweep_obstacle(const ViewModel& view) {
+  if (std::string obstacle = measuring_obstacle(view, true); !obstacle.empty()) return obstacle;
+  const ComparisonState& state = view.comparison;
+  if (state.bundled.empty()) return "The prompts that come with Canopy are not there";
+  if (columns_of(state.sweep_setup).empty()) return "Choose something to measure";
+  const bool drafts = state.sweep_setup.chain || state.sweep_setup.adaptive || !state.sweep_setup.budgets.empty();
+  if (drafts && view.model && view.model->drafter.empty())
+    return "The loaded model has no drafter: only AR can be measured";
+  return {};
+}
+
+/// Draws a table; the row `marked` stands out. Returns the row that was pressed.
+std::optional<size_t> draw_table(const char* id, const TextTable& table, std::optional<size_t> marked, float width) {
+  const Theme& t = colours();
+  std::optional<size_t> pressed;
+  constexpr ImGuiTableFlags flags =
+      ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_ScrollX | ImGuiTableFlags_PadOuterX;
+  const float height = px(kRow) * static_cast<float>(table.rows.size() + 1) + ImGui::GetStyle().ScrollbarSize;
+  if (!ImGui::BeginTable(id, static_cast<int>(table.columns.size()), flags, {width, height})) return pressed;
+  for (size_t column = 0; column < table.columns.size(); ++column) {
+    ImGui::TableSetupColumn(table.columns[column].c_str());
+  }
+  const auto cell = [&](std::string_view words, Type type, Colour colour, bool right) {
+    const float room = ImGui::GetContentRegionAvail().x, wide = text_size(type, words).x;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    draw_text_middle(ImGui::GetWindowDrawList(), at.x + (right ? std::max(0.0f, room - wide) : 0),
+                     at.y + px(kRow) * 0.5f - px(2), type, colour, words);
+    ImGui::Dummy({wide, px(kRow) - px(4)});
+  };
+  ImGui::TableNextRow(0, px(kRow));
+  for (size_t column = 0; column < table.columns.size(); ++column) {
+    ImGui::TableSetColumnIndex(static_cast<int>(column));
+    cell(table.columns[column], Type::caption, t.text3, column > 0);
+  }
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    ImGui::TableNextRow(0, px(kRow));
+    for (size_t column = 0; column < table.rows[row].size(); ++column) {
+      ImGui::TableSetColumnIndex(static_cast<int>(column));
+      if (column == 0) {
+        const ImVec2 at = ImGui::GetCursorPos();
+        ImGui::PushID(static_cast<int>(row));
+        if (ImGui::Selectable("##row", marked == row, ImGuiSelectableFlags_SpanAllColumns, {0, px(kRow) - px(4)}))
+          pressed = row;
+        ImGui::PopID();
+        ImGui::SetCursorPos(at);
+      }
+      const std::string& words = table.rows[row][column];
+      const bool wrong = words.starts_with("WRONG");
+      cell(words, column == 0 ? Type::base : Type::mono,
+           wrong         ? t.rejected_text
+           : column == 0 ? t.text
+                         : t.text2,
+           column > 0);
+    }
+  }
+  ImGui::EndTable();
+  return pressed;
+}
+
+/// A line for each file: a press opens it, the button behind it lays it over the shown one.
+void draw_kept(const ComparisonState& state, const std::vector<KeptSweep>& sweeps, CommandSink& sink, float width) {
+  ButtonSpec lay{"Lay over", Icon::plus};
+  lay.show_label = false;
+  lay.height = 24;
+  lay.tooltip = "Lay it over the shown one, to compare";
+  for (const KeptSweep& kept : sweeps) {
+    const std::string path = kept.file.string(), name = kept.file.stem().string();
+    ImGui::PushID(path.c_str());
+    const bool on = state.sweep && state.sweep->file == path;
+    const float room = width - px(32);
+    const std::string words = elided(Type::base, kept.finished ? name : name + ", not finished", room - px(32));
+    if (menu_row(name.c_str(), words, "", on, !state.measures(SweepKind::sweep), room))
+      sink.post(ComparisonCommand(OpenSweep{path}));
+    tooltip(path.c_str());
+    ImGui::SameLine(0, px(4));
+    if (button(lay)) sink.post(ComparisonCommand(AddOverlay{path}));
+    ImGui::PopID();
+  }
+}
+
+}  // namespace
+
+void SweepPanel::refresh(const ComparisonState& state) {
+  if (!state.sweep) {
+    made_.reset();
+    shown_ = {};
+    return;
+  }
+  Made now;
+  now.plan = &*state.sweep;
+  now.id = state.sweep->id;
+  now.changes = state.sweep->changes;
+  now.file = state.sweep->file;
+  now.baseline = state.baseline;
+  for (const SweepLayer& layer : state.files.layers) now.layers.push_back(layer.sweep.get());
+  if (made_ == now) return;
+  made_ = now;
+  shown_ = sweep_view(state.sweep->sweep, state.baseline, state.files.layers);
+}
+
+void SweepPanel::draw_header(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size) {
+  ImGui::GetWindowDrawList()->AddRectFilled(pos, {pos.x + size.x, pos.y + size.y}, colours().panel);
+  const float left = pos.x + px(kSweepInset), right = pos.x + size.x - px(kSweepInset);
+  const float names_end = draw_page_names(view, sink, {left, pos.y + px(10)});
+  draw_measuring(view, sink, SweepKind::sweep, StartSweep{}, "Measure", sweep_obstacle(view), names_end + px(8), right,
+                 pos.y + px(26));
+}
+
+void SweepPanel::draw_setup(const ViewModel& view, CommandSink& sink, float width) {
+  const ComparisonState& state = view.comparison;
+  SweepSetup setup = state.sweep_setup;
+  const bool enabled = !state.busy();
+  const float left = ImGui::GetCursorScreenPos().x;
+  bool changed = false;
+  heading("Ways to decode");
+  const auto mode = [&](const char* id, bool& on) {
+    if (!chip(id, id, on, enabled, left, width)) return;
+    on = !on;
+    changed = true;
+  };
+  ImGui::Dummy({0, 0});
+  mode("AR", setup.ar);
+  mode("Chain", setup.chain);
+  mode("Adaptive", setup.adaptive);
+  heading("Trees, drafted nodes");
+  ImGui::Dummy({0, 0});
+  for (const uint32_t budget : kSizes) {
+    const auto at = std::ranges::find(setup.budgets, budget);
+    const std::string words = grouped(budget);
+    if (!chip(words.c_str(), words.c_str(), at != setup.budgets.end(), enabled, left, width)) continue;
+    if (at != setup.budgets.end())
+      setup.budgets.erase(at);
+    else
+      setup.budgets.push_back(budget);
+    changed = true;
+  }
+  heading("How often");
+  const SweepSetup before = setup;
+  setup.prompts = stepper("prompts", "Prompts of each category", setup.prompts, kPromptSteps, enabled);
+  ImGui::SetCursorScreenPos({left, ImGui::GetItemRectMax().y + px(2)});
+  setup.repeats = stepper("repeats", "Repeats", setup.repeats, kRepeatSteps, enabled);
+  ImGui::SetCursorScreenPos({left, ImGui::GetItemRectMax().y + px(2)});
+  setup.max_tokens = stepper("tokens", "Tokens of a reply, at most", setup.max_tokens, kTokenSteps, enabled);
+  ImGui::SetCursorScreenPos({left, ImGui::GetItemRectMax().y + px(6)});
+  changed = changed || setup.prompts != before.prompts || setup.repeats != before.repeats ||
+            setup.max_tokens != before.max_tokens;
+  if (changed) sink.post(ComparisonCommand(SetSweepSetup{setup}));
+  const size_t prompts = prompts_of(setup, state.bundled).size(), columns = columns_of(setup).size();
+  words_block(grouped(prompts * columns * setup.repeats) + " replies: " + counted(columns, "way", "ways") + ", " +
+                  counted(prompts, "prompt", "prompts") + ", " + counted(setup.repeats, "repeat", "repeats") +
+                  ". Who writes first is drawn anew for each prompt.",
+              colours().text2, width);
+  words_block(state.note, colours().rejected_text, width);
+  words_block(state.prompts_problem, colours().rejected_text, width);
+}
+
+void SweepPanel::draw_files(const ViewModel& view, CommandSink& sink, float width) {
+  const ComparisonState& state = view.comparison;
+  heading("Sweeps on this computer");
+  if (state.files.kept.empty()) words_block("None yet.", colours().text3, width);
+  draw_kept(state, state.files.kept, sink, width);
+  if (!state.files.recorded.empty()) heading("Recorded, on software devices");
+  draw_kept(state, state.files.recorded, sink, width);
+  ImGui::Dummy({0, px(4)});
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_Border, colours().ctl);
+  ImGui::SetNextItemWidth(width);
+  const bool entered = ImGui::InputTextWithHint("##sweep", "Path of a sweep (.json)", &path_,
+                                                ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_ElideLeft);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  ButtonSpec open{"Open the sweep", Icon::none, ButtonKind::line},
+      over{"Lay the sweep over", Icon::none, ButtonKind::line};
+  open.words = "Open";
+  over.words = "Lay over";
+  open.enabled = !path_.empty() && !state.measures(SweepKind::sweep);
+  over.enabled = !path_.empty();
+  if (button(open)) sink.post(ComparisonCommand(OpenSweep{path_}));
+  ImGui::SameLine(0, px(8));
+  if (button(over) || (entered && over.enabled)) sink.post(ComparisonCommand(AddOverlay{path_}));
+  if (state.files.reading) words_block("Reading \u2026", colours().text3, width);
+  words_block(state.files.problem, colours().rejected_text, width);
+}
+
+/// What was measured, what it found, and what a reader must know of it.
+void SweepPanel::draw_head(const ViewModel& view, CommandSink& sink, float width) {
+  const Theme& t = colours();
+  const ComparisonState& state = view.comparison;
+  const MeasuredPlan& plan = *state.sweep;
+  const std::string file = plan.file.empty() ? "" : file_part(plan.file);
+  label(Type::title, t.text, elided(Type::title, file.empty() ? "Sweep under way" : file, width));
+  words_block(shown_.headline, t.text2, width);
+  if (!shown_.verdict.empty()) words_block(shown_.verdict + ".", t.text, width);
+  words_block(plan.problem, t.rejected_text, width);
+  for (const std::string& remark : shown_.remarks) words_block(remark, t.bonus_text, width);
+  if (!plan.sweep.complete() && !state.measures(SweepKind::sweep)) {
+    ButtonSpec go{"Go on with this sweep", Icon::play, ButtonKind::line};
+    const std::string words = "Go on: " + grouped(plan.sweep.runs.size()) + " of " +
+                              grouped(plan.sweep.counts().total()) + " replies are there";
+    go.words = words.c_str();
+    go.enabled = !state.busy() && !plan.file.empty() && measuring_obstacle(view, true).empty();
+    if (button(go)) sink.post(ComparisonCommand(GoOnWithSweep{}));
+  }
+}
+
+void SweepPanel::draw_result(const ViewModel& view, CommandSink& sink, float width) {
+  const Theme& t = colours();
+  const ComparisonState& state = view.comparison;
+  if (!state.sweep) {
+    empty_panel("No sweep yet. Measure one, or open a file.");
+    return;
+  }
+  const MeasuredPlan& plan = *state.sweep;
+  draw_head(view, sink, width);
+  ImGui::Dummy({0, px(4)});
+  const float left = ImGui::GetCursorScreenPos().x;
+  ImGui::Dummy({0, 0});
+  if (chip("Tokens a second", "tok/s", !ratios_, true, left, width)) ratios_ = false;
+  const std::string base = "\u00d7 " + plan.sweep.contestants[state.baseline].way.name();
+  if (chip("Ratio to the baseline", base.c_str(), ratios_, true, left, width)) ratios_ = true;
+  for (size_t i = 0; i < state.files.layers.size() && i < shown_.overlays.size(); ++i) {
+    ImGui::PushID(static_cast<int>(i));
+    const std::string words = shown_.overlays[i].name + "  \u00d7";
+    if (chip("Drop overlay", words.c_str(), false, true, left, width)) sink.post(ComparisonCommand(DropOverlay{i}));
+    tooltip("Take this one away");
+    ImGui::PopID();
+  }
+  const float chart = std::max(px(kLeastChart), std::floor(ImGui::GetWindowHeight() * 0.36f));
+  draw_sweep_chart(ratios_ ? shown_.ratio : shown_.speed, ratios_, {width, chart});
+  axis_caption("drafted nodes of a tree");
+  ImGui::Dummy({0, px(18)});
+  label(Type::secondary_semibold, t.text, "All prompts together");
+  std::optional<size_t> marked;
+  for (size_t row = 0; row < shown_.row_column.size(); ++row)
+    if (shown_.row_column[row] == state.baseline) marked = row;
+  if (const auto row = draw_table("Sweep table", shown_.table, marked, width))
+    sink.post(ComparisonCommand(SetBaseline{shown_.row_column[*row]}));
+  label(Type::caption, t.text3,
+        elided(Type::caption,
+               "Press a row to make it the baseline. S(N) is the ratio to plain decoding of the same model and device.",
+               width));
+  for (size_t i = 0; i < shown_.overlays.size(); ++i) {
+    const SweepOverlayView& overlay = shown_.overlays[i];
+    heading(("Beside " + overlay.name).c_str());
+    for (const std::string& note : overlay.notes) words_block(note, t.bonus_text, width);
+    ImGui::PushID(static_cast<int>(i));
+    draw_table("Overlay table", overlay.table, std::nullopt, width);
+    ImGui::PopID();
+  }
+}
+
+void SweepPanel::draw(const ViewModel& view, CommandSink& sink) {
+  refresh(view.comparison);
+  const ImVec2 origin = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+  float y = origin.y;
+  if (!view.cards.empty()) {
+    ImGui::SetCursorScreenPos({origin.x + px(kSweepInset), y + px(8)});
+    ImGui::BeginGroup();
+    draw_error_cards(view, sink, size.x - px(kSweepInset) * 2);
+    ImGui::EndGroup();
+    y = std::floor(ImGui::GetItemRectMax().y + px(8));
+  }
+  draw_header(view, sink, {origin.x, y}, {size.x, px(kSweepHeader)});
+  y += px(kSweepHeader + kSweepGap);
+  const bool beside = size.x >= px(kNarrow);
+  const float height = origin.y + size.y - y, setup = beside ? px(kSetup) : size.x;
+  const float setup_height = beside ? height : std::floor(height * 0.45f);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(kSweepInset), px(8)});
+  const auto part = [&](const char* id, ImVec2 pos, ImVec2 room, auto&& contents) {
+    ImGui::SetCursorScreenPos(pos);
+    if (ImGui::BeginChild(id, room, ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened))
+      contents(std::floor(ImGui::GetContentRegionAvail().x));
+    ImGui::EndChild();
+  };
+  part("Sweep set-up", {origin.x, y}, {setup, setup_height}, [&](float width) {
+    draw_setup(view, sink, width);
+    draw_files(view, sink, width);
+  });
+  const ImVec2 at =
+      beside ? ImVec2(origin.x + setup + px(kSweepGap), y) : ImVec2(origin.x, y + setup_height + px(kSweepGap));
+  part("Sweep result", at, {origin.x + size.x - at.x, origin.y + size.y - at.y},
+       [&](float width) { draw_result(view, sink, width); });
+  ImGui::PopStyleVar(3);
+  ImGui::PopStyleColor();
+}
+
+}  // namespace canopy::app

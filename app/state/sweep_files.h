@@ -1,0 +1,83 @@
+#pragma once
+// Sweeps on the disk as the window sees them: those that are kept, one that is opened, those of others that lie over
+// it. They are read on a thread of their own, as a file may be large and a folder may be far away.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/client/comparison_client.h"
+#include "engine/comparison/sweep_name.h"
+
+namespace canopy::app {
+
+/// A sweep of others, beside the shown one.
+struct SweepLayer {
+  std::string path;
+  std::shared_ptr<const Sweep> sweep;
+};
+
+struct SweepFiles {
+  std::vector<KeptSweep> kept;      // the newest first
+  std::vector<KeptSweep> recorded;  // those that come with Canopy, of software devices
+  std::vector<SweepLayer> layers;
+  bool reading = false;
+  std::string problem;  // why the last file could not be read, as a sentence
+};
+
+struct SweepFileRequest {
+  enum class What { list, open, overlay };
+  What what = What::list;
+  std::string path;  // of the file; not of a list
+};
+
+struct SweepFileResult {
+  SweepFileRequest request;
+  std::vector<KeptSweep> kept, recorded;  // always
+  std::vector<ComparisonPrompt> bundled;  // the prompts that come with Canopy; of a list
+  std::string prompts_problem;
+  std::shared_ptr<const Sweep> sweep;  // of a file
+  std::string problem;                 // why there is none
+};
+
+/// Where sweeps are kept, where prompts are; empty folders are left out.
+struct SweepPlaces {
+  std::string folder;    // of kept sweeps
+  std::string prompts;   // a folder of prompts
+  std::string recorded;  // of sweeps that come with Canopy
+};
+
+/// The folder of the user's sweeps; empty where there can be none.
+std::string user_sweep_folder();
+
+/// Reads what is asked for. Never throws: problems are in the result.
+SweepFileResult read_for(const SweepFileRequest& request, const SweepPlaces& places);
+
+/// Reads on a thread of its own, one request after the other.
+class SweepReader {
+ public:
+  explicit SweepReader(SweepPlaces places);
+  /// Waits at most a second for a file that is being read.
+  ~SweepReader();
+  SweepReader(const SweepReader&) = delete;
+  SweepReader& operator=(const SweepReader&) = delete;
+
+  /// `wake` is called on the reader's thread when take() has a result. Call before start().
+  void set_wake(std::function<void()> wake);
+  void start(SweepFileRequest request);
+  /// The results so far; each is returned once.
+  std::vector<SweepFileResult> take();
+
+ private:
+  struct Shared;
+  static void work(Shared& shared, const std::stop_token& stop);
+
+  std::shared_ptr<Shared> shared_;
+  std::jthread thread_;
+};
+
+}  // namespace canopy::app
