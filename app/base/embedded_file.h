@@ -1,9 +1,9 @@
 #pragma once
-// Files of the sources built into the program. The assembler copies them into read-only data: compiling two megabytes as
-// a C array takes seconds and gigabytes.
+// Files of the sources built into the program. The assembler copies them into read-only data: compiling two megabytes
+// as a C array takes seconds and gigabytes.
 
-/// Defines canopy_file_SYMBOL, the bytes of the file, and canopy_file_SYMBOL_end behind them. Use outside of namespaces,
-/// with the file's path as a string literal.
+/// Defines canopy_file_SYMBOL, the bytes of the file, and canopy_file_SYMBOL_end behind them. Use outside of
+/// namespaces, with the file's path as a string literal.
 #define CANOPY_EMBED_FILE(symbol, path)                  \
   __asm__(                                               \
       ".section .rodata\n"                               \

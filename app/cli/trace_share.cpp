@@ -60,7 +60,9 @@ void add_share_options(CLI::App& command, ShareChoice& choice) {
       .add_option("--animation", choice.animation,
                   "Write some rounds as a picture that moves: .svg, or .png for an animated PNG")
       ->group(group);
-  command.add_option("--rounds", choice.rounds, "Rounds of the page (default: all from --round on) or the animation (default: 10)")
+  command
+      .add_option("--rounds", choice.rounds,
+                  "Rounds of the page (default: all from --round on) or the animation (default: 10)")
       ->check(CLI::PositiveNumber)
       ->group(group);
   command.add_option("--svg", choice.svg, "Write a round as an SVG picture")->group(group);
@@ -88,15 +90,15 @@ void share_trace(const std::string& trace, const ShareChoice& choice, std::optio
   const auto log = std::make_shared<const app::TraceLog>(trace);
   const app::SharedRun run = app::run_of(log);
   write(choice.html, trace, [&] {
-    return app::recording_page(
-        run, app::round_range(log->rounds(), round.value_or(0), choice.rounds, app::kMostPageRounds));
+    return app::recording_page(run,
+                               app::round_range(log->rounds(), round.value_or(0), choice.rounds, app::kMostPageRounds));
   });
   write(choice.svg, trace, [&] { return app::round_svg(*log, *round, theme, size); });
   write(choice.png, trace, [&] { return app::round_png(*log, *round, one_theme, size, scale); });
   write(choice.animation, trace, [&] {
     const size_t first = round.value_or(0), left = first < log->rounds() ? log->rounds() - first : 0;
-    const auto range = app::round_range(log->rounds(), first, choice.rounds.value_or(std::min(left, app::kAnimatedRounds)),
-                                        app::kMostAnimatedRounds);
+    const auto range = app::round_range(
+        log->rounds(), first, choice.rounds.value_or(std::min(left, app::kAnimatedRounds)), app::kMostAnimatedRounds);
     return animation_kind(choice.animation) == ".svg" ? app::animated_svg(run, range, theme, size)
                                                       : app::animated_png(run, range, one_theme, size, scale);
   });

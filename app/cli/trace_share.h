@@ -10,7 +10,7 @@ namespace canopy::cli {
 
 struct ShareChoice {
   std::string svg, png, html, animation;  // files to write; empty: not asked for
-  std::string theme;     // "dark", "light", "projector"; empty: both of the first two in an SVG file, else dark
+  std::string theme;  // "dark", "light", "projector"; empty: both of the first two in an SVG file, else dark
   std::string size = "1280x720";
   double scale = 1;
   std::optional<uint64_t> rounds;  // of a page or an animation; none: as many as there are

@@ -82,7 +82,7 @@ ordered_json token_json(std::optional<uint32_t> token, std::optional<float> logi
   const trace::Piece* piece = trace.piece(*token);
   const std::optional<trace::Piece> here = engine.texts->find(*token);
   return {{"token", *token},
-          {"text", piece ? ordered_json(std::string(piece->bytes))
+          {"text", piece  ? ordered_json(std::string(piece->bytes))
                    : here ? ordered_json(std::string(here->bytes))
                           : ordered_json()},
           {"logit", logit ? ordered_json(*logit) : ordered_json()}};
@@ -110,19 +110,18 @@ void print_json(const TraceReader& trace, const Engine& engine, const RecordedId
   const ModelReady here = engine.describe();
   ordered_json replies = ordered_json::array();
   for (const ReplyVerdict& verdict : verdicts) replies.push_back(verdict_json(verdict, trace, engine));
-  const ordered_json json = {
-      {"same", code == kSame},
-      {"recorded", to_json(trace.header())},
-      {"here",
-       {{"device", here.device},
-        {"driver", here.driver},
-        {"kernels", engine.model->device().info().kernels},
-        {"model", here.file_name},
-        {"drafter", here.drafter},
-        {"kv_type", here.kv_type}}},
-      {"differences", identity.differences},
-      {"notes", identity.notes},
-      {"replies", std::move(replies)}};
+  const ordered_json json = {{"same", code == kSame},
+                             {"recorded", to_json(trace.header())},
+                             {"here",
+                              {{"device", here.device},
+                               {"driver", here.driver},
+                               {"kernels", engine.model->device().info().kernels},
+                               {"model", here.file_name},
+                               {"drafter", here.drafter},
+                               {"kv_type", here.kv_type}}},
+                             {"differences", identity.differences},
+                             {"notes", identity.notes},
+                             {"replies", std::move(replies)}};
   std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
 }
 
@@ -169,8 +168,8 @@ void print_end(const std::vector<ReplyVerdict>& verdicts, int code) {
   }
   const std::string left = skipped > 0 ? " " + std::to_string(skipped) + " not checked." : "";
   if (code == kSame)
-    std::cout << "The text is the one that plain decoding writes here: " << app::counted(replies, "reply", "replies") << ", "
-              << app::counted(tokens, "token", "tokens") << "." << left << "\n";
+    std::cout << "The text is the one that plain decoding writes here: " << app::counted(replies, "reply", "replies")
+              << ", " << app::counted(tokens, "token", "tokens") << "." << left << "\n";
   else if (code == kDiffers)
     std::cout << "The text is not the one that plain decoding writes here." << left << "\n";
   else
@@ -225,8 +224,9 @@ void add_verify(CLI::App& app, Action& action) {
   command->add_option("file", options->file, "A .canopytrace file")->required();
   add_model_options(*command, options->model);
   command
-      ->add_option("--mode", options->mode,
-                   "Check in this mode too: recorded (also without a word: that of each reply), chain, tree or adaptive")
+      ->add_option(
+          "--mode", options->mode,
+          "Check in this mode too: recorded (also without a word: that of each reply), chain, tree or adaptive")
       ->expected(0, 1);
   command->add_flag("--any-model", options->any_model, "Compare although the recording is of another model");
   command->add_flag("--json", options->as_json, "Print one JSON object");

@@ -47,8 +47,9 @@ struct OpenFont {
 
 const OpenFont& font_of_face(Face face) {
   static const std::array<OpenFont, 6> fonts = [] {
-    constexpr const char* files[] = {"Inter-Regular.otf",         "Inter-Medium.otf",         "Inter-SemiBold.otf",
-                                     "JetBrainsMono-Regular.ttf", "JetBrainsMono-Medium.ttf", "JetBrainsMono-SemiBold.ttf"};
+    constexpr const char* files[] = {"Inter-Regular.otf",        "Inter-Medium.otf",
+                                     "Inter-SemiBold.otf",       "JetBrainsMono-Regular.ttf",
+                                     "JetBrainsMono-Medium.ttf", "JetBrainsMono-SemiBold.ttf"};
     std::array<OpenFont, 6> opened;
     for (size_t i = 0; i < opened.size(); ++i)
       if (!opened[i].open(embedded_font(files[i]).data(), 0))
@@ -186,9 +187,9 @@ std::vector<char32_t> characters_of(std::string_view text) {
   while (!text.empty()) {
     const Utf8Unit unit = next_utf8(text);
     utf8proc_int32_t value = 0;
-    const bool valid = unit.kind == Utf8Kind::valid &&
-                       utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                        static_cast<utf8proc_ssize_t>(unit.length), &value) > 0;
+    const bool valid =
+        unit.kind == Utf8Kind::valid && utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                                         static_cast<utf8proc_ssize_t>(unit.length), &value) > 0;
     characters.push_back(valid ? static_cast<char32_t>(value) : kReplacement);
     text.remove_prefix(unit.length);
   }

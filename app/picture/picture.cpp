@@ -66,8 +66,13 @@ Path rectangle(Point a, Point b, float round) {
 float Picture::write(Point left_middle, Face face, float em, Colour colour, std::string_view text, Align align) {
   const float width = text_width(face, em, text);
   if (!text.empty())
-    add(Letters{std::string(text), {left_middle.x, left_middle.y + baseline_below_middle(face, em)}, face, em, colour,
-                align, width});
+    add(Letters{std::string(text),
+                {left_middle.x, left_middle.y + baseline_below_middle(face, em)},
+                face,
+                em,
+                colour,
+                align,
+                width});
   return width;
 }
 

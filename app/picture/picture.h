@@ -1,6 +1,6 @@
 #pragma once
-// A picture as a list of shapes and lines of letters, from the back to the front. It knows no device: svg.h writes it as
-// text, raster.h draws it in pixels. Lengths are pixels at 100%; y grows downward.
+// A picture as a list of shapes and lines of letters, from the back to the front. It knows no device: svg.h writes it
+// as text, raster.h draws it in pixels. Lengths are pixels at 100%; y grows downward.
 
 #include <string>
 #include <string_view>

@@ -46,7 +46,9 @@ std::string header_of(uint32_t width, uint32_t height, bool alpha) {
 uint8_t paeth(int left, int above, int corner) {
   const int guess = left + above - corner;
   const int to_left = std::abs(guess - left), to_above = std::abs(guess - above), to_corner = std::abs(guess - corner);
-  return static_cast<uint8_t>(to_left <= to_above && to_left <= to_corner ? left : to_above <= to_corner ? above : corner);
+  return static_cast<uint8_t>(to_left <= to_above && to_left <= to_corner ? left
+                              : to_above <= to_corner                     ? above
+                                                                          : corner);
 }
 
 /// A row as differences by one of the filters of PNG, behind the filter's number.
@@ -63,7 +65,8 @@ void filter_row(int filter, const uint8_t* row, const uint8_t* above, size_t byt
 
 size_t weight_of(std::string_view row) {
   size_t sum = 0;
-  for (const char c : row.substr(1)) sum += static_cast<size_t>(std::abs(static_cast<int>(static_cast<signed char>(c))));
+  for (const char c : row.substr(1))
+    sum += static_cast<size_t>(std::abs(static_cast<int>(static_cast<signed char>(c))));
   return sum;
 }
 

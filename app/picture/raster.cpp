@@ -257,8 +257,7 @@ class Canvas {
   void paint(Colour colour) {
     const float alpha = static_cast<float>(colour >> 24) / 255;
     coverage_.each([&](int x, int y, float share) {
-      uint8_t* pixel = image_.pixels.data() +
-                       (static_cast<size_t>(y) * image_.width + static_cast<size_t>(x)) * 4;
+      uint8_t* pixel = image_.pixels.data() + (static_cast<size_t>(y) * image_.width + static_cast<size_t>(x)) * 4;
       const float over = alpha * share, under = static_cast<float>(pixel[3]) / 255 * (1 - over), whole = over + under;
       for (int c = 0; c < 3; ++c) {
         const float mine = static_cast<float>(colour >> (8 * c) & 0xFFu);

@@ -131,7 +131,9 @@ class Writer {
   }
 
  private:
-  [[noreturn]] static void differs() { throw std::logic_error("The two pictures of an SVG file differ in their shapes."); }
+  [[noreturn]] static void differs() {
+    throw std::logic_error("The two pictures of an SVG file differ in their shapes.");
+  }
 
   std::string class_of(bool stroke, Colour colour, Colour light) {
     const auto [at, added] = classes_.emplace(Pair{stroke, colour, light}, classes_.size());
@@ -146,7 +148,8 @@ class Writer {
       classes += (classes.empty() ? "" : " ") + class_of(true, shape.stroke.colour, light.stroke.colour);
       if (shape.stroke.width != 1) more += " stroke-width=\"" + number(double{shape.stroke.width}) + "\"";
       if (shape.stroke.dash > 0)
-        more += " stroke-dasharray=\"" + number(double{shape.stroke.dash}) + " " + number(double{shape.stroke.gap}) + "\"";
+        more +=
+            " stroke-dasharray=\"" + number(double{shape.stroke.dash}) + " " + number(double{shape.stroke.gap}) + "\"";
     }
     if (classes.empty()) return;
     if (!(shape.fill >> 24)) more += " fill=\"none\"";
@@ -159,8 +162,7 @@ class Writer {
     std::string more;
     if (letters.align != Align::left)
       more += letters.align == Align::middle ? " text-anchor=\"middle\"" : " text-anchor=\"end\"";
-    if (letters.fits > 0)
-      more += " textLength=\"" + number(double{letters.fits}) + "\"";
+    if (letters.fits > 0) more += " textLength=\"" + number(double{letters.fits}) + "\"";
     body_ += "<text class=\"" + classes + "\" x=\"" + number(double{letters.at.x}) + "\" y=\"" +
              number(double{letters.at.y}) + "\" font-size=\"" + number(double{letters.em}) + "\"" + more + ">" +
              xml_text(letters.text) + "</text>\n";
@@ -174,8 +176,9 @@ class Writer {
 
   std::string head() const {
     const std::string width = number(double{picture_.width()}), height = number(double{picture_.height()});
-    std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " + height + "\" width=\"" +
-                      width + "\" height=\"" + height + "\" role=\"img\" aria-labelledby=\"title desc\">\n";
+    std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " + height +
+                      "\" width=\"" + width + "\" height=\"" + height +
+                      "\" role=\"img\" aria-labelledby=\"title desc\">\n";
     out += "<title id=\"title\">" + xml_text(options_.title) + "</title>\n";
     out += "<desc id=\"desc\">" + xml_text(options_.description) + "</desc>\n";
     return out + "<style>" + std::string(kFaces) + colours(false) +

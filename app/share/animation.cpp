@@ -51,7 +51,8 @@ class Studio {
   }
 
   /// Draws into a picture of the whole size.
-  void draw(Picture& picture, const RoundCard& card, size_t round, ThemeKind theme_kind, const RoundMoment& moment) const {
+  void draw(Picture& picture, const RoundCard& card, size_t round, ThemeKind theme_kind,
+            const RoundMoment& moment) const {
     const Theme& t = theme(theme_kind);
     const float width = static_cast<float>(size_.width), height = static_cast<float>(size_.height);
     const float top = height - kTextHeight;
@@ -77,8 +78,9 @@ std::string animated_svg(const SharedRun& run, const RoundRange& range, std::opt
   const Studio studio(run, size);
   Picture dark = empty_picture(size), light = empty_picture(size);
   SvgOptions options;
-  options.description = "A small drafter guesses a tree of continuations; the big model reads it in one pass and keeps "
-                        "what it would have written itself.";
+  options.description =
+      "A small drafter guesses a tree of continuations; the big model reads it in one pass and keeps "
+      "what it would have written itself.";
   for (size_t i = 0; i < range.count; ++i) {
     callbacks.step(i, range.count);
     const size_t round = range.first + i;

@@ -172,7 +172,9 @@ struct LineAxes {
     const double share = high > low ? std::log(value / low) / std::log(high / low) : 0.5;
     return left + 14 + (width - left - right - 28) * share;
   }
-  double y(double value) const { return height - bottom - (height - top - bottom) * std::clamp(value / most, 0.0, 1.0); }
+  double y(double value) const {
+    return height - bottom - (height - top - bottom) * std::clamp(value / most, 0.0, 1.0);
+  }
 };
 
 void draw_axes(Chart& chart, const LineAxes& axes, const std::vector<ChartLine>& lines, double reference) {
@@ -180,8 +182,7 @@ void draw_axes(Chart& chart, const LineAxes& axes, const std::vector<ChartLine>&
     chart.line(axes.left, axes.y(y), axes.width - axes.right, axes.y(y), "axis");
     chart.text(axes.left - 6, axes.y(y) + 4, tick_words(y, axes.step), "end");
   }
-  if (reference > 0)
-    chart.line(axes.left, axes.y(reference), axes.width - axes.right, axes.y(reference), "reference");
+  if (reference > 0) chart.line(axes.left, axes.y(reference), axes.width - axes.right, axes.y(reference), "reference");
   std::map<double, std::string> ticks;
   for (const ChartLine& line : lines)
     for (const ChartPoint& p : line.points) ticks.emplace(p.x, p.words);

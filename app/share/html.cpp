@@ -58,10 +58,9 @@ std::string variables(const Theme& t) {
 
 /// Dark, light as the reader's system prefers, and with more contrast where it asks for that.
 std::string themes() {
-  return ":root{color-scheme:dark light}" + variables(theme(ThemeKind::dark)) +
-         "@media (prefers-color-scheme:light){" + variables(theme(ThemeKind::light)) + "}" +
-         "@media (prefers-color-scheme:light) and (prefers-contrast:more){" + variables(theme(ThemeKind::projector)) +
-         "}\n";
+  return ":root{color-scheme:dark light}" + variables(theme(ThemeKind::dark)) + "@media (prefers-color-scheme:light){" +
+         variables(theme(ThemeKind::light)) + "}" + "@media (prefers-color-scheme:light) and (prefers-contrast:more){" +
+         variables(theme(ThemeKind::projector)) + "}\n";
 }
 
 std::string hash_of(std::string_view text) {
@@ -101,8 +100,8 @@ std::string html_json(const nlohmann::ordered_json& json) {
 
 std::string html_of(const HtmlPage& page) {
   const std::string style = themes() + page.style;
-  std::string policy = "default-src 'none'; style-src " + hash_of(style) + "; img-src data:; base-uri 'none'; " +
-                       "form-action 'none'";
+  std::string policy =
+      "default-src 'none'; style-src " + hash_of(style) + "; img-src data:; base-uri 'none'; " + "form-action 'none'";
   if (!page.script.empty()) policy += "; script-src " + hash_of(page.script);
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   out += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">\n";

@@ -53,7 +53,8 @@ class CopiedLog final : public RoundLog {
 
   void keep(const RoundLog& log, uint32_t token) {
     if (pieces_.contains(token)) return;
-    if (const auto piece = log.piece(token)) pieces_.emplace(token, std::pair(std::string(piece->bytes), piece->control));
+    if (const auto piece = log.piece(token))
+      pieces_.emplace(token, std::pair(std::string(piece->bytes), piece->control));
   }
 
   std::string origin_;

@@ -18,8 +18,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kDraftCards = 8;         // of one position
-constexpr uint32_t kNumberedNodes = 41;   // rows of the largest tree whose nodes are numbered while it grows
+constexpr size_t kDraftCards = 8;        // of one position
+constexpr uint32_t kNumberedNodes = 41;  // rows of the largest tree whose nodes are numbered while it grows
 
 double tenth(float length) {
   return std::round(static_cast<double>(length) * 10) / 10;

@@ -25,8 +25,8 @@ class PageTexts {
 /// The canvas that the page's trees are laid out for, in pixels at 100%.
 inline constexpr CanvasSize kPageCanvas = {1120, 500, 1};
 
-/// A round of a log. Lengths are rounded to a tenth of a pixel, probabilities to ten-thousandths. Throws bad_input where
-/// the log no longer has its tree.
+/// A round of a log. Lengths are rounded to a tenth of a pixel, probabilities to ten-thousandths. Throws bad_input
+/// where the log no longer has its tree.
 nlohmann::ordered_json page_round(const RoundLog& log, size_t round, PageTexts& labels);
 
 }  // namespace canopy::app

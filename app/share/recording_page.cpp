@@ -32,8 +32,10 @@ std::vector<std::pair<size_t, size_t>> code_in(std::string_view text) {
   for (size_t line = 0; line < text.size();) {
     const size_t end = std::min(text.find('\n', line), text.size());
     if (text.substr(line, 3) == "```") {
-      if (open) code.back().second = end;
-      else code.emplace_back(line, text.size());
+      if (open)
+        code.back().second = end;
+      else
+        code.emplace_back(line, text.size());
       open = !open;
     }
     line = end + 1;
@@ -74,8 +76,7 @@ ordered_json replies_of(const SharedRun& run, const RoundRange& range) {
                        {"question", printable(reply.question, kMostQuestionBytes, LineBreaks::keep)},
                        {"pieces", pieces_of(reply, range)}});
   }
-  if (replies.empty())
-    replies.push_back({{"first", 0}, {"question", ""}, {"pieces", ordered_json::array()}});
+  if (replies.empty()) replies.push_back({{"first", 0}, {"question", ""}, {"pieces", ordered_json::array()}});
   return replies;
 }
 
@@ -135,7 +136,9 @@ std::string figures_of_run(const RoundStatistics& s) {
   out += row("A pass, measured", milliseconds(s.ms().total() / rounds));
   out += row("Guesses in the text", grouped(s.accepted()) + " of " + grouped(s.drafted()));
   const ShapeCounts& plain = s.of(DecodeMode::ar);
-  if (plain.rounds > 0) out += row("Plain passes", grouped(plain.rounds) + ", " + milliseconds(plain.ms / static_cast<double>(plain.rounds)));
+  if (plain.rounds > 0)
+    out +=
+        row("Plain passes", grouped(plain.rounds) + ", " + milliseconds(plain.ms / static_cast<double>(plain.rounds)));
   if (s.cut_rounds() > 0) out += row("Ended inside their tree", grouped(s.cut_rounds()));
   return out + "</dl></section>\n";
 }
@@ -154,8 +157,9 @@ std::string charts_of(const RoundStatistics& s) {
     const DepthCounts& depth = s.by_depth()[i];
     const double share =
         depth.offered > 0 ? static_cast<double>(depth.accepted) / static_cast<double>(depth.offered) : 0;
-    depths.push_back({std::to_string(i + 1), share, fixed(share * 100, 0), "accepted", 0,
-                      grouped(depth.accepted) + " of " + grouped(depth.offered) + " at place " + std::to_string(i + 1)});
+    depths.push_back(
+        {std::to_string(i + 1), share, fixed(share * 100, 0), "accepted", 0,
+         grouped(depth.accepted) + " of " + grouped(depth.offered) + " at place " + std::to_string(i + 1)});
   }
   const RoundTimes& ms = s.ms();
   const double rounds = static_cast<double>(std::max<uint64_t>(1, s.rounds()));
@@ -221,20 +225,25 @@ constexpr std::string_view kBodyEnd = R"(</div>
 
 std::string body_of(const SharedRun& run, const RoundRange& range, const RoundStatistics& statistics,
                     const ordered_json& data) {
-  std::string out = "<header><h1>Canopy</h1><p>" + html_text(run_title(run)) + "</p><span class=\"badge\">replayed</span>";
+  std::string out =
+      "<header><h1>Canopy</h1><p>" + html_text(run_title(run)) + "</p><span class=\"badge\">replayed</span>";
   if (run.header.redacted) out += "<span class=\"badge\">without texts</span>";
   if (range.count < run.log->rounds())
-    out += "<p class=\"hint\">rounds " + grouped(range.first + 1) + " to " + grouped(range.first + range.count) + " of " +
-           grouped(run.log->rounds()) + "</p>";
+    out += "<p class=\"hint\">rounds " + grouped(range.first + 1) + " to " + grouped(range.first + range.count) +
+           " of " + grouped(run.log->rounds()) + "</p>";
   out += "</header>\n" + std::string(kBody);
   for (uint32_t i = 0; i < kPhases; ++i)
-    out += "<button aria-pressed=\"false\">" + std::to_string(i + 1) + "  " + std::string(phase_texts()[i].name) + "</button>";
+    out += "<button aria-pressed=\"false\">" + std::to_string(i + 1) + "  " + std::string(phase_texts()[i].name) +
+           "</button>";
   out += std::string(kBodyEnd) + figures_of_run(statistics) + charts_of(statistics) + where_it_was(run);
-  out += "</div>\n</main>\n<footer><p>A recorded run of a language model that is written by speculative decoding: a small "
-         "drafter guesses a tree of continuations, the big model reads it in one pass and keeps what it would have "
-         "written itself. The page needs no network.";
+  out +=
+      "</div>\n</main>\n<footer><p>A recorded run of a language model that is written by speculative decoding: a small "
+      "drafter guesses a tree of continuations, the big model reads it in one pass and keeps what it would have "
+      "written itself. The page needs no network.";
   if (!run.notice.empty()) out += " " + html_text(run.notice);
-  out += "</p></footer>\n<noscript><p>The page needs JavaScript to draw trees; its statistics stand above.</p></noscript>\n";
+  out +=
+      "</p></footer>\n<noscript><p>The page needs JavaScript to draw trees; its statistics stand "
+      "above.</p></noscript>\n";
   return out + "<script type=\"application/json\" id=\"data\">" + html_json(data) + "</script>\n";
 }
 

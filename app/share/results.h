@@ -27,8 +27,8 @@ std::string results_name(std::span<const Results> all, size_t index);
 /// The verdict as a sentence with its full stop; how much was measured, where nothing can be said yet.
 std::string verdict_words(const Sweep& sweep);
 
-/// For each file what was measured where, its verdict, its table and what a reader must know; then the first beside each
-/// of the others.
+/// For each file what was measured where, its verdict, its table and what a reader must know; then the first beside
+/// each of the others.
 std::string results_markdown(std::span<const Results> all);
 
 }  // namespace canopy::app

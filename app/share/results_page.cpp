@@ -67,8 +67,8 @@ ChartLine line_of_trees(const Sweep& sweep, const std::vector<SweepCell>& cells,
 
 std::string subject_words(const Sweep& sweep, uint32_t index) {
   const SweepSubject& subject = sweep.subjects[index];
-  const bool other_models = std::ranges::any_of(
-      sweep.subjects, [&](const SweepSubject& other) { return other.model != subject.model; });
+  const bool other_models =
+      std::ranges::any_of(sweep.subjects, [&](const SweepSubject& other) { return other.model != subject.model; });
   return printable(subject.device + (other_models ? ", " + subject.model : ""), kMostNameBytes);
 }
 
@@ -82,8 +82,8 @@ std::string widths_chart(std::span<const Results> all, const char* title) {
     for (uint32_t subject = 0; subject < sweep.subjects.size(); ++subject) {
       ChartLine line = line_of_trees(sweep, cells, subject);
       if (line.points.empty()) continue;
-      line.label = sweep.subjects.size() > 1 ? subject_words(sweep, subject)
-                                             : printable(results_name(all, i), kMostNameBytes);
+      line.label =
+          sweep.subjects.size() > 1 ? subject_words(sweep, subject) : printable(results_name(all, i), kMostNameBytes);
       longest = std::max(longest, line.points.size());
       lines.push_back(std::move(line));
     }
@@ -102,7 +102,8 @@ bool is_figure(const std::string& cell) {
 std::string table_html(const TextTable& table) {
   std::string out = "<div class=\"scroll\"><table><thead><tr>";
   const auto kind = [&](size_t column) {
-    return std::ranges::all_of(table.rows, [&](const auto& row) { return is_figure(row[column]); }) ? " class=\"n\"" : "";
+    return std::ranges::all_of(table.rows, [&](const auto& row) { return is_figure(row[column]); }) ? " class=\"n\""
+                                                                                                    : "";
   };
   for (size_t i = 0; i < table.columns.size(); ++i)
     out += std::string("<th") + kind(i) + ">" + name_html(table.columns[i]) + "</th>";
@@ -160,12 +161,19 @@ std::string protocol_facts(const Sweep& sweep) {
 std::string measured_section(std::span<const Results> all, size_t index) {
   const Sweep& sweep = all[index].sweep;
   const std::vector<SweepCell> cells = whole_cells(sweep);
-  std::string out = "<section class=\"wide\"><h2>" + name_html(results_name(all, index)) + "</h2>\n<p class=\"verdict\">" +
-                    name_html(verdict_words(sweep)) + "</p>\n<div class=\"stats\">";
-  out += bars_of(sweep, cells, [](const SweepCell& cell) { return cell.tokens_per_second; }, 1, "Tokens a second");
+  std::string out = "<section class=\"wide\"><h2>" + name_html(results_name(all, index)) +
+                    "</h2>\n<p class=\"verdict\">" + name_html(verdict_words(sweep)) + "</p>\n<div class=\"stats\">";
+  out += bars_of(
+      sweep, cells, [](const SweepCell& cell) { return cell.tokens_per_second; }, 1, "Tokens a second");
   if (all.size() == 1) out += widths_chart(all, "Times plain decoding, S(N)");
-  out += bars_of(sweep, cells, [](const SweepCell& cell) { return Spread{cell.tau, 0, 0}; }, 2, "Tokens a pass");
-  out += bars_of(sweep, cells, [](const SweepCell& cell) { return cell.joules_per_token; }, 2, "Joules a token");
+  out += bars_of(
+      sweep, cells,
+      [](const SweepCell& cell) {
+        return Spread{cell.tau, 0, 0};
+      },
+      2, "Tokens a pass");
+  out += bars_of(
+      sweep, cells, [](const SweepCell& cell) { return cell.joules_per_token; }, 2, "Joules a token");
   out += "</div>\n" + table_html(summary_table(sweep, sweep.baseline));
   for (const std::string& remark : remarks(sweep)) out += "<p class=\"hint\">" + name_html(remark) + "</p>\n";
   for (const SweepSubject& subject : sweep.subjects) out += "<dl class=\"facts\">" + machine_facts(subject) + "</dl>\n";
@@ -183,8 +191,8 @@ std::string beside_section(std::span<const Results> all, size_t index) {
 
 /// Folded away, with a button that copies it.
 std::string copied(const std::string& summary, const std::string& id, const std::string& text) {
-  return "<section class=\"wide\"><details><summary>" + html_text(summary) + "</summary><p><button data-copies=\"" + id +
-         "\" hidden>Copy</button></p><pre class=\"raw\" id=\"" + id + "\">" + html_text(text) +
+  return "<section class=\"wide\"><details><summary>" + html_text(summary) + "</summary><p><button data-copies=\"" +
+         id + "\" hidden>Copy</button></p><pre class=\"raw\" id=\"" + id + "\">" + html_text(text) +
          "</pre></details></section>\n";
 }
 
@@ -210,8 +218,9 @@ std::string results_page(std::span<const Results> all) {
   for (size_t i = 0; i < all.size(); ++i)
     body += copied("The raw file" + (all.size() > 1 ? ": " + printable(results_name(all, i), kMostNameBytes) : ""),
                    "raw" + std::to_string(i), printable(all[i].raw, all[i].raw.size() * 8 + 8, LineBreaks::keep));
-  body += "</div>\n</main>\n<footer><p>Made by Canopy from the raw files above. \u00b1 is a standard deviation over "
-          "the repeats for speeds, and a standard error for ratios. The page needs no network.</p></footer>\n";
+  body +=
+      "</div>\n</main>\n<footer><p>Made by Canopy from the raw files above. \u00b1 is a standard deviation over "
+      "the repeats for speeds, and a standard error for ratios. The page needs no network.</p></footer>\n";
   return html_of(page);
 }
 

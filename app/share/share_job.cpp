@@ -42,25 +42,28 @@ void ShareJob::set_wake(std::function<void()> wake) {
 void ShareJob::start(std::filesystem::path path, Make make) {
   thread_ = {};
   take();
-  thread_ = std::jthread([shared = shared_, path = std::move(path), make = std::move(make)](const std::stop_token& stop) {
-    ShareNews end;
-    end.ended = true;
-    try {
-      const ShareCallbacks callbacks{
-          [&](size_t done, size_t total) { shared->tell({done, total, false, {}, {}}); }, stop};
-      const std::string content = make(callbacks);
-      callbacks.step(1, 1);
-      std::error_code ignored;  // writing says why it is not possible
-      if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
-      write_file_atomically(path, content);
-      end.path = path.string();
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::cancelled) end.problem = printable(e.what(), 4096, LineBreaks::keep);
-    } catch (const std::exception& e) {
-      end.problem = "The file could not be made: " + printable(e.what(), 4096) + ".";
-    }
-    shared->tell(std::move(end));
-  });
+  thread_ =
+      std::jthread([shared = shared_, path = std::move(path), make = std::move(make)](const std::stop_token& stop) {
+        ShareNews end;
+        end.ended = true;
+        try {
+          const ShareCallbacks callbacks{[&](size_t done, size_t total) {
+                                           shared->tell({done, total, false, {}, {}});
+                                         },
+                                         stop};
+          const std::string content = make(callbacks);
+          callbacks.step(1, 1);
+          std::error_code ignored;  // writing says why it is not possible
+          if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
+          write_file_atomically(path, content);
+          end.path = path.string();
+        } catch (const Error& e) {
+          if (e.kind() != ErrorKind::cancelled) end.problem = printable(e.what(), 4096, LineBreaks::keep);
+        } catch (const std::exception& e) {
+          end.problem = "The file could not be made: " + printable(e.what(), 4096) + ".";
+        }
+        shared->tell(std::move(end));
+      });
 }
 
 void ShareJob::stop() {

@@ -44,8 +44,8 @@ struct RoundRange {
   size_t first = 0, count = 0;
 };
 
-/// The range that was asked for; without a number of rounds all from `first` on, at most `most`. Throws bad_input naming
-/// what there is, and where more than `most` were asked for.
+/// The range that was asked for; without a number of rounds all from `first` on, at most `most`. Throws bad_input
+/// naming what there is, and where more than `most` were asked for.
 RoundRange round_range(size_t rounds, size_t first, std::optional<size_t> count, size_t most);
 
 }  // namespace canopy::app

@@ -145,8 +145,8 @@ class TreePainter {
     const NodeLook now = look_of(d_.reveal, tuft);
     const float strength = d_.reveal.nodes[tuft.heads.front()].strength;
     const TwigBundle bundle = twigs_of(tuft, box, 1);
-    const auto there = static_cast<size_t>(
-        std::ceil(static_cast<float>(bundle.twigs.size()) * share_shown(d_.reveal, tuft)));
+    const auto there =
+        static_cast<size_t>(std::ceil(static_cast<float>(bundle.twigs.size()) * share_shown(d_.reveal, tuft)));
     const auto point = [&](TreePoint p) { return at_point(p, d_.origin); };
     Path wood, heads, ends;
     for (size_t i = 0; i < there; ++i) {
@@ -297,8 +297,8 @@ float write_word(Picture& picture, Point left_middle, Face face, float em, Colou
     }
     const std::string_view run = rest.substr(0, rest.find(kReturnSign));
     const float width = text_width(face, em, run);
-    picture.add(Letters{std::string(run), {x, left_middle.y + baseline_below_middle(face, em)}, face, em, colour,
-                        Align::left, width});
+    picture.add(Letters{
+        std::string(run), {x, left_middle.y + baseline_below_middle(face, em)}, face, em, colour, Align::left, width});
     x += width;
     rest.remove_prefix(run.size());
   }

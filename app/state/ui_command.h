@@ -72,8 +72,7 @@ using UiCommand =
     std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
                  ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens, SetDrafting, ShowHelp,
                  CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand, ShellCommand, ModelsCommand,
-                 RecordingCommand, ReportCommand, CheckCommand, WhatIfCommand,
-                 ComparisonCommand>;
+                 RecordingCommand, ReportCommand, CheckCommand, WhatIfCommand, ComparisonCommand>;
 
 /// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
 /// draws.

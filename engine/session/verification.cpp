@@ -19,10 +19,11 @@ std::string named(const std::string& text) {
   return text.empty() ? "nothing" : quoted_name(text);
 }
 
-void compare(std::vector<std::string>& sentences, const char* what, const std::string& recorded, const std::string& here) {
+void compare(std::vector<std::string>& sentences, const char* what, const std::string& recorded,
+             const std::string& here) {
   if (recorded == here) return;
-  sentences.push_back("The recording's " + std::string(what) + " is " + named(recorded) + "; here it is " + named(here) +
-                      ".");
+  sentences.push_back("The recording's " + std::string(what) + " is " + named(recorded) + "; here it is " +
+                      named(here) + ".");
 }
 
 /// A sentence about the first token of the recording that has another text in this model; empty where none has.
@@ -88,7 +89,8 @@ void weigh(const Engine& engine, const TraceReplyBegin& begin, std::span<const u
   TokenAdjustments adjustments(begin.sampling, static_cast<uint32_t>(logits->size()));
   adjustments.add(before);
   RowSampler sampler;
-  sampler.draw(*logits, sampling_words(begin.sampling, begin.turn, begin.begun_tokens + found.token), adjustments.all());
+  sampler.draw(*logits, sampling_words(begin.sampling, begin.turn, begin.begun_tokens + found.token),
+               adjustments.all());
   const std::span<const float> adjusted = sampler.adjusted();
   if (found.recorded && *found.recorded < adjusted.size()) found.recorded_logit = adjusted[*found.recorded];
   if (found.here && *found.here < adjusted.size()) found.here_logit = adjusted[*found.here];
@@ -156,8 +158,7 @@ RecordedIdentity compare_identity(const Engine& engine, const TraceReader& trace
     identity.differences.push_back(std::move(other));
   compare(identity.notes, "model file", recorded.target.file_name, here.file_name);
   compare(identity.notes, "model's name", recorded.target.name, here.name);
-  if (drafts)
-    compare(identity.notes, "drafter", recorded.drafter ? recorded.drafter->file_name : "", here.drafter);
+  if (drafts) compare(identity.notes, "drafter", recorded.drafter ? recorded.drafter->file_name : "", here.drafter);
   return identity;
 }
 

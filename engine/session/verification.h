@@ -16,8 +16,8 @@ namespace canopy {
 /// Where the reply written here is another one than that recorded. Logits are after bias and penalties; those of a
 /// token that is not there are not either.
 struct TextDifference {
-  size_t token = 0;     // of the reply, from 0
-  size_t position = 0;  // in the text, prompt included
+  size_t token = 0;                        // of the reply, from 0
+  size_t position = 0;                     // in the text, prompt included
   std::optional<uint32_t> recorded, here;  // none where that reply has ended
   std::optional<float> recorded_logit, here_logit;
   /// By how much the token here was preferred: of logits where the likeliest is taken, else of log p + noise, by which
@@ -57,9 +57,9 @@ struct VerifyCallbacks {
   std::stop_token stop;
 };
 
-/// Writes one reply of a recording again, in this mode and with its own settings, and compares. A reply that was stopped
-/// or cut off is compared as far as it goes. Throws cancelled, what Engine::reply() throws, and bad_input for a record
-/// that contradicts itself.
+/// Writes one reply of a recording again, in this mode and with its own settings, and compares. A reply that was
+/// stopped or cut off is compared as far as it goes. Throws cancelled, what Engine::reply() throws, and bad_input for a
+/// record that contradicts itself.
 ReplyVerdict verify_reply(const Engine& engine, const TraceReader& trace, size_t reply, DecodeMode mode,
                           const VerifyCallbacks& callbacks = {});
 

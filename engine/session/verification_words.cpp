@@ -37,7 +37,8 @@ std::string difference_words(const Engine& engine, const TraceReader& trace, con
                       token_words(engine, trace, d.here, d.here_logit);
   if (!d.lead) return words + ".";
   words += "; the one here leads by " + decimals(*d.lead, 6) + " nats";
-  return words + (d.is_near_tie() ? ": a near tie, which a device that rounds otherwise may break the other way." : ".");
+  return words +
+         (d.is_near_tie() ? ": a near tie, which a device that rounds otherwise may break the other way." : ".");
 }
 
 }  // namespace

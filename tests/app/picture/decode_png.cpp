@@ -86,9 +86,9 @@ std::vector<std::pair<app::Image, uint32_t>> decode_frames(std::string_view file
         EXPECT_EQ(u32(data, 0), sequence++);
       }
       const uint32_t width = u32(control, 4), height = u32(control, 8), x0 = u32(control, 12), y0 = u32(control, 16);
-      const app::Image part = decode_png(
-          std::string("\x89PNG\r\n\x1a\n") + chunk("IHDR", bytes_of(width) + bytes_of(height) + header.substr(8)) +
-          chunk("IDAT", kind == "fdAT" ? data.substr(4) : data) + chunk("IEND", ""));
+      const app::Image part = decode_png(std::string("\x89PNG\r\n\x1a\n") +
+                                         chunk("IHDR", bytes_of(width) + bytes_of(height) + header.substr(8)) +
+                                         chunk("IDAT", kind == "fdAT" ? data.substr(4) : data) + chunk("IEND", ""));
       EXPECT_EQ(part.width, width);
       const bool over = control[25] == 1;
       for (uint32_t y = 0; y < part.height; ++y)

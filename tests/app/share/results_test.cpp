@@ -43,9 +43,9 @@ Sweep elsewhere() {
 TEST(Results, ThePageHasVerdictPlotsMachineFiguresAndTheRawFile) {
   const std::vector<Results> all = {results_of(with_widths())};
   const std::string page = results_page(all);
-  for (const char* words : {"Sweep on A very good GPU", "Tree 32 is 3.9", "Times plain decoding, S(N)", "driver 1",
-                            "Tokens a second", "Tokens a pass", "7 matrix", "2 prompts (gsm 1, he 1)", "0.1 at 1a2b3c",
-                            "&quot;canopy-sweep&quot;"})
+  for (const char* words :
+       {"Sweep on A very good GPU", "Tree 32 is 3.9", "Times plain decoding, S(N)", "driver 1", "Tokens a second",
+        "Tokens a pass", "7 matrix", "2 prompts (gsm 1, he 1)", "0.1 at 1a2b3c", "&quot;canopy-sweep&quot;"})
     EXPECT_NE(page.find(words), std::string::npos) << words;
   EXPECT_EQ(page.find("Joules a token"), std::string::npos) << "nothing told the energy";
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
@@ -77,8 +77,9 @@ TEST(Results, OfTwoMachinesStandBesideEachOther) {
 TEST(Results, MarkdownSaysWhatWasMeasuredWhere) {
   const std::vector<Results> all = {results_of(test::measured_sweep())};
   const std::string markdown = results_markdown(all);
-  for (const char* words : {"### Sweep on A very good GPU", "Tree 16 is 3", "| all | tree 16 | 303.00 |",
-                            "SmolLM2-135M-Instruct.Q4_1.gguf, drafter smollm2-135m-dflash.gguf", "canopy 0.1 at 1a2b3c"})
+  for (const char* words :
+       {"### Sweep on A very good GPU", "Tree 16 is 3", "| all | tree 16 | 303.00 |",
+        "SmolLM2-135M-Instruct.Q4_1.gguf, drafter smollm2-135m-dflash.gguf", "canopy 0.1 at 1a2b3c"})
     EXPECT_NE(markdown.find(words), std::string::npos) << words << "\n" << markdown;
 }
 
@@ -97,7 +98,8 @@ TEST(Results, ForeignNamesStayNames) {
   sweep.prompts[0].category = "</td></script><b>";
   const std::vector<Results> all = {results_of(sweep), results_of(elsewhere())};
   const std::string page = results_page(all), markdown = results_markdown(all);
-  for (const char* words : {"<img", "</script><b>", "\xe2\x80\xae"}) EXPECT_EQ(page.find(words), std::string::npos) << words;
+  for (const char* words : {"<img", "</script><b>", "\xe2\x80\xae"})
+    EXPECT_EQ(page.find(words), std::string::npos) << words;
   EXPECT_EQ(markdown.find("\xe2\x80\xae"), std::string::npos);
   for (size_t at = markdown.find('<'); at != std::string::npos; at = markdown.find('<', at + 1))
     EXPECT_EQ(markdown[at - 1], '\\') << "no tag: " << markdown.substr(at, 20);

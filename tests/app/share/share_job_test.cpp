@@ -68,7 +68,8 @@ TEST(ShareJob, WritesAFileIntoAFolderThatItMakes) {
 TEST(ShareJob, SaysWhyThereIsNoFile) {
   const test::TempFolder folder;
   AwaitedJob awaited;
-  awaited.job.start(folder.path() / "a", [](const ShareCallbacks&) -> std::string { throw bad_input("No such round."); });
+  awaited.job.start(folder.path() / "a",
+                    [](const ShareCallbacks&) -> std::string { throw bad_input("No such round."); });
   EXPECT_EQ(awaited.end().problem, "No such round.");
   folder.write("file", "");
   awaited.job.start(folder.path() / "file" / "a", [](const ShareCallbacks&) { return std::string("x"); });

@@ -83,7 +83,8 @@ TEST(RecordingPage, OfARedactedTraceSaysSo) {
     for (int i = 0; i < 3; ++i) writer.append(builder.tree(9));
     writer.end(builder.end());
   }
-  const std::string page = recording_page(run_of(std::make_shared<const TraceLog>(folder.path() / "r.canopytrace")), {0, 3});
+  const std::string page =
+      recording_page(run_of(std::make_shared<const TraceLog>(folder.path() / "r.canopytrace")), {0, 3});
   EXPECT_NE(page.find("without texts"), std::string::npos);
   EXPECT_NE(page.find("\"#1\""), std::string::npos) << "tokens are numbers";
 }
@@ -165,7 +166,8 @@ TEST(Animation, OfEveryKindHoldsItsRounds) {
   ASSERT_GE(frames.size(), 13u);
   EXPECT_EQ(frames[0].first.width, 480u);
   // The last frame is the round as it is seen at the end, whatever was drawn before it.
-  EXPECT_EQ(frames.back().first.pixels, test::decode_frames(animated_png(run, {9, 1}, ThemeKind::dark, size)).back().first.pixels);
+  EXPECT_EQ(frames.back().first.pixels,
+            test::decode_frames(animated_png(run, {9, 1}, ThemeKind::dark, size)).back().first.pixels);
   std::stop_source stop;
   stop.request_stop();
   EXPECT_THROW(animated_svg(run, {7, 3}, std::nullopt, size, {{}, stop.get_token()}), Error);
