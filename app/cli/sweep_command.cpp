@@ -28,9 +28,9 @@
 #include "engine/comparison/sweep_overlay.h"
 #include "engine/comparison/sweep_table.h"
 #include "engine/comparison/verdict.h"
+#include "engine/devices/devices.h"
 #include "engine/session/comparison_plan.h"
 #include "engine/session/comparison_subjects.h"
-#include "engine/session/device_factory.h"
 
 namespace canopy::cli {
 namespace {
