@@ -35,7 +35,7 @@ TraceSizes target_sizes() {
 
 TraceHeader header_with_sizes() {
   TraceHeader header;
-  header.target = {"Some Model", "some.gguf", "llama", "Q4_K", target_sizes()};
+  header.target = {"Some Model", "some.gguf", "llama", "Q4_K", "", target_sizes()};
   TraceSizes drafter = target_sizes();
   drafter.layers = 1;
   drafter.vocab = 0;
@@ -43,7 +43,7 @@ TraceHeader header_with_sizes() {
   drafter.taps = 3;
   drafter.drafted_tokens = 4096;
   drafter.types = {{"attn_q", "BF16"}, {"fc", "BF16"}};
-  header.drafter = TraceModel{"Its drafter", "drafter.gguf", "dflash", "BF16", drafter};
+  header.drafter = TraceModel{"Its drafter", "drafter.gguf", "dflash", "BF16", "", drafter};
   return header;
 }
 
@@ -96,7 +96,7 @@ TEST_F(CostsElsewhereTest, APredictionHasAllWidthsAndDrafts) {
 /// By the definition of a pass: as `predict` says of the same shape.
 TEST_F(CostsElsewhereTest, APredictionIsWhatPredictSaysOfTheShape) {
   TraceHeader header = header_with_sizes();
-  header.target = {"Something else inside", "SmolLM2-135M-Instruct.Q4_1.gguf", "llama", "Q4_1", std::nullopt};
+  header.target = {"Something else inside", "SmolLM2-135M-Instruct.Q4_1.gguf", "llama", "Q4_1", "", std::nullopt};
   header.drafter.reset();
   const predict::DeviceProfile& device = predict::device_profile("rx7900xtx");
   const CostTable table = costs_of_device(device, header, replies()).costs->table;
