@@ -29,7 +29,15 @@ std::string memory_words(const DeviceChoice& device) {
   return bytes_text(device.memory_bytes) + (shared ? " shared" : "");
 }
 
+std::string backend_words(const std::string& backend) {
+  return backend == "cuda" ? "CUDA" : backend == "vulkan" ? "Vulkan" : backend;
+}
+
 std::string driver_words(const DeviceChoice& device) {
+  if (device.backend == "cuda") {
+    return joined(without_brackets(device.driver),
+                  device.capability.empty() ? "" : "compute capability " + device.capability);
+  }
   const std::string vulkan = device.api_version.empty() ? "" : "Vulkan " + major_minor(device.api_version);
   return joined(vulkan, without_brackets(device.driver));
 }
@@ -52,6 +60,8 @@ std::string device_details(const ModelsState& models, const DeviceChoice& device
   text += "\n" + joined(device.type == "cpu" ? "A software device" : device.type, memory_words(device));
   if (!device.driver.empty())
     text += "\n" + joined(device.driver, device.api_version.empty() ? "" : "Vulkan " + device.api_version);
+  if (!device.capability.empty()) text += "\nCompute capability " + device.capability;
+  if (!device.same_gpu.empty()) text += "\nThe same GPU as " + device.same_gpu;
   const DeviceTest* test = test_of(models, device);
   return text + "\n" + (test ? test->note : "Every model that is opened begins with a self-test of exactness.");
 }

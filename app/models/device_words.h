@@ -13,7 +13,10 @@ std::string without_brackets(const std::string& text);
 /// "24.0 GiB"; "15.4 GiB shared" where the memory is the processor's; empty where it is not known.
 std::string memory_words(const DeviceChoice& device);
 
-/// "Vulkan 1.3, radv Mesa 25.2"
+/// "CUDA", "Vulkan"
+std::string backend_words(const std::string& backend);
+
+/// "Vulkan 1.3, radv Mesa 25.2"; "NVIDIA 580.65.06, CUDA 13.0, compute capability 9.0"
 std::string driver_words(const DeviceChoice& device);
 
 /// "passed the self-test", or that it failed or has not run yet.

@@ -27,6 +27,7 @@ TraceHeader header_of(const ModelReady& model) {
   if (!model.drafter.empty()) header.drafter = TraceModel{model.drafter, model.drafter, "", ""};
   header.device = model.device;
   header.driver = model.driver;
+  header.backend = model.backend;
   header.kv_type = model.kv_type;
   header.context = model.context;
   return header;

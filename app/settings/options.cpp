@@ -76,7 +76,8 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   CLI::App cli("Canopy: chat with a language model on your own GPU.", "canopy");
   cli.set_version_flag("--version", "canopy " CANOPY_VERSION);
   cli.add_option("--model", options.model, "A GGUF file or a Hugging Face folder; default: SmolLM2 from the cache");
-  cli.add_option("--device", options.device, "Index, part of a name, or a type (discrete, integrated, cpu)");
+  cli.add_option("--device", options.device,
+                 "Index, cuda, vulkan, cuda:0, part of a name, or a type (discrete, integrated, cpu)");
   cli.add_option("--quantize", quantize,
                  "Weights stored as F32, F16 or BF16 while loading: none keeps them, q8_0 and q4_k quantize them (8.5 "
                  "and 4.5 bits each), auto does so only where the model would not fit")
