@@ -170,7 +170,10 @@ std::string engine_words(const ViewModel& view) {
   if (!view.model || view.model_state != ModelState::ready || view.reply_state == ReplyState::reading_prompt)
     return words;
   words += " on " + view.model->device;
-  return view.model->driver.empty() ? words : words + ", " + view.model->driver;
+  if (!view.model->driver.empty()) words += ", " + view.model->driver;
+  // The name of a driver says which backend it is for, unless a GPU has both.
+  const bool both = std::ranges::any_of(view.devices, [](const DeviceChoice& d) { return !d.same_gpu.empty(); });
+  return both && view.model->backend == "vulkan" ? words + ", Vulkan" : words;
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ std::string device_value(const ViewModel& view) {
   for (const DeviceChoice& d : view.devices)
     if (d.selector == view.device_selector && !view.device_selector.empty()) return d.name;
   for (const DeviceChoice& d : view.devices)
-    if (d.usable) return d.name;
+    if (d.preferred) return d.name;
   return "none";
 }
 
@@ -99,7 +99,9 @@ std::string drafter_tooltip(const ViewModel& view) {
 
 std::string device_tooltip(const ViewModel& view, const std::string& device) {
   if (view.replaying()) return replay_tooltip(view) + "\n" + device;
-  return view.model ? device + ", " + view.model->driver : device;
+  if (!view.model) return device;
+  const std::string backend = backend_words(view.model->backend);
+  return device + ", " + view.model->driver + (backend.empty() ? "" : "\nRuns with " + backend);
 }
 
 constexpr const char* kReplayed = "Replayed";

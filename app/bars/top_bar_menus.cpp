@@ -165,10 +165,10 @@ void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) 
 
 void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
   if (!begin(kDeviceMenu, corner)) return;
-  if (view.devices.empty()) label(Type::secondary, colours().text2, "No Vulkan device was found");
+  if (view.devices.empty()) label(Type::secondary, colours().text2, "No device was found");
   for (const DeviceChoice& device : view.devices) {
     ImGui::PushID(device.selector.c_str());
-    const bool selected = view.model && view.model->device == device.name;
+    const bool selected = view.model && view.model->device == device.name && view.model->backend == device.backend;
     const std::string detail = device.usable ? device_words(device) : device.reason;
     if (choice("device", device.name, detail, selected, device.usable, menu_width())) {
       sink.post(ChooseDevice{device.selector});

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "app/look/widgets.h"
+#include "app/models/device_words.h"
 #include "app/panels/actions.h"
 
 namespace canopy::app {
@@ -66,7 +67,9 @@ std::vector<CommandPalette::Line> CommandPalette::matching(const ViewModel& view
     if (!closed) offer("Go to panel: " + panel, "", ShellCommand(ShowPanel{panel, true}));
   }
   for (const DeviceChoice& device : view.devices)
-    if (device.usable) offer("Use device: " + device.name, "", ChooseDevice{device.selector});
+    if (device.usable)
+      offer("Use device: " + device.name + (device.same_gpu.empty() ? "" : " (" + backend_words(device.backend) + ")"),
+            "", ChooseDevice{device.selector});
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<Line> lines;
   for (auto& [score, line] : found) lines.push_back(std::move(line));

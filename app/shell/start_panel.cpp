@@ -160,14 +160,14 @@ void draw_device_row(const ModelsState& models, const DeviceChoice& device, bool
   if (button(use)) sink.post(ChooseDevice{device.selector});
 }
 
-/// Index of the device that a load would use: the chosen one, or the first usable one.
+/// Index of the device that a load would use: the chosen one, or the one that is taken by itself.
 size_t device_in_use(const ViewModel& view) {
-  size_t first = view.devices.size();
+  size_t preferred = view.devices.size();
   for (size_t i = 0; i < view.devices.size(); ++i) {
     if (!view.device_selector.empty() && view.devices[i].selector == view.device_selector) return i;
-    if (view.devices[i].usable && first == view.devices.size()) first = i;
+    if (view.devices[i].preferred) preferred = i;
   }
-  return first;
+  return preferred;
 }
 
 void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float width) {
@@ -185,7 +185,7 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
               promise);
   float y = a.y + px(16 + 20 + 10);
   if (view.devices.empty())
-    draw_text_middle(list, x, y + px(kDevicePitch) * 0.5f, Type::base, t.text2, "No Vulkan device was found");
+    draw_text_middle(list, x, y + px(kDevicePitch) * 0.5f, Type::base, t.text2, "No device was found");
   const size_t in_use = device_in_use(view);
   for (size_t i = 0; i < view.devices.size(); ++i, y += px(kDevicePitch)) {
     ImGui::PushID(static_cast<int>(i));

@@ -21,10 +21,13 @@ ModelReady small_model() {
 
 std::vector<DeviceChoice> some_devices() {
   constexpr uint64_t GiB = 1ull << 30;
-  return {{"0", "Radeon RX 7900 XTX", "discrete", true, "", 24 * GiB, "RADV 25.2", "1.3.302"},
-          {"1", "llvmpipe (LLVM 15.0.6, 256 bits)", "cpu", true, "", 62 * GiB, "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)",
-           "1.3.230"},
-          {"2", "Radeon HD 7000", "discrete", false, "Vulkan 1.2; 1.3 is needed", 1 * GiB, "RADV 25.2", "1.2.131"}};
+  std::vector<DeviceChoice> devices = {
+      {"0", "Radeon RX 7900 XTX", "discrete", true, "", 24 * GiB, "RADV 25.2", "1.3.302"},
+      {"1", "llvmpipe (LLVM 15.0.6, 256 bits)", "cpu", true, "", 62 * GiB, "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)",
+       "1.3.230"},
+      {"2", "Radeon HD 7000", "discrete", false, "Vulkan 1.2; 1.3 is needed", 1 * GiB, "RADV 25.2", "1.2.131"}};
+  devices[0].preferred = true;
+  return devices;
 }
 
 std::function<void(ScriptedEngine&, const Command&)> answers_with(std::vector<std::string> pieces) {

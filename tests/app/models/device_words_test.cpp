@@ -1,0 +1,47 @@
+#include "app/models/device_words.h"
+
+#include <gtest/gtest.h>
+
+namespace canopy::app {
+namespace {
+
+DeviceChoice by_vulkan() {
+  DeviceChoice device{"vulkan:1", "NVIDIA GeForce RTX 4090", "discrete", true, ""};
+  device.memory_bytes = uint64_t{24} << 30;
+  device.driver = "NVIDIA 580.65.06";
+  device.api_version = "1.4.303";
+  device.backend = "vulkan";
+  device.same_gpu = "cuda:0";
+  return device;
+}
+
+DeviceChoice by_cuda() {
+  DeviceChoice device = by_vulkan();
+  device.selector = "cuda:0";
+  device.driver = "NVIDIA 580.65.06, CUDA 13.0";
+  device.api_version = "";
+  device.backend = "cuda";
+  device.capability = "8.9";
+  device.same_gpu = "vulkan:1";
+  return device;
+}
+
+TEST(DeviceWords, TellTheTwoBackendsOfOneGpuApart) {
+  EXPECT_EQ(driver_words(by_vulkan()), "Vulkan 1.4, NVIDIA 580.65.06");
+  EXPECT_EQ(driver_words(by_cuda()), "NVIDIA 580.65.06, CUDA 13.0, compute capability 8.9");
+  EXPECT_EQ(backend_words("cuda"), "CUDA");
+  EXPECT_EQ(backend_words("vulkan"), "Vulkan");
+  EXPECT_EQ(backend_words(""), "");
+}
+
+TEST(DeviceWords, DetailsNameTheOtherBackend) {
+  EXPECT_NE(device_details({}, by_cuda()).find("Compute capability 8.9\nThe same GPU as vulkan:1\n"),
+            std::string::npos);
+  EXPECT_NE(device_details({}, by_vulkan()).find("The same GPU as cuda:0\n"), std::string::npos);
+  DeviceChoice alone = by_vulkan();
+  alone.same_gpu = "";
+  EXPECT_EQ(device_details({}, alone).find("The same GPU"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace canopy::app
