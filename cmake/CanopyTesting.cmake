@@ -20,7 +20,7 @@ set(CANOPY_GOLDEN_DIR "" CACHE PATH "Golden data; empty means tests/golden")
 function(canopy_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;SOURCES;DEPENDS;LINK;RUN_UNDER" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
+    set(ARG_TIMEOUT 600)
   endif()
   canopy_test_program(${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
   # One ctest entry for each program, so that it starts and compiles shaders only once.
