@@ -56,6 +56,7 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .hugging_face = "SmolLM3ForCausalLM",
      .models = "SmolLM3",
      .gguf_rope_layout = RopeLayout::interleaved,
+     .ties_head = true,
      .unrotated_step = 4,
      .layer = dense_layer},
 });

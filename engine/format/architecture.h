@@ -22,6 +22,7 @@ struct Architecture {
   RopeLayout gguf_rope_layout;    // Hugging Face files are always RopeLayout::half
   bool has_qkv_bias = false;
   bool has_qk_norm = false;
+  bool ties_head = false;               // in config.json: without 'tie_word_embeddings'
   uint32_t unrotated_step = 0;          // heads of each so many-th layer are not turned; 0: of none
   bool has_fused_tensors = false;       // fused_tensors.h
   bool window_needs_no_switch = false;  // in config.json: 'sliding_window' counts without 'use_sliding_window'

@@ -213,7 +213,7 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   config.has_qk_norm = architecture.has_qk_norm;
   read_hf_transformer(fields, config);
   config.vocab = fields.u32("vocab_size");
-  config.tied_head = fields.boolean_or("tie_word_embeddings", false);
+  config.tied_head = fields.boolean_or("tie_word_embeddings", architecture.ties_head);
   cap_to_window(fields, architecture.window_needs_no_switch, config);
   if (!generation_config_json.empty()) {
     const json generation = parse_json(generation_config_json, "generation_config.json");

@@ -153,6 +153,14 @@ TEST(HfConfig, SmolLM3SaysWhichLayersRotate) {
                [&] { smollm3(R"(,"no_rope_layers":[0,1,2,1,0])"); });
 }
 
+TEST(HfConfig, AHeadIsTiedAsTheArchitectureHasItWhereNothingIsSaid) {
+  std::string text = tiny_config();
+  const std::string said = R"("tie_word_embeddings":true,)";
+  text.erase(text.find(said), said.size());
+  EXPECT_FALSE(read_hf_config(text, "").tied_head);
+  EXPECT_TRUE(read_hf_config(text.replace(text.find("Llama"), 5, "SmolLM3"), "").tied_head);
+}
+
 TEST(HfConfig, RefusesWhatTheEngineCannotCompute) {
   const auto refused = [](const char* message, const std::string& text) {
     SCOPED_TRACE(text);
