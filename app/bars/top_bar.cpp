@@ -76,6 +76,10 @@ std::string device_value(const ViewModel& view) {
 /// The first line of a picker's tooltip while a recording is shown.
 std::string replay_tooltip(const ViewModel& view) {
   const ReplayOrigin& origin = view.replay.origin();
+  if (!origin.times.empty()) {
+    return "Nothing was recorded there: the times are " + origin.times + ", the text and the guesses recorded" +
+           (origin.recorded.empty() ? "" : ", " + origin.recorded);
+  }
   return "Replayed: what " + file_name(view.rounds.trace_path) + " was recorded with" +
          (origin.recorded.empty() ? "" : ", " + origin.recorded);
 }
@@ -104,23 +108,29 @@ std::string device_tooltip(const ViewModel& view, const std::string& device) {
   return device + ", " + view.model->driver + (backend.empty() ? "" : "\nRuns with " + backend);
 }
 
-constexpr const char* kReplayed = "Replayed";
+/// What marks the values as those of a recording; times that were not recorded say so.
+std::string replayed_words(const ViewModel& view) {
+  std::string words = view.replay.origin().times;
+  if (words.empty()) return "Replayed";
+  if (words[0] >= 'a' && words[0] <= 'z') words[0] = static_cast<char>(words[0] - 'a' + 'A');
+  return elided(Type::secondary, words, px(140));
+}
 
-float replayed_width() {
-  return text_size(Type::secondary, kReplayed).x + px(16);
+float replayed_width(const ViewModel& view) {
+  return text_size(Type::secondary, replayed_words(view)).x + px(16);
 }
 
 /// Draws a tag that marks the values of the pickers as those of a recording, not of the loaded model.
-void draw_replayed(ImVec2 at, const std::string& about) {
+void draw_replayed(const ViewModel& view, ImVec2 at) {
   const Theme& t = colours();
-  const float width = replayed_width(), height = px(22);
+  const float width = replayed_width(view), height = px(22);
   const ImVec2 a = {at.x, std::floor(at.y - height * 0.5f)};
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, {a.x + width, a.y + height}, t.bonus_bg, px(4));
-  draw_text_middle(list, a.x + px(8), at.y, Type::secondary, t.bonus_text, kReplayed);
+  draw_text_middle(list, a.x + px(8), at.y, Type::secondary, t.bonus_text, replayed_words(view));
   ImGui::SetCursorScreenPos(a);
   ImGui::InvisibleButton("Replayed", {width, height});
-  tooltip(about.c_str());
+  tooltip(replay_tooltip(view).c_str());
 }
 
 ButtonSpec view_button(bool word) {
@@ -231,7 +241,7 @@ TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) c
   if (f.step.word) f.room -= px(kGap) + text_size(Type::title, "Canopy").x;
   if (f.step.memory > 0) f.room -= px(f.step.memory) + px(kAroundMemory) * 2;
   if (f.mode > 0) f.room -= f.mode + px(kGap) * 2;
-  if (view.replaying()) f.room -= replayed_width() + px(kGap);
+  if (view.replaying()) f.room -= replayed_width(view) + px(kGap);
   f.room -= px(kGap) * static_cast<float>(f.pickers.size());
   for (const TopBarPicker& p : f.pickers) {
     f.wanted += p.width;
@@ -277,7 +287,7 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
   }
   if (view.replaying()) {
     ImGui::SameLine(0, px(kGap));
-    draw_replayed({ImGui::GetCursorScreenPos().x, middle}, replay_tooltip(view));
+    draw_replayed(view, {ImGui::GetCursorScreenPos().x, middle});
   }
   const float right = origin.x + ImGui::GetWindowWidth() - px(kMargin);
   draw_right_end(view, sink, panels_, right, f.step.scale, f.step.captions);

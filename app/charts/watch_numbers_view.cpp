@@ -61,6 +61,11 @@ std::string times_badge(const WatchQuestion& q) {
   return q.live ? "measured" : "replayed";
 }
 
+/// Nothing is "here" whose times are of another device.
+std::string where_of(const WatchQuestion& q) {
+  return q.times.empty() ? "here" : q.times;
+}
+
 /// What the cost says of this device, in a few words; may be empty.
 std::string cost_remark(const WatchQuestion& q, const WatchNumbers& numbers) {
   if (numbers.plain_tokens <= kRidesAlong) return "the guesses ride along";
@@ -95,12 +100,12 @@ void add_cost(const WatchQuestion& q, WatchNumbers& numbers) {
   WatchNumber& cost = numbers.cost;
   cost = {true, three_digits(ms.total()), "ms", "", "", times_badge(q), ""};
   if (numbers.guesses == 0) {
-    cost.title = "a plain pass, here";
+    cost.title = "a plain pass, " + where_of(q);
     cost.subtitle = "nothing was guessed this time";
     cost.why = "The time of this pass: " + milliseconds(ms.total()) + ". Nothing was guessed, it wrote one token.";
     return;
   }
-  cost.title = "a pass over " + guesses_words(numbers.guesses) + ", here";
+  cost.title = "a pass over " + guesses_words(numbers.guesses) + ", " + where_of(q);
   cost.why = "The time of this pass " + (q.times.empty() ? "by the clock" : "there, " + q.times) + ": " +
              three_digits(ms.draft) + " to guess + " + three_digits(ms.verify) + " to check + " +
              three_digits(ms.total() - ms.draft - ms.verify) + " for the rest = " + milliseconds(ms.total()) + ".";

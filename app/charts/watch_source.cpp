@@ -47,7 +47,10 @@ void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   const ArReference plain = priced ? ar_reference(view, *priced) : ArReference();
   const PassNeeds needs = needs_of(view);
   Elsewhere elsewhere;
-  if (counted) elsewhere = elsewhere_.up_to(log, *counted, device, needs, ar_reference(view, *counted).ms());
+  // What is predicted already is not predicted from.
+  const bool recorded = log->times().empty();
+  if (counted && recorded)
+    elsewhere = elsewhere_.up_to(log, *counted, device, needs, ar_reference(view, *counted).ms());
   WatchQuestion question;
   question.reply = counted ? &trail_.up_to(log, *counted, StatisticsTrail::kRoundsAFrame) : &nothing;
   question.shown = pass.get();
@@ -66,7 +69,7 @@ void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   line_.reset();
   if (!pass) return;
   elsewhere.device = &device;
-  elsewhere.newest = elsewhere_round(*pass, device, needs, plain.ms());
+  if (recorded) elsewhere.newest = elsewhere_round(*pass, device, needs, plain.ms());
   line_ = budget_line(*pass, counted == priced ? budget_ : budget_view(*pass, costs, plain),
                       tree_set_by(view, *pass, log->summary(*priced).reply), &elsewhere);
 }

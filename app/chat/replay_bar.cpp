@@ -34,7 +34,9 @@ void draw_replay_bar(const ViewModel& view, CommandSink& sink, float width) {
   list->AddRect(a, b, t.line, px(6), px(1));
   const float x = a.x + px(kReplayBarPadding), room = width - px(kReplayBarPadding) * 2;
   const std::string when =
-      origin.recorded.empty()
+      !origin.times.empty()
+          ? first_fitting(Type::base_semibold, {"Not recorded there: " + origin.times, origin.times}, room)
+      : origin.recorded.empty()
           ? "Replayed"
           : first_fitting(Type::base_semibold, {"Recorded " + origin.recorded, origin.recorded}, room);
   draw_text_middle(list, x, a.y + px(18), Type::base_semibold, t.text, elided(Type::base_semibold, when, room));
@@ -43,6 +45,7 @@ void draw_replay_bar(const ViewModel& view, CommandSink& sink, float width) {
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy({width, px(52)});
   tooltip((file_name(view.rounds.trace_path) + "\n" + words + (origin.driver.empty() ? "" : "\n" + origin.driver) +
+           (origin.times.empty() ? "" : "\nText and guesses were recorded " + origin.recorded) +
            (origin.redacted ? "\nTexts were left out when it was recorded" : ""))
               .c_str());
   ButtonSpec back{"Back to the chat", Icon::left, ButtonKind::line};

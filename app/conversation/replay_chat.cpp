@@ -25,6 +25,7 @@ ReplayOrigin origin_of(const TraceHeader& header) {
   const std::optional<int64_t> moment = moment_in(header.created);
   origin.recorded = moment ? local_minute(*moment) : header.created;
   origin.redacted = header.redacted;
+  origin.times = header.times;
   return origin;
 }
 

@@ -18,6 +18,7 @@ struct ReplayOrigin {
   std::string target, drafter, device, driver;
   std::string recorded;   // "2026-11-22 03:16", by the user's clock
   bool redacted = false;  // the trace was recorded without texts
+  std::string times;      // where its times come from if nothing was recorded there: "predicted", "measured elsewhere"
 };
 
 class ReplayChat {

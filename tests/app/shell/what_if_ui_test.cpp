@@ -72,6 +72,18 @@ TEST_F(WhatIfUi, TheTreesOfAnotherDeviceAreARecordingThatSaysWhereItsTimesComeFr
     IM_CHECK(ui->view().rounds.log->replies()[0].text == text);
   }));
   EXPECT_TRUE(ui->view().cards.empty());
+  // The window says so, and nothing in it calls these times recorded, replayed or those of this place.
+  ui->app().run(app::RoundsCommand(app::ShowRound{5}));
+  for (int i = 0; i < 4; ++i) ui->frame();
+  const DrawnTexts drawn;
+  ui->frame();
+  EXPECT_TRUE(drawn.has("Predicted"));
+  EXPECT_TRUE(drawn.has("Not recorded there: predicted"));
+  EXPECT_TRUE(drawn.any_contains("guesses, predicted"));
+  EXPECT_FALSE(drawn.any_contains("Replayed"));
+  EXPECT_FALSE(drawn.any_contains("Recorded 20"));
+  EXPECT_FALSE(drawn.any_contains(", here"));
+  EXPECT_FALSE(drawn.any_contains("as if on"));
 }
 
 TEST_F(WhatIfUi, ACalibrationThatIsDroppedOnTheWindowBecomesADevice) {
