@@ -130,11 +130,13 @@ class OnDevice(Folder):
         self.assertEqual(own["decisions"], own["rounds"])
         self.assertEqual(own["decisions_same_as_recorded"], own["rounds"])
         self.succeed("calibrate", *PAIR, "--seconds", "0.5", "-o", self.path("card.json"))
-        there = self.what_if(trace, "--costs", self.path("card.json"))
+        # Drafts hold 64 candidates of a depth, and what a busy machine measures may choose trees that want more.
+        narrow = ("--widest", "32")
+        there = self.what_if(trace, "--costs", self.path("card.json"), *narrow)
         self.assertEqual((there["source"], there["device"]), ("measured elsewhere", "card"))
         self.assertTrue(there["exact"], there["why_not"])
         self.assertEqual(there["tokens"], own["tokens"])
-        predicted = self.what_if(trace, "--device", "h100", "--widest", "32")
+        predicted = self.what_if(trace, "--device", "h100", *narrow)
         self.assertTrue(predicted["exact"], predicted["why_not"])
         with open(self.path("card.json"), encoding="utf-8") as file:
             card = json.load(file)
